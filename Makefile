@@ -1,0 +1,47 @@
+# Two commands do everything: `make book` and `make test`.  `make help` lists the rest.
+PYTHON ?= python3
+PRESET ?= paper
+PORT ?= 8000
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: help book test serve lock clean benchmarks front
+
+help: ## show this list
+	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 12
+
+book: $(READY) ## execute what has changed and render _build/html/index.html (PRESET=quick for a fast one)
+	@$(BIN)/evolvingdp book --preset $(PRESET)
+
+test: $(READY) ## lint, types, all tests (browser tests need chromium)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/pytest
+
+serve: $(READY) ## show the rendered book at http://localhost:8000 (PORT=...)
+	@test -f _build/html/index.html || { echo "nothing is rendered yet: run make book first"; exit 1; }
+	@$(BIN)/python -m http.server --bind localhost --directory _build/html $(PORT)
+
+benchmarks: $(READY) ## measure time and memory again (writes benchmarks/results/, which the book shows)
+	@$(BIN)/python benchmarks/frequency_oracle.py
+
+front: book ## the README's figure from the book's results (PRESET=paper)
+	@cp book/results/heavy_hitters/frequency_oracle/hh-oracle-words.svg book/_static/front.svg
+
+lock: $(READY) ## resolve requirements.lock again, to the newest versions that pyproject.toml allows
+	@$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11.5 --generate-hashes \
+	  --no-emit-index-url --no-annotate --custom-compile-command "make lock" --upgrade -o requirements.lock -q
+
+clean: ## remove the environment, the cache, results and pages (what git does not track)
+	rm -rf .venv .cache _build book/results .mypy_cache .ruff_cache .hypothesis
+
+# pip installs uv, uv installs the rest: all of it checked against the lock's hashes
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 5) and "Python >= 3.11.5 is needed, this is " + sys.version.split()[0] + "; try make PYTHON=python3.12")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@awk '/^uv==/ {found = 1} found {print} found && !/\\$$/ {exit}' requirements.lock > .venv/uv.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .venv/uv.lock
+	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements.lock
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@touch $(READY)
