@@ -1,0 +1,92 @@
+"""Word counts of the Brown corpus, shipped as a table and rebuilt from NLTK on demand.
+
+The table is a count of words, not text.  `READINGS` are the ways we tried to read the paper's preprocessing; the one
+called `paper` gives the 25,991 or 25,992 distinct words among ten million draws that Table 2 prints.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pandas as pd
+
+DATA = Path(__file__).parents[3] / "data"
+LENGTH = 6  # letters a word is cut to, Section 4.2
+
+
+def _paper(word: str) -> str:
+    cut = _cut(word)
+    return cut.ljust(LENGTH, cut[-1]) if cut else ""
+
+
+def _cut(word: str) -> str:
+    return word.lower()[:LENGTH] if word.isalpha() else ""
+
+
+def _letters(word: str) -> str:
+    return "".join(letter for letter in word.lower() if "a" <= letter <= "z")[:LENGTH]
+
+
+READINGS: dict[str, tuple[str, Callable[[str], str]]] = {
+    "paper": ("only alphabetic tokens, lower case, cut to 6, padded by repeating the last letter", _paper),
+    "padding symbol": ("the same, padded by a symbol outside a-z", _cut),
+    "letters only": ("all tokens, what is not a-z removed, lower case, cut to 6, padding symbol", _letters),
+    "whole words": ("only alphabetic tokens, lower case, not cut", lambda word: word.lower() if word.isalpha() else ""),
+    "long words": (
+        "only alphabetic tokens of 6 letters and more, cut to 6",
+        lambda word: _cut(word) if len(word) > 5 else "",
+    ),
+}
+
+
+@cache
+def words() -> pd.DataFrame:
+    """The shipped table: columns word (6 letters a-z) and count, most frequent first."""
+    return pd.read_csv(DATA / "brown_words.csv.gz", keep_default_na=False)
+
+
+@cache
+def readings() -> pd.DataFrame:
+    """The shipped comparison of readings: reading, meaning, distinct words, tokens."""
+    return pd.read_csv(DATA / "brown_readings.csv")
+
+
+def corpus_tokens() -> Counter[str]:
+    """Every token of NLTK's Brown corpus with its count.  Raises LookupError where NLTK does not find the corpus."""
+    from nltk.corpus import brown
+
+    return Counter(brown.words())
+
+
+def count_words(tokens: Counter[str], reading: str = "paper") -> pd.DataFrame:
+    """`tokens` preprocessed by `reading`: columns word and count, most frequent first, ties in alphabetical order."""
+    preprocess = READINGS[reading][1]
+    counts: Counter[str] = Counter()
+    for token, count in tokens.items():
+        if word := preprocess(token):
+            counts[word] += count
+    ordered = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
+    return pd.DataFrame(ordered, columns=["word", "count"])
+
+
+def compare_readings(tokens: Counter[str]) -> pd.DataFrame:
+    """One row per reading: how many distinct words and how many tokens it leaves."""
+    tables = {reading: count_words(tokens, reading) for reading in READINGS}
+    return pd.DataFrame(
+        [(name, READINGS[name][0], len(table), int(table["count"].sum())) for name, table in tables.items()],
+        columns=["reading", "meaning", "distinct words", "tokens"],
+    )
+
+
+def table_bytes(table: pd.DataFrame) -> bytes:
+    """`table` as gzipped CSV, byte for byte the same each time."""
+    text = table.to_csv(index=False, lineterminator="\n").encode()
+    buffer = io.BytesIO()
+    with gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0) as file:
+        file.write(text)
+    return buffer.getvalue()

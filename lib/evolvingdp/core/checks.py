@@ -1,0 +1,78 @@
+"""Argument checks that name the parameter, its value and what would work.  All are written so that nan fails."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+import psutil
+from numpy.typing import ArrayLike, NDArray
+
+
+def positive(**values: float) -> None:
+    """Raise ValueError unless every value is finite and > 0."""
+    for name, value in values.items():
+        if not 0 < value < float("inf"):  # "not <" also catches nan
+            raise ValueError(f"{name} must be > 0 and finite, got {value!r}")
+
+
+def integer_at_least(minimum: int, **values: Any) -> None:
+    """Raise TypeError for a value that is no integer (a bool is none), ValueError for one below `minimum`."""
+    for name, value in values.items():
+        try:
+            if isinstance(value, bool | np.bool_):
+                raise TypeError
+            number = operator.index(value)
+        except TypeError:
+            raise TypeError(f"{name} must be an integer >= {minimum}, got {value!r}") from None
+        if number < minimum:
+            raise ValueError(f"{name} must be >= {minimum}, got {value!r}")
+
+
+def power_of_two(**values: Any) -> None:
+    """Raise ValueError unless every value is 1, 2, 4, 8, ...; the message names the powers on both sides."""
+    integer_at_least(1, **values)
+    for name, value in values.items():
+        if value & (value - 1):
+            below = 1 << (int(value).bit_length() - 1)
+            raise ValueError(f"{name} must be a power of two, got {value}; {below} or {2 * below} would work")
+
+
+def one_of(allowed: tuple[str, ...], **values: str) -> None:
+    """Raise ValueError unless every value is one of `allowed`."""
+    for name, value in values.items():
+        if value not in allowed:
+            raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
+
+
+def counts(**values: ArrayLike) -> None:
+    """Raise unless every array is one-dimensional and holds integers >= 0."""
+    for name, value in values.items():
+        array = np.asarray(value)
+        if array.ndim != 1 or array.dtype.kind not in "iu":
+            raise TypeError(f"{name} must be a one-dimensional array of integers, got {array.dtype} {array.shape}")
+        if array.size and array.min() < 0:
+            raise ValueError(f"{name} must hold counts >= 0, got {array.min()} at position {array.argmin()}")
+
+
+def integer_array(name: str, value: ArrayLike, *, below: int) -> NDArray[np.int64]:
+    """`value` as int64 (n,), each entry in [0, below); raises with the first offending entry."""
+    array = np.asarray(value)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be a one-dimensional array of integers, got {array.dtype} {array.shape}")
+    if array.size and (array.min() < 0 or array.max() >= below):
+        position = int(np.argmax((array < 0) | (array >= below)))
+        raise ValueError(f"{name} must lie in [0, {below}), got {array[position]} at position {position}")
+    return array.astype(np.int64, copy=False)
+
+
+def fits_in_memory(what: str, needed: float, advice: str) -> None:
+    """Raise ValueError when `needed` bytes are more than half of this machine's memory."""
+    limit = psutil.virtual_memory().total / 2
+    if not needed <= limit:
+        raise ValueError(f"{what} needs {_gigabytes(needed)}, at most {_gigabytes(limit)} fit here: {advice}")
+
+
+def _gigabytes(size: float) -> str:
+    return f"{size / 1e9:,.1f} GB"

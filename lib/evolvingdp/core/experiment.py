@@ -1,0 +1,231 @@
+"""Parameters, results, claims and figures: the shape that every notebook's experiment has.
+
+An experiment is a module `evolvingdp.<paper>.experiments.<notebook>` with `Params` (a subclass of `core.experiment.Params`)
+and `run(params, seed) -> Result`; its drawings are in `evolvingdp.<paper>.figures.<notebook>` and return `Figure`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, get_origin
+
+import pandas as pd
+from matplotlib.figure import Figure as Canvas
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic_core import ErrorDetails
+
+Scalar = float | int | str | bool
+
+
+class ParameterError(ValueError):
+    """A parameter that cannot be used; the message is one line that names it, its value and what would work."""
+
+
+def parameter(default: Any, *, symbol: str, meaning: str, unit: str = "", **bounds: Any) -> Any:
+    """A field of `Params` with what the tables and the command line's help print of it."""
+    return Field(default, description=meaning, json_schema_extra={"symbol": symbol, "unit": unit}, **bounds)
+
+
+class Params(BaseModel):
+    """Base of every notebook's parameters: frozen, no unknown names, no nan, and it understands what people type.
+
+    The defaults are the preset `quick`; `presets` holds what other presets change.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, validate_default=True)
+    presets: ClassVar[dict[str, dict[str, Any]]] = {"paper": {}}
+
+    @classmethod
+    def preset_names(cls) -> list[str]:
+        return ["quick", *cls.presets]
+
+    @classmethod
+    def make(cls, preset: str = "quick", overrides: Mapping[str, Any] | None = None) -> Self:
+        """The parameters of `preset` with `overrides` (values may be strings).  Raises ParameterError, one line."""
+        if preset not in cls.preset_names():
+            raise ParameterError(f"preset must be one of {', '.join(cls.preset_names())}, got {preset!r}")
+        values = {**cls.presets.get(preset, {}), **(overrides or {})}
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            raise ParameterError("; ".join(_line(cls, details) for details in error.errors())) from None
+
+    @classmethod
+    def from_namespace(cls, namespace: Mapping[str, Any]) -> Self:
+        """The parameters from a notebook's globals(); raises ParameterError for one that its parameters cell lacks."""
+        missing = [name for name in cls.model_fields if name not in namespace]
+        if missing:
+            raise ParameterError(f"the parameters cell must define {', '.join(missing)}")
+        return cls.make(overrides={name: namespace[name] for name in cls.model_fields})
+
+    @classmethod
+    def describe(cls) -> list[dict[str, str]]:
+        """A row per parameter: name, symbol, type, range, unit, default (preset quick), paper (preset), meaning."""
+        return [_describe(cls, name) for name in cls.model_fields]
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _typed_by_a_person(cls, value: Any, info: Any) -> Any:
+        annotation = cls.model_fields[info.field_name].annotation
+        if get_origin(annotation) is tuple:
+            if isinstance(value, str):
+                value = [part for part in value.strip("[]() ").split(",") if part.strip()]
+            elif not isinstance(value, list | tuple):
+                value = [value]
+            (kind, *_) = annotation.__args__  # type: ignore[union-attr]
+            return tuple(_number(kind, part) for part in value)
+        return _number(annotation, value)
+
+
+def _number(kind: Any, value: Any) -> Any:
+    """`value` ready for pydantic: strings stripped, `1e7` and `10_000_000` as integers, a bool never a number."""
+    if kind in (int, float) and isinstance(value, bool):
+        raise ValueError(f"must be a number, got {value!r}")
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if kind is int:
+        try:
+            number = float(text.replace("_", ""))
+        except ValueError:
+            return text
+        exact = math.isfinite(number) and number.is_integer() and abs(number) < 2**53
+        return int(number) if exact and not text.lstrip("+-").replace("_", "").isdigit() else text
+    return text
+
+
+def _line(model: type[Params], details: ErrorDetails) -> str:
+    """One pydantic error in the project's form: name, what it must be, what it got."""
+    name = str(details["loc"][0]) if details["loc"] else ""
+    kind, context, got = details["type"], details.get("ctx", {}), details["input"]
+    if kind == "extra_forbidden":
+        near = difflib.get_close_matches(name, model.model_fields, n=1, cutoff=0.0)
+        return f"unknown parameter {name!r}; did you mean {near[0]!r}?"
+    if kind == "value_error":
+        message = str(context["error"])
+        return f"{name} {message}" if name else message
+    relations = {"greater_than": ">", "greater_than_equal": ">=", "less_than": "<", "less_than_equal": "<="}
+    if kind in relations:
+        bound = next(iter(context.values()))
+        return f"{name} must be {relations[kind]} {bound:g}, got {got!r}"
+    wanted = {
+        "finite_number": "a finite number",
+        "int_parsing": "an integer",
+        "int_from_float": "an integer",
+        "int_type": "an integer",
+        "float_parsing": "a number",
+        "float_type": "a number",
+        "bool_parsing": "true or false",
+        "bool_type": "true or false",
+    }
+    if kind in wanted:
+        return f"{name} must be {wanted[kind]}, got {got!r}"
+    if kind == "literal_error":
+        return f"{name} must be one of {context['expected']}, got {got!r}"
+    if kind in ("too_short", "too_long"):
+        return f"{name} must have {'at least' if kind == 'too_short' else 'at most'} {_length(context)} values, got {got!r}"
+    return f"{name}: {details['msg']}, got {got!r}"
+
+
+def _length(context: Mapping[str, Any]) -> Any:
+    return context.get("min_length", context.get("max_length"))
+
+
+def _describe(model: type[Params], name: str) -> dict[str, str]:
+    info = model.model_fields[name]
+    extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
+    return {
+        "name": name,
+        "symbol": str(extra.get("symbol", "")),
+        "type": _type_name(info.annotation),
+        "range": _range(info),
+        "unit": str(extra.get("unit", "")),
+        "default": _plain(info.default),
+        "paper": _plain(model.presets.get("paper", {}).get(name, info.default)),
+        "meaning": info.description or "",
+    }
+
+
+def _type_name(annotation: Any) -> str:
+    if get_origin(annotation) is tuple:
+        return f"list of {annotation.__args__[0].__name__}"
+    return "choice" if get_origin(annotation) is Literal else str(annotation.__name__)
+
+
+def _range(info: Any) -> str:
+    if get_origin(info.annotation) is Literal:
+        return ", ".join(map(str, info.annotation.__args__))
+    relations = {"gt": ">", "ge": ">=", "lt": "<", "le": "<=", "min_length": "length >="}
+    return ", ".join(
+        f"{sign} {getattr(mark, key)}" for mark in info.metadata for key, sign in relations.items() if hasattr(mark, key)
+    )
+
+
+def _plain(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence that the prose makes about the numbers, with the check that decides it."""
+
+    claim: str
+    value: float
+    relation: Literal["<=", ">=", "within"]
+    bound: float | tuple[float, float]
+
+    @property
+    def holds(self) -> bool:
+        if isinstance(self.bound, tuple):
+            return self.bound[0] <= self.value <= self.bound[1]
+        return self.value <= self.bound if self.relation == "<=" else self.value >= self.bound
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "claim": self.claim,
+            "holds": bool(self.holds),
+            "value": float(self.value),
+            "relation": self.relation,
+            "bound": self.bound,
+        }
+
+
+def at_most(claim: str, value: float, bound: float) -> Claim:
+    return Claim(claim, float(value), "<=", float(bound))
+
+
+def at_least(claim: str, value: float, bound: float) -> Claim:
+    return Claim(claim, float(value), ">=", float(bound))
+
+
+def within(claim: str, value: float, low: float, high: float) -> Claim:
+    return Claim(claim, float(value), "within", (float(low), float(high)))
+
+
+P = TypeVar("P", bound="Params", covariant=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Result(Generic[P]):
+    """What `run` returns: a tidy table (a row a measured value), the claims on it, and the numbers that prose prints."""
+
+    notebook: str
+    params: P
+    seed: int
+    table: pd.DataFrame
+    claims: list[Claim]
+    values: dict[str, Scalar] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Figure:
+    """A drawing, the tidy data that it shows, and its words.  `id` is stable: papers cite it."""
+
+    id: str
+    canvas: Canvas
+    data: pd.DataFrame
+    caption: str
+    alt: str

@@ -1,0 +1,118 @@
+"""Public hash families: each of `rows` functions sends a key to a cell in [0, width) and a sign in {-1, +1}.
+
+`MultiplyShift` is exactly pairwise independent, which is what the proofs of Bassily et al. (2020) ask of (h_j, g_j);
+`ShaPrefix` takes prefix bits of SHA-256, which is what the paper's experiments used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evolvingdp.core import checks
+
+_LOW = np.uint64(0xFFFF_FFFF)
+_HALF = np.uint64(32)
+
+
+class HashFamily(Protocol):
+    """(h_j, g_j) for j in [0, rows): cells in [0, width), signs in {-1, +1}."""
+
+    @property
+    def rows(self) -> int: ...
+    @property
+    def width(self) -> int: ...
+    def cells_and_signs(
+        self, rows: NDArray[np.integer], keys: NDArray[np.uint64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
+        """h_rows(keys) and g_rows(keys), shapes broadcast."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class MultiplyShift:
+    """Top bits of (a_0 x_low + a_1 x_high + b) mod 2^64, x = x_low + 2^32 x_high, with random 64-bit a_0, a_1, b.
+
+    The first log2(width) bits of one such function are the cell, the first bit of another, independent one is the sign.
+    For two different keys below 2^64 the two values of either are jointly uniform (Dietzfelbinger 1996: exact while
+    32 + bits <= 65, that is, width <= 2^32).  One function for both would be pairwise independent as well, but the signs
+    of two words would then depend on whether both collide with a third, and their errors would not cancel.
+    """
+
+    multipliers: NDArray[np.uint64]  # (2, 2, rows): of the cell's and the sign's function, for x_low and x_high
+    offsets: NDArray[np.uint64]  # (2, rows)
+    width: int
+
+    @classmethod
+    def draw(cls, rows: int, width: int, rng: np.random.Generator) -> MultiplyShift:
+        """`rows` independent pairs of functions; `rng` is public randomness."""
+        _check_shape(rows, width)
+        words = rng.integers(0, 2**64, size=(3, 2, rows), dtype=np.uint64)
+        return cls(words[:2].swapaxes(0, 1), words[2], width)
+
+    @property
+    def rows(self) -> int:
+        return int(self.offsets.shape[1])
+
+    def cells_and_signs(
+        self, rows: NDArray[np.integer], keys: NDArray[np.uint64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
+        cell_bits, sign_bits = (self._mix(function, rows, keys) for function in (0, 1))
+        if self.width == 1:  # a shift by 64 is undefined
+            return np.zeros(cell_bits.shape, dtype=np.int64), _signs(sign_bits)
+        return (cell_bits >> np.uint64(65 - self.width.bit_length())).view(np.int64), _signs(sign_bits)
+
+    def _mix(self, function: int, rows: NDArray[np.integer], keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        low, high = self.multipliers[function]
+        if keys.size and keys.max() > _LOW:
+            mixed: NDArray[np.uint64] = low[rows] * (keys & _LOW) + high[rows] * (keys >> _HALF)
+        else:  # the same function without the zero terms
+            mixed = low[rows] * keys
+        mixed += self.offsets[function][rows]
+        return mixed
+
+
+@dataclass(frozen=True)
+class ShaPrefix:
+    """Prefix bits of SHA-256(salt, row, key): log2(width) for the cell, one more for the sign.
+
+    About a microsecond a hash, no proof of independence; kept because Section 4 of the paper used it.
+    """
+
+    salt: bytes
+    rows: int
+    width: int
+
+    @classmethod
+    def draw(cls, rows: int, width: int, rng: np.random.Generator) -> ShaPrefix:
+        """A family with a random 16-byte salt; `rng` is public randomness."""
+        _check_shape(rows, width)
+        return cls(rng.bytes(16), rows, width)
+
+    def cells_and_signs(
+        self, rows: NDArray[np.integer], keys: NDArray[np.uint64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
+        rows, keys = np.broadcast_arrays(rows, keys)
+        top = np.empty(keys.shape, dtype=np.uint64)
+        for position, (row, key) in enumerate(zip(rows.flat, keys.flat, strict=True)):
+            message = self.salt + int(row).to_bytes(8, "big") + int(key).to_bytes(8, "big")
+            top.flat[position] = int.from_bytes(hashlib.sha256(message).digest()[:8], "big")
+        top >>= np.uint64(64 - self.width.bit_length())
+        return (top >> np.uint64(1)).view(np.int64), _signs(top << np.uint64(63))
+
+
+def _check_shape(rows: int, width: int) -> None:
+    checks.integer_at_least(1, rows=rows)
+    checks.power_of_two(width=width)
+    if width > 2**32:
+        raise ValueError(f"width must be at most 2^32, got {width}")
+
+
+def _signs(bits: NDArray[np.uint64]) -> NDArray[np.int8]:
+    """-1 where the first of 64 bits is set, else +1."""
+    signs: NDArray[np.int8] = 1 - 2 * (bits >> np.uint64(63)).astype(np.int8)
+    return signs

@@ -1,0 +1,56 @@
+"""Local randomizers with finite outputs.
+
+**Guarantee.** Pure epsilon-differential privacy of one report, local model: the neighbouring inputs are any two values
+that one user may hold.  `probabilities` is what `randomize` draws from and what the privacy tests enumerate.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from evolvingdp.core import checks
+
+
+@dataclass(frozen=True)
+class SignFlip:
+    """Flip x in {-1,+1} with probability 1/(e^epsilon + 1).  epsilon-DP per report; E[debias * report] = x.
+
+    Source: line 7 of Algorithm 1 (LocalRnd), where epsilon stands halved because each user reports twice, and
+    Algorithm 4 (the randomizer R) of Bassily, Nissim, Stemmer and Thakurta (2020).
+    """
+
+    epsilon: float  # one report, not one user's lifetime
+
+    def __post_init__(self) -> None:
+        checks.positive(epsilon=self.epsilon)
+
+    @property
+    def keep(self) -> float:
+        """The probability of reporting x unchanged, e^epsilon / (e^epsilon + 1)."""
+        return float(expit(self.epsilon))
+
+    @property
+    def debias(self) -> float:
+        """a = (e^epsilon + 1) / (e^epsilon - 1), at least 1."""
+        return 1 / math.tanh(self.epsilon / 2)
+
+    def probabilities(self, x: int) -> dict[int, float]:
+        """The law of one report: {x: keep, -x: 1 - keep}, the small side without cancellation."""
+        return {x: self.keep, -x: float(expit(-self.epsilon))}
+
+    def randomize(self, x: NDArray[np.integer], rng: np.random.Generator) -> NDArray[np.integer]:
+        """(n,) of +-1 -> (n,) of +-1.  One draw per entry, so chunks do not change the result."""
+        return np.where(rng.random(x.shape) < self.keep, x, -x)
+
+    def sum_given_counts(
+        self, plus: NDArray[np.integer], minus: NDArray[np.integer], rng: np.random.Generator
+    ) -> NDArray[np.int64]:
+        """The exact law of the sum of reports of `plus` users holding +1 and `minus` users holding -1, entrywise."""
+        ones = rng.binomial(plus, self.keep) + rng.binomial(minus, 1 - self.keep)
+        total: NDArray[np.int64] = 2 * ones - plus - minus
+        return total

@@ -1,0 +1,50 @@
+"""One look for all figures: readable at phone width, in print, and to people who do not tell red from green."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+import matplotlib as mpl
+import seaborn as sns
+from matplotlib.figure import Figure as Canvas
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+PALETTE = sns.color_palette("colorblind")
+TRUTH = "black"
+THEORY: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 1.2}
+MARKERS = "osD^vPX*"
+
+_SETTINGS: Any = {
+    "axes.grid": True,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": "medium",
+    "figure.constrained_layout.use": True,
+    "font.size": 11,
+    "grid.alpha": 0.3,
+    "legend.frameon": False,
+    "legend.fontsize": "small",
+    "pdf.fonttype": 42,  # fonts are embedded as text
+    "svg.hashsalt": "evolving-privacy",  # the same figure gives the same file
+}
+
+
+def canvas(width: float = 7.0, height: float = 4.0, columns: int = 1, **options: Any) -> tuple[Canvas, Any]:
+    """A figure of `width` x `height` inches with `columns` panels, outside pyplot's registry, and its axes."""
+    figure = Canvas(figsize=(width, height))
+    return figure, figure.subplots(1, columns, **options)
+
+
+def house(draw: Callable[P, R]) -> Callable[P, R]:
+    """Decorator: whatever `draw` draws or saves has the house style, and nothing outside of it changes."""
+
+    @wraps(draw)
+    def styled(*args: P.args, **kwargs: P.kwargs) -> R:
+        with mpl.rc_context(_SETTINGS):
+            return draw(*args, **kwargs)
+
+    return styled

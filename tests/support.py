@@ -1,0 +1,26 @@
+"""What the tests share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import chisquare
+
+ALPHA = 1e-6  # the false-alarm rate of every statistical test; seeds are fixed and never chosen
+REPOSITORY = Path(__file__).parents[1]
+
+
+def fits(observed: Counter, law: dict, draws: int) -> float:
+    """p-value of `observed` outcomes against the exact `law`; outcomes expected fewer than 5 times are pooled."""
+    assert set(observed) <= set(law), "an outcome that the law excludes"
+    outcomes = sorted(law, key=law.get, reverse=True)
+    expected = np.array([law[outcome] * draws for outcome in outcomes])
+    seen = np.array([observed.get(outcome, 0) for outcome in outcomes])
+    common = expected >= 5
+    pooled_expected = np.append(expected[common], expected[~common].sum())
+    pooled_seen = np.append(seen[common], seen[~common].sum())
+    if pooled_expected[-1] == 0:
+        pooled_expected, pooled_seen = pooled_expected[:-1], pooled_seen[:-1]
+    return float(chisquare(pooled_seen, pooled_expected * pooled_seen.sum() / pooled_expected.sum()).pvalue)

@@ -1,0 +1,120 @@
+"""Checks, seeds, the Hadamard transform, words, sampling: hand-worked values and algebraic laws."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.linalg import hadamard as dense_hadamard
+
+from evolvingdp.core import checks, hadamard, words
+from evolvingdp.core.randomizers import SignFlip
+from evolvingdp.core.sampling import fair_binomial, split_evenly
+from evolvingdp.core.seeds import stream
+
+
+@pytest.mark.parametrize("value", [0, -1.0, math.nan, math.inf])
+def test_positive_refuses_and_names_the_value(value):
+    with pytest.raises(ValueError, match=f"epsilon must be > 0 and finite, got {value}"):
+        checks.positive(epsilon=value)
+
+
+@pytest.mark.parametrize("value", [1.5, "3", True, None])
+def test_integers_are_integers(value):
+    with pytest.raises(TypeError, match="rows must be an integer >= 1"):
+        checks.integer_at_least(1, rows=value)
+
+
+def test_a_width_that_is_no_power_of_two_is_told_its_neighbours():
+    with pytest.raises(ValueError, match="width must be a power of two, got 3162; 2048 or 4096 would work"):
+        checks.power_of_two(width=3162)
+
+
+def test_counts_name_the_first_negative():
+    with pytest.raises(ValueError, match="counts must hold counts >= 0, got -2 at position 1"):
+        checks.counts(counts=np.array([3, -2]))
+
+
+def test_memory_is_refused_before_it_is_asked_for():
+    with pytest.raises(ValueError, match=r"a sketch needs 1,000,000.0 GB, at most .* fit here: lower rows"):
+        checks.fits_in_memory("a sketch", 1e15, "lower rows")
+
+
+def test_streams_depend_on_seed_and_name_and_on_nothing_else():
+    first = stream(0, "thresh", "votes", 1).random(4)
+    assert np.array_equal(first, stream(0, "thresh", "votes", 1).random(4))
+    for other in (stream(1, "thresh", "votes", 1), stream(0, "thresh", "votes", 2), stream(0, "thresh", "noise", 1)):
+        assert not np.array_equal(first, other.random(4))
+
+
+@pytest.mark.parametrize("width", [1, 2, 8, 64])
+def test_signs_and_transform_are_those_of_the_dense_matrix(width):
+    dense = dense_hadamard(width)
+    index = np.arange(width)
+    assert np.array_equal(hadamard.signs(index[:, None], index[None, :]), dense)
+    values = stream(0, "hadamard", width).integers(-9, 9, size=(3, width))
+    assert np.array_equal(hadamard.transform(values), values @ dense)
+
+
+@given(st.lists(st.integers(-(2**40), 2**40), min_size=16, max_size=16))
+def test_transforming_twice_multiplies_by_the_width(values):
+    values = np.array(values)
+    assert np.array_equal(hadamard.transform(hadamard.transform(values)), 16 * values)
+
+
+def test_transform_leaves_its_argument_alone():
+    values = np.ones(4)
+    hadamard.transform(values)
+    assert np.array_equal(values, np.ones(4))
+
+
+@given(st.lists(st.text(alphabet=words.LETTERS, min_size=1, max_size=words.MAX_LETTERS)))
+def test_words_are_decoded_to_themselves(texts):
+    assert words.decode(words.encode(texts)) == texts
+
+
+def test_words_are_keyed_by_hand():
+    assert words.encode(["a", "z", "ba"]).tolist() == [1, 26, 2 * 27 + 1]
+
+
+@pytest.mark.parametrize(("word", "message"), [("", "1 to 13"), ("a" * 14, "with 14"), ("Abc", "'A'"), ("café", "'é'")])
+def test_words_outside_the_alphabet_are_named(word, message):
+    with pytest.raises(ValueError, match=message):
+        words.encode(["fine", word])
+
+
+@pytest.mark.parametrize("key", [0, 27, 2 * 27**5])
+def test_keys_that_are_no_words_are_refused(key):
+    with pytest.raises(ValueError, match=f"got {key}"):
+        words.decode([key])
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 2000), min_size=1, max_size=30), st.integers(1, 40))
+def test_splitting_keeps_everybody(counts, parts):
+    split = split_evenly(np.array(counts), parts, stream(0, "split"))
+    assert split.shape == (len(counts), parts)
+    assert split.min() >= 0
+    assert split.sum(axis=1).tolist() == counts
+
+
+@given(st.lists(st.integers(0, 3000), min_size=1, max_size=30))
+def test_fair_binomials_stay_between_zero_and_their_trials(trials):
+    ones = fair_binomial(np.array(trials), stream(0, "fair"))
+    assert np.all((ones >= 0) & (ones <= np.array(trials)))
+
+
+def test_sign_flip_at_log_three_keeps_three_quarters_and_doubles():
+    flip = SignFlip(math.log(3))
+    assert flip.keep == pytest.approx(0.75)
+    assert flip.debias == pytest.approx(2.0)  # (3 + 1) / (3 - 1)
+
+
+def test_sign_flip_is_unbiased_after_debiasing():
+    for epsilon in (0.01, 1.0, 8.0, 40.0):
+        flip = SignFlip(epsilon)
+        mean = sum(report * probability for report, probability in flip.probabilities(-1).items())
+        assert flip.debias * mean == pytest.approx(-1)
