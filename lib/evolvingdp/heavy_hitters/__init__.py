@@ -1,0 +1,1 @@
+"""Practical locally private heavy hitters: Bassily, Nissim, Stemmer and Thakurta (2020)."""

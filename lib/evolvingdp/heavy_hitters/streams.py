@@ -1,0 +1,48 @@
+"""The data sets of Section 4: how many users hold each item."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evolvingdp.core import brown, checks, words
+
+
+def power_law_counts(
+    n_users: int, rng: np.random.Generator, *, n_items: int = 100, power: float = 15.0
+) -> NDArray[np.int64]:
+    """ "Power law distribution with power of 15": (n_items,) counts, most frequent first, summing to n_users.
+
+    The reading that gives the paper's Table 2: n draws with density power * x^(power - 1) on [0, 1], counted in `n_items`
+    equal bins between the sample's minimum and maximum.  Drawn exactly in O(n_items): the extremes first, the rest by a
+    multinomial given the extremes.
+    """
+    checks.integer_at_least(2, n_users=n_users, n_items=n_items)
+    checks.positive(power=power)
+    top = rng.random() ** (1 / n_users)  # the maximum of n uniforms
+    bottom = top * -np.expm1(np.log(rng.random()) / (n_users - 1))  # the minimum of the others, uniform below it
+    edges = np.linspace(bottom ** (1 / power), top ** (1 / power), n_items + 1)
+    mass = np.diff(edges**power)
+    counts = rng.multinomial(n_users - 2, mass / mass.sum())
+    counts[[0, -1]] += 1
+    return np.sort(counts)[::-1]
+
+
+def zipf_counts(n_users: int, rng: np.random.Generator, *, n_items: int = 100, power: float = 15.0) -> NDArray[np.int64]:
+    """The other reading of "power of 15": frequency proportional to rank^-power; (n_items,) counts, most frequent first."""
+    checks.integer_at_least(1, n_users=n_users, n_items=n_items)
+    checks.positive(power=power)
+    mass = np.arange(1, n_items + 1, dtype=float) ** -power
+    return np.sort(rng.multinomial(n_users, mass / mass.sum()))[::-1]
+
+
+def brown_counts(n_users: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """n_users words drawn with replacement from the Brown corpus: counts in the order of `core.brown.words()`."""
+    checks.integer_at_least(1, n_users=n_users)
+    frequencies = brown.words()["count"].to_numpy()
+    return rng.multinomial(n_users, frequencies / frequencies.sum())
+
+
+def brown_keys() -> NDArray[np.uint64]:
+    """The integer keys of `core.brown.words()`, in its order."""
+    return words.encode(brown.words()["word"])

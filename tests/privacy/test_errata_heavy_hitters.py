@@ -1,0 +1,73 @@
+"""What Bassily et al. (2020) print, shown to fail; ids as in book/errata.md."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import norm, poisson
+
+from evolvingdp.core import hadamard
+from evolvingdp.core.hashing import MultiplyShift
+from evolvingdp.core.randomizers import SignFlip
+from evolvingdp.core.seeds import stream
+from evolvingdp.heavy_hitters.count_sketch import FreqOracle
+
+
+def test_E_HH_1_a_report_redrawn_per_question_costs_epsilon_per_question():
+    flip, questions = SignFlip(2.0), 100
+    same, other = flip.probabilities(1)[1], flip.probabilities(-1)[1]
+    assert questions * math.log(same / other) == pytest.approx(200)  # all answers +1, as printed
+    three = [math.prod(flip.probabilities(bit)[y] for y in (1, 1, 1)) for bit in (1, -1)]  # enumerated for 3
+    assert math.log(three[0] / three[1]) == pytest.approx(6)
+    oracle = FreqOracle(MultiplyShift.draw(3, 8, stream(0, "hashes")), 2.0)
+    keys = np.arange(4, dtype=np.uint64)
+    sketch = oracle.collect(keys, stream(0, "slots"), stream(0, "noise"))
+    assert np.array_equal(oracle.estimate(sketch, keys), oracle.estimate(sketch, keys))  # ours: asking again draws nothing
+
+
+def test_E_HH_2_one_half_plus_epsilon_half_exceeds_epsilon():
+    epsilon = 0.5
+    printed = math.log((0.5 + epsilon / 2) / (0.5 - epsilon / 2))
+    assert printed == pytest.approx(1.0986, abs=1e-4)
+    assert printed > epsilon
+    law = SignFlip(epsilon).probabilities(1)
+    assert math.log(law[1] / law[-1]) == pytest.approx(epsilon)
+
+
+def test_E_HH_3_a_width_that_is_no_power_of_two_has_correlated_columns():
+    printed = np.arange(3)
+    matrix = hadamard.signs(printed[:, None], printed[None, :]).astype(int)
+    assert (matrix.T @ matrix)[0, 1] == 1  # expectation 1/3 a user of another word, instead of 0
+    used = np.arange(4)
+    matrix = hadamard.signs(used[:, None], used[None, :]).astype(int)
+    assert np.array_equal(matrix.T @ matrix, 4 * np.eye(4))
+    with pytest.raises(ValueError, match="power of two"):
+        MultiplyShift.draw(1, 3, stream(0, "hashes"))
+
+
+def test_E_HH_4_the_printed_upper_poisson_tail_is_false():
+    tail = poisson.sf(199, 100)  # Pr[X >= 200]
+    assert tail == pytest.approx(9e-19, rel=0.1)
+    assert tail > math.exp(-100 / 2)  # printed: 2e-22
+    for mean, alpha in itertools.product((1, 10, 100), (0.1, 0.5, 1.0)):
+        assert poisson.sf(math.ceil(mean * (1 + alpha)) - 1, mean) <= math.exp(-(alpha**2) * mean / 3)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0])
+def test_E_HH_5_four_over_epsilon_is_one_standard_deviation(epsilon):
+    deviation = SignFlip(epsilon / 2).debias  # a_epsilon of Algorithm 2, per square root of a user
+    inside = 1 - 2 * norm.sf(4 / epsilon / deviation)
+    assert 0.66 < inside < 0.69
+    assert inside < 0.99
+
+
+def test_E_HH_6_the_fractions_of_good_rows_multiply_to_less():
+    first = 22 / 25 * 9 / 10
+    second = 22 / 25 * first
+    assert first == pytest.approx(0.792)
+    assert first < 4 / 5
+    assert second == pytest.approx(0.697, abs=1e-3)
+    assert 1 / 2 < second < 7 / 10  # the median still has its majority

@@ -1,0 +1,57 @@
+"""Every local report, enumerated: the likelihood ratio never exceeds e^epsilon and attains it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from evolvingdp.core.hashing import MultiplyShift
+from evolvingdp.core.randomizers import SignFlip
+from evolvingdp.core.seeds import stream
+from evolvingdp.heavy_hitters.count_sketch import LocalRnd
+
+EPSILONS = (0.1, 1.0, 2.0, 8.0)
+KEYS = np.arange(12, dtype=np.uint64)
+
+
+def worst_loss(laws):
+    """The largest log likelihood ratio between any two of `laws` (input -> output -> probability)."""
+    return max(math.log(p[output] / q[output]) for p, q in itertools.permutations(laws, 2) for output in p)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_every_report_costs_exactly_epsilon(epsilon):
+    client = LocalRnd(MultiplyShift.draw(3, 8, stream(0, "hashes")), epsilon)
+    losses = []
+    for slot in range(3 * 8):  # public: fixed for both words
+        bits = client.true_bits(KEYS, np.full(len(KEYS), slot))
+        losses.append(worst_loss([client.randomizer.probabilities(int(bit)) for bit in bits]))
+    assert max(losses) == pytest.approx(epsilon, rel=1e-9)
+    assert min(losses) >= 0
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_an_uncompressed_report_costs_exactly_epsilon(epsilon):
+    client = LocalRnd(MultiplyShift.draw(1, 4, stream(0, "hashes")), epsilon)
+    cells, signs = client.hashes.cells_and_signs(np.zeros(len(KEYS), int), KEYS)
+    laws = []
+    for cell, sign in zip(cells, signs, strict=True):
+        own = client.randomizer.probabilities(int(sign))
+        laws.append({report: own[report[cell]] / 2**3 for report in itertools.product((-1, 1), repeat=4)})
+    assert sum(laws[0].values()) == pytest.approx(1)
+    assert worst_loss(laws) == pytest.approx(epsilon, rel=1e-9)
+
+
+def test_a_randomizer_that_keeps_too_often_is_caught():
+    """The check has power: the flip of epsilon 10 % too large fails it."""
+    laws = [SignFlip(1.1).probabilities(bit) for bit in (-1, 1)]
+    assert worst_loss(laws) > 1.0 * (1 + 1e-9)
+
+
+def test_slots_are_drawn_without_looking_at_the_words():
+    client = LocalRnd(MultiplyShift.draw(3, 8, stream(0, "hashes")), 1.0)
+    assert "keys" not in LocalRnd.assign.__annotations__
+    assert np.array_equal(client.assign(5, stream(0, "slots")), client.assign(5, stream(0, "slots")))

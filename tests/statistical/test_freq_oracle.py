@@ -1,0 +1,132 @@
+"""The per-user path and the exact simulation have one law, and theory predicts the error."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+
+import numpy as np
+import pytest
+from scipy.stats import ks_2samp
+
+from evolvingdp.core.hashing import MultiplyShift
+from evolvingdp.core.randomizers import SignFlip
+from evolvingdp.core.seeds import stream
+from evolvingdp.heavy_hitters import theory
+from evolvingdp.heavy_hitters.count_sketch import FreqOracle
+from support import ALPHA, fits
+
+KEYS = np.array([0, 1], dtype=np.uint64)
+COUNTS = np.array([2, 1])
+DRAWS = 20_000
+
+
+def exact_law(oracle, epsilon):
+    """The law of the sketch of 3 users, enumerated over slots and reports: sums (flattened) -> probability."""
+    randomizer = SignFlip(epsilon)
+    rows, width = oracle.hashes.rows, oracle.hashes.width
+    law = Counter({(0,) * (rows * width): 1.0})
+    for key in np.repeat(KEYS, COUNTS):
+        user = Counter()
+        if oracle.compression == "hadamard":
+            for slot in range(rows * width):
+                bit = int(oracle.client.true_bits(np.array([key]), np.array([slot]))[0])
+                for report, probability in randomizer.probabilities(bit).items():
+                    user[slot, (report,)] += probability / (rows * width)
+        else:
+            for row in range(rows):
+                cells, signs = oracle.hashes.cells_and_signs(np.array([row]), np.array([key]))
+                own = randomizer.probabilities(int(signs[0]))
+                for report in itertools.product((-1, 1), repeat=width):
+                    user[row * width, report] += own[report[cells[0]]] / 2 ** (width - 1) / rows
+        law = _add(law, user)
+    return law
+
+
+def _add(law, user):
+    total = Counter()
+    for sums, p in law.items():
+        for (start, report), q in user.items():
+            after = list(sums)
+            for offset, y in enumerate(report):
+                after[start + offset] += y
+            total[tuple(after)] += p * q
+    return total
+
+
+@pytest.mark.parametrize("compression", ["hadamard", "none"])
+@pytest.mark.parametrize("path", ["per user", "simulation"])
+def test_both_paths_have_the_exact_law_of_a_tiny_sketch(path, compression):
+    oracle = FreqOracle(MultiplyShift.draw(2, 2, stream(0, "hashes")), 2.0, compression)
+    public, private = stream(0, path, "slots"), stream(0, path, "noise")
+    users = np.repeat(KEYS, COUNTS)
+
+    def draw():
+        if path == "per user":
+            return oracle.collect(users, public, private)
+        return oracle.simulate(KEYS, COUNTS, private)
+
+    seen = Counter(tuple(draw().sums.ravel().tolist()) for _ in range(DRAWS))
+    assert fits(seen, exact_law(oracle, 2.0), DRAWS) > ALPHA
+    assert fits(seen, exact_law(oracle, 2.2), DRAWS) < ALPHA
+
+
+@pytest.mark.parametrize("compression", ["hadamard", "none"])
+def test_both_paths_agree_in_law_at_three_thousand_users(compression):
+    keys = np.arange(20, dtype=np.uint64)
+    counts = np.arange(20) ** 2 + 33
+    users, runs = np.repeat(keys, counts), 4000
+    hashes = MultiplyShift.draw(8, 16, stream(0, "hashes"))
+    oracle, wrong = (FreqOracle(hashes, epsilon, compression) for epsilon in (2.0, 2.2))
+    public, private, rng = stream(0, "slots"), stream(0, "noise"), stream(0, "simulation")
+
+    def heavy_row_sums(sketch):  # the mean of the heaviest word's rows at one scale for both epsilons
+        return oracle.row_estimates(sketch, keys[-1:]).mean()
+
+    def mixed(sketch):  # a word's median estimate, which feels collisions too
+        return oracle.estimate(sketch, keys[10:11])[0]
+
+    per_user = [oracle.collect(users, public, private) for _ in range(runs)]
+    simulated = [oracle.simulate(keys, counts, rng) for _ in range(runs)]
+    too_loud = [wrong.simulate(keys, counts, rng) for _ in range(runs)]
+    for statistic in (heavy_row_sums, mixed):
+        ours, theirs = ([statistic(sketch) for sketch in sketches] for sketches in (per_user, simulated))
+        assert ks_2samp(ours, theirs).pvalue > ALPHA
+    ours = [heavy_row_sums(sketch) for sketch in per_user]
+    assert ks_2samp(ours, [heavy_row_sums(sketch) for sketch in too_loud]).pvalue < ALPHA
+
+
+@pytest.mark.parametrize(
+    ("n_users", "rows", "width"), [(10**6, 285, 1024), (10**4, 285, 1024), (10**5, 101, 64), (10**5, 100, 64)]
+)
+def test_theory_predicts_the_error_with_collisions_and_rounding(n_users, rows, width):
+    keys = np.arange(40, dtype=np.uint64)
+    counts = np.full(40, n_users // 40)
+    errors = []
+    for repetition in range(60):
+        rng = stream(0, "theory", rows, width, n_users, repetition)
+        oracle = FreqOracle(MultiplyShift.draw(rows, width, rng), 2.0)
+        errors.append(oracle.estimate(oracle.simulate(keys, counts, rng), keys) - counts)
+    expected = theory.median_error(counts[1:], n_users, 2.0, rows, width)
+    ratio = np.mean(np.square(errors)) / expected**2
+    assert 0.85 < ratio < 1.15  # words of one run share rows, so the effective number of errors is below 2,400
+
+
+@pytest.mark.parametrize("rows", [1, 9])
+def test_the_variance_of_a_row_is_that_of_the_theorem(rows):
+    """Theorem 2 of the chapter, over hashes, slots and noise, from independent runs."""
+    keys, counts = np.arange(3, dtype=np.uint64), np.array([50, 200, 100])
+    runs, width, epsilon = 20_000, 4, 1.0
+    rng = stream(0, "variance", rows)
+    estimates = np.empty(runs)
+    for run in range(runs):
+        oracle = FreqOracle(MultiplyShift.draw(rows, width, rng), epsilon)
+        estimates[run] = oracle.row_estimates(oracle.simulate(keys, counts, rng), keys[:1])[0, 0]
+    a = SignFlip(epsilon).debias
+    expected = 350 * rows * a**2 - 50 + (200 * 199 + 100 * 99) / width
+    assert abs(estimates.mean() - 50) < 4.9 * np.sqrt(expected / runs)
+    statistic = estimates.var(ddof=1) / expected
+    kurtosis = np.mean((estimates - estimates.mean()) ** 4) / estimates.var() ** 2
+    deviation = np.sqrt((kurtosis - 1) / runs)
+    assert abs(statistic - 1) < 4.9 * deviation
+    assert abs(statistic / 1.1 - 1) > 4.9 * deviation

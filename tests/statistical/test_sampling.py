@@ -1,0 +1,99 @@
+"""Samplers against exact laws: the truth is accepted, a law that is 10 % wrong is rejected."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from scipy.stats import binom, binomtest, ks_2samp, multinomial
+
+from evolvingdp.core.randomizers import SignFlip
+from evolvingdp.core.sampling import fair_binomial, split_evenly
+from evolvingdp.core.seeds import stream
+from evolvingdp.heavy_hitters import streams
+from support import ALPHA, fits
+
+N = 100_000
+
+
+def test_sign_flip_keeps_a_bit_with_probability_sigmoid_epsilon():
+    flip = SignFlip(1.0)
+    reports = flip.randomize(np.ones(N, int), stream(0, "sign-flip"))
+    kept = int((reports == 1).sum())
+    assert binomtest(kept, N, flip.probabilities(1)[1]).pvalue > ALPHA
+    assert binomtest(kept, N, SignFlip(1.1).probabilities(1)[1]).pvalue < ALPHA
+
+
+def test_sums_of_flipped_signs_have_their_exact_law():
+    plus, minus = 3, 2
+    sums = SignFlip(1.0).sum_given_counts(np.full(N, plus), np.full(N, minus), stream(0, "sums"))
+
+    def law(epsilon):
+        keep = SignFlip(epsilon).keep
+        exact = Counter()
+        for a in range(plus + 1):
+            for b in range(minus + 1):
+                exact[2 * (a + b) - 5] += binom.pmf(a, plus, keep) * binom.pmf(b, minus, 1 - keep)
+        return exact
+
+    assert fits(Counter(sums.tolist()), law(1.0), N) > ALPHA
+    assert fits(Counter(sums.tolist()), law(1.1), N) < ALPHA
+
+
+@pytest.mark.parametrize("trials", [1, 5, 63, 64, 65, 300, 512, 513, 5000])
+def test_fair_binomials_are_binomial_on_both_sides_of_every_switch(trials):
+    drawn = fair_binomial(np.full(N, trials), stream(0, "fair", trials))
+    edges = np.unique(binom.ppf(np.linspace(0, 1, 41)[1:-1], trials, 0.5).astype(int))
+    seen = Counter(np.searchsorted(edges, drawn).tolist())
+
+    def law(p):
+        return dict(enumerate(np.diff(np.concatenate([[0], binom.cdf(edges, trials, p), [1]]))))
+
+    assert fits(seen, law(0.5), N) > ALPHA
+    assert fits(seen, law(0.55), N) < ALPHA
+
+
+@pytest.mark.parametrize("counts", [[1], [2, 3], [4]])  # dealt user by user, both, by multinomial: parts // 2 = 2
+def test_splitting_is_multinomial_and_words_are_split_independently(counts):
+    parts = 5
+    rng = stream(0, "split", *counts)
+    draws = 20_000
+    seen = Counter(tuple(split_evenly(np.array(counts), parts, rng)[-1].tolist()) for _ in range(draws))
+
+    def law(p):
+        return {outcome: float(multinomial.pmf(outcome, counts[-1], p)) for outcome in _compositions(counts[-1], parts)}
+
+    assert fits(seen, law([1 / 5] * 5), draws) > ALPHA
+    assert fits(seen, law([0.22, 0.195, 0.195, 0.195, 0.195]), draws) < ALPHA
+
+
+def _compositions(total, parts):
+    if parts == 1:
+        return [(total,)]
+    return [(first, *rest) for first in range(total + 1) for rest in _compositions(total - first, parts - 1)]
+
+
+def test_the_power_law_is_numpy_s_histogram():
+    """The shortcut (extremes, then a multinomial) against the paper's recipe, at a size where both are quick."""
+    n, repeats = 300, 3000
+
+    def recipe(bins, rng):
+        return np.sort(np.histogram(rng.power(15.0, n), bins)[0])[::-1]
+
+    ours, theirs, wrong = stream(0, "ours"), stream(0, "theirs"), stream(0, "wrong")
+    a = np.array([streams.power_law_counts(n, ours, n_items=50, power=15.0) for _ in range(repeats)])
+    b = np.array([recipe(50, theirs) for _ in range(repeats)])
+    c = np.array([recipe(55, wrong) for _ in range(repeats)])
+    for position in (0, 5, 10, 25):
+        assert ks_2samp(a[:, position], b[:, position]).pvalue > ALPHA
+    assert min(ks_2samp(a[:, position], c[:, position]).pvalue for position in (0, 5, 10)) < ALPHA
+
+
+def test_brown_counts_follow_the_shipped_table():
+    counts = streams.brown_counts(10**6, stream(0, "brown"))
+    assert counts.sum() == 10**6
+    table = streams.brown.words()["count"]
+    share = table[0] / table.sum()
+    assert binomtest(int(counts[0]), 10**6, share).pvalue > ALPHA
+    assert binomtest(int(counts[0]), 10**6, share * 1.1).pvalue < ALPHA

@@ -1,0 +1,128 @@
+"""FreqOracle: merging, chunks, linearity, errors, and theory by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evolvingdp.core.hashing import MultiplyShift
+from evolvingdp.core.seeds import stream
+from evolvingdp.heavy_hitters import count_sketch, theory
+from evolvingdp.heavy_hitters.count_sketch import FreqOracle
+
+KEYS = np.arange(7, dtype=np.uint64)
+
+
+def oracle(epsilon=2.0, rows=5, width=16, compression="hadamard"):
+    return FreqOracle(MultiplyShift.draw(rows, width, stream(0, "hashes")), epsilon, compression)
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 6), max_size=30), st.lists(st.integers(0, 6), max_size=30))
+def test_merged_sketches_are_the_sketch_of_all_users(first, second):
+    freq = oracle()
+    slots = freq.client.assign(60, stream(0, "slots"))
+    users = np.array(first + second, dtype=np.uint64)
+    slots = slots[: len(users)]
+    reports = freq.client.report(users, slots, stream(0, "noise"))
+    cut = len(first)
+    parts = [freq.add(freq.empty(), slots[:cut], reports[:cut]), freq.add(freq.empty(), slots[cut:], reports[cut:])]
+    whole = freq.add(freq.empty(), slots, reports)
+    for merged in (parts[0] + parts[1], parts[1] + parts[0], freq.add(parts[0], slots[cut:], reports[cut:])):
+        assert np.array_equal(merged.sums, whole.sums)
+        assert merged.n_reports == whole.n_reports == len(users)
+
+
+@given(st.integers(0, 2**31), st.integers(0, 2**31))
+def test_row_estimates_are_linear_in_the_sketch(seed_a, seed_b):
+    freq = oracle()
+    a, b = (freq.simulate(KEYS, np.arange(7), np.random.default_rng(seed)) for seed in (seed_a, seed_b))
+    together = freq.row_estimates(a + b, KEYS)
+    assert np.allclose(together, freq.row_estimates(a, KEYS) + freq.row_estimates(b, KEYS))
+
+
+@pytest.mark.parametrize("compression", count_sketch.COMPRESSIONS)
+def test_collecting_does_not_depend_on_the_chunk_size(compression, monkeypatch):
+    freq = oracle(compression=compression)
+    users = stream(0, "users").integers(0, 7, size=1000).astype(np.uint64)
+
+    def collect():
+        return freq.collect(users, stream(0, "slots"), stream(0, "noise"))
+
+    whole = collect()
+    if compression == "hadamard":
+        monkeypatch.setattr(count_sketch, "_CHUNK", 7)
+        assert np.array_equal(collect().sums, whole.sums)
+    assert whole.n_reports == 1000
+
+
+def test_sketches_of_different_shapes_are_not_merged():
+    with pytest.raises(ValueError, match=r"one shape to be merged, got \(5, 16\) and \(5, 32\)"):
+        oracle().empty() + oracle(width=32).empty()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"epsilon": math.nan}, "epsilon must be > 0 and finite, got nan"),
+        ({"epsilon": 0}, "epsilon must be > 0 and finite, got 0"),
+        ({"compression": "zip"}, "compression must be one of hadamard, none, got 'zip'"),
+    ],
+)
+def test_bad_settings_are_named(change, message):
+    with pytest.raises(ValueError, match=message):
+        oracle(**change)
+
+
+def test_simulation_refuses_what_are_no_counts():
+    rng = stream(0, "noise")
+    with pytest.raises(TypeError, match="counts must be a one-dimensional array of integers"):
+        oracle().simulate(KEYS, np.full(7, 1.5), rng)
+    with pytest.raises(ValueError, match="one entry per key, got 6 for 7"):
+        oracle().simulate(KEYS, np.arange(6), rng)
+
+
+def test_nobody_reports_nothing():
+    freq = oracle()
+    nobody = freq.collect(KEYS[:0], stream(0, "slots"), stream(0, "noise"))
+    assert nobody.n_reports == 0
+    assert np.array_equal(freq.estimate(nobody, KEYS), np.zeros(7))
+
+
+def test_without_noise_and_collisions_the_estimate_is_the_truth():
+    """epsilon = 40 never flips a bit; one row, all columns read, 64 cells for two words that do not collide."""
+    freq = oracle(epsilon=40.0, rows=1, width=64)
+    cells, _ = freq.hashes.cells_and_signs(np.zeros(2, int), KEYS[:2])
+    assert cells[0] != cells[1]
+    sums = np.zeros((1, 64), dtype=np.int64)
+    for key, users in ((0, 5), (1, 3)):  # every column is reported once by each of 5 + 3 groups of 64 users
+        slots = np.arange(64)
+        sums[0] += users * freq.client.true_bits(np.full(64, key, dtype=np.uint64), slots)
+    estimate = freq.estimate(count_sketch.Sketch(sums, 8 * 64), KEYS[:2])
+    assert estimate == pytest.approx([5 * 64, 3 * 64])
+
+
+def test_the_median_of_normals_has_the_deviation_of_its_order_statistics():
+    assert theory.normal_median_deviation(1) == pytest.approx(1, rel=1e-9)
+    assert theory.normal_median_deviation(2) == pytest.approx(math.sqrt(1 / 2), rel=1e-9)
+    assert theory.normal_median_deviation(3) == pytest.approx(math.sqrt(1 - math.sqrt(3) / math.pi), rel=1e-9)
+    assert theory.normal_median_deviation(2001) == pytest.approx(math.sqrt(math.pi / 2 / 2001), rel=1e-3)
+
+
+def test_the_paper_s_constants_at_ten_million_users_are_those_the_errata_evaluate():
+    rows = theory.paper_rows(10**7, 0.05)
+    assert round(rows) == 2103
+    assert round(theory.paper_width(10**7, 0.05)) == 34719
+    assert theory.paper_error_bound(10**7, 2.0, rows) / 1e7 == pytest.approx(0.1015, abs=1e-4)
+
+
+def test_collisions_only_add_to_the_error_and_vanish_with_the_width():
+    others = np.array([10**6, 10**5])
+    alone = theory.noise_standard_error(10**7, 2.0, 285)
+    narrow, wide = (theory.median_error(others, 10**7, 2.0, 285, width) for width in (64, 2**20))
+    assert narrow > wide > alone
+    assert wide == pytest.approx(alone, rel=1e-4)
