@@ -1,0 +1,125 @@
+"""The command line `evolvingdp`: run a notebook, show its parameters, build the book, check and rebuild the data."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+from tabulate import tabulate
+
+from evolvingdp.core import brown
+from evolvingdp.core.experiment import ParameterError
+from evolvingdp.publish import datasets
+from evolvingdp.publish.book import BookError, build
+from evolvingdp.publish.execute import Job, NotebookError, check_writable, export
+from evolvingdp.publish.execute import run as execute
+from evolvingdp.publish.project import Project, params_of
+
+EXPECTED = (ParameterError, NotebookError, BookError, datasets.DataError)
+
+
+def _one_line(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Expected errors become click's: a line on stderr and exit code 1."""
+
+    @functools.wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return command(*args, **kwargs)
+        except EXPECTED as error:
+            raise click.ClickException(str(error)) from None
+
+    return wrapped
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="evolvingdp")
+def main() -> None:
+    """Evolving Privacy: rerun the book's notebooks, or the book.
+
+    Example: evolvingdp run heavy_hitters/frequency_oracle -p epsilon 1
+    """
+
+
+@main.command()
+@click.argument("notebook")
+@click.option(
+    "-p", "overrides", type=(str, str), multiple=True, metavar="NAME VALUE", help="Set a parameter; may be repeated."
+)
+@click.option("--preset", default="quick", show_default=True, help="quick (seconds) or paper (the paper's scale).")
+@click.option("--seed", default="0", show_default=True, help="Master seed of all random streams.")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for the results  [default: runs/NOTEBOOK/KEY]")
+@_one_line
+def run(notebook: str, overrides: tuple[tuple[str, str], ...], preset: str, seed: str, out: Path | None) -> None:
+    """Execute NOTEBOOK with checked parameters; write the notebook, results.csv, claims.json and the figures.
+
+    Example: evolvingdp run heavy_hitters/frequency_oracle --preset paper -p epsilon 1 --seed 7 --out my-run
+    """
+    project = Project()
+    names = [name for name, _ in overrides]
+    if len(set(names)) < len(names):
+        raise ParameterError(f"each parameter may be set once, got {' '.join(names)}")
+    job = Job.make(project, notebook, preset, dict(overrides), seed)
+    out = out if out is not None else project.root / "runs" / job.notebook / job.key[:12]
+    check_writable(out)
+    cached = job.cached
+    click.echo(f"{job.notebook}: {'already computed' if cached else 'running'}")
+    seconds = execute(job)
+    export(job, out)
+    click.echo(f"{job.notebook}: done in {seconds:.1f} s, see {out / job.name}.ipynb and {out / job.name}/")
+
+
+@main.command()
+@click.argument("notebook")
+@_one_line
+def params(notebook: str) -> None:
+    """Show the parameters of NOTEBOOK: name, symbol, type, range, unit, default, preset paper, meaning.
+
+    Example: evolvingdp params heavy_hitters/frequency_oracle
+    """
+    rows = params_of(Project().notebook(notebook)).describe()
+    click.echo(
+        tabulate(rows, headers="keys", tablefmt="simple", maxcolwidths=[None] * 5 + [16, 16, 44], disable_numparse=True)
+    )
+
+
+@main.command()
+@click.option("--preset", default="paper", show_default=True, help="quick (seconds) or paper (the paper's scale).")
+@click.option("--workers", type=click.IntRange(min=1), help="Notebooks at a time  [default: one per core]")
+@_one_line
+def book(preset: str, workers: int | None) -> None:
+    """Execute what has changed and render the book to _build/html.
+
+    Example: evolvingdp book --preset quick
+    """
+    build(Project(), preset, click.echo, workers=workers)
+
+
+@main.group(invoke_without_command=True)
+@click.pass_context
+@_one_line
+def data(context: click.Context) -> None:
+    """Check the shipped tables against the checksums in data/README.md, or rebuild one.
+
+    Example: evolvingdp data brown
+    """
+    if context.invoked_subcommand is None:
+        for name in datasets.check(brown.DATA):
+            click.echo(f"{name}: as listed in data/README.md")
+
+
+@data.command("brown")
+@click.option(
+    "--out", type=click.Path(path_type=Path), default=brown.DATA, show_default="data/", help="Folder for the tables."
+)
+@_one_line
+def rebuild_brown(out: Path) -> None:
+    """Count the Brown corpus again (NLTK_DATA, or a download where there is a network) and write its tables.
+
+    Example: NLTK_DATA=~/nltk_data evolvingdp data brown
+    """
+    check_writable(out)
+    for path in datasets.rebuild_brown(out):
+        click.echo(f"{path.name}: sha256 {datasets.checksum(path)}")

@@ -1,0 +1,87 @@
+"""Where things stand in the repository, and which experiment belongs to which notebook."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from evolvingdp.core.experiment import ParameterError, Params
+from evolvingdp.publish.provenance import REPOSITORY
+
+RESULTS = "book/results/"
+
+
+@dataclass(frozen=True)
+class Project:
+    """A checkout: notebooks, table of contents, cache, and the results that the book shows."""
+
+    root: Path = REPOSITORY
+
+    @property
+    def cache(self) -> Path:
+        return Path(os.environ.get("EVOLVINGDP_CACHE", self.root / ".cache")) / "runs"
+
+    @property
+    def results(self) -> Path:
+        return self.root / RESULTS
+
+    def notebooks(self) -> list[str]:
+        """Every source notebook as <paper>/<name>, in alphabetical order."""
+        folder = self.root / "notebooks"
+        return sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.glob("*/*.ipynb"))
+
+    def notebook(self, name: str) -> str:
+        """The canonical form of `name` (`notebooks/` and `.ipynb` may stand around it); ParameterError if there is none."""
+        known = self.notebooks()
+        wanted = name.removesuffix(".ipynb").removeprefix("./").removeprefix("notebooks/")
+        if wanted not in known:
+            near = difflib.get_close_matches(wanted, known, n=1, cutoff=0.0)
+            raise ParameterError(f"no notebook {name!r}; did you mean {near[0]!r}?" if near else f"no notebook {name!r}")
+        return wanted
+
+    def template(self, notebook: str) -> Path:
+        return self.root / "notebooks" / f"{notebook}.ipynb"
+
+    def contents(self) -> list[str]:
+        """The files that `_toc.yml` names, in its order."""
+        toc = yaml.safe_load((self.root / "_toc.yml").read_text())
+        return [toc["root"], *_files(toc)]
+
+    def pages(self) -> list[str]:
+        """The notebooks whose results the book shows; every notebook must have its page and every page its notebook."""
+        shown = [file.removeprefix(RESULTS).removesuffix(".ipynb") for file in self.contents() if file.startswith(RESULTS)]
+        if sorted(shown) != self.notebooks():
+            both = set(shown) ^ set(self.notebooks())
+            raise ParameterError(
+                f"_toc.yml and notebooks/ must name the same notebooks; in one only: {', '.join(sorted(both))}"
+            )
+        return shown
+
+
+def params_of(notebook: str) -> type[Params]:
+    """The `Params` of evolvingdp.<paper>.experiments.<name>."""
+    paper, name = notebook.split("/")
+    params: type[Params] = importlib.import_module(f"evolvingdp.{paper}.experiments.{name}").Params
+    return params
+
+
+def template_bytes(path: Path) -> bytes:
+    """What of a source notebook decides its output: types, tags and sources of the cells."""
+    cells = json.loads(path.read_text())["cells"]
+    parts = [[cell["cell_type"], cell["metadata"].get("tags", []), "".join(cell["source"])] for cell in cells]
+    return json.dumps(parts).encode()
+
+
+def _files(node: object) -> list[str]:
+    if isinstance(node, list):
+        return [file for item in node for file in _files(item)]
+    if isinstance(node, dict):
+        own = [node["file"]] if "file" in node else []
+        return own + [file for key, value in node.items() if key != "file" for file in _files(value)]
+    return []
