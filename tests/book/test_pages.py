@@ -1,0 +1,204 @@
+"""The rendered book in a real browser: every page, no error, no request that leaves the host, math, search, links."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import json
+import os
+import re
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote, urldefrag, urljoin, urlparse
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from evolvingdp.publish.book import BookError, build, render
+from evolvingdp.publish.project import Project
+
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+PHONE, DESKTOP = 360, 1280
+FIGURES = 5
+
+
+def chromium() -> str:
+    """Where chromium is; without it the tests are skipped with a line that says so, but never in CI."""
+    found = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    if not found:
+        assert not os.environ.get("CI"), "CI must have chromium"
+        pytest.skip("browser tests need chromium (install it, or set CHROMIUM to its path)")
+    return found
+
+
+@pytest.fixture(scope="session")
+def site(built_book: Project) -> Iterator[str]:
+    """The address of the rendered book, served on this machine."""
+    handler = functools.partial(Quiet, directory=str(built_book.root / "_build" / "html"))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}/"
+    server.shutdown()
+    server.server_close()
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def addresses(built_book: Project) -> list[str]:
+    return [f"{file.removesuffix('.ipynb')}.html" for file in built_book.contents()]
+
+
+def opened(browser: Browser, address: str, width: int = DESKTOP, mode: str = "light") -> tuple[Page, list[str]]:
+    """The page at `address` after MathJax has finished, and what went wrong on the way."""
+    context = browser.new_context(viewport={"width": width, "height": 900})
+    context.add_init_script(f"localStorage.setItem('mode', '{mode}'); localStorage.setItem('theme', '{mode}')")
+    page = context.new_page()
+    problems: list[str] = []
+    host = urlparse(address).netloc
+    page.on("console", lambda message: problems.append(message.text) if message.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("requestfailed", lambda request: problems.append(f"failed: {request.url}"))
+    page.on("response", lambda reply: problems.append(f"{reply.status}: {reply.url}") if reply.status >= 400 else None)
+    page.on(
+        "request",
+        lambda request: (
+            problems.append(f"outside: {request.url}")
+            if urlparse(request.url).netloc != host and not request.url.startswith("data:")
+            else None
+        ),
+    )
+    page.goto(address, wait_until="load")
+    page.evaluate("() => window.MathJax && MathJax.startup ? MathJax.startup.promise : null")
+    return page, problems
+
+
+@pytest.mark.parametrize(("width", "mode"), [(DESKTOP, "light"), (DESKTOP, "dark"), (PHONE, "light")])
+def test_every_page_opens_without_an_error_or_an_outside_request(site, browser, addresses, width, mode):
+    for address in addresses:
+        page, problems = opened(browser, site + address, width, mode)
+        assert problems == [], address
+        assert page.evaluate("document.documentElement.dataset.theme") == mode
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{address} scrolls sideways"
+        page.context.close()
+
+
+def test_math_is_rendered(site, browser):
+    page, _ = opened(browser, f"{site}book/heavy_hitters.html")
+    assert page.locator("mjx-container").count() > 30
+    assert page.locator("mjx-merror").count() == 0
+    assert "\\epsilon" not in page.locator("article").inner_text()
+
+
+def test_figures_are_numbered_captioned_described_and_downloadable(site, browser):
+    page, _ = opened(browser, f"{site}book/results/heavy_hitters/frequency_oracle.html")
+    figures = page.locator("article figure")
+    assert figures.count() == FIGURES
+    for position in range(FIGURES):
+        figure = figures.nth(position)
+        assert re.match(r"Fig\. \d+", figure.locator("figcaption").inner_text())
+        assert len(figure.locator("img").get_attribute("alt")) > 80
+        assert figure.locator("img").evaluate("image => image.complete && image.naturalWidth > 0")
+    links = page.locator("article a[download]").evaluate_all("links => links.map(link => link.href)")
+    for kind in ("svg", "pdf", "png", "csv", "json"):
+        assert sum(link.endswith(f".{kind}") for link in links) >= FIGURES
+    assert page.locator("text=evolvingdp run heavy_hitters/frequency_oracle --preset quick --seed 0").count() >= FIGURES
+    assert page.locator("text=does not hold").count() == 0
+
+
+def test_search_finds_a_word(site, browser):
+    page, problems = opened(browser, f"{site}search.html?q=Hadamard")
+    page.wait_for_selector("#search-results li")
+    assert problems == []
+
+
+def test_every_internal_link_leads_somewhere(built_book, site, browser, addresses):
+    root = built_book.root / "_build" / "html"
+    ids: dict[Path, set[str]] = {}
+    for address in addresses:
+        page, _ = opened(browser, site + address)
+        ids[root / address] = set(page.locator("[id]").evaluate_all("nodes => nodes.map(node => node.id)"))
+        page.context.close()
+    followed = 0
+    for address in addresses:
+        html = (root / address).read_text()
+        for link in re.findall(r'(?:href|src)="([^"]+)"', html):
+            target, fragment = urldefrag(urljoin(site + address, link))
+            if urlparse(target).netloc != urlparse(site).netloc:
+                continue
+            path = root / unquote(urlparse(target).path).lstrip("/")
+            assert path.is_file(), f"{address} links to {link}"
+            assert not fragment or path not in ids or fragment in ids[path], f"{address} links to {link}"
+            followed += 1
+    assert followed > 100
+
+
+def test_no_page_holds_a_path_of_this_machine(built_book, addresses):
+    for address in addresses:
+        assert str(built_book.root) not in (built_book.root / "_build" / "html" / address).read_text()
+
+
+def test_numbers_in_the_prose_are_those_of_the_results(built_book, site, browser):
+    values = json.loads((built_book.results / "heavy_hitters" / "frequency_oracle" / "values.json").read_text())
+    page, _ = opened(browser, f"{site}book/heavy_hitters.html")
+    text = page.locator("article").inner_text()
+    assert f"{values['lemma_rows']:,.0f}" in text
+    assert f"{values['standard_error']:,.0f}" in text
+
+
+def test_nothing_is_executed_when_nothing_has_changed(built_book, capsys):
+    build(built_book, "quick", print)
+    said = capsys.readouterr().out
+    assert "heavy_hitters/frequency_oracle: unchanged" in said
+    assert " 0 executed" in said
+
+
+@pytest.mark.parametrize("touched", ["notebook", "results", "page"])
+def test_a_stale_or_touched_page_fails_even_a_build_by_hand(built_book, touched):
+    results = built_book.results / "heavy_hitters"
+    path = {
+        "notebook": built_book.template("heavy_hitters/frequency_oracle"),
+        "results": results / "frequency_oracle" / "claims.json",
+        "page": results / "frequency_oracle.ipynb",
+    }[touched]
+    before = path.read_text()
+    try:
+        path.write_text(before.replace("unbiased", "perfect").replace('"holds": true', '"holds": false'))
+        assert path.read_text() != before
+        with pytest.raises(BookError, match="heavy_hitters/frequency_oracle"):
+            render(built_book, print)
+    finally:
+        path.write_text(before)
+
+
+def test_a_value_that_no_result_has_fails_the_build(built_book):
+    page = built_book.root / "book" / "notation.md"
+    before = page.read_text()
+    try:
+        page.write_text(before + "\n{value}`heavy_hitters/frequency_oracle no_such_number`\n")
+        with pytest.raises(BookError, match="no_such_number"):
+            render(built_book, print)
+    finally:
+        page.write_text(before)

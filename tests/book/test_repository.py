@@ -1,0 +1,198 @@
+"""What the repository promises about itself: layers, notebooks, data, lock, errata."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from evolvingdp.core import brown
+from evolvingdp.publish import datasets
+from evolvingdp.publish.project import Project, params_of
+from support import REPOSITORY
+
+LIBRARY = REPOSITORY / "lib" / "evolvingdp"
+SOURCES = sorted(LIBRARY.rglob("*.py"))
+NOTEBOOKS = Project().notebooks()
+PAPERS = {"heavy_hitters", "evolving", "continual_mean", "sparse_vector"}
+MAY_IMPORT = {"core": {"core"}, **{paper: {"core", paper} for paper in PAPERS}}
+
+
+def imports(path: Path) -> set[str]:
+    """Modules of evolvingdp that `path` imports, as dotted names below evolvingdp."""
+    names = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+    return {name.removeprefix("evolvingdp.") for name in names if name.startswith("evolvingdp.")}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(LIBRARY)))
+def test_imports_run_one_way(path):
+    layer = path.relative_to(LIBRARY).parts[0]
+    if layer in MAY_IMPORT:
+        assert {name.split(".")[0] for name in imports(path)} <= MAY_IMPORT[layer]
+    folders = path.relative_to(LIBRARY).parts
+    if layer in PAPERS and "figures" not in folders:
+        assert not [name for name in imports(path) if ".figures" in name], "mechanisms and experiments do not draw"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(LIBRARY)))
+def test_no_file_is_longer_than_a_reader_s_patience(path):
+    assert len(path.read_text().splitlines()) <= 320
+
+
+def test_the_library_never_makes_a_generator_but_in_seeds():
+    makers = [path for path in SOURCES if "default_rng" in path.read_text() and path.name != "seeds.py"]
+    assert makers == []
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS)
+def test_notebooks_are_clean_and_thin(notebook):
+    cells = json.loads(Project().template(notebook).read_text())["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert len(code) <= 10
+    assert not [cell for cell in code if cell["outputs"] or cell["execution_count"]]
+    source = "\n".join("".join(cell["source"]) for cell in code)
+    assert not [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.For)]
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS)
+def test_a_notebook_s_own_defaults_are_the_quick_preset(notebook):
+    cells = json.loads(Project().template(notebook).read_text())["cells"]
+    (parameters,) = [cell for cell in cells if "parameters" in cell["metadata"].get("tags", [])]
+    namespace: dict = {}
+    exec("".join(parameters["source"]), namespace)
+    seed = namespace.pop("seed")
+    params = params_of(notebook)
+    given = {name for name in namespace if not name.startswith("__")}
+    assert given == set(params.model_fields)
+    assert params.from_namespace(namespace) == params.make("quick")
+    assert seed == 0
+
+
+def test_every_file_of_the_table_of_contents_exists_or_is_a_notebook_s_page():
+    project = Project()
+    assert set(project.pages()) == set(NOTEBOOKS)
+    for file in project.contents():
+        if not file.startswith("book/results/"):
+            assert (REPOSITORY / f"{file}.md").is_file()
+
+
+def test_the_lock_is_hashed_holds_no_address_and_covers_what_is_required():
+    lock = (REPOSITORY / "requirements.lock").read_text()
+    assert "://" not in lock
+    blocks = re.split(r"\n(?=[a-z0-9])", lock.split("make lock\n")[1])
+    assert all("--hash=sha256:" in block for block in blocks)
+    locked = {re.match(r"[a-z0-9._-]+", block)[0] for block in blocks}
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+    groups = project["dependency-groups"]
+    required = project["project"]["dependencies"] + [
+        name for group in groups.values() for name in group if isinstance(name, str)
+    ]
+    assert {re.match(r"[A-Za-z0-9._-]+", name)[0].lower() for name in required} <= locked
+
+
+def test_the_environment_holds_python_and_the_lock_and_nothing_that_could_drift():
+    environment = yaml.safe_load((REPOSITORY / "environment.yml").read_text())
+    assert environment == {
+        "name": "evolving-privacy",
+        "channels": ["conda-forge", "nodefaults"],
+        "dependencies": ["python=3.11.*", "pip", {"pip": ["-r requirements.lock"]}],
+    }
+
+
+def test_every_make_target_explains_itself():
+    makefile = (REPOSITORY / "Makefile").read_text()
+    targets = set(re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[1].split())
+    shown = subprocess.run(["make", "help"], cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
+    assert targets == {line.split()[0] for line in shown.splitlines() if not line.startswith("make")}
+
+
+def test_citation_and_package_agree():
+    citation = yaml.safe_load((REPOSITORY / "CITATION.cff").read_text())
+    assert citation["authors"] == [{"name": "Evolving Privacy contributors"}]
+    pyproject = (REPOSITORY / "pyproject.toml").read_text()
+    assert f'version = "{citation["version"]}"' in pyproject
+
+
+def test_shipped_tables_are_those_that_their_readme_lists():
+    assert datasets.check(REPOSITORY / "data") == ["brown_readings.csv", "brown_words.csv.gz"]
+
+
+def test_a_changed_table_is_caught(tmp_path):
+    for name in ("README.md", "brown_readings.csv", "brown_words.csv.gz"):
+        (tmp_path / name).write_bytes((REPOSITORY / "data" / name).read_bytes())
+    (tmp_path / "brown_readings.csv").write_text("reading\n")
+    with pytest.raises(datasets.DataError, match=r"brown_readings.csv has sha256 .*, data/README.md says"):
+        datasets.check(tmp_path)
+
+
+def test_the_brown_table_is_the_corpus_counted_again():
+    try:
+        tokens = brown.corpus_tokens()
+    except LookupError:
+        assert not os.environ.get("CI"), "CI has the corpus: set NLTK_DATA"
+        pytest.skip("the Brown corpus is not here (set NLTK_DATA)")
+    counted = brown.count_words(tokens)
+    assert counted.equals(brown.words())
+    assert brown.compare_readings(tokens).equals(brown.readings())
+    assert len(counted) == 25_992  # one more than Table 2 prints: a draw of 10^7 misses none or one
+    assert np.all(np.diff(counted["count"]) <= 0)
+
+
+def test_a_missing_corpus_without_a_network_is_one_clear_line(tmp_path):
+    script = (
+        "import nltk; nltk.data.path[:] = []; nltk.download = lambda *a, **k: False\n"
+        "from evolvingdp.publish.cli import main; main(['data', 'brown', '--out', 'tables'])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: the Brown corpus was not found and could not be downloaded; set NLTK_DATA")
+    assert done.stderr.count("\n") == 1
+
+
+ERRATUM = re.compile(r"\bE-([A-Z]{2})-(\d+)\b")
+
+
+def test_errata_code_and_tests_carry_the_same_ids():
+    page = (REPOSITORY / "book" / "errata.md").read_text()
+    entries = {entry.split(":")[0]: entry for entry in page.split("\n## ")[1:]}
+    tests = {
+        name: f"E-{match[1]}-{match[2]}"
+        for path in (REPOSITORY / "tests").rglob("*.py")
+        for name, match in [(m[0], m) for m in re.finditer(r"(?<=def )test_E_([A-Z]{2})_(\d+)_\w+", path.read_text())]
+    }
+    assert set(entries) == set(tests.values())
+    in_code: dict[str, set[str]] = {}
+    for path in SOURCES:
+        for match in ERRATUM.finditer(path.read_text()):
+            in_code.setdefault(match[0], set()).add(path.relative_to(LIBRARY).as_posix())
+    for erratum, entry in entries.items():
+        for field in ("Paper", "Printed", "Used", "Why", "Code", "Test"):
+            assert f"- **{field}:**" in entry, f"{erratum} lacks {field}"
+        assert {name for name in tests if tests[name] == erratum} == set(re.findall(r"`(test_E_\w+)`", entry))
+        listed = set(re.findall(r"`([a-z_/]+\.py)`", entry.split("**Code:**")[1].split("- **Test")[0]))
+        assert listed == in_code.get(erratum, set()), f"{erratum}: code that carries the id and code that the page names"
+    assert set(in_code) <= set(entries)
+
+
+def test_nothing_names_a_path_of_a_machine_or_a_registry():
+    listed = subprocess.run(["git", "ls-files"], cwd=REPOSITORY, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    for name in listed.stdout.split():
+        path = REPOSITORY / name
+        if path.is_file() and path.suffix not in (".gz", ".ico", ".png"):
+            assert not re.search(r"/(root|work|home|Users)/\w|pypi\.[o]rg|python[h]osted", path.read_text()), name

@@ -1,0 +1,243 @@
+"""Running notebooks: validated first, cached by what decides the output, whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import nbformat
+import papermill
+import pytest
+from click.testing import CliRunner
+
+from evolvingdp.core.experiment import ParameterError
+from evolvingdp.publish import execute, provenance
+from evolvingdp.publish.book import BookError, compute
+from evolvingdp.publish.cli import main
+from evolvingdp.publish.execute import Job, NotebookError
+from evolvingdp.publish.project import Project, params_of
+from support import REPOSITORY
+
+NOTEBOOK = "heavy_hitters/frequency_oracle"
+TINY = {
+    "n_users": "2000",
+    "rows": "3",
+    "width": "16",
+    "repetitions": "2",
+    "n_users_sweep": "500,1e3",
+    "epsilon_sweep": "[1, 2]",
+    "width_sweep": "8, 16",
+}
+KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
+PARAMETERS = "\n".join(f"{name} = {value!r}" for name, value in params_of(NOTEBOOK).make().model_dump(mode="json").items())
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A project whose one notebook runs what a test says, with the real parameters."""
+    monkeypatch.setenv("EVOLVINGDP_CACHE", str(tmp_path / "cache"))
+
+    def make(*cells: str) -> Project:
+        parameters = nbformat.v4.new_code_cell(PARAMETERS, id="parameters", metadata={"tags": ["parameters"]})
+        body = [nbformat.v4.new_code_cell(source, id=f"cell-{number}") for number, source in enumerate(cells)]
+        notebook = nbformat.v4.new_notebook(cells=[parameters, *body], metadata={"kernelspec": KERNEL})
+        path = tmp_path / "notebooks" / f"{NOTEBOOK}.ipynb"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        nbformat.write(notebook, path)
+        return Project(tmp_path)
+
+    return make
+
+
+def test_parameters_arrive_typed_and_the_second_run_is_free(project):
+    checked = project(
+        "assert n_users == 10_000_000 and isinstance(n_users, int), n_users", "assert epsilon == 1e-06", "seed"
+    )
+    job = Job.make(checked, NOTEBOOK, "quick", {"n_users": "1e7", "epsilon": "1e-6"}, "3")
+    assert execute.run(job) > 0
+    executed = nbformat.read(job.store / "frequency_oracle.ipynb", as_version=4)
+    assert executed.cells[-1].outputs[0].data["text/plain"] == "3"
+    assert execute.run(job) == 0.0
+
+
+def test_the_key_changes_with_everything_that_decides_the_output(project, monkeypatch):
+    def key(here=None, preset="quick", overrides=None, seed=0):
+        return Job.make(here or project("1"), NOTEBOOK, preset, overrides, seed).key
+
+    keys = [key(), key(project("2")), key(project("1"), "paper"), key(overrides={"epsilon": 3}), key(seed=1)]
+    for source in ("library_digest", "data_digest", "lock_digest"):
+        with monkeypatch.context() as changed:
+            changed.setattr(provenance, source, lambda *_: "changed")
+            keys.append(key())
+    assert len(set(keys)) == len(keys)
+    assert key() == keys[0]
+    assert key(overrides={"epsilon": "2.0"}) == keys[0]  # what is typed in another way is the same
+
+
+def test_another_paper_s_code_does_not_change_the_key(tmp_path, monkeypatch):
+    library = tmp_path / "evolvingdp"
+    for name in ("core", "publish", "heavy_hitters", "evolving"):
+        (library / name).mkdir(parents=True)
+        (library / name / "a.py").write_text("1")
+    (library / "__init__.py").write_text("")
+    monkeypatch.setattr(provenance, "LIBRARY", library)
+    before = provenance.library_digest("heavy_hitters"), provenance.library_digest(provenance.AUDIT)
+    (library / "evolving" / "a.py").write_text("2")
+    assert provenance.library_digest("heavy_hitters") == before[0]
+    assert provenance.library_digest(provenance.AUDIT) != before[1]
+    (library / "core" / "a.py").write_text("2")
+    assert provenance.library_digest("heavy_hitters") != before[0]
+
+
+def test_a_failed_notebook_shows_its_traceback_and_leaves_nothing_behind(project, tmp_path):
+    job = Job.make(project("half = 1", "raise RuntimeError('the third term diverged')"), NOTEBOOK, "quick")
+    with pytest.raises(NotebookError, match="RuntimeError: the third term diverged") as caught:
+        execute.run(job)
+    assert "heavy_hitters/frequency_oracle failed" in str(caught.value)
+    assert not job.cached
+    assert list((tmp_path / "cache" / "runs").iterdir()) == []
+
+
+def test_a_failed_notebook_fails_the_build_after_the_others_have_ended(project, capfd):
+    broken = Job.make(project("assert epsilon != 3.0, 'three is broken'"), NOTEBOOK, "quick", {"epsilon": 3})
+    fine = Job.make(broken.project, NOTEBOOK, "quick", {"epsilon": 4})
+    with pytest.raises(BookError, match="1 of 2 notebooks failed: heavy_hitters/frequency_oracle"):
+        compute([broken, fine], print, workers=2)
+    assert fine.cached
+    said = capfd.readouterr().out
+    assert "failed after" in said
+    assert "three is broken" in said
+    assert "done in" in said
+    assert "2 notebooks, 2 executed" in said
+
+
+def test_a_result_that_stands_is_not_touched_by_a_failed_run(project, tmp_path):
+    good = Job.make(project("1"), NOTEBOOK, "quick")
+    execute.run(good)
+    execute.export(good, tmp_path / "out")
+    before = (tmp_path / "out" / "frequency_oracle.ipynb").read_bytes()
+    with pytest.raises(NotebookError):
+        execute.run(Job.make(project("1/0"), NOTEBOOK, "quick"))
+    assert (tmp_path / "out" / "frequency_oracle.ipynb").read_bytes() == before
+
+
+BAD = {
+    "unknown name": (["-p", "epsilom", "1"], "unknown parameter 'epsilom'; did you mean 'epsilon'?"),
+    "wrong type": (["-p", "n_users", "many"], "n_users must be an integer, got 'many'"),
+    "half a user": (["-p", "n_users", "1000.5"], "n_users must be an integer, got '1000.5'"),
+    "nan": (["-p", "epsilon", "nan"], "epsilon must be a finite number, got 'nan'"),
+    "negative": (["-p", "epsilon", "-1"], "epsilon must be > 0, got '-1'"),
+    "zero": (["-p", "rows", "0"], "rows must be >= 1, got '0'"),
+    "zero in a list": (["-p", "epsilon_sweep", "1,0"], "epsilon_sweep must hold values > 0, got 0.0"),
+    "out of range": (["-p", "epsilon", "21"], "epsilon must be <= 20, got '21'"),
+    "no power of two": (["-p", "width", "1000"], "width must be a power of two, got 1000; 512 or 1024 would work"),
+    "no such choice": (["-p", "compression", "zip"], "compression must be one of 'none' or 'hadamard', got 'zip'"),
+    "too large": (["-p", "width", str(2**40)], "fit here: lower rows or width"),
+    "twice": (["-p", "rows", "3", "-p", "rows", "4"], "each parameter may be set once"),
+    "unknown preset": (["--preset", "huge"], "preset must be one of quick, paper, got 'huge'"),
+    "bad seed": (["--seed", "-1"], "seed must be an integer >= 0, got -1"),
+    "word for a seed": (["--seed", "lucky"], "seed must be an integer >= 0, got 'lucky'"),
+    "unwritable out": (["--out", "README.md/inside"], "out must be a folder that can be written, got"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_run_refuses_bad_input_with_one_line_before_anything_runs(kind, monkeypatch):
+    monkeypatch.chdir(REPOSITORY)
+    monkeypatch.setattr("evolvingdp.publish.cli.execute", lambda job: pytest.fail("it ran"))
+    arguments, message = BAD[kind]
+    result = CliRunner().invoke(main, ["run", NOTEBOOK, *arguments])
+    assert result.exit_code == 1
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+
+
+def test_a_missing_notebook_is_told_the_nearest_one():
+    result = CliRunner().invoke(main, ["run", "heavy_hitters/frequency_orakel"])
+    assert result.exit_code == 1
+    assert result.stderr == (
+        "Error: no notebook 'heavy_hitters/frequency_orakel'; did you mean 'heavy_hitters/frequency_oracle'?\n"
+    )
+
+
+@pytest.mark.parametrize("name", [f"notebooks/{NOTEBOOK}.ipynb", f"./notebooks/{NOTEBOOK}.ipynb", NOTEBOOK])
+def test_a_notebook_may_be_named_by_its_path(name):
+    assert Project().notebook(name) == NOTEBOOK
+
+
+def test_what_people_type_is_understood():
+    params = params_of(NOTEBOOK).make(overrides=TINY | {"epsilon": " 1e-1 "})
+    assert params.epsilon == 0.1
+    assert params.n_users_sweep == (500, 1000)
+    assert params.epsilon_sweep == (1.0, 2.0)
+    with pytest.raises(ParameterError, match="epsilon must be a number, got True"):
+        params_of(NOTEBOOK).make(overrides={"epsilon": True})
+
+
+def test_params_shows_every_parameter_with_symbol_range_and_both_presets():
+    result = CliRunner().invoke(main, ["params", NOTEBOOK])
+    assert result.exit_code == 0
+    for name in params_of(NOTEBOOK).model_fields:
+        assert name in result.stdout
+    for word in ("symbol", "range", "unit", "default", "paper", "meaning", "$n$", ">= 100", "10000000"):
+        assert word in result.stdout
+
+
+@pytest.mark.parametrize("command", [[], ["run"], ["params"], ["book"], ["data"], ["data", "brown"]])
+def test_every_command_has_help_with_an_example(command):
+    result = CliRunner().invoke(main, [*command, "--help"])
+    assert result.exit_code == 0
+    assert "Example:" in result.stdout
+
+
+def test_a_real_run_writes_everything_and_twice_the_same(tmp_path, monkeypatch):
+    outs = []
+    for attempt in ("first", "second"):
+        monkeypatch.setenv("EVOLVINGDP_CACHE", str(tmp_path / attempt / "cache"))
+        outs.append(tmp_path / attempt / "out")
+        overrides = [word for pair in TINY.items() for word in ("-p", *pair)]
+        result = CliRunner().invoke(main, ["run", NOTEBOOK, *overrides, "--out", str(outs[-1])])
+        assert result.exit_code == 0, result.output
+    names = sorted(path.relative_to(outs[0]).as_posix() for path in outs[0].rglob("*") if path.is_file())
+    assert names == sorted(path.relative_to(outs[1]).as_posix() for path in outs[1].rglob("*") if path.is_file())
+    figures = {name.split("/")[1].rsplit(".", 1)[0] for name in names if name.endswith(".svg")}
+    assert len(figures) == 5
+    for figure in figures:
+        assert {f"frequency_oracle/{figure}.{kind}" for kind in ("svg", "pdf", "png", "csv", "json")} <= set(names)
+    for name in names:
+        first, second = (out.joinpath(name).read_text(errors="replace") for out in outs)
+        if name.endswith((".json", ".ipynb")):  # run times may differ, nothing else
+            first, second = (_without_run_times(text, name) for text in (first, second))
+        assert first == second, name
+    claims = json.loads((outs[0] / "frequency_oracle" / "claims.json").read_text())
+    assert {"claim", "holds", "value", "bound"} <= set(claims[0])
+    record = json.loads((outs[0] / "frequency_oracle" / "provenance.json").read_text())
+    assert record["params"]["n_users"] == 2000
+    assert record["seed"] == 0
+    assert "-p rows 3" in record["command"]
+
+
+def _without_run_times(text: str, name: str) -> str:
+    if name.endswith("manifest.json"):
+        manifest = json.loads(text)
+        return json.dumps([manifest["key"], [file for file in manifest["files"] if file.endswith("csv")]])
+    return re.sub(r'"run_seconds": [\d.]+|in \d+ s\.', "", text)
+
+
+def test_papermill_by_hand_works_and_shows_the_figures(tmp_path):
+    values = {name: (value if name != "epsilon_sweep" else [1.0, 2.0]) for name, value in TINY.items()}
+    done = papermill.execute_notebook(
+        str(Project().template(NOTEBOOK)), str(tmp_path / "out.ipynb"), values, progress_bar=False, kernel_name="python3"
+    )
+    shown = [output for cell in done.cells if cell.cell_type == "code" for output in cell.outputs]
+    assert sum("image/png" in output.get("data", {}) for output in shown) == 5
+    assert [path.name for path in tmp_path.iterdir()] == ["out.ipynb"]
+
+
+def test_papermill_by_hand_is_told_what_is_wrong(tmp_path):
+    with pytest.raises(papermill.PapermillExecutionError, match="epsilon must be > 0, got -1"):
+        papermill.execute_notebook(
+            str(Project().template(NOTEBOOK)), str(tmp_path / "out.ipynb"), {"epsilon": -1}, progress_bar=False
+        )
