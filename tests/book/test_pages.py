@@ -30,7 +30,7 @@ FLAGS = [
     "--disable-sync",
 ]
 PHONE, DESKTOP = 360, 1280
-FIGURES = 5
+FIGURES = {"heavy_hitters/frequency_oracle": 5, "heavy_hitters/treehist": 4}
 
 
 def chromium() -> str:
@@ -112,19 +112,21 @@ def test_math_is_rendered(site, browser):
     assert "\\epsilon" not in page.locator("article").inner_text()
 
 
-def test_figures_are_numbered_captioned_described_and_downloadable(site, browser):
-    page, _ = opened(browser, f"{site}book/results/heavy_hitters/frequency_oracle.html")
+@pytest.mark.parametrize("notebook", Project().notebooks())
+def test_figures_are_numbered_captioned_described_and_downloadable(site, browser, notebook):
+    page, _ = opened(browser, f"{site}book/results/{notebook}.html")
     figures = page.locator("article figure")
-    assert figures.count() == FIGURES
-    for position in range(FIGURES):
+    count = FIGURES[notebook]
+    assert figures.count() == count
+    for position in range(count):
         figure = figures.nth(position)
         assert re.match(r"Fig\. \d+", figure.locator("figcaption").inner_text())
         assert len(figure.locator("img").get_attribute("alt")) > 80
         assert figure.locator("img").evaluate("image => image.complete && image.naturalWidth > 0")
     links = page.locator("article a[download]").evaluate_all("links => links.map(link => link.href)")
     for kind in ("svg", "pdf", "png", "csv", "json"):
-        assert sum(link.endswith(f".{kind}") for link in links) >= FIGURES
-    assert page.locator("text=evolvingdp run heavy_hitters/frequency_oracle --preset quick --seed 0").count() >= FIGURES
+        assert sum(link.endswith(f".{kind}") for link in links) >= count
+    assert page.locator(f"text=evolvingdp run {notebook} --preset quick --seed 0").count() >= count
     assert page.locator("text=does not hold").count() == 0
 
 

@@ -71,3 +71,31 @@ def test_E_HH_6_the_fractions_of_good_rows_multiply_to_less():
     assert first < 4 / 5
     assert second == pytest.approx(0.697, abs=1e-3)
     assert 1 / 2 < second < 7 / 10  # the median still has its majority
+
+
+def test_E_HH_7_shared_indices_correlate_pruning_and_final_estimates():
+    """A word that nobody holds, two levels, row estimates over many runs: printed (same slots) and ours (fresh)."""
+    epsilon, levels, runs, n_users = 8.0, 2, 3000, 400
+    oracle = FreqOracle(MultiplyShift.draw(1, 16, stream(0, "hashes")), epsilon / 2)
+    fresh = FreqOracle(MultiplyShift.draw(1, 16, stream(0, "other hashes")), epsilon / 2)
+    keys, asked = np.full(n_users, 1, dtype=np.uint64), np.array([2], dtype=np.uint64)
+    public, private = stream(0, "slots"), stream(0, "noise")
+    pruning, printed, ours = np.empty((3, runs))
+    for run in range(runs):
+        at_leaf = public.integers(0, levels, size=n_users) == 0
+        slots = oracle.client.assign(n_users, public)
+
+        def report(who, where, with_oracle=oracle):
+            return with_oracle.client.report(keys[who], where, private)
+
+        first = oracle.add(oracle.empty(), slots[at_leaf], report(at_leaf, slots[at_leaf]))
+        pruning[run] = oracle.row_estimates(first, asked)[0, 0]
+        again = oracle.add(oracle.empty(), slots, report(slice(None), slots))
+        printed[run] = oracle.row_estimates(again, asked)[0, 0]
+        other = fresh.client.assign(n_users, public)
+        ours[run] = fresh.row_estimates(fresh.add(fresh.empty(), other, report(slice(None), other, fresh)), asked)[0, 0]
+    expected = 1 / (SignFlip(epsilon / 2).debias ** 2 * math.sqrt(levels))
+    deviation = 1 / math.sqrt(runs)
+    assert abs(np.corrcoef(pruning, printed)[0, 1] - expected) < 4.9 * deviation
+    assert abs(np.corrcoef(pruning, ours)[0, 1]) < 4.9 * deviation
+    assert expected > 0.6

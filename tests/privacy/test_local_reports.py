@@ -12,6 +12,9 @@ from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.count_sketch import LocalRnd
+from evolvingdp.heavy_hitters.olh import OLH
+from evolvingdp.heavy_hitters.tree_hist import PLANS, TreeHist
+from evolvingdp.heavy_hitters.word_tree import WordTree
 
 EPSILONS = (0.1, 1.0, 2.0, 8.0)
 KEYS = np.arange(12, dtype=np.uint64)
@@ -43,6 +46,41 @@ def test_an_uncompressed_report_costs_exactly_epsilon(epsilon):
         laws.append({report: own[report[cell]] / 2**3 for report in itertools.product((-1, 1), repeat=4)})
     assert sum(laws[0].values()) == pytest.approx(1)
     assert worst_loss(laws) == pytest.approx(epsilon, rel=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.0, 5.5])
+def test_an_olh_report_costs_exactly_epsilon(epsilon):
+    oracle = OLH(epsilon)
+    laws = [oracle.probabilities(hashed) for hashed in range(oracle.hash_values)]
+    assert all(sum(law.values()) == pytest.approx(1) for law in laws)
+    assert worst_loss(laws) == pytest.approx(epsilon, rel=1e-9)
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_a_tree_hist_user_s_transcript_costs_exactly_epsilon(plan):
+    """All of a user's reports together, enumerated for every level the user may be given and every slot of a tiny sketch."""
+    tree = WordTree((1, 1), length=2)
+    protocol = TreeHist(tree, 1.7, 10.0, rows=1, width=4, plan=plan).draw_hashes(stream(0, "hashes"))
+    leaves = tree.encode(["ab", "ac", "zb", "mn"])
+    worst = 0.0
+    for level in range(tree.depth):
+        phases = [(protocol.oracles[level], tree.prefixes(leaves, level))]
+        if plan == "two_reports":
+            phases.append((protocol.oracles[-1], leaves))
+        for slots in itertools.product(range(4), repeat=len(phases)):
+            laws = []
+            for user in range(len(leaves)):
+                law = {(): 1.0}
+                for (oracle, keys), slot in zip(phases, slots, strict=True):
+                    bit = int(oracle.client.true_bits(keys[[user]], np.array([slot]))[0])
+                    law = {
+                        (*sent, report): p * q
+                        for sent, p in law.items()
+                        for report, q in oracle.client.randomizer.probabilities(bit).items()
+                    }
+                laws.append(law)
+            worst = max(worst, worst_loss(laws))
+    assert worst == pytest.approx(1.7, rel=1e-9)
 
 
 def test_a_randomizer_that_keeps_too_often_is_caught():

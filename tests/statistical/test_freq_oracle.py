@@ -55,7 +55,7 @@ def _add(law, user):
 
 
 @pytest.mark.parametrize("compression", ["hadamard", "none"])
-@pytest.mark.parametrize("path", ["per user", "simulation"])
+@pytest.mark.parametrize("path", ["per user", "groups", "users"])
 def test_both_paths_have_the_exact_law_of_a_tiny_sketch(path, compression):
     oracle = FreqOracle(MultiplyShift.draw(2, 2, stream(0, "hashes")), 2.0, compression)
     public, private = stream(0, path, "slots"), stream(0, path, "noise")
@@ -64,7 +64,7 @@ def test_both_paths_have_the_exact_law_of_a_tiny_sketch(path, compression):
     def draw():
         if path == "per user":
             return oracle.collect(users, public, private)
-        return oracle.simulate(KEYS, COUNTS, private)
+        return oracle.simulate(KEYS, COUNTS, private, path=path)
 
     seen = Counter(tuple(draw().sums.ravel().tolist()) for _ in range(DRAWS))
     assert fits(seen, exact_law(oracle, 2.0), DRAWS) > ALPHA
@@ -87,8 +87,8 @@ def test_both_paths_agree_in_law_at_three_thousand_users(compression):
         return oracle.estimate(sketch, keys[10:11])[0]
 
     per_user = [oracle.collect(users, public, private) for _ in range(runs)]
-    simulated = [oracle.simulate(keys, counts, rng) for _ in range(runs)]
-    too_loud = [wrong.simulate(keys, counts, rng) for _ in range(runs)]
+    simulated = [oracle.simulate(keys, counts, rng, path="groups") for _ in range(runs)]
+    too_loud = [wrong.simulate(keys, counts, rng, path="groups") for _ in range(runs)]
     for statistic in (heavy_row_sums, mixed):
         ours, theirs = ([statistic(sketch) for sketch in sketches] for sketches in (per_user, simulated))
         assert ks_2samp(ours, theirs).pvalue > ALPHA

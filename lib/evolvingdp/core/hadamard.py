@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from evolvingdp.core import checks
 
+_FACTOR = 64
+
 
 def signs(rows: NDArray[np.integer], columns: NDArray[np.integer]) -> NDArray[np.int8]:
     """W[rows, columns], entrywise: int8 of +-1, shapes broadcast.  No matrix is formed."""
@@ -19,19 +21,20 @@ def signs(rows: NDArray[np.integer], columns: NDArray[np.integer]) -> NDArray[np
 
 
 def transform(values: NDArray[np.number]) -> NDArray[np.float64]:
-    """values @ W along the last axis, whose length m is a power of two: float64 (..., m), in m log2(m) additions.
+    """values @ W along the last axis, whose length m is a power of two: float64 (..., m).
 
+    W is a Kronecker product of small W's, so up to six bits of the index are transformed at once by a dense product of at
+    most 64 x 64: faster than the textbook butterfly, whose passes over memory cost more than the additions they save.
     Exact for integers while the sums of absolute values stay below 2^53.
     """
     width = values.shape[-1]
     checks.power_of_two(width=width)
-    result = np.array(values, dtype=np.float64)  # a copy: the caller's array stays as it is
-    half = 1
-    while half < width:
-        pairs = result.reshape(*result.shape[:-1], width // (2 * half), 2, half)
-        low, high = pairs[..., 0, :], pairs[..., 1, :]
-        low += high
-        high *= -2
-        high += low  # low + high - 2 high
-        half *= 2
-    return result
+    result = np.asarray(values, dtype=np.float64)
+    behind = 1  # the product of the factors already transformed
+    while behind < width:
+        factor = min(_FACTOR, width // behind)
+        index = np.arange(factor)
+        dense = signs(index[:, None], index[None, :]).astype(np.float64)
+        result = (dense @ result.reshape(-1, factor, behind)).reshape(values.shape)
+        behind *= factor
+    return result if result is not values else result.copy()

@@ -17,11 +17,13 @@ of Algorithm 1 has epsilon/2 because TreeHist asks each user twice).  Applies E-
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from evolvingdp.core import checks, hadamard
 from evolvingdp.core.hashing import HashFamily
@@ -30,9 +32,10 @@ from evolvingdp.core.sampling import fair_binomial, split_evenly
 from evolvingdp.heavy_hitters import theory
 
 COMPRESSIONS = ("hadamard", "none")
+ESTIMATORS = ("median", "mean", "joint")
 _CHUNK = 1 << 16  # users at a time: half-megabyte arrays stay in the cache and are reused, not returned to the system
 _SIGNS_AT_ONCE = 1 << 24  # without compression a user sends `width` signs
-_ROWS_AT_ONCE = 16
+_CELLS_AT_ONCE = 1 << 16  # of the simulation: arrays that stay in the cache
 
 
 @dataclass(frozen=True)
@@ -142,19 +145,29 @@ class FreqOracle:
             np.add.at(sums, rows, self.client.report_all_signs(chunk, rows, private))
         return Sketch(sums, len(keys))
 
-    def simulate(self, keys: NDArray[np.uint64], counts: NDArray[np.integer], rng: np.random.Generator) -> Sketch:
-        """A sketch with exactly the law of `collect` when counts[i] users hold keys[i]; cost independent of their number.
+    def simulate(
+        self, keys: NDArray[np.uint64], counts: NDArray[np.integer], rng: np.random.Generator, *, path: str = "auto"
+    ) -> Sketch:
+        """A sketch with exactly the law of `collect` when counts[i] users hold keys[i].
 
-        The users of each word are dealt to rows, the holders of each (cell, sign) to Hadamard columns bit by bit, and
-        the reports of each (column, sign) are summed by binomials.
+        `path="groups"`: the users of each word are dealt to rows, the holders of each (cell, sign) to Hadamard columns bit
+        by bit, and the reports of each (column, sign) are summed by binomials; the cost does not depend on their number.
+        `path="users"`: one report after another.  `"auto"` takes the cheaper of the two.
         """
         checks.counts(counts=counts)
+        checks.one_of(("auto", "groups", "users"), path=path)
         if len(keys) != len(counts):
             raise ValueError(f"counts must have one entry per key, got {len(counts)} for {len(keys)} keys")
+        groups = self.hashes.rows * self.hashes.width * self.hashes.width.bit_length()
+        few_users = self.compression == "hadamard" and np.sum(counts) < groups
+        if path == "users" or (path == "auto" and few_users):
+            return self.collect(np.repeat(keys, counts), rng, rng)
+        return self._simulate_groups(keys, counts, rng)
+
+    def _simulate_groups(self, keys: NDArray[np.uint64], counts: NDArray[np.integer], rng: np.random.Generator) -> Sketch:
         users = split_evenly(counts, self.hashes.rows, rng)
         sums = np.empty((self.hashes.rows, self.hashes.width), dtype=np.int64)
-        for first in range(0, self.hashes.rows, _ROWS_AT_ONCE):
-            rows = np.arange(first, min(first + _ROWS_AT_ONCE, self.hashes.rows))
+        for rows in np.array_split(np.arange(self.hashes.rows), math.ceil(self.hashes.rows / self._rows_at_once)):
             plus, minus = self._holders(rows, keys, users[:, rows])
             if self.compression == "hadamard":
                 plus, minus = _spread_over_columns(plus, minus, rng)
@@ -165,6 +178,10 @@ class FreqOracle:
                 fair_sum = 2 * fair_binomial(others, rng) - others
                 sums[rows] = self.client.randomizer.sum_given_counts(plus, minus, rng) + fair_sum
         return Sketch(sums, int(np.sum(counts)))
+
+    @property
+    def _rows_at_once(self) -> int:
+        return max(1, _CELLS_AT_ONCE // self.hashes.width)
 
     def _holders(
         self, rows: NDArray[np.int64], keys: NDArray[np.uint64], users: NDArray[np.int64]
@@ -181,15 +198,41 @@ class FreqOracle:
         """Line 7 for every row and key, float64 (rows, keys): rows * a * sum_i y_i g_j(v) W[r_i, h_j(v)]."""
         return self._read(self._table(sketch), keys)
 
-    def estimate(self, sketch: Sketch, keys: NDArray[np.uint64]) -> NDArray[np.float64]:
-        """Line 8: the median over the rows, (keys,), in users.  May be negative or above n; not clipped (unbiased)."""
+    def estimate(self, sketch: Sketch, keys: NDArray[np.uint64], estimator: str = "median") -> NDArray[np.float64]:
+        """The frequencies of `keys`, (keys,), in users.  May be negative or above n; not clipped (unbiased).
+
+        `"median"` of the rows (line 8) shrugs off collisions; the `"mean"` has less noise and takes them all; `"joint"` is
+        the least-squares fit of all `keys` at once, a mean without the collisions among the keys asked for.
+        """
+        checks.one_of(ESTIMATORS, estimator=estimator)
+        combine = np.median if estimator == "median" else np.mean
         table = self._table(sketch)
         chunks = _chunks(keys, max(1, (1 << 21) // self.hashes.rows))
-        return np.concatenate([np.median(self._read(table, chunk), axis=0) for chunk in chunks])
+        estimates = np.concatenate([combine(self._read(table, chunk), axis=0) for chunk in chunks])
+        return self._without_collisions(keys, estimates) if estimator == "joint" else estimates
 
-    def standard_error(self, n_reports: int) -> float:
+    def _without_collisions(self, keys: NDArray[np.uint64], means: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Solve G f = means, where G[u, v] = mean over rows of g(u) g(v) 1{h(u) = h(v)}: E[means] = G f over the noise."""
+        rows = np.arange(self.hashes.rows)[:, None]
+        cells, signs = self.hashes.cells_and_signs(rows, keys[None, :])
+        _, place = np.unique(rows * self.hashes.width + cells, return_inverse=True)
+        columns = np.broadcast_to(np.arange(len(keys)), cells.shape)
+        design = sparse.csr_array((signs.ravel().astype(float), (place.ravel(), columns.ravel())))
+        gram = (design.T @ design) / self.hashes.rows
+        solution, failed = sparse.linalg.cg(gram, means, x0=means, rtol=1e-9)
+        if failed:
+            raise ValueError(
+                f"the joint estimate of {len(keys)} keys does not exist with {self.hashes.rows} rows of "
+                f"{self.hashes.width} cells: ask for fewer keys, or widen the sketch"
+            )
+        return np.asarray(solution)
+
+    def standard_error(self, n_reports: int, estimator: str = "median") -> float:
         """Standard error of `estimate`, in users, from the known noise alone (hash collisions: `theory.median_error`)."""
-        return theory.noise_standard_error(n_reports, self.epsilon, self.hashes.rows)
+        checks.one_of(ESTIMATORS, estimator=estimator)
+        if estimator == "median":
+            return theory.noise_standard_error(n_reports, self.epsilon, self.hashes.rows)
+        return theory.mean_standard_error(n_reports, self.epsilon)
 
     def _table(self, sketch: Sketch) -> NDArray[np.float64]:
         sums = hadamard.transform(sketch.sums) if self.compression == "hadamard" else sketch.sums

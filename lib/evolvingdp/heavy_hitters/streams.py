@@ -28,6 +28,17 @@ def power_law_counts(
     return np.sort(counts)[::-1]
 
 
+def random_words(n_items: int, rng: np.random.Generator, *, length: int = 6) -> NDArray[np.str_]:
+    """`n_items` different strings of `length` letters a-z, uniform among all such lists: the words of the synthetic data."""
+    checks.integer_at_least(1, n_items=n_items, length=length)
+    if n_items > 26**length // 2:
+        raise ValueError(f"n_items must be at most {26**length // 2} for words of {length} letters, got {n_items}")
+    chosen: dict[str, None] = {}
+    while len(chosen) < n_items:
+        chosen["".join(words.LETTERS[letter] for letter in rng.integers(0, 26, size=length))] = None
+    return np.array(list(chosen))
+
+
 def zipf_counts(n_users: int, rng: np.random.Generator, *, n_items: int = 100, power: float = 15.0) -> NDArray[np.int64]:
     """The other reading of "power of 15": frequency proportional to rank^-power; (n_items,) counts, most frequent first."""
     checks.integer_at_least(1, n_users=n_users, n_items=n_items)

@@ -28,6 +28,12 @@ def noise_standard_error(n_users: int, epsilon: float, rows: int) -> float:
     return _median_error(n_users, epsilon, rows, density=1.0)
 
 
+def mean_standard_error(n_users: int, epsilon: float) -> float:
+    """Standard error of the mean of the rows without hash collisions: a sqrt(n), whatever the number of rows."""
+    checks.integer_at_least(1, n_users=n_users)
+    return SignFlip(epsilon).debias * math.sqrt(n_users)
+
+
 def _median_error(n_users: int, epsilon: float, rows: int, density: float) -> float:
     """`density` is that of one row's error at 0, relative to the density without collisions."""
     unit = rows * SignFlip(epsilon).debias

@@ -1,0 +1,288 @@
+"""Section 4.2: heavy hitters without a dictionary. Table 2, what each change buys, and how far it goes (Figures 5 and 6)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from evolvingdp.core import brown, experiment
+from evolvingdp.core.experiment import Claim, Result, Scalar, at_least, at_most, parameter
+from evolvingdp.core.seeds import stream
+from evolvingdp.heavy_hitters import streams, theory
+from evolvingdp.heavy_hitters.pem import PEM
+from evolvingdp.heavy_hitters.tree_hist import HeavyHitters, TreeHist, expected_f1, score
+from evolvingdp.heavy_hitters.word_tree import WordTree
+
+NOTEBOOK = "heavy_hitters/treehist"
+PAPER_TABLE_2 = {"synthetic": {"precision": 0.36, "recall": 0.95}, "brown": {"precision": 0.24, "recall": 0.86}}
+PAPER_RUNS = 20  # the tolerances below are for that many runs; with fewer, noise is added to them
+BETA = 0.05
+
+LETTERS = WordTree((2, 2, 2))
+BITS = WordTree((1,) * 30, unit="bits")
+AS_RUN = "as the paper ran it"
+BEST = "one bit, users split, joint fit"
+OLH_PEM = "PEM with OLH (three bits)"
+_PRINTED: dict[str, Any] = {"estimator": "median", "pruning": "fixed"}
+VARIANTS: dict[str, dict[str, Any]] = {
+    AS_RUN: {"plan": "one_report", "shared_sketch": True, "compression": "none", **_PRINTED},
+    "one sketch a level": {"plan": "one_report", **_PRINTED},
+    "Algorithm 3, 30 bits": {"plan": "two_reports", "tree": BITS, "final_cut": False, **_PRINTED},
+    "Algorithm 3, two letters": {"plan": "two_reports", "final_cut": False, **_PRINTED},
+    "one bit, users split, median": {"plan": "split", "rows": 32, "estimator": "median"},
+    BEST: {"plan": "split", "rows": 16, "width": 2**16, "leaf_share": 0.8},
+}
+FINAL_CUT = ", final cut"  # the same run of Algorithm 3 with its list cut at the threshold
+LADDER = [
+    name for variant in (*VARIANTS, OLH_PEM) for name in ((variant, variant + FINAL_CUT) if "3, " in variant else (variant,))
+]
+BITS_A_USER = {AS_RUN: 4096, OLH_PEM: 3} | {name: 2 for name in LADDER if name.startswith("Algorithm 3")}
+_SETTING = ["dataset", "sweep", "variant", "n_users", "epsilon"]
+
+
+class Params(experiment.Params):
+    """Section 4.2's parameters; the preset `quick` differs from `paper` in the number of runs, not in scale."""
+
+    n_users: int = parameter(
+        10_000_000, symbol="$n$", unit="users", meaning="users where n is not swept", ge=1000, le=10**10
+    )
+    epsilon: float = parameter(2.0, symbol=r"$\epsilon$", meaning="privacy loss of a user over all reports", gt=0, le=5.5)
+    factor: float = parameter(15.0, symbol="", meaning="a heavy hitter has more than factor * floor(sqrt(n)) users", gt=0)
+    n_items: int = parameter(100, symbol="$d$", unit="items", meaning="items of the synthetic data", ge=10, le=10**4)
+    repetitions: int = parameter(
+        2, symbol="", unit="runs", meaning="runs of the ladder, each with new data, hashes, noise", ge=2
+    )
+    sweep_repetitions: int = parameter(2, symbol="", unit="runs", meaning="runs per point of the sweeps", ge=2)
+    epsilon_sweep: tuple[float, ...] = parameter(
+        (1.0, 4.0), symbol=r"$\epsilon$", meaning="values of epsilon on Brown", min_length=2
+    )
+    n_users_sweep: tuple[int, ...] = parameter(
+        (1_000_000, 10_000_000), symbol="$n$", unit="users", meaning="values of n on Brown", min_length=2
+    )
+
+    presets = {
+        "paper": {
+            "repetitions": 20,
+            "sweep_repetitions": 6,
+            "epsilon_sweep": (0.5, 1.0, 2.0, 4.0, 5.5),
+            "n_users_sweep": (100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000),
+        }
+    }
+
+
+def threshold(params: Params, n_users: int) -> float:
+    return params.factor * math.isqrt(n_users)
+
+
+def protocol(params: Params, variant: str, n_users: int, epsilon: float) -> TreeHist | PEM:
+    """The variant with this threshold."""
+    if variant == OLH_PEM:
+        return PEM(LETTERS, epsilon, threshold(params, n_users))
+    return TreeHist(**{"tree": LETTERS, "epsilon": epsilon, "threshold": threshold(params, n_users), **VARIANTS[variant]})
+
+
+def find(
+    method: TreeHist | PEM, words: NDArray[np.str_], counts: NDArray[np.int64], seed: int, *name: str | int
+) -> HeavyHitters:
+    """One run of `method` on a data set."""
+    leaves = _leaves(method.tree, tuple(words))
+    rng = stream(seed, "reports", *name)
+    if isinstance(method, PEM):
+        return method.simulate(leaves, counts, rng)
+    drawn = method.draw_hashes(stream(seed, "hashes", *name))
+    return drawn.search(drawn.simulate(leaves, counts, rng), int(counts.sum()))
+
+
+@lru_cache(maxsize=16)
+def _leaves(tree: WordTree, words: tuple[str, ...]) -> NDArray[np.uint64]:
+    """`tree.encode`, once per data set: Brown's words are the same in every run."""
+    return tree.encode(words)
+
+
+def run(params: Params, seed: int) -> Result[Params]:
+    """A row per run: how many words were found, how many of them are heavy, and the estimates' error."""
+    table = pd.DataFrame([row for setting in _settings(params) for row in _trial(params, seed, *setting)])
+    return Result(NOTEBOOK, params, seed, table, _claims(params, table), _values(params, table, seed))
+
+
+def _settings(params: Params) -> Iterator[tuple[str, str, str, int, float, int]]:
+    for dataset in PAPER_TABLE_2:
+        for variant in (*VARIANTS, OLH_PEM):
+            for repetition in range(params.repetitions):
+                yield dataset, "ladder", variant, params.n_users, params.epsilon, repetition
+    for variant in (BEST, OLH_PEM):
+        for repetition in range(params.sweep_repetitions):
+            for epsilon in params.epsilon_sweep:
+                yield "brown", "epsilon", variant, params.n_users, epsilon, repetition
+            for n_users in params.n_users_sweep:
+                yield "brown", "n_users", variant, n_users, params.epsilon, repetition
+
+
+def data(
+    params: Params, dataset: str, n_users: int, seed: int, repetition: int
+) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
+    """Words and counts: a new data set in every repetition, the same for all variants."""
+    rng = stream(seed, "data", dataset, n_users, repetition)
+    if dataset == "brown":
+        return brown.words()["word"].to_numpy(dtype=str), streams.brown_counts(n_users, rng)
+    return streams.random_words(params.n_items, rng), streams.power_law_counts(n_users, rng, n_items=params.n_items)
+
+
+def _trial(
+    params: Params, seed: int, dataset: str, sweep: str, variant: str, n_users: int, epsilon: float, repetition: int
+) -> Iterator[dict[str, Any]]:
+    """The row of one run; of Algorithm 3 two rows, as printed and with the final list cut."""
+    words, counts = data(params, dataset, n_users, seed, repetition)
+    method = protocol(params, variant, n_users, epsilon)
+    found = find(method, words, counts, seed, dataset, sweep, variant, n_users, str(epsilon), repetition)
+    setting = {
+        "dataset": dataset,
+        "sweep": sweep,
+        "variant": variant,
+        "n_users": n_users,
+        "epsilon": epsilon,
+        "repetition": repetition,
+        "candidates": int(found.path.candidates.sum()),
+        "expected_f1": expected_f1(method, _leaves(method.tree, tuple(words)), counts) if variant == BEST else math.nan,
+    }
+    truth = pd.Series(counts, index=words)
+    yield setting | _judge(found.words, truth, method.threshold)
+    if variant + FINAL_CUT in LADDER:
+        cut = found.words[found.words.estimate >= method.threshold]
+        yield setting | {"variant": variant + FINAL_CUT} | _judge(cut, truth, method.threshold)
+
+
+def _judge(found: pd.DataFrame, truth: pd.Series, heavy_from: float) -> dict[str, Any]:
+    """Scores of the list `found`; the error over words twice as heavy as needed, which no cut has selected by their noise."""
+    heavy = set(truth.index[truth > heavy_from])
+    safe = found[found.word.map(truth).fillna(0) > 2 * heavy_from]
+    errors = safe.estimate - safe.word.map(truth)
+    return {
+        "heavy": len(heavy),
+        "found": len(found),
+        "hits": len(heavy & set(found.word)),
+        **score(found.word, heavy),
+        "rmse": float(np.sqrt(np.mean(np.square(errors)))) if len(safe) else math.nan,
+        "standard_error": float(found.standard_error.iloc[0]) if len(found) else math.nan,
+    }
+
+
+def summary(table: pd.DataFrame, sweep: str) -> pd.DataFrame:
+    """Mean and standard deviation over runs of precision, recall, F1 and words found, per setting."""
+    grouped = table[table.sweep == sweep].groupby(_SETTING, sort=False)
+    columns = ["precision", "recall", "f1", "hits", "rmse"]
+    mean, sd = grouped[columns].mean(), grouped[columns].std().add_suffix("_sd")
+    theory_columns = grouped[["standard_error", "expected_f1"]].mean()
+    return pd.concat([mean, sd, theory_columns, grouped.size().rename("runs")], axis=1).reset_index()
+
+
+def table_2(result: Result[Params]) -> pd.DataFrame:
+    """The paper's Table 2 beside ours, every rung of the ladder: mean (standard deviation)."""
+    rungs = summary(result.table, "ladder")
+    rows = []
+    for variant in ("paper, Table 2", *LADDER):
+        row = {"protocol": variant, "bits a user": str(BITS_A_USER.get(variant, 1))}
+        for dataset, printed in PAPER_TABLE_2.items():
+            if variant == "paper, Table 2":
+                row["bits a user"] = "not said"
+                shown = [f"{printed['precision']:.2f}", f"{printed['recall']:.2f}", ""]
+            else:
+                (rung,) = rungs[(rungs.dataset == dataset) & (rungs.variant == variant)].to_dict("records")
+                shown = [f"{rung[name]:.2f} ({rung[f'{name}_sd']:.2f})" for name in ("precision", "recall")]
+                shown.append(f"{rung['f1']:.3f}")
+            row |= {f"{dataset} {name}": text for name, text in zip(("P", "R", "F1"), shown, strict=True)}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _claims(params: Params, table: pd.DataFrame) -> list[Claim]:
+    rungs = summary(table, "ladder").set_index(["dataset", "variant"])
+    noise = 4.9 * 0.05 * max(0.0, params.repetitions**-0.5 - PAPER_RUNS**-0.5)  # the paper's deviations are about .05
+    claims = []
+    for dataset, printed in PAPER_TABLE_2.items():
+        ours = rungs.loc[(dataset, AS_RUN)]
+        claims += [
+            at_most(
+                f"Table 2 is reproduced: distance to the printed {name}, {dataset}", abs(ours[name] - value), 0.05 + noise
+            )
+            for name, value in printed.items()
+        ]
+    for dataset, best, today in (("synthetic", 0.98, 0.985), ("brown", 0.94, 0.96)):
+        claims += [
+            at_least(f"TreeHist with one bit a user: F1, {dataset}", rungs.loc[(dataset, BEST)].f1, best - noise),
+            at_least(f"PEM with OLH: F1, {dataset}", rungs.loc[(dataset, OLH_PEM)].f1, today - noise),
+            at_least(
+                f"The largest gain is one sketch a level: F1 over that of the paper's run, {dataset}",
+                rungs.loc[(dataset, "one sketch a level")].f1 - rungs.loc[(dataset, AS_RUN)].f1,
+                0.3,
+            ),
+        ]
+    best_runs = table[(table.variant == BEST) & (table.sweep == "ladder")]
+    ratio = math.sqrt(np.nanmean(np.square(best_runs.rmse / best_runs.standard_error)))
+    claims.append(at_most("The known noise explains the estimates' error: RMSE over standard error", ratio, 1.15 + noise))
+    claims.append(
+        at_most(
+            "Normal errors predict F1: largest distance of the mean F1 to the prediction, both data sets",
+            float((best_runs.groupby("dataset").f1.mean() - best_runs.groupby("dataset").expected_f1.mean()).abs().max()),
+            0.03 + noise,
+        )
+    )
+    return claims
+
+
+def _values(params: Params, table: pd.DataFrame, seed: int) -> dict[str, Scalar]:
+    n, epsilon = params.n_users, params.epsilon
+    rungs = summary(table, "ladder").set_index(["dataset", "variant"])
+    eta = theory.paper_threshold(n, epsilon, BETA, math.log2(26**LETTERS.length))
+    names = {
+        "as_run": AS_RUN,
+        "separate": "one sketch a level",
+        "alg3_bits_cut": "Algorithm 3, 30 bits" + FINAL_CUT,
+        "alg3": "Algorithm 3, two letters",
+        "alg3_cut": "Algorithm 3, two letters" + FINAL_CUT,
+        "median": "one bit, users split, median",
+        "best": BEST,
+        "pem": OLH_PEM,
+    }
+    scores = {
+        f"{dataset}_{short}_{column}": float(rungs.loc[(dataset, variant)][column])
+        for dataset in PAPER_TABLE_2
+        for short, variant in names.items()
+        for column in ("precision", "recall", "f1")
+    }
+    heavy = table[table.sweep == "ladder"].groupby("dataset").heavy.mean()
+    return {
+        "n_users": n,
+        "epsilon": epsilon,
+        "runs": params.repetitions,
+        "threshold": threshold(params, n),
+        "threshold_fraction": threshold(params, n) / n,
+        "eta_fraction": eta / n,
+        "three_eta_fraction": 3 * eta / n,
+        "brown_heavy": float(heavy["brown"]),
+        "synthetic_heavy": float(heavy["synthetic"]),
+        "best_error": protocol(params, BEST, n, epsilon).level_error(LETTERS.depth - 1, n),
+        "shared_noise": 3 * theory.noise_standard_error(n, epsilon, 285),
+        **scores,
+    }
+
+
+def found_words(result: Result[Params]) -> pd.DataFrame:
+    """The best variant's first run on Brown: every heavy or found word with truth, estimate and 95% interval, in users."""
+    params, seed = result.params, result.seed
+    words, counts = data(params, "brown", params.n_users, seed, 0)
+    method = protocol(params, BEST, params.n_users, params.epsilon)
+    name = ("brown", "ladder", BEST, params.n_users, str(params.epsilon), 0)
+    found = find(method, words, counts, seed, *name).words.set_index("word")
+    truth = pd.Series(counts, index=words)
+    shown = found.index.union(truth.index[truth > method.threshold])
+    frame = pd.DataFrame({"truth": truth.reindex(shown, fill_value=0), "estimate": found.estimate.reindex(shown)})
+    half = 1.96 * found.standard_error.iloc[0]
+    frame = frame.assign(low=frame.estimate - half, high=frame.estimate + half, threshold=method.threshold)
+    return frame.sort_values("truth", ascending=False).rename_axis("word").reset_index()

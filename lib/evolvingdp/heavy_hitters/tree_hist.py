@@ -1,0 +1,280 @@
+"""TreeHist: find the frequent words of a huge dictionary by descending its prefix tree with frequency oracles.
+
+**Computes** a list of words with estimates of how many users hold them, without knowing the words in advance.
+
+**Guarantee.** Pure epsilon-local differential privacy per user: plan `two_reports` sends two reports of epsilon/2 (they
+compose), the other plans one report of epsilon.  Neighbouring inputs are any two words of one user.  Which level a user
+reports to is public and independent of the word.
+
+**Error.** At a level that the share q of the users reports to, an estimate's standard error is about
+sqrt(pi/2) a sqrt(n/q) (median) or a sqrt(n/q) (mean), a = coth(epsilon'/2) for reports of epsilon'; Theorem 5.2's threshold
+eta is `theory.paper_threshold`.
+
+**Source.** Algorithm 3 of Bassily et al. (2020): `plan="two_reports"`, `pruning="fixed"` at 2 eta, `final_cut=False`.  Its
+lines 4-11 are the loop of `Protocol.search`, line 13 the end.  Section 4 ran something else: `plan="one_report"`,
+`shared_sketch=True`.  Applies E-HH-7: the final report uses fresh indices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from evolvingdp.core import checks
+from evolvingdp.core.hashing import MultiplyShift
+from evolvingdp.heavy_hitters import theory
+from evolvingdp.heavy_hitters.count_sketch import COMPRESSIONS, ESTIMATORS, FreqOracle, Sketch
+from evolvingdp.heavy_hitters.word_tree import WordTree
+
+PLANS = ("two_reports", "one_report", "split")
+PRUNINGS = ("fixed", "adaptive")
+_LEVEL = np.uint64(60)  # prefixes are below 2^60: the level stands above them in a hashed key
+_AT_ONCE = 1 << 20  # candidates
+
+
+class TooManyCandidatesError(ValueError):
+    """The search would ask for more candidates than allowed; the message says what to change."""
+
+
+@dataclass(frozen=True)
+class Reports:
+    """What the server holds: a sketch per level, and one of whole words after a final phase.  Merge with `+`."""
+
+    levels: tuple[Sketch, ...]
+    final: Sketch | None
+
+    def __add__(self, other: Reports) -> Reports:
+        final = None if self.final is None or other.final is None else self.final + other.final
+        return Reports(tuple(a + b for a, b in zip(self.levels, other.levels, strict=True)), final)
+
+
+@dataclass(frozen=True)
+class HeavyHitters:
+    """The public result: columns word, estimate, standard_error (in users), most frequent first; and the search's path."""
+
+    words: pd.DataFrame
+    path: pd.DataFrame = field(compare=False)  # a row per level: candidates asked for, survivors, standard error, cut
+
+
+@dataclass(frozen=True)
+class TreeHist:
+    """Algorithm 3 and its variants; each choice is one argument.
+
+    `threshold`: the count that a word must reach, in users.  `pruning="fixed"` cuts every level there, `"adaptive"` at
+    max(threshold - 3 standard errors, 2 standard errors) of that level, so that a word at the threshold is rarely lost
+    early.  `final_cut`: whether the final list is cut at the threshold too (in Algorithm 3 it is not).
+    """
+
+    tree: WordTree
+    epsilon: float  # of a user, over all of the user's reports
+    threshold: float
+    rows: int = 285
+    width: int = 4096
+    plan: str = "split"
+    leaf_share: float = 0.75  # of the users report whole words, where the plan is "split"
+    pruning: str = "adaptive"
+    estimator: str = "joint"
+    final_cut: bool = True
+    shared_sketch: bool = False  # one sketch for all levels, as in Section 4's experiments: three times the noise
+    compression: str = "hadamard"
+    max_survivors: int = 100_000  # of a level; the most frequent stay
+    max_candidates: int = 20_000_000  # asked for at one level
+
+    def __post_init__(self) -> None:
+        checks.positive(epsilon=self.epsilon, threshold=self.threshold)
+        checks.integer_at_least(1, rows=self.rows, max_survivors=self.max_survivors, max_candidates=self.max_candidates)
+        checks.power_of_two(width=self.width)
+        checks.one_of(PLANS, plan=self.plan)
+        checks.one_of(PRUNINGS, pruning=self.pruning)
+        checks.one_of(ESTIMATORS, estimator=self.estimator)
+        checks.one_of(COMPRESSIONS, compression=self.compression)
+        if self.plan == "split" and not 0 < self.leaf_share < 1:
+            raise ValueError(f"leaf_share must lie in (0, 1), got {self.leaf_share!r}")
+        if self.plan == "split" and self.tree.depth == 1:
+            raise ValueError(f"plan split needs a tree of two levels or more, got steps {self.tree.steps}")
+        if self.shared_sketch and self.plan == "split":
+            raise ValueError("shared_sketch must be False where levels have unequal shares (plan split)")
+
+    @property
+    def epsilon_of_a_report(self) -> float:
+        return self.epsilon / 2 if self.plan == "two_reports" else self.epsilon
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """The share of the users who report to each level; they sum to 1."""
+        depth = self.tree.depth
+        if self.plan == "split":
+            return (*[(1 - self.leaf_share) / (depth - 1)] * (depth - 1), self.leaf_share)
+        return (1 / depth,) * depth
+
+    def level_error(self, level: int, n_users: int) -> float:
+        """Standard error of a level's estimates, in users of the whole population, from the known noise."""
+        share = self.shares[level]
+        return self.report_error(n_users if self.shared_sketch else max(1, round(n_users * share))) / share
+
+    def report_error(self, n_reports: int) -> float:
+        """Standard error of the estimates from `n_reports` reports, in users among those who reported."""
+        if self.estimator == "median":
+            return theory.noise_standard_error(n_reports, self.epsilon_of_a_report, self.rows)
+        return theory.mean_standard_error(n_reports, self.epsilon_of_a_report)
+
+    def cut(self, level: int, n_users: int) -> float:
+        """The count that a node's estimate must reach at `level`, in users."""
+        last = self.plan != "two_reports" and level == self.tree.depth - 1
+        if self.pruning == "fixed" or last:
+            return self.threshold
+        error = self.level_error(level, n_users)
+        return max(self.threshold - 3 * error, 2 * error)
+
+    def draw_hashes(self, public: np.random.Generator) -> Protocol:
+        """The protocol with hash functions drawn: what is published before anybody reports."""
+        phases = self.tree.depth + (self.plan == "two_reports")
+        families = [MultiplyShift.draw(self.rows, self.width, public) for _ in range(phases)]
+        if self.shared_sketch:
+            families = [families[0]] * phases
+        oracles = tuple(FreqOracle(family, self.epsilon_of_a_report, self.compression) for family in families)
+        return Protocol(self, oracles)
+
+
+@dataclass(frozen=True, eq=False)
+class Protocol:
+    """A TreeHist with its public hash functions: collects (or simulates) reports and searches them."""
+
+    settings: TreeHist
+    oracles: tuple[FreqOracle, ...]  # one per level; in the plan `two_reports` one more for the final phase
+
+    def collect(self, leaves: NDArray[np.uint64], public: np.random.Generator, private: np.random.Generator) -> Reports:
+        """Per-user path: user i holds the word at leaves[i], (n,)."""
+        groups = self._assign(len(leaves), public)
+        levels = tuple(
+            oracle.collect(self._keys(leaves[groups == level], level), public, private)
+            for level, oracle in enumerate(self._level_oracles)
+        )
+        final = self._final_oracle
+        return Reports(levels, final.collect(leaves, public, private) if final else None)
+
+    @property
+    def _level_oracles(self) -> tuple[FreqOracle, ...]:
+        return self.oracles[: self.settings.tree.depth]
+
+    @property
+    def _final_oracle(self) -> FreqOracle | None:
+        return self.oracles[-1] if self.settings.plan == "two_reports" else None
+
+    def _assign(self, n_users: int, public: np.random.Generator) -> NDArray[np.int8]:
+        """The level that each user reports to, (n_users,).  Public, independent of words."""
+        edges = np.cumsum(self.settings.shares)[:-1]
+        return np.searchsorted(edges, public.random(n_users), side="right").astype(np.int8)
+
+    def simulate(self, leaves: NDArray[np.uint64], counts: NDArray[np.integer], rng: np.random.Generator) -> Reports:
+        """Reports with exactly the law of `collect` when counts[i] users hold leaves[i]."""
+        checks.counts(counts=counts)
+        groups = rng.multinomial(counts, self.settings.shares).T
+        levels = []
+        for level, oracle in enumerate(self._level_oracles):
+            prefixes, place = np.unique(self.settings.tree.prefixes(leaves, level), return_inverse=True)
+            held = np.bincount(place, weights=groups[level], minlength=len(prefixes)).astype(np.int64)
+            levels.append(oracle.simulate(self._tag(prefixes, level), held, rng))
+        final = self._final_oracle
+        return Reports(tuple(levels), final.simulate(leaves, counts, rng) if final else None)
+
+    def search(self, reports: Reports, n_users: int) -> HeavyHitters:
+        """Descend the tree; raises TooManyCandidatesError rather than dropping anything silently."""
+        settings = self.settings
+        sketches = (
+            [sum(reports.levels[1:], reports.levels[0])] * settings.tree.depth if settings.shared_sketch else reports.levels
+        )
+        survivors, estimates, path = np.zeros(1, dtype=np.uint64), np.zeros(1), []
+        for level in range(settings.tree.depth):
+            asked = len(survivors) * settings.tree.fan(level)
+            if asked > settings.max_candidates:
+                raise TooManyCandidatesError(
+                    f"level {level} would ask for {asked} candidates below {len(survivors)} survivors, max_candidates is "
+                    f"{settings.max_candidates}: raise threshold or max_candidates, or take smaller steps"
+                )
+            error, cut = settings.level_error(level, n_users), settings.cut(level, n_users)
+            survivors, estimates = self._prune(sketches[level], survivors, level, cut)
+            path.append(
+                {"level": level, "candidates": asked, "survivors": len(survivors), "standard_error": error, "cut": cut}
+            )
+        if reports.final is not None and len(survivors):
+            estimates = self.oracles[-1].estimate(reports.final, survivors, settings.estimator)
+            error = settings.report_error(n_users)
+        kept = estimates >= settings.threshold if settings.final_cut else np.ones(len(survivors), dtype=bool)
+        order = np.argsort(-estimates[kept], kind="stable")
+        words = pd.DataFrame(
+            {
+                "word": settings.tree.decode(survivors[kept][order]),
+                "estimate": estimates[kept][order],
+                "standard_error": error,
+            }
+        )
+        return HeavyHitters(words, pd.DataFrame(path))
+
+    def _prune(
+        self, sketch: Sketch, parents: NDArray[np.uint64], level: int, cut: float
+    ) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
+        """The children of `parents` whose estimates reach `cut`, at most `max_survivors`, with their estimates."""
+        settings, oracle = self.settings, self.oracles[level]
+        first_pass, first_cut = settings.estimator, cut
+        if settings.estimator == "joint":  # a collision may push a word below the cut, until it is fitted away
+            first_pass, first_cut = "mean", 0.75 * cut
+        kept, values = [], []
+        for some in _blocks(parents, max(1, _AT_ONCE // settings.tree.fan(level))):
+            nodes = settings.tree.children(some, level)
+            estimates = oracle.estimate(sketch, self._tag(nodes, level), first_pass) / settings.shares[level]
+            near = estimates >= first_cut
+            kept.append(nodes[near])
+            values.append(estimates[near])
+        nodes, estimates = np.concatenate(kept), np.concatenate(values)
+        best = np.argsort(-estimates, kind="stable")[: settings.max_survivors]
+        nodes, estimates = nodes[best], estimates[best]
+        if settings.estimator == "joint" and len(nodes):
+            estimates = oracle.estimate(sketch, self._tag(nodes, level), "joint") / settings.shares[level]
+            nodes, estimates = nodes[estimates >= cut], estimates[estimates >= cut]
+        return nodes, estimates
+
+    def _keys(self, leaves: NDArray[np.uint64], level: int) -> NDArray[np.uint64]:
+        return self._tag(self.settings.tree.prefixes(leaves, level), level)
+
+    def _tag(self, prefixes: NDArray[np.uint64], level: int) -> NDArray[np.uint64]:
+        """Keys that differ between levels, so that one sketch can hold several."""
+        return prefixes | (np.uint64(level + 1) << _LEVEL) if self.settings.shared_sketch else prefixes
+
+
+def _blocks(nodes: NDArray[np.uint64], size: int) -> Iterator[NDArray[np.uint64]]:
+    for first in range(0, max(len(nodes), 1), size):  # no nodes are one empty block
+        yield nodes[first : first + size]
+
+
+def expected_f1(settings: TreeHist, leaves: NDArray[np.uint64], counts: NDArray[np.integer]) -> float:
+    """F1 that normal errors with the known standard errors predict for plans without a final phase.
+
+    A node passes a cut with the normal probability of its count; errors of different levels are independent.  Nodes that
+    nobody holds count too: below each survivor there are many, and a cut of few standard errors lets some of them
+    through.  Expected numbers of hits and finds are divided, not the ratio averaged.
+    """
+    n_users = int(np.sum(counts))
+    passed, empty, survivors = np.ones(len(leaves)), 0.0, 1.0
+    for level in range(settings.tree.depth):
+        error, cut = settings.level_error(level, n_users), settings.cut(level, n_users)
+        prefixes, first, place = np.unique(settings.tree.prefixes(leaves, level), return_index=True, return_inverse=True)
+        held = np.bincount(place, weights=counts, minlength=len(prefixes))
+        passed *= norm.sf((cut - held[place]) / error)
+        empty = survivors * settings.tree.fan(level) * norm.sf(cut / error)
+        survivors = min(empty + passed[first].sum(), settings.max_survivors)
+    true = np.asarray(counts) > settings.threshold
+    return float(2 * passed[true].sum() / (passed.sum() + empty + true.sum()))
+
+
+def score(found: pd.Series, truth: set[str]) -> dict[str, float]:
+    """Precision, recall and F1 of the words `found` against the words of `truth`; 1 where nothing was to be found."""
+    hits = len(truth & set(found))
+    precision = hits / len(found) if len(found) else 1.0
+    recall = hits / len(truth) if truth else 1.0
+    return {"precision": precision, "recall": recall, "f1": 2 * hits / max(1, len(found) + len(truth))}

@@ -1,0 +1,111 @@
+"""The prefix tree that TreeHist descends: words level by level, in letters or in bits, any number a level.
+
+A node is an integer: the digits of its prefix in the tree's base, most significant first.  Letters are digits 1 to 26 in
+base 27; digit 0 ends a word that is shorter than the tree is deep.  In bits, each of these digits takes five.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evolvingdp.core import checks
+from evolvingdp.core.words import LETTERS
+
+_LETTER_BITS = 5
+_DIGIT = {letter: digit for digit, letter in enumerate(LETTERS, start=1)}
+
+
+@dataclass(frozen=True)
+class WordTree:
+    """Words of at most `length` letters a-z (exactly `length` unless `shorter`), `steps[l]` units at level l."""
+
+    steps: tuple[int, ...] = (2, 2, 2)
+    length: int = 6
+    unit: str = "letters"  # or "bits"
+    shorter: bool = False
+
+    def __post_init__(self) -> None:
+        checks.one_of(("letters", "bits"), unit=self.unit)
+        checks.integer_at_least(1, length=self.length, **{f"steps[{i}]": step for i, step in enumerate(self.steps)})
+        if self.length > 12:
+            raise ValueError(f"length must be at most 12, so that prefixes fit in 60 bits, got {self.length}")
+        if sum(self.steps) != self.length * self._digits_a_letter:
+            raise ValueError(
+                f"steps must sum to {self.length * self._digits_a_letter} {self.unit} for words of {self.length} letters, "
+                f"got {self.steps} with sum {sum(self.steps)}"
+            )
+
+    @property
+    def _digits_a_letter(self) -> int:
+        return _LETTER_BITS if self.unit == "bits" else 1
+
+    @property
+    def base(self) -> int:
+        return 2 if self.unit == "bits" else 27
+
+    @property
+    def depth(self) -> int:
+        return len(self.steps)
+
+    def encode(self, words: Iterable[str]) -> NDArray[np.uint64]:
+        """The leaves of `words`, (n,).  Raises ValueError that names the first word that the tree has no leaf for."""
+        return np.array([self._leaf(word) for word in words], dtype=np.uint64)
+
+    def decode(self, leaves: Iterable[int] | NDArray[np.uint64]) -> list[str]:
+        """The words at `leaves`."""
+        return ["".join(LETTERS[digit - 1] for digit in self._letters(int(leaf)) if digit) for leaf in leaves]
+
+    def prefixes(self, leaves: NDArray[np.uint64], level: int) -> NDArray[np.uint64]:
+        """The nodes of `leaves` at `level` (0 is the first below the root)."""
+        below = sum(self.steps[level + 1 :])
+        return leaves // np.uint64(self.base**below)
+
+    def children(self, prefixes: NDArray[np.uint64], level: int) -> NDArray[np.uint64]:
+        """The nodes of `level` below the nodes `prefixes` of the level above, those that no word can have left out.
+
+        For level 0 the only prefix is the root, 0.
+        """
+        fan = self.base ** self.steps[level]
+        nodes = (prefixes[:, None] * np.uint64(fan) + np.arange(fan, dtype=np.uint64)[None, :]).ravel()
+        return nodes[self._possible(nodes, level)]
+
+    def fan(self, level: int) -> int:
+        """How many children a node above `level` has at most."""
+        return int(self.base ** self.steps[level])
+
+    def _possible(self, nodes: NDArray[np.uint64], level: int) -> NDArray[np.bool_]:
+        """Every complete letter is one, ends only follow ends, and the first letter is no end."""
+        digits = sum(self.steps[: level + 1])
+        complete = nodes // np.uint64(self.base ** (digits % self._digits_a_letter))
+        possible = np.ones(len(nodes), dtype=bool)
+        radix = np.uint64(self.base**self._digits_a_letter)
+        after = np.zeros(len(nodes), dtype=np.uint64)  # 0 also behind the last letter: an end may stand there
+        for _ in range(digits // self._digits_a_letter):
+            letter = complete % radix
+            complete //= radix
+            possible &= (letter <= len(LETTERS)) & ((letter > 0) | ((after == 0) & self.shorter))
+            after = letter
+        return possible & ((after > 0) | (digits < self._digits_a_letter))
+
+    def _leaf(self, word: str) -> int:
+        if not 1 <= len(word) <= self.length or (len(word) < self.length and not self.shorter):
+            wanted = f"1 to {self.length}" if self.shorter else f"exactly {self.length}"
+            raise ValueError(f"words must have {wanted} letters, got {word!r} with {len(word)}")
+        leaf = 0
+        for letter in word.ljust(self.length, "\0"):
+            digit = 0 if letter == "\0" else _DIGIT.get(letter)
+            if digit is None:
+                raise ValueError(f"words must be written in a-z, got {word!r} with {letter!r}")
+            leaf = leaf * self.base**self._digits_a_letter + digit
+        return leaf
+
+    def _letters(self, leaf: int) -> list[int]:
+        letters = []
+        for _ in range(self.length):
+            leaf, digit = divmod(leaf, self.base**self._digits_a_letter)
+            letters.append(digit)
+        return letters[::-1]

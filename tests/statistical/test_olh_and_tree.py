@@ -1,0 +1,115 @@
+"""OLH, PEM and TreeHist: per-user path and simulation have one law; a 10 % wrong epsilon is rejected."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from scipy.stats import binom, ks_2samp
+
+from evolvingdp.core.seeds import stream
+from evolvingdp.heavy_hitters.olh import OLH
+from evolvingdp.heavy_hitters.tree_hist import PLANS, TreeHist, expected_f1, score
+from evolvingdp.heavy_hitters.word_tree import WordTree
+from support import ALPHA, fits
+
+KEYS = np.array([3, 2**40, 77], dtype=np.uint64)
+COUNTS = np.array([30, 10, 0])
+N = int(COUNTS.sum())
+
+
+def support_law(epsilon, count):
+    oracle = OLH(epsilon)
+    own = binom.pmf(np.arange(count + 1), count, oracle.keep)
+    others = binom.pmf(np.arange(N - count + 1), N - count, 1 / oracle.hash_values)
+    return dict(enumerate(np.convolve(own, others)))
+
+
+@pytest.mark.parametrize("path", ["per user", "simulation"])
+def test_olh_supports_have_their_exact_law(path):
+    oracle, draws = OLH(2.0), 20_000
+    public, private = stream(0, path, "seeds"), stream(0, path, "noise")
+    if path == "per user":
+        users = np.repeat(KEYS, COUNTS)
+        reports = oracle.report(np.tile(users, draws), public, private)
+        supports = np.empty((draws, len(KEYS)), dtype=int)
+        for position, key in enumerate(KEYS):
+            agree = oracle._hash(reports.seeds, key) == reports.values
+            supports[:, position] = agree.reshape(draws, N).sum(axis=1)
+    else:
+        supports = np.array([oracle.simulate_support(COUNTS, N, private) for _ in range(draws)])
+    for position, count in enumerate(COUNTS):
+        assert fits(Counter(supports[:, position].tolist()), support_law(2.0, int(count)), draws) > ALPHA
+    assert fits(Counter(supports[:, 0].tolist()), support_law(2.2, 30), draws) < ALPHA
+    correlation = np.corrcoef(supports.T)[np.triu_indices(3, 1)]
+    assert np.all(np.abs(correlation) < 4.9 / np.sqrt(draws))  # asked for once, values do not share noise
+
+
+def test_olh_s_support_counts_what_it_says():
+    oracle = OLH(1.0)
+    users = np.repeat(KEYS, COUNTS)
+    reports = oracle.report(users, stream(0, "seeds"), stream(0, "noise"))
+    by_hand = [sum(oracle._hash(reports.seeds, key) == reports.values) for key in KEYS]
+    assert oracle.support(reports, KEYS).tolist() == by_hand
+    merged = oracle.report(users[:7], stream(0, "seeds"), stream(0, "noise"))
+    assert len((merged + reports).seeds) == 47
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_tree_hist_s_two_paths_have_one_law(plan):
+    tree, runs = WordTree((1, 1), length=2), 1200
+    words, counts = ["ab", "ac", "zz"], np.array([900, 500, 100])
+    leaves = tree.encode(words)
+    users = np.repeat(leaves, counts)
+
+    def leaf_estimates(path, epsilon):
+        drawn = TreeHist(tree, epsilon, 400.0, rows=4, width=16, plan=plan).draw_hashes(stream(0, "hashes"))
+        public, private = stream(0, path, plan, "slots"), stream(0, path, plan, "noise")
+        estimates = []
+        for _ in range(runs):
+            collect = path == "collect"
+            reports = drawn.collect(users, public, private) if collect else drawn.simulate(leaves, counts, private)
+            estimate = drawn.oracles[1].estimate(reports.levels[1], leaves[:1], "mean")[0]
+            estimates.append([estimate / drawn.oracles[1].client.randomizer.debias, reports.levels[0].n_reports])
+        return np.array(estimates)
+
+    ours, theirs, wrong = leaf_estimates("collect", 2.0), leaf_estimates("simulate", 2.0), leaf_estimates("simulate", 2.2)
+    for column in (0, 1):
+        assert ks_2samp(ours[:, column], theirs[:, column]).pvalue > ALPHA
+    assert ks_2samp(ours[:, 0], wrong[:, 0]).pvalue < ALPHA  # sums before they are debiased
+
+
+def test_the_joint_fit_removes_collisions_between_the_words_asked_for():
+    tree = WordTree((2, 2, 2))
+    words = ["aaaaaa", "bbbbbb", "cccccc", "dddddd"]
+    counts = np.array([5_000_000, 2_000_000, 1_000_000, 100_000])
+    leaves = tree.encode(words)
+    errors = {"mean": [], "joint": []}
+    for run in range(200):
+        drawn = TreeHist(tree, 2.0, 1000.0, rows=4, width=16).draw_hashes(stream(0, "hashes", run))
+        oracle = drawn.oracles[2]
+        sketch = oracle.simulate(leaves, counts, stream(0, "noise", run))
+        for estimator, found in errors.items():
+            found.append(oracle.estimate(sketch, leaves, estimator) - counts)
+    mean, joint = (np.sqrt(np.mean(np.square(found))) for found in errors.values())
+    assert joint < 3 * oracle.standard_error(int(counts.sum()), "joint")
+    assert mean > 20 * joint
+    bias = np.mean(errors["joint"], axis=0)
+    assert np.all(np.abs(bias) < 4.9 * np.std(errors["joint"], axis=0) / np.sqrt(200))
+
+
+def test_expected_f1_predicts_what_runs_measure():
+    tree = WordTree((1, 1), length=2)
+    rng = stream(0, "expected")
+    words = [a + b for a in "abcdefghij" for b in "klmnopqrst"]
+    counts = np.sort(rng.integers(1_000, 25_000, size=100))[::-1]
+    leaves = tree.encode(words)
+    protocol = TreeHist(tree, 1.0, 12_000.0, rows=16, width=4096)
+    truth = {word for word, count in zip(words, counts, strict=True) if count > 12_000}
+    scores = []
+    for run in range(60):
+        drawn = protocol.draw_hashes(stream(0, "hashes", run))
+        found = drawn.search(drawn.simulate(leaves, counts, rng), int(counts.sum()))
+        scores.append(score(found.words.word, truth)["f1"])
+    assert abs(np.mean(scores) - expected_f1(protocol, leaves, counts)) < 4.9 * np.std(scores) / np.sqrt(60) + 0.005

@@ -1,0 +1,122 @@
+"""TreeHist and PEM: guarantees of the plan, merging, errors that say what to change, hand-worked searches."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evolvingdp.core.seeds import stream
+from evolvingdp.heavy_hitters.olh import OLH
+from evolvingdp.heavy_hitters.pem import PEM
+from evolvingdp.heavy_hitters.tree_hist import PLANS, TooManyCandidatesError, TreeHist, score
+from evolvingdp.heavy_hitters.word_tree import WordTree
+
+TREE = WordTree((1, 1), length=2)
+WORDS = ["ab", "ac", "zz", "qq"]
+COUNTS = np.array([4000, 3000, 2000, 1])
+
+
+def make(**changes):
+    return TreeHist(**{"tree": TREE, "epsilon": 30.0, "threshold": 1000.0, "rows": 9, "width": 64} | changes)
+
+
+@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("estimator", ["median", "mean", "joint"])
+@pytest.mark.parametrize("path", ["collect", "simulate"])
+def test_without_privacy_noise_the_heavy_words_are_found_with_their_counts(plan, estimator, path):
+    """epsilon = 30 flips no bit; what is left is sampling noise, about 100 users."""
+    protocol = make(plan=plan, estimator=estimator).draw_hashes(stream(0, "hashes"))
+    leaves = TREE.encode(WORDS)
+    if path == "collect":
+        reports = protocol.collect(np.repeat(leaves, COUNTS), stream(0, "slots"), stream(0, "noise"))
+    else:
+        reports = protocol.simulate(leaves, COUNTS, stream(0, "noise"))
+    found = protocol.search(reports, int(COUNTS.sum())).words
+    assert set(WORDS[:3]) <= set(found.word)
+    estimates = found.set_index("word").estimate
+    assert np.all(np.abs(estimates[WORDS[:3]] - COUNTS[:3]) < 8 * found.standard_error.iloc[0])
+
+
+@pytest.mark.parametrize(("plan", "epsilon"), [("two_reports", 1.0), ("one_report", 2.0), ("split", 2.0)])
+def test_a_user_s_reports_spend_the_budget_and_no_more(plan, epsilon):
+    protocol = make(plan=plan, epsilon=2.0)
+    oracles = protocol.draw_hashes(stream(0, "hashes")).oracles
+    assert {oracle.epsilon for oracle in oracles} == {epsilon}
+    drawn = protocol.draw_hashes(stream(0, "hashes"))
+    reports = drawn.collect(np.repeat(TREE.encode(WORDS), COUNTS), stream(0, "slots"), stream(0, "noise"))
+    sent = sum(level.n_reports for level in reports.levels) + (reports.final.n_reports if reports.final else 0)
+    assert sent * epsilon == COUNTS.sum() * 2.0
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(0, 200))
+def test_reports_of_two_groups_of_users_merge(cut):
+    protocol = make(plan="two_reports").draw_hashes(stream(0, "hashes"))
+    leaves = np.repeat(TREE.encode(WORDS), 50)
+    first = protocol.collect(leaves[:cut], stream(0, "slots", 1), stream(0, "noise", 1))
+    second = protocol.collect(leaves[cut:], stream(0, "slots", 2), stream(0, "noise", 2))
+    both, other_way = first + second, second + first
+    assert both.final.n_reports == 200
+    assert sum(level.n_reports for level in both.levels) == 200
+    assert all(np.array_equal(a.sums, b.sums) for a, b in zip(both.levels, other_way.levels, strict=True))
+
+
+def test_too_many_candidates_are_an_error_that_says_what_to_change():
+    protocol = make(max_candidates=100).draw_hashes(stream(0, "hashes"))
+    reports = protocol.simulate(TREE.encode(["ab", "bb", "cb", "db", "eb"]), np.full(5, 2000), stream(0, "noise"))
+    with pytest.raises(
+        TooManyCandidatesError, match=r"level 1 would ask for \d+ candidates below \d+ survivors.*raise threshold"
+    ):
+        protocol.search(reports, 10_000)
+
+
+def test_nothing_heavy_gives_an_empty_list():
+    protocol = make(threshold=1e6).draw_hashes(stream(0, "hashes"))
+    found = protocol.search(protocol.simulate(TREE.encode(WORDS), COUNTS, stream(0, "noise")), int(COUNTS.sum()))
+    assert len(found.words) == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"plan": "three"}, "plan must be one of two_reports, one_report, split, got 'three'"),
+        ({"leaf_share": 1.0}, r"leaf_share must lie in \(0, 1\), got 1.0"),
+        ({"threshold": 0}, "threshold must be > 0"),
+        ({"shared_sketch": True}, "shared_sketch must be False where levels have unequal shares"),
+        ({"tree": WordTree((2,), length=2)}, "plan split needs a tree of two levels or more"),
+        ({"width": 100}, "width must be a power of two, got 100; 64 or 128"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        make(**changes)
+
+
+def test_scores_by_hand():
+    assert score(pd.Series(["a", "b", "x"]), {"a", "b", "c", "d"}) == {
+        "precision": pytest.approx(2 / 3),
+        "recall": 0.5,
+        "f1": pytest.approx(4 / 7),
+    }
+    assert score(pd.Series([], dtype=str), set())["recall"] == 1.0
+
+
+@pytest.mark.parametrize("path", ["collect", "simulate"])
+def test_pem_finds_the_heavy_words(path):
+    pem = PEM(TREE, 5.0, 1000.0, shares=(0.3, 0.7))
+    leaves = TREE.encode(WORDS)
+    if path == "collect":
+        found = pem.search(pem.collect(np.repeat(leaves, COUNTS), stream(0, "slots"), stream(0, "noise")))
+    else:
+        found = pem.simulate(leaves, COUNTS, stream(0, "noise"))
+    assert set(found.words.word) == set(WORDS[:3])
+
+
+def test_pem_refuses_shares_that_do_not_fit():
+    with pytest.raises(ValueError, match="shares must be 2 numbers that sum to 1"):
+        PEM(TREE, 1.0, 10.0)
+    with pytest.raises(ValueError, match="epsilon must be at most ln 255"):
+        OLH(6.0)

@@ -1,0 +1,77 @@
+"""The prefix tree: words go down and come back, children are exactly the prefixes that words have."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evolvingdp.core.words import LETTERS
+from evolvingdp.heavy_hitters.word_tree import WordTree
+
+TREES = [
+    WordTree(),
+    WordTree((3, 3)),
+    WordTree((1, 2, 3)),
+    WordTree((1,) * 30, unit="bits"),
+    WordTree((7, 11, 12), unit="bits"),
+    WordTree((2, 2, 2), shorter=True),
+    WordTree((1, 4, 25), unit="bits", shorter=True),
+    WordTree((4, 4, 4), length=12, shorter=True),
+]
+
+
+@pytest.mark.parametrize("tree", TREES, ids=str)
+@given(data=st.data())
+def test_every_word_is_found_by_descending_and_decoded(tree, data):
+    word = data.draw(st.text(LETTERS, min_size=1 if tree.shorter else tree.length, max_size=tree.length))
+    leaf = tree.encode([word])
+    assert tree.decode(leaf) == [word]
+    node = np.zeros(1, dtype=np.uint64)
+    for level in range(tree.depth):
+        prefix = tree.prefixes(leaf, level)
+        if tree.fan(level) <= 27**3:
+            assert prefix[0] in tree.children(node, level)
+        node = prefix
+    assert node == leaf
+
+
+@pytest.mark.parametrize("shorter", [False, True])
+@pytest.mark.parametrize(("unit", "steps"), [("letters", (1, 1)), ("letters", (2,)), ("bits", (3, 3, 4)), ("bits", (5, 5))])
+def test_the_leaves_are_exactly_the_words(unit, steps, shorter):
+    tree = WordTree(steps, length=2, unit=unit, shorter=shorter)
+    nodes = np.zeros(1, dtype=np.uint64)
+    for level in range(tree.depth):
+        nodes = tree.children(nodes, level)
+    words = {"".join(pair) for pair in itertools.product(LETTERS, repeat=2)}
+    if shorter:
+        words |= set(LETTERS)
+    assert sorted(tree.decode(nodes)) == sorted(words)
+    assert set(nodes) == set(tree.encode(sorted(words)))
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [("short", "exactly 6 letters, got 'short' with 5"), ("toolongs", "got 'toolongs' with 8"), ("Sixsix", "with 'S'")],
+)
+def test_words_without_a_leaf_are_named(word, message):
+    with pytest.raises(ValueError, match=message):
+        WordTree().encode(["sixsix", word])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"steps": (2, 2)}, r"steps must sum to 6 letters for words of 6 letters, got \(2, 2\) with sum 4"),
+        ({"steps": (2, 2, 2), "unit": "bits"}, "steps must sum to 30 bits"),
+        ({"steps": (0, 6)}, r"steps\[0\] must be >= 1, got 0"),
+        ({"steps": (13,), "length": 13}, "length must be at most 12"),
+        ({"unit": "syllables"}, "unit must be one of letters, bits"),
+    ],
+)
+def test_trees_that_cannot_be_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        WordTree(**settings)
