@@ -7,13 +7,9 @@ writes benchmarks/results/frequency_oracle.csv, which the book's performance pag
 
 from __future__ import annotations
 
-import multiprocessing
-import platform
-import resource
-import time
 from collections.abc import Callable
-from pathlib import Path
 
+import measure
 import numpy as np
 import pandas as pd
 
@@ -25,8 +21,6 @@ from evolvingdp.heavy_hitters.count_sketch import FreqOracle
 EPSILON = 2.0
 ROWS, WIDTH = 256, 2048
 USERS = 10**7
-REPEATS = 5
-OUT = Path(__file__).parent / "results" / "frequency_oracle.csv"
 
 
 def brown_users(n_users: int) -> np.ndarray:
@@ -37,7 +31,7 @@ def brown_users(n_users: int) -> np.ndarray:
     return keys
 
 
-def bare_numpy(keys: np.ndarray) -> Callable[[], object]:
+def bare_numpy(keys: np.ndarray) -> measure.Work:
     """The same steps as `FreqOracle.collect`, nothing else, at the chunk size where they run fastest."""
     chunk = 1 << 18
     shift, cells = np.uint64(65 - WIDTH.bit_length()), ROWS * WIDTH
@@ -61,13 +55,13 @@ def bare_numpy(keys: np.ndarray) -> Callable[[], object]:
     return work
 
 
-def per_user(keys: np.ndarray) -> Callable[[], object]:
+def per_user(keys: np.ndarray) -> measure.Work:
     hashes = MultiplyShift.draw(ROWS, WIDTH, stream(0, "benchmark", "hashes"))
     oracle = FreqOracle(hashes, EPSILON)
     return lambda: oracle.collect(keys, stream(0, "benchmark", "slots"), stream(0, "benchmark", "noise"))
 
 
-def simulation(n_users: int, compression: str) -> Callable[[], object]:
+def simulation(n_users: int, compression: str) -> measure.Work:
     hashes = MultiplyShift.draw(ROWS, WIDTH, stream(0, "benchmark", "hashes"))
     oracle = FreqOracle(hashes, EPSILON, compression)
     counts = streams.brown_counts(n_users, stream(0, "benchmark", "data", n_users))
@@ -75,7 +69,7 @@ def simulation(n_users: int, compression: str) -> Callable[[], object]:
     return lambda: oracle.simulate(keys, counts, stream(0, "benchmark", "simulation"))
 
 
-CASES: dict[str, tuple[int, Callable[[], Callable[[], object]]]] = {
+CASES: dict[str, tuple[int, Callable[[], measure.Work]]] = {
     "bare numpy, same steps": (USERS, lambda: bare_numpy(brown_users(USERS))),
     "per user: client and server": (USERS, lambda: per_user(brown_users(USERS))),
     "simulation, one bit a user, n = 10^7": (10**7, lambda: simulation(10**7, "hadamard")),
@@ -85,36 +79,21 @@ CASES: dict[str, tuple[int, Callable[[], Callable[[], object]]]] = {
 }
 
 
-def measure(name: str) -> tuple[float, float]:
-    """Median seconds over `REPEATS`, and peak memory of this process in GB."""
-    work = CASES[name][1]()
-    seconds = []
-    for _ in range(REPEATS):
-        started = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - started)
-    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return float(np.median(seconds)), kilobytes * 1024 / 1e9
-
-
 def main() -> None:
-    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
-        measured = {name: pool.apply(measure, (name,)) for name in CASES}
+    measured = measure.all_cases("frequency_oracle", list(CASES))
     peer = USERS / measured["bare numpy, same steps"][0]
-    table = pd.DataFrame(
+    rows = [
         {
             "what": name,
-            "users": f"{users:.0e}".replace("e+0", "e"),
+            "users": measure.short(users),
             "seconds": f"{measured[name][0]:.2f}",
-            "users a second": f"{users / measured[name][0]:.2g}".replace("e+0", "e"),
+            "users a second": measure.short(users / measured[name][0]),
             "ratio to bare numpy": f"{users / measured[name][0] / peer:.2f}",
             "peak memory (GB)": f"{measured[name][1]:.2f}",
         }
         for name, (users, _) in CASES.items()
-    )
-    OUT.write_text(table.to_csv(index=False, lineterminator="\n"))
-    print(table.to_string(index=False))
-    print(f"sketch {ROWS} x {WIDTH}, Brown words, numpy {np.__version__}, {platform.machine()}, one core")
+    ]
+    measure.write("frequency_oracle", pd.DataFrame(rows))
 
 
 if __name__ == "__main__":

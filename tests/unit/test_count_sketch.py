@@ -126,3 +126,32 @@ def test_collisions_only_add_to_the_error_and_vanish_with_the_width():
     narrow, wide = (theory.median_error(others, 10**7, 2.0, 285, width) for width in (64, 2**20))
     assert narrow > wide > alone
     assert wide == pytest.approx(alone, rel=1e-4)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5, 8])
+@pytest.mark.parametrize(("estimator", "combine"), [("median", np.median), ("mean", np.mean)])
+def test_estimates_combine_the_rows_as_they_say(rows, estimator, combine):
+    freq = oracle(rows=rows)
+    sketch = freq.simulate(KEYS, np.arange(7) * 10, stream(0, "noise"))
+    assert np.allclose(freq.estimate(sketch, KEYS, estimator), combine(freq.row_estimates(sketch, KEYS), axis=0))
+
+
+def test_a_joint_estimate_that_does_not_exist_is_refused():
+    freq = oracle(rows=1, width=2)
+    sketch = freq.simulate(KEYS, np.full(7, 1000), stream(0, "noise"))
+    with pytest.raises(ValueError, match="the joint estimate of 7 keys does not exist with 1 rows of 2 cells"):
+        freq.estimate(sketch, KEYS, "joint")
+
+
+def test_the_joint_estimate_solves_the_normal_equations():
+    freq = oracle(rows=5, width=16)
+    sketch = freq.simulate(KEYS, np.arange(7) * 1000, stream(0, "noise"))
+    cells, signs = freq.hashes.cells_and_signs(np.arange(5)[:, None], KEYS[None, :])
+    design = np.zeros((5, 16, 7))
+    for row in range(5):
+        for key in range(7):
+            design[row, cells[row, key], key] = signs[row, key]
+    observed = design.reshape(80, 7)
+    gram = observed.T @ observed / 5
+    dense = np.linalg.solve(gram, freq.estimate(sketch, KEYS, "mean"))
+    assert np.allclose(freq.estimate(sketch, KEYS, "joint"), dense, rtol=1e-6)

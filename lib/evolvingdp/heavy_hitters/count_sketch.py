@@ -202,17 +202,23 @@ class FreqOracle:
         """The frequencies of `keys`, (keys,), in users.  May be negative or above n; not clipped (unbiased).
 
         `"median"` of the rows (line 8) shrugs off collisions; the `"mean"` has less noise and takes them all; `"joint"` is
-        the least-squares fit of all `keys` at once, a mean without the collisions among the keys asked for.
+        the least-squares fit of all `keys` at once, a mean without the collisions among the keys asked for (keys that
+        collide in every row cannot be told apart: they share their sum).  Raises ValueError for more keys than cells.
         """
         checks.one_of(ESTIMATORS, estimator=estimator)
-        combine = np.median if estimator == "median" else np.mean
+        combine = _median_of_rows if estimator == "median" else _mean_of_rows
         table = self._table(sketch)
         chunks = _chunks(keys, max(1, (1 << 21) // self.hashes.rows))
-        estimates = np.concatenate([combine(self._read(table, chunk), axis=0) for chunk in chunks])
+        estimates = np.concatenate([combine(self._read(table, chunk)) for chunk in chunks])
         return self._without_collisions(keys, estimates) if estimator == "joint" else estimates
 
     def _without_collisions(self, keys: NDArray[np.uint64], means: NDArray[np.float64]) -> NDArray[np.float64]:
         """Solve G f = means, where G[u, v] = mean over rows of g(u) g(v) 1{h(u) = h(v)}: E[means] = G f over the noise."""
+        if len(keys) > self.hashes.rows * self.hashes.width:
+            raise ValueError(
+                f"the joint estimate of {len(keys)} keys does not exist with {self.hashes.rows} rows of "
+                f"{self.hashes.width} cells: ask for fewer keys, or widen the sketch"
+            )
         rows = np.arange(self.hashes.rows)[:, None]
         cells, signs = self.hashes.cells_and_signs(rows, keys[None, :])
         _, place = np.unique(rows * self.hashes.width + cells, return_inverse=True)
@@ -220,11 +226,8 @@ class FreqOracle:
         design = sparse.csr_array((signs.ravel().astype(float), (place.ravel(), columns.ravel())))
         gram = (design.T @ design) / self.hashes.rows
         solution, failed = sparse.linalg.cg(gram, means, x0=means, rtol=1e-9)
-        if failed:
-            raise ValueError(
-                f"the joint estimate of {len(keys)} keys does not exist with {self.hashes.rows} rows of "
-                f"{self.hashes.width} cells: ask for fewer keys, or widen the sketch"
-            )
+        if failed:  # pragma: no cover - the system is consistent by construction
+            raise RuntimeError(f"the joint estimate of {len(keys)} keys did not converge in {failed} iterations")
         return np.asarray(solution)
 
     def standard_error(self, n_reports: int, estimator: str = "median") -> float:
@@ -248,6 +251,19 @@ class FreqOracle:
 def _chunks(keys: NDArray[np.uint64], size: int) -> Iterator[NDArray[np.uint64]]:
     for first in range(0, max(len(keys), 1), size):
         yield keys[first : first + size]
+
+
+def _median_of_rows(estimates: NDArray[np.float64]) -> NDArray[np.float64]:
+    """np.median over axis 0; numpy sorts short rows several times faster than it selects from them."""
+    ordered = np.sort(np.ascontiguousarray(estimates.T), axis=1)
+    middle = ordered.shape[1] // 2
+    if ordered.shape[1] % 2:
+        return ordered[:, middle]
+    return np.asarray((ordered[:, middle - 1] + ordered[:, middle]) / 2)
+
+
+def _mean_of_rows(estimates: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(estimates.mean(axis=0))
 
 
 def _spread_over_columns(

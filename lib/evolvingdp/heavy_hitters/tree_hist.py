@@ -175,11 +175,16 @@ class Protocol:
         """Reports with exactly the law of `collect` when counts[i] users hold leaves[i]."""
         checks.counts(counts=counts)
         groups = rng.multinomial(counts, self.settings.shares).T
-        levels = []
-        for level, oracle in enumerate(self._level_oracles):
+        holders = []
+        for level in range(self.settings.tree.depth):
             prefixes, place = np.unique(self.settings.tree.prefixes(leaves, level), return_inverse=True)
             held = np.bincount(place, weights=groups[level], minlength=len(prefixes)).astype(np.int64)
-            levels.append(oracle.simulate(self._tag(prefixes, level), held, rng))
+            holders.append((self._tag(prefixes, level), held))
+        if self.settings.shared_sketch:  # the levels are summed in the search anyway: draw their sum
+            keys, held = (np.concatenate(parts) for parts in zip(*holders, strict=True))
+            levels = [self.oracles[0].simulate(keys, held, rng)]
+        else:
+            levels = [oracle.simulate(*held, rng) for oracle, held in zip(self._level_oracles, holders, strict=True)]
         final = self._final_oracle
         return Reports(tuple(levels), final.simulate(leaves, counts, rng) if final else None)
 

@@ -1,0 +1,83 @@
+"""Time and memory of TreeHist and PEM on Brown: per user, and simulated up to a billion users.
+
+    python benchmarks/tree_hist.py      (or: make benchmarks)
+
+writes benchmarks/results/tree_hist.csv, which the book's performance page shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import measure
+import numpy as np
+import pandas as pd
+
+from evolvingdp.core import brown
+from evolvingdp.core.seeds import stream
+from evolvingdp.heavy_hitters import streams
+from evolvingdp.heavy_hitters.experiments.treehist import AS_RUN, BEST, OLH_PEM, Params, protocol
+from evolvingdp.heavy_hitters.pem import PEM
+
+PRINTED = "Algorithm 3, two letters"
+WORDS = brown.words()["word"]
+
+
+def counts(n_users: int) -> np.ndarray:
+    return streams.brown_counts(n_users, stream(0, "benchmark", "data", n_users))
+
+
+def per_user(variant: str, n_users: int) -> measure.Work:
+    """Client and server of all reports, without the search."""
+    method = protocol(Params(), variant, n_users, 2.0)
+    assert not isinstance(method, PEM)  # its cost is in the search, users times candidates
+    drawn = method.draw_hashes(stream(0, "benchmark", "hashes"))
+    users = np.repeat(method.tree.encode(WORDS), counts(n_users))
+    stream(0, "benchmark", "order").shuffle(users)
+    return lambda: drawn.collect(users, stream(0, "benchmark", "slots"), stream(0, "benchmark", "noise"))
+
+
+def simulated(variant: str, n_users: int) -> measure.Work:
+    """Reports and search, from the counts."""
+    method = protocol(Params(), variant, n_users, 2.0)
+    leaves, held = method.tree.encode(WORDS), counts(n_users)
+
+    def work() -> object:
+        rng = stream(0, "benchmark", "simulation")
+        if isinstance(method, PEM):
+            return method.simulate(leaves, held, rng)
+        drawn = method.draw_hashes(stream(0, "benchmark", "hashes"))
+        return drawn.search(drawn.simulate(leaves, held, rng), n_users)
+
+    return work
+
+
+CASES: dict[str, tuple[int, Callable[[], measure.Work]]] = {
+    f"per user, both reports: {PRINTED}": (10**7, lambda: per_user(PRINTED, 10**7)),
+    f"per user, one report: {BEST}": (10**7, lambda: per_user(BEST, 10**7)),
+    f"simulation and search: {AS_RUN}": (10**7, lambda: simulated(AS_RUN, 10**7)),
+    f"simulation and search: {PRINTED}": (10**7, lambda: simulated(PRINTED, 10**7)),
+    f"simulation and search: {BEST}": (10**7, lambda: simulated(BEST, 10**7)),
+    f"simulation and search: {PRINTED}, n = 10^9": (10**9, lambda: simulated(PRINTED, 10**9)),
+    f"simulation and search: {BEST}, n = 10^9": (10**9, lambda: simulated(BEST, 10**9)),
+    f"simulation and search: {OLH_PEM}, n = 10^9": (10**9, lambda: simulated(OLH_PEM, 10**9)),
+}
+
+
+def main() -> None:
+    measured = measure.all_cases("tree_hist", list(CASES), repeats=3)
+    rows = [
+        {
+            "what": name,
+            "users": measure.short(users),
+            "seconds": f"{measured[name][0]:.2f}",
+            "users a second": measure.short(users / measured[name][0]),
+            "peak memory (GB)": f"{measured[name][1]:.2f}",
+        }
+        for name, (users, _) in CASES.items()
+    ]
+    measure.write("tree_hist", pd.DataFrame(rows))
+
+
+if __name__ == "__main__":
+    main()
