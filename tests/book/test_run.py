@@ -16,7 +16,7 @@ from evolvingdp.publish import execute, provenance
 from evolvingdp.publish.book import BookError, compute
 from evolvingdp.publish.cli import main
 from evolvingdp.publish.execute import Job, NotebookError
-from evolvingdp.publish.project import Project, params_of
+from evolvingdp.publish.project import Project, params_of, template_bytes
 from support import REPOSITORY
 
 NOTEBOOK = "heavy_hitters/frequency_oracle"
@@ -25,7 +25,7 @@ TINY = {
     "rows": "3",
     "width": "16",
     "repetitions": "2",
-    "n_users_sweep": "500,1e3",
+    "n_users_sweep": "1000,2e3",
     "epsilon_sweep": "[1, 2]",
     "width_sweep": "8, 16",
 }
@@ -127,14 +127,25 @@ BAD = {
     "wrong type": (["-p", "n_users", "many"], "n_users must be an integer, got 'many'"),
     "half a user": (["-p", "n_users", "1000.5"], "n_users must be an integer, got '1000.5'"),
     "nan": (["-p", "epsilon", "nan"], "epsilon must be a finite number, got 'nan'"),
-    "negative": (["-p", "epsilon", "-1"], "epsilon must be > 0, got '-1'"),
+    "negative": (["-p", "epsilon", "-1"], "epsilon must be >= 1e-06, got '-1'"),
     "zero": (["-p", "rows", "0"], "rows must be >= 1, got '0'"),
-    "zero in a list": (["-p", "epsilon_sweep", "1,0"], "epsilon_sweep must hold values > 0, got 0.0"),
+    "zero in a list": (["-p", "epsilon_sweep", "1,0"], "epsilon_sweep must be >= 1e-06, got '0'"),
     "out of range": (["-p", "epsilon", "21"], "epsilon must be <= 20, got '21'"),
     "no power of two": (["-p", "width", "1000"], "width must be a power of two, got 1000; 512 or 1024 would work"),
     "no such choice": (["-p", "compression", "zip"], "compression must be one of 'none' or 'hadamard', got 'zip'"),
     "too large": (["-p", "width", str(2**40)], "fit here: lower rows or width"),
-    "twice": (["-p", "rows", "3", "-p", "rows", "4"], "each parameter may be set once"),
+    "twice": (["-p", "rows", "3", "-p", "rows", "4"], "each parameter may be set once, rows is set twice"),
+    "seed twice": (["-p", "seed", "3", "--seed", "5"], "each parameter may be set once, seed is set twice"),
+    "a value twice": (["-p", "epsilon_sweep", "2,1,2"], "epsilon_sweep must hold each value once, got 2.0, 1.0, 2.0"),
+    "nan in a list": (["-p", "width_sweep", "8,nan"], "Error: width_sweep must be an integer, got 'nan'\n"),
+    "no commas": (["-p", "width_sweep", "8 16"], "width_sweep must be values separated by commas, got '8 16'"),
+    "power in a list": (["-p", "width_sweep", "8,9"], "width_sweep[1] must be a power of two, got 9; 8 or 16 would work"),
+    "huge": (["-p", "n_users", "1e300"], "n_users must be <= 1e+10, got 1e+300"),
+    "too small a sweep": (["-p", "n_users_sweep", "1,2"], "n_users_sweep must be >= 1000, got '1'"),
+    "too many runs": (["-p", "repetitions", "1e12"], "repetitions must be <= 10000, got 1000000000000"),
+    "no name": (["-p", "", "1"], "unknown parameter ''; there are n_users, epsilon"),
+    "empty out": (["--out", ""], "out must name a folder"),
+    "out among the sources": (["--out", "notebooks/heavy_hitters"], "out must lie outside the book's own sources"),
     "unknown preset": (["--preset", "huge"], "preset must be one of quick, paper, got 'huge'"),
     "bad seed": (["--seed", "-1"], "seed must be an integer >= 0, got -1"),
     "word for a seed": (["--seed", "lucky"], "seed must be an integer >= 0, got 'lucky'"),
@@ -170,7 +181,7 @@ def test_a_notebook_may_be_named_by_its_path(name):
 def test_what_people_type_is_understood():
     params = params_of(NOTEBOOK).make(overrides=TINY | {"epsilon": " 1e-1 "})
     assert params.epsilon == 0.1
-    assert params.n_users_sweep == (500, 1000)
+    assert params.n_users_sweep == (1000, 2000)
     assert params.epsilon_sweep == (1.0, 2.0)
     with pytest.raises(ParameterError, match="epsilon must be a number, got True"):
         params_of(NOTEBOOK).make(overrides={"epsilon": True})
@@ -237,7 +248,54 @@ def test_papermill_by_hand_works_and_shows_the_figures(tmp_path):
 
 
 def test_papermill_by_hand_is_told_what_is_wrong(tmp_path):
-    with pytest.raises(papermill.PapermillExecutionError, match="epsilon must be > 0, got -1"):
+    with pytest.raises(papermill.PapermillExecutionError, match="epsilon must be >= 1e-06, got -1"):
         papermill.execute_notebook(
             str(Project().template(NOTEBOOK)), str(tmp_path / "out.ipynb"), {"epsilon": -1}, progress_bar=False
         )
+
+
+def test_what_evolvingdp_did_not_write_is_not_replaced(project, tmp_path):
+    out = tmp_path / "out"
+    (out / "frequency_oracle").mkdir(parents=True)
+    (out / "frequency_oracle" / "notes.txt").write_text("mine")
+    with pytest.raises(ParameterError, match=r"out holds .*frequency_oracle', which evolvingdp did not write"):
+        execute.check_writable(out, name="frequency_oracle")
+    job = Job.make(project("1"), NOTEBOOK, "quick")
+    execute.run(job)
+    execute.export(job, tmp_path / "ours")
+    execute.check_writable(tmp_path / "ours", name="frequency_oracle")  # ours may be replaced
+
+
+@pytest.mark.parametrize("damage", ["notebook", "manifest", "missing"])
+def test_a_damaged_cache_entry_is_computed_again(project, damage):
+    job = Job.make(project("1 + 1"), NOTEBOOK, "quick")
+    execute.run(job)
+    broken = {"notebook": "frequency_oracle.ipynb", "manifest": "manifest.json"}.get(damage)
+    if broken:
+        (job.store / broken).write_text("{")
+    else:
+        (job.store / "frequency_oracle.ipynb").unlink()
+    assert not job.cached
+    assert execute.run(job) > 0
+    assert job.cached
+
+
+def test_a_notebook_that_changes_while_it_runs_is_not_cached(project, tmp_path):
+    template = tmp_path / "notebooks" / f"{NOTEBOOK}.ipynb"
+    change = f"from pathlib import Path; p = Path({str(template)!r}); p.write_text(p.read_text().replace('1 + 1', '1 + 2'))"
+    job = Job.make(project(change, "1 + 1"), NOTEBOOK, "quick")
+    with pytest.raises(NotebookError, match="sources changed while it ran"):
+        execute.run(job)
+    assert not job.cached
+
+
+def test_mistakes_in_the_repository_are_one_line(tmp_path):
+    (tmp_path / "_toc.yml").write_text("root: [")
+    with pytest.raises(ParameterError, match=r"_toc.yml is not YAML"):
+        Project(tmp_path).contents()
+    with pytest.raises(ParameterError, match=r"needs the module evolvingdp.heavy_hitters.experiments.nothing"):
+        params_of("heavy_hitters/nothing")
+    broken = tmp_path / "broken.ipynb"
+    broken.write_text("{")
+    with pytest.raises(ParameterError, match=r"broken.ipynb is not a notebook"):
+        template_bytes(broken)

@@ -29,6 +29,13 @@ def parameter(default: Any, *, symbol: str, meaning: str, unit: str = "", **boun
     return Field(default, description=meaning, json_schema_extra={"symbol": symbol, "unit": unit}, **bounds)
 
 
+def distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """`values` of a sweep, each once: a value that stands twice would count its runs twice."""
+    if len(set(values)) < len(values):
+        raise ValueError(f"must hold each value once, got {_plain(values)}")
+    return values
+
+
 class Params(BaseModel):
     """Base of every notebook's parameters: frozen, no unknown names, no nan, and it understands what people type.
 
@@ -51,7 +58,7 @@ class Params(BaseModel):
         try:
             return cls.model_validate(values)
         except ValidationError as error:
-            raise ParameterError("; ".join(_line(cls, details) for details in error.errors())) from None
+            raise ParameterError("; ".join(_lines(cls, error.errors()))) from None
 
     @classmethod
     def from_namespace(cls, namespace: Mapping[str, Any]) -> Self:
@@ -73,9 +80,12 @@ class Params(BaseModel):
         if get_origin(annotation) is tuple:
             if isinstance(value, str):
                 value = [part for part in value.strip("[]() ").split(",") if part.strip()]
+                if len(value) == 1 and len(value[0].replace(";", " ").split()) > 1:
+                    raise ValueError(f"must be values separated by commas, got {value[0]!r}")
             elif not isinstance(value, list | tuple):
                 value = [value]
-            (kind, *_) = annotation.__args__  # type: ignore[union-attr]
+            (entry, *_) = annotation.__args__  # type: ignore[union-attr]
+            kind = getattr(entry, "__origin__", entry)  # of an Annotated type
             return tuple(_number(kind, part) for part in value)
         return _number(annotation, value)
 
@@ -92,9 +102,15 @@ def _number(kind: Any, value: Any) -> Any:
             number = float(text.replace("_", ""))
         except ValueError:
             return text
-        exact = math.isfinite(number) and number.is_integer() and abs(number) < 2**53
-        return int(number) if exact and not text.lstrip("+-").replace("_", "").isdigit() else text
+        digits = text.lstrip("+-").replace("_", "").isdigit()
+        return int(number) if math.isfinite(number) and number.is_integer() and not digits else text
     return text
+
+
+def _lines(model: type[Params], errors: list[ErrorDetails]) -> list[str]:
+    """A line per error; a list is not called too short because one of its entries is wrong."""
+    bad_entries = {details["loc"][0] for details in errors if len(details["loc"]) > 1}
+    return [_line(model, details) for details in errors if len(details["loc"]) != 1 or details["loc"][0] not in bad_entries]
 
 
 def _line(model: type[Params], details: ErrorDetails) -> str:
@@ -102,14 +118,17 @@ def _line(model: type[Params], details: ErrorDetails) -> str:
     name = str(details["loc"][0]) if details["loc"] else ""
     kind, context, got = details["type"], details.get("ctx", {}), details["input"]
     if kind == "extra_forbidden":
-        near = difflib.get_close_matches(name, model.model_fields, n=1, cutoff=0.0)
-        return f"unknown parameter {name!r}; did you mean {near[0]!r}?"
+        near = difflib.get_close_matches(name, model.model_fields, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(model.model_fields)}"
+        return f"unknown parameter {name!r}; {hint}"
     if kind == "value_error":
         message = str(context["error"])
         return f"{name} {message}" if name else message
     relations = {"greater_than": ">", "greater_than_equal": ">=", "less_than": "<", "less_than_equal": "<="}
     if kind in relations:
         bound = next(iter(context.values()))
+        if isinstance(got, int) and abs(got) > 10**15:
+            got = float(got)  # hundreds of digits say less than 1e+300
         return f"{name} must be {relations[kind]} {bound:g}, got {got!r}"
     wanted = {
         "finite_number": "a finite number",
@@ -151,7 +170,8 @@ def _describe(model: type[Params], name: str) -> dict[str, str]:
 
 def _type_name(annotation: Any) -> str:
     if get_origin(annotation) is tuple:
-        return f"list of {annotation.__args__[0].__name__}"
+        (entry, *_) = annotation.__args__
+        return f"list of {getattr(entry, '__origin__', entry).__name__}"
     return "choice" if get_origin(annotation) is Literal else str(annotation.__name__)
 
 

@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
 
-from evolvingdp.publish.execute import Job, NotebookError, export, problems, run
+from evolvingdp.publish.execute import MANIFEST, Job, NotebookError, export, problems, read_manifest, run
 from evolvingdp.publish.project import Project
 
 Say = Callable[[str], None]
@@ -37,8 +37,7 @@ def build(project: Project, preset: str, say: Say, *, workers: int | None = None
 
 
 def _shows(job: Job) -> bool:
-    manifest = job.project.results / job.notebook / "manifest.json"
-    return job.key in manifest.read_text()
+    return read_manifest(job.project.results / job.notebook / MANIFEST).get("key") == job.key
 
 
 def compute(jobs: list[Job], say: Say, *, workers: int | None = None) -> None:
@@ -72,6 +71,7 @@ def render(project: Project, say: Say) -> None:
     command = [jupyter_book, "build", str(project.root), "-W", "-n", "--keep-going"]
     finished = subprocess.run(command, cwd=project.root, capture_output=True, text=True)
     if finished.returncode:
+        shutil.rmtree(project.root / "_build" / ".doctrees", ignore_errors=True)  # or the next build would not warn again
         raise BookError(f"the book does not render:\n{finished.stdout[-4000:]}\n{finished.stderr[-6000:]}")
     say(f"rendered in {time.perf_counter() - started:.1f} s: {project.root / '_build' / 'html' / 'index.html'}")
 

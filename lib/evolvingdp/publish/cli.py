@@ -49,21 +49,24 @@ def main() -> None:
     "-p", "overrides", type=(str, str), multiple=True, metavar="NAME VALUE", help="Set a parameter; may be repeated."
 )
 @click.option("--preset", default="quick", show_default=True, help="quick (seconds) or paper (the paper's scale).")
-@click.option("--seed", default="0", show_default=True, help="Master seed of all random streams.")
+@click.option("--seed", show_default="0", help="Master seed of all random streams, an integer >= 0.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the results  [default: runs/NOTEBOOK/KEY]")
 @_one_line
-def run(notebook: str, overrides: tuple[tuple[str, str], ...], preset: str, seed: str, out: Path | None) -> None:
+def run(notebook: str, overrides: tuple[tuple[str, str], ...], preset: str, seed: str | None, out: Path | None) -> None:
     """Execute NOTEBOOK with checked parameters; write the notebook, results.csv, claims.json and the figures.
 
     Example: evolvingdp run heavy_hitters/frequency_oracle --preset paper -p epsilon 1 --seed 7 --out my-run
     """
     project = Project()
     names = [name for name, _ in overrides]
-    if len(set(names)) < len(names):
-        raise ParameterError(f"each parameter may be set once, got {' '.join(names)}")
-    job = Job.make(project, notebook, preset, dict(overrides), seed)
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice or ("seed" in names and seed is not None):
+        raise ParameterError(f"each parameter may be set once, {', '.join(twice) or 'seed'} is set twice")
+    job = Job.make(project, notebook, preset, dict(overrides), seed or 0)
     out = out if out is not None else project.root / "runs" / job.notebook / job.key[:12]
-    check_writable(out)
+    if not out.name:
+        raise ParameterError("out must name a folder, got ''; try --out my-run")
+    check_writable(out, name=job.name, sources=project.root)
     cached = job.cached
     click.echo(f"{job.notebook}: {'already computed' if cached else 'running'}")
     seconds = execute(job)

@@ -70,15 +70,17 @@ class Job:
 
     @property
     def cached(self) -> bool:
-        return (self.store / MANIFEST).is_file()
+        """Whether the cache has this run, whole: every file is there and is the one that was computed."""
+        return _intact(self.store, read_manifest(self.store / MANIFEST))
 
 
 def run(job: Job) -> float:
     """Execute `job` unless the cache has it; returns the seconds it took.  Raises NotebookError."""
     if job.cached:
         return 0.0
-    started = time.perf_counter()
+    started, key, store = time.perf_counter(), job.key, job.store
     job.project.cache.mkdir(parents=True, exist_ok=True)
+    _sweep(job.project.cache)
     with tempfile.TemporaryDirectory(dir=job.project.cache, prefix="running-") as folder:
         work = Path(folder)
         results = work / job.name
@@ -87,17 +89,52 @@ def run(job: Job) -> float:
         nbformat.write(postprocess.clean(executed), work / f"{job.name}.ipynb")
         files = {file.relative_to(work).as_posix(): _digest(file) for file in sorted(work.rglob("*")) if file.is_file()}
         manifest = {
-            "key": job.key,
+            "key": key,
             "notebook": job.notebook,
             "params": job.params.model_dump(mode="json"),
             "seed": job.seed,
             "files": files,
         }
         (work / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
+        if job.key != key:
+            raise NotebookError(
+                f"{job.notebook}: its sources changed while it ran, so the result is of neither; run it again"
+            )
         if not job.cached:  # another process may have been faster
-            shutil.copytree(work, job.store.with_suffix(".partial"), dirs_exist_ok=True)
-            job.store.with_suffix(".partial").rename(job.store)
+            whole = Path(tempfile.mkdtemp(dir=job.project.cache, prefix="running-"))
+            shutil.copytree(work, whole, dirs_exist_ok=True)
+            shutil.rmtree(store, ignore_errors=True)  # an entry that is not whole
+            whole.rename(store)
     return time.perf_counter() - started
+
+
+def _sweep(cache: Path) -> None:
+    """Remove what runs that were killed left behind more than a day ago."""
+    for left in cache.glob("running-*"):
+        if time.time() - left.stat().st_mtime > 24 * 3600:
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """The manifest at `path`; empty where there is none or it cannot be read."""
+    try:
+        manifest = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return manifest if isinstance(manifest, dict) and {"key", "params", "seed", "files"} <= set(manifest) else {}
+
+
+def _intact(folder: Path, manifest: dict[str, Any]) -> bool:
+    return bool(manifest) and not _touched(folder, manifest)
+
+
+def _touched(folder: Path, manifest: dict[str, Any]) -> list[str]:
+    """The files of `manifest` that are missing below `folder` or are not what they were."""
+    return [
+        name
+        for name, digest in manifest["files"].items()
+        if not (folder / name).is_file() or _digest(folder / name) != digest
+    ]
 
 
 def _execute(job: Job, work: Path, results: Path) -> nbformat.NotebookNode:
@@ -142,25 +179,37 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def check_writable(out: Path) -> None:
-    """Raise ParameterError unless `out` is, or can become, a folder that can be written."""
+def check_writable(out: Path, *, name: str | None = None, sources: Path | None = None) -> None:
+    """Raise ParameterError unless results called `name` can be written to the folder `out` without losing anything.
+
+    `out` must be writable, not among the `sources` of the repository, and what stands there under `name` must be ours.
+    """
+    if sources is not None and any(out.resolve().is_relative_to(sources / part) for part in ("notebooks", "lib", "book")):
+        raise ParameterError(f"out must lie outside the book's own sources, got {str(out)!r}; try --out my-run")
+    if name is not None and not read_manifest(out / name / MANIFEST):
+        for foreign in (out / name, out / f"{name}.ipynb"):
+            if foreign.exists():
+                raise ParameterError(f"out holds {str(foreign)!r}, which evolvingdp did not write; choose another folder")
+    nearest = next(parent for parent in (out, *out.absolute().parents) if parent.exists())
     try:
-        out.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=out):
+        with tempfile.TemporaryFile(dir=nearest):
             pass
     except OSError as error:
         raise ParameterError(f"out must be a folder that can be written, got {str(out)!r} ({error.strerror})") from None
 
 
 def export(job: Job, out: Path, *, as_page: bool = False) -> None:
-    """Copy the finished `job` to `out`: <name>.ipynb and the folder <name>; what stood there is replaced at the end."""
+    """Copy the finished `job` to `out`: <name>.ipynb and the folder <name>; what stood there is replaced at the end.
+
+    Copies are new files with new times: Sphinx reads a chapter again when the values that it prints are newer.
+    """
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out, prefix=f".{job.name}-") as folder:
         work = Path(folder)
-        shutil.copytree(job.store / job.name, work / "new")
+        shutil.copytree(job.store / job.name, work / "new", copy_function=shutil.copyfile)
         notebook = nbformat.read(job.store / f"{job.name}.ipynb", as_version=4)
-        nbformat.write(postprocess.page(notebook) if as_page else notebook, work / "page.ipynb")
-        manifest = json.loads((job.store / MANIFEST).read_text())
+        nbformat.write(postprocess.page(notebook, _banner(job)) if as_page else notebook, work / "page.ipynb")
+        manifest = read_manifest(job.store / MANIFEST)
         manifest["files"][f"{job.name}.ipynb"] = _digest(work / "page.ipynb")
         (work / "new" / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
         target = out / job.name
@@ -170,21 +219,28 @@ def export(job: Job, out: Path, *, as_page: bool = False) -> None:
         (work / "page.ipynb").replace(out / f"{job.name}.ipynb")
 
 
+def _banner(job: Job) -> str:
+    """A page that is not at the paper's scale says so at its top."""
+    preset, overrides = provenance.preset_of(job.params)
+    if preset == "paper" and not overrides:
+        return ""
+    return (
+        f":::{{note}}\nThis page was built with the preset `{preset}`: smaller or with fewer runs than the text says. "
+        "`make book` computes it at the paper's.\n:::"
+    )
+
+
 def problems(project: Project, notebook: str) -> list[str]:
     """Why the page of `notebook` in book/results may not be shown: missing, stale or touched; empty when it may."""
     folder = project.results / notebook
-    if not (folder / MANIFEST).is_file() or not folder.with_suffix(".ipynb").is_file():
+    manifest = read_manifest(folder / MANIFEST)
+    if not manifest:
         return [f"{notebook}: not computed yet"]
-    manifest = json.loads((folder / MANIFEST).read_text())
     try:
         job = Job.make(project, notebook, "quick", manifest["params"], manifest["seed"])
     except ParameterError as error:
         return [f"{notebook}: stale, its parameters are no longer valid ({error})"]
     if job.key != manifest["key"]:
         return [f"{notebook}: stale, its notebook, the library, the data or the lock has changed since it was computed"]
-    touched = [
-        name
-        for name, digest in manifest["files"].items()
-        if not (folder.parent / name).is_file() or _digest(folder.parent / name) != digest
-    ]
+    touched = _touched(folder.parent, manifest)
     return [f"{notebook}: {', '.join(touched)} is not the file that was computed"] if touched else []

@@ -24,10 +24,15 @@ def clean(executed: nbformat.NotebookNode) -> nbformat.NotebookNode:
     return notebook
 
 
-def page(executed: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """`executed` as the book shows it: MyST outputs become markdown cells, the default parameters are hidden."""
+def page(executed: nbformat.NotebookNode, banner: str = "") -> nbformat.NotebookNode:
+    """`executed` as the book shows it: MyST outputs become markdown cells, the default parameters are hidden.
+
+    `banner`, where there is one, follows the first cell, the title.
+    """
     notebook = clean(executed)
     cells = []
+    if banner:
+        notebook.cells.insert(1, _markdown("banner", banner))
     for cell in notebook.cells:
         tags = cell.metadata.get("tags", [])
         if "parameters" in tags:

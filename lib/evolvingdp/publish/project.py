@@ -41,8 +41,9 @@ class Project:
         known = self.notebooks()
         wanted = name.removesuffix(".ipynb").removeprefix("./").removeprefix("notebooks/")
         if wanted not in known:
-            near = difflib.get_close_matches(wanted, known, n=1, cutoff=0.0)
-            raise ParameterError(f"no notebook {name!r}; did you mean {near[0]!r}?" if near else f"no notebook {name!r}")
+            near = difflib.get_close_matches(wanted, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+            raise ParameterError(f"no notebook {name!r}; {hint}")
         return wanted
 
     def template(self, notebook: str) -> Path:
@@ -50,7 +51,10 @@ class Project:
 
     def contents(self) -> list[str]:
         """The files that `_toc.yml` names, in its order."""
-        toc = yaml.safe_load((self.root / "_toc.yml").read_text())
+        try:
+            toc = yaml.safe_load((self.root / "_toc.yml").read_text())
+        except yaml.YAMLError as error:
+            raise ParameterError(f"_toc.yml is not YAML: {' '.join(str(error).split())}") from None
         return [toc["root"], *_files(toc)]
 
     def pages(self) -> list[str]:
@@ -67,13 +71,22 @@ class Project:
 def params_of(notebook: str) -> type[Params]:
     """The `Params` of evolvingdp.<paper>.experiments.<name>."""
     paper, name = notebook.split("/")
-    params: type[Params] = importlib.import_module(f"evolvingdp.{paper}.experiments.{name}").Params
+    module = f"evolvingdp.{paper}.experiments.{name}"
+    try:
+        params: type[Params] = importlib.import_module(module).Params
+    except ModuleNotFoundError as error:
+        if error.name is None or not module.startswith(error.name):
+            raise
+        raise ParameterError(f"notebook {notebook} needs the module {module} with Params and run; there is none") from None
     return params
 
 
 def template_bytes(path: Path) -> bytes:
     """What of a source notebook decides its output: types, tags and sources of the cells."""
-    cells = json.loads(path.read_text())["cells"]
+    try:
+        cells = json.loads(path.read_text())["cells"]
+    except (ValueError, KeyError) as error:
+        raise ParameterError(f"{path.name} is not a notebook: {error!r}") from None
     parts = [[cell["cell_type"], cell["metadata"].get("tags", []), "".join(cell["source"])] for cell in cells]
     return json.dumps(parts).encode()
 

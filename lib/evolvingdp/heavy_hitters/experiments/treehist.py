@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pydantic import Field, field_validator
 
 from evolvingdp.core import brown, experiment
 from evolvingdp.core.experiment import Claim, Result, Scalar, at_least, at_most, parameter
@@ -46,23 +47,27 @@ BITS_A_USER = {AS_RUN: 4096, OLH_PEM: 3} | {name: 2 for name in LADDER if name.s
 _SETTING = ["dataset", "sweep", "variant", "n_users", "epsilon"]
 
 
+Users = Annotated[int, Field(ge=1000, le=10**10)]
+Epsilon = Annotated[float, Field(ge=0.1, le=5.5)]  # an OLH report fits in a byte
+
+
 class Params(experiment.Params):
     """Section 4.2's parameters; the preset `quick` differs from `paper` in the number of runs, not in scale."""
 
     n_users: int = parameter(
         10_000_000, symbol="$n$", unit="users", meaning="users where n is not swept", ge=1000, le=10**10
     )
-    epsilon: float = parameter(2.0, symbol=r"$\epsilon$", meaning="privacy loss of a user over all reports", gt=0, le=5.5)
-    factor: float = parameter(15.0, symbol="", meaning="a heavy hitter has more than factor * floor(sqrt(n)) users", gt=0)
+    epsilon: float = parameter(2.0, symbol=r"$\epsilon$", meaning="privacy loss of a user over all reports", ge=0.1, le=5.5)
+    factor: float = parameter(15.0, symbol="", meaning="a heavy hitter has more than factor * floor(sqrt(n)) users", ge=1)
     n_items: int = parameter(100, symbol="$d$", unit="items", meaning="items of the synthetic data", ge=10, le=10**4)
     repetitions: int = parameter(
         2, symbol="", unit="runs", meaning="runs of the ladder, each with new data, hashes, noise", ge=2
     )
-    sweep_repetitions: int = parameter(2, symbol="", unit="runs", meaning="runs per point of the sweeps", ge=2)
-    epsilon_sweep: tuple[float, ...] = parameter(
+    sweep_repetitions: int = parameter(2, symbol="", unit="runs", meaning="runs per point of the sweeps", ge=2, le=10**4)
+    epsilon_sweep: tuple[Epsilon, ...] = parameter(
         (1.0, 4.0), symbol=r"$\epsilon$", meaning="values of epsilon on Brown", min_length=2
     )
-    n_users_sweep: tuple[int, ...] = parameter(
+    n_users_sweep: tuple[Users, ...] = parameter(
         (1_000_000, 10_000_000), symbol="$n$", unit="users", meaning="values of n on Brown", min_length=2
     )
 
@@ -74,6 +79,11 @@ class Params(experiment.Params):
             "n_users_sweep": (100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000),
         }
     }
+
+    @field_validator("n_users_sweep", "epsilon_sweep")
+    @classmethod
+    def _each_once(cls, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        return experiment.distinct(values)
 
 
 def threshold(params: Params, n_users: int) -> float:
