@@ -17,12 +17,42 @@ def encode(words: Iterable[str]) -> NDArray[np.uint64]:
 
     Raises ValueError that names the first word that is empty, too long or outside the alphabet.
     """
-    return np.array([_key(word) for word in words], dtype=np.uint64)
+    return np.array([_key(str(word)) for word in words], dtype=np.uint64)
 
 
 def decode(keys: Iterable[int] | NDArray[np.uint64]) -> list[str]:
     """The words of `keys`; inverse of `encode`.  Raises ValueError for a key that is no word's."""
     return [_word(int(key)) for key in keys]
+
+
+def index(words: Iterable[str], length: int) -> NDArray[np.uint64]:
+    """The number of each word among the 26^length words of exactly `length` letters, (n,).
+
+    The densest integers that such words have: six letters take 29 bits.  Raises ValueError that names the first word
+    that has another length or another letter.
+    """
+    return np.array([_index(str(word), length) for word in words], dtype=np.uint64)
+
+
+def from_index(numbers: NDArray[np.uint64], length: int) -> list[str]:
+    """The words with these numbers; inverse of `index`.  Raises ValueError for a number of 26^length or more."""
+    words = []
+    for number in map(int, numbers):
+        if number >= 26**length:
+            raise ValueError(f"numbers must be below 26^{length}, got {number}")
+        words.append("".join(LETTERS[number // 26**place % 26] for place in reversed(range(length))))
+    return words
+
+
+def _index(word: str, length: int) -> int:
+    if len(word) != length:
+        raise ValueError(f"words must have exactly {length} letters, got {word!r} with {len(word)}")
+    number = 0
+    for letter in word:
+        if letter not in _DIGIT:
+            raise ValueError(f"words must be written in a-z, got {word!r} with {letter!r}")
+        number = 26 * number + _DIGIT[letter] - 1
+    return number
 
 
 def _key(word: str) -> int:

@@ -1,4 +1,4 @@
-"""Optimized local hashing (OLH): today's reference among frequency oracles of small communication.
+"""Local hashing: OLH, today's reference among frequency oracles of small communication, and the paper's ExplicitHist.
 
 **Computes** an estimate of how many users hold any value asked about after the collection.
 
@@ -9,6 +9,7 @@ user's hash function is public; its value is reported by generalized randomized 
 Asking costs a hash per user and value, which is what FreqOracle's sketch avoids.
 
 **Source.** Wang, Blocki, Li and Jha, Locally differentially private protocols for frequency estimation (2017), Section 4.
+With two hash values it is ExplicitHist, Algorithm 5 of Bassily et al. (2020): Z[v, j] is +1 where user j's hash of v is 1.
 """
 
 from __future__ import annotations
@@ -35,20 +36,28 @@ class LocalHashes:
         return LocalHashes(np.append(self.seeds, other.seeds), np.append(self.values, other.values))
 
 
+def explicit_hist(epsilon: float) -> OLH:
+    """ExplicitHist (Algorithm 5): one randomized bit Z[v_j, j] a user, a(v) = (e^eps + 1)/(e^eps - 1) sum_j y_j Z[v, j]."""
+    return OLH(epsilon, values=2)
+
+
 @dataclass(frozen=True)
 class OLH:
-    """Optimized local hashing with g = round(e^epsilon) + 1 hash values, at most 256."""
+    """Local hashing with g = round(e^epsilon) + 1 hash values unless `values` says otherwise, at most 256."""
 
     epsilon: float  # of one report
+    values: int | None = None
 
     def __post_init__(self) -> None:
         checks.positive(epsilon=self.epsilon)
-        if self.epsilon > math.log(255):
+        if self.values is not None:
+            checks.integer_at_least(2, values=self.values)
+        elif self.epsilon > math.log(255):
             raise ValueError(f"epsilon must be at most ln 255 = 5.54, so that a report fits in a byte, got {self.epsilon!r}")
 
     @property
     def hash_values(self) -> int:
-        return max(2, round(math.exp(self.epsilon)) + 1)
+        return self.values if self.values is not None else max(2, round(math.exp(self.epsilon)) + 1)
 
     @property
     def keep(self) -> float:

@@ -1,0 +1,220 @@
+"""Bitstogram: find frequent words by hashing them apart and reading all bits of the survivor of each bucket at once.
+
+**Computes** a list of words with estimates of how many users hold them, without knowing the words in advance.
+
+**Guarantee.** Pure epsilon-local differential privacy per user: plan `two_reports` sends two reports of epsilon/2 (they
+compose), plan `split` one report of epsilon.  Neighbouring inputs are any two words of one user.  Which bit a user
+reports about is public and independent of the word.
+
+**Error.** Bit l of a bucket is read wrongly with probability Phi(-f/s) or less for a word of f users alone in it, where
+s is the standard error of that bit's difference; the code corrects `correctable` wrong bits.
+
+**Source.** Algorithm 8 of Bassily et al. (2020), with Algorithms 6 (SuccinctHist: `code.trivial`) and 7 (`hashtogram`).  The
+inner Hashtograms have one row and T = 2 * buckets, where their hash is the identity: the paper leaves these open.  All
+(repetition, bit) groups are the rows of one `FreqOracle` whose hash functions are the codeword's bits.  Applies E-HH-9.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from evolvingdp.core import checks, words
+from evolvingdp.core.hashing import HashFamily, MultiplyShift
+from evolvingdp.heavy_hitters.binary_code import BinaryCode
+from evolvingdp.heavy_hitters.count_sketch import ESTIMATORS, FreqOracle
+from evolvingdp.heavy_hitters.tree_hist import HeavyHitters, Reports
+
+PLANS = ("two_reports", "split")
+READINGS = ("cell", "sign")
+
+
+@dataclass(frozen=True)
+class Unsigned:
+    """A hash family whose signs are all +1, as in Hashtogram: collisions always add."""
+
+    family: HashFamily
+
+    @property
+    def rows(self) -> int:
+        return self.family.rows
+
+    @property
+    def width(self) -> int:
+        return self.family.width
+
+    def cells_and_signs(
+        self, rows: NDArray[np.integer], keys: NDArray[np.uint64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
+        cells, signs = self.family.cells_and_signs(rows, keys)
+        return cells, np.ones_like(signs)
+
+
+def hashtogram(rows: int, width: int, epsilon: float, public: np.random.Generator) -> FreqOracle:
+    """Hashtogram (Algorithm 7): FreqOracle without signs; the pairwise independent columns of Z are Hadamard's.
+
+    Its estimates lie about n/width too high, the expected weight of what collides with a word.
+    """
+    return FreqOracle(Unsigned(MultiplyShift.draw(rows, width, public)), epsilon)
+
+
+@dataclass(frozen=True)
+class CodeHashes:
+    """Row r * code.length + l hashes a word to its bucket of repetition r together with bit l of its codeword.
+
+    `bit_as="cell"` is the paper's database over [T] x {0, 1}; `"sign"` sends the bit as the sign of the bucket: half the
+    cells and the same noise for twice the difference.
+    """
+
+    buckets: MultiplyShift  # one row per repetition
+    code: BinaryCode
+    bit_as: str
+
+    @property
+    def rows(self) -> int:
+        return self.buckets.rows * self.code.length
+
+    @property
+    def width(self) -> int:
+        return self.buckets.width * (2 if self.bit_as == "cell" else 1)
+
+    def cells_and_signs(
+        self, rows: NDArray[np.integer], keys: NDArray[np.uint64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
+        repetition, position = np.divmod(rows, self.code.length)
+        buckets, _ = self.buckets.cells_and_signs(repetition, keys)
+        bits = self.code.bits(keys, position)
+        if self.bit_as == "cell":
+            return 2 * buckets + bits, np.ones(buckets.shape, dtype=np.int8)
+        return buckets, (1 - 2 * bits.astype(np.int8))
+
+
+@dataclass(frozen=True)
+class Bitstogram:
+    """Algorithm 8 and its variants.  `threshold` in users; `buckets` is T, `repetitions` is R.
+
+    As printed: `plan="two_reports"`, `bit_as="cell"`, `signed_final=False`, `estimator="median"`, `final_cut=False`.
+    """
+
+    epsilon: float  # of a user, over all of the user's reports
+    threshold: float
+    length: int = 6  # letters of a word, exactly
+    code: BinaryCode = field(default_factory=BinaryCode)
+    buckets: int = 1024
+    repetitions: int = 1
+    plan: str = "split"
+    final_share: float = 0.3  # of the users estimate, where the plan is "split"
+    bit_as: str = "sign"
+    rows: int = 16  # of the final oracle
+    width: int = 2**16
+    signed_final: bool = True
+    estimator: str = "joint"
+    final_cut: bool = True
+
+    def __post_init__(self) -> None:
+        checks.positive(epsilon=self.epsilon, threshold=self.threshold)
+        checks.integer_at_least(1, length=self.length, repetitions=self.repetitions, rows=self.rows)
+        checks.power_of_two(buckets=self.buckets, width=self.width)
+        checks.one_of(PLANS, plan=self.plan)
+        checks.one_of(READINGS, bit_as=self.bit_as)
+        checks.one_of(ESTIMATORS, estimator=self.estimator)
+        if 26**self.length > 2**self.code.message_bits:
+            needed = (26**self.length - 1).bit_length()
+            raise ValueError(f"code must carry {needed} message bits for words of {self.length} letters, got {self.code}")
+        if self.plan == "split" and not 0 < self.final_share < 1:
+            raise ValueError(f"final_share must lie in (0, 1), got {self.final_share!r}")
+
+    @property
+    def epsilon_of_a_report(self) -> float:
+        return self.epsilon / 2 if self.plan == "two_reports" else self.epsilon
+
+    @property
+    def shares(self) -> tuple[float, float]:
+        """The shares of the users who report a bit of their codeword, and who report to the final oracle."""
+        return (1.0, 1.0) if self.plan == "two_reports" else (1 - self.final_share, self.final_share)
+
+    def encode(self, texts: NDArray[np.str_]) -> NDArray[np.uint64]:
+        """The messages of words; ValueError names the first that has another length or letter."""
+        return words.index(texts, self.length)
+
+    def draw_hashes(self, public: np.random.Generator) -> BitstogramProtocol:
+        """The protocol with hash functions drawn: what is published before anybody reports."""
+        buckets = MultiplyShift.draw(self.repetitions, self.buckets, public)
+        bits = FreqOracle(CodeHashes(buckets, self.code, self.bit_as), self.epsilon_of_a_report)
+        family: HashFamily = MultiplyShift.draw(self.rows, self.width, public)
+        final = FreqOracle(family if self.signed_final else Unsigned(family), self.epsilon_of_a_report)
+        return BitstogramProtocol(self, bits, final)
+
+
+@dataclass(frozen=True, eq=False)
+class BitstogramProtocol:
+    """A Bitstogram with its public hash functions: collects (or simulates) reports and reads words from them."""
+
+    settings: Bitstogram
+    bits: FreqOracle
+    final: FreqOracle
+
+    def collect(self, messages: NDArray[np.uint64], public: np.random.Generator, private: np.random.Generator) -> Reports:
+        """Per-user path: user i holds messages[i], (n,)."""
+        first = last = messages
+        if self.settings.plan == "split":
+            final = public.random(len(messages)) < self.settings.final_share
+            first, last = messages[~final], messages[final]
+        return Reports((self.bits.collect(first, public, private),), self.final.collect(last, public, private))
+
+    def simulate(self, messages: NDArray[np.uint64], counts: NDArray[np.integer], rng: np.random.Generator) -> Reports:
+        """Reports with exactly the law of `collect` when counts[i] users hold messages[i]."""
+        checks.counts(counts=counts)
+        first = last = np.asarray(counts)
+        if self.settings.plan == "split":
+            last = rng.binomial(first, self.settings.final_share)
+            first = first - last
+        return Reports((self.bits.simulate(messages, first, rng),), self.final.simulate(messages, last, rng))
+
+    def read_bits(self, reports: Reports) -> NDArray[np.uint8]:
+        """Step 2: the received word of each bucket, (repetitions * buckets, code.length)."""
+        settings, code = self.settings, self.settings.code
+        cells = self.bits.cell_estimates(reports.levels[0]).reshape(settings.repetitions, code.length, settings.buckets, -1)
+        ones = cells[..., 0] < 0 if settings.bit_as == "sign" else cells[..., 1] > cells[..., 0]
+        return ones.swapaxes(1, 2).reshape(-1, code.length).astype(np.uint8)
+
+    def search(self, reports: Reports, n_users: int) -> HeavyHitters:
+        """Steps 2 to 5: decode every bucket, estimate what decodes; what does not is counted in the path."""
+        settings = self.settings
+        assert reports.final is not None
+        messages, decoded = settings.code.decode(self.read_bits(reports))
+        bucket = np.tile(np.arange(settings.buckets), settings.repetitions)
+        repetition = np.repeat(np.arange(settings.repetitions), settings.buckets)
+        hashes = self.bits.hashes
+        assert isinstance(hashes, CodeHashes)
+        home, _ = hashes.buckets.cells_and_signs(repetition, messages)
+        is_word = messages < np.uint64(26**settings.length)
+        kept = decoded & is_word & (home == bucket)  # a word read in a bucket that it is not hashed to is noise
+        candidates = np.unique(messages[kept])
+        share = settings.shares[1]
+        estimates = self.final.estimate(reports.final, candidates, settings.estimator) / share
+        error = self.final.standard_error(max(1, round(n_users * share)), settings.estimator) / share
+        listed = estimates >= settings.threshold if settings.final_cut else np.ones(len(candidates), dtype=bool)
+        order = np.argsort(-estimates[listed], kind="stable")
+        found = pd.DataFrame(
+            {
+                "word": words.from_index(candidates[listed][order], settings.length),
+                "estimate": estimates[listed][order],
+                "standard_error": error,
+            }
+        )
+        path = {"candidates": len(messages), "decoded": int(decoded.sum()), "survivors": len(candidates)}
+        return HeavyHitters(found, pd.DataFrame([path]))
+
+    def bit_error(self, count: int, n_users: int) -> float:
+        """f/s for a word of `count` users alone in its bucket: each of its bits is wrong with probability Phi(-f/s)."""
+        settings = self.settings
+        groups = settings.repetitions * settings.code.length
+        reports = n_users * settings.shares[0]
+        noise = self.bits.client.randomizer.debias * np.sqrt(reports * groups)
+        if settings.bit_as == "cell":
+            noise *= np.sqrt(2)  # the difference of two cells with independent noise
+        return float(count * settings.shares[0] / noise)

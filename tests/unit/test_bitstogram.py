@@ -1,0 +1,157 @@
+"""Bitstogram: the code corrects what it promises, words come back, the choices are what they say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evolvingdp.core import words
+from evolvingdp.core.hashing import MultiplyShift
+from evolvingdp.core.seeds import stream
+from evolvingdp.heavy_hitters.binary_code import BinaryCode
+from evolvingdp.heavy_hitters.bitstogram import Bitstogram, CodeHashes, hashtogram
+from evolvingdp.heavy_hitters.olh import explicit_hist
+
+CODE = BinaryCode()
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 2**29 - 1), st.sets(st.integers(0, 126), max_size=21))
+def test_the_code_corrects_every_pattern_it_promises(message, wrong):
+    received = CODE.encode(np.array([message], dtype=np.uint64))
+    received[0, sorted(wrong)] ^= 1
+    decoded, within_reach = CODE.decode(received)
+    assert within_reach[0]
+    assert decoded[0] == message
+
+
+def test_the_code_corrects_at_least_an_eighth_of_its_bits():
+    assert CODE.correctable == 21
+    assert CODE.correctable / CODE.length >= 1 / 8
+
+
+def test_more_errors_are_noticed_or_give_another_codeword_but_never_the_message():
+    rng = stream(0, "errors")
+    messages = rng.integers(0, 2**29, size=200).astype(np.uint64)
+    received = CODE.encode(messages)
+    for row in received:
+        row[rng.choice(127, size=40, replace=False)] ^= 1
+    decoded, within_reach = CODE.decode(received)
+    assert not np.any(within_reach & (decoded == messages))
+
+
+@given(st.integers(0, 2**29 - 1), st.integers(0, 2**29 - 1))
+def test_the_code_is_linear(first, second):
+    one, two, both = CODE.encode(np.array([first, second, first ^ second], dtype=np.uint64))
+    assert np.array_equal(one ^ two, both)
+
+
+def test_without_a_code_the_codeword_is_the_message():
+    trivial = BinaryCode(29, 29)
+    messages = np.array([0, 1, 2**28, 2**29 - 1], dtype=np.uint64)
+    assert trivial.encode(messages)[1].tolist() == [0] * 28 + [1]
+    assert trivial.decode(trivial.encode(messages))[0].tolist() == messages.tolist()
+
+
+def test_codes_that_do_not_exist_are_told_those_that_do():
+    with pytest.raises(ValueError, match=r"message_bits must be that of a BCH code of length 15 \(11, 7, 5.*\), got 6"):
+        BinaryCode(15, 6)
+    with pytest.raises(ValueError, match=r"length must be 2\^m - 1"):
+        BinaryCode(100, 29)
+
+
+@given(st.text(words.LETTERS, min_size=6, max_size=6))
+def test_words_are_numbered_densely(word):
+    (number,) = words.index([word], 6)
+    assert words.from_index(np.array([number]), 6) == [word]
+    assert number < 26**6
+
+
+def test_the_bits_of_a_row_are_those_of_the_codeword():
+    family = CodeHashes(MultiplyShift.draw(2, 8, stream(0, "hashes")), CODE, "cell")
+    keys = np.array([12345, 999], dtype=np.uint64)
+    assert family.rows == 2 * 127
+    assert family.width == 16
+    for repetition in (0, 1):
+        rows = repetition * 127 + np.arange(127)
+        cells, signs = family.cells_and_signs(rows[:, None], keys[None, :])
+        assert np.array_equal(cells.T % 2, CODE.encode(keys))
+        assert np.all(cells // 2 == cells[0] // 2)  # one bucket for all bits of a repetition
+        assert np.all(signs == 1)
+    family = CodeHashes(MultiplyShift.draw(2, 8, stream(0, "hashes")), CODE, "sign")
+    _, signs = family.cells_and_signs(np.arange(127)[:, None], keys[None, :])
+    assert np.array_equal(signs.T < 0, CODE.encode(keys) == 1)
+
+
+TEXTS = np.array(["cat", "dog", "cow"])
+COUNTS = np.array([60_000, 30_000, 10_000])
+
+
+@pytest.mark.parametrize("path", ["collect", "simulate"])
+@pytest.mark.parametrize(
+    "choices",
+    [
+        {},
+        {"plan": "two_reports", "bit_as": "cell", "signed_final": False, "estimator": "median", "final_cut": False},
+        {"code": BinaryCode(15, 15)},
+        {"repetitions": 2},
+    ],
+    ids=["split", "printed", "SuccinctHist", "repeated"],
+)
+def test_heavy_words_are_found_with_their_counts(path, choices):
+    settings_ = {"length": 3, "code": BinaryCode(31, 16), "buckets": 64, "rows": 8, "width": 256} | choices
+    method = Bitstogram(6.0, 5_000.0, **settings_)
+    drawn = method.draw_hashes(stream(0, "hashes"))
+    messages = method.encode(TEXTS)
+    if path == "collect":
+        reports = drawn.collect(np.repeat(messages, COUNTS), stream(0, "slots"), stream(0, "noise"))
+    else:
+        reports = drawn.simulate(messages, COUNTS, stream(0, "noise"))
+    found = drawn.search(reports, int(COUNTS.sum())).words.set_index("word")
+    assert set(TEXTS) <= set(found.index)
+    assert np.all(np.abs(found.estimate[TEXTS] - COUNTS) < 6 * found.standard_error.iloc[0] + COUNTS.sum() / 256)
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"code": BinaryCode(15, 7)}, "code must carry 29 message bits for words of 6 letters"),
+        ({"plan": "one"}, "plan must be one of two_reports, split, got 'one'"),
+        ({"bit_as": "byte"}, "bit_as must be one of cell, sign"),
+        ({"buckets": 1000}, "buckets must be a power of two, got 1000; 512 or 1024"),
+        ({"final_share": 0}, "final_share must lie in"),
+        ({"threshold": -1}, "threshold must be > 0"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(choices, message):
+    with pytest.raises(ValueError, match=message):
+        Bitstogram(**{"epsilon": 1.0, "threshold": 10.0} | choices)
+
+
+def test_words_of_another_length_are_named():
+    with pytest.raises(ValueError, match="words must have exactly 6 letters, got 'cat' with 3"):
+        Bitstogram(1.0, 10.0).encode(np.array(["cat"]))
+
+
+def test_hashtogram_lies_high_by_what_collides_and_freq_oracle_does_not():
+    """A word that nobody holds among 200 light words in 16 cells: n/width too high without signs, on average over hashes."""
+    keys, counts = np.arange(1, 201, dtype=np.uint64) ** 2, np.full(200, 500)
+    asked = np.array([10**6 + 3], dtype=np.uint64)
+    estimates = []
+    for run in range(60):
+        oracle = hashtogram(16, 16, 8.0, stream(0, "hashes", run))
+        estimates.append(oracle.row_estimates(oracle.simulate(keys, counts, stream(0, "noise", run)), asked).mean())
+    expected = counts.sum() / 16
+    assert abs(np.mean(estimates) - expected) < 4.9 * np.std(estimates) / np.sqrt(60)
+    assert np.mean(estimates) > 0.5 * expected
+
+
+def test_explicit_hist_is_a_randomized_bit_with_the_paper_s_estimate():
+    oracle = explicit_hist(2.0)
+    assert oracle.hash_values == 2
+    assert oracle.probabilities(0)[0] == pytest.approx(np.exp(2) / (np.exp(2) + 1))
+    a = (np.exp(2) + 1) / (np.exp(2) - 1)
+    support = np.array([700])
+    assert oracle.estimate(support, 1000)[0] == pytest.approx(a * (700 - 300))  # a times the sum of y Z = 700 - 300
