@@ -13,6 +13,9 @@ from evolvingdp.core import hadamard
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
+from evolvingdp.heavy_hitters import theory
+from evolvingdp.heavy_hitters.binary_code import BinaryCode
+from evolvingdp.heavy_hitters.bitstogram import Bitstogram
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
 
 
@@ -40,7 +43,12 @@ def test_E_HH_2_one_half_plus_epsilon_half_exceeds_epsilon():
 def test_E_HH_3_a_width_that_is_no_power_of_two_has_correlated_columns():
     printed = np.arange(3)
     matrix = hadamard.signs(printed[:, None], printed[None, :]).astype(int)
-    assert (matrix.T @ matrix)[0, 1] == 1  # expectation 1/3 a user of another word, instead of 0
+    assert (matrix.T @ matrix)[0, 1] == 1  # given the hashes: 1/3 of another word's count, instead of 0
+    for width in (3, 100, 3162):  # and over the random signs, the collisions' variance is larger by 1.2
+        index = np.arange(width)
+        products = hadamard.signs(index[:, None], index[None, :]).astype(float)
+        inflated = np.square(products.T @ products).sum() / width**3
+        assert 1.15 < inflated < 1.25
     used = np.arange(4)
     matrix = hadamard.signs(used[:, None], used[None, :]).astype(int)
     assert np.array_equal(matrix.T @ matrix, 4 * np.eye(4))
@@ -70,7 +78,14 @@ def test_E_HH_6_the_fractions_of_good_rows_multiply_to_less():
     assert first == pytest.approx(0.792)
     assert first < 4 / 5
     assert second == pytest.approx(0.697, abs=1e-3)
-    assert 1 / 2 < second < 7 / 10  # the median still has its majority
+    assert second < 7 / 10
+    noise_inside = 1 - 2 * norm.sf(4 / SignFlip(0.5).debias)  # E-HH-5: what the printed constant gives at epsilon = 1
+    assert first * noise_inside == pytest.approx(0.53, abs=0.01)
+
+
+def _apart(oracle, words, word):
+    row = np.zeros(1, dtype=int)
+    return oracle.hashes.cells_and_signs(row, words)[0] != oracle.hashes.cells_and_signs(row, word)[0]
 
 
 def test_E_HH_7_shared_indices_correlate_pruning_and_final_estimates():
@@ -78,7 +93,8 @@ def test_E_HH_7_shared_indices_correlate_pruning_and_final_estimates():
     epsilon, levels, runs, n_users = 8.0, 2, 3000, 400
     oracle = FreqOracle(MultiplyShift.draw(1, 16, stream(0, "hashes")), epsilon / 2)
     fresh = FreqOracle(MultiplyShift.draw(1, 16, stream(0, "other hashes")), epsilon / 2)
-    keys, asked = np.full(n_users, 1, dtype=np.uint64), np.array([2], dtype=np.uint64)
+    keys, others = np.full(n_users, 1, dtype=np.uint64), stream(0, "words").integers(2, 2**32, size=50, dtype=np.uint64)
+    asked = others[_apart(oracle, others, keys[:1]) & _apart(fresh, others, keys[:1])][:1]  # no collision with the word held
     public, private = stream(0, "slots"), stream(0, "noise")
     pruning, printed, ours = np.empty((3, runs))
     for run in range(runs):
@@ -99,3 +115,22 @@ def test_E_HH_7_shared_indices_correlate_pruning_and_final_estimates():
     assert abs(np.corrcoef(pruning, printed)[0, 1] - expected) < 4.9 * deviation
     assert abs(np.corrcoef(pruning, ours)[0, 1]) < 4.9 * deviation
     assert expected > 0.6
+
+
+def test_E_HH_8_the_last_step_fails_above_epsilon_one():
+    def allowed_by_the_steps(epsilon):
+        return 8 + 4 * math.sqrt(2) / epsilon  # times sqrt(n gamma): Claim 5.5, and the noise with n_I <= 2 n / gamma
+
+    def printed(epsilon):
+        return theory.paper_error_bound(1, epsilon, 1)
+
+    assert allowed_by_the_steps(1.0) < printed(1.0)
+    assert allowed_by_the_steps(1.05) > printed(1.05)
+    assert printed(2.0) == 7 < 8
+
+
+def test_E_HH_9_each_bucket_gives_one_candidate():
+    method = Bitstogram(8.0, 100.0, length=2, code=BinaryCode(15, 11), buckets=16, repetitions=2, rows=4, width=64)
+    drawn = method.draw_hashes(stream(0, "hashes"))
+    reports = drawn.simulate(method.encode(["ab", "cd"]), np.array([3000, 2000]), stream(0, "noise"))
+    assert drawn.search(reports, 5000).path.candidates.tolist() == [2 * 16]  # not 2 * 16 * log2(26^2)

@@ -89,7 +89,16 @@ def test_a_randomizer_that_keeps_too_often_is_caught():
     assert worst_loss(laws) > 1.0 * (1 + 1e-9)
 
 
-def test_slots_are_drawn_without_looking_at_the_words():
-    client = LocalRnd(MultiplyShift.draw(3, 8, stream(0, "hashes")), 1.0)
-    assert "keys" not in LocalRnd.assign.__annotations__
-    assert np.array_equal(client.assign(5, stream(0, "slots")), client.assign(5, stream(0, "slots")))
+@pytest.mark.parametrize("epsilon", [1.0, 36.0, 40.0])
+def test_the_sampler_flips_at_least_as_often_as_the_law_it_states(epsilon):
+    """A uniform of 53 bits is below p with probability ceil(p 2^53) / 2^53."""
+
+    class Smallest:
+        def random(self, shape):
+            return np.zeros(shape)
+
+    flip = SignFlip(epsilon)
+    assert flip.randomize(np.array([1, -1]), Smallest()).tolist() == [-1, 1]  # some uniform flips, however large epsilon
+    sampled = math.ceil(flip.flip * 2**53) / 2**53
+    assert sampled >= flip.flip > 0
+    assert math.log((1 - sampled) / sampled) <= epsilon * (1 + 1e-12)

@@ -97,3 +97,37 @@ def test_brown_counts_follow_the_shipped_table():
     share = table[0] / table.sum()
     assert binomtest(int(counts[0]), 10**6, share).pvalue > ALPHA
     assert binomtest(int(counts[0]), 10**6, share * 1.1).pvalue < ALPHA
+
+
+def test_large_counts_go_to_numpy_s_exact_sampler():
+    """No normal approximation above the popcount's reach, nor in sums of reports: the same draws as numpy's own."""
+    trials = np.array([600, 10**6, 10**10])
+    assert fair_binomial(trials, stream(0, "large")).tolist() == stream(0, "large").binomial(trials, 0.5).tolist()
+    flip = SignFlip(1.0)
+    plus, minus = np.array([10**4, 10**10]), np.array([10**6, 3])
+    rng = stream(0, "sums")
+    wrong_minus, wrong_plus = rng.binomial(minus, flip.flip), rng.binomial(plus, flip.flip)
+    expected = plus - minus + 2 * (wrong_minus - wrong_plus)
+    assert flip.sum_given_counts(plus, minus, stream(0, "sums")).tolist() == expected.tolist()
+
+
+def test_two_words_of_few_users_are_dealt_independently():
+    draws, parts = 20_000, 4
+    rng = stream(0, "pairs")
+    seen = Counter()
+    for _ in range(draws):
+        first, second = split_evenly(np.array([1, 2]), parts, rng)
+        seen[(*first.tolist(), *second.tolist())] += 1
+    law = {
+        (*a, *b): float(multinomial.pmf(a, 1, [1 / parts] * parts) * multinomial.pmf(b, 2, [1 / parts] * parts))
+        for a in _compositions(1, parts)
+        for b in _compositions(2, parts)
+    }
+    assert fits(seen, law, draws) > ALPHA
+
+
+def test_zipf_counts_are_proportional_to_rank_to_the_power():
+    counts = streams.zipf_counts(10**6, stream(0, "zipf"), n_items=100, power=2.0)
+    share = 1 / np.sum(1 / np.arange(1, 101) ** 2)
+    assert binomtest(int(counts[0]), 10**6, share).pvalue > ALPHA
+    assert binomtest(int(counts[1]), 10**6, share / 4).pvalue > ALPHA

@@ -46,6 +46,10 @@ def test_memory_is_refused_before_it_is_asked_for():
 def test_streams_depend_on_seed_and_name_and_on_nothing_else():
     first = stream(0, "thresh", "votes", 1).random(4)
     assert np.array_equal(first, stream(0, "thresh", "votes", 1).random(4))
+    assert not np.array_equal(stream(0, "a", "b").random(4), stream(0, "a/b").random(4))
+    assert not np.array_equal(stream(0, 1).random(4), stream(0, "1").random(4))
+    with pytest.raises(TypeError):
+        stream(0, "epsilon", 0.5)
     for other in (stream(1, "thresh", "votes", 1), stream(0, "thresh", "votes", 2), stream(0, "thresh", "noise", 1)):
         assert not np.array_equal(first, other.random(4))
 

@@ -94,15 +94,15 @@ def test_nobody_reports_nothing():
 
 
 def test_without_noise_and_collisions_the_estimate_is_the_truth():
-    """epsilon = 40 never flips a bit; one row, all columns read, 64 cells for two words that do not collide."""
+    """True bits instead of reports, at an epsilon whose debiasing is 1; one row, all columns read, two words apart."""
     freq = oracle(epsilon=40.0, rows=1, width=64)
-    cells, _ = freq.hashes.cells_and_signs(np.zeros(2, int), KEYS[:2])
-    assert cells[0] != cells[1]
+    cells, _ = freq.hashes.cells_and_signs(np.zeros(7, int), KEYS)
+    apart = KEYS[[0, int(np.argmax(cells != cells[0]))]]
     sums = np.zeros((1, 64), dtype=np.int64)
-    for key, users in ((0, 5), (1, 3)):  # every column is reported once by each of 5 + 3 groups of 64 users
+    for key, users in zip(apart, (5, 3), strict=True):  # every column is reported once by each of 5 + 3 groups of 64 users
         slots = np.arange(64)
         sums[0] += users * freq.client.true_bits(np.full(64, key, dtype=np.uint64), slots)
-    estimate = freq.estimate(count_sketch.Sketch(sums, 8 * 64), KEYS[:2])
+    estimate = freq.estimate(count_sketch.Sketch(sums, 8 * 64), apart)
     assert estimate == pytest.approx([5 * 64, 3 * 64])
 
 
@@ -118,11 +118,20 @@ def test_the_paper_s_constants_at_ten_million_users_are_those_the_errata_evaluat
     assert round(rows) == 2103
     assert round(theory.paper_width(10**7, 0.05)) == 34719
     assert theory.paper_error_bound(10**7, 2.0, rows) / 1e7 == pytest.approx(0.1015, abs=1e-4)
+    eta = theory.paper_threshold(10**7, 2.0, 0.05, math.log2(26**6))
+    assert eta == pytest.approx(147 * math.sqrt(1e7 * 19.1138 * 28.2026) / 2, rel=1e-4)
+    assert eta / 1e7 == pytest.approx(0.5396, abs=1e-4)
 
 
 def test_collisions_only_add_to_the_error_and_vanish_with_the_width():
     others = np.array([10**6, 10**5])
     alone = theory.noise_standard_error(10**7, 2.0, 285)
+    scale = count_sketch.SignFlip(2.0).debias * math.sqrt(1e7 * 285)
+    for width in (2, 64):  # one other word: the density at zero is that of a mixture of two normals, by hand
+        density = 1 - 1 / width + math.exp(-((3e6 / scale) ** 2) / 2) / width
+        one = theory.median_error(np.array([3 * 10**6]), 10**7, 2.0, 285, width)
+        rounding = 285 * count_sketch.SignFlip(2.0).debias * math.sqrt((1 - 1 / 285) / 12)
+        assert one == pytest.approx(math.hypot(math.sqrt(alone**2 - rounding**2) / density, rounding), rel=1e-6)
     narrow, wide = (theory.median_error(others, 10**7, 2.0, 285, width) for width in (64, 2**20))
     assert narrow > wide > alone
     assert wide == pytest.approx(alone, rel=1e-4)
@@ -155,3 +164,11 @@ def test_the_joint_estimate_solves_the_normal_equations():
     gram = observed.T @ observed / 5
     dense = np.linalg.solve(gram, freq.estimate(sketch, KEYS, "mean"))
     assert np.allclose(freq.estimate(sketch, KEYS, "joint"), dense, rtol=1e-6)
+
+
+def test_the_standard_error_is_that_of_the_estimator():
+    freq = oracle(epsilon=2.0, rows=285)
+    a = 1 / math.tanh(1.0)
+    assert freq.standard_error(10**7) == pytest.approx(math.sqrt(math.pi / 2) * a * math.sqrt(1e7), rel=2e-3)
+    assert freq.standard_error(10**7, "mean") == freq.standard_error(10**7, "joint") == pytest.approx(a * math.sqrt(1e7))
+    assert len(freq.estimate(freq.empty(), KEYS[:0], "joint")) == 0

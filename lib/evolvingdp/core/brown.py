@@ -1,7 +1,7 @@
 """Word counts of the Brown corpus, shipped as a table and rebuilt from NLTK on demand.
 
 The table is a count of words, not text.  `READINGS` are the ways we tried to read the paper's preprocessing; the one
-called `paper` gives the 25,991 or 25,992 distinct words among ten million draws that Table 2 prints.
+called `paper` has 25,992 distinct words, of which ten million draws miss none or one: Table 2 prints 25,991.
 """
 
 from __future__ import annotations

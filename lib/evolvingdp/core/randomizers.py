@@ -20,7 +20,7 @@ from evolvingdp.core import checks
 class SignFlip:
     """Flip x in {-1,+1} with probability 1/(e^epsilon + 1).  epsilon-DP per report; E[debias * report] = x.
 
-    Source: line 7 of Algorithm 1 (LocalRnd), where epsilon stands halved because each user reports twice, and
+    Source: line 7 of Algorithm 1 (LocalRnd), which has epsilon/2 because each user reports twice, and
     Algorithm 4 (the randomizer R) of Bassily, Nissim, Stemmer and Thakurta (2020).
     """
 
@@ -35,22 +35,29 @@ class SignFlip:
         return float(expit(self.epsilon))
 
     @property
+    def flip(self) -> float:
+        """The probability of reporting -x, 1 / (e^epsilon + 1), without the cancellation of 1 - keep."""
+        return float(expit(-self.epsilon))
+
+    @property
     def debias(self) -> float:
         """a = (e^epsilon + 1) / (e^epsilon - 1), at least 1."""
         return 1 / math.tanh(self.epsilon / 2)
 
     def probabilities(self, x: int) -> dict[int, float]:
         """The law of one report: {x: keep, -x: 1 - keep}, the small side without cancellation."""
-        return {x: self.keep, -x: float(expit(-self.epsilon))}
+        return {x: self.keep, -x: self.flip}
 
     def randomize(self, x: NDArray[np.integer], rng: np.random.Generator) -> NDArray[np.integer]:
-        """(n,) of +-1 -> (n,) of +-1.  One draw per entry, so chunks do not change the result."""
-        return np.where(rng.random(x.shape) < self.keep, x, -x)
+        """(n,) of +-1 -> (n,) of +-1.  One draw per entry, so chunks do not change the result.
+
+        Uniforms are multiples of 2^-53, so a flip's probability is `flip` rounded up to one: never less private.
+        """
+        return np.where(rng.random(x.shape) < self.flip, -x, x)
 
     def sum_given_counts(
         self, plus: NDArray[np.integer], minus: NDArray[np.integer], rng: np.random.Generator
     ) -> NDArray[np.int64]:
         """The exact law of the sum of reports of `plus` users holding +1 and `minus` users holding -1, entrywise."""
-        ones = rng.binomial(plus, self.keep) + rng.binomial(minus, 1 - self.keep)
-        total: NDArray[np.int64] = 2 * ones - plus - minus
+        total: NDArray[np.int64] = plus - minus + 2 * (rng.binomial(minus, self.flip) - rng.binomial(plus, self.flip))
         return total

@@ -7,11 +7,14 @@ published with the hashes would otherwise publish the noise.  Seeded generators 
 from __future__ import annotations
 
 import hashlib
+import json
+import operator
 
 import numpy as np
 
 
 def stream(seed: int, *name: str | int) -> np.random.Generator:
     """A generator that depends on the master `seed` and on `name` (str or int parts) and on nothing else."""
-    digest = hashlib.sha256("/".join(map(str, name)).encode()).digest()
+    parts = [part if isinstance(part, str) else operator.index(part) for part in name]  # a float is a TypeError
+    digest = hashlib.sha256(json.dumps(parts).encode()).digest()  # "a/b" is not "a", "b", and 1 is not "1"
     return np.random.default_rng([seed, int.from_bytes(digest[:16], "big")])

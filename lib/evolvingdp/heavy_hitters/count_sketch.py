@@ -7,8 +7,9 @@ a function of the user's word and of public randomness; neighbouring inputs are 
 takes part in two collections pays for both.  With `compression="none"` the report is `width` signs of which only the one
 at the user's cell depends on the word, so the guarantee is the same.
 
-**Error.** Each row's estimate is unbiased over hashes, partition and noise.  The median of the rows has a standard error
-of about sqrt(pi/2) a sqrt(n), a = coth(epsilon/2), plus what hash collisions add (`theory.py`).
+**Error.** Each row's estimate is unbiased over hashes, partition and noise, and the median nearly so where n is large beside
+the number of rows.  The median has a standard error of about sqrt(pi/2) a sqrt(n), a = coth(epsilon/2), plus what hash
+collisions add (`theory.py`).
 
 **Source.** Algorithms 1 and 2 of the paper; lines 1-7 of Algorithm 1 are `LocalRnd.assign` and `LocalRnd.report`, lines 3
 and 7-8 of Algorithm 2 are `FreqOracle.row_estimates` and `FreqOracle.estimate`.  Epsilon here is that of one report (line 7
@@ -76,7 +77,7 @@ class LocalRnd:
     def report_all_signs(
         self, keys: NDArray[np.uint64], rows: NDArray[np.int64], private: np.random.Generator
     ) -> NDArray[np.int8]:
-        """The uncompressed report of Section 4: (n, width) signs, uniform but for the randomized sign at the user's cell."""
+        """A report without compression, as we read Section 4: (n, width) signs, all but that of the user's cell uniform."""
         cells, signs = self.hashes.cells_and_signs(rows, keys)
         reports = 1 - 2 * private.integers(0, 2, size=(len(keys), self.hashes.width), dtype=np.int8)
         reports[np.arange(len(keys)), cells] = self.randomizer.randomize(signs, private)
@@ -101,7 +102,8 @@ class FreqOracle:
     """Algorithm 2: collect reports into a sketch, then estimate the frequency of any word.
 
     `hashes` are public and shared with the users.  `compression="hadamard"` is the protocol (one bit a user);
-    `"none"` is what the paper's experiments ran (`width` bits a user, the same law in each cell).
+    `"none"` is how we read the paper's experiments, which had no Hadamard compression (`width` bits a user, the same law in
+    each cell).
     """
 
     hashes: HashFamily
@@ -126,7 +128,7 @@ class FreqOracle:
         return Sketch(sketch.sums + sums.astype(np.int64).reshape(sketch.sums.shape), sketch.n_reports + len(slots))
 
     def collect(self, keys: NDArray[np.uint64], public: np.random.Generator, private: np.random.Generator) -> Sketch:
-        """Per-user path: user i holds keys[i], (n,) uint64 below 2^64.  The result does not depend on the chunk size."""
+        """Per-user path: user i holds keys[i], (n,) uint64.  With compression, chunks do not change the result."""
         if self.compression == "none":
             return self._collect_uncompressed(keys, public, private)
         sums = np.zeros(self.hashes.rows * self.hashes.width)
@@ -152,7 +154,8 @@ class FreqOracle:
 
         `path="groups"`: the users of each word are dealt to rows, the holders of each (cell, sign) to Hadamard columns bit
         by bit, and the reports of each (column, sign) are summed by binomials; the cost does not depend on their number.
-        `path="users"`: one report after another.  `"auto"` takes the cheaper of the two.
+        `path="users"`: one report after another.  `"auto"` takes the cheaper of the two.  A simulation, not a run of the
+        protocol: one generator serves as public and as private randomness.
         """
         checks.counts(counts=counts)
         checks.one_of(("auto", "groups", "users"), path=path)
@@ -196,10 +199,11 @@ class FreqOracle:
 
     def row_estimates(self, sketch: Sketch, keys: NDArray[np.uint64]) -> NDArray[np.float64]:
         """Line 7 for every row and key, float64 (rows, keys): rows * a * sum_i y_i g_j(v) W[r_i, h_j(v)]."""
-        return self._read(self._table(sketch), keys)
+        return self._read(self.cell_estimates(sketch), keys)
 
     def estimate(self, sketch: Sketch, keys: NDArray[np.uint64], estimator: str = "median") -> NDArray[np.float64]:
-        """The frequencies of `keys`, (keys,), in users.  May be negative or above n; not clipped (unbiased).
+        """The frequencies of `keys`, (keys,), in users.  May be negative or above n: not clipped, so that
+        rows stay unbiased.
 
         `"median"` of the rows (line 8) shrugs off collisions; the `"mean"` has less noise and takes them all; `"joint"` is
         the least-squares fit of all `keys` at once, a mean without the collisions among the keys asked for (keys that
@@ -207,13 +211,15 @@ class FreqOracle:
         """
         checks.one_of(ESTIMATORS, estimator=estimator)
         combine = _median_of_rows if estimator == "median" else _mean_of_rows
-        table = self._table(sketch)
+        table = self.cell_estimates(sketch)
         chunks = _chunks(keys, max(1, (1 << 21) // self.hashes.rows))
         estimates = np.concatenate([combine(self._read(table, chunk)) for chunk in chunks])
         return self._without_collisions(keys, estimates) if estimator == "joint" else estimates
 
     def _without_collisions(self, keys: NDArray[np.uint64], means: NDArray[np.float64]) -> NDArray[np.float64]:
         """Solve G f = means, where G[u, v] = mean over rows of g(u) g(v) 1{h(u) = h(v)}: E[means] = G f over the noise."""
+        if not len(keys):
+            return means
         if len(keys) > self.hashes.rows * self.hashes.width:
             raise ValueError(
                 f"the joint estimate of {len(keys)} keys does not exist with {self.hashes.rows} rows of "
@@ -237,7 +243,8 @@ class FreqOracle:
             return theory.noise_standard_error(n_reports, self.epsilon, self.hashes.rows)
         return theory.mean_standard_error(n_reports, self.epsilon)
 
-    def _table(self, sketch: Sketch) -> NDArray[np.float64]:
+    def cell_estimates(self, sketch: Sketch) -> NDArray[np.float64]:
+        """For every row and cell, the signed number of users hashed there, float64 (rows, width), in users of all rows."""
         sums = hadamard.transform(sketch.sums) if self.compression == "hadamard" else sketch.sums
         return np.asarray(sums, dtype=np.float64) * (self.hashes.rows * self.client.randomizer.debias)
 

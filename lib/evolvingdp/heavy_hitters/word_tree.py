@@ -53,7 +53,7 @@ class WordTree:
 
     def encode(self, words: Iterable[str]) -> NDArray[np.uint64]:
         """The leaves of `words`, (n,).  Raises ValueError that names the first word that the tree has no leaf for."""
-        return np.array([self._leaf(word) for word in words], dtype=np.uint64)
+        return np.array([self._leaf(str(word)) for word in words], dtype=np.uint64)
 
     def decode(self, leaves: Iterable[int] | NDArray[np.uint64]) -> list[str]:
         """The words at `leaves`."""

@@ -103,8 +103,8 @@ def error(result: Result[Params]) -> Figure:
         figure,
         pd.concat(parts, ignore_index=True),
         "Root mean square error over all items and runs of the power law, as a fraction of $n$, along the three sweeps (log "
-        "scales). Dashed: the standard error that theory predicts, with sampling, "
-        "privacy noise, the median and hash collisions; nothing is fitted.",
+        "scales). Dashed: the standard error that theory predicts, averaged over the items: "
+        "sampling, privacy noise, the median and hash collisions; nothing is fitted.",
         "Three log-log panels. The error falls in a straight line with the number of users, falls with epsilon with "
         "diminishing returns, and is nearly flat in the sketch width; measured points lie on the dashed theory curves.",
     )
