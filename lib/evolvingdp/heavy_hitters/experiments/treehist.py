@@ -266,6 +266,7 @@ def _values(params: Params, table: pd.DataFrame, seed: int) -> dict[str, Scalar]
         for short, variant in names.items()
         for column in ("precision", "recall", "f1")
     }
+    as_run = rungs.loc[("brown", AS_RUN)]
     heavy = table[table.sweep == "ladder"].groupby("dataset").heavy.mean()
     return {
         "n_users": n,
@@ -275,6 +276,7 @@ def _values(params: Params, table: pd.DataFrame, seed: int) -> dict[str, Scalar]
         "threshold_fraction": threshold(params, n) / n,
         "eta_fraction": eta / n,
         "three_eta_fraction": 3 * eta / n,
+        "brown_as_run_recall_error": float(as_run.recall_sd / math.sqrt(as_run.runs)),
         "brown_heavy": float(heavy["brown"]),
         "synthetic_heavy": float(heavy["synthetic"]),
         "best_error": protocol(params, BEST, n, epsilon).level_error(LETTERS.depth - 1, n),
