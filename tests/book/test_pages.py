@@ -210,7 +210,7 @@ def test_a_stale_or_touched_page_fails_even_a_build_by_hand(built_book, touched)
     }[touched]
     before = path.read_text()
     try:
-        path.write_text(before.replace("unbiased", "perfect").replace('"holds": true', '"holds": false'))
+        path.write_text(before.replace("# The frequency", "# The perfect").replace('"holds": true', '"holds": false'))
         assert path.read_text() != before
         with pytest.raises(BookError, match="heavy_hitters/frequency_oracle"):
             render(built_book, print)
