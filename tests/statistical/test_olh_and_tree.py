@@ -10,7 +10,7 @@ from scipy.stats import binom, ks_2samp
 
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.olh import OLH
-from evolvingdp.heavy_hitters.tree_hist import PLANS, TreeHist, expected_f1, score
+from evolvingdp.heavy_hitters.tree_hist import PLANS, TreeHist, expected_scores, score
 from evolvingdp.heavy_hitters.word_tree import WordTree
 from support import ALPHA, fits
 
@@ -44,6 +44,17 @@ def test_olh_supports_have_their_exact_law(path):
     assert fits(Counter(supports[:, 0].tolist()), support_law(2.2, 30), draws) < ALPHA
     correlation = np.corrcoef(supports.T)[np.triu_indices(3, 1)]
     assert np.all(np.abs(correlation) < 4.9 / np.sqrt(draws))  # asked for once, values do not share noise
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 5.5, 8.0])
+def test_an_olh_report_that_is_not_the_own_value_is_any_other_alike(epsilon):
+    """In 8 bits, own value plus distance overflows from epsilon = 4.85 on."""
+    oracle, draws = OLH(epsilon), 400_000
+    reports = oracle.report(np.full(draws, 5, dtype=np.uint64), stream(0, "seeds"), stream(0, "noise"))
+    own = oracle._hash(reports.seeds, np.uint64(5)).astype(int)
+    distance = Counter(((reports.values - own) % oracle.hash_values).tolist())
+    assert fits(distance, oracle.probabilities(0), draws) > ALPHA
+    assert fits(distance, OLH(1.1 * epsilon, values=oracle.hash_values).probabilities(0), draws) < ALPHA
 
 
 def test_olh_s_support_counts_what_it_says():
@@ -112,4 +123,6 @@ def test_expected_f1_predicts_what_runs_measure():
         drawn = protocol.draw_hashes(stream(0, "hashes", run))
         found = drawn.search(drawn.simulate(leaves, counts, rng), int(counts.sum()))
         scores.append(score(found.words.word, truth)["f1"])
-    assert abs(np.mean(scores) - expected_f1(protocol, leaves, counts)) < 4.9 * np.std(scores) / np.sqrt(60) + 0.005
+    assert (
+        abs(np.mean(scores) - expected_scores(protocol, leaves, counts)["f1"]) < 4.9 * np.std(scores) / np.sqrt(60) + 0.005
+    )

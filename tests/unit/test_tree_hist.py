@@ -118,5 +118,5 @@ def test_pem_finds_the_heavy_words(path):
 def test_pem_refuses_shares_that_do_not_fit():
     with pytest.raises(ValueError, match="shares must be 2 numbers that sum to 1"):
         PEM(TREE, 1.0, 10.0)
-    with pytest.raises(ValueError, match="epsilon must be at most ln 255"):
-        OLH(6.0)
+    with pytest.raises(ValueError, match="epsilon must be at most 10"):
+        OLH(11.0)

@@ -105,6 +105,18 @@ class ShaPrefix:
         return (top >> np.uint64(1)).view(np.int64), _signs(top << np.uint64(63))
 
 
+def scramble(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A fixed bijection of 64-bit keys (the finalizer of Steele, Lea and Flood's SplitMix64, 2014).
+
+    Pairwise independence says nothing about three keys: `MultiplyShift` sends keys in arithmetic progression to cells in
+    arithmetic progression, so that they collide all together.  Scrambled first, they do not, and pairs stay independent.
+    """
+    mixed = np.asarray(keys, dtype=np.uint64)
+    for shift, multiplier in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(multiplier)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
 def _check_shape(rows: int, width: int) -> None:
     checks.integer_at_least(1, rows=rows)
     checks.power_of_two(width=width)

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.core import checks
+from evolvingdp.core.hashing import scramble
 
 _CHUNK = 1 << 16
 
@@ -30,7 +31,7 @@ class LocalHashes:
     """What the server holds: each user's public hash seed and reported value, (n,) each.  Merge with `+`."""
 
     seeds: NDArray[np.uint64]
-    values: NDArray[np.uint8]
+    values: NDArray[np.uint16]
 
     def __add__(self, other: LocalHashes) -> LocalHashes:
         return LocalHashes(np.append(self.seeds, other.seeds), np.append(self.values, other.values))
@@ -43,7 +44,7 @@ def explicit_hist(epsilon: float) -> OLH:
 
 @dataclass(frozen=True)
 class OLH:
-    """Local hashing with g = round(e^epsilon) + 1 hash values unless `values` says otherwise, at most 256."""
+    """Local hashing with g = round(e^epsilon) + 1 hash values unless `values` says otherwise, below 2^15."""
 
     epsilon: float  # of one report
     values: int | None = None
@@ -52,8 +53,10 @@ class OLH:
         checks.positive(epsilon=self.epsilon)
         if self.values is not None:
             checks.integer_at_least(2, values=self.values)
-        elif self.epsilon > math.log(255):
-            raise ValueError(f"epsilon must be at most ln 255 = 5.54, so that a report fits in a byte, got {self.epsilon!r}")
+            if self.values >= 2**15:
+                raise ValueError(f"values must be below 2^15, so that hash values fit in 16 bits, got {self.values}")
+        elif self.epsilon > 10:
+            raise ValueError(f"epsilon must be at most 10, so that hash values fit in 16 bits, got {self.epsilon!r}")
 
     @property
     def hash_values(self) -> int:
@@ -73,9 +76,9 @@ class OLH:
         """One report a user; keys (n,).  The seeds are public randomness."""
         seeds = public.integers(0, 2**64, size=len(keys), dtype=np.uint64)
         own = self._hash(seeds, keys)
-        other = private.integers(1, self.hash_values, size=len(keys), dtype=np.uint8)  # one of the others, as a distance
+        other = private.integers(1, self.hash_values, size=len(keys), dtype=np.uint16)  # one of the others, as a distance
         flipped = private.random(len(keys)) >= self.keep
-        return LocalHashes(seeds, np.where(flipped, (own + other) % self.hash_values, own).astype(np.uint8))
+        return LocalHashes(seeds, np.where(flipped, (own + other) % self.hash_values, own).astype(np.uint16))
 
     def support(self, reports: LocalHashes, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
         """For each key, the number of users whose report is their hash of that key, (keys,)."""
@@ -105,13 +108,8 @@ class OLH:
         chance = 1 / self.hash_values
         return math.sqrt(n_reports * chance * (1 - chance)) / (self.keep - chance)
 
-    def _hash(self, seeds: NDArray[np.uint64], keys: NDArray[np.uint64] | np.uint64) -> NDArray[np.uint8]:
-        """A value in [0, g) from a seed and a key by two rounds of multiply and shift, as in splitmix64."""
-        mixed = seeds ^ (np.atleast_1d(keys) * np.uint64(0x9E3779B97F4A7C15))
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        mixed ^= mixed >> np.uint64(31)
-        hashed: NDArray[np.uint8] = (((mixed >> np.uint64(32)) * np.uint64(self.hash_values)) >> np.uint64(32)).astype(
-            np.uint8
-        )
-        return hashed
+    def _hash(self, seeds: NDArray[np.uint64], keys: NDArray[np.uint64] | np.uint64) -> NDArray[np.uint16]:
+        """A value in [0, g) from a seed and a key as in SplitMix64."""
+        mixed = scramble(seeds ^ (np.atleast_1d(keys) * np.uint64(0x9E3779B97F4A7C15)))
+        hashed = ((mixed >> np.uint64(32)) * np.uint64(self.hash_values)) >> np.uint64(32)
+        return hashed.astype(np.uint16)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from evolvingdp.core import checks
 from evolvingdp.heavy_hitters.olh import OLH, LocalHashes
-from evolvingdp.heavy_hitters.tree_hist import HeavyHitters, TooManyCandidatesError
+from evolvingdp.heavy_hitters.tree_hist import HeavyHitters, adaptive_cut, candidates_at
 from evolvingdp.heavy_hitters.word_tree import WordTree
 
 Support = Callable[[NDArray[np.uint64], int], NDArray[np.int64]]  # nodes, level -> their support
@@ -78,15 +78,10 @@ class PEM:
         nodes, estimates, error = np.zeros(1, dtype=np.uint64), np.zeros(1), 0.0
         path = []
         for level, (size, share) in enumerate(zip(sizes, self.shares, strict=True)):
-            asked = len(nodes) * self.tree.fan(level)
-            if asked > self.max_candidates:
-                raise TooManyCandidatesError(
-                    f"level {level} would ask for {asked} candidates below {len(nodes)} survivors, max_candidates is "
-                    f"{self.max_candidates}: raise threshold or max_candidates, or take smaller steps"
-                )
+            asked = candidates_at(level, len(nodes), self.tree, self.max_candidates)
             error = self.oracle.standard_error(size) / share
             last = level == self.tree.depth - 1
-            cut = self.threshold if last else max(self.threshold - 3 * error, 2 * error)
+            cut = self.threshold if last else adaptive_cut(self.threshold, error)
             nodes = self.tree.children(nodes, level)
             estimates = self.oracle.estimate(support(nodes, level), size) / share
             nodes, estimates = nodes[estimates >= cut], estimates[estimates >= cut]

@@ -128,8 +128,7 @@ class TreeHist:
         last = self.plan != "two_reports" and level == self.tree.depth - 1
         if self.pruning == "fixed" or last:
             return self.threshold
-        error = self.level_error(level, n_users)
-        return max(self.threshold - 3 * error, 2 * error)
+        return adaptive_cut(self.threshold, self.level_error(level, n_users))
 
     def draw_hashes(self, public: np.random.Generator) -> Protocol:
         """The protocol with hash functions drawn: what is published before anybody reports."""
@@ -196,12 +195,7 @@ class Protocol:
         )
         survivors, estimates, path = np.zeros(1, dtype=np.uint64), np.zeros(1), []
         for level in range(settings.tree.depth):
-            asked = len(survivors) * settings.tree.fan(level)
-            if asked > settings.max_candidates:
-                raise TooManyCandidatesError(
-                    f"level {level} would ask for {asked} candidates below {len(survivors)} survivors, max_candidates is "
-                    f"{settings.max_candidates}: raise threshold or max_candidates, or take smaller steps"
-                )
+            asked = candidates_at(level, len(survivors), settings.tree, settings.max_candidates)
             error, cut = settings.level_error(level, n_users), settings.cut(level, n_users)
             survivors, estimates = self._prune(sketches[level], survivors, level, cut)
             path.append(
@@ -252,13 +246,29 @@ class Protocol:
         return prefixes | (np.uint64(level + 1) << _LEVEL) if self.settings.shared_sketch else prefixes
 
 
+def candidates_at(level: int, n_survivors: int, tree: WordTree, limit: int) -> int:
+    """How many nodes a search asks for at `level`; raises TooManyCandidatesError above `limit`."""
+    asked = n_survivors * tree.fan(level)
+    if asked > limit:
+        raise TooManyCandidatesError(
+            f"level {level} would ask for {asked} candidates below {n_survivors} survivors, max_candidates is {limit}: "
+            "raise threshold or max_candidates, or take smaller steps"
+        )
+    return asked
+
+
+def adaptive_cut(threshold: float, error: float) -> float:
+    """A cut above the last level at which a word at the threshold is rarely lost, and few words that nobody holds pass."""
+    return max(threshold - 3 * error, 2 * error)
+
+
 def _blocks(nodes: NDArray[np.uint64], size: int) -> Iterator[NDArray[np.uint64]]:
     for first in range(0, max(len(nodes), 1), size):  # no nodes are one empty block
         yield nodes[first : first + size]
 
 
-def expected_f1(settings: TreeHist, leaves: NDArray[np.uint64], counts: NDArray[np.integer]) -> float:
-    """F1 that normal errors with the known standard errors predict for plans without a final phase.
+def expected_scores(settings: TreeHist, leaves: NDArray[np.uint64], counts: NDArray[np.integer]) -> dict[str, float]:
+    """Recall and F1 that normal errors with the known standard errors predict for plans without a final phase.
 
     A node passes a cut with the normal probability of its count; errors of different levels are independent.  Nodes that
     nobody holds count too: below each survivor there are many, and a cut of few standard errors lets some of them
@@ -274,7 +284,10 @@ def expected_f1(settings: TreeHist, leaves: NDArray[np.uint64], counts: NDArray[
         empty = survivors * settings.tree.fan(level) * norm.sf(cut / error)
         survivors = min(empty + passed[first].sum(), settings.max_survivors)
     true = np.asarray(counts) > settings.threshold
-    return float(2 * passed[true].sum() / (passed.sum() + empty + true.sum()))
+    return {
+        "recall": float(passed[true].mean()),
+        "f1": float(2 * passed[true].sum() / (passed.sum() + empty + true.sum())),
+    }
 
 
 def score(found: pd.Series, truth: set[str]) -> dict[str, float]:

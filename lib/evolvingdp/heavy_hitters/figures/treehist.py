@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from evolvingdp.core.experiment import Figure, Result
 from evolvingdp.core.style import MARKERS, PALETTE, THEORY, TRUTH, canvas, house
@@ -21,6 +18,7 @@ from evolvingdp.heavy_hitters.experiments.treehist import (
     summary,
     threshold,
 )
+from evolvingdp.heavy_hitters.figures import scores
 
 
 @house
@@ -30,7 +28,7 @@ def distributions(result: Result[Params]) -> Figure:
     figure, axes = canvas(8.0, 3.4, columns=2, sharey=True)
     parts = []
     for ax, dataset, colour in zip(axes, PAPER_TABLE_2, PALETTE, strict=False):
-        _, counts = data(params, dataset, params.n_users, result.seed, 0)
+        _, counts = data(params.n_items, dataset, params.n_users, result.seed, 0)
         frequencies = np.sort(counts)[::-1][:100] / params.n_users
         rank = np.arange(1, len(frequencies) + 1)
         ax.bar(rank, frequencies, color=colour, width=1.0)
@@ -56,26 +54,14 @@ def ladder(result: Result[Params]) -> Figure:
     """What each change buys: precision, recall and F1 of every protocol."""
     rungs = summary(result.table, "ladder")
     figure, axes = canvas(9.0, 4.6, columns=2, sharey=True)
-    place = {name: position for position, name in enumerate(LADDER)}
+    place = scores.dots(axes, rungs, list(PAPER_TABLE_2), LADDER)
     for ax, dataset in zip(axes, PAPER_TABLE_2, strict=True):
-        part = rungs[rungs.dataset == dataset]
-        y = part.variant.map(place)
-        for number, (score, offset) in enumerate((("precision", -0.22), ("recall", 0.0), ("f1", 0.22))):
-            half = stats.t.ppf(0.975, part.runs - 1) * part[f"{score}_sd"] / np.sqrt(part.runs)
-            label = "F1" if score == "f1" else score
-            ax.errorbar(
-                part[score], y + offset, xerr=half, fmt=MARKERS[number], color=PALETTE[number], capsize=2, label=label
-            )
-        ax.axvline(1.0, color="grey", linewidth=0.8)
         for name, value in PAPER_TABLE_2[dataset].items():
             marker = MARKERS[("precision", "recall").index(name)]
             colour = TRUTH
             ax.plot(value, -0.42, marker, color=colour, markersize=6, fillstyle="none", clip_on=False)
-        (best,) = part[part.variant == BEST].expected_f1
+        (best,) = rungs[(rungs.dataset == dataset) & (rungs.variant == BEST)].expected_f1
         ax.plot([best, best], [place[BEST] - 0.4, place[BEST] + 0.45], label="F1 predicted", **THEORY)
-        ax.set(xlim=(0, 1.04), title=dataset, xlabel="score")
-    axes[0].set_yticks(list(place.values()), list(place))
-    axes[0].set_ylim(len(LADDER) - 0.5, -0.7)
     axes[1].legend(loc="lower left")
     return Figure(
         "hh-treehist-ladder",
@@ -98,13 +84,13 @@ def reach(result: Result[Params]) -> Figure:
     for number, variant in enumerate((BEST, OLH_PEM)):
         look = {"color": PALETTE[number], "marker": MARKERS[number]}
         line = by_epsilon[by_epsilon.variant == variant]
-        _band(axes[0], line.epsilon, line.f1, line.f1_sd, line.runs, look, variant)
-        _band(axes[2], line.epsilon, line.rmse / line.n_users, line.rmse_sd / line.n_users, line.runs, look, variant)
+        scores.band(axes[0], line.epsilon, line.f1, line.f1_sd, line.runs, look, variant)
+        scores.band(axes[2], line.epsilon, line.rmse / line.n_users, line.rmse_sd / line.n_users, line.runs, look, variant)
         axes[2].plot(line.epsilon, line.standard_error / line.n_users, **THEORY)
         if variant == BEST:
             axes[0].plot(line.epsilon, line.expected_f1, label="predicted", **THEORY)
         line = by_n[by_n.variant == variant]
-        _band(axes[1], line.n_users, line.hits, line.hits_sd, line.runs, look, variant)
+        scores.band(axes[1], line.n_users, line.hits, line.hits_sd, line.runs, look, variant)
     axes[0].set(xlabel=r"privacy loss $\epsilon$ of a user", ylabel="F1", ylim=(0, 1.03))
     axes[0].legend(loc="lower right")
     axes[1].set(xlabel="users n", ylabel="heavy hitters found", xscale="log", yscale="log")
@@ -149,10 +135,3 @@ def words(result: Result[Params]) -> Figure:
         "A list of words in order of frequency, on a log scale; dots with short intervals lie on the true values down to the "
         "dashed threshold, where the only mistakes are.",
     )
-
-
-def _band(ax: Any, x: Any, mean: Any, sd: Any, runs: Any, look: dict[str, Any], label: str) -> None:
-    half = stats.t.ppf(0.975, runs - 1) * sd / np.sqrt(runs)
-    low = np.maximum(mean - half, 0)
-    ax.fill_between(x, low, mean + half, color=look["color"], alpha=0.2, linewidth=0)
-    ax.plot(x, mean, label=label, **look)
