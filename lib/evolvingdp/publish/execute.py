@@ -26,6 +26,11 @@ from evolvingdp.publish.project import Project, params_of, template_bytes
 MANIFEST = "manifest.json"
 
 
+# Notebooks run side by side, a core each: threads of their libraries on top would make them wait for each other, and sums in
+# floating point would depend on the machine.
+_ONE_CORE = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL", "NUMBA")}
+
+
 class NotebookError(Exception):
     """A notebook raised; the message is its own traceback."""
 
@@ -141,7 +146,7 @@ def _execute(job: Job, work: Path, results: Path) -> nbformat.NotebookNode:
     output = work / "executed.ipynb"
     parameters = job.params.model_dump(mode="json") | {"seed": job.seed}
     try:
-        with _environment({page.RESULTS: str(results)}), warnings.catch_warnings():
+        with _environment({page.RESULTS: str(results), **_ONE_CORE}), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of papermill's own dependencies; a notebook's warnings stand in its output
             papermill.execute_notebook(
                 str(job.project.template(job.notebook)),
