@@ -26,6 +26,7 @@ serve: $(READY) ## show the rendered book at http://localhost:8000 (PORT=...)
 benchmarks: $(READY) ## measure time and memory again (writes benchmarks/results/, which the book shows)
 	@$(BIN)/python benchmarks/frequency_oracle.py
 	@$(BIN)/python benchmarks/tree_hist.py
+	@$(BIN)/python benchmarks/bitstogram_rappor.py
 
 front: book ## the README's figure from the book's results (PRESET=paper)
 	@cp book/results/heavy_hitters/frequency_oracle/hh-oracle-words.svg book/_static/front.svg

@@ -35,6 +35,17 @@ def _measure(module: str, name: str, repeats: int) -> tuple[float, float]:
     return float(np.median(seconds)), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
 
+def row(what: str, users: int, seconds: float, memory: float) -> dict[str, str]:
+    """A row of a table without a peer."""
+    return {
+        "what": what,
+        "users": short(users),
+        "seconds": f"{seconds:.2f}",
+        "users a second": short(users / seconds),
+        "peak memory (GB)": f"{memory:.2f}",
+    }
+
+
 def write(name: str, table: pd.DataFrame) -> None:
     """The table, printed and in benchmarks/results/, where the book's performance page reads it."""
     (RESULTS / f"{name}.csv").write_text(table.to_csv(index=False, lineterminator="\n"))

@@ -66,17 +66,9 @@ CASES: dict[str, tuple[int, Callable[[], measure.Work]]] = {
 
 def main() -> None:
     measured = measure.all_cases("tree_hist", list(CASES), repeats=3)
-    rows = [
-        {
-            "what": name,
-            "users": measure.short(users),
-            "seconds": f"{measured[name][0]:.2f}",
-            "users a second": measure.short(users / measured[name][0]),
-            "peak memory (GB)": f"{measured[name][1]:.2f}",
-        }
-        for name, (users, _) in CASES.items()
-    ]
-    measure.write("tree_hist", pd.DataFrame(rows))
+    measure.write(
+        "tree_hist", pd.DataFrame([measure.row(name, users, *measured[name]) for name, (users, _) in CASES.items()])
+    )
 
 
 if __name__ == "__main__":

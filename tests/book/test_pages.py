@@ -31,7 +31,12 @@ FLAGS = [
     "--disable-sync",
 ]
 PHONE, DESKTOP = 360, 1280
-FIGURES = {"heavy_hitters/frequency_oracle": 5, "heavy_hitters/treehist": 4}
+FIGURES = {
+    "heavy_hitters/frequency_oracle": 5,
+    "heavy_hitters/treehist": 4,
+    "heavy_hitters/bitstogram": 3,
+    "heavy_hitters/rappor": 4,
+}
 
 
 def chromium() -> str:

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import norm, poisson
+from scipy.stats import binom, norm, poisson
 
 from evolvingdp.core import hadamard
 from evolvingdp.core.hashing import MultiplyShift
@@ -17,6 +17,7 @@ from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.binary_code import BinaryCode
 from evolvingdp.heavy_hitters.bitstogram import Bitstogram
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
+from evolvingdp.heavy_hitters.rappor import Rappor
 
 
 def test_E_HH_1_a_report_redrawn_per_question_costs_epsilon_per_question():
@@ -134,3 +135,37 @@ def test_E_HH_9_each_bucket_gives_one_candidate():
     drawn = method.draw_hashes(stream(0, "hashes"))
     reports = drawn.simulate(method.encode(["ab", "cd"]), np.array([3000, 2000]), stream(0, "noise"))
     assert drawn.search(reports, 5000).path.candidates.tolist() == [2 * 16]  # not 2 * 16 * log2(26^2)
+
+
+def test_E_HH_10_ln_3_is_no_privacy_level_of_demo_3():
+    demo = Rappor()
+    printed = math.log(3)
+    assert demo.epsilon_of_reports(1) == pytest.approx(1.0217, abs=1e-4)
+    assert demo.epsilon_of_reports(1) < printed
+    assert demo.epsilon_of_reports(2) == pytest.approx(1.54 * printed, rel=0.005)
+    assert demo.epsilon_permanent == pytest.approx(2 * printed)
+
+
+def test_E_HH_11_the_printed_hoeffding_radius_is_left_too_often():
+    n, failure = 10_000, 1e-3
+    printed, used = math.sqrt(n * math.log(4 / failure)), math.sqrt(2 * n * math.log(2 / failure))
+
+    def outside(radius):  # of a sum of n fair signs
+        return 2 * binom.sf(math.floor((n + radius) / 2), n, 0.5)
+
+    assert outside(printed) == pytest.approx(4e-3, rel=0.05)
+    assert outside(printed) > failure > outside(used)
+    room = 3 * math.tanh(0.5)  # 3/epsilon over (e^eps + 1)/(e^eps - 1) at epsilon = 1
+    assert room == pytest.approx(1.39, abs=0.01)
+    assert room < math.sqrt(2) < 3 * math.tanh(0.25) / 0.5
+
+
+def test_E_HH_12_a_word_of_264_n_over_T_users_is_below_its_allowed_collisions():
+    n, asked = 10**7, theory.bitstogram_constants(10**7, 1.0, 0.05)
+    groups = asked["repetitions"] * asked["code_bits"]
+    collisions = 32 * n**1.5 / (asked["buckets"] * groups)
+    half_of_its_users = 0.5 / groups
+    assert half_of_its_users * asked["found_from"] - collisions == pytest.approx(100 * n**1.5 / (asked["buckets"] * groups))
+    assert half_of_its_users * 264 * n / asked["buckets"] < collisions / 700
+    assert asked["code_bits"] == pytest.approx(16_247, abs=1)
+    assert asked["inner_rows"] == pytest.approx(1006, abs=1)

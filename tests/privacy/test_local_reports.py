@@ -13,6 +13,7 @@ from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.count_sketch import LocalRnd
 from evolvingdp.heavy_hitters.olh import OLH
+from evolvingdp.heavy_hitters.rappor import Rappor
 from evolvingdp.heavy_hitters.tree_hist import PLANS, TreeHist
 from evolvingdp.heavy_hitters.word_tree import WordTree
 
@@ -48,7 +49,7 @@ def test_an_uncompressed_report_costs_exactly_epsilon(epsilon):
     assert worst_loss(laws) == pytest.approx(epsilon, rel=1e-9)
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.0, 5.5])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.0, 5.5, 7.0])
 def test_an_olh_report_costs_exactly_epsilon(epsilon):
     oracle = OLH(epsilon)
     laws = [oracle.probabilities(hashed) for hashed in range(oracle.hash_values)]
@@ -81,6 +82,37 @@ def test_a_tree_hist_user_s_transcript_costs_exactly_epsilon(plan):
                 laws.append(law)
             worst = max(worst, worst_loss(laws))
     assert worst == pytest.approx(1.7, rel=1e-9)
+
+
+@pytest.mark.parametrize("n_reports", [1, 2])
+@pytest.mark.parametrize("n_hashes", [1, 2])
+@pytest.mark.parametrize(
+    "noise", [{}, {"permanent_noise": 0.2, "one_from_zero": 0.1, "one_from_one": 0.5}, {"permanent_noise": 0.0}]
+)
+def test_rappor_reports_of_one_word_cost_exactly_what_is_stated(n_reports, n_hashes, noise):
+    """All sequences of reports of 4 bits, for all Bloom filters that words have."""
+    settings = Rappor(n_bits=4, n_hashes=n_hashes, n_cohorts=40, **noise)
+    protocol = settings.draw_hashes(stream(0, "hashes"))
+    filters = set(protocol.bloom(KEYS[:, None], np.arange(40)[None, :]).ravel().tolist())
+    assert len(filters) == (4 if n_hashes == 1 else 10)  # every filter with one, or with one or two bits
+    sequences = list(itertools.product(range(2**4), repeat=n_reports))
+    laws = []
+    for held in filters:
+        law = {}
+        for sent in sequences:
+            ones = [sum(report >> bit & 1 for report in sent) for bit in range(4)]
+            law[sent] = math.prod(settings.bit_probability(held >> bit & 1, ones[bit], n_reports) for bit in range(4))
+        assert sum(law.values()) == pytest.approx(1)
+        laws.append(law)
+    assert worst_loss(laws) == pytest.approx(settings.epsilon_of_reports(n_reports), rel=1e-9)
+    assert settings.epsilon_of_reports(n_reports) <= settings.epsilon_permanent
+
+
+def test_a_permanent_response_that_is_redrawn_is_caught():
+    """Real clients did this: the loss then grows with every report, past what the permanent response allows."""
+    settings = Rappor(n_bits=4)
+    kept, redrawn = settings.epsilon_of_reports(10), 10 * settings.epsilon_of_reports(1)
+    assert kept < settings.epsilon_permanent < redrawn
 
 
 def test_a_randomizer_that_keeps_too_often_is_caught():

@@ -53,6 +53,6 @@ def test_bits_of_a_lonely_word_are_wrong_as_often_as_theory_says(choices):
         reports = drawn.simulate(messages, np.array([held, n_users - held]), stream(0, "noise", run))
         wrong += int(np.sum(drawn.read_bits(reports)[home] != method.code.encode(messages[:1])[0]))
         trials += method.code.length
-    argument = drawn.bit_error(held, n_users)
+    argument = method.bit_error(held, n_users)
     assert binomtest(wrong, trials, norm.sf(argument)).pvalue > ALPHA
     assert binomtest(wrong, trials, norm.sf(0.85 * argument)).pvalue < ALPHA

@@ -11,7 +11,8 @@ s is the standard error of that bit's difference; the code corrects `correctable
 
 **Source.** Algorithm 8 of Bassily et al. (2020), with Algorithms 6 (SuccinctHist: `code.trivial`) and 7 (`hashtogram`).  The
 inner Hashtograms have one row and T = 2 * buckets, where their hash is the identity: the paper leaves these open.  All
-(repetition, bit) groups are the rows of one `FreqOracle` whose hash functions are the codeword's bits.  Applies E-HH-9.
+(repetition, bit) groups are the rows of one `FreqOracle` whose hash functions are the codeword's bits.  Applies E-HH-9
+and E-HH-12.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 
 from evolvingdp.core import checks, words
 from evolvingdp.core.hashing import HashFamily, MultiplyShift
+from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.heavy_hitters.binary_code import BinaryCode
 from evolvingdp.heavy_hitters.count_sketch import ESTIMATORS, FreqOracle
 from evolvingdp.heavy_hitters.tree_hist import HeavyHitters, Reports
@@ -136,6 +138,15 @@ class Bitstogram:
         """The shares of the users who report a bit of their codeword, and who report to the final oracle."""
         return (1.0, 1.0) if self.plan == "two_reports" else (1 - self.final_share, self.final_share)
 
+    def bit_error(self, count: int, n_users: int) -> float:
+        """f/s for a word of `count` users alone in its bucket: each of its bits is wrong with probability Phi(-f/s)."""
+        groups = self.repetitions * self.code.length
+        reports = n_users * self.shares[0]
+        noise = SignFlip(self.epsilon_of_a_report).debias * np.sqrt(reports * groups)
+        if self.bit_as == "cell":
+            noise *= np.sqrt(2)  # the difference of two cells with independent noise
+        return float(count * self.shares[0] / noise)
+
     def encode(self, texts: NDArray[np.str_]) -> NDArray[np.uint64]:
         """The messages of words; ValueError names the first that has another length or letter."""
         return words.index(texts, self.length)
@@ -208,13 +219,3 @@ class BitstogramProtocol:
         )
         path = {"candidates": len(messages), "decoded": int(decoded.sum()), "survivors": len(candidates)}
         return HeavyHitters(found, pd.DataFrame([path]))
-
-    def bit_error(self, count: int, n_users: int) -> float:
-        """f/s for a word of `count` users alone in its bucket: each of its bits is wrong with probability Phi(-f/s)."""
-        settings = self.settings
-        groups = settings.repetitions * settings.code.length
-        reports = n_users * settings.shares[0]
-        noise = self.bits.client.randomizer.debias * np.sqrt(reports * groups)
-        if settings.bit_as == "cell":
-            noise *= np.sqrt(2)  # the difference of two cells with independent noise
-        return float(count * settings.shares[0] / noise)

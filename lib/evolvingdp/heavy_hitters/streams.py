@@ -57,3 +57,31 @@ def brown_counts(n_users: int, rng: np.random.Generator) -> NDArray[np.int64]:
 def brown_keys() -> NDArray[np.uint64]:
     """The integer keys of `core.brown.words()`, in its order."""
     return words.encode(brown.words()["word"])
+
+
+def demo_3(n_clients: int, n_reports: int, rng: np.random.Generator, *, n_values: int = 100) -> NDArray[np.uint64]:
+    """Google's Demo 3: value v in 1..n_values with probability proportional to exp(-5 v / n_values).
+
+    uint64 (n_clients, n_reports): every report of a client has a fresh value.
+    """
+    checks.integer_at_least(1, n_clients=n_clients, n_reports=n_reports, n_values=n_values)
+    values = np.arange(1, n_values + 1)
+    mass = np.exp(-5 * values / n_values)
+    return rng.choice(values.astype(np.uint64), size=(n_clients, n_reports), p=mass / mass.sum())
+
+
+def repeated_values(
+    values: NDArray[np.uint64], cohorts: NDArray[np.int64], n_cohorts: int
+) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
+    """How often clients repeat themselves: different values (d,), pairs (d, n_cohorts, multiplicities), multiplicity.
+
+    pairs[i, c, r] clients of cohort c hold values[i] in exactly multiplicity[r] of their reports: what RAPPOR's exact
+    simulation needs, since reports of one value share a permanent response.
+    """
+    distinct, place = np.unique(values, return_inverse=True)
+    client_and_value = np.arange(len(values))[:, None] * len(distinct) + place.reshape(values.shape)
+    pair, times = np.unique(client_and_value, return_counts=True)
+    cell = (pair % len(distinct)) * n_cohorts + cohorts[pair // len(distinct)]
+    most = int(times.max())
+    pairs = np.bincount(cell * most + times - 1, minlength=len(distinct) * n_cohorts * most)
+    return distinct, pairs.reshape(len(distinct), n_cohorts, most), np.arange(1, most + 1)

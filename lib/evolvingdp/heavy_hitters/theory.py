@@ -123,3 +123,23 @@ def paper_error_bound(n_users: int, epsilon: float, scaling: float) -> float:
 def paper_threshold(n_users: int, epsilon: float, beta: float, depth: float) -> float:
     """Algorithm 3's eta = 147 sqrt(n ln(n/beta) depth) / epsilon; words above 3 eta are found with probability 1 - beta."""
     return 147 * math.sqrt(n_users * math.log(n_users / beta) * depth) / epsilon
+
+
+def bitstogram_constants(n_users: int, epsilon: float, beta: float) -> dict[str, float]:
+    """What the proof of Lemma 6.8 asks of Bitstogram, constants made explicit; all logarithms natural, as its tails are.
+
+    `code_bits` = 850 ln(n/beta); `repetitions` R = 48 ln(1/beta); `inner_rows` = 132 ln(4 * 2 * 256), Lemma 6.5 for two
+    questions at failure 1/256; `buckets` T = epsilon n / (326 sqrt(R code_bits)), the largest allowed; `found_from` =
+    264 n^1.5 / T users (E-HH-12: printed as 264 n / T in one place).
+    """
+    checks.positive(epsilon=epsilon, beta=beta)
+    code_bits, repetitions = 850 * math.log(n_users / beta), 48 * math.log(1 / beta)
+    buckets = epsilon * n_users / (326 * math.sqrt(repetitions * code_bits))
+    return {
+        "code_bits": code_bits,
+        "repetitions": repetitions,
+        "inner_rows": 132 * math.log(4 * 2 * 256),
+        "buckets": buckets,
+        "groups": repetitions * code_bits * 132 * math.log(4 * 2 * 256),
+        "found_from": 264 * n_users**1.5 / buckets,
+    }

@@ -1,0 +1,85 @@
+"""How well lists of candidates and their estimates match the truth: found and false, and errors by rank.
+
+The tables have a row per data set (`repetition`) and candidate: `value` (its rank), `truth` and estimates as fractions,
+`p_value`, `standard_error`, `listed`; rows whose `part` is another are passed over.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+BANDS = ((1, 20), (21, 40), (41, 60), (61, 80), (81, 100))
+
+
+def demo(table: pd.DataFrame) -> pd.DataFrame:
+    return table[table.part == "demo 3"]
+
+
+def per_data_set(table: pd.DataFrame) -> pd.DataFrame:
+    """A row per data set: how many candidates are listed, rightly and wrongly, and the distance of the fit to the truth."""
+    rows = []
+    for repetition, data in demo(table).groupby("repetition"):
+        real = data.truth > 0
+        distance = (data.rappor - data.truth).abs()[real]
+        rows.append(
+            {
+                "repetition": repetition,
+                "found": int(data.listed[real].sum()),
+                "false": int(data.listed[~real].sum()),
+                "found_at_ten_false": int(np.interp(10, *_curve(data)[::-1])),
+                "l1": float(distance.sum()),
+                "l_inf": float(distance.max()),
+                "z_rms": float(np.sqrt(np.mean(np.square((data.unbiased - data.truth) / data.standard_error)))),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _curve(data: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The most values found for each number of false ones, as the list grows: found (f,), false (f,)."""
+    real = (data.truth > 0).to_numpy()[np.argsort(data.p_value.to_numpy(), kind="stable")]
+    found, false = np.cumsum(real), np.cumsum(~real)
+    steps = np.arange(false[-1])
+    return np.array([found[false <= step].max(initial=0) for step in steps]), steps
+
+
+def discoveries(table: pd.DataFrame) -> pd.DataFrame:
+    """Found against false, mean over data sets: false, found, found_sd, and what normal errors predict."""
+    curves = np.array([_curve(data)[0] for _, data in demo(table).groupby("repetition")])
+    mean = demo(table).groupby("value")[["truth", "standard_error"]].mean()
+    signal = (mean.truth / mean.standard_error)[mean.truth > 0].to_numpy()
+    false = np.arange(curves.shape[1])
+    cut = norm.isf((false + 0.5) / int((mean.truth == 0).sum()))
+    predicted = norm.sf(cut[:, None] - signal[None, :]).sum(axis=1)
+    return pd.DataFrame(
+        {"false": false, "found": curves.mean(axis=0), "found_sd": curves.std(axis=0, ddof=1), "predicted": predicted}
+    )
+
+
+def bands(table: pd.DataFrame) -> pd.DataFrame:
+    """By rank: how often each method reports zero, and its root mean square error with a 95% band."""
+    rows = []
+    data = demo(table)
+    n_values = int(data.value[data.truth > 0].max())
+    edges = [(low * n_values // 100, high * n_values // 100) for low, high in BANDS]
+    for low, high in edges:
+        part = data[data.value.between(low, high)]
+        for method in ("rappor_listed", "rappor", "oracle_median", "oracle_mean"):
+            squares = ((part[method] - part.truth) ** 2).groupby(part.repetition).mean()
+            half = 1.96 * squares.std() / math.sqrt(len(squares))
+            rows.append(
+                {
+                    "ranks": f"{max(low, 1)}\u2013{high}",
+                    "method": method,
+                    "zero": float((part[method] == 0).mean()),
+                    "rmse": math.sqrt(squares.mean()),
+                    "low": math.sqrt(max(0.0, squares.mean() - half)),
+                    "high": math.sqrt(squares.mean() + half),
+                }
+            )
+    return pd.DataFrame(rows)

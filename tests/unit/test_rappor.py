@@ -1,0 +1,197 @@
+"""RAPPOR: Bloom filters, memory, counting, and a decoder that finds what is there and admits what it does not know."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evolvingdp.core.hashing import scramble
+from evolvingdp.core.seeds import stream
+from evolvingdp.heavy_hitters import streams
+from evolvingdp.heavy_hitters.rappor import Rappor
+from evolvingdp.heavy_hitters.rappor_decoding import decode
+
+KEYS = np.arange(1, 101, dtype=np.uint64)
+
+
+def protocol(**settings):
+    return Rappor(**settings).draw_hashes(stream(0, "hashes"))
+
+
+@given(st.lists(st.integers(0, 2**64 - 1), min_size=2, unique=True))
+def test_scrambled_keys_stay_different(keys):
+    assert len(set(scramble(np.array(keys, dtype=np.uint64)).tolist())) == len(keys)
+
+
+def test_scrambled_neighbours_collide_as_if_independent():
+    """Keys 1, 2, ..., 100 in 32 cells: collisions of key 1 in 2,000 functions are spread like independent ones."""
+    hashes = protocol(n_cohorts=2000).hashes
+    rows = np.arange(2000)[:, None]
+
+    def spread(keys):
+        cells, _ = hashes.cells_and_signs(rows, keys[None, :])
+        return np.var((cells[:, 1:] == cells[:, :1]).sum(axis=1))
+
+    independent = 99 * (1 / 32) * (31 / 32)
+    assert spread(scramble(KEYS)) == pytest.approx(independent, rel=0.25)
+    assert spread(KEYS) > 2 * independent
+
+
+def test_a_bloom_filter_has_its_cells_set_and_no_other():
+    drawn = protocol(n_bits=16, n_hashes=3)
+    cells = drawn.cells(KEYS, np.array(5))
+    filters = drawn.bloom(KEYS, np.array(5))
+    for word, filter_ in zip(cells.T, filters, strict=True):
+        assert {bit for bit in range(16) if int(filter_) >> bit & 1} == set(word.tolist())
+
+
+def test_demo_3_costs_what_its_documentation_says():
+    settings = Rappor()
+    assert settings.epsilon_of_reports(1) == pytest.approx(2 * math.log(5 / 3))
+    assert settings.epsilon_permanent == pytest.approx(2 * math.log(3))
+    losses = [settings.epsilon_of_reports(n) for n in (1, 2, 5, 10, 100)]
+    assert losses == sorted(losses)
+    assert losses[-1] == pytest.approx(settings.epsilon_permanent, rel=1e-9)
+
+
+@given(st.floats(0.1, 5), st.integers(1, 4))
+def test_one_shot_costs_what_it_is_asked_to(epsilon, n_hashes):
+    settings = Rappor.one_shot(epsilon, n_hashes=n_hashes)
+    assert settings.epsilon_of_reports(1) == pytest.approx(epsilon)
+    assert settings.epsilon_permanent == math.inf
+
+
+def test_two_filters_that_cannot_be_disjoint_cost_less():
+    crowded = Rappor(n_bits=2, n_hashes=2)
+    bit = math.log(0.625 / 0.375)
+    assert crowded.epsilon_of_reports(1) == pytest.approx(2 * bit)  # {0} against {1}; not 4 bits
+    assert Rappor(n_bits=4, n_hashes=2).epsilon_of_reports(1) == pytest.approx(4 * bit)
+
+
+def test_a_permanent_response_is_kept_for_ever():
+    drawn = protocol(n_cohorts=1, one_from_zero=1e-12, one_from_one=1 - 1e-12)
+    clients, cohorts = np.arange(50), np.zeros(50, dtype=int)
+    keys = np.full(50, 7, dtype=np.uint64)
+    memo, first = drawn.step(drawn.start(), clients, cohorts, keys, stream(0, "noise"))
+    assert len(np.unique(first)) > 40  # the permanent noise is each client's own
+    memo, other = drawn.step(memo, clients, cohorts, keys + np.uint64(1), stream(1, "noise"))
+    for seed in (2, 3):
+        memo, again = drawn.step(memo, clients, cohorts, keys, stream(seed, "noise"))
+        assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+    assert len(memo.bits) == 100
+
+
+def test_a_pair_that_reports_twice_at_once_has_one_permanent_response():
+    drawn = protocol(n_cohorts=1, one_from_zero=1e-12, one_from_one=1 - 1e-12)
+    memo, reports = drawn.step(drawn.start(), np.zeros(2, int), np.zeros(2, int), KEYS[[3, 3]], stream(0, "noise"))
+    assert len(memo.bits) == 1
+    assert reports[0] == reports[1]
+
+
+def test_counts_are_those_of_the_reported_bits_and_merge():
+    drawn = protocol(n_bits=4, n_cohorts=2)
+    reports = np.array([0b0001, 0b1001, 0b1111], dtype=np.uint64)
+    counts = drawn.add(drawn.empty(), np.array([0, 1, 1]), reports)
+    assert counts.ones.tolist() == [[1, 0, 0, 0], [2, 1, 1, 2]]
+    assert counts.n_reports.tolist() == [1, 2]
+    parts = drawn.add(drawn.empty(), np.array([0]), reports[:1]) + drawn.add(drawn.empty(), np.array([1, 1]), reports[1:])
+    assert np.array_equal(parts.ones, counts.ones)
+    assert np.array_equal(parts.n_reports, counts.n_reports)
+    with pytest.raises(ValueError, match="one shape to be merged"):
+        counts + protocol(n_bits=8, n_cohorts=2).empty()
+
+
+def test_repeated_values_are_counted_as_by_hand():
+    values = np.array([[5, 5, 9], [9, 9, 9], [5, 2, 2]], dtype=np.uint64)
+    keys, pairs, multiplicity = streams.repeated_values(values, np.array([0, 1, 1]), 2)
+    assert keys.tolist() == [2, 5, 9]
+    assert multiplicity.tolist() == [1, 2, 3]
+    assert pairs[:, 0].tolist() == [[0, 0, 0], [0, 1, 0], [1, 0, 0]]
+    assert pairs[:, 1].tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 1]]
+
+
+class TestDecoding:
+    HELD = np.array([50_000, 30_000, 20_000])
+
+    @pytest.mark.parametrize("n_hashes", [1, 2])
+    @pytest.mark.parametrize("n_candidates", [10, 90])
+    def test_frequent_words_are_found_within_their_errors(self, n_hashes, n_candidates):
+        """With 90 candidates and 64 equations the lasso fits, with 10 the non-negative least squares."""
+        drawn = Rappor.one_shot(6.0, n_bits=16, n_hashes=n_hashes, n_cohorts=4).draw_hashes(stream(n_candidates, "hashes"))
+        decoded = decode(drawn, drawn.simulate(KEYS[:3], self.HELD, stream(0, "noise")), KEYS[:n_candidates])
+        assert np.all(decoded.listed()[:3])
+        assert decoded.listed().sum() <= 5
+        off = (decoded.words.unbiased[:3] - self.HELD) / decoded.words.standard_error[:3]
+        assert np.all(np.abs(off) < 5)
+        assert np.all(decoded.words.estimate >= 0)
+
+    def test_standard_errors_are_those_of_many_runs_and_a_tenth_less_is_noticed(self):
+        drawn, asked = protocol(), KEYS[:40]
+        held = np.concatenate([[30_000, 20_000, 10_000], np.full(7, 1000), np.zeros(30, int)])
+        scores = []
+        for run in range(60):
+            decoded = decode(drawn, drawn.simulate(asked, held, stream(0, "noise", run)), asked)
+            scores.append((decoded.words.unbiased - held) / decoded.words.standard_error)
+        spread = np.sqrt(np.mean(np.square(scores)))
+        assert abs(spread - 1) < 4.9 / math.sqrt(2 * np.size(scores))
+        assert abs(spread / 0.9 - 1) > 4.9 / math.sqrt(2 * np.size(scores))
+
+    def test_strangers_alone_are_listed_as_rarely_as_promised(self):
+        """Nobody holds a candidate: any listing is false, and happens in at most a share of .05 of the runs."""
+        drawn, runs, listed = protocol(), 200, 0
+        for run in range(runs):
+            counts = drawn.simulate(KEYS[:3], np.array([2000, 2000, 2000]), stream(0, "noise", run))
+            listed += bool(decode(drawn, counts, KEYS[50:90]).listed(0.05).any())
+        assert listed <= 0.05 * runs + 4.9 * math.sqrt(0.05 * 0.95 * runs)
+        assert listed >= 1  # p-values that were never small would be no p-values
+
+    def test_words_nobody_thought_of_widen_the_intervals(self):
+        drawn = protocol()
+        full = drawn.simulate(KEYS[:2], np.array([100_000, 100_000]), stream(0, "noise"))
+        assert decode(drawn, full, KEYS[[1, 5]]).dispersion > 1.5
+        assert decode(drawn, full, KEYS[:2]).dispersion < 1.2
+
+    def test_a_cohort_without_reports_is_left_out(self):
+        drawn = protocol(n_cohorts=2)
+        pairs = np.zeros((1, 2, 1), dtype=int)
+        pairs[0, 0, 0] = 10_000
+        counts = drawn.simulate_pairs(KEYS[:1], pairs, np.array([1]), stream(0, "noise"))
+        assert decode(drawn, counts, KEYS[:3]).words.unbiased[0] == pytest.approx(10_000, rel=0.2)
+
+    def test_bad_questions_are_refused(self):
+        drawn = protocol()
+        counts = drawn.simulate(KEYS[:1], np.array([10]), stream(0, "noise"))
+        with pytest.raises(ValueError, match="each key once and at least one, got 0"):
+            decode(drawn, counts, KEYS[:0])
+        with pytest.raises(ValueError, match="each key once"):
+            decode(drawn, counts, KEYS[[0, 0]])
+        with pytest.raises(ValueError, match="counts must hold reports, got none"):
+            decode(drawn, drawn.empty(), KEYS)
+        with pytest.raises(ValueError, match=r"false_discovery_rate must lie in \(0, 1\), got 1"):
+            decode(drawn, counts, KEYS).listed(1)
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"n_bits": 33}, "n_bits must be a power of two, got 33; 32 or 64 would work"),
+        ({"n_bits": 128}, r"n_bits must lie in \[2, 64\], got 128"),
+        ({"permanent_noise": 1.0}, r"permanent_noise must lie in \[0, 1\), got 1.0"),
+        ({"permanent_noise": math.nan}, r"permanent_noise must lie in \[0, 1\), got nan"),
+        ({"one_from_zero": 0.8}, "0 < one_from_zero < one_from_one < 1, got 0.8 and 0.75"),
+        ({"n_hashes": 0}, "n_hashes must be >= 1, got 0"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(choices, message):
+    with pytest.raises(ValueError, match=message):
+        Rappor(**choices)
+
+
+def test_counts_and_keys_must_fit_together():
+    with pytest.raises(ValueError, match="counts must have one entry per key, got 1 for 2 keys"):
+        protocol().simulate(KEYS[:2], np.array([5]), stream(0, "noise"))
