@@ -36,6 +36,7 @@ FIGURES = {
     "heavy_hitters/treehist": 4,
     "heavy_hitters/bitstogram": 3,
     "heavy_hitters/rappor": 4,
+    "evolving/thresh": 3,
 }
 
 

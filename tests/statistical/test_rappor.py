@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 import numpy as np
@@ -33,7 +34,7 @@ def test_two_reports_of_a_bit_have_the_law_that_the_privacy_test_enumerates():
     observed = two_reports(Rappor(**SETTINGS).draw_hashes(stream(0, "hashes")), n_clients)
 
     def law(settings):
-        return {(a, b): settings.bit_probability(1, a + b, 2) for a in (0, 1) for b in (0, 1)}
+        return {(a, b): math.exp(settings.log_bit_probability(1, a + b, 2)) for a in (0, 1) for b in (0, 1)}
 
     assert fits(observed, law(Rappor(**SETTINGS)), n_clients) > ALPHA
     assert fits(observed, law(Rappor(**SETTINGS, permanent_noise=0.55)), n_clients) < ALPHA

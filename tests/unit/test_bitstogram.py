@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -155,3 +157,43 @@ def test_explicit_hist_is_a_randomized_bit_with_the_paper_s_estimate():
     a = (np.exp(2) + 1) / (np.exp(2) - 1)
     support = np.array([700])
     assert oracle.estimate(support, 1000)[0] == pytest.approx(a * (700 - 300))  # a times the sum of y Z = 700 - 300
+
+
+def test_noise_is_dropped_unless_it_is_a_word_of_its_bucket():
+    """Without a code every bucket decodes to some message: of 64, one is expected in its own bucket."""
+    method = Bitstogram(0.5, 1.0, length=2, code=BinaryCode(10, 10), buckets=64, rows=2, width=64, final_cut=False)
+    survivors, lists = [], []
+    for run in range(20):
+        drawn = method.draw_hashes(stream(0, "hashes", run))
+        found = drawn.search(drawn.simulate(method.encode(["ab"]), np.array([500]), stream(0, "noise", run)), 500)
+        survivors.append(int(found.path.survivors.iloc[0]))
+        lists += found.words.word.tolist()
+    assert np.mean(survivors) < 3
+    assert all(len(word) == 2 and word.isalpha() and word.isascii() and word.islower() for word in lists)
+
+
+def test_the_final_cut_leaves_no_estimate_below_the_threshold():
+    counts = np.array([30_000, 20_000, 3_000])
+
+    def found(final_cut):
+        method = Bitstogram(
+            6.0, 15_000.0, length=3, code=BinaryCode(31, 16), buckets=64, rows=8, width=256, final_cut=final_cut
+        )
+        drawn = method.draw_hashes(stream(0, "hashes"))
+        return drawn.search(drawn.simulate(method.encode(TEXTS), counts, stream(0, "noise")), int(counts.sum())).words
+
+    assert set(found(True).word) == {"cat", "dog"}
+    assert {"cat", "dog", "cow"} <= set(found(False).word)
+
+
+def test_the_stated_standard_error_is_that_of_many_runs():
+    method = Bitstogram(3.0, 1_000.0, length=3, code=BinaryCode(31, 16), buckets=64, rows=8, width=256, final_share=0.3)
+    counts, errors = np.array([60_000, 40_000, 1]), []
+    for run in range(60):
+        drawn = method.draw_hashes(stream(0, "hashes", run))
+        words = drawn.search(drawn.simulate(method.encode(TEXTS), counts, stream(0, "noise", run)), 100_001).words
+        for word, count in zip(TEXTS[:2], counts, strict=False):
+            errors += ((words.estimate - count) / words.standard_error)[words.word == word].tolist()
+    assert len(errors) > 100
+    sampled = math.sqrt(0.7 / 0.3 * 50_000) / words.standard_error.iloc[0]  # which users report finally is random, too
+    assert np.std(errors) == pytest.approx(math.hypot(1, sampled), rel=0.35)

@@ -68,7 +68,7 @@ class CodeHashes:
     """Row r * code.length + l hashes a word to its bucket of repetition r together with bit l of its codeword.
 
     `bit_as="cell"` is the paper's database over [T] x {0, 1}; `"sign"` sends the bit as the sign of the bucket: half the
-    cells and the same noise for twice the difference.
+    cells, the same difference, and 1/sqrt(2) of the noise, since one cell is read instead of two.
     """
 
     buckets: MultiplyShift  # one row per repetition

@@ -3,13 +3,14 @@
 **Computes** how often each bit of the users' Bloom filters is reported in each cohort; `rappor_decoding` fits candidate
 words to that.
 
-**Guarantee.** Pure epsilon-local differential privacy; neighbouring inputs are any two words that a user holds. Of **one
-report** the loss is `epsilon_of_reports(1)`; of any number of reports of **one word** it is at most `epsilon_permanent`,
-since they all come from the same permanent response. A user whose words differ has a permanent response of each and pays
-for each. Cohorts are public and independent of the words.
+**Guarantee.** Pure epsilon-local differential privacy. Between two words that a user may hold, **one report** loses
+`epsilon_of_reports(1)` and any number of reports of **that one word** at most `epsilon_permanent`, since they all come from
+the same permanent response. Whether a user's word *changes* is not protected: two reports of one word share their permanent
+noise and two reports of two words do not, which shows in every bit (`loss_of_histories`). Cohorts are public and independent
+of the words.
 
-**Error.** A candidate's estimate has a standard error of about sqrt(n r (1 - r) cohorts) / ((q* - p*) sqrt(cohorts)), r the
-probability that a bit is reported; words that are not among the candidates add to it.
+**Error.** A candidate's estimate from n reports has a standard error of about sqrt(n r (1 - r) / h) / (q* - p*), r the
+probability that a bit is reported, times more where words that are not among the candidates are frequent.
 
 **Source.** Erlingsson, Pihur and Korolova, RAPPOR: randomized aggregatable privacy-preserving ordinal response (2014).
 Their f is `permanent_noise`, p is `one_from_zero`, q is `one_from_one`, k, h and m are `n_bits`, `n_hashes` and
@@ -20,11 +21,13 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from evolvingdp.core import checks
 from evolvingdp.core.hashing import MultiplyShift, scramble
@@ -63,9 +66,14 @@ class Rappor:
 
     @classmethod
     def one_shot(cls, epsilon: float, **settings: int) -> Rappor:
-        """Without a permanent response, symmetric, with a one-report loss of `epsilon`: for users who report once."""
+        """Without a permanent response, symmetric, with a one-report loss of at most `epsilon` (exactly that where two words
+        can have disjoint Bloom filters): for users who report once. `epsilon` at most 50."""
         checks.positive(epsilon=epsilon)
-        flip = 1 / (1 + math.exp(epsilon / (2 * settings.get("n_hashes", 1))))
+        if epsilon > 50:
+            raise ValueError(f"epsilon must be at most 50, beyond which a report hides nothing, got {epsilon!r}")
+        n_hashes = settings.get("n_hashes", 1)
+        checks.integer_at_least(1, n_hashes=n_hashes)
+        flip = float(expit(-epsilon / (2 * n_hashes)))
         return cls(permanent_noise=0.0, one_from_zero=flip, one_from_one=1 - flip, **settings)
 
     def permanent_one(self, bit: int) -> float:
@@ -82,23 +90,48 @@ class Rappor:
         """q* - p*, what a true 1 adds to the probability of a reported 1."""
         return self.report_one(1) - self.report_one(0)
 
-    def bit_probability(self, bit: int, ones: int, n_reports: int) -> float:
-        """The probability that a given sequence of `n_reports` reports of one `bit` with `ones` ones is sent."""
+    def log_bit_probability(self, bit: int, ones: int, n_reports: int) -> float:
+        """The log probability that a given sequence of `n_reports` reports of one `bit` with `ones` ones is sent."""
         permanent = self.permanent_one(bit)
         given = [
-            p**ones * (1 - p) ** (n_reports - ones)  # of a permanent 0, of a permanent 1
+            ones * math.log(p) + (n_reports - ones) * math.log1p(-p)  # of a permanent 0, of a permanent 1
             for p in (self.one_from_zero, self.one_from_one)
         ]
-        return (1 - permanent) * given[0] + permanent * given[1]
+        with np.errstate(divide="ignore"):  # without permanent noise one of the two is impossible
+            return float(np.logaddexp(np.log(1 - permanent) + given[0], np.log(permanent) + given[1]))
 
     def epsilon_of_reports(self, n_reports: int) -> float:
         """The exact privacy loss of `n_reports` reports of one word: the worst log ratio over words and reports."""
         checks.integer_at_least(1, n_reports=n_reports)
         lost, gained = (
-            math.log(self.bit_probability(bit, ones, n_reports) / self.bit_probability(1 - bit, ones, n_reports))
+            self.log_bit_probability(bit, ones, n_reports) - self.log_bit_probability(1 - bit, ones, n_reports)
             for bit, ones in ((1, n_reports), (0, 0))  # all ones speak most for a 1, all zeros most for a 0
         )
         return self._worst(lost, gained)
+
+    def loss_of_histories(self, first: Sequence[int], second: Sequence[int]) -> float:
+        """The exact privacy loss between two sequences of reported words, given by their Bloom filters (bit b of the integer
+        is bit b of the filter); equal filters are one word, with one permanent response. For up to 12 reports."""
+        if not 0 < len(first) == len(second) <= 12:
+            raise ValueError(f"first and second must have one length from 1 to 12, got {len(first)} and {len(second)}")
+        sent = list(itertools.product((0, 1), repeat=len(first)))
+
+        def log_law(history: Sequence[int], bit: int) -> NDArray[np.float64]:
+            places = {word: [place for place, own in enumerate(history) if own == word] for word in history}
+            return np.array(
+                [
+                    sum(
+                        self.log_bit_probability(word >> bit & 1, sum(reports[place] for place in own), len(own))
+                        for word, own in places.items()
+                    )
+                    for reports in sent
+                ]
+            )
+
+        alike: dict[tuple[int, ...], list[int]] = {}  # bits that look alike in all words of both histories
+        for bit in range(self.n_bits):
+            alike.setdefault(tuple(word >> bit & 1 for word in (*first, *second)), []).append(bit)
+        return sum(len(bits) * float(np.max(log_law(first, bits[0]) - log_law(second, bits[0]))) for bits in alike.values())
 
     @property
     def epsilon_permanent(self) -> float:
@@ -216,6 +249,8 @@ class RapporProtocol:
 
     def collect(self, keys: NDArray[np.uint64], cohorts: NDArray[np.int64], private: np.random.Generator) -> BitCounts:
         """Per-user path: client i of cohort cohorts[i] holds keys[i, t] at its report t; keys are (n_clients, n_reports)."""
+        if keys.ndim != 2 or len(keys) != len(cohorts):
+            raise ValueError(f"keys must be (n_clients, n_reports), n_clients = {len(cohorts)}, got {keys.shape}")
         memo, counts, clients = self.start(), self.empty(), np.arange(len(keys))
         for held in keys.T:
             memo, reports = self.step(memo, clients, cohorts, held, private)

@@ -1,13 +1,16 @@
 """Which candidate words the reported bits of RAPPOR show, how often, and how sure that is.
 
-The reported bits of a cohort are, on average, a linear function of how often each word was reported.  Non-negative least
-squares fits the candidates to all bits of all cohorts; where there are more candidates than equations can tell apart, a
-non-negative lasso does.  Both push noise of one word onto others, so the p-values come from the *unbiased* estimate: the fit
-of a word plus what its bits have left over, (A'W (y - A x))_v / (A'W A)_vv, whose standard error is known.  Words that
-nobody thought of are in the residuals; their average is a column of the fit, their variance scales the standard errors.
+The reported bits of a cohort are, on average, a linear function of how often each word was reported. The **estimate** is a
+non-negative least-squares fit of the candidates to all bits of all cohorts; where there are more candidates than equations
+can tell apart, a non-negative lasso. Both push noise of one word onto others, so p-values and intervals come from an
+**unbiased** estimate with a standard error of its own: the unconstrained weighted least-squares fit or, in the wide case,
+the lasso's fit of a word plus what its bits have left over (the debiased lasso, whose error is known where the candidates'
+bits overlap little and few of them are frequent). Words that nobody thought of are in the residuals; their average is a
+column of the fit, their variance scales the standard errors.
 
-**Error control.** The list holds an expected share of at most `false_discovery_rate` words that nobody reported: Benjamini
-and Hochberg's step-up with Storey's estimate of how many candidates nobody reported.
+**Error control.** The list aims at an expected share of at most `false_discovery_rate` words that nobody reported: Benjamini
+and Hochberg's step-up with Storey's estimate of how many candidates nobody reported. Candidates that always set the same
+bits cannot be told apart: their standard errors are huge and they are not listed.
 
 **Privacy.** Post-processing of the reports: it costs nothing.
 """
@@ -24,8 +27,10 @@ from scipy import optimize, sparse, stats
 from evolvingdp.heavy_hitters.rappor import BitCounts, RapporProtocol
 
 WIDE = 0.8  # more candidates than this share of the equations: the lasso
-_NULL_FROM = 0.5  # p-values above are taken to be those of words that nobody reported
+_NULL_FROM = 0.8  # p-values above are taken to be those of words that nobody reported
 _ROUNDS = 3  # of reweighting
+_LOST = 1e-6  # how far the generalized inverse may be from an inverse
+_NOT_TOLD_APART = 1e3  # a standard error, as a multiple of all reports
 _UNPENALIZED = 1e4  # a column scaled up by this pays this much less
 
 
@@ -35,7 +40,8 @@ class Decoded:
     low and high (95%), p_value, adjusted_p_value (listed at a false-discovery rate from there on)."""
 
     words: pd.DataFrame
-    dispersion: float  # residual variance over that of the known noise: above 1 where unlisted words are frequent
+    dispersion: float  # residual variance over that of independent reports: words that are no candidates and clients who
+    # repeat themselves, and so their permanent noise, raise it
 
     def listed(self, false_discovery_rate: float = 0.05) -> NDArray[np.bool_]:
         """Which candidates are listed, (candidates,)."""
@@ -55,23 +61,21 @@ def decode(protocol: RapporProtocol, counts: BitCounts, candidates: NDArray[np.u
     if not total:
         raise ValueError("counts must hold reports, got none")
     settings = protocol.settings
+    if counts.ones.shape != protocol.empty().ones.shape:
+        raise ValueError(f"counts must be those of this protocol, {protocol.empty().ones.shape}, got {counts.ones.shape}")
     used = np.flatnonzero(counts.n_reports)
     reports = np.repeat(counts.n_reports[used], settings.n_bits)
     shown = counts.ones[used].ravel() / reports
     target = (shown - settings.report_one(0)) / settings.gain
     design = _design(protocol, candidates, used)
     wide = len(candidates) > WIDE * len(target)
-    share = np.full(len(target), shown.mean())
+    share = np.full(len(target), float(np.clip(shown.mean(), 0.01, 0.99)))
     for _ in range(_ROUNDS):
         weight = np.sqrt(reports / (share * (1 - share))) * settings.gain
         weighted = sparse.diags_array(weight) @ design
         fit = (_lasso if wide else _non_negative)(weighted, target * weight)
         share = np.clip(settings.report_one(0) + settings.gain * (design @ fit), 1e-9, 1 - 1e-9)
-    left = target * weight - weighted @ fit
-    dispersion = max(1.0, float(left @ left) / max(1, len(left) - int(np.count_nonzero(fit))))
-    squares = np.asarray(weighted.multiply(weighted).sum(axis=0)).ravel()
-    unbiased = (fit + (weighted.T @ left) / squares)[:-1]
-    error = np.sqrt(dispersion / squares)[:-1]
+    unbiased, error, dispersion = (_debiased if wide else _unconstrained)(weighted, target * weight, fit)
     p_value = stats.norm.sf(unbiased / error)
     words = pd.DataFrame(
         {
@@ -106,6 +110,30 @@ def _design(protocol: RapporProtocol, candidates: NDArray[np.uint64], cohorts: N
 def _non_negative(weighted: sparse.csc_array, target: NDArray[np.float64]) -> NDArray[np.float64]:
     solution, _ = optimize.nnls(weighted.toarray(), target)
     return np.asarray(solution)
+
+
+def _unconstrained(
+    weighted: sparse.csc_array, target: NDArray[np.float64], fit: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """Least squares with any sign, its standard errors, and the residual variance; without the last column."""
+    inverse = np.linalg.pinv((weighted.T @ weighted).toarray(), hermitian=True)
+    solution = inverse @ (weighted.T @ target)
+    left = target - weighted @ solution
+    dispersion = max(1.0, float(left @ left) / max(1, len(left) - len(solution)))
+    error = np.sqrt(dispersion * np.diag(inverse))
+    lost = np.abs(inverse @ (weighted.T @ weighted).toarray() - np.eye(len(solution))).max(axis=1) > _LOST
+    error[lost] = np.sqrt(dispersion) * _NOT_TOLD_APART  # a combination of candidates that no bit shows
+    return solution[:-1], error[:-1], dispersion
+
+
+def _debiased(
+    weighted: sparse.csc_array, target: NDArray[np.float64], fit: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """The lasso's fit plus what is left in each candidate's bits, its standard errors, and the residual variance."""
+    left = target - weighted @ fit
+    dispersion = max(1.0, float(left @ left) / max(1, len(left) - int(np.count_nonzero(fit))))
+    squares = np.asarray(weighted.multiply(weighted).sum(axis=0)).ravel()
+    return (fit + (weighted.T @ left) / squares)[:-1], np.sqrt(dispersion / squares)[:-1], dispersion
 
 
 def _lasso(weighted: sparse.csc_array, target: NDArray[np.float64]) -> NDArray[np.float64]:

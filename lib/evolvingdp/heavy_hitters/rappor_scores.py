@@ -13,8 +13,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-BANDS = ((1, 20), (21, 40), (41, 60), (61, 80), (81, 100))
-
 
 def demo(table: pd.DataFrame) -> pd.DataFrame:
     return table[table.part == "demo 3"]
@@ -33,6 +31,7 @@ def per_data_set(table: pd.DataFrame) -> pd.DataFrame:
                 "false": int(data.listed[~real].sum()),
                 "found_at_ten_false": int(np.interp(10, *_curve(data)[::-1])),
                 "l1": float(distance.sum()),
+                "l1_listed": float((data.rappor_listed - data.truth).abs()[real].sum()),
                 "l_inf": float(distance.max()),
                 "z_rms": float(np.sqrt(np.mean(np.square((data.unbiased - data.truth) / data.standard_error)))),
             }
@@ -44,7 +43,7 @@ def _curve(data: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The most values found for each number of false ones, as the list grows: found (f,), false (f,)."""
     real = (data.truth > 0).to_numpy()[np.argsort(data.p_value.to_numpy(), kind="stable")]
     found, false = np.cumsum(real), np.cumsum(~real)
-    steps = np.arange(false[-1])
+    steps = np.arange(false[-1] + 1)
     return np.array([found[false <= step].max(initial=0) for step in steps]), steps
 
 
@@ -61,20 +60,19 @@ def discoveries(table: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def bands(table: pd.DataFrame) -> pd.DataFrame:
-    """By rank: how often each method reports zero, and its root mean square error with a 95% band."""
+def bands(table: pd.DataFrame, n_values: int) -> pd.DataFrame:
+    """By fifths of the `n_values` ranks: how often a method reports zero, and its root mean square error with a 95% band."""
     rows = []
     data = demo(table)
-    n_values = int(data.value[data.truth > 0].max())
-    edges = [(low * n_values // 100, high * n_values // 100) for low, high in BANDS]
-    for low, high in edges:
+    edges = np.round(np.linspace(0, n_values, 6)).astype(int)
+    for low, high in zip(edges[:-1] + 1, edges[1:], strict=True):
         part = data[data.value.between(low, high)]
         for method in ("rappor_listed", "rappor", "oracle_median", "oracle_mean"):
             squares = ((part[method] - part.truth) ** 2).groupby(part.repetition).mean()
             half = 1.96 * squares.std() / math.sqrt(len(squares))
             rows.append(
                 {
-                    "ranks": f"{max(low, 1)}\u2013{high}",
+                    "ranks": f"{low}\u2013{high}",
                     "method": method,
                     "zero": float((part[method] == 0).mean()),
                     "rmse": math.sqrt(squares.mean()),

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 from scipy.stats import binom, norm
 
-from evolvingdp.core import checks, experiment
+from evolvingdp.core import experiment
 from evolvingdp.core.experiment import Claim, Result, Scalar, at_least, at_most, parameter
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import theory
@@ -78,16 +78,25 @@ class Params(experiment.Params):
 
     @field_validator("bucket_sweep", "repeat_sweep")
     @classmethod
-    def _each_once(cls, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        for value in values if max(values) > 64 else ():
-            checks.power_of_two(**{"each value": value})
-        return experiment.distinct(values)
+    def _each_once_in_order(cls, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(sorted(experiment.distinct(values)))
 
-    @field_validator("buckets")
+    @field_validator("buckets", "bucket_sweep")
     @classmethod
-    def _a_power_of_two(cls, value: int) -> int:
-        checks.power_of_two(buckets=value)
-        return value
+    def _powers_of_two(cls, values: Any) -> Any:
+        for value in values if isinstance(values, tuple) else (values,):
+            if value & (value - 1):
+                raise ValueError(f"must be powers of two, got {value}")
+        return values
+
+    @model_validator(mode="after")
+    def _some_words_are_heavy(self) -> Self:
+        if threshold(self) > self.n_users / 100:
+            raise ValueError(
+                f"factor must be at most {self.n_users / 100 / math.isqrt(self.n_users):.3g} with {self.n_users} users, so that "
+                f"some words are heavy, got {self.factor:g}"
+            )
+        return self
 
     @field_validator("message_bits")
     @classmethod

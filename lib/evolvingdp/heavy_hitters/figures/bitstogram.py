@@ -36,7 +36,8 @@ def ladder(result: Result[Params]) -> Figure:
         f"Bitstogram as printed and its variants: precision, recall and F1 at $\\epsilon$ = {result.params.epsilon:g} and "
         f"$n$ = {result.params.n_users:,} (mean over {result.params.repetitions} runs, bars: 95% interval of the mean).",
         "Dots for four protocols on two data sets. Precision is near one for all; Algorithm 8 as printed has the lowest recall, "
-        "below one half on Brown, and recall rises with each change, most with the bit sent as the sign.",
+        "below one half on Brown; recall rises with users split between the phases and again with the bit sent as the sign, and "
+        "without a code it is about the same.",
     )
 
 
@@ -117,6 +118,6 @@ def choices(result: Result[Params]) -> Figure:
         f"Bitstogram's two sizes on Brown ({BEST}): scores against the number of buckets with one hash function (left), and "
         f"against the number of hash functions with {result.params.buckets} buckets (right). Mean over "
         f"{result.params.sweep_repetitions} runs with 95% bands.",
-        "Two panels of three curves. Recall and F1 rise with the number of buckets until words rarely collide; they fall with the "
+        "Two panels of three curves. Recall and F1 rise with the number of buckets, less and less; they fall with the "
         "number of hash functions, since each gets fewer users.",
     )

@@ -119,7 +119,7 @@ def finding(result: Result[Params]) -> Figure:
 @house
 def tail(result: Result[Params]) -> Figure:
     """By rank: zeros and errors."""
-    data = bands(result.table)
+    data = bands(result.table, result.params.n_values)
     figure, axes = canvas(8.5, 3.8, columns=2)
     ranks = list(dict.fromkeys(data.ranks))
     for number, (method, label) in enumerate(METHODS.items()):
@@ -143,7 +143,7 @@ def tail(result: Result[Params]) -> Figure:
         "The two sides of Figure 4, by rank. Left: RAPPOR's list reports zero for most rare values, FreqOracle does not. Right: the "
         "root mean square error (95% intervals): for the rarest values zero is the better estimate, in the middle it is not. Dashed: "
         "the standard error that RAPPOR's decoder states.",
-        "Two panels by groups of rank. Left, the share of zeros of RAPPOR's list climbs from none to nearly all while the "
-        "others stay low. Right, errors of the frequency oracle are flat; that of RAPPOR's list peaks at middle ranks and is the "
-        "smallest at the last.",
+        "Two panels by groups of rank. Left, the share of zeros of RAPPOR's list climbs from none to nearly all, that of its fit "
+        "to less than one half, and FreqOracle's stays near none. Right, errors of the frequency oracle are flat; that of "
+        "RAPPOR's list peaks at middle ranks and is the smallest at the last.",
     )

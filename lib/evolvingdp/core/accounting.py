@@ -1,0 +1,68 @@
+"""What many reports cost together: basic, advanced and optimal composition of randomized response.
+
+Every function returns the epsilon of one report such that `n_reports` reports of one user, each a function of other data of
+that user, satisfy the total guarantee: pure `epsilon` for basic composition, (epsilon, delta) for the others.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit, gammaln
+
+from evolvingdp.core import checks
+
+
+def basic(epsilon: float, n_reports: int) -> float:
+    """epsilon / n_reports: pure differential privacy."""
+    checks.positive(epsilon=epsilon)
+    checks.integer_at_least(1, n_reports=n_reports)
+    return epsilon / n_reports
+
+
+def advanced(epsilon: float, delta: float, n_reports: int) -> float:
+    """Dwork, Rothblum and Vadhan (2010): epsilon = e sqrt(2 k ln(1/delta)) + k e (exp(e) - 1), solved for e.
+
+    Never less than `basic`, which holds as well.
+    """
+    _check(epsilon, delta, n_reports)
+
+    def excess(one: float) -> float:
+        return one * math.sqrt(2 * n_reports * math.log(1 / delta)) + n_reports * one * math.expm1(one) - epsilon
+
+    return max(basic(epsilon, n_reports), float(brentq(excess, 0.0, epsilon, xtol=1e-15)))
+
+
+def optimal(epsilon: float, delta: float, n_reports: int) -> float:
+    """The largest epsilon of one report that `delta_of_reports` allows: no analysis of k reports can do better."""
+    _check(epsilon, delta, n_reports)
+
+    def excess(one: float) -> float:
+        return delta_of_reports(one, epsilon, n_reports) - delta
+
+    low = advanced(epsilon, delta, n_reports)
+    return float(brentq(excess, low, epsilon, xtol=1e-14)) if excess(epsilon) > 0 else epsilon
+
+
+def delta_of_reports(epsilon_of_one: float, epsilon: float, n_reports: int) -> float:
+    """The exact delta at `epsilon` of `n_reports` randomized responses (Kairouz, Oh and Viswanath 2015).
+
+    The privacy loss of j truthful-looking among k reports is (2j - k) e, binomially distributed; randomized response is
+    the worst of all mechanisms with that epsilon.
+    """
+    checks.positive(epsilon_of_one=epsilon_of_one)
+    truthful = np.arange(n_reports + 1)
+    log_count = gammaln(n_reports + 1) - gammaln(truthful + 1) - gammaln(n_reports - truthful + 1)
+    log_keep, log_flip = math.log(expit(epsilon_of_one)), math.log(expit(-epsilon_of_one))
+    log_law = log_count + truthful * log_keep + (n_reports - truthful) * log_flip
+    gain = -np.expm1(np.minimum(0.0, epsilon - (2 * truthful - n_reports) * epsilon_of_one))
+    return float(np.sum(np.exp(log_law) * gain))
+
+
+def _check(epsilon: float, delta: float, n_reports: int) -> None:
+    checks.positive(epsilon=epsilon, delta=delta)
+    checks.integer_at_least(1, n_reports=n_reports)
+    if not delta < 1:
+        raise ValueError(f"delta must be < 1, got {delta!r}")

@@ -1,0 +1,1 @@
+"""Joseph, Roth, Ullman and Waggoner (2018): local differential privacy for evolving data."""

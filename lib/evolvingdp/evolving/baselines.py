@@ -1,0 +1,56 @@
+"""What THRESH is compared with: recomputing the mean every so often, at the same privacy loss of a user's whole transcript.
+
+**Guarantee.** Each report is randomized response on one bit; `epsilon_of_report` composes them to pure epsilon ("basic") or
+to (epsilon, delta) ("advanced", "optimal"); neighbouring inputs are any two sequences of bits of one user.
+
+**Source.** The naive strategy of the paper's introduction; composition as in `core.accounting`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evolvingdp.core import accounting, checks
+from evolvingdp.core.randomizers import SignFlip
+from evolvingdp.evolving.streams import BitStream
+
+COMPOSITIONS = ("basic", "advanced", "optimal")
+
+
+def epsilon_of_report(epsilon: float, n_reports: int, composition: str = "basic", delta: float = 1e-6) -> float:
+    """The epsilon of one report for `n_reports` reports of a user in all."""
+    checks.one_of(COMPOSITIONS, composition=composition)
+    if composition == "basic":
+        return accounting.basic(epsilon, n_reports)
+    compose = accounting.advanced if composition == "advanced" else accounting.optimal
+    return compose(epsilon, delta, n_reports)
+
+
+def recompute(
+    stream: BitStream,
+    epsilon: float,
+    rng: np.random.Generator,
+    *,
+    every: int = 1,
+    composition: str = "basic",
+    delta: float = 1e-6,
+) -> NDArray[np.float64]:
+    """Estimates of all epochs, (horizon,), from a fresh report of each user in epochs 1, 1 + every, ...; not clipped.
+
+    Exact: a user's report is 1 with a probability that is linear in the mean of its bits, so the ones are binomial.
+    """
+    checks.integer_at_least(1, every=every)
+    asked = np.arange(0, stream.horizon, every)
+    randomizer = SignFlip(epsilon_of_report(epsilon, len(asked), composition, delta))
+    spread = randomizer.keep - randomizer.flip
+    ones = rng.binomial(stream.sizes[:, None], randomizer.flip + stream.group_means[:, asked] * spread).sum(axis=0)
+    estimates = (ones / stream.n_users - randomizer.flip) / spread
+    return np.repeat(estimates, every)[: stream.horizon]
+
+
+def standard_error(n_users: int, epsilon_of_one: float) -> float:
+    """Of a recomputed mean near 1/2: coth(e/2) / (2 sqrt(n)); exact at 1/2, nearly so elsewhere for small e."""
+    return SignFlip(epsilon_of_one).debias / (2 * math.sqrt(n_users))

@@ -1,0 +1,310 @@
+"""THRESH: keep the mean of a bit up to date, paying for changes and not for epochs.
+
+**Computes** an estimate of the population's mean bit in each of `horizon` epochs. Users compare each epoch's own mean with
+that of the last update and vote; only when enough votes say so is the estimate computed again.
+
+**Guarantee.** Pure epsilon-local differential privacy of **everything that one user ever sends**; neighbouring inputs are
+any two sequences of bits of that user, whatever the other users and the server do. A user sends at most `vote_cap` truthful
+votes of `vote_epsilon` and `estimate_cap` truthful estimates of `estimate_epsilon`; two inputs can make it vote at different
+times, so the loss is exactly 2 * vote_cap * vote_epsilon + estimate_cap * estimate_epsilon (`privacy_loss`) where the
+horizon has room for it.
+
+**Error.** `error_bound`, with probability 1 - beta in all epochs while no more than `changes` changes have happened, if each
+group holds at least `min_group` users and bits are independent within an epoch.
+
+**Source.** Algorithms 1 to 3 of the paper: `votes_yes` is lines 2-3 of Algorithm 2, `update_cut` line 10 of Algorithm 1;
+the protocol is in `thresh_users`, its exact simulation in `thresh_simulation`. beta is the paper's delta. Applies E-EV-1
+(integer caps), E-EV-2, E-EV-3, E-EV-4, E-EV-5, E-EV-6 and E-EV-7.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evolvingdp.core import checks
+from evolvingdp.core.randomizers import SignFlip
+
+VOTES_PER_CHANGE = 4  # that one user may cast, proof on the chapter's page (E-EV-4: the paper has 2)
+STARTS = ("forced", "sentinel")
+EXHAUSTIONS = ("freeze", "printed")
+
+
+@dataclass(frozen=True)
+class Thresh:
+    """A THRESH with all its numbers. Make one with `Thresh.paper`, `Thresh.tuned` or, to see it fail, `Thresh.printed`.
+
+    `start="forced"`: epoch 1 is a public update without votes; `"sentinel"`: the users compare epoch 1 with -1, all vote
+    yes, and a vote is charged. `exhaustion="freeze"`: when no estimates are left, the last one stays and the release says
+    so; `"printed"`: updates go on with reports that hold nothing, and the estimate falls to about 0 (E-EV-6).
+    """
+
+    n_users: int
+    horizon: int  # T, epochs
+    epoch_length: int  # ell, bits of a user in an epoch
+    epsilon: float  # of a user, over the whole horizon
+    vote_epsilon: float  # a
+    estimate_epsilon: float  # b
+    vote_cap: int
+    estimate_cap: int
+    unit: float  # t_ell: every user's mean of an epoch is this close to the truth, with probability 1 - beta / 6
+    beta: float = 0.05
+    start: str = "forced"
+    exhaustion: str = "freeze"
+    margin: float | None = None  # share of yes votes above those of silence that makes an update; None: line 10's
+
+    def __post_init__(self) -> None:
+        checks.integer_at_least(1, n_users=self.n_users, horizon=self.horizon, epoch_length=self.epoch_length)
+        checks.integer_at_least(0, vote_cap=self.vote_cap)
+        checks.integer_at_least(1, estimate_cap=self.estimate_cap)
+        checks.positive(
+            epsilon=self.epsilon, vote_epsilon=self.vote_epsilon, estimate_epsilon=self.estimate_epsilon, unit=self.unit
+        )
+        _check_beta(self.beta)
+        checks.one_of(STARTS, start=self.start)
+        checks.one_of(EXHAUSTIONS, exhaustion=self.exhaustion)
+        if self.privacy_loss > self.epsilon * (1 + 1e-9):
+            raise ValueError(
+                f"epsilon must be at least 2 * vote_cap * vote_epsilon + estimate_cap * estimate_epsilon = "
+                f"{self.privacy_loss:.4g}, got {self.epsilon!r}"
+            )
+        if self.start == "sentinel" and not self.threshold(1) < 1:
+            raise ValueError(
+                f"epoch_length must be larger for start='sentinel': the first threshold is {self.threshold(1):.3g}, and a "
+                f"distance to -1 is at least 1; start='forced' would work"
+            )
+
+    @classmethod
+    def paper(
+        cls,
+        n_users: int,
+        horizon: int,
+        epoch_length: int,
+        epsilon: float,
+        *,
+        min_group: int | None = None,
+        n_groups: int = 1,
+        beta: float = 0.05,
+        changes: int | None = None,
+        **options: Any,
+    ) -> Thresh:
+        """The paper's a and b. Caps floor(epsilon / 4a) and floor(epsilon / 4b), which is what its proof allows; with
+        `changes`, an estimate for the start and for each change and votes for what is left.
+
+        Raises ValueError that says from which size on it would work where b is not positive or nothing fits the budget.
+        """
+        vote, estimate = paper_epsilons(n_users, horizon, epoch_length, min_group or n_users, n_groups, beta)
+        if changes is None:
+            votes, estimates = math.floor(epsilon / (4 * vote)), math.floor(epsilon / (4 * estimate))
+            needed, what = 4 * max(vote, estimate), "a vote and an estimate"
+        else:
+            estimates = changes + 1
+            votes = math.floor(max(0.0, epsilon - estimates * estimate) / (2 * vote))
+            needed, what = 2 * VOTES_PER_CHANGE * changes * vote + estimates * estimate, f"{changes} changes"
+        if epsilon < needed:
+            raise ValueError(
+                f"epsilon must be at least {needed:.4g} for {what} with the paper's a = {vote:.4g} and b = {estimate:.4g}, "
+                f"got {epsilon!r}; more users make both smaller"
+            )
+        step = unit(n_users, horizon, epoch_length, beta)
+        return cls(n_users, horizon, epoch_length, epsilon, vote, estimate, votes, estimates, step, beta, **options)
+
+    @classmethod
+    def printed(
+        cls,
+        n_users: int,
+        horizon: int,
+        epoch_length: int,
+        epsilon: float,
+        *,
+        min_group: int | None = None,
+        n_groups: int = 1,
+        beta: float = 0.05,
+        **options: Any,
+    ) -> Thresh:
+        """The caps as printed: a counter is compared with epsilon/4 before a or b is added (E-EV-1), so it overshoots.
+
+        The `epsilon` of the result is what it costs, not what was asked for.
+        """
+        vote, estimate = paper_epsilons(n_users, horizon, epoch_length, min_group or n_users, n_groups, beta)
+        votes, estimates = math.floor(epsilon / (4 * vote)) + 1, math.ceil(epsilon / (4 * estimate))
+        cost = 2 * votes * vote + estimates * estimate
+        step = unit(n_users, horizon, epoch_length, beta)
+        return cls(n_users, horizon, epoch_length, cost, vote, estimate, votes, estimates, step, beta, **options)
+
+    @classmethod
+    def tuned(
+        cls,
+        n_users: int,
+        horizon: int,
+        epoch_length: int,
+        epsilon: float,
+        *,
+        changes: int,
+        min_group: int | None = None,
+        n_groups: int = 1,
+        beta: float = 0.05,
+        spare: int = 1,
+        **options: Any,
+    ) -> Thresh:
+        """The same proof with the budget spent well: the smallest a that Lemma 7.2 allows, four votes a change, and all
+        the rest for estimates: one for the start, one a change and `spare` (for an update that nothing asked for).
+
+        Raises ValueError that names the smallest epsilon and group that would work where the votes use up the budget.
+        """
+        checks.integer_at_least(0, changes=changes, spare=spare)
+        checks.positive(epsilon=epsilon)
+        group = min_group or n_users
+        vote = smallest_vote_epsilon(n_users, horizon, group, n_groups, beta)
+        votes = VOTES_PER_CHANGE * changes + (options.get("start") == "sentinel")
+        left = epsilon - 2 * votes * vote
+        if left <= 0:
+            raise ValueError(
+                f"epsilon must be > {2 * votes * vote:.4g}, what {votes} votes cost with groups of {group} users and more "
+                f"({n_users} users), got {epsilon!r}; fewer changes or larger groups (min_group) would work, too"
+            )
+        estimates = changes + 1 + spare
+        step = unit(n_users, horizon, epoch_length, beta)
+        return cls(n_users, horizon, epoch_length, epsilon, vote, left / estimates, votes, estimates, step, beta, **options)
+
+    @property
+    def privacy_loss(self) -> float:
+        """The worst case of one user's whole transcript: 2 vote_cap a + estimate_cap b."""
+        return 2 * self.vote_cap * self.vote_epsilon + self.estimate_cap * self.estimate_epsilon
+
+    @property
+    def vote_randomizer(self) -> SignFlip:
+        return SignFlip(self.vote_epsilon)
+
+    @property
+    def estimate_randomizer(self) -> SignFlip:
+        return SignFlip(self.estimate_epsilon)
+
+    @property
+    def update_cut(self) -> float:
+        """The share of yes votes above which an update follows: 1/(e^a + 1) + sqrt(ln(10 T / beta) / 2n)."""
+        printed = math.sqrt(math.log(10 * self.horizon / self.beta) / (2 * self.n_users))
+        return self.vote_randomizer.flip + (printed if self.margin is None else self.margin)
+
+    @property
+    def levels(self) -> int:
+        return self.horizon.bit_length() - 1  # floor(log2 T)
+
+    def threshold(self, epoch: int) -> float:
+        """The distance of means above which a user votes yes in `epoch` (1 to horizon): 2 (levels - nu2 + 1) t_ell, where
+        2^nu2 is the largest power of two that divides the epoch. The same as lines 2-3 of Algorithm 2."""
+        trailing = (epoch & -epoch).bit_length() - 1
+        return 2 * (self.levels - trailing + 1) * self.unit
+
+    def cut(self, epoch: int) -> int:
+        """The smallest difference of counts of ones above the threshold."""
+        return math.floor(self.epoch_length * self.threshold(epoch)) + 1
+
+    def votes_yes(
+        self, epoch: int, counts: NDArray[np.integer], reference: NDArray[np.integer], used: NDArray[np.integer]
+    ) -> NDArray[np.bool_]:
+        """VoteYes of Algorithm 2 for users with `counts` ones now and `reference` ones at the last update, who have sent
+        `used` truthful votes. Secret."""
+        return (np.abs(counts - reference) >= self.cut(epoch)) & (used < self.vote_cap)
+
+    def report_one(self, share: NDArray[np.floating] | float) -> Any:
+        """The probability that a user whose bits have mean `share` reports 1: (1 + share (e^b - 1)) / (e^b + 1)."""
+        randomizer = self.estimate_randomizer
+        return randomizer.flip + share * (randomizer.keep - randomizer.flip)
+
+    def estimate(self, ones: int) -> float:
+        """The population's mean from the number of reported ones: line 16 of Algorithm 1, unbiased, not clipped."""
+        randomizer = self.estimate_randomizer
+        return (ones / self.n_users - randomizer.flip) / (randomizer.keep - randomizer.flip)
+
+    @property
+    def changes(self) -> int:
+        """How many changes the caps survive: each may cost an estimate and four votes; the start costs an estimate."""
+        votes = self.vote_cap - (self.start == "sentinel")
+        return max(0, min(self.estimate_cap - 1, votes // VOTES_PER_CHANGE))
+
+    @property
+    def estimate_error(self) -> float:
+        """Bound on the error of every update, with probability 1 - beta / 3: (coth(b/2) + 1) sqrt(ln(12 T / beta) / 2n)."""
+        return (self.estimate_randomizer.debias + 1) * math.sqrt(
+            math.log(12 * self.horizon / self.beta) / (2 * self.n_users)
+        )
+
+    @property
+    def error_bound(self) -> float:
+        """Bound on the error of every release while no more than `changes` changes have happened, with probability 1 - beta.
+
+        An update that did not come means that no group has moved by more than the top threshold and both means' errors,
+        2 (levels + 2) t_ell; on top comes the error of the last update.
+        """
+        return 2 * (self.levels + 2) * self.unit + self.estimate_error
+
+    @property
+    def standard_error(self) -> float:
+        """Of one update at mean 1/2: coth(b/2) / (2 sqrt(n)), nearly exact for other means at small b."""
+        return self.estimate_randomizer.debias / (2 * math.sqrt(self.n_users))
+
+
+def unit(n_users: int, horizon: int, epoch_length: int, beta: float) -> float:
+    """t_ell = sqrt(ln(12 n T / beta) / (2 ell)), Lemma 7.3."""
+    _check_beta(beta)
+    return math.sqrt(math.log(12 * n_users * horizon / beta) / (2 * epoch_length))
+
+
+def paper_error_bound(n_users: int, horizon: int, epoch_length: int, beta: float) -> float:
+    """Theorem 4.3: 4 (floor(log2 T) + 2) t_ell."""
+    return 4 * (horizon.bit_length() + 1) * unit(n_users, horizon, epoch_length, beta)
+
+
+def paper_epsilons(
+    n_users: int, horizon: int, epoch_length: int, min_group: int, n_groups: int, beta: float
+) -> tuple[float, float]:
+    """Lines 4 and 5 of Algorithm 1: a, b. ValueError where one is not positive, with the size from which it would be."""
+    checks.integer_at_least(1, n_users=n_users, horizon=horizon, epoch_length=epoch_length, n_groups=n_groups)
+    _check_group(min_group, n_users)
+    _check_beta(beta)
+    log_groups, log_epochs = math.log(12 * n_groups * horizon / beta), math.log(12 * horizon / beta)
+    room = min_group - 3 / math.sqrt(2) * math.sqrt(n_users * log_groups)
+    if room <= 0:
+        raise ValueError(
+            f"min_group must be > {3 / math.sqrt(2) * math.sqrt(n_users * log_groups):,.0f} for the paper's a to exist with "
+            f"{n_users} users, got {min_group}"
+        )
+    sampling = math.sqrt(log_epochs / (2 * n_users))
+    gap = math.log2(horizon) * unit(n_users, horizon, epoch_length, beta) - sampling
+    if gap <= 0:
+        longest = math.log2(horizon) ** 2 * math.log(12 * n_users * horizon / beta) * n_users / log_epochs
+        raise ValueError(
+            f"epoch_length must be < {longest:,.0f} for the paper's b to be positive with {n_users} users and horizon "
+            f"{horizon}, got {epoch_length} (E-EV-3)"
+        )
+    return 4 * math.sqrt(2 * n_users * log_groups) / room, math.sqrt(2) * sampling / gap
+
+
+def smallest_vote_epsilon(n_users: int, horizon: int, min_group: int, n_groups: int, beta: float) -> float:
+    """The smallest a for which a group that votes yes as one causes an update, except with probability beta / 12 over all
+    epochs and groups: Lemma 7.2's condition itself, with Hoeffding's inequality for all votes at once."""
+    _check_group(min_group, n_users)
+    _check_beta(beta)
+    votes = math.sqrt(n_users * math.log(12 * n_groups * horizon / beta) / 2)
+    cut = math.sqrt(n_users * math.log(10 * horizon / beta) / 2)
+    if votes + cut >= min_group:
+        raise ValueError(
+            f"min_group must be > {votes + cut:,.0f} for its vote to be heard among {n_users} users, got {min_group}"
+        )
+    return 2 * math.atanh((votes + cut) / min_group)
+
+
+def _check_group(min_group: int, n_users: int) -> None:
+    checks.integer_at_least(1, min_group=min_group)
+    if min_group > n_users:
+        raise ValueError(f"min_group must be at most n_users = {n_users}, got {min_group}")
+
+
+def _check_beta(beta: float) -> None:
+    if not 0 < beta < 1:
+        raise ValueError(f"beta must lie in (0, 1), got {beta!r}")

@@ -1,0 +1,81 @@
+"""THRESH user by user: what each device keeps and sends, and what the server makes of it.
+
+The state of `start` and `step` is **secret** (the users' reference counts and what they have spent); the release is public.
+Guarantee and source: `thresh`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evolvingdp.core import checks
+from evolvingdp.evolving.streams import BitStream
+from evolvingdp.evolving.thresh import Thresh
+
+
+@dataclass(frozen=True)
+class Release:
+    """What everybody sees after an epoch."""
+
+    epoch: int
+    estimate: float
+    updated: bool
+    estimates_left: int  # of every user: updates are public, so users run out together
+    frozen: bool  # the votes asked for an update that no user can pay for: the estimate may be stale
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """What the devices keep. Secret, but for `release`, the last one."""
+
+    reference: NDArray[np.int64]  # (n_users,) ones in the epoch of the last update
+    used: NDArray[np.int64]  # (n_users,) truthful votes sent
+    release: Release
+
+
+def start(settings: Thresh) -> State:
+    """Before the first epoch."""
+    nothing = np.zeros(settings.n_users, dtype=np.int64)
+    reference = nothing - settings.epoch_length  # a mean of -1: with start="sentinel" all vote yes
+    return State(reference, nothing, Release(0, float("nan"), False, settings.estimate_cap, False))
+
+
+def step(settings: Thresh, state: State, counts: NDArray[np.integer], rng: np.random.Generator) -> tuple[State, Release]:
+    """An epoch in which user i has counts[i] ones among `epoch_length` bits, (n_users,).
+
+    Raises ValueError when the horizon is over: the thresholds are made for it.
+    """
+    last = state.release
+    epoch = last.epoch + 1
+    if epoch > settings.horizon:
+        raise ValueError(f"horizon must be larger to go on: {settings.horizon} epochs are over")
+    counts = checks.integer_array("counts", counts, below=settings.epoch_length + 1)
+    if len(counts) != settings.n_users:
+        raise ValueError(f"counts must have one entry per user ({settings.n_users}), got {len(counts)}")
+    used = state.used
+    if epoch == 1 and settings.start == "forced":
+        wanted = True
+    else:
+        yes = settings.votes_yes(epoch, counts, state.reference, used)
+        votes = settings.vote_randomizer.randomize(2 * yes.astype(np.int8) - 1, rng)
+        wanted = bool(np.mean(votes > 0) > settings.update_cut)
+        used = used + yes
+    left, estimate, updated, reference = last.estimates_left, last.estimate, False, state.reference
+    if wanted and (left > 0 or settings.exhaustion == "printed"):
+        shares = counts / settings.epoch_length if left > 0 else np.zeros(len(counts))
+        ones = int(np.count_nonzero(rng.random(len(counts)) < settings.report_one(shares)))
+        estimate, updated, reference, left = settings.estimate(ones), True, counts, max(0, left - 1)
+    release = Release(epoch, estimate, updated, left, wanted and not updated)
+    return State(reference, used, release), release
+
+
+def run(settings: Thresh, stream: BitStream, *, bits: np.random.Generator, private: np.random.Generator) -> list[Release]:
+    """All epochs of `stream`, user by user; `bits` draws the users' data, `private` their noise."""
+    state, releases = start(settings), []
+    for epoch in range(1, stream.horizon + 1):
+        state, release = step(settings, state, stream.counts(epoch, bits), private)
+        releases.append(release)
+    return releases

@@ -1,0 +1,99 @@
+"""What Joseph et al. (2018) print, shown to fail; ids as in book/errata.md. E-EV-1 is in test_thresh_transcripts.py."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from evolvingdp.core.seeds import stream
+from evolvingdp.evolving import streams
+from evolvingdp.evolving.thresh import VOTES_PER_CHANGE, Thresh, paper_epsilons, unit
+from evolvingdp.evolving.thresh_simulation import simulate
+
+
+def test_E_EV_2_a_sentinel_below_the_threshold_never_starts():
+    horizon, length = 64, 100
+    first = 2 * (6 + 1) * unit(10**6, horizon, length, 0.05)
+    assert first > 1  # the distance of 0 to -1, and nearly that of any mean
+    counts = np.array([0, 0, 0])
+    settings = Thresh(3, horizon, length, 10.0, 0.1, 0.1, 4, 4, unit=unit(10**6, horizon, length, 0.05))
+    assert not settings.votes_yes(1, counts, counts - length, np.zeros(3, int)).any()
+    with pytest.raises(ValueError, match="epoch_length must be larger for start='sentinel'"):
+        replace(settings, start="sentinel")
+
+
+def test_E_EV_3_the_printed_b_is_negative_where_users_are_few():
+    n, horizon, length, beta = 10**4, 64, 10**6, 0.05
+    root = math.sqrt(math.log(12 * horizon / beta) / (2 * n))
+    assert math.log2(horizon) * unit(n, horizon, length, beta) - root < 0
+    with pytest.raises(ValueError, match="for the paper's b to be positive"):
+        paper_epsilons(n, horizon, length, n, 1, beta)
+    assert math.log2(1) * unit(10**9, 1, 100, beta) == 0  # T = 1: negative for every n
+
+
+def test_E_EV_4_one_user_votes_four_times_after_a_change():
+    """The change moves every mean by just under 11 units; within Lemma 7.3's event one user sees up to two units more,
+    another two units less."""
+    settings = Thresh(2, 64, 10**6, 100.0, 0.1, 0.1, vote_cap=64, estimate_cap=4, unit=0.005)
+    moved = 9.5 * settings.unit
+    more, less = moved + 1.98 * settings.unit, moved - 1.98 * settings.unit  # each mean is off by less than one unit, twice
+
+    def votes(distance):
+        start = np.array([300_000])
+        now = start + round(distance * settings.epoch_length)
+        return [t for t in range(17, 65) if settings.votes_yes(t, now, start, np.zeros(1, int))[0]]
+
+    first = votes(less)[0]
+    before_all_vote = [epoch for epoch in votes(more) if epoch <= first]
+    assert before_all_vote == [20, 24, 28, 32]
+    assert len(before_all_vote) == VOTES_PER_CHANGE > 2
+
+
+def test_E_EV_4_no_user_votes_more_than_four_times_before_all_vote():
+    """All distances and all epochs of a change: two users of a group are at most four units apart."""
+    for horizon in (16, 64, 127, 256):
+        settings = Thresh(2, horizon, 10**6, 1e9, 0.1, 0.1, vote_cap=10**6, estimate_cap=4, unit=0.001)
+        levels = settings.levels
+        needed = np.array([settings.threshold(epoch) / settings.unit for epoch in range(1, horizon + 1)])
+        for more in np.arange(2.05, 2 * (levels + 4), 0.5):
+            eager, lazy = more > needed, more - 4 > needed
+            for change in range(2, horizon + 1):
+                some, everybody = eager[change - 1 :], lazy[change - 1 :]
+                last = int(np.argmax(everybody)) + 1 if everybody.any() else len(some)
+                if everybody.any():
+                    assert some[:last].sum() <= VOTES_PER_CHANGE
+
+
+def test_E_EV_5_the_lemma_s_conclusion_survives_its_b():
+    for n, horizon, length, short in ((10**6, 1024, 10**6, 1.16), (10**7, 256, 10**5, None), (10**9, 64, 10**4, None)):
+        _, b = paper_epsilons(n, horizon, length, n, 1, 0.05)
+        root = math.sqrt(math.log(12 * horizon / 0.05) / (2 * n))
+        step = unit(n, horizon, length, 0.05)
+        if short:
+            assert 2 * root / ((math.log2(horizon) + 2) * step - root) == pytest.approx(short * b, rel=0.01)
+        assert (1 / math.tanh(b / 2) + 1) * root < 2 * (math.log2(horizon) + 2) * step
+
+
+def test_E_EV_6_an_exhausted_printed_thresh_releases_zero():
+    n, horizon, length = 10**6, 256, 10**6
+    means = streams.steps(horizon, 0.3, {60: 0.62, 130: 0.2, 200: 0.6})
+    data = streams.BitStream.make([n], means, length)
+    settings = Thresh.tuned(n, horizon, length, 1.0, changes=2, spare=0)
+    few = replace(settings, vote_cap=12, epsilon=2.0)
+    printed = simulate(replace(few, exhaustion="printed"), data, stream(0, "printed")).releases
+    assert abs(printed.estimate.iloc[-1]) < 0.05
+    assert not printed.frozen.any()
+    used = simulate(few, data, stream(0, "used")).releases
+    assert used.frozen.iloc[199:].any()
+    assert abs(used.estimate.iloc[-1] - 0.2) < 0.05
+
+
+def test_E_EV_7_line_10_fails_rarely_enough():
+    horizon, n, beta, a = 64, 10_000, 0.05, 0.1
+    silent = 1 / (math.exp(a) + 1)
+    cut = silent + math.sqrt(math.log(10 * horizon / beta) / (2 * n))
+    assert horizon * binom.sf(math.floor(n * cut), n, silent) <= beta / 10 <= beta / 6

@@ -1,0 +1,217 @@
+"""THRESH: thresholds and caps by hand, what starts and ends it, and what cannot work."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evolvingdp.core import accounting
+from evolvingdp.core.seeds import stream
+from evolvingdp.evolving import streams, thresh_users
+from evolvingdp.evolving.thresh import Thresh, paper_epsilons, smallest_vote_epsilon
+from evolvingdp.evolving.thresh_simulation import simulate
+
+PLAIN = Thresh(1000, 16, 100, 10.0, 0.5, 2.0, vote_cap=4, estimate_cap=3, unit=0.02)
+
+
+def yes_as_printed(settings, epoch, distance):
+    """Lines 2-3 of Algorithm 2, word for word."""
+    levels = math.floor(math.log2(settings.horizon))
+    above = [b for b in range(-1, levels + 1) if distance > 2 * (b + 1) * settings.unit]
+    return bool(above) and epoch % 2 ** (levels - max(above)) == 0 if above and max(above) >= 0 else False
+
+
+@given(st.integers(1, 200), st.integers(0, 100), st.integers(0, 100), st.data())
+def test_a_user_votes_as_algorithm_2_says(horizon, now, before, data):
+    settings = replace(PLAIN, horizon=horizon)
+    epoch = data.draw(st.integers(1, horizon))
+    (vote,) = settings.votes_yes(epoch, np.array([now]), np.array([before]), np.array([0]))
+    assert vote == yes_as_printed(settings, epoch, abs(now - before) / 100)
+
+
+def test_thresholds_fall_where_an_epoch_is_divisible():
+    assert [PLAIN.threshold(epoch) for epoch in (1, 2, 3, 4, 8, 16)] == pytest.approx([0.2, 0.16, 0.2, 0.12, 0.08, 0.04])
+
+
+def test_a_user_without_votes_left_does_not_vote():
+    far = np.array([100, 100])
+    assert PLAIN.votes_yes(16, far, np.zeros(2, int), np.array([3, 4])).tolist() == [True, False]
+
+
+def test_the_paper_s_constants_are_those_of_its_lines_4_and_5():
+    n, horizon, length, beta = 10**6, 1024, 10**6, 0.05
+    a, b = paper_epsilons(n, horizon, length, n, 1, beta)
+    logarithm = math.log(12 * horizon / beta)
+    assert a == pytest.approx(4 * math.sqrt(2 * n * logarithm) / (n - 3 / math.sqrt(2) * math.sqrt(n * logarithm)))
+    unit = math.sqrt(math.log(12 * n * horizon / beta) / (2 * length))
+    root = math.sqrt(logarithm / (2 * n))
+    assert b == pytest.approx(math.sqrt(2) * root / (10 * unit - root))
+
+
+def test_caps_never_cost_more_than_epsilon():
+    for settings in (
+        Thresh.paper(10**6, 256, 10**5, 1.0),
+        Thresh.paper(10**6, 1024, 10**6, 1.0, changes=3),
+        Thresh.tuned(10**6, 1024, 10**6, 1.0, changes=3),
+        Thresh.tuned(10**6, 64, 10**4, 2.0, changes=2, min_group=2 * 10**5, n_groups=3),
+        Thresh.tuned(10**6, 64, 10**6, 2.0, changes=2, start="sentinel"),
+    ):
+        assert settings.privacy_loss <= settings.epsilon * (1 + 1e-9)
+        assert settings.changes >= 1
+
+
+def test_tuned_spends_everything_and_survives_the_changes_asked_for():
+    settings = Thresh.tuned(10**6, 1024, 10**6, 1.0, changes=3)
+    assert settings.privacy_loss == pytest.approx(1.0)
+    assert settings.changes == 3
+    assert settings.error_bound < Thresh.paper(10**6, 1024, 10**6, 1.0, changes=3).error_bound
+
+
+def test_the_smallest_vote_epsilon_lets_a_group_be_heard():
+    n, horizon, group, beta = 10**6, 64, 3 * 10**5, 0.05
+    a = smallest_vote_epsilon(n, horizon, group, 2, beta)
+    gain = group * math.tanh(a / 2)  # expected yes votes above those of silence
+    deviations = math.sqrt(n / 2) * (math.sqrt(math.log(24 * horizon / beta)) + math.sqrt(math.log(10 * horizon / beta)))
+    assert gain == pytest.approx(deviations)
+
+
+def test_a_forced_start_updates_without_votes_and_a_sentinel_charges_one():
+    data = streams.BitStream.make([1000], np.full(16, 0.3), 100)
+    forced = simulate(PLAIN, data, stream(0, "forced"))
+    assert forced.releases.updated.iloc[0]
+    assert forced.secret.max_votes.iloc[0] == 0
+    sentinel = simulate(replace(PLAIN, start="sentinel", vote_epsilon=0.9, epsilon=20.0), data, stream(0, "sentinel"))
+    assert sentinel.releases.updated.iloc[0]
+    assert sentinel.secret.yes.iloc[0] == 1000
+    assert sentinel.secret.max_votes.iloc[0] == 1
+
+
+@pytest.mark.parametrize("path", ["users", "simulation"])
+def test_when_estimates_run_out_the_last_one_stays_and_is_flagged_or_falls_to_zero_as_printed(path):
+    means = streams.steps(16, 0.2, {5: 0.8, 9: 0.2, 13: 0.8})
+    data = streams.BitStream.make([1000], means, 1000)
+
+    def releases(settings):
+        if path == "simulation":
+            return simulate(settings, data, stream(0, "noise")).releases
+        state, rows, rng = thresh_users.start(settings), [], stream(0, "noise")
+        for epoch in range(1, 17):
+            state, release = thresh_users.step(settings, state, data.counts(epoch, rng), rng)
+            rows.append(vars(release))
+        return pd.DataFrame(rows)
+
+    settings = replace(PLAIN, epoch_length=1000, vote_cap=12, epsilon=100.0, estimate_epsilon=3.0, vote_epsilon=2.0)
+    frozen = releases(settings)
+    assert frozen.updated.sum() == 3
+    assert frozen.frozen.iloc[12]
+    assert not frozen.frozen.iloc[:12].any()
+    assert abs(frozen.estimate.iloc[15] - 0.2) < 0.1
+    printed = releases(replace(settings, exhaustion="printed"))
+    assert printed.updated.sum() == 4
+    assert abs(printed.estimate.iloc[15]) < 0.1  # for a true .8
+
+
+def test_reports_are_unbiased_and_the_estimate_inverts_them():
+    share = np.array([0.0, 0.25, 1.0])
+    law = PLAIN.report_one(share)
+    assert PLAIN.estimate(round(1000 * law[1])) == pytest.approx(0.25, abs=1e-3)
+    assert math.log(law[2] / law[0]) == pytest.approx(PLAIN.estimate_epsilon)
+
+
+def test_users_refuse_wrong_counts_and_a_horizon_that_is_over():
+    state = thresh_users.start(PLAIN)
+    with pytest.raises(ValueError, match=r"counts must have one entry per user \(1000\), got 3"):
+        thresh_users.step(PLAIN, state, np.zeros(3, int), stream(0, "noise"))
+    with pytest.raises(ValueError, match=r"counts must lie in \[0, 101\), got 101"):
+        thresh_users.step(PLAIN, state, np.full(1000, 101), stream(0, "noise"))
+    short = replace(PLAIN, horizon=1)
+    state, _ = thresh_users.step(short, thresh_users.start(short), np.zeros(1000, int), stream(0, "noise"))
+    with pytest.raises(ValueError, match="horizon must be larger to go on: 1 epochs are over"):
+        thresh_users.step(short, state, np.zeros(1000, int), stream(0, "noise"))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Thresh.paper(10**4, 64, 10**6, 1.0), r"epoch_length must be < [\d,]+ for the paper's b to be positive"),
+        (lambda: Thresh.paper(10**6, 1, 10**4, 1.0), "epoch_length must be < 0 for the paper's b"),
+        (
+            lambda: Thresh.paper(10**6, 64, 10**4, 1.0, min_group=1000),
+            r"min_group must be > [\d,]+ for the paper's a",
+        ),
+        (lambda: Thresh.paper(10**6, 64, 10**4, 0.01), r"epsilon must be at least 0.0\d+ for a vote and an estimate"),
+        (lambda: Thresh.tuned(10**4, 64, 10**4, 0.5, changes=3), r"epsilon must be > [\d.]+, what 12 votes cost"),
+        (
+            lambda: Thresh.tuned(10**6, 64, 10**4, 1.0, changes=3, min_group=100),
+            r"min_group must be > [\d,]+ for its vote to be heard",
+        ),
+        (lambda: Thresh.tuned(10**6, 64, 10**4, 1.0, changes=-1), "changes must be >= 0, got -1"),
+        (lambda: Thresh.tuned(10**6, 64, 10**4, math.nan, changes=1), "epsilon must be > 0 and finite, got nan"),
+        (lambda: Thresh.tuned(10**6, 64, 10**4, 1.0, changes=1, beta=1.0), r"beta must lie in \(0, 1\), got 1.0"),
+        (lambda: replace(PLAIN, epsilon=9.0), "epsilon must be at least .* = 10, got 9.0"),
+        (lambda: replace(PLAIN, start="sentinel", unit=0.2), "epoch_length must be larger for start='sentinel'"),
+        (lambda: replace(PLAIN, exhaustion="stop"), "exhaustion must be one of freeze, printed, got 'stop'"),
+        (lambda: streams.steps(10, 0.5, {11: 0.2}), "changes must name epochs from 2 to 10, got 11"),
+        (lambda: streams.BitStream.make([5], [[0.5, 1.5]], 10), r"means must lie in \[0, 1\], got 1.5"),
+        (lambda: streams.BitStream.make([5, 5], [[0.5]], 10), "means must have a row per group"),
+        (
+            lambda: simulate(PLAIN, streams.BitStream.make([10], [[0.5]], 100), stream(0, "x")),
+            "stream must have n_users = 1000, got 10",
+        ),
+    ],
+)
+def test_what_cannot_work_is_refused_with_what_would(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_truth_weighs_groups_and_parts_of_an_epoch():
+    data = streams.BitStream.make([100, 300], [[0.2, 0.2], [0.6, 0.6]], 10, late=[0, 5], late_means=[[0.2, 0.2], [0.6, 1.0]])
+    assert data.truth == pytest.approx([0.5, 0.25 * 0.2 + 0.75 * 0.8])
+    counts = data.counts(2, stream(0, "data"))
+    assert counts[100:].mean() == pytest.approx(8, abs=0.5)
+
+
+class TestAccounting:
+    def test_basic_composition_divides(self):
+        assert accounting.basic(1.0, 8) == 0.125
+
+    @pytest.mark.parametrize(("epsilon", "n_reports"), [(1.0, 4), (1.0, 64), (2.0, 1024)])
+    def test_optimal_beats_advanced_beats_basic(self, epsilon, n_reports):
+        basic, advanced = accounting.basic(epsilon, n_reports), accounting.advanced(epsilon, 1e-6, n_reports)
+        optimal = accounting.optimal(epsilon, 1e-6, n_reports)
+        assert basic <= advanced <= optimal
+        assert accounting.delta_of_reports(optimal, epsilon, n_reports) == pytest.approx(1e-6, rel=1e-6)
+
+    def test_the_exact_delta_is_that_of_enumerated_reports(self):
+        one, epsilon = 0.7, 1.0
+        keep = math.exp(one) / (math.exp(one) + 1)
+        delta = 0.0
+        for bits in np.ndindex(2, 2, 2, 2):
+            p = math.prod(keep if bit else 1 - keep for bit in bits)
+            q = math.prod(1 - keep if bit else keep for bit in bits)
+            delta += max(0.0, p - math.exp(epsilon) * q)
+        assert accounting.delta_of_reports(one, epsilon, 4) == pytest.approx(delta)
+
+    def test_the_exact_delta_is_that_of_google_s_accountant(self):
+        from dp_accounting.pld import privacy_loss_distribution
+
+        one, epsilon, n_reports = 0.05, 1.0, 64
+        keep = math.exp(one) / (math.exp(one) + 1)
+        law = privacy_loss_distribution.from_randomized_response(2 * (1 - keep), 2, value_discretization_interval=1e-5)
+        theirs = law.self_compose(n_reports).get_delta_for_epsilon(epsilon)
+        ours = accounting.delta_of_reports(one, epsilon, n_reports)
+        assert ours <= theirs  # which rounds losses up
+        assert ours == pytest.approx(theirs, rel=0.02)
+
+    def test_bad_totals_are_refused(self):
+        with pytest.raises(ValueError, match="delta must be < 1, got 2"):
+            accounting.optimal(1.0, 2, 4)
+        with pytest.raises(ValueError, match="n_reports must be >= 1"):
+            accounting.basic(1.0, 0)
