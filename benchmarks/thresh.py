@@ -53,10 +53,10 @@ CASES: dict[str, tuple[int, Callable[[], measure.Work]]] = {
 
 def main() -> None:
     measured = measure.all_cases("thresh", list(CASES), repeats=3)
-    rows = [
-        measure.row(name, users, *measured[name]) | {"seconds": f"{measured[name][0]:.3f}"}
-        for name, (users, _) in CASES.items()
-    ]
+    rows = []
+    for name, (users, _) in CASES.items():
+        seconds, memory = measured[name]
+        rows.append(measure.row(name, users, seconds, memory) | {"seconds": f"{seconds:.3f}"})
     measure.write("thresh", pd.DataFrame(rows).drop(columns="users a second"))
 
 
