@@ -53,7 +53,7 @@ def test_E_EV_4_one_user_votes_four_times_after_a_change():
     assert len(before_all_vote) == VOTES_PER_CHANGE > 2
 
 
-def test_E_EV_4_no_user_votes_more_than_four_times_before_all_vote():
+def test_no_user_votes_more_than_four_times_before_all_vote():
     """All distances and all epochs of a change: two users of a group are at most four units apart."""
     for horizon in (16, 64, 127, 256):
         settings = Thresh(2, horizon, 10**6, 1e9, 0.1, 0.1, vote_cap=10**6, estimate_cap=4, unit=0.001)

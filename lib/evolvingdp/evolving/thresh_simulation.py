@@ -19,44 +19,15 @@ from functools import cached_property, partial
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import special, stats
 
+from evolvingdp.evolving import count_law
+from evolvingdp.evolving.count_law import CountLaw
 from evolvingdp.evolving.streams import BitStream
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.evolving.thresh_users import Release
 
 _FEW = 10.0  # expected users outside of the common range, for which the others need no cells
 _USER_BY_USER = 3_000_000  # users who are drawn by inverting the law, instead of a multinomial for every reference
-_OUTSIDE = 1e-30  # mass of the count's law beyond the window that is kept
-
-
-@dataclass(frozen=True, eq=False)
-class CountLaw:
-    """The law of one user's ones in an epoch: P(K = low + i) = mass[i]."""
-
-    low: int
-    mass: NDArray[np.float64]
-
-    @classmethod
-    def binomial(cls, bits: int, mean: float) -> CountLaw:
-        half = math.ceil(math.sqrt(bits * math.log(2 / _OUTSIDE) / 2))  # Hoeffding
-        low, high = max(0, math.floor(bits * mean) - half), min(bits, math.ceil(bits * mean) + half)
-        return cls(low, stats.binom.pmf(np.arange(low, high + 1), bits, mean))
-
-    def __add__(self, other: CountLaw) -> CountLaw:
-        """The law of the sum of two independent counts."""
-        return CountLaw(self.low + other.low, np.convolve(self.mass, other.mass))
-
-    @property
-    def values(self) -> NDArray[np.int64]:
-        return self.low + np.arange(len(self.mass))
-
-    def draw(self, users: NDArray[np.integer], allowed: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.int64]:
-        """The counts of `users` (v,) given that they lie where `allowed` (values,): (values, v), columns sum to users."""
-        mass = np.where(allowed, self.mass, 0.0)
-        if not np.any(users):
-            return np.zeros((len(mass), len(users)), dtype=np.int64)
-        return rng.multinomial(users, mass / mass.sum()).T
 
 
 @dataclass(eq=False)
@@ -193,7 +164,7 @@ class _Simulation:
         for group, state in enumerate(self.groups):
             low, high = float(state.values.min()), float(state.values.max())
             law = settings.epoch_length, stream.means[group, epoch:]
-            at_most, at_least = partial(_at_most, *law), partial(_at_least, *law)
+            at_most, at_least = partial(count_law.at_most, *law), partial(count_law.at_least, *law)
             # beyond the range in which all vote no, and short of the ranges in which all vote yes
             some_yes = at_most(high - cuts) + at_least(low + cuts)
             up, down = at_least(high + cuts), at_most(low - cuts)
@@ -319,14 +290,3 @@ class _Simulation:
         value = np.clip(np.searchsorted(below, at, side="right") - 1, 0, len(law.mass) - 1)
         np.add.at(result, value, 1)
         return result
-
-
-def _at_least(bits: int, means: NDArray[np.float64], count: NDArray[np.float64]) -> NDArray[np.float64]:
-    """P(Bin(bits, means) >= count), for counts of any size, with all its digits where it is small."""
-    inside = special.betainc(np.clip(count, 1, bits), bits - np.clip(count, 1, bits) + 1, means)
-    return np.where(count <= 0, 1.0, np.where(count > bits, 0.0, inside))
-
-
-def _at_most(bits: int, means: NDArray[np.float64], count: NDArray[np.float64]) -> NDArray[np.float64]:
-    """P(Bin(bits, means) <= count): that of at least bits - count zeros."""
-    return _at_least(bits, 1 - means, bits - count)

@@ -15,20 +15,19 @@ from evolvingdp.core import experiment
 from evolvingdp.core.experiment import Claim, Result, Scalar, at_least, at_most, parameter, within
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import baselines, streams
+from evolvingdp.evolving.scenarios import scenarios
 from evolvingdp.evolving.streams import BitStream
 from evolvingdp.evolving.thresh import Thresh, paper_epsilons, paper_error_bound
 from evolvingdp.evolving.thresh_simulation import Trace, simulate
+from evolvingdp.evolving.thresh_tables import ADVANCED, NAIVE, OPTIMAL, PAPER, TUNED, curve, other_streams, slope, summary
 
 NOTEBOOK = "evolving/thresh"
 DELTA = 1e-6  # of the (epsilon, delta) baselines
-PAPER, TUNED = "THRESH, paper's constants", "THRESH, tuned"
-NAIVE, ADVANCED, OPTIMAL = "every epoch, epsilon/T", "every epoch, advanced", "every epoch, optimal"
 BASELINES = {NAIVE: "basic", ADVANCED: "advanced", OPTIMAL: "optimal"}
 METHODS = [PAPER, TUNED, *BASELINES]
 START = 0.3
 CHANGES = ((0.2, 0.5), (0.5, 0.25), (0.8, 0.65))  # share of the horizon after which the mean becomes this
 HORIZON_SWEEP_USERS = 10**7
-CLIPPED = 0.15  # a mean error above is no longer that of the noise: estimates are clipped
 
 Horizon = Annotated[int, Field(ge=8, le=2**16)]
 Users = Annotated[int, Field(ge=10**4, le=10**10)]
@@ -96,8 +95,9 @@ def bits(n_users: int, horizon: int, epoch_length: int) -> BitStream:
 
 
 def run(params: Params, seed: int) -> Result[Params]:
-    """A row per run (part: time, horizon, users, size or drift): mean and largest error of the clipped estimates, and more."""
-    table = pd.DataFrame([row for rows in (_over_time, _horizons, _users, _sizes, _drifts) for row in rows(params, seed)])
+    """A row per run (part: time, horizon, n_users, size, drift or scenario): errors of the clipped estimates, and more."""
+    parts = (_over_time, _horizons, _users, _sizes, _drifts, _scenarios)
+    table = pd.DataFrame([row for rows in parts for row in rows(params, seed)])
     return Result(NOTEBOOK, params, seed, table, _claims(params, table), _values(params, table))
 
 
@@ -213,25 +213,19 @@ def _drifts(params: Params, seed: int) -> Iterator[dict[str, Any]]:
                 yield setting | {"method": recomputed(every)} | _errors(estimates, data.truth)
 
 
+def _scenarios(params: Params, seed: int) -> Iterator[dict[str, Any]]:
+    """Other streams: THRESH, tuned for each, and recomputation in every epoch."""
+    for scenario in scenarios(params.n_users, params.horizon, params.epoch_length, params.epsilon, params.beta):
+        for repetition in range(params.sweep_repetitions):
+            setting = {"part": "scenario", "repetition": repetition, "scenario": scenario.name}
+            rng = stream(seed, "scenario", scenario.name, repetition)
+            yield setting | {"method": TUNED} | _run(scenario.settings, scenario.data, rng)
+            estimates = baselines.recompute(scenario.data, params.epsilon, rng, composition="optimal", delta=DELTA)
+            yield setting | {"method": OPTIMAL} | _errors(estimates, scenario.data.truth)
+
+
 def recomputed(every: int) -> str:
     return f"every {every} epochs, basic"
-
-
-def curve(table: pd.DataFrame, part: str) -> pd.DataFrame:
-    """Mean error with its standard deviation over runs, per method and point of the sweep."""
-    grouped = table[table.part == part].groupby(["method", part], sort=False)
-    columns = grouped[["mean_error", "max_error"]]
-    runs = grouped.size().rename("runs")
-    return pd.concat([columns.mean(), columns.std().add_suffix("_sd"), runs], axis=1).reset_index()
-
-
-def slope(table: pd.DataFrame, method: str) -> float:
-    """Of log mean error against log T from T = 64 on, where the clipping of the estimates to [0, 1] does not matter."""
-    line = curve(table, "horizon")
-    line = line[(line.method == method) & (line.mean_error < CLIPPED) & (line.horizon >= 64)]
-    if len(line) < 2:
-        return math.nan
-    return float(np.polyfit(np.log(line.horizon), np.log(line.mean_error), 1)[0])
 
 
 def predicted_error(params: Params, method: str, n_users: int, horizon: int) -> float:
@@ -242,22 +236,12 @@ def predicted_error(params: Params, method: str, n_users: int, horizon: int) -> 
     return math.sqrt(2 / math.pi) * protocols(params, n_users, horizon)[method].standard_error
 
 
-def summary(result: Result[Params]) -> pd.DataFrame:
-    """Over time: errors, updates and loss per method."""
-    rows = []
-    for method, runs in result.table[result.table.part == "time"].groupby("method", sort=False):
-        thresh = method in (PAPER, TUNED)
-        rows.append(
-            {
-                "method": str(method).replace("epsilon", "$\\epsilon$"),
-                "mean error": f"{runs.mean_error.mean():.4f} ({runs.mean_error.std():.4f})",
-                "largest error": f"{runs.max_error.mean():.4f}",
-                "proved bound": f"{runs.bound.iloc[0]:.3f}" if thresh else "",
-                "updates": f"{runs.updates.mean():.1f}" if thresh else f"{result.params.horizon}",
-                "loss": f"{runs.spent.max():.2f} of {result.params.epsilon:g}" if thresh else f"{result.params.epsilon:g}",
-            }
-        )
-    return pd.DataFrame(rows)
+def score_table(result: Result[Params]) -> pd.DataFrame:
+    return summary(result.table, result.params.horizon, result.params.epsilon)
+
+
+def scenario_table(result: Result[Params]) -> pd.DataFrame:
+    return other_streams(result.table)
 
 
 def _claims(params: Params, table: pd.DataFrame) -> list[Claim]:

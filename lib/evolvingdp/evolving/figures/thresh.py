@@ -15,16 +15,13 @@ from evolvingdp.evolving import baselines
 from evolvingdp.evolving.experiments.thresh import (
     HORIZON_SWEEP_USERS,
     METHODS,
-    NAIVE,
-    OPTIMAL,
-    TUNED,
     Params,
     bits,
-    curve,
     predicted_error,
     protocols,
     trace,
 )
+from evolvingdp.evolving.thresh_tables import NAIVE, OPTIMAL, TUNED, curve
 
 LOOKS = {method: {"color": PALETTE[number], "marker": MARKERS[number]} for number, method in enumerate(METHODS)}
 

@@ -1,0 +1,61 @@
+"""Streams beyond three steps of one group, each with the THRESH that one would choose for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from evolvingdp.evolving import streams
+from evolvingdp.evolving.streams import BitStream
+from evolvingdp.evolving.thresh import Thresh
+
+
+@dataclass(frozen=True, eq=False)
+class Scenario:
+    """A name that a table can show, the data, and the settings."""
+
+    name: str
+    data: BitStream
+    settings: Thresh
+
+
+def scenarios(n_users: int, horizon: int, epoch_length: int, epsilon: float, beta: float = 0.05) -> list[Scenario]:
+    """Staggered changes of two groups, a change within an epoch, small changes, and more changes than the caps are for."""
+
+    def at(share: float) -> int:
+        return max(2, round(share * horizon))
+
+    def tuned(changes: int, **options: int) -> Thresh:
+        return Thresh.tuned(n_users, horizon, epoch_length, epsilon, changes=changes, beta=beta, **options)
+
+    def one_group(changes: dict[int, float]) -> BitStream:
+        return BitStream.make([n_users], streams.steps(horizon, 0.3, changes), epoch_length)
+
+    small_group = 2 * n_users // 5
+    groups = np.array(
+        [
+            streams.steps(horizon, 0.3, {at(0.3): 0.6, at(0.7): 0.2}),
+            streams.steps(horizon, 0.5, {at(0.5): 0.8}),
+        ]
+    )
+    after = streams.steps(horizon, 0.3, {at(0.4) + 1: 0.6})
+    half = np.where(np.arange(1, horizon + 1) == at(0.4), epoch_length // 2, 0)
+    step = 0.4 * tuned(3).threshold(1)
+    small = {at(share): 0.3 + step * (number + 1) for number, share in enumerate((0.2, 0.5, 0.8))}
+    many = {
+        at(share): mean for share, mean in zip((0.1, 0.2, 0.35, 0.5, 0.7, 0.85), (0.6, 0.2, 0.7, 0.3, 0.8, 0.4), strict=True)
+    }
+    few = tuned(3, spare=0)
+    two_groups = BitStream.make([small_group, n_users - small_group], groups, epoch_length)
+    return [
+        Scenario("two groups, staggered changes", two_groups, tuned(3, min_group=small_group, n_groups=2)),
+        Scenario(
+            "a change in the middle of an epoch",
+            BitStream.make([n_users], after, epoch_length, late=half, late_means=np.full(horizon, 0.6)),
+            tuned(2),
+        ),
+        Scenario("three changes of .4 of the top threshold", one_group(small), tuned(3)),
+        Scenario("six changes, caps for three: freeze", one_group(many), few),
+        Scenario("six changes, caps for three: as printed", one_group(many), replace(few, exhaustion="printed")),
+    ]

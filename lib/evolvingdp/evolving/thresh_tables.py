@@ -1,0 +1,65 @@
+"""The tables that the page on THRESH shows, from a row a run: errors per method, slopes, and what other streams do."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+
+PAPER, TUNED = "THRESH, paper's constants", "THRESH, tuned"
+NAIVE, ADVANCED, OPTIMAL = "every epoch, epsilon/T", "every epoch, advanced", "every epoch, optimal"
+CLIPPED = 0.15  # a mean error above is no longer that of the noise: estimates are clipped
+
+
+def curve(table: pd.DataFrame, part: str) -> pd.DataFrame:
+    """Mean error with its standard deviation over runs, per method and point of the sweep."""
+    grouped = table[table.part == part].groupby(["method", part], sort=False)
+    columns = grouped[["mean_error", "max_error"]]
+    runs = grouped.size().rename("runs")
+    return pd.concat([columns.mean(), columns.std().add_suffix("_sd"), runs], axis=1).reset_index()
+
+
+def slope(table: pd.DataFrame, method: str) -> float:
+    """Of log mean error against log T from T = 64 on, where the clipping of the estimates to [0, 1] does not matter."""
+    line = curve(table, "horizon")
+    line = line[(line.method == method) & (line.mean_error < CLIPPED) & (line.horizon >= 64)]
+    if len(line) < 2:
+        return math.nan
+    return float(np.polyfit(np.log(line.horizon), np.log(line.mean_error), 1)[0])
+
+
+def summary(table: pd.DataFrame, horizon: int, epsilon: float) -> pd.DataFrame:
+    """Over time: errors, updates and loss per method."""
+    rows = []
+    for method, runs in table[table.part == "time"].groupby("method", sort=False):
+        thresh = method in (PAPER, TUNED)
+        rows.append(
+            {
+                "method": str(method).replace("epsilon", "$\\epsilon$"),
+                "mean error": f"{runs.mean_error.mean():.4f} ({runs.mean_error.std():.4f})",
+                "largest error": f"{runs.max_error.mean():.4f}",
+                "proved bound": f"{runs.bound.iloc[0]:.3f}" if thresh else "",
+                "updates": f"{runs.updates.mean():.1f}" if thresh else f"{horizon}",
+                "loss": f"{runs.spent.max():.2f} of {epsilon:g}" if thresh else f"{epsilon:g}",
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def other_streams(table: pd.DataFrame) -> pd.DataFrame:
+    """Other streams: errors, updates, and epochs in which an update was wanted that nobody could pay for."""
+    rows = []
+    for name, runs in table[table.part == "scenario"].groupby("scenario", sort=False):
+        ours, theirs = runs[runs.method == TUNED], runs[runs.method == OPTIMAL]
+        rows.append(
+            {
+                "stream": name,
+                "mean error": f"{ours.mean_error.mean():.4f}",
+                "largest error": f"{ours.max_error.mean():.4f}",
+                "updates": f"{ours.updates.mean():.1f}",
+                "flagged epochs": f"{ours.frozen.mean():.0f}",
+                "every epoch, optimal": f"{theirs.mean_error.mean():.4f}",
+            }
+        )
+    return pd.DataFrame(rows)
