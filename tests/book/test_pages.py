@@ -37,6 +37,7 @@ FIGURES = {
     "heavy_hitters/bitstogram": 3,
     "heavy_hitters/rappor": 4,
     "evolving/thresh": 3,
+    "evolving/heavy_thresh": 2,
 }
 
 

@@ -10,7 +10,9 @@ import pytest
 from scipy.stats import binom
 
 from evolvingdp.core.seeds import stream
-from evolvingdp.evolving import streams
+from evolvingdp.evolving import heavy_protocol, streams
+from evolvingdp.evolving.heavy_protocol import WordStream
+from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.thresh import VOTES_PER_CHANGE, Thresh, paper_epsilons, unit
 from evolvingdp.evolving.thresh_simulation import simulate
 
@@ -97,3 +99,21 @@ def test_E_EV_7_line_10_fails_rarely_enough():
     silent = 1 / (math.exp(a) + 1)
     cut = silent + math.sqrt(math.log(10 * horizon / beta) / (2 * n))
     assert horizon * binom.sf(math.floor(n * cut), n, silent) <= beta / 10 <= beta / 6
+
+
+def test_E_EV_9_a_coordinate_that_one_user_hits_breaks_lemma_9_3():
+    """n = 10^4 reports on w = 20 n coordinates: a single report puts c sqrt(w) / n where the lemma allows far less."""
+    n, horizon, length, beta, epsilon = 10**4, 64, 2 * 10**4, 0.05, 0.1
+    width, debias = 20 * n, 1 / math.tanh(epsilon / 2)
+    place = stream(0, "places").integers(0, width, size=n)
+    signs = 2 * stream(0, "signs").integers(0, 2, size=n) - 1  # all words equally frequent: every expected sign is near 0
+    sums = np.bincount(place, weights=signs, minlength=width)
+    measured = debias * width / n * np.abs(sums).max()  # sqrt(w) |y - Phi p|, up to 1
+    claimed = 2 * (math.log2(horizon) + 2) * math.sqrt(2 * math.log(16 * width * n * horizon / beta) / length)
+    assert claimed < 1.1
+    assert measured - 1 >= 20 * debias - 1 > 300 * claimed
+    settings = HeavyThresh.tuned(10**6, 64, 10**6, 2.0, 1000, changes=2)
+    data = WordStream.make([10**6], [np.full(1000, 1e-3)], [np.zeros(64, int)], 10**6)
+    for run in range(20):  # the repaired bound, on words
+        error = np.abs(heavy_protocol.simulate(settings, data, stream(0, "bound", run)).public[0].estimates - 1e-3).max()
+        assert error <= settings.error_bound

@@ -93,3 +93,14 @@ def test_a_cap_off_by_one_is_caught():
     promised = tiny().privacy_loss
     assert worst_loss(tiny(vote_cap=2)) > promised * (1 + 1e-9)
     assert worst_loss(tiny(estimate_cap=2)) > promised * (1 + 1e-9)
+
+
+def test_E_EV_8_algorithms_5_and_7_cap_votes_too_late_and_estimates_never():
+    """HEAVYTHRESH votes and reports as THRESH does, but compares c < epsilon/4a, adds a, and never counts an estimate."""
+    epsilon, a = 1.0, 0.2
+    votes = next(sent for sent in itertools.count() if not sent * a < epsilon / (4 * a))
+    assert votes == 7  # floor(epsilon / 4a) = 1 would be right
+    losses = [worst_loss(tiny(horizon=horizon, vote_cap=votes, estimate_cap=horizon)) for horizon in (4, 5, 6)]
+    assert losses[1] == pytest.approx(1.4)
+    assert losses[0] < losses[1] < losses[2]  # nothing ever runs out
+    assert worst_loss(tiny(vote_cap=1, estimate_cap=1)) < epsilon < losses[1]

@@ -56,6 +56,26 @@ def readings() -> pd.DataFrame:
     return pd.read_csv(DATA / "brown_readings.csv")
 
 
+@cache
+def categories() -> pd.DataFrame:
+    """The shipped table of the same words by category: index word (as in `words`), a column of counts for each of the 15."""
+    return pd.read_csv(DATA / "brown_categories.csv.gz", index_col="word", keep_default_na=False)
+
+
+def category_tokens() -> dict[str, Counter[str]]:
+    """Every token of NLTK's Brown corpus with its count, category by category."""
+    from nltk.corpus import brown
+
+    return {category: Counter(brown.words(categories=category)) for category in brown.categories()}
+
+
+def count_by_category(tokens: dict[str, Counter[str]], reading: str = "paper") -> pd.DataFrame:
+    """`tokens` preprocessed by `reading`: index word in the order of `count_words`, a column of counts per category."""
+    order = count_words(sum(tokens.values(), Counter()), reading)["word"]
+    columns = {category: count_words(part, reading).set_index("word")["count"] for category, part in tokens.items()}
+    return pd.DataFrame(columns).reindex(order).fillna(0).astype(int).rename_axis("word")
+
+
 def corpus_tokens() -> Counter[str]:
     """Every token of NLTK's Brown corpus with its count.  Raises LookupError where NLTK does not find the corpus."""
     from nltk.corpus import brown
@@ -84,7 +104,7 @@ def compare_readings(tokens: Counter[str]) -> pd.DataFrame:
 
 
 def table_bytes(table: pd.DataFrame) -> bytes:
-    """`table` as gzipped CSV, byte for byte the same each time."""
+    """`table`, without its index, as gzipped CSV, byte for byte the same each time."""
     text = table.to_csv(index=False, lineterminator="\n").encode()
     buffer = io.BytesIO()
     with gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0) as file:

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from evolvingdp.core import brown
 
-TABLES = ("brown_words.csv.gz", "brown_readings.csv")
-
 
 class DataError(Exception):
     """A table or the corpus is missing or not what it should be."""
@@ -51,8 +49,10 @@ def corpus_tokens() -> Counter[str]:
 def rebuild_brown(folder: Path) -> list[Path]:
     """Write the Brown tables to `folder`, each at once; returns their paths."""
     tokens = corpus_tokens()
+    by_category = brown.count_by_category(brown.category_tokens())
     contents = {
         "brown_words.csv.gz": brown.table_bytes(brown.count_words(tokens)),
+        "brown_categories.csv.gz": brown.table_bytes(by_category.reset_index()),
         "brown_readings.csv": brown.compare_readings(tokens).to_csv(index=False, lineterminator="\n").encode(),
     }
     for name, content in contents.items():

@@ -1,0 +1,108 @@
+"""HEAVYTHRESH: keep the frequencies of all words of a dictionary up to date, paying for changes and not for epochs.
+
+**Computes** estimates of the words' mean frequencies in each of `horizon` epochs. Users vote as in THRESH, on the distance
+of the signed sums of their words over the rows of a Hadamard matrix; in an update each reports one randomized sign.
+
+**Guarantee.** That of THRESH: pure epsilon-local differential privacy of everything that one user ever sends; neighbouring
+inputs are any two sequences of words of that user. `voting.privacy_loss` is exact in the same way.
+
+**Error.** `error_bound`, the repaired form of Theorem 5.2 (E-EV-9), with the conditions of THRESH.
+
+**Source.** Algorithms 4 to 8 of the paper: `votes_yes` is HeavyVote, `report_plus` the randomizer R, `estimates` the oracle
+A_FO. Phi is the Hadamard matrix with `width` >= d rows, scaled by 1/sqrt(width), in place of a random w x d matrix: the
+translation from hashes to words is then exact and needs no memory. Applies E-EV-8 and E-EV-9.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evolvingdp.core import checks, hadamard
+from evolvingdp.evolving.thresh import Thresh
+
+_AT_ONCE = 1 << 22  # entries of users x width
+
+
+@dataclass(frozen=True)
+class HeavyThresh:
+    """`voting` holds noise, caps and thresholds; its thresholds are distances of signed means, sqrt(w) times the paper's."""
+
+    voting: Thresh
+    n_words: int
+
+    def __post_init__(self) -> None:
+        checks.integer_at_least(2, n_words=self.n_words)
+
+    @classmethod
+    def tuned(
+        cls, n_users: int, horizon: int, epoch_length: int, epsilon: float, n_words: int, *, changes: int, **options: Any
+    ) -> HeavyThresh:
+        """`Thresh.tuned` with Lemma 9.2's deviation; the same options and errors."""
+        checks.integer_at_least(2, n_words=n_words)
+        voting = Thresh.tuned(n_users, horizon, epoch_length, epsilon, changes=changes, **options)
+        return cls(replace(voting, unit=unit(n_users, horizon, epoch_length, width(n_words), voting.beta)), n_words)
+
+    @property
+    def width(self) -> int:
+        """w: the smallest power of two that is at least d."""
+        return width(self.n_words)
+
+    def signed_sums(self, counts: NDArray[np.integer]) -> NDArray[np.int64]:
+        """(users, n_words) counts of words -> (users, width): sum over words of W[s, v] counts[v], which is epoch_length
+        times sqrt(w) times the paper's hash."""
+        padded = np.zeros((len(counts), self.width), dtype=np.int64)
+        padded[:, : self.n_words] = counts
+        return np.asarray(hadamard.transform(padded), dtype=np.int64)
+
+    def distances(self, counts: NDArray[np.integer], reference: NDArray[np.integer]) -> NDArray[np.int64]:
+        """(users,): the largest change of a signed sum since the last update."""
+        step = max(1, _AT_ONCE // self.width)
+        parts = [
+            np.abs(self.signed_sums(counts[first : first + step] - reference[first : first + step])).max(axis=1)
+            for first in range(0, len(counts), step)
+        ]
+        return np.concatenate(parts)
+
+    def votes_yes(
+        self, epoch: int, counts: NDArray[np.integer], reference: NDArray[np.integer], used: NDArray[np.integer]
+    ) -> NDArray[np.bool_]:
+        """VoteYes of Algorithm 5. Secret."""
+        distances = self.distances(counts, reference)
+        return self.voting.votes_yes(epoch, distances, np.zeros_like(distances), used)
+
+    def report_plus(self, signed_mean: NDArray[np.floating] | float) -> Any:
+        """R: the probability of reporting + at a coordinate where the user's words have mean sign `signed_mean` in [-1, 1];
+        1/2 for a user who sends no truthful estimate (mean 0)."""
+        return self.voting.report_one((1 + np.asarray(signed_mean)) / 2)
+
+    def estimates(self, sums: NDArray[np.integer]) -> NDArray[np.float64]:
+        """A_FO for all words: (width,) sums of the reported signs by coordinate -> (n_words,) frequencies, unbiased."""
+        debias = self.voting.estimate_randomizer.debias
+        return np.asarray(hadamard.transform(sums[None, :])[0, : self.n_words] * (debias / self.voting.n_users))
+
+    @property
+    def error_bound(self) -> float:
+        """2 (levels + 2) sqrt(2 ln(16 w n T / beta) / ell) + c_b sqrt(2 ln(8 d T / beta) / n), with probability 1 - beta
+        while the caps last (E-EV-9)."""
+        voting = self.voting
+        noise = math.sqrt(2 * math.log(8 * self.n_words * voting.horizon / voting.beta) / voting.n_users)
+        return 2 * (voting.levels + 2) * voting.unit + voting.estimate_randomizer.debias * noise
+
+    @property
+    def standard_error(self) -> float:
+        """Of one word in an update, c_b / sqrt(n) for rare words."""
+        return self.voting.estimate_randomizer.debias / math.sqrt(self.voting.n_users)
+
+
+def width(n_words: int) -> int:
+    return 1 << (n_words - 1).bit_length()
+
+
+def unit(n_users: int, horizon: int, epoch_length: int, width_: int, beta: float) -> float:
+    """Lemma 9.2 times sqrt(w): sqrt(2 ln(16 w n T / beta) / ell), how far any signed mean is from its expectation."""
+    return math.sqrt(2 * math.log(16 * width_ * n_users * horizon / beta) / epoch_length)

@@ -1,0 +1,154 @@
+"""HEAVYTHRESH: hashes by hand, the randomizer enumerated, the two paths compared, and what cannot work."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import ks_2samp
+
+from evolvingdp.core import hadamard
+from evolvingdp.core.seeds import stream
+from evolvingdp.evolving import heavy_protocol
+from evolvingdp.evolving.heavy_protocol import WordStream
+from evolvingdp.evolving.heavy_thresh import HeavyThresh, unit
+from evolvingdp.evolving.thresh import Thresh
+from support import ALPHA
+
+VOTING = Thresh(300, 8, 2000, 60.0, 1.5, 2.0, vote_cap=8, estimate_cap=3, unit=0.2, beta=0.05)
+SMALL = HeavyThresh(VOTING, 6)
+LAWS = [[0.9, 0.02, 0.02, 0.02, 0.02, 0.02], [0.02, 0.02, 0.02, 0.02, 0.02, 0.9]]
+CHANGE = WordStream.make([300], LAWS, [[0, 0, 0, 1, 1, 1, 1, 1]], 2000)
+
+
+def test_a_hash_is_the_signed_sum_over_the_words():
+    counts = stream(0, "counts").integers(0, 50, size=(4, 6))
+    matrix = hadamard.signs(np.arange(8)[:, None], np.arange(6)[None, :]).astype(int)
+    assert SMALL.width == 8
+    assert np.array_equal(SMALL.signed_sums(counts), counts @ matrix.T)
+
+
+def test_a_user_votes_as_algorithm_5_says():
+    """|| Phi p - Phi p_f ||_infinity > tau_b = 2 (b + 1) t / sqrt(w), and the divisibility rule, word for word."""
+    rng, width = stream(0, "votes"), 8
+    phi = hadamard.signs(np.arange(width)[:, None], np.arange(6)[None, :]) / math.sqrt(width)
+    for epoch in range(1, 9):
+        now, before = rng.multinomial(2000, LAWS[0], size=40), rng.multinomial(2000, rng.dirichlet(np.ones(6)), size=40)
+        moved = np.abs((now - before) / 2000 @ phi.T).max(axis=1)
+        expected = []
+        for distance in moved:
+            above = [b for b in range(4) if distance > 2 * (b + 1) * 0.2 / math.sqrt(width)]
+            expected.append(bool(above) and epoch % 2 ** (3 - max(above)) == 0)
+        assert SMALL.votes_yes(epoch, now, before, np.zeros(40, int)).tolist() == expected
+
+
+def test_the_randomizer_costs_exactly_its_epsilon_and_is_unbiased():
+    """R over all pairs of histograms of two words of three, zero included, and all outputs (coordinate, sign)."""
+    settings = HeavyThresh(replace(VOTING, epoch_length=2), 3)
+    histograms = [np.bincount(pair, minlength=3) for pair in itertools.product(range(3), repeat=2)]
+    means = [settings.signed_sums(each[None, :])[0] / 2 for each in histograms] + [np.zeros(4)]
+    laws = [np.concatenate([settings.report_plus(mean), 1 - settings.report_plus(mean)]) / 4 for mean in means]
+    loss = max(float(np.log(one / other).max()) for one, other in itertools.permutations(laws, 2))
+    assert loss == pytest.approx(settings.voting.estimate_epsilon)
+    debias = settings.voting.estimate_randomizer.debias
+    for mean in means:
+        assert debias * (2 * settings.report_plus(mean) - 1) == pytest.approx(mean)
+
+
+def test_estimates_invert_expected_reports():
+    law = np.array(LAWS[0])
+    mean = SMALL.signed_sums((2000 * law).round().astype(int)[None, :])[0] / 2000
+    expected = 300 / 8 * (2 * SMALL.report_plus(mean) - 1)
+    debias = SMALL.voting.estimate_randomizer.debias
+    assert hadamard.transform(expected[None, :])[0, :6] * debias / 300 == pytest.approx(law)
+
+
+def test_words_of_a_user_at_its_coordinate_need_no_transform():
+    counts = stream(0, "counts").multinomial(2000, LAWS[0], size=50)
+    place = stream(0, "place").integers(0, 8, size=50)
+    means = heavy_protocol._signed_means(SMALL, counts, place)
+    assert means == pytest.approx(SMALL.signed_sums(counts)[np.arange(50), place] / 2000)
+
+
+def test_the_two_paths_have_one_law_where_all_users_see_a_change_alike():
+    def statistics(path, settings, runs):
+        rows = []
+        for run in range(runs):
+            if path == "users":
+                rngs = [stream(0, path, run, name) for name in ("words", "public", "noise")]
+                public = heavy_protocol.run(settings, CHANGE, *rngs)
+            else:
+                public = heavy_protocol.simulate(settings, CHANGE, stream(0, path, run)).public
+            updated = [release.epoch for release in public if release.updated]
+            rows.append((*public[0].estimates[[0, 1]], public[-1].estimates[5], updated[1] if len(updated) > 1 else 99))
+        return np.array(rows)
+
+    users, simulated = statistics("users", SMALL, 250), statistics("simulation", SMALL, 1500)
+    assert np.all(users[:, 3] == 4)
+    assert np.all(simulated[:, 3] == 4)
+    wrong = HeavyThresh(replace(VOTING, estimate_epsilon=0.75 * VOTING.estimate_epsilon), 6)
+    other = statistics("simulation", wrong, 1500)
+    for column in range(3):
+        assert ks_2samp(users[:, column], simulated[:, column], method="asymp").pvalue > ALPHA / 3
+    pooled = [
+        np.concatenate([table[:, column] - LAWS[0][column] for column in (0, 1)]) for table in (users, simulated, other)
+    ]
+    assert ks_2samp(np.abs(pooled[1]), np.abs(pooled[2]), method="asymp").pvalue < ALPHA
+
+
+def test_updates_have_the_stated_standard_error():
+    settings = HeavyThresh.tuned(10**6, 16, 10**6, 2.0, 200, changes=1)
+    data = WordStream.make([10**6], [np.full(200, 1 / 200)], [np.zeros(16, int)], 10**6)
+    errors = [
+        heavy_protocol.simulate(settings, data, stream(0, "error", run)).public[0].estimates - 1 / 200 for run in range(40)
+    ]
+    ratio = np.sqrt(np.mean(np.square(errors))) / settings.standard_error
+    assert abs(ratio - 1) < 4.9 / math.sqrt(2 * 40 * 200) + 0.005
+    assert abs(ratio / 0.9 - 1) > 4.9 / math.sqrt(2 * 40 * 200) + 0.005
+
+
+def test_when_estimates_run_out_the_last_one_stays_and_is_flagged():
+    data = WordStream.make([300], LAWS, [[0, 0, 0, 1, 1, 0, 0, 1]], 2000)
+    releases = heavy_protocol.simulate(SMALL, data, stream(0, "noise")).public
+    assert [release.epoch for release in releases if release.updated] == [1, 4, 6]
+    assert releases[7].frozen
+    assert releases[7].estimates is releases[5].estimates
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: HeavyThresh(VOTING, 1), "n_words must be >= 2, got 1"),
+        (lambda: heavy_protocol.start(HeavyThresh(replace(VOTING, exhaustion="printed"), 6)), "exhaustion 'freeze', got"),
+        (lambda: WordStream.make([5], [[0.5, 0.6]], [[0]], 10), "distributions must hold rows of probabilities"),
+        (lambda: WordStream.make([5], [[0.5, 0.5]], [[1]], 10), r"which must be \(groups, epochs\) row numbers below 1"),
+        (
+            lambda: heavy_protocol.step(
+                SMALL, heavy_protocol.start(SMALL), np.zeros((300, 6), int), stream(0, "p"), stream(0, "n")
+            ),
+            r"counts must be \(300, 6\) with 2000 words a user",
+        ),
+        (
+            lambda: heavy_protocol.simulate(
+                SMALL,
+                WordStream.make([300], [LAWS[0], [0.5, 0.42, 0.02, 0.02, 0.02, 0.02]], [[0] * 3 + [1] * 5], 2000),
+                stream(0, "n"),
+            ),
+            "stream must change so that all users of a group see it alike: in epoch 4 group 0",
+        ),
+        (
+            lambda: heavy_protocol.simulate(SMALL, WordStream.make([9], LAWS, [[0] * 8], 2000), stream(0, "n")),
+            "stream must have the sizes of the settings",
+        ),
+    ],
+)
+def test_what_cannot_work_is_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_the_unit_is_lemma_9_2_s():
+    assert unit(100, 8, 1000, 16, 0.05) == pytest.approx(math.sqrt(2 * math.log(16 * 16 * 100 * 8 / 0.05) / 1000))
