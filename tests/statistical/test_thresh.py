@@ -9,10 +9,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import binom, ks_2samp
+from scipy.stats import binom, binomtest, ks_2samp
 
+from evolvingdp.core import accounting
 from evolvingdp.core.seeds import stream
-from evolvingdp.evolving import streams, thresh_users
+from evolvingdp.evolving import baselines, streams, thresh_users
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.evolving.thresh_simulation import simulate
 from support import ALPHA, fits
@@ -72,6 +73,44 @@ def exact_law(settings, means):
     return law
 
 
+@pytest.mark.parametrize("n_users", [2, 8])
+def test_a_change_within_an_epoch_is_seen_by_few_users_too(n_users):
+    """Truthful yes votes in the epoch with two parts, which no common range covers."""
+    settings = Thresh(n_users, 4, 100, 100.0, 1.0, 1.0, vote_cap=4, estimate_cap=4, unit=0.05)
+    late = {"late": [0, 30, 0, 0], "late_means": [0.5] * 4}
+    data = streams.BitStream.make([n_users], [0.5] * 4, 100, **late)
+    yes = sum(simulate(settings, data, stream(0, "late", n_users, run)).hidden[1][1] for run in range(1000))
+    outside = 2 * binom.sf(settings.cut(2) - 1 + 100, 200, 0.5)  # the difference of two counts, as 100 + difference of 200
+    assert binomtest(yes, 1000 * n_users, outside).pvalue > ALPHA
+
+
+def test_nobody_votes_beyond_the_cap():
+    settings = replace(MIDDLE, vote_cap=2, estimate_cap=1, vote_epsilon=0.1, margin=0.5)
+    data = streams.BitStream.make([400], streams.steps(16, 0.2, {3: 0.9}), 30)
+    for few in (1e9, -1.0, 10.0):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("evolvingdp.evolving.thresh_simulation._FEW", few)
+            hidden = simulate(settings, data, stream(0, "cap", str(few))).hidden
+        assert max(most for *_, most in hidden) == 2
+        assert sum(yes for _, yes, *_ in hidden) <= 2 * 400
+
+
+@pytest.mark.parametrize("composition", ["basic", "optimal"])
+def test_recomputed_means_have_the_stated_error_and_follow_changes_within_epochs(composition):
+    late = {"late": [0, 50] * 8, "late_means": [0.9] * 16}
+    data = streams.BitStream.make(
+        [4000, 6000], [[0.5] * 16, [0.4] * 16], 100, late=late["late"], late_means=[[0.9] * 16] * 2
+    )
+    one = baselines.epsilon_of_report(2.0, 16, composition)
+    expected = {"basic": 2.0 / 16, "optimal": accounting.optimal(2.0, 1e-6, 16)}[composition]
+    assert one == pytest.approx(expected)
+    runs = [baselines.recompute(data, 2.0, stream(0, "recompute", run), composition=composition) for run in range(400)]
+    errors = np.array(runs) - data.truth
+    assert abs(errors.mean()) < 4.9 * errors.std() / math.sqrt(errors.size)
+    ratio = errors.std() / baselines.standard_error(10_000, one)
+    assert abs(ratio - 1) < 4.9 / math.sqrt(2 * errors.size) + 0.01
+
+
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize(
     ("choices", "draws"),
@@ -128,8 +167,8 @@ def test_the_two_paths_have_one_law(name):
     for column in range(4):
         assert ks_2samp(ours[:, column], theirs[:, column], method="asymp").pvalue > ALPHA / 4
     wrong = replace(MIDDLE, vote_epsilon=0.9 * MIDDLE.vote_epsilon, estimate_epsilon=0.9 * MIDDLE.estimate_epsilon)
-    other = statistics(wrong, data, "simulation", name + " wrong", runs)
-    assert min(ks_2samp(ours[:, column], other[:, column], method="asymp").pvalue for column in range(4)) < ALPHA / 4
+    other, both = statistics(wrong, data, "simulation", name + " wrong", 2 * runs), np.concatenate([ours, theirs])
+    assert min(ks_2samp(both[:, column], other[:, column], method="asymp").pvalue for column in range(4)) < ALPHA
 
 
 def test_few_users_outside_the_common_range_are_drawn_as_all_others(monkeypatch):

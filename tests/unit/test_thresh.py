@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from evolvingdp.core import accounting
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import streams, thresh_users
-from evolvingdp.evolving.thresh import Thresh, paper_epsilons, smallest_vote_epsilon
+from evolvingdp.evolving.thresh import Thresh
+from evolvingdp.evolving.thresh_constants import paper_epsilons, paper_error_bound, smallest_vote_epsilon
 from evolvingdp.evolving.thresh_simulation import simulate
 
 PLAIN = Thresh(1000, 16, 100, 10.0, 0.5, 2.0, vote_cap=4, estimate_cap=3, unit=0.02)
@@ -71,6 +72,23 @@ def test_tuned_spends_everything_and_survives_the_changes_asked_for():
     assert settings.privacy_loss == pytest.approx(1.0)
     assert settings.changes == 3
     assert settings.error_bound < Thresh.paper(10**6, 1024, 10**6, 1.0, changes=3).error_bound
+
+
+def test_the_bounds_and_caps_are_those_of_the_chapter():
+    settings = Thresh.tuned(10**6, 1024, 10**6, 1.0, changes=3, spare=2)
+    root = math.sqrt(math.log(12 * 1024 / 0.05) / (2 * 10**6))
+    assert settings.estimate_error == pytest.approx((1 / math.tanh(settings.estimate_epsilon / 2) + 1) * root)
+    assert settings.error_bound == pytest.approx(2 * 12 * settings.unit + settings.estimate_error)
+    assert (settings.vote_cap, settings.estimate_cap) == (12, 6)
+    sentinel = Thresh.tuned(10**6, 1024, 10**6, 1.0, changes=3, start="sentinel")
+    assert (sentinel.vote_cap, sentinel.estimate_cap, sentinel.changes) == (13, 5, 3)
+    assert paper_error_bound(10**6, 1024, 10**6, 0.05) == pytest.approx(4 * 12 * settings.unit)
+    assert replace(settings, margin=0.5).error_bound == math.inf
+    needed = (
+        8 * 4 * paper_epsilons(10**6, 1024, 10**6, 10**6, 1, 0.05)[0]
+        + 5 * paper_epsilons(10**6, 1024, 10**6, 10**6, 1, 0.05)[1]
+    )
+    assert Thresh.paper(10**6, 1024, 10**6, needed, changes=4).changes == 4
 
 
 def test_the_smallest_vote_epsilon_lets_a_group_be_heard():
@@ -154,6 +172,19 @@ def test_users_refuse_wrong_counts_and_a_horizon_that_is_over():
         (lambda: Thresh.tuned(10**6, 64, 10**4, 1.0, changes=-1), "changes must be >= 0, got -1"),
         (lambda: Thresh.tuned(10**6, 64, 10**4, math.nan, changes=1), "epsilon must be > 0 and finite, got nan"),
         (lambda: Thresh.tuned(10**6, 64, 10**4, 1.0, changes=1, beta=1.0), r"beta must lie in \(0, 1\), got 1.0"),
+        (
+            lambda: Thresh.tuned(10**6, 64, 10**6, 1.0, changes=2, n_groups=3),
+            "min_group must be given where there are several",
+        ),
+        (
+            lambda: Thresh.tuned(900, 64, 10**6, 1.0, changes=2, n_groups=3, min_group=301),
+            "min_group must be at most n_users / n",
+        ),
+        (lambda: Thresh.paper(10**6, 64, 10**6, math.nan), "epsilon must be > 0 and finite, got nan"),
+        (lambda: Thresh.paper(10**6, 64, 10**6, 1.0, changes=-1), "changes must be >= 0, got -1"),
+        (lambda: replace(PLAIN, margin=math.nan), r"margin must lie in \(0, 1\), got nan"),
+        (lambda: streams.BitStream.make([5, 0], [[0.5], [0.5]], 10), "sizes must hold a user or more for each group"),
+        (lambda: streams.BitStream.make([5], [[0.5]], 10, late=[3]), "late and late_means must be given together"),
         (lambda: replace(PLAIN, epsilon=9.0), "epsilon must be at least .* = 10, got 9.0"),
         (lambda: replace(PLAIN, start="sentinel", unit=0.2), "epoch_length must be larger for start='sentinel'"),
         (lambda: replace(PLAIN, exhaustion="stop"), "exhaustion must be one of freeze, printed, got 'stop'"),
@@ -209,6 +240,16 @@ class TestAccounting:
         ours = accounting.delta_of_reports(one, epsilon, n_reports)
         assert ours <= theirs  # which rounds losses up
         assert ours == pytest.approx(theirs, rel=0.02)
+
+    def test_advanced_solves_its_formula(self):
+        one = accounting.advanced(1.0, 1e-6, 64)
+        assert one * math.sqrt(2 * 64 * math.log(1e6)) + 64 * one * math.expm1(one) == pytest.approx(1.0)
+
+    def test_a_large_delta_allows_more_than_epsilon_in_one_report(self):
+        assert accounting.optimal(1.0, 0.1, 1) > 1.1
+        assert accounting.delta_of_reports(accounting.optimal(0.1, 0.1, 4), 0.1, 4) == pytest.approx(0.1)
+        assert accounting.advanced(0.1, 0.9, 1) > 0
+        assert accounting.optimal(800.0, 1e-6, 4) > 200
 
     def test_bad_totals_are_refused(self):
         with pytest.raises(ValueError, match="delta must be < 1, got 2"):

@@ -7,10 +7,11 @@ that user, satisfy the total guarantee: pure `epsilon` for basic composition, (e
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import expit, gammaln
+from scipy.special import gammaln, log_expit
 
 from evolvingdp.core import checks
 
@@ -32,7 +33,7 @@ def advanced(epsilon: float, delta: float, n_reports: int) -> float:
     def excess(one: float) -> float:
         return one * math.sqrt(2 * n_reports * math.log(1 / delta)) + n_reports * one * math.expm1(one) - epsilon
 
-    return max(basic(epsilon, n_reports), float(brentq(excess, 0.0, epsilon, xtol=1e-15)))
+    return max(basic(epsilon, n_reports), _root(excess))
 
 
 def optimal(epsilon: float, delta: float, n_reports: int) -> float:
@@ -42,8 +43,17 @@ def optimal(epsilon: float, delta: float, n_reports: int) -> float:
     def excess(one: float) -> float:
         return delta_of_reports(one, epsilon, n_reports) - delta
 
-    low = advanced(epsilon, delta, n_reports)
-    return float(brentq(excess, low, epsilon, xtol=1e-14)) if excess(epsilon) > 0 else epsilon
+    return _root(excess)
+
+
+def _root(increasing: Callable[[float], float]) -> float:
+    """Where `increasing` changes its sign, between 0 and 700 (e^700 is the largest power that is a number)."""
+    high = 1.0
+    while increasing(high) < 0 and high < 700:
+        high = min(2 * high, 700.0)
+    if increasing(high) < 0:
+        return high
+    return float(brentq(increasing, 1e-300, high, xtol=1e-15, rtol=1e-13))
 
 
 def delta_of_reports(epsilon_of_one: float, epsilon: float, n_reports: int) -> float:
@@ -52,10 +62,11 @@ def delta_of_reports(epsilon_of_one: float, epsilon: float, n_reports: int) -> f
     The privacy loss of j truthful-looking among k reports is (2j - k) e, binomially distributed; randomized response is
     the worst of all mechanisms with that epsilon.
     """
-    checks.positive(epsilon_of_one=epsilon_of_one)
+    checks.positive(epsilon_of_one=epsilon_of_one, epsilon=epsilon)
+    checks.integer_at_least(1, n_reports=n_reports)
     truthful = np.arange(n_reports + 1)
     log_count = gammaln(n_reports + 1) - gammaln(truthful + 1) - gammaln(n_reports - truthful + 1)
-    log_keep, log_flip = math.log(expit(epsilon_of_one)), math.log(expit(-epsilon_of_one))
+    log_keep, log_flip = (float(log_expit(sign * epsilon_of_one)) for sign in (1, -1))
     log_law = log_count + truthful * log_keep + (n_reports - truthful) * log_flip
     gain = -np.expm1(np.minimum(0.0, epsilon - (2 * truthful - n_reports) * epsilon_of_one))
     return float(np.sum(np.exp(log_law) * gain))

@@ -32,7 +32,13 @@ class BitStream:
     ) -> BitStream:
         """Checked arrays; without `late` no mean changes within an epoch."""
         checks.counts(sizes=sizes)
+        if not np.all(np.asarray(sizes) > 0):
+            raise ValueError(f"sizes must hold a user or more for each group, got {list(np.asarray(sizes))}")
         checks.integer_at_least(1, epoch_length=epoch_length)
+        if (late is None) != (late_means is None):
+            raise ValueError("late and late_means must be given together")
+        if late is not None and np.asarray(late).dtype.kind not in "iu":
+            raise TypeError(f"late must hold integers, got {np.asarray(late).dtype}")
         array = np.atleast_2d(np.asarray(means, dtype=float))
         if array.shape[0] != np.size(sizes):
             raise ValueError(f"means must have a row per group, got {array.shape} for {np.size(sizes)} groups")

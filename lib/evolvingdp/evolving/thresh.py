@@ -7,7 +7,7 @@ that of the last update and vote; only when enough votes say so is the estimate 
 any two sequences of bits of that user, whatever the other users and the server do. A user sends at most `vote_cap` truthful
 votes of `vote_epsilon` and `estimate_cap` truthful estimates of `estimate_epsilon`; two inputs can make it vote at different
 times, so the loss is exactly 2 * vote_cap * vote_epsilon + estimate_cap * estimate_epsilon (`privacy_loss`) where the
-horizon has room for it.
+horizon has room for it and thresholds are below 1.
 
 **Error.** `error_bound`, with probability 1 - beta in all epochs while no more than `changes` changes have happened, if each
 group holds at least `min_group` users and bits are independent within an epoch.
@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from evolvingdp.core import checks
 from evolvingdp.core.randomizers import SignFlip
+from evolvingdp.evolving.thresh_constants import check_beta, paper_epsilons, smallest_group, smallest_vote_epsilon, unit
 
 VOTES_PER_CHANGE = 4  # that one user may cast, proof on the chapter's page (E-EV-4: the paper has 2)
 STARTS = ("forced", "sentinel")
@@ -64,7 +65,9 @@ class Thresh:
         checks.positive(
             epsilon=self.epsilon, vote_epsilon=self.vote_epsilon, estimate_epsilon=self.estimate_epsilon, unit=self.unit
         )
-        _check_beta(self.beta)
+        check_beta(self.beta)
+        if self.margin is not None and not 0 < self.margin < 1:
+            raise ValueError(f"margin must lie in (0, 1), got {self.margin!r}")
         checks.one_of(STARTS, start=self.start)
         checks.one_of(EXHAUSTIONS, exhaustion=self.exhaustion)
         if self.privacy_loss > self.epsilon * (1 + 1e-9):
@@ -97,15 +100,19 @@ class Thresh:
 
         Raises ValueError that says from which size on it would work where b is not positive or nothing fits the budget.
         """
-        vote, estimate = paper_epsilons(n_users, horizon, epoch_length, min_group or n_users, n_groups, beta)
+        checks.positive(epsilon=epsilon)
+        vote, estimate = paper_epsilons(
+            n_users, horizon, epoch_length, smallest_group(min_group, n_users, n_groups), n_groups, beta
+        )
         if changes is None:
             votes, estimates = math.floor(epsilon / (4 * vote)), math.floor(epsilon / (4 * estimate))
             needed, what = 4 * max(vote, estimate), "a vote and an estimate"
         else:
-            estimates = changes + 1
-            votes = math.floor(max(0.0, epsilon - estimates * estimate) / (2 * vote))
-            needed, what = 2 * VOTES_PER_CHANGE * changes * vote + estimates * estimate, f"{changes} changes"
-        if epsilon < needed:
+            checks.integer_at_least(0, changes=changes)
+            estimates, least = changes + 1, VOTES_PER_CHANGE * changes + (options.get("start") == "sentinel")
+            votes = max(least, math.floor((epsilon - estimates * estimate) / (2 * vote)))
+            needed, what = 2 * least * vote + estimates * estimate, f"{changes} changes"
+        if epsilon < needed * (1 - 1e-12):
             raise ValueError(
                 f"epsilon must be at least {needed:.4g} for {what} with the paper's a = {vote:.4g} and b = {estimate:.4g}, "
                 f"got {epsilon!r}; more users make both smaller"
@@ -130,7 +137,10 @@ class Thresh:
 
         The `epsilon` of the result is what it costs, not what was asked for.
         """
-        vote, estimate = paper_epsilons(n_users, horizon, epoch_length, min_group or n_users, n_groups, beta)
+        checks.positive(epsilon=epsilon)
+        vote, estimate = paper_epsilons(
+            n_users, horizon, epoch_length, smallest_group(min_group, n_users, n_groups), n_groups, beta
+        )
         votes, estimates = math.floor(epsilon / (4 * vote)) + 1, math.ceil(epsilon / (4 * estimate))
         cost = 2 * votes * vote + estimates * estimate
         step = unit(n_users, horizon, epoch_length, beta)
@@ -158,7 +168,7 @@ class Thresh:
         """
         checks.integer_at_least(0, changes=changes, spare=spare)
         checks.positive(epsilon=epsilon)
-        group = min_group or n_users
+        group = smallest_group(min_group, n_users, n_groups)
         vote = smallest_vote_epsilon(n_users, horizon, group, n_groups, beta)
         votes = VOTES_PER_CHANGE * changes + (options.get("start") == "sentinel")
         left = epsilon - 2 * votes * vote
@@ -236,75 +246,17 @@ class Thresh:
 
     @property
     def error_bound(self) -> float:
-        """Bound on the error of every release while no more than `changes` changes have happened, with probability 1 - beta.
+        """Bound on the error of every release while no more than `changes` changes have happened, with probability 1 - beta;
+        inf where `margin` is not the printed one, for which nothing is proved.
 
         An update that did not come means that no group has moved by more than the top threshold and both means' errors,
         2 (levels + 2) t_ell; on top comes the error of the last update.
         """
+        if self.margin is not None:
+            return math.inf
         return 2 * (self.levels + 2) * self.unit + self.estimate_error
 
     @property
     def standard_error(self) -> float:
         """Of one update at mean 1/2: coth(b/2) / (2 sqrt(n)), nearly exact for other means at small b."""
         return self.estimate_randomizer.debias / (2 * math.sqrt(self.n_users))
-
-
-def unit(n_users: int, horizon: int, epoch_length: int, beta: float) -> float:
-    """t_ell = sqrt(ln(12 n T / beta) / (2 ell)), Lemma 7.3."""
-    _check_beta(beta)
-    return math.sqrt(math.log(12 * n_users * horizon / beta) / (2 * epoch_length))
-
-
-def paper_error_bound(n_users: int, horizon: int, epoch_length: int, beta: float) -> float:
-    """Theorem 4.3: 4 (floor(log2 T) + 2) t_ell."""
-    return 4 * (horizon.bit_length() + 1) * unit(n_users, horizon, epoch_length, beta)
-
-
-def paper_epsilons(
-    n_users: int, horizon: int, epoch_length: int, min_group: int, n_groups: int, beta: float
-) -> tuple[float, float]:
-    """Lines 4 and 5 of Algorithm 1: a, b. ValueError where one is not positive, with the size from which it would be."""
-    checks.integer_at_least(1, n_users=n_users, horizon=horizon, epoch_length=epoch_length, n_groups=n_groups)
-    _check_group(min_group, n_users)
-    _check_beta(beta)
-    log_groups, log_epochs = math.log(12 * n_groups * horizon / beta), math.log(12 * horizon / beta)
-    room = min_group - 3 / math.sqrt(2) * math.sqrt(n_users * log_groups)
-    if room <= 0:
-        raise ValueError(
-            f"min_group must be > {3 / math.sqrt(2) * math.sqrt(n_users * log_groups):,.0f} for the paper's a to exist with "
-            f"{n_users} users, got {min_group}"
-        )
-    sampling = math.sqrt(log_epochs / (2 * n_users))
-    gap = math.log2(horizon) * unit(n_users, horizon, epoch_length, beta) - sampling
-    if gap <= 0:
-        longest = math.log2(horizon) ** 2 * math.log(12 * n_users * horizon / beta) * n_users / log_epochs
-        raise ValueError(
-            f"epoch_length must be < {longest:,.0f} for the paper's b to be positive with {n_users} users and horizon "
-            f"{horizon}, got {epoch_length} (E-EV-3)"
-        )
-    return 4 * math.sqrt(2 * n_users * log_groups) / room, math.sqrt(2) * sampling / gap
-
-
-def smallest_vote_epsilon(n_users: int, horizon: int, min_group: int, n_groups: int, beta: float) -> float:
-    """The smallest a for which a group that votes yes as one causes an update, except with probability beta / 12 over all
-    epochs and groups: Lemma 7.2's condition itself, with Hoeffding's inequality for all votes at once."""
-    _check_group(min_group, n_users)
-    _check_beta(beta)
-    votes = math.sqrt(n_users * math.log(12 * n_groups * horizon / beta) / 2)
-    cut = math.sqrt(n_users * math.log(10 * horizon / beta) / 2)
-    if votes + cut >= min_group:
-        raise ValueError(
-            f"min_group must be > {votes + cut:,.0f} for its vote to be heard among {n_users} users, got {min_group}"
-        )
-    return 2 * math.atanh((votes + cut) / min_group)
-
-
-def _check_group(min_group: int, n_users: int) -> None:
-    checks.integer_at_least(1, min_group=min_group)
-    if min_group > n_users:
-        raise ValueError(f"min_group must be at most n_users = {n_users}, got {min_group}")
-
-
-def _check_beta(beta: float) -> None:
-    if not 0 < beta < 1:
-        raise ValueError(f"beta must lie in (0, 1), got {beta!r}")

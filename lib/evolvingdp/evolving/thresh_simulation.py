@@ -170,7 +170,7 @@ class _Simulation:
             up, down = at_least(high + cuts), at_most(low - cuts)
             some_no = np.where(up > down, at_most(high + cuts - 1), at_least(low - cuts + 1))
             late = stream.late[epoch:] > 0
-            self.sure.append((np.where(late, 1.0, some_yes), np.where(late, 1.0, some_no)))
+            self.sure.append((np.where(late, np.inf, some_yes), np.where(late, np.inf, some_no)))  # late: cell by cell
 
     def _vote(self, group: int, epoch: int) -> tuple[int, Callable[[], _Group]]:
         """The truthful yes votes of a group, and how to draw its state if an update follows."""

@@ -7,6 +7,8 @@ import math
 import numpy as np
 import pandas as pd
 
+from evolvingdp.evolving.thresh import Thresh
+
 PAPER, TUNED = "THRESH, paper's constants", "THRESH, tuned"
 NAIVE, ADVANCED, OPTIMAL = "every epoch, epsilon/T", "every epoch, advanced", "every epoch, optimal"
 CLIPPED = 0.15  # a mean error above is no longer that of the noise: estimates are clipped
@@ -63,3 +65,11 @@ def other_streams(table: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
+
+
+def predicted_delay(settings: Thresh, size: float, change: int) -> int:
+    """Epochs from `change` until the first whose threshold is below the change's size, when all vote; without noise."""
+    for epoch in range(change, settings.horizon + 1):
+        if settings.threshold(epoch) < size:
+            return epoch - change
+    return settings.horizon - change

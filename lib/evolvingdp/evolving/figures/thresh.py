@@ -106,7 +106,7 @@ def horizons(result: Result[Params]) -> Figure:
         "(right). Means over runs with 95% bands; dashed: the mean absolute value of a normal error with the method's standard "
         "error at mean 1/2.",
         "Two log-log panels with five curves. Left, the error of recomputation rises with the horizon, steepest with epsilon over "
-        "T, while both THRESH curves stay nearly flat. Right, all curves fall with the users but the one with the paper's "
+        "T, while THRESH's is flat with tuned constants and rises slowly with the paper's. Right, all curves fall with the users but the one with the paper's "
         "constants, which is flat.",
     )
 
@@ -118,8 +118,10 @@ def limits(result: Result[Params]) -> Figure:
     settings = protocols(params, params.n_users, params.horizon)[TUNED]
     figure, axes = canvas(9.0, 3.8, columns=2)
     sizes = table[table.part == "size"].groupby("share")
-    delay = sizes[["delay", "size", "predicted"]].mean().reset_index()
+    delay = sizes[["delay", "size", "predicted", "found"]].mean().reset_index()
     low, high = sizes.delay.min().to_numpy(), sizes.delay.max().to_numpy()
+    unfound = delay[delay.found == 0]
+    axes[0].plot(unfound["size"], unfound.delay, "x", color=TRUTH, markersize=9, zorder=5, label="not found at all")
     look: dict[str, Any] = {"color": PALETTE[1], "marker": MARKERS[1]}
     axes[0].fill_between(delay["size"], low, high, color=PALETTE[1], alpha=0.25, linewidth=0)
     axes[0].plot(delay["size"], delay.delay, label="measured: mean, range", **look)
@@ -146,8 +148,8 @@ def limits(result: Result[Params]) -> Figure:
         figure,
         pd.concat([delay.assign(panel="delay"), lines.assign(panel="drift")], ignore_index=True),
         "Where THRESH is slow or loses. Left: how long it takes to notice one change, against its size; dashed: the first epoch "
-        "whose threshold is below the size. Right: the mean drifts evenly over the horizon; THRESH notices in few epochs only, and "
-        "recomputing every so often is better for some sizes. Dashed: the "
+        "whose threshold is below the size. Right: the mean drifts evenly over the horizon; THRESH updates each time that it "
+        "has moved by enough, until no estimate is left; recomputing every so often is better for large drifts. Dashed: the "
         "error of the first estimate if nothing were ever noticed.",
         "Left, the delay is zero from the top threshold on and grows in steps up to the rest of the horizon for small changes. "
         "Right, error curves over the size of a drift for THRESH and two recomputing rates, which cross.",
