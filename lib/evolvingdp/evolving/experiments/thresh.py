@@ -14,13 +14,13 @@ from pydantic import Field, field_validator, model_validator
 from evolvingdp.core import experiment
 from evolvingdp.core.experiment import Claim, Result, Scalar, at_least, at_most, parameter, within
 from evolvingdp.core.seeds import stream
-from evolvingdp.evolving import baselines, streams
+from evolvingdp.evolving import baselines, streams, thresh_tables
 from evolvingdp.evolving.scenarios import scenarios
 from evolvingdp.evolving.streams import BitStream
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.evolving.thresh_constants import paper_epsilons, paper_error_bound
 from evolvingdp.evolving.thresh_simulation import Trace, simulate
-from evolvingdp.evolving.thresh_tables import ADVANCED, NAIVE, OPTIMAL, PAPER, TUNED, curve, other_streams, slope, summary
+from evolvingdp.evolving.thresh_tables import ADVANCED, NAIVE, OPTIMAL, PAPER, TUNED, curve, slope
 
 NOTEBOOK = "evolving/thresh"
 DELTA = 1e-6  # of the (epsilon, delta) baselines
@@ -187,7 +187,7 @@ def _sizes(params: Params, seed: int) -> Iterator[dict[str, Any]]:
                 "share": float(share),
                 "delay": delay,
                 "found": int(len(after) > 0),
-                "predicted": predicted_delay(settings, size, change),
+                "predicted": thresh_tables.predicted_delay(settings, size, change),
                 **_errors(releases.estimate.to_numpy(), data.truth),
             }
 
@@ -231,11 +231,11 @@ def predicted_error(params: Params, method: str, n_users: int, horizon: int) -> 
 
 
 def score_table(result: Result[Params]) -> pd.DataFrame:
-    return summary(result.table, result.params.horizon, result.params.epsilon)
+    return thresh_tables.summary(result.table, result.params.horizon, result.params.epsilon)
 
 
 def scenario_table(result: Result[Params]) -> pd.DataFrame:
-    return other_streams(result.table)
+    return thresh_tables.other_streams(result.table)
 
 
 def _claims(params: Params, table: pd.DataFrame) -> list[Claim]:
