@@ -1,4 +1,4 @@
-"""Time and memory of THRESH: the simulation against n and T, and the protocol user by user.
+"""Time and memory of THRESH and HEAVYTHRESH: the simulation against n and T, and the protocol user by user.
 
     python benchmarks/thresh.py      (or: make benchmarks)
 
@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 
 from evolvingdp.core.seeds import stream
-from evolvingdp.evolving import streams, thresh_users
+from evolvingdp.evolving import heavy_protocol, streams, thresh_users
+from evolvingdp.evolving.experiments.heavy_thresh import DICTIONARIES, dictionary
 from evolvingdp.evolving.experiments.thresh import bits
 from evolvingdp.evolving.streams import BitStream
 from evolvingdp.evolving.thresh import Thresh
@@ -40,6 +41,11 @@ def per_user(n_users: int, horizon: int, epoch_length: int) -> measure.Work:
     return lambda: thresh_users.run(method, data, bits=np.random.default_rng(0), private=stream(0, "benchmark", "noise"))
 
 
+def heavy(place: int) -> measure.Work:
+    method, data = dictionary(*DICTIONARIES[place], stream(0, "benchmark", "dictionary"))
+    return lambda: heavy_protocol.simulate(method, data, stream(0, "benchmark", "simulation"))
+
+
 CASES: dict[str, tuple[int, Callable[[], measure.Work]]] = {
     "simulation, three changes, T = 1024, ell = 10^6": (10**6, lambda: simulated(bits(10**6, 1024, 10**6))),
     "the same, n = 10^9": (10**9, lambda: simulated(bits(10**9, 1024, 10**6))),
@@ -47,6 +53,7 @@ CASES: dict[str, tuple[int, Callable[[], measure.Work]]] = {
     "the same, T = 8192": (10**6, lambda: simulated(bits(10**6, 8192, 10**6))),
     "simulation, drift, T = 1024, ell = 10^4": (10**9, lambda: simulated(drifting(10**9, 1024, 10**4))),
     "simulation, drift, T = 1024, ell = 10^6": (10**9, lambda: simulated(drifting(10**9, 1024, 10**6))),
+    "HEAVYTHRESH, two changes, d = 10^5, T = 64, ell = 10^6": (10**6, lambda: heavy(1)),
     "user by user, T = 64, ell = 10^6": (10**6, lambda: per_user(10**6, 64, 10**6)),
 }
 
