@@ -95,7 +95,7 @@ def compared(result: Result[Params]) -> Figure:
     )
     axes[0].set(xlabel="epoch", ylabel="largest error of a word", yscale="log")
     axes[1].set(xlabel="epoch", ylabel=f"share of the top {TOP} words found", ylim=(0, 1.03))
-    axes[0].legend(loc="center right", fontsize="x-small")
+    axes[0].legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize="x-small")
     return Figure(
         "ev-heavy-compared",
         figure,
