@@ -7,8 +7,10 @@ from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 import matplotlib as mpl
+import numpy as np
 import seaborn as sns
 from matplotlib.figure import Figure as Canvas
+from scipy import stats
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -48,3 +50,10 @@ def house(draw: Callable[P, R]) -> Callable[P, R]:
             return draw(*args, **kwargs)
 
     return styled
+
+
+def band(ax: Any, x: Any, mean: Any, sd: Any, runs: Any, look: dict[str, Any], label: str) -> None:
+    """A curve of means with the 95% band that `runs` runs with deviation `sd` give it; nothing below zero."""
+    half = stats.t.ppf(0.975, runs - 1) * sd / np.sqrt(runs)
+    ax.fill_between(x, np.maximum(mean - half, 0), mean + half, color=look["color"], alpha=0.2, linewidth=0)
+    ax.plot(x, mean, label=label, **look)

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from evolvingdp.core.experiment import Figure, Result
 from evolvingdp.core.seeds import stream
-from evolvingdp.core.style import MARKERS, PALETTE, THEORY, TRUTH, canvas, house
+from evolvingdp.core.style import MARKERS, PALETTE, THEORY, TRUTH, band, canvas, house
 from evolvingdp.evolving import baselines
 from evolvingdp.evolving.experiments.thresh import (
     HORIZON_SWEEP_USERS,
@@ -23,7 +22,9 @@ from evolvingdp.evolving.experiments.thresh import (
 )
 from evolvingdp.evolving.thresh_tables import NAIVE, OPTIMAL, TUNED, curve
 
-LOOKS = {method: {"color": PALETTE[number], "marker": MARKERS[number]} for number, method in enumerate(METHODS)}
+LOOKS = {
+    method: {"color": PALETTE[number], "marker": MARKERS[number], "markersize": 4} for number, method in enumerate(METHODS)
+}
 
 
 @house
@@ -88,7 +89,7 @@ def horizons(result: Result[Params]) -> Figure:
         lines = curve(result.table, part)
         for method in METHODS:
             line = lines[lines.method == method]
-            _band(ax, line[part], line.mean_error, line.mean_error_sd, line.runs, LOOKS[method], method)
+            band(ax, line[part], line.mean_error, line.mean_error_sd, line.runs, LOOKS[method], method)
             fixed = result.params.horizon if part == "n_users" else HORIZON_SWEEP_USERS
             sizes = [(fixed, int(x)) if part == "horizon" else (int(x), fixed) for x in line[part]]
             theory = [predicted_error(result.params, method, *size) for size in sizes]
@@ -139,7 +140,7 @@ def limits(result: Result[Params]) -> Figure:
     for number, method in enumerate(dict.fromkeys(lines.method)):
         line = lines[lines.method == method]
         look = {"color": PALETTE[(1, 0, 2)[number]], "marker": MARKERS[(1, 0, 2)[number]]}
-        _band(axes[1], line.drift, line.mean_error, line.mean_error_sd, line.runs, look, str(method))
+        band(axes[1], line.drift, line.mean_error, line.mean_error_sd, line.runs, look, str(method))
     axes[1].plot(lines.drift.unique(), lines.drift.unique() / 2, label="no update at all", **THEORY)
     axes[1].set(xlabel="drift over the whole horizon", ylabel="mean absolute error", ylim=(0, None))
     axes[1].legend(loc="upper left", fontsize="x-small")
@@ -154,10 +155,3 @@ def limits(result: Result[Params]) -> Figure:
         "Left, the delay is zero from the top threshold on and grows in steps up to the rest of the horizon for small changes. "
         "Right, error curves over the size of a drift for THRESH and two recomputing rates, which cross.",
     )
-
-
-def _band(ax: Any, x: Any, mean: Any, sd: Any, runs: Any, look: dict[str, Any], label: str) -> None:
-    """A curve of means with its 95% band."""
-    half = stats.t.ppf(0.975, runs - 1) * sd / np.sqrt(runs)
-    ax.fill_between(x, np.maximum(mean - half, 1e-9), mean + half, color=look["color"], alpha=0.2, linewidth=0)
-    ax.plot(x, mean, label=label, markersize=4, **look)

@@ -7,7 +7,7 @@ import pandas as pd
 from scipy.stats import norm
 
 from evolvingdp.core.experiment import Figure, Result
-from evolvingdp.core.style import MARKERS, PALETTE, THEORY, canvas, house
+from evolvingdp.core.style import MARKERS, PALETTE, THEORY, band, canvas, house
 from evolvingdp.heavy_hitters.experiments.bitstogram import (
     BEST,
     DATASETS,
@@ -104,7 +104,7 @@ def choices(result: Result[Params]) -> Figure:
         for number, score in enumerate(scores.SCORES):
             look = {"color": PALETTE[number], "marker": MARKERS[number]}
             name = "F1" if score == "f1" else score
-            scores.band(ax, line[part], line[score], line[f"{score}_sd"], line.runs, look, name)
+            band(ax, line[part], line[score], line[f"{score}_sd"], line.runs, look, name)
         ax.set_xscale("log", base=2)
         ax.set_xticks(line[part], [f"{int(value)}" for value in line[part]])
         ax.set(xlabel=label, ylim=(0, 1.05))

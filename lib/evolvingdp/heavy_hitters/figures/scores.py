@@ -29,11 +29,3 @@ def dots(axes: Any, rungs: pd.DataFrame, datasets: list[str], protocols: list[st
     axes[0].set_yticks(list(place.values()), list(place))
     axes[0].set_ylim(len(place) - 0.5, -0.7)
     return place
-
-
-def band(ax: Any, x: Any, mean: Any, sd: Any, runs: Any, look: dict[str, Any], label: str) -> None:
-    """A curve of means with the 95% band that `runs` runs with deviation `sd` give it; nothing below zero."""
-    half = stats.t.ppf(0.975, runs - 1) * sd / np.sqrt(runs)
-    low = np.maximum(mean - half, 0)
-    ax.fill_between(x, low, mean + half, color=look["color"], alpha=0.2, linewidth=0)
-    ax.plot(x, mean, label=label, **look)

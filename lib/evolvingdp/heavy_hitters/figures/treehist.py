@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from evolvingdp.core.experiment import Figure, Result
-from evolvingdp.core.style import MARKERS, PALETTE, THEORY, TRUTH, canvas, house
+from evolvingdp.core.style import MARKERS, PALETTE, THEORY, TRUTH, band, canvas, house
 from evolvingdp.heavy_hitters.experiments.treehist import (
     BEST,
     LADDER,
@@ -84,13 +84,13 @@ def reach(result: Result[Params]) -> Figure:
     for number, variant in enumerate((BEST, OLH_PEM)):
         look = {"color": PALETTE[number], "marker": MARKERS[number]}
         line = by_epsilon[by_epsilon.variant == variant]
-        scores.band(axes[0], line.epsilon, line.f1, line.f1_sd, line.runs, look, variant)
-        scores.band(axes[2], line.epsilon, line.rmse / line.n_users, line.rmse_sd / line.n_users, line.runs, look, variant)
+        band(axes[0], line.epsilon, line.f1, line.f1_sd, line.runs, look, variant)
+        band(axes[2], line.epsilon, line.rmse / line.n_users, line.rmse_sd / line.n_users, line.runs, look, variant)
         axes[2].plot(line.epsilon, line.standard_error / line.n_users, **THEORY)
         if variant == BEST:
             axes[0].plot(line.epsilon, line.expected_f1, label="predicted", **THEORY)
         line = by_n[by_n.variant == variant]
-        scores.band(axes[1], line.n_users, line.hits, line.hits_sd, line.runs, look, variant)
+        band(axes[1], line.n_users, line.hits, line.hits_sd, line.runs, look, variant)
     axes[0].set(xlabel=r"privacy loss $\epsilon$ of a user", ylabel="F1", ylim=(0, 1.03))
     axes[0].legend(loc="lower right")
     axes[1].set(xlabel="users n", ylabel="heavy hitters found", xscale="log", yscale="log")
