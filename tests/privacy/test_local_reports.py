@@ -29,6 +29,16 @@ def worst_loss(laws):
     return max(math.log(p[output] / q[output]) for p, q in itertools.permutations(laws, 2) for output in p)
 
 
+def transcript_law(reports):
+    """The law of all bits that a user sends: (oracle, the user's key, slot) of each report -> {bits: probability}."""
+    law = {(): 1.0}
+    for oracle, key, slot in reports:
+        bit = int(oracle.client.true_bits(np.array([key]), np.array([slot]))[0])
+        following = oracle.client.randomizer.probabilities(bit)
+        law = {(*sent, report): p * q for sent, p in law.items() for report, q in following.items()}
+    return law
+
+
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_every_report_costs_exactly_epsilon(epsilon):
     client = LocalRnd(MultiplyShift.draw(3, 8, stream(0, "hashes")), epsilon)
@@ -72,17 +82,10 @@ def test_a_tree_hist_user_s_transcript_costs_exactly_epsilon(plan):
         if plan == "two_reports":
             phases.append((protocol.oracles[-1], leaves))
         for slots in itertools.product(range(4), repeat=len(phases)):
-            laws = []
-            for user in range(len(leaves)):
-                law = {(): 1.0}
-                for (oracle, keys), slot in zip(phases, slots, strict=True):
-                    bit = int(oracle.client.true_bits(keys[[user]], np.array([slot]))[0])
-                    law = {
-                        (*sent, report): p * q
-                        for sent, p in law.items()
-                        for report, q in oracle.client.randomizer.probabilities(bit).items()
-                    }
-                laws.append(law)
+            laws = [
+                transcript_law((oracle, keys[user], slot) for (oracle, keys), slot in zip(phases, slots, strict=True))
+                for user in range(len(leaves))
+            ]
             worst = max(worst, worst_loss(laws))
     assert worst == pytest.approx(1.7, rel=1e-9)
 
@@ -103,19 +106,10 @@ def test_a_bitstogram_user_s_transcript_costs_exactly_epsilon(plan, bit_as):
     )
     worst = 0.0
     for slots in chosen:
-        laws = []
-        for message in messages:
-            law = {(): 1.0}
-            for oracle, slot in zip(phases, slots, strict=True):
-                if slot is None:
-                    continue
-                bit = int(oracle.client.true_bits(np.array([message]), np.array([slot]))[0])
-                law = {
-                    (*sent, report): p * q
-                    for sent, p in law.items()
-                    for report, q in oracle.client.randomizer.probabilities(bit).items()
-                }
-            laws.append(law)
+        laws = [
+            transcript_law((oracle, message, slot) for oracle, slot in zip(phases, slots, strict=True) if slot is not None)
+            for message in messages
+        ]
         worst = max(worst, worst_loss(laws))
     assert worst == pytest.approx(1.3, rel=1e-9)
 

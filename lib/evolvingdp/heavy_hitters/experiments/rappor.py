@@ -175,7 +175,7 @@ def _claims(params: Params, table: pd.DataFrame) -> list[Claim]:
         at_most(
             "The list keeps its false-discovery rate: share of false ones",
             wrong,
-            params.false_discovery_rate + 2 * (1 / (params.repetitions * max(1.0, sets.found.mean()))) ** 0.5 * 0.3,
+            params.false_discovery_rate + 0.05 * slack,
         ),
         *[at_least(f"A dictionary on Brown, F1: {method}", float(runs.f1.mean()), 0.9) for method, runs in brown],
         within(
