@@ -1,7 +1,8 @@
-"""What many reports cost together: basic, advanced and optimal composition of randomized response.
+"""What many reports cost together: basic, advanced and optimal composition of randomized response; Gaussian privacy.
 
-Every function returns the epsilon of one report such that `n_reports` reports of one user, each a function of other data of
-that user, satisfy the total guarantee: pure `epsilon` for basic composition, (epsilon, delta) for the others.
+`basic`, `advanced` and `optimal` return the epsilon of one report such that `n_reports` reports of one user, each a
+function of other data of that user, satisfy the total guarantee: pure `epsilon` for basic composition, (epsilon, delta) for
+the others.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import gammaln, log_expit
+from scipy.special import gammaln, log_expit, log_ndtr, ndtr
 
 from evolvingdp.core import checks
 
@@ -70,6 +71,21 @@ def delta_of_reports(epsilon_of_one: float, epsilon: float, n_reports: int) -> f
     log_law = log_count + truthful * log_keep + (n_reports - truthful) * log_flip
     gain = -np.expm1(np.minimum(0.0, epsilon - (2 * truthful - n_reports) * epsilon_of_one))
     return float(np.sum(np.exp(log_law) * gain))
+
+
+def delta_of_gaussian(mu: float, epsilon: float) -> float:
+    """The exact delta at `epsilon` of Gaussian mechanisms whose mu (l2 sensitivity over scale) add up, squared, to mu^2.
+
+    Balle and Wang (2018), Theorem 8; adaptive composition of Gaussian mechanisms is Gaussian (Dong, Roth and Su 2022).
+    """
+    checks.positive(mu=mu, epsilon=epsilon)
+    return float(ndtr(mu / 2 - epsilon / mu) - np.exp(epsilon + log_ndtr(-mu / 2 - epsilon / mu)))
+
+
+def gaussian_mu(epsilon: float, delta: float) -> float:
+    """The largest mu of Gaussian differential privacy that implies (epsilon, delta)."""
+    _check(epsilon, delta, 1)
+    return _root(lambda mu: delta_of_gaussian(mu, epsilon) - delta)
 
 
 def _check(epsilon: float, delta: float, n_reports: int) -> None:

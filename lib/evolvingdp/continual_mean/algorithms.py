@@ -1,0 +1,116 @@
+"""The paper's algorithms as settings of `UserMean`, the per-step baseline, the mean without privacy, and what we recommend.
+
+`start`, `step` and `release` of `online` and `offline` run any of them.  **Source.** George et al. (2022), Section 1.1 and
+Algorithms 2 to 6.  Applies E-CM-11 (`wishful`) and E-CM-17 (`per_step_laplace`); the others through `UserMean`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evolvingdp.continual_mean.user_mean import UserMean
+from evolvingdp.core import checks
+
+
+def naive(n_users: int, samples_per_user: int, epsilon: float, **options: Any) -> UserMean:
+    """Algorithm 2: every sample is an element of one binary tree, and a user has `samples_per_user` of them.
+
+    Error O(1/sqrt(t) + m log^1.5(T) / (t epsilon)), equation (1).
+    """
+    return UserMean(n_users, samples_per_user, epsilon, blocks="single", prior="none", **options)
+
+
+def wishful(n_users: int, samples_per_user: int, epsilon: float, prior_mean: float, **options: Any) -> UserMean:
+    """Algorithm 3: a user's sum of all m samples is projected and becomes an element; nothing before the first full user.
+
+    `prior_mean` must be within 1/sqrt(m) of the mean, for accuracy; privacy holds for any that is not computed from the
+    data.  Sums are a user's own, in any order of arrival (E-CM-11), so that privacy does not rest on contiguous users.
+    """
+    return UserMean(n_users, samples_per_user, epsilon, blocks="whole", prior="given", prior_mean=prior_mean, **options)
+
+
+def single_tree(n_users: int, samples_per_user: int, epsilon: float, prior_mean: float, **options: Any) -> UserMean:
+    """Algorithm 4: blocks of 1, 1, 2, 4, ... samples of a user, all in one binary tree."""
+    return UserMean(n_users, samples_per_user, epsilon, one_tree=True, prior="given", prior_mean=prior_mean, **options)
+
+
+def multiple_trees(n_users: int, samples_per_user: int, epsilon: float, prior_mean: float, **options: Any) -> UserMean:
+    """Algorithm 5: a tree per block size, so that the noise is that of the blocks in use."""
+    return UserMean(n_users, samples_per_user, epsilon, prior="given", prior_mean=prior_mean, **options)
+
+
+def full(n_users: int, samples_per_user: int, epsilon: float, **options: Any) -> UserMean:
+    """Algorithm 6: as 5, each block size with a private median as prior, before which its sums wait."""
+    return UserMean(n_users, samples_per_user, epsilon, **options)
+
+
+def recommended(n_users: int, samples_per_user: int, epsilon: float, delta: float = 0.0, **options: Any) -> UserMean:
+    """No medians and no waiting, noise only for what a block can move, every sum weighted by what it knows.
+
+    Levels that users typically reach, if they share the horizon evenly, get most of the budget (`shares_for`). delta = 0:
+    Honaker's estimates on binary trees with integer noise, so that the guarantee holds in floating point; delta > 0:
+    Gaussian noise with the square-root factorization.
+    """
+    chosen: dict[str, Any] = {
+        "prior": "bootstrap",
+        "exact_start": True,
+        "capped": True,
+        "weights": "precision",
+        "clip": True,
+    }
+    draft = UserMean(n_users, samples_per_user, epsilon, horizon=options.get("horizon"))
+    chosen["shares"] = shares_for(draft)
+    chosen |= {"delta": delta, "toeplitz": True} if delta else {"honaker": True, "integer": True}
+    return UserMean(n_users, samples_per_user, epsilon, **chosen | options)
+
+
+def shares_for(settings: UserMean) -> tuple[float, ...]:
+    """Budget shares per level from what is public: users, cap and horizon.
+
+    An element of level l moves by about 2^(l/2); the noise variances' sum is least, at a given total epsilon, for shares in
+    proportion to its power 2/3, 2^(l/3).  That holds up to the level of horizon / n_users samples; above it few users come,
+    and the shares halve from level to level.  Any shares are private: this is a choice of utility.
+    """
+    typical = math.log2(max(1.0, settings.max_steps / settings.n_users))
+    level = np.arange(len(settings.sizes))
+    weights = np.where(level < typical, 2 ** ((level - typical) / 3), 2 ** -(level - typical))
+    return tuple((weights / weights.sum()).tolist())
+
+
+def running_mean(samples: ArrayLike) -> NDArray[np.float64]:
+    """The mean of the first t samples, without privacy."""
+    values = np.asarray(samples, dtype=float)
+    means: NDArray[np.float64] = np.cumsum(values) / np.arange(1, len(values) + 1)
+    return means
+
+
+def per_step_laplace(
+    users: ArrayLike, samples: ArrayLike, epsilon: float, rng: np.random.Generator, *, split: str = "even"
+) -> NDArray[np.float64]:
+    """Section 1.1's baseline: at each of T steps the running mean with its own Laplace noise; samples in [0, 1].
+
+    User-level epsilon-DP in all.  A user moves the mean at t by M_t / t.  `split` "even" gives each step epsilon / T and
+    noise of scale M_t T / (t epsilon); "harmonic" gives step t epsilon / (t H_T) and scale M_t H_T / epsilon (E-CM-17).
+    """
+    checks.positive(epsilon=epsilon)
+    checks.one_of(("even", "harmonic"), split=split)
+    means = running_mean(samples)
+    steps = np.arange(1, len(means) + 1)
+    shares = np.full(len(means), 1 / len(means)) if split == "even" else 1 / steps / np.sum(1 / steps)
+    scale = most_samples(users) / (steps * epsilon * shares)
+    noisy: NDArray[np.float64] = means + rng.laplace(0.0, 1.0, len(means)) * scale
+    return noisy
+
+
+def most_samples(users: ArrayLike) -> NDArray[np.int64]:
+    """M_t for every t: the largest number of samples that one user has contributed so far, (T,)."""
+    who = np.asarray(users, dtype=np.int64)
+    order = np.argsort(who, kind="stable")
+    first = np.flatnonzero(np.concatenate([[True], np.diff(who[order]) != 0]))
+    rank = np.empty(len(who), dtype=np.int64)
+    rank[order] = np.arange(1, len(who) + 1) - np.repeat(first, np.diff(np.append(first, len(who))))
+    return np.maximum.accumulate(rank)

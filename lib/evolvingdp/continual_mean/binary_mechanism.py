@@ -1,0 +1,128 @@
+"""BinaryMechanism: all running sums of a stream, each element in few noisy partial sums.
+
+**Computes** S_1, S_2, ..., S_T, noisy sums of the first t elements.
+
+**Guarantee.** epsilon-DP for the whole sequence (with `delta`: (epsilon, delta)-DP, Gaussian noise).  Neighbours differ in
+one element, by at most `sensitivity`; which element it is, and how many there are, is public.
+
+**Error.** The standard deviation of S_t is `standard_error(t)`, exactly: at most (sensitivity * height / epsilon) *
+sqrt(2 * height) for the plain tree, height = floor(log2 T) + 1.
+
+**Source.** Algorithm 1 of George et al. (2022) (`Tree(T)`, Laplace noise), whose line 4 is `step`'s argument, lines 5-7 the
+node that ends at t and lines 8-13 the sum over the binary digits of t.  Applies E-CM-1 (a digit 0 adds nothing) and E-CM-5
+(whole levels).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evolvingdp.continual_mean.prefix_sums import PrefixSums, Tree
+from evolvingdp.core import accounting, checks
+from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace, Noise, Tape
+
+
+def calibrate(
+    sums: PrefixSums, epsilon: float, delta: float, sensitivity: float, *, integer: bool = False, uses: int = 1
+) -> Noise:
+    """The noise of a draw that makes `sums` private when `uses` elements of one person change by `sensitivity` each.
+
+    delta = 0: Laplace (or, on integers, discrete Laplace); delta > 0: Gaussian.
+    """
+    if delta > 0:
+        if integer:
+            raise ValueError("integer noise must go with delta = 0: it is discrete Laplace noise")
+        return Gaussian(uses * sensitivity * sums.l2 / accounting.gaussian_mu(epsilon, delta))
+    scale = uses * sensitivity * sums.l1 / epsilon
+    return DiscreteLaplace(scale) if integer else Laplace(scale)
+
+
+@dataclass
+class State:
+    """Secret.  `step` changes it in place and returns it."""
+
+    advance: Callable[[], Any] = field(repr=False)  # noise of the next prefix
+    total: float = 0.0
+    length: int = 0
+
+
+@dataclass(frozen=True)
+class BinaryMechanism:
+    """Algorithm 1 for at most `horizon` elements; `sums` other than the plain binary tree go past it."""
+
+    horizon: int
+    epsilon: float
+    sensitivity: float = 1.0  # largest change of one element
+    delta: float = 0.0
+    integer: bool = False  # discrete Laplace noise, for integer elements
+    sums: PrefixSums | None = None  # default: Tree(horizon)
+
+    def __post_init__(self) -> None:
+        checks.integer_at_least(1, horizon=self.horizon)
+        checks.positive(epsilon=self.epsilon, sensitivity=self.sensitivity)
+        if not 0 <= self.delta < 1:
+            raise ValueError(f"delta must lie in [0, 1), got {self.delta!r}")
+        if self.sums is not None and self.sums.capacity < self.horizon:
+            raise ValueError(f"sums must have capacity {self.horizon} or more, got {self.sums.capacity}")
+        _ = self.noise
+
+    @property
+    def structure(self) -> PrefixSums:
+        return self.sums or Tree(self.horizon)
+
+    @property
+    def noise(self) -> Noise:
+        return calibrate(self.structure, self.epsilon, self.delta, self.sensitivity, integer=self.integer)
+
+    def standard_error(self, lengths: ArrayLike) -> NDArray[np.float64]:
+        """Exact standard deviation of S_t for t in `lengths`; public."""
+        error: NDArray[np.float64] = np.sqrt(self.structure.relative_variance(lengths) * self.noise.variance)
+        return error
+
+    def release(self, elements: ArrayLike, rng: np.random.Generator) -> NDArray[np.float64]:
+        """S_1, ..., S_T of `elements` (T,), all at once."""
+        values = np.asarray(elements)
+        if values.ndim != 1 or len(values) > self.horizon:
+            raise ValueError(
+                f"elements must be one-dimensional with at most {self.horizon} entries, got shape {values.shape}"
+            )
+        if not np.isfinite(values).all():
+            raise ValueError(f"elements must be finite, got {values[~np.isfinite(values)][0]}")
+        prefix = np.cumsum(values)
+        noisy: NDArray[np.float64] = prefix + self.structure.all(len(values), Tape(self.noise, rng))
+        return noisy
+
+    def start(self, rng: np.random.Generator) -> State:
+        return State(self.structure.online(Tape(self.noise, rng)))
+
+    def step(self, state: State, element: float) -> tuple[State, float]:
+        """Take the next element; Release is S_t.  Memory grows with log T."""
+        if not math.isfinite(element):
+            raise ValueError(f"element must be finite, got {element!r}")
+        if state.length >= self.horizon:
+            raise ValueError(f"horizon is {self.horizon}: there is no element {state.length + 1}")
+        noise = state.advance()
+        state.length += 1
+        state.total += element
+        return state, state.total + noise
+
+
+def printed_sums(partial_sums: ArrayLike) -> NDArray[np.float64]:
+    """What lines 8-13 return as printed: the last partial sum is added again at every digit 0 (E-CM-1).
+
+    `partial_sums[t-1]` is the noisy sum of the largest block that ends at t.
+    """
+    nodes = np.asarray(partial_sums, dtype=float)
+    sums = np.zeros(len(nodes))
+    for step in range(1, len(nodes) + 1):
+        index = 0
+        for digit in reversed(range(step.bit_length())):
+            index += step & (1 << digit)
+            sums[step - 1] += nodes[index - 1]
+    return sums

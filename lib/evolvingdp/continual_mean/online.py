@@ -1,0 +1,245 @@
+"""A `UserMean` step by step: State is secret, Release is public.
+
+Memory: two numbers a user, log n numbers a tree; and, while a level waits for its median, the samples that the median will
+read (the algorithm must keep them).  A step that raises leaves the state as it was.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from evolvingdp.continual_mean import private_median
+from evolvingdp.continual_mean.prefix_sums import PrefixSums
+from evolvingdp.continual_mean.user_mean import Interval, Release, UserMean
+from evolvingdp.core.noise import Tape
+
+
+@dataclass
+class TreeState:
+    """One tree: what its finished and its current prefix sums say, weighted."""
+
+    rng: np.random.Generator
+    elements: int = 0  # of all its prefix sums
+    samples: int = 0
+    width: float = math.inf  # of the current interval, grid units; only for a bootstrapped prior
+    sums: PrefixSums | None = None
+    node_variance: float = 0.0
+    advance: Callable[[], Any] | None = None
+    length: int = 0  # elements of the current prefix sum
+    held: int = 0  # samples of the current prefix sum
+    total: int = 0
+    done: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    now: tuple[float, float, float] = (0.0, 0.0, 0.0)  # weighted sum, weighted samples, weighted variance
+
+
+@dataclass
+class State:
+    """Secret.  `step` changes it in place and returns it."""
+
+    counts: list[int]  # samples seen of each user
+    sums: list[int]  # of each user's unfinished block
+    trees: list[TreeState]
+    intervals: list[Interval | None]  # per level; None: not projected
+    waiting: list[int]  # levels without a median yet, ascending
+    buffers: dict[int, list[int]]
+    filled: list[int]  # at b: samples that count for a median of level b and above, but not below
+    early: tuple[array[int], array[int], array[int]]  # user, rank, value of the samples that a median may read
+    step: int = 0
+    dropped: int = 0
+    used: int = 0
+    last: Release = field(default=Release(math.nan, math.inf, 0, 0))
+
+
+def start(settings: UserMean, rng: np.random.Generator) -> State:
+    """No sample yet.  Each tree has its own stream of noise, split off `rng`."""
+    levels = range(len(settings.sizes))
+    trees = [TreeState(child) for child in rng.spawn(settings.n_trees)]
+    if settings.prior != "bootstrap":
+        for index, tree in enumerate(trees):
+            _open(settings, index, tree, settings.user_sensitivity(index))
+    given = settings.prior == "given"
+    prior = (settings.prior_mean - settings.low) / (settings.high - settings.low)
+    return State(
+        counts=[0] * settings.n_users,
+        sums=[0] * settings.n_users,
+        trees=trees,
+        intervals=[settings.interval(level, prior) if given and settings.projects(level) else None for level in levels],
+        waiting=[level for level in levels if settings.waits_for(level)],
+        buffers={level: [] for level in levels if settings.waits_for(level)},
+        filled=[0] * (len(settings.sizes) + 1),
+        early=(array("q"), array("q"), array("q")),
+        last=Release(settings.prior_mean, math.inf, 0, 0),
+    )
+
+
+def step(settings: UserMean, state: State, user: int, sample: float) -> tuple[State, Release]:
+    """User `user` in [0, n_users) contributes `sample`; Release is the estimate after it."""
+    value = _valid(settings, state, user, sample)
+    state.step += 1
+    if value is None:
+        state.dropped += 1
+        state.last = state.last._replace(dropped=state.dropped)
+        return state, state.last
+    rank = state.counts[user] + 1
+    state.counts[user] = rank
+    state.sums[user] += value
+    changed = _activate(settings, state, user, rank, value) if state.waiting else False
+    level = _finished(settings, rank)
+    if level is not None:
+        total, state.sums[user] = state.sums[user], 0
+        if level in state.waiting:
+            state.buffers[level].append(total)
+        else:
+            _add(settings, state, level, total)
+            changed = True
+    if changed:
+        state.last = _release(settings, state)
+    return state, state.last
+
+
+def _valid(settings: UserMean, state: State, user: int, sample: float) -> int | None:
+    """The sample in grid units; None where it is beyond a cap and dropped.  Changes nothing."""
+    low, high = settings.low, settings.high
+    if not low <= sample <= high:
+        raise ValueError(f"sample must lie in [{low:g}, {high:g}], got {sample!r}")
+    steps = (sample - low) / (high - low) * settings.resolution
+    value = round(steps)
+    if settings.resolution == 1 and steps != value:
+        raise ValueError(
+            f"sample must be {low:g} or {high:g} where resolution is 1, got {sample!r}; 2**20 takes real values"
+        )
+    if not user >= 0:
+        raise ValueError(f"user must be >= 0, got {user!r}")
+    reason = ""
+    if state.step - state.dropped >= settings.max_steps:
+        reason = f"horizon is {settings.max_steps}: there is no room for another sample"
+    elif user >= settings.n_users:
+        reason = f"user must be below n_users = {settings.n_users}, got {user!r}"
+    elif state.counts[user] >= settings.samples_per_user:
+        reason = f"user {user} has contributed samples_per_user = {settings.samples_per_user} samples already"
+    if not reason:
+        return value
+    if settings.excess == "drop":
+        return None
+    raise ValueError(f'{reason}; excess="drop" leaves such samples out')
+
+
+def _finished(settings: UserMean, rank: int) -> int | None:
+    """The level whose block the rank-th sample of a user completes."""
+    if settings.blocks == "doubling":
+        return rank.bit_length() - 1 if rank & (rank - 1) == 0 else None
+    return 0 if rank % settings.sizes[0] == 0 else None
+
+
+def _open(settings: UserMean, index: int, tree: TreeState, sensitivity: float) -> None:
+    """New prefix sums for the elements to come; what the old ones say is kept."""
+    tree.done, tree.now = tree.now, tree.now
+    tree.sums = settings.prefix_sums(settings.capacity - tree.elements)
+    noise = settings.noise(index, tree.sums, sensitivity)
+    tree.node_variance = noise.variance
+    tree.advance = tree.sums.online(Tape(noise, tree.rng))
+    tree.length = tree.held = tree.total = 0
+
+
+def _add(settings: UserMean, state: State, level: int, total: int) -> None:
+    """Project a block's sum and put it into its tree."""
+    index = settings.tree_of(level)
+    tree = state.trees[index]
+    if settings.prior == "bootstrap":
+        _bootstrap(settings, state, level, tree)
+    interval = state.intervals[level]
+    assert tree.advance is not None
+    assert tree.sums is not None
+    tree.total += min(max(total, interval.low), interval.high) if interval else total
+    noisy = tree.total + tree.advance()
+    size = settings.sizes[level]
+    tree.elements += 1
+    tree.length += 1
+    tree.held += size
+    tree.samples += size
+    state.used += size
+    resolution = settings.resolution
+    variance = tree.sums.variance_at(tree.length) * tree.node_variance
+    spread = variance + tree.held * (0.25 * resolution * resolution)
+    weight = tree.held / spread if settings.weights == "precision" else 1.0
+    tree.now = (
+        tree.done[0] + weight * noisy,
+        tree.done[1] + weight * tree.held,
+        tree.done[2] + weight * weight * spread,
+    )
+
+
+def _bootstrap(settings: UserMean, state: State, level: int, tree: TreeState) -> None:
+    """New prefix sums with a narrower interval, if the levels below have become precise enough; all of it is public."""
+    largest = settings.sizes[level] * settings.resolution
+    half, weighted, samples, spread = 0, 0.0, 0.0, 0.0
+    for below in state.trees[:level]:
+        weighted += below.now[0]
+        samples += below.now[1]
+        spread += below.now[2]
+    if samples > 0:
+        half = settings.bootstrap_half(level, math.sqrt(spread) / samples / settings.resolution)
+    width = 2 * half if half else largest
+    if not width <= settings.restart * tree.width:
+        return
+    tree.width = width
+    state.intervals[level] = None
+    if half:
+        center = round(min(max(weighted / samples, 0.0), float(settings.resolution)) * settings.sizes[level])
+        state.intervals[level] = Interval(max(center - half, 0), min(center + half, largest))
+    _open(settings, level, tree, float(width))
+
+
+def _activate(settings: UserMean, state: State, user: int, rank: int, value: int) -> bool:
+    """Count the sample for the medians to come; draw those that are due, lowest level first, and empty their buffers."""
+    top = state.waiting[-1]
+    needed_from = (rank - 1).bit_length() + 1  # the lowest level whose arrays take the rank-th sample
+    if needed_from > top:
+        return False
+    for column, entry in zip(state.early, (user, rank, value), strict=True):
+        column.append(entry)
+    state.filled[needed_from] += 1
+    changed = False
+    while state.waiting:
+        level = state.waiting[0]
+        if sum(state.filled[: level + 1]) < settings.waits_for(level):
+            break
+        state.waiting.pop(0)
+        users, ranks, values = (np.frombuffer(column, dtype=np.int64) for column in state.early)
+        counted = np.flatnonzero(ranks <= settings.sizes[level])
+        by_user = counted[np.argsort(users[counted], kind="stable")]
+        prior = median(settings, level, values[by_user], state.trees[level].rng)
+        del users, ranks, values
+        state.intervals[level] = settings.interval(level, prior)
+        for total in state.buffers.pop(level):
+            _add(settings, state, level, total)
+            changed = True
+    if not state.waiting:
+        state.early = (array("q"), array("q"), array("q"))
+    return changed
+
+
+def median(settings: UserMean, level: int, values: np.ndarray, rng: np.random.Generator) -> float:
+    """PrivateMedian of the users' first samples, sorted by user: arrays of a block's size, their means in [0, 1]."""
+    means = values.reshape(-1, settings.sizes[level]).sum(axis=1) / (settings.sizes[level] * settings.resolution)
+    return private_median.draw(means, settings.median_epsilon, level, rng)
+
+
+def _release(settings: UserMean, state: State) -> Release:
+    weighted = samples = spread = 0.0
+    for tree in state.trees:
+        weighted += tree.now[0]
+        samples += tree.now[1]
+        spread += tree.now[2]
+    unit = (settings.high - settings.low) / settings.resolution
+    estimate = settings.low + unit * (weighted / samples) if samples else settings.prior_mean
+    if settings.clip:
+        estimate = min(max(estimate, settings.low), settings.high)
+    error = unit * math.sqrt(spread) / samples if samples else math.inf
+    return Release(estimate, error, state.used, state.dropped)

@@ -1,0 +1,227 @@
+"""Noise for all prefix sums of a stream: trees (binary, b-ary, with Honaker's estimator) and the square-root factorization.
+
+**Computes** z_1, z_2, ...: noise such that (x_1 + ... + x_k) + z_k is a function of sums of x over few nodes, each with
+independent noise.  A `Tree` releases the sums over blocks of b^h elements.  `Toeplitz` releases C x + noise, where
+C C = (all ones below the diagonal), and multiplies by C again (Fichtenberger, Henzinger and Upadhyay 2023; Bennett 1977).
+
+**Privacy.** An element enters at most `height` nodes of a tree, so that one element's change by s moves the nodes by at most
+s * height in l1 and s * sqrt(height) in l2; of the factorization by s * `column_norm` in l2.
+
+**Error.** `relative_variance(k)`: variance of z_k over that of one draw, exact and public.
+
+**Source.** Algorithm 1 (BinaryMechanism) of George et al. (2022) with E-CM-1 and E-CM-5; Honaker (2015), estimation from
+below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.signal import fftconvolve
+
+from evolvingdp.core import checks
+from evolvingdp.core.noise import Tape
+
+
+class PrefixSums(Protocol):
+    """How noise is shared between prefix sums; `capacity` elements at most."""
+
+    @property
+    def capacity(self) -> int: ...
+
+    @property
+    def l1(self) -> float: ...  # change of what is released, in l1, when one element changes by one; inf where unbounded
+
+    @property
+    def l2(self) -> float: ...
+
+    def relative_variance(self, lengths: ArrayLike) -> NDArray[np.float64]: ...
+
+    def variance_at(self, length: int) -> float: ...  # the same for one length, faster
+
+    def all(self, count: int, tape: Tape) -> NDArray[Any]: ...
+
+    def online(self, tape: Tape) -> Callable[[], Any]: ...
+
+
+def height(count: int, branching: int = 2) -> int:
+    """floor(log_b count) + 1: how many nodes an element of a tree over `count` elements enters at most (E-CM-5)."""
+    checks.integer_at_least(1, count=count)
+    checks.integer_at_least(2, branching=branching)
+    levels = 1
+    while branching**levels <= count:
+        levels += 1
+    return levels
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Sums over blocks of b^h elements.  Plain: of each b siblings the first b-1 (the last is never needed); N nodes.
+
+    `honaker` releases all nodes, at the same sensitivity, and estimates each from its own noise and its descendants'.
+    """
+
+    capacity: int
+    branching: int = 2
+    honaker: bool = False
+
+    def __post_init__(self) -> None:
+        checks.integer_at_least(1, capacity=self.capacity)
+        checks.integer_at_least(2, branching=self.branching)
+
+    @cached_property
+    def height(self) -> int:
+        return height(self.capacity, self.branching)
+
+    @property
+    def l1(self) -> float:
+        return float(self.height)
+
+    @property
+    def l2(self) -> float:
+        return float(np.sqrt(self.height))
+
+    @cached_property
+    def _node_variance(self) -> list[float]:
+        """Of the estimate of a node, by its height, over the variance of one draw."""
+        variances = [1.0]
+        for _ in range(1, self.height):
+            children = self.branching * variances[-1]
+            variances.append(children / (1 + children) if self.honaker else 1.0)
+        return variances
+
+    def relative_variance(self, lengths: ArrayLike) -> NDArray[np.float64]:
+        """Of the noise of the prefixes of these lengths (any shape, 0 to capacity), over the variance of one draw."""
+        rest = np.asarray(lengths, dtype=np.int64)
+        total = np.zeros(rest.shape)
+        for variance in self._node_variance:
+            rest, digit = np.divmod(rest, self.branching)
+            total += digit * variance
+        return total
+
+    def variance_at(self, length: int) -> float:
+        total = 0.0
+        for variance in self._node_variance:
+            length, digit = divmod(length, self.branching)
+            total += digit * variance
+        return total
+
+    def all(self, count: int, tape: Tape) -> NDArray[Any]:
+        """Noise of the prefixes of length 1 to `count`."""
+        self._fits(count)
+        prefix = self._refined(count, tape) if self.honaker else np.concatenate([[0], tape.take(count)])
+        for level in reversed(range(height(max(count, 1), self.branching))):
+            block = self.branching**level
+            for digit in range(1, self.branching):
+                ends = prefix[digit * block :: self.branching * block]
+                ends += prefix[(digit - 1) * block :: self.branching * block][: len(ends)]
+        return prefix[1:]
+
+    def _refined(self, count: int, tape: Tape) -> NDArray[np.float64]:
+        """At k the estimate of the noise of the largest node that ends at k; position 0 is empty."""
+        levels = height(max(count, 1), self.branching)
+        blocks = [self.branching**level for level in range(levels)]
+        ends = [np.arange(block, count + 1, block) for block in blocks]
+        drawn = tape.take(sum(map(len, ends)))
+        prefix = np.zeros(count + 1)
+        estimates = np.empty(0)
+        for level, (block, end) in enumerate(zip(blocks, ends, strict=True)):
+            own = drawn[sum((end - 1) // lower for lower in blocks) + level].astype(float)
+            if level:
+                below = estimates[: len(own) * self.branching].reshape(-1, self.branching)
+                children = below[:, 0].copy()
+                for child in range(1, self.branching):
+                    children += below[:, child]
+                weight = self._node_variance[level]
+                own = weight * own + (1 - weight) * children
+            prefix[block::block] = estimates = own
+        return prefix
+
+    def online(self, tape: Tape) -> Callable[[], Any]:
+        """A function whose k-th call returns the noise of the prefix of length k; it keeps `height` numbers."""
+        base, weights = self.branching, self._node_variance
+        last = [0] * (self.height + 1)  # noise of the last prefix whose length is a multiple of b^h
+        children: list[Any] = [0] * (self.height + 1)
+        count = 0
+
+        def advance() -> Any:
+            nonlocal count
+            self._fits(count + 1)
+            count += 1
+            level, rest, node = 0, count, tape.next()
+            while True:
+                if self.honaker:
+                    node = float(node)
+                    if level:
+                        node = weights[level] * node + (1 - weights[level]) * children[level]
+                    children[level + 1] = node if rest % base == 1 else children[level + 1] + node
+                if rest % base:
+                    break
+                rest //= base
+                level += 1
+                if self.honaker:
+                    node = tape.next()
+            prefix = node + last[level]
+            last[: level + 1] = [prefix] * (level + 1)
+            return prefix
+
+        return advance
+
+    def _fits(self, count: int) -> None:
+        if count > self.capacity:
+            raise ValueError(f"a tree of capacity {self.capacity} was asked for a prefix of {count} elements")
+
+
+@dataclass(frozen=True)
+class Toeplitz:
+    """The square root of the all-ones lower triangle: entries f_(i-j) with f_j = C(2j, j) / 4^j.  Gaussian noise only."""
+
+    capacity: int
+
+    def __post_init__(self) -> None:
+        checks.integer_at_least(1, capacity=self.capacity)
+
+    @cached_property
+    def coefficients(self) -> NDArray[np.float64]:
+        """f_0 = 1, f_j = f_(j-1) (2j - 1) / (2j)."""
+        step = np.arange(1, self.capacity, dtype=float)
+        return np.concatenate([[1.0], np.cumprod((2 * step - 1) / (2 * step))])
+
+    @cached_property
+    def _squares(self) -> NDArray[np.float64]:
+        return np.concatenate([[0.0], np.cumsum(self.coefficients**2)])
+
+    @property
+    def l1(self) -> float:
+        return float(np.sum(self.coefficients))
+
+    @property
+    def l2(self) -> float:
+        return float(np.sqrt(self._squares[-1]))
+
+    @property
+    def column_norm(self) -> float:
+        return self.l2
+
+    def relative_variance(self, lengths: ArrayLike) -> NDArray[np.float64]:
+        return self._squares[np.asarray(lengths, dtype=np.int64)]
+
+    def variance_at(self, length: int) -> float:
+        return float(self._squares[length])
+
+    def all(self, count: int, tape: Tape) -> NDArray[np.float64]:
+        """Noise of the prefixes of length 1 to `count`; always drawn for the whole capacity, then cut."""
+        if count > self.capacity:
+            raise ValueError(f"a factorization of capacity {self.capacity} was asked for a prefix of {count} elements")
+        noise: NDArray[np.float64] = fftconvolve(tape.take(self.capacity), self.coefficients)[:count]
+        return noise
+
+    def online(self, tape: Tape) -> Callable[[], Any]:
+        """As `all`; the noise does not depend on data, so it is drawn at once and kept (one number per element)."""
+        remaining = iter(self.all(self.capacity, tape).tolist())
+        return lambda: next(remaining)

@@ -1,0 +1,86 @@
+"""Who arrives when, and with what: arrival orders with at most m samples a user, and the samples.
+
+The arrival pattern is public (E-CM-4); the samples are secret.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evolvingdp.core import checks
+
+ORDERS = ("contiguous", "round_robin", "random", "zipf", "dominant")
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """`users` (T,) in [0, n), public; `samples` (T,), secret."""
+
+    users: NDArray[np.int64]
+    samples: NDArray[np.number]
+
+
+def arrivals(
+    order: str,
+    n_users: int,
+    samples_per_user: int,
+    horizon: int,
+    rng: np.random.Generator,
+    *,
+    exponent: float = 1.0,
+    share: float = 0.5,
+) -> NDArray[np.int64]:
+    """The user of each of `horizon` steps, (horizon,), none more than `samples_per_user` times.
+
+    contiguous: user after user, as many samples each as are allowed; round_robin: one sample each in turn; random: a random
+    sequence of the n * m places; zipf: user i is active in proportion to 1 / (i+1)^exponent, in random order; dominant: one
+    user has the given `share` of the steps as long as the cap allows, the others are random.
+    """
+    checks.one_of(ORDERS, order=order)
+    checks.integer_at_least(1, n_users=n_users, samples_per_user=samples_per_user, horizon=horizon)
+    checks.positive(exponent=exponent)
+    if not 0 < share < 1:
+        raise ValueError(f"share must lie in (0, 1), got {share!r}")
+    if horizon > n_users * samples_per_user:
+        raise ValueError(
+            f"horizon must be at most n_users * samples_per_user = {n_users * samples_per_user}, got {horizon}: "
+            "raise one of the two"
+        )
+    if order == "contiguous":
+        return np.arange(horizon) // samples_per_user
+    if order == "round_robin":
+        return np.arange(horizon) % n_users
+    counts = _counts(order, n_users, samples_per_user, horizon, rng, exponent, share)
+    users = np.repeat(np.arange(n_users), counts)
+    rng.shuffle(users)
+    return users
+
+
+def _counts(
+    order: str, n_users: int, cap: int, horizon: int, rng: np.random.Generator, exponent: float, share: float
+) -> NDArray[np.int64]:
+    """How many samples each user has, (n_users,), their sum `horizon`."""
+    if order == "random":
+        return rng.multivariate_hypergeometric(np.full(n_users, cap), horizon, method="marginals")
+    if order == "dominant":
+        counts = np.zeros(n_users, dtype=np.int64)
+        counts[0] = min(cap, max(round(share * horizon), horizon - cap * (n_users - 1)))
+        weights = np.ones(n_users)
+        weights[0] = 0
+    else:
+        counts = np.zeros(n_users, dtype=np.int64)
+        weights = 1 / np.arange(1, n_users + 1) ** exponent
+    while (left := horizon - int(counts.sum())) > 0:
+        free = weights * (counts < cap)
+        counts = np.minimum(counts + rng.multinomial(left, free / free.sum()), cap)
+    return counts
+
+
+def bits(mean: float, horizon: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """`horizon` independent bits of this mean."""
+    if not 0 <= mean <= 1:
+        raise ValueError(f"mean must lie in [0, 1], got {mean!r}")
+    return (rng.random(horizon) < mean).astype(np.int64)

@@ -1,0 +1,292 @@
+"""The settings of a continual private mean: blocks, trees, priors, and what each costs.  Algorithms 2 to 6 are choices of
+them.
+
+**Computes** at every step an estimate of the mean of all samples' common law, from a stream in which users come back.
+
+**Guarantee.** User-level epsilon-DP for the whole sequence (`delta` > 0: (epsilon, delta)-DP with Gaussian noise).
+Neighbouring streams differ in the values of all samples of one user; who arrives when is the same in both, and public
+(E-CM-4).
+
+**How.** A user's samples are summed in blocks of 1, 1, 2, 4, ... samples (`blocks="doubling"`); the sum of a full block is
+projected on an interval and becomes an element of a stream of prefix sums (`prefix_sums`).  At most one element of a user
+enters each level's stream, so a level costs (width of the interval) x (l1 or l2 of its prefix sums) / scale, and the
+levels' costs add up to epsilon (in squares, to mu^2, with Gaussian noise).  Values are whole numbers of 1/`resolution` of
+the range, so that all sums are exact.
+
+**Source.** George et al. (2022), Section 3; what `recommended` adds is proved in `book/continual_mean.md`.  Applies E-CM-2
+(a block counts the samples it holds), E-CM-4, E-CM-5 and E-CM-7 (whole levels), E-CM-6 (levels 0 and 1), E-CM-12 (caps),
+E-CM-13 (m = 1).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evolvingdp.continual_mean import private_median
+from evolvingdp.continual_mean.binary_mechanism import calibrate
+from evolvingdp.continual_mean.prefix_sums import PrefixSums, Toeplitz, Tree
+from evolvingdp.core import accounting, checks
+from evolvingdp.core.noise import Gaussian, Noise
+
+BLOCKS = ("single", "whole", "doubling")
+PRIORS = ("none", "given", "median", "bootstrap")
+WEIGHTS = ("samples", "precision")
+EXCESS = ("error", "drop")
+
+
+class Release(NamedTuple):
+    """Public.  `standard_error` bounds the estimate's deviation (noise exactly, samples with variance at most range^2/4)."""
+
+    estimate: float
+    standard_error: float
+    samples: int  # in the estimate
+    dropped: int  # samples beyond a cap, where excess is "drop"
+
+
+class Interval(NamedTuple):
+    """What a block's sum is projected on, in grid units."""
+
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class UserMean:
+    """A continual mean for at most `n_users` users of `samples_per_user` samples each; every choice is one argument."""
+
+    n_users: int
+    samples_per_user: int
+    epsilon: float
+    delta: float = 0.0
+    beta: float = 0.05  # failure probability of the accuracy statements
+    horizon: int | None = None  # steps; default n_users * samples_per_user
+    blocks: str = "doubling"
+    one_tree: bool = False  # all levels in one tree (Algorithm 4)
+    prior: str = "median"
+    prior_mean: float = 0.5  # where the prior is given; also the estimate before the first release
+    exact_start: bool = False  # levels 0 and 1, whose elements are samples, have sensitivity 1 and not 2 Delta
+    capped: bool = False  # a sensitivity is never more than the range of a block's sum
+    weights: str = "samples"
+    branching: int = 2
+    honaker: bool = False
+    toeplitz: bool = False
+    shares: tuple[float, ...] = field(default=())  # of the trees' budget, per level; default even
+    dimensions: int = 1  # of d coordinates with Gaussian noise, which share (epsilon, delta)
+    clip: bool = False
+    integer: bool = False
+    low: float = 0.0
+    high: float = 1.0
+    resolution: int = 1  # grid steps in the range; 1 for bits
+    prior_deviations: float = 4.0  # standard errors that a bootstrapped prior may be off
+    restart: float = 0.7  # a level starts a new tree when its interval has shrunk to this fraction
+    excess: str = "error"
+
+    def __post_init__(self) -> None:
+        checks.integer_at_least(1, n_users=self.n_users, samples_per_user=self.samples_per_user)
+        checks.integer_at_least(1, resolution=self.resolution, dimensions=self.dimensions)
+        checks.positive(epsilon=self.epsilon, prior_deviations=self.prior_deviations)
+        checks.one_of(BLOCKS, blocks=self.blocks)
+        checks.one_of(PRIORS, prior=self.prior)
+        checks.one_of(WEIGHTS, weights=self.weights)
+        checks.one_of(EXCESS, excess=self.excess)
+        for name, low, high in (("beta", 0, 1), ("restart", 0, 1)):
+            if not low < getattr(self, name) < high:
+                raise ValueError(f"{name} must lie in ({low}, {high}), got {getattr(self, name)!r}")
+        if not 0 <= self.delta < 1:
+            raise ValueError(f"delta must lie in [0, 1), got {self.delta!r}")
+        if not self.low < self.high < math.inf or self.low == -math.inf:
+            raise ValueError(f"low must be below high and both finite, got {self.low!r} and {self.high!r}")
+        if not self.low <= self.prior_mean <= self.high:
+            raise ValueError(f"prior_mean must lie in [{self.low}, {self.high}], got {self.prior_mean!r}")
+        if self.horizon is not None:
+            checks.integer_at_least(1, horizon=self.horizon)
+        if self.toeplitz and not self.delta:
+            raise ValueError(
+                "toeplitz must go with delta > 0: its l1 sensitivity grows with the square root of the capacity"
+            )
+        if self.dimensions > 1 and not self.delta:
+            raise ValueError("dimensions above 1 must go with delta > 0; otherwise give each coordinate its own epsilon")
+        if self.prior == "median" and self.delta:
+            raise ValueError('prior "median" must go with delta = 0; "bootstrap" needs no budget of its own')
+        if self.prior == "bootstrap" and (self.one_tree or self.blocks != "doubling"):
+            raise ValueError('prior "bootstrap" must go with blocks "doubling" and a tree per level')
+        if self.shares and (len(self.shares) != self.n_trees or not math.isclose(math.fsum(self.shares), 1, abs_tol=1e-9)):
+            raise ValueError(
+                f"shares must be {self.n_trees} numbers that sum to 1, got {len(self.shares)} that sum to "
+                f"{math.fsum(self.shares):.6g}"
+            )
+        if any(not share > 0 for share in self.shares):
+            raise ValueError(f"shares must all be > 0, got {self.shares}")
+        _ = [calibrate(Tree(1), 1.0, self.delta, 1.0, integer=self.integer)]
+
+    @property
+    def max_steps(self) -> int:
+        places = self.n_users * self.samples_per_user
+        return min(places, self.horizon) if self.horizon else places
+
+    @property
+    def top_level(self) -> int:
+        """L = floor(log2 m): no user fills a block above it."""
+        return self.samples_per_user.bit_length() - 1 if self.blocks == "doubling" else 0
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Samples in an element, per level."""
+        if self.blocks == "doubling":
+            return (1, *(2 ** (level - 1) for level in range(1, self.top_level + 1)))
+        return (self.samples_per_user if self.blocks == "whole" else 1,)
+
+    @property
+    def n_trees(self) -> int:
+        return 1 if self.one_tree else len(self.sizes)
+
+    def tree_of(self, level: int) -> int:
+        return 0 if self.one_tree else level
+
+    @property
+    def capacity(self) -> int:
+        """Elements that enter a tree at most."""
+        if self.blocks == "single":
+            return self.max_steps
+        return self.n_users * len(self.sizes) if self.one_tree else self.n_users
+
+    @property
+    def tree_epsilon(self) -> float:
+        """What the trees have of epsilon: Algorithm 6 gives half of it to the medians."""
+        return self.epsilon / 2 if self.prior == "median" and self.top_level > 0 else self.epsilon
+
+    @property
+    def median_epsilon(self) -> float:
+        """Of one PrivateMedian: epsilon / (2 L)."""
+        return self.epsilon / (2 * max(1, self.top_level))
+
+    @cached_property
+    def _concentration(self) -> tuple[float, ...]:
+        """Per level: how far a block's sum may be from its mean, in samples, with probability 1 - beta over all users."""
+        levels = {"single": 1.0, "whole": 1.0, "doubling": max(1.0, math.log2(self.samples_per_user))}[self.blocks]
+        share = self.beta / 3 if self.prior == "median" else self.beta  # (9) divides delta by 3
+        half = math.log(2 * self.n_users * levels / share) / 2
+        return tuple(math.sqrt(half * _block(level, size)) for level, size in enumerate(self.sizes))
+
+    @cached_property
+    def half_widths(self) -> tuple[float, ...]:
+        """Delta_l of (2), (4) or (9), in samples: half of the interval that a block's sum is projected on."""
+        return tuple(self._concentration[level] + self._prior_error(level) for level in range(len(self.sizes)))
+
+    def _prior_error(self, level: int) -> float:
+        size = _block(level, self.sizes[level])
+        if self.prior == "median":
+            arrays = 16 / self.median_epsilon * math.log(2 ** (level / 2) / self._median_beta)
+            return math.sqrt(2 * size * math.log(2 * arrays / self._median_beta))
+        return size / math.sqrt(self.samples_per_user)
+
+    @property
+    def _median_beta(self) -> float:
+        return self.beta / (3 * max(1, self.top_level))
+
+    @cached_property
+    def sensitivities(self) -> tuple[float, ...]:
+        """Per level, in grid units: how far a user can move an element, as the noise is calibrated (not for "bootstrap")."""
+        printed = []
+        for level, size in enumerate(self.sizes):
+            if self.prior == "none":
+                printed.append(float(size))
+                continue
+            width = 2 * self.half_widths[level]
+            if (
+                self.prior == "given" and self.blocks == "doubling"
+            ):  # (7) and (5) bound the prior's error by sqrt of the block
+                block = self.samples_per_user if self.one_tree else _block(level, size)
+                width = 2 * (self._concentration[level] * math.sqrt(block / _block(level, size)) + math.sqrt(block))
+            if (self.exact_start and level <= 1) or self.capped:
+                width = min(width, float(size))
+            printed.append(width)
+        return tuple(self.resolution * width for width in printed)
+
+    def projects(self, level: int) -> bool:
+        """Whether level's elements are projected: levels 0 and 1 are not (E-CM-6), nor where the interval holds all sums."""
+        if self.prior == "none" or (self.blocks == "doubling" and level <= 1):
+            return False
+        return not self.capped or 2 * self.half_widths[level] < self.sizes[level]
+
+    def waits_for(self, level: int) -> int:
+        """How many of the users' first samples, at most a block each, must come before level's median; 0: no median."""
+        if self.prior != "median" or not self.projects(level):
+            return 0
+        return self.sizes[level] * private_median.n_arrays(self.median_epsilon, level, self._median_beta)
+
+    def interval(self, level: int, prior: float) -> Interval:
+        """The whole numbers within Delta of the prior (in samples), and within the range of the sum."""
+        largest = self.sizes[level] * self.resolution
+        center, half = prior * largest, self.half_widths[level] * self.resolution
+        low, high = math.ceil(center - half), math.floor(center + half)
+        if low > high:
+            low = high = round(center)
+        return Interval(min(max(low, 0), largest), min(max(high, 0), largest))
+
+    def bootstrap_half(self, level: int, prior_error: float) -> int:
+        """Half the width, grid units, of an interval around a prior of this standard error; 0: no projection."""
+        size = self.sizes[level]
+        half = math.ceil(self.resolution * (self._concentration[level] + self.prior_deviations * size * prior_error))
+        return half if 2 * half < size * self.resolution else 0
+
+    def prefix_sums(self, capacity: int) -> PrefixSums:
+        return Toeplitz(capacity) if self.toeplitz else Tree(capacity, self.branching, self.honaker)
+
+    def noise(self, tree: int, sums: PrefixSums, sensitivity: float) -> Noise:
+        """The law of a node's noise when a user moves the elements of `tree` by `sensitivity` in all."""
+        share = self.shares[tree] if self.shares else 1 / self.n_trees
+        if self.delta:
+            mu = self._mu * math.sqrt(share / self.dimensions)  # squares of mu add up, over trees and coordinates
+            return Gaussian(sensitivity * sums.l2 / mu)
+        return calibrate(sums, self.tree_epsilon * share, 0.0, sensitivity, integer=self.integer)
+
+    @cached_property
+    def _mu(self) -> float:
+        return accounting.gaussian_mu(self.epsilon, self.delta)
+
+    def user_sensitivity(self, tree: int) -> float:
+        """The sum over a user's elements in `tree` of what they can move, grid units."""
+        if self.blocks == "single":
+            return self.samples_per_user * self.sensitivities[0]
+        if self.one_tree:
+            return len(self.sizes) * max(self.sensitivities)
+        return self.sensitivities[tree]
+
+    def encode(self, samples: ArrayLike) -> NDArray[np.int64]:
+        """Samples (T,) in [low, high] as whole numbers of grid steps; raises ValueError with the first that is none."""
+        values = np.asarray(samples)
+        if values.ndim != 1 or values.dtype.kind not in "biuf":
+            raise TypeError(f"samples must be a one-dimensional array of numbers, got {values.dtype} {values.shape}")
+        bad = ~((values >= self.low) & (values <= self.high))
+        if bad.any():
+            position = int(np.argmax(bad))
+            raise ValueError(
+                f"samples must lie in [{self.low:g}, {self.high:g}], got {values[position]} at position {position}"
+            )
+        if self.resolution == 1 and self.low == 0 and self.high == 1 and values.dtype.kind in "biu":
+            return values.astype(np.int64)
+        steps = (values - self.low) / (self.high - self.low) * self.resolution
+        grid = np.rint(steps)
+        if self.resolution == 1 and not (steps == grid).all():
+            position = int(np.argmax(steps != grid))
+            raise ValueError(
+                f"samples must be {self.low:g} or {self.high:g} where resolution is 1, got {values[position]} at position "
+                f"{position}; resolution=2**20 takes real values"
+            )
+        return grid.astype(np.int64)
+
+    def but(self, **changes: Any) -> Self:
+        """The same settings with some changed."""
+        return replace(self, **changes)
+
+
+def _block(level: int, size: int) -> float:
+    """2^(l-1), as the formulas of Delta_l have it: one half at level 0 of a doubling sequence."""
+    return 0.5 if level == 0 and size == 1 else float(size)

@@ -1,0 +1,193 @@
+"""User-level privacy of the continual means: the exact change of all that is released, against the noise."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from evolvingdp.continual_mean import algorithms, coordinates, offline, private_median, streams
+from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
+from evolvingdp.continual_mean.prefix_sums import Toeplitz, Tree, height
+from evolvingdp.continual_mean.user_mean import UserMean
+from evolvingdp.core import accounting
+from evolvingdp.core.noise import DiscreteLaplace, Laplace
+from evolvingdp.core.seeds import stream
+
+
+@dataclass(frozen=True)
+class NoNoise:
+    variance: float
+
+    def draw(self, size, rng):
+        return np.zeros(size)
+
+
+def released(sums, elements):
+    """All that a tree or a factorization releases of `elements`, before noise."""
+    if isinstance(sums, Toeplitz):
+        return np.convolve(elements, sums.coefficients)[: len(elements)]
+    nodes, base = [], sums.branching
+    for level in range(height(len(elements), base)):
+        block = base**level
+        for number, end in enumerate(range(block, len(elements) + 1, block), start=1):
+            if sums.honaker or number % base:  # plain trees never need the last of b siblings
+                nodes.append(sum(elements[end - block : end]))
+    return np.array(nodes)
+
+
+def losses(settings, users, one, other, seed=0):
+    """Per tree: l1 change over the scale (Laplace), or squared l2 change over the variance (Gaussian), of all node sums."""
+    runs = []
+    compute, real_noise = offline._tree, UserMean.noise
+    for samples in (one, other):
+        trees, parts = [], []
+
+        def noise(self, tree, sums, sensitivity, parts=parts):
+            parts.append((sums, real_noise(self, tree, sums, sensitivity)))
+            return NoNoise(1.0)
+
+        def tree(*args, trees=trees, parts=parts):
+            parts.clear()
+            contributions = compute(*args)
+            trees.append((np.diff(contributions[0]), list(parts), contributions))
+            return runs[0][len(trees) - 1][2] if runs else contributions  # the same transcript: priors are public
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(UserMean, "noise", noise)
+            patch.setattr(offline, "_tree", tree)
+            offline.release(settings, users, samples, stream(seed, "medians"))
+        runs.append(trees)
+    for (first, parts, _), (second, _, _) in zip(*runs, strict=True):
+        starts = [settings.capacity - sums.capacity for sums, _ in parts]
+        loss = 0.0
+        for (sums, law), start, end in zip(parts, starts, [*starts[1:], len(first)], strict=True):
+            change = released(sums, first[start:end]) - released(sums, second[start:end])
+            loss += float(np.sum(change**2)) / law.variance if settings.delta else float(np.sum(np.abs(change))) / scale(law)
+        yield loss
+
+
+def scale(law):
+    assert isinstance(law, Laplace | DiscreteLaplace)
+    return law.scale
+
+
+def neighbours(users, n_steps, seed):
+    """Streams that differ in one user's samples: the user has only zeros in one, anything in the other."""
+    rng = stream(seed, "neighbours")
+    background = streams.bits(0.5, n_steps, rng)
+    for user in (0, 1):
+        places = np.flatnonzero(users == user)
+        patterns = itertools.product((0, 1), repeat=len(places)) if len(places) <= 8 else [np.ones(len(places), dtype=int)]
+        for pattern in patterns:
+            one, other = background.copy(), background.copy()
+            one[places], other[places] = 0, pattern
+            yield one, other
+
+
+PLAIN = {"weights": "samples"}
+CASES = {
+    "naive": algorithms.naive(4, 8, 1.0),
+    "wishful": algorithms.wishful(4, 8, 1.0, 0.4),
+    "single tree": algorithms.single_tree(4, 8, 1.0, 0.4),
+    "multiple trees": algorithms.multiple_trees(4, 8, 1.0, 0.4),
+    "multiple trees, capped": algorithms.multiple_trees(4, 8, 1.0, 0.4, capped=True, beta=0.9),
+    "full": algorithms.full(4, 8, 1000.0, beta=0.9),
+    "recommended": algorithms.recommended(4, 8, 1.0, integer=False, **PLAIN),
+    "recommended, integer": algorithms.recommended(4, 8, 1.0, **PLAIN),
+    "ternary": algorithms.recommended(4, 8, 1.0, integer=False, branching=3, **PLAIN),
+    "recommended, long blocks": algorithms.recommended(4, 64, 400.0, integer=False, beta=0.9, prior_deviations=0.2, **PLAIN),
+}
+
+
+@pytest.mark.parametrize("order", ["contiguous", "round_robin", "random"])
+@pytest.mark.parametrize("name", CASES)
+def test_a_user_moves_all_node_sums_by_no_more_than_the_noise_allows(name, order):
+    settings = CASES[name]
+    steps = settings.n_users * settings.samples_per_user
+    users = streams.arrivals(order, settings.n_users, settings.samples_per_user, steps, stream(0, "order"))
+    worst = max(sum(losses(settings, users, *pair)) for pair in neighbours(users, steps, 0))
+    assert worst <= settings.tree_epsilon * (1 + 1e-12)
+
+
+def test_a_narrow_interval_is_what_makes_long_blocks_private():
+    """With the interval's width doubled behind the noise's back, the same check fails: it has power."""
+    settings = CASES["recommended, long blocks"]
+    users = streams.arrivals("round_robin", 4, 64, 256, stream(0, "order"))
+    pairs = list(neighbours(users, 256, 0))
+    honest = max(sum(losses(settings, users, *pair)) for pair in pairs)
+    with pytest.MonkeyPatch.context() as patch:
+        real = UserMean.noise
+        patch.setattr(UserMean, "noise", lambda self, tree, sums, width: real(self, tree, sums, width / 2))
+        assert max(sum(losses(settings, users, *pair)) for pair in pairs) > settings.epsilon >= honest
+
+
+@pytest.mark.parametrize(
+    ("settings", "attained"),
+    [
+        (algorithms.naive(8, 1, 1.0), 1.0),  # element 1 of 8 is in 4 nodes
+        (algorithms.recommended(8, 1, 1.0, integer=False, **PLAIN), 1.0),
+        (algorithms.recommended(8, 8, 1.0, integer=False, **PLAIN), 1.0),  # level 0 to 3, each tree full
+    ],
+)
+def test_the_bound_is_attained_where_the_cap_is_tight(settings, attained):
+    steps = settings.n_users * settings.samples_per_user
+    users = streams.arrivals("round_robin", settings.n_users, settings.samples_per_user, steps, stream(0, "order"))
+    zeros = np.zeros(steps, dtype=int)
+    assert sum(losses(settings, users, zeros, (users == 0).astype(int))) == pytest.approx(attained)
+
+
+@pytest.mark.parametrize("toeplitz", [True, False])
+def test_gaussian_settings_have_the_mu_of_their_epsilon_and_delta(toeplitz):
+    settings = algorithms.recommended(8, 8, 1.0, 1e-6, toeplitz=toeplitz, **PLAIN)
+    users = streams.arrivals("round_robin", 8, 8, 64, stream(0, "order"))
+    zeros = np.zeros(64, dtype=int)
+    squared = sum(losses(settings, users, zeros, (users == 0).astype(int)))
+    assert squared == pytest.approx(accounting.gaussian_mu(1.0, 1e-6) ** 2)  # user 0 comes first everywhere: the worst place
+    assert accounting.delta_of_gaussian(math.sqrt(squared), 1.0) == pytest.approx(1e-6)
+    of_four = coordinates.of_one(settings, 4)
+    assert sum(losses(of_four, users, zeros, (users == 0).astype(int))) * 4 == pytest.approx(squared)
+
+
+def test_gaussian_delta_agrees_with_the_integral():
+    x = np.linspace(-12, 14, 400_001)
+    mu, epsilon = 0.7, 0.9
+    density = np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi), np.exp(-((x - mu) ** 2) / 2) / math.sqrt(2 * math.pi)
+    integral = np.trapezoid(np.maximum(density[1] - math.exp(epsilon) * density[0], 0), x)
+    assert accounting.delta_of_gaussian(mu, epsilon) == pytest.approx(integral, rel=1e-5)
+    assert accounting.delta_of_gaussian(accounting.gaussian_mu(2.0, 1e-6), 2.0) == pytest.approx(1e-6)
+
+
+@pytest.mark.parametrize("level", [3, 4, 6])
+def test_private_median_costs_epsilon_and_attains_it(level):
+    """All ways in which one user, who fills parts of two arrays, can move them between bins."""
+    middles, epsilon = private_median.bins(level), 0.8
+    worst = odds = 0.0
+    for rest in itertools.product((0, len(middles) - 1), repeat=4):
+        for one, other in itertools.product(itertools.product(range(len(middles)), repeat=2), repeat=2):
+            laws = [private_median.probabilities(middles[[*rest, *mine]], epsilon, level) for mine in (one, other)]
+            loss = np.log(laws[0] / laws[1])
+            worst = max(worst, float(np.max(np.abs(loss))))
+            odds = max(odds, float(np.ptp(loss)))
+    assert worst <= epsilon * (1 + 1e-12)
+    assert odds == pytest.approx(epsilon)  # a bin's cost grows by 2, another's falls by 2: 4 * epsilon / 4
+
+
+def test_binary_mechanism_is_attained_and_a_tenth_less_noise_is_not_private():
+    mechanism = BinaryMechanism(8, 1.0)
+    elements = np.zeros(8)
+    moved = elements.copy()
+    moved[0] = 1
+    change = np.abs(released(Tree(8), elements) - released(Tree(8), moved)).sum()
+    assert change / mechanism.noise.scale == pytest.approx(1.0)
+    assert change / (0.9 * mechanism.noise.scale) > 1.0
+
+
+def test_discrete_laplace_has_the_ratio_of_its_scale():
+    """Read off the integers that the sampler compares: the law is exp(-|z| / scale), drawn without rounding."""
+    law = DiscreteLaplace(1.7)
+    assert law._numerator / 1024 >= 1.7
+    assert law._numerator / 1024 < 1.7 + 1 / 1024

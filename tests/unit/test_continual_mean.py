@@ -1,0 +1,278 @@
+"""Hand-worked values, laws and refusals of the continual means."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evolvingdp.continual_mean import algorithms, coordinates, literal, offline, online, private_median, streams, theory
+from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
+from evolvingdp.continual_mean.prefix_sums import Toeplitz, Tree, height
+from evolvingdp.core.noise import DiscreteLaplace
+from evolvingdp.core.seeds import stream
+
+
+def test_blocks_hold_1_1_2_4_samples_and_users_finish_them_at_powers_of_two():
+    settings = algorithms.full(10, 20, 1.0)
+    assert settings.sizes == (1, 1, 2, 4, 8)
+    finished = {rank: online._finished(settings, rank) for rank in range(1, 21)}
+    assert {rank: level for rank, level in finished.items() if level is not None} == {1: 0, 2: 1, 4: 2, 8: 3, 16: 4}
+
+
+def test_delta_l_of_algorithm_6_by_hand():
+    settings = algorithms.full(50_000, 4096, 2.0, beta=0.05)
+    k = 16 / (2.0 / 24) * math.log(2**4 / (0.05 / 36))
+    by_hand = math.sqrt(64 * math.log(2 * 50_000 * 12 / (0.05 / 3))) + math.sqrt(2**8 * math.log(2 * k / (0.05 / 36)))
+    assert settings.half_widths[8] == pytest.approx(by_hand)
+    noise = settings.noise(8, settings.prefix_sums(50_000), settings.user_sensitivity(8))
+    assert noise.scale == pytest.approx(2 * by_hand * 16 / (2.0 / 26))  # 16 levels, epsilon / 2(L+1)
+
+
+def test_noise_scales_of_algorithms_2_to_5_by_hand():
+    n, m, epsilon, beta = 1000, 64, 0.5, 0.05
+    log = math.log(2 * n * 6 / beta)
+    cases = {
+        algorithms.naive(n, m, epsilon, horizon=5000): m * 13 / epsilon,
+        algorithms.wishful(n, m, epsilon, 0.5): 2 * (math.sqrt(32 * math.log(2 * n / beta)) + 8) * 10 / epsilon,
+        algorithms.single_tree(n, m, epsilon, 0.5): 2 * (math.sqrt(32 * log) + 8) * 7 * 13 / epsilon,
+    }
+    for settings, scale in cases.items():
+        noise = settings.noise(0, settings.prefix_sums(settings.capacity), settings.user_sensitivity(0))
+        assert noise.scale == pytest.approx(scale)
+    settings = algorithms.multiple_trees(n, m, epsilon, 0.5)
+    noise = settings.noise(5, settings.prefix_sums(n), settings.user_sensitivity(5))
+    assert noise.scale == pytest.approx(2 * (math.sqrt(8 * log) + 4) * 10 / (epsilon / 7))
+
+
+@given(count=st.integers(1, 5000), branching=st.integers(2, 7))
+def test_height_is_the_number_of_digits(count, branching):
+    digits, rest = 0, count
+    while rest:
+        digits, rest = digits + 1, rest // branching
+    assert height(count, branching) == digits
+
+
+@given(length=st.integers(0, 400), branching=st.integers(2, 5), honaker=st.booleans())
+def test_variances_one_by_one_and_together_agree(length, branching, honaker):
+    for sums in (Tree(400, branching, honaker), Toeplitz(400)):
+        assert sums.variance_at(length) == sums.relative_variance(np.array([length]))[0]
+
+
+def test_honaker_never_has_more_variance_than_the_plain_tree():
+    lengths = np.arange(1, 1025)
+    plain, refined = (Tree(1024, honaker=honaker).relative_variance(lengths) for honaker in (False, True))
+    assert (refined <= plain).all()
+    assert refined[-1] == pytest.approx(1 / (2 - 2**-10))
+
+
+def test_bins_cover_the_unit_interval():
+    for level in range(1, 15):
+        middles = private_median.bins(level)
+        assert len(middles) == max(1, math.ceil(2 ** (level / 2) / 2 - 1e-9))
+        assert middles.min() > 0
+        assert middles.max() < 1
+
+
+def test_private_median_finds_the_bin_of_clear_data():
+    rng = stream(0, "median")
+    means = np.full(400, 0.31)
+    drawn = np.array([private_median.draw(means, 1.0, 8, rng) for _ in range(50)])
+    assert np.abs(drawn - 0.31).max() <= 2 * 2**-4 / 2 + 1e-12
+
+
+@pytest.mark.parametrize("order", streams.ORDERS)
+def test_arrivals_respect_the_cap_and_have_the_length(order):
+    users = streams.arrivals(order, 50, 8, 399, stream(0, order))
+    assert len(users) == 399
+    assert np.bincount(users, minlength=50).max() <= 8
+    assert users.max() < 50
+
+
+def test_orders_are_what_they_say():
+    rng = stream(0, "orders")
+    assert streams.arrivals("contiguous", 3, 2, 6, rng).tolist() == [0, 0, 1, 1, 2, 2]
+    assert streams.arrivals("round_robin", 3, 2, 6, rng).tolist() == [0, 1, 2, 0, 1, 2]
+    assert np.bincount(streams.arrivals("dominant", 100, 1000, 1000, rng))[0] == 500
+    zipf = np.bincount(streams.arrivals("zipf", 100, 10_000, 10_000, rng))
+    assert zipf[0] == pytest.approx(10_000 / np.sum(1 / np.arange(1, 101)), rel=0.1)
+
+
+def test_the_release_before_any_element_is_the_prior():
+    settings = algorithms.wishful(10, 4, 1.0, 0.25)
+    released = offline.release(settings, np.zeros(4, dtype=int), np.ones(4, dtype=int), stream(0, "noise"))
+    assert released.estimate[:3].tolist() == [0.25] * 3
+    assert released.estimate[3] != 0.25
+    assert np.isinf(released.standard_error[:3]).all()
+
+
+def test_clipping_keeps_estimates_in_the_range():
+    settings = algorithms.recommended(50, 8, 0.05, low=-2.0, high=5.0, resolution=1)
+    users = streams.arrivals("random", 50, 8, 400, stream(0, "users"))
+    samples = np.where(stream(0, "x").random(400) < 0.5, -2.0, 5.0)
+    estimate = offline.release(settings, users, samples, stream(0, "noise")).estimate
+    assert estimate.min() >= -2
+    assert estimate.max() <= 5
+    assert estimate.min() == -2  # at this epsilon it is needed
+
+
+def test_shares_favour_the_levels_that_users_reach():
+    settings = algorithms.recommended(50_000, 4096, 2.0, horizon=10**6)
+    assert math.fsum(settings.shares) == pytest.approx(1)
+    assert int(np.argmax(settings.shares)) in (4, 5)  # twenty samples a user
+    assert int(np.argmax(algorithms.recommended(2000, 2048, 4.0).shares)) == 11
+
+
+def test_coordinates_share_the_budget():
+    settings = algorithms.full(100, 16, 2.0)
+    assert coordinates.of_one(settings, 4).epsilon == 0.5
+    assert 8 / 64 < coordinates.of_one(algorithms.full(100, 16, 8.0), 64, 1e-6).epsilon < 8
+    with pytest.raises(ValueError, match="composition_delta must be 0"):
+        coordinates.of_one(algorithms.recommended(100, 16, 2.0, 1e-6), 4, 1e-6)
+    with pytest.raises(TypeError, match=r"samples must have shape \(steps, dimensions\), got \(5,\)"):
+        coordinates.release(settings, np.zeros(5, dtype=int), np.zeros(5, dtype=int), stream(0, "noise"))
+
+
+def test_bounds_are_above_the_known_standard_error():
+    for settings in (
+        algorithms.naive(100, 64, 1.0),
+        algorithms.full(100, 64, 1.0),
+        algorithms.multiple_trees(100, 64, 1.0, 0.5),
+    ):
+        users = streams.arrivals("round_robin", 100, 64, 6400, stream(0, "users"))
+        released = offline.release(settings, users, np.zeros(6400, dtype=int), stream(0, "noise"))
+        steps = np.array([100, 1000, 6400])
+        bound = theory.error_bound(settings, steps, algorithms.most_samples(users)[steps - 1], 0.05)
+        assert (bound > released.standard_error[steps - 1]).all()
+
+
+BAD = [
+    ({"n_users": 0}, "n_users must be >= 1, got 0"),
+    ({"samples_per_user": 0}, "samples_per_user must be >= 1, got 0"),
+    ({"epsilon": 0}, "epsilon must be > 0"),
+    ({"epsilon": math.nan}, "epsilon must be > 0"),
+    ({"delta": 1.0}, r"delta must lie in \[0, 1\), got 1.0"),
+    ({"beta": 0.0}, r"beta must lie in \(0, 1\), got 0.0"),
+    ({"blocks": "triple"}, "blocks must be one of single, whole, doubling"),
+    ({"prior": "guess"}, "prior must be one of"),
+    ({"weights": "equal"}, "weights must be one of"),
+    ({"excess": "keep"}, "excess must be one of error, drop"),
+    ({"low": 1.0, "high": 0.0}, "low must be below high"),
+    ({"prior_mean": 2.0}, r"prior_mean must lie in \[0.0, 1.0\], got 2.0"),
+    ({"toeplitz": True}, "toeplitz must go with delta > 0"),
+    ({"delta": 1e-6}, 'prior "median" must go with delta = 0'),
+    ({"delta": 1e-6, "prior": "none", "integer": True}, "integer noise must go with delta = 0"),
+    ({"prior": "bootstrap", "one_tree": True}, 'prior "bootstrap" must go with blocks "doubling"'),
+    ({"shares": (0.5, 0.4, 0.1)}, "shares must be 4 numbers that sum to 1, got 3"),
+    ({"shares": (0.5, 0.4, 0.1, 0.1)}, "shares must be 4 numbers that sum to 1, got 4 that sum to 1.1"),
+    ({"shares": (0.5, 0.6, 0.1, -0.2)}, "shares must all be > 0"),
+    ({"dimensions": 3}, "dimensions above 1 must go with delta > 0"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), BAD)
+def test_settings_that_cannot_work_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        algorithms.UserMean(**{"n_users": 10, "samples_per_user": 8, "epsilon": 1.0} | changes)
+
+
+STREAMS = [
+    ([0, 0, 0], [0, 1, 2], ValueError, r"samples must lie in \[0, 1\], got 2 at position 2"),
+    ([0, 0], [0.0, math.nan], ValueError, r"samples must lie in \[0, 1\], got nan at position 1"),
+    ([0, 0], [0.0, 0.5], ValueError, "samples must be 0 or 1 where resolution is 1, got 0.5 at position 1"),
+    ([0, -1], [0, 1], ValueError, "users must be >= 0, got -1 at position 1"),
+    ([0, 10], [0, 1], ValueError, "users must be below n_users = 10, got 10 at position 1"),
+    ([0.0, 1.0], [0, 1], TypeError, "users must be integers"),
+    ([0], [0, 1], TypeError, r"users must be integers of shape \(2,\)"),
+    ([3] * 9, [0] * 9, ValueError, "at most samples_per_user = 8 times, user 3 comes again at position 8"),
+]
+
+
+@pytest.mark.parametrize(("users", "samples", "error", "message"), STREAMS)
+def test_streams_that_break_the_rules_are_refused(users, samples, error, message):
+    with pytest.raises(error, match=message):
+        offline.release(algorithms.full(10, 8, 1.0), np.array(users), np.array(samples), stream(0, "noise"))
+
+
+def test_a_stream_beyond_the_horizon_is_refused():
+    settings = algorithms.full(10, 8, 1.0, horizon=3)
+    with pytest.raises(ValueError, match="users must have at most horizon = 3 entries, got 4"):
+        offline.release(settings, np.arange(4), np.zeros(4, dtype=int), stream(0, "noise"))
+
+
+@pytest.mark.parametrize(
+    ("user", "sample", "message"),
+    [
+        (0, 2, r"sample must lie in \[0, 1\], got 2"),
+        (0, math.nan, "got nan"),
+        (0, 0.5, "sample must be 0 or 1 where resolution is 1"),
+        (-1, 1, "user must be >= 0, got -1"),
+        (10, 1, "user must be below n_users = 10, got 10"),
+        (1, 1, "user 1 has contributed samples_per_user = 2 samples already"),
+    ],
+)
+def test_a_step_that_is_refused_leaves_the_state_as_it_was(user, sample, message):
+    settings = algorithms.recommended(10, 2, 1.0)
+    states = [online.start(settings, stream(0, "noise")) for _ in range(2)]
+    for state in states:
+        for _ in range(2):
+            online.step(settings, state, 1, 1)
+    with pytest.raises(ValueError, match=message):
+        online.step(settings, states[0], user, sample)
+    after = [online.step(settings, state, 2, 1)[1] for state in states]
+    assert after[0] == after[1]
+
+
+def test_dropped_samples_are_counted_and_repeat_the_release():
+    settings = algorithms.recommended(10, 2, 1.0, excess="drop", horizon=4)
+    state = online.start(settings, stream(0, "noise"))
+    releases = [online.step(settings, state, user, 1)[1] for user in (1, 1, 1, 12, 2, 3, 4)]
+    assert [release.dropped for release in releases] == [0, 0, 1, 2, 2, 2, 3]
+    assert releases[2].estimate == releases[1].estimate
+
+
+def test_arrivals_and_others_refuse_what_cannot_be():
+    rng = stream(0, "bad")
+    with pytest.raises(
+        ValueError, match="order must be one of contiguous, round_robin, random, zipf, dominant, got 'sorted'"
+    ):
+        streams.arrivals("sorted", 2, 2, 4, rng)
+    with pytest.raises(ValueError, match=r"horizon must be at most n_users \* samples_per_user = 4, got 5"):
+        streams.arrivals("random", 2, 2, 5, rng)
+    with pytest.raises(ValueError, match=r"share must lie in \(0, 1\), got 1.0"):
+        streams.arrivals("dominant", 2, 2, 4, rng, share=1.0)
+    with pytest.raises(ValueError, match=r"mean must lie in \[0, 1\], got nan"):
+        streams.bits(math.nan, 4, rng)
+    with pytest.raises(ValueError, match="split must be one of even, harmonic"):
+        algorithms.per_step_laplace([0], [1], 1.0, rng, split="odd")
+    with pytest.raises(ValueError, match="printed must be among sum, total, inactive, set, got sums"):
+        next(literal.run(algorithms.full(2, 2, 1.0), [], lambda tree: float, [], ["sums"]))
+    with pytest.raises(ValueError, match="scale must be at most"):
+        DiscreteLaplace(2.0**41)
+
+
+def test_binary_mechanism_refuses_and_stays_usable():
+    mechanism = BinaryMechanism(3, 1.0)
+    state = mechanism.start(stream(0, "noise"))
+    mechanism.step(state, 1.0)
+    with pytest.raises(ValueError, match="element must be finite, got nan"):
+        mechanism.step(state, math.nan)
+    mechanism.step(state, 1.0)
+    mechanism.step(state, 0.0)
+    with pytest.raises(ValueError, match="horizon is 3: there is no element 4"):
+        mechanism.step(state, 1.0)
+    np.testing.assert_array_equal(
+        mechanism.release([1.0, 1.0, 0.0], stream(0, "noise"))[-1], state.total + _replay(mechanism, 3)
+    )
+    with pytest.raises(ValueError, match="elements must be finite"):
+        mechanism.release([1.0, math.inf], stream(0, "noise"))
+    with pytest.raises(ValueError, match="sums must have capacity 8 or more, got 4"):
+        BinaryMechanism(8, 1.0, sums=Tree(4))
+
+
+def _replay(mechanism, length):
+    state = mechanism.start(stream(0, "noise"))
+    return [state.advance() for _ in range(length)][-1]
