@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evolvingdp.continual_mean.prefix_sums import best_branching
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core import checks
 
@@ -52,7 +53,7 @@ def recommended(n_users: int, samples_per_user: int, epsilon: float, delta: floa
     """No medians and no waiting, noise only for what a block can move, every sum weighted by what it knows.
 
     Levels that users typically reach, if they share the horizon evenly, get most of the budget (`shares_for`). delta = 0:
-    Honaker's estimates on binary trees with integer noise, so that the guarantee holds in floating point; delta > 0:
+    Honaker's estimates on wide trees with integer noise, so that the guarantee holds in floating point; delta > 0:
     Gaussian noise with the square-root factorization.
     """
     chosen: dict[str, Any] = {
@@ -64,7 +65,10 @@ def recommended(n_users: int, samples_per_user: int, epsilon: float, delta: floa
     }
     draft = UserMean(n_users, samples_per_user, epsilon, horizon=options.get("horizon"))
     chosen["shares"] = shares_for(draft)
-    chosen |= {"delta": delta, "toeplitz": True} if delta else {"honaker": True, "integer": True}
+    if delta:
+        chosen |= {"delta": delta, "toeplitz": True}
+    else:
+        chosen |= {"honaker": True, "integer": True, "branching": best_branching(n_users)}
     return UserMean(n_users, samples_per_user, epsilon, **chosen | options)
 
 

@@ -1,0 +1,1 @@
+"""One module per notebook: its parameters, its run, its tables."""

@@ -1,0 +1,22 @@
+"""Root mean square errors over runs, with bands, for the three notebooks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from scipy.stats import chi2
+
+
+def root_mean_square(squares: pd.Series, by: list[str]) -> pd.DataFrame:
+    """Per group of the index levels `by`: root of the mean of `squares` (mean square errors of runs), and a 95% band.
+
+    The band takes each run for one normal error: chi-square with as many degrees of freedom as runs.  Errors averaged over
+    many steps vary less, so it is wide rather than narrow, and it is never empty or below zero.
+    """
+    grouped = squares.groupby(level=by, sort=False)
+    rmse, runs = np.sqrt(grouped.mean()), grouped.size()
+    band = {
+        "low": rmse * np.sqrt(runs / chi2.ppf(0.975, runs)),
+        "high": rmse * np.sqrt(runs / chi2.ppf(0.025, runs)),
+    }
+    return pd.DataFrame({"rmse": rmse, **band}).reset_index()
