@@ -13,9 +13,11 @@ from scipy.stats import ks_2samp
 from evolvingdp.core import hadamard
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import heavy_protocol
+from evolvingdp.evolving.heavy_constants import paper_estimate_epsilon, paper_margin, unit
 from evolvingdp.evolving.heavy_protocol import WordStream
-from evolvingdp.evolving.heavy_thresh import HeavyThresh, unit
+from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.thresh import Thresh
+from evolvingdp.evolving.thresh_constants import paper_vote_epsilon
 from support import ALPHA
 
 VOTING = Thresh(300, 8, 2000, 60.0, 1.5, 2.0, vote_cap=8, estimate_cap=3, unit=0.2, beta=0.05)
@@ -152,3 +154,90 @@ def test_what_cannot_work_is_refused(make, message):
 
 def test_the_unit_is_lemma_9_2_s():
     assert unit(100, 8, 1000, 16, 0.05) == pytest.approx(math.sqrt(2 * math.log(16 * 16 * 100 * 8 / 0.05) / 1000))
+
+
+def test_the_paper_s_b_is_that_of_its_line_4_with_w_20_n():
+    n, horizon, length, d, beta = 10**6, 64, 10**5, 1000, 0.05
+    w = 20 * n
+    many, users = math.log(16 * w * horizon / beta), math.log(16 * w * n * horizon / beta)
+    above = 2 * (math.sqrt(many / (n * w)) + many * math.sqrt(w) / n**2)
+    below = 2 * (math.log2(horizon) + 2) * math.sqrt(2 * users / (w * length))
+    below -= 2 * math.sqrt(math.log(16 * d * horizon / beta) / (2 * w * n)) + many * math.sqrt(w) / n**2
+    settings = HeavyThresh.paper(n, horizon, length, 2.0, d, changes=2)
+    assert settings.voting.estimate_epsilon == pytest.approx(above / below)
+    assert settings.voting.vote_epsilon == pytest.approx(paper_vote_epsilon(n, horizon, n, 1, beta))
+    assert settings.voting.unit == pytest.approx(math.sqrt(2 * users / length))
+    assert settings.voting.update_cut - settings.voting.vote_randomizer.flip == pytest.approx(paper_margin(n, horizon, beta))
+    assert paper_margin(n, horizon, beta) == pytest.approx(math.sqrt(math.log(16 * 64 / 0.05) / (2 * n)))
+
+
+def test_another_margin_than_a_proved_one_has_no_bound():
+    settings = HeavyThresh.paper(10**6, 64, 10**5, 2.0, 1000, changes=2)
+    assert 2 * 8 * settings.voting.unit < settings.error_bound < math.inf
+    for margin, proved in ((None, True), (0.5, False)):
+        other = HeavyThresh(replace(settings.voting, margin=margin), 1000)
+        assert (other.error_bound == settings.error_bound) == proved
+
+
+def test_the_paper_s_caps_hold_its_budget_whatever_is_asked():
+    quarter = HeavyThresh.paper(10**7, 64, 10**5, 1.0, 1000)
+    a, b = quarter.voting.vote_epsilon, quarter.voting.estimate_epsilon
+    assert (quarter.voting.vote_cap, quarter.voting.estimate_cap) == (math.floor(1 / (4 * a)), math.floor(1 / (4 * b)))
+    for changes in (0, 1, 3):
+        settings = HeavyThresh.paper(10**7, 64, 10**5, 1.0, 1000, changes=changes)
+        assert settings.voting.privacy_loss <= 1.0
+        assert settings.voting.changes == changes
+
+
+@pytest.mark.parametrize("horizon", [1, 16, 4096])
+@pytest.mark.parametrize("share", [1.0, 0.3, 0.05])
+def test_the_paper_s_a_is_enough_for_line_11(horizon, share):
+    """The condition of the theorem, with 16 T in the cut: the deviations of all votes and of the cut are outvoted."""
+    n, beta = 10**6, 0.05
+    group = int(n * share)
+    a = paper_vote_epsilon(n, horizon, group, 1, beta)
+    deviations = math.sqrt(n * math.log(12 * horizon / beta) / 2) + n * paper_margin(n, horizon, beta)
+    assert group * math.tanh(a / 2) >= deviations
+
+
+def number_after(text, message):
+    return int(message.split(text)[1].split()[0].rstrip(",;").replace(",", ""))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda n: Thresh.paper(n, 64, 10**6, 1.0), "a vote and an estimate with the paper's a"),
+        (lambda n: Thresh.paper(n, 64, 10**5, 0.1, changes=2, min_group=n // 2, n_groups=2), "2 changes with the paper's a"),
+        (lambda n: HeavyThresh.paper(n, 64, 10**5, 0.2, 1000), "a vote and an estimate with the paper's a"),
+        (lambda n: HeavyThresh.paper(n, 64, 10**5, 1.0, 1000, changes=2), "2 changes with the paper's a"),
+        (lambda n: HeavyThresh.paper(n, 64, 10**8, 1.0, 1000), "for the paper's b to be positive"),
+    ],
+)
+def test_the_number_of_users_that_an_error_names_is_the_smallest_that_works(make, message):
+    with pytest.raises(ValueError, match=message) as error:
+        make(70_000)
+    users = number_after("n_users >= ", str(error.value))
+    if "positive" in message:  # b exists from there on, and fits the budget from some more users on
+        paper_estimate_epsilon(users, 64, 10**8, 1000, 0.05)
+        with pytest.raises(ValueError, match=message):
+            paper_estimate_epsilon(users - 1, 64, 10**8, 1000, 0.05)
+        return
+    make(users)
+    with pytest.raises(ValueError, match=message):
+        make(users - 1)
+
+
+def test_the_epoch_length_and_the_epsilon_that_an_error_names_are_the_limit():
+    with pytest.raises(ValueError, match="epoch_length must be <") as error:
+        paper_estimate_epsilon(10**5, 64, 10**8, 1000, 0.05)
+    longest = number_after("epoch_length must be < ", str(error.value))
+    assert paper_estimate_epsilon(10**5, 64, longest - 1, 1000, 0.05) > 0
+    with pytest.raises(ValueError, match="epoch_length must be <"):
+        paper_estimate_epsilon(10**5, 64, longest + 1, 1000, 0.05)
+    with pytest.raises(ValueError, match="epsilon must be at least") as error:
+        HeavyThresh.paper(10**6, 64, 10**5, 0.01, 1000, changes=2)
+    least = float(str(error.value).split("at least ")[1].split()[0])
+    assert HeavyThresh.paper(10**6, 64, 10**5, 1.001 * least, 1000, changes=2).voting.changes == 2
+    with pytest.raises(ValueError, match="epsilon must be at least"):
+        HeavyThresh.paper(10**6, 64, 10**5, 0.999 * least, 1000, changes=2)

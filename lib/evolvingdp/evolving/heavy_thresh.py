@@ -23,7 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.core import checks, hadamard
+from evolvingdp.evolving.heavy_constants import PAPER_WIDTH, paper_estimate_epsilon, paper_margin, unit
 from evolvingdp.evolving.thresh import Thresh
+from evolvingdp.evolving.thresh_constants import paper_caps, paper_vote_epsilon, smallest_group
 
 _AT_ONCE = 1 << 22  # entries of users x width
 
@@ -46,6 +48,39 @@ class HeavyThresh:
         checks.integer_at_least(2, n_words=n_words)
         voting = Thresh.tuned(n_users, horizon, epoch_length, epsilon, changes=changes, **options)
         return cls(replace(voting, unit=unit(n_users, horizon, epoch_length, width(n_words), voting.beta)), n_words)
+
+    @classmethod
+    def paper(
+        cls,
+        n_users: int,
+        horizon: int,
+        epoch_length: int,
+        epsilon: float,
+        n_words: int,
+        *,
+        min_group: int | None = None,
+        n_groups: int = 1,
+        beta: float = 0.05,
+        changes: int | None = None,
+        **options: Any,
+    ) -> HeavyThresh:
+        """The paper's a and b, made for w = 20 n as printed, its cut of line 11, and caps as in `Thresh.paper` (E-EV-8).
+
+        Thresholds are those of w = 20 n, or of the Hadamard matrix's w where that is larger: those of a larger w than Phi's
+        are safe, and the law of the estimates is the same for every Hadamard matrix with w >= d.
+        Raises ValueError that says from which size on it would work where b is not positive or nothing fits the budget.
+        """
+
+        def constants(users: int, group: int) -> tuple[float, float]:
+            a = paper_vote_epsilon(users, horizon, group, n_groups, beta)
+            return a, paper_estimate_epsilon(users, horizon, epoch_length, n_words, beta)
+
+        group = smallest_group(min_group, n_users, n_groups)
+        caps = paper_caps(epsilon, constants, n_users, group, changes, options.get("start", "forced"))
+        step = unit(n_users, horizon, epoch_length, max(PAPER_WIDTH * n_users, width(n_words)), beta)
+        margin = paper_margin(n_users, horizon, beta)
+        voting = Thresh(n_users, horizon, epoch_length, epsilon, *caps, step, beta, **{"margin": margin} | options)
+        return cls(voting, n_words)
 
     @property
     def width(self) -> int:
@@ -88,8 +123,10 @@ class HeavyThresh:
     @property
     def error_bound(self) -> float:
         """2 (levels + 2) sqrt(2 ln(16 w n T / beta) / ell) + c_b sqrt(2 ln(8 d T / beta) / n), with probability 1 - beta
-        while the caps last (E-EV-9)."""
+        while the caps last (E-EV-9); inf for a `margin` for which nothing is proved."""
         voting = self.voting
+        if voting.margin not in (None, paper_margin(voting.n_users, voting.horizon, voting.beta)):
+            return math.inf
         noise = math.sqrt(2 * math.log(8 * self.n_words * voting.horizon / voting.beta) / voting.n_users)
         return 2 * (voting.levels + 2) * voting.unit + voting.estimate_randomizer.debias * noise
 
@@ -101,8 +138,3 @@ class HeavyThresh:
 
 def width(n_words: int) -> int:
     return 1 << (n_words - 1).bit_length()
-
-
-def unit(n_users: int, horizon: int, epoch_length: int, width_: int, beta: float) -> float:
-    """Lemma 9.2 times sqrt(w): sqrt(2 ln(16 w n T / beta) / ell), how far any signed mean is from its expectation."""
-    return math.sqrt(2 * math.log(16 * width_ * n_users * horizon / beta) / epoch_length)

@@ -28,9 +28,16 @@ from numpy.typing import NDArray
 
 from evolvingdp.core import checks
 from evolvingdp.core.randomizers import SignFlip
-from evolvingdp.evolving.thresh_constants import check_beta, paper_epsilons, smallest_group, smallest_vote_epsilon, unit
+from evolvingdp.evolving.thresh_constants import (
+    VOTES_PER_CHANGE,
+    check_beta,
+    paper_caps,
+    paper_epsilons,
+    smallest_group,
+    smallest_vote_epsilon,
+    unit,
+)
 
-VOTES_PER_CHANGE = 4  # that one user may cast, proof on the chapter's page (E-EV-4: the paper has 2)
 STARTS = ("forced", "sentinel")
 EXHAUSTIONS = ("freeze", "printed")
 
@@ -100,25 +107,14 @@ class Thresh:
 
         Raises ValueError that says from which size on it would work where b is not positive or nothing fits the budget.
         """
-        checks.positive(epsilon=epsilon)
-        vote, estimate = paper_epsilons(
-            n_users, horizon, epoch_length, smallest_group(min_group, n_users, n_groups), n_groups, beta
-        )
-        if changes is None:
-            votes, estimates = math.floor(epsilon / (4 * vote)), math.floor(epsilon / (4 * estimate))
-            needed, what = 4 * max(vote, estimate), "a vote and an estimate"
-        else:
-            checks.integer_at_least(0, changes=changes)
-            estimates, least = changes + 1, VOTES_PER_CHANGE * changes + (options.get("start") == "sentinel")
-            votes = max(least, math.floor((epsilon - estimates * estimate) / (2 * vote)))
-            needed, what = 2 * least * vote + estimates * estimate, f"{changes} changes"
-        if epsilon < needed * (1 - 1e-12):
-            raise ValueError(
-                f"epsilon must be at least {needed:.4g} for {what} with the paper's a = {vote:.4g} and b = {estimate:.4g}, "
-                f"got {epsilon!r}; more users make both smaller"
-            )
+
+        def constants(users: int, group: int) -> tuple[float, float]:
+            return paper_epsilons(users, horizon, epoch_length, group, n_groups, beta)
+
+        group = smallest_group(min_group, n_users, n_groups)
+        caps = paper_caps(epsilon, constants, n_users, group, changes, options.get("start", "forced"))
         step = unit(n_users, horizon, epoch_length, beta)
-        return cls(n_users, horizon, epoch_length, epsilon, vote, estimate, votes, estimates, step, beta, **options)
+        return cls(n_users, horizon, epoch_length, epsilon, *caps, step, beta, **options)
 
     @classmethod
     def printed(

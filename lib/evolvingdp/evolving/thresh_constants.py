@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from evolvingdp.core import checks
+
+VOTES_PER_CHANGE = 4  # that one user may cast, proof on the chapter's page (E-EV-4: the paper has 2)
 
 
 def unit(n_users: int, horizon: int, epoch_length: int, beta: float) -> float:
@@ -23,16 +26,9 @@ def paper_epsilons(
     n_users: int, horizon: int, epoch_length: int, min_group: int, n_groups: int, beta: float
 ) -> tuple[float, float]:
     """Lines 4 and 5 of Algorithm 1: a, b. ValueError where one is not positive, with the size from which it would be."""
-    checks.integer_at_least(1, n_users=n_users, horizon=horizon, epoch_length=epoch_length, n_groups=n_groups)
-    _check_group(min_group, n_users)
-    check_beta(beta)
-    log_groups, log_epochs = math.log(12 * n_groups * horizon / beta), math.log(12 * horizon / beta)
-    room = min_group - 3 / math.sqrt(2) * math.sqrt(n_users * log_groups)
-    if room <= 0:
-        raise ValueError(
-            f"min_group must be > {3 / math.sqrt(2) * math.sqrt(n_users * log_groups):,.0f} for the paper's a to exist with "
-            f"{n_users} users, got {min_group}"
-        )
+    checks.integer_at_least(1, epoch_length=epoch_length)
+    vote = paper_vote_epsilon(n_users, horizon, min_group, n_groups, beta)
+    log_epochs = math.log(12 * horizon / beta)
     sampling = math.sqrt(log_epochs / (2 * n_users))
     gap = math.log2(horizon) * unit(n_users, horizon, epoch_length, beta) - sampling
     if gap <= 0:
@@ -41,7 +37,80 @@ def paper_epsilons(
             f"epoch_length must be < {longest:,.0f} for the paper's b to be positive with {n_users} users and horizon "
             f"{horizon}, got {epoch_length} (E-EV-3)"
         )
-    return 4 * math.sqrt(2 * n_users * log_groups) / room, math.sqrt(2) * sampling / gap
+    return vote, math.sqrt(2) * sampling / gap
+
+
+def paper_vote_epsilon(n_users: int, horizon: int, min_group: int, n_groups: int, beta: float) -> float:
+    """Line 4 of Algorithm 1, line 3 of Algorithm 4: a. ValueError where it is not positive, with the group that would do."""
+    checks.integer_at_least(1, n_users=n_users, horizon=horizon, n_groups=n_groups)
+    _check_group(min_group, n_users)
+    check_beta(beta)
+    root = math.sqrt(n_users * math.log(12 * n_groups * horizon / beta))
+    room = min_group - 3 / math.sqrt(2) * root
+    if room <= 0:
+        raise ValueError(
+            f"min_group must be > {3 / math.sqrt(2) * root:,.0f} for the paper's a to exist with {n_users} users, "
+            f"got {min_group}"
+        )
+    return 4 * math.sqrt(2) * root / room
+
+
+def paper_caps(
+    epsilon: float,
+    constants: Callable[[int, int], tuple[float, float]],
+    n_users: int,
+    min_group: int,
+    changes: int | None,
+    start: str = "forced",
+) -> tuple[float, float, int, int]:
+    """a, b, K_V, K_E for `constants`, a function of the users and the smallest group: floor(epsilon / 4a) and
+    floor(epsilon / 4b), or with `changes` an estimate for the start and for each change and votes for what is left.
+
+    Raises ValueError that names the smallest epsilon, and the smallest number of users at the same share of the smallest
+    group, that would work.
+    """
+    checks.positive(epsilon=epsilon)
+    vote, estimate = constants(n_users, min_group)
+    if changes is not None:
+        checks.integer_at_least(0, changes=changes)
+
+    def needed(a: float, b: float) -> float:
+        if changes is None:
+            return 4 * max(a, b)
+        return 2 * (VOTES_PER_CHANGE * changes + (start == "sentinel")) * a + (changes + 1) * b
+
+    def fits(users: int) -> bool:
+        try:
+            return epsilon >= needed(*constants(users, max(1, min_group * users // n_users)))
+        except ValueError:
+            return False
+
+    least = needed(vote, estimate)
+    if epsilon < least * (1 - 1e-12):
+        what = "a vote and an estimate" if changes is None else f"{changes} changes"
+        users = smallest_users(fits, n_users)
+        raise ValueError(
+            f"epsilon must be at least {least:.4g} for {what} with the paper's a = {vote:.4g} and b = {estimate:.4g}, got "
+            f"{epsilon!r}" + (f"; n_users >= {users:,} with groups of the same shares would work, too" if users else "")
+        )
+    if changes is None:
+        return vote, estimate, math.floor(epsilon / (4 * vote)), math.floor(epsilon / (4 * estimate))
+    estimates, votes = changes + 1, VOTES_PER_CHANGE * changes + (start == "sentinel")
+    return vote, estimate, max(votes, math.floor((epsilon - estimates * estimate) / (2 * vote))), estimates
+
+
+def smallest_users(works: Callable[[int], bool], n_users: int) -> int | None:
+    """The smallest number above `n_users` that works, if one below 2^60 does; what works stays so for more users."""
+    high = n_users
+    while not works(high):
+        high *= 2
+        if high >= 2**60:
+            return None
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if works(middle) else (middle, high)
+    return high
 
 
 def smallest_vote_epsilon(n_users: int, horizon: int, min_group: int, n_groups: int, beta: float) -> float:
