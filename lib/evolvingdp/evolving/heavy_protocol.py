@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evolvingdp.core import checks, hadamard
+from evolvingdp.core import checks
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 
 TOLERANCE = 1e-9
@@ -141,7 +141,7 @@ def step(
 
 def _signed_means(settings: HeavyThresh, counts: NDArray[np.integer], place: NDArray[np.int64]) -> NDArray[np.float64]:
     """(n_users,): the mean sign of each user's words at the user's own coordinate; no transform needed."""
-    signs = hadamard.signs(place[:, None], np.arange(settings.n_words)[None, :])
+    signs = settings.projection.signs(place[:, None], np.arange(settings.n_words)[None, :])
     return np.asarray(np.einsum("iv,iv->i", signs, counts, dtype=float) / settings.voting.epoch_length)
 
 
@@ -168,13 +168,14 @@ def simulate(settings: HeavyThresh, stream: WordStream, rng: np.random.Generator
         )
     release, releases, distance = _before(settings), [], 0.0
     reference, cast, moved = stream.which[:, 0], [0] * len(stream.sizes), {}
+    hashed = Hashed(settings, stream)
     for epoch in range(1, voting.horizon + 1):
         now, wanted = stream.which[:, epoch - 1], epoch == 1
         if epoch > 1:
             yes = 0
             for group, pair in enumerate(zip(now.tolist(), reference.tolist(), strict=True)):
                 if pair not in moved:
-                    moved[pair] = _largest_move(settings, stream.distributions[pair[0]] - stream.distributions[pair[1]])
+                    moved[pair] = float(np.abs(hashed[pair[0]] - hashed[pair[1]]).max())
                 alike, missed = _vote_alike(settings, epoch, moved[pair])
                 distance += missed * int(stream.sizes[group])
                 if distance > TOLERANCE:
@@ -191,16 +192,10 @@ def simulate(settings: HeavyThresh, stream: WordStream, rng: np.random.Generator
             wanted = bool(shown / voting.n_users > voting.update_cut)
         estimates = None
         if wanted and release.estimates_left:
-            estimates, reference = settings.estimates(reported_sums(settings, stream, epoch, rng)), now
+            estimates, reference = settings.estimates(reported_sums(hashed, epoch, rng)), now
         release = _after(release, wanted, estimates)
         releases.append(release)
     return Trace(releases, cast, distance)
-
-
-def _largest_move(settings: HeavyThresh, difference: NDArray[np.float64]) -> float:
-    padded = np.zeros((1, settings.width))
-    padded[0, : settings.n_words] = difference
-    return float(np.abs(hadamard.transform(padded)).max())
 
 
 def _vote_alike(settings: HeavyThresh, epoch: int, moved: float) -> tuple[bool, float]:
@@ -211,15 +206,26 @@ def _vote_alike(settings: HeavyThresh, epoch: int, moved: float) -> tuple[bool, 
     return (True, missed) if gap > 0 else (False, min(1.0, 2 * settings.width * missed))
 
 
-def reported_sums(settings: HeavyThresh, stream: WordStream, epoch: int, rng: np.random.Generator) -> NDArray[np.int64]:
+class Hashed(dict[int, NDArray[np.float64]]):
+    """The expected signed means of each distribution of a stream, (width,), hashed when they are first asked for."""
+
+    def __init__(self, settings: HeavyThresh, stream: WordStream) -> None:
+        super().__init__()
+        self.settings, self.stream = settings, stream
+
+    def __missing__(self, law: int) -> NDArray[np.float64]:
+        signed = self.settings.projection.signed(self.stream.distributions[law][None, :])
+        self[law] = np.clip(signed[0], -1, 1)
+        return self[law]
+
+
+def reported_sums(hashed: Hashed, epoch: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """All users' reports in `epoch`, summed by coordinate, (width,): users spread evenly, reports binomial given that."""
+    settings, stream = hashed.settings, hashed.stream
     sums = np.zeros(settings.width, dtype=np.int64)
     for size, law in zip(stream.sizes, stream.which[:, epoch - 1], strict=True):
-        padded = np.zeros((1, settings.width))
-        padded[0, : settings.n_words] = stream.distributions[law]
-        signed_mean = np.clip(hadamard.transform(padded)[0], -1, 1)
         users = rng.multinomial(size, np.full(settings.width, 1 / settings.width))
-        sums += 2 * rng.binomial(users, settings.report_plus(signed_mean)) - users
+        sums += 2 * rng.binomial(users, settings.report_plus(hashed[int(law)])) - users
     return sums
 
 

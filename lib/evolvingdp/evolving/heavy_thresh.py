@@ -9,8 +9,9 @@ inputs are any two sequences of words of that user. `voting.privacy_loss` is exa
 **Error.** `error_bound`, the repaired form of Theorem 5.2 (E-EV-9), with the conditions of THRESH.
 
 **Source.** Algorithms 4 to 8 of the paper: `votes_yes` is HeavyVote, `report_plus` the randomizer R, `estimates` the oracle
-A_FO. Phi is the Hadamard matrix with `width` >= d rows, scaled by 1/sqrt(width), in place of a random w x d matrix: the
-translation from hashes to words is then exact and needs no memory. Applies E-EV-8 and E-EV-9.
+A_FO. Phi is the Hadamard matrix with `width` >= d rows, scaled by 1/sqrt(width): the translation from hashes to words is
+then exact and needs no memory. A random Phi as in the paper is the option `phi=HashSigns.draw(...)`. Applies E-EV-8 and
+E-EV-9.
 """
 
 from __future__ import annotations
@@ -22,12 +23,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evolvingdp.core import checks, hadamard
+from evolvingdp.core import checks
 from evolvingdp.evolving.heavy_constants import PAPER_WIDTH, paper_estimate_epsilon, paper_margin, unit
+from evolvingdp.evolving.heavy_projection import Hadamard, Projection
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.evolving.thresh_constants import paper_caps, paper_vote_epsilon, smallest_group
-
-_AT_ONCE = 1 << 22  # entries of users x width
 
 
 @dataclass(frozen=True)
@@ -36,18 +36,31 @@ class HeavyThresh:
 
     voting: Thresh
     n_words: int
+    phi: Projection | None = None  # None: the Hadamard matrix
 
     def __post_init__(self) -> None:
         checks.integer_at_least(2, n_words=self.n_words)
+        if self.phi is not None and self.phi.n_words != self.n_words:
+            raise ValueError(f"phi must hash n_words = {self.n_words} words, got one for {self.phi.n_words}")
 
     @classmethod
     def tuned(
-        cls, n_users: int, horizon: int, epoch_length: int, epsilon: float, n_words: int, *, changes: int, **options: Any
+        cls,
+        n_users: int,
+        horizon: int,
+        epoch_length: int,
+        epsilon: float,
+        n_words: int,
+        *,
+        changes: int,
+        phi: Projection | None = None,
+        **options: Any,
     ) -> HeavyThresh:
         """`Thresh.tuned` with Lemma 9.2's deviation; the same options and errors."""
         checks.integer_at_least(2, n_words=n_words)
         voting = Thresh.tuned(n_users, horizon, epoch_length, epsilon, changes=changes, **options)
-        return cls(replace(voting, unit=unit(n_users, horizon, epoch_length, width(n_words), voting.beta)), n_words)
+        width = (phi or Hadamard(n_words)).width
+        return cls(replace(voting, unit=unit(n_users, horizon, epoch_length, width, voting.beta)), n_words, phi)
 
     @classmethod
     def paper(
@@ -62,12 +75,13 @@ class HeavyThresh:
         n_groups: int = 1,
         beta: float = 0.05,
         changes: int | None = None,
+        phi: Projection | None = None,
         **options: Any,
     ) -> HeavyThresh:
         """The paper's a and b, made for w = 20 n as printed, its cut of line 11, and caps as in `Thresh.paper` (E-EV-8).
 
-        Thresholds are those of w = 20 n, or of the Hadamard matrix's w where that is larger: those of a larger w than Phi's
-        are safe, and the law of the estimates is the same for every Hadamard matrix with w >= d.
+        Thresholds are those of w = 20 n, or of Phi's w where that is larger: those of a larger w than Phi's are safe, and
+        the law of the estimates is the same for every Hadamard matrix with w >= d.
         Raises ValueError that says from which size on it would work where b is not positive or nothing fits the budget.
         """
 
@@ -77,31 +91,29 @@ class HeavyThresh:
 
         group = smallest_group(min_group, n_users, n_groups)
         caps = paper_caps(epsilon, constants, n_users, group, changes, options.get("start", "forced"))
-        step = unit(n_users, horizon, epoch_length, max(PAPER_WIDTH * n_users, width(n_words)), beta)
+        width = max(PAPER_WIDTH * n_users, (phi or Hadamard(n_words)).width)
+        step = unit(n_users, horizon, epoch_length, width, beta)
         margin = paper_margin(n_users, horizon, beta)
         voting = Thresh(n_users, horizon, epoch_length, epsilon, *caps, step, beta, **{"margin": margin} | options)
-        return cls(voting, n_words)
+        return cls(voting, n_words, phi)
+
+    @property
+    def projection(self) -> Projection:
+        return self.phi or Hadamard(self.n_words)
 
     @property
     def width(self) -> int:
-        """w: the smallest power of two that is at least d."""
-        return width(self.n_words)
+        """w; of the Hadamard matrix: the smallest power of two that is at least d."""
+        return self.projection.width
 
     def signed_sums(self, counts: NDArray[np.integer]) -> NDArray[np.int64]:
-        """(users, n_words) counts of words -> (users, width): sum over words of W[s, v] counts[v], which is epoch_length
-        times sqrt(w) times the paper's hash."""
-        padded = np.zeros((len(counts), self.width), dtype=np.int64)
-        padded[:, : self.n_words] = counts
-        return np.asarray(hadamard.transform(padded), dtype=np.int64)
+        """(users, n_words) counts of words -> (users, width): sum over words of sqrt(w) Phi[s, v] counts[v], which is
+        epoch_length times sqrt(w) times the paper's hash."""
+        return np.asarray(self.projection.signed(counts), dtype=np.int64)
 
     def distances(self, counts: NDArray[np.integer], reference: NDArray[np.integer]) -> NDArray[np.int64]:
         """(users,): the largest change of a signed sum since the last update."""
-        step = max(1, _AT_ONCE // self.width)
-        parts = [
-            np.abs(self.signed_sums(counts[first : first + step] - reference[first : first + step])).max(axis=1)
-            for first in range(0, len(counts), step)
-        ]
-        return np.concatenate(parts)
+        return np.asarray(self.projection.largest(counts - reference), dtype=np.int64)
 
     def votes_yes(
         self, epoch: int, counts: NDArray[np.integer], reference: NDArray[np.integer], used: NDArray[np.integer]
@@ -116,25 +128,24 @@ class HeavyThresh:
         return self.voting.report_one((1 + np.asarray(signed_mean)) / 2)
 
     def estimates(self, sums: NDArray[np.integer]) -> NDArray[np.float64]:
-        """A_FO for all words: (width,) sums of the reported signs by coordinate -> (n_words,) frequencies, unbiased."""
+        """A_FO for all words: (width,) sums of the reported signs by coordinate -> (n_words,) frequencies, unbiased; with
+        a random Phi over its randomness, too."""
         debias = self.voting.estimate_randomizer.debias
-        return np.asarray(hadamard.transform(sums[None, :])[0, : self.n_words] * (debias / self.voting.n_users))
+        return self.projection.by_word(sums) * (debias / self.voting.n_users)
 
     @property
     def error_bound(self) -> float:
-        """2 (levels + 2) sqrt(2 ln(16 w n T / beta) / ell) + c_b sqrt(2 ln(8 d T / beta) / n), with probability 1 - beta
-        while the caps last (E-EV-9); inf for a `margin` for which nothing is proved."""
+        """2 (levels + 2) sqrt(2 ln(16 w n T / beta) / ell) + c_b sqrt(2 ln(8 d T / beta) / n), and with a random Phi what
+        words blur each other, with probability 1 - beta while the caps last (E-EV-9); inf for a `margin` for
+        which nothing is proved."""
         voting = self.voting
         if voting.margin not in (None, paper_margin(voting.n_users, voting.horizon, voting.beta)):
             return math.inf
         noise = math.sqrt(2 * math.log(8 * self.n_words * voting.horizon / voting.beta) / voting.n_users)
-        return 2 * (voting.levels + 2) * voting.unit + voting.estimate_randomizer.debias * noise
+        update = voting.estimate_randomizer.debias * noise + self.projection.blur(voting.beta)
+        return 2 * (voting.levels + 2) * voting.unit + update
 
     @property
     def standard_error(self) -> float:
-        """Of one word in an update, c_b / sqrt(n) for rare words."""
+        """Of one word in an update, c_b / sqrt(n) for rare words; given Phi."""
         return self.voting.estimate_randomizer.debias / math.sqrt(self.voting.n_users)
-
-
-def width(n_words: int) -> int:
-    return 1 << (n_words - 1).bit_length()

@@ -16,7 +16,7 @@ from evolvingdp.core import brown, experiment
 from evolvingdp.core.experiment import Claim, Result, Scalar, at_least, at_most, parameter
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import baselines
-from evolvingdp.evolving.heavy_protocol import Trace, WordStream, reported_sums, simulate
+from evolvingdp.evolving.heavy_protocol import Hashed, Trace, WordStream, reported_sums, simulate
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 
 NOTEBOOK = "evolving/heavy_thresh"
@@ -99,8 +99,9 @@ def recompute(
     one = baselines.epsilon_of_report(voting.epsilon, voting.horizon, composition, DELTA)
     every = replace(voting, vote_cap=0, estimate_cap=voting.horizon, estimate_epsilon=one, epsilon=voting.horizon * one)
     fresh = HeavyThresh(every, settings.n_words)
+    hashed = Hashed(fresh, data)
     for epoch in range(1, voting.horizon + 1):
-        yield fresh.estimates(reported_sums(fresh, data, epoch, rng))
+        yield fresh.estimates(reported_sums(hashed, epoch, rng))
 
 
 def _judge(estimates: NDArray[np.float64], truth: NDArray[np.float64], top: int) -> dict[str, float]:
