@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from evolvingdp.core.seeds import stream
-from evolvingdp.evolving import heavy_protocol, streams, thresh_users
+from evolvingdp.evolving import heavy_simulation, streams, thresh_users
 from evolvingdp.evolving.experiments.heavy_thresh import DICTIONARIES, dictionary
 from evolvingdp.evolving.experiments.thresh import bits
 from evolvingdp.evolving.streams import BitStream
@@ -43,7 +43,7 @@ def per_user(n_users: int, horizon: int, epoch_length: int) -> measure.Work:
 
 def heavy(place: int) -> measure.Work:
     method, data = dictionary(*DICTIONARIES[place], stream(0, "benchmark", "dictionary"))
-    return lambda: heavy_protocol.simulate(method, data, stream(0, "benchmark", "simulation"))
+    return lambda: heavy_simulation.simulate(method, data, stream(0, "benchmark", "simulation"))
 
 
 CASES: dict[str, tuple[int, Callable[[], measure.Work]]] = {

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binom
 
 from evolvingdp.core.seeds import stream
-from evolvingdp.evolving import heavy_protocol, streams
+from evolvingdp.evolving import heavy_simulation, streams
 from evolvingdp.evolving.heavy_protocol import WordStream
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.thresh import VOTES_PER_CHANGE, Thresh
@@ -116,5 +116,5 @@ def test_E_EV_9_a_coordinate_that_one_user_hits_breaks_lemma_9_3():
     settings = HeavyThresh.tuned(10**6, 64, 10**6, 2.0, 1000, changes=2)
     data = WordStream.make([10**6], [np.full(1000, 1e-3)], [np.zeros(64, int)], 10**6)
     for run in range(20):  # the repaired bound, on words
-        error = np.abs(heavy_protocol.simulate(settings, data, stream(0, "bound", run)).public[0].estimates - 1e-3).max()
+        error = np.abs(heavy_simulation.simulate(settings, data, stream(0, "bound", run)).public[0].estimates - 1e-3).max()
         assert error <= settings.error_bound

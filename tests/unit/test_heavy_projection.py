@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import chisquare, ks_2samp
 
 from evolvingdp.core.seeds import stream
-from evolvingdp.evolving import heavy_projection, heavy_protocol
+from evolvingdp.evolving import heavy_projection, heavy_protocol, heavy_simulation
 from evolvingdp.evolving.heavy_constants import PAPER_WIDTH, unit
 from evolvingdp.evolving.heavy_projection import Hadamard, HashSigns
 from evolvingdp.evolving.heavy_protocol import WordStream
@@ -110,7 +110,7 @@ def test_the_bound_holds_with_fewer_coordinates_than_words_and_has_the_blur():
     law[7] = 0.5
     data = WordStream.make([10**6], [law, law[::-1]], [[0] * 8 + [1] * 8], 10**6)
     for run in range(5):
-        public = heavy_protocol.simulate(settings, data, stream(0, "run", run)).public
+        public = heavy_simulation.simulate(settings, data, stream(0, "run", run)).public
         assert [release.epoch for release in public if release.updated] == [1, 9]
         errors = np.abs([release.estimates for release in public] - data.truth)
         assert errors.max() <= settings.error_bound
@@ -139,7 +139,7 @@ def test_the_two_paths_have_one_law_with_hashed_signs():
                 rngs = [stream(0, path, run, name) for name in ("words", "public", "noise")]
                 public = heavy_protocol.run(chosen, data, *rngs)
             else:
-                public = heavy_protocol.simulate(chosen, data, stream(0, path, run)).public
+                public = heavy_simulation.simulate(chosen, data, stream(0, path, run)).public
             assert [release.epoch for release in public if release.updated] == [1, 4]
             rows.append(public[-1].estimates)
         return np.array(rows)

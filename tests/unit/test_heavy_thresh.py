@@ -12,7 +12,7 @@ from scipy.stats import ks_2samp
 
 from evolvingdp.core import hadamard
 from evolvingdp.core.seeds import stream
-from evolvingdp.evolving import heavy_protocol
+from evolvingdp.evolving import heavy_protocol, heavy_simulation
 from evolvingdp.evolving.heavy_constants import paper_estimate_epsilon, paper_margin, unit
 from evolvingdp.evolving.heavy_protocol import WordStream
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
@@ -83,7 +83,7 @@ def test_the_two_paths_have_one_law_where_all_users_see_a_change_alike():
                 rngs = [stream(0, path, run, name) for name in ("words", "public", "noise")]
                 public = heavy_protocol.run(settings, CHANGE, *rngs)
             else:
-                public = heavy_protocol.simulate(settings, CHANGE, stream(0, path, run)).public
+                public = heavy_simulation.simulate(settings, CHANGE, stream(0, path, run)).public
             updated = [release.epoch for release in public if release.updated]
             rows.append((*public[0].estimates[[0, 1]], public[-1].estimates[5], updated[1] if len(updated) > 1 else 99))
         return np.array(rows)
@@ -105,7 +105,7 @@ def test_updates_have_the_stated_standard_error():
     settings = HeavyThresh.tuned(10**6, 16, 10**6, 2.0, 200, changes=1)
     data = WordStream.make([10**6], [np.full(200, 1 / 200)], [np.zeros(16, int)], 10**6)
     errors = [
-        heavy_protocol.simulate(settings, data, stream(0, "error", run)).public[0].estimates - 1 / 200 for run in range(40)
+        heavy_simulation.simulate(settings, data, stream(0, "error", run)).public[0].estimates - 1 / 200 for run in range(40)
     ]
     ratio = np.sqrt(np.mean(np.square(errors))) / settings.standard_error
     assert abs(ratio - 1) < 4.9 / math.sqrt(2 * 40 * 200) + 0.005
@@ -114,7 +114,7 @@ def test_updates_have_the_stated_standard_error():
 
 def test_when_estimates_run_out_the_last_one_stays_and_is_flagged():
     data = WordStream.make([300], LAWS, [[0, 0, 0, 1, 1, 0, 0, 1]], 2000)
-    releases = heavy_protocol.simulate(SMALL, data, stream(0, "noise")).public
+    releases = heavy_simulation.simulate(SMALL, data, stream(0, "noise")).public
     assert [release.epoch for release in releases if release.updated] == [1, 4, 6]
     assert releases[7].frozen
     assert releases[7].estimates is releases[5].estimates
@@ -124,7 +124,6 @@ def test_when_estimates_run_out_the_last_one_stays_and_is_flagged():
     ("make", "message"),
     [
         (lambda: HeavyThresh(VOTING, 1), "n_words must be >= 2, got 1"),
-        (lambda: heavy_protocol.start(HeavyThresh(replace(VOTING, exhaustion="printed"), 6)), "exhaustion 'freeze', got"),
         (lambda: WordStream.make([5], [[0.5, 0.6]], [[0]], 10), "distributions must hold rows of probabilities"),
         (lambda: WordStream.make([5], [[0.5, 0.5]], [[1]], 10), r"which must be \(groups, epochs\) row numbers below 1"),
         (
@@ -134,7 +133,7 @@ def test_when_estimates_run_out_the_last_one_stays_and_is_flagged():
             r"counts must be \(300, 6\) with 2000 words a user",
         ),
         (
-            lambda: heavy_protocol.simulate(
+            lambda: heavy_simulation.simulate(
                 SMALL,
                 WordStream.make([300], [LAWS[0], [0.5, 0.42, 0.02, 0.02, 0.02, 0.02]], [[0] * 3 + [1] * 5], 2000),
                 stream(0, "n"),
@@ -142,7 +141,7 @@ def test_when_estimates_run_out_the_last_one_stays_and_is_flagged():
             "stream must change so that all users of a group see it alike: in epoch 4 group 0",
         ),
         (
-            lambda: heavy_protocol.simulate(SMALL, WordStream.make([9], LAWS, [[0] * 8], 2000), stream(0, "n")),
+            lambda: heavy_simulation.simulate(SMALL, WordStream.make([9], LAWS, [[0] * 8], 2000), stream(0, "n")),
             "stream must have the sizes of the settings",
         ),
     ],
@@ -241,3 +240,63 @@ def test_the_epoch_length_and_the_epsilon_that_an_error_names_are_the_limit():
     assert HeavyThresh.paper(10**6, 64, 10**5, 1.001 * least, 1000, changes=2).voting.changes == 2
     with pytest.raises(ValueError, match="epsilon must be at least"):
         HeavyThresh.paper(10**6, 64, 10**5, 0.999 * least, 1000, changes=2)
+
+
+LONG = WordStream.make([300], LAWS, [[0, 0, 0, 1, 1, 1, 1, 1]], 4000)
+
+
+@pytest.mark.parametrize("path", ["users", "simulation"])
+def test_a_sentinel_start_makes_all_users_vote_and_charges_it(path):
+    settings = HeavyThresh(replace(VOTING, start="sentinel", unit=0.11, epoch_length=4000), 6)
+    if path == "users":
+        words = LONG.counts(1, stream(0, "words"))
+        state, release = heavy_protocol.step(settings, heavy_protocol.start(settings), words, stream(0, "p"), stream(0, "n"))
+        assert state.used.tolist() == [1] * 300
+    else:
+        trace = heavy_simulation.simulate(settings, LONG, stream(0, "n"))
+        release = trace.public[0]
+        assert trace.yes[:4] == [300, 0, 0, 300]
+        assert trace.votes_cast == [2]
+    assert release.updated
+
+
+@pytest.mark.parametrize("path", ["users", "simulation"])
+def test_a_sentinel_start_that_is_not_heard_is_tried_again(path):
+    voting = replace(VOTING, start="sentinel", unit=0.11, epoch_length=4000, vote_cap=3, margin=0.99)
+    settings = HeavyThresh(voting, 6)
+    if path == "simulation":
+        trace = heavy_simulation.simulate(settings, LONG, stream(0, "n"))
+        assert trace.yes == [300, 300, 300, 0, 0, 0, 0, 0]
+        assert np.isnan(trace.public[-1].estimates).all()
+        return
+    state = heavy_protocol.start(settings)
+    for epoch in range(1, 9):
+        words = LONG.counts(epoch, stream(0, "words", epoch))
+        state, _ = heavy_protocol.step(settings, state, words, stream(0, "p"), stream(0, "n", epoch))
+        assert state.used.tolist() == [min(epoch, 3)] * 300
+
+
+def test_a_sentinel_start_is_refused_where_it_might_not_be_seen():
+    assert HeavyThresh.tuned(10**6, 16, 10**6, 4.0, 100, changes=1, start="sentinel").voting.vote_cap == 5
+    with pytest.raises(ValueError, match=r"width must be > \(1 \+ 0.6\)\^2 for start='sentinel', got 2"):
+        HeavyThresh(replace(VOTING, start="sentinel", unit=0.075), 2)
+    with pytest.raises(ValueError, match=r"or more than .* bits an epoch") as error:
+        HeavyThresh.tuned(10**6, 16, 3000, 4.0, 100, changes=1, start="sentinel")
+    needed = number_after("or more than ", str(error.value))
+    assert HeavyThresh.tuned(10**6, 16, needed + 1, 4.0, 100, changes=1, start="sentinel").voting.threshold(1) < 1
+    with pytest.raises(ValueError, match="or more than"):
+        HeavyThresh.tuned(10**6, 16, needed - 1, 4.0, 100, changes=1, start="sentinel")
+
+
+@pytest.mark.parametrize("path", ["users", "simulation"])
+def test_the_printed_exhaustion_releases_frequencies_of_zero(path):
+    data = WordStream.make([300], LAWS, [[0, 0, 0, 1, 1, 0, 0, 1]], 2000)
+    settings = HeavyThresh(replace(VOTING, exhaustion="printed", estimate_epsilon=6.0, estimate_cap=1), 6)
+    if path == "users":
+        public = heavy_protocol.run(settings, data, *(stream(0, name) for name in ("words", "public", "noise")))
+    else:
+        public = heavy_simulation.simulate(settings, data, stream(0, "noise")).public
+    assert [release.epoch for release in public if release.updated] == [1, 4, 6, 8]
+    assert public[0].estimates[0] > 0.8
+    assert np.abs(public[-1].estimates).max() < 0.3  # for a true .9
+    assert not any(release.frozen for release in public)

@@ -1,13 +1,7 @@
-"""HEAVYTHRESH user by user, and simulated for changes that all users see alike.
+"""HEAVYTHRESH user by user: what each device keeps and sends, and what the server makes of it; and streams of words.
 
-The state of `start` and `step` is **secret**; the release is public. Guarantee and source: `heavy_thresh`. The start is a
-public update in epoch 1.
-
-**The simulation** draws the votes of a group all at once. That is possible where every user of it votes alike, which
-Hoeffding's inequality decides: each signed mean is within u of its expectation but for a probability exp(-ell u^2 / 4). Its
-law then differs from that of the protocol by at most `Trace.distance` in total variation, a bound that it adds up and that
-is refused above `TOLERANCE`; the reports of an update are drawn exactly, coordinate by coordinate, at a cost that does not
-grow with the users.
+The state of `start` and `step` is **secret**; the release is public. Guarantee and source: `heavy_thresh`; its simulation is
+in `heavy_simulation`.
 """
 
 from __future__ import annotations
@@ -20,8 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.core import checks
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
-
-TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,24 +76,27 @@ class HeavyState:
 
 
 def start(settings: HeavyThresh) -> HeavyState:
-    """Before the first epoch; raises ValueError for another start than a forced one, and for the printed exhaustion."""
-    voting = settings.voting
-    if (voting.start, voting.exhaustion) != ("forced", "freeze"):
-        raise ValueError(f"start must be 'forced' and exhaustion 'freeze', got {voting.start!r} and {voting.exhaustion!r}")
-    nothing = np.zeros((voting.n_users, settings.n_words), dtype=np.int64)
-    return HeavyState(nothing, nothing[:, 0], _before(settings))
+    """Before the first epoch."""
+    nothing = np.zeros((settings.voting.n_users, settings.n_words), dtype=np.int64)
+    return HeavyState(nothing, nothing[:, 0], before(settings))
 
 
-def _before(settings: HeavyThresh) -> HeavyRelease:
+def before(settings: HeavyThresh) -> HeavyRelease:
+    """Before the first epoch, nothing is known."""
     unknown = np.full(settings.n_words, math.nan)
     return HeavyRelease(0, unknown, False, settings.voting.estimate_cap, False)
 
 
-def _after(last: HeavyRelease, wanted: bool, estimates: NDArray[np.float64] | None) -> HeavyRelease:
-    """The release of the next epoch; `estimates` where an update was wanted and could be paid for."""
+def pays(settings: HeavyThresh, last: HeavyRelease, wanted: bool) -> bool:
+    """Whether an update follows: where the last estimates are used up, only with the printed exhaustion."""
+    return wanted and (last.estimates_left > 0 or settings.voting.exhaustion == "printed")
+
+
+def after(last: HeavyRelease, wanted: bool, estimates: NDArray[np.float64] | None) -> HeavyRelease:
+    """The release of the next epoch; `estimates` where an update follows."""
     if estimates is None:
         return HeavyRelease(last.epoch + 1, last.estimates, False, last.estimates_left, wanted)
-    return HeavyRelease(last.epoch + 1, estimates, True, last.estimates_left - 1, False)
+    return HeavyRelease(last.epoch + 1, estimates, True, max(0, last.estimates_left - 1), False)
 
 
 def step(
@@ -124,18 +119,22 @@ def step(
             f"counts must be ({voting.n_users}, {settings.n_words}) with {voting.epoch_length} words a user, got "
             f"{counts.shape}"
         )
-    wanted, used = epoch == 1, state.used
-    if epoch > 1:
-        yes = settings.votes_yes(epoch, counts, state.reference, used)
+    used = state.used
+    if epoch == 1 and voting.start == "forced":
+        wanted = True
+    else:
+        never_updated = last.estimates_left == voting.estimate_cap
+        yes = settings.votes_yes(epoch, counts, None if never_updated else state.reference, used)
         votes = voting.vote_randomizer.randomize(2 * yes.astype(np.int8) - 1, private)
         wanted, used = bool(np.mean(votes > 0) > voting.update_cut), used + yes
-    if not wanted or last.estimates_left == 0:
-        release = _after(last, wanted, None)
+    if not pays(settings, last, wanted):
+        release = after(last, wanted, None)
         return HeavyState(state.reference, used, release), release
     place = public.integers(0, settings.width, size=voting.n_users)
-    plus = private.random(voting.n_users) < settings.report_plus(_signed_means(settings, counts, place))
+    means = _signed_means(settings, counts, place) if last.estimates_left else np.zeros(voting.n_users)
+    plus = private.random(voting.n_users) < settings.report_plus(means)
     sums = np.bincount(place, weights=2 * plus.astype(np.int8) - 1, minlength=settings.width)
-    release = _after(last, wanted, settings.estimates(sums))
+    release = after(last, wanted, settings.estimates(sums))
     return HeavyState(np.asarray(counts, dtype=np.int64), used, release), release
 
 
@@ -143,90 +142,6 @@ def _signed_means(settings: HeavyThresh, counts: NDArray[np.integer], place: NDA
     """(n_users,): the mean sign of each user's words at the user's own coordinate; no transform needed."""
     signs = settings.projection.signs(place[:, None], np.arange(settings.n_words)[None, :])
     return np.asarray(np.einsum("iv,iv->i", signs, counts, dtype=float) / settings.voting.epoch_length)
-
-
-@dataclass(frozen=True, eq=False)
-class Trace:
-    """`public`: a release an epoch. `votes_cast`: how often each group has voted yes, secret. `distance`: see above."""
-
-    public: list[HeavyRelease]
-    votes_cast: list[int]
-    distance: float
-
-
-def simulate(settings: HeavyThresh, stream: WordStream, rng: np.random.Generator) -> Trace:
-    """Releases with the law of `step`, but for `Trace.distance`.
-
-    Raises ValueError where a stream does not fit, and where some users of a group would see a change and others not: epoch,
-    group and what would decide it are named.
-    """
-    voting = settings.voting
-    sizes = (stream.n_users, stream.which.shape[1], stream.epoch_length, stream.distributions.shape[1])
-    if sizes != (voting.n_users, voting.horizon, voting.epoch_length, settings.n_words):
-        raise ValueError(
-            f"stream must have the sizes of the settings, got n_users, horizon, epoch_length, n_words = {sizes}"
-        )
-    release, releases, distance = _before(settings), [], 0.0
-    reference, cast, moved = stream.which[:, 0], [0] * len(stream.sizes), {}
-    hashed = Hashed(settings, stream)
-    for epoch in range(1, voting.horizon + 1):
-        now, wanted = stream.which[:, epoch - 1], epoch == 1
-        if epoch > 1:
-            yes = 0
-            for group, pair in enumerate(zip(now.tolist(), reference.tolist(), strict=True)):
-                if pair not in moved:
-                    moved[pair] = float(np.abs(hashed[pair[0]] - hashed[pair[1]]).max())
-                alike, missed = _vote_alike(settings, epoch, moved[pair])
-                distance += missed * int(stream.sizes[group])
-                if distance > TOLERANCE:
-                    raise ValueError(
-                        f"stream must change so that all users of a group see it alike: in epoch {epoch} group {group} has "
-                        f"moved by {moved[pair]:.4g}, the threshold is {voting.threshold(epoch):.4g}; longer epochs would "
-                        "decide it, or fewer users run one by one"
-                    )
-                if alike and cast[group] < voting.vote_cap:
-                    cast[group] += 1
-                    yes += int(stream.sizes[group])
-            randomizer = voting.vote_randomizer
-            shown = rng.binomial(yes, randomizer.keep) + rng.binomial(voting.n_users - yes, randomizer.flip)
-            wanted = bool(shown / voting.n_users > voting.update_cut)
-        estimates = None
-        if wanted and release.estimates_left:
-            estimates, reference = settings.estimates(reported_sums(hashed, epoch, rng)), now
-        release = _after(release, wanted, estimates)
-        releases.append(release)
-    return Trace(releases, cast, distance)
-
-
-def _vote_alike(settings: HeavyThresh, epoch: int, moved: float) -> tuple[bool, float]:
-    """Whether a user votes yes when the expected signed means have moved by `moved` at most, and how likely it does not."""
-    voting = settings.voting
-    gap = moved - voting.threshold(epoch)
-    missed = math.exp(-voting.epoch_length * gap**2 / 4)  # of one coordinate: the one that moved most, or any of them
-    return (True, missed) if gap > 0 else (False, min(1.0, 2 * settings.width * missed))
-
-
-class Hashed(dict[int, NDArray[np.float64]]):
-    """The expected signed means of each distribution of a stream, (width,), hashed when they are first asked for."""
-
-    def __init__(self, settings: HeavyThresh, stream: WordStream) -> None:
-        super().__init__()
-        self.settings, self.stream = settings, stream
-
-    def __missing__(self, law: int) -> NDArray[np.float64]:
-        signed = self.settings.projection.signed(self.stream.distributions[law][None, :])
-        self[law] = np.clip(signed[0], -1, 1)
-        return self[law]
-
-
-def reported_sums(hashed: Hashed, epoch: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """All users' reports in `epoch`, summed by coordinate, (width,): users spread evenly, reports binomial given that."""
-    settings, stream = hashed.settings, hashed.stream
-    sums = np.zeros(settings.width, dtype=np.int64)
-    for size, law in zip(stream.sizes, stream.which[:, epoch - 1], strict=True):
-        users = rng.multinomial(size, np.full(settings.width, 1 / settings.width))
-        sums += 2 * rng.binomial(users, settings.report_plus(hashed[int(law)])) - users
-    return sums
 
 
 def run(

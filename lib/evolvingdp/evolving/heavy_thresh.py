@@ -17,7 +17,7 @@ E-EV-9.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from evolvingdp.core import checks
 from evolvingdp.evolving.heavy_constants import PAPER_WIDTH, paper_estimate_epsilon, paper_margin, unit
 from evolvingdp.evolving.heavy_projection import Hadamard, Projection
 from evolvingdp.evolving.thresh import Thresh
-from evolvingdp.evolving.thresh_constants import paper_caps, paper_vote_epsilon, smallest_group
+from evolvingdp.evolving.thresh_constants import check_beta, paper_caps, paper_vote_epsilon, smallest_group
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,11 @@ class HeavyThresh:
         checks.integer_at_least(2, n_words=self.n_words)
         if self.phi is not None and self.phi.n_words != self.n_words:
             raise ValueError(f"phi must hash n_words = {self.n_words} words, got one for {self.phi.n_words}")
+        if self.voting.start == "sentinel" and not self.voting.threshold(1) < math.sqrt(self.width) - 1:
+            raise ValueError(
+                f"width must be > (1 + {self.voting.threshold(1):.3g})^2 for start='sentinel', got {self.width}; "
+                "start='forced' would work"
+            )
 
     @classmethod
     def tuned(
@@ -54,13 +59,16 @@ class HeavyThresh:
         *,
         changes: int,
         phi: Projection | None = None,
+        beta: float = 0.05,
         **options: Any,
     ) -> HeavyThresh:
         """`Thresh.tuned` with Lemma 9.2's deviation; the same options and errors."""
         checks.integer_at_least(2, n_words=n_words)
-        voting = Thresh.tuned(n_users, horizon, epoch_length, epsilon, changes=changes, **options)
-        width = (phi or Hadamard(n_words)).width
-        return cls(replace(voting, unit=unit(n_users, horizon, epoch_length, width, voting.beta)), n_words, phi)
+        checks.integer_at_least(1, n_users=n_users, horizon=horizon, epoch_length=epoch_length)
+        check_beta(beta)
+        step = unit(n_users, horizon, epoch_length, (phi or Hadamard(n_words)).width, beta)
+        size = (n_users, horizon, epoch_length, epsilon)
+        return cls(Thresh.tuned(*size, changes=changes, beta=beta, deviation=step, **options), n_words, phi)
 
     @classmethod
     def paper(
@@ -116,9 +124,12 @@ class HeavyThresh:
         return np.asarray(self.projection.largest(counts - reference), dtype=np.int64)
 
     def votes_yes(
-        self, epoch: int, counts: NDArray[np.integer], reference: NDArray[np.integer], used: NDArray[np.integer]
+        self, epoch: int, counts: NDArray[np.integer], reference: NDArray[np.integer] | None, used: NDArray[np.integer]
     ) -> NDArray[np.bool_]:
-        """VoteYes of Algorithm 5. Secret."""
+        """VoteYes of Algorithm 5. Secret. Before the first update (`reference` None) the hash is compared with -1 in each
+        coordinate, from which every signed mean is sqrt(w) - 1 away or more: beyond all thresholds."""
+        if reference is None:
+            return used < self.voting.vote_cap
         distances = self.distances(counts, reference)
         return self.voting.votes_yes(epoch, distances, np.zeros_like(distances), used)
 

@@ -85,7 +85,8 @@ class Thresh:
         if self.start == "sentinel" and not self.threshold(1) < 1:
             raise ValueError(
                 f"epoch_length must be larger for start='sentinel': the first threshold is {self.threshold(1):.3g}, and a "
-                f"distance to -1 is at least 1; start='forced' would work"
+                f"distance to -1 is at least 1; start='forced' would work, or more than "
+                f"{self.epoch_length * self.threshold(1) ** 2:,.0f} bits an epoch"
             )
 
     @classmethod
@@ -155,10 +156,12 @@ class Thresh:
         n_groups: int = 1,
         beta: float = 0.05,
         spare: int = 1,
+        deviation: float | None = None,
         **options: Any,
     ) -> Thresh:
         """The same proof with the budget spent well: the smallest a that Lemma 7.2 allows, four votes a change, and all
         the rest for estimates: one for the start, one a change and `spare` (for an update that nothing asked for).
+        Thresholds are multiples of `deviation`, Lemma 7.3's t_ell where it is None.
 
         Raises ValueError that names the smallest epsilon and group that would work where the votes use up the budget.
         """
@@ -174,7 +177,7 @@ class Thresh:
                 f"({n_users} users), got {epsilon!r}; fewer changes or larger groups (min_group) would work, too"
             )
         estimates = changes + 1 + spare
-        step = unit(n_users, horizon, epoch_length, beta)
+        step = unit(n_users, horizon, epoch_length, beta) if deviation is None else deviation
         return cls(n_users, horizon, epoch_length, epsilon, vote, left / estimates, votes, estimates, step, beta, **options)
 
     @property

@@ -16,7 +16,8 @@ from evolvingdp.core import brown, experiment
 from evolvingdp.core.experiment import Claim, Result, Scalar, at_least, at_most, parameter
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import baselines
-from evolvingdp.evolving.heavy_protocol import Hashed, Trace, WordStream, reported_sums, simulate
+from evolvingdp.evolving.heavy_protocol import WordStream
+from evolvingdp.evolving.heavy_simulation import Hashed, Trace, reported_sums, simulate
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 
 NOTEBOOK = "evolving/heavy_thresh"

@@ -1,0 +1,156 @@
+"""HEAVYTHRESH simulated at a cost that does not grow with the number of users.
+
+Two kinds of groups. Where the words of a group's users can be counted up (few words, or few drawn), the users are kept as
+counts of users by (words at the last update, truthful votes), which is **exact**: `heavy_cells`. Where not, the maximum of w
+correlated coordinates has no closed law; then all users of a group must vote **alike**, which Hoeffding's inequality
+decides: each signed mean is within u of its expectation but for a probability exp(-ell u^2 / 4). The law of the simulation
+then differs from that of the protocol by at most `Trace.distance` in total variation, a bound that it adds up and that is
+refused above `TOLERANCE`. Reports are drawn exactly in both, coordinate by coordinate.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evolvingdp.evolving.heavy_cells import Cells
+from evolvingdp.evolving.heavy_protocol import HeavyRelease, WordStream, after, before, pays
+from evolvingdp.evolving.heavy_thresh import HeavyThresh
+
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """`public`: a release an epoch. The rest is secret but for `distance`, see above: `yes`, the truthful yes votes of each
+    epoch, and `votes_cast`, the largest number of truthful votes that a user of each group has cast."""
+
+    public: list[HeavyRelease]
+    yes: list[int]
+    votes_cast: list[int]
+    distance: float
+
+
+class _Users(Protocol):
+    """A group of users, simulated."""
+
+    @property
+    def votes_cast(self) -> int: ...
+    def vote(self, epoch: int, never_updated: bool) -> int:
+        """The truthful yes votes."""
+        ...
+
+    def update(self, epoch: int, truthful: bool) -> NDArray[np.int64]:
+        """The reports, summed by coordinate, (width,)."""
+        ...
+
+
+def simulate(settings: HeavyThresh, stream: WordStream, rng: np.random.Generator) -> Trace:
+    """Releases with the law of `heavy_protocol.step`, but for `Trace.distance`.
+
+    Raises ValueError where a stream does not fit, and where some users of a group would see a change and others not, and no
+    exact law is at hand: epoch, group and what would decide it are named.
+    """
+    voting = settings.voting
+    sizes = (stream.n_users, stream.which.shape[1], stream.epoch_length, stream.distributions.shape[1])
+    if sizes != (voting.n_users, voting.horizon, voting.epoch_length, settings.n_words):
+        raise ValueError(
+            f"stream must have the sizes of the settings, got n_users, horizon, epoch_length, n_words = {sizes}"
+        )
+    hashed = Hashed(settings, stream)
+    groups: list[_Users] = [
+        Cells.make(settings, stream, group, rng) or _Alike(hashed, group, rng) for group in range(len(stream.sizes))
+    ]
+    release, releases, truthful = before(settings), [], []
+    randomizer = voting.vote_randomizer
+    for epoch in range(1, voting.horizon + 1):
+        yes, wanted = 0, True
+        if epoch > 1 or voting.start == "sentinel":
+            yes = sum(group.vote(epoch, release.estimates_left == voting.estimate_cap) for group in groups)
+            shown = rng.binomial(yes, randomizer.keep) + rng.binomial(voting.n_users - yes, randomizer.flip)
+            wanted = bool(shown / voting.n_users > voting.update_cut)
+        estimates = None
+        if pays(settings, release, wanted):
+            sums = np.sum([group.update(epoch, release.estimates_left > 0) for group in groups], axis=0)
+            estimates = settings.estimates(sums)
+        release = after(release, wanted, estimates)
+        releases.append(release)
+        truthful.append(yes)
+    return Trace(releases, truthful, [group.votes_cast for group in groups], hashed.distance)
+
+
+class Hashed(dict[int, NDArray[np.float64]]):
+    """The expected signed means of each distribution of a stream, (width,), hashed when they are first asked for."""
+
+    def __init__(self, settings: HeavyThresh, stream: WordStream) -> None:
+        super().__init__()
+        self.settings, self.stream = settings, stream
+        self.moved: dict[tuple[int, int], float] = {}
+        self.distance = 0.0
+
+    def __missing__(self, law: int) -> NDArray[np.float64]:
+        signed = self.settings.projection.signed(self.stream.distributions[law][None, :])
+        self[law] = np.clip(signed[0], -1, 1)
+        return self[law]
+
+    def largest_move(self, now: int, reference: int) -> float:
+        pair = (now, reference)
+        if pair not in self.moved:
+            self.moved[pair] = float(np.abs(self[now] - self[reference]).max())
+        return self.moved[pair]
+
+    def reports(self, size: int, law: int | None, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Reports of `size` users, summed by coordinate: users spread evenly, binomial given that; None: all lies."""
+        width = self.settings.width
+        users = rng.multinomial(size, np.full(width, 1 / width))
+        means = np.zeros(width) if law is None else self[law]
+        return np.asarray(2 * rng.binomial(users, self.settings.report_plus(means)) - users)
+
+
+class _Alike:
+    """Users who vote alike."""
+
+    def __init__(self, hashed: Hashed, group: int, rng: np.random.Generator) -> None:
+        self.hashed, self.group, self.rng = hashed, group, rng
+        self.size, self.laws = int(hashed.stream.sizes[group]), hashed.stream.which[group].tolist()
+        self.reference, self.votes_cast = -1, 0
+
+    def vote(self, epoch: int, never_updated: bool) -> int:
+        voting = self.hashed.settings.voting
+        alike, missed, moved = True, 0.0, math.inf
+        if not never_updated:
+            moved = self.hashed.largest_move(self.laws[epoch - 1], self.reference)
+            alike, missed = _vote_alike(self.hashed.settings, epoch, moved)
+        self.hashed.distance += missed * self.size
+        if self.hashed.distance > TOLERANCE:
+            raise ValueError(
+                f"stream must change so that all users of a group see it alike: in epoch {epoch} group {self.group} has "
+                f"moved by {moved:.4g}, the threshold is {voting.threshold(epoch):.4g}; longer epochs would decide it, or "
+                "words so few that they can be counted up; heavy_protocol.run draws every stream, user by user"
+            )
+        if not alike or self.votes_cast >= voting.vote_cap:
+            return 0
+        self.votes_cast += 1
+        return self.size
+
+    def update(self, epoch: int, truthful: bool) -> NDArray[np.int64]:
+        self.reference = self.laws[epoch - 1]
+        return self.hashed.reports(self.size, self.reference if truthful else None, self.rng)
+
+
+def _vote_alike(settings: HeavyThresh, epoch: int, moved: float) -> tuple[bool, float]:
+    """Whether a user votes yes when the expected signed means have moved by `moved` at most, and how likely it does not."""
+    voting = settings.voting
+    gap = moved - voting.threshold(epoch)
+    missed = math.exp(-voting.epoch_length * gap**2 / 4)  # of one coordinate: the one that moved most, or any of them
+    return (True, missed) if gap > 0 else (False, min(1.0, 2 * settings.width * missed))
+
+
+def reported_sums(hashed: Hashed, epoch: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """All users' reports in `epoch`, summed by coordinate, (width,)."""
+    groups = zip(hashed.stream.sizes.tolist(), hashed.stream.which[:, epoch - 1].tolist(), strict=True)
+    return np.asarray(np.sum([hashed.reports(size, law, rng) for size, law in groups], axis=0))
