@@ -300,3 +300,24 @@ def test_the_printed_exhaustion_releases_frequencies_of_zero(path):
     assert public[0].estimates[0] > 0.8
     assert np.abs(public[-1].estimates).max() < 0.3  # for a true .9
     assert not any(release.frozen for release in public)
+
+
+@pytest.mark.parametrize("unit", [0.2, 0.26])
+def test_the_votes_that_everybody_has_left_are_public_and_attained(unit):
+    """A user whose words all change at once; at .26 the threshold of odd epochs is 2.08, beyond any distance."""
+    settings = HeavyThresh(replace(VOTING, n_users=2, unit=unit, margin=0.9, vote_cap=3), 4)
+    state = heavy_protocol.start(settings)
+    for epoch in range(1, 9):
+        counts = np.zeros((2, 4), dtype=int)
+        counts[0, 0 if epoch == 1 else 3] = counts[1, 0] = 2000
+        state, release = heavy_protocol.step(settings, state, counts, stream(0, "p"), stream(0, "n", epoch))
+        assert release.votes_left == 3 - state.used.max()
+        assert release.live == 1.0 or (math.isnan(release.live) and release.votes_left == 0)
+    assert release.votes_left == 0
+
+
+def test_without_estimates_nobody_is_live():
+    data = WordStream.make([300], LAWS, [[0, 0, 0, 1, 1, 0, 0, 1]], 2000)
+    releases = heavy_simulation.simulate(SMALL, data, stream(0, "noise")).public
+    assert [release.live for release in releases] == [1.0] * 5 + [0.0] * 3
+    assert [release.votes_left for release in releases] == [8, 7, 6, 5, 4, 3, 2, 1]

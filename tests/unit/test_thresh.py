@@ -256,3 +256,39 @@ class TestAccounting:
             accounting.optimal(1.0, 2, 4)
         with pytest.raises(ValueError, match="n_reports must be >= 1"):
             accounting.basic(1.0, 0)
+
+
+@pytest.mark.parametrize(
+    ("choices", "expected"),
+    [
+        ({}, [4, 3, 2, 1, 0, 0]),
+        ({"unit": 0.11}, [4, 3, 3, 2, 2, 1]),  # at .11 the threshold of odd epochs is 1.1: nobody can vote
+        ({"start": "sentinel"}, [3, 2, 1, 0, 0, 0]),
+        ({"unit": 0.6}, [4] * 6),
+    ],
+)
+def test_the_votes_that_everybody_has_left_are_public_and_attained(choices, expected):
+    """A user whose bits were all 0 at the start and are all 1 since, next to one that never sees a change."""
+    settings = replace(PLAIN, n_users=2, margin=0.9, **choices)
+    state, rng = thresh_users.start(settings), stream(0, "left")
+    for epoch, least in enumerate(expected, start=1):
+        counts = np.array([0 if epoch == 1 else 100, 0])
+        state, release = thresh_users.step(settings, state, counts, rng)
+        assert release.votes_left == least == settings.vote_cap - state.used.max()
+        assert release.estimates_left == settings.estimate_cap - release.updated or epoch > 1
+
+
+def test_the_share_of_live_users_is_told_where_it_is_public():
+    data = streams.BitStream.make([1000], streams.steps(16, 0.2, {5: 0.8, 9: 0.2, 13: 0.8}), 1000)
+    settings = replace(PLAIN, epoch_length=1000, vote_cap=5, epsilon=100.0, estimate_epsilon=3.0, vote_epsilon=2.0)
+    trace = simulate(settings, data, stream(0, "live"))
+    live = trace.releases.live.tolist()
+    assert live[:5] == [1.0] * 5  # four epochs with votes, and five votes
+    assert np.isnan(live[5:8]).all()
+    assert live[8:] == [0.0] * 8  # the third update took the last estimate, of everybody
+    state, rng = thresh_users.start(settings), stream(0, "live users")
+    for epoch in range(1, 17):
+        state, release = thresh_users.step(settings, state, data.counts(epoch, rng), rng)
+        assert settings.vote_cap - state.used.max() >= release.votes_left
+        assert release.votes_left == trace.public[epoch - 1].votes_left
+        assert release.live == live[epoch - 1] or math.isnan(release.live)

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.core import checks
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
+from evolvingdp.evolving.thresh_users import live_share
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +65,12 @@ class HeavyRelease:
     updated: bool
     estimates_left: int
     frozen: bool
+    votes_left: int  # of every user, at least
+
+    @property
+    def live(self) -> float:
+        """The share of users who can still vote and report truthfully, as far as it is public."""
+        return live_share(self.estimates_left, self.votes_left)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +91,7 @@ def start(settings: HeavyThresh) -> HeavyState:
 def before(settings: HeavyThresh) -> HeavyRelease:
     """Before the first epoch, nothing is known."""
     unknown = np.full(settings.n_words, math.nan)
-    return HeavyRelease(0, unknown, False, settings.voting.estimate_cap, False)
+    return HeavyRelease(0, unknown, False, settings.voting.estimate_cap, False, settings.votes_left(0))
 
 
 def pays(settings: HeavyThresh, last: HeavyRelease, wanted: bool) -> bool:
@@ -92,11 +99,13 @@ def pays(settings: HeavyThresh, last: HeavyRelease, wanted: bool) -> bool:
     return wanted and (last.estimates_left > 0 or settings.voting.exhaustion == "printed")
 
 
-def after(last: HeavyRelease, wanted: bool, estimates: NDArray[np.float64] | None) -> HeavyRelease:
+def after(settings: HeavyThresh, last: HeavyRelease, wanted: bool, estimates: NDArray[np.float64] | None) -> HeavyRelease:
     """The release of the next epoch; `estimates` where an update follows."""
+    epoch = last.epoch + 1
+    votes = settings.votes_left(epoch)
     if estimates is None:
-        return HeavyRelease(last.epoch + 1, last.estimates, False, last.estimates_left, wanted)
-    return HeavyRelease(last.epoch + 1, estimates, True, max(0, last.estimates_left - 1), False)
+        return HeavyRelease(epoch, last.estimates, False, last.estimates_left, wanted, votes)
+    return HeavyRelease(epoch, estimates, True, max(0, last.estimates_left - 1), False, votes)
 
 
 def step(
@@ -128,13 +137,13 @@ def step(
         votes = voting.vote_randomizer.randomize(2 * yes.astype(np.int8) - 1, private)
         wanted, used = bool(np.mean(votes > 0) > voting.update_cut), used + yes
     if not pays(settings, last, wanted):
-        release = after(last, wanted, None)
+        release = after(settings, last, wanted, None)
         return HeavyState(state.reference, used, release), release
     place = public.integers(0, settings.width, size=voting.n_users)
     means = _signed_means(settings, counts, place) if last.estimates_left else np.zeros(voting.n_users)
     plus = private.random(voting.n_users) < settings.report_plus(means)
     sums = np.bincount(place, weights=2 * plus.astype(np.int8) - 1, minlength=settings.width)
-    release = after(last, wanted, settings.estimates(sums))
+    release = after(settings, last, wanted, settings.estimates(sums))
     return HeavyState(np.asarray(counts, dtype=np.int64), used, release), release
 
 

@@ -77,7 +77,7 @@ def simulate(settings: HeavyThresh, stream: WordStream, rng: np.random.Generator
         if pays(settings, release, wanted):
             sums = np.sum([group.update(epoch, release.estimates_left > 0) for group in groups], axis=0)
             estimates = settings.estimates(sums)
-        release = after(release, wanted, estimates)
+        release = after(settings, release, wanted, estimates)
         releases.append(release)
         truthful.append(yes)
     return Trace(releases, truthful, [group.votes_cast for group in groups], hashed.distance)

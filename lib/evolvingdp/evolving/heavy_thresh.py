@@ -133,6 +133,10 @@ class HeavyThresh:
         distances = self.distances(counts, reference)
         return self.voting.votes_yes(epoch, distances, np.zeros_like(distances), used)
 
+    def votes_left(self, epoch: int) -> int:
+        """As that of THRESH; signed means differ by 2 at most."""
+        return self.voting.votes_left(epoch, reach=2)
+
     def report_plus(self, signed_mean: NDArray[np.floating] | float) -> Any:
         """R: the probability of reporting + at a coordinate where the user's words have mean sign `signed_mean` in [-1, 1];
         1/2 for a user who sends no truthful estimate (mean 0)."""

@@ -213,6 +213,17 @@ class Thresh:
         """The smallest difference of counts of ones above the threshold."""
         return math.floor(self.epoch_length * self.threshold(epoch)) + 1
 
+    def votes_left(self, epoch: int, reach: int = 1) -> int:
+        """Truthful votes that every user has left after `epoch`, at least, whatever its data: public, and attained.
+
+        A user votes at most once in an epoch, and not where its threshold is `reach` or more, the largest distance.
+        """
+        for trailing in range(self.levels + 1):
+            if self.cut(1 << trailing) <= reach * self.epoch_length:
+                voted = (epoch >> trailing) - (trailing == 0 and self.start == "forced" and epoch > 0)
+                return max(0, self.vote_cap - voted)
+        return self.vote_cap
+
     def votes_yes(
         self, epoch: int, counts: NDArray[np.integer], reference: NDArray[np.integer], used: NDArray[np.integer]
     ) -> NDArray[np.bool_]:

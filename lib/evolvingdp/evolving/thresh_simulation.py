@@ -11,7 +11,6 @@ users outside are drawn one by one.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -24,7 +23,7 @@ from evolvingdp.evolving import count_law
 from evolvingdp.evolving.count_law import CountLaw
 from evolvingdp.evolving.streams import BitStream
 from evolvingdp.evolving.thresh import Thresh
-from evolvingdp.evolving.thresh_users import Release
+from evolvingdp.evolving.thresh_users import Release, before
 
 _FEW = 10.0  # expected users outside of the common range, for which the others need no cells
 _USER_BY_USER = 3_000_000  # users who are drawn by inverting the law, instead of a multinomial for every reference
@@ -79,7 +78,7 @@ class Trace:
     @cached_property
     def releases(self) -> pd.DataFrame:
         """What everybody sees: a row an epoch."""
-        return pd.DataFrame([vars(each) for each in self.public])
+        return pd.DataFrame([vars(each) | {"live": each.live} for each in self.public])
 
     @cached_property
     def secret(self) -> pd.DataFrame:
@@ -108,7 +107,7 @@ class _Simulation:
 
     def run(self) -> Trace:
         settings = self.settings
-        release = Release(0, math.nan, False, settings.estimate_cap, False)
+        release = before(settings)
         releases: list[Release] = []
         secret: list[tuple[int, int, float, int]] = []
         self._foresee(0)
@@ -131,14 +130,14 @@ class _Simulation:
     def _release(self, last: Release, epoch: int, wanted: bool, draws: list[Callable[[], _Group]]) -> Release:
         settings, left = self.settings, last.estimates_left
         if not wanted or (left == 0 and settings.exhaustion == "freeze"):
-            return Release(epoch, last.estimate, False, left, wanted)
+            return Release(epoch, last.estimate, False, left, wanted, settings.votes_left(epoch))
         self.groups = [draw() for draw in draws]
         ones = 0
         for group in self.groups:
             shares = group.values / settings.epoch_length if left > 0 else np.zeros(len(group.values))
             ones += int(self.rng.binomial(group.users.sum(axis=1), settings.report_one(shares)).sum())
         self._foresee(epoch)
-        return Release(epoch, settings.estimate(ones), True, max(0, left - 1), False)
+        return Release(epoch, settings.estimate(ones), True, max(0, left - 1), False, settings.votes_left(epoch))
 
     def _votes_cast(self) -> tuple[float, int]:
         cast = sum(group.votes_cast for group in self.groups)

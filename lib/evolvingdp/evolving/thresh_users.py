@@ -6,6 +6,7 @@ Guarantee and source: `thresh`.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +26,19 @@ class Release:
     updated: bool
     estimates_left: int  # of every user: updates are public, so users run out together
     frozen: bool  # the votes asked for an update that no user can pay for: the estimate may be stale
+    votes_left: int  # of every user, at least: how many it has sent is its secret
+
+    @property
+    def live(self) -> float:
+        return live_share(self.estimates_left, self.votes_left)
+
+
+def live_share(estimates_left: int, votes_left: int) -> float:
+    """The share of users who can still vote and report truthfully, as far as it is public: all while nobody can have run
+    out of votes, none without estimates, else nan: votes are secret, and to estimate their number costs budget."""
+    if not estimates_left:
+        return 0.0
+    return 1.0 if votes_left else math.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,11 +50,16 @@ class State:
     release: Release
 
 
+def before(settings: Thresh) -> Release:
+    """Before the first epoch, nothing is known."""
+    return Release(0, math.nan, False, settings.estimate_cap, False, settings.votes_left(0))
+
+
 def start(settings: Thresh) -> State:
     """Before the first epoch."""
     nothing = np.zeros(settings.n_users, dtype=np.int64)
     reference = nothing - settings.epoch_length  # a mean of -1: with start="sentinel" all vote yes
-    return State(reference, nothing, Release(0, float("nan"), False, settings.estimate_cap, False))
+    return State(reference, nothing, before(settings))
 
 
 def step(settings: Thresh, state: State, counts: NDArray[np.integer], rng: np.random.Generator) -> tuple[State, Release]:
@@ -68,7 +87,7 @@ def step(settings: Thresh, state: State, counts: NDArray[np.integer], rng: np.ra
         shares = counts / settings.epoch_length if left > 0 else np.zeros(len(counts))
         ones = int(np.count_nonzero(rng.random(len(counts)) < settings.report_one(shares)))
         estimate, updated, reference, left = settings.estimate(ones), True, counts, max(0, left - 1)
-    release = Release(epoch, estimate, updated, left, wanted and not updated)
+    release = Release(epoch, estimate, updated, left, wanted and not updated, settings.votes_left(epoch))
     return State(reference, used, release), release
 
 
