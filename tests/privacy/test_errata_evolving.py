@@ -7,15 +7,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, binomtest
 
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import heavy_simulation, streams
+from evolvingdp.evolving.heavy_constants import PAPER_WIDTH, paper_estimate_epsilon
+from evolvingdp.evolving.heavy_projection import Hadamard
 from evolvingdp.evolving.heavy_protocol import WordStream
+from evolvingdp.evolving.heavy_simulation import Hashed, reported_sums
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.thresh import VOTES_PER_CHANGE, Thresh
 from evolvingdp.evolving.thresh_constants import paper_epsilons, unit
 from evolvingdp.evolving.thresh_simulation import simulate
+from support import ALPHA
 
 
 def test_E_EV_2_a_sentinel_below_the_threshold_starts_late():
@@ -118,3 +122,53 @@ def test_E_EV_9_a_coordinate_that_one_user_hits_breaks_lemma_9_3():
     for run in range(20):  # the repaired bound, on words
         error = np.abs(heavy_simulation.simulate(settings, data, stream(0, "bound", run)).public[0].estimates - 1e-3).max()
         assert error <= settings.error_bound
+
+
+def test_E_EV_10_an_old_estimate_is_off_by_more_than_the_proof_s_last_line():
+    """A word gains as much as makes nobody vote in an odd epoch; the estimate is from before."""
+    n, d, horizon, length, beta = 10**6, 1000, 1025, 10**5, 0.05
+    settings = HeavyThresh.paper(n, horizon, length, 4.0, d, changes=1)
+    step = settings.voting.unit
+    assert step == pytest.approx(math.sqrt(2 * math.log(320 * n**2 * horizon / beta) / length))
+    gain = (2 * (settings.voting.levels + 1) - 1.45) * step
+    before = np.full(d, 1 / d)
+    after = (1 - gain) * before + gain * (np.arange(d) == 7)
+    hashed = Hashed(settings, WordStream.make([n], [before, after], [[0] * (horizon - 1) + [1]], length))
+    gap = settings.voting.threshold(horizon) - hashed.largest_move(1, 0)
+    assert 2 * settings.width * n * math.exp(-length * gap**2 / 4) < 10  # users who vote, expected, of 10^6: no update
+    gamma = math.sqrt(math.log(16 * n * d * horizon / beta) / n)
+    ends, states = (factor * (math.log2(horizon) + 2) * step + gamma for factor in (2, 4))
+    errors = np.array(
+        [np.abs(settings.estimates(reported_sums(hashed, 1, stream(0, "old", run))) - after).max() for run in range(400)]
+    )
+    assert binomtest(int((errors > ends).sum()), 400, beta, alternative="greater").pvalue < ALPHA
+    assert errors.max() < min(states, settings.error_bound)
+    assert math.sqrt(2 * math.log(4 * d**2 / beta) / (20 * n)) < gamma < 2 * gamma
+
+
+def test_E_EV_11_a_report_costs_b_and_words_are_not_averaged():
+    settings = HeavyThresh.paper(10**6, 1025, 10**5, 4.0, 1000, changes=1)
+    plus = settings.report_plus(np.array([-1.0, 1.0]))
+    loss = max(math.log(plus[1] / plus[0]), math.log((1 - plus[0]) / (1 - plus[1])))
+    assert loss == pytest.approx(settings.voting.estimate_epsilon)
+    assert loss == pytest.approx(0.0172, abs=1e-4) != settings.voting.epsilon
+    half, four = np.zeros((2, 1000), dtype=int)
+    half[[3, 5]], four[np.mean([3, 5]).astype(int)] = 50_000, 100_000
+    assert half @ np.arange(1000) == four @ np.arange(1000)  # the same average
+    assert settings.distances(half[None, :], four[None, :])[0] == 2 * 100_000  # as far apart as can be
+    other = paper_estimate_epsilon(10**6, 1025, 10**5, 1000, 0.05)
+    assert settings.voting.estimate_epsilon == other
+    assert PAPER_WIDTH == 20
+
+
+def test_E_EV_12_with_its_proof_s_n_no_b_is_positive():
+    horizon, beta = 1025, 0.05
+    for n in (10**4, 10**6, 10**9):
+        w = 20 * n
+        log_width = math.log(16 * w * horizon / beta)
+        shortest = 2 * (math.log2(horizon) + 2) * math.sqrt(2 * math.log(16 * w * n * horizon / beta) / w)  # ell = 1
+        assert shortest < log_width * math.sqrt(w) / n
+        assert paper_estimate_epsilon(n, horizon, 10**3, 1000, beta) > 0  # n^2
+    sampled = stream(0, "sampling error").multinomial(10**6, np.full(1000, 1e-3)) / 10**6 - 1e-3
+    measured, printed = Hadamard(1000).largest(sampled[None, :])[0], np.abs(sampled).max()
+    assert 20 * printed < measured < np.abs(sampled).sum()

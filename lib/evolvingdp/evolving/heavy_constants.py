@@ -7,7 +7,7 @@ import math
 from evolvingdp.core import checks
 from evolvingdp.evolving.thresh_constants import check_beta, smallest_users
 
-PAPER_WIDTH = 20  # w / n, line 5 of Algorithm 4
+PAPER_WIDTH = 20  # w / n, line 5 of Algorithm 4 (E-EV-11)
 
 
 def unit(n_users: int, horizon: int, epoch_length: int, width: int, beta: float) -> float:
@@ -21,7 +21,8 @@ def paper_margin(n_users: int, horizon: int, beta: float) -> float:
 
 
 def paper_estimate_epsilon(n_users: int, horizon: int, epoch_length: int, n_words: int, beta: float) -> float:
-    """Line 4 of Algorithm 4 with line 5's w = 20 n: b. ValueError where it is not positive, with sizes that would do."""
+    """Line 4 of Algorithm 4 with line 5's w = 20 n: b, as printed (E-EV-12). ValueError where it is not positive, with
+    sizes that would do."""
     checks.integer_at_least(1, n_users=n_users, horizon=horizon, epoch_length=epoch_length)
     checks.integer_at_least(2, n_words=n_words)
     check_beta(beta)

@@ -10,8 +10,8 @@ inputs are any two sequences of words of that user. `voting.privacy_loss` is exa
 
 **Source.** Algorithms 4 to 8 of the paper: `votes_yes` is HeavyVote, `report_plus` the randomizer R, `estimates` the oracle
 A_FO. Phi is the Hadamard matrix with `width` >= d rows, scaled by 1/sqrt(width): the translation from hashes to words is
-then exact and needs no memory. A random Phi as in the paper is the option `phi=HashSigns.draw(...)`. Applies E-EV-8 and
-E-EV-9.
+then exact and needs no memory. A random Phi as in the paper is the option `phi=HashSigns.draw(...)`. Applies E-EV-8, E-EV-9,
+E-EV-10 and E-EV-11.
 """
 
 from __future__ import annotations
