@@ -27,12 +27,17 @@ def all_cases(module: str, names: list[str], repeats: int = 5) -> dict[str, tupl
 
 def _measure(module: str, name: str, repeats: int) -> tuple[float, float]:
     work: Work = __import__(module).CASES[name][1]()
-    seconds = []
+    return float(np.median(seconds(work, repeats))), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+
+
+def seconds(work: Work, repeats: int) -> list[float]:
+    """Of each of `repeats` runs, in this process."""
+    result = []
     for _ in range(repeats):
         started = time.perf_counter()
         work()
-        seconds.append(time.perf_counter() - started)
-    return float(np.median(seconds)), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+        result.append(time.perf_counter() - started)
+    return result
 
 
 def row(what: str, users: int, seconds: float, memory: float) -> dict[str, str]:

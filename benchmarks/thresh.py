@@ -2,7 +2,7 @@
 
     python benchmarks/thresh.py      (or: make benchmarks)
 
-writes benchmarks/results/thresh.csv, which the book's performance page shows.
+writes benchmarks/results/thresh.csv, thresh_growth.csv and thresh-growth.svg, which the book's performance page shows.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from evolvingdp.core.seeds import stream
+from evolvingdp.core.style import MARKERS, PALETTE, THEORY, canvas, house
 from evolvingdp.evolving import heavy_simulation, streams, thresh_users
 from evolvingdp.evolving.experiments.heavy_thresh import DICTIONARIES, dictionary
 from evolvingdp.evolving.experiments.thresh import bits
@@ -41,6 +42,13 @@ def per_user(n_users: int, horizon: int, epoch_length: int) -> measure.Work:
     return lambda: thresh_users.run(method, data, bits=np.random.default_rng(0), private=stream(0, "benchmark", "noise"))
 
 
+def heavy_growing(n_users: int, horizon: int) -> measure.Work:
+    """Two changes of 10^4 words; epsilon and epochs large enough for all points."""
+    size = (n_users, 10_000, horizon, 10**6, 8.0)
+    method, data = dictionary(*size, stream(0, "benchmark", "dictionary"))
+    return lambda: heavy_simulation.simulate(method, data, stream(0, "benchmark", "simulation"))
+
+
 def heavy(place: int) -> measure.Work:
     method, data = dictionary(*DICTIONARIES[place], stream(0, "benchmark", "dictionary"))
     return lambda: heavy_simulation.simulate(method, data, stream(0, "benchmark", "simulation"))
@@ -57,8 +65,52 @@ CASES: dict[str, tuple[int, Callable[[], measure.Work]]] = {
     "user by user, T = 64, ell = 10^6": (10**6, lambda: per_user(10**6, 64, 10**6)),
 }
 
+N_SWEEP, T_SWEEP = (10**6, 10**7, 10**8, 10**9), (64, 256, 1024, 4096)
+GROWING: dict[str, Callable[[int, int], measure.Work]] = {
+    "THRESH, three changes, ell = 10^6": lambda n, horizon: simulated(bits(n, horizon, 10**6)),
+    "THRESH, drift, ell = 10^4": lambda n, horizon: simulated(drifting(n, horizon, 10**4)),
+    "HEAVYTHRESH, two changes, d = 10^4, ell = 10^6": heavy_growing,
+}
+SWEEPS = {"n": [(n, 256) for n in N_SWEEP], "T": [(10**6, horizon) for horizon in T_SWEEP]}
+
+
+def growth(repeats: int = 11) -> pd.DataFrame:
+    """Seconds of the simulation against n (T = 256) and T (n = 10^6): median, least and most of `repeats` runs."""
+    rows = []
+    for what, make in GROWING.items():
+        for against, points in SWEEPS.items():
+            for n_users, horizon in points:
+                seconds = measure.seconds(make(n_users, horizon), repeats)
+                rows.append(
+                    {"what": what, "against": against, "n": n_users, "T": horizon}
+                    | {"seconds": np.median(seconds), "least": min(seconds), "most": max(seconds)}
+                )
+    return pd.DataFrame(rows)
+
+
+@house
+def draw(table: pd.DataFrame) -> None:
+    """Two panels: seconds against n and against T; bands from the fastest to the slowest run."""
+    figure, axes = canvas(8.5, 4.0, columns=2, sharey=True)
+    for ax, against in zip(axes, SWEEPS, strict=True):
+        part = table[table.against == against]
+        for number, (what, line) in enumerate(part.groupby("what", sort=False)):
+            colour = PALETTE[number]
+            ax.fill_between(line[against], line.least, line.most, color=colour, alpha=0.2, linewidth=0)
+            ax.plot(line[against], line.seconds, color=colour, marker=MARKERS[number], label=what)
+        ax.set(xscale="log", yscale="log", xlabel={"n": "users $n$ ($T$ = 256)", "T": "epochs $T$ ($n = 10^6$)"}[against])
+    epochs = np.array(T_SWEEP, dtype=float)
+    axes[1].plot(epochs, 2e-5 * epochs, label="proportional to $T$", **THEORY)
+    axes[0].set(ylabel="seconds of a run, one core")
+    figure.legend(*axes[1].get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize="x-small")
+    figure.savefig(measure.RESULTS / "thresh-growth.svg", metadata={"Date": None})
+
 
 def main() -> None:
+    table = growth()
+    table.to_csv(measure.RESULTS / "thresh_growth.csv", index=False, float_format="%.4g", lineterminator="\n")
+    draw(table)
+    print(table.to_string(index=False))
     measured = measure.all_cases("thresh", list(CASES), repeats=3)
     rows = []
     for name, (users, _) in CASES.items():
