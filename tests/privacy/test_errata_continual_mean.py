@@ -9,6 +9,7 @@ import pytest
 
 from evolvingdp.continual_mean import algorithms, literal, offline, online, private_median, streams, theory
 from evolvingdp.continual_mean.binary_mechanism import printed_sums
+from evolvingdp.continual_mean.per_step import PerStepLaplace, most_samples
 from evolvingdp.continual_mean.prefix_sums import Tree, height
 from evolvingdp.core import accounting
 from evolvingdp.core.noise import Laplace, Tape
@@ -188,12 +189,12 @@ def test_E_CM_16_the_printed_composition_lacks_terms():
 def test_E_CM_17_rescaling_does_not_make_the_baseline_s_noise_fall():
     users = np.arange(1000) % 10
     runs = [
-        algorithms.per_step_laplace(users, np.zeros(1000), 1.0, stream(seed, "baseline"), split=split)
+        PerStepLaplace(1000, 1.0, split).release(users, np.zeros(1000), stream(seed, "baseline"))
         for split in ("even", "harmonic")
         for seed in range(2000)
     ]
     even, harmonic = np.std(runs[:2000], axis=0), np.std(runs[2000:], axis=0)
-    most = algorithms.most_samples(users)
+    most = most_samples(users)
     steps = np.arange(1, 1001)
     np.testing.assert_allclose(even, math.sqrt(2) * most * 1000 / steps, rtol=0.2)
     np.testing.assert_allclose(harmonic, math.sqrt(2) * most * np.sum(1 / steps), rtol=0.2)

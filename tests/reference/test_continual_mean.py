@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from evolvingdp.continual_mean import algorithms, coordinates, literal, offline, online, streams
+from evolvingdp.continual_mean.per_step import PerStepLaplace
 from evolvingdp.continual_mean.prefix_sums import Toeplitz, Tree
 from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace, Tape
 from evolvingdp.core.seeds import stream
@@ -79,6 +80,29 @@ def test_they_agree_where_samples_are_real_and_some_are_dropped(options):
         N, 7, 50.0, excess="drop", resolution=2**20, horizon=1500, low=-1.0, high=3.0, integer=False, **options
     )
     assert assert_equal(settings, users, samples).dropped == STEPS - 1500
+
+
+@pytest.mark.parametrize("split", ["even", "harmonic"])
+def test_noise_at_every_step_agrees_online_and_offline(split):
+    rng = stream(0, "per step")
+    users, samples = streams.arrivals("zipf", 50, 40, 500, rng), rng.random(500)
+    mechanism = PerStepLaplace(600, 2.0, split)
+    state = mechanism.start(stream(8, "noise"))
+    single = [mechanism.step(state, user, sample)[1] for user, sample in zip(users.tolist(), samples.tolist(), strict=True)]
+    np.testing.assert_array_equal(single, mechanism.release(users, samples, stream(8, "noise")))
+
+
+@pytest.mark.parametrize("name", ["recommended", "recommended, gaussian"])
+def test_the_state_does_not_grow_with_the_stream(name):
+    settings = SETTINGS[name]
+    users = streams.arrivals("round_robin", N, M, N * M, stream(0, "users")).tolist()
+    state, sizes = online.start(settings, stream(0, "noise")), []
+    for position, user in enumerate(users, start=1):
+        online.step(settings, state, user, 1)
+        if position in (N * M // 10, N * M):
+            kept = (state.counts, state.sums, state.trees, state.intervals, state.buffers, *state.early)
+            sizes.append([len(part) for part in kept])
+    assert sizes[0] == sizes[1]
 
 
 @pytest.mark.parametrize("kind", [Laplace(3.0), DiscreteLaplace(3.0), Gaussian(2.0)])

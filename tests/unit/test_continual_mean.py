@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from evolvingdp.continual_mean import algorithms, coordinates, literal, offline, online, private_median, streams, theory
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
+from evolvingdp.continual_mean.per_step import PerStepLaplace, most_samples
 from evolvingdp.continual_mean.prefix_sums import Toeplitz, Tree, height
 from evolvingdp.core.noise import DiscreteLaplace
 from evolvingdp.core.seeds import stream
@@ -145,7 +146,7 @@ def test_bounds_are_above_the_known_standard_error():
         users = streams.arrivals("round_robin", 100, 64, 6400, stream(0, "users"))
         released = offline.release(settings, users, np.zeros(6400, dtype=int), stream(0, "noise"))
         steps = np.array([100, 1000, 6400])
-        bound = theory.error_bound(settings, steps, algorithms.most_samples(users)[steps - 1], 0.05)
+        bound = theory.error_bound(settings, steps, most_samples(users)[steps - 1], 0.05)
         assert (bound > released.standard_error[steps - 1]).all()
 
 
@@ -247,7 +248,7 @@ def test_arrivals_and_others_refuse_what_cannot_be():
     with pytest.raises(ValueError, match=r"mean must lie in \[0, 1\], got nan"):
         streams.bits(math.nan, 4, rng)
     with pytest.raises(ValueError, match="split must be one of even, harmonic"):
-        algorithms.per_step_laplace([0], [1], 1.0, rng, split="odd")
+        PerStepLaplace(4, 1.0, split="odd")
     with pytest.raises(ValueError, match="printed must be among sum, total, inactive, set, got sums"):
         next(literal.run(algorithms.full(2, 2, 1.0), [], lambda tree: float, [], ["sums"]))
     with pytest.raises(ValueError, match="scale must be at most"):
@@ -276,3 +277,18 @@ def test_binary_mechanism_refuses_and_stays_usable():
 def _replay(mechanism, length):
     state = mechanism.start(stream(0, "noise"))
     return [state.advance() for _ in range(length)][-1]
+
+
+def test_noise_at_every_step_pays_for_all_steps_and_refuses_others():
+    """Shares of epsilon: what a user moves at each step over its scale, summed over all steps, is epsilon."""
+    most, steps = np.full(50, 3), np.arange(1, 51)
+    for split in ("even", "harmonic"):
+        mechanism = PerStepLaplace(50, 0.7, split)
+        assert np.sum(most / steps / mechanism.scale(steps, most)) == pytest.approx(0.7)
+    state = mechanism.start(stream(0, "noise"))
+    with pytest.raises(ValueError, match=r"sample must lie in \[0, 1\], got nan"):
+        mechanism.step(state, 0, math.nan)
+    with pytest.raises(ValueError, match=r"samples must lie in \[0, 1\], got 2.0 at position 1"):
+        mechanism.release([0, 0], [1.0, 2.0], stream(0, "noise"))
+    with pytest.raises(ValueError, match="at most 50 entries"):
+        mechanism.release(np.zeros(51, dtype=int), np.zeros(51), stream(0, "noise"))

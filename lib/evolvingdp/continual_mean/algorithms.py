@@ -1,7 +1,7 @@
-"""The paper's algorithms as settings of `UserMean`, the per-step baseline, the mean without privacy, and what we recommend.
+"""The paper's algorithms as settings of `UserMean`, the mean without privacy, and what we recommend.
 
-`start`, `step` and `release` of `online` and `offline` run any of them.  **Source.** George et al. (2022), Section 1.1 and
-Algorithms 2 to 6.  Applies E-CM-11 (`wishful`) and E-CM-17 (`per_step_laplace`); the others through `UserMean`.
+`start`, `step` and `release` of `online` and `offline` run any of them.  **Source.** George et al. (2022),
+Algorithms 2 to 6.  Applies E-CM-11 (`wishful`); the others through `UserMean`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.continual_mean.prefix_sums import best_branching
 from evolvingdp.continual_mean.user_mean import UserMean
-from evolvingdp.core import checks
 
 
 def naive(n_users: int, samples_per_user: int, epsilon: float, **options: Any) -> UserMean:
@@ -90,31 +89,3 @@ def running_mean(samples: ArrayLike) -> NDArray[np.float64]:
     values = np.asarray(samples, dtype=float)
     means: NDArray[np.float64] = np.cumsum(values) / np.arange(1, len(values) + 1)
     return means
-
-
-def per_step_laplace(
-    users: ArrayLike, samples: ArrayLike, epsilon: float, rng: np.random.Generator, *, split: str = "even"
-) -> NDArray[np.float64]:
-    """Section 1.1's baseline: at each of T steps the running mean with its own Laplace noise; samples in [0, 1].
-
-    User-level epsilon-DP in all.  A user moves the mean at t by M_t / t.  `split` "even" gives each step epsilon / T and
-    noise of scale M_t T / (t epsilon); "harmonic" gives step t epsilon / (t H_T) and scale M_t H_T / epsilon (E-CM-17).
-    """
-    checks.positive(epsilon=epsilon)
-    checks.one_of(("even", "harmonic"), split=split)
-    means = running_mean(samples)
-    steps = np.arange(1, len(means) + 1)
-    shares = np.full(len(means), 1 / len(means)) if split == "even" else 1 / steps / np.sum(1 / steps)
-    scale = most_samples(users) / (steps * epsilon * shares)
-    noisy: NDArray[np.float64] = means + rng.laplace(0.0, 1.0, len(means)) * scale
-    return noisy
-
-
-def most_samples(users: ArrayLike) -> NDArray[np.int64]:
-    """M_t for every t: the largest number of samples that one user has contributed so far, (T,)."""
-    who = np.asarray(users, dtype=np.int64)
-    order = np.argsort(who, kind="stable")
-    first = np.flatnonzero(np.concatenate([[True], np.diff(who[order]) != 0]))
-    rank = np.empty(len(who), dtype=np.int64)
-    rank[order] = np.arange(1, len(who) + 1) - np.repeat(first, np.diff(np.append(first, len(who))))
-    return np.maximum.accumulate(rank)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from evolvingdp.continual_mean import algorithms, offline, streams, theory, where_it_wins
+from evolvingdp.continual_mean.per_step import PerStepLaplace, most_samples
 from evolvingdp.continual_mean.scores import root_mean_square
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core import experiment
@@ -100,7 +101,7 @@ def estimates(
     if name == MEAN:
         return algorithms.running_mean(bits)
     if name == PER_STEP:
-        return algorithms.per_step_laplace(users, bits, params.epsilon, rng)
+        return PerStepLaplace(len(bits), params.epsilon).release(users, bits, rng)
     return offline.release(make(), users, bits, rng).estimate
 
 
@@ -236,7 +237,7 @@ def bounds(params: Params, seed: int) -> pd.DataFrame:
         "random", params.n_users, params.samples_per_user, params.horizon, stream(seed, "data", "random", 0)
     )
     steps = kept_steps(params.horizon)
-    largest = algorithms.most_samples(users)[steps - 1]
+    largest = most_samples(users)[steps - 1]
     frames = []
     for name in (NAIVE, SINGLE, MULTIPLE, FULL):
         made = settings(params, name, params.n_users, params.samples_per_user, params.horizon)

@@ -79,7 +79,8 @@ def caps(result: Result[Params]) -> Figure:
             ax.fill_between(mine.cap, mine.low, mine.high, alpha=0.2, linewidth=0, **LOOKS[name])
             ax.plot(mine.cap, mine.rmse, marker=MARKERS[place], markersize=5, label=name, **LOOKS[name])
         ax.set(xscale="log", yscale="log", xlabel="cap $m$")
-        ax.set_xticks(sorted(set(frame.cap)), [str(cap) for cap in sorted(set(frame.cap))], rotation=45)
+        values = sorted(set(frame.cap.astype(int)))
+        ax.set_xticks(values, [str(cap) for cap in values], rotation=45)
         ax.minorticks_off()
     for name in (NAIVE, SINGLE, MULTIPLE):
         mine = exact[exact.method == name]

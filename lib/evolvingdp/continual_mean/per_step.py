@@ -1,0 +1,98 @@
+"""The baseline of Section 1.1: the running mean with noise of its own at every step.
+
+**Guarantee.** User-level epsilon-DP for all steps together; neighbours differ in all samples (in [0, 1]) of one user,
+arrivals are public.  A user moves the mean at step t by at most M_t / t, M_t the largest number of samples that a user has
+sent so far.
+
+**Error.** `split` "even" gives each of T steps epsilon / T: scale M_t T / (t epsilon).  "harmonic" gives step t epsilon /
+(t H_T): scale M_t H_T / epsilon.
+
+**Source.** George et al. (2022), Section 1.1.  Applies E-CM-17: no shares give M_t / epsilon at all steps.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evolvingdp.core import checks
+
+
+@dataclass
+class State:
+    """Secret.  `step` changes it in place and returns it."""
+
+    rng: np.random.Generator
+    total: float = 0.0
+    length: int = 0
+    counts: dict[int, int] = field(default_factory=dict)
+    most: int = 0
+
+
+@dataclass(frozen=True)
+class PerStepLaplace:
+    """Laplace noise at each of at most `horizon` steps."""
+
+    horizon: int
+    epsilon: float
+    split: str = "even"
+
+    def __post_init__(self) -> None:
+        checks.integer_at_least(1, horizon=self.horizon)
+        checks.positive(epsilon=self.epsilon)
+        checks.one_of(("even", "harmonic"), split=self.split)
+
+    @cached_property
+    def _harmonic(self) -> float:
+        return math.fsum(1 / step for step in range(1, self.horizon + 1))
+
+    def scale(self, steps: ArrayLike, most: ArrayLike) -> NDArray[np.float64]:
+        """Of the noise at `steps`, when no user has sent more than `most` samples."""
+        factor = self.horizon / np.asarray(steps) if self.split == "even" else self._harmonic
+        scales: NDArray[np.float64] = np.asarray(most) * factor / self.epsilon
+        return scales
+
+    def release(self, users: ArrayLike, samples: ArrayLike, rng: np.random.Generator) -> NDArray[np.float64]:
+        """The noisy means after each of the (user, sample), (T,) both, T <= horizon."""
+        values = np.asarray(samples, dtype=float)
+        if values.ndim != 1 or len(values) > self.horizon:
+            raise ValueError(
+                f"samples must be one-dimensional with at most {self.horizon} entries, got shape {values.shape}"
+            )
+        bad = ~((values >= 0) & (values <= 1))
+        if bad.any():
+            raise ValueError(f"samples must lie in [0, 1], got {values[bad][0]} at position {int(np.argmax(bad))}")
+        steps = np.arange(1, len(values) + 1)
+        noise = rng.laplace(0.0, 1.0, len(values)) * self.scale(steps, most_samples(users))
+        noisy: NDArray[np.float64] = np.cumsum(values) / steps + noise
+        return noisy
+
+    def start(self, rng: np.random.Generator) -> State:
+        return State(rng)
+
+    def step(self, state: State, user: int, sample: float) -> tuple[State, float]:
+        """Take a sample; Release is the noisy mean.  The same as `release`, bit for bit, from the same generator."""
+        if not 0 <= sample <= 1:
+            raise ValueError(f"sample must lie in [0, 1], got {sample!r}")
+        if state.length >= self.horizon:
+            raise ValueError(f"horizon is {self.horizon}: there is no step {state.length + 1}")
+        state.length += 1
+        state.total += sample
+        state.counts[user] = state.counts.get(user, 0) + 1
+        state.most = max(state.most, state.counts[user])
+        noise = state.rng.laplace(0.0, 1.0) * float(self.scale(state.length, state.most))
+        return state, state.total / state.length + noise
+
+
+def most_samples(users: ArrayLike) -> NDArray[np.int64]:
+    """M_t for every t: the largest number of samples that one user has contributed so far, (T,)."""
+    who = np.asarray(users, dtype=np.int64)
+    order = np.argsort(who, kind="stable")
+    first = np.flatnonzero(np.concatenate([[True], np.diff(who[order]) != 0])) if len(who) else np.zeros(0, dtype=np.int64)
+    rank = np.empty(len(who), dtype=np.int64)
+    rank[order] = np.arange(1, len(who) + 1) - np.repeat(first, np.diff(np.append(first, len(who))))
+    return np.maximum.accumulate(rank)
