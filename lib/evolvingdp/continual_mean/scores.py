@@ -1,6 +1,8 @@
-"""Root mean square errors over runs, with bands, for the three notebooks."""
+"""Root mean square errors over runs with bands, and slopes, for the three notebooks."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,3 +22,8 @@ def root_mean_square(squares: pd.Series, by: list[str]) -> pd.DataFrame:
         "high": rmse * np.sqrt(runs / chi2.ppf(0.025, runs)),
     }
     return pd.DataFrame({"rmse": rmse, **band}).reset_index()
+
+
+def slope(x: Any, y: Any) -> float:
+    """Of log y against log x, by least squares."""
+    return float(np.polyfit(np.log(np.asarray(x, dtype=float)), np.log(np.asarray(y, dtype=float)), 1)[0])

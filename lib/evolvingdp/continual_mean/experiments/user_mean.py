@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 
 from evolvingdp.continual_mean import algorithms, offline, streams, theory, where_it_wins
 from evolvingdp.continual_mean.per_step import PerStepLaplace, most_samples
-from evolvingdp.continual_mean.scores import root_mean_square
+from evolvingdp.continual_mean.scores import root_mean_square, slope
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core import experiment
 from evolvingdp.core.experiment import Claim, Result, Scalar, at_least, at_most, parameter, within
@@ -189,11 +189,6 @@ def rmse(table: pd.DataFrame, part: str, by: list[str]) -> pd.DataFrame:
     """Root mean square over runs with a 95% band, per method and `by`."""
     by = ["method", *by]
     return root_mean_square(table[table.part == part].set_index(by).square, by)
-
-
-def slope(x: Any, y: Any) -> float:
-    """Of log y against log x, by least squares."""
-    return float(np.polyfit(np.log(np.asarray(x, dtype=float)), np.log(np.asarray(y, dtype=float)), 1)[0])
 
 
 def slopes(params: Params, table: pd.DataFrame) -> pd.DataFrame:
