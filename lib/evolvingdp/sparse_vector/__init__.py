@@ -1,0 +1,1 @@
+"""Kaplan, Mansour and Stemmer (2020): the sparse vector technique, revisited."""

@@ -1,0 +1,145 @@
+"""The noise of ThresholdMonitor: Lap(10 cap) + min(Lap(inner), cap), in closed form.
+
+**Computes** density, distribution function, survival function and their logarithms, without cancellation in either tail (the
+upper is exactly geometric, C e^(-z / scale) from `cap` on), and draws samples.
+
+**Source.** Line 3 of Algorithms 3 and 5: `cap` is Delta (Delta_1), `inner` the scale of v (Delta_2), `scale` = 10 cap
+that of w. Split at v = 0, z and cap, each part is an integral of exponentials.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import exprel
+
+from evolvingdp.core import checks
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class MonitorNoise:
+    """Lap(10 cap) + min(Lap(inner), cap); `inner` = 0 leaves Lap(10 cap) alone."""
+
+    cap: float
+    inner: float
+
+    def __post_init__(self) -> None:
+        checks.positive(cap=self.cap)
+        if not 0 <= self.inner < math.inf:
+            raise ValueError(f"inner must be >= 0 and finite, got {self.inner!r}")
+
+    @property
+    def scale(self) -> float:
+        """Of the outer Laplace noise, which alone decides the privacy loss."""
+        return 10 * self.cap
+
+    @property
+    def loss(self) -> float:
+        """lambda: by how much the logarithms of `sf` and `cdf` change at most when the value moves by 1."""
+        return 1 / self.scale
+
+    @property
+    def tail_constant(self) -> float:
+        """C in Pr[noise >= z] = C e^(-z / scale), z >= cap: half of E[e^(min(v, cap) / scale)]."""
+        if self.inner == 0:
+            return 0.5
+        a, b, d = self.scale, self.inner, self.cap
+        rate = 1 / b - 1 / a
+        return 0.25 * (a / (a + b) + d / b * float(exprel(-d * rate)) + math.exp(-d * rate))
+
+    def sf(self, z: ArrayLike) -> Array:
+        """Pr[noise >= z], relative precision about 1e-13 down to 1e-300."""
+        return np.exp(self.log_sf(z))
+
+    def cdf(self, z: ArrayLike) -> Array:
+        """Pr[noise < z], in the lower tail as exact as `sf` is in the upper one."""
+        return np.exp(self.log_cdf(z))
+
+    def log_sf(self, z: ArrayLike) -> Array:
+        return self._both(z)[0]
+
+    def log_cdf(self, z: ArrayLike) -> Array:
+        return self._both(z)[1]
+
+    def pdf(self, z: ArrayLike) -> Array:
+        """The density; continuous, for the outer noise has no atom."""
+        z = np.asarray(z, dtype=float)
+        a, b, d = self.scale, self.inner, self.cap
+        if b == 0:
+            return np.asarray(np.exp(-np.abs(z) / a) / (2 * a))
+        low, mid = np.minimum(z, 0), np.clip(z, 0, d)
+        shrink, decay = b / (4 * (a + b)), math.exp(-d * (1 / a + 1 / b))
+        below = np.exp(low / b) * shrink / b + self._blend(-low) / (4 * a * b)
+        below += np.exp(low / a) * (shrink / b * -math.expm1(-d * (1 / a + 1 / b)) + decay / (4 * a))
+        middle = np.exp(-mid / a) * shrink / b + self._blend(mid) / (4 * a * b)
+        middle += (np.exp(-mid / b) - np.exp(mid / a) * decay) * shrink / b + np.exp(mid / a) * decay / (4 * a)
+        above = self.tail_constant / a * np.exp(-np.maximum(z, d) / a)
+        return np.asarray(np.where(z <= 0, below, np.where(z < d, middle, above)))
+
+    def isf(self, probability: float) -> float:
+        """The z with Pr[noise >= z] = probability, where that is in the geometric tail; raises ValueError elsewhere."""
+        highest = float(self.sf(self.cap)) if self.inner else 0.5
+        if not 0 < probability <= highest:
+            raise ValueError(f"probability must lie in (0, {highest:.4g}], the geometric tail, got {probability!r}")
+        return self.scale * (math.log(self.tail_constant) - math.log(probability))
+
+    def lower_quantile(self, probability: float) -> float:
+        """The z with Pr[noise < z] = probability; at most that of z = 0, where it is the lower tail."""
+        if not 0 < probability <= float(self.cdf(0.0)):
+            raise ValueError(f"probability must lie in (0, {float(self.cdf(0.0)):.4g}], got {probability!r}")
+        low, high, goal = -self.scale, 0.0, math.log(probability)
+        while float(self.log_cdf(low)) > goal:
+            low *= 2
+        for _ in range(200):
+            middle = (low + high) / 2
+            low, high = (middle, high) if float(self.log_cdf(middle)) < goal else (low, middle)
+        return high
+
+    def sample(self, size: int | tuple[int, ...], rng: np.random.Generator) -> Array:
+        """Independent draws; each takes two numbers from `rng`, w first, in the order of one draw after the other."""
+        shape = (size,) if isinstance(size, int) else size
+        pairs = rng.laplace(0.0, (self.scale, self.inner), size=(*shape, 2))
+        return np.asarray(pairs[..., 0] + np.minimum(pairs[..., 1], self.cap))
+
+    def draw(self, rng: np.random.Generator) -> float:
+        """One draw: the next that `sample` would make."""
+        laplace = rng.laplace
+        return float(laplace(0.0, self.scale) + min(laplace(0.0, self.inner), self.cap))
+
+    def _both(self, z: ArrayLike) -> tuple[Array, Array]:
+        """Logarithms of survival and distribution function; each computed directly where it is the smaller one."""
+        z = np.asarray(z, dtype=float)
+        a, b, d = self.scale, self.inner, self.cap
+        if b == 0:
+            tail = -np.abs(z) / a - math.log(2)
+            rest = np.log1p(-np.exp(tail))
+            return np.where(z > 0, tail, rest), np.where(z > 0, rest, tail)
+        decay = math.exp(-d * (1 / a + 1 / b))
+        low, mid = np.minimum(z, 0), np.clip(z, 0, d)
+        outer = 0.25 * (a / (a + b) * (1 - decay) + decay)
+        log_cdf = np.logaddexp(low / a + math.log(outer), low / b + math.log(0.5 - a / (4 * (a + b))))
+        log_cdf = np.logaddexp(log_cdf, self._log_blend(-low) - math.log(4 * b))
+        tail = math.log(self.tail_constant) - np.maximum(z, d) / a
+        middle = np.exp(-mid / a) * a / (4 * (a + b)) + self._blend(mid) / (4 * b)
+        middle += np.exp(-mid / b) / 2 - a / (4 * (a + b)) * (np.exp(-mid / b) - np.exp(mid / a) * decay)
+        middle -= np.exp(mid / a) * decay / 4
+        upper = np.where(z < d, np.log(np.minimum(middle, 1.0)), tail)
+        with np.errstate(divide="ignore"):
+            return (
+                np.where(z <= 0, np.log1p(-np.exp(np.minimum(log_cdf, 0))), upper),
+                np.where(z <= 0, log_cdf, np.log1p(-np.exp(np.minimum(upper, 0)))),
+            )
+
+    def _log_blend(self, length: Array) -> Array:
+        """log of the integral of e^(-s / scale - (length - s) / inner) over s from 0 to length >= 0."""
+        a, b = self.scale, self.inner
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(length) - length / max(a, b) + np.log(exprel(-length * abs(1 / a - 1 / b))))
+
+    def _blend(self, length: Array) -> Array:
+        return np.exp(self._log_blend(length))

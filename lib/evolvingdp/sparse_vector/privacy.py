@@ -1,0 +1,181 @@
+"""What ThresholdMonitor costs: the exact loss for queries in {0, 1}, and a Renyi bound for queries in [0, 1].
+
+**Source.** Our analysis, in place of the paper's Theorems 3.2 and 3.8; the proofs are on the chapter's page. The noise has a
+(1 / scale)-log-Lipschitz survival and distribution function, so each answer is a public mixture of always-no, always-yes and
+randomized response with p = 1 / (1 + e^lambda); a user is in at most `reports` randomized responses that say yes.
+
+**Units.** "replacement": one user's whole input is another one, in every step (Definition 4.3); "add-remove": one user is
+there or not (Theorem 3.2). With replacement each of the two inputs has a counter of its own, so the loss is that of two
+sequences (E-SV-2).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import gammaln, log_expit
+from scipy.stats import nbinom
+
+from evolvingdp.core import checks
+
+UNITS = ("replacement", "add-remove")
+_TAIL = 1e-40  # mass that the sums leave out; it is added to delta
+_CELLS = 1 << 17  # waiting times that fit one sum
+
+
+def check_privacy(epsilon: float, delta: float) -> None:
+    checks.positive(epsilon=epsilon)
+    if not 0 < delta < 1:
+        raise ValueError(f"delta must lie in (0, 1), got {delta!r}")
+
+
+def delta_of_epsilon(epsilon: float, scale: float, reports: int, unit: str = "replacement") -> float:
+    """The delta at `epsilon` >= 0 of a ThresholdMonitor with outer noise Lap(`scale`), users deleted after `reports`.
+
+    An upper bound for queries in {0, 1} and any number of adaptive rounds.
+    Absolute precision 1e-40, relative 1e-9.  Raises ValueError where noise is so small that the sum would not fit.
+    """
+    if not 0 <= epsilon < math.inf:
+        raise ValueError(f"epsilon must be >= 0 and finite, got {epsilon!r}")
+    checks.positive(scale=scale)
+    checks.integer_at_least(1, reports=reports)
+    checks.one_of(UNITS, unit=unit)
+    loss = 1 / scale
+    slow, slow_law = _waiting(reports, -loss)
+    quick, quick_law = _waiting(reports, loss)
+    if unit == "add-remove":
+        absent = loss * (slow - reports)
+        present = loss * (reports - quick)
+        return max(_excess(epsilon, absent, slow_law), _excess(epsilon, present, quick_law)) + 2 * _TAIL
+    difference = np.convolve(slow_law, quick_law[::-1])
+    first = slow[0] - quick[-1]
+    return _excess(epsilon, loss * (first + np.arange(len(difference))), difference) + 4 * _TAIL
+
+
+def _excess(epsilon: float, losses: NDArray[np.float64], law: NDArray[np.float64]) -> float:
+    above = losses > epsilon
+    return float(np.sum(law[above] * -np.expm1(epsilon - losses[above])))
+
+
+@lru_cache(maxsize=64)
+def _waiting(reports: int, log_odds: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """How many noes come before the yes number `reports`, each with these log odds: consecutive values and their law."""
+    log_yes, log_no = float(log_expit(log_odds)), float(log_expit(-log_odds))
+    law = nbinom(reports, math.exp(log_yes))
+    first, last = max(0, int(law.ppf(_TAIL)) - 1), int(law.isf(_TAIL)) + 1
+    if last - first > _CELLS:
+        raise ValueError(
+            f"scale must be larger, or reports smaller: the waiting time for {reports} reports at loss {abs(log_odds):.3g} "
+            f"spreads over {last - first} values, {_CELLS} fit"
+        )
+    noes = np.arange(first, last + 1, dtype=float)
+    log_law = gammaln(noes + reports) - gammaln(noes + 1) - gammaln(reports) + reports * log_yes + noes * log_no
+    return noes, np.exp(log_law)
+
+
+def epsilon_of_delta(delta: float, scale: float, reports: int, unit: str = "replacement") -> float:
+    """The smallest epsilon at which `delta_of_epsilon` is at most `delta`, which is at least 1e-30."""
+    _check_delta(delta)
+
+    def excess(epsilon: float) -> float:
+        return delta_of_epsilon(epsilon, scale, reports, unit) - delta
+
+    if excess(0.0) <= 0:
+        return 0.0
+    high = 1.0
+    while excess(high) > 0:
+        high *= 2
+    return float(brentq(excess, 0.0, high, xtol=1e-12, rtol=1e-12))
+
+
+def smallest_scale(epsilon: float, delta: float, reports: int, unit: str = "replacement") -> float:
+    """The smallest scale of the outer noise for which `delta_of_epsilon(epsilon)` is at most `delta`."""
+    checks.positive(epsilon=epsilon)
+    _check_delta(delta)
+    checks.integer_at_least(1, reports=reports)
+    checks.one_of(UNITS, unit=unit)
+    return _smallest(
+        lambda scale: delta_of_epsilon(epsilon, scale, reports, unit) <= delta, 64 * math.sqrt(reports) / epsilon
+    )
+
+
+def _check_delta(delta: float) -> None:
+    if not 1e-30 <= delta < 1:
+        raise ValueError(f"delta must lie in [1e-30, 1), got {delta!r}")
+
+
+def _smallest(enough: Callable[[float], bool], start: float) -> float:
+    """The boundary of a monotone condition on a positive number, from above, to 12 digits."""
+    high = start
+    while not enough(high):
+        high *= 2
+    low = high / 2
+    while enough(low):  # from above: too little noise makes long sums
+        low, high = low / 2, low
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def renyi_rates(order: float, scale: float) -> tuple[float, float]:
+    """What a yes costs at most at Renyi `order` > 1, times order - 1: of the input that makes it rarer, of the other.
+
+    Infinite where the moment is.
+    """
+    loss = 1 / scale
+    rest = 1 + math.exp(loss) - math.exp(min(order * loss, 700.0))
+    if rest <= 0 or (order - 1) * loss > 2 * math.log(
+        order
+    ):  # the second half keeps the exponent convex in the query's value
+        return math.inf, math.inf
+    rare = -(order - 1) * loss - math.log(rest)
+    likely = order * loss - math.log(1 + math.exp(loss) - math.exp(-(order - 1) * loss))
+    return rare, likely
+
+
+def renyi_epsilon(delta: float, scale: float, budget: float, *, shared: bool = False, unit: str = "replacement") -> float:
+    """An epsilon for `delta` from the best Renyi order, for queries in [0, 1] with at most `budget` reported in all.
+
+    `budget` is reports + 1 for queries in [0, 1] (the last report may overshoot), reports for {0, 1}. `shared`: both inputs
+    draw on one counter, as when an algorithm halts after `budget` reports of whatever kind.
+    """
+    check_privacy(1.0, delta)
+    checks.positive(scale=scale, budget=budget)
+    checks.one_of(UNITS, unit=unit)
+    loss = 1 / scale
+    largest = math.log1p(math.exp(loss)) / loss  # where the moment becomes infinite
+
+    def bound(log_excess: float) -> float:
+        order = 1 + math.exp(log_excess)
+        rare, likely = renyi_rates(order, scale)
+        if math.isinf(rare):
+            return math.inf
+        spent = budget * (rare + likely if unit == "replacement" and not shared else max(rare, likely))
+        return renyi_to_epsilon(spent / (order - 1), order, delta)
+
+    if largest <= 1:
+        return math.inf
+    best = minimize_scalar(bound, bounds=(math.log(1e-3), math.log(largest - 1)), method="bounded", options={"xatol": 1e-6})
+    return float(best.fun)
+
+
+def renyi_to_epsilon(divergence: float, order: float, delta: float) -> float:
+    """The conversion of Canonne, Kamath and Steinke (2020), Proposition 12."""
+    return max(0.0, divergence + math.log1p(-1 / order) - (math.log(delta) + math.log(order)) / (order - 1))
+
+
+def smallest_renyi_scale(
+    epsilon: float, delta: float, budget: float, *, shared: bool = False, unit: str = "replacement"
+) -> float:
+    """The smallest scale for which `renyi_epsilon` is at most `epsilon`."""
+    check_privacy(epsilon, delta)
+    return _smallest(
+        lambda scale: renyi_epsilon(delta, scale, budget, shared=shared, unit=unit) <= epsilon,
+        64 * math.sqrt(budget) / epsilon,
+    )

@@ -1,0 +1,271 @@
+"""ThresholdMonitor and AboveThreshold: the noise against quadrature, calibrations, online against batch, bad input."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+from evolvingdp.core import accounting
+from evolvingdp.core.seeds import stream
+from evolvingdp.sparse_vector import privacy
+from evolvingdp.sparse_vector.above_threshold import COMPOSITIONS, AboveThreshold, _many, each_epsilon
+from evolvingdp.sparse_vector.adversary import delta_attained
+from evolvingdp.sparse_vector.calibration import METHODS, calibrate, paper_noise, theorem_loss
+from evolvingdp.sparse_vector.noise import MonitorNoise
+from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitor, ThresholdMonitorEvolving
+
+NOISES = [MonitorNoise(2.0969, 2.3978), MonitorNoise(1.0, 3.0), MonitorNoise(0.2, 2.0), MonitorNoise(0.05, 1.5)]
+
+
+def by_quadrature(noise, z):
+    """Pr[w + min(v, cap) >= z]: the survival function of w, averaged over v."""
+    a, b, d = noise.scale, noise.inner, noise.cap
+
+    def outer(y):
+        return 0.5 * math.exp(-y / a) if y > 0 else 1 - 0.5 * math.exp(y / a)
+
+    edges = [-60 * b, *sorted({p for p in (0.0, z) if -60 * b < p < d}), d]
+    pieces = [
+        quad(lambda v: math.exp(-abs(v) / b) / (2 * b) * outer(z - v), low, high, epsabs=1e-13, epsrel=1e-10)[0]
+        for low, high in pairwise(edges)
+    ]
+    return sum(pieces) + 0.5 * math.exp(-d / b) * outer(z - d)
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_the_noise_is_what_quadrature_finds(noise):
+    for z in [-8.0, -1.0, -0.01, 0.0, 0.4 * noise.cap, noise.cap, 1.5 * noise.cap, 4 * noise.cap]:
+        assert float(noise.sf(z)) == pytest.approx(by_quadrature(noise, z), rel=1e-8)
+        assert float(noise.sf(z) + noise.cdf(z)) == pytest.approx(1, abs=1e-14)
+        step = 1e-5 * noise.cap
+        slope = float(noise.cdf(z + step) - noise.cdf(z - step)) / (2 * step)
+        assert float(noise.pdf(z)) == pytest.approx(slope, rel=1e-5)
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_tails_are_exact_where_probabilities_hardly_exist(noise):
+    far = 680 * noise.scale
+    assert 0 < float(noise.sf(far)) < 1e-290
+    assert float(noise.log_sf(far)) == pytest.approx(math.log(noise.tail_constant) - 680, rel=1e-14)
+    slowest = max(noise.scale, noise.inner)
+    assert float(noise.log_cdf(-far) - noise.log_cdf(-far / 2)) == pytest.approx(-far / 2 / slowest, abs=1)
+    assert float(noise.sf(noise.isf(1e-300))) == pytest.approx(1e-300, rel=1e-9)
+    assert float(noise.cdf(noise.lower_quantile(1e-9))) == pytest.approx(1e-9, rel=1e-9)
+
+
+def test_without_an_inner_noise_it_is_laplace():
+    noise = MonitorNoise(0.3, 0.0)
+    assert noise.sf([-3.0, 0.0, 3.0]) == pytest.approx([1 - math.exp(-1) / 2, 0.5, math.exp(-1) / 2])
+    assert noise.pdf([-3.0, 3.0]) == pytest.approx([math.exp(-1) / 6] * 2)
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_logarithms_change_by_at_most_the_loss(noise):
+    """The one property that the exact calibration rests on."""
+    z = np.linspace(-20 * noise.scale, 20 * noise.scale, 4001)
+    for log in (noise.log_sf, noise.log_cdf):
+        assert np.abs(log(z + 1) - log(z)).max() <= noise.loss * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("delta", "reports", "scale"),
+    [
+        (1e-6, 1, 16.068), (1e-6, 3, 20.969), (1e-6, 10, 31.382), (1e-6, 100, 86.350), (1e-6, 1000, 267.80),
+        (1e-12, 1, 34.905), (1e-12, 3, 41.639), (1e-12, 10, 56.300), (1e-12, 100, 137.95), (1e-12, 1000, 417.08),
+    ],
+)  # fmt: skip
+def test_the_exact_calibration_has_these_scales(delta, reports, scale):
+    found = calibrate(1.0, delta, reports)
+    assert found.scale == pytest.approx(scale, rel=4e-5)
+    assert privacy.delta_of_epsilon(1.0, found.scale, reports) == pytest.approx(delta, rel=1e-8)
+    assert privacy.epsilon_of_delta(delta, found.scale, reports) == pytest.approx(1, rel=1e-8)
+
+
+def test_the_paper_s_constants_are_thousands_of_times_too_large():
+    assert calibrate(1.0, 1e-6, 1, method="theorem").scale == pytest.approx(7.66e4, rel=1e-3)
+    assert calibrate(1.0, 1e-6, 3, method="theorem").scale == pytest.approx(1.01e5, rel=1e-3)
+    assert calibrate(1.0, 1e-6, 3, method="theorem").scale / calibrate(1.0, 1e-6, 3).scale == pytest.approx(4815, rel=1e-3)
+
+
+@pytest.mark.parametrize("unit", privacy.UNITS)
+@pytest.mark.parametrize("reports", [1, 3, 30, 1000])
+def test_methods_are_ordered_as_their_proofs_are(unit, reports):
+    scale = {method: calibrate(1.0, 1e-6, reports, method=method, unit=unit).scale for method in METHODS}
+    assert scale["exact"] < scale["renyi"] < scale["tight-proof"] < scale["epochs"] <= scale["theorem"] * (1 + 1e-12)
+    if reports == 1000:
+        assert scale["epochs"] < 0.8 * scale["theorem"]
+    assert calibrate(1.0, 1e-6, reports, unit="add-remove").scale < calibrate(1.0, 1e-6, reports).scale
+
+
+def test_the_theorem_s_calibration_is_the_theorem():
+    found = calibrate(1.0, 1e-6, 5, method="theorem", unit="add-remove")
+    inner_delta = 1e-6 / 3
+    inner_epsilon = math.log(1 / inner_delta) / found.noise.inner
+    assert theorem_loss(inner_epsilon, inner_delta, 5) == pytest.approx(1)
+    assert found.noise.cap == pytest.approx(found.noise.inner * math.log(found.noise.inner))
+
+
+def test_delta_and_epsilon_invert_each_other():
+    for unit in privacy.UNITS:
+        for epsilon in (0.1, 0.7, 3.0):
+            delta = privacy.delta_of_epsilon(epsilon, 5.0, 4, unit)
+            assert privacy.epsilon_of_delta(delta, 5.0, 4, unit) == pytest.approx(epsilon, rel=1e-8)
+    assert privacy.epsilon_of_delta(0.999, 50.0, 1) == 0
+
+
+def test_delta_of_one_report_is_the_sum_by_hand():
+    """k = 1 under replacement: two geometric waiting times."""
+    scale, epsilon = 2.0, 0.8
+    loss, p = 0.5, 1 / (1 + math.exp(0.5))
+    by_hand = sum(
+        p * (1 - p) ** slow * (1 - p) * p**quick * max(0.0, 1 - math.exp(epsilon - loss * (slow - quick)))
+        for slow in range(200)
+        for quick in range(60)
+    )
+    assert privacy.delta_of_epsilon(epsilon, scale, 1) == pytest.approx(by_hand, rel=1e-9)
+
+
+def test_the_renyi_bound_is_above_the_exact_one_and_not_by_much():
+    for reports in (1, 3, 30):
+        for unit in privacy.UNITS:
+            scale = privacy.smallest_scale(1.0, 1e-6, reports, unit)
+            assert 1 < privacy.renyi_epsilon(1e-6, scale, reports, unit=unit) < 1.35
+    assert calibrate(1.0, 1e-6, 3, method="renyi").scale == pytest.approx(24.445, rel=1e-4)
+    assert calibrate(1.0, 1e-6, 3, method="renyi", queries="interval").scale == pytest.approx(26.323, rel=1e-4)
+
+
+def test_renyi_rates_solve_their_equations_and_are_enough_below_one():
+    for order, scale in ((3.0, 20.0), (9.0, 20.0), (1.2, 1.5)):
+        rare, likely = privacy.renyi_rates(order, scale)
+        for value in np.linspace(0.01, 1, 60):
+            loss = value / scale
+            p = 1 / (1 + math.exp(loss))
+            forward = p * math.exp(-(order - 1) * loss - rare * value) + (1 - p) * math.exp((order - 1) * loss)
+            backward = (1 - p) * math.exp((order - 1) * loss - likely * value) + p * math.exp(-(order - 1) * loss)
+            assert forward <= 1 + 1e-12
+            assert backward <= 1 + 1e-12
+        assert forward == pytest.approx(1, abs=1e-12)
+        assert backward == pytest.approx(1, abs=1e-12)
+
+
+MONITOR = ThresholdMonitorEvolving(MonitorNoise(0.3, 1.5), 4.0, 2)
+
+
+def test_one_by_one_and_in_a_batch_are_the_same_bit_for_bit():
+    values = stream(0, "values").integers(0, 2, size=(60, 9))
+    one, state = stream(0, "noise"), MONITOR.start(9)
+    answers = []
+    for row in values:
+        state, release = MONITOR.step(state, row, lambda data: data, one)
+        answers.append(release.above)
+    batch_state, batch = MONITOR.run(MONITOR.start(9), values, stream(0, "noise"))
+    assert batch.tolist() == answers
+    assert 2 < sum(answers) < 60
+    assert np.array_equal(batch_state.counted, state.counted)
+    assert np.array_equal(batch_state.active, state.active)
+
+
+def test_a_step_of_elements_and_a_step_of_users_are_the_general_step():
+    inputs = stream(0, "inputs").integers(0, 6, size=20)
+    users, elements, batch = MONITOR.start(20), MONITOR.start(20), MONITOR.start(20)
+    noises = [stream(0, "noise") for _ in range(3)]
+    for _ in range(3):
+        batch, above = MONITOR.step_elements(batch, inputs, 6, noises[0])
+        for x in range(6):
+            elements, release = MONITOR.step(elements, inputs, lambda data, x=x: data == x, noises[1])
+            users, same = MONITOR.step_users(users, np.flatnonzero(inputs == x).tolist(), noises[2])
+            assert release.above == same.above == above[x]
+    assert np.array_equal(batch.counted, elements.counted)
+    assert np.array_equal(batch.counted, users.counted)
+    assert batch.counted.max() >= 1
+
+
+def test_fixed_data_is_the_special_case_of_algorithm_5():
+    data = np.array([1, 1, 1, 2, 2, 3])
+    monitor = ThresholdMonitor(MONITOR)
+    state, fixed = monitor.start(data), stream(0, "noise")
+    evolving, rng = MONITOR.start(6), stream(0, "noise")
+    for number in range(30):
+        state, release = monitor.step(state, lambda rows, n=number: rows == 1 + n % 3, fixed)
+        evolving, same = MONITOR.step(evolving, data, lambda rows, n=number: rows == 1 + n % 3, rng)
+        assert release == same
+    assert np.array_equal(state[0].counted, evolving.counted)
+
+
+def test_users_are_deleted_when_they_have_counted_enough_and_queries_may_be_fractions():
+    sure = ThresholdMonitorEvolving(MonitorNoise(1e-3, 0.0), 0.5, 2, "interval")
+    state = sure.start(3)
+    for _ in range(2):
+        state, release = sure.step(state, None, lambda _: [1.0, 0.7, 0.0], stream(0, "n"))
+        assert release.above
+    assert state.counted.tolist() == [2.0, 1.4, 0.0]
+    assert state.active.tolist() == [False, True, True]
+
+
+def test_above_threshold_halts_and_refreshes_its_threshold():
+    method = AboveThreshold.calibrated(50.0, 1e-6, 3, 10.0, composition="basic")
+    rng, state = stream(0, "svt"), method.start(stream(0, "start"))
+    shifts = [state.shift]
+    for value in (-100.0, 100.0, -100.0, 100.0, 100.0):
+        state, release = method.step(state, value, rng)
+        assert release.above == (value > 0)
+        shifts.append(state.shift)
+    assert state.left == 0
+    assert len(set(shifts)) == 3
+    with pytest.raises(ValueError, match="has halted after 3"):
+        method.step(state, 0.0, rng)
+    single = AboveThreshold.calibrated(1.0, 1e-6, 3, 10.0, composition="single")
+    assert 1 / single.threshold_scale + 2 * 3 / single.query_scale == pytest.approx(1)
+
+
+def test_composition_of_many_pieces_is_that_of_the_accounting():
+    assert _many(0.002, 1.0, 20_000) == pytest.approx(accounting.delta_of_reports(0.002, 1.0, 20_000), rel=1e-9)
+    assert each_epsilon(1.0, 1e-6, 20_001, "optimal") == pytest.approx(each_epsilon(1.0, 1e-6, 20_000, "optimal"), rel=1e-3)
+    scales = [AboveThreshold.calibrated(1.0, 1e-6, 100, 0.0, composition=name).query_scale for name in COMPOSITIONS]
+    assert scales == pytest.approx([400, 217.7, 166.6, 205.8, 75.1], rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: calibrate(1.0, 0.0, 3), r"delta must lie in \(0, 1\), got 0.0"),
+        (lambda: calibrate(1.0, 1.0, 3), r"delta must lie in \(0, 1\), got 1.0"),
+        (lambda: calibrate(1.0, math.nan, 3), r"delta must lie in \(0, 1\), got nan"),
+        (lambda: calibrate(math.nan, 1e-6, 3), "epsilon must be > 0 and finite, got nan"),
+        (lambda: calibrate(1.0, 1e-6, 0), "reports must be >= 1, got 0"),
+        (lambda: calibrate(1.0, 1e-6, 3, method="best"), "method must be one of theorem, epochs"),
+        (lambda: calibrate(1.0, 1e-6, 3, unit="rows"), "unit must be one of replacement, add-remove"),
+        (lambda: calibrate(1.0, 1e-6, 3, queries="interval"), "queries must be 'binary' for method='exact'"),
+        (lambda: calibrate(1e4, 0.5, 1, method="theorem", unit="add-remove"), "inner must be > 2, got"),
+        (lambda: calibrate(1e4, 0.5, 1, method="theorem"), "epsilon must be smaller for method='theorem', got"),
+        (lambda: paper_noise(2.0), "inner must be > 2, got 2.0"),
+        (lambda: MonitorNoise(0.0, 1.0), "cap must be > 0 and finite, got 0.0"),
+        (lambda: MonitorNoise(1.0, -1.0), "inner must be >= 0 and finite, got -1.0"),
+        (lambda: MonitorNoise(1.0, 1.0).isf(0.9), "probability must lie in"),
+        (lambda: MonitorNoise(1.0, 1.0).lower_quantile(0.9), "probability must lie in"),
+        (lambda: ThresholdMonitorEvolving(NOISES[0], math.inf, 2), "threshold must be finite, got inf"),
+        (lambda: MONITOR.step(MONITOR.start(2), None, lambda _: [0.5, 1], stream(0, "n")), r"values in \{0, 1\}, got .*0.5"),
+        (lambda: MONITOR.step(MONITOR.start(2), None, lambda _: [math.nan, 1], stream(0, "n")), "got .*nan"),
+        (lambda: MONITOR.step(MONITOR.start(2), None, lambda _: [1, 1, 1], stream(0, "n")), "data must hold 2 users"),
+        (lambda: MONITOR.step_elements(MONITOR.start(2), [0, 1, 2], 3, stream(0, "n")), "inputs must hold 2 users in every"),
+        (lambda: MONITOR.step_elements(MONITOR.start(2), [0, 3], 3, stream(0, "n")), r"inputs must lie in \[0, 3\), got 3"),
+        (lambda: MONITOR.step_users(MONITOR.start(2), [2], stream(0, "n")), r"users must lie in \[0, 2\), got 2"),
+        (
+            lambda: ThresholdMonitorEvolving(NOISES[0], -1e9, 2).step_users(MONITOR.start(2), [1, 1], stream(0, "n")),
+            "users must hold each user once, got user 1 2 times",
+        ),
+        (lambda: AboveThreshold.calibrated(1.0, 1e-6, 0, 1.0), "reports must be >= 1, got 0"),
+        (lambda: AboveThreshold.calibrated(1.0, 1e-6, 2, 1.0, composition="none"), "composition must be one of basic"),
+        (lambda: privacy.delta_of_epsilon(-1.0, 5.0, 3), "epsilon must be >= 0 and finite, got -1.0"),
+        (lambda: privacy.delta_of_epsilon(1.0, 0.01, 3), "scale must be larger, or reports smaller"),
+        (lambda: privacy.epsilon_of_delta(0.0, 5.0, 3), r"delta must lie in \[1e-30, 1\), got 0.0"),
+        (lambda: delta_attained(1.0, NOISES[0], 0, 0.5), "reports must be >= 1, got 0"),
+    ],
+)  # fmt: skip
+def test_what_cannot_work_is_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
