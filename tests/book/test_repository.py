@@ -128,11 +128,16 @@ def test_citation_and_package_agree():
 
 
 def test_shipped_tables_are_those_that_their_readme_lists():
-    assert datasets.check(REPOSITORY / "data") == ["brown_categories.csv.gz", "brown_readings.csv", "brown_words.csv.gz"]
+    assert datasets.check(REPOSITORY / "data") == [
+        "brown_categories.csv.gz",
+        "brown_documents.csv.gz",
+        "brown_readings.csv",
+        "brown_words.csv.gz",
+    ]
 
 
 def test_a_changed_table_is_caught(tmp_path):
-    for name in ("README.md", "brown_categories.csv.gz", "brown_readings.csv", "brown_words.csv.gz"):
+    for name in ("README.md", *datasets.check(REPOSITORY / "data")):
         (tmp_path / name).write_bytes((REPOSITORY / "data" / name).read_bytes())
     (tmp_path / "brown_readings.csv").write_text("reading\n")
     with pytest.raises(datasets.DataError, match=r"brown_readings.csv has sha256 .*, data/README.md says"):
@@ -142,12 +147,17 @@ def test_a_changed_table_is_caught(tmp_path):
 def test_the_brown_table_is_the_corpus_counted_again():
     try:
         tokens = brown.corpus_tokens()
+        from nltk.corpus import brown as corpus
     except LookupError:
         assert not os.environ.get("NLTK_DATA"), "NLTK_DATA holds no Brown corpus"
         pytest.skip("the Brown corpus is not here (set NLTK_DATA)")
     counted = brown.count_words(tokens)
     by_category = brown.count_by_category(brown.category_tokens())
     assert by_category.equals(brown.categories())
+    assert brown.holders(brown.document_tokens()).equals(brown.documents())
+    assert [corpus.categories(fileids=name)[0] for name in corpus.fileids()] == [
+        category for category, size in brown.CATEGORY_SIZES.items() for _ in range(size)
+    ]
     assert by_category.sum(axis=1).tolist() == counted["count"].tolist()
     assert counted.equals(brown.words())
     assert brown.compare_readings(tokens).equals(brown.readings())

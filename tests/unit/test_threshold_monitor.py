@@ -204,6 +204,7 @@ def test_users_are_deleted_when_they_have_counted_enough_and_queries_may_be_frac
         assert release.above
     assert state.counted.tolist() == [2.0, 1.4, 0.0]
     assert state.active.tolist() == [False, True, True]
+    assert not sure.step(state, None, lambda _: [1.0, 0.0, 0.0], stream(0, "n"))[1].above
 
 
 def test_above_threshold_halts_and_refreshes_its_threshold():

@@ -110,3 +110,36 @@ def table_bytes(table: pd.DataFrame) -> bytes:
     with gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0) as file:
         file.write(text)
     return buffer.getvalue()
+
+
+# Documents by category in the corpus's order, which is that of its files.
+CATEGORY_SIZES = {
+    "news": 44, "editorial": 27, "reviews": 17, "religion": 17, "hobbies": 36, "lore": 48, "belles_lettres": 75,
+    "government": 30, "learned": 80, "fiction": 29, "mystery": 24, "science_fiction": 6, "adventure": 29, "romance": 29,
+    "humor": 9,
+}  # fmt: skip
+
+
+@cache
+def documents() -> pd.DataFrame:
+    """The shipped table of who holds what: index word (as in `words`), column documents: their numbers, 0 to 499."""
+    return pd.read_csv(DATA / "brown_documents.csv.gz", index_col="word", keep_default_na=False, dtype=str)
+
+
+def document_tokens() -> list[Counter[str]]:
+    """Every token of NLTK's Brown corpus with its count, document by document."""
+    from nltk.corpus import brown
+
+    return [Counter(brown.words(fileids=name)) for name in brown.fileids()]
+
+
+def holders(tokens: list[Counter[str]], reading: str = "paper") -> pd.DataFrame:
+    """Which documents hold each word, preprocessed by `reading`: the words in the order of `count_words`."""
+    preprocess, found = READINGS[reading][1], dict[str, list[int]]()
+    for number, document in enumerate(tokens):
+        for word in {preprocess(token) for token in document} - {""}:
+            found.setdefault(word, []).append(number)
+    order = count_words(sum(tokens, Counter()), reading)["word"]
+    return pd.DataFrame(
+        {"documents": [" ".join(map(str, found[word])) for word in order]}, index=pd.Index(order, name="word")
+    )

@@ -53,6 +53,7 @@ def rebuild_brown(folder: Path) -> list[Path]:
     contents = {
         "brown_words.csv.gz": brown.table_bytes(brown.count_words(tokens)),
         "brown_categories.csv.gz": brown.table_bytes(by_category.reset_index()),
+        "brown_documents.csv.gz": brown.table_bytes(brown.holders(brown.document_tokens()).reset_index()),
         "brown_readings.csv": brown.compare_readings(tokens).to_csv(index=False, lineterminator="\n").encode(),
     }
     for name, content in contents.items():

@@ -1,0 +1,260 @@
+"""What one would do without ThresholdMonitor: repeat AboveThreshold, a histogram in every step, or find the steps first.
+
+| method | how the budget is spent | cost grows with |
+|---|---|---|
+| repeated AboveThreshold | `above_threshold`, all compositions | reports |
+| histogram | Laplace noise on all elements, 2 / e a step, composed over the steps; or Gaussian, composed exactly | steps |
+| stable histogram | Laplace noise on present elements, half of delta for noise, half for presence | steps |
+| find the step | AboveThreshold on the largest weight, a stable histogram of what it finds; half each | both |
+
+All are (epsilon, delta)-differentially private for replacement of one user's inputs in all steps.
+Thresholds keep elements of weight zero out with probability 1 - beta / 2 as `shifting.plan` does. The simulations have the
+law of the methods on a `ShiftingStream`, at a cost of events, reports and false candidates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+from scipy.stats import norm
+
+from evolvingdp.core import checks
+from evolvingdp.sparse_vector.above_threshold import AboveThreshold, each_epsilon
+from evolvingdp.sparse_vector.noise import Array
+from evolvingdp.sparse_vector.privacy import check_privacy
+from evolvingdp.sparse_vector.shifting_simulation import Outcome, rare_count
+from evolvingdp.sparse_vector.streams import ShiftingStream
+
+HISTOGRAMS = ("laplace", "gaussian", "stable")
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Noisy weights of all (`stable`: of all present) elements in every step; those from `threshold` on are reported."""
+
+    kind: str
+    scale: float
+    threshold: float
+
+    def sf(self, z: Any) -> Array:
+        return np.asarray(norm.sf(z, scale=self.scale) if self.kind == "gaussian" else laplace_sf(z, self.scale))
+
+    def release(self, weights: ArrayLike, rng: np.random.Generator) -> NDArray[np.bool_]:
+        """Which elements of one step are reported, for `weights` (elements,) of all of the domain; only this is public."""
+        checks.counts(weights=weights)
+        array = np.asarray(weights, dtype=np.int64)
+        draw = rng.normal if self.kind == "gaussian" else rng.laplace
+        above = array + draw(0.0, self.scale, size=array.shape) >= self.threshold
+        return np.asarray(above & (array > 0) if self.kind == "stable" else above)
+
+    def error(self, n_events: int, beta: float) -> float:
+        """The weight from which all events are found with probability 1 - beta / 2."""
+        share = min(beta / (2 * n_events), 0.5)
+        return self.threshold + (
+            -self.scale * math.log(2 * share) if self.kind != "gaussian" else float(norm.isf(share, scale=self.scale))
+        )
+
+
+def histogram(
+    epsilon: float, delta: float, horizon: int, n_elements: int, *, kind: str = "laplace", beta: float = 0.05
+) -> Histogram:
+    """A histogram a step, (`epsilon`, `delta`)-private over all steps; `beta` as in `shifting.plan`."""
+    check_privacy(epsilon, delta)
+    checks.integer_at_least(1, horizon=horizon, n_elements=n_elements)
+    checks.one_of(HISTOGRAMS, kind=kind)
+    share = beta / (2 * horizon * n_elements)
+    if kind == "gaussian":
+        scale = math.sqrt(2 * horizon) / gaussian_shift(epsilon, delta)
+        return Histogram(kind, scale, float(norm.isf(share, scale=scale)))
+    if kind == "stable":
+        scale = 2 / each_epsilon(epsilon, delta / 2, horizon, "optimal")
+        return Histogram(kind, scale, 1 + scale * math.log(horizon / delta))  # an element of one user: delta / 2 horizon
+    scale = 2 / each_epsilon(epsilon, delta, horizon, "optimal")
+    return Histogram(kind, scale, -scale * math.log(2 * share))
+
+
+def gaussian_shift(epsilon: float, delta: float) -> float:
+    """mu for which Gaussian noise is exactly (epsilon, delta)-private at sensitivity mu deviations (Balle and Wang 2018)."""
+
+    def excess(mu: float) -> float:
+        hidden = math.exp(epsilon + float(norm.logcdf(-mu / 2 - epsilon / mu)))
+        return float(norm.cdf(mu / 2 - epsilon / mu)) - hidden - delta
+
+    return float(brentq(excess, 1e-4, 50 + 2 * epsilon, xtol=1e-14))
+
+
+def laplace_sf(z: Any, scale: float) -> Array:
+    """Pr[Lap(scale) >= z]."""
+    z = np.asarray(z, dtype=float)
+    tail = np.exp(-np.abs(z) / scale) / 2
+    return np.asarray(np.where(z > 0, tail, 1 - tail))
+
+
+def repeated_threshold(
+    epsilon: float, delta: float, reports: int, queries: int, *, composition: str = "optimal", beta: float = 0.05
+) -> AboveThreshold:
+    """AboveThreshold until `reports` yeses, with the lowest threshold that keeps `queries` queries of value zero silent.
+
+    The probability that one is not is at most beta / 2, averaged over the threshold noise of as many equal stretches.
+    """
+    checks.integer_at_least(1, queries=queries)
+    method = AboveThreshold.calibrated(epsilon, delta, reports, 0.0, composition=composition)
+    stretches = reports if method.refreshed else 1
+    shift = _shifts(method.threshold_scale)
+
+    def excess(threshold: float) -> float:
+        expected = queries / stretches * laplace_sf(threshold + shift, method.query_scale)
+        return stretches * float(np.minimum(1.0, expected).mean()) - beta / 2
+
+    high = method.query_scale * math.log(4 * queries / beta) + method.threshold_scale * math.log(4e6 * stretches / beta)
+    threshold = float(brentq(excess, 0.0, high, rtol=1e-10))
+    return AboveThreshold(threshold, reports, method.query_scale, method.threshold_scale, method.refreshed)
+
+
+def _shifts(scale: float, cells: int = 200_000) -> Array:
+    """Quantiles of Lap(scale) in the middle of `cells` equally likely cells."""
+    if scale == 0:
+        return np.zeros(1)
+    share = (np.arange(cells // 2) + 0.5) / cells
+    return scale * np.concatenate([np.log(2 * share), -np.log(2 * share)])
+
+
+def threshold_error(method: AboveThreshold, n_events: int, beta: float = 0.05) -> float:
+    """The weight from which `n_events` events are all found with probability 1 - beta / 2, by a union bound."""
+    q, r, share = method.query_scale, method.threshold_scale, beta / (2 * n_events)
+
+    def excess(gap: float) -> float:
+        return float(laplace_difference_sf(gap, q, r)) - share
+
+    return method.threshold + float(brentq(excess, 0.0, (q + r) * math.log(10 / share), rtol=1e-10))
+
+
+def laplace_difference_sf(z: float, one: float, other: float) -> float:
+    """Pr[Lap(one) - Lap(other) >= z] for z >= 0 and one > other >= 0."""
+    if other == 0:
+        return math.exp(-z / one) / 2
+    weighted = one**2 * math.exp(-z / one) - other**2 * math.exp(-z / other)
+    return weighted / (2 * (one**2 - other**2))
+
+
+def best_composition(
+    epsilon: float,
+    delta: float,
+    reports: int,
+    queries: int,
+    n_events: int,
+    compositions: tuple[str, ...],
+    beta: float = 0.05,
+) -> tuple[str, AboveThreshold]:
+    """The composition with the smallest `threshold_error`."""
+    methods = {
+        name: repeated_threshold(epsilon, delta, reports, queries, composition=name, beta=beta) for name in compositions
+    }
+    best = min(methods, key=lambda name: threshold_error(methods[name], n_events, beta))
+    return best, methods[best]
+
+
+def simulate_histogram(method: Histogram, stream: ShiftingStream, rng: np.random.Generator) -> Outcome:
+    """One run of a histogram in every step; weights of different elements and steps are independent given the data."""
+    absent = 0 if method.kind == "stable" else rare_count(stream.absent_queries, float(method.sf(method.threshold)), rng)
+    single = rare_count(stream.single_queries, float(method.sf(method.threshold - 1)), rng)
+    return Outcome(rng.random(stream.n_events) < method.sf(method.threshold - stream.sizes), absent, single)
+
+
+def simulate_threshold(method: AboveThreshold, stream: ShiftingStream, rng: np.random.Generator) -> Outcome:
+    """One run of repeated AboveThreshold, asked for every element in every step in order of the elements' numbers."""
+    events = np.arange(stream.n_events, dtype=np.int64)
+    places = stream.steps * stream.n_elements + events
+
+    def present(place: int) -> bool:
+        step, element = divmod(place, stream.n_elements)
+        user = element - stream.n_events
+        if not 0 <= user < stream.n_users:
+            return False
+        event = stream.event_at(step)
+        return event is None or event not in stream.events_of(user)
+
+    return _scan(method, stream.sizes, places, stream.horizon * stream.n_elements, present, rng)
+
+
+def simulate_find_step(
+    method: AboveThreshold, shown: Histogram, stream: ShiftingStream, rng: np.random.Generator
+) -> Outcome:
+    """One run of "find the step, then histogram": AboveThreshold is asked for the largest weight of every step."""
+    steps = _scan(method, stream.sizes, stream.steps, stream.horizon, lambda _: True, rng)
+    found = steps.found & (rng.random(stream.n_events) < shown.sf(shown.threshold - stream.sizes))
+    holders = steps.single * stream.n_users + int((stream.n_users - stream.sizes[steps.found]).sum())
+    return Outcome(found, 0, rare_count(holders, float(shown.sf(shown.threshold - 1)), rng))
+
+
+def _scan(
+    method: AboveThreshold,
+    values: Any,
+    places: Any,
+    queries: int,
+    present: Callable[[int], bool],
+    rng: np.random.Generator,
+) -> Outcome:
+    """AboveThreshold over `queries` queries: `values` at `places` (sorted), elsewhere 1 where `present`, else 0."""
+    found = np.zeros(len(values), dtype=bool)
+    false = {True: 0, False: 0}
+    event, place, chunk = 0, 0, 64
+    shift = rng.laplace(0.0, method.threshold_scale)
+    for _ in range(method.reports):
+        limit = method.threshold + shift
+        hit, first = None, event
+        while first < len(values) and hit is None:
+            crossing = (
+                values[first : first + chunk] + rng.laplace(0.0, method.query_scale, size=len(values[first : first + chunk]))
+                >= limit
+            )
+            hit = first + int(crossing.argmax()) if crossing.any() else None
+            first += chunk
+        end = queries if hit is None else int(places[hit])
+        wrong = _first_false(method, limit, place, end, places, present, rng)
+        if wrong is not None:
+            place = wrong[0] + 1
+            event = int(np.searchsorted(places, place))
+            false[wrong[1]] += 1
+        elif hit is None:
+            break
+        else:
+            found[hit] = True
+            event, place = hit + 1, end + 1
+        if method.refreshed:
+            shift = rng.laplace(0.0, method.threshold_scale)
+    return Outcome(found, false[False], false[True])
+
+
+def _first_false(
+    method: AboveThreshold,
+    limit: float,
+    place: int,
+    end: int,
+    places: Any,
+    present: Callable[[int], bool],
+    rng: np.random.Generator,
+) -> tuple[int, bool] | None:
+    """The first query in [place, end) without an event that crosses, and whether its element is held; None if none does.
+
+    Candidates come at the rate of value 1 and are thinned to that of value 0.
+    """
+    high, low = (float(laplace_sf(limit - value, method.query_scale)) for value in (1, 0))
+    while place < end:
+        gap = math.log1p(-rng.random()) / math.log1p(-high)
+        if gap >= end - place:
+            return None
+        place += int(gap)
+        index = int(np.searchsorted(places, place))
+        if index == len(places) or places[index] != place:
+            held = present(place)
+            if held or rng.random() * high < low:
+                return place, held
+        place += 1
+    return None

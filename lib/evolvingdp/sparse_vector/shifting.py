@@ -1,0 +1,65 @@
+"""Shifting heavy hitters: report, in every step, the elements that many users hold now.
+
+**Computes** at each step the elements x whose weight, the number of users who hold x, is large: one query of
+ThresholdMonitor for each x of the domain.
+
+**Guarantee.** That of the monitor: (epsilon, delta)-differential privacy of all reports of all steps together, for one
+user's inputs in all steps, whatever the streams; `reports` (k*) matters to accuracy only.
+
+**Error.** With probability 1 - beta no element of weight zero is reported in `horizon` steps, and all events of at least
+`error` users are, as long as no user is in more than `reports` of what is reported. The threshold has to grow with the
+logarithm of the domain (E-SV-8), and the error is not that of the noise alone (E-SV-6).
+
+**Source.** Theorem 4.7; Definition 4.1. `shifting_simulation` has the same law at a cost that does not grow with users,
+steps or domain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evolvingdp.core import checks
+from evolvingdp.sparse_vector.calibration import Calibration
+from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A monitor for a stream, with the weight from which events are found."""
+
+    monitor: ThresholdMonitorEvolving
+    error: float  # tau
+
+
+def plan(calibration: Calibration, horizon: int, n_elements: int, n_events: int, beta: float = 0.05) -> Plan:
+    """The lowest threshold at which an element of weight zero is reported with probability beta / 2 at most.
+
+    `error` is the weight from which `n_events` events are all found with probability 1 - beta / 2.
+    """
+    checks.integer_at_least(1, horizon=horizon, n_elements=n_elements, n_events=n_events)
+    if not 0 < beta < 1:
+        raise ValueError(f"beta must lie in (0, 1), got {beta!r}")
+    noise = calibration.noise
+    threshold = noise.isf(beta / (2 * horizon * n_elements))
+    missed = -noise.lower_quantile(min(beta / (2 * n_events), float(noise.cdf(0.0))))
+    return Plan(ThresholdMonitorEvolving.calibrated(calibration, threshold), threshold + missed)
+
+
+def solve(
+    monitor: ThresholdMonitorEvolving, inputs: Iterable[ArrayLike], n_elements: int, rng: np.random.Generator
+) -> list[NDArray[np.int64]]:
+    """The reported elements of each step, for `inputs` an array (n_users,) a step: the literal algorithm.
+
+    Raises ValueError where the number of users changes.
+    """
+    reported, state = [], None
+    for held in inputs:
+        if state is None:
+            state = monitor.start(len(np.asarray(held)))
+        state, above = monitor.step_elements(state, held, n_elements, rng)
+        reported.append(np.flatnonzero(above))
+    return reported

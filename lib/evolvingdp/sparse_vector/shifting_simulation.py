@@ -1,0 +1,91 @@
+"""The shifting heavy-hitters solver, simulated exactly at a cost of the events and the false reports alone.
+
+**What is equal.** The law of (which events are reported, how many elements that nobody holds, how many that one user holds),
+to within 1e-12 in total variation for the Poisson law that stands for a binomial of success probability below 1e-12.
+
+Absent elements are reported independently with the closed-form tail, so their number is binomial. Elements of one user are
+drawn as candidates and placed at random; only users with a candidate can have counted more than their events. Where
+`reports` is at least the number of events that a user is in, nobody else is deleted before its last event and the others'
+counters need not be kept; else all counters are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evolvingdp.core import checks
+from evolvingdp.sparse_vector.streams import ShiftingStream
+from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """`found` (events,): which were reported; `absent`, `single`: reports of elements of weight zero, of one user."""
+
+    found: NDArray[np.bool_]
+    absent: int
+    single: int
+
+    def recall(self, stream: ShiftingStream) -> dict[str, float]:
+        """The share of each family's events that was found."""
+        return {one.name: float(self.found[stream.family == number].mean()) for number, one in enumerate(stream.families)}
+
+
+def simulate(monitor: ThresholdMonitorEvolving, stream: ShiftingStream, rng: np.random.Generator) -> Outcome:
+    """One run of `shifting.solve` on `stream`.  Raises ValueError where all counters are needed and do not fit."""
+    sizes = np.array([one.size for one in stream.families])
+    absent_share, single_share, *crossing = monitor.noise.sf(monitor.threshold - np.concatenate([[0, 1], sizes])).tolist()
+    absent = rare_count(stream.absent_queries, absent_share, rng)
+    users, steps = _places(stream, rare_count(stream.single_queries, single_share, rng), rng)
+    found = rng.random(stream.n_events) < np.array(crossing)[stream.family]
+    if len(users) == 0 and monitor.reports >= stream.participation:
+        return Outcome(found, absent, 0)
+    keep_all = monitor.reports < stream.participation
+    if keep_all:
+        checks.fits_in_memory("a counter for each user", 8.0 * stream.n_users, "raise reports or lower n_users")
+        events = np.arange(stream.n_events)
+    else:
+        events = np.array(sorted({event for user in users.tolist() for event in stream.events_of(user)}), dtype=np.int64)
+    watched = np.arange(stream.n_users) if keep_all else np.unique(users)
+    counted = np.zeros(len(watched), dtype=np.int64)
+    single = 0
+    order = np.argsort(np.concatenate([stream.steps[events], steps]), kind="stable")
+    for item in order.tolist():
+        if item >= len(events):
+            place = int(np.searchsorted(watched, users[item - len(events)]))
+            if counted[place] < monitor.reports or rng.random() * single_share < absent_share:
+                counted[place] += 1
+                single += 1
+            continue
+        event = int(events[item])
+        if keep_all:
+            members = stream.members(event)
+        else:
+            members = np.array([place for place, user in enumerate(watched.tolist()) if event in stream.events_of(user)])
+        gone = int((counted[members] >= monitor.reports).sum())
+        if gone:
+            left = monitor.threshold - int(sizes[stream.family[event]]) + gone
+            found[event] = rng.random() < float(monitor.noise.sf(left))
+        if found[event]:
+            counted[members] += 1
+    return Outcome(found, absent, single)
+
+
+def rare_count(trials: int, share: float, rng: np.random.Generator) -> int:
+    """Binomial(trials, share), also where 1 - share rounds to 1: then Poisson, `share` at most away in total variation."""
+    return int(rng.poisson(trials * share) if share < 1e-12 else rng.binomial(trials, share))
+
+
+def _places(stream: ShiftingStream, count: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """`count` different (user, step) at which the user holds an element of its own, uniformly: users and steps."""
+    taken: set[tuple[int, int]] = set()
+    while len(taken) < count:
+        user, step = int(rng.integers(stream.n_users)), int(rng.integers(stream.horizon))
+        event = stream.event_at(step)
+        if event is None or event not in stream.events_of(user):
+            taken.add((user, step))
+    places = np.array(sorted(taken), dtype=np.int64).reshape(-1, 2)
+    return places[:, 0], places[:, 1]

@@ -1,0 +1,170 @@
+"""Streams for shifting heavy hitters: Example 1.4 with explicit sizes, and groups of one size.
+
+Users are 0, ..., n_users - 1. A family is a partition of the users into groups of one size (what is left over
+belongs to no group); in its event, at a step of its own, all members of a group hold the same element, the event's number.
+Everybody else holds an element of its own, `n_events` + user. The partitions are affine maps modulo n_users, so that a
+group's members and a user's group are known without a table of n_users entries.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evolvingdp.core import checks
+
+MULTIPLIERS = (1, 0.6180339887498949, 0.41421356237309515, 0.7320508075688772)  # shares of n_users, made coprime to it
+
+
+@dataclass(frozen=True)
+class Family:
+    """A partition: user u is at place (multiplier u) mod n_users, groups are runs of `size` places."""
+
+    name: str
+    size: int
+    n_groups: int
+    multiplier: int
+    inverse: int
+
+
+@dataclass(frozen=True, eq=False)
+class ShiftingStream:
+    """Events sorted by time, at most one a step: `steps` (events,), the `family` and the `group` of each."""
+
+    n_users: int
+    horizon: int
+    n_elements: int  # |X|
+    families: tuple[Family, ...]
+    steps: NDArray[np.int64]
+    family: NDArray[np.int64]
+    group: NDArray[np.int64]
+
+    @classmethod
+    def make(
+        cls,
+        n_users: int,
+        sizes: dict[str, int],
+        rng: np.random.Generator,
+        *,
+        horizon: int | None = None,
+        n_elements: int = 2**32,
+        n_groups: dict[str, int] | None = None,
+    ) -> ShiftingStream:
+        """A family for each of `sizes`, each with all its groups (or `n_groups`), their events at random different steps.
+
+        `horizon` is `n_users` where not given.  Raises ValueError where groups, events or elements do not fit.
+        """
+        horizon = n_users if horizon is None else horizon
+        checks.integer_at_least(1, n_users=n_users, horizon=horizon, n_elements=n_elements)
+        families = []
+        for place, (name, size) in enumerate(sizes.items()):
+            checks.integer_at_least(2, size=size)
+            most = n_users // size
+            wanted = most if n_groups is None else n_groups[name]
+            if not 1 <= wanted <= most:
+                raise ValueError(
+                    f"n_groups must lie in [1, {most}] for groups of {size} of {n_users} users, got {wanted} for {name}"
+                )
+            multiplier = _coprime(n_users, MULTIPLIERS[place])
+            families.append(Family(name, size, wanted, multiplier, pow(multiplier, -1, n_users) if n_users > 1 else 0))
+        family = np.repeat(np.arange(len(families)), [one.n_groups for one in families])
+        if len(family) > horizon:
+            raise ValueError(f"horizon must be >= {len(family)}, a step for each event, got {horizon}")
+        if n_elements < len(family) + n_users:
+            raise ValueError(f"n_elements must be >= events + n_users = {len(family) + n_users}, got {n_elements}")
+        group = np.concatenate([np.arange(one.n_groups) for one in families])
+        order = rng.permutation(len(family))
+        return cls(
+            n_users, horizon, n_elements, tuple(families), _different(len(family), horizon, rng), family[order], group[order]
+        )
+
+    @property
+    def n_events(self) -> int:
+        return len(self.steps)
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """(events,): the users who hold each event's element."""
+        return np.array([one.size for one in self.families], dtype=np.int64)[self.family]
+
+    @property
+    def participation(self) -> int:
+        """k*: in how many events a user is at most."""
+        return len(self.families)
+
+    @cached_property
+    def single_queries(self) -> int:
+        """How often, over all steps, an element is held by exactly one user."""
+        return self.horizon * self.n_users - int(self.sizes.sum())
+
+    @cached_property
+    def absent_queries(self) -> int:
+        """How often, over all steps, an element is held by nobody."""
+        return self.horizon * self.n_elements - self.single_queries - self.n_events
+
+    def members(self, event: int) -> NDArray[np.int64]:
+        """The users of `event`, in no particular order."""
+        one = self.families[self.family[event]]
+        places = np.arange(self.group[event] * one.size, (self.group[event] + 1) * one.size, dtype=np.int64)
+        return np.asarray(places * one.inverse % self.n_users, dtype=np.int64)
+
+    def events_of(self, user: int) -> list[int]:
+        """The events that `user` is in, in no particular order."""
+        events = []
+        for number, one in enumerate(self.families):
+            group = user * one.multiplier % self.n_users // one.size
+            if group < one.n_groups:
+                events.append(int(self._event_of_group[number][group]))
+        return events
+
+    @cached_property
+    def _event_of_group(self) -> list[NDArray[np.int64]]:
+        tables = [np.empty(one.n_groups, dtype=np.int64) for one in self.families]
+        for number, table in enumerate(tables):
+            events = np.flatnonzero(self.family == number)
+            table[self.group[events]] = events
+        return tables
+
+    def event_at(self, step: int) -> int | None:
+        """The event of a step, None where it has none."""
+        place = int(np.searchsorted(self.steps, step))
+        return place if place < self.n_events and self.steps[place] == step else None
+
+    def inputs(self, step: int) -> NDArray[np.int64]:
+        """(n_users,): what everybody holds at `step`, for sizes at which that fits."""
+        held = self.n_events + np.arange(self.n_users, dtype=np.int64)
+        event = self.event_at(step)
+        if event is not None:
+            held[self.members(event)] = event
+        return held
+
+
+def example_sizes(n_users: int, smallest: float) -> dict[str, int]:
+    """Example 1.4's three kinds of groups: A of ceil(`smallest`) users, B of 100 n^(1/4), C of 100 n^(1/3)."""
+    checks.positive(smallest=smallest)
+    return {
+        "A": math.ceil(smallest),
+        "B": math.ceil(round(100 * n_users ** (1 / 4), 6)),
+        "C": math.ceil(round(100 * n_users ** (1 / 3), 6)),
+    }
+
+
+def _coprime(n_users: int, share: float) -> int:
+    number = max(1, round(share * n_users)) if share < 1 else 1
+    while math.gcd(number, n_users) > 1:
+        number += 1
+    return number
+
+
+def _different(count: int, horizon: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """`count` different steps below `horizon`, sorted, uniform among all such sets."""
+    if 4 * count > horizon:
+        return np.sort(rng.permutation(horizon)[:count]).astype(np.int64)
+    steps = np.unique(rng.integers(0, horizon, size=count))
+    while len(steps) < count:
+        steps = np.unique(np.concatenate([steps, rng.integers(0, horizon, size=count - len(steps))]))
+    return steps

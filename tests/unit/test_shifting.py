@@ -1,0 +1,143 @@
+"""Streams and plans for shifting heavy hitters: partitions by hand, thresholds, and what cannot work."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from evolvingdp.core.seeds import stream
+from evolvingdp.sparse_vector import baselines
+from evolvingdp.sparse_vector.baselines import Histogram
+from evolvingdp.sparse_vector.calibration import calibrate
+from evolvingdp.sparse_vector.documents import brown_stream, monitor_documents, threshold_documents
+from evolvingdp.sparse_vector.noise import MonitorNoise
+from evolvingdp.sparse_vector.shifting import plan, solve
+from evolvingdp.sparse_vector.shifting_simulation import simulate
+from evolvingdp.sparse_vector.streams import ShiftingStream, example_sizes
+from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
+
+HISTOGRAM = Histogram("stable", 1.0, 3.0)
+STREAM = ShiftingStream.make(60, {"A": 7, "B": 10, "C": 20}, stream(0, "stream"), n_elements=200)
+
+
+def test_families_are_partitions_and_every_event_is_held_by_its_group_alone():
+    assert [one.n_groups for one in STREAM.families] == [8, 6, 3]
+    assert len(set(STREAM.steps.tolist())) == STREAM.n_events == 17
+    for number, one in enumerate(STREAM.families):
+        groups = [STREAM.members(event) for event in np.flatnonzero(STREAM.family == number)]
+        assert len(np.unique(np.concatenate(groups))) == one.n_groups * one.size
+    for user in range(60):
+        assert sorted(STREAM.events_of(user)) == [e for e in range(17) if user in STREAM.members(e)]
+    for event, step in enumerate(STREAM.steps.tolist()):
+        weights = np.bincount(STREAM.inputs(step), minlength=200)
+        assert weights[event] == STREAM.sizes[event]
+        assert weights.sum() == 60
+        assert sorted(set(weights.tolist())) == [0, 1, STREAM.sizes[event]]
+    queries = [np.bincount(STREAM.inputs(step), minlength=200) for step in range(60)]
+    assert STREAM.absent_queries == sum(int((weights == 0).sum()) for weights in queries)
+    assert STREAM.single_queries == sum(int((weights == 1).sum()) for weights in queries)
+
+
+def test_example_1_4_has_the_sizes_and_events_of_the_table():
+    for n_users, smallest, events in ((10**4, 853, 25), (10**6, 1034, 1383), (10**9, 1313, 827_847)):
+        sizes = example_sizes(n_users, smallest)
+        assert sum(n_users // size for size in sizes.values()) == events
+    assert example_sizes(10**6, 1033.2) == {"A": 1034, "B": 3163, "C": 10_000}
+
+
+def test_a_plan_keeps_its_two_promises():
+    found = plan(calibrate(1.0, 1e-6, 3), 10**6, 2**32, 1383)
+    assert found.monitor.threshold == pytest.approx(817.3, abs=0.1)
+    assert found.error == pytest.approx(1032.4, abs=0.2)
+    noise = found.monitor.noise
+    assert 10**6 * 2**32 * float(noise.sf(found.monitor.threshold)) == pytest.approx(0.025)
+    assert 1383 * float(noise.cdf(found.monitor.threshold - found.error)) == pytest.approx(0.025)
+
+
+def test_repeated_above_threshold_s_threshold_keeps_its_promise():
+    rng, queries = stream(0, "silent"), 10**6
+    for composition in ("basic", "single", "renyi"):
+        method = baselines.repeated_threshold(1.0, 1e-6, 4, queries, composition=composition, beta=0.4)
+        stretches = 4 if method.refreshed else 1
+        shifts = rng.laplace(0, method.threshold_scale or 1e-300, size=(20_000, stretches))
+        loud = 1 - (1 - baselines.laplace_sf(method.threshold + shifts, method.query_scale)) ** (queries / stretches)
+        assert 0.09 < np.mean(1 - np.prod(1 - loud, axis=1)) < 0.2
+
+
+def test_the_difference_of_two_laplace_noises_has_its_closed_form():
+    rng = stream(0, "difference")
+    draws = rng.laplace(0, 4, 400_000) - rng.laplace(0, 2, 400_000)
+    for z in (1.0, 9.0):
+        assert np.mean(draws >= z) == pytest.approx(baselines.laplace_difference_sf(z, 4, 2), abs=0.004)
+
+
+def test_gaussian_noise_is_exactly_private():
+    assert baselines.gaussian_shift(1.0, 1e-6) == pytest.approx(1 / 4.2247, rel=1e-4)  # Balle and Wang's sigma
+
+
+def test_an_extreme_monitor_finds_everything_or_nothing():
+    sure = ThresholdMonitorEvolving(MonitorNoise(1e-4, 0.0), 5.5, 3)
+    outcome = simulate(sure, STREAM, stream(0, "sure"))
+    assert outcome.found.all()
+    assert (outcome.absent, outcome.single) == (0, 0)
+    assert outcome.recall(STREAM) == {"A": 1, "B": 1, "C": 1}
+    deleted = simulate(ThresholdMonitorEvolving(MonitorNoise(1e-4, 0.0), 5.5, 1), STREAM, stream(0, "sure"))
+    first = int(np.argmin(STREAM.steps))
+    assert deleted.found[first]
+    assert not deleted.found.all()
+
+
+def test_documents_hold_their_words_and_shift():
+    data = brown_stream(2)
+    assert data.n_users == 1000
+    assert data.steps[0] == "news"
+    weights = data.weights(0)
+    assert weights[data.words.index("theeee")] == 88
+    sure = ThresholdMonitorEvolving(MonitorNoise(1e-4, 0.0), 1.0, 10**6)
+    found, absent = monitor_documents(sure, data, stream(0, "sure"))
+    assert absent == 0
+    assert all(np.array_equal(above, data.weights(step) > 0) for step, above in enumerate(found))
+    once, _ = monitor_documents(ThresholdMonitorEvolving(MonitorNoise(1e-4, 0.0), 1.0, 1), data, stream(0, "sure"))
+    for step, above in enumerate(once):  # greedy cover, in the words' order
+        seen = np.zeros(data.held.shape[1], dtype=bool)
+        for word in np.flatnonzero(above).tolist():
+            holders = np.asarray(data._now(step)[[word]].todense())[0] > 0
+            assert (holders & ~seen[: len(holders)]).any()
+            seen[: len(holders)] |= holders
+    method = baselines.AboveThreshold(1.0, 40, 1e-4, 0.0, False)
+    assert sum(int(above.sum()) for above in threshold_documents(method, data, stream(0, "svt"))) == 40
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ShiftingStream.make(60, {"A": 61}, stream(0, "s")), r"n_groups must lie in \[1, 0\] for groups of 61"),
+        (lambda: ShiftingStream.make(60, {"A": 2}, stream(0, "s"), horizon=5), "horizon must be >= 30"),
+        (lambda: ShiftingStream.make(60, {"A": 6}, stream(0, "s"), n_elements=50), "n_elements must be >= events"),
+        (lambda: ShiftingStream.make(60, {"A": 1}, stream(0, "s")), "size must be >= 2, got 1"),
+        (lambda: example_sizes(100, -1.0), "smallest must be > 0 and finite, got -1.0"),
+        (lambda: HISTOGRAM.release([3, -1], stream(0, "n")), "weights must hold counts >= 0, got -1 at position 1"),
+        (lambda: plan(calibrate(1.0, 1e-6, 3), 10, 10, 3, beta=1.0), r"beta must lie in \(0, 1\), got 1.0"),
+        (lambda: plan(calibrate(1.0, 1e-6, 3), 10, 0, 3), "n_elements must be >= 1, got 0"),
+        (
+            lambda: solve(ThresholdMonitorEvolving(MonitorNoise(1.0, 0.0), 1.0, 1), [[0, 1], [0, 1, 1]], 2, stream(0, "n")),
+            "inputs must hold 2 users in every step, as at the start",
+        ),
+        (lambda: baselines.histogram(1.0, 1e-6, 10, 10, kind="exact"), "kind must be one of laplace"),
+        (lambda: brown_stream(0), "copies must be >= 1, got 0"),
+    ],
+)
+def test_what_cannot_work_is_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_weights_that_are_no_counts_are_a_type_error():
+    with pytest.raises(TypeError, match="weights must be a one-dimensional array of integers"):
+        HISTOGRAM.release([0.5], stream(0, "n"))
+
+
+def test_a_histogram_s_error_is_where_it_misses_rarely():
+    for kind in baselines.HISTOGRAMS:
+        method = Histogram(kind, 3.0, 10.0)
+        assert 7 * float(1 - method.sf(10 - method.error(7, 0.05))) == pytest.approx(0.025)
