@@ -29,6 +29,7 @@ benchmarks: $(READY) ## measure time and memory again (writes benchmarks/results
 	@$(BIN)/python benchmarks/bitstogram_rappor.py
 	@$(BIN)/python benchmarks/thresh.py
 	@$(BIN)/python benchmarks/continual_mean.py
+	@$(BIN)/python benchmarks/sparse_vector.py
 
 front: book ## the README's figure from the book's results (PRESET=paper)
 	@cp book/results/heavy_hitters/frequency_oracle/hh-oracle-words.svg book/_static/front.svg

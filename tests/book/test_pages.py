@@ -41,6 +41,8 @@ FIGURES = {
     "continual_mean/binary_tree": 2,
     "continual_mean/user_mean": 3,
     "continual_mean/past_the_paper": 3,
+    "sparse_vector/threshold_monitor": 3,
+    "sparse_vector/shifting_heavy_hitters": 4,
 }
 
 

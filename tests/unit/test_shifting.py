@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evolvingdp.core.seeds import stream
-from evolvingdp.sparse_vector import baselines
+from evolvingdp.sparse_vector import baselines, methods
 from evolvingdp.sparse_vector.baselines import Histogram
 from evolvingdp.sparse_vector.calibration import calibrate
 from evolvingdp.sparse_vector.documents import brown_stream, monitor_documents, threshold_documents
@@ -141,3 +141,17 @@ def test_a_histogram_s_error_is_where_it_misses_rarely():
     for kind in baselines.HISTOGRAMS:
         method = Histogram(kind, 3.0, 10.0)
         assert 7 * float(1 - method.sf(10 - method.error(7, 0.05))) == pytest.approx(0.025)
+
+
+def test_every_method_runs_on_example_1_4_and_the_monitor_finds_its_groups():
+    target = methods.Target(1.0, 1e-6, 0.05, 2**32)
+    data = methods.example_stream(target, 10**4, stream(0, "example"))
+    simulated = methods.simulations(target, data)
+    assert tuple(simulated) == methods.METHODS
+    recall = {name: one(data, stream(0, "run", name)).recall(data) for name, one in simulated.items()}
+    assert min(recall[methods.MONITOR].values()) == 1
+    assert recall[methods.REPEATED]["C"] == 1
+    assert max(recall[methods.REPEATED]["A"], recall[methods.REPEATED]["B"]) < 0.2
+    assert all(max(recall[name].values()) == 0 for name in (methods.THEOREM, *methods.HISTOGRAMS))
+    textbook = methods.repeated(target, data, methods.TEXTBOOK, data.horizon * data.n_elements)
+    assert data.families[1].size < textbook.threshold < data.families[2].size

@@ -117,7 +117,7 @@ def repeated_threshold(
     return AboveThreshold(threshold, reports, method.query_scale, method.threshold_scale, method.refreshed)
 
 
-def _shifts(scale: float, cells: int = 200_000) -> Array:
+def _shifts(scale: float, cells: int = 20_000) -> Array:
     """Quantiles of Lap(scale) in the middle of `cells` equally likely cells."""
     if scale == 0:
         return np.zeros(1)

@@ -8,7 +8,8 @@ of one step share users; everything else is as in `shifting`. The simulation is 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +46,12 @@ class DocumentStream:
         return max(int(self._now(step)[self.weights(step) >= weight].sum(axis=0).max()) for step in range(len(self.steps)))
 
     def _now(self, step: int) -> csr_array:
-        return self.held[:, int(self.first[step]) : int(self.first[step + 1])]
+        return self._parts[step]
+
+    @cached_property
+    def _parts(self) -> list[csr_array]:
+        ends = self.first.tolist()
+        return [csr_array(self.held[:, low:high]) for low, high in pairwise(ends)]
 
 
 @cache
@@ -72,15 +78,17 @@ def monitor_documents(
         counted = np.zeros(now.shape[1], dtype=np.int64)
         noise = monitor.noise.sample(now.shape[0], rng)
         above, start = np.zeros(now.shape[0], dtype=bool), 0
-        while True:  # from one yes to the next nobody is deleted
+        while start < now.shape[0]:  # until somebody is deleted the sums stay
             sums = stream.copies * (now[start:] @ (counted < monitor.reports).astype(np.int64)) + noise[start:]
-            hits = sums >= monitor.threshold
-            if not hits.any():
-                break
-            start += int(hits.argmax())
-            above[start] = True
-            counted += np.asarray(now[[start]].todense())[0]
-            start += 1
+            hits = start + np.flatnonzero(sums >= monitor.threshold)
+            start = now.shape[0]
+            for word in hits.tolist():
+                above[word] = True
+                holders = now.indices[now.indptr[word] : now.indptr[word + 1]]
+                counted[holders] += 1
+                if (counted[holders] == monitor.reports).any():
+                    start = word + 1
+                    break
         held = stream.weights(step) > 0
         found.append(above & held)
         spare = N_ELEMENTS - now.shape[0]

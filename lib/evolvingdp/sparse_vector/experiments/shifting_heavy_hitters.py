@@ -1,0 +1,314 @@
+"""Example 1.4 made visible, error against the number of reports, a mis-set k, the domain's price, and Brown documents."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Annotated, Any, Self
+
+import numpy as np
+import pandas as pd
+from pydantic import Field, field_validator, model_validator
+from scipy.stats import binomtest
+
+from evolvingdp.core import experiment
+from evolvingdp.core.experiment import Claim, Result, Scalar, at_least, at_most, parameter
+from evolvingdp.core.seeds import stream
+from evolvingdp.sparse_vector import baselines
+from evolvingdp.sparse_vector.brown_runs import brown_rows
+from evolvingdp.sparse_vector.methods import (
+    HISTOGRAMS,
+    METHODS,
+    MONITOR,
+    RENYI,
+    REPEATED,
+    TEXTBOOK,
+    THEOREM,
+    Target,
+    calibrated,
+    example_plan,
+    example_stream,
+    monitor,
+    simulations,
+)
+from evolvingdp.sparse_vector.shifting import plan
+from evolvingdp.sparse_vector.shifting_simulation import Outcome, simulate
+from evolvingdp.sparse_vector.streams import ShiftingStream
+
+NOTEBOOK = "sparse_vector/shifting_heavy_hitters"
+FAMILIES = ("A", "B", "C")
+CURVE = (MONITOR, REPEATED, RENYI, "histogram, Gaussian")
+CURVE_HORIZON = 10**7
+
+Users = Annotated[int, Field(ge=10**4, le=10**9)]
+Small = Annotated[int, Field(ge=1, le=10**5)]
+Bits = Annotated[int, Field(ge=8, le=200)]
+
+
+class Params(experiment.Params):
+    """The paper runs no experiment; the presets differ in runs and in how far the sweeps go."""
+
+    n_users: int = parameter(
+        1_000_000, symbol="$n$", unit="users", meaning="users, and steps, of Example 1.4", ge=10**4, le=10**7
+    )
+    epsilon: float = parameter(1.0, symbol=r"$\epsilon$", meaning="privacy loss of a user in all steps", ge=0.1, le=5)
+    delta: float = parameter(1e-6, symbol=r"$\delta$", meaning="its failure probability", ge=1e-20, le=0.01)
+    beta: float = parameter(
+        0.05, symbol=r"$\beta$", meaning="failure probability of the accuracy statement", ge=1e-6, le=0.5
+    )
+    reports: int = parameter(3, symbol="$k$", unit="reports", meaning="reports after which a user is deleted", ge=3, le=1000)
+    domain_bits: int = parameter(
+        32, symbol=r"$\log_2\lvert X\rvert$", unit="bits", meaning="size of the domain", ge=31, le=32
+    )
+    repetitions: int = parameter(50, symbol="", unit="runs", meaning="runs of Example 1.4", ge=2, le=10**4)
+    sweep_repetitions: int = parameter(5, symbol="", unit="runs", meaning="runs per point of the sweeps", ge=2, le=10**4)
+    n_users_sweep: tuple[Users, ...] = parameter(
+        (10**4, 10**5, 10**6, 10**7), symbol="$n$", unit="users", meaning="numbers of users compared", min_length=2
+    )
+    tops_sweep: tuple[Small, ...] = parameter(
+        (3, 30, 300, 3000, 30_000), symbol="", unit="events", meaning="numbers of events compared", min_length=2
+    )
+    reports_sweep: tuple[Small, ...] = parameter(
+        (1, 2, 3, 6, 10), symbol="$k$", unit="reports", meaning="values of k compared", min_length=2
+    )
+    bits_sweep: tuple[Bits, ...] = parameter(
+        (16, 32, 64, 128), symbol=r"$\log_2\lvert X\rvert$", unit="bits", meaning="domains compared", min_length=2
+    )
+    copies: int = parameter(100, symbol="", unit="users", meaning="users that stand for one Brown document", ge=1, le=10**4)
+    brown_sweep: tuple[Small, ...] = parameter(
+        (1, 10, 100, 300), symbol="$k$, $c$", unit="reports", meaning="values of k and c on Brown", min_length=2
+    )
+
+    presets = {
+        "paper": {
+            "repetitions": 200,
+            "sweep_repetitions": 20,
+            "n_users_sweep": (10**4, 10**5, 10**6, 10**7, 10**8, 10**9),
+            "tops_sweep": (3, 10, 30, 100, 300, 1000, 3000, 10_000, 30_000),
+            "reports_sweep": (1, 2, 3, 4, 6, 8, 10, 15, 30),
+            "bits_sweep": (8, 16, 32, 64, 96, 128, 160),
+            "brown_sweep": (1, 3, 10, 30, 60, 100, 200, 300),
+        }
+    }
+
+    @field_validator("n_users_sweep", "tops_sweep", "reports_sweep", "bits_sweep", "brown_sweep")
+    @classmethod
+    def _each_once(cls, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        return experiment.distinct(values)
+
+    @model_validator(mode="after")
+    def _feasible(self) -> Self:
+        """A group must fit: fewer users than the error have none."""
+        for n_users in {self.n_users, *self.n_users_sweep}:
+            sizes = example_plan(self.target, n_users, self.reports)[1]
+            if max(sizes.values()) > n_users:
+                raise ValueError(f"n_users must be >= {max(sizes.values())} for one group of each kind, got {n_users}")
+        return self
+
+    @property
+    def target(self) -> Target:
+        return Target(self.epsilon, self.delta, self.beta, 2**self.domain_bits)
+
+
+def run(params: Params, seed: int) -> Result[Params]:
+    """Rows of parts example, n_users, tops, reports, brown (a run each) and domain (computed)."""
+    parts = (_example, _sizes, _tops, _reports, _domain, _brown)
+    table = pd.DataFrame([row for rows in parts for row in rows(params, seed)])
+    return Result(NOTEBOOK, params, seed, table, _claims(params, table), _values(params, table))
+
+
+def _row(outcome: Outcome, data: ShiftingStream) -> dict[str, Any]:
+    return outcome.recall(data) | {"absent": outcome.absent, "single": outcome.single}
+
+
+def _example(params: Params, seed: int) -> Iterator[dict[str, Any]]:
+    data = example_stream(params.target, params.n_users, stream(seed, "example", "stream"), params.reports)
+    for method, simulation in simulations(params.target, data, params.reports).items():
+        for repetition in range(params.repetitions):
+            outcome = simulation(data, stream(seed, "example", method, repetition))
+            yield {"part": "example", "method": method, "repetition": repetition} | _row(outcome, data)
+
+
+def _sizes(params: Params, seed: int) -> Iterator[dict[str, Any]]:
+    for n_users in params.n_users_sweep:
+        data = example_stream(params.target, n_users, stream(seed, "n_users", "stream", n_users), params.reports)
+        setting = {"part": "n_users", "n_users": n_users, "events": data.n_events}
+        for method, simulation in simulations(params.target, data, params.reports).items():
+            for repetition in range(params.sweep_repetitions):
+                outcome = simulation(data, stream(seed, "n_users", method, n_users, repetition))
+                yield setting | {"method": method, "repetition": repetition} | _row(outcome, data)
+
+
+def _tops(params: Params, seed: int) -> Iterator[dict[str, Any]]:
+    """The smallest weight at which all of `tops` events would have been found, for the noise of a run; k* = 3."""
+    target = params.target
+    queries = CURVE_HORIZON * target.n_elements
+    gaussian = baselines.histogram(
+        target.epsilon, target.delta, CURVE_HORIZON, target.n_elements, kind="gaussian", beta=target.beta
+    )
+    for tops in params.tops_sweep:
+        own = plan(calibrated(target, params.reports), CURVE_HORIZON, target.n_elements, tops, target.beta)
+        svt = {
+            name: baselines.best_composition(target.epsilon, target.delta, tops, queries, tops, kinds, target.beta)[1]
+            for name, kinds in ((REPEATED, TEXTBOOK), (RENYI, ("renyi",)))
+        }
+        for repetition in range(params.sweep_repetitions):
+            setting = {"part": "tops", "tops": tops, "repetition": repetition}
+            rng = stream(seed, "tops", tops, repetition)
+            needed = own.monitor.threshold - own.monitor.noise.sample(tops, rng).min()
+            yield setting | {"method": MONITOR, "needed": needed, "bound": own.error}
+            for name, method in svt.items():
+                shift = rng.laplace(0, method.threshold_scale, size=tops if method.refreshed else 1)
+                needed = method.threshold + float((shift - rng.laplace(0, method.query_scale, size=tops)).max())
+                yield setting | {
+                    "method": name,
+                    "needed": needed,
+                    "bound": baselines.threshold_error(method, tops, target.beta),
+                }
+            needed = gaussian.threshold - rng.normal(0, gaussian.scale, size=tops).min()
+            yield setting | {"method": CURVE[-1], "needed": needed, "bound": gaussian.error(tops, target.beta)}
+
+
+def _reports(params: Params, seed: int) -> Iterator[dict[str, Any]]:
+    """ThresholdMonitor with other values of k, on the stream that is made for `reports`."""
+    data = example_stream(params.target, params.n_users, stream(seed, "example", "stream"), params.reports)
+    for reports in params.reports_sweep:
+        chosen = monitor(params.target, data, reports).monitor
+        for repetition in range(params.sweep_repetitions):
+            outcome = simulate(chosen, data, stream(seed, "reports", reports, repetition))
+            yield {"part": "reports", "method": MONITOR, "reports": reports, "repetition": repetition} | _row(outcome, data)
+
+
+def _domain(params: Params, seed: int) -> Iterator[dict[str, Any]]:
+    """The threshold that keeps weight zero out; and how many such reports a threshold of ln(m / beta) alone makes."""
+    for reports in sorted({1, params.reports, 10}):
+        noise = calibrated(params.target, reports).noise
+        for bits in params.bits_sweep:
+            queries = params.n_users * 2.0**bits
+            yield {
+                "part": "domain", "method": MONITOR, "reports": reports, "bits": bits, "threshold": noise.isf(params.beta / queries),
+                "without_domain": noise.scale * math.log(params.n_users / params.beta),
+                "false_reports": queries * float(noise.sf(noise.scale * math.log(params.n_users / params.beta))),
+            }  # fmt: skip
+
+
+def _brown(params: Params, seed: int) -> Iterator[dict[str, Any]]:
+    return brown_rows(params.target, params.copies, params.brown_sweep, seed)
+
+
+def recall(table: pd.DataFrame, part: str, by: str) -> pd.DataFrame:
+    """Mean, deviation and number of the runs' recall: a row a method, value of `by` and family."""
+    long = table[table.part == part].melt(["method", by], FAMILIES, "family", "recall")
+    return long.groupby(["method", by, "family"], sort=False).recall.agg(["mean", "std", "count"]).reset_index()
+
+
+def score_table(result: Result[Params]) -> pd.DataFrame:
+    part = result.table[result.table.part == "example"]
+    rows = []
+    for method in METHODS:
+        runs = part[part.method == method]
+        shares = {f"recall {family}": f"{runs[family].mean():.4f}" for family in FAMILIES}
+        rows.append(
+            {"method": method}
+            | shares
+            | {"runs with a report of weight zero": f"{int((runs.absent > 0).sum())} of {len(runs)}"}
+        )
+    return pd.DataFrame(rows)
+
+
+def _claims(params: Params, table: pd.DataFrame) -> list[Claim]:
+    example = table[table.part == "example"]
+    mean = example.groupby("method")[list(FAMILIES)].mean()
+    own = example[example.method == MONITOR]
+    wrong = int((own.absent > 0).sum())
+    sweep = table[table.part == "n_users"].groupby(["method", "n_users"])[list(FAMILIES)].mean()
+    needed = table[table.part == "tops"].groupby(["method", "tops"]).needed.mean()
+    low, high = min(params.tops_sweep), max(params.tops_sweep)
+    brown = table[(table.part == "brown") & (table.method != MONITOR)]
+    claims = [
+        at_least("ThresholdMonitor finds A, B and C: smallest recall", float(mean.loc[MONITOR].min()), 0.999),
+        at_most(
+            "AboveThreshold, repeated, finds neither A nor B: larger recall",
+            float(mean.loc[REPEATED, ["A", "B"]].max()),
+            0.02,
+        ),
+        at_least("AboveThreshold, repeated, finds C", float(mean.loc[REPEATED, "C"]), 0.9),
+        at_most(
+            "Nor does it without threshold noise: larger recall of A, B", float(mean.loc[RENYI, ["A", "B"]].max()), 0.02
+        ),
+        at_most(
+            "A histogram in every step finds nothing: largest recall", float(mean.loc[list(HISTOGRAMS)].max().max()), 0.001
+        ),
+        at_most("With Theorem 3.2's noise nothing is found: largest recall", float(mean.loc[THEOREM].max()), 0.001),
+        at_least(
+            f"A report of weight zero comes in at most beta/2 of the runs ({wrong} of {len(own)}): p-value",
+            float(binomtest(wrong, len(own), params.beta / 2, alternative="greater").pvalue),
+            0.001,
+        ),
+        at_least(
+            "The same at all numbers of users: smallest recall of ThresholdMonitor",
+            float(sweep.loc[MONITOR].min().min()),
+            0.98,
+        ),
+        at_most(
+            "The same at all numbers of users: largest recall of A or B by repeated AboveThreshold",
+            float(sweep.loc[REPEATED][["A", "B"]].max().max()),
+            0.1,
+        ),
+        at_most(
+            "Error against the number of events, ThresholdMonitor: largest over smallest",
+            needed[MONITOR, high] / needed[MONITOR, low],
+            1.5,
+        ),
+        at_least(
+            "AboveThreshold's grows like its square root: slope of log error over log events, upper half",
+            _slope(needed, REPEATED, params.tops_sweep),
+            0.4,
+        ),
+        at_most(
+            "On Brown, AboveThreshold finds no more than it may: largest found over c",
+            float((brown.found / brown.total).max()),
+            1.0,
+        ),
+    ]
+    return [claim for claim in claims if not math.isnan(claim.value)]
+
+
+def _slope(needed: pd.Series, method: str, tops: tuple[int, ...]) -> float:
+    largest = sorted(tops)[len(tops) // 2 :]
+    if len(largest) < 2:
+        return math.nan
+    return float(np.polyfit(np.log(largest), np.log([needed[method, t] for t in largest]), 1)[0])
+
+
+def _values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
+    found, sizes = example_plan(params.target, params.n_users, params.reports)
+    example = table[table.part == "example"]
+    mean = example.groupby("method")[list(FAMILIES)].mean()
+    needed = table[table.part == "tops"].groupby(["method", "tops"]).needed.mean()
+    low, high = min(params.tops_sweep), max(params.tops_sweep)
+    values: dict[str, Scalar] = {
+        "n_users": params.n_users, "epsilon": params.epsilon, "delta": params.delta, "beta": params.beta, "k": params.reports,
+        "runs": params.repetitions, "threshold": found.monitor.threshold, "error": found.error,
+        "scale": found.monitor.noise.scale, "wrong_runs": int((example[example.method == MONITOR].absent > 0).sum()),
+        "events": sum(params.n_users // size for size in sizes.values()), "copies": params.copies,
+    }  # fmt: skip
+    for family, size in sizes.items():
+        values[f"size_{family}"] = size
+        values[f"events_{family}"] = params.n_users // size
+        values[f"monitor_{family}"] = float(mean.loc[MONITOR, family])
+        values[f"repeated_{family}"] = float(mean.loc[REPEATED, family])
+        values[f"renyi_{family}"] = float(mean.loc[RENYI, family])
+    values |= {"tops_low": low, "tops_high": high, "needed_monitor": float(needed[MONITOR, high])}
+    values |= {"needed_repeated": float(needed[REPEATED, high]), "needed_renyi": float(needed[RENYI, high])}
+    mis = table[table.part == "reports"].groupby("reports")[list(FAMILIES)].mean()
+    for reports in mis.index.astype(int):
+        values |= {f"k{reports}_{family}": float(mis.loc[reports, family]) for family in FAMILIES}
+    brown = table[table.part == "brown"].groupby(["method", "reports"]).found.mean()
+    values["brown_monitor"] = float(brown[MONITOR].max())
+    values["brown_best_k"] = int(brown[MONITOR].idxmax())
+    values["brown_repeated"] = float(brown[REPEATED].max())
+    values["brown_renyi"] = float(brown[RENYI].max())
+    domain = table[(table.part == "domain") & (table.reports == params.reports)].set_index("bits")
+    values |= {f"threshold_{int(bits)}": float(domain.threshold[bits]) for bits in domain.index}
+    return values

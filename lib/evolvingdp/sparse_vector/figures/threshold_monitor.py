@@ -1,0 +1,110 @@
+"""What deletion buys, noise against k, and promised against attained loss."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evolvingdp.core.experiment import Figure, Result
+from evolvingdp.core.style import MARKERS, PALETTE, THEORY, TRUTH, band, canvas, house
+from evolvingdp.sparse_vector.calibration import METHODS
+from evolvingdp.sparse_vector.experiments.threshold_monitor import MONITOR, Params, calibrations, halting
+
+LOOKS = {name: {"color": PALETTE[n], "marker": MARKERS[n], "markersize": 4} for n, name in enumerate(METHODS)}
+NAMES = {
+    "theorem": "Theorem 3.2",
+    "epochs": "Theorem 3.8, epochs",
+    "tight-proof": "the paper's proof, constants evaluated",
+    "renyi": "Rényi, for {0, 1}",
+    "exact": "exact",
+}
+
+
+@house
+def deletion(result: Result[Params]) -> Figure:
+    """Groups found against groups asked for."""
+    params = result.params
+    lines = (
+        result.table[result.table.part == "answers"]
+        .groupby(["method", "groups"])
+        .found.agg(["mean", "std", "count"])
+        .reset_index()
+    )
+    figure, ax = canvas(7.0, 4.0)
+    ax.plot([0, params.n_groups], [0, params.n_groups], label="all", **THEORY)
+    for number, method in enumerate([MONITOR, *map(halting, params.halts)]):
+        line = lines[lines.method == method]
+        look = {"color": PALETTE[number], "marker": MARKERS[number], "markersize": 4}
+        band(ax, line.groups, line["mean"], line["std"], line["count"], look, method)
+    ax.set(xlabel="groups asked for", ylabel="groups found")
+    ax.legend(loc="upper left")
+    return Figure(
+        "sv-monitor-deletion",
+        figure,
+        lines,
+        f"{params.n_groups} disjoint groups of {params.group_size} users are asked for one after the other, an empty query before each, "
+        f"$\\epsilon$ = {params.epsilon:g}, $\\delta$ = {params.delta:g}. AboveThreshold, composed optimally, halts after $c$ reports, and the larger $c$, the larger its noise; "
+        "ThresholdMonitor with $k = 1$ deletes the group that it has reported and goes on. Means over runs with 95% bands.",
+        "Lines of groups found against groups asked for. ThresholdMonitor follows the diagonal; AboveThreshold follows it up to c reports and "
+        "stays there, and with a large c its noise hides the groups.",
+    )
+
+
+@house
+def noise(result: Result[Params]) -> Figure:
+    """The scale of the outer noise against k, for every method."""
+    scales = calibrations(result.table)
+    figure, ax = canvas(7.0, 4.2)
+    for method in METHODS:
+        ax.plot(scales.index, scales[method], label=NAMES[method], **LOOKS[method])
+    k = np.array([scales.index.min(), scales.index.max()])
+    ax.plot(k, 4.2247 * np.sqrt(2 * k) / result.params.epsilon, label=r"$\propto\sqrt{k}$", **THEORY)
+    ax.set(xscale="log", yscale="log", xlabel="reports k after which a user is deleted", ylabel="scale of the noise (users)")
+    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="x-small")
+    return Figure(
+        "sv-monitor-noise",
+        figure,
+        scales.reset_index(),
+        f"The noise that five proofs ask for to promise the same: ($\\epsilon$, $\\delta$) = ({result.params.epsilon:g}, {result.params.delta:g}) under replacement of a "
+        "user. Computed, not sampled: no bands.",
+        "Log-log plot of five curves of noise scale against k. The two from the paper's theorems are three to five orders of magnitude above "
+        "the exact one; the evaluated constants are in between; the Renyi curve is just above the exact one.",
+    )
+
+
+@house
+def losses(result: Result[Params]) -> Figure:
+    """The exact loss of each method's noise against the promise; and what an explicit adversary attains."""
+    params = result.params
+    part = result.table[result.table.part == "calibration"]
+    figure, axes = canvas(9.0, 4.2, columns=2)
+    for method in METHODS:
+        line = part[part.method == method]
+        axes[0].plot(line.reports, np.maximum(line.exact_epsilon, 1e-6), label=NAMES[method], **LOOKS[method])
+    axes[0].axhline(params.epsilon, label="promised", **THEORY)
+    axes[0].set(
+        xscale="log",
+        yscale="log",
+        xlabel="reports k",
+        ylabel=r"exact $\epsilon$ of its noise",
+        ylim=(1e-6, 3 * params.epsilon),
+    )
+    exact = part[part.method == "exact"]
+    axes[1].fill_between(
+        exact.reports, exact.attained_laplace, exact.exact_epsilon, color=PALETTE[0], alpha=0.25, linewidth=0
+    )
+    axes[1].plot(exact.reports, exact.exact_epsilon, color=TRUTH, label="exact bound")
+    axes[1].plot(exact.reports, exact.attained_laplace, color=PALETTE[0], marker="o", label="attained, Laplace noise alone")
+    axes[1].plot(exact.reports, exact.attained, color=PALETTE[1], marker="s", label="attained, with the inner noise")
+    axes[1].set(xscale="log", xlabel="reports k", ylabel=r"$\epsilon$", ylim=(0.85 * params.epsilon, 1.02 * params.epsilon))
+    axes[1].legend(loc="lower right", fontsize="x-small")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize="x-small")
+    return Figure(
+        "sv-monitor-losses",
+        figure,
+        part,
+        f"Left: what the noise of each method really costs at $\\delta$ = {params.delta:g}, by the exact analysis, if it promises {params.epsilon:g} (values below $10^{{-6}}$ are drawn there). Right: the "
+        "exact bound and what one explicit adversary attains; the truth lies in the shaded strip, and for the full noise between its curve and the bound. Computed, not sampled.",
+        "Left, on log scales, the exact loss of the noise of the paper's theorems is thousands of times below the promise, that of the "
+        "exact calibration meets it. Right, the attained loss is within two percent of the bound, within eight with the inner noise.",
+    )
