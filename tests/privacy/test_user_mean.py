@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,8 +15,9 @@ from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.prefix_sums import Toeplitz, Tree, height
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core import accounting
-from evolvingdp.core.noise import DiscreteLaplace, Laplace
+from evolvingdp.core.noise import DiscreteLaplace, Laplace, Tape
 from evolvingdp.core.seeds import stream
+from support import ALPHA, fits
 
 
 @dataclass(frozen=True)
@@ -186,8 +188,81 @@ def test_binary_mechanism_is_attained_and_a_tenth_less_noise_is_not_private():
     assert change / (0.9 * mechanism.noise.scale) > 1.0
 
 
-def test_discrete_laplace_has_the_ratio_of_its_scale():
-    """Read off the integers that the sampler compares: the law is exp(-|z| / scale), drawn without rounding."""
+def test_discrete_laplace_never_has_less_than_the_scale_asked_for():
     law = DiscreteLaplace(1.7)
-    assert law._numerator / 1024 >= 1.7
-    assert law._numerator / 1024 < 1.7 + 1 / 1024
+    assert 1.7 <= law._numerator / 1024 < 1.7 + 1 / 1024
+
+
+def test_medians_and_trees_add_up_to_epsilon():
+    """The epsilons that reach the exponential mechanism, and the exact change of the trees, in one run of Algorithm 6."""
+    settings = algorithms.full(12, 8, 6000.0, beta=0.9)
+    users = streams.arrivals("round_robin", 12, 8, 96, stream(0, "order"))
+    spent = []
+    real = private_median.probabilities
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            private_median, "probabilities", lambda m, epsilon, level: spent.append(epsilon) or real(m, epsilon, level)
+        )
+        offline.release(settings, users, np.zeros(96, dtype=int), stream(0, "noise"))
+    assert len(spent) == settings.top_level - 1  # levels 2 to L
+    assert max(spent) == pytest.approx(settings.epsilon / (2 * settings.top_level))
+    worst = max(sum(losses(settings, users, *pair)) for pair in neighbours(users, 96, 0))
+    assert worst + sum(spent) <= settings.epsilon
+
+
+def test_the_median_that_is_drawn_has_the_law_that_is_verified():
+    means, rng = np.array([0.1, 0.3, 0.35, 0.8, 0.9]), stream(0, "drawn")
+    law = dict(zip(private_median.bins(5).tolist(), private_median.probabilities(means, 1.5, 5).tolist(), strict=True))
+    drawn = Counter(private_median.draw(means, 1.5, 5, rng) for _ in range(60_000))
+    assert fits(drawn, law, 60_000) > ALPHA
+    wrong = dict(zip(private_median.bins(5).tolist(), private_median.probabilities(means, 1.9, 5).tolist(), strict=True))
+    assert fits(drawn, wrong, 60_000) < ALPHA
+
+
+def test_composed_coordinates_spend_the_delta_they_may():
+    one = coordinates.of_one(algorithms.full(100, 16, 8.0), 64, 1e-6)
+    assert accounting.delta_of_reports(one.epsilon, 8.0, 64) == pytest.approx(1e-6, rel=1e-6)
+
+
+@dataclass(frozen=True)
+class Fixed:
+    values: np.ndarray
+    variance: float = 1.0
+
+    def draw(self, size, rng):
+        return np.concatenate([self.values, np.zeros(size - len(self.values), dtype=self.values.dtype)])
+
+
+@pytest.mark.parametrize("sums", [Tree(9, 2, True), Tree(9, 3, True), Tree(9, 2)])
+def test_with_integer_noise_the_outputs_are_a_function_of_the_noisy_nodes(sums):
+    """Two streams, and noise moved by the difference of their node sums: the same nodes must give the same outputs, exactly.
+
+    A sum plus a rounded combination of the noise would not do: how it is rounded tells the sum.
+    """
+    one, other = np.zeros(9, dtype=int), np.array([1, 0, 0, 1, 1, 0, 0, 0, 1])
+    draws = DiscreteLaplace(3.0).draw(40, stream(0, "nodes"))
+    blocks = [sums.branching**level for level in range(sums.height)]
+    ends = [(end, block) for end in range(1, 10) for block in blocks if end % block == 0]
+    if not sums.honaker:
+        ends = [(end, max(block for block in blocks if end % block == 0)) for end in range(1, 10)]
+    change = np.array([sum(other[end - block : end]) - sum(one[end - block : end]) for end, block in ends])
+    outputs = []
+    for elements, tape in ((one, draws[: len(ends)]), (other, draws[: len(ends)] - change)):
+        noise = sums.all(9, Tape(Fixed(tape), stream(0, "unused")))
+        assert noise.dtype.kind == "i"
+        outputs.append(np.cumsum(elements) + noise)
+    np.testing.assert_array_equal(*outputs)
+
+
+def test_a_level_that_opens_narrower_trees_costs_no_more():
+    settings = algorithms.recommended(400, 256, 200.0, horizon=30_000, integer=False, beta=0.5, **PLAIN)
+    users = streams.arrivals("contiguous", 400, 256, 30_000, stream(0, "order"))
+    one = streams.bits(0.5, len(users), stream(0, "bits"))
+    per_tree = list(losses(settings, users, one, np.where(users == 3, 1, one)))
+    assert 0 < sum(per_tree) <= settings.epsilon
+    opened = []
+    real = UserMean.noise
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(UserMean, "noise", lambda self, tree, *rest: opened.append(tree) or real(self, tree, *rest))
+        offline.release(settings, users, one, stream(0, "noise"))
+    assert len(opened) > len(set(opened))

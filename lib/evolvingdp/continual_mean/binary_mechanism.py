@@ -43,7 +43,7 @@ def calibrate(
     return DiscreteLaplace(scale) if integer else Laplace(scale)
 
 
-@dataclass
+@dataclass(repr=False)
 class State:
     """Secret.  `step` changes it in place and returns it."""
 
@@ -94,6 +94,8 @@ class BinaryMechanism:
             )
         if not np.isfinite(values).all():
             raise ValueError(f"elements must be finite, got {values[~np.isfinite(values)][0]}")
+        if self.integer and values.dtype.kind not in "biu" and (values != np.rint(values)).any():
+            raise ValueError(f"elements must be integers where noise is, got {values[values != np.rint(values)][0]}")
         prefix = np.cumsum(values)
         noisy: NDArray[np.float64] = prefix + self.structure.all(len(values), Tape(self.noise, rng))
         return noisy
@@ -105,6 +107,8 @@ class BinaryMechanism:
         """Take the next element; Release is S_t.  Memory grows with log T."""
         if not math.isfinite(element):
             raise ValueError(f"element must be finite, got {element!r}")
+        if self.integer and element != round(element):
+            raise ValueError(f"element must be an integer where noise is, got {element!r}")
         if state.length >= self.horizon:
             raise ValueError(f"horizon is {self.horizon}: there is no element {state.length + 1}")
         noise = state.advance()

@@ -63,7 +63,7 @@ def run(
     if unknown := as_printed - set(PRINTED):
         raise ValueError(f"printed must be among {', '.join(PRINTED)}, got {', '.join(sorted(unknown))}")
     mechanisms = [BinMech(noise(tree), as_printed) for tree in range(settings.n_trees)]
-    prior = dict.fromkeys(range(len(settings.sizes)), settings.prior_mean)
+    prior = dict.fromkeys(range(len(settings.sizes)), settings.relative_prior)
     inactive = [level for level in range(len(settings.sizes)) if settings.waits_for(level)]
     buffers: dict[int, list[int]] = {level: [] for level in inactive}
     samples: dict[int, list[int]] = {}
@@ -105,4 +105,4 @@ def run(
             else:
                 mechanisms[settings.tree_of(level)].append(project(level, value))
                 total += count if "total" in as_printed else settings.sizes[level]
-        yield (sum(mechanism.sum() for mechanism in mechanisms) / total if total else settings.prior_mean), dict(medians)
+        yield (sum(mechanism.sum() for mechanism in mechanisms) / total if total else settings.first_estimate), dict(medians)

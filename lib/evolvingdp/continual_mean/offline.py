@@ -51,8 +51,9 @@ class _Elements:
 def release(settings: UserMean, users: ArrayLike, samples: ArrayLike, rng: np.random.Generator) -> Releases:
     """All releases for the stream `users` (T,) in [0, n_users) and `samples` (T,) in [low, high]."""
     who, values = np.asarray(users), settings.encode(samples)
-    if who.ndim != 1 or who.dtype.kind not in "iu" or who.shape != values.shape:
+    if who.ndim != 1 or (who.dtype.kind not in "iu" and who.size) or who.shape != values.shape:
         raise TypeError(f"users must be integers of shape {values.shape}, got {who.dtype} {who.shape}")
+    who = np.minimum(who, settings.n_users)  # whoever is beyond the cap; a large unsigned number would turn negative
     arrived, dropped_at = _sort(settings, who.astype(np.int64, copy=False), values)
     rngs = rng.spawn(settings.n_trees)
     active_from = {level: _activation(settings, arrived, level, len(who)) for level in range(len(settings.sizes))}
@@ -170,7 +171,7 @@ def _priors(
     """The priors of the levels of tree `index`, at their activations; or the given one."""
     levels = [level for level in range(len(settings.sizes)) if settings.tree_of(level) == index and settings.projects(level)]
     if settings.prior == "given":
-        return dict.fromkeys(levels, (settings.prior_mean - settings.low) / (settings.high - settings.low))
+        return dict.fromkeys(levels, settings.relative_prior)
     priors = {}
     for level in levels if settings.prior == "median" else []:
         if active_from[level] <= n_steps:
@@ -254,14 +255,14 @@ def _releases(
     """Every step repeats what the last element before or at it released."""
     unit = (settings.high - settings.low) / settings.resolution
     with np.errstate(divide="ignore", invalid="ignore"):
-        estimate = np.where(sums[1] > 0, settings.low + unit * (sums[0] / sums[1]), settings.prior_mean)
+        estimate = np.where(sums[1] > 0, settings.low + unit * (sums[0] / sums[1]), settings.first_estimate)
         error = np.where(sums[1] > 0, unit * np.sqrt(sums[2]) / sums[1], np.inf)
     if settings.clip:
         np.clip(estimate, settings.low, settings.high, out=estimate)
     used = np.cumsum(np.asarray(settings.sizes)[elements.level])
     last = np.cumsum(np.bincount(elements.step, minlength=n_steps + 1))[1:]
     return Releases(
-        np.append(settings.prior_mean, estimate)[last],
+        np.append(settings.first_estimate, estimate)[last],
         np.append(np.inf, error)[last],
         np.append(0, used)[last],
         len(dropped_at),

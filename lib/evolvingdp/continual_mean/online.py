@@ -20,7 +20,7 @@ from evolvingdp.continual_mean.user_mean import Interval, Release, UserMean
 from evolvingdp.core.noise import Tape
 
 
-@dataclass
+@dataclass(repr=False)
 class TreeState:
     """One tree: what its finished and its current prefix sums say, weighted."""
 
@@ -38,7 +38,7 @@ class TreeState:
     now: tuple[float, float, float] = (0.0, 0.0, 0.0)  # weighted sum, weighted samples, weighted variance
 
 
-@dataclass
+@dataclass(repr=False)
 class State:
     """Secret.  `step` changes it in place and returns it."""
 
@@ -64,7 +64,7 @@ def start(settings: UserMean, rng: np.random.Generator) -> State:
         for index, tree in enumerate(trees):
             _open(settings, index, tree, settings.user_sensitivity(index))
     given = settings.prior == "given"
-    prior = (settings.prior_mean - settings.low) / (settings.high - settings.low)
+    prior = settings.relative_prior
     return State(
         counts=[0] * settings.n_users,
         sums=[0] * settings.n_users,
@@ -74,7 +74,7 @@ def start(settings: UserMean, rng: np.random.Generator) -> State:
         buffers={level: [] for level in levels if settings.waits_for(level)},
         filled=[0] * (len(settings.sizes) + 1),
         early=(array("q"), array("q"), array("q")),
-        last=Release(settings.prior_mean, math.inf, 0, 0),
+        last=Release(settings.first_estimate, math.inf, 0, 0),
     )
 
 
@@ -109,7 +109,7 @@ def _valid(settings: UserMean, state: State, user: int, sample: float) -> int | 
     if not low <= sample <= high:
         raise ValueError(f"sample must lie in [{low:g}, {high:g}], got {sample!r}")
     steps = (sample - low) / (high - low) * settings.resolution
-    value = round(steps)
+    value = min(max(round(steps), 0), settings.resolution)
     if settings.resolution == 1 and steps != value:
         raise ValueError(
             f"sample must be {low:g} or {high:g} where resolution is 1, got {sample!r}; 2**20 takes real values"
@@ -238,7 +238,7 @@ def _release(settings: UserMean, state: State) -> Release:
         samples += tree.now[1]
         spread += tree.now[2]
     unit = (settings.high - settings.low) / settings.resolution
-    estimate = settings.low + unit * (weighted / samples) if samples else settings.prior_mean
+    estimate = settings.low + unit * (weighted / samples) if samples else settings.first_estimate
     if settings.clip:
         estimate = min(max(estimate, settings.low), settings.high)
     error = unit * math.sqrt(spread) / samples if samples else math.inf

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from evolvingdp.core import checks
 
 
-@dataclass
+@dataclass(repr=False)
 class State:
     """Secret.  `step` changes it in place and returns it."""
 

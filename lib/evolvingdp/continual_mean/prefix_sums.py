@@ -63,7 +63,9 @@ def height(count: int, branching: int = 2) -> int:
 class Tree:
     """Sums over blocks of b^h elements.  Plain: of each b siblings the first b-1 (the last is never needed); N nodes.
 
-    `honaker` releases all nodes, at the same sensitivity, and estimates each from its own noise and its descendants'.
+    `honaker` releases all nodes, at the same sensitivity, and estimates each from its own release and its descendants'.
+    With integer noise the estimates are rounded to integers, in integers: what is added to an integer sum is then a
+    function of the noisy nodes alone, as round(s + z) = s + round(z), and no rounding of the noise can tell the sum.
     """
 
     capacity: int
@@ -128,19 +130,26 @@ class Tree:
         blocks = [self.branching**level for level in range(levels)]
         ends = [np.arange(block, count + 1, block) for block in blocks]
         drawn = tape.take(sum(map(len, ends)))
-        prefix = np.zeros(count + 1)
-        estimates = np.empty(0)
+        integer = drawn.dtype.kind == "i"
+        prefix = np.zeros(count + 1, dtype=drawn.dtype)
+        estimates = np.empty(0, dtype=drawn.dtype)  # with integers, times 1 + b + ... + b^level
         for level, (block, end) in enumerate(zip(blocks, ends, strict=True)):
-            own = drawn[sum((end - 1) // lower for lower in blocks) + level].astype(float)
+            own = drawn[sum((end - 1) // lower for lower in blocks) + level]
             if level:
                 below = estimates[: len(own) * self.branching].reshape(-1, self.branching)
                 children = below[:, 0].copy()
                 for child in range(1, self.branching):
                     children += below[:, child]
                 weight = self._node_variance[level]
-                own = weight * own + (1 - weight) * children
-            prefix[block::block] = estimates = own
+                own = block * own + children if integer else weight * own + (1 - weight) * children
+            estimates = own
+            prefix[block::block] = self._rounded(own, level) if integer else own
         return prefix
+
+    def _rounded(self, scaled: Any, level: int) -> Any:
+        """The nearest integers to `scaled` over 1 + b + ... + b^level, halves upwards; by integer arithmetic."""
+        whole = (self.branching ** (level + 1) - 1) // (self.branching - 1)
+        return (2 * scaled + whole) // (2 * whole)
 
     def online(self, tape: Tape) -> Callable[[], Any]:
         """A function whose k-th call returns the noise of the prefix of length k; it keeps `height` numbers."""
@@ -156,8 +165,9 @@ class Tree:
             level, rest, node = 0, count, tape.next()
             while True:
                 if self.honaker:
-                    node = float(node)
-                    if level:
+                    if level and isinstance(node, int):
+                        node = base**level * node + children[level]
+                    elif level:
                         node = weights[level] * node + (1 - weights[level]) * children[level]
                     children[level + 1] = node if rest % base == 1 else children[level + 1] + node
                 if rest % base:
@@ -166,6 +176,8 @@ class Tree:
                 level += 1
                 if self.honaker:
                     node = tape.next()
+            if self.honaker and isinstance(node, int):
+                node = self._rounded(node, level)
             prefix = node + last[level]
             last[: level + 1] = [prefix] * (level + 1)
             return prefix

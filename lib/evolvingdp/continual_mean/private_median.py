@@ -25,7 +25,7 @@ from evolvingdp.core import checks
 def n_arrays(epsilon: float, level: int, beta: float) -> int:
     """K = ceil(16 / epsilon * ln(2^(level/2) / beta))."""
     checks.positive(epsilon=epsilon, beta=beta)
-    return math.ceil(16 / epsilon * math.log(2 ** (level / 2) / beta))
+    return max(1, math.ceil(16 / epsilon * math.log(2 ** (level / 2) / beta)))
 
 
 def bins(level: int) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.core import checks
 
@@ -84,3 +84,28 @@ def bits(mean: float, horizon: int, rng: np.random.Generator) -> NDArray[np.int6
     if not 0 <= mean <= 1:
         raise ValueError(f"mean must lie in [0, 1], got {mean!r}")
     return (rng.random(horizon) < mean).astype(np.int64)
+
+
+def to_grid(samples: ArrayLike, low: float, high: float, resolution: int) -> NDArray[np.int64]:
+    """Samples (T,) in [low, high] as whole numbers of `resolution` steps, 0 to resolution.
+
+    Raises ValueError with the first that is out of range, or, where resolution is 1, not one of the two ends.
+    """
+    values = np.asarray(samples)
+    if values.ndim != 1 or values.dtype.kind not in "biuf":
+        raise TypeError(f"samples must be a one-dimensional array of numbers, got {values.dtype} {values.shape}")
+    bad = ~((values >= low) & (values <= high))
+    if bad.any():
+        position = int(np.argmax(bad))
+        raise ValueError(f"samples must lie in [{low:g}, {high:g}], got {values[position]} at position {position}")
+    if resolution == 1 and low == 0 and high == 1 and values.dtype.kind in "biu":
+        return values.astype(np.int64)
+    steps = (values.astype(np.float64) - low) / (high - low) * resolution
+    grid = np.rint(steps)
+    if resolution == 1 and not (steps == grid).all():
+        position = int(np.argmax(steps != grid))
+        raise ValueError(
+            f"samples must be {low:g} or {high:g} where resolution is 1, got {values[position]} at position {position}; "
+            "resolution=2**20 takes real values"
+        )
+    return np.clip(grid, 0, resolution).astype(np.int64)

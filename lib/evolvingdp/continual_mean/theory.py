@@ -31,23 +31,25 @@ def error_bound(settings: UserMean, steps: ArrayLike, largest: ArrayLike, beta: 
     """Bound on |estimate - mean| at `steps` t with probability 1 - beta, when no user has more than `largest` samples yet.
 
     At least t/2 samples are in the estimate (Claim C.1): sqrt(ln(4/beta) / t) for the samples (Hoeffding), and the tail of
-    the noise of all levels up to log2(largest), at their largest, over t/2.  For Algorithm 2 all t samples and its one
-    tree.
+    the noise of all levels up to log2(largest), at their largest, over t/2.  For Algorithm 2 all t samples and its one tree.
     """
+    if settings.delta or settings.weights != "samples" or settings.blocks == "whole":
+        raise ValueError(
+            'settings must have Laplace noise, weights "samples" and blocks "single" or "doubling" for this bound'
+        )
     t, most = np.asarray(steps, dtype=float), np.asarray(largest)
     fraction = 1.0 if settings.blocks == "single" else 0.5
     statistical = np.sqrt(np.log(4 / beta) / (2 * fraction * t))
     levels = np.frexp(np.maximum(most, 1))[1] - 1
-    variances = []
-    for tree in range(settings.n_trees):
-        sums = settings.prefix_sums(settings.capacity)
-        variance = settings.noise(tree, sums, settings.user_sensitivity(tree)).variance
-        variances.append(variance * (settings.capacity.bit_length() if settings.branching == 2 else sums.l1))
+    sums = settings.prefix_sums(settings.capacity)
+    worst = float(sums.relative_variance(np.arange(1, settings.capacity + 1)).max())
+    variances = [
+        worst * settings.noise(tree, sums, settings.user_sensitivity(tree)).variance for tree in range(settings.n_trees)
+    ]
     running = np.cumsum(variances)
     noise = running[np.minimum(levels, len(running) - 1)]
-    bound: NDArray[np.float64] = statistical + laplace_sum_tail(np.sqrt(noise), beta / 2) / (
-        settings.resolution * fraction * t
-    )
+    samples = settings.resolution * fraction * t
+    bound: NDArray[np.float64] = statistical + laplace_sum_tail(np.sqrt(noise), beta / 2) / samples
     return bound
 
 

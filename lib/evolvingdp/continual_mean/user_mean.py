@@ -31,6 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from evolvingdp.continual_mean import private_median
 from evolvingdp.continual_mean.binary_mechanism import calibrate
 from evolvingdp.continual_mean.prefix_sums import PrefixSums, Toeplitz, Tree
+from evolvingdp.continual_mean.streams import to_grid
 from evolvingdp.core import accounting, checks
 from evolvingdp.core.noise import Gaussian, Noise
 
@@ -69,7 +70,7 @@ class UserMean:
     blocks: str = "doubling"
     one_tree: bool = False  # all levels in one tree (Algorithm 4)
     prior: str = "median"
-    prior_mean: float = 0.5  # where the prior is given; also the estimate before the first release
+    prior_mean: float | None = None  # if given, and the estimate before the first release; default the middle
     exact_start: bool = False  # levels 0 and 1, whose elements are samples, have sensitivity 1 and not 2 Delta
     capped: bool = False  # a sensitivity is never more than the range of a block's sum
     weights: str = "samples"
@@ -100,9 +101,9 @@ class UserMean:
                 raise ValueError(f"{name} must lie in ({low}, {high}), got {getattr(self, name)!r}")
         if not 0 <= self.delta < 1:
             raise ValueError(f"delta must lie in [0, 1), got {self.delta!r}")
-        if not self.low < self.high < math.inf or self.low == -math.inf:
-            raise ValueError(f"low must be below high and both finite, got {self.low!r} and {self.high!r}")
-        if not self.low <= self.prior_mean <= self.high:
+        if not (self.low < self.high and math.isfinite(self.high - self.low)):
+            raise ValueError(f"low must be below high, their distance finite, got {self.low!r} and {self.high!r}")
+        if self.prior_mean is not None and not self.low <= self.prior_mean <= self.high:
             raise ValueError(f"prior_mean must lie in [{self.low}, {self.high}], got {self.prior_mean!r}")
         if self.horizon is not None:
             checks.integer_at_least(1, horizon=self.horizon)
@@ -114,6 +115,8 @@ class UserMean:
             raise ValueError("dimensions above 1 must go with delta > 0; otherwise give each coordinate its own epsilon")
         if self.prior == "median" and self.delta:
             raise ValueError('prior "median" must go with delta = 0; "bootstrap" needs no budget of its own')
+        if self.prior == "median" and (self.one_tree or self.blocks != "doubling"):
+            raise ValueError('prior "median" must go with blocks "doubling" and a tree per level')
         if self.prior == "bootstrap" and (self.one_tree or self.blocks != "doubling"):
             raise ValueError('prior "bootstrap" must go with blocks "doubling" and a tree per level')
         if self.shares and (len(self.shares) != self.n_trees or not math.isclose(math.fsum(self.shares), 1, abs_tol=1e-9)):
@@ -123,7 +126,38 @@ class UserMean:
             )
         if any(not share > 0 for share in self.shares):
             raise ValueError(f"shares must all be > 0, got {self.shares}")
-        _ = [calibrate(Tree(1), 1.0, self.delta, 1.0, integer=self.integer)]
+        _ = calibrate(Tree(1), 1.0, self.delta, 1.0, integer=self.integer)
+        self._check_sizes()
+
+    def _check_sizes(self) -> None:
+        """All sums, and all integer noise, must fit in 64 bits."""
+        if self.n_users >= 2**31:
+            raise ValueError(f"n_users must be below 2^31, got {self.n_users}")
+        if self.n_users * self.samples_per_user * self.resolution > 2**60:
+            raise ValueError(
+                f"resolution must be at most {2**60 // (self.n_users * self.samples_per_user)} for {self.n_users} users of "
+                f"{self.samples_per_user} samples, so that sums are exact, got {self.resolution}"
+            )
+        if not self.integer:
+            return
+        for tree in range(self.n_trees):
+            full = self.resolution * self.sizes[tree] if self.prior == "bootstrap" else self.user_sensitivity(tree)
+            sums = self.prefix_sums(self.capacity)
+            scale = float(full) * sums.l1 / self._tree_budget(tree)
+            if not (scale <= 2**46 and scale * self.capacity <= 2**54):
+                raise ValueError(
+                    f"resolution must be lower, or integer=False: level {tree} needs integer noise of scale {scale:.3g}, "
+                    f"too much for 64 bits with {self.capacity} elements; got resolution {self.resolution}"
+                )
+
+    @property
+    def first_estimate(self) -> float:
+        """What is released before any element: the prior."""
+        return (self.low + self.high) / 2 if self.prior_mean is None else self.prior_mean
+
+    @property
+    def relative_prior(self) -> float:
+        return (self.first_estimate - self.low) / (self.high - self.low)
 
     @property
     def max_steps(self) -> int:
@@ -172,7 +206,7 @@ class UserMean:
         levels = {"single": 1.0, "whole": 1.0, "doubling": max(1.0, math.log2(self.samples_per_user))}[self.blocks]
         share = self.beta / 3 if self.prior == "median" else self.beta  # (9) divides delta by 3
         half = math.log(2 * self.n_users * levels / share) / 2
-        return tuple(math.sqrt(half * _block(level, size)) for level, size in enumerate(self.sizes))
+        return tuple(math.sqrt(half * self._block(level)) for level in range(len(self.sizes)))
 
     @cached_property
     def half_widths(self) -> tuple[float, ...]:
@@ -180,9 +214,9 @@ class UserMean:
         return tuple(self._concentration[level] + self._prior_error(level) for level in range(len(self.sizes)))
 
     def _prior_error(self, level: int) -> float:
-        size = _block(level, self.sizes[level])
+        size = self._block(level)
         if self.prior == "median":
-            arrays = 16 / self.median_epsilon * math.log(2 ** (level / 2) / self._median_beta)
+            arrays = max(1.0, 16 / self.median_epsilon * math.log(2 ** (level / 2) / self._median_beta))
             return math.sqrt(2 * size * math.log(2 * arrays / self._median_beta))
         return size / math.sqrt(self.samples_per_user)
 
@@ -202,8 +236,8 @@ class UserMean:
             if (
                 self.prior == "given" and self.blocks == "doubling"
             ):  # (7) and (5) bound the prior's error by sqrt of the block
-                block = self.samples_per_user if self.one_tree else _block(level, size)
-                width = 2 * (self._concentration[level] * math.sqrt(block / _block(level, size)) + math.sqrt(block))
+                block = self.samples_per_user if self.one_tree else self._block(level)
+                width = 2 * (self._concentration[level] * math.sqrt(block / self._block(level)) + math.sqrt(block))
             if (self.exact_start and level <= 1) or self.capped:
                 width = min(width, float(size))
             printed.append(width)
@@ -241,15 +275,26 @@ class UserMean:
 
     def noise(self, tree: int, sums: PrefixSums, sensitivity: float) -> Noise:
         """The law of a node's noise when a user moves the elements of `tree` by `sensitivity` in all."""
-        share = self.shares[tree] if self.shares else 1 / self.n_trees
         if self.delta:
-            mu = self._mu * math.sqrt(share / self.dimensions)  # squares of mu add up, over trees and coordinates
+            mu = self._mu * math.sqrt(
+                self._share(tree) / self.dimensions
+            )  # squares of mu add up, over trees and coordinates
             return Gaussian(sensitivity * sums.l2 / mu)
-        return calibrate(sums, self.tree_epsilon * share, 0.0, sensitivity, integer=self.integer)
+        return calibrate(sums, self._tree_budget(tree), 0.0, sensitivity, integer=self.integer)
+
+    def _share(self, tree: int) -> float:
+        return self.shares[tree] / math.fsum(self.shares) if self.shares else 1 / self.n_trees
+
+    def _tree_budget(self, tree: int) -> float:
+        return self.tree_epsilon * self._share(tree)
 
     @cached_property
     def _mu(self) -> float:
         return accounting.gaussian_mu(self.epsilon, self.delta)
+
+    def _block(self, level: int) -> float:
+        """2^(l-1), as the formulas of Delta_l have it: one half at level 0 of a doubling sequence."""
+        return 0.5 if level == 0 and self.blocks == "doubling" else float(self.sizes[level])
 
     def user_sensitivity(self, tree: int) -> float:
         """The sum over a user's elements in `tree` of what they can move, grid units."""
@@ -261,32 +306,8 @@ class UserMean:
 
     def encode(self, samples: ArrayLike) -> NDArray[np.int64]:
         """Samples (T,) in [low, high] as whole numbers of grid steps; raises ValueError with the first that is none."""
-        values = np.asarray(samples)
-        if values.ndim != 1 or values.dtype.kind not in "biuf":
-            raise TypeError(f"samples must be a one-dimensional array of numbers, got {values.dtype} {values.shape}")
-        bad = ~((values >= self.low) & (values <= self.high))
-        if bad.any():
-            position = int(np.argmax(bad))
-            raise ValueError(
-                f"samples must lie in [{self.low:g}, {self.high:g}], got {values[position]} at position {position}"
-            )
-        if self.resolution == 1 and self.low == 0 and self.high == 1 and values.dtype.kind in "biu":
-            return values.astype(np.int64)
-        steps = (values - self.low) / (self.high - self.low) * self.resolution
-        grid = np.rint(steps)
-        if self.resolution == 1 and not (steps == grid).all():
-            position = int(np.argmax(steps != grid))
-            raise ValueError(
-                f"samples must be {self.low:g} or {self.high:g} where resolution is 1, got {values[position]} at position "
-                f"{position}; resolution=2**20 takes real values"
-            )
-        return grid.astype(np.int64)
+        return to_grid(samples, self.low, self.high, self.resolution)
 
     def but(self, **changes: Any) -> Self:
         """The same settings with some changed."""
         return replace(self, **changes)
-
-
-def _block(level: int, size: int) -> float:
-    """2^(l-1), as the formulas of Delta_l have it: one half at level 0 of a doubling sequence."""
-    return 0.5 if level == 0 and size == 1 else float(size)

@@ -72,8 +72,8 @@ class DiscreteLaplace:
 
     def __post_init__(self) -> None:
         checks.positive(scale=self.scale)
-        if not self.scale <= 2**40:
-            raise ValueError(f"scale must be at most 2^40, so that integers of 64 bits suffice, got {self.scale!r}")
+        if not self.scale <= 2**46:
+            raise ValueError(f"scale must be at most 2^46, so that integers of 64 bits suffice, got {self.scale!r}")
 
     @property
     def _numerator(self) -> int:
