@@ -22,6 +22,7 @@ from evolvingdp.core.seeds import stream
 NOTEBOOK = "continual_mean/past_the_paper"
 MEAN = "no privacy"
 NAIVE = "Algorithm 2, binary tree"
+NAIVE_WIDE = "Algorithm 2, wide tree"
 FULL = "Algorithm 6, corrected"
 START = "+ levels 0 and 1 exact"
 CAPPED = "+ sensitivities capped"
@@ -34,7 +35,7 @@ INTEGER = "+ integer noise, clipped"
 GAUSSIAN = "(eps, delta): Gaussian tree"
 ROOT = "(eps, delta): square root"
 RECOMMENDED, RECOMMENDED_DELTA = INTEGER, ROOT
-LADDER = [NAIVE, FULL, START, CAPPED, WEIGHTED, BOOTSTRAP, HONAKER, SHARES, WIDE, INTEGER, GAUSSIAN, ROOT]
+LADDER = [NAIVE, NAIVE_WIDE, FULL, START, CAPPED, WEIGHTED, BOOTSTRAP, HONAKER, SHARES, WIDE, INTEGER, GAUSSIAN, ROOT]
 KEPT = 60  # steps
 
 Dimension = Annotated[int, Field(ge=1, le=1000)]
@@ -83,6 +84,8 @@ def rung(params: Params, setting: str, name: str) -> UserMean:
     made = algorithms.naive(n_users, cap, epsilon, horizon=horizon)
     if name == NAIVE:
         return made
+    if name == NAIVE_WIDE:
+        return made.but(branching=best_branching(made.capacity), honaker=True, integer=True, clip=True)
     if name in (GAUSSIAN, ROOT):
         return algorithms.recommended(n_users, cap, epsilon, params.delta, horizon=horizon, toeplitz=name == ROOT)
     made = algorithms.full(n_users, cap, epsilon, horizon=horizon)
@@ -216,13 +219,14 @@ def _claims(params: Params, table: pd.DataFrame) -> list[Claim]:
         )
         for setting in SETTINGS
     ]
+    rival = {setting: min(rmse[NAIVE, setting], rmse[NAIVE_WIDE, setting]) for setting in SETTINGS}
     claims += [
         at_most(
-            f"and over that of the naive binary tree, {SETTINGS[setting]}",
-            rmse[RECOMMENDED, setting] / rmse[NAIVE, setting],
-            1.0 if setting == "full" else 0.2,
+            f"and over that of Algorithm 2, even with a wide tree, {SETTINGS[setting]}",
+            rmse[RECOMMENDED, setting] / rival[setting],
+            0.2,
         )
-        for setting in SETTINGS
+        for setting in ("random", "zipf")
     ]
     predicted = errors.predicted
     claims.append(
@@ -250,6 +254,7 @@ def _claims(params: Params, table: pd.DataFrame) -> list[Claim]:
             at_most("Recommended, pure, random order", rmse[RECOMMENDED, "random"], 0.004),
             at_most("Recommended, (epsilon, delta), random order", rmse[RECOMMENDED_DELTA, "random"], 0.001),
             at_most("Recommended, pure, full users", rmse[RECOMMENDED, "full"], 0.010),
+            at_most("and over Algorithm 2, even with a wide tree", rmse[RECOMMENDED, "full"] / rival["full"], 1.0),
             at_most("Naive binary tree, full users: distance to .018", abs(rmse[NAIVE, "full"] - 0.018), 0.004),
             at_most("Recommended, pure, Zipf users", rmse[RECOMMENDED, "zipf"], 0.006),
         ]
@@ -270,6 +275,7 @@ def _values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
     short = {
         MEAN: "mean",
         NAIVE: "naive",
+        NAIVE_WIDE: "naive_wide",
         FULL: "full",
         START: "start",
         CAPPED: "capped",
