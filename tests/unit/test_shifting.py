@@ -155,3 +155,12 @@ def test_every_method_runs_on_example_1_4_and_the_monitor_finds_its_groups():
     assert all(max(recall[name].values()) == 0 for name in (methods.THEOREM, *methods.HISTOGRAMS))
     textbook = methods.repeated(target, data, methods.TEXTBOOK, data.horizon * data.n_elements)
     assert data.families[1].size < textbook.threshold < data.families[2].size
+
+
+def test_histograms_pay_for_two_weights_in_every_step():
+    """Replacing a user moves two elements by one in each of 8 steps: distance 16 in sum, 4 in the Euclidean norm."""
+    gaussian = baselines.histogram(1.0, 1e-6, 8, 100, kind="gaussian")
+    assert 4 / gaussian.scale == pytest.approx(baselines.gaussian_shift(1.0, 1e-6))
+    assert baselines.histogram(1.0, 1e-6, 1, 100).scale == pytest.approx(2.0, rel=1e-5)
+    stable = baselines.histogram(1.0, 1e-6, 1, 100, kind="stable")
+    assert float(stable.sf(stable.threshold - 1)) == pytest.approx(1e-6 / 2)  # all that presence may cost in one step
