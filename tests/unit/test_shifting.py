@@ -164,3 +164,14 @@ def test_histograms_pay_for_two_weights_in_every_step():
     assert baselines.histogram(1.0, 1e-6, 1, 100).scale == pytest.approx(2.0, rel=1e-5)
     stable = baselines.histogram(1.0, 1e-6, 1, 100, kind="stable")
     assert float(stable.sf(stable.threshold - 1)) == pytest.approx(1e-6 / 2)  # all that presence may cost in one step
+
+
+def test_the_paper_s_constants_need_more_than_10_to_the_14_users():
+    target = methods.Target(1.0, 1e-6, 0.05, 2**32)
+    printed, exact = (methods.smallest_users(target, 3, method) for method in ("theorem", "exact"))
+    assert printed > 1e14
+    assert exact < 10**4
+    for n_users, enough in ((1.01 * printed, True), (0.99 * printed, False)):
+        size = example_sizes(round(n_users), 1.0)["C"]
+        found = plan(methods.calibrated(target, 3, "theorem"), round(n_users), 2**32, round(n_users) // size)
+        assert (size >= found.error) == enough

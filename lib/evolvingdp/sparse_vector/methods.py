@@ -57,6 +57,19 @@ def example_plan(target: Target, n_users: int, reports: int = 3) -> tuple[Plan, 
     return found, sizes
 
 
+def smallest_users(target: Target, reports: int, method: str = "theorem") -> float:
+    """From how many users on the groups C of Example 1.4 are all found, but for probability beta / 2; to 0.1 %."""
+    low, high = 2.0, 60.0  # powers of ten
+    while high - low > 4e-4:
+        middle = (low + high) / 2
+        n_users = round(10**middle)
+        size = example_sizes(n_users, 1.0)["C"]
+        events = max(1, n_users // size)
+        error = plan(calibrated(target, reports, method), n_users, target.n_elements, events, target.beta).error
+        low, high = (low, middle) if size >= error else (middle, high)
+    return float(10**high)
+
+
 def example_stream(target: Target, n_users: int, rng: np.random.Generator, reports: int = 3) -> ShiftingStream:
     sizes = example_plan(target, n_users, reports)[1]
     return ShiftingStream.make(n_users, sizes, rng, n_elements=target.n_elements)

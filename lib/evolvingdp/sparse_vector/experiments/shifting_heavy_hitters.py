@@ -30,6 +30,7 @@ from evolvingdp.sparse_vector.methods import (
     example_stream,
     monitor,
     simulations,
+    smallest_users,
 )
 from evolvingdp.sparse_vector.shifting import plan
 from evolvingdp.sparse_vector.shifting_simulation import Outcome, simulate
@@ -309,6 +310,7 @@ def _values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
     values["brown_best_k"] = int(brown[MONITOR].idxmax())
     values["brown_repeated"] = float(brown[REPEATED].max())
     values["brown_renyi"] = float(brown[RENYI].max())
+    values["theorem_users"] = smallest_users(params.target, params.reports)
     domain = table[(table.part == "domain") & (table.reports == params.reports)].set_index("bits")
     values |= {f"threshold_{int(bits)}": float(domain.threshold[bits]) for bits in domain.index}
     return values
