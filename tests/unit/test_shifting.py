@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from evolvingdp.core import accounting
 from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector import baselines, methods
 from evolvingdp.sparse_vector.baselines import Histogram
@@ -72,7 +73,7 @@ def test_the_difference_of_two_laplace_noises_has_its_closed_form():
 
 
 def test_gaussian_noise_is_exactly_private():
-    assert baselines.gaussian_shift(1.0, 1e-6) == pytest.approx(1 / 4.2247, rel=1e-4)  # Balle and Wang's sigma
+    assert accounting.gaussian_mu(1.0, 1e-6) == pytest.approx(1 / 4.2247, rel=1e-4)  # Balle and Wang's sigma
 
 
 def test_an_extreme_monitor_finds_everything_or_nothing():
@@ -160,7 +161,7 @@ def test_every_method_runs_on_example_1_4_and_the_monitor_finds_its_groups():
 def test_histograms_pay_for_two_weights_in_every_step():
     """Replacing a user moves two elements by one in each of 8 steps: distance 16 in sum, 4 in the Euclidean norm."""
     gaussian = baselines.histogram(1.0, 1e-6, 8, 100, kind="gaussian")
-    assert 4 / gaussian.scale == pytest.approx(baselines.gaussian_shift(1.0, 1e-6))
+    assert 4 / gaussian.scale == pytest.approx(accounting.gaussian_mu(1.0, 1e-6))
     assert baselines.histogram(1.0, 1e-6, 1, 100).scale == pytest.approx(2.0, rel=1e-5)
     stable = baselines.histogram(1.0, 1e-6, 1, 100, kind="stable")
     assert float(stable.sf(stable.threshold - 1)) == pytest.approx(1e-6 / 2)  # all that presence may cost in one step

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from evolvingdp.core import checks
+from evolvingdp.core import accounting, checks
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold, each_epsilon
 from evolvingdp.sparse_vector.noise import Array
 from evolvingdp.sparse_vector.privacy import check_privacy
@@ -70,23 +70,13 @@ def histogram(
     checks.one_of(HISTOGRAMS, kind=kind)
     share = beta / (2 * horizon * n_elements)
     if kind == "gaussian":
-        scale = math.sqrt(2 * horizon) / gaussian_shift(epsilon, delta)
+        scale = math.sqrt(2 * horizon) / accounting.gaussian_mu(epsilon, delta)
         return Histogram(kind, scale, float(norm.isf(share, scale=scale)))
     if kind == "stable":
         scale = 2 / each_epsilon(epsilon, delta / 2, horizon, "optimal")
         return Histogram(kind, scale, 1 + scale * math.log(horizon / delta))  # an element of one user: delta / 2 horizon
     scale = 2 / each_epsilon(epsilon, delta, horizon, "optimal")
     return Histogram(kind, scale, -scale * math.log(2 * share))
-
-
-def gaussian_shift(epsilon: float, delta: float) -> float:
-    """mu for which Gaussian noise is exactly (epsilon, delta)-private at sensitivity mu deviations (Balle and Wang 2018)."""
-
-    def excess(mu: float) -> float:
-        hidden = math.exp(epsilon + float(norm.logcdf(-mu / 2 - epsilon / mu)))
-        return float(norm.cdf(mu / 2 - epsilon / mu)) - hidden - delta
-
-    return float(brentq(excess, 1e-4, 50 + 2 * epsilon, xtol=1e-14))
 
 
 def laplace_sf(z: Any, scale: float) -> Array:
