@@ -32,7 +32,7 @@ from evolvingdp.sparse_vector.threshold_monitor import ABOVE, BELOW, Release
 COMPOSITIONS = ("basic", "advanced", "optimal", "single", "renyi")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SvtState:
     """Secret. `shift`: the noise of the threshold; `left`: yes answers that are left, which everybody can count."""
 

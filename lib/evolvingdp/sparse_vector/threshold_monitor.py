@@ -7,6 +7,8 @@ the users exceeds `threshold`. A yes counts for the users who contributed to it;
 together**, for one user in all steps, however many there are, whatever the adversary chooses and however the other users'
 data evolve. `ThresholdMonitorEvolving` takes new data in every step (Definition 4.3), `ThresholdMonitor` has fixed data.
 The state is **secret**, the release is public; a no leaves the state as it is.
+A query's value for a user must depend on that user's data alone, as the paper's f: X -> [0, 1] does: that is the caller's
+promise, no check can see it. Errors name users and values; they are for the curator, not for the analyst.
 
 **Error.** A query at `threshold` + z or more of users not yet deleted is missed with probability `noise.cdf(-z)`; one that
 nobody meets is reported with `noise.sf(threshold)`.
@@ -27,7 +29,7 @@ from evolvingdp.core import checks
 from evolvingdp.sparse_vector.calibration import QUERIES, Calibration
 from evolvingdp.sparse_vector.noise import MonitorNoise
 
-Query = Callable[[Any], ArrayLike]  # (n_users,) inputs -> (n_users,) values
+Query = Callable[[Any], ArrayLike]  # (n_users,) inputs -> (n_users,) values, each from the input of its user alone
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Release:
 ABOVE, BELOW = Release(True), Release(False)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class State:
     """Secret. `counted` (n_users,): what each user has contributed to yes answers; `active`: not deleted."""
 
@@ -76,7 +78,7 @@ class ThresholdMonitorEvolving:
         return State(np.zeros(n_users), np.ones(n_users, dtype=bool))
 
     def step(self, state: State, data: Any, query: Query, rng: np.random.Generator) -> tuple[State, Release]:
-        """Answer `query`, a function of the whole of this step's `data`, with a value for each user."""
+        """Answer `query`, which maps this step's `data` to a value for each user, from that user's data alone."""
         values = self._values(state, query(data))
         if float(values[state.active].sum()) + self.noise.draw(rng) < self.threshold:
             return state, BELOW
@@ -86,6 +88,9 @@ class ThresholdMonitorEvolving:
         """The same for a query in {0, 1}, given by the users (each once) for whom it is 1: no cost for the others."""
         active, below = state.active, 0
         n_users = len(active)
+        if len(set(users)) != len(users):  # before any noise: a user counted twice would not be paid for
+            twice = next(user for place, user in enumerate(users) if user in users[:place])
+            raise ValueError(f"users must hold each user once, got user {twice} again")
         for user in users:
             if not 0 <= user < n_users:
                 raise ValueError(f"users must lie in [0, {n_users}), got {user}")
@@ -93,8 +98,6 @@ class ThresholdMonitorEvolving:
         if below + self.noise.draw(rng) < self.threshold:
             return state, BELOW
         values = np.bincount(np.asarray(users, dtype=np.int64), minlength=n_users).astype(float)
-        if values.max(initial=0) > 1:
-            raise ValueError(f"users must hold each user once, got user {int(values.argmax())} {int(values.max())} times")
         return self._counted(state, values), ABOVE
 
     def step_elements(
@@ -117,7 +120,8 @@ class ThresholdMonitorEvolving:
         noise = self.noise.sample(len(table), rng)
         above, first = np.zeros(len(table), dtype=bool), 0
         while first < len(table):  # from one yes to the next nobody is deleted
-            hits = ~(table[first:, state.active].sum(axis=1) + noise[first:] < self.threshold)
+            sums = np.ascontiguousarray(table[first:, state.active]).sum(axis=1)  # in the order that `step` adds up
+            hits = ~(sums + noise[first:] < self.threshold)
             if not hits.any():
                 break
             first += int(hits.argmax())
@@ -151,6 +155,14 @@ class ThresholdMonitorEvolving:
         return checks.integer_array("inputs", inputs, below=n_elements)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class FixedState:
+    """Secret: the counters, and the data, an entry a user."""
+
+    counters: State
+    data: Any
+
+
 @dataclass(frozen=True)
 class ThresholdMonitor:
     """Algorithm 3: the data are given at the start and stay."""
@@ -161,10 +173,10 @@ class ThresholdMonitor:
     def calibrated(cls, calibration: Calibration, threshold: float) -> ThresholdMonitor:
         return cls(ThresholdMonitorEvolving.calibrated(calibration, threshold))
 
-    def start(self, data: Sequence[Any] | NDArray[Any]) -> tuple[State, Any]:
-        """The secret state: the counters and the data, an entry a user."""
-        return self.evolving.start(len(data)), data
+    def start(self, data: Sequence[Any] | NDArray[Any]) -> FixedState:
+        """The state before any query; `data` has an entry a user."""
+        return FixedState(self.evolving.start(len(data)), data)
 
-    def step(self, state: tuple[State, Any], query: Query, rng: np.random.Generator) -> tuple[tuple[State, Any], Release]:
-        counters, release = self.evolving.step(state[0], state[1], query, rng)
-        return (counters, state[1]), release
+    def step(self, state: FixedState, query: Query, rng: np.random.Generator) -> tuple[FixedState, Release]:
+        counters, release = self.evolving.step(state.counters, state.data, query, rng)
+        return FixedState(counters, state.data), release

@@ -166,7 +166,7 @@ def _claims(params: Params, table: pd.DataFrame) -> list[Claim]:
             exact.attained_laplace.min() / params.epsilon,
             0.98,
         ),
-        at_most("No adversary exceeds it: largest", exact.attained_laplace.max() / params.epsilon, 1.0),
+        at_most("It does not exceed it: largest", exact.attained_laplace.max() / params.epsilon, 1.0),
         at_least("With the inner noise it still attains: smallest", exact.attained.min() / params.epsilon, 0.9),
         at_least(
             "Theorem 3.2's noise over the exact one: smallest ratio", float((scales.theorem / scales.exact).min()), 1000.0

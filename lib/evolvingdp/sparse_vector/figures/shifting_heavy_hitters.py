@@ -130,7 +130,7 @@ def brown(result: Result[Params]) -> Figure:
         figure,
         lines,
         f"The Brown corpus, category by category: {result.params.copies} users hold the words of each of the 500 documents and are asked for while their category is on. "
-        "More reports mean more noise: ThresholdMonitor pays for those of one document, AboveThreshold for all. Means over runs with 95% bands.",
+        "More reports mean more noise: ThresholdMonitor pays for those of one document, AboveThreshold for all. Means over two runs with 95% bands.",
         "Words found against the number of reports allowed. ThresholdMonitor's curve rises to more than a thousand and falls again; those of "
-        "AboveThreshold follow c up to a hundred or two and then drop to nothing.",
+        "AboveThreshold follow c at first, reach a few hundred at most, and fall again.",
     )
