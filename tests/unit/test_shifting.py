@@ -176,3 +176,14 @@ def test_the_paper_s_constants_need_more_than_10_to_the_14_users():
         size = example_sizes(round(n_users), 1.0)["C"]
         found = plan(methods.calibrated(target, 3, "theorem"), round(n_users), 2**32, round(n_users) // size)
         assert (size >= found.error) == enough
+
+
+def test_failure_probabilities_and_families_out_of_range_are_refused():
+    for beta in (-1.0, 0.0, 1.0, 2000.0, float("nan")):
+        with pytest.raises(ValueError, match=r"beta must lie in \(0, 1\), got"):
+            baselines.histogram(1.0, 1e-6, 10, 10, beta=beta)
+        with pytest.raises(ValueError, match=r"beta must lie in \(0, 1\), got"):
+            baselines.repeated_threshold(1.0, 1e-6, 3, 10, beta=beta)
+    sizes = dict.fromkeys("ABCDE", 2)
+    with pytest.raises(ValueError, match="sizes must name at most 4 families, got 5: A, B, C, D, E"):
+        ShiftingStream.make(100, sizes, stream(0, "families"))

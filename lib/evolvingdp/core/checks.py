@@ -17,6 +17,13 @@ def positive(**values: float) -> None:
             raise ValueError(f"{name} must be > 0 and finite, got {value!r}")
 
 
+def probability(**values: float) -> None:
+    """Raise ValueError unless every value lies strictly between 0 and 1."""
+    for name, value in values.items():
+        if not 0 < value < 1:
+            raise ValueError(f"{name} must lie in (0, 1), got {value!r}")
+
+
 def integer_at_least(minimum: int, **values: Any) -> None:
     """Raise TypeError for a value that is no integer (a bool is none), ValueError for one below `minimum`."""
     for name, value in values.items():

@@ -68,6 +68,7 @@ def histogram(
     check_privacy(epsilon, delta)
     checks.integer_at_least(1, horizon=horizon, n_elements=n_elements)
     checks.one_of(HISTOGRAMS, kind=kind)
+    checks.probability(beta=beta)
     share = beta / (2 * horizon * n_elements)
     if kind == "gaussian":
         scale = math.sqrt(2 * horizon) / accounting.gaussian_mu(epsilon, delta)
@@ -94,6 +95,7 @@ def repeated_threshold(
     The probability that one is not is at most beta / 2, averaged over the threshold noise of as many equal stretches.
     """
     checks.integer_at_least(1, queries=queries)
+    checks.probability(beta=beta)
     method = AboveThreshold.calibrated(epsilon, delta, reports, 0.0, composition=composition)
     stretches = reports if method.refreshed else 1
     shift = _shifts(method.threshold_scale)

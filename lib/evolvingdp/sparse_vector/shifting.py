@@ -41,8 +41,7 @@ def plan(calibration: Calibration, horizon: int, n_elements: int, n_events: int,
     `error` is the weight from which `n_events` events are all found with probability 1 - beta / 2.
     """
     checks.integer_at_least(1, horizon=horizon, n_elements=n_elements, n_events=n_events)
-    if not 0 < beta < 1:
-        raise ValueError(f"beta must lie in (0, 1), got {beta!r}")
+    checks.probability(beta=beta)
     noise = calibration.noise
     threshold = noise.isf(beta / (2 * horizon * n_elements))
     missed = -noise.lower_quantile(min(beta / (2 * n_events), float(noise.cdf(0.0))))
