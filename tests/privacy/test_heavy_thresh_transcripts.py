@@ -1,52 +1,18 @@
 """A user's whole HEAVYTHRESH transcript, in the worst case over its words and over what the others do to the server.
 
-As for THRESH: given the public updates, what a user sends in different epochs is independent, and whether it votes and
-reports truthfully is a deterministic function of its words. So the loss of two inputs is a sum over epochs of log ratios.
+The enumeration is `audit.transcripts`.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 
-import numpy as np
 import pytest
 
+from evolvingdp.audit.transcripts import heavy_loss as worst_loss
 from evolvingdp.evolving.heavy_projection import HashSigns
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.thresh import Thresh
-
-
-def transcript(settings, words, updates):
-    """Logs of the probabilities of all that can be sent in each epoch: two votes, then + and - at each coordinate."""
-    voting = settings.voting
-    reference, used, left, logs = None, 0, voting.estimate_cap, []
-    for epoch, (word, updated) in enumerate(zip(words, updates, strict=True), start=1):
-        counts = voting.epoch_length * np.eye(settings.n_words, dtype=np.int64)[[word]]
-        yes = False
-        if not (epoch == 1 and voting.start == "forced"):
-            (yes,) = settings.votes_yes(epoch, counts, reference, np.array([used]))
-        used += bool(yes)
-        vote = voting.vote_randomizer.keep if yes else voting.vote_randomizer.flip
-        means = settings.signed_sums(counts)[0] / voting.epoch_length
-        plus = settings.report_plus(means if updated and left else np.zeros(settings.width))
-        logs.append((np.log([vote, 1 - vote]), np.log([plus, 1 - plus])))
-        if updated:
-            reference, left = counts, max(0, left - 1)
-    return logs
-
-
-def worst_loss(settings):
-    """The largest log likelihood ratio over all pairs of inputs with one word an epoch, all updates and all transcripts."""
-    worst, horizon = 0.0, settings.voting.horizon
-    first = (True,) if settings.voting.start == "forced" else (True, False)
-    for updates in itertools.product(first, *[(False, True)] * (horizon - 1)):
-        inputs = itertools.product(range(settings.n_words), repeat=horizon)
-        laws = [transcript(settings, words, updates) for words in inputs]
-        for one, other in itertools.permutations(laws, 2):
-            loss = sum(float((a - c).max() + (b - d).max()) for (a, b), (c, d) in zip(one, other, strict=True))
-            worst = max(worst, loss)
-    return worst
 
 
 def tiny(phi=None, **changes):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
 import pytest
 
+from evolvingdp.audit import reports
+from evolvingdp.audit.exact import worst_loss
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
@@ -24,21 +25,6 @@ EPSILONS = (0.1, 1.0, 2.0, 8.0)
 KEYS = np.arange(12, dtype=np.uint64)
 
 
-def worst_loss(laws):
-    """The largest log likelihood ratio between any two of `laws` (input -> output -> probability)."""
-    return max(math.log(p[output] / q[output]) for p, q in itertools.permutations(laws, 2) for output in p)
-
-
-def transcript_law(reports):
-    """The law of all bits that a user sends: (oracle, the user's key, slot) of each report -> {bits: probability}."""
-    law = {(): 1.0}
-    for oracle, key, slot in reports:
-        bit = int(oracle.client.true_bits(np.array([key]), np.array([slot]))[0])
-        following = oracle.client.randomizer.probabilities(bit)
-        law = {(*sent, report): p * q for sent, p in law.items() for report, q in following.items()}
-    return law
-
-
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_every_report_costs_exactly_epsilon(epsilon):
     client = LocalRnd(MultiplyShift.draw(3, 8, stream(0, "hashes")), epsilon)
@@ -53,11 +39,7 @@ def test_every_report_costs_exactly_epsilon(epsilon):
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_an_uncompressed_report_costs_exactly_epsilon(epsilon):
     client = LocalRnd(MultiplyShift.draw(1, 4, stream(0, "hashes")), epsilon)
-    cells, signs = client.hashes.cells_and_signs(np.zeros(len(KEYS), int), KEYS)
-    laws = []
-    for cell, sign in zip(cells, signs, strict=True):
-        own = client.randomizer.probabilities(int(sign))
-        laws.append({report: own[report[cell]] / 2**3 for report in itertools.product((-1, 1), repeat=4)})
+    laws = reports.uncompressed_laws(client, KEYS)
     assert sum(laws[0].values()) == pytest.approx(1)
     assert worst_loss(laws) == pytest.approx(epsilon, rel=1e-9)
 
@@ -76,18 +58,7 @@ def test_a_tree_hist_user_s_transcript_costs_exactly_epsilon(plan):
     tree = WordTree((1, 1), length=2)
     protocol = TreeHist(tree, 1.7, 10.0, rows=1, width=4, plan=plan).draw_hashes(stream(0, "hashes"))
     leaves = tree.encode(["ab", "ac", "zb", "mn"])
-    worst = 0.0
-    for level in range(tree.depth):
-        phases = [(protocol.oracles[level], tree.prefixes(leaves, level))]
-        if plan == "two_reports":
-            phases.append((protocol.oracles[-1], leaves))
-        for slots in itertools.product(range(4), repeat=len(phases)):
-            laws = [
-                transcript_law((oracle, keys[user], slot) for (oracle, keys), slot in zip(phases, slots, strict=True))
-                for user in range(len(leaves))
-            ]
-            worst = max(worst, worst_loss(laws))
-    assert worst == pytest.approx(1.7, rel=1e-9)
+    assert reports.tree_hist_loss(protocol, leaves) == pytest.approx(1.7, rel=1e-9)
 
 
 @pytest.mark.parametrize("plan", BITSTOGRAM_PLANS)
@@ -97,21 +68,7 @@ def test_a_bitstogram_user_s_transcript_costs_exactly_epsilon(plan, bit_as):
     method = Bitstogram(1.3, 10.0, length=1, code=BinaryCode(7, 7), buckets=2, plan=plan, bit_as=bit_as, rows=1, width=2)
     drawn = method.draw_hashes(stream(0, "hashes"))
     messages = method.encode(["a", "b", "p", "z"])
-    phases = [drawn.bits, drawn.final]
-    choices = [range(oracle.hashes.rows * oracle.hashes.width) for oracle in phases]
-    chosen = (
-        itertools.product(*choices)
-        if plan == "two_reports"
-        else [(slot, None) for slot in choices[0]] + [(None, slot) for slot in choices[1]]
-    )
-    worst = 0.0
-    for slots in chosen:
-        laws = [
-            transcript_law((oracle, message, slot) for oracle, slot in zip(phases, slots, strict=True) if slot is not None)
-            for message in messages
-        ]
-        worst = max(worst, worst_loss(laws))
-    assert worst == pytest.approx(1.3, rel=1e-9)
+    assert reports.bitstogram_loss(drawn, messages) == pytest.approx(1.3, rel=1e-9)
 
 
 @pytest.mark.parametrize("n_reports", [1, 2])
@@ -125,16 +82,7 @@ def test_rappor_reports_of_one_word_cost_exactly_what_is_stated(n_reports, n_has
     protocol = settings.draw_hashes(stream(0, "hashes"))
     filters = set(protocol.bloom(KEYS[:, None], np.arange(40)[None, :]).ravel().tolist())
     assert len(filters) == (4 if n_hashes == 1 else 10)  # every filter with one, or with one or two bits
-    sequences = list(itertools.product(range(2**4), repeat=n_reports))
-    laws = []
-    for held in filters:
-        law = {}
-        for sent in sequences:
-            ones = [sum(report >> bit & 1 for report in sent) for bit in range(4)]
-            logs = [settings.log_bit_probability(held >> bit & 1, ones[bit], n_reports) for bit in range(4)]
-            law[sent] = math.exp(sum(logs))
-        assert sum(law.values()) == pytest.approx(1)
-        laws.append(law)
+    laws = list(reports.rappor_laws(settings, filters, n_reports))
     assert worst_loss(laws) == pytest.approx(settings.epsilon_of_reports(n_reports), rel=1e-9)
     assert settings.epsilon_of_reports(n_reports) <= settings.epsilon_permanent
 

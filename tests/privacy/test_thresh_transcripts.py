@@ -1,8 +1,6 @@
 """A user's whole THRESH transcript, in the worst case over inputs and over what the others make the server do.
 
-Given the public updates, what a user sends in different epochs is independent, and whether it votes and reports truthfully
-is a deterministic function of its data. So the loss of two inputs is a sum over epochs of log ratios of single bits,
-computed here with the library's own rules and randomizers.
+The enumeration is `audit.transcripts`.
 """
 
 from __future__ import annotations
@@ -11,43 +9,10 @@ import itertools
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
+from evolvingdp.audit.transcripts import thresh_loss as worst_loss
 from evolvingdp.evolving.thresh import Thresh
-
-
-def transcript(settings, counts, updates):
-    """The laws of the bits that a user with `counts` sends: (P(vote = 1), P(report = 1)) of every epoch."""
-    reference, used, left, laws = -settings.epoch_length, 0, settings.estimate_cap, []
-    vote = settings.vote_randomizer
-    for epoch, (count, updated) in enumerate(zip(counts, updates, strict=True), start=1):
-        yes = False
-        if not (epoch == 1 and settings.start == "forced"):
-            (yes,) = settings.votes_yes(epoch, np.array([count]), np.array([reference]), np.array([used]))
-        used += bool(yes)
-        sends = updated and left > 0
-        share = count / settings.epoch_length if sends else 0.0
-        laws.append((vote.keep if yes else vote.flip, settings.report_one(share)))
-        if updated:
-            reference, left = count, max(0, left - 1)
-    return laws
-
-
-def worst_loss(settings):
-    """The largest log likelihood ratio over all pairs of inputs, all updates and all transcripts."""
-    worst = 0.0
-    first = (True,) if settings.start == "forced" else (True, False)
-    for updates in itertools.product(first, *[(False, True)] * (settings.horizon - 1)):
-        inputs = itertools.product(range(settings.epoch_length + 1), repeat=settings.horizon)
-        logs = []
-        for counts in inputs:
-            laws = transcript(settings, counts, updates)
-            logs.append([[math.log(p), math.log1p(-p)] for pair in laws for p in pair])
-        table = np.array(logs)  # (inputs, bits sent, outcomes)
-        for one in table:
-            worst = max(worst, float((one[None] - table).max(axis=2).sum(axis=1).max()))
-    return worst
 
 
 def tiny(horizon=5, **changes):

@@ -8,6 +8,9 @@ from itertools import product
 import numpy as np
 import pytest
 
+from evolvingdp.audit.exact import deltas
+from evolvingdp.audit.queries import above_threshold_loss, halting_laws
+from evolvingdp.audit.queries import monitor_laws as transcripts
 from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector import privacy
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
@@ -17,52 +20,6 @@ from evolvingdp.sparse_vector.noise import MonitorNoise
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
 EPSILONS = np.array([0.0, 0.05, 0.2, 0.5, 1.0, 2.0, 4.0])
-
-
-class Forced:
-    """Stands for a generator: all noise has this sign and no end, so a step takes the wanted answer."""
-
-    def __init__(self, above):
-        self.value = 1e15 if above else -1e15
-
-    def laplace(self, *_):
-        return self.value
-
-
-def transcripts(monitor, others, strategy, depth, absent):
-    """Probabilities of all answers to `depth` queries in both worlds, by the library's own steps: (2, 2^depth).
-
-    User 0 has the input `first` in world 0, `second` in world 1 (0 throughout if `absent`); `others` users hold 1 or 0.
-    """
-    laws = []
-    for world in (0, 1):
-        law = []
-
-        def follow(state, log_probability, answers, world=world, law=law):
-            if len(answers) == depth:
-                law.append(math.exp(log_probability))
-                return
-            first, second, rest = strategy(answers)
-            mine = first if world == 0 else (0.0 if absent else second)
-            values = np.concatenate([[mine], rest])
-            below = monitor.threshold - float(values[state.active].sum())
-            for above in (False, True):
-                log = float(monitor.noise.log_sf(below) if above else monitor.noise.log_cdf(below))
-                after, release = monitor.step(state, values, lambda data: data, Forced(above))
-                assert release.above == above
-                follow(after, log_probability + log, (*answers, above))
-
-        follow(monitor.start(1 + others), 0.0, ())
-        laws.append(law)
-    return np.array(laws)
-
-
-def deltas(laws, epsilons):
-    """The larger of both directions' exact delta at each epsilon."""
-    one, other = laws
-    return np.array([
-        max(np.maximum(one - math.exp(e) * other, 0).sum(), np.maximum(other - math.exp(e) * one, 0).sum()) for e in epsilons
-    ])  # fmt: skip
 
 
 def random_strategy(name, others, interval=False):
@@ -182,42 +139,17 @@ def test_the_explicit_adversary_s_law_is_that_of_its_transcripts():
 def test_above_threshold_costs_at_most_its_epsilon():
     """All transcripts of Algorithm 2 by integration over the threshold; every query moves by one, up or down."""
     method = AboveThreshold.calibrated(1.0, 1e-6, 1, 0.0, composition="basic")
-    grid = np.linspace(-60, 60, 24001)
-    weight = np.exp(-np.abs(grid) / method.threshold_scale) / (2 * method.threshold_scale) * (grid[1] - grid[0])
-    noise = MonitorNoise(method.query_scale / 10, 0.0)
-    worst = 0.0
-    for moves in product((-1, 1), repeat=5):
-        for halt in range(6):
-            logs = []
-            for shift in (0.0, 1.0):
-                log = sum((noise.log_cdf(grid - shift * m) for m in moves[: min(halt, 5)]), np.zeros_like(grid))
-                if halt < 5:
-                    log = log + noise.log_sf(grid - shift * moves[halt])
-                logs.append(math.log(float((weight * np.exp(log)).sum())))
-            worst = max(worst, abs(logs[0] - logs[1]))
-    assert 0.5 < worst <= 1.0
+    assert 0.5 < above_threshold_loss(method, 5) <= 1.0
 
 
 def test_svt_without_threshold_noise_keeps_its_renyi_promise():
     """Halting after c yeses of whatever kind: enumerated adaptive adversaries, both kinds of query mixed."""
     scale, reports = 3.0, 2
-    noise = MonitorNoise(scale / 10, 0.0)
+    method = AboveThreshold(0.0, reports, scale, 0.0, False)
     for delta in (3e-2, 1e-3):
         epsilon = privacy.renyi_epsilon(delta, scale, reports, shared=True)
         for kinds in ([1] * 10, [-1] * 10, [1, -1] * 5):
-            laws = [[], []]
-            for answers in product((0, 1), repeat=10):
-                for world in (0, 1):
-                    p, tops = 1.0, 0
-                    for kind, answer in zip(kinds, answers, strict=True):
-                        if tops == reports:
-                            p *= answer == 0
-                            continue
-                        above = float(noise.sf(0.5 - (kind == (1 if world == 0 else -1))))
-                        p *= above if answer else 1 - above
-                        tops += answer
-                    laws[world].append(p)
-            assert deltas(np.array(laws), [epsilon])[0] <= delta
+            assert deltas(halting_laws(method, kinds), [epsilon])[0] <= delta
 
 
 def test_the_tight_proof_bounds_the_exact_loss():

@@ -10,85 +10,15 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from evolvingdp.audit.sensitivity import binary_cost, neighbours, user_mean_cost
 from evolvingdp.continual_mean import algorithms, coordinates, offline, private_median, streams
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
-from evolvingdp.continual_mean.prefix_sums import Toeplitz, Tree, height
+from evolvingdp.continual_mean.prefix_sums import Tree
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core import accounting
-from evolvingdp.core.noise import DiscreteLaplace, Laplace, Tape
+from evolvingdp.core.noise import DiscreteLaplace, Tape
 from evolvingdp.core.seeds import stream
 from support import ALPHA, fits
-
-
-@dataclass(frozen=True)
-class NoNoise:
-    variance: float
-
-    def draw(self, size, rng):
-        return np.zeros(size)
-
-
-def released(sums, elements):
-    """All that a tree or a factorization releases of `elements`, before noise."""
-    if isinstance(sums, Toeplitz):
-        return np.convolve(elements, sums.coefficients)[: len(elements)]
-    nodes, base = [], sums.branching
-    for level in range(height(len(elements), base)):
-        block = base**level
-        for number, end in enumerate(range(block, len(elements) + 1, block), start=1):
-            if sums.honaker or number % base:  # plain trees never need the last of b siblings
-                nodes.append(sum(elements[end - block : end]))
-    return np.array(nodes)
-
-
-def losses(settings, users, one, other, seed=0):
-    """Per tree: l1 change over the scale (Laplace), or squared l2 change over the variance (Gaussian), of all node sums."""
-    runs = []
-    compute, real_noise = offline._tree, UserMean.noise
-    for samples in (one, other):
-        trees, parts = [], []
-
-        def noise(self, tree, sums, sensitivity, parts=parts):
-            parts.append((sums, real_noise(self, tree, sums, sensitivity)))
-            return NoNoise(1.0)
-
-        def tree(*args, trees=trees, parts=parts):
-            parts.clear()
-            contributions = compute(*args)
-            trees.append((np.diff(contributions[0]), list(parts), contributions))
-            return runs[0][len(trees) - 1][2] if runs else contributions  # the same transcript: priors are public
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(UserMean, "noise", noise)
-            patch.setattr(offline, "_tree", tree)
-            offline.release(settings, users, samples, stream(seed, "medians"))
-        runs.append(trees)
-    for (first, parts, _), (second, _, _) in zip(*runs, strict=True):
-        starts = [settings.capacity - sums.capacity for sums, _ in parts]
-        loss = 0.0
-        for (sums, law), start, end in zip(parts, starts, [*starts[1:], len(first)], strict=True):
-            change = released(sums, first[start:end]) - released(sums, second[start:end])
-            loss += float(np.sum(change**2)) / law.variance if settings.delta else float(np.sum(np.abs(change))) / scale(law)
-        yield loss
-
-
-def scale(law):
-    assert isinstance(law, Laplace | DiscreteLaplace)
-    return law.scale
-
-
-def neighbours(users, n_steps, seed):
-    """Streams that differ in one user's samples: the user has only zeros in one, anything in the other."""
-    rng = stream(seed, "neighbours")
-    background = streams.bits(0.5, n_steps, rng)
-    for user in (0, 1):
-        places = np.flatnonzero(users == user)
-        patterns = itertools.product((0, 1), repeat=len(places)) if len(places) <= 8 else [np.ones(len(places), dtype=int)]
-        for pattern in patterns:
-            one, other = background.copy(), background.copy()
-            one[places], other[places] = 0, pattern
-            yield one, other
-
 
 PLAIN = {"weights": "samples"}
 CASES = {
@@ -111,7 +41,7 @@ def test_a_user_moves_all_node_sums_by_no_more_than_the_noise_allows(name, order
     settings = CASES[name]
     steps = settings.n_users * settings.samples_per_user
     users = streams.arrivals(order, settings.n_users, settings.samples_per_user, steps, stream(0, "order"))
-    worst = max(sum(losses(settings, users, *pair)) for pair in neighbours(users, steps, 0))
+    worst = max(user_mean_cost(settings, users, *pair) for pair in neighbours(users))
     assert worst <= settings.tree_epsilon * (1 + 1e-12)
 
 
@@ -119,12 +49,12 @@ def test_a_narrow_interval_is_what_makes_long_blocks_private():
     """With the interval's width doubled behind the noise's back, the same check fails: it has power."""
     settings = CASES["recommended, long blocks"]
     users = streams.arrivals("round_robin", 4, 64, 256, stream(0, "order"))
-    pairs = list(neighbours(users, 256, 0))
-    honest = max(sum(losses(settings, users, *pair)) for pair in pairs)
+    pairs = list(neighbours(users))
+    honest = max(user_mean_cost(settings, users, *pair) for pair in pairs)
     with pytest.MonkeyPatch.context() as patch:
         real = UserMean.noise
         patch.setattr(UserMean, "noise", lambda self, tree, sums, width: real(self, tree, sums, width / 2))
-        assert max(sum(losses(settings, users, *pair)) for pair in pairs) > settings.epsilon >= honest
+        assert max(user_mean_cost(settings, users, *pair) for pair in pairs) > settings.epsilon >= honest
 
 
 @pytest.mark.parametrize(
@@ -139,7 +69,7 @@ def test_the_bound_is_attained_where_the_cap_is_tight(settings, attained):
     steps = settings.n_users * settings.samples_per_user
     users = streams.arrivals("round_robin", settings.n_users, settings.samples_per_user, steps, stream(0, "order"))
     zeros = np.zeros(steps, dtype=int)
-    assert sum(losses(settings, users, zeros, (users == 0).astype(int))) == pytest.approx(attained)
+    assert user_mean_cost(settings, users, zeros, (users == 0).astype(int)) == pytest.approx(attained)
 
 
 @pytest.mark.parametrize("toeplitz", [True, False])
@@ -147,11 +77,11 @@ def test_gaussian_settings_have_the_mu_of_their_epsilon_and_delta(toeplitz):
     settings = algorithms.recommended(8, 8, 1.0, 1e-6, toeplitz=toeplitz, **PLAIN)
     users = streams.arrivals("round_robin", 8, 8, 64, stream(0, "order"))
     zeros = np.zeros(64, dtype=int)
-    squared = sum(losses(settings, users, zeros, (users == 0).astype(int)))
+    squared = user_mean_cost(settings, users, zeros, (users == 0).astype(int))
     assert squared == pytest.approx(accounting.gaussian_mu(1.0, 1e-6) ** 2)  # user 0 comes first everywhere: the worst place
     assert accounting.delta_of_gaussian(math.sqrt(squared), 1.0) == pytest.approx(1e-6)
     of_four = coordinates.of_one(settings, 4)
-    assert sum(losses(of_four, users, zeros, (users == 0).astype(int))) * 4 == pytest.approx(squared)
+    assert user_mean_cost(of_four, users, zeros, (users == 0).astype(int)) * 4 == pytest.approx(squared)
 
 
 def test_gaussian_delta_agrees_with_the_integral():
@@ -180,12 +110,10 @@ def test_private_median_costs_epsilon_and_attains_it(level):
 
 def test_binary_mechanism_is_attained_and_a_tenth_less_noise_is_not_private():
     mechanism = BinaryMechanism(8, 1.0)
-    elements = np.zeros(8)
-    moved = elements.copy()
-    moved[0] = 1
-    change = np.abs(released(Tree(8), elements) - released(Tree(8), moved)).sum()
-    assert change / mechanism.noise.scale == pytest.approx(1.0)
-    assert change / (0.9 * mechanism.noise.scale) > 1.0
+    assert binary_cost(mechanism, 8) == pytest.approx(1.0)
+    mutant = BinaryMechanism(8, 1.0 / 0.9)
+    assert mutant.noise.scale == pytest.approx(0.9 * mechanism.noise.scale)
+    assert binary_cost(mutant, 8) > 1.0
 
 
 def test_discrete_laplace_never_has_less_than_the_scale_asked_for():
@@ -206,7 +134,7 @@ def test_medians_and_trees_add_up_to_epsilon():
         offline.release(settings, users, np.zeros(96, dtype=int), stream(0, "noise"))
     assert len(spent) == settings.top_level - 1  # levels 2 to L
     assert max(spent) == pytest.approx(settings.epsilon / (2 * settings.top_level))
-    worst = max(sum(losses(settings, users, *pair)) for pair in neighbours(users, 96, 0))
+    worst = max(user_mean_cost(settings, users, *pair) for pair in neighbours(users))
     assert worst + sum(spent) <= settings.epsilon
 
 
@@ -258,8 +186,7 @@ def test_a_level_that_opens_narrower_trees_costs_no_more():
     settings = algorithms.recommended(400, 256, 200.0, horizon=30_000, integer=False, beta=0.5, **PLAIN)
     users = streams.arrivals("contiguous", 400, 256, 30_000, stream(0, "order"))
     one = streams.bits(0.5, len(users), stream(0, "bits"))
-    per_tree = list(losses(settings, users, one, np.where(users == 3, 1, one)))
-    assert 0 < sum(per_tree) <= settings.epsilon
+    assert 0 < user_mean_cost(settings, users, one, np.where(users == 3, 1, one)) <= settings.epsilon
     opened = []
     real = UserMean.noise
     with pytest.MonkeyPatch.context() as patch:

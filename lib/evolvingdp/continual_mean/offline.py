@@ -7,14 +7,17 @@ an earlier tree.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.continual_mean.online import median
+from evolvingdp.continual_mean.prefix_sums import PrefixSums
 from evolvingdp.continual_mean.user_mean import UserMean
-from evolvingdp.core.noise import Tape
+from evolvingdp.core.noise import Noise, Tape
 
 _CHUNK = 1 << 16
 
@@ -27,6 +30,23 @@ class Releases:
     standard_error: NDArray[np.float64]
     samples: NDArray[np.int64]  # in the estimate
     dropped: int
+
+
+class Part(NamedTuple):
+    """What enters one object of prefix sums, in order (secret), and the law of a node's noise."""
+
+    elements: NDArray[np.int64]
+    sums: PrefixSums
+    noise: Noise
+
+
+@dataclass(frozen=True, eq=False)
+class Exposed:
+    """One tree of a release: noise hides `parts`, the rest is public, and later trees rely on it."""
+
+    parts: tuple[Part, ...]
+    priors: dict[int, float]
+    contributions: NDArray[np.float64]  # as `_tree` returns them
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,24 +70,55 @@ class _Elements:
 
 def release(settings: UserMean, users: ArrayLike, samples: ArrayLike, rng: np.random.Generator) -> Releases:
     """All releases for the stream `users` (T,) in [0, n_users) and `samples` (T,) in [low, high]."""
-    who, values = np.asarray(users), settings.encode(samples)
-    if who.ndim != 1 or (who.dtype.kind not in "iu" and who.size) or who.shape != values.shape:
-        raise TypeError(f"users must be integers of shape {values.shape}, got {who.dtype} {who.shape}")
-    who = np.minimum(who, settings.n_users)  # whoever is beyond the cap; a large unsigned number would turn negative
-    arrived, dropped_at = _sort(settings, who.astype(np.int64, copy=False), values)
-    rngs = rng.spawn(settings.n_trees)
-    active_from = {level: _activation(settings, arrived, level, len(who)) for level in range(len(settings.sizes))}
-    elements = _elements(settings, arrived, active_from, len(who))
+    who, arrived, dropped_at = _accepted(settings, users, samples)
+    elements, sums = _run(settings, arrived, len(who), rng)
+    return _releases(settings, elements, sums, len(who), dropped_at)
+
+
+def exposed(
+    settings: UserMean, users: ArrayLike, samples: ArrayLike, rng: np.random.Generator, public: Sequence[Exposed] = ()
+) -> list[Exposed]:
+    """A `release`'s trees, secret, for an audit; `public`: those of another run, whose priors and intervals are taken."""
+    trees: list[Exposed] = []
+    who, arrived, _ = _accepted(settings, users, samples)
+    _run(settings, arrived, len(who), rng, trees, public)
+    return trees
+
+
+def _run(
+    settings: UserMean,
+    arrived: _Arrivals,
+    n_steps: int,
+    rng: np.random.Generator,
+    trees: list[Exposed] | None = None,
+    public: Sequence[Exposed] = (),
+) -> tuple[_Elements, NDArray[np.float64]]:
+    """All elements, and weighted sum, samples and variance after each of them; fills `trees` where there is one."""
+    active_from = {level: _activation(settings, arrived, level, n_steps) for level in range(len(settings.sizes))}
+    elements = _elements(settings, arrived, active_from, n_steps)
     sums = np.zeros((3, len(elements.step)))
-    for index in range(settings.n_trees):
+    for index, own in enumerate(rng.spawn(settings.n_trees)):
         mine = np.flatnonzero(elements.level == index) if not settings.one_tree else np.arange(len(elements.step))
-        priors = _priors(settings, arrived, active_from, index, len(who), rngs[index])
-        contributions = _tree(settings, elements, mine, index, priors, sums[:, mine], rngs[index])
+        priors = public[index].priors if public else _priors(settings, arrived, active_from, index, n_steps, own)
+        released, parts = _tree(settings, elements, mine, index, priors, sums[:, mine], own)
+        contributions = public[index].contributions if public else released
+        if trees is not None:
+            trees.append(Exposed(tuple(parts), priors, contributions))
         if contributions.shape[1] > 1:
             mask = np.zeros(len(elements.step), dtype=np.int32)
             mask[mine] = 1
             sums += contributions[:, np.cumsum(mask)]
-    return _releases(settings, elements, sums, len(who), dropped_at)
+    return elements, sums
+
+
+def _accepted(
+    settings: UserMean, users: ArrayLike, samples: ArrayLike
+) -> tuple[NDArray[np.int64], _Arrivals, NDArray[np.int64]]:
+    who, values = np.asarray(users), settings.encode(samples)
+    if who.ndim != 1 or (who.dtype.kind not in "iu" and who.size) or who.shape != values.shape:
+        raise TypeError(f"users must be integers of shape {values.shape}, got {who.dtype} {who.shape}")
+    who = np.minimum(who, settings.n_users)  # whoever is beyond the cap; a large unsigned number would turn negative
+    return who, *_sort(settings, who.astype(np.int64, copy=False), values)
 
 
 def _sort(settings: UserMean, users: NDArray[np.int64], values: NDArray[np.int64]) -> tuple[_Arrivals, NDArray[np.int64]]:
@@ -188,8 +239,8 @@ def _tree(
     priors: dict[int, float],
     below: NDArray[np.float64],
     rng: np.random.Generator,
-) -> NDArray[np.float64]:
-    """Weighted sum, samples and variance (3, elements + 1) that tree `index` contributes after each of its elements."""
+) -> tuple[NDArray[np.float64], list[Part]]:
+    """Weighted sum, samples and variance (3, elements + 1) that tree `index` contributes after each element; its parts."""
     totals, levels = elements.total[mine], elements.level[mine]
     sizes = np.asarray(settings.sizes)[levels]
     contributions = np.zeros((3, len(mine) + 1))
@@ -197,7 +248,7 @@ def _tree(
     halves = np.zeros(len(mine), dtype=np.int64)
     if settings.prior == "bootstrap":
         starts, halves = _intervals(settings, index, below, len(mine))
-    done = np.zeros((3, 1))
+    done, parts = np.zeros((3, 1)), []
     for first, last in zip(starts, [*starts[1:], len(mine)], strict=True):
         if first == last:
             continue
@@ -217,6 +268,7 @@ def _tree(
             projected[chosen] = np.clip(projected[chosen], interval.low, interval.high)
         sums = settings.prefix_sums(settings.capacity - first)
         noise = settings.noise(index, sums, sensitivity)
+        parts.append(Part(projected, sums, noise))
         noisy = np.cumsum(projected) + sums.all(last - first, Tape(noise, rng))
         held = np.cumsum(sizes[part])
         variance = sums.relative_variance(np.arange(1, last - first + 1)) * noise.variance
@@ -224,7 +276,7 @@ def _tree(
         weight = held / spread if settings.weights == "precision" else np.ones(len(held))
         contributions[:, first + 1 : last + 1] = done + np.stack([weight * noisy, weight * held, weight * weight * spread])
         done = contributions[:, last : last + 1].copy()
-    return contributions
+    return contributions, parts
 
 
 def _intervals(

@@ -1,0 +1,1 @@
+"""One module a notebook: its parameters and the run that fills its table."""
