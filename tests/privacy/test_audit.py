@@ -1,0 +1,199 @@
+"""The checks themselves: right on laws known in closed form, silent on what is private, and loud on each mutant."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom, binomtest
+
+from evolvingdp.audit import empirical, exact, failures, reports, sensitivity
+from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
+from evolvingdp.continual_mean.per_step import PerStepLaplace
+from evolvingdp.core import accounting
+from evolvingdp.core.noise import Gaussian, Laplace
+from evolvingdp.core.randomizers import SignFlip
+from evolvingdp.core.seeds import stream
+from evolvingdp.heavy_hitters.rappor import Rappor
+from evolvingdp.sparse_vector.calibration import calibrate
+from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
+from support import ALPHA
+
+RUNS = 4000
+ONE_BIT = (1, 2)  # Bloom filters with one bit each
+
+
+def composed(epsilon, n_reports):
+    return [exact.product([SignFlip(epsilon).probabilities(bit)] * n_reports) for bit in (-1, 1)]
+
+
+@pytest.mark.parametrize("n_reports", [1, 2, 5])
+def test_exact_checks_agree_with_the_closed_form_of_composed_reports(n_reports):
+    laws = composed(0.3, n_reports)
+    assert exact.worst_loss(laws) == pytest.approx(0.3 * n_reports)
+    for epsilon in (0.1, 0.3, 0.8):
+        closed = accounting.delta_of_reports(0.3, epsilon, n_reports)
+        assert exact.worst_delta(laws, epsilon) == pytest.approx(closed, abs=1e-15)
+        if closed:
+            assert exact.epsilon_at(laws, closed) == pytest.approx(epsilon)
+    assert exact.epsilon_at(laws, 0.0) == exact.worst_loss(laws)
+
+
+def test_an_output_that_only_one_input_shows_costs_everything():
+    laws = [{"a": 0.5, "b": 0.5}, {"a": 1.0}]
+    assert exact.worst_loss(laws) == math.inf
+    assert exact.worst_delta(laws, 50.0) == 0.5
+    assert exact.epsilon_at(laws, 0.4) == math.inf
+    assert exact.epsilon_at(laws, 0.6) == 0.0
+
+
+def test_what_is_no_law_is_refused():
+    with pytest.raises(ValueError, match=r"sum to 1, got a sum of 0\.9"):
+        exact.worst_loss([{0: 0.5, 1: 0.4}, {0: 1.0}])
+
+
+def test_the_empirical_bound_exceeds_the_truth_as_rarely_as_it_says():
+    """The event is chosen on other runs than those that decide: chosen on the same, this fails."""
+    truth, audits = 0.5, 300
+    flip = lambda bit, rng: int(SignFlip(truth).randomize(np.array([bit]), rng)[0])  # noqa: E731
+    wrong = sum(
+        empirical.audit(flip, (-1, 1), stream(0, "audit", n), runs=60, confidence=0.9).refutes(truth) for n in range(audits)
+    )
+    assert binomtest(wrong, audits, 0.1, alternative="greater").pvalue > ALPHA
+
+
+def test_a_bound_on_identical_laws_with_many_outputs_is_not_fooled_by_its_own_choice():
+    """40 outputs, equally likely under both inputs: the best event on 200 runs looks like a leak, and is none."""
+    noise = lambda value, rng: int(rng.integers(0, 40))  # noqa: E731
+    bounds = [empirical.audit(noise, (0, 1), stream(0, "same", n), runs=200).epsilon for n in range(100)]
+    assert binom.sf(sum(bound > 0 for bound in bounds) - 1, 100, 0.05) > ALPHA
+
+
+def test_the_bound_of_known_hits_is_clopper_and_pearson_s():
+    low = binomtest(90, 100).proportion_ci(0.95).low
+    high = binomtest(10, 100).proportion_ci(0.95).high
+    assert empirical.lower_bound((90, 10), 100) == pytest.approx(math.log(low / high))
+    assert empirical.lower_bound((90, 10), 100, delta=0.5) == pytest.approx(math.log((low - 0.5) / high))
+    assert empirical.lower_bound((10, 90), 100) == 0.0
+    assert empirical.lower_bound((100, 0), 100) == pytest.approx(math.log(100 / 3.7), abs=0.05)
+
+
+def test_a_tenth_too_little_noise_is_caught_from_outside():
+    right, mutant = (
+        empirical.audit(failures.noisy_count(Laplace(scale)), (0, 1), stream(0, "tenth"), runs=40_000)
+        for scale in (1.0, 0.9)
+    )
+    assert not right.refutes(1.0)
+    assert right.epsilon > 0.9
+    assert mutant.refutes(1.0)
+
+
+def test_a_tenth_too_little_gaussian_noise_is_caught_with_its_delta():
+    """The best event for Gaussian noise is in the tail: this takes a large delta and few digits."""
+    epsilon, delta = 1.0, 0.01
+    scale = 1 / accounting.gaussian_mu(epsilon, delta)
+    right, mutant = (
+        empirical.audit(failures.noisy_count(Gaussian(s)), (0, 1), stream(0, "normal"), runs=40_000, delta=delta)
+        for s in (scale, 0.6 * scale)
+    )
+    assert not right.refutes(epsilon)
+    assert mutant.refutes(epsilon)
+
+
+@pytest.mark.parametrize("wrong", ["redrawn", "never cleared"])
+def test_both_real_failures_are_caught_exactly_and_from_outside(wrong):
+    settings, n_reports = Rappor(n_bits=4), 20
+    promise = settings.epsilon_permanent
+    right = empirical.audit(failures.rappor_client(settings, n_reports), ONE_BIT, stream(0, "right"), runs=RUNS)
+    assert 0.8 < right.epsilon <= promise
+    redrawn = wrong == "redrawn"
+    broken = settings if redrawn else failures.NeverClears(n_bits=4)
+    client = failures.rappor_client(broken, n_reports, redrawn=redrawn)
+    assert empirical.audit(client, ONE_BIT, stream(0, "wrong"), runs=RUNS).refutes(promise)
+    one = exact.worst_loss(reports.rappor_laws(broken, ONE_BIT, 1))
+    kept = exact.worst_loss(reports.rappor_laws(settings, ONE_BIT, 2))
+    assert kept < promise
+    if redrawn:
+        assert n_reports * one > promise
+    else:
+        assert failures.NeverClears(n_bits=4).epsilon_of_reports(50) > promise > settings.epsilon_of_reports(50)
+
+
+def test_a_permanent_response_that_is_redrawn_gives_every_user_away():
+    settings = Rappor()
+    kept = failures.recovered(settings, 200, 200, stream(0, "kept"))
+    assert failures.recovered(settings, 200, 200, stream(0, "redrawn"), redrawn=True) == 200
+    assert kept < 60
+
+
+def test_a_release_that_reads_the_secret_state_is_caught():
+    settings = ThresholdMonitorEvolving.calibrated(calibrate(1.0, 1e-6, 1), threshold=5.0)
+    right, leaking = (
+        empirical.audit(failures.monitor(settings, 3, 4, leaks=leaks), (0, 1), stream(0, "state"), runs=RUNS, delta=1e-6)
+        for leaks in (False, True)
+    )
+    assert not right.refutes(1.0)
+    assert leaking.refutes(1.0)
+
+
+def test_noise_from_the_seed_of_the_hash_functions_is_caught_by_undoing_it():
+    keys = (3, 11)
+    right, mutant = (
+        empirical.audit(
+            failures.SeededReport(1.0, shared), keys, stream(0, "seed"), runs=1500,
+            statistic=failures.SeededReport(1.0).undone(keys),
+        )
+        for shared in (False, True)
+    )  # fmt: skip
+    assert not right.refutes(1.0)
+    assert mutant.refutes(3.0)
+
+
+def test_floating_point_gives_a_naive_laplace_count_away_and_integers_do_not():
+    naive, whole = (
+        empirical.audit(
+            failures.noisy_count(noise), (0, 1), stream(0, "digits"), runs=RUNS, statistic=failures.finer_than_one
+        )
+        for noise in (Laplace(1.0), failures.integer_noise(1.0))
+    )
+    assert naive.refutes(3.0)
+    assert naive.hits[1] == 0
+    assert whole.epsilon == 0.0
+
+
+def test_audits_refuse_what_allows_no_conclusion():
+    coin = lambda value, rng: 0  # noqa: E731
+    with pytest.raises(ValueError, match="two neighbouring inputs"):
+        empirical.audit(coin, [0], stream(0))
+    with pytest.raises(ValueError, match="runs must be >= 10, got 3"):
+        empirical.audit(coin, [0, 1], stream(0), runs=3)
+    with pytest.raises(ValueError, match="confidence must lie in"):
+        empirical.audit(coin, [0, 1], stream(0), confidence=1.0)
+
+
+def test_arrays_and_tuples_are_told_apart_by_a_coordinate():
+    vector = lambda value, rng: np.array([rng.normal(), value + rng.normal() / 10])  # noqa: E731
+    found = empirical.audit(vector, (0, 1), stream(0, "vector"), runs=1000)
+    assert found.epsilon > 4
+    assert found.event.startswith("output[1]")
+
+
+def test_per_step_noise_is_attained_by_a_user_who_sends_everything():
+    for split in ("even", "harmonic"):
+        settings = PerStepLaplace(6, 0.7, split)
+        worst = max(sensitivity.per_step_cost(settings, users) for users in itertools.product((0, 1), repeat=6))
+        assert worst == pytest.approx(0.7)
+        one_short = PerStepLaplace(5, 0.7, split)  # a horizon off by one: less noise than six steps need
+        scales = one_short.scale(np.arange(1, 7), np.arange(1, 7))
+        assert float(np.sum(1 / scales)) > 0.7
+
+
+def test_a_capacity_off_by_one_at_a_power_of_two_is_caught():
+    """A tree for 7 elements has three levels, the eighth element needs a fourth."""
+    promise = BinaryMechanism(8, 1.0)
+    too_small = BinaryMechanism(7, 1.0).noise
+    change = sensitivity.released(promise.structure, np.eye(8)[0])
+    assert sensitivity.cost(change, promise.noise) == pytest.approx(1.0)
+    assert sensitivity.cost(change, too_small) > 1.0
