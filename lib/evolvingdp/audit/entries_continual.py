@@ -122,7 +122,7 @@ def _user_means() -> Iterator[Entry]:
     plain: dict[str, Any] = {"weights": "samples"}
     wide: dict[str, Any] = {"integer": False, "beta": 0.9, "prior_deviations": 0.2, **plain}
     covers = (UserMean, online.start, online.step, offline.release)
-    few, many, epsilon = (4, 8, _EPSILON), (8, 8, _EPSILON), _EPSILON
+    few, many, epsilon = (4, 8, _EPSILON), (8, 4, _EPSILON), _EPSILON
     cases: dict[str, tuple[str, Any, UserMean, type[UserMean]]] = {
         "naive": ("Algorithm 2", algorithms.naive, algorithms.naive(*few), _OneSample),
         "wishful": ("Algorithm 3", algorithms.wishful, algorithms.wishful(*few, 0.4), _OneSample),
@@ -143,7 +143,7 @@ def _user_means() -> Iterator[Entry]:
             "noise for one sample of a user" if mutant is _OneSample else "noise for half of the interval",
             partial(user_mean_epsilon, _as(mutant, settings)), settings.delta,
         )  # fmt: skip
-    all_of_three = algorithms.recommended(8, 8, _EPSILON, integer=False, **plain)
+    all_of_three = algorithms.recommended(8, 4, _EPSILON, integer=False, **plain)
     for id, composition_delta in (("basic", 0.0), ("optimal", _DELTA)):
 
         def loss(dimensions: int, composition_delta: float = composition_delta) -> float:

@@ -10,8 +10,10 @@ from typing import Any
 import click
 from tabulate import tabulate
 
+from evolvingdp.audit import empirical, outside
 from evolvingdp.core import brown
 from evolvingdp.core.experiment import ParameterError
+from evolvingdp.core.seeds import stream
 from evolvingdp.publish import datasets
 from evolvingdp.publish.book import BookError, build
 from evolvingdp.publish.execute import Job, NotebookError, check_writable, export
@@ -98,6 +100,37 @@ def book(preset: str, workers: int | None) -> None:
     Example: evolvingdp book --preset quick
     """
     build(Project(), preset, click.echo, workers=workers)
+
+
+@main.command()
+@click.argument("mechanism")
+@click.option("--inputs", required=True, help="Neighbouring inputs as Python literals, such as '0, 1'.")
+@click.option("--epsilon", type=click.FloatRange(min=0), help="The promise: exit with 1 where it is refuted.")
+@click.option("--delta", default=0.0, show_default=True, help="The promise's delta.")
+@click.option("--runs", default=10_000, show_default=True, help="Runs an input: as many again decide.")
+@click.option("--confidence", default=0.95, show_default=True, help="Of the bound.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the runs.")
+@_one_line
+def audit(mechanism: str, inputs: str, epsilon: float | None, delta: float, runs: int, confidence: float, seed: int) -> None:
+    """Bound epsilon of MECHANISM from below: module:function or file.py:function, a function (input, rng) -> output.
+
+    Every two of the inputs count as neighbours. A bound below the promise proves nothing.
+
+    Example: evolvingdp audit my_mechanism.py:release --inputs "0, 1" --epsilon 1
+    """
+    function, values = outside.load(mechanism), outside.inputs_of(inputs)
+    rng = stream(seed, "audit", mechanism)
+    try:
+        bound = empirical.audit(function, values, rng, runs=runs, delta=delta, confidence=confidence)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"{mechanism}: {' '.join(str(error).split())}") from None
+    click.echo(outside.sentence(bound))
+    if epsilon is not None and bound.refutes(epsilon):
+        raise ParameterError(
+            f"{mechanism} is not {epsilon:g}-differentially private{f' at delta = {delta:g}' if delta else ''}"
+        )
+    if epsilon is not None:
+        click.echo(f"epsilon = {epsilon:g} is not refuted, which proves nothing: other inputs or more runs may do it")
 
 
 @main.group(invoke_without_command=True)

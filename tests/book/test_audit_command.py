@@ -1,0 +1,87 @@
+"""`evolvingdp audit`: a reader's ten lines, audited from the command line."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from evolvingdp.publish.cli import main
+
+MECHANISM = '''
+"""A count with Laplace noise, right and wrong."""
+
+
+def release(count, rng):
+    return count + rng.laplace(0.0, 1.0)
+
+
+def careless(count, rng):
+    return count + rng.laplace(0.0, 0.5)
+
+
+def broken(count, rng):
+    raise ValueError("count must be\\na table")
+
+
+number = 3
+'''
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    (tmp_path / "my_mechanism.py").write_text(MECHANISM)
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    sys.modules.pop("my_mechanism", None)
+
+
+def audit(*arguments):
+    done = CliRunner().invoke(main, ["audit", *arguments])
+    assert done.exception is None or isinstance(done.exception, SystemExit)
+    return done
+
+
+@pytest.mark.parametrize("target", ["my_mechanism:release", "my_mechanism.py:release"])
+def test_a_private_mechanism_is_not_refuted(here, target):
+    done = audit(target, "--inputs", "0, 1", "--epsilon", "1")
+    assert done.exit_code == 0
+    assert 0.7 < float(done.stdout.split()[2].rstrip(",")) <= 1
+    assert "0.95 confidence: of 10000 runs each, output" in done.stdout
+    assert "not refuted, which proves nothing" in done.stdout
+
+
+def test_too_little_noise_is_refuted_with_exit_code_1(here):
+    done = audit("my_mechanism:careless", "--inputs", "[0, 1]", "--epsilon", "1", "--runs", "4000", "--seed", "1")
+    assert done.exit_code == 1
+    assert "Error: my_mechanism:careless is not 1-differentially private\n" in done.stderr
+    assert done.stdout.startswith("epsilon >= 1.")
+
+
+def test_without_a_promise_the_bound_is_all_that_is_said(here):
+    done = audit("my_mechanism:careless", "--inputs", "0, 1, 2", "--delta", "0.01", "--runs", "2000")
+    assert done.exit_code == 0
+    assert done.stdout.count("\n") == 1
+    assert "at delta = 0.01" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["my_mechanism", "--inputs", "0, 1"], "mechanism must be written as module:function or file.py:function"),
+        (["no_such_module:f", "--inputs", "0, 1"], "cannot be imported: No module named 'no_such_module'"),
+        (["absent.py:f", "--inputs", "0, 1"], "cannot be imported"),
+        (["my_mechanism:number", "--inputs", "0, 1"], "has none named 'number'"),
+        (["my_mechanism:release", "--inputs", "0"], "inputs must be two neighbouring inputs or more"),
+        (["my_mechanism:release", "--inputs", "zero, one"], "inputs must be Python literals"),
+        (["my_mechanism:release", "--inputs", "0, 1", "--runs", "3"], "runs must be >= 10, got 3"),
+        (["my_mechanism:release", "--inputs", "0, 1", "--delta", "2"], "delta must lie in [0, 1), got 2.0"),
+        (["my_mechanism:broken", "--inputs", "0, 1"], "my_mechanism:broken: count must be a table"),
+    ],
+)
+def test_mistakes_are_one_clear_line(here, arguments, said):
+    done = audit(*arguments)
+    assert done.exit_code == 1
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
