@@ -1,8 +1,7 @@
 """A `UserMean` over a whole stream at once: the same releases, bit for bit, as step by step with the same generator.
 
-Who arrives when is public and is all that decides which blocks there are, when they are released and how wide their
-intervals are.  So the blocks are found by sorting, each tree is one pass, and only a median or a bootstrapped prior reads
-an earlier tree.
+Who arrives when is public, and decides which blocks there are, when they are released and how wide their intervals are:
+blocks are found by sorting, a tree is one pass, and only a median or a bootstrapped prior reads an earlier tree.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class _Arrivals:
     user: NDArray[np.int64]
     step: NDArray[np.int64]  # 1 is the first
     rank: NDArray[np.int64]  # 1 is the user's first
-    value: NDArray[np.int64]  # secret, as are sums
+    value: NDArray[np.int64]  # secret
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +126,7 @@ def _sort(settings: UserMean, users: NDArray[np.int64], values: NDArray[np.int64
         raise ValueError(f"users must be >= 0, got {users.min()} at position {users.argmin()}")
     steps = np.arange(1, len(users) + 1)
     late = users >= settings.n_users
-    known = np.flatnonzero(~late) if late.any() else slice(None)
+    known = ~late if late.any() else slice(None)
     key = users[known] << 32 | steps[known]  # one sort of one number: three times as fast as a stable argsort
     key.sort()
     user, step = key >> 32, key & 0xFFFFFFFF
