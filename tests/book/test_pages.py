@@ -43,6 +43,7 @@ FIGURES = {
     "continual_mean/past_the_paper": 3,
     "sparse_vector/threshold_monitor": 3,
     "sparse_vector/shifting_heavy_hitters": 4,
+    "audit/verified_privacy": 4,
 }
 
 

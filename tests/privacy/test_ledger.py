@@ -11,8 +11,11 @@ import pkgutil
 import pytest
 
 import evolvingdp
-from evolvingdp.audit import ledger
+from evolvingdp.audit import empirical, ledger
+from evolvingdp.audit.black_boxes import black_boxes
 from evolvingdp.audit.ledger import HOW, entries, kept
+from evolvingdp.core.seeds import stream
+from support import ALPHA
 
 ENTRIES = {entry.id: entry for entry in entries()}
 PARTS = ("core", "heavy_hitters", "evolving", "continual_mean", "sparse_vector")
@@ -90,3 +93,15 @@ def test_the_table_is_computed_and_names_its_tests():
 
 def test_the_library_is_where_it_is_looked_for():
     assert set(PARTS) < {info.name for info in pkgutil.iter_modules(evolvingdp.__path__)}
+
+
+BOXES = {box.entry: box for box in black_boxes()}
+
+
+@pytest.mark.parametrize("name", BOXES)
+def test_what_is_drawn_is_not_less_private_than_the_laws_say(name):
+    box, entry = BOXES[name], ENTRIES[name]
+    bound = empirical.audit(
+        box.mechanism, box.inputs, stream(0, "box", name), runs=1000, delta=entry.delta, confidence=1 - ALPHA
+    )
+    assert not bound.refutes(entry.promised)

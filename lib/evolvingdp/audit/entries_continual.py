@@ -122,7 +122,7 @@ def _user_means() -> Iterator[Entry]:
     plain: dict[str, Any] = {"weights": "samples"}
     wide: dict[str, Any] = {"integer": False, "beta": 0.9, "prior_deviations": 0.2, **plain}
     covers = (UserMean, online.start, online.step, offline.release)
-    few, many, epsilon = (4, 8, _EPSILON), (8, 4, _EPSILON), _EPSILON
+    few, many, epsilon = (4, 4, _EPSILON), (8, 4, _EPSILON), _EPSILON
     cases: dict[str, tuple[str, Any, UserMean, type[UserMean]]] = {
         "naive": ("Algorithm 2", algorithms.naive, algorithms.naive(*few), _OneSample),
         "wishful": ("Algorithm 3", algorithms.wishful, algorithms.wishful(*few, 0.4), _OneSample),

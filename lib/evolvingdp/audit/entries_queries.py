@@ -63,7 +63,7 @@ def _above_threshold() -> Iterator[Entry]:
     unhalted = AboveThreshold(0.0, 4, once.query_scale, once.threshold_scale, False)
     yield entry(
         "once", "until the first yes", EXACT, lambda: queries.above_threshold_loss(once, 6, 6001),
-        "goes on after the first yes, with the same noise", lambda: queries.above_threshold_loss(unhalted, 7, 2001),
+        "goes on after the first yes, with the same noise", lambda: queries.above_threshold_loss(unhalted, 6, 2001),
     )  # fmt: skip
     for composition, delta, extra in (("basic", 0.0, 5), ("advanced", _DELTA, 40), ("optimal", _DELTA, 5)):
 
@@ -120,7 +120,7 @@ def _monitor() -> Iterator[Entry]:
             scale = calibrate(_EPSILON, _DELTA, reports, method=method, unit=unit).scale
             least = privacy.smallest_scale(_EPSILON, _DELTA, reports, unit)
             yield entry(
-                f"{method}_{unit}".replace("-", "_"), f"calibration {method}", unit, BOUND,
+                f"{method}_{unit}".replace("-", "_"), f"calibration {method}, {unit}", unit, BOUND,
                 partial(privacy.epsilon_of_delta, _DELTA, scale, reports, unit),
                 "10 % less noise than the least that is private",
                 partial(privacy.epsilon_of_delta, _DELTA, 0.9 * least, reports, unit),

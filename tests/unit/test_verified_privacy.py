@@ -1,0 +1,63 @@
+"""The audit's experiment: its claims fail where a mechanism or a check is broken."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from evolvingdp.audit import ledger
+from evolvingdp.audit.experiments import verified_privacy as experiment
+from evolvingdp.audit.ledger import EXACT, Entry
+from evolvingdp.core.randomizers import SignFlip
+
+SMALL = {"runs": (100, 200), "box_runs": 50, "n_reports": (1, 30), "n_users": 10, "repetitions": 2}
+
+
+def entry(measured, broken):
+    return Entry(
+        "sign_flip", "core", "SignFlip", (SignFlip,), "a report", "any", EXACT, 1.0, lambda: measured, "more", lambda: broken
+    )
+
+
+@pytest.fixture
+def claims(monkeypatch):
+    def run(measured=1.0, broken=1.1):
+        one = entry(measured, broken)
+        monkeypatch.setattr(ledger, "entries", lambda: (one,))
+        monkeypatch.setattr(experiment, "black_boxes", lambda: tuple(box for box in BOXES if box.entry == "sign_flip"))
+        result = experiment.run(experiment.Params.make(overrides=SMALL), 0)
+        return result, {claim.claim.split(":")[0]: claim.holds for claim in result.claims}
+
+    return run
+
+
+BOXES = experiment.black_boxes()
+
+
+def test_a_ledger_that_holds_is_said_to_hold(claims):
+    result, held = claims()
+    assert held["No mechanism loses more than it promises"]
+    assert held["Every mutant loses more"]
+    assert result.values["n_entries"] == result.values["n_tight"] == 1
+    assert experiment.shown(result.table).iloc[0]["tight"] == "yes"
+
+
+def test_a_broken_promise_and_a_blind_check_are_said_to_fail(claims):
+    assert not claims(measured=1.01)[1]["No mechanism loses more than it promises"]
+    assert not claims(broken=1.0)[1]["Every mutant loses more"]
+
+
+def test_the_failures_are_told_from_the_client_as_stated(claims):
+    table = experiment.failure_table(claims()[0].table).set_index("client")
+    assert table["caught exactly"].to_dict() == {
+        experiment.KEPT: "no", experiment.REDRAWN: "yes", experiment.UNCLEARED: "yes",
+    }  # fmt: skip
+
+
+def test_the_same_seed_gives_the_same_table(claims):
+    pd.testing.assert_frame_equal(claims()[0].table, claims()[0].table)
+
+
+def test_runs_that_stand_twice_are_refused():
+    with pytest.raises(experiment.experiment.ParameterError, match="runs must hold each value once"):
+        experiment.Params.make(overrides={"runs": (100, 100)})
