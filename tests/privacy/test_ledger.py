@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
-import math
 import pkgutil
 
 import pytest
@@ -40,9 +39,8 @@ def test_the_guarantee_is_kept(name):
 @pytest.mark.parametrize("name", ENTRIES)
 def test_the_mutant_is_rejected(name):
     entry = ENTRIES[name]
-    broken = entry.broken()
-    assert not kept(broken, entry.promised)
-    assert math.isfinite(broken) or entry.mutant
+    assert entry.mutant
+    assert not kept(entry.broken(), entry.promised)
 
 
 def modules():
