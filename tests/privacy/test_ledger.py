@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import ast
-import importlib
 import inspect
 import pkgutil
 
 import pytest
 
 import evolvingdp
-from evolvingdp.audit import empirical, ledger
+from evolvingdp.audit import coverage, empirical, ledger
 from evolvingdp.audit.black_boxes import black_boxes
 from evolvingdp.audit.ledger import HOW, entries, kept
+from evolvingdp.continual_mean.per_step import PerStepLaplace
 from evolvingdp.core.seeds import stream
 from support import ALPHA
 
 ENTRIES = {entry.id: entry for entry in entries()}
-PARTS = ("core", "heavy_hitters", "evolving", "continual_mean", "sparse_vector")
-RANDOMIZES = {"randomize", "report", "report_all_signs", "collect", "step", "release", "draw", "votes_yes", "draw_hashes"}
-NO_MECHANISM = {
-    "evolvingdp.core.hashing.MultiplyShift",  # public hash functions
-    "evolvingdp.core.noise.Noise",  # a protocol
-    "evolvingdp.evolving.heavy_projection.HashSigns",  # public signs
-    "evolvingdp.evolving.streams.BitStream",  # data
-    "evolvingdp.evolving.count_law.CountLaw",  # data
-    "evolvingdp.continual_mean.literal.BinMech",  # the printed lines, to show what they do
-}
 
 
 @pytest.mark.parametrize("name", ENTRIES)
@@ -43,39 +33,19 @@ def test_the_mutant_is_rejected(name):
     assert not kept(entry.broken(), entry.promised)
 
 
-def modules():
-    for part in PARTS:
-        package = importlib.import_module(f"evolvingdp.{part}")
-        for info in pkgutil.iter_modules(package.__path__, f"evolvingdp.{part}."):
-            if not info.ispkg:
-                yield importlib.import_module(info.name)
+def test_every_mechanism_and_every_stated_guarantee_has_an_entry():
+    assert len(set(coverage.randomizing_classes())) > 15
+    assert len(coverage.guaranteeing_modules()) > 15
+    assert coverage.without_entry(one for entry in entries() for one in entry.covers) == []
+    assert set(coverage.randomizing_classes()) >= coverage.NO_MECHANISM
 
 
-def randomizing_classes():
-    """Public classes of the library that draw something, or collect what is drawn."""
-    for module in modules():
-        for name, kind in vars(module).items():
-            if inspect.isclass(kind) and kind.__module__ == module.__name__ and not name.startswith("_"):
-                methods = {method for method, value in vars(kind).items() if inspect.isfunction(value)}
-                if methods & RANDOMIZES:
-                    yield f"{module.__name__}.{name}"
-
-
-def covered():
-    return {f"{one.__module__}.{one.__qualname__}" for entry in entries() for one in entry.covers}
-
-
-def test_every_mechanism_of_the_library_has_an_entry():
-    classes = set(randomizing_classes())
-    assert len(classes) > 15
-    assert classes - NO_MECHANISM - covered() == set()
-    assert classes | NO_MECHANISM >= NO_MECHANISM
-
-
-def test_every_module_that_states_a_guarantee_has_an_entry():
-    stated = {module.__name__ for module in modules() if "**Guarantee" in (module.__doc__ or "")}
-    assert len(stated) > 15
-    assert stated - {name.rsplit(".", 1)[0] for name in covered()} == set()
+def test_a_mechanism_without_an_entry_fails_the_build(monkeypatch):
+    fewer = tuple(entry for entry in entries() if PerStepLaplace not in entry.covers)
+    assert len(fewer) < len(entries())
+    monkeypatch.setattr(ledger, "entries", lambda: fewer)
+    with pytest.raises(LookupError, match=r"must have an entry for .*per_step\.PerStepLaplace"):
+        ledger.table()
 
 
 def test_the_table_is_computed_and_names_its_tests():
@@ -84,13 +54,13 @@ def test_the_table_is_computed_and_names_its_tests():
     assert len(table) == len(ENTRIES)
     assert table.kept.all()
     assert table.caught.all()
-    functions = {node.name for node in ast.walk(ast.parse(inspect.getsource(inspect.getmodule(covered)))) if
-                 isinstance(node, ast.FunctionDef)}  # fmt: skip
+    tree = ast.parse(inspect.getsource(inspect.getmodule(test_the_guarantee_is_kept)))
+    functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     assert set(table.test.str.split("[").str[0]) <= functions
 
 
 def test_the_library_is_where_it_is_looked_for():
-    assert set(PARTS) < {info.name for info in pkgutil.iter_modules(evolvingdp.__path__)}
+    assert set(coverage.PARTS) < {info.name for info in pkgutil.iter_modules(evolvingdp.__path__)}
 
 
 BOXES = {box.entry: box for box in black_boxes()}

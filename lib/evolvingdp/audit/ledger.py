@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import brentq
 
-from evolvingdp.audit import exact
+from evolvingdp.audit import coverage, exact
 from evolvingdp.core import accounting
 
 EXACT, SENSITIVITY, COMPOSED = "exact", "by sensitivity", "exact piece, composed"
@@ -78,7 +78,9 @@ def entries() -> tuple[Entry, ...]:
 
 
 def table() -> pd.DataFrame:
-    """The ledger, computed: a row an entry."""
+    """The ledger, computed: a row an entry.  Raises LookupError where a mechanism of the library has none."""
+    if missing := coverage.without_entry(one for entry in entries() for one in entry.covers):
+        raise LookupError(f"the privacy ledger must have an entry for {', '.join(missing)}")
     rows = []
     for entry in entries():
         measured, broken = entry.measure(), entry.broken()
