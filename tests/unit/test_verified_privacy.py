@@ -24,6 +24,7 @@ def claims(monkeypatch):
     def run(measured=1.0, broken=1.1):
         one = entry(measured, broken)
         monkeypatch.setattr(ledger, "entries", lambda: (one,))
+        monkeypatch.setattr(ledger.coverage, "without_entry", lambda covered: [])  # this ledger is one row for a test
         monkeypatch.setattr(experiment, "black_boxes", lambda: tuple(box for box in BOXES if box.entry == "sign_flip"))
         result = experiment.run(experiment.Params.make(overrides=SMALL), 0)
         return result, {claim.claim.split(":")[0]: claim.holds for claim in result.claims}
