@@ -7,7 +7,10 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
+from scipy.stats import binom
 
+from evolvingdp.core import accounting
 from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector import privacy
 from evolvingdp.sparse_vector.adversary import delta_attained, epsilon_attained
@@ -73,34 +76,74 @@ def test_E_SV_3_the_other_direction_is_pure_without_lemma_3_5():
     assert (reports + 1) / calibrate(1.0, 1e-6, reports, method="theorem").scale < 1
 
 
+def sums_of_rewards(p, q, budget, rounds, first=0):
+    """Claim A.2's game with weights 1, chance p of a reward, q of a cost: the law of W from round `first` on."""
+    law = np.zeros((budget + 2, rounds + 1))  # costs so far (the last row: budget spent), rewards
+    law[0, 0] = 1
+    for number in range(rounds):
+        new = (1 - p - q) * law
+        new[1:] += q * law[:-1]
+        new[-1] += (p + q) * law[-1]
+        if number >= first:
+            new[:-1, 1:] += p * law[:-1, :-1]
+        else:
+            new[:-1] += p * law[:-1]
+        law = new
+    return law.sum(axis=0)
+
+
 def test_E_SV_4_slips_of_claims_a_2_and_a_4():
-    # W_j as printed sums from i = 1 for every j: the base case "W_m lies in [0, 1]" is false already for two rounds of X = 1
-    printed, meant = (sum(gamma for gamma in (1.0, 1.0)[first:]) for first in (0, 1))
-    assert printed > 1 >= meant
-    # the induction needs no p <= 1/2
-    for p, gamma in product(np.linspace(0, 0.8, 41), np.linspace(0, 1, 41)):
-        q = p / 4
-        assert p + q <= 1
-        assert 1 + p * math.expm1(gamma / 5) + q * math.expm1(-3 * gamma) <= 1 + 1e-12
-    # (12): a smaller expectation in the maximum makes the event smaller
-    draws = stream(0, "special").binomial(100, 0.1, size=20_000)  # expected 10, almost-tops weigh 20, the constant is 5
-    assert np.mean(draws <= 2 * max(20, 5)) > np.mean(draws <= 2 * max(draws.mean(), 5))
+    # two rounds: the printed sum from i = 1 is the same for every j, and the base case "W_m lies in [0, 1]" is false
+    printed, meant = (sums_of_rewards(0.5, 0.125, 0, 2, first) for first in (0, 1))
+    assert printed.sum() == pytest.approx(1)
+    assert printed[2] == pytest.approx(0.25)
+    assert meant[2] == 0
+    assert meant[1] == pytest.approx(0.5 - 0.125 * 0.5)
+    # the claim needs no p <= 1/2, but that a cost is at least a quarter as likely
+    for p, budget in product((0.3, 0.5, 0.6, 0.8), (0, 2)):
+        for quarter in (True, False):
+            law = sums_of_rewards(p, p / (4 if quarter else 8), budget, 400)
+            exceeds = np.maximum(1 - np.cumsum(law), 0)
+            holds = exceeds <= np.exp(-np.arange(401) / 5 + 3 * (budget + 1)) + 1e-12
+            assert np.all(holds) or not quarter
+            if p == 0.8 and budget == 0:
+                assert bool(np.all(holds)) is quarter
+    # (12): with the expectation in place of the sum of weights the event is smaller, not the same
+    for count, chance in ((40, 0.2), (100, 0.1)):
+        weights, expected = 0.5 * count, chance * count
+        left, right = (binom(count, chance).cdf(2 * max(value, 1.0)) for value in (weights, expected))
+        assert left > right
 
 
 def test_E_SV_5_epochs_are_whole_and_need_room_for_delta():
-    log = math.log(1e6)
-    assert 3 / log < 1  # less than one epoch, as printed, for k = 3
-    assert math.ceil(20 / log) > 20 / log > 1
-    assert (
-        theorem_loss(0.01, 1e-6, 3) > 25 * 0.01 > 0.01 * math.sqrt(3)
-    )  # below k = ln(1/delta) it is not O(sqrt(k) epsilon)
-    one_epoch = 3 * 1e-6
-    assert (
-        3 * 1 * 1e-6 - one_epoch == 0
-    )  # k = 1: nothing of 3 k delta is left for delta-hat, and Theorem B.1 needs ln(1 / 0)
-    few, many = ([calibrate(1.0, 1e-6, k, method=method).scale for method in ("epochs", "theorem")] for k in (3, 2000))
+    target, delta = 1.0, 1e-6
+
+    def least_inner(length, pieces, slack):
+        log = math.log(3 * pieces / (delta - slack))
+        one = target
+        if pieces > 1:
+            one = max(accounting.optimal(target, slack, pieces), accounting.advanced(target, slack, pieces))
+        return brentq(lambda inner: theorem_loss(log / inner, math.exp(-log), length) - one, 1.0, 1e9, rtol=1e-13)
+
+    def calibrated(reports):
+        return calibrate(target, delta, reports, method="epochs", unit="add-remove").noise.inner
+
+    # one epoch is Theorem 3.2 with all of delta; had the composition its half, as from two epochs on, noise would be wanted
+    assert calibrated(1) == pytest.approx(least_inner(1, 1, 0.0), rel=1e-9)
+    assert calibrated(1) < 0.99 * least_inner(1, 1, delta / 2)
+    for reports in (3, 20, 2000):
+        lengths = sorted({math.ceil(reports / wanted) for wanted in range(1, min(reports, 400) + 1)})
+        whole = min(
+            least_inner(length, math.ceil(reports / length), delta / 2 if length < reports else 0.0) for length in lengths
+        )
+        assert whole * (1 - 1e-9) <= calibrated(reports) <= 1.02 * whole
+    few, many = ([calibrate(target, delta, k, method=method).scale for method in ("epochs", "theorem")] for k in (3, 2000))
     assert few[0] == few[1]
     assert many[0] < 0.6 * many[1]
+    # as printed, ln(1 / delta) reports an epoch: less than one for k = 3, whose loss is that of one
+    inner_epsilon, log = 0.01, math.log(1 / delta)
+    assert 3 / log < 1
+    assert theorem_loss(inner_epsilon, delta, 3) > 25 * inner_epsilon
 
 
 def test_E_SV_6_a_threshold_of_one_tau_spends_users_on_light_elements():
