@@ -10,6 +10,9 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import nbinom
 
+from evolvingdp.audit.exact import deltas
+from evolvingdp.audit.queries import Forced
+from evolvingdp.audit.queries import monitor_laws as transcripts
 from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector import privacy
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
@@ -19,52 +22,6 @@ from evolvingdp.sparse_vector.noise import MonitorNoise
 from evolvingdp.sparse_vector.threshold_monitor import State, ThresholdMonitorEvolving
 
 EPSILONS = np.array([0.0, 0.05, 0.2, 0.5, 1.0, 2.0, 4.0])
-
-
-class Forced:
-    """Stands for a generator: all noise has this sign and no end, so a step takes the wanted answer."""
-
-    def __init__(self, above):
-        self.value = 1e15 if above else -1e15
-
-    def laplace(self, *_):
-        return self.value
-
-
-def transcripts(monitor, others, strategy, depth, absent):
-    """Probabilities of all answers to `depth` queries in both worlds, by the library's own steps: (2, 2^depth).
-
-    User 0 has the input `first` in world 0, `second` in world 1 (0 throughout if `absent`); `others` users hold 1 or 0.
-    """
-    laws = []
-    for world in (0, 1):
-        law = []
-
-        def follow(state, log_probability, answers, world=world, law=law):
-            if len(answers) == depth:
-                law.append(math.exp(log_probability))
-                return
-            first, second, rest = strategy(answers)
-            mine = first if world == 0 else (0.0 if absent else second)
-            values = np.concatenate([[mine], rest])
-            below = monitor.threshold - float(values[state.active].sum())
-            for above in (False, True):
-                log = float(monitor.noise.log_sf(below) if above else monitor.noise.log_cdf(below))
-                after, release = monitor.step(state, values, lambda data: data, Forced(above))
-                assert release.above == above
-                follow(after, log_probability + log, (*answers, above))
-
-        follow(monitor.start(1 + others), 0.0, ())
-        laws.append(law)
-    return np.array(laws)
-
-
-def deltas(laws, epsilons):
-    """The larger of both directions' exact delta at each epsilon."""
-    one, other = laws
-    return np.array([
-        max(np.maximum(one - math.exp(e) * other, 0).sum(), np.maximum(other - math.exp(e) * one, 0).sum()) for e in epsilons
-    ])  # fmt: skip
 
 
 def merged_laws(monitor, moves, depth, absent=False):
