@@ -270,3 +270,18 @@ def test_composition_of_many_pieces_is_that_of_the_accounting():
 def test_what_cannot_work_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+@pytest.mark.parametrize("threshold", [-1e9, 1e9])
+def test_a_user_counted_twice_is_refused_before_the_noise_whatever_the_answer_would_be(deleted, threshold):
+    monitor = ThresholdMonitorEvolving(NOISES[0], threshold, 1)
+    state = monitor.start(3)
+    if deleted:
+        state, release = ThresholdMonitorEvolving(NOISES[0], -1e9, 1).step_users(state, [1], stream(0, "n"))
+        assert release.above
+        assert not state.active[1]
+    rng = stream(0, "untouched")
+    with pytest.raises(ValueError, match="users must hold each user once, got user 1 again"):
+        monitor.step_users(state, [0, 1, 1], rng)
+    assert rng.random() == stream(0, "untouched").random()
