@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from pathlib import Path
@@ -75,19 +76,32 @@ def test_the_key_changes_with_everything_that_decides_the_output(project, monkey
     assert key(overrides={"epsilon": "2.0"}) == keys[0]  # what is typed in another way is the same
 
 
-def test_another_paper_s_code_does_not_change_the_key(tmp_path, monkeypatch):
+def test_only_what_a_run_can_use_changes_its_key(tmp_path, monkeypatch):
     library = tmp_path / "evolvingdp"
-    for name in ("core", "publish", "heavy_hitters", "evolving"):
-        (library / name).mkdir(parents=True)
-        (library / name / "a.py").write_text("1")
-    (library / "__init__.py").write_text("")
+    writers = [f"publish/{name}.py" for name in provenance.WRITERS]
+    for file in ("core/a.py", "heavy_hitters/a.py", "evolving/a.py", "publish/reader.py", "__init__.py", *writers):
+        (library / file).parent.mkdir(parents=True, exist_ok=True)
+        (library / file).write_text("1")
     monkeypatch.setattr(provenance, "LIBRARY", library)
-    before = provenance.library_digest("heavy_hitters"), provenance.library_digest(provenance.AUDIT)
-    (library / "evolving" / "a.py").write_text("2")
-    assert provenance.library_digest("heavy_hitters") == before[0]
-    assert provenance.library_digest(provenance.AUDIT) != before[1]
-    (library / "core" / "a.py").write_text("2")
-    assert provenance.library_digest("heavy_hitters") != before[0]
+
+    def changed_by(file):
+        before = {paper: provenance.library_digest(paper) for paper in ("heavy_hitters", provenance.AUDIT)}
+        (library / file).write_text("2")
+        return {paper for paper in before if provenance.library_digest(paper) != before[paper]}
+
+    both = {"heavy_hitters", provenance.AUDIT}
+    assert changed_by("evolving/a.py") == {provenance.AUDIT}
+    assert changed_by("publish/reader.py") == set()
+    assert all(changed_by(file) == both for file in ("core/a.py", "heavy_hitters/a.py", "__init__.py", *writers))
+
+
+def test_a_result_passes_through_no_other_module_of_publish():
+    for name in provenance.WRITERS:
+        tree = ast.parse((provenance.LIBRARY / "publish" / f"{name}.py").read_text())
+        imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
+        used = {alias.name for node in imports if node.module == "evolvingdp.publish" for alias in node.names}
+        used |= {node.module.rsplit(".", 1)[1] for node in imports if node.module.startswith("evolvingdp.publish.")}
+        assert used <= set(provenance.WRITERS), name
 
 
 def test_a_failed_notebook_shows_its_traceback_and_leaves_nothing_behind(project, tmp_path):

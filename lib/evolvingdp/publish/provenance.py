@@ -18,6 +18,7 @@ from evolvingdp.core.experiment import Params, Result
 LIBRARY = Path(evolvingdp.__file__).parent
 REPOSITORY = LIBRARY.parents[1]  # an editable install: lib/ stands in the repository
 AUDIT = "audit"  # its notebooks use every paper's mechanisms
+WRITERS = ("execute", "page", "postprocess", "project", "provenance")  # what of publish a result passes through
 
 
 def digest_files(paths: Iterable[Path], relative_to: Path) -> str:
@@ -30,10 +31,14 @@ def digest_files(paths: Iterable[Path], relative_to: Path) -> str:
 
 
 def library_digest(paper: str) -> str:
-    """Digest of the library's source that a notebook of `paper` can use: core, publish and the paper's own folder."""
-    folders = LIBRARY.iterdir() if paper == AUDIT else (LIBRARY / name for name in ("core", "publish", paper))
-    sources = [source for folder in folders for source in folder.rglob("*.py")]
-    return digest_files([LIBRARY / "__init__.py", *sources], LIBRARY)
+    """Digest of the library's source that a notebook of `paper` can use: core, the paper's own folder, publish's writers.
+
+    The rest of `publish` reads finished results: a change there runs no notebook again.
+    """
+    names = {folder.name for folder in LIBRARY.iterdir()} - {"publish"} if paper == AUDIT else {"core", paper}
+    sources = [source for name in names for source in (LIBRARY / name).rglob("*.py")]
+    writers = [LIBRARY / "publish" / f"{name}.py" for name in WRITERS]
+    return digest_files([LIBRARY / "__init__.py", *writers, *sources], LIBRARY)
 
 
 def data_digest() -> str:
