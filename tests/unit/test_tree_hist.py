@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evolvingdp.core.seeds import stream
+from evolvingdp.heavy_hitters.experiments.treehist import judge
 from evolvingdp.heavy_hitters.olh import OLH
 from evolvingdp.heavy_hitters.pem import PEM
 from evolvingdp.heavy_hitters.tree_hist import PLANS, TooManyCandidatesError, TreeHist, score
@@ -120,3 +123,14 @@ def test_pem_refuses_shares_that_do_not_fit():
         PEM(TREE, 1.0, 10.0)
     with pytest.raises(ValueError, match="epsilon must be at most 10"):
         OLH(11.0)
+
+
+def test_a_list_without_any_word_heavy_enough_to_measure_the_error_has_no_error():
+    truth = pd.Series([10, 3, 0], index=["a", "b", "c"])
+    found = pd.DataFrame({"word": pd.Series(["b", "x"], dtype=str), "estimate": [4.0, 9.0], "standard_error": 1.0})
+    judged = judge(found, truth, 5.0)
+    assert math.isnan(judged["rmse"])
+    assert (judged["distinct"], judged["heavy"], judged["found"], judged["hits"]) == (2, 1, 2, 0)
+    assert math.isnan(judge(found[:0], truth, 5.0)["rmse"])
+    heavier = judge(found.assign(word=["a", "b"]), truth, 4.0)
+    assert heavier["rmse"] == pytest.approx(6.0)  # of "a" alone: more than twice as heavy as needed

@@ -171,14 +171,15 @@ def _trial(
 def judge(found: pd.DataFrame, truth: pd.Series, heavy_from: float) -> dict[str, Any]:
     """Scores of the list `found`; the error over words twice as heavy as needed, which no cut has selected by their noise."""
     heavy = set(truth.index[truth > heavy_from])
-    safe = found[found.word.map(truth).fillna(0) > 2 * heavy_from]
-    errors = safe.estimate - safe.word.map(truth)
+    true = truth.reindex(found.word, fill_value=0).to_numpy(float)  # also of a list without words
+    errors = (found.estimate - true)[true > 2 * heavy_from]
     return {
+        "distinct": int((truth > 0).sum()),
         "heavy": len(heavy),
         "found": len(found),
         "hits": len(heavy & set(found.word)),
         **score(found.word, heavy),
-        "rmse": float(np.sqrt(np.mean(np.square(errors)))) if len(safe) else math.nan,
+        "rmse": float(np.sqrt(np.mean(np.square(errors)))) if len(errors) else math.nan,
         "standard_error": float(found.standard_error.iloc[0]) if len(found) else math.nan,
     }
 
@@ -274,7 +275,7 @@ def _values(params: Params, table: pd.DataFrame, seed: int) -> dict[str, Scalar]
         for column in ("precision", "recall", "f1")
     }
     as_run = rungs.loc[("brown", AS_RUN)]
-    heavy = table[table.sweep == "ladder"].groupby("dataset").heavy.mean()
+    means = table[table.sweep == "ladder"].groupby("dataset")[["heavy", "distinct"]].mean()
     return {
         "n_users": n,
         "epsilon": epsilon,
@@ -285,8 +286,7 @@ def _values(params: Params, table: pd.DataFrame, seed: int) -> dict[str, Scalar]
         "three_eta_fraction": 3 * eta / n,
         "brown_as_run_recall_error": float(as_run.recall_sd / math.sqrt(as_run.runs)),
         "brown_as_run_recall_predicted": float(as_run.expected_recall),
-        "brown_heavy": float(heavy["brown"]),
-        "synthetic_heavy": float(heavy["synthetic"]),
+        **{f"{dataset}_{column}": float(means.loc[dataset, column]) for dataset in PAPER_TABLE_2 for column in means},
         "best_error": protocol(params, BEST, n, epsilon).level_error(LETTERS.depth - 1, n),
         "shared_noise": 3 * theory.noise_standard_error(n, epsilon, 285),
         **scores,
