@@ -10,14 +10,11 @@ import pytest
 from scipy.stats import chi2_contingency
 
 from evolvingdp.core.seeds import stream
+from evolvingdp.sparse_vector import literal as reference
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
-from evolvingdp.sparse_vector.baselines import (
-    HISTOGRAMS,
-    Histogram,
-    simulate_find_step,
-    simulate_histogram,
-    simulate_threshold,
-)
+from evolvingdp.sparse_vector.baselines import simulate_find_step, simulate_histogram, simulate_threshold
+from evolvingdp.sparse_vector.find_step import FindStep
+from evolvingdp.sparse_vector.histograms import HISTOGRAMS, Histogram, HistogramEveryStep
 from evolvingdp.sparse_vector.noise import MonitorNoise
 from evolvingdp.sparse_vector.shifting import solve
 from evolvingdp.sparse_vector.shifting_simulation import simulate
@@ -76,8 +73,8 @@ def test_the_simulation_has_the_law_of_the_literal_solver(reports):
     assert pvalue(slow, simulated(wrong, 12_000)) < ALPHA
 
 
-def literal_threshold(method, runs, per_step):
-    """The literal repetition of AboveThreshold, element by element (or by the largest weight of each step)."""
+def literal_threshold(method, runs):
+    """The literal repetition of AboveThreshold, element by element."""
     seen = Counter()
     weights = [np.bincount(SMALL.inputs(step), minlength=24) for step in range(SMALL.horizon)]
     for run in range(runs):
@@ -86,12 +83,11 @@ def literal_threshold(method, runs, per_step):
         found, absent, single = np.zeros(SMALL.n_events, bool), 0, 0
         for step, weight in enumerate(weights):
             event = SMALL.event_at(step)
-            asked = [(None, int(weight.max()))] if per_step else list(enumerate(weight.tolist()))
-            for element, value in asked:
+            for element, value in enumerate(weight.tolist()):
                 if state.left == 0:
                     break
                 state, release = method.step(state, value, rng)
-                if release.above and event is not None and (per_step or element == event):
+                if release.above and event is not None and element == event:
                     found[event] = True
                 elif release.above:
                     single += value == 1
@@ -100,52 +96,89 @@ def literal_threshold(method, runs, per_step):
     return seen
 
 
-@pytest.mark.parametrize(
-    ("composition", "per_step"), [("basic", False), ("single", False), ("renyi", False), ("basic", True)]
-)
-def test_the_simulation_has_the_law_of_repeated_above_threshold(composition, per_step):
+@pytest.mark.parametrize("composition", ["basic", "single", "renyi"])
+def test_the_simulation_has_the_law_of_repeated_above_threshold(composition):
     method = replace(AboveThreshold.calibrated(18.0, 1e-2, 4, 0.0, composition=composition), threshold=4.5)
-    slow = literal_threshold(method, 3000, per_step)
+    slow = literal_threshold(method, 3000)
     assert len(slow) > 12
 
     def fast(method):
-        seen = Counter()
-        for run in range(12_000):
-            rng = stream(0, "simulated", "svt", run)
-            if per_step:
-                outcome = simulate_find_step(method, Histogram("stable", 1e-3, 1.5), SMALL, rng)
-                outcome = replace(outcome, single=0)
-            else:
-                outcome = simulate_threshold(method, SMALL, rng)
-            seen[statistics(outcome.found, outcome.absent, outcome.single)] += 1
-        return seen
+        outcomes = (simulate_threshold(method, SMALL, stream(0, "simulated", "svt", run)) for run in range(12_000))
+        return Counter(statistics(outcome.found, outcome.absent, outcome.single) for outcome in outcomes)
 
-    if per_step:
-        slow = Counter({key: sum(n for k, n in slow.items() if k[0] == key[0]) for key in {(k[0], 0, 0) for k in slow}})
     assert pvalue(slow, fast(method)) > ALPHA
     assert pvalue(slow, fast(replace(method, query_scale=1.2 * method.query_scale, threshold=4.0))) < ALPHA
 
 
-@pytest.mark.parametrize("kind", HISTOGRAMS)
-def test_a_histogram_s_simulation_has_the_law_of_its_noise(kind):
-    method = Histogram(kind, 1.3, 4.2)
-    seen = Counter()
-    for run in range(3000):
-        rng = stream(0, "literal", kind, run)
-        found, absent, single = np.zeros(SMALL.n_events, bool), 0, 0
-        for step in range(SMALL.horizon):
-            weight = np.bincount(SMALL.inputs(step), minlength=24)
-            above = method.release(weight, rng)
-            event = SMALL.event_at(step)
-            if event is not None:
-                found[event] = above[event]
-            absent += int((above & (weight == 0)).sum())
-            single += int((above & (weight == 1)).sum())
-        seen[statistics(found, absent, single)] += 1
+INPUTS = [SMALL.inputs(step) for step in range(SMALL.horizon)]
+WEIGHTS = [np.bincount(inputs, minlength=24) for inputs in INPUTS]
+
+
+def seen_in(reported):
+    """The statistics of the elements reported in each step."""
+    found, absent, single = np.zeros(SMALL.n_events, bool), 0, 0
+    for elements, weights in zip(reported, WEIGHTS, strict=True):
+        for element in elements:
+            if weights[element] > 1:
+                found[element] = True
+            absent += weights[element] == 0
+            single += weights[element] == 1
+    return statistics(found, int(absent), int(single))
+
+
+@pytest.mark.parametrize("composition", ["basic", "renyi"])
+def test_finding_the_step_has_one_law_line_by_line_online_and_simulated(composition):
+    """With what is shown after a found step, events as well as elements of one user."""
+    search = replace(AboveThreshold.calibrated(18.0, 1e-2, 4, 0.0, composition=composition), threshold=4.5)
+    method = FindStep(search, Histogram("stable", 0.9, 3.6), 24)
+
+    def line_by_line(run):
+        rng = stream(0, "literal", "find", run)
+        answers = reference.find_step(method.search, method.shown, [one.tolist() for one in INPUTS], 24, rng)
+        return seen_in([one or [] for one in answers])
+
+    def online(run):
+        rng = stream(0, "online", "find", run)
+        state, reported = method.start(12, rng), [[] for _ in INPUTS]
+        for step, inputs in enumerate(INPUTS):
+            if state.search.left:
+                state, found = method.step(state, inputs, rng)
+                reported[step] = found.elements
+        return seen_in(reported)
 
     def fast(method):
-        outcomes = (simulate_histogram(method, SMALL, stream(0, "fast", kind, run)) for run in range(12_000))
+        outcomes = (simulate_find_step(method, SMALL, stream(0, "fast", "find", run)) for run in range(8000))
+        return Counter(statistics(one.found, one.absent, one.single) for one in outcomes)
+
+    slow = Counter(line_by_line(run) for run in range(2500))
+    assert len(slow) > 20
+    assert sum(count for key, count in slow.items() if key[2]) > 100  # elements of one user are shown
+    assert pvalue(slow, Counter(online(run) for run in range(2500))) > ALPHA
+    assert pvalue(slow, fast(method)) > ALPHA
+    assert pvalue(slow, fast(replace(method, shown=replace(method.shown, scale=0.7)))) < ALPHA
+    assert pvalue(slow, fast(replace(method, search=replace(search, threshold=4.0)))) < ALPHA
+
+
+@pytest.mark.parametrize("kind", HISTOGRAMS)
+def test_a_histogram_in_every_step_has_one_law_line_by_line_online_and_simulated(kind):
+    method = HistogramEveryStep(Histogram(kind, 1.3, 4.2), SMALL.horizon, 24)
+
+    def line_by_line(run):
+        rng = stream(0, "literal", kind, run)
+        return seen_in([reference.histogram_step(method.one, inputs.tolist(), 24, rng) for inputs in INPUTS])
+
+    def online(run):
+        rng, state, reported = stream(0, "online", kind, run), method.start(12), []
+        for inputs in INPUTS:
+            state, release = method.step(state, inputs, rng)
+            reported.append(release.elements)
+        return seen_in(reported)
+
+    def fast(one):
+        outcomes = (simulate_histogram(one, SMALL, stream(0, "fast", kind, run)) for run in range(8000))
         return Counter(statistics(outcome.found, outcome.absent, outcome.single) for outcome in outcomes)
 
-    assert pvalue(seen, fast(method)) > ALPHA
-    assert pvalue(seen, fast(replace(method, scale=1.43))) < ALPHA
+    slow = Counter(line_by_line(run) for run in range(2000))
+    assert pvalue(slow, Counter(online(run) for run in range(2000))) > ALPHA
+    assert pvalue(slow, fast(method.one)) > ALPHA
+    assert pvalue(slow, fast(replace(method.one, scale=1.43))) < ALPHA

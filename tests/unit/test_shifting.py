@@ -8,16 +8,20 @@ import pytest
 from evolvingdp.core import accounting
 from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector import baselines, methods
-from evolvingdp.sparse_vector.baselines import Histogram
+from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.calibration import calibrate
 from evolvingdp.sparse_vector.documents import brown_stream, monitor_documents, threshold_documents
-from evolvingdp.sparse_vector.noise import MonitorNoise
+from evolvingdp.sparse_vector.find_step import FindStep
+from evolvingdp.sparse_vector.histograms import HISTOGRAMS, Histogram, HistogramEveryStep, histogram
+from evolvingdp.sparse_vector.noise import MonitorNoise, laplace_sf
 from evolvingdp.sparse_vector.shifting import plan, solve
 from evolvingdp.sparse_vector.shifting_simulation import simulate
 from evolvingdp.sparse_vector.streams import ShiftingStream, example_sizes
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
 HISTOGRAM = Histogram("stable", 1.0, 3.0)
+EVERY_STEP = HistogramEveryStep(Histogram("laplace", 1.0, 3.0), 2, 4)
+FIND = FindStep(AboveThreshold(2.5, 2, 1e-6, 1e-6, True), Histogram("stable", 1e-6, 1.5), 4)
 STREAM = ShiftingStream.make(60, {"A": 7, "B": 10, "C": 20}, stream(0, "stream"), n_elements=200)
 
 
@@ -61,7 +65,7 @@ def test_repeated_above_threshold_s_threshold_keeps_its_promise():
         method = baselines.repeated_threshold(1.0, 1e-6, 4, queries, composition=composition, beta=0.4)
         stretches = 4 if method.refreshed else 1
         shifts = rng.laplace(0, method.threshold_scale or 1e-300, size=(20_000, stretches))
-        loud = 1 - (1 - baselines.laplace_sf(method.threshold + shifts, method.query_scale)) ** (queries / stretches)
+        loud = 1 - (1 - laplace_sf(method.threshold + shifts, method.query_scale)) ** (queries / stretches)
         assert 0.09 < np.mean(1 - np.prod(1 - loud, axis=1)) < 0.2
 
 
@@ -105,7 +109,7 @@ def test_documents_hold_their_words_and_shift():
             holders = np.asarray(data._now(step)[[word]].todense())[0] > 0
             assert (holders & ~seen[: len(holders)]).any()
             seen[: len(holders)] |= holders
-    method = baselines.AboveThreshold(1.0, 40, 1e-4, 0.0, False)
+    method = AboveThreshold(1.0, 40, 1e-4, 0.0, False)
     assert sum(int(above.sum()) for above in threshold_documents(method, data, stream(0, "svt"))) == 40
 
 
@@ -124,8 +128,20 @@ def test_documents_hold_their_words_and_shift():
             lambda: solve(ThresholdMonitorEvolving(MonitorNoise(1.0, 0.0), 1.0, 1), [[0, 1], [0, 1, 1]], 2, stream(0, "n")),
             "inputs must hold 2 users in every step, as at the start",
         ),
-        (lambda: baselines.histogram(1.0, 1e-6, 10, 10, kind="exact"), "kind must be one of laplace"),
+        (lambda: histogram(1.0, 1e-6, 10, 10, kind="exact"), "kind must be one of laplace"),
         (lambda: brown_stream(0), "copies must be >= 1, got 0"),
+        (lambda: Histogram("laplace", -1.0, 3.0), "scale must be > 0 and finite, got -1.0"),
+        (lambda: Histogram("laplace", 1.0, np.nan), "threshold must be finite, got nan"),
+        (lambda: Histogram("exact", 1.0, 3.0), "kind must be one of laplace, gaussian, stable, got 'exact'"),
+        (lambda: AboveThreshold(1.0, 1, -1.0, 1.0, True), "query_scale must be > 0 and finite, got -1.0"),
+        (lambda: AboveThreshold(1.0, 1, 1.0, -1.0, True), "threshold_scale must be >= 0 and finite, got -1.0"),
+        (lambda: AboveThreshold(1.0, 0, 1.0, 1.0, True), "reports must be >= 1, got 0"),
+        (lambda: AboveThreshold(np.inf, 1, 1.0, 1.0, True), "threshold must be finite, got inf"),
+        (lambda: FindStep.calibrated(1.0, 1e-6, 3, 9.0, 10, share=1.0), r"share must lie in \(0, 1\), got 1.0"),
+        (lambda: EVERY_STEP.start(0), "n_users must be >= 1, got 0"),
+        (lambda: EVERY_STEP.step(EVERY_STEP.start(2), [0, 1, 1], stream(0, "n")), "inputs must hold 2 users in every step"),
+        (lambda: EVERY_STEP.step(EVERY_STEP.start(2), [0, 4], stream(0, "n")), r"inputs must lie in \[0, 4\), got 4"),
+        (lambda: FIND.step(FIND.start(2, stream(0, "n")), [0], stream(0, "n")), "inputs must hold 2 users in every step"),
     ],
 )
 def test_what_cannot_work_is_refused(make, message):
@@ -139,7 +155,7 @@ def test_weights_that_are_no_counts_are_a_type_error():
 
 
 def test_a_histogram_s_error_is_where_it_misses_rarely():
-    for kind in baselines.HISTOGRAMS:
+    for kind in HISTOGRAMS:
         method = Histogram(kind, 3.0, 10.0)
         assert 7 * float(1 - method.sf(10 - method.error(7, 0.05))) == pytest.approx(0.025)
 
@@ -160,10 +176,10 @@ def test_every_method_runs_on_example_1_4_and_the_monitor_finds_its_groups():
 
 def test_histograms_pay_for_two_weights_in_every_step():
     """Replacing a user moves two elements by one in each of 8 steps: distance 16 in sum, 4 in the Euclidean norm."""
-    gaussian = baselines.histogram(1.0, 1e-6, 8, 100, kind="gaussian")
+    gaussian = histogram(1.0, 1e-6, 8, 100, kind="gaussian")
     assert 4 / gaussian.scale == pytest.approx(accounting.gaussian_mu(1.0, 1e-6))
-    assert baselines.histogram(1.0, 1e-6, 1, 100).scale == pytest.approx(2.0, rel=1e-5)
-    stable = baselines.histogram(1.0, 1e-6, 1, 100, kind="stable")
+    assert histogram(1.0, 1e-6, 1, 100).scale == pytest.approx(2.0, rel=1e-5)
+    stable = histogram(1.0, 1e-6, 1, 100, kind="stable")
     assert float(stable.sf(stable.threshold - 1)) == pytest.approx(1e-6 / 2)  # all that presence may cost in one step
 
 
@@ -181,9 +197,48 @@ def test_the_paper_s_constants_need_more_than_10_to_the_14_users():
 def test_failure_probabilities_and_families_out_of_range_are_refused():
     for beta in (-1.0, 0.0, 1.0, 2000.0, float("nan")):
         with pytest.raises(ValueError, match=r"beta must lie in \(0, 1\), got"):
-            baselines.histogram(1.0, 1e-6, 10, 10, beta=beta)
+            histogram(1.0, 1e-6, 10, 10, beta=beta)
         with pytest.raises(ValueError, match=r"beta must lie in \(0, 1\), got"):
             baselines.repeated_threshold(1.0, 1e-6, 3, 10, beta=beta)
     sizes = dict.fromkeys("ABCDE", 2)
     with pytest.raises(ValueError, match="sizes must name at most 4 families, got 5: A, B, C, D, E"):
         ShiftingStream.make(100, sizes, stream(0, "families"))
+
+
+def test_a_histogram_in_every_step_ends_after_the_steps_that_are_paid_for():
+    state, rng = EVERY_STEP.start(3), stream(0, "steps")
+    for _ in range(2):
+        state, _ = EVERY_STEP.step(state, [0, 1, 1], rng)
+    with pytest.raises(ValueError, match="horizon must be larger to go on: 2 steps are paid for, and over"):
+        EVERY_STEP.step(state, [0, 1, 1], rng)
+
+
+def test_absent_elements_of_a_huge_domain_are_reported_uniformly_and_never_one_that_is_held():
+    """Half of the held elements lie low, half high: a rank that is not shifted past them would hit them."""
+    size, held = 2**40, np.concatenate([np.arange(500), 2**40 - 1 - np.arange(500)])
+    quiet = Histogram("laplace", 1.0, 21.0)  # 2^40 e^-21 / 2 = 417 absent elements
+    reported = quiet.reported(held, size, stream(0, "huge"))
+    assert 300 < len(reported) < 540
+    assert np.all(np.diff(reported) > 0)
+    assert len(np.intersect1d(reported, held)) == 0
+    assert abs(reported.mean() / size - 0.5) < 0.08
+    crowded = Histogram("laplace", 1e-9, -5.0)  # everything, whether held or not
+    assert crowded.reported(np.array([2, 2, 5]), 8, stream(0, "all")).tolist() == list(range(8))
+
+
+def test_find_the_step_shows_what_it_finds_and_halts():
+    """Noise of 1e-6: heavy steps are those where an element has three holders."""
+    rng = stream(0, "find")
+    state, answers = FIND.start(4, rng), []
+    for inputs in ([0, 1, 2, 3], [1, 1, 1, 3], [2, 2, 3, 3], [2, 2, 2, 2]):
+        state, found = FIND.step(state, inputs, rng)
+        answers.append((found.above, found.elements.tolist()))
+    assert answers == [(False, []), (True, [1]), (False, []), (True, [2])]
+    with pytest.raises(ValueError, match="has halted after 2"):
+        FIND.step(state, [2, 2, 2, 2], rng)
+
+
+def test_the_shares_of_find_the_step_are_those_of_its_parts():
+    method = FindStep.calibrated(1.0, 1e-6, 3, 9.0, 100, composition="renyi", share=0.3)
+    assert method.search == AboveThreshold.calibrated(0.3, 5e-7, 3, 9.0, composition="renyi")
+    assert method.shown == histogram(0.7, 5e-7, 3, 100, kind="stable")

@@ -22,8 +22,8 @@ from evolvingdp.heavy_hitters.count_sketch import LocalRnd
 from evolvingdp.heavy_hitters.olh import OLH
 from evolvingdp.heavy_hitters.rappor import Rappor
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
-from evolvingdp.sparse_vector.baselines import histogram
 from evolvingdp.sparse_vector.calibration import calibrate
+from evolvingdp.sparse_vector.histograms import histogram
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
 

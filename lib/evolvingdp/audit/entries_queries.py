@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -26,6 +27,8 @@ from evolvingdp.sparse_vector import baselines, privacy, shifting, shifting_simu
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.adversary import epsilon_attained
 from evolvingdp.sparse_vector.calibration import calibrate
+from evolvingdp.sparse_vector.find_step import FindStep
+from evolvingdp.sparse_vector.histograms import HISTOGRAMS, Histogram, HistogramEveryStep, histogram
 from evolvingdp.sparse_vector.noise import MonitorNoise
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitor, ThresholdMonitorEvolving
 
@@ -148,11 +151,11 @@ def _monitor() -> Iterator[Entry]:
 
 
 def _histograms() -> Iterator[Entry]:
-    steps, covers = 5, (baselines.Histogram, baselines.histogram, baselines.simulate_histogram)
+    steps, covers = 5, (Histogram, HistogramEveryStep, histogram, baselines.simulate_histogram)
 
     def loss(kind: str, horizon: int) -> float:
         """A user moves two weights by 1 in each of `horizon` steps; the noise is that for `steps`."""
-        made = baselines.histogram(_EPSILON, _DELTA, steps, 10, kind=kind)
+        made = histogram(_EPSILON, _DELTA, steps, 10, kind=kind)
         if kind == "gaussian":
             return gaussian_epsilon(2 * horizon / made.scale**2, _DELTA)
         if kind == "laplace":
@@ -160,15 +163,47 @@ def _histograms() -> Iterator[Entry]:
         alone = horizon * float(made.sf(made.threshold - 1))  # an element that only this user holds shows that it is there
         return composed_epsilon(2 / made.scale, horizon, _DELTA - alone) if alone < _DELTA else math.inf
 
-    for kind in baselines.HISTOGRAMS:
+    for kind in HISTOGRAMS:
         yield Entry(
             f"histogram_{kind}", _CHAPTER, f"histogram in every step, {kind}", covers, _UNIT, _REPLACED, SENSITIVITY,
             _EPSILON, partial(loss, kind, steps), "a step more than is paid for", partial(loss, kind, steps + 1), _DELTA,
         )  # fmt: skip
 
+    for kind in HISTOGRAMS:
+        online = HistogramEveryStep.calibrated(_EPSILON, 1e-2, 2, 3, kind=kind)
+        less = replace(online, one=replace(online.one, scale=online.one.scale / 2))
+        yield Entry(
+            f"histogram_{kind}_online", _CHAPTER, f"histogram in every step, {kind}, all reports", covers, _UNIT,
+            _REPLACED, EXACT, _EPSILON, partial(_learned, online, 1e-2), "half of the noise", partial(_learned, less, 1e-2),
+            1e-2,
+        )  # fmt: skip
+    yield from _find_steps()
+
+
+def _learned(method: HistogramEveryStep | FindStep, delta: float) -> float:
+    """The most that a few adversaries learn at `delta`, all transcripts of two steps enumerated: the others' weights
+    lie around the threshold, or are 0."""
+    middle = math.ceil(method.one.threshold if isinstance(method, HistogramEveryStep) else method.shown.threshold)
+    worst = 0.0
+    for first, second in ((-2, 1), (1, -2), (-2, -2), (1, 1), (-middle, -middle), (1, -middle)):
+        for same in (True, False):
+            weights = [middle + first, middle + second]
+            one = [*weights, 2 * middle + 4 - sum(weights)]  # so that the number of users stays
+            others = [one, one if same else [one[1], one[0], one[2]]]
+            laws = (
+                queries.histogram_laws(method, others)
+                if isinstance(method, HistogramEveryStep)
+                else queries.find_step_laws(method, others)
+            )
+            worst = max(worst, pair_epsilon(laws, delta))
+    return worst
+
+
+def _find_steps() -> Iterator[Entry]:
     half = _EPSILON / 2
+    covers = (FindStep, baselines.simulate_find_step)
     search = AboveThreshold.calibrated(half, _DELTA / 2, 3, 0.0)
-    shown = baselines.histogram(half, _DELTA / 2, 3, 10, kind="stable")
+    shown = histogram(half, _DELTA / 2, 3, 10, kind="stable")
 
     def both(reports: int) -> float:
         """epsilon at which the deltas of the search and of what is shown add up to delta."""
@@ -181,6 +216,18 @@ def _histograms() -> Iterator[Entry]:
         return smallest_epsilon(excess)
 
     yield Entry(
-        "find_step", _CHAPTER, "find the step, then histogram", (baselines.simulate_find_step,), _UNIT, _REPLACED, COMPOSED,
+        "find_step", _CHAPTER, "find the step, then histogram", covers, _UNIT, _REPLACED, COMPOSED,
         _EPSILON, lambda: both(3), "two reports more than are paid for", lambda: both(5), _DELTA,
     )  # fmt: skip
+    for composition in ("optimal", "renyi"):
+
+        def made(epsilon: float, composition: str = composition) -> FindStep:
+            """With the threshold of the search where that of the histogram is, so that both are in doubt."""
+            method = FindStep.calibrated(epsilon, _DELTA, 2, 0.0, 3, composition=composition)
+            return replace(method, search=replace(method.search, threshold=method.shown.threshold))
+
+        yield Entry(
+            f"find_step_online_{composition}", _CHAPTER, f"find the step, then histogram, {composition}, all answers",
+            covers, _UNIT, _REPLACED, EXACT, _EPSILON, partial(_learned, made(_EPSILON), _DELTA),
+            "the noise of four times epsilon", partial(_learned, made(4 * _EPSILON), _DELTA), _DELTA,
+        )  # fmt: skip

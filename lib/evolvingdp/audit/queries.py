@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
+from evolvingdp.sparse_vector.find_step import FindState, FindStep
+from evolvingdp.sparse_vector.histograms import Histogram, HistogramEveryStep, HistogramState
 from evolvingdp.sparse_vector.noise import MonitorNoise
 from evolvingdp.sparse_vector.threshold_monitor import State, ThresholdMonitorEvolving
 
@@ -107,6 +109,119 @@ def halting_laws(method: AboveThreshold, kinds: Sequence[int]) -> Array:
                 tops += answer
             laws[world].append(p)
     return np.array(laws)
+
+
+class Scripted:
+    """Stands for a generator: single draws from a list, draws of many by sign, and which of the absent are reported."""
+
+    def __init__(self, singles: Sequence[float], many: Sequence[bool], absent: Sequence[int] = ()) -> None:
+        self.singles, self.absent = iter(singles), np.array(absent, dtype=np.int64)
+        self.many = np.where(many, 1e15, -1e15)
+
+    def laplace(self, *_: Any, size: Any = None) -> Any:
+        return next(self.singles) if size is None else self.many
+
+    def normal(self, *_: Any, size: Any) -> Array:
+        return self.many
+
+    def binomial(self, *_: Any) -> int:
+        return len(self.absent)
+
+    poisson = binomial
+
+    def choice(self, *_: Any, **__: Any) -> NDArray[np.int64]:
+        return self.absent
+
+
+def _shown(one: Histogram, weights: Sequence[int]) -> list[tuple[tuple[int, ...], float]]:
+    """All lists of reported elements, each with its probability, from the noise's survival function."""
+    chances = [0.0 if one.kind == "stable" and w == 0 else float(one.sf(one.threshold - w)) for w in weights]
+    pairs = []
+    for pattern in itertools.product((False, True), repeat=len(weights)):
+        probability = math.prod(p if above else 1 - p for p, above in zip(chances, pattern, strict=True))
+        if probability > 0:
+            pairs.append((tuple(itertools.compress(range(len(weights)), pattern)), probability))
+    return pairs
+
+
+def _as_rows(laws: Sequence[dict[Any, float]]) -> Array:
+    outcomes = sorted(set().union(*laws), key=repr)
+    return np.array([[law.get(outcome, 0.0) for outcome in outcomes] for law in laws])
+
+
+def histogram_laws(method: HistogramEveryStep, others: Sequence[Sequence[int]]) -> Array:
+    """Laws of the reports of all steps in both worlds, (2, outcomes): user 0 holds element 0 or 1 throughout.
+
+    `others` are the weights (elements,) of the other users in each step.
+    """
+    laws: list[dict[Any, float]] = [{}, {}]
+    for world, law in enumerate(laws):
+
+        def follow(
+            state: HistogramState, so_far: tuple[Any, ...], probability: float, world: int = world, law: Any = law
+        ) -> None:
+            if len(so_far) == len(others):
+                law[so_far] = probability
+                return
+            weights = [weight + (element == world) for element, weight in enumerate(others[len(so_far)])]
+            held = [element for element, weight in enumerate(weights) if weight]
+            free = [element for element, weight in enumerate(weights) if not weight]
+            for reported, share in _shown(method.one, weights):
+                absent = [rank for rank, element in enumerate(free) if element in reported]
+                forced: Any = Scripted((), [element in reported for element in held], absent)
+                after, release = method.step(state, np.repeat(np.arange(len(weights)), weights), forced)
+                if release.elements.tolist() != list(reported):
+                    raise AssertionError(f"the step reported {release.elements} to noise that forces {reported}")
+                follow(after, (*so_far, reported), probability * share)
+
+        follow(method.start(1 + sum(others[0])), (), 1.0)
+    return _as_rows(laws)
+
+
+def find_step_laws(method: FindStep, others: Sequence[Sequence[int]], grid: int = 2001) -> Array:
+    """As `histogram_laws`, for the answers and reports until it halts; None stands for a no."""
+    laws: list[dict[Any, float]] = [{}, {}]
+    for world, law in enumerate(laws):
+        all_weights = [[weight + (element == world) for element, weight in enumerate(one)] for one in others]
+
+        def follow(
+            state: FindState, so_far: tuple[Any, ...], shown: float, all_weights: Any = all_weights, law: Any = law
+        ) -> None:
+            answers = [one is not None for one in so_far]
+            left = method.search.reports - sum(answers)
+            if len(so_far) == len(others) or left == 0:
+                largest = [max(weights) for weights in all_weights[: len(so_far)]]
+                law[so_far] = shown * search_probability(method.search, largest, answers, grid)
+                return
+            weights = all_weights[len(so_far)]
+            held = [element for element, weight in enumerate(weights) if weight]
+            for reported, share in [(None, 1.0), *_shown(method.shown, weights)]:
+                noise = 1e15 if reported is not None else -1e15
+                forced: Any = Scripted((noise, 0.0), [element in (reported or ()) for element in held])
+                after, release = method.step(state, np.repeat(np.arange(len(weights)), weights), forced)
+                if release.above != (reported is not None) or release.elements.tolist() != list(reported or ()):
+                    raise AssertionError(f"the step answered {release} to noise that forces {reported}")
+                follow(after, (*so_far, reported), shown * share)
+
+        start: Any = Scripted((0.0,), ())
+        follow(method.start(1 + sum(others[0]), start), (), 1.0)
+    return _as_rows(laws)
+
+
+def search_probability(method: AboveThreshold, values: Sequence[float], answers: Sequence[bool], grid: int = 2001) -> float:
+    """Of these answers to queries of these values, integrated over the threshold's noise, fresh after each yes if it is."""
+    noise, scale = MonitorNoise(method.query_scale / 10, 0.0), method.threshold_scale
+    shifts = np.linspace(-30 * scale, 30 * scale, grid) if scale else np.zeros(1)
+    weight = np.exp(-np.abs(shifts) / scale) if scale else np.ones(1)
+    weight /= weight.sum()
+    probability, log = 1.0, np.zeros(len(shifts))
+    for value, answer in zip(values, answers, strict=True):
+        below = method.threshold + shifts - value
+        log = log + (noise.log_sf(below) if answer else noise.log_cdf(below))
+        if answer and method.refreshed:
+            probability *= float(weight @ np.exp(log))
+            log = np.zeros(len(shifts))
+    return probability * float(weight @ np.exp(log))
 
 
 def _until_halt(queries: int, reports: int) -> list[tuple[int, ...]]:

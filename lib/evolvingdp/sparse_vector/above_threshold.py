@@ -50,6 +50,14 @@ class AboveThreshold:
     threshold_scale: float
     refreshed: bool  # whether the threshold gets new noise after a yes
 
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.threshold):
+            raise ValueError(f"threshold must be finite, got {self.threshold!r}")
+        checks.integer_at_least(1, reports=self.reports)
+        checks.positive(query_scale=self.query_scale)
+        if not 0 <= self.threshold_scale < math.inf:
+            raise ValueError(f"threshold_scale must be >= 0 and finite, got {self.threshold_scale!r}")
+
     @classmethod
     def calibrated(
         cls, epsilon: float, delta: float, reports: int, threshold: float, *, composition: str = "optimal"
@@ -58,8 +66,6 @@ class AboveThreshold:
         check_privacy(epsilon, delta)
         checks.integer_at_least(1, reports=reports)
         checks.one_of(COMPOSITIONS, composition=composition)
-        if not math.isfinite(threshold):
-            raise ValueError(f"threshold must be finite, got {threshold!r}")
         if composition == "single":
             first = epsilon / (1 + (2 * reports) ** (2 / 3))
             return cls(threshold, reports, 2 * reports / (epsilon - first), 1 / first, False)

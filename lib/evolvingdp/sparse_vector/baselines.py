@@ -3,88 +3,30 @@
 | method | how the budget is spent | cost grows with |
 |---|---|---|
 | repeated AboveThreshold | `above_threshold`, all compositions | reports |
-| histogram | Laplace noise on all elements, 2 / e a step, composed over the steps; or Gaussian, composed exactly | steps |
-| stable histogram | Laplace noise on present elements, half of delta for noise, half for presence | steps |
-| find the step | AboveThreshold on the largest weight, a stable histogram of what it finds; half each | both |
+| a histogram in every step | `histograms`, all kinds | steps |
+| find the step, then histogram | `find_step`: AboveThreshold on the largest weight, a histogram of what it finds | both |
 
 All are (epsilon, delta)-differentially private for replacement of one user's inputs in all steps.
 Thresholds keep elements of weight zero out with probability 1 - beta / 2 as `shifting.plan` does. The simulations have the
-law of the methods on a `ShiftingStream`, at a cost of events, reports and false candidates.
+law of the methods' `step`s on a `ShiftingStream`, at a cost of events, reports and false candidates.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
-from scipy.stats import norm
 
-from evolvingdp.core import accounting, checks
-from evolvingdp.sparse_vector.above_threshold import AboveThreshold, each_epsilon
-from evolvingdp.sparse_vector.noise import Array
-from evolvingdp.sparse_vector.privacy import check_privacy
+from evolvingdp.core import checks
+from evolvingdp.sparse_vector.above_threshold import AboveThreshold
+from evolvingdp.sparse_vector.find_step import FindStep
+from evolvingdp.sparse_vector.histograms import Histogram
+from evolvingdp.sparse_vector.noise import Array, laplace_sf
 from evolvingdp.sparse_vector.shifting_simulation import Outcome, rare_count
 from evolvingdp.sparse_vector.streams import ShiftingStream
-
-HISTOGRAMS = ("laplace", "gaussian", "stable")
-
-
-@dataclass(frozen=True)
-class Histogram:
-    """Noisy weights of all (`stable`: of all present) elements in every step; those from `threshold` on are reported."""
-
-    kind: str
-    scale: float
-    threshold: float
-
-    def sf(self, z: Any) -> Array:
-        return np.asarray(norm.sf(z, scale=self.scale) if self.kind == "gaussian" else laplace_sf(z, self.scale))
-
-    def release(self, weights: ArrayLike, rng: np.random.Generator) -> NDArray[np.bool_]:
-        """Which elements of one step are reported, for `weights` (elements,) of all of the domain; only this is public."""
-        checks.counts(weights=weights)
-        array = np.asarray(weights, dtype=np.int64)
-        draw = rng.normal if self.kind == "gaussian" else rng.laplace
-        above = array + draw(0.0, self.scale, size=array.shape) >= self.threshold
-        return np.asarray(above & (array > 0) if self.kind == "stable" else above)
-
-    def error(self, n_events: int, beta: float) -> float:
-        """The weight from which all events are found with probability 1 - beta / 2."""
-        share = min(beta / (2 * n_events), 0.5)
-        return self.threshold + (
-            -self.scale * math.log(2 * share) if self.kind != "gaussian" else float(norm.isf(share, scale=self.scale))
-        )
-
-
-def histogram(
-    epsilon: float, delta: float, horizon: int, n_elements: int, *, kind: str = "laplace", beta: float = 0.05
-) -> Histogram:
-    """A histogram a step, (`epsilon`, `delta`)-private over all steps; `beta` as in `shifting.plan`."""
-    check_privacy(epsilon, delta)
-    checks.integer_at_least(1, horizon=horizon, n_elements=n_elements)
-    checks.one_of(HISTOGRAMS, kind=kind)
-    checks.probability(beta=beta)
-    share = beta / (2 * horizon * n_elements)
-    if kind == "gaussian":
-        scale = math.sqrt(2 * horizon) / accounting.gaussian_mu(epsilon, delta)
-        return Histogram(kind, scale, float(norm.isf(share, scale=scale)))
-    if kind == "stable":
-        scale = 2 / each_epsilon(epsilon, delta / 2, horizon, "optimal")
-        return Histogram(kind, scale, 1 + scale * math.log(horizon / delta))  # an element of one user: delta / 2 horizon
-    scale = 2 / each_epsilon(epsilon, delta, horizon, "optimal")
-    return Histogram(kind, scale, -scale * math.log(2 * share))
-
-
-def laplace_sf(z: Any, scale: float) -> Array:
-    """Pr[Lap(scale) >= z]."""
-    z = np.asarray(z, dtype=float)
-    tail = np.exp(-np.abs(z) / scale) / 2
-    return np.asarray(np.where(z > 0, tail, 1 - tail))
 
 
 def repeated_threshold(
@@ -175,11 +117,10 @@ def simulate_threshold(method: AboveThreshold, stream: ShiftingStream, rng: np.r
     return _scan(method, stream.sizes, places, stream.horizon * stream.n_elements, present, rng)
 
 
-def simulate_find_step(
-    method: AboveThreshold, shown: Histogram, stream: ShiftingStream, rng: np.random.Generator
-) -> Outcome:
+def simulate_find_step(method: FindStep, stream: ShiftingStream, rng: np.random.Generator) -> Outcome:
     """One run of "find the step, then histogram": AboveThreshold is asked for the largest weight of every step."""
-    steps = _scan(method, stream.sizes, stream.steps, stream.horizon, lambda _: True, rng)
+    shown = method.shown
+    steps = _scan(method.search, stream.sizes, stream.steps, stream.horizon, lambda _: True, rng)
     found = steps.found & (rng.random(stream.n_events) < shown.sf(shown.threshold - stream.sizes))
     holders = steps.single * stream.n_users + int((stream.n_users - stream.sizes[steps.found]).sum())
     return Outcome(found, 0, rare_count(holders, float(shown.sf(shown.threshold - 1)), rng))

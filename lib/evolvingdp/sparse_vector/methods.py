@@ -13,9 +13,10 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from evolvingdp.sparse_vector import baselines
+from evolvingdp.sparse_vector import baselines, histograms
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.calibration import Calibration, calibrate
+from evolvingdp.sparse_vector.find_step import FindStep
 from evolvingdp.sparse_vector.shifting import Plan, plan
 from evolvingdp.sparse_vector.shifting_simulation import Outcome, simulate
 from evolvingdp.sparse_vector.streams import ShiftingStream, example_sizes
@@ -112,16 +113,17 @@ def simulations(target: Target, stream: ShiftingStream, reports: int = 3) -> dic
     renyi = repeated(target, stream, ("renyi",), queries)
     half = Target(target.epsilon / 2, target.delta / 2, target.beta, target.n_elements)
     find = repeated(half, stream, TEXTBOOK, stream.horizon)
-    shown = baselines.histogram(half.epsilon, half.delta, find.reports, target.n_elements, kind="stable", beta=target.beta)
+    shown = histograms.histogram(half.epsilon, half.delta, find.reports, target.n_elements, kind="stable")
+    both = FindStep(find, shown, target.n_elements)
     result: dict[str, Simulation] = {
         MONITOR: lambda data, rng: simulate(exact, data, rng),
         THEOREM: lambda data, rng: simulate(printed, data, rng),
         REPEATED: lambda data, rng: baselines.simulate_threshold(textbook, data, rng),
         RENYI: lambda data, rng: baselines.simulate_threshold(renyi, data, rng),
-        FIND: lambda data, rng: baselines.simulate_find_step(find, shown, data, rng),
+        FIND: lambda data, rng: baselines.simulate_find_step(both, data, rng),
     }
     for name, kind in HISTOGRAMS.items():
-        method = baselines.histogram(
+        method = histograms.histogram(
             target.epsilon, target.delta, stream.horizon, target.n_elements, kind=kind, beta=target.beta
         )
         result[name] = partial(baselines.simulate_histogram, method)

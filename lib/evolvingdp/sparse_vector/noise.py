@@ -21,6 +21,13 @@ from evolvingdp.core import checks
 Array = NDArray[np.float64]
 
 
+def laplace_sf(z: ArrayLike, scale: float) -> Array:
+    """Pr[Lap(scale) >= z]."""
+    z = np.asarray(z, dtype=float)
+    tail = np.exp(-np.abs(z) / scale) / 2
+    return np.asarray(np.where(z > 0, tail, 1 - tail))
+
+
 @dataclass(frozen=True)
 class MonitorNoise:
     """Lap(10 cap) + min(Lap(inner), cap); `inner` = 0 leaves Lap(10 cap) alone."""

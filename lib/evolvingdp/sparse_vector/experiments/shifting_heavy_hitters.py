@@ -14,7 +14,7 @@ from scipy.stats import binomtest
 from evolvingdp.core import experiment
 from evolvingdp.core.experiment import Claim, Result, Scalar, at_least, at_most, parameter
 from evolvingdp.core.seeds import stream
-from evolvingdp.sparse_vector import baselines
+from evolvingdp.sparse_vector import baselines, histograms
 from evolvingdp.sparse_vector.brown_runs import brown_rows
 from evolvingdp.sparse_vector.methods import (
     HISTOGRAMS,
@@ -144,7 +144,7 @@ def _tops(params: Params, seed: int) -> Iterator[dict[str, Any]]:
     """The smallest weight at which all of `tops` events would have been found, for the noise of a run; k* = 3."""
     target = params.target
     queries = CURVE_HORIZON * target.n_elements
-    gaussian = baselines.histogram(
+    gaussian = histograms.histogram(
         target.epsilon, target.delta, CURVE_HORIZON, target.n_elements, kind="gaussian", beta=target.beta
     )
     for tops in params.tops_sweep:

@@ -1,0 +1,83 @@
+"""Find the step, then histogram: AboveThreshold says in which steps something is heavy, and only these are counted.
+
+**Computes** in every step whether the largest weight exceeds a threshold; if so, a stable histogram of that step. After
+`reports` such steps it halts.
+
+**Guarantee.** (epsilon, delta)-differential privacy of all answers and reports together, for **replacement** of one user's
+inputs in all steps, whatever the streams: the largest weight moves by at most 1, two weights of a histogram by 1 each. The
+search and the histograms get a share of epsilon and half of delta each; the losses add up, the choice of a step is
+post-processing of the search's answers.
+
+**Source.** Algorithm 2 with `histograms`; what one would do without ThresholdMonitor. The state is **secret**, the release
+public.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evolvingdp.core import checks
+from evolvingdp.sparse_vector.above_threshold import AboveThreshold, SvtState
+from evolvingdp.sparse_vector.histograms import Histogram, checked_inputs, histogram
+
+_NOTHING: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What everybody sees of a step: whether it is `above`, and then the `elements` (reports,) reported, increasing."""
+
+    above: bool
+    elements: NDArray[np.int64]
+
+
+@dataclass(frozen=True, repr=False)
+class FindState:
+    """Secret: that of the search."""
+
+    n_users: int
+    search: SvtState
+
+
+@dataclass(frozen=True)
+class FindStep:
+    """`search` for the largest weight, `shown` in the steps that it finds. Make one with `calibrated`."""
+
+    search: AboveThreshold
+    shown: Histogram
+    n_elements: int
+
+    def __post_init__(self) -> None:
+        checks.integer_at_least(1, n_elements=self.n_elements)
+
+    @classmethod
+    def calibrated(
+        cls,
+        epsilon: float,
+        delta: float,
+        reports: int,
+        threshold: float,
+        n_elements: int,
+        *,
+        composition: str = "optimal",
+        share: float = 0.5,
+    ) -> FindStep:
+        """`share` of `epsilon` and half of `delta` go to the search.  Raises ValueError for parameters out of range."""
+        checks.probability(share=share)
+        search = AboveThreshold.calibrated(share * epsilon, delta / 2, reports, threshold, composition=composition)
+        return cls(search, histogram((1 - share) * epsilon, delta / 2, reports, n_elements, kind="stable"), n_elements)
+
+    def start(self, n_users: int, rng: np.random.Generator) -> FindState:
+        checks.integer_at_least(1, n_users=n_users)
+        return FindState(n_users, self.search.start(rng))
+
+    def step(self, state: FindState, inputs: ArrayLike, rng: np.random.Generator) -> tuple[FindState, Found]:
+        """Answer for users who hold `inputs` (n_users,).  Raises ValueError once it has halted, as the search does."""
+        held = checked_inputs(inputs, state.n_users, self.n_elements)
+        largest = int(np.unique(held, return_counts=True)[1].max())
+        search, release = self.search.step(state.search, largest, rng)
+        elements = self.shown.reported(held, self.n_elements, rng) if release.above else _NOTHING
+        return FindState(state.n_users, search), Found(release.above, elements)

@@ -1,0 +1,153 @@
+"""A private histogram in every step: noisy weights of all elements, those above a threshold are reported.
+
+**Computes** in each of `horizon` steps the elements whose noisy weight, the number of users who hold them, is at least
+`threshold`.
+
+**Guarantee.** (epsilon, delta)-differential privacy of all reports of all steps together, for **replacement** of one user's
+inputs in all steps (two weights move by 1 in each), whatever the streams; after `horizon` steps it refuses to go on.
+
+| kind | noise | how the budget is spent |
+|---|---|---|
+| laplace | Lap(2 / e) on every element of the domain | e composed optimally over the steps |
+| gaussian | normal, on every element of the domain | composed exactly |
+| stable | Lap(2 / e) on the elements that somebody holds | half of delta for e, half for showing that an element is held |
+
+**Source.** Dwork, McSherry, Nissim and Smith (2006); stability as in Bun, Nissim and Stemmer (2016). The state is
+**secret**, the release public. `step` costs users and reports: the elements that nobody holds are drawn by number.
+`literal` has both mechanisms line by line.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr
+from scipy.stats import norm
+
+from evolvingdp.core import accounting, checks
+from evolvingdp.sparse_vector.above_threshold import each_epsilon
+from evolvingdp.sparse_vector.noise import Array, laplace_sf
+from evolvingdp.sparse_vector.privacy import check_privacy
+from evolvingdp.sparse_vector.shifting_simulation import rare_count
+
+HISTOGRAMS = ("laplace", "gaussian", "stable")
+
+
+@dataclass(frozen=True)
+class Reported:
+    """What everybody sees of a step: `elements` (reports,), increasing."""
+
+    elements: NDArray[np.int64]
+
+
+@dataclass(frozen=True, repr=False)
+class HistogramState:
+    """Secret, as all states; it keeps no data. `left`: steps that are still paid for."""
+
+    n_users: int
+    left: int
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """The noisy weights of one step; "stable" leaves out the elements that nobody holds."""
+
+    kind: str
+    scale: float
+    threshold: float
+
+    def __post_init__(self) -> None:
+        checks.one_of(HISTOGRAMS, kind=self.kind)
+        checks.positive(scale=self.scale)
+        if not math.isfinite(self.threshold):
+            raise ValueError(f"threshold must be finite, got {self.threshold!r}")
+
+    def sf(self, z: Any) -> Array:
+        return np.asarray(ndtr(-np.asarray(z) / self.scale) if self.kind == "gaussian" else laplace_sf(z, self.scale))
+
+    def release(self, weights: ArrayLike, rng: np.random.Generator) -> NDArray[np.bool_]:
+        """Which elements of one step are reported, for `weights` (elements,) of all of the domain; only this is public."""
+        checks.counts(weights=weights)
+        array = np.asarray(weights, dtype=np.int64)
+        draw = rng.normal if self.kind == "gaussian" else rng.laplace
+        above = array + draw(0.0, self.scale, size=array.shape) >= self.threshold
+        return np.asarray(above & (array > 0) if self.kind == "stable" else above)
+
+    def reported(self, inputs: NDArray[np.int64], n_elements: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """The reported elements, increasing, for `inputs` (n_users,): `release` without a draw for each of the domain."""
+        held, weights = np.unique(inputs, return_counts=True)
+        above = held[self.release(weights, rng)]
+        if self.kind == "stable":
+            return above
+        count = rare_count(n_elements - len(held), float(self.sf(self.threshold)), rng)
+        checks.fits_in_memory("the list of reports", 64.0 * count, "raise threshold")
+        ranks = rng.choice(n_elements - len(held), size=count, replace=False, shuffle=False)  # among those nobody holds
+        absent = ranks + np.searchsorted(held - np.arange(len(held)), ranks, side="right")
+        return np.sort(np.concatenate([above, absent]).astype(np.int64))
+
+    def error(self, n_events: int, beta: float) -> float:
+        """The weight from which all events are found with probability 1 - beta / 2."""
+        share = min(beta / (2 * n_events), 0.5)
+        return self.threshold + (
+            -self.scale * math.log(2 * share) if self.kind != "gaussian" else float(norm.isf(share, scale=self.scale))
+        )
+
+
+def histogram(
+    epsilon: float, delta: float, horizon: int, n_elements: int, *, kind: str = "laplace", beta: float = 0.05
+) -> Histogram:
+    """The noise of one of `horizon` steps, (`epsilon`, `delta`)-private together; `beta` as in `shifting.plan`."""
+    check_privacy(epsilon, delta)
+    checks.integer_at_least(1, horizon=horizon, n_elements=n_elements)
+    checks.one_of(HISTOGRAMS, kind=kind)
+    checks.probability(beta=beta)
+    share = beta / (2 * horizon * n_elements)
+    if kind == "gaussian":
+        scale = math.sqrt(2 * horizon) / accounting.gaussian_mu(epsilon, delta)
+        return Histogram(kind, scale, float(norm.isf(share, scale=scale)))
+    if kind == "stable":
+        scale = 2 / each_epsilon(epsilon, delta / 2, horizon, "optimal")
+        return Histogram(kind, scale, 1 + scale * math.log(horizon / delta))  # an element of one user: delta / 2 horizon
+    scale = 2 / each_epsilon(epsilon, delta, horizon, "optimal")
+    return Histogram(kind, scale, -scale * math.log(2 * share))
+
+
+@dataclass(frozen=True)
+class HistogramEveryStep:
+    """`one` in each of `horizon` steps, of users who hold one of `n_elements` elements. Make one with `calibrated`."""
+
+    one: Histogram
+    horizon: int
+    n_elements: int
+
+    def __post_init__(self) -> None:
+        checks.integer_at_least(1, horizon=self.horizon, n_elements=self.n_elements)
+
+    @classmethod
+    def calibrated(
+        cls, epsilon: float, delta: float, horizon: int, n_elements: int, *, kind: str = "laplace", beta: float = 0.05
+    ) -> HistogramEveryStep:
+        """As `histogram`, which raises for parameters out of range."""
+        return cls(histogram(epsilon, delta, horizon, n_elements, kind=kind, beta=beta), horizon, n_elements)
+
+    def start(self, n_users: int) -> HistogramState:
+        checks.integer_at_least(1, n_users=n_users)
+        return HistogramState(n_users, self.horizon)
+
+    def step(self, state: HistogramState, inputs: ArrayLike, rng: np.random.Generator) -> tuple[HistogramState, Reported]:
+        """Report on users who hold `inputs` (n_users,).  Raises ValueError once `horizon` steps are over."""
+        if state.left == 0:
+            raise ValueError(f"horizon must be larger to go on: {self.horizon} steps are paid for, and over")
+        held = checked_inputs(inputs, state.n_users, self.n_elements)
+        return HistogramState(state.n_users, state.left - 1), Reported(self.one.reported(held, self.n_elements, rng))
+
+
+def checked_inputs(inputs: ArrayLike, n_users: int, n_elements: int) -> NDArray[np.int64]:
+    """`inputs` (n_users,) of elements below `n_elements`; raises ValueError where the number of users has changed."""
+    if np.shape(inputs) != (n_users,):
+        raise ValueError(f"inputs must hold {n_users} users in every step, as at the start, got shape {np.shape(inputs)}")
+    return checks.integer_array("inputs", inputs, below=n_elements)
