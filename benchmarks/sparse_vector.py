@@ -2,12 +2,15 @@
 
     python benchmarks/sparse_vector.py      (or: make benchmarks)
 
-writes benchmarks/results/sparse_vector.csv, which the book's performance page shows.
+writes benchmarks/results/sparse_vector.csv, which the book's performance page shows. A scalar query is one function of a
+user's data, asked of all users: `step` reads a value a user, so its cost grows with them; `step_users` reads those who meet
+the query only; `step_elements` answers all queries of a step in which a user meets one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import measure
 import numpy as np
@@ -56,6 +59,34 @@ def online() -> measure.Work:
     return work
 
 
+def general(n_users: int, queries: str) -> measure.Work:
+    """`step` with a predicate of the users' data, or with a value in [0, 1] for each, one query after the other."""
+    method = "exact" if queries == "binary" else "renyi"
+    chosen = ThresholdMonitorEvolving.calibrated(calibrate(1.0, 1e-6, 3, method=method, queries=queries), 800.0 + n_users)
+    draw = np.random.default_rng(0)
+    data = draw.integers(0, 4, size=n_users) if queries == "binary" else draw.random((50, n_users))
+    predicates = [partial(np.equal, element) for element in range(4)]
+
+    def work() -> None:
+        state, rng = chosen.start(n_users), stream(0, "benchmark", "general")
+        for number in range(ONE_BY_ONE):
+            if queries == "binary":
+                state, _ = chosen.step(state, data, predicates[number % 4], rng)
+            else:
+                state, _ = chosen.step(state, data[number % 50], np.asarray, rng)
+
+    return work
+
+
+def table(n_users: int, queries: str, threshold: float) -> measure.Work:
+    """`run` of queries with a value a user and query, of which some are answered yes."""
+    method = "exact" if queries == "binary" else "renyi"
+    chosen = ThresholdMonitorEvolving.calibrated(calibrate(1.0, 1e-6, 3, method=method, queries=queries), threshold)
+    draw = np.random.default_rng(0).random((10**6, n_users))
+    values, state = draw < 0.5 if queries == "binary" else draw, chosen.start(n_users)
+    return lambda: chosen.run(state, values, stream(0, "benchmark", "table"))
+
+
 def batch() -> measure.Work:
     """A step of 10^6 users: the queries of all of 10^7 elements."""
     chosen = ThresholdMonitorEvolving.calibrated(calibrate(1.0, 1e-6, 3), 800.0)
@@ -70,8 +101,14 @@ CASES: dict[str, tuple[int, Callable[[], measure.Work]]] = {
     "the same, n = m = 10^6, k = 1 (all counters)": (1, lambda: simulated(10**6, 1)),
     "the same, AboveThreshold repeated, n = m = 10^6": (1, lambda: repeated_threshold(10**6)),
     "the stream of n = m = 10^9": (1, lambda: lambda: example(10**9)),
-    "online, query by query, 10^5": (ONE_BY_ONE, online),
-    "online, one step of 10^6 users, 10^7 queries": (BATCH, batch),
+    "online, one by one (step), {0, 1}, 10 users": (ONE_BY_ONE, lambda: general(10, "binary")),
+    "the same, 1000 users": (ONE_BY_ONE, lambda: general(1000, "binary")),
+    "online, one by one (step), [0, 1], 10 users": (ONE_BY_ONE, lambda: general(10, "interval")),
+    "online, one by one, by the users who meet it (step_users)": (ONE_BY_ONE, online),
+    "online, a batch of queries (run), {0, 1}, 10 users": (10**6, lambda: table(10, "binary", 200.0)),
+    "the same, every second answer a yes": (10**6, lambda: table(10, "binary", 0.0)),
+    "online, a batch of queries (run), [0, 1], 10 users": (10**6, lambda: table(10, "interval", 200.0)),
+    "online, all 10^7 queries of a step of 10^6 users (step_elements)": (BATCH, batch),
     "plan of Example 1.4 with its calibration": (1, lambda: lambda: example_plan(TARGET, 10**6)),
     "delta of epsilon, k = 1000": (1, lambda: lambda: delta_of_epsilon(1.0, 267.8, 1000)),
 }

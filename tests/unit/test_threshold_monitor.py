@@ -153,6 +153,7 @@ def test_renyi_rates_solve_their_equations_and_are_enough_below_one():
 
 
 MONITOR = ThresholdMonitorEvolving(MonitorNoise(0.3, 1.5), 4.0, 2)
+INTERVAL = ThresholdMonitorEvolving(MonitorNoise(0.3, 1.5), 4.0, 2, "interval")
 
 
 def test_one_by_one_and_in_a_batch_are_the_same_bit_for_bit():
@@ -167,6 +168,47 @@ def test_one_by_one_and_in_a_batch_are_the_same_bit_for_bit():
     assert 2 < sum(answers) < 60
     assert np.array_equal(batch_state.counted, state.counted)
     assert np.array_equal(batch_state.active, state.active)
+
+
+@pytest.mark.parametrize(("queries", "threshold"), [("interval", 150.0), ("interval", 120.0), ("binary", 150.0)])
+def test_a_batch_of_many_users_is_the_online_loop_bit_for_bit(queries, threshold):
+    """300 users, so that numpy adds up in parts: other queries than {0, 1} depend on the order of the sum."""
+    monitor = ThresholdMonitorEvolving(MonitorNoise(1.0, 1.5), threshold, 4, queries)
+    draw = stream(0, "many users")
+    values = draw.random((700, 300)) if queries == "interval" else draw.integers(0, 2, size=(700, 300)) == 1
+    state, one = monitor.start(300), stream(0, "noise")
+    assert monitor._weights(state, values).tolist() == [float(monitor._weights(state, row)) for row in values]
+    answers, deletions = [], set()
+    for row in values:
+        state, release = monitor.step(state, None, lambda _, row=row: row, one)
+        answers.append(release.above)
+        deletions.add(int(state.active.sum()))
+    batch, above = monitor.run(monitor.start(300), values, stream(0, "noise"))
+    assert above.tolist() == answers
+    assert sum(answers) > 4
+    assert len(deletions) > 4  # users are deleted at several places
+    assert np.array_equal(batch.counted, state.counted)
+    assert np.array_equal(batch.active, state.active)
+    again, rest = monitor.run(batch, values, stream(0, "more"))  # and from a state in the middle
+    middle, more = batch, stream(0, "more")
+    for row, expected in zip(values, rest, strict=True):
+        middle, release = monitor.step(middle, None, lambda _, row=row: row, more)
+        assert release.above == expected
+    assert np.array_equal(again.counted, middle.counted)
+
+
+@pytest.mark.parametrize("kind", [bool, int, float])
+def test_queries_may_be_bools_integers_or_floats(kind):
+    values = stream(0, "kinds").integers(0, 2, size=(40, 12)).astype(kind)
+    runs = [MONITOR.run(MONITOR.start(12), table, stream(0, "noise")) for table in (values, values.astype(float))]
+    assert runs[0][1].tolist() == runs[1][1].tolist()
+    assert runs[0][1].any()
+
+
+def test_a_no_leaves_the_state_itself():
+    quiet = ThresholdMonitor(ThresholdMonitorEvolving(NOISES[0], 1e9, 2))
+    state = quiet.start([1, 2])
+    assert quiet.step(state, lambda rows: np.equal(rows, 1), stream(0, "n"))[0] is state
 
 
 def test_a_step_of_elements_and_a_step_of_users_are_the_general_step():
@@ -252,6 +294,15 @@ def test_composition_of_many_pieces_is_that_of_the_accounting():
         (lambda: MONITOR.step(MONITOR.start(2), None, lambda _: [0.5, 1], stream(0, "n")), r"values in \{0, 1\}, got .*0.5"),
         (lambda: MONITOR.step(MONITOR.start(2), None, lambda _: [math.nan, 1], stream(0, "n")), "got .*nan"),
         (lambda: MONITOR.step(MONITOR.start(2), None, lambda _: [1, 1, 1], stream(0, "n")), "data must hold 2 users"),
+        (lambda: MONITOR.step(MONITOR.start(2), None, lambda _: [2, 0], stream(0, "n")), r"\{0, 1\}, got .*2.* for user 0"),
+        (lambda: MONITOR.step(MONITOR.start(2), None, lambda _: [1, -1], stream(0, "n")), r"got .*-1.* for user 1"),
+        (lambda: MONITOR.step(MONITOR.start(2), None, lambda _: [[1, 1]], stream(0, "n")), "query must have a value"),
+        (lambda: MONITOR.run(MONITOR.start(2), [[1, 0], [0, 0.5]], stream(0, "n")), "got .*0.5.* for user 1"),
+        (lambda: MONITOR.run(MONITOR.start(2), [[1, 0, 0]], stream(0, "n")), "data must hold 2 users"),
+        (lambda: INTERVAL.step(MONITOR.start(2), None, lambda _: [1.01, 0], stream(0, "n")), r"\[0, 1\], got .*1.01"),
+        (lambda: INTERVAL.step(MONITOR.start(2), None, lambda _: [0, -0.1], stream(0, "n")), r"got .*-0.1.* for user 1"),
+        (lambda: INTERVAL.step(MONITOR.start(2), None, lambda _: [0, math.nan], stream(0, "n")), "got .*nan.* for user 1"),
+        (lambda: INTERVAL.run(MONITOR.start(2), [[0, 1], [math.nan, 1]], stream(0, "n")), "got .*nan.* for user 0"),
         (lambda: MONITOR.step_elements(MONITOR.start(2), [0, 1, 2], 3, stream(0, "n")), "inputs must hold 2 users in every"),
         (lambda: MONITOR.step_elements(MONITOR.start(2), [0, 3], 3, stream(0, "n")), r"inputs must lie in \[0, 3\), got 3"),
         (lambda: MONITOR.step_users(MONITOR.start(2), [2], stream(0, "n")), r"users must lie in \[0, 2\), got 2"),

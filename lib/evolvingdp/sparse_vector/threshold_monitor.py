@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ class Release:
 
 
 ABOVE, BELOW = Release(True), Release(False)
+_FEWEST, _CELLS = 16, 1 << 17  # queries of a block of `run`, and their values
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,6 +54,11 @@ class State:
     @property
     def n_users(self) -> int:
         return len(self.active)
+
+    @cached_property
+    def live(self) -> NDArray[np.float64]:
+        """`active` as numbers, made once for all queries up to the next yes."""
+        return self.active.astype(float)
 
 
 @dataclass(frozen=True)
@@ -80,7 +87,9 @@ class ThresholdMonitorEvolving:
     def step(self, state: State, data: Any, query: Query, rng: np.random.Generator) -> tuple[State, Release]:
         """Answer `query`, which maps this step's `data` to a value for each user, from that user's data alone."""
         values = self._values(state, query(data))
-        if float(values[state.active].sum()) + self.noise.draw(rng) < self.threshold:
+        if values.ndim != 1:
+            raise ValueError(f"query must have a value for each of {state.n_users} users, got shape {values.shape}")
+        if self._weights(state, values) + self.noise.draw(rng) < self.threshold:
             return state, BELOW
         return self._counted(state, values), ABOVE
 
@@ -113,38 +122,58 @@ class ThresholdMonitorEvolving:
         return (self._counted(state, above[held].astype(float)) if above.any() else state), above
 
     def run(self, state: State, values: ArrayLike, rng: np.random.Generator) -> tuple[State, NDArray[np.bool_]]:
-        """All queries with `values` (queries, n_users) one after the other: bit for bit what as many `step`s give."""
-        table = np.atleast_2d(np.asarray(values, dtype=float))
-        for row in table:
-            self._values(state, row)
+        """All queries with `values` (queries, n_users) one after the other: bit for bit what as many `step`s give.
+
+        Linear in queries and deletions: sums are computed for a block of queries, again only after somebody is deleted,
+        and the block grows and shrinks with the distance to that.
+        """
+        table = self._values(state, np.atleast_2d(np.asarray(values)))
         noise = self.noise.sample(len(table), rng)
-        above, first = np.zeros(len(table), dtype=bool), 0
-        while first < len(table):  # from one yes to the next nobody is deleted
-            sums = np.ascontiguousarray(table[first:, state.active]).sum(axis=1)  # in the order that `step` adds up
-            hits = ~(sums + noise[first:] < self.threshold)
-            if not hits.any():
-                break
-            first += int(hits.argmax())
-            above[first] = True
-            state = self._counted(state, table[first])
-            first += 1
+        above, first, rows = np.zeros(len(table), dtype=bool), 0, _FEWEST
+        while first < len(table):
+            block = table[first : first + rows]
+            hits = np.flatnonzero(~(self._weights(state, block) + noise[first : first + rows] < self.threshold))
+            counted = np.cumsum(np.concatenate([state.counted[None], block[hits]]), axis=0)  # as `_counted` adds up
+            gone = ((counted >= self.reports) & state.active).any(axis=1)
+            last = int(gone.argmax()) if gone.any() else len(hits)  # row 0 is before the first yes
+            above[first + hits[:last]] = True
+            state = State(counted[last], counted[last] < self.reports) if last else state
+            done = int(hits[last - 1]) + 1 if gone.any() else len(block)
+            first += done
+            rows = max(_FEWEST, min(2 * done, _CELLS // state.n_users))
         return state, above
 
-    def _counted(self, state: State, values: NDArray[np.float64]) -> State:
+    def _counted(self, state: State, values: NDArray[Any]) -> State:
         counted = state.counted + values
         return State(counted, counted < self.reports)
 
-    def _values(self, state: State, values: ArrayLike) -> NDArray[np.float64]:
-        array = np.asarray(values, dtype=float)
-        if array.shape != state.active.shape:
+    def _weights(self, state: State, values: NDArray[Any]) -> Any:
+        """The sums over active users; exact for {0, 1}, and for [0, 1] in the same order for one query as for many."""
+        if values.ndim == 1 and self.queries == "binary":
+            return np.count_nonzero(values & state.active)
+        return values @ state.live if self.queries == "binary" else np.add.reduce(values * state.live, axis=-1)
+
+    def _values(self, state: State, values: ArrayLike) -> NDArray[Any]:
+        """Of a query (n_users,) or of many (queries, n_users): bool for queries in {0, 1}, else float."""
+        array = np.asarray(values)
+        if array.shape[-1:] != state.active.shape:
             raise ValueError(
                 f"data must hold {state.n_users} users in every step, as at the start, got values of shape {array.shape}"
             )
-        good = (array == 0) | (array == 1) if self.queries == "binary" else (array >= 0) & (array <= 1)
-        if not good.all():
-            place, range_ = int(np.argmin(good)), "{0, 1}" if self.queries == "binary" else "[0, 1]"
-            raise ValueError(f"query must have values in {range_}, got {array[place]!r} for user {place}")
+        if self.queries == "binary":
+            held = array if array.dtype == bool else array == 1
+            if held is not array and np.count_nonzero(held) != np.count_nonzero(array != 0):  # nan is not 0, either
+                raise self._misfit(array, held | (array == 0), "{0, 1}")
+            return held
+        array = np.asarray(array, dtype=float)
+        if array.size and not (np.minimum.reduce(array, axis=None) >= 0 and np.maximum.reduce(array, axis=None) <= 1):
+            raise self._misfit(array, (array >= 0) & (array <= 1), "[0, 1]")  # least and largest are nan if any is
         return array
+
+    @staticmethod
+    def _misfit(array: NDArray[Any], good: NDArray[np.bool_], range_: str) -> ValueError:
+        place = tuple(np.argwhere(~good)[0].tolist())
+        return ValueError(f"query must have values in {range_}, got {array[place]!r} for user {place[-1]}")
 
     def _elements(self, state: State, inputs: ArrayLike, n_elements: int) -> NDArray[np.int64]:
         checks.integer_at_least(1, n_elements=n_elements)
@@ -179,4 +208,4 @@ class ThresholdMonitor:
 
     def step(self, state: FixedState, query: Query, rng: np.random.Generator) -> tuple[FixedState, Release]:
         counters, release = self.evolving.step(state.counters, state.data, query, rng)
-        return FixedState(counters, state.data), release
+        return state if counters is state.counters else FixedState(counters, state.data), release
