@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import chisquare
+from scipy.stats import chi2_contingency, chisquare
 
 ALPHA = 1e-6  # the false-alarm rate of every statistical test; seeds are fixed and never chosen
 REPOSITORY = Path(__file__).parents[1]
@@ -24,3 +24,13 @@ def fits(observed: Counter, law: dict, draws: int) -> float:
     if pooled_expected[-1] == 0:
         pooled_expected, pooled_seen = pooled_expected[:-1], pooled_seen[:-1]
     return float(chisquare(pooled_seen, pooled_expected * pooled_seen.sum() / pooled_expected.sum()).pvalue)
+
+
+def pvalue(one: Counter, other: Counter) -> float:
+    """Two samples of outcomes of the same law; rare outcomes are pooled."""
+    keys = sorted(set(one) | set(other), key=lambda key: -(one[key] + other[key]))
+    table = np.array([[sample[key] for key in keys] for sample in (one, other)])
+    common = table.sum(axis=0) >= 20
+    return chi2_contingency(
+        np.column_stack([table[:, common], table[:, ~common].sum(axis=1)])[:, : common.sum() + (~common).any()]
+    ).pvalue

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import chi2_contingency
 
 from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector import literal as reference
@@ -20,20 +19,10 @@ from evolvingdp.sparse_vector.shifting import solve
 from evolvingdp.sparse_vector.shifting_simulation import simulate
 from evolvingdp.sparse_vector.streams import ShiftingStream
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
-from support import ALPHA
+from support import ALPHA, pvalue
 
 SMALL = ShiftingStream.make(12, {"A": 3, "B": 4, "C": 5}, stream(0, "stream"), n_elements=24)
 NOISE = MonitorNoise(0.09, 1.4)
-
-
-def pvalue(one, other):
-    """Two samples of outcomes of the same law; rare outcomes are pooled."""
-    keys = sorted(set(one) | set(other), key=lambda key: -(one[key] + other[key]))
-    table = np.array([[sample[key] for key in keys] for sample in (one, other)])
-    common = table.sum(axis=0) >= 20
-    return chi2_contingency(
-        np.column_stack([table[:, common], table[:, ~common].sum(axis=1)])[:, : common.sum() + (~common).any()]
-    ).pvalue
 
 
 def statistics(found, absent, single):

@@ -17,6 +17,7 @@ from scipy.sparse import csr_array
 
 from evolvingdp.core import brown, checks
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
+from evolvingdp.sparse_vector.general_streams import answer
 from evolvingdp.sparse_vector.shifting_simulation import rare_count
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
@@ -75,20 +76,8 @@ def monitor_documents(
     found, absent = [], 0
     for step in range(len(stream.steps)):
         now = stream._now(step)
-        counted = np.zeros(now.shape[1], dtype=np.int64)
-        noise = monitor.noise.sample(now.shape[0], rng)
-        above, start = np.zeros(now.shape[0], dtype=bool), 0
-        while start < now.shape[0]:  # until somebody is deleted the sums stay
-            sums = stream.copies * (now[start:] @ (counted < monitor.reports).astype(np.int64)) + noise[start:]
-            hits = start + np.flatnonzero(sums >= monitor.threshold)
-            start = now.shape[0]
-            for word in hits.tolist():
-                above[word] = True
-                holders = now.indices[now.indptr[word] : now.indptr[word + 1]]
-                counted[holders] += 1
-                if (counted[holders] == monitor.reports).any():
-                    start = word + 1
-                    break
+        users = np.full(now.shape[1], stream.copies)  # a document is in one category: nobody has counted before
+        above = answer(monitor, now, users, np.zeros(now.shape[1], dtype=np.int64), rng)
         held = stream.weights(step) > 0
         found.append(above & held)
         spare = N_ELEMENTS - now.shape[0]
