@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
 import json
-import os
 import re
-import shutil
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin, urlparse
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
 
+from browsing import DESKTOP, PHONE, opened
 from evolvingdp.publish.book import BookError, build, render
 from evolvingdp.publish.execute import Job, export, run
 from evolvingdp.publish.project import Project
 
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-PHONE, DESKTOP = 360, 1280
 FIGURES = {
     "heavy_hitters/frequency_oracle": 5,
     "heavy_hitters/treehist": 4,
@@ -45,68 +28,6 @@ FIGURES = {
     "sparse_vector/shifting_heavy_hitters": 4,
     "audit/verified_privacy": 4,
 }
-
-
-def chromium() -> str:
-    """Where chromium is; without it the tests are skipped with a line that says so, but never in CI."""
-    found = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
-    if not found:
-        assert not os.environ.get("CI"), "CI must have chromium"
-        pytest.skip("browser tests need chromium (install it, or set CHROMIUM to its path)")
-    return found
-
-
-@pytest.fixture(scope="session")
-def site(built_book: Project) -> Iterator[str]:
-    """The address of the rendered book, served on this machine."""
-    handler = functools.partial(Quiet, directory=str(built_book.root / "_build" / "html"))
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}/"
-    server.shutdown()
-    server.server_close()
-
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture(scope="session")
-def addresses(built_book: Project) -> list[str]:
-    return [f"{file.removesuffix('.ipynb')}.html" for file in built_book.contents()]
-
-
-def opened(browser: Browser, address: str, width: int = DESKTOP, mode: str = "light") -> tuple[Page, list[str]]:
-    """The page at `address` after MathJax has finished, and what went wrong on the way."""
-    context = browser.new_context(viewport={"width": width, "height": 900})
-    context.add_init_script(f"localStorage.setItem('mode', '{mode}'); localStorage.setItem('theme', '{mode}')")
-    page = context.new_page()
-    problems: list[str] = []
-    host = urlparse(address).netloc
-    page.on("console", lambda message: problems.append(message.text) if message.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.on("requestfailed", lambda request: problems.append(f"failed: {request.url}"))
-    page.on("response", lambda reply: problems.append(f"{reply.status}: {reply.url}") if reply.status >= 400 else None)
-    page.on(
-        "request",
-        lambda request: (
-            problems.append(f"outside: {request.url}")
-            if urlparse(request.url).netloc != host and not request.url.startswith("data:")
-            else None
-        ),
-    )
-    page.goto(address, wait_until="load")
-    page.evaluate("() => window.MathJax && MathJax.startup ? MathJax.startup.promise : null")
-    return page, problems
 
 
 @pytest.mark.parametrize(("width", "mode"), [(DESKTOP, "light"), (DESKTOP, "dark"), (PHONE, "light")])

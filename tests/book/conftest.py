@@ -1,0 +1,38 @@
+"""The rendered book, served on this machine, and one browser for all tests of it."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import threading
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from browsing import FLAGS, Quiet, chromium
+from evolvingdp.publish.project import Project
+
+
+@pytest.fixture(scope="session")
+def site(built_book: Project) -> Iterator[str]:
+    """The address of the rendered book, served on this machine."""
+    handler = functools.partial(Quiet, directory=str(built_book.root / "_build" / "html"))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}/"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def addresses(built_book: Project) -> list[str]:
+    return [f"{file.removesuffix('.ipynb')}.html" for file in built_book.contents()]
