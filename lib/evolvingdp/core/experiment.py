@@ -36,6 +36,16 @@ def distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return values
 
 
+@dataclass(frozen=True)
+class Metric:
+    """The one of a notebook's `values` that a reader asks for first: a sweep's summary shows it."""
+
+    name: str
+    meaning: str
+    unit: str = ""
+    better: Literal["lower", "higher"] = "lower"
+
+
 class Params(BaseModel):
     """Base of every notebook's parameters: frozen, no unknown names, no nan, and it understands what people type.
 
@@ -44,6 +54,7 @@ class Params(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, validate_default=True)
     presets: ClassVar[dict[str, dict[str, Any]]] = {"paper": {}}
+    metric: ClassVar[Metric]
 
     @classmethod
     def preset_names(cls) -> list[str]:

@@ -39,6 +39,9 @@ class Params(experiment.Params):
     n_users: int = parameter(200, symbol="$n$", unit="users", meaning="users whose words are guessed", ge=10, le=10**5)
     repetitions: int = parameter(4, symbol="", unit="runs", meaning="repetitions of each audit and guess", ge=2, le=1000)
 
+    metric = experiment.Metric(
+        "bound_right", "largest epsilon that an audit proves of a mechanism that promises 1", better="higher"
+    )
     presets = {"paper": {"runs": (100, 300, 1000, 3000, 10_000, 30_000), "box_runs": 10_000, "repetitions": 8}}
 
     @field_validator("runs", "n_reports")

@@ -45,6 +45,7 @@ class Params(experiment.Params):
         (2, 3, 4, 5, 6, 8, 12, 16, 32), symbol="$b$", meaning="branchings compared by their exact errors", min_length=2
     )
 
+    metric = experiment.Metric("binary_measured", "root mean square error of Algorithm 1 over the stream", "elements")
     presets = {"paper": {"horizon": 1_000_000, "repetitions": 20}}
 
 

@@ -56,6 +56,7 @@ class Params(experiment.Params):
     repetitions: int = parameter(3, symbol="", unit="runs", meaning="runs of each rung", ge=2, le=1000)
     dimensions: tuple[Dimension, ...] = parameter((1, 4, 16, 64), symbol="$d$", meaning="dimensions compared", min_length=2)
 
+    metric = experiment.Metric("random_recommended", "root mean square error of the recommended mean, random order")
     presets = {
         "paper": {
             "n_users": 50_000,

@@ -63,6 +63,7 @@ class Params(experiment.Params):
     loose_samples: int = parameter(16, symbol="$M_T$", unit="samples", meaning="samples a user has there", ge=2, le=1024)
     loose_caps: tuple[Cap, ...] = parameter((16, 256, 4096), symbol="$m$", meaning="caps compared there", min_length=2)
 
+    metric = experiment.Metric("full_end", "root mean square error of Algorithm 6 at the stream's end, random order")
     presets = {
         "paper": {
             "n_users": 2000,

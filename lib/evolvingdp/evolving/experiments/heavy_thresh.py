@@ -46,6 +46,9 @@ class Params(experiment.Params):
     beta: float = parameter(0.05, symbol=r"$\delta$", meaning="failure probability of the accuracy statement", gt=0, lt=1)
     repetitions: int = parameter(3, symbol="", unit="runs", meaning="runs on Brown and on each dictionary", ge=2, le=1000)
 
+    metric = experiment.Metric(
+        "recall_tuned", "share of the ten most frequent words that HEAVYTHRESH finds", better="higher"
+    )
     presets = {"paper": {"repetitions": 10}}
 
     @model_validator(mode="after")

@@ -53,6 +53,7 @@ class Params(experiment.Params):
         (10**6, 10**7, 10**8), symbol="$n$", unit="users", meaning="numbers of users compared", min_length=2
     )
 
+    metric = experiment.Metric("error_tuned", "mean error of tuned THRESH over the epochs")
     presets = {
         "paper": {
             "repetitions": 40,

@@ -67,6 +67,7 @@ class Params(experiment.Params):
         (1, 2), symbol="$R$", meaning="numbers of hash functions on Brown", min_length=2
     )
 
+    metric = experiment.Metric("brown_best_f1", "F1 of Bitstogram with one bit a user on Brown", better="higher")
     presets = {
         "paper": {
             "repetitions": 10,

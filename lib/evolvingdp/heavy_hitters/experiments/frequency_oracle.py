@@ -63,6 +63,7 @@ class Params(experiment.Params):
         (256, 1024, 4096), symbol="$m$", unit="cells", meaning="values of m in Figure 2, powers of two", min_length=2
     )
 
+    metric = experiment.Metric("brown_error", "root mean square error of the frequent Brown words' estimates", "users")
     presets = {
         "paper": {
             "n_users": 10_000_000,
@@ -94,7 +95,7 @@ def run(params: Params, seed: int) -> Result[Params]:
     rows = [row for setting in _settings(params) for row in _trials(params, setting, seed)]
     table = pd.concat(rows, ignore_index=True)
     table["z"] = (table.estimate - table.truth) / table.standard_error
-    return Result(NOTEBOOK, params, seed, table, _claims(params, table), _values(params, seed))
+    return Result(NOTEBOOK, params, seed, table, _claims(params, table), _values(params, table, seed))
 
 
 def _settings(params: Params) -> Iterator[dict[str, Any]]:
@@ -240,7 +241,7 @@ def _inside_one_deviation(params: Params, table: pd.DataFrame) -> tuple[float, f
     return share, expected - DEVIATIONS * math.sqrt(expected * (1 - expected) / len(runs))
 
 
-def _values(params: Params, seed: int) -> dict[str, Scalar]:
+def _values(params: Params, table: pd.DataFrame, seed: int) -> dict[str, Scalar]:
     """The numbers that the prose prints; all in users unless a name says fraction."""
     n, epsilon = params.n_users, params.epsilon
     depth = math.log2(26**brown.LENGTH)
@@ -251,6 +252,7 @@ def _values(params: Params, seed: int) -> dict[str, Scalar]:
     noise = theory.noise_standard_error(n, epsilon, params.rows)
     frequencies = brown.words()["count"].to_numpy() / brown.words()["count"].sum()
     ranks = {f"synthetic_rank_{rank}": float(synthetic[rank - 1] / n) for rank in RANKS}
+    compared = table[(table.sweep == "compression") & (table.compression == params.compression)]
     zipf = streams.zipf_counts(n, stream(seed, "data", "zipf", n), n_items=params.n_items, power=params.power)
     return {
         "n_users": n,
@@ -272,6 +274,7 @@ def _values(params: Params, seed: int) -> dict[str, Scalar]:
         "standard_error_half": theory.noise_standard_error(n, epsilon / 2, params.rows),
         "half_ratio": theory.noise_standard_error(n, epsilon / 2, params.rows) / noise,
         "lemma_over_standard_error": theory.paper_error_bound(n, LEMMA_EPSILON, rows) / reported_half,
+        "brown_error": float(np.sqrt(np.mean((compared.estimate - compared.truth) ** 2))),
         "brown_top_fraction": float(brown_counts.max() / n),
         "brown_missing_of_ten_million": float(np.sum(np.exp(-1e7 * frequencies))),
         "brown_distinct_drawn": int(np.count_nonzero(brown_counts)),

@@ -55,6 +55,7 @@ class Params(experiment.Params):
     epsilon: float = parameter(2.0, symbol=r"$\epsilon$", meaning="privacy loss of a user on Brown", ge=0.5, le=8)
     brown_repetitions: int = parameter(2, symbol="", unit="runs", meaning="runs on Brown", ge=2, le=1000)
 
+    metric = experiment.Metric("found", "values that RAPPOR detects in Demo 3", "values", "higher")
     presets = {"paper": {"repetitions": 40, "brown_repetitions": 5}}
 
     @model_validator(mode="after")

@@ -71,6 +71,7 @@ class Params(experiment.Params):
         (1_000_000, 10_000_000), symbol="$n$", unit="users", meaning="values of n on Brown", min_length=2
     )
 
+    metric = experiment.Metric("brown_best_f1", "F1 of TreeHist with one bit a user on Brown", better="higher")
     presets = {
         "paper": {
             "repetitions": 20,

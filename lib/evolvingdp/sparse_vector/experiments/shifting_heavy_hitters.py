@@ -80,6 +80,7 @@ class Params(experiment.Params):
         (1, 10, 100, 300), symbol="$k$, $c$", unit="reports", meaning="values of k and c on Brown", min_length=2
     )
 
+    metric = experiment.Metric("monitor_A", "share of the events A that ThresholdMonitor finds", better="higher")
     presets = {
         "paper": {
             "repetitions": 200,

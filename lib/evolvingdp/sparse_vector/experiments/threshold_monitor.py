@@ -43,6 +43,7 @@ class Params(experiment.Params):
         (1, 3, 10, 30, 100, 300, 1000), symbol="$k$", unit="reports", meaning="calibrations compared", min_length=2
     )
 
+    metric = experiment.Metric("found_monitor", "groups that ThresholdMonitor finds", "groups", "higher")
     presets = {
         "paper": {"repetitions": 200, "reports_sweep": (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000, 2000, 5000)}
     }
