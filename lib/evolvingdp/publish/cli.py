@@ -1,4 +1,4 @@
-"""The command line `evolvingdp`: run a notebook, show its parameters, build the book, check and rebuild the data."""
+"""The command line `evolvingdp`: run or sweep a notebook, show its parameters, build the book, check the data."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from evolvingdp.publish.book import BookError, build
 from evolvingdp.publish.execute import Job, NotebookError, check_writable, export
 from evolvingdp.publish.execute import run as execute
 from evolvingdp.publish.project import Project, params_of
+from evolvingdp.publish.sweep_run import SweepError
+from evolvingdp.publish.sweep_run import run as run_sweep
 
-EXPECTED = (ParameterError, NotebookError, BookError, datasets.DataError)
+EXPECTED = (ParameterError, NotebookError, BookError, SweepError, datasets.DataError)
 
 
 def _one_line(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -100,6 +102,32 @@ def book(preset: str, workers: int | None) -> None:
     Example: evolvingdp book --preset quick
     """
     build(Project(), preset, click.echo, workers=workers)
+
+
+@main.command()
+@click.argument("notebook")
+@click.option(
+    "--grid", multiple=True, required=True, metavar="NAME=VALUE,...", help="Values to run with; lists are separated by ';'."
+)
+@click.option("--repeat", type=click.IntRange(min=1), default=1, show_default=True, help="Seeds of each point of the grid.")
+@click.option(
+    "-p", "overrides", type=(str, str), multiple=True, metavar="NAME VALUE", help="Set a parameter; may be repeated."
+)
+@click.option("--preset", default="quick", show_default=True, help="quick (seconds) or paper (the paper's scale).")
+@click.option("--seed", default="0", show_default=True, help="The first seed, an integer >= 0; the others follow it.")
+@click.option("--scheduler", metavar="ADDRESS", help="Run on an existing dask cluster, such as tcp://127.0.0.1:8786.")
+@click.option("--workers", type=click.IntRange(min=1), help="Processes of this machine  [default: one per core]")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for the results.")
+@_one_line
+def sweep(out: Path, scheduler: str | None, workers: int | None, **what: Any) -> None:
+    """Run the experiment of NOTEBOOK over a grid of parameters and seeds; write sweep.parquet and a summary, index.html.
+
+    The same command continues a sweep that was stopped, and a larger grid keeps what is finished.
+
+    Example: evolvingdp sweep evolving/thresh --grid epsilon=0.5,1 --grid horizon=64,256 --repeat 5 --out my-sweep
+    """
+    run_sweep(Project(), out, scheduler=scheduler, workers=workers, say=lambda line: click.echo(line, err=True), **what)
+    click.echo(f"done, see {out / 'index.html'} and {out / 'sweep.parquet'}")
 
 
 @main.command()

@@ -28,7 +28,7 @@ MANIFEST = "manifest.json"
 
 # Notebooks run side by side, a core each: threads of their libraries on top would make them wait for each other, and sums in
 # floating point would depend on the machine.
-_ONE_CORE = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL", "NUMBA")}
+ONE_CORE = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL", "NUMBA")}
 
 
 class NotebookError(Exception):
@@ -51,12 +51,7 @@ class Job:
         """Validate everything; raises ParameterError with one line before anything runs."""
         notebook = project.notebook(notebook)
         values = dict(overrides or {})
-        seed = values.pop("seed", seed)
-        try:
-            seed = int(str(seed))
-            checks.integer_at_least(0, seed=seed)
-        except ValueError:
-            raise ParameterError(f"seed must be an integer >= 0, got {seed!r}") from None
+        seed = seed_of(values.pop("seed", seed))
         return cls(project, notebook, params_of(notebook).make(preset, values), seed)
 
     @property
@@ -77,6 +72,16 @@ class Job:
     def cached(self) -> bool:
         """Whether the cache has this run, whole: every file is there and is the one that was computed."""
         return _intact(self.store, read_manifest(self.store / MANIFEST))
+
+
+def seed_of(seed: Any) -> int:
+    """The master seed that a person typed; raises ParameterError, one line."""
+    try:
+        number = int(str(seed))
+        checks.integer_at_least(0, seed=number)
+    except ValueError:
+        raise ParameterError(f"seed must be an integer >= 0, got {seed!r}") from None
+    return number
 
 
 def run(job: Job) -> float:
@@ -146,7 +151,7 @@ def _execute(job: Job, work: Path, results: Path) -> nbformat.NotebookNode:
     output = work / "executed.ipynb"
     parameters = job.params.model_dump(mode="json") | {"seed": job.seed}
     try:
-        with _environment({page.RESULTS: str(results), **_ONE_CORE}), warnings.catch_warnings():
+        with _environment({page.RESULTS: str(results), **ONE_CORE}), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of papermill's own dependencies; a notebook's warnings stand in its output
             papermill.execute_notebook(
                 str(job.project.template(job.notebook)),

@@ -90,8 +90,13 @@ def preset_of(params: Params) -> tuple[str, dict[str, Any]]:
 
 def command(result: Result[Params]) -> str:
     """The exact command that computes `result` again."""
-    preset, overrides = preset_of(result.params)
-    words = ["evolvingdp", "run", result.notebook, "--preset", preset, "--seed", str(result.seed)]
+    return command_of(result.notebook, result.params, result.seed)
+
+
+def command_of(notebook: str, params: Params, seed: int) -> str:
+    """The exact command that runs `notebook` with these parameters and this seed."""
+    preset, overrides = preset_of(params)
+    words = ["evolvingdp", "run", notebook, "--preset", preset, "--seed", str(seed)]
     for name, value in overrides.items():
         words += ["-p", name, ",".join(map(str, value)) if isinstance(value, list) else str(value)]
     return shlex.join(words)

@@ -1,0 +1,73 @@
+"""Where a sweep runs: processes of this machine, or an existing dask cluster whose workers run the same code."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from evolvingdp.core.experiment import ParameterError
+from evolvingdp.publish import sweep_point
+from evolvingdp.publish.execute import ONE_CORE
+
+if TYPE_CHECKING:  # distributed is imported where it is used: half a second that the other commands need not wait
+    from distributed import Client
+
+ANSWER = 15  # seconds that a scheduler and its first worker may take to answer
+
+
+@contextmanager
+def connected(scheduler: str | None, workers: int | None, notebook: str) -> Iterator[Client]:
+    """A client of the cluster at the address `scheduler`, or of `workers` processes (None: one per core) of this machine.
+
+    Raises ParameterError where no scheduler or worker answers, or a worker would not compute what this process would.
+    """
+    from distributed import LocalCluster
+
+    if scheduler is not None:
+        with _existing(scheduler) as client:
+            _check(client, notebook)
+            yield client
+        return
+    with LocalCluster(
+        n_workers=workers or os.cpu_count() or 1,
+        threads_per_worker=1,
+        dashboard_address=None,  # no port that another sweep could hold
+        host="127.0.0.1",
+        memory_limit=None,  # Params check what a run needs against the machine's memory
+        silence_logs=logging.ERROR,  # a worker that died is started again; points that fail are reported at the end
+        env=ONE_CORE,
+    ) as local, local.get_client() as client:  # fmt: skip
+        yield client
+
+
+@contextmanager
+def _existing(scheduler: str) -> Iterator[Client]:
+    from distributed import Client
+
+    try:
+        client = Client(scheduler, timeout=ANSWER)
+    except (OSError, ValueError) as error:
+        raise ParameterError(
+            f"scheduler must be the address of a running dask scheduler, such as tcp://127.0.0.1:8786, got {scheduler!r} "
+            f"({' '.join(str(error).split()) or 'no answer'})"
+        ) from None
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=ANSWER)
+        except TimeoutError:
+            raise ParameterError(f"scheduler {scheduler} has no workers; start some: dask worker {scheduler}") from None
+        yield client
+
+
+def _check(client: Client, notebook: str) -> None:
+    """Raise ParameterError unless every worker has the sources, data, versions that this process has."""
+    ours = sweep_point.sources(notebook)
+    for worker, theirs in client.run(sweep_point.sources, notebook, on_error="return").items():
+        if not isinstance(theirs, dict):
+            raise ParameterError(f"worker {worker} cannot run this version of evolvingdp: {' '.join(str(theirs).split())}")
+        differing = [f"{part} ({theirs.get(part)}, here {ours[part]})" for part in ours if theirs.get(part) != ours[part]]
+        if differing:
+            raise ParameterError(f"worker {worker} would compute something else, it differs in {'; '.join(differing)}")

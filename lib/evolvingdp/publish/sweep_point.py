@@ -1,0 +1,82 @@
+"""One point of a sweep, where it is computed: the notebook's `run` on a worker, without figures, as the bytes of its file.
+
+A point's file is a Parquet table, the same rows as `evolvingdp run` writes to results.csv, which carries everything else
+about the point (parameters, seed, values, claims, provenance, seconds) in its metadata: one file, whole or not there.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import platform
+import time
+import traceback
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from evolvingdp.core.experiment import Params, Result
+from evolvingdp.publish import provenance
+from evolvingdp.publish.project import params_of
+
+ABOUT = b"evolvingdp"  # the metadata's name
+_PACKAGES = ("numpy", "pandas", "pyarrow", "scipy")  # what a worker's environment could have in another version
+_PAPERS = sorted(folder.parent.name for folder in provenance.LIBRARY.glob("*/experiments"))
+
+# What this process has imported decides its numbers, not what stands on the disk when it is asked: digests as of the import.
+_SOURCES = {
+    "sweep": provenance.digest_files([Path(__file__)], Path(__file__).parent),
+    "data": provenance.data_digest(),
+    "lock": provenance.lock_digest(),
+    "python": platform.python_version(),
+    "packages": ", ".join(f"{name} {version(name)}" for name in _PACKAGES),
+}
+_LIBRARIES = {paper: provenance.library_digest(paper) for paper in _PAPERS}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The file of a point that was computed, or the traceback of one that failed."""
+
+    file: bytes = b""
+    traceback: str = ""
+
+
+def sources(notebook: str) -> dict[str, str]:
+    """What decides the numbers of `notebook` in this process besides parameters and seed."""
+    return {"library": _LIBRARIES[notebook.split("/")[0]], **_SOURCES}
+
+
+def compute(notebook: str, params: dict[str, Any], seed: int, record: dict[str, str], wanted: dict[str, str]) -> Outcome:
+    """Run the experiment of `notebook` once.  An error comes back as text: a client cannot import all that a worker can."""
+    try:
+        differing = [part for part, digest in sources(notebook).items() if digest != wanted[part]]
+        if differing:
+            raise RuntimeError(f"this worker differs from the sweep in: {', '.join(differing)}")
+        model = params_of(notebook)
+        experiment = importlib.import_module(model.__module__)
+        started = time.perf_counter()
+        result: Result[Params] = experiment.run(model.make(overrides=params), seed)
+        return Outcome(file=_packed(result, record, time.perf_counter() - started))
+    except Exception:
+        return Outcome(traceback=traceback.format_exc())
+
+
+def _packed(result: Result[Params], record: dict[str, str], seconds: float) -> bytes:
+    about = {
+        "params": result.params.model_dump(mode="json"),
+        "seed": result.seed,
+        "values": result.values,
+        "claims": [claim.as_dict() for claim in result.claims],
+        "record": {"command": provenance.command(result), **record},
+        "seconds": round(seconds, 3),
+    }
+    table = pa.Table.from_pandas(result.table, preserve_index=False)
+    sink = pa.BufferOutputStream()
+    pq.write_table(table.replace_schema_metadata({ABOUT: json.dumps(about).encode()}), sink)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content

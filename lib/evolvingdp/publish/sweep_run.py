@@ -1,0 +1,107 @@
+"""A sweep from its command to its summary: validate all, run what is left, show how far it is, write the tables."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from evolvingdp.core.experiment import ParameterError
+from evolvingdp.publish import sweep as sweeps
+from evolvingdp.publish import sweep_report
+from evolvingdp.publish.cluster import connected
+from evolvingdp.publish.project import Project
+from evolvingdp.publish.sweep import Failure, Sweep
+from evolvingdp.publish.sweep_store import Store
+
+Say = Callable[[str], None]
+EVERY = 5.0  # seconds between two lines of progress
+
+
+class SweepError(Exception):
+    """Some points failed; the message holds their tracebacks.  All others are kept."""
+
+
+@dataclass
+class Progress:
+    """Says how many points are done and about how long the rest takes, at most every `EVERY` seconds."""
+
+    total: int
+    done: int
+    say: Say
+    clock: Callable[[], float] = time.monotonic
+    said: float = field(init=False)
+    started: float = field(init=False)
+    before: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.said = self.started = self.clock()
+        self.before = self.done
+
+    def __call__(self) -> None:
+        self.done += 1
+        now, here = self.clock(), self.done - self.before
+        if now - self.said >= EVERY or self.done == self.total:
+            left = (now - self.started) / here * (self.total - self.done)
+            rest = f", about {_duration(left)} left" if self.done < self.total else ""
+            self.say(f"{self.done} of {self.total} points, {_duration(now - self.started)}{rest}")
+            self.said = now
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
+
+
+def run(
+    project: Project, out: Path, *, say: Say, scheduler: str | None = None, workers: int | None = None, **what: Any
+) -> None:
+    """Compute the points that `out` lacks and write its tables; `what` goes to `sweep.make`.
+
+    Raises ParameterError before anything runs, SweepError at the end where points failed.
+    """
+    if not out.name:
+        raise ParameterError("out must name a folder, got ''; try --out my-sweep")
+    if scheduler is not None and workers is not None:
+        raise ParameterError(f"workers are those of the scheduler {scheduler}; leave --workers away")
+    sweep, store = sweeps.make(project, **what), Store(out)
+    store.check(sweep.manifest, project.root)
+    points = sweep.points
+    left = [point for point in points if not store.has(point.key)]
+    failures: list[Failure] = []
+    if left:
+        count = None if scheduler is not None else min(workers or os.cpu_count() or 1, len(left))
+        say(f"{sweep.notebook}: {len(points)} points, {len(points) - len(left)} finished before; {_where(scheduler, count)}")
+        with connected(scheduler, count, sweep.notebook) as client:
+            store.open(sweep.manifest)
+            progress = Progress(len(points), len(points) - len(left), say)
+            failures = sweeps.compute(sweep, store, client, left, progress)
+    else:
+        say(f"{sweep.notebook}: {len(points)} points, all finished before")
+        store.open(sweep.manifest)
+    failed = {failure.key for failure in failures}
+    keys = [point.key for point in points if point.key not in failed]
+    if keys:
+        _write(sweep, store, keys, failures)
+    if failures:
+        told = "\n".join(map(sweep_report.told, failures))
+        raise SweepError(
+            f"{len(failures)} of {len(points)} points failed, the others are in {out}; the same command tries again\n{told}"
+        )
+
+
+def _where(scheduler: str | None, count: int | None) -> str:
+    return f"running on {scheduler}" if scheduler is not None else f"running on {count} worker{'s' if count != 1 else ''}"
+
+
+def _write(sweep: Sweep, store: Store, keys: list[str], failures: list[Failure]) -> None:
+    values = store.tabulate(keys)
+    claims = pd.read_parquet(store.folder / "claims.parquet")
+    page = sweep_report.page(sweep, values, claims, failures, sweeps.record(sweep.notebook))
+    store.write("index.html", page.encode())

@@ -1,0 +1,442 @@
+"""Sweeps: every point checked before the first runs; killed, continued, grown, on one worker or several, the same table."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import distributed
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from evolvingdp.publish import sweep_point, sweep_report, sweep_run
+from evolvingdp.publish.cli import main
+from support import REPOSITORY
+
+NOTEBOOK = "continual_mean/binary_tree"
+TINY = ["-p", "repetitions", "2", "-p", "branching_sweep", "2,3"]
+SMALL = ["--grid", "epsilon=1,2", "--grid", "horizon=64,128", "--repeat", "2", *TINY]
+TABLES = ("sweep.parquet", "values.parquet", "claims.parquet")
+EVOLVINGDP = str(Path(sys.executable).with_name("evolvingdp"))
+
+
+def sweep(*arguments: str | Path, notebook: str = NOTEBOOK):
+    done = CliRunner().invoke(main, ["sweep", notebook, *map(str, arguments)])
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done
+
+
+class Serial:
+    """A cluster in this process: runs a task when it is submitted, keeps its arguments, and can break a seed."""
+
+    def __init__(self) -> None:
+        self.ran: list[tuple] = []
+        self.broken: set[int] = set()
+
+    def submit(self, function, notebook, params, seed, *rest, pure):
+        self.ran.append((json.dumps(params), seed))
+        outcome = sweep_point.Outcome(traceback="the third term diverged") if seed in self.broken else None
+        return Done(outcome or function(notebook, params, seed, *rest))
+
+
+class Done:
+    def __init__(self, outcome) -> None:
+        self.outcome = outcome
+
+    def result(self):
+        return self.outcome
+
+    def release(self) -> None:
+        pass
+
+
+@pytest.fixture
+def serial(monkeypatch: pytest.MonkeyPatch) -> Serial:
+    client = Serial()
+
+    @contextmanager
+    def connected(*_) -> Iterator[Serial]:
+        yield client
+
+    monkeypatch.setattr(sweep_run, "connected", connected)
+    monkeypatch.setattr(distributed, "as_completed", iter)
+    return client
+
+
+BAD = {
+    "unknown name": (["--grid", "epsilom=1,2"], "unknown parameter 'epsilom'; did you mean 'epsilon'?"),
+    "unknown -p": (["--grid", "epsilon=1", "-p", "rows", "3"], "unknown parameter 'rows'"),
+    "no values": (["--grid", "epsilon"], "grid must be NAME=VALUE,VALUE,..., got 'epsilon'"),
+    "empty value": (["--grid", "epsilon=1,,2"], "grid has an empty value for epsilon, got 'epsilon=1,,2'"),
+    "nothing": (["--grid", "epsilon="], "grid has an empty value for epsilon, got 'epsilon='"),
+    "twice": (["--grid", "epsilon=1", "--grid", "epsilon=2"], "grid names epsilon twice"),
+    "same value": (["--grid", "epsilon=1,1.0"], "the points epsilon=1 and epsilon=1.0 are the same"),
+    "same text": (["--grid", "epsilon=1,1"], "the points epsilon=1 and epsilon=1 are the same"),
+    "both": (["--grid", "epsilon=1", "-p", "epsilon", "2"], "epsilon is set by -p and swept by --grid"),
+    "-p twice": (["--grid", "epsilon=1", "-p", "delta", "0.1", "-p", "delta", "0.2"], "delta is set twice"),
+    "seed": (["--grid", "seed=1,2"], "seed cannot be in the grid; --seed sets the first seed"),
+    "-p seed": (["--grid", "epsilon=1", "-p", "seed", "2"], "seed is set by --seed"),
+    "range": (
+        ["--grid", "epsilon=1,-1", "--grid", "horizon=64"],
+        "point epsilon=-1, horizon=64: epsilon must be > 0, got '-1'",
+    ),
+    "many bad": (["--grid", "epsilon=1,-1,-2"], "epsilon must be > 0, got '-1' (and 1 other points)"),
+    "word": (["--grid", "horizon=64,many"], "point horizon=many: horizon must be an integer, got 'many'"),
+    "one list": (["--grid", "branching_sweep=2,3"], "branching_sweep needs lists separated by ';'"),
+    "too many": (["--grid", "epsilon=1,2", "--repeat", "5001"], "the sweep has 10002 points, at most 10000 may be"),
+    "bad seed": (["--grid", "epsilon=1", "--seed", "-1"], "seed must be an integer >= 0, got '-1'"),
+    "preset": (["--grid", "epsilon=1", "--preset", "huge"], "preset must be one of quick, paper, got 'huge'"),
+    "both engines": (["--grid", "epsilon=1", "--scheduler", "tcp://h:1", "--workers", "2"], "leave --workers away"),
+    "sources": (["--grid", "epsilon=1", "--out", "notebooks/mine"], "out must lie outside the book's own sources"),
+    "file": (["--grid", "epsilon=1", "--out", "README.md/inside"], "out must be a folder that can be written"),
+    "foreign": (["--grid", "epsilon=1", "--out", "tests"], "which no sweep wrote; choose another folder"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_a_sweep_refuses_bad_input_with_one_line_before_anything_runs(kind, tmp_path, monkeypatch):
+    monkeypatch.chdir(REPOSITORY)
+    monkeypatch.setattr(sweep_run, "connected", lambda *_: pytest.fail("it ran"))
+    arguments, message = BAD[kind]
+    done = sweep("--out", tmp_path / "out", *arguments)
+    assert done.exit_code == 1
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_rule_about_several_parameters_names_the_point_that_breaks_it(tmp_path, serial):
+    grid = ["--grid", "rows=3,1e4", "--grid", "width=16,4194304"]
+    done = sweep(*grid, "--out", tmp_path / "out", notebook="heavy_hitters/frequency_oracle")
+    assert done.stderr.startswith("Error: point rows=1e4, width=4194304: ")
+    assert "fit here: lower rows or width" in done.stderr
+    assert serial.ran == []
+
+
+def test_a_table_has_each_point_s_rows_parameters_seed_and_provenance(tmp_path, serial):
+    out = tmp_path / "out"
+    done = sweep(*SMALL, "--seed", "5", "--out", out)
+    assert done.exit_code == 0, done.output
+    table, values, claims = (pd.read_parquet(out / name) for name in TABLES)
+    points = table.drop_duplicates("point")
+    assert sorted(zip(points.param_epsilon, points.param_horizon, points.seed, strict=True)) == [
+        (epsilon, horizon, seed) for epsilon in (1.0, 2.0) for horizon in (64, 128) for seed in (5, 6)
+    ]
+    assert set(table.param_branching_sweep) == {"2,3"}
+    assert not table[["commit", "version", "library_sha256", "data_sha256", "lock_sha256", "python"]].isna().any(axis=None)
+    assert list(values.point) == list(points.point) == list(claims.point.unique())
+    assert len(pd.read_csv(out / "timing.csv")) == 8
+    assert not [name for name in table if "second" in name], "seconds differ between two runs of the same"
+
+
+def test_a_point_is_what_its_own_command_computes(tmp_path, serial, monkeypatch):
+    monkeypatch.setenv("EVOLVINGDP_CACHE", str(tmp_path / "cache"))
+    sweep(
+        "--grid", "horizon=64,100", "--grid", "branching_sweep=2,3;4,5", *TINY[:3], "--seed", "3", "--out", tmp_path / "out"
+    )
+    table, values, claims = (pd.read_parquet(tmp_path / "out" / name) for name in TABLES)
+    point = values.point.iloc[3]
+    mine = table[table.point == point]
+    (command,) = mine.command.unique()
+    assert "-p horizon 100" in command
+    assert "-p branching_sweep 4,5" in command
+    assert CliRunner().invoke(main, [*shlex.split(command)[1:], "--out", str(tmp_path / "run")]).exit_code == 0
+    run = tmp_path / "run" / "binary_tree"
+    columns = pd.read_csv(run / "results.csv", nrows=0).columns
+    assert mine[columns].to_csv(index=False, lineterminator="\n") == (run / "results.csv").read_text()
+    theirs = json.loads((run / "values.json").read_text())
+    assert values[values.point == point].iloc[0][list(theirs)].to_dict() == theirs
+    verdicts = [(claim["claim"], claim["value"], claim["holds"]) for claim in json.loads((run / "claims.json").read_text())]
+    ours = claims[claims.point == point]
+    assert list(zip(ours.claim, ours.value, ours.holds, strict=True)) == verdicts
+
+
+def test_finished_points_are_never_run_again_and_a_larger_grid_keeps_them(tmp_path, serial):
+    out = tmp_path / "out"
+    sweep(*SMALL, "--out", out)
+    assert len(serial.ran) == 8
+    before = {name: (out / name).read_bytes() for name in (*TABLES, "index.html")}
+    assert "8 points, all finished before" in sweep(*SMALL, "--out", out).stderr
+    assert len(serial.ran) == 8
+    assert {name: (out / name).read_bytes() for name in before} == before
+    larger = ["--grid", "epsilon=1,2,4", "--grid", "horizon=64,128", "--repeat", "3", *TINY, "--out", out]
+    assert "18 points, 8 finished before" in sweep(*larger).stderr
+    assert len(set(serial.ran)) == len(serial.ran) == 18
+    assert pd.read_parquet(out / "sweep.parquet").point.nunique() == 18
+    whole = tmp_path / "whole"
+    sweep(*larger[:-1], whole)
+    assert same(out, whole)
+
+
+@pytest.mark.parametrize("damage", ["cut", "gone", "empty"])
+def test_a_damaged_point_is_run_again(tmp_path, serial, damage):
+    sweep(*SMALL, "--out", tmp_path)
+    path = sorted((tmp_path / "points").iterdir())[0]
+    before = pd.read_parquet(path)
+    {"cut": lambda: path.write_bytes(path.read_bytes()[:-50]), "gone": path.unlink, "empty": lambda: path.write_bytes(b"")}[
+        damage
+    ]()
+    sweep(*SMALL, "--out", tmp_path)
+    assert len(serial.ran) == 9
+    assert pd.read_parquet(path).equals(before)
+
+
+def test_points_of_other_sources_are_not_mixed_in(tmp_path, serial, monkeypatch):
+    sweep(*SMALL, "--out", tmp_path)
+    monkeypatch.setitem(sweep_point._LIBRARIES, "continual_mean", "other")
+    sweep(*SMALL, "--out", tmp_path)
+    assert len(serial.ran) == 16
+    assert set(pd.read_parquet(tmp_path / "sweep.parquet").library_sha256) == {"other"}
+    assert len(list((tmp_path / "points").iterdir())) == 16
+
+
+@pytest.mark.parametrize(
+    ("notebook", "arguments", "message"),
+    [
+        ("heavy_hitters/rappor", ["--grid", "epsilon=1,2"], "holds a sweep of continual_mean/binary_tree"),
+        (NOTEBOOK, ["--grid", "epsilon=1,2", "--grid", "horizon=64", "--repeat", "2", *TINY], "does not have"),
+        (NOTEBOOK, [*SMALL, "--seed", "1"], "does not have (evolvingdp sweep continual_mean/binary_tree --preset quick"),
+        (NOTEBOOK, [*SMALL, "-p", "delta", "0.001"], "choose another folder, or a grid that holds all of them"),
+    ],
+)
+def test_the_folder_of_another_sweep_is_refused_without_loss(tmp_path, serial, notebook, arguments, message):
+    sweep(*SMALL, "--out", tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    done = sweep(*arguments, "--out", tmp_path, notebook=notebook)
+    assert done.exit_code == 1
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert len(serial.ran) == 8
+
+
+def test_failed_points_are_reported_at_the_end_lose_nothing_and_are_tried_again(tmp_path, serial):
+    serial.broken = {1}
+    done = sweep(*SMALL, "--out", tmp_path)
+    assert done.exit_code == 1
+    assert "4 of 8 points failed, the others are in" in done.stderr
+    assert done.stderr.count("the third term diverged") == 4
+    assert "--seed 1 -p horizon 64 -p epsilon 2" in done.stderr
+    assert set(pd.read_parquet(tmp_path / "sweep.parquet").seed) == {0}
+    assert "Points that failed" in (tmp_path / "index.html").read_text()
+    serial.broken = set()
+    assert sweep(*SMALL, "--out", tmp_path).exit_code == 0
+    assert len(serial.ran) == 12
+    assert "Points that failed" not in (tmp_path / "index.html").read_text()
+
+
+def test_a_sweep_of_which_every_point_fails_says_so(tmp_path, serial):
+    serial.broken = {0, 1}
+    done = sweep(*SMALL, "--out", tmp_path)
+    assert done.exit_code == 1
+    assert "8 of 8 points failed" in done.stderr
+    assert not (tmp_path / "sweep.parquet").exists()
+
+
+def test_the_summary_asks_nobody_and_says_what_its_figure_shows(tmp_path, serial):
+    sweep(*SMALL, "--out", tmp_path)
+    page = (tmp_path / "index.html").read_text()
+    addresses = re.findall(r"""(?:src|href|srcset|action|data)\s*=\s*["']([^"'#]+)|url\((?!#)([^)]+)|@import""", page)
+    assert {a or b for a, b in addresses} == set(TABLES)
+    assert "<script" not in page
+    label = re.search(r'<svg role="img" aria-label="([^"]+)"', page)[1]
+    values = pd.read_parquet(tmp_path / "values.parquet")
+    means = values.groupby(["param_epsilon", "param_horizon"]).binary_measured.mean()
+    assert f"least, {means.min():.3g}, at epsilon = 2, horizon = 64; largest, {means.max():.3g}, at epsilon = 1" in label
+    for mean in means:
+        assert f"<td>{mean:.4g}</td>" in page
+    assert "Mean over 2 seeds with its 95% band." in page
+
+
+@pytest.mark.parametrize(
+    ("grid", "axes"),
+    [
+        (["branching_sweep=2,3;4,5"], ["branching_sweep"]),
+        (["epsilon=1", "horizon=64"], ["epsilon", "horizon"]),
+        (["branching_sweep=2,3;4,5;6,7", "epsilon=1,2", "horizon=64,128"], ["epsilon", "horizon", "branching_sweep"]),
+        (["epsilon=1,2,3,4,5,6,7,8,9", "horizon=64,70,80,90,99,128,200,220,230"], ["epsilon", "horizon"]),
+    ],
+)
+def test_any_grid_can_be_drawn(grid, axes):
+    names = {text.split("=")[0]: text.split("=")[1].split(";" if ";" in text else ",") for text in grid}
+    frame = pd.MultiIndex.from_product(names.values(), names=names).to_frame(index=False)
+    frame = frame.astype({name: float for name in names if name != "branching_sweep"})
+    frame = frame.assign(mean=range(1, len(frame) + 1), half=float("nan"), sd=float("nan"), runs=1)
+    assert sweep_report.axes_of(frame, names) == axes
+    drawn = sweep_report.figure(frame, names, sweep_report.Metric("error", "an error"))
+    assert drawn.startswith("<svg")
+    assert "branching_sweep = 6,7" in drawn or len(axes) < 3 or "<!-- branching_sweep = 6,7 -->" in drawn
+
+
+def test_the_time_left_is_estimated_from_this_session_s_points():
+    said: list[str] = []
+    clock = iter([0.0, 1.0, 6.0, 7.0, 120.0])
+    progress = sweep_run.Progress(60, 40, said.append, lambda: next(clock))
+    for _ in range(4):
+        progress()
+    assert said == ["42 of 60 points, 6 s, about 54 s left", "44 of 60 points, 2 min 00 s, about 8 min 00 s left"]
+
+
+# What follows starts processes: a scheduler and workers apart from the client, as on a cluster.
+
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+class Cluster:
+    """A scheduler and workers, each a process of its own, on free ports."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file, self.log, self.processes = folder / "scheduler.json", (folder / "log").open("w"), []
+        self.start("dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--no-show")
+        wait_for(self.file.exists)
+        self.address = json.loads(self.file.read_text())["address"]
+
+    def start(self, program: str, *options: str) -> subprocess.Popen:
+        command = [sys.executable, "-m", f"distributed.cli.{program}", "--scheduler-file", str(self.file), *options]
+        process = subprocess.Popen(command, stdout=self.log, stderr=self.log, env=ENVIRONMENT, cwd=self.file.parent)
+        self.processes.append(process)
+        return process
+
+    def worker(self) -> subprocess.Popen:
+        return self.start("dask_worker", "--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
+
+    def close(self) -> None:
+        for process in reversed(self.processes):
+            process.kill()
+            process.wait()
+        self.log.close()
+
+
+def wait_for(condition, seconds: float = 120) -> None:
+    """Until `condition()`; looks often, since what it waits for may be over soon."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it takes too long"
+        time.sleep(0.02)
+
+
+@pytest.fixture(scope="module")
+def two_workers(tmp_path_factory) -> Iterator[Cluster]:
+    started = Cluster(tmp_path_factory.mktemp("cluster"))
+    try:
+        started.workers = [started.worker(), started.worker()]
+        yield started
+    finally:
+        started.close()
+
+
+def client(*arguments: str | Path, program: tuple[str, ...] = (EVOLVINGDP,), **options) -> subprocess.Popen:
+    command = [*program, "sweep", NOTEBOOK, *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, **options)
+
+
+def same(one: Path, other: Path) -> bool:
+    """The three tables are the same, byte for byte, though their points were computed at other times and places."""
+    return all((one / name).read_bytes() == (other / name).read_bytes() for name in TABLES)
+
+
+SIXTY = ["--grid", "epsilon=0.5,1,2", "--grid", "horizon=256,512,1024,2048", "--repeat", "5", *TINY]
+
+
+def test_sixty_points_over_two_workers_killed_twice_give_the_undisturbed_table(two_workers, tmp_path):
+    disturbed, undisturbed = tmp_path / "disturbed", tmp_path / "undisturbed"
+    remote = [*SIXTY, "--scheduler", two_workers.address, "--out", disturbed]
+
+    def finished() -> set[Path]:
+        return {path for path in disturbed.glob("points/*.parquet") if not path.name.startswith(".")}
+
+    with client(*remote) as first:
+        wait_for(lambda: len(finished()) >= 8 or first.poll() is not None)
+        two_workers.workers[0].send_signal(signal.SIGKILL)
+        at_worker_s_death = len(finished())
+        wait_for(lambda: len(finished()) >= at_worker_s_death + 8 or first.poll() is not None)
+        first.send_signal(signal.SIGKILL)
+        said = first.communicate()[1]
+    assert first.returncode == -signal.SIGKILL, said
+    assert 8 <= at_worker_s_death < 40, "the worker must have been killed half-way"
+    kept = {path: path.stat().st_mtime_ns for path in finished()}
+    assert 16 <= len(kept) < 60, "the client must have been killed half-way"
+    assert not (disturbed / "sweep.parquet").exists()
+    two_workers.workers[0] = two_workers.worker()
+    with client(*remote) as second, client(*SIXTY, "--workers", "1", "--out", undisturbed) as whole:
+        assert f"60 points, {len(kept)} finished before" in second.communicate()[1]
+        assert "60 of 60 points" in whole.communicate()[1]
+    assert second.returncode == whole.returncode == 0
+    assert len(finished()) == 60
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept, "finished points are never run again"
+    assert same(disturbed, undisturbed), "neither kills nor the number of workers may change the table"
+    assert len(pd.read_parquet(disturbed / "values.parquet")) == 60
+
+
+@pytest.fixture(scope="module")
+def changed_copy(tmp_path_factory) -> Path:
+    """A checkout whose binary tree raises at epsilon = 3 while the file `broken` exists."""
+    copy = tmp_path_factory.mktemp("copy")
+    for part in ("lib", "data", "notebooks"):
+        shutil.copytree(REPOSITORY / part, copy / part, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    shutil.copy(REPOSITORY / "requirements.lock", copy)
+    path = copy / "lib" / "evolvingdp" / "continual_mean" / "experiments" / "binary_tree.py"
+    line = "    table = pd.DataFrame(list(_rows(params, seed)))\n"
+    condition = f"params.epsilon == 3 and __import__('os').path.exists({str(copy / 'broken')!r})"
+    raising = f"    if {condition}:\n        raise ValueError(seed)\n"
+    assert line in path.read_text()
+    path.write_text(path.read_text().replace(line, raising + line))
+    return copy
+
+
+def from_copy(copy: Path, *arguments: str | Path) -> tuple[int, str]:
+    program = (sys.executable, "-c", "from evolvingdp.publish.cli import main; main()")
+    command = [*program, "sweep", NOTEBOOK, *map(str, arguments)]
+    environment = ENVIRONMENT | {"PYTHONPATH": str(copy / "lib")}
+    done = subprocess.run(command, env=environment, cwd=copy, capture_output=True, text=True)
+    return done.returncode, done.stderr
+
+
+def test_workers_that_run_other_code_are_refused_before_anything_runs(two_workers, changed_copy, tmp_path):
+    code, said = from_copy(changed_copy, *SMALL, "--scheduler", two_workers.address, "--out", tmp_path / "out")
+    assert code == 1
+    assert re.search(
+        r"Error: worker tcp://\S+ would compute something else, it differs in library \(\w+, here \w+\)\n", said
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_point_that_raises_on_a_worker_comes_back_with_its_traceback(changed_copy, tmp_path):
+    command = ["--grid", "epsilon=1,3", "-p", "horizon", "64", *TINY, "--workers", "1", "--out", tmp_path / "out"]
+    (changed_copy / "broken").touch()
+    code, said = from_copy(changed_copy, *command)
+    assert code == 1
+    assert "1 of 2 points failed" in said
+    assert "binary_tree.py" in said
+    assert "ValueError: 0" in said
+    (changed_copy / "broken").unlink()
+    code, said = from_copy(changed_copy, *command)
+    assert code == 0, said
+    assert "2 points, 1 finished before" in said
+    assert set(pd.read_parquet(tmp_path / "out" / "values.parquet").param_epsilon) == {1.0, 3.0}
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nowhere"])
+def test_a_scheduler_that_does_not_answer_is_one_clear_line(tmp_path, address):
+    script = "from evolvingdp.publish import cli, cluster; cluster.ANSWER = 1; cli.main()"
+    program = (sys.executable, "-c", script)
+    with client(*SMALL, "--scheduler", address, "--out", tmp_path / "out", program=program) as asked:
+        said = asked.communicate()[1]
+    assert asked.returncode == 1
+    assert (
+        f"Error: scheduler must be the address of a running dask scheduler, such as tcp://127.0.0.1:8786, got '{address}'"
+        in said
+    )
+    assert "Traceback" not in said
+    assert not (tmp_path / "out").exists()
