@@ -17,7 +17,7 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxRole
 
-from evolvingdp.publish import accessible
+from evolvingdp.publish import accessible, reproduction_ext
 from evolvingdp.publish.execute import problems
 from evolvingdp.publish.project import Project
 
@@ -47,4 +47,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("builder-inited", _refuse_stale_pages)
     app.add_role("value", Value())
     accessible.setup(app)
+    reproduction_ext.register(app)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

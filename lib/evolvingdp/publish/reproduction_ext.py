@@ -1,0 +1,120 @@
+"""The tables of what is reproduced, in the book.
+
+```{reproduction} heavy_hitters
+```                                   the table of one paper
+{reproduced}`heavy_hitters`           its counts in words; {reproduced}`heavy_hitters short` is "n of m"
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective, SphinxRole
+
+from evolvingdp.core.experiment import ParameterError
+from evolvingdp.publish import reproduction
+from evolvingdp.publish.reproduction import Evidence, Found, Judged, ReproductionError, Row, in_words
+
+SMALL = (
+    "This book was built with smaller presets, so that numbers and verdicts are of fewer or smaller runs than the paper's:"
+)
+
+
+class Reproduced(SphinxRole):
+    """The counts of one paper's verdicts."""
+
+    def run(self) -> tuple[Sequence[nodes.Node], Sequence[nodes.system_message]]:  # type: ignore[override]
+        paper, *form = self.text.split()
+        root = Path(self.env.srcdir)
+        try:
+            for path in _sources(root, paper):
+                self.env.note_dependency(str(path))
+            return [nodes.Text(in_words(reproduction.counts(root, paper), short=form == ["short"]))], []
+        except (ReproductionError, ParameterError) as error:
+            return [], [self.inliner.reporter.error(str(error), line=self.lineno)]
+
+
+class Table(SphinxDirective):
+    """The table of one paper: a row an item, with what differs and where to look in a row below it."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        paper, root = self.arguments[0], Path(self.env.srcdir)
+        try:
+            found = reproduction.judged(root, paper)
+            for path in _sources(root, paper):
+                self.env.note_dependency(str(path))
+            smaller = Evidence(root).smaller([row for row, _, _ in found])
+        except (ReproductionError, ParameterError) as error:
+            raise self.error(str(error)) from None
+        summary = in_words(Counter(reached for _, reached, _ in found))
+        lines = [f"**{len(found)} rows: {summary}.**"]
+        if smaller:
+            lines.append(f"\n:::{{note}}\n{SMALL} {', '.join(f'{{doc}}`results/{notebook}`' for notebook in smaller)}.\n:::")
+        return [*self.parse_text_to_nodes("\n".join(lines)), self._table(found)]
+
+    def _table(self, found: list[Judged]) -> nodes.table:
+        body = nodes.tbody()
+        for row, reached, outcomes in found:
+            badge = nodes.paragraph("", "", nodes.inline(text=reached, classes=["verdict", f"verdict-{reached.split()[0]}"]))
+            cells = [f"**{row.name}.** {row.says}", printed(row), "\\\n".join(ours(row, outcomes))]
+            entries = [
+                nodes.entry("", *self.parse_text_to_nodes(text), classes=[name])
+                for name, text in zip(("item", "printed", "ours"), cells, strict=True)
+            ]
+            body += nodes.row("", *entries, nodes.entry("", badge, classes=["reached"]), classes=["stands"])
+            if text := reason(row):
+                body += nodes.row("", nodes.entry("", *self.parse_text_to_nodes(text), morecols=3), classes=["reason"])
+        group = nodes.tgroup("", cols=4)
+        group += [nodes.colspec(colwidth=width) for width in (40, 22, 24, 14)]
+        titles = ("in the paper", "it prints", "ours", "verdict")
+        group += nodes.thead("", nodes.row("", *[nodes.entry("", nodes.paragraph(text=title)) for title in titles]))
+        group += body
+        return nodes.table("", group, classes=["reproduction"])
+
+
+def _sources(root: Path, paper: str) -> list[Path]:
+    return [root / "book" / "reproduction" / f"{paper}.yaml", *Evidence(root).files(reproduction.read(root, paper))]
+
+
+def printed(row: Row) -> str:
+    """The paper's column: its words, and each number that ours is compared with."""
+    numbers = [
+        reproduction.labelled(check.label, f"{check.printed:g} ± {check.tolerance:g}")
+        for check in row.checks
+        if check.printed is not None
+    ]
+    return "\\\n".join([*([row.paper] if row.paper else []), *numbers])
+
+
+def ours(row: Row, outcomes: Sequence[Found]) -> list[str]:
+    """Our column: a line for each check that has something to say, marked where it does not hold."""
+    lines = [row.ours] if row.ours else []
+    return lines + [f"{text} **(does not hold)**" if holds is False else text for holds, text in outcomes if text]
+
+
+def reason(row: Row) -> str:
+    """Why the two differ, where a tolerance comes from, the errata, where to look, and the tests that decide."""
+    parts = [row.why] if row.why else []
+    if because := list(dict.fromkeys(check.because for check in row.checks if check.because)):
+        parts.append(f"Compared with {'; '.join(because)}.")
+    if row.errata:
+        parts.append(f"Errata: {', '.join(f'[{erratum}](#{erratum.lower()})' for erratum in row.errata)}.")
+    if row.where:
+        parts.append(f"See {row.where}.")
+    if tests := [check.test for check in row.checks if check.test]:
+        parts.append(f"Test{'s' if len(tests) > 1 else ''}: {', '.join(f'`{test}`' for test in tests)}.")
+    if entries := [check.ledger for check in row.checks if check.ledger]:
+        parts.append(f"Ledger ({{doc}}`privacy`): {', '.join(f'`{entry}`' for entry in entries)}.")
+    return " ".join(parts)
+
+
+def register(app: Sphinx) -> None:
+    app.add_role("reproduced", Reproduced())
+    app.add_directive("reproduction", Table)
+    app.add_css_file("reproduction.css")
