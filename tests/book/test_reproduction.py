@@ -156,7 +156,7 @@ def test_a_row_of_the_ledger_decides_by_its_loss_and_its_mutant(tmp_path, kept, 
     folder = write(tmp_path, reproduction.LEDGER, {}, [])
     head = "id,part,promised,measured,kept,tight,caught"
     (folder / "results.csv").write_text(f"{head}\none,ledger,1.0,0.5,{kept},False,{caught}\n")
-    assert Evidence(tmp_path).outcome(Check(ledger="one")) == (holds, "0.5 of 1 promised")
+    assert Evidence(tmp_path).outcome(Check(ledger="one")) == (holds, "loss 0.5 of 1 promised")
     with pytest.raises(LookupError, match="no entry 'two'"):
         Evidence(tmp_path).outcome(Check(ledger="two"))
 
@@ -190,6 +190,18 @@ def test_a_row_that_could_mislead_is_refused_in_one_line(tmp_path, changes, mess
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("items", "part", "name"),
+    [
+        (("Table 2",), "Brown", "Table 2, Brown"),
+        (("Lemma 3.4", "Lemma 6.8"), "", "Lemmas 3.4, 6.8"),
+        (("Remark 1.2", "Theorem 3.8"), "", "Remark 1.2, Theorem 3.8"),
+    ],
+)
+def test_items_of_one_kind_are_named_together(items, part, name):
+    assert Row(items=items, part=part, says="s", stated="not attempted", why="w").name == name
+
+
 def test_the_columns_say_what_was_compared_and_what_was_missed():
     row = Row(
         items=("Table 2",),
@@ -201,9 +213,12 @@ def test_the_columns_say_what_was_compared_and_what_was_missed():
         errata=("E-HH-1",),
         where="{numref}`f`",
     )
-    assert reproduction_ext.printed(row) == "as drawn\\\nrecall 0.86 ± 0.05"
+    assert reproduction_ext.printed(row) == ["as drawn", "recall 0.86 ± 0.05"]
+    assert reproduction_ext.listed(reproduction_ext.printed(row)) == "- as drawn\n- recall 0.86 ± 0.05"
+    assert reproduction_ext.listed(["one"]) == "one"
     found = [(False, "recall 0.796"), (None, "enumerated"), (None, "")]
     assert reproduction_ext.ours(row, found) == ["recall 0.796 **(does not hold)**", "enumerated"]
+    assert reproduction_ext.ours(row, [(None, "")]) == ["as the tests say"]
     assert reproduction_ext.reason(row) == (
         "Because. Compared with its deviation. Errata: [E-HH-1](#e-hh-1). See {numref}`f`. Tests: `test_a`, `test_b`."
     )

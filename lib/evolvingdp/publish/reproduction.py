@@ -100,7 +100,13 @@ class Row(_Strict):
 
     @property
     def name(self) -> str:
-        return ", ".join((*self.items, self.part)) if self.part else ", ".join(self.items)
+        """ "Table 2, Brown", "Lemmas 3.4, 6.8", "Remark 1.2, Theorem 3.8"."""
+        numbers: dict[str, list[str]] = {}
+        for item in self.items:
+            kind, number = item.split()
+            numbers.setdefault(kind, []).append(number)
+        named = [f"{kind}{'s' if len(listed) > 1 else ''} {', '.join(listed)}" for kind, listed in numbers.items()]
+        return ", ".join([*named, self.part] if self.part else named)
 
 
 def read(root: Path, paper: str) -> tuple[Row, ...]:
@@ -148,7 +154,7 @@ class Evidence:
             entry = self._ledger()[check.ledger]
             kept = entry["kept"] == "True" and entry["caught"] == "True"
             found = f"{float(entry['measured']):.4g} of {float(entry['promised']):.4g} promised"
-            return kept, labelled(check.label, f"{found}{', attained' if entry['tight'] == 'True' else ''}")
+            return kept, labelled(check.label or "loss", f"{found}{', attained' if entry['tight'] == 'True' else ''}")
         if check.claim:
             stored = self.claim(check)
             bound = _plain(stored["relation"], stored["bound"], check.form)

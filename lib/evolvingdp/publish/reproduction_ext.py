@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -39,7 +40,7 @@ class Reproduced(SphinxRole):
 
 
 class Table(SphinxDirective):
-    """The table of one paper: a row an item, with what differs and where to look in a row below it."""
+    """The table of one paper: for each item its statement, what is compared, and why the two differ, below each other."""
 
     required_arguments = 1
 
@@ -61,41 +62,50 @@ class Table(SphinxDirective):
     def _table(self, found: list[Judged]) -> nodes.table:
         body = nodes.tbody()
         for row, reached, outcomes in found:
-            badge = nodes.paragraph("", "", nodes.inline(text=reached, classes=["verdict", f"verdict-{reached.split()[0]}"]))
-            cells = [f"**{row.name}.** {row.says}", printed(row), "\\\n".join(ours(row, outcomes))]
-            entries = [
-                nodes.entry("", *self.parse_text_to_nodes(text), classes=[name])
-                for name, text in zip(("item", "printed", "ours"), cells, strict=True)
+            body += nodes.row("", self._cell(f"**{row.name}.** {row.says}", morecols=2), classes=["item"])
+            kind = f"verdict-{reached.replace(' ', '-')}"
+            badge = nodes.paragraph("", "", nodes.inline(text=reached, classes=["verdict", kind]))
+            compared = [
+                self._cell(listed(printed(row)), classes=["printed"]),
+                self._cell(listed(ours(row, outcomes)), classes=["ours"]),
             ]
-            body += nodes.row("", *entries, nodes.entry("", badge, classes=["reached"]), classes=["stands"])
+            body += nodes.row("", *compared, nodes.entry("", badge, classes=["reached"]), classes=["compared"])
             if text := reason(row):
-                body += nodes.row("", nodes.entry("", *self.parse_text_to_nodes(text), morecols=3), classes=["reason"])
-        group = nodes.tgroup("", cols=4)
-        group += [nodes.colspec(colwidth=width) for width in (40, 22, 24, 14)]
-        titles = ("in the paper", "it prints", "ours", "verdict")
-        group += nodes.thead("", nodes.row("", *[nodes.entry("", nodes.paragraph(text=title)) for title in titles]))
+                body += nodes.row("", self._cell(text, morecols=2), classes=["reason"])
+        group = nodes.tgroup("", cols=3)
+        group += [nodes.colspec(colwidth=width) for width in (38, 42, 20)]
+        group += nodes.thead("", nodes.row("", *[self._cell(title) for title in ("it prints", "ours", "verdict")]))
         group += body
         return nodes.table("", group, classes=["reproduction"])
+
+    def _cell(self, text: str, **options: Any) -> nodes.entry:
+        return nodes.entry("", *self.parse_text_to_nodes(text), **options)
 
 
 def _sources(root: Path, paper: str) -> list[Path]:
     return [root / "book" / "reproduction" / f"{paper}.yaml", *Evidence(root).files(reproduction.read(root, paper))]
 
 
-def printed(row: Row) -> str:
+def listed(lines: Sequence[str]) -> str:
+    """One line as it is, more as a list."""
+    return "\n".join(f"- {line}" for line in lines) if len(lines) > 1 else "".join(lines)
+
+
+def printed(row: Row) -> list[str]:
     """The paper's column: its words, and each number that ours is compared with."""
     numbers = [
-        reproduction.labelled(check.label, f"{check.printed:g} ± {check.tolerance:g}")
+        reproduction.labelled(check.label, f"{check.printed:,g} ± {check.tolerance:g}")
         for check in row.checks
         if check.printed is not None
     ]
-    return "\\\n".join([*([row.paper] if row.paper else []), *numbers])
+    return [*([row.paper] if row.paper else []), *numbers]
 
 
 def ours(row: Row, outcomes: Sequence[Found]) -> list[str]:
     """Our column: a line for each check that has something to say, marked where it does not hold."""
     lines = [row.ours] if row.ours else []
-    return lines + [f"{text} **(does not hold)**" if holds is False else text for holds, text in outcomes if text]
+    lines += [f"{text} **(does not hold)**" if holds is False else text for holds, text in outcomes if text]
+    return lines or (["as the tests say"] if outcomes else [])
 
 
 def reason(row: Row) -> str:
