@@ -202,3 +202,15 @@ def test_the_error_bound_holds_while_the_caps_last():
     for run in range(20):
         error = np.abs(simulate(settings, data, stream(0, "bound", run)).releases.estimate - data.truth)
         assert error.max() <= settings.error_bound
+
+
+def test_there_is_at_most_one_update_per_change_also_where_few_users_see_it():
+    """Lemma 7.6: the start and three changes make four updates, the small one of them at the latest with the next."""
+    settings = Thresh.tuned(10**6, 256, 10**6, 1.0, changes=3)
+    means = streams.steps(256, 0.3, {60: 0.62, 130: 0.61, 200: 0.25})
+    data = streams.BitStream.make([10**6], means, 10**6)
+    for run in range(20):
+        updated = simulate(settings, data, stream(0, "updates", run)).releases.updated.to_numpy()
+        assert [int(part.sum()) for part in np.split(updated, [59, 129, 199])][:2] == [1, 1]
+        assert 3 <= updated.sum() <= 4
+        assert updated[199:].sum() == 1

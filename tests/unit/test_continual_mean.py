@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -22,6 +23,20 @@ def test_blocks_hold_1_1_2_4_samples_and_users_finish_them_at_powers_of_two():
     assert settings.sizes == (1, 1, 2, 4, 8)
     finished = {rank: online._finished(settings, rank) for rank in range(1, 21)}
     assert {rank: level for rank, level in finished.items() if level is not None} == {1: 0, 2: 1, 4: 2, 8: 3, 16: 4}
+
+
+@pytest.mark.parametrize("order", streams.ORDERS)
+def test_blocks_hold_at_least_half_of_all_samples_at_any_time(order):
+    """Claim C.1: a sample waits for no more samples of its user than have been released before."""
+    settings = algorithms.full(40, 100, 1.0)
+    users = streams.arrivals(order, 40, 100, 2000, stream(0, "half", order))
+    sent: Counter = Counter()
+    released = 0
+    for step, user in enumerate(users, start=1):
+        sent[user] += 1
+        level = online._finished(settings, sent[user])
+        released += 0 if level is None else settings.sizes[level]
+        assert released >= step / 2
 
 
 def test_delta_l_of_algorithm_6_by_hand():
