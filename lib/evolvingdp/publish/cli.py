@@ -115,7 +115,9 @@ def book(preset: str, workers: int | None) -> None:
 )
 @click.option("--preset", default="quick", show_default=True, help="quick (seconds) or paper (the paper's scale).")
 @click.option("--seed", default="0", show_default=True, help="The first seed, an integer >= 0; the others follow it.")
-@click.option("--scheduler", metavar="ADDRESS", help="Run on an existing dask cluster, such as tcp://127.0.0.1:8786.")
+@click.option(
+    "--scheduler", metavar="ADDRESS", help="Run on an existing dask cluster: tcp://HOST:PORT or its scheduler file (.json)."
+)
 @click.option("--workers", type=click.IntRange(min=1), help="Processes of this machine  [default: one per core]")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for the results.")
 @_one_line

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evolvingdp.core.experiment import ParameterError
@@ -15,7 +18,7 @@ from evolvingdp.publish.execute import ONE_CORE
 if TYPE_CHECKING:  # distributed is imported where it is used: half a second that the other commands need not wait
     from distributed import Client
 
-ANSWER = 15  # seconds that a scheduler and its first worker may take to answer
+ANSWER = 30  # seconds that a scheduler and its first worker may take to answer
 
 
 @contextmanager
@@ -48,11 +51,11 @@ def _existing(scheduler: str) -> Iterator[Client]:
     from distributed import Client
 
     try:
-        client = Client(scheduler, timeout=ANSWER)
-    except (OSError, ValueError) as error:
+        client = Client(_address(scheduler), timeout=ANSWER)
+    except (OSError, ValueError, KeyError) as error:
         raise ParameterError(
-            f"scheduler must be the address of a running dask scheduler, such as tcp://127.0.0.1:8786, got {scheduler!r} "
-            f"({' '.join(str(error).split()) or 'no answer'})"
+            "scheduler must be the address or the scheduler file of a running dask scheduler, such as tcp://127.0.0.1:8786, "
+            f"got {scheduler!r} ({' '.join(str(error).split()) or 'no answer'})"
         ) from None
     with client:
         try:
@@ -60,6 +63,16 @@ def _existing(scheduler: str) -> Iterator[Client]:
         except TimeoutError:
             raise ParameterError(f"scheduler {scheduler} has no workers; start some: dask worker {scheduler}") from None
         yield client
+
+
+def _address(scheduler: str) -> str:
+    """`scheduler`, or the address that stands in it where it is a file that `dask scheduler --scheduler-file` writes."""
+    if not scheduler.endswith(".json"):
+        return scheduler
+    end = time.monotonic() + ANSWER
+    while not Path(scheduler).is_file() and time.monotonic() < end:
+        time.sleep(0.1)  # both may have been started by one script
+    return str(json.loads(Path(scheduler).read_text())["address"])
 
 
 def _check(client: Client, notebook: str) -> None:
