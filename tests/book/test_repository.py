@@ -48,6 +48,16 @@ def test_imports_run_one_way(path):
         assert not [name for name in imports(path) if ".figures" in name], "mechanisms and experiments do not draw"
 
 
+def test_only_those_who_share_work_wait_for_distributed_s_import():
+    at_import = {
+        path.relative_to(LIBRARY).as_posix()
+        for path in SOURCES
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.Import | ast.ImportFrom) and "distributed" in ast.unparse(node)
+    }
+    assert at_import == set()
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(LIBRARY)))
 def test_no_file_is_longer_than_a_reader_s_patience(path):
     assert len(path.read_text().splitlines()) <= 320

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import papermill
 import pytest
 from click.testing import CliRunner
 
+from evolvingdp.core import engine
 from evolvingdp.core.experiment import ParameterError
 from evolvingdp.publish import execute, provenance
 from evolvingdp.publish.book import BookError, compute
@@ -163,6 +167,7 @@ BAD = {
     "unknown preset": (["--preset", "huge"], "preset must be one of quick, paper, got 'huge'"),
     "bad seed": (["--seed", "-1"], "seed must be an integer >= 0, got -1"),
     "word for a seed": (["--seed", "lucky"], "seed must be an integer >= 0, got 'lucky'"),
+    "two engines": (["--workers", "2", "--scheduler", "tcp://h:1"], "workers are those of the scheduler tcp://h:1"),
     "unwritable out": (["--out", "README.md/inside"], "out must be a folder that can be written, got"),
 }
 
@@ -210,7 +215,7 @@ def test_params_shows_every_parameter_with_symbol_range_and_both_presets():
         assert word in result.stdout
 
 
-@pytest.mark.parametrize("command", [[], ["run"], ["params"], ["book"], ["data"], ["data", "brown"]])
+@pytest.mark.parametrize("command", [[], ["run"], ["sweep"], ["params"], ["book"], ["data"], ["data", "brown"]])
 def test_every_command_has_help_with_an_example(command):
     result = CliRunner().invoke(main, [*command, "--help"])
     assert result.exit_code == 0
@@ -313,3 +318,22 @@ def test_mistakes_in_the_repository_are_one_line(tmp_path):
     broken.write_text("{")
     with pytest.raises(ParameterError, match=r"broken.ipynb is not a notebook"):
         template_bytes(broken)
+
+
+def test_run_tells_the_notebook_which_cluster_to_share_its_repetitions_over(project, tmp_path, monkeypatch):
+    asked = []
+
+    @contextmanager
+    def connected(*what):
+        asked.append(what)
+        yield SimpleNamespace(scheduler=SimpleNamespace(address="tcp://here:1"))
+
+    shown = project("import os", "print('shared over', os.environ.get('EVOLVINGDP_SCHEDULER'))")
+    monkeypatch.setattr("evolvingdp.publish.cli.Project", lambda: shown)
+    monkeypatch.setattr("evolvingdp.publish.cluster.connected", connected)
+    for _ in range(2):  # the second time it is computed already: no cluster is started
+        command = ["run", NOTEBOOK, "--workers", "3", "--out", str(tmp_path / "out")]
+        assert CliRunner().invoke(main, command).exit_code == 0
+    assert asked == [(None, 3, NOTEBOOK)]
+    assert "shared over tcp://here:1" in (tmp_path / "out" / "frequency_oracle.ipynb").read_text()
+    assert engine.SCHEDULER not in os.environ

@@ -379,6 +379,27 @@ def test_sixty_points_over_two_workers_killed_twice_give_the_undisturbed_table(t
     assert len(pd.read_parquet(disturbed / "values.parquet")) == 60
 
 
+def test_a_notebook_s_repetitions_are_the_same_rows_on_workers(two_workers):
+    """In a process of its own: a client's threads outlive it.  past_the_paper shares all its parts over the cluster."""
+    script = """
+import os, sys
+from evolvingdp.continual_mean.experiments import past_the_paper as experiment
+from evolvingdp.core import engine
+small = {"n_users": 100, "samples_per_user": 16, "horizon": 1000, "full_users": 10, "full_samples": 16, "repetitions": 2}
+params = experiment.Params.make(overrides=small)
+alone = experiment.run(params, 3)
+os.environ[engine.SCHEDULER] = sys.argv[1]
+shared = experiment.run(params, 3)
+assert shared.table.equals(alone.table) and shared.values == alone.values and shared.claims == alone.claims
+where = engine.rows([(eval, "[{'process': __import__('os').getpid()}]")])
+assert where[0]["process"] != os.getpid(), "the calls must have left this process"
+print(len(alone.table), "rows")
+"""
+    command = [sys.executable, "-c", script, two_workers.address]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
+    assert re.search(r"^\d{3,} rows$", done.stdout), done.stderr
+
+
 @pytest.fixture(scope="module")
 def changed_copy(tmp_path_factory) -> Path:
     """A checkout whose binary tree raises at epsilon = 3."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from evolvingdp.audit import empirical, outside
 from evolvingdp.core import brown
 from evolvingdp.core.experiment import ParameterError
 from evolvingdp.core.seeds import stream
-from evolvingdp.publish import datasets
+from evolvingdp.publish import cluster, datasets
 from evolvingdp.publish.book import BookError, build
 from evolvingdp.publish.execute import Job, NotebookError, check_writable, export
 from evolvingdp.publish.execute import run as execute
@@ -55,13 +56,24 @@ def main() -> None:
 @click.option("--preset", default="quick", show_default=True, help="quick (seconds) or paper (the paper's scale).")
 @click.option("--seed", show_default="0", help="Master seed of all random streams, an integer >= 0.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the results  [default: runs/NOTEBOOK/KEY]")
+@click.option("--workers", type=click.IntRange(min=1), help="Processes that share the repetitions  [default: none]")
+@click.option("--scheduler", metavar="ADDRESS", help="Share them on an existing dask cluster: tcp://HOST:PORT or its file.")
 @_one_line
-def run(notebook: str, overrides: tuple[tuple[str, str], ...], preset: str, seed: str | None, out: Path | None) -> None:
+def run(
+    notebook: str,
+    overrides: tuple[tuple[str, str], ...],
+    preset: str,
+    seed: str | None,
+    out: Path | None,
+    workers: int | None,
+    scheduler: str | None,
+) -> None:
     """Execute NOTEBOOK with checked parameters; write the notebook, results.csv, claims.json and the figures.
 
     Example: evolvingdp run heavy_hitters/frequency_oracle --preset paper -p epsilon 1 --seed 7 --out my-run
     """
     project = Project()
+    cluster.check_one_engine(scheduler, workers)
     names = [name for name, _ in overrides]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice or ("seed" in names and seed is not None):
@@ -73,7 +85,8 @@ def run(notebook: str, overrides: tuple[tuple[str, str], ...], preset: str, seed
     check_writable(out, name=job.name, sources=project.root)
     cached = job.cached
     click.echo(f"{job.notebook}: {'already computed' if cached else 'running'}")
-    seconds = execute(job)
+    with nullcontext() if cached else cluster.shared(scheduler, workers, job.notebook):
+        seconds = execute(job)
     export(job, out)
     click.echo(f"{job.notebook}: done in {seconds:.1f} s, see {out / job.name}.ipynb and {out / job.name}/")
 

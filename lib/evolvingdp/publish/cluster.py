@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evolvingdp.core import engine
 from evolvingdp.core.experiment import ParameterError
 from evolvingdp.publish import sweep_point
-from evolvingdp.publish.execute import ONE_CORE
+from evolvingdp.publish.execute import ONE_CORE, environment
 
 if TYPE_CHECKING:  # distributed is imported where it is used: half a second that the other commands need not wait
     from distributed import Client
@@ -44,6 +45,22 @@ def connected(scheduler: str | None, workers: int | None, notebook: str) -> Iter
         env=ONE_CORE,
     ) as local, local.get_client() as client:  # fmt: skip
         yield client
+
+
+@contextmanager
+def shared(scheduler: str | None, workers: int | None, notebook: str) -> Iterator[None]:
+    """While it is open, a notebook's repetitions are shared over the cluster (`core.engine`); neither given: one core."""
+    check_one_engine(scheduler, workers)
+    if scheduler is None and workers is None:
+        yield
+        return
+    with connected(scheduler, workers, notebook) as client, environment({engine.SCHEDULER: client.scheduler.address}):
+        yield
+
+
+def check_one_engine(scheduler: str | None, workers: int | None) -> None:
+    if scheduler is not None and workers is not None:
+        raise ParameterError(f"workers are those of the scheduler {scheduler}; leave --workers away")
 
 
 @contextmanager

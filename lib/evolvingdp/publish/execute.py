@@ -151,7 +151,7 @@ def _execute(job: Job, work: Path, results: Path) -> nbformat.NotebookNode:
     output = work / "executed.ipynb"
     parameters = job.params.model_dump(mode="json") | {"seed": job.seed}
     try:
-        with _environment({page.RESULTS: str(results), **ONE_CORE}), warnings.catch_warnings():
+        with environment({page.RESULTS: str(results), **ONE_CORE}), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of papermill's own dependencies; a notebook's warnings stand in its output
             papermill.execute_notebook(
                 str(job.project.template(job.notebook)),
@@ -172,7 +172,7 @@ def _execute(job: Job, work: Path, results: Path) -> nbformat.NotebookNode:
 
 
 @contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[None]:
+def environment(values: Mapping[str, str]) -> Iterator[None]:
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import platform
 import time
 import traceback
@@ -19,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from evolvingdp.core import engine
 from evolvingdp.core.experiment import Params, Result
 from evolvingdp.publish import provenance
 from evolvingdp.publish.project import params_of
@@ -57,6 +59,7 @@ def compute(notebook: str, params: dict[str, Any], seed: int, record: dict[str, 
         differing = [part for part, digest in sources(notebook).items() if digest != wanted[part]]
         if differing:
             raise RuntimeError(f"this worker differs from the sweep in: {', '.join(differing)}")
+        os.environ.pop(engine.SCHEDULER, None)  # points run side by side already
         model = params_of(notebook)
         experiment = importlib.import_module(model.__module__)
         started = time.perf_counter()

@@ -14,7 +14,7 @@ import pandas as pd
 from evolvingdp.core.experiment import ParameterError
 from evolvingdp.publish import sweep as sweeps
 from evolvingdp.publish import sweep_report
-from evolvingdp.publish.cluster import connected
+from evolvingdp.publish.cluster import check_one_engine, connected
 from evolvingdp.publish.project import Project
 from evolvingdp.publish.sweep import Failure, Sweep
 from evolvingdp.publish.sweep_store import Store
@@ -68,8 +68,7 @@ def run(
     """
     if not out.name:
         raise ParameterError("out must name a folder, got ''; try --out my-sweep")
-    if scheduler is not None and workers is not None:
-        raise ParameterError(f"workers are those of the scheduler {scheduler}; leave --workers away")
+    check_one_engine(scheduler, workers)
     sweep, store = sweeps.make(project, **what), Store(out)
     store.check(sweep.manifest, project.root)
     points = sweep.points

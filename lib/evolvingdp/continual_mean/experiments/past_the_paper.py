@@ -15,7 +15,7 @@ from evolvingdp.continual_mean import algorithms, coordinates, offline, streams
 from evolvingdp.continual_mean.prefix_sums import best_branching
 from evolvingdp.continual_mean.scores import root_mean_square
 from evolvingdp.continual_mean.user_mean import UserMean
-from evolvingdp.core import experiment
+from evolvingdp.core import engine, experiment
 from evolvingdp.core.experiment import Claim, Result, Scalar, at_least, at_most, parameter
 from evolvingdp.core.seeds import stream
 
@@ -116,30 +116,36 @@ def data(params: Params, setting: str, seed: int, repetition: int) -> tuple[Any,
 
 def run(params: Params, seed: int) -> Result[Params]:
     """A row per setting, rung and run: mean squared error over the second half of the stream, and what was predicted."""
-    table = pd.DataFrame([*_ladder(params, seed), *_dimensions(params, seed), *_orders(params, seed)])
+    table = pd.DataFrame(engine.rows((part, params, seed, *name) for part, *name in _runs(params)))
     return Result(NOTEBOOK, params, seed, table, _claims(params, table), _values(params, table))
 
 
-def _ladder(params: Params, seed: int) -> Iterator[dict[str, Any]]:
-    for setting in SETTINGS:
-        for repetition in range(params.repetitions):
-            users, bits = data(params, setting, seed, repetition)
-            late = slice(len(users) // 2, None)
-            common = {"part": "ladder", "setting": setting, "repetition": repetition}
-            mean = algorithms.running_mean(bits)[late]
-            yield common | {"rung": MEAN, "square": float(np.mean((mean - params.mean) ** 2))}
-            for name in LADDER:
-                noise = stream(seed, "noise", setting, name, repetition)
-                released = offline.release(rung(params, setting, name), users, bits, noise)
-                yield common | {
-                    "rung": name,
-                    "square": float(np.mean((released.estimate[late] - params.mean) ** 2)),
-                    "predicted": float(np.mean(released.standard_error[late] ** 2)),
-                    "used": float(released.samples[-1] / len(users)),
-                }
+def _runs(params: Params) -> Iterator[tuple[Any, ...]]:
+    """Part, setting or order, repetition: each has its own data and noise."""
+    yield from ((_ladder, setting, repetition) for setting in SETTINGS for repetition in range(params.repetitions))
+    few = range(min(3, params.repetitions))
+    yield from ((_dimensions, repetition) for repetition in few)
+    yield from ((_orders, order, repetition) for order in streams.ORDERS for repetition in few)
 
 
-def _dimensions(params: Params, seed: int) -> Iterator[dict[str, Any]]:
+def _ladder(params: Params, seed: int, setting: str, repetition: int) -> Iterator[dict[str, Any]]:
+    users, bits = data(params, setting, seed, repetition)
+    late = slice(len(users) // 2, None)
+    common = {"part": "ladder", "setting": setting, "repetition": repetition}
+    mean = algorithms.running_mean(bits)[late]
+    yield common | {"rung": MEAN, "square": float(np.mean((mean - params.mean) ** 2))}
+    for name in LADDER:
+        noise = stream(seed, "noise", setting, name, repetition)
+        released = offline.release(rung(params, setting, name), users, bits, noise)
+        yield common | {
+            "rung": name,
+            "square": float(np.mean((released.estimate[late] - params.mean) ** 2)),
+            "predicted": float(np.mean(released.standard_error[late] ** 2)),
+            "used": float(released.samples[-1] / len(users)),
+        }
+
+
+def _dimensions(params: Params, seed: int, repetition: int) -> Iterator[dict[str, Any]]:
     """What a coordinate of d dimensions costs: the first coordinate's error, its budget being a share of all."""
     n_users, cap, epsilon, horizon = sizes(params, "random")
     pure = algorithms.recommended(n_users, cap, epsilon, horizon=horizon)
@@ -149,46 +155,43 @@ def _dimensions(params: Params, seed: int) -> Iterator[dict[str, Any]]:
         "(eps, delta): optimal composition": lambda d: coordinates.of_one(pure, d, params.delta) if d > 1 else pure,
         "(eps, delta): Gaussian": lambda d: coordinates.of_one(gaussian, d),
     }
-    for repetition in range(min(3, params.repetitions)):
-        users, bits = data(params, "random", seed, repetition)
-        late = slice(len(users) // 2, None)
-        for name, kind in kinds.items():
-            for dimension in params.dimensions:
-                noise = stream(seed, "dimension", name, dimension, repetition)
-                released = offline.release(kind(dimension), users, bits, noise)
-                yield {
-                    "part": "dimensions",
-                    "rung": name,
-                    "dimension": dimension,
-                    "repetition": repetition,
-                    "square": float(np.mean((released.estimate[late] - params.mean) ** 2)),
-                    "predicted": float(np.mean(released.standard_error[late] ** 2)),
-                }
+    users, bits = data(params, "random", seed, repetition)
+    late = slice(len(users) // 2, None)
+    for name, kind in kinds.items():
+        for dimension in params.dimensions:
+            noise = stream(seed, "dimension", name, dimension, repetition)
+            released = offline.release(kind(dimension), users, bits, noise)
+            yield {
+                "part": "dimensions",
+                "rung": name,
+                "dimension": dimension,
+                "repetition": repetition,
+                "square": float(np.mean((released.estimate[late] - params.mean) ** 2)),
+                "predicted": float(np.mean(released.standard_error[late] ** 2)),
+            }
 
 
-def _orders(params: Params, seed: int) -> Iterator[dict[str, Any]]:
+def _orders(params: Params, seed: int, order: str, repetition: int) -> Iterator[dict[str, Any]]:
     """The recommended estimates over time on every order of arrival."""
     n_users, cap, _, horizon = sizes(params, "random")
     steps = np.unique(np.round(np.geomspace(10, horizon, KEPT)).astype(np.int64))
-    for order in streams.ORDERS:
-        for repetition in range(min(3, params.repetitions)):
-            rng = stream(seed, "order data", order, repetition)
-            users = streams.arrivals(order, n_users, cap, horizon, rng)
-            bits = streams.bits(params.mean, horizon, rng)
-            for name in (NAIVE, RECOMMENDED, RECOMMENDED_DELTA):
-                noise = stream(seed, "order noise", order, name, repetition)
-                released = offline.release(rung(params, "random", name), users, bits, noise)
-                squares = (released.estimate - params.mean) ** 2
-                for step in steps:
-                    yield {
-                        "part": "orders",
-                        "rung": name,
-                        "setting": order,
-                        "repetition": repetition,
-                        "step": int(step),
-                        "square": float(np.mean(squares[step - 1 : max(step, int(1.1 * step))])),
-                        "predicted": float(released.standard_error[step - 1] ** 2),
-                    }
+    rng = stream(seed, "order data", order, repetition)
+    users = streams.arrivals(order, n_users, cap, horizon, rng)
+    bits = streams.bits(params.mean, horizon, rng)
+    for name in (NAIVE, RECOMMENDED, RECOMMENDED_DELTA):
+        noise = stream(seed, "order noise", order, name, repetition)
+        released = offline.release(rung(params, "random", name), users, bits, noise)
+        squares = (released.estimate - params.mean) ** 2
+        for step in steps:
+            yield {
+                "part": "orders",
+                "rung": name,
+                "setting": order,
+                "repetition": repetition,
+                "step": int(step),
+                "square": float(np.mean(squares[step - 1 : max(step, int(1.1 * step))])),
+                "predicted": float(released.standard_error[step - 1] ** 2),
+            }
 
 
 def part(table: pd.DataFrame, name: str, by: list[str]) -> pd.DataFrame:

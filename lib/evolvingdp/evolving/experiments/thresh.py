@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
-from evolvingdp.core import experiment
+from evolvingdp.core import engine, experiment
 from evolvingdp.core.experiment import Claim, Result, Scalar, at_least, at_most, parameter, within
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import baselines, streams, thresh_tables
@@ -100,7 +100,7 @@ def bits(n_users: int, horizon: int, epoch_length: int) -> BitStream:
 def run(params: Params, seed: int) -> Result[Params]:
     """A row per run (part: time, horizon, n_users, size, drift or scenario): errors of the clipped estimates, and more."""
     parts = (_over_time, _horizons, _users, _sizes, _drifts, _scenarios)
-    table = pd.DataFrame([row for rows in parts for row in rows(params, seed)])
+    table = pd.DataFrame(engine.rows((part, params, seed) for part in parts))
     return Result(NOTEBOOK, params, seed, table, _claims(params, table), _values(params, table))
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 from scipy.stats import binom, norm
 
-from evolvingdp.core import experiment
+from evolvingdp.core import engine, experiment
 from evolvingdp.core.experiment import Claim, Result, Scalar, at_least, at_most, parameter
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import theory
@@ -119,7 +119,7 @@ def method(params: Params, variant: str, **changes: Any) -> Bitstogram:
 
 def run(params: Params, seed: int) -> Result[Params]:
     """A row per run (part: ladder, buckets or repetitions) and a row per heaviest word of a bucket (part: bits)."""
-    table = pd.DataFrame([row for setting in _settings(params) for row in _trial(params, seed, *setting)])
+    table = pd.DataFrame(engine.rows((_trial, params, seed, *setting) for setting in _settings(params)))
     return Result(NOTEBOOK, params, seed, table, _claims(params, table), _values(params, table))
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
-from evolvingdp.core import brown, experiment
+from evolvingdp.core import brown, engine, experiment
 from evolvingdp.core.experiment import Claim, Result, Scalar, at_least, at_most, parameter
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import streams, theory
@@ -118,7 +118,7 @@ def _leaves(tree: WordTree, words: tuple[str, ...]) -> NDArray[np.uint64]:
 
 def run(params: Params, seed: int) -> Result[Params]:
     """A row per run: how many words were found, how many of them are heavy, and the estimates' error."""
-    table = pd.DataFrame([row for setting in _settings(params) for row in _trial(params, seed, *setting)])
+    table = pd.DataFrame(engine.rows((_trial, params, seed, *setting) for setting in _settings(params)))
     return Result(NOTEBOOK, params, seed, table, _claims(params, table), _values(params, table, seed))
 
 
