@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 
 from evolvingdp.audit.experiments.verified_privacy import (
     DIGITS,
@@ -16,6 +17,7 @@ from evolvingdp.audit.experiments.verified_privacy import (
     part,
     shown,
 )
+from evolvingdp.core.describe import curves, short, span
 from evolvingdp.core.experiment import Figure, Result
 from evolvingdp.core.style import MARKERS, PALETTE, THEORY, TRUTH, band, canvas, house
 
@@ -48,7 +50,10 @@ def promised(result: Result[Params]) -> Figure:
         shown(result.table),
         "The verified worst case of every mechanism over its promise, at the delta that is promised; what its mutant loses; and, for some, a lower bound from an audit that only sees outputs. "
         "On the line a guarantee is tight, far to the left a proof gives budget away. Computed, not sampled, except for the audits, which are bounds with confidence.",
-        "A dot for each mechanism at or left of a vertical line at one, most of them on it; a cross for each mutant right of the line; triangles of some audits left of it.",
+        f"Dot plot with a row for each of {len(rows)} mechanisms against the privacy loss over the promise, on a log axis with a dashed "
+        f"line at one. The verified losses, dots, are {span(rows.measured / rows.promised)} times the promise, "
+        f"{int((rows.measured > 0.99 * rows.promised).sum())} of them on the line to within a percent; the mutants, crosses, lose "
+        f"{span(rows.broken / rows.promised)} times the promise; {audited.sum()} audits from outside, triangles, prove {span(bounds)} of it.",
     )
 
 
@@ -76,7 +81,9 @@ def convergence(result: Result[Params]) -> Figure:
         lines,
         "Lower bounds on the epsilon of a noisy count that promises 1, against the runs of each input. From the value alone the bound approaches the truth from below, and a tenth less noise needs tens of "
         "thousands of runs to show; from the last binary digits of naive Laplace noise it grows as fast as a bound can. Means of repeated audits with 95% bands.",
-        "Two curves rise towards one and slightly above, a third runs parallel to the steep dotted line of what is possible and passes one early, a fourth stays at zero.",
+        f"Line chart of the lower bound on epsilon against the runs of each input, {span(runs)} on a log axis, with a dashed line at the "
+        f"promised 1 and a dotted one for all that so many runs can show, up to {short(np.log(runs.max() / 3.7))}. From the fewest runs to "
+        f"the most, the bound goes for {curves(lines, 'case', 'runs', 'mean')}.",
     )
 
 
@@ -109,7 +116,10 @@ def caught(result: Result[Params]) -> Figure:
         wrong,
         f"Left: of {result.params.n_users} users who report the same word again and again, those whose bit is told by the one shown most often; means with 95% bands. Right: the exact loss between two words, as lines, and "
         "what an audit from outside proves, as points, each at its confidence. A client as stated stays below the promise of its permanent response for ever.",
-        "Left, the share recovered rises to one where the response is redrawn and stays low where it is kept. Right, the loss of both wrong clients grows past the promised line, that of the right one levels off on it.",
+        f"Two panels against the reports of a user, {span(wrong.n_reports)}, on a log axis. Left, the share of users recovered: "
+        f"{curves(told, 'case', 'n_reports', 'mean')}. Right, the loss epsilon on a log axis, exact: "
+        f"{curves(wrong, 'case', 'n_reports', 'loss')}; a dashed line marks the promised {short(wrong.promised.iloc[0])}, and the points of "
+        "the audits lie at or below their lines.",
     )
 
 
@@ -132,5 +142,12 @@ def digits(result: Result[Params]) -> Figure:
         figure,
         rows,
         "How many binary digits noisy counts between 0 and 1 have, with textbook Laplace noise of scale 1 in floating point, and 95% intervals. Right of the line only a count of 0 can be: one such output proves it.",
-        "Bars over the number of digits: those of a count of one end at 53, those of a count of zero go on to the right of the dashed line.",
+        "Bar chart of the share of outputs between 0 and 1 against the binary digits after the point, for a count of zero and a count of "
+        f"one. The bars of a count of one end at {_most_digits(rows, 1)} digits, at the dashed line; those of a count of zero go on to "
+        f"{_most_digits(rows, 0)}.",
     )
+
+
+def _most_digits(rows: pd.DataFrame, count: int) -> int:
+    """The most binary digits that any output of `count` has."""
+    return int(rows[(rows["count"] == count) & (rows.share > 0)].digits.max())

@@ -18,6 +18,7 @@ from evolvingdp.continual_mean.experiments.binary_tree import (
     growth,
     over_time,
 )
+from evolvingdp.core.describe import curves, span
 from evolvingdp.core.experiment import Figure, Result
 from evolvingdp.core.style import MARKERS, PALETTE, THEORY, canvas, house
 
@@ -50,9 +51,9 @@ def errors(result: Result[Params]) -> Figure:
         frame,
         f"Error of all running sums of {params.horizon:,} bits at $\\epsilon$ = {params.epsilon:g} (right: $\\delta$ = {params.delta:g}), each "
         f"element one person's. Noise at every step, {frame_per_step} at all of them, is not drawn. Points: {params.repetitions} runs, in bins of steps, with 95% bands; dashed: the exact error.",
-        "Two log-log panels of error against step. Left: four pure trees, whose errors grow slowly; the binary tree lies highest, the "
-        "wide tree lowest. Right: the square-root factorization lies below both Gaussian trees. All points on the dashed exact "
-        "curves.",
+        "Two panels of the error of the running sum against the step, on log axes; points lie on dashed curves of the exact error. From the "
+        f"first steps to the last, the exact error goes for {curves(frame, 'mechanism', 'step', 'exact')}: the first "
+        f"{len(PURE) - 1}, left, are pure, the others, right, approximate.",
     )
 
 
@@ -81,6 +82,15 @@ def designs(result: Result[Params]) -> Figure:
         data,
         "Exact root mean square error over all steps (no simulation, hence no band). Left: against the length of the stream. Right: "
         f"against the branching of the tree, at $T$ = {params.horizon:,}. $\\epsilon$ = {params.epsilon:g}, $\\delta$ = {params.delta:g}.",
-        "Left: five curves that grow with the logarithm of the length; the Gaussian ones are lowest, the square root below the tree. "
-        "Right: four curves against the branching; the pure ones fall to a branching of about ten and rise again in steps, the Gaussian ones are best at two to six.",
+        f"Two panels of the exact error. Left, lines against the length of the stream, {span(lengths.horizon)} steps on a log axis: "
+        f"{curves(lengths, 'mechanism', 'horizon', 'error')}. Right, lines against the branching, {span(wide.branching)}: "
+        f"{curves(wide, 'kind', 'branching', 'error')}, with the least error at a branching of {_best_branchings(wide)}.",
+    )
+
+
+def _best_branchings(wide: pd.DataFrame) -> str:
+    """For every kind of tree the branching of least error."""
+    best = wide.loc[wide.groupby("kind", sort=False).error.idxmin()]
+    return ", ".join(f"{branching} ({kind})" for branching, kind in zip(best.branching, best.kind, strict=True)).replace(
+        "$", ""
     )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 
 from evolvingdp.continual_mean.experiments.past_the_paper import (
+    FULL,
     LADDER,
     MEAN,
     NAIVE,
@@ -15,6 +17,7 @@ from evolvingdp.continual_mean.experiments.past_the_paper import (
     part,
 )
 from evolvingdp.continual_mean.experiments.user_mean import ORDER_NAMES
+from evolvingdp.core.describe import curves, short, span
 from evolvingdp.core.experiment import Figure, Result
 from evolvingdp.core.style import MARKERS, PALETTE, THEORY, canvas, house
 
@@ -44,8 +47,10 @@ def ladder(result: Result[Params]) -> Figure:
         f"{params.samples_per_user:,} samples, {params.horizon:,} steps, $\\epsilon$ = {params.epsilon:g}. Right: {params.full_users:,} users of "
         f"{params.full_samples:,} samples each, $\\epsilon$ = {params.full_epsilon:g}. $\\delta$ = {params.delta:g} in the last two rows. Each row "
         "keeps the switches of the pure rows above it.",
-        "Three panels of dots on a logarithmic axis, a row per algorithm. From Algorithm 6 on the error falls by two decades or more, most "
-        "at capped sensitivities, weights by precision and the bootstrapped prior; the mean without privacy is lowest.",
+        f"Three panels of dots with bands, a row for each of {len(names)} algorithms, against the error on a log axis. "
+        + " ".join(
+            f"{title.capitalize()}: {_steps_down(frame[frame.setting == setting])}." for setting, title in SETTINGS.items()
+        ),
     )
 
 
@@ -77,8 +82,10 @@ def orders(result: Result[Params]) -> Figure:
         frame,
         f"Error over time on five orders of arrival, {params.n_users:,} users of at most {params.samples_per_user:,} samples, $\\epsilon$ = "
         f"{params.epsilon:g}, with 95% bands; dashed: the standard error that the releases state, before clipping.",
-        "Five log-log panels. The recommended curves fall far below the naive one on all orders but the contiguous, where pure "
-        "estimates lie close to it because few users have come.",
+        "Five panels of the error against the step, on log axes, with lines for Algorithm 2 with a binary tree and two recommended "
+        "estimates, and dashed curves of the standard errors that they state. At the last step the errors are "
+        + "; ".join(f"{title}: {_last_errors(frame[frame.setting == order])}" for order, title in ORDER_NAMES.items())
+        + ".",
     )
 
 
@@ -104,6 +111,19 @@ def dimensions(result: Result[Params]) -> Figure:
         frame,
         f"Error of one of $d$ coordinates over the second half of the stream, random order, when all coordinates together cost $\\epsilon$ = "
         f"{params.epsilon:g} (and $\\delta$ = {params.delta:g}); 95% bands.",
-        "Three rising curves on log-log axes: splitting epsilon evenly and optimal composition coincide at few dimensions, at many "
-        "optimal composition is lower; Gaussian noise is lowest throughout.",
+        f"Rising points on dashed curves of the stated error, on log axes: the error of a coordinate against the dimensions, "
+        f"{span(frame.dimension)}. It goes for {curves(frame, 'rung', 'dimension', 'rmse')}.",
     )
+
+
+def _steps_down(frame: pd.DataFrame) -> str:
+    """The error of the first rung, of Algorithm 6, of the recommended ones, and without privacy, of one setting."""
+    error = frame.set_index("rung").rmse
+    return ", ".join(f"{name} at {short(error[name])}" for name in (NAIVE, FULL, RECOMMENDED, RECOMMENDED_DELTA, MEAN))
+
+
+def _last_errors(frame: pd.DataFrame) -> str:
+    """The errors of one order at its last step: Algorithm 2, recommended pure, recommended approximate."""
+    last = frame[frame.step == frame.step.max()].set_index("rung").rmse
+    naive, pure, approximate = (short(last[name]) for name in (NAIVE, RECOMMENDED, RECOMMENDED_DELTA))
+    return f"{naive} against {pure} pure and {approximate} approximate"

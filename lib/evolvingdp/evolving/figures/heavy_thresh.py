@@ -7,6 +7,7 @@ import pandas as pd
 from scipy import stats
 
 from evolvingdp.core import brown
+from evolvingdp.core.describe import short, span
 from evolvingdp.core.experiment import Figure, Result
 from evolvingdp.core.style import MARKERS, PALETTE, THEORY, canvas, house
 from evolvingdp.evolving.experiments.heavy_thresh import (
@@ -66,8 +67,10 @@ def words(result: Result[Params]) -> Figure:
         f"{params.epochs_each} epochs and then from the next, $\\epsilon$ = {params.epsilon:g} for everything. Solid: estimates with 95% "
         "intervals; dotted: truth; triangles: updates. The six words whose frequencies vary most between the categories, cut to six "
         "letters and padded by their last.",
-        "Six coloured step lines over fifteen categories, each within its band of a dotted step line of the truth; a triangle below "
-        "each change of category.",
+        f"Step lines of the frequencies of six words over {len(epochs)} epochs in {len(categories)} categories: "
+        f"{', '.join(frame.word.iloc[0] + ' at ' + span(frame.truth) for frame in frames)}. The true frequency, dotted, is within the "
+        f"95 percent band of the estimate in {short(100 * np.mean([_covered(frame) for frame in frames]))} percent of the epochs; "
+        f"{len(updates)} triangles below the axis mark the updates.",
     )
 
 
@@ -103,6 +106,20 @@ def compared(result: Result[Params]) -> Figure:
         f"HEAVYTHRESH and recomputation in every epoch on the same stream at $\\epsilon$ = {params.epsilon:g}: the largest error over all "
         f"{settings.n_words:,} words (left; dashed: what the largest of as many normal errors is about) and the share of the {TOP} most frequent words "
         f"found (right). Mean over {params.repetitions} runs with 95% bands.",
-        "Two panels over the epochs. Left, the error of HEAVYTHRESH lies at the dashed line, those of recomputation above it. Right, "
-        "HEAVYTHRESH finds about eight of ten words throughout, recomputation fewer.",
+        "Two panels of lines against the epoch, on average over the epochs: left, on a log axis, the largest error of a word, "
+        f"{_means(parts, 'max_error')}, with a dashed line at "
+        f"{short(expected_largest(settings.n_words, settings.standard_error))}; right, the share of the top {TOP} words found, "
+        f"{_means(parts, 'recall')}.",
+    )
+
+
+def _covered(frame: pd.DataFrame) -> float:
+    """The share of the epochs in which the truth is in the interval."""
+    return float(((frame.estimate - frame.truth).abs() <= frame.half_width).mean())
+
+
+def _means(parts: list[pd.DataFrame], measure: str) -> str:
+    """The mean of `measure` over the epochs, by method."""
+    return "; ".join(
+        f"{short(part['mean'].mean())} for {part.method.iloc[0]}" for part in parts if part.measure.iloc[0] == measure
     )

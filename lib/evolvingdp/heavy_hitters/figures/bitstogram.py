@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
+from evolvingdp.core.describe import curves, ends, short, span
 from evolvingdp.core.experiment import Figure, Result
 from evolvingdp.core.style import MARKERS, PALETTE, THEORY, band, canvas, house
 from evolvingdp.heavy_hitters.experiments.bitstogram import (
@@ -35,9 +36,8 @@ def ladder(result: Result[Params]) -> Figure:
         rungs,
         f"Bitstogram as printed and its variants: precision, recall and F1 at $\\epsilon$ = {result.params.epsilon:g} and "
         f"$n$ = {result.params.n_users:,} (mean over {result.params.repetitions} runs, bars: 95% interval of the mean).",
-        "Dots for four protocols on two data sets. Precision is near one for all; Algorithm 8 as printed has the lowest recall, "
-        "below one half on Brown; recall rises with users split between the phases and again with the bit sent as the sign, and "
-        "without a code it is about the same.",
+        "Dots with error bars for four protocols, one panel a data set, against the score from 0 to 1. "
+        + " ".join(scores.told(rungs, dataset, LADDER) for dataset in DATASETS),
     )
 
 
@@ -88,9 +88,12 @@ def bits(result: Result[Params]) -> Figure:
         "Why the variants differ: the share of a codeword's bits that the server reads wrongly (left) and the share of words "
         "that the code then recovers (right), against the frequency of the heaviest word of a bucket, both data sets, grouped "
         "by frequency, with 95% intervals. Dashed: what the known noise predicts for a word alone in its bucket.",
-        "Two panels. Left, wrong bits fall with frequency along dashed curves, and cross the line of what the code corrects "
-        "earlier for the variant with the bit as the sign. Right, the share of decoded words rises steeply from none to all, "
-        "for that variant just above the threshold, for Algorithm 8 at twice the threshold.",
+        "Two panels of points on dashed predicted curves against the frequency of the heaviest word of a bucket, on a log axis. Left, the "
+        f"bits of {length} read wrongly fall for {curves(pd.concat(parts), 'variant', 'count', 'wrong')}, and the code corrects "
+        f"{settings.code.correctable}. Right, the share of such words decoded rises for "
+        f"{curves(pd.concat(parts), 'variant', 'count', 'corrected')}; half are decoded from a frequency of "
+        + " and ".join(f"{short(part[part.corrected >= 0.5]['count'].min() / params.n_users)}" for part in parts)
+        + f" on, where the threshold is {short(threshold(params) / params.n_users)}.",
     )
 
 
@@ -118,6 +121,11 @@ def choices(result: Result[Params]) -> Figure:
         f"Bitstogram's two sizes on Brown ({BEST}): scores against the number of buckets with one hash function (left), and "
         f"against the number of hash functions with {result.params.buckets} buckets (right). Mean over "
         f"{result.params.sweep_repetitions} runs with 95% bands.",
-        "Two panels of three curves. Recall and F1 rise with the number of buckets, less and less; they fall with the "
-        "number of hash functions, since each gets fewer users.",
+        "Two panels of three lines, of precision, recall and F1. Left, against the number of buckets, "
+        f"{span(parts[0].buckets)}, on a log axis: {_scores(parts[0], 'buckets')}. Right, against the number of hash functions, "
+        f"{span(parts[1].repetitions)}, each of which gets fewer users: {_scores(parts[1], 'repetitions')}.",
     )
+
+
+def _scores(line: pd.DataFrame, x: str) -> str:
+    return ", ".join(f"{score} goes from {ends(line, x, score)}" for score in scores.SCORES).replace("f1", "F1")

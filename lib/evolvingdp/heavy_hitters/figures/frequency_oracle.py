@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.ticker import NullLocator
 
+from evolvingdp.core.describe import ends, short, span
 from evolvingdp.core.experiment import Figure, Result
 from evolvingdp.core.style import MARKERS, PALETTE, THEORY, TRUTH, canvas, house
 from evolvingdp.heavy_hitters.experiments.frequency_oracle import BROWN_WORDS, RANKS, Params, errors, top_words
@@ -40,8 +41,12 @@ def samples_and_epsilon(result: Result[Params]) -> Figure:
         f"error), against $n$ at "
         r"$\epsilon$ = "
         f"{result.params.epsilon:g} (left) and against $\\epsilon$ at $n$ = {result.params.n_users:,} (right).",
-        "Two panels of points with error bars around horizontal lines for the true frequencies of three items; the bars "
-        "shrink from left to right as the number of users or epsilon grows, and the points stay on the lines.",
+        f"Two panels of points with error bars around horizontal lines for the true frequencies, {span(data.truth)}, of {len(RANKS)} items. "
+        + " ".join(
+            f"Against {name}, {span(data[data.sweep == sweep].value)} on a log axis, the bars shrink: {_bars(data[data.sweep == sweep])}."
+            for sweep, name in (("n_users", "the number of users"), ("epsilon", "epsilon"))
+        )
+        + f" No point is further from its line than {short((data['mean'] - data.truth).abs().max())}.",
     )
 
 
@@ -59,8 +64,9 @@ def width(result: Result[Params]) -> Figure:
         f"The paper's Figure 2. Estimated frequency of the items of rank {_list(RANKS)} against the range $m$ of the hash "
         f"functions, at $n$ = {result.params.n_users:,} and $\\epsilon$ = {result.params.epsilon:g} (points: mean over "
         "runs, bars: one standard deviation; lines: truth, with a band of one predicted standard error).",
-        "Points with error bars on horizontal lines for three items; neither the points nor the bars change visibly with "
-        "the sketch width.",
+        f"Points with error bars around horizontal lines for the true frequencies, {span(data.truth)}, of {len(RANKS)} items, against the width "
+        f"of the sketch, {span(data.value)} cells on a log axis. Neither moves much: {_bars(data)}, and no point is further from its line "
+        f"than {short((data['mean'] - data.truth).abs().max())}.",
     )
 
 
@@ -78,8 +84,9 @@ def brown_epsilon(result: Result[Params]) -> Figure:
         f"The paper's Figure 3. Estimated frequency of the Brown words of rank {_list(BROWN_RANKS)} against $\\epsilon$, at "
         f"$n$ = {result.params.n_users:,} (points: mean over runs, bars: one standard deviation; lines: truth, with "
         "a band of one predicted standard error).",
-        "Points with error bars on horizontal lines for five Brown words; the bars shrink as epsilon grows and the points "
-        "stay on the lines.",
+        f"Points with error bars around horizontal lines for the true frequencies, {span(data.truth)}, of {len(BROWN_RANKS)} Brown words, "
+        f"against epsilon, {span(data.value)} on a log axis. The bars shrink: {_bars(data)}, and no point is further from its line than "
+        f"{short((data['mean'] - data.truth).abs().max())}.",
     )
 
 
@@ -105,8 +112,12 @@ def error(result: Result[Params]) -> Figure:
         "Root mean square error over all items and runs of the power law, as a fraction of $n$, along the three sweeps (log "
         "scales). Dashed: the standard error that theory predicts, averaged over the items: "
         "sampling, privacy noise, the median and hash collisions; nothing is fitted.",
-        "Three log-log panels. The error falls in a straight line with the number of users, falls with epsilon with "
-        "diminishing returns, and is nearly flat in the sketch width; measured points lie on the dashed theory curves.",
+        "Three panels, on log axes, of points of the measured root mean square error on dashed curves of the theory. "
+        + " ".join(
+            f"Against {name}, {span(part.value)}, the error goes from {ends(part, 'value', 'rmse')}, the theory from "
+            f"{ends(part, 'value', 'theory')}."
+            for name, part in zip(("the users", "epsilon", "the width of the sketch"), parts, strict=True)
+        ),
     )
 
 
@@ -132,8 +143,9 @@ def words(result: Result[Params]) -> Figure:
         f"The {len(data)} most frequent words of the Brown corpus (six letters, short words padded by the last one), as "
         f"estimated in one run from one private bit of each of {result.params.n_users:,} users at $\\epsilon$ = "
         f"{result.params.epsilon:g}.",
-        f"A list of the {len(data)} most frequent words; each has a dot for the private estimate, a horizontal bar for its "
-        "95 percent interval and a tick for the truth; nearly all ticks lie within the bars.",
+        f"A list of the {len(data)} most frequent words against their frequency, from {short(fraction.truth.max())} down to "
+        f"{short(fraction.truth.min())}; each has a dot for the private estimate, a horizontal bar for its 95 percent interval and a tick "
+        f"for the truth, and {int(((data.low <= data.truth) & (data.truth <= data.high)).sum())} ticks lie within their bars.",
     )
 
 
@@ -187,3 +199,8 @@ def _list(ranks: tuple[int, ...]) -> str:
 
 
 assert max(BROWN_RANKS) <= BROWN_WORDS  # what is drawn has been asked for
+
+
+def _bars(data: pd.DataFrame) -> str:
+    """How long the bars are at the left end and at the right end, on average over the items."""
+    return f"one standard deviation goes from {ends(data.groupby('value', as_index=False).sd.mean(), 'value', 'sd')}"

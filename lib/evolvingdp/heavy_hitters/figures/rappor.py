@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from evolvingdp.core.describe import ends, short, span
 from evolvingdp.core.experiment import Figure, Result
 from evolvingdp.core.style import MARKERS, PALETTE, THEORY, TRUTH, canvas, house
 from evolvingdp.heavy_hitters.experiments.rappor import R_DECODER, Params, is_demo_3, rappor
@@ -46,8 +47,9 @@ def privacy(result: Result[Params]) -> Figure:
         f"The privacy loss of reporting the same value again and again: RAPPOR's is {one:.3f} for one report and never exceeds "
         f"{settings.epsilon_permanent:.3f}, that of its permanent response; with fresh noise at every report the losses add up. Both "
         "curves are exact.",
-        "A log-log plot against the number of reports. The line for fresh noise rises without bound; RAPPOR's curve starts at the "
-        "same point and bends into a dashed horizontal line.",
+        f"Lines of the privacy loss epsilon against the reports of one value, {span(data.reports)}, on log axes. With fresh noise it goes from "
+        f"{ends(data, 'reports', 'fresh')} in a straight line; RAPPOR's starts at the same point, ends at "
+        f"{short(data.rappor.iloc[-1])} and never passes the dashed line at {short(settings.epsilon_permanent)}.",
     )
 
 
@@ -85,8 +87,10 @@ def figure_4(result: Result[Params]) -> Figure:
         f"The paper's Figure 4, on Google's Demo 3: estimated frequency of the values that are candidates, by rank. Both protocols "
         f"have a one-report loss of {one:.3f}. Left: what RAPPOR's decoder lists, zero where it lists nothing; right: the mean of "
         f"FreqOracle's rows. Band: one standard deviation over {result.params.repetitions} data sets.",
-        "Two panels of estimates against rank around a falling black curve. Left, the estimates follow the curve for high ranks "
-        "and drop to zero for most values beyond rank fifty; right, they scatter evenly around the curve at all ranks.",
+        f"Two panels of estimated frequencies against the rank of the value, {span(data.value)}, around a black curve of the truth that falls "
+        f"from {short(data.truth.max())} to {short(data.truth.min())}. Left, RAPPOR's list drops {_zeros(parts[0])} percent of the dots to "
+        f"zero; right, the frequency oracle drops {_zeros(parts[1])} percent, and its dots scatter evenly with a standard deviation of "
+        f"{short(parts[1].sd.mean())} at all ranks.",
     )
 
 
@@ -112,7 +116,14 @@ def finding(result: Result[Params]) -> Figure:
         "What can be found on Demo 3: the number of values that occur among the candidates accepted, against the number of "
         "strangers among them, as the decoder accepts more. Dashed: what normal errors of the known standard error predict. Box: "
         "the range of Google's own decoder over ten data sets.",
-        "A rising curve that lies on the dashed prediction and passes above a shaded box that stands for Google's decoder.",
+        f"A rising curve of the values found against the false candidates accepted, {span(data.false)}: from {ends(data, 'false', 'found')}, "
+        f"where the dashed prediction goes from {ends(data, 'false', 'predicted')}."
+        + (
+            f" A shaded box for Google's decoder spans {R_DECODER['found'][0]} to {R_DECODER['found'][1]} found at "
+            f"{R_DECODER['false'][0]} to {R_DECODER['false'][1]} false."
+            if is_demo_3(result.params)
+            else ""
+        ),
     )
 
 
@@ -143,7 +154,23 @@ def tail(result: Result[Params]) -> Figure:
         "The two sides of Figure 4, by rank. Left: RAPPOR's list reports zero for most rare values, FreqOracle does not. Right: the "
         "root mean square error (95% intervals): for the rarest values zero is the better estimate, in the middle it is not. Dashed: "
         "the standard error that RAPPOR's decoder states.",
-        "Two panels by groups of rank. Left, the share of zeros of RAPPOR's list climbs from none to nearly all, that of its fit "
-        "to less than one half, and FreqOracle's stays near none. Right, errors of the frequency oracle are flat; that of "
-        "RAPPOR's list peaks at middle ranks and is the smallest at the last.",
+        "Two panels of points by groups of rank, from the most frequent values to the rarest. Left, the share of estimates that are zero: "
+        f"{_by_rank(data, 'zero')}. Right, the root mean square error: {_by_rank(data, 'rmse')}, with a dashed line at the "
+        f"{short(float(result.values['standard_error']))} that RAPPOR states; that of RAPPOR's list is largest at ranks "
+        f"{_worst_ranks(data)}.",
     )
+
+
+def _zeros(part: pd.DataFrame) -> str:
+    return short(100 * float((part.repetition_0 == 0).mean()))
+
+
+def _by_rank(data: pd.DataFrame, column: str) -> str:
+    """`column` of every method in the first and in the last group of ranks."""
+    lines = ((label, data[data.method == method][column]) for method, label in METHODS.items())
+    return ", ".join(f"{label} from {short(line.iloc[0])} to {short(line.iloc[-1])}" for label, line in lines)
+
+
+def _worst_ranks(data: pd.DataFrame) -> str:
+    listed = data[data.method == "rappor_listed"]
+    return str(listed.ranks[listed.rmse.idxmax()]).replace("\u2013", " to ")

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from evolvingdp.core.describe import short
 from evolvingdp.core.style import MARKERS, PALETTE
 
 SCORES = ("precision", "recall", "f1")
@@ -29,3 +30,10 @@ def dots(axes: Any, rungs: pd.DataFrame, datasets: list[str], protocols: list[st
     axes[0].set_yticks(list(place.values()), list(place))
     axes[0].set_ylim(len(place) - 0.5, -0.7)
     return place
+
+
+def told(rungs: pd.DataFrame, dataset: str, protocols: list[str]) -> str:
+    """The scores of some `protocols` on one data set, in words."""
+    rows = rungs[rungs.dataset == dataset].set_index("variant").loc[protocols]
+    each = (f"{name} has {short(row.precision)}, {short(row.recall)} and {short(row.f1)}" for name, row in rows.iterrows())
+    return f"Precision, recall and F1 on {dataset} data: {'; '.join(each)}."

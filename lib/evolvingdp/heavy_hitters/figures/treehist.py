@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from evolvingdp.core.describe import curves, ends, short, span
 from evolvingdp.core.experiment import Figure, Result
 from evolvingdp.core.style import MARKERS, PALETTE, THEORY, TRUTH, band, canvas, house
 from evolvingdp.heavy_hitters.experiments.treehist import (
@@ -44,8 +45,12 @@ def distributions(result: Result[Params]) -> Figure:
         f"The paper's Figures 5 and 6. True frequencies of the 100 most frequent words of both data sets in the first run, "
         f"$n$ = {params.n_users:,}; dashed: the threshold {params.factor:g} $\\lfloor\\sqrt{{n}}\\rfloor$ = "
         f"{threshold(params, params.n_users):,.0f} users above which a word is a heavy hitter.",
-        "Two bar charts of frequency against rank. The synthetic frequencies fall smoothly and about thirty bars stand above "
-        "the dashed threshold; the Brown frequencies fall steeply and about twenty bars stand above it.",
+        "Two bar charts of the frequency of a word against its rank, 1 to 100, with a dashed line at the threshold. "
+        + " ".join(
+            f"{part.dataset.iloc[0].capitalize()} words fall from {ends(part, 'rank', 'frequency')}, and "
+            f"{int((part.frequency * params.n_users >= threshold(params, params.n_users)).sum())} bars reach the line."
+            for part in parts
+        ),
     )
 
 
@@ -70,9 +75,9 @@ def ladder(result: Result[Params]) -> Figure:
         f"Table 2 as a ladder: precision, recall and F1 of each protocol at the same $\\epsilon$ = {result.params.epsilon:g} and "
         f"$n$ = {result.params.n_users:,} (mean over {result.params.repetitions} runs, bars: 95% interval of the mean). Black "
         "outlines in the first row: what the paper prints. Dashed: the F1 that normal errors predict.",
-        "Dots for nine protocols on two data sets. In the first row precision is near one quarter to two fifths and recall near "
-        "nine tenths, at the printed values; from the second row on precision is near one wherever the final list is cut, and "
-        "F1 rises to about 0.95 on Brown and 0.99 on the synthetic words in the last rows.",
+        "Dots with error bars for nine protocols, one panel a data set, against the score from 0 to 1; black outlines in the first row for "
+        "what the paper prints, and a dashed mark for the F1 predicted in the last. "
+        + " ".join(scores.told(rungs, dataset, [LADDER[0], BEST, OLH_PEM]) for dataset in PAPER_TABLE_2),
     )
 
 
@@ -102,8 +107,10 @@ def reach(result: Result[Params]) -> Figure:
         f"How far one report goes on Brown: F1 against $\\epsilon$ at $n$ = {result.params.n_users:,} (left), heavy hitters found "
         f"against $n$ at $\\epsilon$ = {result.params.epsilon:g} with the threshold falling as $1/\\sqrt{{n}}$ (middle), and the error of "
         "the estimates of clearly heavy words against $\\epsilon$ (right). Mean over runs with 95% bands; dashed: predicted.",
-        "Three panels with two curves each. F1 rises with epsilon and flattens near one; the number of words found grows with "
-        "the number of users; the error falls with epsilon and lies on the dashed predictions.",
+        f"Three panels of two lines. Left, F1 against epsilon, {span(by_epsilon.epsilon)}: {curves(by_epsilon, 'variant', 'epsilon', 'f1')}. "
+        f"Middle, heavy hitters found against users, {span(by_n.n_users)}, on log axes: {curves(by_n, 'variant', 'n_users', 'hits')}. Right, "
+        "the error as a fraction of users against epsilon, on dashed predictions: "
+        f"{curves(by_epsilon.assign(error=by_epsilon.rmse / by_epsilon.n_users), 'variant', 'epsilon', 'error')}.",
     )
 
 
@@ -132,6 +139,8 @@ def words(result: Result[Params]) -> Figure:
         frame,
         f"What the server learns without a dictionary: all words found in one run of {BEST!r} on Brown, and all heavy hitters that it "
         f"missed, $n$ = {result.params.n_users:,}, $\\epsilon$ = {result.params.epsilon:g}. The words themselves come out of the protocol.",
-        "A list of words in order of frequency, on a log scale; dots with short intervals lie on the true values down to the "
-        "dashed threshold, where the only mistakes are.",
+        f"A list of {len(frame)} words in order of their frequency, from {short(scaled.truth.max())} to {short(scaled.truth.min())} on a log "
+        f"axis, with a dot for the estimate, a bar for its interval and a tick for the truth. {int((~missed).sum())} were found, the bars of "
+        f"{int(((scaled.low <= scaled.truth) & (scaled.truth <= scaled.high)).sum())} hold the truth; crosses mark {int(missed.sum())} missed, "
+        f"and a dashed line the threshold at {short(scaled.threshold.iloc[0])}.",
     )

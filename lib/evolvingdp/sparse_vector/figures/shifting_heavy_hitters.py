@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 
+from evolvingdp.core.describe import curves, ends, short, span
 from evolvingdp.core.experiment import Figure, Result
 from evolvingdp.core.style import MARKERS, PALETTE, THEORY, band, canvas, house
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters import (
@@ -41,8 +42,9 @@ def users(result: Result[Params]) -> Figure:
         lines,
         f"Example 1.4: the share of the events of each kind of group that is found, $\\epsilon$ = {result.params.epsilon:g}, $\\delta$ = {result.params.delta:g}, "
         f"$\\beta$ = {result.params.beta:g}, $m = n$ steps, $\\lvert X\\rvert = 2^{{{result.params.domain_bits}}}$. Means over runs with 95% bands; points are shifted sideways a little so that they can be told apart.",
-        "Three panels, recall of groups A, B and C against the number of users. ThresholdMonitor is at one in all three; repeated "
-        "AboveThreshold, also without threshold noise, is at one for C only, and histograms in every step are at zero.",
+        f"Three panels of lines, one a method, of the recall of groups A, B and C against users, {span(lines.n_users)}, on a log axis. With "
+        "the most users it is, in "
+        + " ".join(f"{family}: {_grouped(lines[lines.family == family])}." for family in FAMILIES),
     )
 
 
@@ -72,8 +74,8 @@ def events(result: Result[Params]) -> Figure:
         f"The smallest weight at which a run would have found all events, against how many there are, if no user is in more than $k^*$ = {result.params.reports} "
         f"of them; $m = 10^{{{round(math.log10(CURVE_HORIZON))}}}$ steps. AboveThreshold may report as often as there are events. Means over runs with 95% bands; dashed: the bound that holds with probability "
         "$1-\\beta/2$.",
-        "Log-log plot: the error of ThresholdMonitor is nearly flat over four orders of magnitude of events, those of AboveThreshold grow "
-        "like the square root, and the histogram's is flat but far above.",
+        f"Lines on log axes of the error, the weight at which all events are found, against the events in all, "
+        f"{span(part.tops)}, below dashed bounds. It goes for {curves(part[part.method.isin(CURVE)], 'method', 'tops', 'needed')}.",
     )
 
 
@@ -106,8 +108,15 @@ def limits(result: Result[Params]) -> Figure:
         data,
         "Left: the threshold that keeps elements of weight zero out, which grows with the logarithm of the domain (computed). Right: Example 1.4 with another $k$ than the stream's: too small, and "
         "users are gone when their next group comes; too large, and the noise hides the small groups. Means over runs with 95% bands.",
-        "Left, thresholds rise linearly with the bits of the domain, well above the dashed levels that ignore it. Right, recall of the "
-        "smallest groups peaks at the right k and falls on both sides; the largest groups are always found.",
+        f"Two panels. Left, the threshold in users against the bits of the domain, {span(domain.bits)}: rising lines, "
+        f"{curves(domain.assign(k='k = ' + domain.reports.astype(int).astype(str)), 'k', 'bits', 'threshold')}, above dashed levels that "
+        f"ignore the domain, {span(domain.without_domain)}. Right, recall against the k that the monitor is given, "
+        f"{span(lines.reports)} on a log axis, with a dotted line at the right k, {result.params.reports}, where it is "
+        + ", ".join(
+            f"{span(line[line.reports == result.params.reports]['mean'])} for group {family} and elsewhere at least {short(line['mean'].min())}"
+            for family, line in lines.groupby("family", sort=False)
+        )
+        + ".",
     )
 
 
@@ -131,6 +140,16 @@ def brown(result: Result[Params]) -> Figure:
         lines,
         f"The Brown corpus, category by category: {result.params.copies} users hold the words of each of the 500 documents and are asked for while their category is on. "
         "More reports mean more noise: ThresholdMonitor pays for those of one document, AboveThreshold for all. Means over two runs with 95% bands.",
-        "Words found against the number of reports allowed. ThresholdMonitor's curve rises to more than a thousand and falls again; those of "
-        "AboveThreshold follow c at first, reach a few hundred at most, and fall again.",
+        f"Lines of the words found against the reports allowed, {span(lines.allowed)} on a log axis. They rise to a peak and fall again: "
+        + ", ".join(
+            f"{method} from {ends(line, 'allowed', 'mean')} with a peak of {short(line['mean'].max())}"
+            for method, line in lines.groupby("method", sort=False)
+        )
+        + ".",
     )
+
+
+def _grouped(lines: pd.DataFrame) -> str:
+    """Recall with the most users, the methods that have the same one together."""
+    last = lines[lines.n_users == lines.n_users.max()].round({"mean": 2})
+    return ", ".join(f"{short(recall)} for {'; '.join(same.method)}" for recall, same in last.groupby("mean", sort=False))
