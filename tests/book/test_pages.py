@@ -56,7 +56,10 @@ def test_figures_are_numbered_captioned_described_and_downloadable(site, browser
     for position in range(count):
         figure = figures.nth(position)
         assert re.match(r"Fig\. \d+", figure.locator("figcaption").inner_text())
-        assert len(figure.locator("img").get_attribute("alt")) > 80
+        alt = figure.locator("img").get_attribute("alt")
+        assert len(alt) > 200
+        assert len(re.findall(r"\d", alt)) > 2, "what the figure shows, in numbers"
+        assert alt not in figure.locator("figcaption").inner_text()
         assert figure.locator("img").evaluate("image => image.complete && image.naturalWidth > 0")
     links = page.locator("article a[download]").evaluate_all("links => links.map(link => link.href)")
     for kind in ("svg", "pdf", "png", "csv", "json"):

@@ -131,7 +131,7 @@ def digits(result: Result[Params]) -> Figure:
     for number, count in enumerate((0, 1)):
         line = rows[(rows["count"] == count) & (rows.digits >= 45)]
         half = 1.96 * np.sqrt(line.share * (1 - line.share) / line.inside)
-        look = {"color": PALETTE[number], "capsize": 2, "error_kw": {"linewidth": 0.8}}
+        look = {"color": PALETTE[number], "hatch": ("", "///")[number], "capsize": 2, "error_kw": {"linewidth": 0.8}}
         ax.bar(line.digits + 0.4 * (number - 0.5), line.share, 0.4, yerr=half, label=f"count {count}", **look)
     ax.axvline(53.5, **THEORY)
     ax.set_xticks(range(46, 63, 2))

@@ -70,7 +70,7 @@ def orders(result: Result[Params]) -> Figure:
                 RECOMMENDED: "recommended, pure",
                 RECOMMENDED_DELTA: "recommended, $(\\epsilon, \\delta)$",
             }[name]
-            ax.plot(mine.step, mine.rmse, label=label, **look)
+            ax.plot(mine.step, mine.rmse, label=label, marker=MARKERS[place], markersize=4, markevery=(2 * place, 8), **look)
             ax.plot(mine.step, mine.predicted, **THEORY | {"linewidth": 0.7})
         ax.set(xscale="log", yscale="log", xlabel="step $t$", title=title, ylim=(2e-4, 1e2))
     axes[0].set_ylabel("error (RMSE)")

@@ -27,6 +27,9 @@ from evolvingdp.core.experiment import Figure, Result
 from evolvingdp.core.style import MARKERS, PALETTE, THEORY, canvas, house
 
 LOOKS = {name: {"color": "black" if name == MEAN else PALETTE[place]} for place, name in enumerate(METHODS)}
+MARKED: dict[str, dict[str, Any]] = {
+    name: {"marker": MARKERS[place], "markersize": 4, "markevery": (place, 9)} for place, name in enumerate(METHODS)
+}
 
 
 @house
@@ -41,7 +44,7 @@ def orders(result: Result[Params]) -> Figure:
         for name in METHODS:
             mine = frame[(frame.order == order) & (frame.method == name)]
             ax.fill_between(mine.step, mine.low, mine.high, alpha=0.2, linewidth=0, **LOOKS[name])
-            ax.plot(mine.step, mine.rmse, linewidth=1.4, **LOOKS[name])
+            ax.plot(mine.step, mine.rmse, linewidth=1.4, **MARKED[name], **LOOKS[name])
         if order == "random":
             full = limit[limit.method == FULL]
             ax.plot(full.step, full.bound, **THEORY)
@@ -54,7 +57,7 @@ def orders(result: Result[Params]) -> Figure:
     legend = panels[5]
     legend.axis("off")
     for name in METHODS:
-        legend.plot([], [], linewidth=2, label=name, **LOOKS[name])
+        legend.plot([], [], linewidth=2, label=name, **MARKED[name], **LOOKS[name])
     legend.plot([], [], label="bound for Algorithm 6 (random)", **THEORY)
     legend.legend(loc="center", fontsize="small")
     return Figure(

@@ -40,7 +40,8 @@ def words(result: Result[Params]) -> Figure:
         ax.fill_between(
             epochs, estimates[:, number] - half, estimates[:, number] + half, step="mid", color=colour, alpha=0.2
         )
-        ax.step(epochs, estimates[:, number], where="mid", color=colour, linewidth=2, label=label)
+        mark = {"marker": MARKERS[number], "markersize": 5, "markevery": (number, 10)}  # told apart without colour
+        ax.step(epochs, estimates[:, number], where="mid", color=colour, linewidth=2, label=label, **mark)
         ax.step(epochs, laws[:, word], where="mid", color=colour, linewidth=1, linestyle=":")
         frames.append(
             pd.DataFrame(
