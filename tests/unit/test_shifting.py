@@ -132,7 +132,10 @@ def test_documents_hold_their_words_and_shift():
         (lambda: brown_stream(0), "copies must be >= 1, got 0"),
         (lambda: Histogram("laplace", -1.0, 3.0), "scale must be > 0 and finite, got -1.0"),
         (lambda: Histogram("laplace", 1.0, np.nan), "threshold must be finite, got nan"),
-        (lambda: Histogram("exact", 1.0, 3.0), "kind must be one of laplace, gaussian, stable, got 'exact'"),
+        (
+            lambda: Histogram("exact", 1.0, 3.0),
+            "kind must be one of laplace, gaussian, stable, stable gaussian, got 'exact'",
+        ),
         (lambda: AboveThreshold(1.0, 1, -1.0, 1.0, True), "query_scale must be > 0 and finite, got -1.0"),
         (lambda: AboveThreshold(1.0, 1, 1.0, -1.0, True), "threshold_scale must be >= 0 and finite, got -1.0"),
         (lambda: AboveThreshold(1.0, 0, 1.0, 1.0, True), "reports must be >= 1, got 0"),
@@ -170,6 +173,8 @@ def test_every_method_runs_on_example_1_4_and_the_monitor_finds_its_groups():
     assert recall[methods.REPEATED]["C"] == 1
     assert max(recall[methods.REPEATED]["A"], recall[methods.REPEATED]["B"]) < 0.2
     assert all(max(recall[name].values()) == 0 for name in (methods.THEOREM, *methods.HISTOGRAMS))
+    assert recall[methods.FIND]["C"] == recall[methods.FIND_BEST]["C"] == 1
+    assert recall[methods.FIND_BEST]["B"] >= 0.9 > recall[methods.FIND]["B"]  # the split and the accounting matter
     textbook = methods.repeated(target, data, methods.TEXTBOOK, data.horizon * data.n_elements)
     assert data.families[1].size < textbook.threshold < data.families[2].size
 
@@ -179,6 +184,9 @@ def test_histograms_pay_for_two_weights_in_every_step():
     gaussian = histogram(1.0, 1e-6, 8, 100, kind="gaussian")
     assert 4 / gaussian.scale == pytest.approx(accounting.gaussian_mu(1.0, 1e-6))
     assert histogram(1.0, 1e-6, 1, 100).scale == pytest.approx(2.0, rel=1e-5)
+    both = histogram(1.0, 1e-6, 8, 100, kind="stable gaussian")
+    assert 4 / both.scale == pytest.approx(accounting.gaussian_mu(1.0, 5e-7))
+    assert 8 * 2 * float(both.sf(both.threshold - 1)) == pytest.approx(5e-7)  # shown in one input, or in the other
     stable = histogram(1.0, 1e-6, 1, 100, kind="stable")
     assert float(stable.sf(stable.threshold - 1)) == pytest.approx(1e-6 / 2)  # all that presence may cost in one step
 
@@ -188,6 +196,8 @@ def test_the_paper_s_constants_need_more_than_10_to_the_14_users():
     printed, exact = (methods.smallest_users(target, 3, method) for method in ("theorem", "exact"))
     assert printed > 1e14
     assert exact < 10**4
+    assert exact == pytest.approx(1000, rel=1e-3)  # where a group C has as many users as there are
+    assert example_sizes(999, 1.0)["C"] > 999
     for n_users, enough in ((1.01 * printed, True), (0.99 * printed, False)):
         size = example_sizes(round(n_users), 1.0)["C"]
         found = plan(methods.calibrated(target, 3, "theorem"), round(n_users), 2**32, round(n_users) // size)
@@ -242,3 +252,26 @@ def test_the_shares_of_find_the_step_are_those_of_its_parts():
     method = FindStep.calibrated(1.0, 1e-6, 3, 9.0, 100, composition="renyi", share=0.3)
     assert method.search == AboveThreshold.calibrated(0.3, 5e-7, 3, 9.0, composition="renyi")
     assert method.shown == histogram(0.7, 5e-7, 3, 100, kind="stable")
+
+
+def test_the_best_split_of_find_the_step_is_the_best_on_the_grid():
+    target = methods.Target(1.0, 1e-6, 0.05, 2**32)
+    data = methods.example_stream(target, 10**5, stream(0, "split"))
+    sizes = np.array([one.size for one in data.families])
+
+    def expected(method):
+        return float(np.mean(methods._expected(method.search, data) * method.shown.sf(method.shown.threshold - sizes)))
+
+    best = methods.best_find_step(target, data, ("single", "renyi"), "stable gaussian", methods.SHARES)
+    for share in methods.SHARES:
+        one = methods.find_step(target, data, ("single", "renyi"), "stable gaussian", share)
+        assert expected(one) <= expected(best)
+        assert one.search == methods.repeated(
+            methods.Target(share, 5e-7, 0.05, 2**32), data, ("single", "renyi"), data.horizon
+        )
+        assert one.shown == histogram(1 - share, 5e-7, one.search.reports, 2**32, kind="stable gaussian")
+    runs = [baselines.simulate_find_step(best, data, stream(0, "split", run)).recall(data) for run in range(20)]
+    seen = np.mean([[run[name] for name in "ABC"] for run in runs])
+    assert seen == pytest.approx(expected(best), abs=0.02)  # the choice is by a number that runs confirm
+    with pytest.raises(ValueError, match="shares must hold at least one share"):
+        methods.best_find_step(target, data, ("renyi",), "stable", ())

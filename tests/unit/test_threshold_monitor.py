@@ -272,6 +272,31 @@ def test_composition_of_many_pieces_is_that_of_the_accounting():
     assert scales == pytest.approx([400, 217.7, 166.6, 205.8, 75.1], rel=1e-3)
 
 
+@pytest.mark.parametrize("epsilon", [10.0, 100.0, 1000.0])
+@pytest.mark.parametrize("unit", privacy.UNITS)
+def test_a_large_epsilon_is_calibrated_like_any_other(epsilon, unit):
+    exact, renyi = (calibrate(epsilon, 1e-6, 3, method=method, unit=unit).scale for method in ("exact", "renyi"))
+    assert privacy.delta_of_epsilon(epsilon, exact, 3, unit) == pytest.approx(1e-6, rel=1e-6)
+    assert privacy.delta_of_epsilon(epsilon, 0.97 * exact, 3, unit) > 1e-6
+    assert privacy.delta_of_epsilon(epsilon, renyi, 3, unit) <= 1e-6
+    assert exact < renyi < 1.5 * exact
+
+
+def test_an_epsilon_beyond_all_sums_gets_more_noise_than_it_needs_and_an_answer():
+    found = calibrate(1e6, 1e-6, 3).scale
+    assert privacy.delta_of_epsilon(1e6, found, 3) <= 1e-6
+    assert calibrate(1e9, 1e-6, 3).scale <= found
+    assert calibrate(1e6, 1e-6, 3, method="renyi").scale > 0
+    assert privacy.renyi_epsilon(1e-6, 0.1, 3) > 1000
+    assert privacy.renyi_epsilon(1e-6, 0.01, 3) == math.inf
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.5), (1.0, 0.999), (1000.0, 1e-6), (1e-3, 1e-12)])
+def test_many_pieces_are_composed_for_any_epsilon_and_delta(epsilon, delta):
+    one = each_epsilon(epsilon, delta, 30_000, "optimal")
+    assert accounting.delta_of_reports(one, epsilon, 30_000) == pytest.approx(delta, rel=1e-6)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -310,6 +335,7 @@ def test_composition_of_many_pieces_is_that_of_the_accounting():
             lambda: ThresholdMonitorEvolving(NOISES[0], -1e9, 2).step_users(MONITOR.start(2), [1, 1], stream(0, "n")),
             "users must hold each user once, got user 1 again",
         ),
+        (lambda: calibrate(1.0, 1e-6, 10**9), "scale must be larger, or reports smaller: the waiting time for 1000000000"),
         (lambda: AboveThreshold.calibrated(1.0, 1e-6, 0, 1.0), "reports must be >= 1, got 0"),
         (lambda: AboveThreshold.calibrated(1.0, 1e-6, 2, 1.0, composition="none"), "composition must be one of basic"),
         (lambda: privacy.delta_of_epsilon(-1.0, 5.0, 3), "epsilon must be >= 0 and finite, got -1.0"),

@@ -135,7 +135,7 @@ class Scripted:
 
 def _shown(one: Histogram, weights: Sequence[int]) -> list[tuple[tuple[int, ...], float]]:
     """All lists of reported elements, each with its probability, from the noise's survival function."""
-    chances = [0.0 if one.kind == "stable" and w == 0 else float(one.sf(one.threshold - w)) for w in weights]
+    chances = [0.0 if one.stable and w == 0 else float(one.sf(one.threshold - w)) for w in weights]
     pairs = []
     for pattern in itertools.product((False, True), repeat=len(weights)):
         probability = math.prod(p if above else 1 - p for p, above in zip(chances, pattern, strict=True))

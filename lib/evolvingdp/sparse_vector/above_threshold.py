@@ -110,8 +110,10 @@ def _optimal(epsilon: float, delta: float, pieces: int) -> float:
     """`accounting.optimal`; for many pieces the sum is over 13 standard deviations, the mass outside goes to delta."""
     if pieces <= LARGEST_SUM:
         return max(accounting.optimal(epsilon, delta, pieces), accounting.basic(epsilon, pieces))
-    low = math.sqrt(2 / pieces) * (math.sqrt(math.log(1 / delta) + epsilon) - math.sqrt(math.log(1 / delta)))
-    return float(brentq(lambda one: _many(one, epsilon, pieces) - delta, 0.9 * low, 2 * low, rtol=1e-9))
+    low = high = accounting.basic(epsilon, pieces)  # which costs no delta
+    while _many(high, epsilon, pieces) < delta:
+        low, high = high, 2 * high
+    return float(brentq(lambda one: _many(one, epsilon, pieces) - delta, low, high, rtol=1e-9))
 
 
 def _many(one: float, epsilon: float, pieces: int) -> float:

@@ -96,7 +96,7 @@ def best_composition(
 
 def simulate_histogram(method: Histogram, stream: ShiftingStream, rng: np.random.Generator) -> Outcome:
     """One run of a histogram in every step; weights of different elements and steps are independent given the data."""
-    absent = 0 if method.kind == "stable" else rare_count(stream.absent_queries, float(method.sf(method.threshold)), rng)
+    absent = 0 if method.stable else rare_count(stream.absent_queries, float(method.sf(method.threshold)), rng)
     single = rare_count(stream.single_queries, float(method.sf(method.threshold - 1)), rng)
     return Outcome(rng.random(stream.n_events) < method.sf(method.threshold - stream.sizes), absent, single)
 

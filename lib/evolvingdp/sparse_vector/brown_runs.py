@@ -11,7 +11,7 @@ from evolvingdp.sparse_vector.methods import MONITOR, RENYI, REPEATED, TEXTBOOK,
 from evolvingdp.sparse_vector.shifting import plan
 
 
-def brown_rows(target: Target, copies: int, sweep: tuple[int, ...], seed: int) -> Iterator[dict[str, Any]]:
+def brown_rows(target: Target, copies: int, sweep: tuple[int, ...], repetitions: int, seed: int) -> Iterator[dict[str, Any]]:
     """Words found, of which heavy; the same numbers of reports per user (k) and in all (c)."""
     data = documents.brown_stream(copies)
     steps, size = len(data.steps), documents.N_ELEMENTS
@@ -21,7 +21,7 @@ def brown_rows(target: Target, copies: int, sweep: tuple[int, ...], seed: int) -
         heavy = [weight >= own.error for weight in weights]
         held = max(1, sum(int(one.sum()) for one in heavy))
         setting = {"part": "brown", "reports": reports, "error": own.error, "participation": data.participation(own.error)}
-        for repetition in range(2):
+        for repetition in range(repetitions):
             found, absent = documents.monitor_documents(own.monitor, data, stream(seed, "brown", reports, repetition))
             share = sum(int((a & b).sum()) for a, b in zip(found, heavy, strict=True)) / held
             yield setting | {
@@ -33,7 +33,7 @@ def brown_rows(target: Target, copies: int, sweep: tuple[int, ...], seed: int) -
             method = baselines.best_composition(
                 target.epsilon, target.delta, total, steps * size, total, kinds, target.beta
             )[1]
-            for repetition in range(2):
+            for repetition in range(repetitions):
                 found = documents.threshold_documents(method, data, stream(seed, "brown", name, reports, repetition))
                 yield setting | {
                     "method": name,

@@ -23,6 +23,7 @@ from evolvingdp.core import checks
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold, SvtState
 from evolvingdp.sparse_vector.histograms import Histogram, checked_inputs, histogram
 
+SHOWN = ("stable", "stable gaussian")
 _NOTHING: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
 
 
@@ -64,11 +65,16 @@ class FindStep:
         *,
         composition: str = "optimal",
         share: float = 0.5,
+        kind: str = "stable",
     ) -> FindStep:
-        """`share` of `epsilon` and half of `delta` go to the search.  Raises ValueError for parameters out of range."""
+        """`share` of `epsilon` and half of `delta` go to the search, the rest to a histogram of this `kind`.
+
+        Raises ValueError for parameters out of range.
+        """
         checks.probability(share=share)
+        checks.one_of(SHOWN, kind=kind)
         search = AboveThreshold.calibrated(share * epsilon, delta / 2, reports, threshold, composition=composition)
-        return cls(search, histogram((1 - share) * epsilon, delta / 2, reports, n_elements, kind="stable"), n_elements)
+        return cls(search, histogram((1 - share) * epsilon, delta / 2, reports, n_elements, kind=kind), n_elements)
 
     def start(self, n_users: int, rng: np.random.Generator) -> FindState:
         checks.integer_at_least(1, n_users=n_users)

@@ -11,6 +11,7 @@ inputs in all steps (two weights move by 1 in each), whatever the streams; after
 | laplace | Lap(2 / e) on every element of the domain | e composed optimally over the steps |
 | gaussian | normal, on every element of the domain | composed exactly |
 | stable | Lap(2 / e) on the elements that somebody holds | half of delta for e, half for showing that an element is held |
+| stable gaussian | normal, on the elements that somebody holds | half of delta for the noise, half as before |
 
 **Source.** Dwork, McSherry, Nissim and Smith (2006); stability as in Bun, Nissim and Stemmer (2016). The state is
 **secret**, the release public. `step` costs users and reports: the elements that nobody holds are drawn by number.
@@ -34,7 +35,7 @@ from evolvingdp.sparse_vector.noise import Array, laplace_sf
 from evolvingdp.sparse_vector.privacy import check_privacy
 from evolvingdp.sparse_vector.shifting_simulation import rare_count
 
-HISTOGRAMS = ("laplace", "gaussian", "stable")
+HISTOGRAMS = ("laplace", "gaussian", "stable", "stable gaussian")
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class HistogramState:
 
 @dataclass(frozen=True)
 class Histogram:
-    """The noisy weights of one step; "stable" leaves out the elements that nobody holds."""
+    """The noisy weights of one step; the stable ones leave out the elements that nobody holds."""
 
     kind: str
     scale: float
@@ -66,22 +67,30 @@ class Histogram:
         if not math.isfinite(self.threshold):
             raise ValueError(f"threshold must be finite, got {self.threshold!r}")
 
+    @property
+    def normal(self) -> bool:
+        return "gaussian" in self.kind
+
+    @property
+    def stable(self) -> bool:
+        return "stable" in self.kind
+
     def sf(self, z: Any) -> Array:
-        return np.asarray(ndtr(-np.asarray(z) / self.scale) if self.kind == "gaussian" else laplace_sf(z, self.scale))
+        return np.asarray(ndtr(-np.asarray(z) / self.scale) if self.normal else laplace_sf(z, self.scale))
 
     def release(self, weights: ArrayLike, rng: np.random.Generator) -> NDArray[np.bool_]:
         """Which elements of one step are reported, for `weights` (elements,) of all of the domain; only this is public."""
         checks.counts(weights=weights)
         array = np.asarray(weights, dtype=np.int64)
-        draw = rng.normal if self.kind == "gaussian" else rng.laplace
+        draw = rng.normal if self.normal else rng.laplace
         above = array + draw(0.0, self.scale, size=array.shape) >= self.threshold
-        return np.asarray(above & (array > 0) if self.kind == "stable" else above)
+        return np.asarray(above & (array > 0) if self.stable else above)
 
     def reported(self, inputs: NDArray[np.int64], n_elements: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """The reported elements, increasing, for `inputs` (n_users,): `release` without a draw for each of the domain."""
         held, weights = np.unique(inputs, return_counts=True)
         above = held[self.release(weights, rng)]
-        if self.kind == "stable":
+        if self.stable:
             return above
         count = rare_count(n_elements - len(held), float(self.sf(self.threshold)), rng)
         checks.fits_in_memory("the list of reports", 64.0 * count, "raise threshold")
@@ -93,7 +102,7 @@ class Histogram:
         """The weight from which all events are found with probability 1 - beta / 2."""
         share = min(beta / (2 * n_events), 0.5)
         return self.threshold + (
-            -self.scale * math.log(2 * share) if self.kind != "gaussian" else float(norm.isf(share, scale=self.scale))
+            float(norm.isf(share, scale=self.scale)) if self.normal else -self.scale * math.log(2 * share)
         )
 
 
@@ -109,6 +118,10 @@ def histogram(
     if kind == "gaussian":
         scale = math.sqrt(2 * horizon) / accounting.gaussian_mu(epsilon, delta)
         return Histogram(kind, scale, float(norm.isf(share, scale=scale)))
+    if kind == "stable gaussian":
+        # one user's element in one input, delta / 4 horizon; and in the other as much less noise than the normal law has
+        scale = math.sqrt(2 * horizon) / accounting.gaussian_mu(epsilon, delta / 2)
+        return Histogram(kind, scale, 1 + float(norm.isf(delta / (4 * horizon), scale=scale)))
     if kind == "stable":
         scale = 2 / each_epsilon(epsilon, delta / 2, horizon, "optimal")
         return Histogram(kind, scale, 1 + scale * math.log(horizon / delta))  # an element of one user: delta / 2 horizon

@@ -18,9 +18,9 @@ def histogram_step(one: Histogram, inputs: Sequence[int], n_elements: int, rng: 
     reported = []
     for element in range(n_elements):
         weight = inputs.count(element)
-        if one.kind == "stable" and weight == 0:
+        if one.stable and weight == 0:
             continue
-        noise = rng.normal(0.0, one.scale) if one.kind == "gaussian" else rng.laplace(0.0, one.scale)
+        noise = rng.normal(0.0, one.scale) if one.normal else rng.laplace(0.0, one.scale)
         if weight + noise >= one.threshold:
             reported.append(element)
     return reported

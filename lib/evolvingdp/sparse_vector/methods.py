@@ -2,16 +2,17 @@
 
 AboveThreshold has to be told how many reports it may make. It is given the best of three numbers (the C events, B and C,
 all events) with the best threshold (the lowest, or one between two sizes) by expected recall. That favours it: the choice
-looks at the stream.
+looks at the stream (at its sizes, not at a run). So does the best split between finding a step and showing it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evolvingdp.sparse_vector import baselines, histograms
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
@@ -21,13 +22,16 @@ from evolvingdp.sparse_vector.shifting import Plan, plan
 from evolvingdp.sparse_vector.shifting_simulation import Outcome, simulate
 from evolvingdp.sparse_vector.streams import ShiftingStream, example_sizes
 
+FAMILIES = ("A", "B", "C")  # of Example 1.4
 MONITOR = "ThresholdMonitor"
 THEOREM = "ThresholdMonitor, Theorem 3.2"
 REPEATED = "AboveThreshold, repeated"
 RENYI = "AboveThreshold, Rényi"
 FIND = "find the step, then histogram"
+FIND_BEST = "find the step, Rényi, best split"
 HISTOGRAMS = {"histogram, Laplace": "laplace", "histogram, Gaussian": "gaussian", "histogram, stable": "stable"}
-METHODS = (MONITOR, THEOREM, REPEATED, RENYI, FIND, *HISTOGRAMS)
+METHODS = (MONITOR, THEOREM, REPEATED, RENYI, FIND, FIND_BEST, *HISTOGRAMS)
+SHARES = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)  # of epsilon, for the search
 TEXTBOOK = ("basic", "advanced", "optimal", "single")
 
 Simulation = Callable[[ShiftingStream, np.random.Generator], Outcome]
@@ -54,7 +58,9 @@ def example_plan(target: Target, n_users: int, reports: int = 3) -> tuple[Plan, 
     for _ in range(20):
         found = plan(calibrated(target, reports), n_users, target.n_elements, events, target.beta)
         sizes = example_sizes(n_users, found.error)
-        events = max(1, sum(n_users // size for size in sizes.values()))
+        before, events = events, max(1, sum(n_users // size for size in sizes.values()))
+        if events == before:
+            break
     return found, sizes
 
 
@@ -67,7 +73,7 @@ def smallest_users(target: Target, reports: int, method: str = "theorem") -> flo
         size = example_sizes(n_users, 1.0)["C"]
         events = max(1, n_users // size)
         error = plan(calibrated(target, reports, method), n_users, target.n_elements, events, target.beta).error
-        low, high = (low, middle) if size >= error else (middle, high)
+        low, high = (low, middle) if error <= size <= n_users else (middle, high)
     return float(10**high)
 
 
@@ -82,22 +88,66 @@ def monitor(target: Target, stream: ShiftingStream, reports: int, method: str = 
 
 
 def repeated(target: Target, stream: ShiftingStream, compositions: tuple[str, ...], queries: int) -> AboveThreshold:
-    """AboveThreshold with the best composition and number of reports for this stream."""
+    """AboveThreshold with the best composition, threshold and number of reports for this stream."""
+    options = _options(target, stream, compositions, queries)
+    return max(options, key=lambda method: float(np.mean(_expected(method, stream))))
+
+
+def find_step(target: Target, stream: ShiftingStream, compositions: tuple[str, ...], kind: str, share: float) -> FindStep:
+    """Find the step with `share` of epsilon for the search, which is the best for this stream on its own."""
+    part = Target(share * target.epsilon, target.delta / 2, target.beta, target.n_elements)
+    return _shown(target, repeated(part, stream, compositions, stream.horizon), kind, share)
+
+
+def best_find_step(
+    target: Target, stream: ShiftingStream, compositions: tuple[str, ...], kind: str, shares: tuple[float, ...]
+) -> FindStep:
+    """The share of epsilon and the search with the largest expected recall of both together."""
+    best, most = None, -1.0
+    for share in shares:
+        part = Target(share * target.epsilon, target.delta / 2, target.beta, target.n_elements)
+        for search in _options(part, stream, compositions, stream.horizon):
+            both = _shown(target, search, kind, share)
+            sizes = np.array([one.size for one in stream.families])
+            expected = float(np.mean(_expected(search, stream) * both.shown.sf(both.shown.threshold - sizes)))
+            if expected > most:
+                best, most = both, expected
+    if best is None:
+        raise ValueError(f"shares must hold at least one share, got {shares!r}")
+    return best
+
+
+def _shown(target: Target, search: AboveThreshold, kind: str, share: float) -> FindStep:
+    left = (1 - share) * target.epsilon
+    shown = _histogram(left, target.delta / 2, search.reports, target.n_elements, kind)
+    return FindStep(search, shown, target.n_elements)
+
+
+@lru_cache(maxsize=256)
+def _histogram(epsilon: float, delta: float, reports: int, n_elements: int, kind: str) -> histograms.Histogram:
+    return histograms.histogram(epsilon, delta, reports, n_elements, kind=kind)
+
+
+def _options(
+    target: Target, stream: ShiftingStream, compositions: tuple[str, ...], queries: int
+) -> Iterator[AboveThreshold]:
+    """The best composition for three numbers of reports, each at the lowest threshold and at those between two sizes."""
     counts = np.array([one.n_groups for one in stream.families])
     sizes = np.array([one.size for one in stream.families])
-
-    def expected_recall(method: AboveThreshold) -> float:
-        gaps = method.threshold - sizes
-        crossing = np.array([_crossing(gap, method.query_scale, method.threshold_scale) for gap in gaps.tolist()])
-        return float(np.mean(crossing) * min(1.0, method.reports / max(float(crossing @ counts), 1e-9)))
-
-    budgets = {int(counts[first:].sum()) for first in range(len(counts))}
-    options = []
-    for c in budgets:
+    for c in {int(counts[first:].sum()) for first in range(len(counts))}:
         lowest = baselines.best_composition(target.epsilon, target.delta, c, queries, c, compositions, target.beta)[1]
-        between = ((sizes[:-1] + sizes[1:]) / 2).tolist()
-        options += [lowest, *(replace(lowest, threshold=t) for t in between if t > lowest.threshold)]
-    return max(options, key=expected_recall)
+        yield lowest
+        for threshold in ((sizes[:-1] + sizes[1:]) / 2).tolist():
+            if threshold > lowest.threshold:
+                yield replace(lowest, threshold=threshold)
+
+
+def _expected(method: AboveThreshold, stream: ShiftingStream) -> NDArray[np.float64]:
+    """Of each family, the share of events that are expected to be reported."""
+    gaps = [method.threshold - one.size for one in stream.families]
+    crossing = np.array([_crossing(gap, method.query_scale, method.threshold_scale) for gap in gaps])
+    wanted = float(crossing @ np.array([one.n_groups for one in stream.families]))
+    return np.asarray(crossing * min(1.0, method.reports / max(wanted, 1e-9)))
 
 
 def _crossing(gap: float, query_scale: float, threshold_scale: float) -> float:
@@ -111,16 +161,15 @@ def simulations(target: Target, stream: ShiftingStream, reports: int = 3) -> dic
     queries = stream.horizon * target.n_elements
     textbook = repeated(target, stream, TEXTBOOK, queries)
     renyi = repeated(target, stream, ("renyi",), queries)
-    half = Target(target.epsilon / 2, target.delta / 2, target.beta, target.n_elements)
-    find = repeated(half, stream, TEXTBOOK, stream.horizon)
-    shown = histograms.histogram(half.epsilon, half.delta, find.reports, target.n_elements, kind="stable")
-    both = FindStep(find, shown, target.n_elements)
+    find = find_step(target, stream, TEXTBOOK, "stable", 0.5)
+    best = best_find_step(target, stream, ("single", "renyi"), "stable gaussian", SHARES)
     result: dict[str, Simulation] = {
         MONITOR: lambda data, rng: simulate(exact, data, rng),
         THEOREM: lambda data, rng: simulate(printed, data, rng),
         REPEATED: lambda data, rng: baselines.simulate_threshold(textbook, data, rng),
         RENYI: lambda data, rng: baselines.simulate_threshold(renyi, data, rng),
-        FIND: lambda data, rng: baselines.simulate_find_step(both, data, rng),
+        FIND: lambda data, rng: baselines.simulate_find_step(find, data, rng),
+        FIND_BEST: lambda data, rng: baselines.simulate_find_step(best, data, rng),
     }
     for name, kind in HISTOGRAMS.items():
         method = histograms.histogram(

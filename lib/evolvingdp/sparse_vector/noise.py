@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
 from scipy.special import exprel
 
 from evolvingdp.core import checks
@@ -99,13 +100,10 @@ class MonitorNoise:
         """The z with Pr[noise < z] = probability; at most that of z = 0, where it is the lower tail."""
         if not 0 < probability <= float(self.cdf(0.0)):
             raise ValueError(f"probability must lie in (0, {float(self.cdf(0.0)):.4g}], got {probability!r}")
-        low, high, goal = -self.scale, 0.0, math.log(probability)
+        low, goal = -self.scale, math.log(probability)
         while float(self.log_cdf(low)) > goal:
             low *= 2
-        for _ in range(200):
-            middle = (low + high) / 2
-            low, high = (middle, high) if float(self.log_cdf(middle)) < goal else (low, middle)
-        return high
+        return float(brentq(lambda z: float(self.log_cdf(z)) - goal, low, 0.0, xtol=1e-13 * self.scale, rtol=1e-15))
 
     def sample(self, size: int | tuple[int, ...], rng: np.random.Generator) -> Array:
         """Independent draws; each takes two numbers from `rng`, w first, in the order of one draw after the other."""

@@ -24,8 +24,15 @@ from scipy.stats import nbinom
 from evolvingdp.core import checks
 
 UNITS = ("replacement", "add-remove")
+_WEAK = 1.0  # a scale to start from where epsilon is large: at a loss of 1 an answer all sums are short
 _TAIL = 1e-40  # mass that the sums leave out; it is added to delta
+_HUGE = 1e12  # stands for an infinite epsilon where a minimum is searched
+_STEEP = 30.0  # a loss of one answer beyond which orders above 1 can hardly be told from 1
 _CELLS = 1 << 17  # waiting times that fit one sum
+
+
+class TooLongError(ValueError):
+    """So little noise that the waiting times do not fit a sum."""
 
 
 def check_privacy(epsilon: float, delta: float) -> None:
@@ -69,7 +76,7 @@ def _waiting(reports: int, log_odds: float) -> tuple[NDArray[np.float64], NDArra
     law = nbinom(reports, math.exp(log_yes))
     first, last = max(0, int(law.ppf(_TAIL)) - 1), int(law.isf(_TAIL)) + 1
     if last - first > _CELLS:
-        raise ValueError(
+        raise TooLongError(
             f"scale must be larger, or reports smaller: the waiting time for {reports} reports at loss {abs(log_odds):.3g} "
             f"spreads over {last - first} values, {_CELLS} fit"
         )
@@ -100,7 +107,8 @@ def smallest_scale(epsilon: float, delta: float, reports: int, unit: str = "repl
     checks.integer_at_least(1, reports=reports)
     checks.one_of(UNITS, unit=unit)
     return _smallest(
-        lambda scale: delta_of_epsilon(epsilon, scale, reports, unit) <= delta, 64 * math.sqrt(reports) / epsilon
+        lambda scale: delta_of_epsilon(epsilon, scale, reports, unit) <= delta,
+        max(_WEAK, 64 * math.sqrt(reports) / epsilon),
     )
 
 
@@ -110,16 +118,26 @@ def _check_delta(delta: float) -> None:
 
 
 def _smallest(enough: Callable[[float], bool], start: float) -> float:
-    """The boundary of a monotone condition on a positive number, from above, to 12 digits."""
+    """The boundary of a monotone condition on a positive number, from above, to 12 digits.
+
+    Where the condition cannot be computed below the start, for sums that are too long, it counts as not met: more noise.
+    """
+
+    def surely(value: float) -> bool:
+        try:
+            return enough(value)
+        except TooLongError:
+            return False
+
     high = start
     while not enough(high):
         high *= 2
     low = high / 2
-    while enough(low):  # from above: too little noise makes long sums
+    while surely(low):  # from above: too little noise makes long sums
         low, high = low / 2, low
     while high - low > 1e-12 * high:
         middle = (low + high) / 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
+        low, high = (low, middle) if surely(middle) else (middle, high)
     return high
 
 
@@ -149,20 +167,22 @@ def renyi_epsilon(delta: float, scale: float, budget: float, *, shared: bool = F
     checks.positive(scale=scale, budget=budget)
     checks.one_of(UNITS, unit=unit)
     loss = 1 / scale
+    if loss > _STEEP:
+        return math.inf
     largest = math.log1p(math.exp(loss)) / loss  # where the moment becomes infinite
 
     def bound(log_excess: float) -> float:
         order = 1 + math.exp(log_excess)
         rare, likely = renyi_rates(order, scale)
         if math.isinf(rare):
-            return math.inf
+            return _HUGE
         spent = budget * (rare + likely if unit == "replacement" and not shared else max(rare, likely))
-        return renyi_to_epsilon(spent / (order - 1), order, delta)
+        return min(_HUGE, renyi_to_epsilon(spent / (order - 1), order, delta))
 
-    if largest <= 1:
-        return math.inf
-    best = minimize_scalar(bound, bounds=(math.log(1e-3), math.log(largest - 1)), method="bounded", options={"xatol": 1e-6})
-    return float(best.fun)
+    highest = math.log(largest - 1)
+    lowest = min(math.log(1e-3), highest - 7)
+    best = minimize_scalar(bound, bounds=(lowest, highest), method="bounded", options={"xatol": 1e-6})
+    return float(best.fun) if best.fun < _HUGE else math.inf
 
 
 def renyi_to_epsilon(divergence: float, order: float, delta: float) -> float:
@@ -177,5 +197,5 @@ def smallest_renyi_scale(
     check_privacy(epsilon, delta)
     return _smallest(
         lambda scale: renyi_epsilon(delta, scale, budget, shared=shared, unit=unit) <= epsilon,
-        64 * math.sqrt(budget) / epsilon,
+        max(_WEAK, 64 * math.sqrt(budget) / epsilon),
     )

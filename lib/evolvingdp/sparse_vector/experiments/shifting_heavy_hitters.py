@@ -6,24 +6,23 @@ import math
 from collections.abc import Iterator
 from typing import Annotated, Any, Self
 
-import numpy as np
 import pandas as pd
 from pydantic import Field, field_validator, model_validator
-from scipy.stats import binomtest
 
 from evolvingdp.core import experiment
-from evolvingdp.core.experiment import Claim, Result, Scalar, at_least, at_most, parameter
+from evolvingdp.core.experiment import Result, Scalar, parameter
 from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector import baselines, histograms
 from evolvingdp.sparse_vector.brown_runs import brown_rows
+from evolvingdp.sparse_vector.general_runs import general_rows, general_values
 from evolvingdp.sparse_vector.methods import (
-    HISTOGRAMS,
+    FAMILIES,
+    FIND_BEST,
     METHODS,
     MONITOR,
     RENYI,
     REPEATED,
     TEXTBOOK,
-    THEOREM,
     Target,
     calibrated,
     example_plan,
@@ -33,11 +32,11 @@ from evolvingdp.sparse_vector.methods import (
     smallest_users,
 )
 from evolvingdp.sparse_vector.shifting import plan
+from evolvingdp.sparse_vector.shifting_claims import claims
 from evolvingdp.sparse_vector.shifting_simulation import Outcome, simulate
 from evolvingdp.sparse_vector.streams import ShiftingStream
 
 NOTEBOOK = "sparse_vector/shifting_heavy_hitters"
-FAMILIES = ("A", "B", "C")
 CURVE = (MONITOR, REPEATED, RENYI, "histogram, Gaussian")
 CURVE_HORIZON = 10**7
 
@@ -113,10 +112,10 @@ class Params(experiment.Params):
 
 
 def run(params: Params, seed: int) -> Result[Params]:
-    """Rows of parts example, n_users, tops, reports, brown (a run each) and domain (computed)."""
-    parts = (_example, _sizes, _tops, _reports, _domain, _brown)
+    """Rows of parts example, n_users, tops, reports, general, brown (a run each) and domain (computed)."""
+    parts = (_example, _sizes, _tops, _reports, _domain, _general, _brown)
     table = pd.DataFrame([row for rows in parts for row in rows(params, seed)])
-    return Result(NOTEBOOK, params, seed, table, _claims(params, table), _values(params, table))
+    return Result(NOTEBOOK, params, seed, table, claims(table, params.beta), _values(params, table))
 
 
 def _row(outcome: Outcome, data: ShiftingStream) -> dict[str, Any]:
@@ -194,8 +193,12 @@ def _domain(params: Params, seed: int) -> Iterator[dict[str, Any]]:
             }  # fmt: skip
 
 
+def _general(params: Params, seed: int) -> Iterator[dict[str, Any]]:
+    return general_rows(params.target, params.n_users, params.sweep_repetitions, seed)
+
+
 def _brown(params: Params, seed: int) -> Iterator[dict[str, Any]]:
-    return brown_rows(params.target, params.copies, params.brown_sweep, seed)
+    return brown_rows(params.target, params.copies, params.brown_sweep, params.sweep_repetitions, seed)
 
 
 def recall(table: pd.DataFrame, part: str, by: str) -> pd.DataFrame:
@@ -218,72 +221,6 @@ def score_table(result: Result[Params]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _claims(params: Params, table: pd.DataFrame) -> list[Claim]:
-    example = table[table.part == "example"]
-    mean = example.groupby("method")[list(FAMILIES)].mean()
-    own = example[example.method == MONITOR]
-    wrong = int((own.absent > 0).sum())
-    sweep = table[table.part == "n_users"].groupby(["method", "n_users"])[list(FAMILIES)].mean()
-    needed = table[table.part == "tops"].groupby(["method", "tops"]).needed.mean()
-    low, high = min(params.tops_sweep), max(params.tops_sweep)
-    brown = table[table.part == "brown"].groupby(["method", "reports"]).found.mean()
-    best = brown.groupby(level="method").max()
-    claims = [
-        at_least("ThresholdMonitor finds A, B and C: smallest recall", float(mean.loc[MONITOR].min()), 0.999),
-        at_most(
-            "AboveThreshold, repeated, finds neither A nor B: larger recall",
-            float(mean.loc[REPEATED, ["A", "B"]].max()),
-            0.02,
-        ),
-        at_least("AboveThreshold, repeated, finds C", float(mean.loc[REPEATED, "C"]), 0.9),
-        at_most(
-            "Nor does it without threshold noise: larger recall of A, B", float(mean.loc[RENYI, ["A", "B"]].max()), 0.02
-        ),
-        at_most(
-            "A histogram in every step finds nothing: largest recall", float(mean.loc[list(HISTOGRAMS)].max().max()), 0.001
-        ),
-        at_most("With Theorem 3.2's noise nothing is found: largest recall", float(mean.loc[THEOREM].max()), 0.001),
-        at_least(
-            f"A report of weight zero comes in at most beta/2 of the runs ({wrong} of {len(own)}): p-value",
-            float(binomtest(wrong, len(own), params.beta / 2, alternative="greater").pvalue),
-            0.001,
-        ),
-        at_least(
-            "The same at all numbers of users: smallest recall of ThresholdMonitor",
-            float(sweep.loc[MONITOR].min().min()),
-            0.98,
-        ),
-        at_most(
-            "The same at all numbers of users: largest recall of A or B by repeated AboveThreshold",
-            float(sweep.loc[REPEATED][["A", "B"]].max().max()),
-            0.1,
-        ),
-        at_most(
-            "Error against the number of events, ThresholdMonitor: largest over smallest",
-            needed[MONITOR, high] / needed[MONITOR, low],
-            1.5,
-        ),
-        at_least(
-            "AboveThreshold's grows like its square root: slope of log error over log events, upper half",
-            _slope(needed, REPEATED, params.tops_sweep),
-            0.4,
-        ),
-        at_least(
-            "On Brown, ThresholdMonitor at its best k finds more words than AboveThreshold at its best c: ratio",
-            float(best[MONITOR] / best.drop(MONITOR).max()),
-            1.5,
-        ),
-    ]
-    return [claim for claim in claims if not math.isnan(claim.value)]
-
-
-def _slope(needed: pd.Series, method: str, tops: tuple[int, ...]) -> float:
-    largest = sorted(tops)[len(tops) // 2 :]
-    if len(largest) < 2:
-        return math.nan
-    return float(np.polyfit(np.log(largest), np.log([needed[method, t] for t in largest]), 1)[0])
-
-
 def _values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
     found, sizes = example_plan(params.target, params.n_users, params.reports)
     example = table[table.part == "example"]
@@ -302,6 +239,7 @@ def _values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
         values[f"monitor_{family}"] = float(mean.loc[MONITOR, family])
         values[f"repeated_{family}"] = float(mean.loc[REPEATED, family])
         values[f"renyi_{family}"] = float(mean.loc[RENYI, family])
+        values[f"find_{family}"] = float(mean.loc[FIND_BEST, family])
     values |= {"tops_low": low, "tops_high": high, "needed_monitor": float(needed[MONITOR, high])}
     values |= {"needed_repeated": float(needed[REPEATED, high]), "needed_renyi": float(needed[RENYI, high])}
     mis = table[table.part == "reports"].groupby("reports")[list(FAMILIES)].mean()
@@ -315,4 +253,7 @@ def _values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
     values["theorem_users"] = smallest_users(params.target, params.reports)
     domain = table[(table.part == "domain") & (table.reports == params.reports)].set_index("bits")
     values |= {f"threshold_{int(bits)}": float(domain.threshold[bits]) for bits in domain.index}
-    return values
+    sweep = table[(table.part == "n_users") & (table.method == FIND_BEST)].groupby("n_users")[list(FAMILIES)].mean()
+    values["find_few_users"] = int(sweep.index.min())
+    values |= {f"find_few_{family}": float(sweep[family].iloc[0]) for family in FAMILIES}
+    return values | general_values(table)

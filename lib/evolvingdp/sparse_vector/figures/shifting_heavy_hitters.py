@@ -13,13 +13,15 @@ from evolvingdp.core.style import MARKERS, PALETTE, THEORY, band, canvas, house
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters import (
     CURVE,
     CURVE_HORIZON,
-    FAMILIES,
     Params,
     recall,
 )
-from evolvingdp.sparse_vector.methods import METHODS, MONITOR, RENYI, REPEATED
+from evolvingdp.sparse_vector.methods import FAMILIES, FIND_BEST, METHODS, MONITOR, RENYI, REPEATED
 
-LOOKS = {name: {"color": PALETTE[n], "marker": MARKERS[n], "markersize": 4} for n, name in enumerate(METHODS)}
+LOOKS = {
+    name: {"color": PALETTE[n], "marker": MARKERS[n % len(MARKERS)], "markersize": 4}
+    for n, name in enumerate([*(method for method in METHODS if method != FIND_BEST), FIND_BEST])
+}
 
 
 @house
@@ -139,7 +141,7 @@ def brown(result: Result[Params]) -> Figure:
         figure,
         lines,
         f"The Brown corpus, category by category: {result.params.copies} users hold the words of each of the 500 documents and are asked for while their category is on. "
-        "More reports mean more noise: ThresholdMonitor pays for those of one document, AboveThreshold for all. Means over two runs with 95% bands.",
+        "More reports mean more noise: ThresholdMonitor pays for those of one document, AboveThreshold for all. Means over runs with 95% bands.",
         f"Lines of the words found against the reports allowed, {span(lines.allowed)} on a log axis. They rise to a peak and fall again: "
         + ", ".join(
             f"{method} from {ends(line, 'allowed', 'mean')} with a peak of {short(line['mean'].max())}"

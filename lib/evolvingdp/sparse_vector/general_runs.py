@@ -1,0 +1,77 @@
+"""Rows of the general stream: ThresholdMonitor at several k, up to the stream's own k*."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from evolvingdp.core.experiment import Scalar
+from evolvingdp.core.seeds import stream
+from evolvingdp.sparse_vector.general_streams import GeneralStream, random_stream, simulate
+from evolvingdp.sparse_vector.methods import MONITOR, Target, calibrated
+from evolvingdp.sparse_vector.shifting import Plan, plan
+
+TYPES, STEPS, EXPONENT = 1000, 100, 0.7
+SMALLER = (3, 10, 30)  # k, beside k*
+
+
+def general_rows(target: Target, n_users: int, repetitions: int, seed: int) -> Iterator[dict[str, Any]]:
+    """Of the elements of at least the error at k*, the share that is found; and all that is found."""
+    data = random_stream(
+        n_users, TYPES, STEPS, target.n_elements, stream(seed, "general", "stream"), held=2, exponent=EXPONENT
+    )
+    enough, own = participation(target, data)
+    heavy = [data.weights(step) >= own.error for step in range(STEPS)]
+    events = sum(int(one.sum()) for one in heavy)
+    for reports in sorted({*SMALLER, enough}):
+        monitor = _plan(target, data, reports).monitor
+        for repetition in range(repetitions):
+            found, absent = simulate(monitor, data, stream(seed, "general", reports, repetition))
+            both = sum(int((a & b).sum()) for a, b in zip(found, heavy, strict=True))
+            yield {
+                "part": "general", "method": MONITOR, "reports": reports, "repetition": repetition, "error": own.error,
+                "participation": enough, "held": data.n_entries, "events": events, "heavy_share": both / events,
+                "found": sum(int(one.sum()) for one in found), "absent": absent,
+            }  # fmt: skip
+
+
+def participation(target: Target, data: GeneralStream) -> tuple[int, Plan]:
+    """The smallest k for which nobody is in more than k elements that may be reported, with its plan.
+
+    An element of less than twice the threshold less the error is reported with probability beta / 2 at most.
+    """
+    reports = 1
+    while True:
+        found = _plan(target, data, reports)
+        needed = data.participation(2 * found.monitor.threshold - found.error)
+        if needed <= reports:
+            return reports, found
+        reports = needed
+
+
+def _plan(target: Target, data: GeneralStream, reports: int) -> Plan:
+    """All elements that are held count as events: none of them is missed, or reported far below the threshold."""
+    events = sum(len(one) for one in data.elements)
+    return plan(calibrated(target, reports), len(data.held), target.n_elements, events, target.beta)
+
+
+def general_table(table: pd.DataFrame) -> pd.DataFrame:
+    """A row a k."""
+    part = table[table.part == "general"]
+    rows = []
+    for reports in sorted(int(k) for k in part.reports.unique()):
+        runs = part[part.reports == reports]
+        share = f"{runs.heavy_share.mean():.4f} (sd {runs.heavy_share.std():.4f})"
+        rows.append({"k": f"{reports}", "heavy elements found": share, "elements found": f"{runs.found.mean():,.0f}"})
+    return pd.DataFrame(rows)
+
+
+def general_values(table: pd.DataFrame) -> dict[str, Scalar]:
+    part = table[table.part == "general"]
+    return {
+        "general_types": TYPES, "general_steps": STEPS, "general_k": int(part.participation.iloc[0]),
+        "general_error": float(part.error.iloc[0]), "general_events": int(part.events.iloc[0]),
+        "general_held": int(part.held.iloc[0]),
+    }  # fmt: skip

@@ -1,0 +1,112 @@
+"""The claims of the chapter on shifting heavy hitters, from the table of a run."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+from scipy.stats import binomtest
+
+from evolvingdp.core.experiment import Claim, at_least, at_most
+from evolvingdp.sparse_vector.methods import FAMILIES, FIND, FIND_BEST, HISTOGRAMS, MONITOR, RENYI, REPEATED, THEOREM
+
+_LETTERS = list(FAMILIES)
+
+
+def claims(table: pd.DataFrame, beta: float) -> list[Claim]:
+    made = [*_example(table, beta), *_all_sizes(table, beta), *_curves(table), *_other_streams(table)]
+    return [claim for claim in made if not math.isnan(claim.value)]
+
+
+def _example(table: pd.DataFrame, beta: float) -> list[Claim]:
+    example = table[table.part == "example"]
+    mean = example.groupby("method")[_LETTERS].mean()
+    own = example[example.method == MONITOR]
+    wrong = int((own.absent > 0).sum())
+    nothing = max(_high(mean, name, "ABC") for name in HISTOGRAMS)
+    return [
+        at_least("ThresholdMonitor finds A, B and C: smallest recall", _low(mean, MONITOR, "ABC"), 0.999),
+        at_most("AboveThreshold, repeated, finds neither A nor B: larger recall", _high(mean, REPEATED, "AB"), 0.02),
+        at_least("AboveThreshold, repeated, finds C", _low(mean, REPEATED, "C"), 0.9),
+        at_most("Nor does it without threshold noise: larger recall of A, B", _high(mean, RENYI, "AB"), 0.02),
+        at_most("A histogram in every step finds nothing: largest recall", nothing, 0.001),
+        at_most("With Theorem 3.2's noise nothing is found: largest recall", _high(mean, THEOREM, "ABC"), 0.001),
+        at_least(
+            f"A report of weight zero comes in at most beta/2 of the runs ({wrong} of {len(own)}): p-value",
+            float(binomtest(wrong, len(own), beta / 2, alternative="greater").pvalue),
+            0.001,
+        ),
+    ]
+
+
+def _all_sizes(table: pd.DataFrame, beta: float) -> list[Claim]:
+    part = table[table.part == "n_users"]
+    mean = part.groupby(["method", "n_users"])[_LETTERS].mean()
+    least, most = mean.groupby(level="method").min(), mean.groupby(level="method").max()
+    own = part[part.method == MONITOR]
+    nothing = max(_high(most, name, "ABC") for name in HISTOGRAMS)
+    missed = int((own[_LETTERS] < 1).any(axis=1).sum())
+    made = [
+        at_least("The same at all numbers of users: smallest recall of ThresholdMonitor", _low(least, MONITOR, "ABC"), 0.98),
+        at_least(
+            f"An event is missed in at most beta/2 of these runs ({missed} of {len(own)}): p-value",
+            float(binomtest(missed, len(own), beta / 2, alternative="greater").pvalue),
+            0.001,
+        ),
+        at_least("At all of them repeated AboveThreshold finds C: smallest recall", _low(least, REPEATED, "C"), 0.9),
+        at_most("but neither A nor B: largest recall", _high(most, REPEATED, "AB"), 0.1),
+        at_least("Without threshold noise it finds C: smallest recall", _low(least, RENYI, "C"), 0.9),
+        at_most("but neither A nor B: largest recall", _high(most, RENYI, "AB"), 0.1),
+        at_most("A histogram in every step finds nothing: largest recall", nothing, 0.001),
+        at_least("Find the step, then histogram, finds C: smallest recall", _low(least, FIND, "C"), 0.9),
+        at_most("but not A: largest recall", _high(most, FIND, "A"), 0.1),
+        at_least("With the best split it finds C: smallest recall", _low(least, FIND_BEST, "C"), 0.9),
+    ]
+    for first, letters, method in ((10**5, "A", FIND_BEST), (10**5, "AB", FIND), (10**7, "AB", FIND_BEST)):
+        large = mean[mean.index.get_level_values("n_users") >= first].groupby(level="method").max()
+        if len(large):
+            name = f"{method}: largest recall of {' or '.join(letters)} from 10^{round(math.log10(first))} users on"
+            made.append(at_most(name[0].upper() + name[1:], _high(large, method, letters), 0.1))
+    return made
+
+
+def _low(mean: pd.DataFrame, method: str, letters: str) -> float:
+    return float(mean.loc[[method], list(letters)].to_numpy().min())
+
+
+def _high(mean: pd.DataFrame, method: str, letters: str) -> float:
+    return float(mean.loc[[method], list(letters)].to_numpy().max())
+
+
+def _curves(table: pd.DataFrame) -> list[Claim]:
+    needed = table[table.part == "tops"].groupby(["method", "tops"]).needed.mean()
+    tops = sorted({int(count) for count in needed.index.get_level_values("tops")})
+    growth = needed[MONITOR, tops[-1]] / needed[MONITOR, tops[0]]
+    slope = "AboveThreshold's grows like its square root: slope of log error over log events, upper half"
+    return [
+        at_most("Error against the number of events, ThresholdMonitor: largest over smallest", growth, 1.5),
+        at_least(slope, _slope(needed, REPEATED, tops), 0.4),
+    ]
+
+
+def _slope(needed: pd.Series, method: str, tops: list[int]) -> float:
+    largest = tops[len(tops) // 2 :]
+    if len(largest) < 2:
+        return math.nan
+    return float(np.polyfit(np.log(largest), np.log([needed[method, t] for t in largest]), 1)[0])
+
+
+def _other_streams(table: pd.DataFrame) -> list[Claim]:
+    general = table[table.part == "general"]
+    shares = general[general.reports == general.participation].heavy_share
+    best = table[table.part == "brown"].groupby(["method", "reports"]).found.mean().groupby(level="method").max()
+    ratio = float(best[MONITOR] / best.drop(MONITOR).max())
+    return [
+        at_least(
+            "On a general stream, with k = k*, the heavy elements are found: smallest share", float(shares.min()), 0.999
+        ),
+        at_least(
+            "On Brown, ThresholdMonitor at its best k finds more words than AboveThreshold at its best c: ratio", ratio, 1.5
+        ),
+    ]
