@@ -19,8 +19,11 @@ import pandas as pd
 from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector.baselines import simulate_threshold
 from evolvingdp.sparse_vector.calibration import calibrate
+from evolvingdp.sparse_vector.general_streams import random_stream
+from evolvingdp.sparse_vector.general_streams import simulate as simulate_general
 from evolvingdp.sparse_vector.methods import TEXTBOOK, Target, example_plan, example_stream, monitor, repeated
 from evolvingdp.sparse_vector.privacy import delta_of_epsilon
+from evolvingdp.sparse_vector.shifting import plan
 from evolvingdp.sparse_vector.shifting_simulation import simulate
 from evolvingdp.sparse_vector.streams import ShiftingStream
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
@@ -38,6 +41,13 @@ def simulated(n_users: int, reports: int = 3) -> measure.Work:
     chosen = monitor(TARGET, data, reports).monitor
     simulate(chosen, data, stream(0, "benchmark", "first"))
     return lambda: simulate(chosen, data, stream(0, "benchmark", "simulation"))
+
+
+def general_stream() -> measure.Work:
+    """10^9 users of 10^5 types, up to two elements each in 20 steps."""
+    data = random_stream(10**9, 10**5, 20, 2**32, stream(0, "benchmark", "general stream"))
+    chosen = plan(calibrate(1.0, 1e-6, 40), 20, 2**32, 10**4).monitor
+    return lambda: simulate_general(chosen, data, stream(0, "benchmark", "general simulation"))
 
 
 def repeated_threshold(n_users: int) -> measure.Work:
@@ -101,6 +111,7 @@ CASES: dict[str, tuple[int, Callable[[], measure.Work]]] = {
     "the same, n = m = 10^6, k = 1 (all counters)": (1, lambda: simulated(10**6, 1)),
     "the same, AboveThreshold repeated, n = m = 10^6": (1, lambda: repeated_threshold(10**6)),
     "the stream of n = m = 10^9": (1, lambda: lambda: example(10**9)),
+    "a general stream, n = 10^9 of 10^5 types, 4 x 10^6 entries": (1, general_stream),
     "online, one by one (step), {0, 1}, 10 users": (ONE_BY_ONE, lambda: general(10, "binary")),
     "the same, 1000 users": (ONE_BY_ONE, lambda: general(1000, "binary")),
     "online, one by one (step), [0, 1], 10 users": (ONE_BY_ONE, lambda: general(10, "interval")),

@@ -250,6 +250,7 @@ def _values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
     values["brown_best_k"] = int(brown[MONITOR].idxmax())
     values["brown_repeated"] = float(brown[REPEATED].max())
     values["brown_renyi"] = float(brown[RENYI].max())
+    values["above_beta"] = 0.5 * math.expm1(found.monitor.noise.loss) * 10**9 / params.target.n_elements
     values["theorem_users"] = smallest_users(params.target, params.reports)
     domain = table[(table.part == "domain") & (table.reports == params.reports)].set_index("bits")
     values |= {f"threshold_{int(bits)}": float(domain.threshold[bits]) for bits in domain.index}

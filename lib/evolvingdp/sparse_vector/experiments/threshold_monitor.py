@@ -208,5 +208,10 @@ def _values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
         values[f"add_remove_{k}"] = privacy.epsilon_of_delta(
             params.delta, privacy.smallest_scale(params.epsilon, params.delta, k, "add-remove"), k
         )
+    values["one_counter_from"] = next(
+        c for c in range(1, 10**4)
+        if privacy.smallest_renyi_scale(params.epsilon, params.delta, c, shared=True)
+        < privacy.smallest_scale(params.epsilon, params.delta, c)
+    )  # fmt: skip
     values["interval_3"] = calibrate(params.epsilon, params.delta, 3, method="renyi", queries="interval").scale
     return values
