@@ -8,7 +8,6 @@ environment variable `RESULTS`); papermill or Jupyter by hand only shows.
 from __future__ import annotations
 
 import base64
-import io
 import json
 import os
 import time
@@ -18,16 +17,12 @@ from typing import Any
 import pandas as pd
 import psutil
 from IPython.display import display
-from matplotlib.figure import Figure as Canvas
 
 from evolvingdp.core.experiment import Figure, Params, Result
-from evolvingdp.core.style import house
-from evolvingdp.publish import provenance
+from evolvingdp.publish import bundle, citing, latex, provenance
 
 MYST = "text/x-myst"
 RESULTS = "EVOLVINGDP_RESULTS"
-FORMATS = ("svg", "pdf", "png")
-_NO_DATE: dict[str, dict[str, None]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}
 
 
 class Page:
@@ -36,17 +31,24 @@ class Page:
     def __init__(self, result: Result[Params]) -> None:
         self.result = result
         self.folder = Path(os.environ[RESULTS]) if RESULTS in os.environ else None
+        self.name = result.notebook.split("/")[-1]
+        self._tables = 0
 
     def figure(self, figure: Figure) -> None:
-        """Show `figure` with caption and alt text, and write its bundle: SVG, PDF, PNG, CSV, JSON."""
-        self._write_bundle(figure)
-        plain = {"image/png": base64.b64encode(_image(figure.canvas, "png")).decode(), "text/plain": figure.caption}
-        _show(plain, self._figure_myst(figure))
+        """Show `figure` with caption and alt text, and write its bundle: SVG, PDFs, PNG, CSV, JSON, and a zip of all."""
+        record = self._record()
+        if self.folder is not None:
+            bundle.write(self.folder, figure, record)
+        plain = {"image/png": base64.b64encode(bundle.image(figure.canvas, "png")).decode(), "text/plain": figure.caption}
+        _show(plain, self._figure_myst(figure, record))
 
     def table(self, table: pd.DataFrame) -> None:
-        """Show a small table; numbers are formatted by the caller."""
-        markdown = table.replace(r"\|", r"\\|", regex=True).to_markdown(index=False, disable_numparse=True)
-        _show({"text/plain": markdown}, markdown)
+        """Show a small table and write it as LaTeX; cells are Markdown, numbers are formatted by the caller.
+
+        Its file is <notebook>-table-<k>.tex: the k-th table of the notebook.
+        """
+        self._tables += 1
+        self._table(table, f"{self.name}-table-{self._tables}", f"Table {self._tables} of `{self.result.notebook}`")
 
     def claims(self) -> None:
         """Show every claim with its value, its bound and its verdict."""
@@ -59,7 +61,7 @@ class Page:
             }
             for claim in self.result.claims
         ]
-        self.table(pd.DataFrame(rows))
+        self._table(pd.DataFrame(rows), f"{self.name}-claims", f"The claims of `{self.result.notebook}`")
 
     def close(self) -> None:
         """Write results.csv, claims.json, values.json and provenance.json; show how to compute this page again."""
@@ -69,8 +71,7 @@ class Page:
             _write_json(self.folder / "claims.json", [claim.as_dict() for claim in self.result.claims])
             _write_json(self.folder / "values.json", self.result.values)
             _write_json(self.folder / "provenance.json", record)
-        name = self.result.notebook.split("/")[-1]
-        files = ", ".join(f"[{file}]({name}/{file})" for file in ("results.csv", "claims.json", "provenance.json"))
+        files = ", ".join(f"[{file}]({self.name}/{file})" for file in ("results.csv", "claims.json", "provenance.json"))
         myst = (
             f"Computed by\n\n```bash\n{record['command']}\n```\n\n"
             f"at commit `{record['commit']}`, version {record['version']}, "
@@ -81,32 +82,30 @@ class Page:
     def _record(self) -> dict[str, Any]:
         return provenance.record(self.result, time.time() - psutil.Process().create_time())
 
-    def _write_bundle(self, figure: Figure) -> None:
-        if self.folder is None:
-            return
-        for kind in FORMATS:
-            (self.folder / f"{figure.id}.{kind}").write_bytes(_image(figure.canvas, kind))
-        figure.data.to_csv(self.folder / f"{figure.id}.csv", index=False, lineterminator="\n")
-        words = {"figure": figure.id, "caption": figure.caption, "alt": figure.alt}
-        _write_json(self.folder / f"{figure.id}.json", words | self._record())
+    def _table(self, table: pd.DataFrame, name: str, title: str) -> None:
+        markdown = table.replace(r"\|", r"\\|", regex=True).to_markdown(index=False, disable_numparse=True)
+        if self.folder is not None:
+            record = self._record()
+            version = f"Evolving Privacy {record['version']}"
+            text = latex.table(
+                table,
+                caption=f"{title} ({version}).",
+                label=f"tab:{self.result.notebook.split('/')[0]}-{name}".replace("_", "-"),
+                comment=f"{name}: {version}, commit {record['commit']}\n{record['command']}",
+            )
+            (self.folder / f"{name}.tex").write_text(text)
+        _show({"text/plain": markdown}, f"{markdown}\n\n[LaTeX]({self.name}/{name}.tex) (`{name}`)")
 
-    def _figure_myst(self, figure: Figure) -> str:
-        name = self.result.notebook.split("/")[-1]
-        links = " · ".join(f"[{kind.upper()}]({name}/{figure.id}.{kind})" for kind in (*FORMATS, "csv", "json"))
+    def _figure_myst(self, figure: Figure, record: dict[str, Any]) -> str:
+        links = " · ".join(f"[{kind}]({self.name}/{file})" for kind, file in bundle.names(figure.id).items())
         alt = " ".join(figure.alt.split())
         return (
-            f"```{{figure}} {name}/{figure.id}.svg\n:name: {figure.id}\n:alt: {alt}\n:width: 100%\n\n"
+            f"```{{figure}} {self.name}/{figure.id}.svg\n:name: {figure.id}\n:alt: {alt}\n:width: 100%\n\n"
             f"{figure.caption}\n```\n\n"
             f"{links} (`{figure.id}`)\n\n"
-            f":::{{dropdown}} Compute this figure again\n```bash\n{provenance.command(self.result)}\n```\n:::\n"
+            f":::{{dropdown}} Compute this figure again\n```bash\n{record['command']}\n```\n:::\n\n"
+            f":::{{dropdown}} Cite this figure\n```bibtex\n{citing.figure(figure.id, record)}```\n:::\n"
         )
-
-
-@house
-def _image(canvas: Canvas, kind: str) -> bytes:
-    buffer = io.BytesIO()
-    canvas.savefig(buffer, format=kind, dpi=150, metadata=_NO_DATE[kind])
-    return buffer.getvalue()
 
 
 def _bound(relation: str, bound: float | tuple[float, float]) -> str:

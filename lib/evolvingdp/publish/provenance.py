@@ -18,7 +18,8 @@ from evolvingdp.core.experiment import Params, Result
 LIBRARY = Path(evolvingdp.__file__).parent
 REPOSITORY = LIBRARY.parents[1]  # an editable install: lib/ stands in the repository
 AUDIT = "audit"  # its notebooks use every paper's mechanisms
-WRITERS = ("execute", "page", "postprocess", "project", "provenance")  # what of publish a result passes through
+# what of publish a result passes through
+WRITERS = ("bundle", "citing", "execute", "latex", "page", "postprocess", "printed", "project", "provenance")
 
 
 def digest_files(paths: Iterable[Path], relative_to: Path) -> str:

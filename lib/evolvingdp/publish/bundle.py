@@ -1,0 +1,75 @@
+"""The files that go with a figure, for the web, for print and for another plot, and all of them as one zip.
+
+The same result gives the same bytes: files carry no dates, and the zip has a fixed order and time.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure as Canvas
+
+from evolvingdp.core.experiment import Figure
+from evolvingdp.core.style import house
+from evolvingdp.publish import citing
+from evolvingdp.publish.printed import WIDTHS, printed
+
+FORMATS = ("svg", "pdf", "png")
+_NO_DATE: dict[str, dict[str, None]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the first time that a zip can hold
+_FILE = 0o100644 << 16  # a plain file that everybody may read
+
+
+def names(figure_id: str) -> dict[str, str]:
+    """What each file of a bundle is called on the page, and its name."""
+    images = {kind.upper(): f"{figure_id}.{kind}" for kind in FORMATS}
+    print_ = {f"PDF {width.inches:g} in": f"{figure_id}-{name}.pdf" for name, width in WIDTHS.items()}
+    return images | print_ | {"CSV": f"{figure_id}.csv", "JSON": f"{figure_id}.json", "all as ZIP": f"{figure_id}.zip"}
+
+
+def write(folder: Path, figure: Figure, record: Mapping[str, Any]) -> None:
+    """Write the bundle of `figure` with its provenance `record`: the files of `names`, and in the zip BibTeX, too."""
+    words = {"figure": figure.id, "caption": figure.caption, "alt": figure.alt}
+    files = {f"{figure.id}.{kind}": image(figure.canvas, kind) for kind in FORMATS}
+    for name, width in WIDTHS.items():
+        files[f"{figure.id}-{name}.pdf"] = image(printed(figure.canvas, width), "pdf")
+    files[f"{figure.id}.csv"] = figure.data.to_csv(index=False, lineterminator="\n").encode()
+    files[f"{figure.id}.json"] = (json.dumps(words | dict(record), indent=1, allow_nan=False) + "\n").encode()
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    extra = {f"{figure.id}.bib": citing.figure(figure.id, record).encode(), "README.txt": _readme(figure, record).encode()}
+    (folder / f"{figure.id}.zip").write_bytes(zipped(files | extra))
+
+
+def zipped(files: Mapping[str, bytes]) -> bytes:
+    """A zip of `files` in the order of their names, without times."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted(files):
+            entry = zipfile.ZipInfo(name, _EPOCH)
+            entry.create_system, entry.external_attr = 3, _FILE  # the same on every system
+            archive.writestr(entry, files[name], zipfile.ZIP_DEFLATED)
+    return buffer.getvalue()
+
+
+@house
+def image(canvas: Canvas, kind: str) -> bytes:
+    """`canvas` as a file of the format `kind`."""
+    buffer = io.BytesIO()
+    canvas.savefig(buffer, format=kind, dpi=150, metadata=_NO_DATE[kind])
+    return buffer.getvalue()
+
+
+def _readme(figure: Figure, record: Mapping[str, Any]) -> str:
+    column, text = (f"{width.inches:g} in" for width in WIDTHS.values())
+    return (
+        f"{figure.id}\n\nCaption: {' '.join(figure.caption.split())}\n\nAlternative text: {' '.join(figure.alt.split())}\n\n"
+        f"Computed by: {record['command']}\nat commit {record['commit']}, version {record['version']}\n\n"
+        f"{figure.id}.svg, .pdf, .png: as on the page\n{figure.id}-column.pdf, -text.pdf: laid out again for print, "
+        f"{column} and {text} wide\n.csv: the data that it shows; .json: all parameters and digests; .bib: how to cite it\n"
+    )
