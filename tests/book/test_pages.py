@@ -62,10 +62,18 @@ def test_figures_are_numbered_captioned_described_and_downloadable(site, browser
         assert alt not in figure.locator("figcaption").inner_text()
         assert figure.locator("img").evaluate("image => image.complete && image.naturalWidth > 0")
     links = page.locator("article a[download]").evaluate_all("links => links.map(link => link.href)")
-    for kind in ("svg", "pdf", "png", "csv", "json"):
-        assert sum(link.endswith(f".{kind}") for link in links) >= count
+    for kind in ("svg", "pdf", "png", "csv", "json", "zip", "-column.pdf", "-text.pdf"):
+        assert sum(link.endswith(kind) for link in links) >= count
     assert page.locator(f"text=evolvingdp run {notebook} --preset quick --seed 0").count() >= count
     assert page.locator("text=does not hold").count() == 0
+
+
+@pytest.mark.parametrize("chapter", ["heavy_hitters", "evolving", "continual_mean", "sparse_vector", "privacy", "reproduce"])
+def test_bibtex_has_a_button_that_copies_it(site, browser, chapter):
+    page, _ = opened(browser, f"{site}book/{chapter}.html")
+    blocks = page.locator(".highlight-bibtex")
+    assert blocks.count() == (1 if chapter == "reproduce" else 2)
+    assert page.locator(".highlight-bibtex button.copybtn").count() == blocks.count()
 
 
 def test_search_finds_a_word(site, browser):

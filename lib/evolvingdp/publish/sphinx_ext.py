@@ -1,8 +1,15 @@
-"""The book's Sphinx extension: stale pages fail the build, and numbers in prose come from results.
+"""The book's Sphinx extension: stale pages fail the build; numbers in prose and what to cite come from results.
 
     {value}`heavy_hitters/frequency_oracle lemma_error ,.0f`
 
 prints the value `lemma_error` of that notebook's values.json in the given Python format.
+
+    ```{cite-this} heavy_hitters
+    :papers: bassily2020
+    ```
+
+shows BibTeX of the papers and of the chapter's experiments, with the commits that computed the results in
+book/results/heavy_hitters; without a name, BibTeX of the whole book.
 """
 
 from __future__ import annotations
@@ -13,11 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
-from sphinx.util.docutils import SphinxRole
+from sphinx.util.docutils import SphinxDirective, SphinxRole
 
-from evolvingdp.publish import accessible, reproduction_ext
+from evolvingdp.publish import accessible, citing, reproduction_ext
 from evolvingdp.publish.execute import problems
 from evolvingdp.publish.project import Project
 
@@ -43,9 +51,42 @@ class Value(SphinxRole):
         return [nodes.Text(text)], []
 
 
+class CiteThis(SphinxDirective):
+    """BibTeX of a chapter's papers and experiments, or of the book; what is missing is an error."""
+
+    optional_arguments = 1
+    option_spec = {"papers": directives.unchanged_required}
+
+    def run(self) -> list[nodes.Node]:
+        project = Project(Path(self.env.srcdir))
+        for source in ("CITATION.cff", "book/references.bib"):
+            self.env.note_dependency(str(project.root / source))
+        if not self.arguments:
+            return [_bibtex(citing.book(project.root))]
+        chapter = self.arguments[0]
+        paths = [project.results / name / "provenance.json" for name in project.pages() if name.split("/")[0] == chapter]
+        papers = self.options.get("papers", "").replace(",", " ").split()
+        try:
+            entries = [citing.paper(key, project.root) for key in papers]
+            for path in paths:
+                self.env.note_dependency(str(path))
+            records = [json.loads(path.read_text()) for path in paths]
+        except (OSError, KeyError, ValueError) as error:
+            raise self.error(f"cite-this {chapter}: {error!r}") from None
+        if not records:
+            raise self.error(f"cite-this {chapter}: no notebook of the book is in notebooks/{chapter}")
+        title = next(node.astext() for node in self.state.document.findall(nodes.title))
+        return [_bibtex("\n".join(entries)), _bibtex(citing.chapter(chapter, title, records, project.root))]
+
+
+def _bibtex(text: str) -> nodes.literal_block:
+    return nodes.literal_block(text, text, language="bibtex")
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("builder-inited", _refuse_stale_pages)
     app.add_role("value", Value())
     accessible.setup(app)
     reproduction_ext.register(app)
+    app.add_directive("cite-this", CiteThis)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,305 @@
+"""What citers take away: BibTeX, bundles of figures, PDFs at printed widths, and tables in LaTeX."""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+import math
+import re
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import TextPath
+from pybtex.database import Entry, parse_file, parse_string
+from pypdf import PdfReader
+
+from evolvingdp.core.experiment import Figure
+from evolvingdp.core.style import canvas, house
+from evolvingdp.publish import bundle, citing, latex
+from evolvingdp.publish.printed import WIDTHS, broken, printed
+from evolvingdp.publish.project import Project
+from support import REPOSITORY
+
+CHAPTERS = {
+    "heavy_hitters": ("heavy_hitters", ["bassily2020"]),
+    "evolving": ("evolving", ["joseph2018"]),
+    "continual_mean": ("continual_mean", ["george2022"]),
+    "sparse_vector": ("sparse_vector", ["kaplan2021"]),
+    "privacy": ("audit", ["bassily2020", "joseph2018", "george2022", "kaplan2021"]),
+}
+RECORD = {"notebook": "paper/some_notebook", "command": "evolvingdp run x", "version": "0.1.0", "commit": "a" * 40}
+
+
+def entries(text: str) -> dict[str, Entry]:
+    """What a bibliography program reads: every entry, each key once (pybtex raises otherwise)."""
+    return dict(parse_string(text, "bibtex").entries.items())
+
+
+def facts(entry: Entry) -> dict[str, object]:
+    people = {role: [str(person) for person in persons] for role, persons in entry.persons.items()}
+    return {"type": entry.type, **people, **dict(entry.fields.items())}
+
+
+# BibTeX
+
+
+def test_a_paper_s_bibtex_says_what_references_bib_says():
+    for key, entry in parse_file(REPOSITORY / "book" / "references.bib").entries.items():
+        (read,) = entries(citing.paper(key)).items()
+        assert read[0] == key
+        assert facts(read[1]) == facts(entry)
+
+
+def test_the_book_s_bibtex_has_authors_title_version_and_year():
+    (entry,) = entries(citing.book()).values()
+    facts_of = citing.citation()
+    assert entry.type == "software"
+    assert [str(person) for person in entry.persons["author"]] == ["{Evolving Privacy contributors}"]
+    assert entry.fields["title"] == f"{{{facts_of['title']}}}"
+    assert entry.fields["version"] == facts_of["version"]
+    assert entry.fields["year"] == str(facts_of["date-released"])[:4]
+
+
+def test_a_figure_s_bibtex_names_the_figure_the_version_and_the_commit():
+    ((key, entry),) = entries(citing.figure("hh-oracle-words", RECORD)).items()
+    assert key == "evolving-privacy-hh-oracle-words"
+    assert entry.fields["title"].startswith("Figure hh-oracle-words of ")
+    assert entry.fields["howpublished"] == f"Version 0.1.0, commit {'a' * 40}"
+    assert {"author", "title", "howpublished", "year"} == {*entry.fields, *entry.persons}
+
+
+def test_a_chapter_computed_at_several_commits_says_which_computed_what():
+    others = [RECORD | {"notebook": f"paper/{name}", "commit": "b" * 40} for name in ("two", "one")]
+    (one,) = entries(citing.chapter("heavy_hitters", "Heavy hitters", [RECORD])).values()
+    assert one.fields["note"] == f"Results computed at commit {'a' * 40}"
+    (mixed,) = entries(citing.chapter("heavy_hitters", "Heavy hitters", [*others, RECORD | {"version": "0.2.0"}])).values()
+    assert mixed.fields["version"] == "0.1.0, 0.2.0"
+    assert mixed.fields["note"].replace("\\", "") == (
+        f"Results computed: some_notebook at commit {'a' * 40}; one, two at commit {'b' * 40}"
+    )
+
+
+@pytest.mark.parametrize("page", CHAPTERS)
+def test_every_chapter_offers_its_papers_and_our_experiments(built_book, page):
+    folder, papers = CHAPTERS[page]
+    source = (built_book.root / "_build" / "html" / "book" / f"{page}.html").read_text()
+    found = entries("\n".join(_bibtex_of(source)))
+    assert list(found) == [*papers, f"evolving-privacy-{folder.replace('_', '-')}"]
+    references = parse_file(REPOSITORY / "book" / "references.bib").entries
+    assert all(facts(found[key]) == facts(references[key]) for key in papers)
+    ours = found[f"evolving-privacy-{folder.replace('_', '-')}"]
+    records = [json.loads(path.read_text()) for path in built_book.results.glob(f"{folder}/*/provenance.json")]
+    assert {record["commit"] for record in records} == set(re.findall(r"commit (\w+(?:\+changes)?)", ours.fields["note"]))
+    assert ours.fields["version"] == records[0]["version"]
+
+
+def test_the_page_on_reproducing_offers_the_book(built_book):
+    source = (built_book.root / "_build" / "html" / "book" / "reproduce.html").read_text()
+    assert _bibtex_of(source)[-1].strip() == citing.book().strip()
+
+
+@pytest.mark.parametrize("notebook", Project().notebooks())
+def test_every_figure_on_a_page_offers_its_bibtex_and_every_table_its_latex(built_book, notebook):
+    source = (built_book.root / "_build" / "html" / "book" / "results" / f"{notebook}.html").read_text()
+    figures = {path.stem for path in (built_book.results / notebook).glob("*.svg")}
+    assert figures
+    assert set(entries("\n".join(_bibtex_of(source)))) == {f"evolving-privacy-{figure}" for figure in figures}
+    for path in (built_book.results / notebook).glob("*.tex"):
+        assert f'{path.name}"' in source
+
+
+def _bibtex_of(source: str) -> list[str]:
+    blocks = re.findall(r'<div class="highlight-bibtex notranslate">.*?<pre>(.*?)</pre>', source, re.DOTALL)
+    return [html.unescape(re.sub(r"<[^>]+>", "", block)) for block in blocks]
+
+
+# bundles
+
+
+@house
+def drawing() -> Figure:
+    """Three panels with a scale of their own, long words, and a legend that covers much of the first."""
+    figure, axes = canvas(10.0, 3.8, columns=3)
+    x = np.arange(1, 6)
+    for ax in axes:
+        for number in range(5):
+            ax.plot(x, x**number, marker="o", label=f"a method with a long name, {number}")
+        ax.set(yscale="log", xlabel="a label that is longer than a panel, in users of $n$", ylabel="error", title="title")
+    axes[0].legend()
+    return Figure("xx-drawing", figure, pd.DataFrame({"x": x}), "A caption.", "A drawing.")
+
+
+def test_a_bundle_is_one_zip_whose_bytes_the_result_decides(tmp_path, monkeypatch):
+    written = []
+    for name, clock in (("first", 1.6e9), ("second", 1.7e9)):
+        monkeypatch.setattr("time.time", lambda clock=clock: clock)
+        (tmp_path / name).mkdir()
+        bundle.write(tmp_path / name, drawing(), RECORD)
+        written.append({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()})
+    assert written[0] == written[1]
+    assert set(written[0]) == set(bundle.names("xx-drawing").values())
+    archive = zipfile.ZipFile(io.BytesIO(written[0]["xx-drawing.zip"]))
+    inside = {name: archive.read(name) for name in archive.namelist()}
+    assert list(inside) == sorted(inside)
+    beside = {name: content for name, content in written[0].items() if not name.endswith(".zip")}
+    assert {name: inside[name] for name in beside} == beside
+    assert set(inside) - set(beside) == {"README.txt", "xx-drawing.bib"}
+    assert list(entries(inside["xx-drawing.bib"].decode())) == ["evolving-privacy-xx-drawing"]
+    for words in ("A caption.", "A drawing.", RECORD["command"], RECORD["commit"]):
+        assert words in inside["README.txt"].decode()
+
+
+@pytest.mark.parametrize("name", WIDTHS)
+def test_a_figure_is_laid_out_again_for_print(name):
+    figure = drawing()
+    width, copy = WIDTHS[name], printed(figure.canvas, WIDTHS[name])
+    assert figure.canvas.get_size_inches().tolist() == [10.0, 3.8]
+    assert copy.get_size_inches()[0] == width.inches
+    assert copy.axes[0].get_gridspec().ncols == {"column": 1, "text": 3}[name]
+    copy.draw_without_rendering()
+    box = copy.get_tightbbox()
+    assert box.x0 >= -0.02
+    assert box.y0 >= -0.02
+    assert box.x1 <= width.inches + 0.02
+    assert box.y1 <= copy.get_size_inches()[1] + 0.02
+    legend, panel = copy.axes[0].get_legend().get_window_extent(), copy.axes[0].get_window_extent()
+    assert legend.y0 >= panel.y1 - 1  # above its panel, as it would hide the curves
+    assert all(ax.get_window_extent().height / copy.dpi > 0.9 for ax in copy.axes)
+
+
+def test_labels_break_at_spaces_outside_of_formulas():
+    assert broken("the error of $a + b$ in users", 2) == "the error of\n$a + b$ in users"
+    assert broken("error", 3) == "error"
+
+
+def test_every_printed_figure_has_its_width_embedded_fonts_and_letters_of_a_printed_size_inside_the_page(built_book):
+    paths = sorted(built_book.results.rglob("*-column.pdf")) + sorted(built_book.results.rglob("*-text.pdf"))
+    assert len(paths) == 2 * len(list(built_book.results.rglob("*.svg")))
+    for path in paths:
+        width = WIDTHS[path.stem.rsplit("-", 1)[1]]
+        (page,) = PdfReader(path).pages
+        assert abs(float(page.mediabox.width) / 72 / width.inches - 1) < 0.01, path.name
+        _all_fonts_embedded(page, path)
+        for text, size, ends in _texts(page):
+            small = 5.0 if path.stem.startswith("audit-promised") else width.smallest
+            if any(character.isalnum() for character in text):  # indices have 0.7 of their size, signs such as a root any
+                assert 0.69 * small <= size <= width.largest + 0.01, (path.name, text, size)
+            for x, y in ends:
+                assert -1 <= x <= float(page.mediabox.width) + 1, (path.name, text)
+                assert -1 <= y <= float(page.mediabox.height) + 1, (path.name, text)
+
+
+def _all_fonts_embedded(page, path: Path) -> None:
+    fonts = page["/Resources"]["/Font"]
+    assert fonts
+    for reference in fonts.values():
+        font = reference.get_object()
+        assert font["/Subtype"] in ("/TrueType", "/Type0"), path.name
+        (real,) = [each.get_object() for each in font.get("/DescendantFonts", [font])]
+        assert "/FontFile2" in real["/FontDescriptor"].get_object(), path.name
+
+
+def _texts(page) -> list[tuple[str, float, list[tuple[float, float]]]]:
+    """Every text of a page with its size and where it begins and ends, in points."""
+    found = []
+
+    def visit(text, outer, inner, font, size):
+        text = text.strip()
+        if not text or font is None:
+            return
+        style = "oblique" if "Oblique" in font["/BaseFont"] else "normal"
+        length = TextPath((0, 0), text.replace("$", r"\$"), size=size, prop=FontProperties(style=style)).get_extents().x1
+        x, y = inner[4], inner[5]
+        ends = [(x, y), (x + length * inner[0], y + length * inner[1])]
+        a, b, c, d, e, f = outer
+        found.append(
+            (text, size * math.hypot(inner[0], inner[1]), [(a * u + c * v + e, b * u + d * v + f) for u, v in ends])
+        )
+
+    page.extract_text(visitor_text=visit)
+    return found
+
+
+# tables
+
+HOSTILE = {
+    r"100 % of a_b & #1 \$5 ^ \ {x}": r"100 \% of a\_b \& \#1 \$5 \textasciicircum{} \textbackslash{} \{x\}",
+    "a~b < c > d | e": r"a\textasciitilde{}b \textless{} c \textgreater{} d \textbar{} e",
+    "1½ ε ± ≤ → x₂ é Ł": r"1$\frac{1}{2}$ $\epsilon$ $\pm$ $\leq$ $\rightarrow$ x$_{2}$ {\'e} {\L}",
+    r"**bold $\epsilon_1$** and *em*": r"\textbf{bold $\epsilon_1$} and \emph{em}",
+    "`--preset a_b`": r"\texttt{-{}-preset a\_b}",
+    "[E-HH_3](#e-hh-3) {cite}`bassily2020`": r"E-HH\_3 \cite{bassily2020}",
+    "[0, 1]": "{[}0, 1{]}",
+    "* not a bullet": "{*} not a bullet",
+    "$50 % ≤ ε$ and 5 – 6": r"$50 \% \leq  \epsilon $ and 5 {--} 6",
+    r"a \| b": r"a \textbar{} b",
+    "": "",
+}
+
+
+@pytest.mark.parametrize("markdown", HOSTILE)
+def test_a_cell_of_markdown_is_the_same_cell_in_latex(markdown):
+    assert latex.cell(markdown) == HOSTILE[markdown]
+    assert latex.cell(markdown).isascii()
+
+
+@pytest.mark.parametrize("markdown", ["{value}`a/b c`", "![x](y.png)", "\N{CYRILLIC SMALL LETTER EL}"])
+def test_a_cell_that_latex_cannot_print_is_an_error_that_shows_it(markdown):
+    with pytest.raises(ValueError, match="a table's cell must") as caught:
+        latex.cell(markdown)
+    assert markdown in str(caught.value)
+
+
+def test_numbers_stand_on_the_right_and_words_on_the_left():
+    frame = pd.DataFrame({"a": ["x", "y"], "b": ["1,000 (2.5)", ""], "c": ["39 of 40", "1"], "d": ["-1e-5", "12%"]})
+    text = latex.table(frame, caption="c", label="tab:x", comment="k")
+    assert r"\begin{tabular}{lrlr}" in text
+    assert r"  x & 1,000 (2.5) & 39 of 40 & -1e-5 \\" in text
+
+
+@pytest.mark.parametrize("notebook", Project().notebooks())
+def test_every_table_of_the_book_is_sound_latex(built_book, notebook):
+    paths = sorted((built_book.results / notebook).glob("*.tex"))
+    name = notebook.split("/")[1]
+    calls = Project().template(notebook).read_text().count("page.table(")
+    assert {path.stem for path in paths} == {f"{name}-claims", *(f"{name}-table-{k}" for k in range(1, calls + 1))}
+    labels = [re.search(r"\\label\{(tab:[a-z0-9-]+)\}", path.read_text())[1] for path in paths]
+    assert len(set(labels)) == len(labels)
+    for path in paths:
+        _sound(path.read_text(), path.name)
+
+
+def _sound(text: str, name: str) -> None:
+    """Groups and formulas close, every row has its cells, and no special character stands outside of a formula."""
+    body = "\n".join(line for line in text.splitlines() if not line.startswith("%"))
+    assert text.isascii(), name
+    bare = re.sub(r"\\[\\{}$&%#_]", "", body)
+    assert bare.count("{") == bare.count("}"), name
+    assert bare.count("$") % 2 == 0, name
+    columns = len(re.search(r"\\begin\{tabular\}\{([lr]+)\}", body)[1])
+    rows = [line for line in body.splitlines() if line.endswith(r" \\")]
+    assert len(rows) >= 2, name
+    for row in rows:
+        outside = re.sub(r"\$[^$]*\$", "", re.sub(r"\\[{}$&%#_]", "", row))
+        assert outside.count("&") == columns - 1, (name, row)
+        assert not re.search(r"[%#~^<>|_]", outside), (name, row)
+
+
+def test_the_checks_of_tables_reject_broken_ones():
+    good = latex.table(pd.DataFrame({"a_b": ["50 %"], "c": ["$x_1$"]}), caption="c", label="tab:x", comment="k")
+    _sound(good, "good")
+    for old, new in (
+        (r"50 \%", "50 %"),
+        (r"a\_b &", r"a\_b"),
+        ("$x_1$", "$x_1"),
+        (r"\centering", r"\centering{"),
+        ("$x_1$", "x_1"),
+    ):
+        assert old in good
+        with pytest.raises(AssertionError):
+            _sound(good.replace(old, new), "broken")
