@@ -77,11 +77,11 @@ class Job:
 def seed_of(seed: Any) -> int:
     """The master seed that a person typed; raises ParameterError, one line."""
     try:
-        number = int(str(seed))
-        checks.integer_at_least(0, seed=number)
+        seed = int(str(seed))
+        checks.integer_at_least(0, seed=seed)
     except ValueError:
         raise ParameterError(f"seed must be an integer >= 0, got {seed!r}") from None
-    return number
+    return int(seed)
 
 
 def run(job: Job) -> float:
