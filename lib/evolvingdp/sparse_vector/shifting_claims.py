@@ -55,13 +55,13 @@ def _all_sizes(table: pd.DataFrame, beta: float) -> list[Claim]:
             0.001,
         ),
         at_least("At all of them repeated AboveThreshold finds C: smallest recall", _low(least, REPEATED, "C"), 0.9),
-        at_most("but neither A nor B: largest recall", _high(most, REPEATED, "AB"), 0.1),
-        at_least("Without threshold noise it finds C: smallest recall", _low(least, RENYI, "C"), 0.9),
-        at_most("but neither A nor B: largest recall", _high(most, RENYI, "AB"), 0.1),
-        at_most("A histogram in every step finds nothing: largest recall", nothing, 0.001),
-        at_least("Find the step, then histogram, finds C: smallest recall", _low(least, FIND, "C"), 0.9),
-        at_most("but not A: largest recall", _high(most, FIND, "A"), 0.1),
-        at_least("With the best split it finds C: smallest recall", _low(least, FIND_BEST, "C"), 0.9),
+        at_most("At all it finds neither A nor B: largest recall", _high(most, REPEATED, "AB"), 0.1),
+        at_least("At all, without threshold noise it finds C: smallest recall", _low(least, RENYI, "C"), 0.9),
+        at_most("At all, without threshold noise neither A nor B: largest recall", _high(most, RENYI, "AB"), 0.1),
+        at_most("At all, a histogram in every step finds nothing: largest recall", nothing, 0.001),
+        at_least("At all, find the step, then histogram, finds C: smallest recall", _low(least, FIND, "C"), 0.9),
+        at_most("At all, find the step, then histogram, does not find A: largest recall", _high(most, FIND, "A"), 0.1),
+        at_least("At all, with the best split it finds C: smallest recall", _low(least, FIND_BEST, "C"), 0.9),
     ]
     for first, letters, method in ((10**5, "A", FIND_BEST), (10**5, "AB", FIND), (10**7, "AB", FIND_BEST)):
         large = mean[mean.index.get_level_values("n_users") >= first].groupby(level="method").max()

@@ -41,6 +41,7 @@ class Release:
 
 
 ABOVE, BELOW = Release(True), Release(False)
+_ONE = np.asarray(1.0).view(np.uint64)  # read as integers, 0 to 1 are the smallest floats; nan and signs come after
 _FEWEST, _CELLS = 16, 1 << 17  # queries of a block of `run`, and their values
 
 
@@ -166,8 +167,10 @@ class ThresholdMonitorEvolving:
                 raise self._misfit(array, held | (array == 0), "{0, 1}")
             return held
         array = np.asarray(array, dtype=float)
-        if array.size and not (np.minimum.reduce(array, axis=None) >= 0 and np.maximum.reduce(array, axis=None) <= 1):
-            raise self._misfit(array, (array >= 0) & (array <= 1), "[0, 1]")  # least and largest are nan if any is
+        if np.count_nonzero(array.view(np.uint64) > _ONE):
+            good = (array >= 0) & (array <= 1)
+            if not good.all():  # else it was -0.0
+                raise self._misfit(array, good, "[0, 1]")
         return array
 
     @staticmethod
