@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from evolvingdp.core.seeds import stream
+from evolvingdp.sparse_vector.general_runs import general_rows, general_table, general_values, participation
 from evolvingdp.sparse_vector.general_streams import GeneralStream, answer, csr_array, random_stream, simulate
+from evolvingdp.sparse_vector.methods import Target, calibrated
 from evolvingdp.sparse_vector.noise import MonitorNoise
+from evolvingdp.sparse_vector.shifting import plan
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
 STREAM = random_stream(1000, 40, 6, 2**32, stream(0, "general"), vocabulary=30, held=3)
@@ -70,6 +74,32 @@ def test_answers_do_not_depend_on_how_users_are_grouped():
         assert one.tolist() == other.tolist()
     assert np.array_equal(np.repeat(grouped, STREAM.users), single)
     assert grouped.max() >= 4 > grouped.min()
+
+
+def test_with_k_star_all_that_is_heavy_is_found_and_with_less_it_is_not():
+    target = Target(1.0, 1e-6, 0.05, 2**32)
+    data = random_stream(10**5, 200, 20, 2**32, stream(0, "enough"), exponent=0.7)
+    enough, own = participation(target, data)
+    noise, events = own.monitor.noise, sum(len(one) for one in data.elements)
+    light = 2 * own.monitor.threshold - own.error
+    assert own.error == plan(calibrated(target, enough), 20, 2**32, events, 0.05).error
+    assert data.participation(light) <= enough
+    assert 3 < enough <= 40
+    assert events * float(noise.sf(own.monitor.threshold - light)) <= 0.025  # nothing lighter uses anybody up
+    heavy = np.concatenate([data.weights(step) >= own.error for step in range(20)])
+    assert heavy.sum() > 50
+    for reports, least, most in ((enough, 1.0, 1.0), (3, 0.0, 0.7)):
+        monitor = plan(calibrated(target, reports), 20, 2**32, events, 0.05).monitor
+        found, _ = simulate(monitor, data, stream(0, "found", reports))
+        assert least <= np.concatenate(found)[heavy].mean() <= most
+
+
+def test_rows_of_the_general_stream_make_a_table_and_values():
+    table = pd.DataFrame(general_rows(Target(1.0, 1e-6, 0.05, 2**32), 10**6, 2, 0))
+    values = general_values(table)
+    assert general_table(table).k.tolist() == ["3", "10", "30", str(values["general_k"])]
+    assert table.groupby("reports").found.mean().is_monotonic_increasing
+    assert values["general_events"] > 1000
 
 
 @pytest.mark.parametrize(
