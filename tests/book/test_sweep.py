@@ -149,6 +149,7 @@ def test_a_point_is_what_its_own_command_computes(tmp_path, serial, monkeypatch)
     point = values.point.iloc[3]
     mine = table[table.point == point]
     (command,) = mine.command.unique()
+    assert " --seed 3 " in command
     assert "-p horizon 100" in command
     assert "-p branching_sweep 4,5" in command
     assert CliRunner().invoke(main, [*shlex.split(command)[1:], "--out", str(tmp_path / "run")]).exit_code == 0

@@ -38,7 +38,7 @@ def connected(scheduler: str | None, workers: int | None, notebook: str) -> Iter
     with LocalCluster(
         n_workers=workers or os.cpu_count() or 1,
         threads_per_worker=1,
-        dashboard_address=None,  # no port that another sweep could hold
+        dashboard_address="127.0.0.1:0",  # no port that another sweep holds, and not for other machines
         host="127.0.0.1",
         memory_limit=None,  # Params check what a run needs against the machine's memory
         silence_logs=logging.ERROR,  # a worker that died is started again; points that fail are reported at the end
