@@ -5,13 +5,19 @@ PORT ?= 8000
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help book test serve lock clean benchmarks front
+.PHONY: help book pdf zip test serve lock clean benchmarks front
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 12
 
-book: $(READY) ## execute what has changed and render _build/html/index.html (PRESET=quick for a fast one)
+book: $(READY) ## execute what has changed and render _build/html/index.html (PRESET=quick, or your mine.yaml)
 	@$(BIN)/evolvingdp book --preset $(PRESET)
+
+pdf: book ## the whole book as _build/evolving-privacy.pdf (needs chromium)
+	@$(BIN)/evolvingdp pdf
+
+zip: book ## the whole book as _build/evolving-privacy.zip, which reads from disk
+	@$(BIN)/evolvingdp zip
 
 test: $(READY) ## lint, types, all tests (browser tests need chromium)
 	@$(BIN)/ruff check .

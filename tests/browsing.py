@@ -4,32 +4,48 @@ from __future__ import annotations
 
 import http.server
 import os
-import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 from urllib.parse import urlparse
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, sync_playwright
 
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+from evolvingdp.publish import offline
+from evolvingdp.publish.book import BookError
+
 PHONE, DESKTOP = 360, 1280
 
 
 def chromium() -> str:
     """Where chromium is; without it the tests are skipped with a line that says so, but never in CI."""
-    found = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
-    if not found:
+    try:
+        return offline.chromium()
+    except BookError as error:
         assert not os.environ.get("CI"), "CI must have chromium"
-        pytest.skip("browser tests need chromium (install it, or set CHROMIUM to its path)")
-    return found
+        pytest.skip(f"browser tests need chromium: {error}")
+
+
+def in_thread(work: Callable[..., Any], *arguments: Any) -> Any:
+    """`work` in a thread of its own: playwright allows one browser session a thread, and the page tests hold this one's."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work, *arguments).result()
+
+
+def in_browser(look: Callable[[Browser], Any]) -> Any:
+    """What `look` sees in a new chromium."""
+
+    def session() -> Any:
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=program, args=offline.FLAGS)
+            try:
+                return look(browser)
+            finally:
+                browser.close()
+
+    program = chromium()
+    return in_thread(session)
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

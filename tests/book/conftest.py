@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from browsing import FLAGS, Quiet, chromium
+from browsing import Quiet, chromium
+from evolvingdp.publish.offline import FLAGS
 from evolvingdp.publish.project import Project
 
 

@@ -15,7 +15,7 @@ from evolvingdp.audit import empirical, outside
 from evolvingdp.core import brown
 from evolvingdp.core.experiment import ParameterError
 from evolvingdp.core.seeds import stream
-from evolvingdp.publish import cluster, datasets
+from evolvingdp.publish import cluster, datasets, offline
 from evolvingdp.publish.book import BookError, build
 from evolvingdp.publish.execute import Job, NotebookError, check_writable, export
 from evolvingdp.publish.execute import run as execute
@@ -143,6 +143,28 @@ def sweep(out: Path, scheduler: str | None, workers: int | None, **what: Any) ->
     """
     run_sweep(Project(), out, scheduler=scheduler, workers=workers, say=lambda line: click.echo(line, err=True), **what)
     click.echo(f"done, see {out / 'index.html'} and {out / 'sweep.parquet'}")
+
+
+@main.command()
+@_one_line
+def pdf() -> None:
+    """Print the rendered book to _build/evolving-privacy.pdf; needs chromium (CHROMIUM names it where PATH does not).
+
+    Example: evolvingdp pdf
+    """
+    from evolvingdp.publish import pdf  # its packages are the book's, which rerunning a notebook does without
+
+    click.echo(f"printed: {pdf.build(Project())}")
+
+
+@main.command("zip")
+@_one_line
+def archive() -> None:
+    """Pack the rendered book into _build/evolving-privacy.zip, which reads from disk without a server.
+
+    Example: evolvingdp zip
+    """
+    click.echo(f"packed: {offline.archive(Project())}")
 
 
 @main.command()

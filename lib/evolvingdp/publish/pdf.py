@@ -1,0 +1,292 @@
+"""The book as one PDF: its rendered pages joined to one page, which chromium prints.
+
+Made of _build/html, so that figures, numbers and references are those of the pages that everybody reads.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import posixpath
+import shlex
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urldefrag, urlparse
+
+import yaml
+
+from evolvingdp.publish import provenance
+from evolvingdp.publish.book import BookError
+from evolvingdp.publish.offline import FLAGS, NAME, check_rendered, chromium, replacing
+from evolvingdp.publish.project import Project
+
+try:  # the book's and the developers' tools, which reading or running a notebook does not need
+    from bs4 import BeautifulSoup, Tag
+    from bs4.filter import SoupStrainer
+    from playwright.sync_api import sync_playwright
+    from pypdf import PdfReader, PdfWriter
+    from pypdf.generic import NameObject, TextStringObject
+except ImportError as error:
+    raise BookError(f"make pdf needs the packages of requirements.lock ({error}); run make .venv/.ready") from None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A page of the book: its file below _build/html without ending, how deep it stands, and the part that it opens."""
+
+    page: str
+    depth: int
+    part: str = ""
+
+    @property
+    def slug(self) -> str:
+        return self.page.replace("/", "-")
+
+
+def build(project: Project) -> Path:
+    """Print the rendered book to _build/evolving-privacy.pdf; raises BookError for stale pages or no chromium."""
+    program = chromium()
+    check_rendered(project)
+    target = project.root / "_build" / f"{NAME}.pdf"
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".print-") as folder:
+        source = Path(folder) / "book.html"
+        source.write_text(joined(project), encoding="utf-8")
+        book, numbers = Path(folder) / "book.pdf", Path(folder) / "numbers.pdf"
+        _print(program, source, book, numbers, entries(project))
+        with replacing(target) as partial:
+            _finish(project, book, numbers, partial)
+    return target
+
+
+def entries(project: Project) -> list[Entry]:
+    """The book's pages in the order of `_toc.yml`."""
+    toc = yaml.safe_load((project.root / "_toc.yml").read_text())
+    found = [Entry(_page(toc["root"]), 0)]
+    for part in toc["parts"]:
+        caption = part.get("caption", "")
+        for chapter in part["chapters"]:
+            found.append(Entry(_page(chapter["file"]), 0, caption))
+            found += [Entry(_page(section["file"]), 1) for section in chapter.get("sections", [])]
+            caption = ""
+    return found
+
+
+def _page(file: str) -> str:
+    return file.removesuffix(".ipynb").removesuffix(".md")
+
+
+def joined(project: Project) -> str:
+    """All pages as one: title page, contents, and every article with its links led to the others."""
+    root = project.root / "_build" / "html"
+    book = entries(project)
+    needed = SoupStrainer(["head", "article"])
+    pages = {entry.page: (root / f"{entry.page}.html").read_text(encoding="utf-8") for entry in book}
+    soups = {page: BeautifulSoup(text, "html.parser", parse_only=needed) for page, text in pages.items()}
+    ids = {page: {node["id"] for node in soup.select("article [id]")} for page, soup in soups.items()}
+    articles = [_article(soups[entry.page], entry, ids) for entry in book]
+    titles = [_heading(article).get_text() for article in articles]
+    body = "\n".join(str(article) for article in articles)
+    return (
+        f'<!DOCTYPE html>\n<html lang="en" data-theme="light" data-mode="light"><head><meta charset="utf-8">'
+        f"<title>{html.escape(_settings(project)['title'])}</title>\n{_head(soups[book[0].page], book[0].page)}"
+        f'<link rel="stylesheet" href="{_UP}_static/print.css"></head>\n<body><main class="bd-content book">'
+        f'<div class="bd-article-container">{_title(project)}{_contents(book, titles)}{body}</div></main></body></html>\n'
+    )
+
+
+_UP = "../html/"  # from the joined page to the rendered ones
+
+
+def _settings(project: Project) -> dict[str, Any]:
+    settings: dict[str, Any] = yaml.safe_load((project.root / "_config.yml").read_text())
+    return settings
+
+
+def _head(soup: BeautifulSoup, page: str) -> str:
+    """The styles, and of the scripts MathJax alone."""
+    kept = []
+    for node in soup.select("head link[rel=stylesheet], head script"):
+        address = str(node.get("href") or node.get("src") or "")
+        if node.name == "script" and "MathJax" not in (node.string or "") and "mathjax" not in address:
+            continue
+        if address:
+            node["href" if node.name == "link" else "src"] = _UP + _resolve(page, urldefrag(address).url)
+        kept.append(str(node))
+    return "\n".join(kept)
+
+
+def _resolve(page: str, address: str) -> str:
+    """The path below _build/html that `address` means on `page`."""
+    return posixpath.normpath(posixpath.join(posixpath.dirname(page), address))
+
+
+# what only a screen can use, and the code that the page itself hides, but for the parameters
+_SCREEN_ONLY = (
+    "a.headerlink, .toctree-wrapper, script, button, .sd-summary-state-marker, "
+    ".tag_hide-input:not(.tag_injected-parameters) > details.above-input"
+)
+
+
+def _drop_repeated(article: Tag) -> None:
+    """A folded command that stands unfolded on the same page, too, is not printed below each figure."""
+    folded = article.select("details.sd-dropdown")
+    inside = {id(code) for fold in folded for code in fold.select("pre")}
+    printed = {code.get_text() for code in article.select("pre") if id(code) not in inside}
+    for fold in folded:
+        if fold.select("pre") and all(code.get_text() in printed for code in fold.select("pre")):
+            fold.decompose()
+
+
+def _article(soup: BeautifulSoup, entry: Entry, ids: dict[str, set[Any]]) -> Tag:
+    """The page's article without what only a screen can use; links lead inside the document or outside the machine."""
+    article = soup.select_one("article")
+    if article is None:
+        raise BookError(f"{entry.page}.html has no article; the theme has changed")
+    for node in article.select(_SCREEN_ONLY):
+        node.decompose()
+    _drop_repeated(article)
+    for node in article.select("p"):
+        _drop_downloads(node)
+    for node in article.select("a[href]"):
+        _redirect(node, entry, ids)
+    for node in article.select("img[src]"):
+        node["src"] = _UP + _resolve(entry.page, str(node["src"]))
+    for node in article.select("[id]"):
+        node["id"] = f"{entry.slug}--{node['id']}"
+    for node in article.select("details"):
+        node["open"] = ""
+    for node in article.select("h1, h2, h3, h4, h5"):
+        node.name = f"h{min(6, int(node.name[1]) + entry.depth)}"
+    article["id"] = entry.slug
+    article["class"] = f"bd-article {'section' if entry.depth else 'chapter'}"
+    return article
+
+
+def _drop_downloads(paragraph: Tag) -> None:
+    """Of a line that only offers a figure's files, keep the figure's id: the files are not in the PDF."""
+    links = paragraph.select("a.download")
+    left = paragraph.get_text()
+    for node in [*links, *paragraph.select("code")]:
+        left = left.replace(node.get_text(), "", 1)
+    if links and not left.strip(" ·()\n"):
+        codes = [code.extract() for code in paragraph.select("code")]
+        paragraph.clear()
+        paragraph.extend(codes)
+        paragraph["class"] = "figure-id"
+
+
+def _redirect(link: Tag, entry: Entry, ids: dict[str, set[Any]]) -> None:
+    address = str(link["href"])
+    if urlparse(address).scheme:
+        return
+    path, fragment = urldefrag(address)
+    page = _resolve(entry.page, path).removesuffix(".html") if path else entry.page
+    if page not in ids:
+        link.unwrap()  # a file beside the pages: it is in the zip, not in the PDF
+        return
+    slug = page.replace("/", "-")
+    link["href"] = f"#{slug}--{unquote(fragment)}" if unquote(fragment) in ids[page] else f"#{slug}"
+
+
+def _heading(article: Tag) -> Tag:
+    heading = article.select_one("h1, h2")
+    if heading is None:
+        raise BookError(f"{article['id']} has no title")
+    return heading
+
+
+def _title(project: Project) -> str:
+    settings = _settings(project)
+    presets = ", ".join(sorted(set(_presets(project))))
+    lines = [
+        ("book-title", settings["title"]),
+        ("book-subtitle", "An executable reference for differential privacy on data that changes over time"),
+        ("book-author", settings["author"]),
+        ("book-source", f"Version {version('evolvingdp')}, commit {provenance.commit()}"),
+        ("book-source", f"Notebooks computed with the preset {presets}; the commit of each stands at its end."),
+    ]
+    inside = "".join(f'<p class="{name}">{html.escape(str(text))}</p>' for name, text in lines)
+    return f'<section class="title-page">{inside}</section>\n'
+
+
+def _presets(project: Project) -> Iterator[str]:
+    """The preset of each notebook's page, as its command names it."""
+    for notebook in project.pages():
+        words = shlex.split(json.loads((project.results / notebook / "provenance.json").read_text())["command"])
+        yield words[words.index("--preset") + 1]
+
+
+def _contents(book: list[Entry], titles: list[str]) -> str:
+    """The table of contents; its page numbers are empty until the pages are counted."""
+    lines = []
+    for entry, title in zip(book, titles, strict=True):
+        lines += [f'<p class="contents-part">{html.escape(entry.part)}</p>'] if entry.part else []
+        lines.append(
+            f'<p class="contents-{entry.depth}"><a href="#{entry.slug}">{html.escape(title)}</a>'
+            f'<span class="contents-page" data-page="{entry.slug}"></span></p>'
+        )
+    return f'<section class="contents" id="contents"><h1>Contents</h1>{"".join(lines)}</section>\n'
+
+
+def _print(program: str, source: Path, book: Path, numbers: Path, pages: list[Entry]) -> None:
+    """Print `source` to `book`, and to `numbers` its contents once more, of which only the page numbers are visible."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        tab = browser.new_page()
+        failed: list[str] = []
+        tab.on("requestfailed", lambda request: failed.append(request.url))
+        tab.goto(source.as_uri(), wait_until="load")
+        tab.evaluate("() => MathJax.startup.promise.then(() => document.fonts.ready)")
+        if failed or tab.locator("mjx-merror").count():
+            raise BookError(f"the book's pages are not whole: {failed or 'a formula does not typeset'}")
+        tab.pdf(path=book, prefer_css_page_size=True, print_background=True, outline=True, tagged=True)
+        reader = PdfReader(book)
+        places = reader.named_destinations
+        where = {entry.slug: (reader.get_destination_page_number(places[f"/{entry.slug}"]) or 0) + 1 for entry in pages}
+        tab.evaluate(
+            """where => {
+              document.querySelectorAll("[data-page]").forEach(node => node.textContent = where[node.dataset.page]);
+              document.querySelectorAll("article").forEach(node => node.remove());
+              document.documentElement.classList.add("numbers-only");
+            }""",
+            where,
+        )
+        tab.add_style_tag(content="@page { @bottom-center { content: none } }")
+        tab.pdf(path=numbers, prefer_css_page_size=True, tagged=False)
+        browser.close()
+
+
+def _finish(project: Project, book: Path, numbers: Path, target: Path) -> None:
+    """Stamp the page numbers on the contents, say what the file is, and nothing of the machine that made it."""
+    settings, writer = _settings(project), PdfWriter(clone_from=book)
+    for page, stamp in zip(writer.pages, PdfReader(numbers).pages, strict=False):
+        page.merge_page(stamp)
+    writer.metadata = {
+        "/Title": settings["title"],
+        "/Author": settings["author"],
+        "/Subject": f"commit {provenance.commit()}",
+    }
+    for entry in _bookmarks(writer.root_object["/Outlines"]):
+        entry[NameObject("/Title")] = TextStringObject(_once(str(entry["/Title"])))
+    writer.compress_identical_objects()
+    writer.write(target)
+
+
+def _bookmarks(node: Any) -> Iterator[Any]:
+    """Every entry of a PDF's outline below `node`."""
+    child = node.get("/First")
+    while child is not None:
+        entry = child.get_object()
+        yield entry
+        yield from _bookmarks(entry)
+        child = entry.get("/Next")
+
+
+def _once(title: str) -> str:
+    """`title` once: chromium writes a heading that a page break precedes twice."""
+    half = title[: len(title) // 2]
+    return half if title == 2 * half else title
