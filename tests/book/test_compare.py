@@ -114,7 +114,8 @@ def test_a_setting_that_the_reader_changed_does_not_keep_rows_apart():
 
 def test_measured_columns_are_no_keys_and_a_grid_of_fractions_is():
     rng = np.random.default_rng(0)
-    ours = pd.DataFrame({"measured": rng.random(6), "share": [0.1, 0.2, 0.5] * 2, "kind": ["a"] * 3 + ["b"] * 3})
+    design = {"hits": [7, 7, 8] * 2, "share": [0.1, 0.2, 0.5] * 2, "kind": ["a"] * 3 + ["b"] * 3}
+    ours = pd.DataFrame({"measured": rng.random(6)} | design)
     yours = ours.assign(measured=rng.random(6))
     assert compare.figure(ours, yours).keys == ("share", "kind")
 

@@ -15,10 +15,11 @@ from evolvingdp.audit import empirical, outside
 from evolvingdp.core import brown
 from evolvingdp.core.experiment import ParameterError
 from evolvingdp.core.seeds import stream
-from evolvingdp.publish import cluster, datasets, offline
+from evolvingdp.publish import beside, cluster, datasets, offline
 from evolvingdp.publish.book import BookError, build
 from evolvingdp.publish.execute import Job, NotebookError, check_writable, export
 from evolvingdp.publish.execute import run as execute
+from evolvingdp.publish.preset import is_file
 from evolvingdp.publish.project import Project, params_of
 from evolvingdp.publish.sweep_run import SweepError
 from evolvingdp.publish.sweep_run import run as run_sweep
@@ -106,15 +107,21 @@ def params(notebook: str) -> None:
 
 
 @main.command()
-@click.option("--preset", default="paper", show_default=True, help="quick (seconds) or paper (the paper's scale).")
+@click.option("--preset", default="paper", show_default=True, help="quick, paper, or a YAML file of your own.")
 @click.option("--workers", type=click.IntRange(min=1), help="Notebooks at a time  [default: one per core]")
 @_one_line
 def book(preset: str, workers: int | None) -> None:
     """Execute what has changed and render the book to _build/html.
 
+    With a file such as mine.yaml, _build/yours/mine/html shows its results beside ours; see Reproduce in the book.
+
     Example: evolvingdp book --preset quick
     """
-    build(Project(), preset, click.echo, workers=workers)
+    if is_file(preset):
+        page = beside.build(Project(), Path(preset), click.echo, workers=workers)
+        click.echo(f"yours beside ours: {page}")
+    else:
+        build(Project(), preset, click.echo, workers=workers)
 
 
 @main.command()

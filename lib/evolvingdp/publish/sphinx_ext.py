@@ -21,20 +21,36 @@ from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import directives
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
-from evolvingdp.publish import accessible, citing, reproduction_ext
+from evolvingdp.publish import accessible, beside, citing, reproduction_ext
 from evolvingdp.publish.execute import problems
 from evolvingdp.publish.project import Project
 
 
-def _refuse_stale_pages(app: Sphinx) -> None:
+def refuse_stale_pages(app: Sphinx) -> None:
+    """Fail the build where a page would not show what its notebook computes now."""
     project = Project(Path(app.srcdir))
-    found = [problem for notebook in project.pages() for problem in problems(project, notebook)]
+    found = [problem for notebook in project.pages() for problem in problems(project, notebook)] + beside.stale(project.root)
     if found:
         raise ExtensionError("pages that may not be shown (run `make book`):\n" + "\n".join(found))
+
+
+def _say_whose_numbers(app: Sphinx, doctree: nodes.document) -> None:
+    """In a book with the reader's results, each of our pages says below its title that it is ours."""
+    shown = beside.record(Path(app.srcdir))
+    if not shown or app.env.docname.startswith(beside.YOURS):
+        return
+    own = shown["pages"].get(app.env.docname)
+    said = f"What stands here is ours (preset {shown['base']}, seed 0), not yours. What {shown['file']} computes is in "
+    target = {"refdomain": "std", "reftype": "doc", "reftarget": f"/{own or beside.YOURS + '/index'}"}
+    link = addnodes.pending_xref("", nodes.inline(), **target, refexplicit=False, refdoc=app.env.docname, refwarn=True)
+    note = nodes.note("", nodes.paragraph("", said, link, nodes.Text(".")), classes=["whose"])
+    for title in list(doctree.findall(nodes.title))[:1]:
+        title.parent.insert(title.parent.index(title) + 1, note)
 
 
 class Value(SphinxRole):
@@ -84,7 +100,8 @@ def _bibtex(text: str) -> nodes.literal_block:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    app.connect("builder-inited", _refuse_stale_pages)
+    app.connect("builder-inited", refuse_stale_pages)
+    app.connect("doctree-read", _say_whose_numbers)
     app.add_role("value", Value())
     accessible.setup(app)
     reproduction_ext.register(app)

@@ -1,0 +1,234 @@
+"""A preset of the reader's own: refused in one line or computed, and shown beside ours with every difference."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import nbformat
+import pytest
+from bs4 import BeautifulSoup
+from click.testing import CliRunner
+from sphinx.errors import ExtensionError
+
+from evolvingdp.core.experiment import ParameterError
+from evolvingdp.publish import beside, preset
+from evolvingdp.publish.cli import main
+from evolvingdp.publish.project import Project, params_of
+from evolvingdp.publish.sphinx_ext import refuse_stale_pages
+from support import REPOSITORY, in_browser
+
+NOTEBOOK = "heavy_hitters/frequency_oracle"
+KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
+
+BAD = {
+    "missing": (None, "there is no such file in"),
+    "empty": ("", "is empty; it must name a notebook, such as evolving/thresh: {epsilon: 2}"),
+    "only a comment": ("# nothing\n", "is empty"),
+    "not YAML": ("base: [", "is not YAML: while parsing"),
+    "not text": (b"\xff\xfe\x00", "cannot be read: it is not text"),
+    "a list": ("- evolving/thresh", "must hold a line per notebook, such as"),
+    "no notebook": ("base: quick\nseed: 3\n", "names no notebook; try evolving/thresh: {epsilon: 2}"),
+    "unknown base": ("base: huge\nevolving/thresh: {}\n", "base must be one of paper, quick, got 'huge'"),
+    "base is a list": ("base: [quick]\nevolving/thresh: {}\n", "base must be one of paper, quick, got ['quick']"),
+    "bad seed": ("seed: lucky\nevolving/thresh: {}\n", "evolving/thresh: seed must be an integer >= 0, got 'lucky'"),
+    "seed with a typo": ("sead: 3\nevolving/thresh: {}\n", "unknown entry 'sead'; did you mean 'seed'?"),
+    "unknown notebook": ("evolving/tresh: {}\n", "no notebook 'evolving/tresh'; did you mean 'evolving/thresh'?"),
+    "unknown parameter": ("evolving/thresh: {epsilom: 1}\n", "evolving/thresh: unknown parameter 'epsilom'; did you mean"),
+    "bad value": ("evolving/thresh: {epsilon: -1}\n", "evolving/thresh: epsilon must be >"),
+    "no value": ("evolving/thresh: {epsilon: }\n", "evolving/thresh: epsilon must be a number, got None"),
+    "nan": ("evolving/thresh: {epsilon: .nan}\n", "evolving/thresh: epsilon must be a finite number, got nan"),
+    "no parameters": ("evolving/thresh: 3\n", "evolving/thresh must hold parameters, such as {epsilon: 2}, got 3"),
+    "twice": ("evolving/thresh: {}\nevolving/thresh: {}\n", "'evolving/thresh' stands twice, again in line 2"),
+    "a parameter twice": ("evolving/thresh: {epsilon: 1, epsilon: 2}\n", "'epsilon' stands twice, again in line 1"),
+    "twice by two names": ("evolving/thresh: {}\nnotebooks/evolving/thresh.ipynb: {}\n", "evolving/thresh stands twice"),
+    "the second is wrong": (
+        "evolving/thresh: {}\nevolving/heavy_thresh: {x: 1}\n",
+        "evolving/heavy_thresh: unknown parameter",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_a_wrong_preset_is_one_line_with_the_file_s_name_before_anything_runs(kind, tmp_path, monkeypatch):
+    monkeypatch.setattr(beside, "compute", lambda *_, **__: pytest.fail("it ran"))
+    content, message = BAD[kind]
+    path = tmp_path / "mine.yaml"
+    if content is not None:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    result = CliRunner().invoke(main, ["book", "--preset", str(path)])
+    assert result.exit_code == 1, result.output
+    assert result.stderr.startswith(f"Error: mine.yaml: {message}")
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+
+
+def test_a_preset_is_read_as_people_write_it(tmp_path):
+    path = tmp_path / "mine.yml"
+    path.write_text(f"seed: 7\n{NOTEBOOK}: {{n_users: 1e6, epsilon: 1e-1, width_sweep: [8, 16], epsilon_sweep: '1, 2'}}\n")
+    chosen = preset.read(Project(), path)
+    assert (chosen.base, chosen.name) == ("paper", "mine")
+    (job,) = chosen.yours.values()
+    assert (job.seed, job.params.n_users, job.params.epsilon) == (7, 10**6, 0.1)
+    assert (job.params.width_sweep, job.params.epsilon_sweep) == ((8, 16), (1.0, 2.0))
+    assert job.params.rows == params_of(NOTEBOOK).make("paper").rows  # the rest is the base's
+    assert chosen.ours[NOTEBOOK].params == params_of(NOTEBOOK).make("paper")
+    names = [name for name, _, _ in preset.differing(chosen.ours[NOTEBOOK], job)]
+    assert names[0] == "seed"
+    assert {"n_users", "epsilon", "width_sweep"} <= set(names)
+    assert "rows" not in names
+
+
+@pytest.mark.parametrize(("name", "whose"), [("quick", False), ("paper", False), ("mine.yaml", True), ("a/mine.yml", True)])
+def test_our_presets_are_not_taken_for_files(name, whose):
+    assert preset.is_file(name) is whose
+
+
+CELLS = (
+    "import pandas as pd\n"
+    "from evolvingdp.core.experiment import Figure, Result, at_most\n"
+    "from evolvingdp.core.style import canvas\n"
+    "from evolvingdp.heavy_hitters.experiments.frequency_oracle import Params\n"
+    "from evolvingdp.publish import Page\n"
+    "params = Params.from_namespace(globals())\n"
+    "data = pd.DataFrame({'rank': [1, 2, 3], 'mean': [epsilon, 2 * epsilon, 3 * epsilon], 'kept': [5, 6, 7]})\n"
+    "claims = [at_most('Epsilon is small | no', epsilon, 1.5), at_most('Nothing', 0, 0)]\n"
+    "result = Result('heavy_hitters/frequency_oracle', params, seed, data, claims, {'loss': epsilon})\n"
+    "figure, axes = canvas(4, 3)\n"
+    "axes.plot(data['rank'], data['mean'])",
+    "page = Page(result)\n"
+    "page.figure(Figure('hh-line', figure, data, 'A line of slope $\\\\epsilon$.', 'A line that rises.'))\n"
+    "page.claims()\n"
+    "page.close()",
+)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A book of one chapter and one notebook, whose numbers are epsilon, and a reader's file with half of it."""
+    root: Path = tmp_path_factory.mktemp("small")
+    values = params_of(NOTEBOOK).make().model_dump(mode="json")
+    parameters = "\n".join(f"{name} = {value!r}" for name, value in values.items()) + "\nseed = 0"
+    cells = [nbformat.v4.new_markdown_cell("# A line", id="title")]
+    cells.append(nbformat.v4.new_code_cell(parameters, id="parameters", metadata={"tags": ["parameters"]}))
+    cells += [nbformat.v4.new_code_cell(source, id=f"cell-{place}") for place, source in enumerate(CELLS)]
+    path = root / "notebooks" / f"{NOTEBOOK}.ipynb"
+    path.parent.mkdir(parents=True)
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": KERNEL}), path)
+    for name in ("_static", "_extra"):
+        shutil.copytree(REPOSITORY / "book" / name, root / "book" / name)
+    shutil.copyfile(REPOSITORY / "_config.yml", root / "_config.yml")
+    (root / "book" / "references.bib").write_text("")
+    (root / "book" / "index.md").write_text("# A small book\n\nWords.\n")
+    (root / "book" / "chapter.md").write_text(f"# A chapter\n\nThe loss is {{value}}`{NOTEBOOK} loss .2f`.\n")
+    sections = f"      - file: book/chapter\n        sections: [{{file: book/results/{NOTEBOOK}}}]\n"
+    (root / "_toc.yml").write_text(f"format: jb-book\nroot: book/index\nparts:\n  - chapters:\n{sections}")
+    (root / "mine.yaml").write_text(f"base: quick\nseed: 7\n{NOTEBOOK}: {{epsilon: 1}}\n")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("EVOLVINGDP_CACHE", str(root / ".cache"))
+        first = beside.build(Project(root), root / "mine.yaml", print)
+        yield Project(root), first
+
+
+def shown(first: Path, page: str) -> BeautifulSoup:
+    return BeautifulSoup((first.parents[2] / f"{page}.html").read_text(), "html.parser").article
+
+
+def rows(table) -> list[list[str]]:
+    return [[" ".join(cell.get_text().split()) for cell in row.select("th, td")] for row in table.select("tr")]
+
+
+def test_yours_stand_beside_ours_with_every_difference(small):
+    _, first = small
+    page = shown(first, "book/yours/heavy_hitters-frequency_oracle")
+    settings, claims, numbers = (rows(table) for table in page.select("table"))
+    assert settings == [["parameter", "ours", "yours"], ["seed", "0", "7"], ["epsilon", "2.0", "1.0"]]
+    assert claims[1:] == [
+        ["Epsilon is small | no", "2 (at most 1.5): does not hold", "1 (at most 1.5): holds", "-1", "-50 %"],
+        ["Nothing", "0 (at most 0): holds", "0 (at most 0): holds", "0", "0"],
+    ]
+    assert numbers[1:] == [  # 1, 2 and 3: at most 3, root mean square sqrt(14/3)
+        ["mean", "3", "3", "3", "2.16", "50 %", "50 %"],
+        ["kept", "3", "0", "0", "0", "0", "0"],
+    ]
+    assert "3 rows matched by rank." in page.get_text()
+    images = [image["src"] for image in page.select("img")]
+    assert len(set(images)) == 2
+    assert all((first.parent / image).is_file() for image in images)
+    assert "--seed 7 -p epsilon 1.0" in page.get_text()
+
+
+def test_the_summary_names_what_was_changed_and_the_claims_whose_verdict_did(small):
+    notebooks, verdicts = (rows(table) for table in shown(small[1], "book/yours/index").select("table"))
+    assert notebooks[1:] == [["A line", "seed = 7, epsilon = 1.0", "2", "1"]]
+    assert verdicts[1:] == [["A line", "Epsilon is small | no", "does not hold", "holds"]]
+
+
+def test_chapters_stay_ours_and_say_so(small):
+    _, first = small
+    chapter = shown(first, "book/chapter")
+    assert "The loss is 2.00." in chapter.get_text()
+    for page, target in (("book/chapter", "index"), (f"book/results/{NOTEBOOK}", "heavy_hitters-frequency_oracle")):
+        (note,) = shown(first, page).select(".whose")
+        assert "What stands here is ours (preset quick, seed 0), not yours. What mine.yaml computes is in" in note.get_text()
+        assert re.search(rf"yours/{target}\.html$", note.a["href"])
+    assert not shown(first, "book/yours/index").select(".whose")
+
+
+def test_our_own_book_and_its_results_are_not_touched(small):
+    project, first = small
+    assert not project.results.exists()
+    assert sorted(path.name for path in (project.root / "_build").iterdir()) == ["yours"]
+    assert first == project.root / "_build" / "yours" / "mine" / "html" / "book" / "yours" / "index.html"
+
+
+@pytest.mark.parametrize("side", ["book/yours", "book/results"])
+def test_results_that_were_touched_are_not_shown(small, side):
+    project, _ = small
+    copy = project.root / "_build" / "yours" / "mine" / "source"
+    path = copy / side / NOTEBOOK / "claims.json"
+    before = path.read_text()
+    refuse_stale_pages(SimpleNamespace(srcdir=copy))  # as they are they may be shown
+    try:
+        path.write_text(before.replace('"holds": false', '"holds": true') + "\n")
+        with pytest.raises(ExtensionError, match=r"claims.json is not the file that was computed"):
+            refuse_stale_pages(SimpleNamespace(srcdir=copy))
+    finally:
+        path.write_text(before)
+
+
+def test_the_drawings_stand_side_by_side_on_a_desktop_and_one_above_the_other_on_a_phone(small):
+    address = (small[1].parent / "heavy_hitters-frequency_oracle.html").as_uri()
+
+    def boxes(browser):
+        found = {}
+        for width in (1280, 360):
+            page = browser.new_page(viewport={"width": width, "height": 900})
+            page.goto(address)
+            found[width] = [page.locator(".beside img").nth(place).bounding_box() for place in (0, 1)]
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+        return found
+
+    found = in_browser(boxes)
+    (left, right), (above, below) = found[1280], found[360]
+    assert left["y"] == right["y"]
+    assert left["x"] + left["width"] <= right["x"]
+    assert above["x"] == below["x"]
+    assert above["y"] + above["height"] <= below["y"]
+
+
+def test_the_same_run_differs_by_nothing(small):
+    project, _ = small
+    path = project.root / "same.yaml"
+    path.write_text(f"base: quick\n{NOTEBOOK}:\n")
+    chosen = preset.read(project, path)
+    copy = beside.stage(project, chosen, list(chosen.ours.values()), project.root / "staged")
+    text = (copy.root / beside.YOURS / "heavy_hitters-frequency_oracle.md").read_text()
+    assert "No parameter differs: the same run." in text
+    assert "| `mean` | 3 | 0 | 0 | 0 | 0 | 0 |" in text
+    assert "None: every claim has the same verdict." in (copy.root / beside.YOURS / "index.md").read_text()
+    path.write_text("evolving/thresh: {}\n")  # this book has no such notebook
+    with pytest.raises(ParameterError, match=r"same.yaml: no notebook 'evolving/thresh'"):
+        preset.read(project, path)
