@@ -319,7 +319,7 @@ class Cluster:
         self.log.close()
 
 
-def wait_for(condition, seconds: float = 120) -> None:
+def wait_for(condition, seconds: float = 600) -> None:
     """Until `condition()`; looks often, since what it waits for may be over soon."""
     end = time.monotonic() + seconds
     while not condition():
