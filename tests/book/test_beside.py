@@ -13,12 +13,13 @@ from bs4 import BeautifulSoup
 from click.testing import CliRunner
 from sphinx.errors import ExtensionError
 
+from browsing import in_browser
 from evolvingdp.core.experiment import ParameterError
 from evolvingdp.publish import beside, preset
 from evolvingdp.publish.cli import main
 from evolvingdp.publish.project import Project, params_of
 from evolvingdp.publish.sphinx_ext import refuse_stale_pages
-from support import REPOSITORY, in_browser
+from support import REPOSITORY
 
 NOTEBOOK = "heavy_hitters/frequency_oracle"
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
