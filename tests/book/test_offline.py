@@ -172,14 +172,13 @@ def test_every_link_of_the_zip_is_relative_and_leads_to_a_file_in_it(built_book,
     assert all(followed[kind] > 30 for kind in ("csv", "svg", "html"))
 
 
+@pytest.mark.usefixtures("unpacked")
 def test_the_same_pages_give_the_same_zip(built_book):
-    digests = []
-    for _ in range(2):
-        path = offline.archive(built_book)
-        digests.append(hashlib.sha256(path.read_bytes()).hexdigest())
-        for page in (built_book.root / "_build" / "html").glob("book/*.html"):
-            os.utime(page)  # written again with the same content
-    assert digests[0] == digests[1]
+    path = built_book.root / "_build" / f"{offline.NAME}.zip"
+    before = hashlib.sha256(path.read_bytes()).hexdigest()
+    for page in (built_book.root / "_build" / "html").glob("book/*.html"):
+        os.utime(page)  # written again with the same content
+    assert hashlib.sha256(offline.archive(built_book).read_bytes()).hexdigest() == before
 
 
 def test_pages_older_than_their_sources_are_not_packed(built_book):

@@ -63,7 +63,7 @@ def archive(project: Project) -> Path:
         for path in files:
             entry = zipfile.ZipInfo(f"{NAME}/{path.relative_to(root).as_posix()}", (1980, 1, 1, 0, 0, 0))
             entry.create_system, entry.external_attr = 3, 0o644 << 16  # a file that everybody may read, on every system
-            book.writestr(entry, _for_disk(path), zipfile.ZIP_DEFLATED, 9)
+            book.writestr(entry, _for_disk(path), zipfile.ZIP_DEFLATED, 6)
     return target
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import html
 import json
+import logging
 import posixpath
 import shlex
 import tempfile
@@ -262,6 +263,7 @@ def _print(program: str, source: Path, book: Path, numbers: Path, pages: list[En
 
 def _finish(project: Project, book: Path, numbers: Path, target: Path) -> None:
     """Stamp the page numbers on the contents, say what the file is, and nothing of the machine that made it."""
+    logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns of an object count that chromium writes one too small
     settings, writer = _settings(project), PdfWriter(clone_from=book)
     for page, stamp in zip(writer.pages, PdfReader(numbers).pages, strict=False):
         page.merge_page(stamp)
