@@ -233,17 +233,39 @@ def _contents(book: list[Entry], titles: list[str]) -> str:
     return f'<section class="contents" id="contents"><h1>Contents</h1>{"".join(lines)}</section>\n'
 
 
+_WIDTH = 657  # of an A4 page between its margins (print.css), in pixels of 1/96 inch
+# tables that would be cut off are set smaller and may break names at _ and /; what is still too wide is named
+_FIT = """width => {
+  const wide = () => [...document.querySelectorAll("article table, article pre, article img, article mjx-container")]
+    .filter(node => node.getBoundingClientRect().right > width + 1);
+  for (const table of wide().filter(node => node.matches("table"))) {
+    table.classList.add("tight");
+    const walker = document.createTreeWalker(table, NodeFilter.SHOW_TEXT), texts = [];
+    while (walker.nextNode()) texts.push(walker.currentNode);
+    for (const text of texts) {
+      const parts = text.data.split(/(?<=[_/])/);
+      text.replaceWith(...parts.flatMap((part, place) => place ? [document.createElement("wbr"), part] : [part]));
+    }
+  }
+  return wide().map(node => `${node.closest("article").id}: ${node.textContent.trim().slice(0, 60)}`);
+}"""
+
+
 def _print(program: str, source: Path, book: Path, numbers: Path, pages: list[Entry]) -> None:
     """Print `source` to `book`, and to `numbers` its contents once more, of which only the page numbers are visible."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
-        tab = browser.new_page()
+        tab = browser.new_page(viewport={"width": _WIDTH, "height": 980})
+        tab.emulate_media(media="print")
         failed: list[str] = []
         tab.on("requestfailed", lambda request: failed.append(request.url))
         tab.goto(source.as_uri(), wait_until="load")
         tab.evaluate("() => MathJax.startup.promise.then(() => document.fonts.ready)")
         if failed or tab.locator("mjx-merror").count():
             raise BookError(f"the book's pages are not whole: {failed or 'a formula does not typeset'}")
+        cut = tab.evaluate(_FIT, _WIDTH)
+        if cut:
+            raise BookError(f"wider than a page of the PDF: {'; '.join(cut)}")
         tab.pdf(path=book, prefer_css_page_size=True, print_background=True, outline=True, tagged=True)
         reader = PdfReader(book)
         places = reader.named_destinations
