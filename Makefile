@@ -5,7 +5,7 @@ PORT ?= 8000
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help book pdf zip test serve lock clean benchmarks front
+.PHONY: help book pdf zip test serve lock clean benchmarks front peers
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 12
@@ -36,6 +36,9 @@ benchmarks: $(READY) ## measure time and memory again (writes benchmarks/results
 	@$(BIN)/python benchmarks/thresh.py
 	@$(BIN)/python benchmarks/continual_mean.py
 	@$(BIN)/python benchmarks/sparse_vector.py
+
+peers: $(READY) ## compare with other packages, each in its own environment (an hour or less; writes benchmarks/results/peers*)
+	@$(BIN)/python benchmarks/compare.py
 
 front: book ## the README's figure from the book's results (PRESET=paper)
 	@cp book/results/heavy_hitters/frequency_oracle/hh-oracle-words.svg book/_static/front.svg

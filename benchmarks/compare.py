@@ -1,0 +1,462 @@
+"""Ours against the public packages that do the same job, each in an environment of its own, in one run.
+
+    python benchmarks/compare.py      (or: make peers)
+
+writes benchmarks/results/peers.csv (a row a run), peers_budget.csv, peers_packages.csv and peers-growth.svg, from which the
+book's performance page is made.  Pins are in benchmarks/peers/<package>.txt, what runs there in peers/with_<package>.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import measure
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from evolvingdp.audit.empirical import lower_bound
+from evolvingdp.core import accounting, style
+from evolvingdp.core.seeds import stream
+from evolvingdp.heavy_hitters.streams import random_words
+
+HERE = Path(__file__).parent
+PEERS = HERE / "peers"
+OURS = "ours"
+LIMIT = 10.0  # CPU seconds: a method that is expected to need more at the next size is not run there
+PATIENCE = 240.0  # wall seconds of a job
+REPETITIONS = 3
+
+Command = tuple[str, ...]  # python of an environment and the script that runs there
+Measure = Callable[[Any, Any, Mapping[str, Any]], tuple[float, float]]  # data, answer, settings -> error, score
+
+
+@dataclass(frozen=True)
+class Method:
+    """`against`: the method of ours that does the same job; empty for ours."""
+
+    package: str
+    name: str
+    against: str = ""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One job at several sizes: the same data for all methods, one way to measure the error of their answers."""
+
+    name: str
+    sizes: tuple[int, ...]
+    data: Callable[[int, np.random.Generator], Any]
+    error: Measure
+    methods: tuple[Method, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+def zipf_values(domain: int) -> Callable[[int, np.random.Generator], Any]:
+    mass = np.arange(1, domain + 1) ** -1.2
+    return lambda n, rng: rng.choice(domain, size=n, p=mass / mass.sum())
+
+
+def zipf_words(n: int, rng: np.random.Generator) -> Any:
+    mass = 1 / np.arange(1, 33)
+    return rng.choice(random_words(32, stream(0, "peers", "dictionary")), size=n, p=mass / mass.sum())
+
+
+def bits(n: int, rng: np.random.Generator) -> Any:
+    return (rng.random(({1_000: 16, 4_000: 8}.get(n, 4), n)) < 0.3).astype(np.int64)
+
+
+def array_means(n: int, rng: np.random.Generator) -> Any:
+    """200 times the means of n arrays of 2^10 bits."""
+    return rng.binomial(1 << 10, 0.3, size=(200, n)) / (1 << 10)
+
+
+def frequency_error(data: Any, answer: Any, settings: Mapping[str, Any]) -> tuple[float, float]:
+    """Root mean square over the domain and over the ten most frequent values, in users.
+
+    Negative estimates are set to zero and the rest scaled to n for everybody, since one package always does.
+    """
+    held = np.bincount(data, minlength=settings["domain"])
+    estimates = np.maximum(answer, 0.0)
+    estimates *= len(data) / max(estimates.sum(), 1e-300)
+    top = np.argsort(-held, kind="stable")[:10]
+    return rms(estimates - held), rms((estimates - held)[top])
+
+
+def words_error(data: Any, answer: Any, settings: Mapping[str, Any]) -> tuple[float, float]:
+    """Root mean square over the truly most frequent words, a missed one counting as zero; F1 of the list."""
+    words, counts = np.unique(data, return_counts=True)
+    top = np.argsort(-counts, kind="stable")[: settings["top"]]
+    found = dict(zip(answer["words"], answer["estimates"], strict=True))
+    hits = sum(str(word) in found for word in words[top])
+    errors = [found.get(str(words[i]), 0.0) - counts[i] for i in top]
+    return rms(errors), 2 * hits / (len(found) + len(top))
+
+
+def counts_error(data: Any, answer: Any, settings: Mapping[str, Any]) -> tuple[float, float]:
+    """Root mean square over all steps of all streams; the largest error of a stream, averaged."""
+    errors = np.asarray(answer) - np.cumsum(data, axis=1)
+    return rms(errors), float(np.abs(errors).max(axis=1).mean())
+
+
+def noise_error(data: Any, answer: Any, settings: Mapping[str, Any]) -> tuple[float, float]:
+    return rms(answer), float(np.mean(np.abs(answer)))
+
+
+def noise_needed(data: Any, answer: Any, settings: Mapping[str, Any]) -> tuple[float, float]:
+    """The scale of Laplace noise that each of n queries of sensitivity 1 needs."""
+    return 1 / float(answer), float(answer)
+
+
+def median_error(data: Any, answer: Any, settings: Mapping[str, Any]) -> tuple[float, float]:
+    return rms(np.asarray(answer) - 0.3), float(np.max(np.abs(np.asarray(answer) - 0.3)))
+
+
+def rms(errors: Any) -> float:
+    return float(np.sqrt(np.mean(np.square(errors))))
+
+
+def _methods(ours: Iterable[str], **peers: Mapping[str, str]) -> tuple[Method, ...]:
+    """Ours, then `peers[package]` = {method: method of ours}; underscores stand for hyphens."""
+    theirs = [
+        Method(package.replace("_", "-"), name, against)
+        for package, names in peers.items()
+        for name, against in names.items()
+    ]
+    return (*(Method(OURS, name) for name in ours), *theirs)
+
+
+def nothing(n: int, rng: np.random.Generator) -> Any:
+    return np.zeros(0)
+
+
+TASKS = (
+    Task(
+        "frequency",
+        (1_000, 5_000, 25_000),
+        zipf_values(256),
+        frequency_error,
+        _methods(
+            ["OLH", "FreqOracle"],
+            pure_ldp={
+                "OLH": "OLH",
+                "fast OLH": "OLH",
+                "CMS": "FreqOracle",
+                "HCMS": "FreqOracle",
+                "count sketch": "FreqOracle",
+                "Hadamard response": "FreqOracle",
+                "Hadamard mechanism": "FreqOracle",
+            },
+            multi_freq_ldpy={"GRR": "OLH", "OUE": "OLH", "subset selection": "OLH", "OLH": "OLH"},
+        ),
+        {"epsilon": 2.0, "domain": 256},
+    ),
+    Task(
+        "heavy hitters",
+        (3_000, 9_000, 27_000),
+        zipf_words,
+        words_error,
+        _methods(["TreeHist", "PEM"], pure_ldp={"TreeHist": "TreeHist", "PEM": "PEM", "SFP": "TreeHist"}),
+        {"epsilon": 4.0, "top": 8},
+    ),
+    Task(
+        "counting",
+        (1_000, 4_000, 16_000),
+        bits,
+        counts_error,
+        _methods(
+            ["tree", "tree, Honaker", "best tree", "best tree, at once", "square root"],
+            dpcrpy={
+                "tree": "tree",
+                "Honaker": "tree, Honaker",
+                "FDA": "best tree",
+                "BCRG": "square root",
+                "ABCRG": "square root",
+                "AuBCR": "square root",
+                "4-ary tree": "square root",
+            },
+            opendp={"consistent tree": "best tree, at once"},
+        ),
+        {"epsilon": 1.0, "delta": 1e-6},
+    ),
+    Task(
+        "noise",
+        (1_000, 10_000, 100_000),
+        nothing,
+        noise_error,
+        _methods(
+            ["discrete Laplace", "Laplace"],
+            opendp={"discrete Laplace": "discrete Laplace", "Laplace": "Laplace"},
+            diffprivlib={"geometric": "discrete Laplace", "Laplace": "Laplace"},
+        ),
+        {"epsilon": 0.1},
+    ),
+    Task(
+        "accounting",
+        (10, 100, 1_000),
+        nothing,
+        noise_needed,
+        _methods(
+            ["optimal", "basic"],
+            opendp={"zCDP": "optimal", "basic": "basic"},
+            diffprivlib={"accountant": "optimal"},
+            dp_accounting={"loss distributions": "optimal"},
+        ),
+        {"epsilon": 1.0, "delta": 1e-6},
+    ),
+    Task(
+        "median",
+        (100, 1_000, 10_000),
+        array_means,
+        median_error,
+        _methods(["PrivateMedian"], diffprivlib={"median": "PrivateMedian"}),
+        {"epsilon": 1.0},
+    ),
+)
+
+REPORTS = 5_000  # of each of two inputs, for the lower bounds on epsilon
+LOCAL_BUDGETS = {
+    "pure-ldp": "OLH, CMS, HCMS, count sketch, Hadamard response, OUE, GRR, TreeHist, PEM, SFP, RAPPOR",
+    "multi-freq-ldpy": "GRR, OUE, subset selection, OLH",
+}
+CURATOR_BUDGETS = {
+    "dpcrpy": {"tree": 0, "FDA": 0, "Honaker, Gaussian": 1, "BCRG": 1, "ABCRG": 1, "AuBCR": 1, "4-ary tree": 1}
+}
+
+
+class Worker:
+    """A process that does the jobs of one method of a task, on one core, in the package's own environment."""
+
+    def __init__(self, command: Iterable[str]) -> None:
+        threads = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL")}
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - as long as the process
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._errors}
+        self._process = subprocess.Popen([*command], text=True, env=os.environ | threads, **pipes)
+
+    def ask(self, job: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer.  Raises RuntimeError with the last line of what went wrong, also after PATIENCE seconds."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        timer, started = threading.Timer(PATIENCE, self._process.kill), time.monotonic()
+        timer.start()
+        try:
+            self._process.stdin.write(json.dumps(job) + "\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        timer.cancel()
+        if not line:
+            self._process.wait()
+            self._errors.seek(0)
+            said = self._errors.read().strip().splitlines() or ["no message"]
+            raise RuntimeError(f"stopped after {PATIENCE:.0f} s" if time.monotonic() - started >= PATIENCE else said[-1])
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+        self._errors.close()
+
+
+def packages() -> list[str]:
+    """The peers: those with pins."""
+    return sorted(path.stem for path in PEERS.glob("*.txt"))
+
+
+def version(package: str) -> str:
+    """Of the pin."""
+    found = re.search(rf"^{re.escape(package)}==(\S+)", (PEERS / f"{package}.txt").read_text(), re.MULTILINE)
+    assert found is not None, f"{package}.txt does not pin {package}"
+    return found[1]
+
+
+def install(package: str, folder: Path) -> Command:
+    """An environment with the pins, made once.  Raises RuntimeError with the installer's message."""
+    environment, pins = folder / package, PEERS / f"{package}.txt"
+    python, stamp = environment / "bin" / "python", environment / "pins.txt"
+    if not stamp.is_file() or stamp.read_text() != pins.read_text():
+        uv = str(Path(sys.executable).with_name("uv"))
+        for command in (
+            [uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(environment)],
+            [uv, "pip", "sync", "--quiet", "--python", str(python), "--require-hashes", str(pins)],
+        ):
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise RuntimeError(" ".join(done.stderr.split())[:200])
+        stamp.write_text(pins.read_text())
+    return (str(python), str(PEERS / f"with_{package.replace('-', '_')}.py"))
+
+
+def compare(task: Task, commands: Mapping[str, Command], repetitions: int = REPETITIONS) -> Iterator[dict[str, Any]]:
+    """A row per run; methods take turns, so that whatever else the machine does hits all of them.
+
+    Sizes ascend, so that a process's peak memory is that of its last size.
+    """
+    methods = [method for method in task.methods if method.package in commands]
+    workers: dict[Method, Worker] = {}
+    stopped: dict[Method, str] = {}
+    for n in task.sizes:
+        seconds: dict[Method, list[float]] = {method: [] for method in methods if method not in stopped}
+        for method, reason in stopped.items():
+            yield _row(task, n, method, 0) | {"note": reason}
+        for repetition in range(repetitions):
+            data = task.data(n, stream(0, "peers", task.name, n, repetition))
+            for method in [method for method in seconds if method not in stopped]:
+                if method not in workers:
+                    workers[method] = Worker(commands[method.package])
+                row = _row(task, n, method, repetition)
+                try:
+                    row |= _one(task, n, method, workers[method], data, repetition)
+                    seconds[method].append(row["cpu"])
+                except RuntimeError as error:
+                    row["note"] = stopped[method] = f"not run from n = {n:,}: {error}"
+                yield row
+        for method, times in seconds.items():
+            expected = float(np.median(times or [0.0])) * _next(task, n) / n
+            if expected > LIMIT and method not in stopped and n != task.sizes[-1]:
+                stopped[method] = f"not run beyond n = {n:,}: about {expected:.0f} s expected"
+    for worker in workers.values():
+        worker.close()
+
+
+def _row(task: Task, n: int, method: Method, repetition: int) -> dict[str, Any]:
+    row: dict[str, Any] = {"task": task.name, "n": n, "package": method.package, "method": method.name}
+    return row | {"against": method.against, "repetition": repetition}
+
+
+def _next(task: Task, n: int) -> int:
+    return task.sizes[min(task.sizes.index(n) + 1, len(task.sizes) - 1)]
+
+
+def _one(task: Task, n: int, method: Method, worker: Worker, data: Any, repetition: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "data.npy"
+        np.save(file, data)
+        job = {"task": task.name, "method": method.name, "n": n, "seed": repetition + 1, "data": str(file)}
+        done = worker.ask(job | dict(task.settings))
+    error, score = task.error(data, done["answer"], task.settings)
+    return {name: done[name] for name in ("cpu", "wall", "memory", "numpy")} | {"error": error, "score": score}
+
+
+def budgets(commands: Mapping[str, Command]) -> pd.DataFrame:
+    """What peers promise and what they spend: lower bounds for local randomizers, exact values for counting."""
+    rows = []
+    for package, names in LOCAL_BUDGETS.items():
+        for name in names.split(", ") if package in commands else ():
+            job = {"task": "budget", "method": name, "seed": 1, "n": REPORTS, "epsilon": 2.0, "domain": 16}
+            rows.append(_local(package, name, job["epsilon"], _answer(commands[package], job)))
+    for package, kinds in CURATOR_BUDGETS.items():
+        for name, gaussian in kinds.items() if package in commands else ():
+            job = {"task": "budget", "method": name, "seed": 1, "n": 15, "epsilon": 1.0, "delta": 1e-6}
+            spent = _spent(_answer(commands[package], job), bool(gaussian))
+            rows.append({"package": package, "method": name, "stated": 1.0, "spent": spent, "how": "exact"})
+    return pd.DataFrame(rows)
+
+
+def _answer(command: Command, job: Mapping[str, Any]) -> Any:
+    worker = Worker(command)
+    try:
+        return worker.ask(job)["answer"]
+    finally:
+        worker.close()
+
+
+def _local(package: str, name: str, epsilon: Any, hits: list[int]) -> dict[str, Any]:
+    """The best bound of the four that an event and its complement give; half of 5 % for each way of looking."""
+    misses = [REPORTS - hit for hit in hits]
+    pairs = (hits, hits[::-1], misses, misses[::-1])
+    spent = max(lower_bound((one, other), REPORTS, confidence=1 - 0.05 / 4) for one, other in pairs)
+    never = " (a report of one value that the other never sends)" if min(*hits, *misses) == 0 else ""
+    return {"package": package, "method": name, "stated": epsilon, "spent": spent, "how": f"at least{never}"}
+
+
+def _spent(ratio: float, gaussian: bool, epsilon: float = 1.0, delta: float = 1e-6) -> float:
+    """The epsilon of noise that is calibrated to a sensitivity `ratio` times too small."""
+    if not gaussian:
+        return epsilon * ratio
+    mu = accounting.gaussian_mu(epsilon, delta) * ratio
+    low, high = epsilon / 16, epsilon * 1024
+    while high / low > 1 + 1e-9:
+        middle = float(np.sqrt(low * high))
+        low, high = (middle, high) if accounting.delta_of_gaussian(mu, middle) > delta else (low, middle)
+    return low
+
+
+@style.house
+def draw(table: pd.DataFrame, file: Path) -> None:
+    """CPU seconds against n, a panel a task; ours in black."""
+    tasks = [task for task in ("frequency", "heavy hitters", "counting", "noise") if task in set(table["task"])]
+    figure = Figure(figsize=(6.5, 5.5))
+    axes = figure.subplots(2, 2).ravel()
+    names = [OURS, *sorted(set(table["package"]) - {OURS})]
+    looks = {name: {"color": "black" if name == OURS else style.PALETTE[i]} for i, name in enumerate(names)}
+    for ax, task in zip(axes, tasks, strict=False):
+        part = table[(table["task"] == task) & table["cpu"].notna()]
+        for (package, _), line in part.groupby(["package", "method"], sort=False):
+            look = looks[package] | {"marker": style.MARKERS[names.index(package)], "markersize": 4}
+            ax.plot(line.groupby("n")["cpu"].median(), **look, linewidth=2 if package == OURS else 1)
+        ax.set(xscale="log", yscale="log", title=task, xlabel="n", ylabel="CPU seconds")
+    handles = [axes[0].plot([], [], label=name, marker=style.MARKERS[i], **looks[name])[0] for i, name in enumerate(names)]
+    figure.legend(handles=handles, loc="outside lower center", ncols=3)
+    figure.savefig(file, metadata={"Date": None})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--out", type=Path, default=measure.RESULTS)
+    parser.add_argument("--tasks", nargs="*", default=[task.name for task in TASKS])
+    chosen = parser.parse_args()
+    commands: dict[str, Command] = {OURS: (sys.executable, str(PEERS / "with_ours.py"))}
+    facts = []
+    for package in packages():
+        problem = ""
+        try:
+            commands[package] = install(package, HERE.parent / ".cache" / "peers")
+        except RuntimeError as error:
+            problem = str(error)
+        facts.append({"package": package, "version": version(package), "problem": problem})
+    rows: list[dict[str, Any]] = []
+    for task in TASKS:
+        for row in compare(task, commands) if task.name in chosen.tasks else ():
+            print({name: row.get(name) for name in ("task", "n", "package", "method", "cpu", "error", "note")}, flush=True)
+            rows.append(row)
+        save(pd.DataFrame(rows), pd.DataFrame(facts), chosen.out)  # what has been measured is not lost
+    write(budgets(commands), "peers_budget", chosen.out)
+
+
+def write(table: pd.DataFrame, name: str, folder: Path) -> None:
+    table.to_csv(folder / f"{name}.csv", index=False, float_format="%.4g", lineterminator="\n")
+
+
+def described(task: Task) -> str:
+    """The settings that all methods of a task share."""
+    return ", ".join(f"{name} = {value:g}" for name, value in task.settings.items()) + "."
+
+
+def save(table: pd.DataFrame, facts: pd.DataFrame, folder: Path) -> None:
+    """The rows of the runs, the packages and the machine, the figure."""
+    numpy = table.dropna(subset="numpy").groupby("package")["numpy"].first()
+    facts = facts.assign(numpy=facts["package"].map(numpy), python=platform.python_version(), machine=platform.machine())
+    write(table.drop(columns="numpy"), "peers", folder)
+    write(facts, "peers_packages", folder)
+    write(pd.DataFrame([{"task": task.name, "settings": described(task)} for task in TASKS]), "peers_tasks", folder)
+    draw(table, folder / "peers-growth.svg")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""Our side of every comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from job import Job, Work, serve
+
+from evolvingdp.continual_mean import private_median
+from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
+from evolvingdp.continual_mean.prefix_sums import Toeplitz, Tree, best_branching
+from evolvingdp.core import accounting
+from evolvingdp.core.hashing import MultiplyShift, scramble
+from evolvingdp.core.noise import DiscreteLaplace, Laplace, Noise
+from evolvingdp.core.seeds import stream
+from evolvingdp.heavy_hitters.count_sketch import FreqOracle
+from evolvingdp.heavy_hitters.olh import OLH
+from evolvingdp.heavy_hitters.pem import PEM
+from evolvingdp.heavy_hitters.tree_hist import TreeHist
+from evolvingdp.heavy_hitters.word_tree import WordTree
+
+ROWS, WIDTH = 64, 1024  # of sketches, the peers' too
+LEVEL = 10  # of the private median: bins of 2 * 2^(-LEVEL / 2)
+
+
+def olh(job: Job) -> Work:
+    users, values = job.load().astype(np.uint64), np.arange(job.domain, dtype=np.uint64)
+
+    def work() -> Any:
+        oracle = OLH(job.epsilon)
+        reports = oracle.report(users, stream(job.seed, "public"), stream(job.seed, "private"))
+        return oracle.estimate(oracle.support(reports, values), len(users))
+
+    return work
+
+
+def freq_oracle(job: Job) -> Work:
+    users, values = (scramble(part.astype(np.uint64)) for part in (job.load(), np.arange(job.domain)))
+
+    def work() -> Any:
+        oracle = FreqOracle(MultiplyShift.draw(ROWS, WIDTH, stream(job.seed, "hashes")), job.epsilon)
+        sketch = oracle.collect(users, stream(job.seed, "public"), stream(job.seed, "private"))
+        return oracle.estimate(sketch, values, "joint")
+
+    return work
+
+
+def heavy(method: str) -> Callable[[Job], Work]:
+    def prepare(job: Job) -> Work:
+        held = job.load()
+        tree = WordTree((2, 2, 2))
+
+        def work() -> Any:
+            leaves = _encode(tree, held)
+            public, private = stream(job.seed, "public"), stream(job.seed, "private")
+            if method == "PEM":
+                pem = PEM(tree, job.epsilon, threshold=4 * OLH(job.epsilon).standard_error(len(leaves)))
+                found = pem.search(pem.collect(leaves, public, private))
+            else:
+                error = TreeHist(tree, job.epsilon, 1.0).level_error(tree.depth - 1, len(leaves))
+                drawn = TreeHist(tree, job.epsilon, 4 * error).draw_hashes(stream(job.seed, "hashes"))
+                found = drawn.search(drawn.collect(leaves, public, private), len(leaves))
+            best = found.words.head(job.top)
+            return {"words": best["word"].tolist(), "estimates": best["estimate"].tolist()}
+
+        return work
+
+    return prepare
+
+
+def _encode(tree: WordTree, held: Any) -> Any:
+    """Leaves of the users' words; each different word is encoded once."""
+    words, place = np.unique(held, return_inverse=True)
+    return tree.encode(words)[place]
+
+
+def counting(mechanism: Callable[[Job], BinaryMechanism], online: bool = True) -> Callable[[Job], Work]:
+    def prepare(job: Job) -> Work:
+        streams = job.load()
+        one_by_one = [stream.tolist() for stream in streams]
+
+        def work() -> Any:
+            released: list[Any] = []
+            for number, bits in enumerate(one_by_one):
+                made, rng = mechanism(job), stream(job.seed, "noise", number)
+                if not online:
+                    released.append(made.release(streams[number], rng))
+                    continue
+                state = made.start(rng)
+                released.append([made.step(state, bit)[1] for bit in bits])
+            return released
+
+        return work
+
+    return prepare
+
+
+def best_tree(job: Job) -> BinaryMechanism:
+    return BinaryMechanism(job.n, job.epsilon, sums=Tree(job.n, best_branching(job.n), honaker=True))
+
+
+def draws(noise: Noise) -> Callable[[Job], Work]:
+    return lambda job: lambda: noise.draw(job.n, stream(job.seed, "noise"))
+
+
+def median(job: Job) -> Work:
+    means = job.load()
+
+    def work() -> Any:
+        return [private_median.draw(row, job.epsilon, LEVEL, stream(job.seed, "median", i)) for i, row in enumerate(means)]
+
+    return work
+
+
+METHODS: dict[tuple[str, str], Callable[[Job], Work]] = {
+    ("frequency", "OLH"): olh,
+    ("frequency", "FreqOracle"): freq_oracle,
+    ("heavy hitters", "TreeHist"): heavy("TreeHist"),
+    ("heavy hitters", "PEM"): heavy("PEM"),
+    ("counting", "tree"): counting(lambda job: BinaryMechanism(job.n, job.epsilon)),
+    ("counting", "tree, Honaker"): counting(lambda job: BinaryMechanism(job.n, job.epsilon, sums=Tree(job.n, honaker=True))),
+    ("counting", "best tree"): counting(best_tree),
+    ("counting", "best tree, at once"): counting(best_tree, online=False),
+    ("counting", "square root"): counting(
+        lambda job: BinaryMechanism(job.n, job.epsilon, delta=job.delta, sums=Toeplitz(job.n))
+    ),
+    ("noise", "discrete Laplace"): draws(DiscreteLaplace(10.0)),
+    ("noise", "Laplace"): draws(Laplace(10.0)),
+    ("accounting", "optimal"): lambda job: lambda: accounting.optimal(job.epsilon, job.delta, job.n),
+    ("accounting", "basic"): lambda job: lambda: accounting.basic(job.epsilon, job.n),
+    ("median", "PrivateMedian"): median,
+}
+
+if __name__ == "__main__":
+    serve(METHODS)
