@@ -27,6 +27,7 @@ import measure
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from evolvingdp.audit.empirical import lower_bound
 from evolvingdp.core import accounting, style
@@ -38,7 +39,6 @@ PEERS = HERE / "peers"
 OURS = "ours"
 LIMIT = 10.0  # CPU seconds: a method that is expected to need more at the next size is not run there
 PATIENCE = 240.0  # wall seconds of a job
-REPETITIONS = 3
 
 Command = tuple[str, ...]  # python of an environment and the script that runs there
 Measure = Callable[[Any, Any, Mapping[str, Any]], tuple[float, float]]  # data, answer, settings -> error, score
@@ -63,6 +63,7 @@ class Task:
     error: Measure
     methods: tuple[Method, ...]
     settings: Mapping[str, Any] = field(default_factory=dict)
+    repetitions: int = 3
 
 
 def zipf_values(domain: int) -> Callable[[int, np.random.Generator], Any]:
@@ -85,15 +86,10 @@ def array_means(n: int, rng: np.random.Generator) -> Any:
 
 
 def frequency_error(data: Any, answer: Any, settings: Mapping[str, Any]) -> tuple[float, float]:
-    """Root mean square over the domain and over the ten most frequent values, in users.
-
-    Negative estimates are set to zero and the rest scaled to n for everybody, since one package always does.
-    """
+    """Root mean square over the domain and over the ten most frequent values, in users."""
     held = np.bincount(data, minlength=settings["domain"])
-    estimates = np.maximum(answer, 0.0)
-    estimates *= len(data) / max(estimates.sum(), 1e-300)
-    top = np.argsort(-held, kind="stable")[:10]
-    return rms(estimates - held), rms((estimates - held)[top])
+    errors = np.asarray(answer) - held
+    return rms(errors), rms(errors[np.argsort(-held, kind="stable")[:10]])
 
 
 def words_error(data: Any, answer: Any, settings: Mapping[str, Any]) -> tuple[float, float]:
@@ -150,7 +146,7 @@ TASKS = (
         zipf_values(256),
         frequency_error,
         _methods(
-            ["OLH", "FreqOracle"],
+            ["OLH", "OLH, scaled", "FreqOracle"],
             pure_ldp={
                 "OLH": "OLH",
                 "fast OLH": "OLH",
@@ -160,9 +156,15 @@ TASKS = (
                 "Hadamard response": "FreqOracle",
                 "Hadamard mechanism": "FreqOracle",
             },
-            multi_freq_ldpy={"GRR": "OLH", "OUE": "OLH", "subset selection": "OLH", "OLH": "OLH"},
+            multi_freq_ldpy={
+                "GRR": "OLH, scaled",
+                "OUE": "OLH, scaled",
+                "subset selection": "OLH, scaled",
+                "OLH": "OLH, scaled",
+            },
         ),
         {"epsilon": 2.0, "domain": 256},
+        repetitions=5,
     ),
     Task(
         "heavy hitters",
@@ -227,7 +229,7 @@ TASKS = (
     ),
 )
 
-REPORTS = 5_000  # of each of two inputs, for the lower bounds on epsilon
+REPORTS = 20_000  # of each of two inputs, for the lower bounds on epsilon
 LOCAL_BUDGETS = {
     "pure-ldp": "OLH, CMS, HCMS, count sketch, Hadamard response, OUE, GRR, TreeHist, PEM, SFP, RAPPOR",
     "multi-freq-ldpy": "GRR, OUE, subset selection, OLH",
@@ -302,8 +304,8 @@ def install(package: str, folder: Path) -> Command:
     return (str(python), str(PEERS / f"with_{package.replace('-', '_')}.py"))
 
 
-def compare(task: Task, commands: Mapping[str, Command], repetitions: int = REPETITIONS) -> Iterator[dict[str, Any]]:
-    """A row per run; methods take turns, so that whatever else the machine does hits all of them.
+def compare(task: Task, commands: Mapping[str, Command]) -> Iterator[dict[str, Any]]:
+    """A row per run, times per stream; methods take turns, so that whatever else the machine does hits all of them.
 
     Sizes ascend, so that a process's peak memory is that of its last size.
     """
@@ -314,7 +316,7 @@ def compare(task: Task, commands: Mapping[str, Command], repetitions: int = REPE
         seconds: dict[Method, list[float]] = {method: [] for method in methods if method not in stopped}
         for method, reason in stopped.items():
             yield _row(task, n, method, 0) | {"note": reason}
-        for repetition in range(repetitions):
+        for repetition in range(task.repetitions):
             data = task.data(n, stream(0, "peers", task.name, n, repetition))
             for method in [method for method in seconds if method not in stopped]:
                 if method not in workers:
@@ -322,7 +324,7 @@ def compare(task: Task, commands: Mapping[str, Command], repetitions: int = REPE
                 row = _row(task, n, method, repetition)
                 try:
                     row |= _one(task, n, method, workers[method], data, repetition)
-                    seconds[method].append(row["cpu"])
+                    seconds[method].append(row["cpu"] * streams_of(data))
                 except RuntimeError as error:
                     row["note"] = stopped[method] = f"not run from n = {n:,}: {error}"
                 yield row
@@ -336,7 +338,7 @@ def compare(task: Task, commands: Mapping[str, Command], repetitions: int = REPE
 
 def _row(task: Task, n: int, method: Method, repetition: int) -> dict[str, Any]:
     row: dict[str, Any] = {"task": task.name, "n": n, "package": method.package, "method": method.name}
-    return row | {"against": method.against, "repetition": repetition}
+    return row | {"against": method.against, "repetition": repetition, "note": ""}
 
 
 def _next(task: Task, n: int) -> int:
@@ -350,7 +352,13 @@ def _one(task: Task, n: int, method: Method, worker: Worker, data: Any, repetiti
         job = {"task": task.name, "method": method.name, "n": n, "seed": repetition + 1, "data": str(file)}
         done = worker.ask(job | dict(task.settings))
     error, score = task.error(data, done["answer"], task.settings)
-    return {name: done[name] for name in ("cpu", "wall", "memory", "numpy")} | {"error": error, "score": score}
+    times = {name: done[name] / streams_of(data) for name in ("cpu", "wall")}
+    return times | {"memory": done["memory"], "numpy": done["numpy"], "error": error, "score": score}
+
+
+def streams_of(data: Any) -> int:
+    """How many times the job is done at once: rows of two-dimensional data are streams of their own."""
+    return len(data) if data.ndim == 2 else 1
 
 
 def budgets(commands: Mapping[str, Command]) -> pd.DataFrame:
@@ -403,7 +411,7 @@ def draw(table: pd.DataFrame, file: Path) -> None:
     tasks = [task for task in ("frequency", "heavy hitters", "counting", "noise") if task in set(table["task"])]
     figure = Figure(figsize=(6.5, 5.5))
     axes = figure.subplots(2, 2).ravel()
-    names = [OURS, *sorted(set(table["package"]) - {OURS})]
+    names = [OURS, *sorted(set(table[table["task"].isin(tasks)]["package"]) - {OURS})]
     looks = {name: {"color": "black" if name == OURS else style.PALETTE[i]} for i, name in enumerate(names)}
     for ax, task in zip(axes, tasks, strict=False):
         part = table[(table["task"] == task) & table["cpu"].notna()]
@@ -411,6 +419,8 @@ def draw(table: pd.DataFrame, file: Path) -> None:
             look = looks[package] | {"marker": style.MARKERS[names.index(package)], "markersize": 4}
             ax.plot(line.groupby("n")["cpu"].median(), **look, linewidth=2 if package == OURS else 1)
         ax.set(xscale="log", yscale="log", title=task, xlabel="n", ylabel="CPU seconds")
+        for axis in (ax.xaxis, ax.yaxis):  # within a decade the labels of minor ticks overlap
+            axis.set_minor_formatter(NullFormatter())
     handles = [axes[0].plot([], [], label=name, marker=style.MARKERS[i], **looks[name])[0] for i, name in enumerate(names)]
     figure.legend(handles=handles, loc="outside lower center", ncols=3)
     figure.savefig(file, metadata={"Date": None})
@@ -431,8 +441,8 @@ def main() -> None:
             problem = str(error)
         facts.append({"package": package, "version": version(package), "problem": problem})
     rows: list[dict[str, Any]] = []
-    for task in TASKS:
-        for row in compare(task, commands) if task.name in chosen.tasks else ():
+    for task in [task for task in TASKS if task.name in chosen.tasks]:
+        for row in compare(task, commands):
             print({name: row.get(name) for name in ("task", "n", "package", "method", "cpu", "error", "note")}, flush=True)
             rows.append(row)
         save(pd.DataFrame(rows), pd.DataFrame(facts), chosen.out)  # what has been measured is not lost

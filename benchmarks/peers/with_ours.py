@@ -36,6 +36,17 @@ def olh(job: Job) -> Work:
     return work
 
 
+def scaled_olh(job: Job) -> Work:
+    """With negative estimates set to zero and the rest scaled to the number of users, as multi-freq-ldpy does."""
+    estimate = olh(job)
+
+    def work() -> Any:
+        kept = np.maximum(estimate(), 0.0)
+        return kept * (len(job.load()) / kept.sum())
+
+    return work
+
+
 def freq_oracle(job: Job) -> Work:
     users, values = (scramble(part.astype(np.uint64)) for part in (job.load(), np.arange(job.domain)))
 
@@ -116,6 +127,7 @@ def median(job: Job) -> Work:
 
 METHODS: dict[tuple[str, str], Callable[[Job], Work]] = {
     ("frequency", "OLH"): olh,
+    ("frequency", "OLH, scaled"): scaled_olh,
     ("frequency", "FreqOracle"): freq_oracle,
     ("heavy hitters", "TreeHist"): heavy("TreeHist"),
     ("heavy hitters", "PEM"): heavy("PEM"),

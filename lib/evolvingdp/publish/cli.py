@@ -146,7 +146,7 @@ def sweep(out: Path, scheduler: str | None, workers: int | None, **what: Any) ->
 
     The same command continues a sweep that was stopped, and a larger grid keeps what is finished.
 
-    Example: evolvingdp sweep evolving/thresh --grid epsilon=0.5,1 --grid horizon=64,256 --repeat 5 --out my-sweep
+    Example: evolvingdp sweep evolving/thresh --grid epsilon=1,2 --grid horizon=64,256 --repeat 5 --out my-sweep
     """
     run_sweep(Project(), out, scheduler=scheduler, workers=workers, say=lambda line: click.echo(line, err=True), **what)
     click.echo(f"done, see {out / 'index.html'} and {out / 'sweep.parquet'}")

@@ -9,7 +9,8 @@ prints the value `lemma_error` of that notebook's values.json in the given Pytho
     ```
 
 shows BibTeX of the papers and of the chapter's experiments, with the commits that computed the results in
-book/results/heavy_hitters; without a name, BibTeX of the whole book.
+book/results/heavy_hitters; without a name, BibTeX of the whole book.  The directive `peers` (see
+`publish.peers`) writes a section of the performance page from the benchmarks' tables.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import directives
+from docutils.statemachine import StringList
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
-from evolvingdp.publish import accessible, beside, citing, reproduction_ext
+from evolvingdp.publish import accessible, beside, citing, peers, reproduction_ext
 from evolvingdp.publish.execute import problems
 from evolvingdp.publish.project import Project
 
@@ -99,6 +101,25 @@ def _bibtex(text: str) -> nodes.literal_block:
     return nodes.literal_block(text, text, language="bibtex")
 
 
+class Peers(SphinxDirective):
+    """A section on other packages; a task that the results lack is an error."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self) -> list[nodes.Node]:
+        root = Path(self.env.srcdir)
+        for file in sorted((root / "benchmarks" / "results").glob("peers*.csv")):
+            self.env.note_dependency(str(file))
+        try:
+            text = peers.section(root, self.arguments[0])
+        except (OSError, KeyError) as problem:
+            raise self.error(f"no peers {self.arguments[0]!r}: {problem}") from problem
+        node = nodes.container(classes=["peers"])
+        self.state.nested_parse(StringList(text.splitlines(), source=self.arguments[0]), self.content_offset, node)
+        return [node]
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("builder-inited", refuse_stale_pages)
     app.connect("doctree-read", _say_whose_numbers)
@@ -106,4 +127,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     accessible.setup(app)
     reproduction_ext.register(app)
     app.add_directive("cite-this", CiteThis)
+    app.add_directive("peers", Peers)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

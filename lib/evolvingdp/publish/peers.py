@@ -1,0 +1,213 @@
+"""What the performance page says about other packages, from benchmarks/results/peers*.csv: no number is typed.
+
+    {peers} frequency
+
+is a table of ratios, theirs over ours, at the largest n that both ran, and the sentences that the numbers support. A peer is
+called better in time, memory or error where it is so in every repetition and its median is below ours by more than a tenth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+OURS = "ours"
+CLEARLY = 1.1
+TEXT = ["against", "note", "problem", "numpy"]
+MEASURES = {"cpu": "time", "memory": "memory", "error": "error"}
+BETTER = {"cpu": "faster", "memory": "smaller in memory", "error": "more accurate"}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A peer's method and ours at the largest n that both ran: medians, ratios theirs / ours, exponents of growth."""
+
+    package: str
+    method: str
+    against: str
+    n: int
+    ratios: dict[str, float]  # by column of MEASURES
+    always: dict[str, bool]  # whether the peer's was the smaller in every repetition
+    growth: tuple[float, float]  # theirs, ours; nan below three sizes
+
+    @property
+    def name(self) -> str:
+        return f"{self.package} {self.method}"
+
+    def better(self, measure: str) -> bool:
+        return self.always[measure] and self.ratios[measure] * CLEARLY < 1
+
+
+def read(root: Path, name: str) -> pd.DataFrame:
+    """A table of benchmarks/results; empty cells of text are empty strings."""
+    table = pd.read_csv(root / "benchmarks" / "results" / f"{name}.csv")
+    for column in table.columns.intersection(TEXT):  # one without any text is read as numbers
+        table[column] = table[column].astype(object).fillna("").astype(str)
+    return table
+
+
+def pairs(runs: pd.DataFrame, task: str) -> list[Pair]:
+    """Every method of a peer beside ours, in the table's order; those that never ran together are left out."""
+    part = runs[(runs["task"] == task) & runs["cpu"].notna()]
+    found = []
+    for (package, method, against), theirs in part.groupby(["package", "method", "against"], sort=False):
+        if package == OURS:
+            continue
+        ours = part[(part["package"] == OURS) & (part["method"] == against)]
+        both = sorted(set(theirs["n"]) & set(ours["n"]))
+        if both:
+            found.append(_pair(str(package), str(method), str(against), both[-1], theirs, ours))
+    return found
+
+
+def _pair(package: str, method: str, against: str, n: int, theirs: pd.DataFrame, ours: pd.DataFrame) -> Pair:
+    a, b = (side[side["n"] == n].set_index("repetition") for side in (theirs, ours))
+    ratios = {measure: float(a[measure].median() / b[measure].median()) for measure in MEASURES}
+    ratios["error"] = float(np.sqrt(np.mean(a["error"] ** 2) / np.mean(b["error"] ** 2)))
+    always = {measure: bool((a[measure] < b[measure].reindex(a.index)).all()) for measure in MEASURES}
+    return Pair(package, method, against, int(n), ratios, always, (growth(theirs), growth(ours)))
+
+
+def growth(rows: pd.DataFrame) -> float:
+    """The slope of log CPU seconds on log n, from medians; nan where there are fewer than three sizes."""
+    seconds = rows.groupby("n")["cpu"].median()
+    if len(seconds) < 3:
+        return float("nan")
+    return float(np.polyfit(np.log(seconds.index.to_numpy(dtype=float)), np.log(seconds.to_numpy()), 1)[0])
+
+
+def ratio(value: float) -> str:
+    """As on the page: 0.85, 3.2, 120."""
+    return f"{value:.2f}" if value < 1 else f"{value:.1f}" if value < 10 else f"{value:,.0f}"
+
+
+def rows(runs: pd.DataFrame, task: str) -> list[list[str]]:
+    """The table's cells, a row a pair."""
+    return [
+        [
+            f"{pair.name} / {pair.against}",
+            f"{pair.n:,}",
+            *(ratio(pair.ratios[measure]) for measure in MEASURES),
+            " / ".join("–" if np.isnan(slope) else f"{slope:.1f}" for slope in pair.growth),
+        ]
+        for pair in pairs(runs, task)
+    ]
+
+
+HEADER = ["theirs / ours", "n", *MEASURES.values(), "growth"]
+
+
+def sentences(runs: pd.DataFrame, task: str) -> list[str]:
+    """Where a peer is better, who is best of all, and what was not run."""
+    return [*_better(runs, task), *_best(runs, task), *_not_run(runs, task)]
+
+
+def _better(runs: pd.DataFrame, task: str) -> Iterator[str]:
+    for measure, word in BETTER.items():
+        found = [pair for pair in pairs(runs, task) if pair.better(measure)]
+        if not found:
+            yield f"No peer is {word} than its counterpart of ours."
+        for pair in found:
+            part = ratio(pair.ratios[measure])
+            yield f"**{pair.name} is {word}** than our {pair.against}: {part} times ours at n = {pair.n:,}."
+
+
+def _best(runs: pd.DataFrame, task: str) -> Iterator[str]:
+    """Among all methods at the largest n that anybody ran: whoever is within a tenth of the best."""
+    part = runs[(runs["task"] == task) & runs["cpu"].notna()]
+    last = part[part["n"] == part["n"].max()]
+    medians = last.groupby(["package", "method"], sort=False)[["cpu", "error"]].median()
+    for measure, column in medians.items():
+        near = [_of(key) for key, value in column.items() if value <= CLEARLY * column.min()]
+        yield f"Least {MEASURES[str(measure)]} of all at n = {int(part['n'].max()):,}, within a tenth: {', '.join(near)}."
+
+
+def _of(key: Any) -> str:
+    package, method = key
+    return f"{'our' if package == OURS else package} {method}"
+
+
+def _not_run(runs: pd.DataFrame, task: str) -> Iterator[str]:
+    noted = runs[(runs["task"] == task) & (runs["note"] != "")]
+    for (package, method), notes in noted.groupby(["package", "method"], sort=False)["note"]:
+        yield f"{_of((package, method))}: {notes.iloc[0]}."
+
+
+def markdown(header: list[str], body: list[list[str]]) -> str:
+    lines = [header, ["---"] * len(header), *body]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def task_section(root: Path, task: str) -> str:
+    """Settings, the table and the sentences of one task.  Raises KeyError for a task that the results lack."""
+    runs, settings = read(root, "peers"), read(root, "peers_tasks").set_index("task")["settings"]
+    if task not in set(runs["task"]):
+        raise KeyError(f"benchmarks/results/peers.csv has no task {task!r}; it has {', '.join(runs['task'].unique())}")
+    said = "\n".join(f"- {sentence}" for sentence in sentences(runs, task))
+    return f"{settings[task]}\n\n{markdown(HEADER, rows(runs, task))}\n\n{said}\n"
+
+
+def package_section(root: Path) -> str:
+    """The packages with their versions, and the machine."""
+    facts, runs = read(root, "peers_packages"), read(root, "peers")
+    body = [
+        [fact["package"], str(fact["version"]), str(fact["numpy"]) or "–", _state(fact, runs)]
+        for _, fact in facts.iterrows()
+    ]
+    least = runs[runs["cpu"].notna()].groupby(["task", "n", "method", "package"])["repetition"].nunique().min()
+    machine = f"Python {facts['python'].iloc[0]} on {facts['machine'].iloc[0]}, one core, at least {least}"
+    table = markdown(["package", "version", "numpy", "state"], body)
+    return f"{table}\n\n{machine} repetitions of each run.\n"
+
+
+def _state(fact: Any, runs: pd.DataFrame) -> str:
+    """Whether it ran; if not, why not."""
+    mine = runs[runs["package"] == fact["package"]]
+    if fact["problem"]:
+        return f"could not be installed: {fact['problem']}"
+    if mine["cpu"].notna().any():
+        return "ran"
+    return f"did not run: {mine['note'].iloc[0] if len(mine) else 'no task is its own'}"
+
+
+def budget_section(root: Path) -> str:
+    """Whether peers spend what they state; exact values and lower bounds."""
+    table = read(root, "peers_budget")
+    body = [
+        [f"{row['package']} {row['method']}", f"{row['stated']:g}", f"{_how(row)} {row['spent']:.2f}"]
+        for _, row in table.iterrows()
+    ]
+    said = "\n".join(f"- {sentence}" for sentence in broken(table))
+    return f"{markdown(['method', 'stated', 'found'], body)}\n\n{said}\n"
+
+
+def _how(row: Any) -> str:
+    return "≥" if row["how"].startswith("at least") else "="
+
+
+def broken(budget: pd.DataFrame) -> list[str]:
+    """The sentences on budgets: what was refuted, what was not, what is more than promised."""
+    over = budget[budget["spent"] > budget["stated"] * (1 + 1e-6)]
+    said = [
+        f"**{row['package']} {row['method']} spends more than it states**: epsilon {_how(row)} {row['spent']:.1f} where it "
+        f"states {row['stated']:g}{row['how'].removeprefix('at least').removeprefix('exact')}."
+        for _, row in over.iterrows()
+    ]
+    less = budget[(budget["how"] == "exact") & (budget["spent"] < budget["stated"] * (1 - 1e-3))]
+    names = [f"{row['package']} {row['method']} ({row['spent']:.2f} of {row['stated']:g})" for _, row in less.iterrows()]
+    if names:
+        said.append(f"Noisier than needed on a short stream: {', '.join(names)}.")
+    said.append(f"Of {len(budget)} methods looked at, {len(budget) - len(over)} were not seen to break their promise.")
+    return said
+
+
+def section(root: Path, what: str) -> str:
+    """Markdown of one directive: `packages`, `budget` or a task's name."""
+    if what == "packages":
+        return package_section(root)
+    return budget_section(root) if what == "budget" else task_section(root, what)
