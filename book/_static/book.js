@@ -3,8 +3,8 @@
 "use strict";
 (() => {
   const formulas = () => {
-    for (const formula of document.querySelectorAll("article div.math, article mjx-container[display]")) {
-      const scrolls = formula.scrollWidth > formula.clientWidth;
+    for (const formula of document.querySelectorAll("article div.math, article mjx-container")) {
+      const scrolls = getComputedStyle(formula).overflowX === "auto" && formula.scrollWidth > formula.clientWidth;
       scrolls ? formula.setAttribute("tabindex", "0") : formula.removeAttribute("tabindex");
     }
   };
