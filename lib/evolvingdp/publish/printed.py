@@ -35,12 +35,11 @@ class Width:
     largest: float
     narrowest: float  # inches, of panels that each have their own scale of y
     narrowest_shared: float  # inches, of panels that share it
-    covers: float  # share of its panel that a legend may cover
 
 
 WIDTHS = {
-    "column": Width(3.3, 7.0, 8.0, 2.0, 1.4, 0.0),  # one of two columns
-    "text": Width(7.0, 7.0, 9.0, 2.2, 1.35, 0.2),  # both columns
+    "column": Width(3.3, 7.0, 8.0, 2.0, 1.4),  # one of two columns
+    "text": Width(7.0, 7.0, 9.0, 2.2, 1.35),  # both columns
 }
 _BOOK = 11.0  # points, the size of letters of the book's figures
 _MANY, _TINY = 40, 6.0  # so many names of ticks are printed in so many points, or none of them would leave room for the data
@@ -68,7 +67,7 @@ def printed(figure: Canvas, width: Width) -> Canvas:
             continue
         if not ax.axison:
             legend.set_in_layout(False)
-        elif before != columns or _covers(legend, ax, heights[0], columns, width):
+        else:  # in print a panel is too small for data and legend
             high += _lift(legend, ax, columns, width) / (columns if before == columns else 1)
     copy.set_size_inches(width.inches, sum(heights) + high)
     copy.draw_without_rendering()
@@ -158,15 +157,6 @@ def _heights(panels: list[Any], figure: Canvas, columns: int, width: Width) -> l
         parts = grid.get_height_ratios()
         heights = [float(max(sum(heights) * part / sum(parts), _FLAT)) for part in parts]
     return heights
-
-
-def _covers(legend: Any, ax: Any, high: float, columns: int, width: Width) -> bool:
-    """Whether `legend` stands outside of its panel, on rows of data, or covers more of the panel than it may."""
-    if legend._bbox_to_anchor is not None or _names(ax):
-        return True
-    box = legend.get_window_extent(ax.figure.canvas.get_renderer())
-    panel = (width.inches / columns - _LABELS) * (high - _LABELS)
-    return bool(box.width * box.height / ax.figure.dpi**2 > width.covers * panel)
 
 
 def _spread(legend: Any, copy: Any, width: Width) -> float:
