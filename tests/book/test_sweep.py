@@ -95,7 +95,7 @@ BAD = {
     "word": (["--grid", "horizon=64,many"], "point horizon=many: horizon must be an integer, got 'many'"),
     "one list": (["--grid", "branching_sweep=2,3"], "branching_sweep needs lists separated by ';'"),
     "too many": (["--grid", "epsilon=1,2", "--repeat", "5001"], "the sweep has 10002 points, at most 10000 may be"),
-    "bad seed": (["--grid", "epsilon=1", "--seed", "-1"], "seed must be an integer >= 0, got '-1'"),
+    "bad seed": (["--grid", "epsilon=1", "--seed", "-1"], "seed must be an integer >= 0, got -1"),
     "preset": (["--grid", "epsilon=1", "--preset", "huge"], "preset must be one of quick, paper, got 'huge'"),
     "both engines": (["--grid", "epsilon=1", "--scheduler", "tcp://h:1", "--workers", "2"], "leave --workers away"),
     "sources": (["--grid", "epsilon=1", "--out", "notebooks/mine"], "out must lie outside the book's own sources"),
