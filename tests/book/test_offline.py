@@ -24,8 +24,18 @@ from evolvingdp.publish.project import Project
 
 @pytest.fixture(scope="module")
 def printed(built_book: Project) -> PdfReader:
+    """What `evolvingdp pdf` prints."""
     chromium()
-    return PdfReader(in_thread(pdf.build, built_book))
+    return PdfReader(told(built_book, "pdf"))
+
+
+def told(built_book: Project, command: str) -> Path:
+    """Run `evolvingdp COMMAND` on the built book; the file that it says it wrote."""
+    with pytest.MonkeyPatch.context() as here:
+        here.setattr("evolvingdp.publish.cli.Project", lambda: built_book)
+        result = in_thread(CliRunner().invoke, main, [command])
+    assert result.exit_code == 0, result.output
+    return Path(result.stdout.strip().split(": ", 1)[1])
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +129,7 @@ def test_the_pdf_s_fonts_are_embedded_and_its_figures_are_vectors(printed):
 @pytest.fixture(scope="module")
 def unpacked(built_book: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("unpacked")
-    with zipfile.ZipFile(offline.archive(built_book)) as book:
+    with zipfile.ZipFile(told(built_book, "zip")) as book:
         book.extractall(folder)
     assert [path.name for path in folder.iterdir()] == [offline.NAME]
     return folder / offline.NAME
