@@ -75,7 +75,9 @@ def rappor(job: Job) -> Pair:
     return fo.RAPPORClient(flip, 64, server.hash_family, num_of_cohorts=8, index_mapper=same), server
 
 
-def frequencies(make: Callable[[Job], Pair]) -> Callable[[Job], Work]:
+def collected(make: Callable[[Job], Pair], ask: Callable[[Any, Job], Any]) -> Callable[[Job], Work]:
+    """All users report to a new server, which is then asked."""
+
     def prepare(job: Job) -> Work:
         users = job.load().tolist()
 
@@ -83,11 +85,15 @@ def frequencies(make: Callable[[Job], Pair]) -> Callable[[Job], Work]:
             client, server = make(job)
             for user in users:
                 server.aggregate(client.privatise(user))
-            return server.estimate_all(range(job.domain), suppress_warnings=True)
+            return ask(server, job)
 
         return work
 
     return prepare
+
+
+def frequencies(make: Callable[[Job], Pair]) -> Callable[[Job], Work]:
+    return collected(make, lambda server, job: server.estimate_all(range(job.domain), suppress_warnings=True))
 
 
 ALPHABET = set(string.ascii_lowercase)
@@ -116,20 +122,13 @@ def apple_fragments(job: Job, length: int = 6) -> Pair:
 
 
 def heavy(make: Callable[[Job], Pair]) -> Callable[[Job], Work]:
-    def prepare(job: Job) -> Work:
-        users = job.load().tolist()
+    return collected(make, most_frequent)
 
-        def work() -> Any:
-            client, server = make(job)
-            for user in users:
-                server.aggregate(client.privatise(user))
-            words, estimates = server.find_heavy_hitters(k=job.top)
-            best = sorted(zip(estimates, words, strict=True), reverse=True)[: job.top]
-            return {"words": [str(word) for _, word in best], "estimates": [float(count) for count, _ in best]}
 
-        return work
-
-    return prepare
+def most_frequent(server: Any, job: Job) -> dict[str, Any]:
+    words, estimates = server.find_heavy_hitters(k=job.top)
+    best = sorted(zip(estimates, words, strict=True), reverse=True)[: job.top]
+    return {"words": [str(word) for _, word in best], "estimates": [float(count) for count, _ in best]}
 
 
 def reports(make: Callable[[Job], Pair], supports: Callable[[Pair, Any, int], bool]) -> Callable[[Job], Work]:
