@@ -30,8 +30,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from evolvingdp.audit.empirical import lower_bound
-from evolvingdp.core import accounting, style
+from evolvingdp.core import accounting
 from evolvingdp.core.seeds import stream
+from evolvingdp.experiment import style
 from evolvingdp.heavy_hitters.streams import random_words
 
 HERE = Path(__file__).parent

@@ -19,7 +19,7 @@ from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.prefix_sums import Toeplitz, height
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core.seeds import stream
-from evolvingdp.core.style import MARKERS, PALETTE, THEORY, canvas, house
+from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, canvas, house
 
 USERS, CAP, EPSILON = 100_000, 1024, 2.0
 

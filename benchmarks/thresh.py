@@ -14,13 +14,13 @@ import numpy as np
 import pandas as pd
 
 from evolvingdp.core.seeds import stream
-from evolvingdp.core.style import MARKERS, PALETTE, THEORY, canvas, house
 from evolvingdp.evolving import heavy_simulation, streams, thresh_users
 from evolvingdp.evolving.experiments.heavy_thresh import DICTIONARIES, dictionary
 from evolvingdp.evolving.experiments.thresh import bits
 from evolvingdp.evolving.streams import BitStream
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.evolving.thresh_simulation import simulate
+from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, canvas, house
 
 
 def settings(data: BitStream, epsilon: float = 1.0) -> Thresh:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from evolvingdp.publish.book import build
-from evolvingdp.publish.project import Project
+from evolvingdp.publish.rendering.book import build
+from evolvingdp.publish.sources.project import Project
 from support import REPOSITORY
 
 MADE = (".venv", ".git", ".cache", "_build", "results", "runs", "__pycache__", "*.egg-info", ".*_cache", ".hypothesis")

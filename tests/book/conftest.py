@@ -11,8 +11,8 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from browsing import Quiet, chromium
-from evolvingdp.publish.offline import FLAGS
-from evolvingdp.publish.project import Project
+from evolvingdp.publish.rendering.offline import FLAGS
+from evolvingdp.publish.sources.project import Project
 
 
 @pytest.fixture(scope="session")

@@ -14,11 +14,11 @@ from click.testing import CliRunner
 from sphinx.errors import ExtensionError
 
 from browsing import in_browser
-from evolvingdp.core.experiment import ParameterError
-from evolvingdp.publish import beside, preset
+from evolvingdp.experiment import ParameterError
 from evolvingdp.publish.cli import main
-from evolvingdp.publish.project import Project, params_of
-from evolvingdp.publish.sphinx_ext import refuse_stale_pages
+from evolvingdp.publish.comparing import beside, preset
+from evolvingdp.publish.rendering.sphinx_ext import refuse_stale_pages
+from evolvingdp.publish.sources.project import Project, params_of
 from support import REPOSITORY
 
 NOTEBOOK = "heavy_hitters/frequency_oracle"
@@ -89,10 +89,10 @@ def test_our_presets_are_not_taken_for_files(name, whose):
 
 CELLS = (
     "import pandas as pd\n"
-    "from evolvingdp.core.experiment import Figure, Result, at_most\n"
-    "from evolvingdp.core.style import canvas\n"
+    "from evolvingdp.experiment import Figure, Result, at_most\n"
+    "from evolvingdp.experiment.style import canvas\n"
     "from evolvingdp.heavy_hitters.experiments.frequency_oracle import Params\n"
-    "from evolvingdp.publish import Page\n"
+    "from evolvingdp.publish.showing import Page\n"
     "params = Params.from_namespace(globals())\n"
     "data = pd.DataFrame({'rank': [1, 2, 3], 'mean': [epsilon, 2 * epsilon, 3 * epsilon], 'kept': [5, 6, 7]})\n"
     "claims = [at_most('Epsilon is small | no', epsilon, 1.5), at_most('Nothing', 0, 0)]\n"

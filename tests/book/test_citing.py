@@ -18,11 +18,11 @@ from matplotlib.textpath import TextPath
 from pybtex.database import Entry, parse_file, parse_string
 from pypdf import PdfReader
 
-from evolvingdp.core.experiment import Figure
-from evolvingdp.core.style import canvas, house
-from evolvingdp.publish import bundle, citing, latex
-from evolvingdp.publish.printed import WIDTHS, broken, printed
-from evolvingdp.publish.project import Project
+from evolvingdp.experiment import Figure
+from evolvingdp.experiment.style import canvas, house
+from evolvingdp.publish.showing import bundle, citing, latex
+from evolvingdp.publish.showing.printed import WIDTHS, broken, printed
+from evolvingdp.publish.sources.project import Project
 from support import REPOSITORY
 
 CHAPTERS = {

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evolvingdp.core.experiment import at_least, at_most, within
-from evolvingdp.publish import compare
+from evolvingdp.experiment import at_least, at_most, within
+from evolvingdp.publish.comparing import compare
 
 
 def entries(*claims):

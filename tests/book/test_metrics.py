@@ -8,7 +8,7 @@ import math
 import pandas as pd
 import pytest
 
-from evolvingdp.publish.project import Project, params_of
+from evolvingdp.publish.sources.project import Project, params_of
 
 SWEEP_S_OWN = {"point", "seed", "command", "commit", "version", "library_sha256", "data_sha256", "lock_sha256", "python"}
 

@@ -16,10 +16,11 @@ from click.testing import CliRunner
 from pypdf import PdfReader
 
 from browsing import chromium, in_browser, in_thread
-from evolvingdp.publish import offline, pdf, provenance
-from evolvingdp.publish.book import BookError
 from evolvingdp.publish.cli import main
-from evolvingdp.publish.project import Project
+from evolvingdp.publish.rendering import offline, pdf
+from evolvingdp.publish.rendering.book import BookError
+from evolvingdp.publish.sources import provenance
+from evolvingdp.publish.sources.project import Project
 
 
 @pytest.fixture(scope="module")

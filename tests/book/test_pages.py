@@ -10,9 +10,9 @@ from urllib.parse import unquote, urldefrag, urljoin, urlparse
 import pytest
 
 from browsing import DESKTOP, PHONE, opened
-from evolvingdp.publish.book import BookError, build, render
-from evolvingdp.publish.execute import Job, export, run
-from evolvingdp.publish.project import Project
+from evolvingdp.publish.rendering.book import BookError, build, render
+from evolvingdp.publish.running.execute import Job, export, run
+from evolvingdp.publish.sources.project import Project
 
 FIGURES = {
     "heavy_hitters/frequency_oracle": 5,

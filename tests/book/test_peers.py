@@ -16,7 +16,7 @@ import pytest
 import with_ours
 from sphinx.application import Sphinx
 
-from evolvingdp.publish import peers
+from evolvingdp.publish.rendering import peers
 from support import REPOSITORY
 
 RESULTS = REPOSITORY / "benchmarks" / "results"
@@ -209,7 +209,7 @@ def test_the_rendered_page_shows_every_sentence_and_every_cell(tmp_path, runs):
     shutil.copy(REPOSITORY / "book" / "performance.md", tmp_path / "book" / "index.md")
     shutil.copytree(RESULTS, tmp_path / "benchmarks" / "results")
     (tmp_path / "conf.py").write_text(
-        "from evolvingdp.publish.sphinx_ext import Peers\n"
+        "from evolvingdp.publish.rendering.sphinx_ext import Peers\n"
         "extensions = ['myst_parser']\nmyst_enable_extensions = ['dollarmath', 'colon_fence']\nroot_doc = 'book/index'\n"
         "def setup(app):\n    app.add_directive('peers', Peers)\n"
     )

@@ -17,7 +17,7 @@ import yaml
 
 from evolvingdp.core import brown
 from evolvingdp.publish import datasets
-from evolvingdp.publish.project import Project, params_of
+from evolvingdp.publish.sources.project import Project, params_of
 from support import REPOSITORY
 
 LIBRARY = REPOSITORY / "lib" / "evolvingdp"

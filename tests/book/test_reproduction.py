@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from evolvingdp.publish import reproduction, reproduction_ext
-from evolvingdp.publish.reproduction import Check, Evidence, ReproductionError, Row, verdict
+from evolvingdp.publish.rendering import reproduction, reproduction_ext
+from evolvingdp.publish.rendering.reproduction import Check, Evidence, ReproductionError, Row, verdict
 from support import REPOSITORY
 
 # What the papers number, read from their text once; definitions only where they say how much is enough.

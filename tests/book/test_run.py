@@ -16,13 +16,15 @@ import papermill
 import pytest
 from click.testing import CliRunner
 
-from evolvingdp.core import engine
-from evolvingdp.core.experiment import ParameterError
-from evolvingdp.publish import bundle, cli, execute, provenance
-from evolvingdp.publish.book import BookError, compute
+from evolvingdp.experiment import ParameterError, engine
+from evolvingdp.publish import cli
 from evolvingdp.publish.cli import main
-from evolvingdp.publish.execute import Job, NotebookError
-from evolvingdp.publish.project import Project, params_of, template_bytes
+from evolvingdp.publish.rendering.book import BookError, compute
+from evolvingdp.publish.running import execute
+from evolvingdp.publish.running.execute import Job, NotebookError
+from evolvingdp.publish.showing import bundle
+from evolvingdp.publish.sources import provenance
+from evolvingdp.publish.sources.project import Project, params_of, template_bytes
 from support import REPOSITORY
 
 NOTEBOOK = "heavy_hitters/frequency_oracle"
@@ -371,7 +373,7 @@ def test_run_tells_the_notebook_which_cluster_to_share_its_repetitions_over(proj
 
     shown = project("import os", "print('shared over', os.environ.get('EVOLVINGDP_SCHEDULER'))")
     monkeypatch.setattr("evolvingdp.publish.cli.Project", lambda: shown)
-    monkeypatch.setattr("evolvingdp.publish.cluster.connected", connected)
+    monkeypatch.setattr("evolvingdp.publish.sweeping.cluster.connected", connected)
     for _ in range(2):  # the second time it is computed already: no cluster is started
         command = ["run", NOTEBOOK, "--workers", "3", "--out", str(tmp_path / "out")]
         assert CliRunner().invoke(main, command).exit_code == 0

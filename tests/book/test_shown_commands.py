@@ -9,8 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from evolvingdp.audit import empirical
-from evolvingdp.publish import beside, sweep_run
 from evolvingdp.publish.cli import main
+from evolvingdp.publish.comparing import beside
+from evolvingdp.publish.sweeping import run as sweeping
 from support import REPOSITORY
 
 PAGE = (REPOSITORY / "book" / "reproduce.md").read_text()
@@ -37,7 +38,7 @@ def test_a_shown_command_is_valid(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for place, name in (("evolvingdp.publish.cli", "execute"), ("evolvingdp.publish.cli", "build")):
         monkeypatch.setattr(f"{place}.{name}", stop)
-    monkeypatch.setattr(sweep_run, "connected", stop)
+    monkeypatch.setattr(sweeping, "connected", stop)
     monkeypatch.setattr(beside, "compute", stop)
     monkeypatch.setattr(empirical, "audit", stop)
     (yaml,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)

@@ -20,9 +20,10 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from evolvingdp.core.experiment import ParameterError
-from evolvingdp.publish import cluster, sweep_point, sweep_report, sweep_run
+from evolvingdp.experiment import ParameterError
 from evolvingdp.publish.cli import main
+from evolvingdp.publish.sweeping import cluster, point, report
+from evolvingdp.publish.sweeping import run as sweeping
 from support import REPOSITORY
 
 NOTEBOOK = "continual_mean/binary_tree"
@@ -47,7 +48,7 @@ class Serial:
 
     def submit(self, function, notebook, params, seed, *rest, pure):
         self.ran.append((json.dumps(params), seed))
-        outcome = sweep_point.Outcome(traceback="the third term diverged") if seed in self.broken else None
+        outcome = point.Outcome(traceback="the third term diverged") if seed in self.broken else None
         return Done(outcome or function(notebook, params, seed, *rest))
 
 
@@ -70,7 +71,7 @@ def serial(monkeypatch: pytest.MonkeyPatch) -> Serial:
     def connected(*_) -> Iterator[Serial]:
         yield client
 
-    monkeypatch.setattr(sweep_run, "connected", connected)
+    monkeypatch.setattr(sweeping, "connected", connected)
     monkeypatch.setattr(distributed, "as_completed", iter)
     return client
 
@@ -112,8 +113,8 @@ BAD = {
 @pytest.mark.parametrize("kind", BAD)
 def test_a_sweep_refuses_bad_input_with_one_line_before_anything_runs(kind, tmp_path, monkeypatch):
     monkeypatch.chdir(REPOSITORY)
-    monkeypatch.setattr(sweep_run, "connected", lambda *_: pytest.fail("it ran"))
-    monkeypatch.setattr("evolvingdp.publish.cluster.ANSWER", 0.2)  # seconds to wait for a scheduler's file
+    monkeypatch.setattr(sweeping, "connected", lambda *_: pytest.fail("it ran"))
+    monkeypatch.setattr("evolvingdp.publish.sweeping.cluster.ANSWER", 0.2)  # seconds to wait for a scheduler's file
     arguments, message = BAD[kind]
     done = sweep("--out", tmp_path / "out", *arguments)
     assert done.exit_code == 1
@@ -201,7 +202,7 @@ def test_a_damaged_point_is_run_again(tmp_path, serial, damage):
 
 def test_points_of_other_sources_are_not_mixed_in(tmp_path, serial, monkeypatch):
     sweep(*SMALL, "--out", tmp_path)
-    monkeypatch.setitem(sweep_point._LIBRARIES, "continual_mean", "other")
+    monkeypatch.setitem(point._LIBRARIES, "continual_mean", "other")
     sweep(*SMALL, "--out", tmp_path)
     assert len(serial.ran) == 16
     assert set(pd.read_parquet(tmp_path / "sweep.parquet").library_sha256) == {"other"}
@@ -280,8 +281,8 @@ def test_any_grid_can_be_drawn(grid, axes):
     frame = pd.MultiIndex.from_product(names.values(), names=names).to_frame(index=False)
     frame = frame.astype({name: float for name in names if name != "branching_sweep"})
     frame = frame.assign(mean=range(1, len(frame) + 1), half=float("nan"), sd=float("nan"), runs=1)
-    assert sweep_report.axes_of(frame, names) == axes
-    drawn = sweep_report.figure(frame, names, sweep_report.Metric("error", "an error"))
+    assert report.axes_of(frame, names) == axes
+    drawn = report.figure(frame, names, report.Metric("error", "an error"))
     assert drawn.startswith("<svg")
     assert "branching_sweep = 6,7" in drawn or len(axes) < 3 or "<!-- branching_sweep = 6,7 -->" in drawn
 
@@ -289,7 +290,7 @@ def test_any_grid_can_be_drawn(grid, axes):
 def test_the_time_left_is_estimated_from_this_session_s_points():
     said: list[str] = []
     clock = iter([0.0, 1.0, 6.0, 7.0, 120.0])
-    progress = sweep_run.Progress(60, 40, said.append, lambda: next(clock))
+    progress = sweeping.Progress(60, 40, said.append, lambda: next(clock))
     for _ in range(4):
         progress()
     assert said == ["42 of 60 points, 6 s, about 54 s left", "44 of 60 points, 2 min 00 s, about 8 min 00 s left"]
@@ -391,7 +392,7 @@ def test_a_notebook_s_repetitions_are_the_same_rows_on_workers(two_workers):
     script = """
 import os, sys
 from evolvingdp.continual_mean.experiments import past_the_paper as experiment
-from evolvingdp.core import engine
+from evolvingdp.experiment import engine
 small = {"n_users": 100, "samples_per_user": 16, "horizon": 1000, "full_users": 10, "full_samples": 16, "repetitions": 2}
 params = experiment.Params.make(overrides=small)
 alone = experiment.run(params, 3)
@@ -460,7 +461,8 @@ def test_a_scheduler_that_does_not_answer_is_one_clear_line(tmp_path):
     addresses = ["tcp://127.0.0.1:1", "nowhere", "missing.json"]
     asked = [["sweep", NOTEBOOK, *SMALL, "--scheduler", address, "--out", str(tmp_path / "out")] for address in addresses]
     script = (
-        "from click.testing import CliRunner; from evolvingdp.publish import cli, cluster; cluster.ANSWER = 1\n"
+        "from click.testing import CliRunner; from evolvingdp.publish import cli\n"
+        "from evolvingdp.publish.sweeping import cluster; cluster.ANSWER = 1\n"
         f"for command in {asked!r}: print(CliRunner().invoke(cli.main, command).stderr, end='')"
     )
     done = subprocess.run([sys.executable, "-c", script], env=ENVIRONMENT, cwd=tmp_path, capture_output=True, text=True)

@@ -17,9 +17,9 @@ from evolvingdp.continual_mean.experiments import binary_tree, past_the_paper, u
 from evolvingdp.continual_mean.per_step import PerStepLaplace, most_samples
 from evolvingdp.continual_mean.prefix_sums import Toeplitz, Tree, best_branching, height
 from evolvingdp.continual_mean.scores import projected_share
-from evolvingdp.core.experiment import ParameterError
 from evolvingdp.core.noise import DiscreteLaplace
 from evolvingdp.core.seeds import stream
+from evolvingdp.experiment import ParameterError
 
 
 def test_blocks_hold_1_1_2_4_samples_and_users_finish_them_at_powers_of_two():

@@ -8,7 +8,7 @@ import math
 import pandas as pd
 import pytest
 
-from evolvingdp.core.describe import curves, ends, short, span
+from evolvingdp.experiment.describe import curves, ends, short, span
 from support import REPOSITORY
 
 DRAWINGS = sorted(REPOSITORY.glob("lib/evolvingdp/*/figures/*.py"))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from evolvingdp.audit.empirical import Bound, Kind, Mechanism
-from evolvingdp.core.experiment import ParameterError
+from evolvingdp.experiment import ParameterError
 
 
 def load(target: str) -> Mechanism:

@@ -24,7 +24,7 @@ from evolvingdp.continual_mean.ladder import (
     UNPROJECTED_DELTA,
 )
 from evolvingdp.core import checks
-from evolvingdp.core.experiment import Claim, at_least, at_most
+from evolvingdp.experiment import Claim, at_least, at_most
 
 POPULATIONS = ("beta", "two kinds", "active kind")
 

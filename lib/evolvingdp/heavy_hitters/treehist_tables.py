@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from evolvingdp.core.experiment import Result
+from evolvingdp.experiment import Result
 from evolvingdp.heavy_hitters.experiments.treehist import (
     BEST,
     LADDER,

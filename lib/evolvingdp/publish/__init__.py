@@ -1,5 +1,1 @@
-"""Running notebooks, caching, provenance, figure bundles, the book and the command line."""
-
-from evolvingdp.publish.page import Page
-
-__all__ = ["Page"]
+"""From experiments to pages: running notebooks, sweeping, what a page shows, rendering the book, the command line."""

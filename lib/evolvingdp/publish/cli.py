@@ -14,17 +14,20 @@ from tabulate import tabulate
 
 from evolvingdp.audit import empirical, outside
 from evolvingdp.core import brown
-from evolvingdp.core.experiment import ParameterError
 from evolvingdp.core.seeds import stream
-from evolvingdp.publish import beside, cluster, datasets, offline
-from evolvingdp.publish.book import BookError, build
-from evolvingdp.publish.earlier import check_same_run
-from evolvingdp.publish.execute import Job, NotebookError, check_writable, export
-from evolvingdp.publish.execute import run as execute
-from evolvingdp.publish.preset import is_file
-from evolvingdp.publish.project import Project, params_of
-from evolvingdp.publish.sweep_run import SweepError
-from evolvingdp.publish.sweep_run import run as run_sweep
+from evolvingdp.experiment import ParameterError
+from evolvingdp.publish import datasets
+from evolvingdp.publish.comparing import beside
+from evolvingdp.publish.comparing.preset import is_file
+from evolvingdp.publish.rendering import offline
+from evolvingdp.publish.rendering.book import BookError, build
+from evolvingdp.publish.running.earlier import check_same_run
+from evolvingdp.publish.running.execute import Job, NotebookError, check_writable, export
+from evolvingdp.publish.running.execute import run as execute
+from evolvingdp.publish.sources.project import Project, params_of
+from evolvingdp.publish.sweeping import cluster
+from evolvingdp.publish.sweeping.run import SweepError
+from evolvingdp.publish.sweeping.run import run as run_sweep
 
 EXPECTED = (ParameterError, NotebookError, BookError, SweepError, datasets.DataError)
 
@@ -164,7 +167,7 @@ def pdf() -> None:
 
     Example: evolvingdp pdf
     """
-    from evolvingdp.publish import pdf  # its packages are the book's, which rerunning a notebook does without
+    from evolvingdp.publish.rendering import pdf  # its packages are the book's, which rerunning a notebook does without
 
     click.echo(f"printed: {pdf.build(Project())}")
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evolvingdp.core.experiment import Scalar
 from evolvingdp.core.seeds import stream
+from evolvingdp.experiment import Scalar
 from evolvingdp.sparse_vector import baselines, documents
 from evolvingdp.sparse_vector.methods import MONITOR, RENYI, REPEATED, TEXTBOOK, Target, calibrated
 from evolvingdp.sparse_vector.shifting import plan

@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from evolvingdp.core.experiment import Scalar
 from evolvingdp.core.seeds import stream
+from evolvingdp.experiment import Scalar
 from evolvingdp.sparse_vector.general_streams import GeneralStream, random_stream, simulate
 from evolvingdp.sparse_vector.methods import MONITOR, Target, calibrated
 from evolvingdp.sparse_vector.shifting import Plan, plan

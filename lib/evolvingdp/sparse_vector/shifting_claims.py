@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
 
-from evolvingdp.core.experiment import Claim, at_least, at_most
+from evolvingdp.experiment import Claim, at_least, at_most
 from evolvingdp.sparse_vector.methods import FAMILIES, FIND, FIND_BEST, HISTOGRAMS, MONITOR, RENYI, REPEATED, THEOREM
 
 _LETTERS = list(FAMILIES)

@@ -9,12 +9,12 @@ from typing import Annotated, Any
 import pandas as pd
 from pydantic import Field, field_validator
 
+from evolvingdp import experiment
 from evolvingdp.audit import empirical, exact, failures, ledger, reports
 from evolvingdp.audit.black_boxes import black_boxes
-from evolvingdp.core import experiment
-from evolvingdp.core.experiment import Claim, Result, Scalar, at_least, at_most, parameter
 from evolvingdp.core.noise import Laplace
 from evolvingdp.core.seeds import stream
+from evolvingdp.experiment import Claim, Result, Scalar, at_least, at_most, parameter
 from evolvingdp.heavy_hitters.rappor import Rappor
 
 NOTEBOOK = "audit/verified_privacy"

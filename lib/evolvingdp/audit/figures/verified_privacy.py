@@ -17,9 +17,9 @@ from evolvingdp.audit.experiments.verified_privacy import (
     part,
     shown,
 )
-from evolvingdp.core.describe import curves, short, span
-from evolvingdp.core.experiment import Figure, Result
-from evolvingdp.core.style import MARKERS, PALETTE, THEORY, TRUTH, band, canvas, house
+from evolvingdp.experiment import Figure, Result
+from evolvingdp.experiment.describe import curves, short, span
+from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, TRUTH, band, canvas, house
 
 LOOKS = {
     case: {"color": PALETTE[number], "marker": MARKERS[number], "markersize": 4}

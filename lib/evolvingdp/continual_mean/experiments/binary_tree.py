@@ -10,13 +10,13 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
+from evolvingdp import experiment
 from evolvingdp.continual_mean import streams
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism, printed_sums
 from evolvingdp.continual_mean.prefix_sums import PrefixSums, Toeplitz, Tree
 from evolvingdp.continual_mean.scores import root_mean_square
-from evolvingdp.core import experiment
-from evolvingdp.core.experiment import Claim, Result, Scalar, at_least, at_most, parameter
 from evolvingdp.core.seeds import stream
+from evolvingdp.experiment import Claim, Result, Scalar, at_least, at_most, parameter
 
 NOTEBOOK = "continual_mean/binary_tree"
 PER_STEP = "Laplace noise at every step"

@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, field_validator, model_validator
 
+from evolvingdp import experiment
 from evolvingdp.continual_mean import algorithms, coordinates, ladder, offline, populations, streams
 from evolvingdp.continual_mean.prefix_sums import best_branching
 from evolvingdp.continual_mean.scores import projected_share, root_mean_square
 from evolvingdp.continual_mean.user_mean import UserMean
-from evolvingdp.core import engine, experiment
-from evolvingdp.core.experiment import Claim, Result, Scalar, at_least, at_most, parameter
 from evolvingdp.core.seeds import stream
+from evolvingdp.experiment import Claim, Result, Scalar, at_least, at_most, engine, parameter
 
 NOTEBOOK = "continual_mean/past_the_paper"
 KEPT = 60  # steps

@@ -12,13 +12,13 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
+from evolvingdp import experiment
 from evolvingdp.continual_mean import algorithms, offline, streams, theory, where_it_wins
 from evolvingdp.continual_mean.per_step import PerStepLaplace, most_samples
 from evolvingdp.continual_mean.scores import root_mean_square, slope
 from evolvingdp.continual_mean.user_mean import UserMean
-from evolvingdp.core import experiment
-from evolvingdp.core.experiment import Claim, Result, Scalar, at_least, at_most, parameter, within
 from evolvingdp.core.seeds import stream
+from evolvingdp.experiment import Claim, Result, Scalar, at_least, at_most, parameter, within
 
 NOTEBOOK = "continual_mean/user_mean"
 MEAN = "no privacy"

@@ -18,9 +18,9 @@ from evolvingdp.continual_mean.experiments.binary_tree import (
     growth,
     over_time,
 )
-from evolvingdp.core.describe import curves, span
-from evolvingdp.core.experiment import Figure, Result
-from evolvingdp.core.style import MARKERS, PALETTE, THEORY, canvas, house
+from evolvingdp.experiment import Figure, Result
+from evolvingdp.experiment.describe import curves, span
+from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, canvas, house
 
 LOOKS = {name: {"color": PALETTE[place]} for place, name in enumerate((*PURE, *APPROXIMATE))}
 

@@ -8,9 +8,9 @@ import pandas as pd
 from evolvingdp.continual_mean.experiments.past_the_paper import SETTINGS, Params, part
 from evolvingdp.continual_mean.experiments.user_mean import ORDER_NAMES
 from evolvingdp.continual_mean.ladder import FULL, LADDER, MEAN, NAIVE, RECOMMENDED, RECOMMENDED_DELTA
-from evolvingdp.core.describe import curves, short, span
-from evolvingdp.core.experiment import Figure, Result
-from evolvingdp.core.style import MARKERS, PALETTE, THEORY, canvas, house
+from evolvingdp.experiment import Figure, Result
+from evolvingdp.experiment.describe import curves, short, span
+from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, canvas, house
 
 
 @house

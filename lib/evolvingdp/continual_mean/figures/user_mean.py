@@ -22,9 +22,9 @@ from evolvingdp.continual_mean.experiments.user_mean import (
     rmse,
 )
 from evolvingdp.continual_mean.where_it_wins import advantage
-from evolvingdp.core.describe import curves, short, span
-from evolvingdp.core.experiment import Figure, Result
-from evolvingdp.core.style import MARKERS, PALETTE, THEORY, canvas, house
+from evolvingdp.experiment import Figure, Result
+from evolvingdp.experiment.describe import curves, short, span
+from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, canvas, house
 
 LOOKS = {name: {"color": "black" if name == MEAN else PALETTE[place]} for place, name in enumerate(METHODS)}
 MARKED: dict[str, dict[str, Any]] = {

@@ -12,13 +12,14 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import model_validator
 
-from evolvingdp.core import brown, experiment
-from evolvingdp.core.experiment import Claim, Result, Scalar, at_least, at_most, parameter
+from evolvingdp import experiment
+from evolvingdp.core import brown
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import baselines
 from evolvingdp.evolving.heavy_protocol import WordStream
 from evolvingdp.evolving.heavy_simulation import Hashed, Trace, reported_sums, simulate
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
+from evolvingdp.experiment import Claim, Result, Scalar, at_least, at_most, parameter
 
 NOTEBOOK = "evolving/heavy_thresh"
 TUNED, NAIVE, OPTIMAL = "HEAVYTHRESH, tuned", "every epoch, epsilon/T", "every epoch, optimal"

@@ -11,8 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
-from evolvingdp.core import engine, experiment
-from evolvingdp.core.experiment import Claim, Result, Scalar, at_least, at_most, parameter, within
+from evolvingdp import experiment
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import baselines, streams, thresh_tables
 from evolvingdp.evolving.scenarios import scenarios
@@ -21,6 +20,7 @@ from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.evolving.thresh_constants import paper_epsilons, paper_error_bound
 from evolvingdp.evolving.thresh_simulation import Trace, simulate
 from evolvingdp.evolving.thresh_tables import ADVANCED, NAIVE, OPTIMAL, PAPER, TUNED, curve, slope
+from evolvingdp.experiment import Claim, Result, Scalar, at_least, at_most, engine, parameter, within
 
 NOTEBOOK = "evolving/thresh"
 DELTA = 1e-6  # of the (epsilon, delta) baselines

@@ -7,9 +7,6 @@ import pandas as pd
 from scipy import stats
 
 from evolvingdp.core import brown
-from evolvingdp.core.describe import short, span
-from evolvingdp.core.experiment import Figure, Result
-from evolvingdp.core.style import MARKERS, PALETTE, THEORY, canvas, house
 from evolvingdp.evolving.experiments.heavy_thresh import (
     METHODS,
     TOP,
@@ -19,6 +16,9 @@ from evolvingdp.evolving.experiments.heavy_thresh import (
     brown_trace,
     expected_largest,
 )
+from evolvingdp.experiment import Figure, Result
+from evolvingdp.experiment.describe import short, span
+from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, canvas, house
 
 
 @house

@@ -7,10 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evolvingdp.core.describe import curves, ends, short, span
-from evolvingdp.core.experiment import Figure, Result
 from evolvingdp.core.seeds import stream
-from evolvingdp.core.style import MARKERS, PALETTE, THEORY, TRUTH, band, canvas, house
 from evolvingdp.evolving import baselines
 from evolvingdp.evolving.experiments.thresh import (
     HORIZON_SWEEP_USERS,
@@ -22,6 +19,9 @@ from evolvingdp.evolving.experiments.thresh import (
     trace,
 )
 from evolvingdp.evolving.thresh_tables import NAIVE, OPTIMAL, TUNED, curve
+from evolvingdp.experiment import Figure, Result
+from evolvingdp.experiment.describe import curves, ends, short, span
+from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, TRUTH, band, canvas, house
 
 LOOKS = {
     method: {"color": PALETTE[number], "marker": MARKERS[number], "markersize": 4} for number, method in enumerate(METHODS)

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 from scipy.stats import binom, norm
 
-from evolvingdp.core import engine, experiment
-from evolvingdp.core.experiment import Claim, Result, Scalar, at_least, at_most, parameter
+from evolvingdp import experiment
 from evolvingdp.core.seeds import stream
+from evolvingdp.experiment import Claim, Result, Scalar, at_least, at_most, engine, parameter
 from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.binary_code import BinaryCode, check_length
 from evolvingdp.heavy_hitters.bitstogram import Bitstogram, BitstogramProtocol, CodeHashes

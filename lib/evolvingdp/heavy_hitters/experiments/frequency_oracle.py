@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 from scipy import stats
 
-from evolvingdp.core import brown, checks, experiment, hashing
-from evolvingdp.core.experiment import Claim, Result, Scalar, at_least, at_most, parameter, within
+from evolvingdp import experiment
+from evolvingdp.core import brown, checks, hashing
 from evolvingdp.core.seeds import stream
+from evolvingdp.experiment import Claim, Result, Scalar, at_least, at_most, parameter, within
 from evolvingdp.heavy_hitters import streams, theory
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
 

@@ -11,10 +11,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import model_validator
 
-from evolvingdp.core import experiment
-from evolvingdp.core.experiment import Claim, Result, Scalar, at_least, at_most, parameter, within
+from evolvingdp import experiment
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.seeds import stream
+from evolvingdp.experiment import Claim, Result, Scalar, at_least, at_most, parameter, within
 from evolvingdp.heavy_hitters import streams, theory
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
 from evolvingdp.heavy_hitters.rappor import Rappor

@@ -12,9 +12,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
-from evolvingdp.core import brown, engine, experiment
-from evolvingdp.core.experiment import Claim, Result, Scalar, at_least, at_most, parameter
+from evolvingdp import experiment
+from evolvingdp.core import brown
 from evolvingdp.core.seeds import stream
+from evolvingdp.experiment import Claim, Result, Scalar, at_least, at_most, engine, parameter
 from evolvingdp.heavy_hitters import streams, theory
 from evolvingdp.heavy_hitters.pem import PEM
 from evolvingdp.heavy_hitters.tree_hist import HeavyHitters, TreeHist

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.ticker import NullLocator
 
-from evolvingdp.core.describe import ends, short, span
-from evolvingdp.core.experiment import Figure, Result
-from evolvingdp.core.style import MARKERS, PALETTE, THEORY, TRUTH, canvas, house
+from evolvingdp.experiment import Figure, Result
+from evolvingdp.experiment.describe import ends, short, span
+from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, TRUTH, canvas, house
 from evolvingdp.heavy_hitters.experiments.frequency_oracle import BROWN_WORDS, RANKS, Params, errors, top_words
 
 LABELS = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from evolvingdp.core.describe import ends, short, span
-from evolvingdp.core.experiment import Figure, Result
-from evolvingdp.core.style import MARKERS, PALETTE, THEORY, TRUTH, canvas, house
+from evolvingdp.experiment import Figure, Result
+from evolvingdp.experiment.describe import ends, short, span
+from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, TRUTH, canvas, house
 from evolvingdp.heavy_hitters.experiments.rappor import R_DECODER, Params, is_demo_3, rappor
 from evolvingdp.heavy_hitters.rappor_scores import bands, demo, discoveries
 

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from evolvingdp.core.describe import short
-from evolvingdp.core.style import MARKERS, PALETTE
+from evolvingdp.experiment.describe import short
+from evolvingdp.experiment.style import MARKERS, PALETTE
 
 SCORES = ("precision", "recall", "f1")
 

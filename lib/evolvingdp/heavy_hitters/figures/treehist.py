@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from evolvingdp.core.describe import curves, ends, short, span
-from evolvingdp.core.experiment import Figure, Result
-from evolvingdp.core.style import MARKERS, PALETTE, THEORY, TRUTH, band, canvas, house
+from evolvingdp.experiment import Figure, Result
+from evolvingdp.experiment.describe import curves, ends, short, span
+from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, TRUTH, band, canvas, house
 from evolvingdp.heavy_hitters.experiments.treehist import (
     BEST,
     LADDER,

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Self
 import pandas as pd
 from pydantic import Field, field_validator, model_validator
 
-from evolvingdp.core import experiment
-from evolvingdp.core.experiment import Result, Scalar, parameter
+from evolvingdp import experiment
 from evolvingdp.core.seeds import stream
+from evolvingdp.experiment import Result, Scalar, parameter
 from evolvingdp.sparse_vector import baselines, histograms
 from evolvingdp.sparse_vector.brown_runs import brown_rows, brown_values
 from evolvingdp.sparse_vector.general_runs import general_rows, general_values

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, field_validator
 
-from evolvingdp.core import experiment
-from evolvingdp.core.experiment import Claim, Result, Scalar, at_least, at_most, parameter, within
+from evolvingdp import experiment
 from evolvingdp.core.seeds import stream
+from evolvingdp.experiment import Claim, Result, Scalar, at_least, at_most, parameter, within
 from evolvingdp.sparse_vector import privacy
 from evolvingdp.sparse_vector.adversary import epsilon_attained
 from evolvingdp.sparse_vector.baselines import repeated_threshold

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pandas as pd
 
-from evolvingdp.core.describe import curves, ends, short, span
-from evolvingdp.core.experiment import Figure, Result
-from evolvingdp.core.style import MARKERS, PALETTE, THEORY, band, canvas, house
+from evolvingdp.experiment import Figure, Result
+from evolvingdp.experiment.describe import curves, ends, short, span
+from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, band, canvas, house
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters import (
     CURVE,
     CURVE_HORIZON,

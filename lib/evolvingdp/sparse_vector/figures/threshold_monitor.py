@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from evolvingdp.core.describe import curves, ends, span
-from evolvingdp.core.experiment import Figure, Result
-from evolvingdp.core.style import MARKERS, PALETTE, THEORY, TRUTH, band, canvas, house
+from evolvingdp.experiment import Figure, Result
+from evolvingdp.experiment.describe import curves, ends, span
+from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, TRUTH, band, canvas, house
 from evolvingdp.sparse_vector.calibration import METHODS
 from evolvingdp.sparse_vector.experiments.threshold_monitor import MONITOR, Params, calibrations, halting
 

@@ -16,9 +16,9 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
-from evolvingdp.core.experiment import ParameterError
-from evolvingdp.publish import reproduction
-from evolvingdp.publish.reproduction import Evidence, Found, Judged, ReproductionError, Row, in_words
+from evolvingdp.experiment import ParameterError
+from evolvingdp.publish.rendering import reproduction
+from evolvingdp.publish.rendering.reproduction import Evidence, Found, Judged, ReproductionError, Row, in_words
 
 SMALL = (
     "This book was built with smaller presets, so that numbers and verdicts are of fewer or smaller runs than the paper's:"

@@ -23,7 +23,7 @@ from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator
 from matplotlib.transforms import blended_transform_factory
 
-from evolvingdp.core.style import house
+from evolvingdp.experiment.style import house
 
 
 @dataclass(frozen=True)

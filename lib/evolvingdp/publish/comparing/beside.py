@@ -14,11 +14,11 @@ from typing import Any
 import pandas as pd
 import yaml
 
-from evolvingdp.publish import compare, preset
-from evolvingdp.publish.book import Say, compute, render
-from evolvingdp.publish.execute import Job, export, problems
-from evolvingdp.publish.preset import Preset
-from evolvingdp.publish.project import Project
+from evolvingdp.publish.comparing import compare, preset
+from evolvingdp.publish.comparing.preset import Preset
+from evolvingdp.publish.rendering.book import Say, compute, render
+from evolvingdp.publish.running.execute import Job, export, problems
+from evolvingdp.publish.sources.project import Project
 
 SOURCES = ("_config.yml", "_toc.yml", "book", "notebooks", "benchmarks", "data")  # what pages are made of
 YOURS = "book/yours"

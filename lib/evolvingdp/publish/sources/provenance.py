@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import evolvingdp
-from evolvingdp.core.experiment import Params, Result
+from evolvingdp.experiment import Params, Result
 
 LIBRARY = Path(evolvingdp.__file__).parent
 REPOSITORY = LIBRARY.parents[1]  # an editable install: lib/ stands in the repository

@@ -14,10 +14,10 @@ from typing import Any
 
 from matplotlib.figure import Figure as Canvas
 
-from evolvingdp.core.experiment import Figure
-from evolvingdp.core.style import house
-from evolvingdp.publish import citing
-from evolvingdp.publish.printed import WIDTHS, printed
+from evolvingdp.experiment import Figure
+from evolvingdp.experiment.style import house
+from evolvingdp.publish.showing import citing
+from evolvingdp.publish.showing.printed import WIDTHS, printed
 
 FORMATS = ("svg", "pdf", "png")
 _NO_DATE: dict[str, dict[str, None]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}

@@ -12,10 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evolvingdp.core import engine
-from evolvingdp.core.experiment import ParameterError
-from evolvingdp.publish import sweep_point
-from evolvingdp.publish.execute import ONE_CORE, environment
+from evolvingdp.experiment import ParameterError, engine
+from evolvingdp.publish.running.execute import ONE_CORE, environment
+from evolvingdp.publish.sweeping import point
 
 if TYPE_CHECKING:  # distributed is imported where it is used: half a second that the other commands need not wait
     from distributed import Client
@@ -108,8 +107,8 @@ def _no_scheduler(scheduler: str, why: str) -> ParameterError:
 
 def _check(client: Client, notebook: str) -> None:
     """Raise ParameterError unless every worker has the sources, data, versions that this process has."""
-    ours = sweep_point.sources(notebook)
-    for worker, theirs in client.run(sweep_point.sources, notebook, on_error="return").items():
+    ours = point.sources(notebook)
+    for worker, theirs in client.run(point.sources, notebook, on_error="return").items():
         if not isinstance(theirs, dict):
             raise ParameterError(f"worker {worker} cannot run this version of evolvingdp: {' '.join(str(theirs).split())}")
         differing = [f"{part} ({theirs.get(part)}, here {ours[part]})" for part in ours if theirs.get(part) != ours[part]]

@@ -6,7 +6,6 @@ about the point (parameters, seed, values, claims, provenance, seconds) in its m
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import platform
@@ -20,10 +19,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evolvingdp.core import engine
-from evolvingdp.core.experiment import Params, Result
-from evolvingdp.publish import provenance
-from evolvingdp.publish.project import params_of
+from evolvingdp.experiment import Params, Result, engine
+from evolvingdp.publish.sources import provenance
+from evolvingdp.publish.sources.project import params_of, run_of
 
 ABOUT = b"evolvingdp"  # the metadata's name
 _PACKAGES = ("numpy", "pandas", "pyarrow", "scipy")  # what a worker's environment could have in another version
@@ -61,9 +59,9 @@ def compute(notebook: str, params: dict[str, Any], seed: int, record: dict[str, 
             raise RuntimeError(f"this worker differs from the sweep in: {', '.join(differing)}")
         os.environ.pop(engine.SCHEDULER, None)  # points run side by side already
         model = params_of(notebook)
-        experiment = importlib.import_module(model.__module__)
+        run = run_of(notebook)
         started = time.perf_counter()
-        result: Result[Params] = experiment.run(model.make(overrides=params), seed)
+        result = run(model.make(overrides=params), seed)
         return Outcome(file=_packed(result, record, time.perf_counter() - started))
     except Exception:
         return Outcome(traceback=traceback.format_exc())

@@ -28,9 +28,11 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
-from evolvingdp.publish import accessible, beside, citing, peers, reproduction_ext
-from evolvingdp.publish.execute import problems
-from evolvingdp.publish.project import Project
+from evolvingdp.publish.comparing import beside
+from evolvingdp.publish.rendering import accessible, peers, reproduction_ext
+from evolvingdp.publish.running.execute import problems
+from evolvingdp.publish.showing import citing
+from evolvingdp.publish.sources.project import Project
 
 
 def refuse_stale_pages(app: Sphinx) -> None:

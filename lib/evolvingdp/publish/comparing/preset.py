@@ -18,9 +18,9 @@ from typing import Any
 
 import yaml
 
-from evolvingdp.core.experiment import ParameterError
-from evolvingdp.publish.execute import Job
-from evolvingdp.publish.project import Project, params_of
+from evolvingdp.experiment import ParameterError
+from evolvingdp.publish.running.execute import Job
+from evolvingdp.publish.sources.project import Project, params_of
 
 EXAMPLE = "evolving/thresh: {epsilon: 2}"
 _OWN = ("base", "seed")

@@ -19,9 +19,10 @@ import nbformat
 import papermill
 
 from evolvingdp.core import checks
-from evolvingdp.core.experiment import ParameterError, Params
-from evolvingdp.publish import page, postprocess, provenance
-from evolvingdp.publish.project import Project, params_of, template_bytes
+from evolvingdp.experiment import ParameterError, Params
+from evolvingdp.publish.showing import page, postprocess
+from evolvingdp.publish.sources import provenance
+from evolvingdp.publish.sources.project import Project, params_of, template_bytes
 
 MANIFEST = "manifest.json"
 

@@ -6,13 +6,14 @@ import difflib
 import importlib
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
 
-from evolvingdp.core.experiment import ParameterError, Params
-from evolvingdp.publish.provenance import REPOSITORY
+from evolvingdp.experiment import ParameterError, Params, Result
+from evolvingdp.publish.sources.provenance import REPOSITORY
 
 RESULTS = "book/results/"
 
@@ -69,9 +70,8 @@ class Project:
 
 
 def params_of(notebook: str) -> type[Params]:
-    """The `Params` of evolvingdp.<paper>.experiments.<name>."""
-    paper, name = notebook.split("/")
-    module = f"evolvingdp.{paper}.experiments.{name}"
+    """The `Params` of evolvingdp.<paper>.experiments.<name>.params."""
+    module = f"{_experiment(notebook)}.params"
     try:
         params: type[Params] = importlib.import_module(module).Params
     except ModuleNotFoundError as error:
@@ -79,6 +79,17 @@ def params_of(notebook: str) -> type[Params]:
             raise
         raise ParameterError(f"notebook {notebook} needs the module {module} with Params and run; there is none") from None
     return params
+
+
+def run_of(notebook: str) -> Callable[[Params, int], Result[Params]]:
+    """The `run` of evolvingdp.<paper>.experiments.<name>.run: imports all that the experiment needs."""
+    run: Callable[[Params, int], Result[Params]] = importlib.import_module(f"{_experiment(notebook)}.run").run
+    return run
+
+
+def _experiment(notebook: str) -> str:
+    paper, name = notebook.split("/")
+    return f"evolvingdp.{paper}.experiments.{name}"
 
 
 def template_bytes(path: Path) -> bytes:

@@ -18,11 +18,12 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, get_origin
 
-from evolvingdp.core.experiment import ParameterError, Params
-from evolvingdp.publish import provenance, sweep_point
-from evolvingdp.publish.execute import seed_of
-from evolvingdp.publish.project import Project, params_of
-from evolvingdp.publish.sweep_store import Store
+from evolvingdp.experiment import ParameterError, Params
+from evolvingdp.publish.running.execute import seed_of
+from evolvingdp.publish.sources import provenance
+from evolvingdp.publish.sources.project import Project, params_of
+from evolvingdp.publish.sweeping import point
+from evolvingdp.publish.sweeping.store import Store
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -51,7 +52,7 @@ class Sweep:
 
     @property
     def points(self) -> list[Point]:
-        sources = sweep_point.sources(self.notebook)
+        sources = point.sources(self.notebook)
         return [
             Point(params, seed, _key(self.notebook, params, seed, sources))
             for seed in self.seeds
@@ -191,25 +192,25 @@ def compute(sweep: Sweep, store: Store, client: Client, left: list[Point], done:
     """
     from distributed import as_completed
 
-    sources, shared = sweep_point.sources(sweep.notebook), record(sweep.notebook)
+    sources, shared = point.sources(sweep.notebook), record(sweep.notebook)
     tasks = {}
-    for point in left:
-        values = point.params.model_dump(mode="json")
-        future = client.submit(sweep_point.compute, sweep.notebook, values, point.seed, shared, sources, pure=False)
-        tasks[future] = point
+    for each in left:
+        values = each.params.model_dump(mode="json")
+        future = client.submit(point.compute, sweep.notebook, values, each.seed, shared, sources, pure=False)
+        tasks[future] = each
     failures = []
     for future in as_completed(list(tasks)):
-        point = tasks.pop(future)
+        each = tasks.pop(future)
         try:
             outcome = future.result()
         except (Exception, CancelledError) as error:  # its workers died again and again, or the scheduler went away
-            outcome = sweep_point.Outcome(traceback=f"{type(error).__name__}: {error}\n")
+            outcome = point.Outcome(traceback=f"{type(error).__name__}: {error}\n")
         if outcome.traceback:
             failures.append(
-                Failure(point.key, provenance.command_of(sweep.notebook, point.params, point.seed), outcome.traceback)
+                Failure(each.key, provenance.command_of(sweep.notebook, each.params, each.seed), outcome.traceback)
             )
         else:
-            store.keep(point.key, outcome.file)
+            store.keep(each.key, outcome.file)
         future.release()
         done()
     return failures
@@ -217,6 +218,6 @@ def compute(sweep: Sweep, store: Store, client: Client, left: list[Point], done:
 
 def record(notebook: str) -> dict[str, str]:
     """Provenance that all points of one go share."""
-    sources = sweep_point.sources(notebook)
+    sources = point.sources(notebook)
     digests = {f"{part}_sha256": sources[part] for part in ("library", "data", "lock")}
     return {"commit": provenance.commit(), "version": version("evolvingdp"), **digests, "python": sources["python"]}

@@ -11,10 +11,9 @@ import pandas as pd
 from matplotlib.figure import Figure as Canvas
 from scipy import stats
 
-from evolvingdp.core import style
-from evolvingdp.core.experiment import Metric, Params
-from evolvingdp.publish.project import params_of
-from evolvingdp.publish.sweep import Failure, Sweep
+from evolvingdp.experiment import Metric, Params, style
+from evolvingdp.publish.sources.project import params_of
+from evolvingdp.publish.sweeping.grid import Failure, Sweep
 
 CURVES, PANELS = 8, 6  # as many as a reader can tell apart; the table has all
 _NOTHING = {"Creator": None, "Date": None, "Format": None, "Type": None}

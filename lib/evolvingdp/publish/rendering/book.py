@@ -12,8 +12,8 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
 
-from evolvingdp.publish.execute import MANIFEST, Job, NotebookError, export, problems, read_manifest, run
-from evolvingdp.publish.project import Project
+from evolvingdp.publish.running.execute import MANIFEST, Job, NotebookError, export, problems, read_manifest, run
+from evolvingdp.publish.sources.project import Project
 
 Say = Callable[[str], None]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import nbformat
 
-from evolvingdp.publish.page import MYST
+from evolvingdp.publish.showing.page import MYST
 
 
 def clean(executed: nbformat.NotebookNode) -> nbformat.NotebookNode:

@@ -23,9 +23,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evolvingdp.core.experiment import ParameterError
-from evolvingdp.publish.execute import check_writable
-from evolvingdp.publish.sweep_point import ABOUT
+from evolvingdp.experiment import ParameterError
+from evolvingdp.publish.running.execute import check_writable
+from evolvingdp.publish.sweeping.point import ABOUT
 
 _WRITING = ".writing-"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from evolvingdp.core.experiment import ParameterError
-from evolvingdp.publish.execute import MANIFEST, Job, read_manifest
+from evolvingdp.experiment import ParameterError
+from evolvingdp.publish.running.execute import MANIFEST, Job, read_manifest
 
 
 def check_same_run(job: Job, out: Path) -> None:

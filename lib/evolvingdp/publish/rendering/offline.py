@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from evolvingdp.publish.book import BookError
-from evolvingdp.publish.execute import problems
-from evolvingdp.publish.project import Project
+from evolvingdp.publish.rendering.book import BookError
+from evolvingdp.publish.running.execute import problems
+from evolvingdp.publish.sources.project import Project
 
 NAME = "evolving-privacy"
 FLAGS = [

@@ -18,8 +18,9 @@ import pandas as pd
 import psutil
 from IPython.display import display
 
-from evolvingdp.core.experiment import Figure, Params, Result
-from evolvingdp.publish import bundle, citing, latex, provenance
+from evolvingdp.experiment import Figure, Params, Result
+from evolvingdp.publish.showing import bundle, citing, latex
+from evolvingdp.publish.sources import provenance
 
 MYST = "text/x-myst"
 RESULTS = "EVOLVINGDP_RESULTS"

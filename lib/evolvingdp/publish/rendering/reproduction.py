@@ -19,10 +19,10 @@ from typing import Any, ClassVar, Literal, Self
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from evolvingdp.core.experiment import Claim, at_least, at_most, within
-from evolvingdp.publish.execute import MANIFEST, read_manifest
-from evolvingdp.publish.project import Project, params_of
-from evolvingdp.publish.provenance import preset_of
+from evolvingdp.experiment import Claim, at_least, at_most, within
+from evolvingdp.publish.running.execute import MANIFEST, read_manifest
+from evolvingdp.publish.sources.project import Project, params_of
+from evolvingdp.publish.sources.provenance import preset_of
 
 LEDGER = "audit/verified_privacy"
 VERDICTS = ("reproduced", "partly", "not", "not attempted")  # from best to worst

@@ -20,10 +20,10 @@ from urllib.parse import unquote, urldefrag, urlparse
 
 import yaml
 
-from evolvingdp.publish import provenance
-from evolvingdp.publish.book import BookError
-from evolvingdp.publish.offline import FLAGS, NAME, check_rendered, chromium, replacing
-from evolvingdp.publish.project import Project
+from evolvingdp.publish.rendering.book import BookError
+from evolvingdp.publish.rendering.offline import FLAGS, NAME, check_rendered, chromium, replacing
+from evolvingdp.publish.sources import provenance
+from evolvingdp.publish.sources.project import Project
 
 try:  # the book's and the developers' tools, which reading or running a notebook does not need
     from bs4 import BeautifulSoup, Tag

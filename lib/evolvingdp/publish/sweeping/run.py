@@ -11,13 +11,13 @@ from typing import Any
 
 import pandas as pd
 
-from evolvingdp.core.experiment import ParameterError
-from evolvingdp.publish import sweep as sweeps
-from evolvingdp.publish import sweep_report
-from evolvingdp.publish.cluster import address_of, check_one_engine, connected
-from evolvingdp.publish.project import Project
-from evolvingdp.publish.sweep import Failure, Sweep
-from evolvingdp.publish.sweep_store import Store
+from evolvingdp.experiment import ParameterError
+from evolvingdp.publish.sources.project import Project
+from evolvingdp.publish.sweeping import grid as sweeps
+from evolvingdp.publish.sweeping import report
+from evolvingdp.publish.sweeping.cluster import address_of, check_one_engine, connected
+from evolvingdp.publish.sweeping.grid import Failure, Sweep
+from evolvingdp.publish.sweeping.store import Store
 
 Say = Callable[[str], None]
 EVERY = 5.0  # seconds between two lines of progress
@@ -91,7 +91,7 @@ def run(
     if keys:
         _write(sweep, store, keys, failures)
     if failures:
-        told = "\n".join(map(sweep_report.told, failures))
+        told = "\n".join(map(report.told, failures))
         raise SweepError(
             f"{len(failures)} of {len(points)} points failed, the others are in {out}; the same command tries again\n{told}"
         )
@@ -104,5 +104,5 @@ def _where(scheduler: str | None, count: int | None) -> str:
 def _write(sweep: Sweep, store: Store, keys: list[str], failures: list[Failure]) -> None:
     values = store.tabulate(keys)
     claims = pd.read_parquet(store.folder / "claims.parquet")
-    page = sweep_report.page(sweep, values, claims, failures, sweeps.record(sweep.notebook))
+    page = report.page(sweep, values, claims, failures, sweeps.record(sweep.notebook))
     store.write("index.html", page.encode())

@@ -1,0 +1,1 @@
+"""Rendering the book: HTML, PDF and zip."""

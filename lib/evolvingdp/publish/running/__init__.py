@@ -1,0 +1,1 @@
+"""Running notebooks: checked, cached, written whole or not at all."""
