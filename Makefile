@@ -44,7 +44,7 @@ front: book ## the README's figure from the book's results (PRESET=paper)
 	@cp book/results/heavy_hitters/frequency_oracle/hh-oracle-words.svg book/_static/front.svg
 
 lock: $(READY) ## resolve requirements.lock again, to the newest versions that pyproject.toml allows
-	@$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11.5 --generate-hashes \
+	@$(BIN)/uv pip compile pyproject.toml --extra run --group dev --universal --python-version 3.11.5 --generate-hashes \
 	  --no-emit-index-url --no-annotate --custom-compile-command "make lock" --upgrade -o requirements.lock -q
 
 clean: ## remove the environment, the cache, results and pages (what git does not track)
@@ -56,6 +56,7 @@ $(READY): requirements.lock pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@awk '/^uv==/ {found = 1} found {print} found && !/\\$$/ {exit}' requirements.lock > .venv/uv.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .venv/uv.lock
-	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements.lock
+	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --compile-bytecode --require-hashes requirements.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m compileall -q lib
 	@touch $(READY)
