@@ -30,7 +30,7 @@ def checkout() -> Path:
     """The repository that this package is installed from; raises PublishError where it is a copy, without the notebooks."""
     if not (REPOSITORY / "_toc.yml").is_file():
         raise PublishError(
-            "this command needs the book's notebooks, which an installed package lacks: clone the repository, and run make there"
+            "this command needs the book's notebooks, which no installed package has: clone the repository, run make there"
         )
     return REPOSITORY
 
