@@ -91,7 +91,7 @@ CELLS = (
     "import pandas as pd\n"
     "from evolvingdp.experiment import Figure, Result, at_most\n"
     "from evolvingdp.experiment.style import canvas\n"
-    "from evolvingdp.heavy_hitters.experiments.frequency_oracle import Params\n"
+    "from evolvingdp.heavy_hitters.experiments.frequency_oracle.params import Params\n"
     "from evolvingdp.publish.showing import Page\n"
     "params = Params.from_namespace(globals())\n"
     "data = pd.DataFrame({'rank': [1, 2, 3], 'mean': [epsilon, 2 * epsilon, 3 * epsilon], 'kept': [5, 6, 7]})\n"
