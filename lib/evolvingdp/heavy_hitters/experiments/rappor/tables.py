@@ -13,6 +13,25 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from evolvingdp.experiment import Result
+from evolvingdp.heavy_hitters.experiments.rappor.params import Params
+from evolvingdp.heavy_hitters.rappor import Rappor
+
+# Google's own R decoder on ten data sets of this kind, run apart from this book: smallest and largest value
+R_DECODER = {"found": (44, 53), "false": (7, 12), "l1": (0.155, 0.202), "l_inf": (0.0077, 0.0096)}
+BROWN_METHODS = ("RAPPOR, lasso", "FreqOracle, joint")
+
+
+def rappor(params: Params) -> Rappor:
+    return Rappor(
+        params.n_bits,
+        params.n_hashes,
+        params.n_cohorts,
+        params.permanent_noise,
+        params.one_from_zero,
+        params.one_from_one,
+    )
+
 
 def demo(table: pd.DataFrame) -> pd.DataFrame:
     return table[table.part == "demo 3"]
@@ -80,4 +99,36 @@ def bands(table: pd.DataFrame, n_values: int) -> pd.DataFrame:
                     "high": math.sqrt(squares.mean() + half),
                 }
             )
+    return pd.DataFrame(rows)
+
+
+def decoders(result: Result[Params]) -> pd.DataFrame:
+    """Ours beside Google's R decoder."""
+    sets = per_data_set(result.table)
+
+    def ours(column: str, digits: int) -> str:
+        return f"{sets[column].mean():.{digits}f} ({sets[column].std():.{digits}f})"
+
+    def theirs(column: str) -> str:
+        return " to ".join(map(str, R_DECODER[column]))
+
+    rate = f"at a false-discovery rate of {result.params.false_discovery_rate:g}"
+    rows = [
+        ("values found", theirs("found"), ours("found", 1)),
+        ("false ones", theirs("false"), ours("false", 1)),
+        ("found with ten false", "", ours("found_at_ten_false", 1)),
+        ("L1 distance of the fit", theirs("l1"), ours("l1", 3)),
+        ("L1 distance, zero where not listed", "", ours("l1_listed", 3)),
+        ("largest distance of the fit", theirs("l_inf"), ours("l_inf", 4)),
+    ]
+    return pd.DataFrame(rows, columns=["", "Google's decoder", f"ours, {rate}: mean (sd)"])
+
+
+def brown_table(result: Result[Params]) -> pd.DataFrame:
+    rows = []
+    for method, runs in result.table[result.table.part == "brown"].groupby("method", sort=False):
+        row = {"protocol": method, "bits a user": "64" if method == BROWN_METHODS[0] else "1"}
+        for column in ("precision", "recall", "f1"):
+            row["F1" if column == "f1" else column] = f"{runs[column].mean():.3f} ({runs[column].std():.3f})"
+        rows.append(row | {"standard error": f"{runs.standard_error.mean():,.0f}", "RMSE": f"{runs.rmse.mean():,.0f}"})
     return pd.DataFrame(rows)

@@ -5,17 +5,21 @@ from __future__ import annotations
 import pandas as pd
 
 from evolvingdp.experiment import Result
-from evolvingdp.heavy_hitters.experiments.treehist import (
-    BEST,
-    LADDER,
-    PAPER_TABLE_2,
-    Params,
-    bits_a_user,
-    data,
-    find,
-    protocol,
-    summary,
-)
+from evolvingdp.heavy_hitters.experiments.lists import data
+from evolvingdp.heavy_hitters.experiments.treehist.ladder import BEST, LADDER, bits_a_user, find, protocol
+from evolvingdp.heavy_hitters.experiments.treehist.params import PAPER_TABLE_2, Params
+
+_SETTING = ["dataset", "sweep", "variant", "n_users", "epsilon"]
+
+
+def summary(table: pd.DataFrame, sweep: str) -> pd.DataFrame:
+    """Mean and standard deviation over runs of precision, recall, F1 and words found, per setting."""
+    grouped = table[table.sweep == sweep].groupby(_SETTING, sort=False)
+    columns = ["precision", "recall", "f1", "hits", "rmse"]
+    mean, sd = grouped[columns].mean(), grouped[columns].std().add_suffix("_sd")
+    theory_columns = grouped[["standard_error", "expected_recall", "expected_f1"]].mean()
+    theory_columns["expected_recall_sd"] = grouped["expected_recall"].std()
+    return pd.concat([mean, sd, theory_columns, grouped.size().rename("runs")], axis=1).reset_index()
 
 
 def table_2(result: Result[Params]) -> pd.DataFrame:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
@@ -97,29 +93,3 @@ def _more_than_half(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
         law[1:] = law[1:] * (1 - p) + law[:-1] * p
         law[0] *= 1 - p
     return np.asarray(law[n_events // 2 + 1 :].sum(axis=0))
-
-
-def score(found: pd.Series, truth: set[str]) -> dict[str, float]:
-    """Precision, recall and F1 of the words `found` against the words of `truth`; 1 where nothing was to be found."""
-    hits = len(truth & set(found))
-    precision = hits / len(found) if len(found) else 1.0
-    recall = hits / len(truth) if truth else 1.0
-    f1 = 2 * hits / (len(found) + len(truth)) if len(found) or truth else 1.0
-    return {"precision": precision, "recall": recall, "f1": f1}
-
-
-def judge(found: pd.DataFrame, truth: pd.Series, heavy_from: float) -> dict[str, Any]:
-    """Scores of the list `found`; its error over words twice as heavy as needed: a cut selects others by their noise."""
-    heavy = set(truth.index[truth > heavy_from])
-    true = truth.reindex(found.word, fill_value=0).to_numpy(float)  # also of a list without words
-    clear = true > 2 * heavy_from
-    errors, stated = (found.estimate - true)[clear], found.standard_error[clear]
-    return {
-        "distinct": int((truth > 0).sum()),
-        "heavy": len(heavy),
-        "found": len(found),
-        "hits": len(heavy & set(found.word)),
-        **score(found.word, heavy),
-        "rmse": float(np.sqrt(np.mean(np.square(errors)))) if len(errors) else math.nan,
-        "standard_error": float(np.sqrt(np.mean(np.square(stated)))) if len(stated) else math.nan,
-    }

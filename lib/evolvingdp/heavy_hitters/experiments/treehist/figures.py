@@ -9,18 +9,11 @@ from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import curves, ends, short, span
 from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, TRUTH, band, canvas, house
-from evolvingdp.heavy_hitters.experiments.treehist import (
-    BEST,
-    LADDER,
-    OLH_PEM,
-    PAPER_TABLE_2,
-    Params,
-    data,
-    summary,
-    threshold,
-)
-from evolvingdp.heavy_hitters.figures import scores
-from evolvingdp.heavy_hitters.treehist_tables import found_words
+from evolvingdp.heavy_hitters.experiments.dots import dots, told
+from evolvingdp.heavy_hitters.experiments.lists import data
+from evolvingdp.heavy_hitters.experiments.treehist.ladder import BEST, LADDER, OLH_PEM
+from evolvingdp.heavy_hitters.experiments.treehist.params import PAPER_TABLE_2, Params, threshold
+from evolvingdp.heavy_hitters.experiments.treehist.tables import found_words, summary
 
 
 @house
@@ -60,7 +53,7 @@ def ladder(result: Result[Params]) -> Figure:
     """What each change buys: precision, recall and F1 of every protocol."""
     rungs = summary(result.table, "ladder")
     figure, axes = canvas(9.0, 4.6, columns=2, sharey=True)
-    place = scores.dots(axes, rungs, list(PAPER_TABLE_2), LADDER)
+    place = dots(axes, rungs, list(PAPER_TABLE_2), LADDER)
     for ax, dataset in zip(axes, PAPER_TABLE_2, strict=True):
         for name, value in PAPER_TABLE_2[dataset].items():
             marker = MARKERS[("precision", "recall").index(name)]
@@ -78,7 +71,7 @@ def ladder(result: Result[Params]) -> Figure:
         "outlines in the first row: what the paper prints. Dashed: the F1 that normal errors predict.",
         f"Dots with error bars for {len(LADDER)} protocols, one panel a data set, against the score from 0 to 1; black outlines in the first row for "
         "what the paper prints, and a dashed mark for the F1 predicted in the last. "
-        + " ".join(scores.told(rungs, dataset, [LADDER[0], BEST, OLH_PEM]) for dataset in PAPER_TABLE_2),
+        + " ".join(told(rungs, dataset, [LADDER[0], BEST, OLH_PEM]) for dataset in PAPER_TABLE_2),
     )
 
 

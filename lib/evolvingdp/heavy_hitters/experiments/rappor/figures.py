@@ -8,8 +8,8 @@ import pandas as pd
 from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import ends, short, span
 from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, TRUTH, canvas, house
-from evolvingdp.heavy_hitters.experiments.rappor import R_DECODER, Params, is_demo_3, rappor
-from evolvingdp.heavy_hitters.rappor_scores import bands, demo, discoveries
+from evolvingdp.heavy_hitters.experiments.rappor.params import Params, is_demo_3
+from evolvingdp.heavy_hitters.experiments.rappor.tables import R_DECODER, bands, demo, discoveries, rappor
 
 METHODS = {
     "rappor_listed": "RAPPOR, listed",

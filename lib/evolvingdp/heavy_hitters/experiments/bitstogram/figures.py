@@ -9,18 +9,10 @@ from scipy.stats import norm
 from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import curves, ends, short, span
 from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, band, canvas, house
-from evolvingdp.heavy_hitters.experiments.bitstogram import (
-    BEST,
-    DATASETS,
-    LADDER,
-    PRINTED,
-    Params,
-    corrected,
-    method,
-    summary,
-    threshold,
-)
-from evolvingdp.heavy_hitters.figures import scores
+from evolvingdp.heavy_hitters.experiments.bitstogram.params import Params, threshold
+from evolvingdp.heavy_hitters.experiments.bitstogram.tables import summary
+from evolvingdp.heavy_hitters.experiments.bitstogram.variants import BEST, DATASETS, LADDER, PRINTED, corrected, method
+from evolvingdp.heavy_hitters.experiments.dots import SCORES, dots, told
 
 
 @house
@@ -28,7 +20,7 @@ def ladder(result: Result[Params]) -> Figure:
     """Precision, recall and F1 of each variant."""
     rungs = summary(result.table, "ladder")
     figure, axes = canvas(9.0, 3.6, columns=2, sharey=True)
-    scores.dots(axes, rungs, DATASETS, LADDER)
+    dots(axes, rungs, DATASETS, LADDER)
     axes[1].legend(loc="lower left")
     return Figure(
         "hh-bitstogram-ladder",
@@ -37,7 +29,7 @@ def ladder(result: Result[Params]) -> Figure:
         f"Bitstogram as printed and its variants: precision, recall and F1 at $\\epsilon$ = {result.params.epsilon:g} and "
         f"$n$ = {result.params.n_users:,} (mean over {result.params.repetitions} runs, bars: 95% interval of the mean).",
         "Dots with error bars for four protocols, one panel a data set, against the score from 0 to 1. "
-        + " ".join(scores.told(rungs, dataset, LADDER) for dataset in DATASETS),
+        + " ".join(told(rungs, dataset, LADDER) for dataset in DATASETS),
     )
 
 
@@ -104,7 +96,7 @@ def choices(result: Result[Params]) -> Figure:
     parts = []
     for ax, part, label in zip(axes, ("buckets", "repetitions"), ("buckets T", "hash functions R"), strict=True):
         line = summary(result.table, part)
-        for number, score in enumerate(scores.SCORES):
+        for number, score in enumerate(SCORES):
             look = {"color": PALETTE[number], "marker": MARKERS[number]}
             name = "F1" if score == "f1" else score
             band(ax, line[part], line[score], line[f"{score}_sd"], line.runs, look, name)
@@ -128,4 +120,4 @@ def choices(result: Result[Params]) -> Figure:
 
 
 def _scores(line: pd.DataFrame, x: str) -> str:
-    return ", ".join(f"{score} goes from {ends(line, x, score)}" for score in scores.SCORES).replace("f1", "F1")
+    return ", ".join(f"{score} goes from {ends(line, x, score)}" for score in SCORES).replace("f1", "F1")

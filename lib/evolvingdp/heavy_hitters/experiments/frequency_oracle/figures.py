@@ -11,7 +11,9 @@ from matplotlib.ticker import NullLocator
 from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import ends, short, span
 from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, TRUTH, canvas, house
-from evolvingdp.heavy_hitters.experiments.frequency_oracle import BROWN_WORDS, RANKS, Params, errors, top_words
+from evolvingdp.heavy_hitters.experiments.frequency_oracle.params import Params
+from evolvingdp.heavy_hitters.experiments.frequency_oracle.run import BROWN_WORDS
+from evolvingdp.heavy_hitters.experiments.frequency_oracle.tables import RANKS, errors, top_words
 
 LABELS = {
     "n_users": "users n",
