@@ -4,8 +4,9 @@ PRESET ?= paper
 PORT ?= 8000
 BIN := .venv/bin
 READY := .venv/.ready
+PARALLEL := -n logical --dist loadgroup --no-loadscope-reorder # a process a core, a file's tests in one of them
 
-.PHONY: help book pdf zip test serve lock clean benchmarks front peers
+.PHONY: help book pdf zip check lint test serve lock clean benchmarks front peers
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 12
@@ -19,11 +20,16 @@ pdf: book ## the whole book as _build/evolving-privacy.pdf (needs chromium)
 zip: book ## the whole book as _build/evolving-privacy.zip, which reads from disk
 	@$(BIN)/evolvingdp zip
 
-test: $(READY) ## lint, types, all tests (browser tests need chromium)
+check: $(READY) lint ## a minute: lint, types, and the tests that a change breaks first
+	@$(BIN)/pytest $(PARALLEL) tests/unit tests/reference tests/book/test_repository.py
+
+test: $(READY) lint ## lint, types, all tests (browser tests need chromium)
+	@$(BIN)/pytest $(PARALLEL) --durations=10 --durations-min=1
+
+lint: $(READY) ## lint and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@$(BIN)/pytest
 
 serve: $(READY) ## show the rendered book at http://localhost:8000 (PORT=...)
 	@test -f _build/html/index.html || { echo "nothing is rendered yet: run make book first"; exit 1; }
