@@ -143,10 +143,12 @@ def test_each_kind_of_edit_runs_again_what_it_can_change_and_nothing_else(edit, 
         path.write_bytes(content + b"\n")
     else:
         assert real(name)
-        changed = digest.versions
-        monkeypatch.setattr(
-            digest, "versions", lambda names: {**(all := changed(names)), **({name: "0"} if name in all else {})}
-        )
+        installed = digest.versions
+
+        def bumped(names: tuple[str, ...]) -> dict[str, str]:
+            return {package: "0" if package == name else found for package, found in installed(names).items()}
+
+        monkeypatch.setattr(digest, "versions", bumped)
         monkeypatch.setattr(metadata, "version", lambda asked: "0" if asked == name else real(asked))
     try:
         after = keys()
