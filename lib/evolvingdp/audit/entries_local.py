@@ -15,7 +15,7 @@ from evolvingdp.audit.ledger import EXACT, Entry
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
-from evolvingdp.evolving import baselines, heavy_protocol, heavy_simulation, thresh_simulation, thresh_users
+from evolvingdp.evolving import baselines, heavy_protocol, heavy_simulation, thresh_protocol, thresh_simulation
 from evolvingdp.evolving.heavy_projection import HashSigns
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.thresh import Thresh
@@ -174,7 +174,7 @@ def _evolving() -> Iterator[Entry]:
         base = {"vote_epsilon": 0.2, "estimate_epsilon": 0.3, "vote_cap": 1, "estimate_cap": 1} | changes
         return Thresh(10, horizon, 1, 100.0, unit=0.01, beta=0.05, **base)
 
-    covers: tuple[Any, ...] = (Thresh, thresh_users.step, thresh_simulation.simulate)
+    covers: tuple[Any, ...] = (Thresh, thresh_protocol.step, thresh_simulation.simulate)
     for start in ("forced", "sentinel"):
         right, wrong = voting(5, start=start), voting(5, start=start, estimate_cap=2 if start == "forced" else 4)
         yield Entry(

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 from scipy import stats
 
 from evolvingdp.core import brown
-from evolvingdp.evolving.experiments.heavy_thresh import (
-    METHODS,
-    TOP,
-    Params,
-    brown_settings,
-    brown_stream,
-    brown_trace,
-    expected_largest,
-)
+from evolvingdp.evolving.experiments.heavy_thresh.params import Params
+from evolvingdp.evolving.experiments.heavy_thresh.run import brown_trace
+from evolvingdp.evolving.experiments.heavy_thresh.settings import METHODS, TOP, brown_settings, brown_stream
 from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import short, span
 from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, canvas, house
@@ -95,7 +91,7 @@ def compared(result: Result[Params]) -> Figure:
             )
     settings = brown_settings(params)
     axes[0].axhline(
-        expected_largest(settings.n_words, settings.standard_error), label=r"$\sqrt{2\ln d}$ standard errors", **THEORY
+        _expected_largest(settings.n_words, settings.standard_error), label=r"$\sqrt{2\ln d}$ standard errors", **THEORY
     )
     axes[0].set(xlabel="epoch", ylabel="largest error of a word", yscale="log")
     axes[1].set(xlabel="epoch", ylabel=f"share of the top {TOP} words found", ylim=(0, 1.03))
@@ -109,7 +105,7 @@ def compared(result: Result[Params]) -> Figure:
         f"found (right). Mean over {params.repetitions} runs with 95% bands.",
         "Two panels of lines against the epoch, on average over the epochs: left, on a log axis, the largest error of a word, "
         f"{_means(parts, 'max_error')}, with a dashed line at "
-        f"{short(expected_largest(settings.n_words, settings.standard_error))}; right, the share of the top {TOP} words found, "
+        f"{short(_expected_largest(settings.n_words, settings.standard_error))}; right, the share of the top {TOP} words found, "
         f"{_means(parts, 'recall')}.",
     )
 
@@ -124,3 +120,8 @@ def _means(parts: list[pd.DataFrame], measure: str) -> str:
     return "; ".join(
         f"{short(part['mean'].mean())} for {part.method.iloc[0]}" for part in parts if part.measure.iloc[0] == measure
     )
+
+
+def _expected_largest(n_words: int, standard_error: float) -> float:
+    """About the largest of n_words normal errors, where estimates below zero are clipped: sqrt(2 ln d) standard errors."""
+    return standard_error * math.sqrt(2 * math.log(n_words))

@@ -7,10 +7,13 @@ import math
 import numpy as np
 import pandas as pd
 
+from evolvingdp.evolving import baselines
+from evolvingdp.evolving.experiments.thresh.params import Params
+from evolvingdp.evolving.experiments.thresh.scenarios import BASELINES, OPTIMAL, PAPER, TUNED, protocols
 from evolvingdp.evolving.thresh import Thresh
+from evolvingdp.experiment import Result
 
-PAPER, TUNED = "THRESH, paper's constants", "THRESH, tuned"
-NAIVE, ADVANCED, OPTIMAL = "every epoch, epsilon/T", "every epoch, advanced", "every epoch, optimal"
+DELTA = 1e-6  # of the (epsilon, delta) baselines
 CLIPPED = 0.15  # a mean error above is no longer that of the noise: estimates are clipped
 
 
@@ -31,8 +34,9 @@ def slope(table: pd.DataFrame, method: str) -> float:
     return float(np.polyfit(np.log(line.horizon), np.log(line.mean_error), 1)[0])
 
 
-def summary(table: pd.DataFrame, horizon: int, epsilon: float) -> pd.DataFrame:
+def summary(result: Result[Params]) -> pd.DataFrame:
     """Over time: errors, updates and loss per method."""
+    table, horizon, epsilon = result.table, result.params.horizon, result.params.epsilon
     rows = []
     for method, runs in table[table.part == "time"].groupby("method", sort=False):
         thresh = method in (PAPER, TUNED)
@@ -49,9 +53,9 @@ def summary(table: pd.DataFrame, horizon: int, epsilon: float) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def other_streams(table: pd.DataFrame) -> pd.DataFrame:
+def other_streams(result: Result[Params]) -> pd.DataFrame:
     """Other streams: errors, updates, and epochs in which an update was wanted that nobody could pay for."""
-    rows = []
+    table, rows = result.table, []
     for name, runs in table[table.part == "scenario"].groupby("scenario", sort=False):
         ours, theirs = runs[runs.method == TUNED], runs[runs.method == OPTIMAL]
         rows.append(
@@ -73,3 +77,15 @@ def predicted_delay(settings: Thresh, size: float, change: int) -> int:
         if settings.threshold(epoch) < size:
             return epoch - change
     return settings.horizon - change
+
+
+def recomputed(every: int) -> str:
+    return f"every {every} epochs, basic"
+
+
+def predicted_error(params: Params, method: str, n_users: int, horizon: int) -> float:
+    """Mean absolute error of one estimate if it is normal with the standard error at mean 1/2; THRESH: after each change."""
+    if method in BASELINES:
+        one = baselines.epsilon_of_report(params.epsilon, horizon, BASELINES[method], DELTA)
+        return math.sqrt(2 / math.pi) * baselines.standard_error(n_users, one)
+    return math.sqrt(2 / math.pi) * protocols(params, n_users, horizon)[method].standard_error

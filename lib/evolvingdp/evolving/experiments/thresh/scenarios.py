@@ -1,4 +1,5 @@
-"""Streams beyond three steps of one group, each with the THRESH that one would choose for it."""
+"""What is compared on which streams: THRESH and recomputation on three steps of one group, and streams beyond these, each
+with the THRESH that one would choose for it."""
 
 from __future__ import annotations
 
@@ -8,8 +9,35 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from evolvingdp.evolving import streams
+from evolvingdp.evolving.constants import paper_epsilons
+from evolvingdp.evolving.experiments.thresh.params import Params
 from evolvingdp.evolving.streams import BitStream
 from evolvingdp.evolving.thresh import Thresh
+
+PAPER, TUNED = "THRESH, paper's constants", "THRESH, tuned"
+NAIVE, ADVANCED, OPTIMAL = "every epoch, epsilon/T", "every epoch, advanced", "every epoch, optimal"
+BASELINES = {NAIVE: "basic", ADVANCED: "advanced", OPTIMAL: "optimal"}  # how each composes its reports
+METHODS = [PAPER, TUNED, *BASELINES]
+START = 0.3
+CHANGES = ((0.2, 0.5), (0.5, 0.25), (0.8, 0.65))  # share of the horizon after which the mean becomes this
+
+
+def protocols(params: Params, n_users: int, horizon: int) -> dict[str, Thresh]:
+    """Both constants with caps for the changes. The paper's b is not small enough for caps that last, where n is small;
+    its caps then last for fewer changes."""
+    size, changes = (n_users, horizon, params.epoch_length, params.epsilon), len(CHANGES)
+    vote, estimate = paper_epsilons(n_users, horizon, params.epoch_length, n_users, 1, params.beta)
+    affordable = math.floor((params.epsilon - estimate) / (estimate + 8 * vote) * (1 - 1e-12))
+    return {
+        PAPER: Thresh.paper(*size, beta=params.beta, changes=min(changes, max(0, affordable))),
+        TUNED: Thresh.tuned(*size, beta=params.beta, changes=changes),
+    }
+
+
+def bits(n_users: int, horizon: int, epoch_length: int) -> BitStream:
+    """Three changes at a fifth, a half and four fifths of the horizon."""
+    changes = {max(2, round(share * horizon)): mean for share, mean in CHANGES}
+    return BitStream.make([n_users], streams.steps(horizon, START, changes), epoch_length)
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,14 +49,16 @@ class Scenario:
     settings: Thresh
 
 
-def scenarios(n_users: int, horizon: int, epoch_length: int, epsilon: float, beta: float = 0.05) -> list[Scenario]:
+def scenarios(params: Params) -> list[Scenario]:
     """Staggered changes of two groups, a change within an epoch, small changes, and more changes than the caps are for."""
+    n_users, horizon, epoch_length = params.n_users, params.horizon, params.epoch_length
 
     def at(share: float) -> int:
         return max(2, round(share * horizon))
 
     def tuned(changes: int, **options: int) -> Thresh:
-        return Thresh.tuned(n_users, horizon, epoch_length, epsilon, changes=changes, beta=beta, **options)
+        size = (n_users, horizon, epoch_length, params.epsilon)
+        return Thresh.tuned(*size, changes=changes, beta=params.beta, **options)
 
     def one_group(changes: dict[int, float]) -> BitStream:
         return BitStream.make([n_users], streams.steps(horizon, 0.3, changes), epoch_length)

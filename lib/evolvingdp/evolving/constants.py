@@ -1,4 +1,5 @@
-"""The constants of THRESH: the paper's a and b, the smallest a that its proof allows, and the deviation t_ell."""
+"""The constants of THRESH and HEAVYTHRESH: the paper's a and b, the smallest a that its proof allows, and by how much the
+means of a user's bits or hashed words deviate in an epoch."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from collections.abc import Callable
 
 from evolvingdp.core import checks
 
+PAPER_WIDTH = 20  # w / n of HEAVYTHRESH, line 5 of Algorithm 4 (E-EV-11)
 VOTES_PER_CHANGE = 4  # that one user may cast, proof on the chapter's page (E-EV-4: the paper has 2)
 
 
@@ -53,6 +55,49 @@ def paper_vote_epsilon(n_users: int, horizon: int, min_group: int, n_groups: int
             f"got {min_group}"
         )
     return 4 * math.sqrt(2) * root / room
+
+
+def hashed_unit(n_users: int, horizon: int, epoch_length: int, width: int, beta: float) -> float:
+    """Lemma 9.2 times sqrt(w): sqrt(2 ln(16 w n T / beta) / ell), how far any signed mean is from its expectation."""
+    return math.sqrt(2 * math.log(16 * width * n_users * horizon / beta) / epoch_length)
+
+
+def paper_margin(n_users: int, horizon: int, beta: float) -> float:
+    """Line 11 of Algorithm 4: sqrt(ln(16 T / beta) / 2n)."""
+    return math.sqrt(math.log(16 * horizon / beta) / (2 * n_users))
+
+
+def paper_estimate_epsilon(n_users: int, horizon: int, epoch_length: int, n_words: int, beta: float) -> float:
+    """Line 4 of Algorithm 4 with line 5's w = 20 n: b, as printed (E-EV-12). ValueError where it is not positive, with
+    sizes that would do."""
+    checks.integer_at_least(1, n_users=n_users, horizon=horizon, epoch_length=epoch_length)
+    checks.integer_at_least(2, n_words=n_words)
+    check_beta(beta)
+    above, allowed, below = _parts(n_users, horizon, epoch_length, n_words, beta)
+    if allowed <= below:
+        longest = epoch_length * (allowed / below) ** 2
+
+        def works(users: int) -> bool:
+            _, allowed, below = _parts(users, horizon, epoch_length, n_words, beta)
+            return allowed > below
+
+        users = smallest_users(works, n_users)
+        raise ValueError(
+            f"epoch_length must be < {longest:,.0f} for the paper's b to be positive with {n_users} users, horizon "
+            f"{horizon} and {n_words} words, got {epoch_length} (E-EV-3)"
+            + (f"; n_users >= {users:,} would work, too" if users else "")
+        )
+    return above / (allowed - below)
+
+
+def _parts(n_users: int, horizon: int, epoch_length: int, n_words: int, beta: float) -> tuple[float, float, float]:
+    """The numerator of line 4, and the two parts of its denominator, of which the first has to be the larger."""
+    width = PAPER_WIDTH * n_users
+    log_width = math.log(16 * width * horizon / beta)
+    crowd = log_width * math.sqrt(width) / n_users**2
+    sampling = 2 * math.sqrt(math.log(16 * n_words * horizon / beta) / (2 * width * n_users))
+    allowed = 2 * (math.log2(horizon) + 2) * hashed_unit(n_users, horizon, epoch_length, width, beta) / math.sqrt(width)
+    return 2 * (math.sqrt(log_width / (n_users * width)) + crowd), allowed, sampling + crowd
 
 
 def paper_caps(

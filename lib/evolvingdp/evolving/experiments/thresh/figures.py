@@ -9,16 +9,10 @@ import pandas as pd
 
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import baselines
-from evolvingdp.evolving.experiments.thresh import (
-    HORIZON_SWEEP_USERS,
-    METHODS,
-    Params,
-    bits,
-    predicted_error,
-    protocols,
-    trace,
-)
-from evolvingdp.evolving.thresh_tables import NAIVE, OPTIMAL, TUNED, curve
+from evolvingdp.evolving.experiments.thresh.params import HORIZON_SWEEP_USERS, Params
+from evolvingdp.evolving.experiments.thresh.run import trace
+from evolvingdp.evolving.experiments.thresh.scenarios import METHODS, NAIVE, OPTIMAL, TUNED, bits, protocols
+from evolvingdp.evolving.experiments.thresh.tables import curve, predicted_error
 from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import curves, ends, short, span
 from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, TRUTH, band, canvas, house
