@@ -12,8 +12,8 @@ from urllib.parse import urlparse
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from evolvingdp.publish.errors import BookError
 from evolvingdp.publish.rendering import offline
-from evolvingdp.publish.rendering.book import BookError
 
 PHONE, DESKTOP = 360, 1280
 

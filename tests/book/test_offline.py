@@ -17,8 +17,8 @@ from pypdf import PdfReader
 
 from browsing import chromium, in_browser, in_thread
 from evolvingdp.publish.cli import main
+from evolvingdp.publish.errors import BookError
 from evolvingdp.publish.rendering import offline, pdf
-from evolvingdp.publish.rendering.book import BookError
 from evolvingdp.publish.sources import provenance
 from evolvingdp.publish.sources.project import Project
 

@@ -10,8 +10,10 @@ from urllib.parse import unquote, urldefrag, urljoin, urlparse
 import pytest
 
 from browsing import DESKTOP, PHONE, opened
-from evolvingdp.publish.rendering.book import BookError, build, render
-from evolvingdp.publish.running.execute import Job, export, run
+from evolvingdp.publish.errors import BookError
+from evolvingdp.publish.rendering.book import build, render
+from evolvingdp.publish.running.execute import export, run
+from evolvingdp.publish.running.job import Job
 from evolvingdp.publish.sources.project import Project
 
 FIGURES = {

@@ -19,9 +19,10 @@ from click.testing import CliRunner
 from evolvingdp.experiment import ParameterError, engine
 from evolvingdp.publish import cli
 from evolvingdp.publish.cli import main
-from evolvingdp.publish.rendering.book import BookError, compute
+from evolvingdp.publish.errors import NotebookError
 from evolvingdp.publish.running import execute
-from evolvingdp.publish.running.execute import Job, NotebookError
+from evolvingdp.publish.running.compute import compute
+from evolvingdp.publish.running.job import Job
 from evolvingdp.publish.showing import bundle
 from evolvingdp.publish.sources import provenance
 from evolvingdp.publish.sources.project import Project, params_of, template_bytes
@@ -123,7 +124,7 @@ def test_a_failed_notebook_shows_its_traceback_and_leaves_nothing_behind(project
 def test_a_failed_notebook_fails_the_build_after_the_others_have_ended(project, capfd):
     broken = Job.make(project("assert epsilon != 3.0, 'three is broken'"), NOTEBOOK, "quick", {"epsilon": 3})
     fine = Job.make(broken.project, NOTEBOOK, "quick", {"epsilon": 4})
-    with pytest.raises(BookError, match="1 of 2 notebooks failed: heavy_hitters/frequency_oracle"):
+    with pytest.raises(NotebookError, match="1 of 2 notebooks failed: heavy_hitters/frequency_oracle"):
         compute([broken, fine], print, workers=2)
     assert fine.cached
     said = capfd.readouterr().out

@@ -141,7 +141,11 @@ def test_a_table_has_each_point_s_rows_parameters_seed_and_provenance(tmp_path, 
         (epsilon, horizon, seed) for epsilon in (1.0, 2.0) for horizon in (64, 128) for seed in (5, 6)
     ]
     assert set(table.param_branching_sweep) == {"2,3"}
-    assert not table[["commit", "version", "library_sha256", "data_sha256", "lock_sha256", "python"]].isna().any(axis=None)
+    assert (
+        not table[["commit", "version", "library_sha256", "data_sha256", "sweep_sha256", "python", "packages"]]
+        .isna()
+        .any(axis=None)
+    )
     assert list(values.point) == list(points.point) == list(claims.point.unique())
     assert len(pd.read_csv(out / "timing.csv")) == 8
     assert not [name for name in table if "second" in name], "seconds differ between two runs of the same"
@@ -202,7 +206,8 @@ def test_a_damaged_point_is_run_again(tmp_path, serial, damage):
 
 def test_points_of_other_sources_are_not_mixed_in(tmp_path, serial, monkeypatch):
     sweep(*SMALL, "--out", tmp_path)
-    monkeypatch.setitem(point._LIBRARIES, "continual_mean", "other")
+    others = point.sources("continual_mean/binary_tree") | {"library": "other"}
+    monkeypatch.setattr(point, "sources", lambda notebook: others)
     sweep(*SMALL, "--out", tmp_path)
     assert len(serial.ran) == 16
     assert set(pd.read_parquet(tmp_path / "sweep.parquet").library_sha256) == {"other"}

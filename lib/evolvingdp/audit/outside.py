@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from evolvingdp.audit.empirical import Bound, Kind, Mechanism
-from evolvingdp.experiment import ParameterError
+from evolvingdp.core.checks import ParameterError
 
 
 def load(target: str) -> Mechanism:

@@ -11,9 +11,7 @@ from typing import Any, ClassVar, Literal, Self, get_origin
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_core import ErrorDetails
 
-
-class ParameterError(ValueError):
-    """A parameter that cannot be used; the message is one line that names it, its value and what would work."""
+from evolvingdp.core.checks import ParameterError
 
 
 def parameter(default: Any, *, symbol: str, meaning: str, unit: str = "", **bounds: Any) -> Any:

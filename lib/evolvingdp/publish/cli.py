@@ -1,4 +1,7 @@
-"""The command line `evolvingdp`: run or sweep a notebook, show its parameters, build the book, check the data."""
+"""The command line `evolvingdp`: run or sweep a notebook, show its parameters, build the book, check the data.
+
+A command imports what it needs when it runs, so that help and a refused parameter come at once.
+"""
 
 from __future__ import annotations
 
@@ -6,30 +9,13 @@ import functools
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import click
-from tabulate import tabulate
 
-from evolvingdp.audit import empirical, outside
-from evolvingdp.core import brown
-from evolvingdp.core.seeds import stream
-from evolvingdp.experiment import ParameterError
-from evolvingdp.publish import datasets
-from evolvingdp.publish.comparing import beside
-from evolvingdp.publish.comparing.preset import is_file
-from evolvingdp.publish.rendering import offline
-from evolvingdp.publish.rendering.book import BookError, build
-from evolvingdp.publish.running.earlier import check_same_run
-from evolvingdp.publish.running.execute import Job, NotebookError, check_writable, export
-from evolvingdp.publish.running.execute import run as execute
-from evolvingdp.publish.sources.project import Project, params_of
-from evolvingdp.publish.sweeping import cluster
-from evolvingdp.publish.sweeping.run import SweepError
-from evolvingdp.publish.sweeping.run import run as run_sweep
-
-EXPECTED = (ParameterError, NotebookError, BookError, SweepError, datasets.DataError)
+from evolvingdp.publish.errors import PublishError
 
 
 def _one_line(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -39,8 +25,21 @@ def _one_line(command: Callable[..., Any]) -> Callable[..., Any]:
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         try:
             return command(*args, **kwargs)
-        except EXPECTED as error:
+        except PublishError as error:
             raise click.ClickException(str(error)) from None
+        except ValueError as error:
+            from evolvingdp.core.checks import ParameterError
+
+            if not isinstance(error, ParameterError):
+                raise
+            raise click.ClickException(str(error)) from None
+        except ModuleNotFoundError as error:
+            package = (error.name or "").partition(".")[0]
+            if package == "evolvingdp" or find_spec(package):
+                raise
+            raise click.ClickException(
+                f"this command needs {package}, which is not installed: pip install 'evolvingdp[run]'"
+            ) from None
 
     return wrapped
 
@@ -78,6 +77,12 @@ def run(
 
     Example: evolvingdp run heavy_hitters/frequency_oracle --preset paper -p epsilon 1 --seed 7 --out my-run
     """
+    from evolvingdp.core.checks import ParameterError
+    from evolvingdp.publish.running.folders import check_same_run, check_writable
+    from evolvingdp.publish.running.job import Job
+    from evolvingdp.publish.sources.project import Project
+    from evolvingdp.publish.sweeping import cluster
+
     project = Project()
     cluster.check_one_engine(scheduler, workers)
     names = [name for name, _ in overrides]
@@ -93,10 +98,12 @@ def run(
     cached = job.cached
     if scheduler is not None and not cached:
         cluster.address_of(scheduler)
+    from evolvingdp.publish.running import execute
+
     click.echo(f"{job.notebook}: {'already computed' if cached else 'running'}")
     with nullcontext() if cached else cluster.shared(scheduler, workers, job.notebook):
-        seconds = execute(job)
-    export(job, out)
+        seconds = execute.run(job)
+    execute.export(job, out)
     click.echo(f"{job.notebook}: done in {seconds:.1f} s, see {out / job.name}.ipynb and {out / job.name}/")
 
 
@@ -108,6 +115,10 @@ def params(notebook: str) -> None:
 
     Example: evolvingdp params heavy_hitters/frequency_oracle
     """
+    from tabulate import tabulate
+
+    from evolvingdp.publish.sources.project import Project, params_of
+
     rows = params_of(Project().notebook(notebook)).describe()
     click.echo(
         tabulate(rows, headers="keys", tablefmt="simple", maxcolwidths=[None] * 5 + [16, 16, 44], disable_numparse=True)
@@ -125,11 +136,17 @@ def book(preset: str, workers: int | None) -> None:
 
     Example: evolvingdp book --preset quick
     """
+    from evolvingdp.publish.sources.project import Project
+
+    project = Project()
+    from evolvingdp.publish.comparing.preset import is_file
+    from evolvingdp.publish.rendering import book
+
     if is_file(preset):
-        page = beside.build(Project(), Path(preset), click.echo, workers=workers)
+        page = book.build_yours(project, Path(preset), click.echo, workers=workers)
         click.echo(f"yours beside ours: {page}")
     else:
-        build(Project(), preset, click.echo, workers=workers)
+        book.build(project, preset, click.echo, workers=workers)
 
 
 @main.command()
@@ -156,7 +173,12 @@ def sweep(out: Path, scheduler: str | None, workers: int | None, **what: Any) ->
 
     Example: evolvingdp sweep evolving/thresh --grid epsilon=1,2 --grid horizon=64,256 --repeat 5 --out my-sweep
     """
-    run_sweep(Project(), out, scheduler=scheduler, workers=workers, say=lambda line: click.echo(line, err=True), **what)
+    from evolvingdp.publish.sources.project import Project
+
+    project = Project()
+    from evolvingdp.publish.sweeping import run
+
+    run.run(project, out, scheduler=scheduler, workers=workers, say=lambda line: click.echo(line, err=True), **what)
     click.echo(f"done, see {out / 'index.html'} and {out / 'sweep.parquet'}")
 
 
@@ -167,9 +189,12 @@ def pdf() -> None:
 
     Example: evolvingdp pdf
     """
+    from evolvingdp.publish.sources.project import Project
+
+    project = Project()
     from evolvingdp.publish.rendering import pdf  # its packages are the book's, which rerunning a notebook does without
 
-    click.echo(f"printed: {pdf.build(Project())}")
+    click.echo(f"printed: {pdf.build(project)}")
 
 
 @main.command("zip")
@@ -179,7 +204,12 @@ def archive() -> None:
 
     Example: evolvingdp zip
     """
-    click.echo(f"packed: {offline.archive(Project())}")
+    from evolvingdp.publish.sources.project import Project
+
+    project = Project()
+    from evolvingdp.publish.rendering import offline
+
+    click.echo(f"packed: {offline.archive(project)}")
 
 
 @main.command()
@@ -198,6 +228,10 @@ def audit(mechanism: str, inputs: str, epsilon: float | None, delta: float, runs
 
     Example: evolvingdp audit my_mechanism.py:release --inputs "0, 1" --epsilon 1
     """
+    from evolvingdp.audit import empirical, outside
+    from evolvingdp.core.checks import ParameterError
+    from evolvingdp.core.seeds import stream
+
     if epsilon is not None and not math.isfinite(epsilon):
         raise ParameterError(f"epsilon must be >= 0 and finite, got {epsilon}")
     values, function = outside.inputs_of(inputs), outside.Guarded(outside.load(mechanism))
@@ -228,20 +262,26 @@ def data(context: click.Context) -> None:
     Example: evolvingdp data brown
     """
     if context.invoked_subcommand is None:
-        for name in datasets.check(brown.DATA):
+        from evolvingdp.publish import datasets
+        from evolvingdp.publish.sources.project import Project
+
+        for name in datasets.check(Project().root / "data"):
             click.echo(f"{name}: as listed in data/README.md")
 
 
 @data.command("brown")
-@click.option(
-    "--out", type=click.Path(path_type=Path), default=brown.DATA, show_default="data/", help="Folder for the tables."
-)
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for the tables  [default: data/]")
 @_one_line
-def rebuild_brown(out: Path) -> None:
+def rebuild_brown(out: Path | None) -> None:
     """Count the Brown corpus again (NLTK_DATA, or a download where there is a network) and write its tables.
 
     Example: NLTK_DATA=~/nltk_data evolvingdp data brown
     """
+    from evolvingdp.publish import datasets
+    from evolvingdp.publish.running.folders import check_writable
+    from evolvingdp.publish.sources.project import Project
+
+    out = out if out is not None else Project().root / "data"
     check_writable(out)
     for path in datasets.rebuild_brown(out):
         click.echo(f"{path.name}: sha256 {datasets.checksum(path)}")

@@ -8,10 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 from evolvingdp.core import brown
-
-
-class DataError(Exception):
-    """A table or the corpus is missing or not what it should be."""
+from evolvingdp.publish.errors import DataError
 
 
 def checksum(path: Path) -> str:

@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 
 from evolvingdp.experiment import ParameterError
-from evolvingdp.publish.running.execute import Job
+from evolvingdp.publish.running.job import Job
 from evolvingdp.publish.sources.project import Project, params_of
 
 EXAMPLE = "evolving/thresh: {epsilon: 2}"

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from evolvingdp.publish.rendering.book import BookError
-from evolvingdp.publish.running.execute import problems
+from evolvingdp.publish.errors import BookError
+from evolvingdp.publish.running.job import problems
 from evolvingdp.publish.sources.project import Project
 
 NAME = "evolving-privacy"

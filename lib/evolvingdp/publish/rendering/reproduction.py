@@ -20,7 +20,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from evolvingdp.experiment import Claim, at_least, at_most, within
-from evolvingdp.publish.running.execute import MANIFEST, read_manifest
+from evolvingdp.publish.running.job import MANIFEST, read_manifest
 from evolvingdp.publish.sources.project import Project, params_of
 from evolvingdp.publish.sources.provenance import preset_of
 

@@ -30,7 +30,7 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from evolvingdp.publish.comparing import beside
 from evolvingdp.publish.rendering import accessible, peers, reproduction_ext
-from evolvingdp.publish.running.execute import problems
+from evolvingdp.publish.running.job import problems
 from evolvingdp.publish.showing import citing
 from evolvingdp.publish.sources.project import Project
 

@@ -11,6 +11,7 @@ import base64
 import json
 import os
 import time
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ class Page:
 
     def figure(self, figure: Figure) -> None:
         """Show `figure` with caption and alt text, and write its bundle: SVG, PDFs, PNG, CSV, JSON, and a zip of all."""
-        record = self._record()
+        record = self.record
         if self.folder is not None:
             bundle.write(self.folder, figure, record)
         plain = {"image/png": base64.b64encode(bundle.image(figure.canvas, "png")).decode(), "text/plain": figure.caption}
@@ -66,7 +67,7 @@ class Page:
 
     def close(self) -> None:
         """Write results.csv, claims.json, values.json and provenance.json; show how to compute this page again."""
-        record = self._record()
+        record = self.record | {"run_seconds": round(time.time() - psutil.Process().create_time(), 1)}
         if self.folder is not None:
             self.result.table.to_csv(self.folder / "results.csv", index=False, lineterminator="\n")
             _write_json(self.folder / "claims.json", [claim.as_dict() for claim in self.result.claims])
@@ -80,13 +81,15 @@ class Page:
         )
         _show({"text/plain": record["command"]}, myst)
 
-    def _record(self) -> dict[str, Any]:
-        return provenance.record(self.result, time.time() - psutil.Process().create_time())
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """Where the result comes from."""
+        return provenance.record(self.result)
 
     def _table(self, table: pd.DataFrame, name: str, title: str) -> None:
         markdown = table.replace(r"\|", r"\\|", regex=True).to_markdown(index=False, disable_numparse=True)
         if self.folder is not None:
-            record = self._record()
+            record = self.record
             version = f"Evolving Privacy {record['version']}"
             text = latex.table(
                 table,

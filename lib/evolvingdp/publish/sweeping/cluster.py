@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evolvingdp.experiment import ParameterError, engine
-from evolvingdp.publish.running.execute import ONE_CORE, environment
+from evolvingdp.publish.running.environment import ONE_CORE, environment
 from evolvingdp.publish.sweeping import point
 
 if TYPE_CHECKING:  # distributed is imported where it is used: half a second that the other commands need not wait

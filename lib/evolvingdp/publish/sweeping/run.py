@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from evolvingdp.experiment import ParameterError
+from evolvingdp.publish.errors import SweepError
 from evolvingdp.publish.sources.project import Project
 from evolvingdp.publish.sweeping import grid as sweeps
 from evolvingdp.publish.sweeping import report
@@ -21,10 +22,6 @@ from evolvingdp.publish.sweeping.store import Store
 
 Say = Callable[[str], None]
 EVERY = 5.0  # seconds between two lines of progress
-
-
-class SweepError(Exception):
-    """Some points failed; the message holds their tracebacks.  All others are kept."""
 
 
 @dataclass

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evolvingdp.experiment import ParameterError
-from evolvingdp.publish.running.execute import check_writable
+from evolvingdp.publish.running.folders import check_writable
 from evolvingdp.publish.sweeping.point import ABOUT
 
 _WRITING = ".writing-"
