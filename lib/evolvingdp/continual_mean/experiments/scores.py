@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from scipy.stats import chi2
+
+from evolvingdp.continual_mean.offline import Changes
 
 ORDER_NAMES = {
     "contiguous": "contiguous",
@@ -28,3 +31,15 @@ def root_mean_square(squares: pd.Series, by: list[str]) -> pd.DataFrame:
         "high": rmse * np.sqrt(runs / chi2.ppf(0.025, runs)),
     }
     return pd.DataFrame({"rmse": rmse, **band}).reset_index()
+
+
+def second_half(released: Changes, truth: ArrayLike) -> dict[str, float]:
+    """Mean squared distance to `truth` (one for all steps, or one each) over the second half of a stream, and as stated."""
+    lasting = released.lasting(released.n_steps // 2 + 1, released.n_steps)
+    used = lasting > 0
+    estimate, stated, lasting = released.estimate[used], released.standard_error[used], lasting[used]
+    if np.ndim(truth):
+        square = np.mean(np.square(np.repeat(estimate, lasting) - truth))
+    else:
+        square = np.average(np.square(estimate - truth), weights=lasting)
+    return {"square": float(square), "predicted": float(np.average(np.square(stated), weights=lasting))}

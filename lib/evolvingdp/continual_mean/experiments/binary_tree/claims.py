@@ -15,7 +15,7 @@ from evolvingdp.continual_mean.experiments.binary_tree.mechanisms import (
     PER_STEP,
     ROOT,
     WIDE,
-    standard_error,
+    variances,
 )
 from evolvingdp.continual_mean.experiments.binary_tree.params import Params
 from evolvingdp.continual_mean.experiments.binary_tree.tables import branchings, whole_stream
@@ -27,7 +27,7 @@ def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
     errors = whole_stream(table)
     ratio = errors.measured / errors.exact
     ones = [step & -step for step in range(1, 9)]
-    largest = {name: standard_error(params, name, np.arange(1, params.horizon + 1)).max() for name in (GAUSSIAN, ROOT)}
+    largest = {name: np.sqrt(variances(params, name).max()) for name in (GAUSSIAN, ROOT)}
     return [
         at_most(
             "Measured errors are the exact ones: largest relative distance, all mechanisms",

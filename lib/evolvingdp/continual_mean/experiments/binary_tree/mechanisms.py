@@ -22,7 +22,7 @@ APPROXIMATE = [GAUSSIAN, GAUSSIAN_HONAKER, ROOT]
 
 
 def mechanism(params: Params, name: str, horizon: int | None = None) -> BinaryMechanism:
-    """The mechanism called `name`; per-step noise is a tree of one level for one element at epsilon / T (see `standard_error`)."""
+    """The mechanism called `name`; per-step noise is a tree of one level for one element at epsilon / T (see `variances`)."""
     steps = horizon or params.horizon
     structures: dict[str, PrefixSums] = {
         BINARY: Tree(steps),
@@ -37,8 +37,10 @@ def mechanism(params: Params, name: str, horizon: int | None = None) -> BinaryMe
     return BinaryMechanism(steps, params.epsilon, delta=delta, integer=name == INTEGER, sums=structures[name])
 
 
-def standard_error(params: Params, name: str, steps: NDArray[np.int64], horizon: int | None = None) -> NDArray[np.float64]:
-    """Exact standard deviation of the running sum at `steps`."""
+def variances(params: Params, name: str, horizon: int | None = None) -> NDArray[np.float64]:
+    """Exact variance of the running sum at every step."""
+    steps = horizon or params.horizon
     if name == PER_STEP:
-        return np.full(len(steps), np.sqrt(2) * (horizon or params.horizon) / params.epsilon)
-    return mechanism(params, name, horizon).standard_error(steps)
+        return np.full(steps, 2 * (steps / params.epsilon) ** 2)
+    made = mechanism(params, name, steps)
+    return made.structure.variances(steps) * made.noise.variance

@@ -16,7 +16,7 @@ from evolvingdp.continual_mean.experiments.binary_tree.mechanisms import (
     PER_STEP,
     PURE,
     mechanism,
-    standard_error,
+    variances,
 )
 from evolvingdp.continual_mean.experiments.binary_tree.params import Params
 from evolvingdp.core.seeds import stream
@@ -39,9 +39,8 @@ def run(params: Params, seed: int) -> Result[Params]:
 
 def _rows(params: Params, seed: int) -> Iterator[dict[str, Any]]:
     first = edges(params)
-    steps = np.arange(1, params.horizon + 1)
     for name in (*PURE, *APPROXIMATE):
-        exact = np.add.reduceat(standard_error(params, name, steps) ** 2, first[:-1] - 1) / np.diff(first)
+        exact = np.add.reduceat(variances(params, name), first[:-1] - 1) / np.diff(first)
         for repetition in range(params.repetitions):
             bits = streams.bits(0.5, params.horizon, stream(seed, "bits", repetition))
             noise = stream(seed, "noise", name, repetition)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
-from evolvingdp.continual_mean.experiments.binary_tree.mechanisms import APPROXIMATE, BINARY, HONAKER, WIDE, standard_error
+from evolvingdp.continual_mean.experiments.binary_tree.mechanisms import APPROXIMATE, BINARY, HONAKER, WIDE, variances
 from evolvingdp.continual_mean.experiments.binary_tree.params import Params
 from evolvingdp.continual_mean.experiments.scores import root_mean_square
 from evolvingdp.continual_mean.prefix_sums import Tree
@@ -36,7 +36,6 @@ def whole_stream(table: pd.DataFrame) -> pd.DataFrame:
 def comparison(result: Result[Params]) -> pd.DataFrame:
     """The page's table: guarantee, measured and exact error over the stream, largest exact error, memory."""
     params = result.params
-    steps = np.arange(1, params.horizon + 1)
     rows = whole_stream(result.table)
     frame = pd.DataFrame(
         {
@@ -44,7 +43,7 @@ def comparison(result: Result[Params]) -> pd.DataFrame:
             "guarantee": [r"(eps, delta)" if name in APPROXIMATE else "eps" for name in rows.index],
             "measured": [f"{value:,.1f}" for value in rows.measured],
             "exact": [f"{value:,.1f}" for value in rows.exact],
-            "largest": [f"{standard_error(params, name, steps).max():,.1f}" for name in rows.index],
+            "largest": [f"{np.sqrt(variances(params, name).max()):,.1f}" for name in rows.index],
         }
     )
     return frame.rename(columns={"measured": "error, measured", "exact": "error, exact", "largest": "largest, exact"})
@@ -55,29 +54,22 @@ def growth(params: Params) -> pd.DataFrame:
     rows = []
     for power in range(4, 21):
         horizon = 2**power
-        steps = np.arange(1, horizon + 1)
         for name in (BINARY, WIDE, HONAKER, *APPROXIMATE):
-            error = standard_error(params, name, steps, horizon)
-            rows.append(
-                {
-                    "mechanism": name,
-                    "horizon": horizon,
-                    "error": float(np.sqrt(np.mean(error**2))),
-                    "largest": float(error.max()),
-                }
-            )
+            squares = variances(params, name, horizon)
+            error, largest = np.sqrt([squares.mean(), squares.max()]).tolist()
+            rows.append({"mechanism": name, "horizon": horizon, "error": error, "largest": largest})
     return pd.DataFrame(rows)
 
 
 def branchings(params: Params) -> pd.DataFrame:
     """Exact error over the whole stream for every branching, plain and by Honaker's estimates, pure and Gaussian."""
-    steps = np.arange(1, params.horizon + 1)
     rows = []
     for branching in params.branching_sweep:
         for honaker in (False, True):
+            sums = Tree(params.horizon, branching, honaker)
+            square = sums.variances(params.horizon).mean()
             for delta in (0.0, params.delta):
-                sums = Tree(params.horizon, branching, honaker)
-                error = BinaryMechanism(params.horizon, params.epsilon, delta=delta, sums=sums).standard_error(steps)
+                noise = BinaryMechanism(params.horizon, params.epsilon, delta=delta, sums=sums).noise
                 kind = ("Honaker" if honaker else "plain") + (", Gaussian" if delta else ", pure")
-                rows.append({"branching": branching, "kind": kind, "error": float(np.sqrt(np.mean(error**2)))})
+                rows.append({"branching": branching, "kind": kind, "error": float(np.sqrt(square * noise.variance))})
     return pd.DataFrame(rows)

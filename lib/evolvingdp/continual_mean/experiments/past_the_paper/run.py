@@ -10,9 +10,11 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from evolvingdp.continual_mean import algorithms, coordinates, offline, streams
+from evolvingdp.continual_mean.arranged import arrange
 from evolvingdp.continual_mean.experiments.past_the_paper import rungs
 from evolvingdp.continual_mean.experiments.past_the_paper.claims import POPULATION_RUNS, claims, values
 from evolvingdp.continual_mean.experiments.past_the_paper.params import SETTINGS, Params, sizes
+from evolvingdp.continual_mean.experiments.scores import second_half
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core.seeds import stream
 from evolvingdp.experiment import Result, engine
@@ -53,19 +55,15 @@ def _runs(params: Params) -> Iterator[tuple[Any, ...]]:
 
 def _ladder(params: Params, seed: int, setting: str, repetition: int) -> Iterator[dict[str, Any]]:
     users, bits = data(params, setting, seed, repetition)
-    late = slice(len(users) // 2, None)
+    arranged = arrange(rung(params, setting, rungs.NAIVE), users, bits)
     common = {"part": "ladder", "setting": setting, "repetition": repetition}
-    mean = algorithms.running_mean(bits)[late]
+    mean = algorithms.running_mean(bits)[len(bits) // 2 :]
     yield common | {"rung": rungs.MEAN, "square": float(np.mean((mean - params.mean) ** 2))}
     for name in rungs.LADDER:
         noise = stream(seed, "noise", setting, name, repetition)
-        released = offline.release(rung(params, setting, name), users, bits, noise)
-        yield common | {
-            "rung": name,
-            "square": float(np.mean((released.estimate[late] - params.mean) ** 2)),
-            "predicted": float(np.mean(released.standard_error[late] ** 2)),
-            "used": float(released.samples[-1] / len(users)),
-        }
+        released = offline.changes(rung(params, setting, name), arranged, noise)
+        used = float(released.samples[-1] / len(users))
+        yield common | {"rung": name, **second_half(released, params.mean), "used": used}
     if not repetition:
         noise = stream(seed, "noise", setting, "projected")
         share = projected_share(rung(params, setting, rungs.RECOMMENDED), users, bits, noise)
@@ -82,20 +80,12 @@ def _dimensions(params: Params, seed: int, repetition: int) -> Iterator[dict[str
         "(eps, delta): optimal composition": lambda d: coordinates.of_one(pure, d, params.delta) if d > 1 else pure,
         "(eps, delta): Gaussian": lambda d: coordinates.of_one(gaussian, d),
     }
-    users, bits = data(params, "random", seed, repetition)
-    late = slice(len(users) // 2, None)
+    arranged = arrange(pure, *data(params, "random", seed, repetition))
     for name, kind in kinds.items():
         for dimension in params.dimensions:
             noise = stream(seed, "dimension", name, dimension, repetition)
-            released = offline.release(kind(dimension), users, bits, noise)
-            yield {
-                "part": "dimensions",
-                "rung": name,
-                "dimension": dimension,
-                "repetition": repetition,
-                "square": float(np.mean((released.estimate[late] - params.mean) ** 2)),
-                "predicted": float(np.mean(released.standard_error[late] ** 2)),
-            }
+            errors = second_half(offline.changes(kind(dimension), arranged, noise), params.mean)
+            yield {"part": "dimensions", "rung": name, "dimension": dimension, "repetition": repetition, **errors}
 
 
 def _orders(params: Params, seed: int, order: str, repetition: int) -> Iterator[dict[str, Any]]:
@@ -104,10 +94,10 @@ def _orders(params: Params, seed: int, order: str, repetition: int) -> Iterator[
     steps = np.unique(np.round(np.geomspace(10, horizon, KEPT)).astype(np.int64))
     rng = stream(seed, "order data", order, repetition)
     users = streams.arrivals(order, n_users, cap, horizon, rng)
-    bits = streams.bits(params.mean, horizon, rng)
+    arranged = arrange(rung(params, "random", rungs.NAIVE), users, streams.bits(params.mean, horizon, rng))
     for name in (rungs.NAIVE, rungs.RECOMMENDED, rungs.RECOMMENDED_DELTA):
         noise = stream(seed, "order noise", order, name, repetition)
-        released = offline.release(rung(params, "random", name), users, bits, noise)
+        released = offline.changes(rung(params, "random", name), arranged, noise).every_step()
         squares = (released.estimate - params.mean) ** 2
         for step in steps:
             yield {
@@ -127,19 +117,12 @@ def _populations(params: Params, seed: int, population: str, repetition: int) ->
     n_users, cap, _, horizon = sizes(params, setting)
     data = stream(seed, "population data", population, repetition)
     users, bits = streams.readings(population, "zipf" if setting == "zipf" else "random", n_users, cap, horizon, data)
-    late = slice(horizon // 2, None)
-    truth = algorithms.running_mean(bits)[late]
+    arranged = arrange(rung(params, setting, rungs.NAIVE), users, bits)
+    truth = algorithms.running_mean(bits)[horizon // 2 :]
     for name in rungs.FOR_ALL_USERS:
         noise = stream(seed, "population noise", population, name, repetition)
-        released = offline.release(rung(params, setting, name), users, bits, noise)
-        yield {
-            "part": "populations",
-            "rung": name,
-            "setting": population,
-            "repetition": repetition,
-            "square": float(np.mean((released.estimate[late] - truth) ** 2)),
-            "predicted": float(np.mean(released.standard_error[late] ** 2)),
-        }
+        errors = second_half(offline.changes(rung(params, setting, name), arranged, noise), truth)
+        yield {"part": "populations", "rung": name, "setting": population, "repetition": repetition, **errors}
 
 
 def projected_share(settings: UserMean, users: ArrayLike, samples: ArrayLike, rng: np.random.Generator) -> float:

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evolvingdp.continual_mean import algorithms, offline, streams, theory
+from evolvingdp.continual_mean import algorithms, streams, theory
 from evolvingdp.continual_mean.experiments.user_mean.params import Params
-from evolvingdp.continual_mean.per_step import PerStepLaplace, most_samples
+from evolvingdp.continual_mean.per_step import most_samples
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core.seeds import stream
 
@@ -42,17 +42,6 @@ def settings(params: Params, name: str, n_users: int, cap: int, horizon: int, or
         off = 1 / math.sqrt(cap)
         options["prior_mean"] = params.mean + off if params.mean + off <= 1 else max(0.0, params.mean - off)
     return PRIVATE[name](n_users, cap, params.epsilon, **options)
-
-
-def estimates(
-    params: Params, name: str, make: Callable[[], UserMean], users: Any, bits: Any, rng: np.random.Generator
-) -> NDArray[np.float64]:
-    """The estimates of the method called `name` after every step."""
-    if name == MEAN:
-        return algorithms.running_mean(bits)
-    if name == PER_STEP:
-        return PerStepLaplace(len(bits), params.epsilon).release(users, bits, rng)
-    return offline.release(make(), users, bits, rng).estimate
 
 
 def kept_steps(horizon: int) -> NDArray[np.int64]:
