@@ -396,13 +396,14 @@ def test_a_notebook_s_repetitions_are_the_same_rows_on_workers(two_workers):
     """In a process of its own: a client's threads outlive it.  past_the_paper shares all its parts over the cluster."""
     script = """
 import os, sys
-from evolvingdp.continual_mean.experiments import past_the_paper as experiment
+from evolvingdp.continual_mean.experiments.past_the_paper.params import Params
+from evolvingdp.continual_mean.experiments.past_the_paper.run import run
 from evolvingdp.experiment import engine
 small = {"n_users": 100, "samples_per_user": 16, "horizon": 1000, "full_users": 10, "full_samples": 16, "repetitions": 2}
-params = experiment.Params.make(overrides=small)
-alone = experiment.run(params, 3)
+params = Params.make(overrides=small)
+alone = run(params, 3)
 os.environ[engine.SCHEDULER] = sys.argv[1]
-shared = experiment.run(params, 3)
+shared = run(params, 3)
 assert shared.table.equals(alone.table) and shared.values == alone.values and shared.claims == alone.claims
 where = engine.rows([(eval, "[{'process': __import__('os').getpid()}]")])
 assert where[0]["process"] != os.getpid(), "the calls must have left this process"
@@ -420,7 +421,7 @@ def changed_copy(tmp_path_factory) -> Path:
     for part in ("lib", "data", "notebooks"):
         shutil.copytree(REPOSITORY / part, copy / part, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     shutil.copy(REPOSITORY / "requirements.lock", copy)
-    path = copy / "lib" / "evolvingdp" / "continual_mean" / "experiments" / "binary_tree.py"
+    path = copy / "lib" / "evolvingdp" / "continual_mean" / "experiments" / "binary_tree" / "run.py"
     line = "    table = pd.DataFrame(list(_rows(params, seed)))\n"
     raising = "    if params.epsilon == 3:\n        raise ValueError(seed)\n"
     assert line in path.read_text()

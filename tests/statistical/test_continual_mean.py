@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, kstest
 
-from evolvingdp.continual_mean import algorithms, ladder, offline, populations, streams
+from evolvingdp.continual_mean import algorithms, offline, streams
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
+from evolvingdp.continual_mean.experiments.past_the_paper import rungs
 from evolvingdp.continual_mean.prefix_sums import Toeplitz, Tree
 from evolvingdp.core.noise import DiscreteLaplace, Laplace
 from evolvingdp.core.seeds import stream
@@ -80,10 +81,10 @@ def test_the_standard_error_of_a_release_is_that_of_its_noise_and_samples(name):
 def over_stated(population, order, name):
     """Root mean square over four runs of the last estimate's distance to the mean of all readings, over what it states."""
     n_users, cap, horizon = 500, 512, 500 * 512 if order == "random" else 100_000
-    settings = ladder.rung(name, n_users, cap, 4.0, horizon, 1e-6)
+    settings = rungs.rung(name, n_users, cap, 4.0, horizon, 1e-6)
     ratios = []
     for run in range(4):
-        users, bits = populations.readings(population, order, n_users, cap, horizon, stream(0, "differ", order, run))
+        users, bits = streams.readings(population, order, n_users, cap, horizon, stream(0, "differ", order, run))
         released = offline.release(settings, users, bits, stream(0, "noise", order, name, run))
         ratios.append((released.estimate[-1] - bits.mean()) / released.standard_error[-1])
     return np.sqrt(np.mean(np.square(ratios)))
@@ -95,13 +96,13 @@ HONEST = np.sqrt(chi2.ppf(1 - ALPHA, 4) / 4)
 @pytest.mark.parametrize(
     ("population", "order", "name", "honest"),
     [
-        ("two kinds", "random", ladder.RECOMMENDED_DELTA, False),
-        ("two kinds", "random", ladder.UNPROJECTED_DELTA, True),
-        ("two kinds", "random", ladder.EQUAL_DELTA, True),
-        ("active kind", "zipf", ladder.RECOMMENDED, False),
-        ("active kind", "zipf", ladder.UNPROJECTED_DELTA, False),
-        ("active kind", "zipf", ladder.EQUAL, True),
-        ("active kind", "zipf", ladder.EQUAL_DELTA, True),
+        ("two kinds", "random", rungs.RECOMMENDED_DELTA, False),
+        ("two kinds", "random", rungs.UNPROJECTED_DELTA, True),
+        ("two kinds", "random", rungs.EQUAL_DELTA, True),
+        ("active kind", "zipf", rungs.RECOMMENDED, False),
+        ("active kind", "zipf", rungs.UNPROJECTED_DELTA, False),
+        ("active kind", "zipf", rungs.EQUAL, True),
+        ("active kind", "zipf", rungs.EQUAL_DELTA, True),
     ],
 )
 def test_where_users_differ_the_stated_error_holds_without_projection_or_without_weights(population, order, name, honest):
@@ -110,14 +111,14 @@ def test_where_users_differ_the_stated_error_holds_without_projection_or_without
 
 def test_populations_are_what_they_say():
     rng = stream(0, "populations")
-    assert populations.user_means("active kind", 25, rng).tolist() == [1.0] * 3 + [0.0] * 22
-    mixed = populations.user_means("two kinds", 1000, rng)
+    assert streams.user_means("active kind", 25, rng).tolist() == [1.0] * 3 + [0.0] * 22
+    mixed = streams.user_means("two kinds", 1000, rng)
     assert mixed.sum() == 100
     assert mixed[:100].sum() < 50
-    beta = populations.user_means("beta", 20_000, rng)
+    beta = streams.user_means("beta", 20_000, rng)
     assert kstest(beta, "beta", (3, 7)).pvalue > ALPHA
     assert kstest(beta, "beta", (3.3, 7.7)).pvalue < ALPHA
-    users, bits = populations.readings("two kinds", "random", 50, 40, 2000, rng)
+    users, bits = streams.readings("two kinds", "random", 50, 40, 2000, rng)
     assert set(np.bincount(users, bits) / 40) == {0.0, 1.0}  # each user is of one kind
     with pytest.raises(ValueError, match="population must be one of beta, two kinds, active kind, got 'odd'"):
-        populations.user_means("odd", 5, rng)
+        streams.user_means("odd", 5, rng)

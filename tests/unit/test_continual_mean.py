@@ -11,15 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evolvingdp.continual_mean import algorithms, coordinates, literal, offline, online, private_median, streams, theory
+from evolvingdp.continual_mean import algorithms, coordinates, offline, online, private_median, streams, theory
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
-from evolvingdp.continual_mean.experiments import binary_tree, past_the_paper, user_mean
+from evolvingdp.continual_mean.experiments.binary_tree import params as binary_tree
+from evolvingdp.continual_mean.experiments.past_the_paper import params as past_the_paper
+from evolvingdp.continual_mean.experiments.past_the_paper.run import projected_share
+from evolvingdp.continual_mean.experiments.user_mean import params as user_mean
 from evolvingdp.continual_mean.per_step import PerStepLaplace, most_samples
 from evolvingdp.continual_mean.prefix_sums import Toeplitz, Tree, best_branching, height
-from evolvingdp.continual_mean.scores import projected_share
 from evolvingdp.core.noise import DiscreteLaplace
 from evolvingdp.core.seeds import stream
 from evolvingdp.experiment import ParameterError
+from literal_continual_mean import run as run_literally
 
 
 def test_blocks_hold_1_1_2_4_samples_and_users_finish_them_at_powers_of_two():
@@ -376,7 +379,7 @@ def test_arrivals_and_others_refuse_what_cannot_be():
     with pytest.raises(ValueError, match="split must be one of even, harmonic"):
         PerStepLaplace(4, 1.0, split="odd")
     with pytest.raises(ValueError, match="printed must be among sum, total, inactive, set, got sums"):
-        next(literal.run(algorithms.full(2, 2, 1.0), [], lambda tree: float, [], ["sums"]))
+        next(run_literally(algorithms.full(2, 2, 1.0), [], lambda tree: float, [], ["sums"]))
     with pytest.raises(ValueError, match="scale must be at most"):
         DiscreteLaplace(2.0**47)
 

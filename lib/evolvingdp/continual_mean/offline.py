@@ -13,12 +13,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evolvingdp.continual_mean.arranged import Arranged, arrange
 from evolvingdp.continual_mean.online import median
 from evolvingdp.continual_mean.prefix_sums import PrefixSums
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core.noise import Noise, Tape
-
-_CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,13 +48,36 @@ class Exposed:
 
 
 @dataclass(frozen=True, eq=False)
-class _Arrivals:
-    """The accepted samples sorted by user, then time."""
+class Changes:
+    """Public: what is released where it changes, first before any element; steps between two changes repeat the last."""
 
-    user: NDArray[np.int64]
-    step: NDArray[np.int64]  # 1 is the first
-    rank: NDArray[np.int64]  # 1 is the user's first
-    value: NDArray[np.int64]  # secret
+    step: NDArray[np.int64]  # the first with each release: 0, then not falling (of equal steps the last counts)
+    estimate: NDArray[np.float64]
+    standard_error: NDArray[np.float64]
+    samples: NDArray[np.int64]
+    n_steps: int
+    dropped: int
+
+    def lasting(self, first: int, last: int) -> NDArray[np.int64]:
+        """For how many of the steps `first` to `last` each of them is what is released."""
+        lasting: NDArray[np.int64] = np.diff(np.clip(np.append(self.step, self.n_steps + 1), first, last + 1))
+        return lasting
+
+    def every_step(self) -> Releases:
+        lasting = self.lasting(1, self.n_steps)
+        return Releases(
+            np.repeat(self.estimate, lasting),
+            np.repeat(self.standard_error, lasting),
+            np.repeat(self.samples, lasting),
+            self.dropped,
+        )
+
+
+class _Read(NamedTuple):
+    """From which step on a level's elements are released, n_steps + 1 for never; and what its median has read (secret)."""
+
+    step: int
+    values: NDArray[np.int64] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,9 +91,27 @@ class _Elements:
 
 def release(settings: UserMean, users: ArrayLike, samples: ArrayLike, rng: np.random.Generator) -> Releases:
     """All releases for the stream `users` (T,) in [0, n_users) and `samples` (T,) in [low, high]."""
-    who, arrived, dropped_at = _accepted(settings, users, samples)
-    elements, sums = _run(settings, arrived, len(who), rng)
-    return _releases(settings, elements, sums, len(who), dropped_at)
+    return changes(settings, arrange(settings, users, samples), rng).every_step()
+
+
+def changes(settings: UserMean, arranged: Arranged, rng: np.random.Generator) -> Changes:
+    """The releases for a stream, at the steps where they change; raises ValueError if it is not within `settings`' caps."""
+    arranged.check(settings)
+    elements, sums = _run(settings, arranged, rng)
+    unit = (settings.high - settings.low) / settings.resolution
+    with np.errstate(divide="ignore", invalid="ignore"):
+        estimate = np.where(sums[1] > 0, settings.low + unit * (sums[0] / sums[1]), settings.first_estimate)
+        error = np.where(sums[1] > 0, unit * np.sqrt(sums[2]) / sums[1], np.inf)
+    if settings.clip:
+        np.clip(estimate, settings.low, settings.high, out=estimate)
+    return Changes(
+        np.append(0, elements.step),
+        np.append(settings.first_estimate, estimate),
+        np.append(np.inf, error),
+        np.append(0, np.cumsum(np.asarray(settings.sizes)[elements.level])),
+        arranged.n_steps,
+        arranged.n_steps - len(arranged.user),
+    )
 
 
 def exposed(
@@ -79,155 +119,78 @@ def exposed(
 ) -> list[Exposed]:
     """A `release`'s trees, secret, for an audit; `public`: those of another run, whose priors and intervals are taken."""
     trees: list[Exposed] = []
-    who, arrived, _ = _accepted(settings, users, samples)
-    _run(settings, arrived, len(who), rng, trees, public)
+    _run(settings, arrange(settings, users, samples), rng, trees, public)
     return trees
 
 
 def _run(
     settings: UserMean,
-    arrived: _Arrivals,
-    n_steps: int,
+    arranged: Arranged,
     rng: np.random.Generator,
     trees: list[Exposed] | None = None,
     public: Sequence[Exposed] = (),
 ) -> tuple[_Elements, NDArray[np.float64]]:
     """All elements, and weighted sum, samples and variance after each of them; fills `trees` where there is one."""
-    active_from = {level: _activation(settings, arrived, level, n_steps) for level in range(len(settings.sizes))}
-    elements = _elements(settings, arrived, active_from, n_steps)
+    waits = tuple(map(settings.waits_for, range(len(settings.sizes))))
+    if (settings.sizes, waits) not in arranged.known:
+        medians = _medians(settings, arranged)
+        arranged.known[settings.sizes, waits] = medians, _elements(settings, arranged, medians)
+    read, elements = arranged.known[settings.sizes, waits]
     sums = np.zeros((3, len(elements.step)))
     for index, own in enumerate(rng.spawn(settings.n_trees)):
         mine = np.flatnonzero(elements.level == index) if not settings.one_tree else np.arange(len(elements.step))
-        priors = public[index].priors if public else _priors(settings, arrived, active_from, index, n_steps, own)
+        priors = public[index].priors if public else _priors(settings, read, index, own)
         released, parts = _tree(settings, elements, mine, index, priors, sums[:, mine], own)
         contributions = public[index].contributions if public else released
         if trees is not None:
             trees.append(Exposed(tuple(parts), priors, contributions))
         if contributions.shape[1] > 1:
-            mask = np.zeros(len(elements.step), dtype=np.int32)
-            mask[mine] = 1
-            sums += contributions[:, np.cumsum(mask)]
+            lasting = np.diff(np.concatenate([[0], mine, [len(elements.step)]]))
+            sums += np.repeat(contributions, lasting, axis=1)
     return elements, sums
 
 
-def _accepted(
-    settings: UserMean, users: ArrayLike, samples: ArrayLike
-) -> tuple[NDArray[np.int64], _Arrivals, NDArray[np.int64]]:
-    who, values = np.asarray(users), settings.encode(samples)
-    if who.ndim != 1 or (who.dtype.kind not in "iu" and who.size) or who.shape != values.shape:
-        raise TypeError(f"users must be integers of shape {values.shape}, got {who.dtype} {who.shape}")
-    return who, *_sort(settings, who, values)
+def _medians(settings: UserMean, arranged: Arranged) -> dict[int, _Read]:
+    """Per level that waits for a median: when it has seen enough, and what it reads."""
+    read, (steps, ranks, values) = {}, (arranged.step, arranged.rank, arranged.value)
+    for level in reversed(range(len(settings.sizes))):
+        if needed := settings.waits_for(level):
+            early = ranks <= settings.sizes[level]
+            steps, ranks, values = steps[early], ranks[early], values[early]  # all that a lower level reads is among these
+            read[level] = _Read(arranged.n_steps + 1, None)
+            if len(steps) >= needed:
+                step = int(np.partition(steps, needed - 1)[needed - 1])
+                read[level] = _Read(step, values[steps <= step])
+    return read
 
 
-def _sort(settings: UserMean, who: NDArray[np.integer], values: NDArray[np.int64]) -> tuple[_Arrivals, NDArray[np.int64]]:
-    """The samples within the caps, and the steps (from 0) of the others; raises unless those may be dropped."""
-    users = np.minimum(who, settings.n_users).astype(np.int64, copy=False)  # large unsigned numbers would turn negative
-    if len(users) and users.min() < 0:
-        raise ValueError(f"users must be >= 0, got {users.min()} at position {users.argmin()}")
-    steps = np.arange(1, len(users) + 1)
-    late = users >= settings.n_users
-    known = ~late if late.any() else slice(None)
-    key = users[known] << 32 | steps[known]  # one sort of one number: three times as fast as a stable argsort
-    key.sort()
-    user, step = key >> 32, key & 0xFFFFFFFF
-    first = np.flatnonzero(np.concatenate([[True], user[1:] != user[:-1]])) if len(user) else np.zeros(0, dtype=np.int64)
-    rank = np.arange(1, len(user) + 1) - np.repeat(first, np.diff(np.append(first, len(user))))
-    kept = rank <= settings.samples_per_user
-    accepted = len(user) if kept.all() else int(kept.sum())
-    if accepted > settings.max_steps:  # the earliest stay
-        limit = np.partition(step[kept], settings.max_steps - 1)[settings.max_steps - 1]
-        kept &= step <= limit
-    if len(user) < len(users) or not kept.all():
-        _refuse(settings, who, late, user, step, rank)
-        user, step, rank = user[kept], step[kept], rank[kept]
-    dropped = np.ones(len(users), dtype=bool)
-    dropped[step - 1] = False
-    return _Arrivals(user, step, rank, values[step - 1]), np.flatnonzero(dropped)
-
-
-def _refuse(
-    settings: UserMean,
-    users: NDArray[np.integer],
-    late: NDArray[np.bool_],
-    user: NDArray[np.int64],
-    step: NDArray[np.int64],
-    rank: NDArray[np.int64],
-) -> None:
-    if settings.excess == "drop":
-        return
-    hint = '; excess="drop" leaves such samples out'
-    if late.any():
-        position = int(np.argmax(late))
-        raise ValueError(
-            f"users must be below n_users = {settings.n_users}, got {users[position]} at position {position}{hint}"
-        )
-    over = rank > settings.samples_per_user
-    if over.any():
-        raise ValueError(
-            f"users must occur at most samples_per_user = {settings.samples_per_user} times, user {user[over][0]} comes"
-            f" again at position {step[over][0] - 1}{hint}"
-        )
-    raise ValueError(f"users must have at most horizon = {settings.max_steps} entries, got {len(users)}{hint}")
-
-
-def _activation(settings: UserMean, arrived: _Arrivals, level: int, n_steps: int) -> int:
-    """The step from which on level's elements are released: 0, or when its median has seen enough; n_steps + 1 for never."""
-    needed = settings.waits_for(level)
-    if not needed:
-        return 0
-    counted = np.zeros(n_steps + 1, dtype=bool)
-    counted[arrived.step[arrived.rank <= settings.sizes[level]]] = True
-    seen = np.cumsum(np.add.reduceat(counted, np.arange(0, n_steps + 1, _CHUNK), dtype=np.int64))
-    chunk = int(np.searchsorted(seen, needed))
-    if chunk == len(seen):
-        return n_steps + 1
-    before = int(seen[chunk - 1]) if chunk else 0
-    inside = np.flatnonzero(counted[chunk * _CHUNK : (chunk + 1) * _CHUNK])
-    return chunk * _CHUNK + int(inside[needed - before - 1])
-
-
-def _elements(settings: UserMean, arrived: _Arrivals, active_from: dict[int, int], n_steps: int) -> _Elements:
+def _elements(settings: UserMean, arranged: Arranged, read: dict[int, _Read]) -> _Elements:
     """Sums of full blocks; a waiting level's are released at its activation, before the step's own."""
-    rank = arrived.rank
+    rank, sizes = arranged.rank, np.asarray(settings.sizes)
     if settings.blocks == "doubling":
         ends = np.flatnonzero(rank & (rank - 1) == 0)
         level = np.frexp(rank[ends])[1].astype(np.int64) - 1
-        starts = ends - rank[ends] // 2
     else:
-        ends = np.flatnonzero(rank % settings.sizes[0] == 0)
+        ends = np.flatnonzero(rank % sizes[0] == 0)
         level = np.zeros(len(ends), dtype=np.int64)
-        starts = ends - settings.sizes[0]
-    running = np.cumsum(arrived.value)
-    total = running[ends] - np.where(starts >= 0, running[starts], 0)
-    if settings.blocks == "doubling":
-        total = np.where(level == 0, arrived.value[ends], total)
-    filled = arrived.step[ends]
-    activation = np.array([active_from[index] for index in range(len(settings.sizes))])
+    running = np.concatenate([[0], np.cumsum(arranged.value)])
+    total = running[ends + 1] - running[ends + 1 - sizes[level]]
+    filled = arranged.step[ends]
+    activation = np.array([read[index].step if index in read else 0 for index in range(len(sizes))])
     step = np.maximum(filled, activation[level])
     own = filled >= activation[level]
     order = np.argsort(step, kind="stable") if own.all() else np.lexsort((filled, np.where(own, 0, level), own, step))
-    order = order[step[order] <= n_steps]  # the others wait for a median that is never drawn
+    order = order[step[order] <= arranged.n_steps]  # the others wait for a median that is never drawn
     return _Elements(step[order], level[order], total[order])
 
 
-def _priors(
-    settings: UserMean,
-    arrived: _Arrivals,
-    active_from: dict[int, int],
-    index: int,
-    n_steps: int,
-    rng: np.random.Generator,
-) -> dict[int, float]:
+def _priors(settings: UserMean, read: dict[int, _Read], index: int, rng: np.random.Generator) -> dict[int, float]:
     """The priors of the levels of tree `index`, at their activations; or the given one."""
     levels = [level for level in range(len(settings.sizes)) if settings.tree_of(level) == index and settings.projects(level)]
     if settings.prior == "given":
         return dict.fromkeys(levels, settings.relative_prior)
-    priors = {}
-    for level in levels if settings.prior == "median" else []:
-        if active_from[level] <= n_steps:
-            counted = (arrived.step <= active_from[level]) & (arrived.rank <= settings.sizes[level])
-            priors[level] = median(settings, level, arrived.value[counted], rng)
-    return priors
+    values = {level: read[level].values for level in levels if level in read}
+    return {level: median(settings, level, seen, rng) for level, seen in values.items() if seen is not None}
 
 
 def _tree(
@@ -270,7 +233,7 @@ def _tree(
         parts.append(Part(projected, sums, noise))
         noisy = np.cumsum(projected) + sums.all(last - first, Tape(noise, rng))
         held = np.cumsum(sizes[part])
-        variance = sums.relative_variance(np.arange(1, last - first + 1)) * noise.variance
+        variance = sums.variances(last - first) * noise.variance
         spread = variance + held * (0.25 * settings.resolution * settings.resolution)
         weight = held / spread if settings.weights == "precision" else np.ones(len(held))
         contributions[:, first + 1 : last + 1] = done + np.stack([weight * noisy, weight * held, weight * weight * spread])
@@ -298,23 +261,3 @@ def _intervals(
         position += int(narrower[0])
         starts.append(position)
     return starts, half
-
-
-def _releases(
-    settings: UserMean, elements: _Elements, sums: NDArray[np.float64], n_steps: int, dropped_at: NDArray[np.int64]
-) -> Releases:
-    """Every step repeats what the last element before or at it released."""
-    unit = (settings.high - settings.low) / settings.resolution
-    with np.errstate(divide="ignore", invalid="ignore"):
-        estimate = np.where(sums[1] > 0, settings.low + unit * (sums[0] / sums[1]), settings.first_estimate)
-        error = np.where(sums[1] > 0, unit * np.sqrt(sums[2]) / sums[1], np.inf)
-    if settings.clip:
-        np.clip(estimate, settings.low, settings.high, out=estimate)
-    used = np.cumsum(np.asarray(settings.sizes)[elements.level])
-    last = np.cumsum(np.bincount(elements.step, minlength=n_steps + 1))[1:]
-    return Releases(
-        np.append(settings.first_estimate, estimate)[last],
-        np.append(np.inf, error)[last],
-        np.append(0, used)[last],
-        len(dropped_at),
-    )

@@ -1,7 +1,8 @@
 """A `UserMean` step by step: State is secret, Release is public.
 
 Memory: two numbers a user, log n numbers a tree; and, while a level waits for its median, the samples that the median will
-read (the algorithm must keep them).  A step that raises leaves the state as it was.
+read (the algorithm must keep them).  A step that raises leaves the state as it was.  Applies E-CM-3 (a level whose median is
+drawn is active from then on) and E-CM-10 (a stream holds equal elements each, and 1 is a power of two).
 """
 
 from __future__ import annotations

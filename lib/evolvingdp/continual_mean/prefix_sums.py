@@ -44,6 +44,8 @@ class PrefixSums(Protocol):
 
     def variance_at(self, length: int) -> float: ...  # the same for one length, faster
 
+    def variances(self, count: int) -> NDArray[np.float64]: ...  # the same for the lengths 1 to `count`, faster
+
     def all(self, count: int, tape: Tape) -> NDArray[Any]: ...
 
     def online(self, tape: Tape) -> Callable[[], Any]: ...
@@ -113,6 +115,15 @@ class Tree:
             length, digit = divmod(length, self.branching)
             total += digit * variance
         return total
+
+    def variances(self, count: int) -> NDArray[np.float64]:
+        totals = np.zeros(1)
+        for variance in self._node_variance:  # from lengths of h digits to those of h + 1
+            if len(totals) > count:
+                break
+            digits = np.arange(min(self.branching, count // len(totals) + 1))
+            totals = (totals + digits[:, None] * variance).ravel()
+        return totals[1 : count + 1]
 
     def all(self, count: int, tape: Tape) -> NDArray[Any]:
         """Noise of the prefixes of length 1 to `count`."""
@@ -238,6 +249,9 @@ class Toeplitz:
 
     def variance_at(self, length: int) -> float:
         return float(self._squares[length])
+
+    def variances(self, count: int) -> NDArray[np.float64]:
+        return self._squares[1 : count + 1]
 
     def all(self, count: int, tape: Tape) -> NDArray[np.float64]:
         """Noise of the prefixes of length 1 to `count`; always drawn for the whole capacity, then cut."""

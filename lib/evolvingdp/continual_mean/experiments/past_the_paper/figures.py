@@ -5,9 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from evolvingdp.continual_mean.experiments.past_the_paper import SETTINGS, Params, part
-from evolvingdp.continual_mean.experiments.user_mean import ORDER_NAMES
-from evolvingdp.continual_mean.ladder import FULL, LADDER, MEAN, NAIVE, RECOMMENDED, RECOMMENDED_DELTA
+from evolvingdp.continual_mean.experiments.past_the_paper.params import SETTINGS, Params
+from evolvingdp.continual_mean.experiments.past_the_paper.rungs import (
+    FULL,
+    LADDER,
+    MEAN,
+    NAIVE,
+    RECOMMENDED,
+    RECOMMENDED_DELTA,
+)
+from evolvingdp.continual_mean.experiments.past_the_paper.tables import part
+from evolvingdp.continual_mean.experiments.scores import ORDER_NAMES
 from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import curves, short, span
 from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, canvas, house

@@ -72,6 +72,11 @@ POPULATION_KEYS = {
     EQUAL_DELTA: "equal_root",
 }
 FOR_ALL_USERS = tuple(POPULATION_KEYS)
+POPULATIONS = {
+    "beta": ("full", "means from Beta(3, 7), full users"),
+    "two kinds": ("full", "a tenth always sends 1, full users"),
+    "active kind": ("zipf", "the most active tenth always sends 1, Zipf users"),
+}
 
 
 def rung(name: str, n_users: int, cap: int, epsilon: float, horizon: int, delta: float) -> UserMean:

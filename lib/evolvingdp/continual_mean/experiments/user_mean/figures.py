@@ -9,19 +9,10 @@ import pandas as pd
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure as Canvas
 
-from evolvingdp.continual_mean.experiments.user_mean import (
-    FULL,
-    MEAN,
-    METHODS,
-    MULTIPLE,
-    NAIVE,
-    ORDER_NAMES,
-    SINGLE,
-    Params,
-    bounds,
-    rmse,
-)
-from evolvingdp.continual_mean.where_it_wins import advantage
+from evolvingdp.continual_mean.experiments.scores import ORDER_NAMES
+from evolvingdp.continual_mean.experiments.user_mean.methods import FULL, MEAN, METHODS, MULTIPLE, NAIVE, SINGLE, bounds
+from evolvingdp.continual_mean.experiments.user_mean.params import Params
+from evolvingdp.continual_mean.experiments.user_mean.tables import advantage, rmse
 from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import curves, short, span
 from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, canvas, house

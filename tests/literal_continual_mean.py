@@ -1,7 +1,7 @@
 """Algorithms 4, 5 and 6 line by line, slow, for comparison: each repair can be taken back.
 
 The reference that `online` and `offline` are tested against, and the means to show what the printed lines do.  Bits only.
-Covers E-CM-1, E-CM-2, E-CM-3 and E-CM-10.
+The lines are those of E-CM-1, E-CM-2, E-CM-3 and E-CM-10.
 """
 
 from __future__ import annotations
