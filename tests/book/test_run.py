@@ -131,7 +131,7 @@ def test_each_kind_of_edit_runs_again_what_it_can_change_and_nothing_else(edit, 
     monkeypatch.setattr(digest, "Library", lambda: library)
 
     def keys() -> dict[str, str]:
-        return {notebook: Job.make(Project(), notebook, "quick").key for notebook in NOTEBOOKS}
+        return {notebook: Job.make(Project(REPOSITORY), notebook, "quick").key for notebook in NOTEBOOKS}
 
     before = keys()
     if kind == "module":
