@@ -8,7 +8,7 @@ import shlex
 import pytest
 from click.testing import CliRunner
 
-from evolvingdp.audit import empirical
+from evolvingdp.audit.empirical import auditor
 from evolvingdp.publish.cli import main
 from evolvingdp.publish.comparing import beside
 from evolvingdp.publish.sweeping import run as sweeping
@@ -40,7 +40,7 @@ def test_a_shown_command_is_valid(command, tmp_path, monkeypatch):
         monkeypatch.setattr(f"{place}.{name}", stop)
     monkeypatch.setattr(sweeping, "connected", stop)
     monkeypatch.setattr(beside, "compute", stop)
-    monkeypatch.setattr(empirical, "audit", stop)
+    monkeypatch.setattr(auditor, "audit", stop)
     (yaml,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "mine.yaml").write_text(yaml)
     (tmp_path / "my_mechanism.py").write_text("def release(value, rng):\n    return value\n")
