@@ -29,7 +29,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from evolvingdp.audit.empirical import lower_bound
+from evolvingdp.audit.empirical.auditor import lower_bound
 from evolvingdp.core import accounting
 from evolvingdp.core.seeds import stream
 from evolvingdp.experiment import style

@@ -8,7 +8,7 @@ import shlex
 import pytest
 from click.testing import CliRunner
 
-from evolvingdp.audit import empirical
+from evolvingdp.audit.empirical import auditor
 from evolvingdp.publish.cli import main
 from evolvingdp.publish.rendering import book
 from evolvingdp.publish.running import execute
@@ -37,7 +37,7 @@ def test_a_shown_command_is_valid(command, tmp_path, monkeypatch):
         raise AllCheckedError
 
     monkeypatch.chdir(tmp_path)
-    for module, name in ((execute, "run"), (book, "compute"), (sweeping, "connected"), (empirical, "audit")):
+    for module, name in ((execute, "run"), (book, "compute"), (sweeping, "connected"), (auditor, "audit")):
         monkeypatch.setattr(module, name, stop)
     (yaml,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "mine.yaml").write_text(yaml)

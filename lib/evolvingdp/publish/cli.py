@@ -234,7 +234,7 @@ def audit(mechanism: str, inputs: str, epsilon: float | None, delta: float, runs
 
     Example: evolvingdp audit my_mechanism.py:release --inputs "0, 1" --epsilon 1
     """
-    from evolvingdp.audit import empirical, outside
+    from evolvingdp.audit.empirical import auditor, outside
     from evolvingdp.core.checks import ParameterError
     from evolvingdp.core.seeds import stream
 
@@ -243,7 +243,7 @@ def audit(mechanism: str, inputs: str, epsilon: float | None, delta: float, runs
     values, function = outside.inputs_of(inputs), outside.Guarded(outside.load(mechanism))
     rng = stream(seed, "audit", mechanism)
     try:
-        bound = empirical.audit(function, values, rng, runs=runs, delta=delta, confidence=confidence)
+        bound = auditor.audit(function, values, rng, runs=runs, delta=delta, confidence=confidence)
     except (TypeError, ValueError) as error:
         raise ParameterError(f"{mechanism}: {' '.join(str(error).split())}") from None
     if function.fails_always:

@@ -8,19 +8,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from evolvingdp.audit import queries
-from evolvingdp.audit.ledger import (
-    ADVERSARY,
-    BOUND,
-    COMPOSED,
-    EXACT,
-    SENSITIVITY,
-    Entry,
-    composed_epsilon,
-    gaussian_epsilon,
-    pair_epsilon,
-    smallest_epsilon,
-)
+from evolvingdp.audit.exact import queries
+from evolvingdp.audit.exact.epsilons import composed_epsilon, gaussian_epsilon, pair_epsilon, smallest_epsilon
+from evolvingdp.audit.ledger.entry import ADVERSARY, BOUND, COMPOSED, EXACT, SENSITIVITY, Entry
 from evolvingdp.core import accounting
 from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector import baselines, privacy, shifting, shifting_simulation

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from evolvingdp.audit.empirical import Bound, Kind, Mechanism
+from evolvingdp.audit.empirical.auditor import Bound, Kind, Mechanism
 from evolvingdp.core.checks import ParameterError
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from evolvingdp.audit.empirical import Mechanism
+from evolvingdp.audit.empirical.auditor import Mechanism
 from evolvingdp.continual_mean import private_median
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.per_step import PerStepLaplace

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evolvingdp.audit import exact
+from evolvingdp.audit.exact.laws import product, worst_loss
 from evolvingdp.heavy_hitters.bitstogram import BitstogramProtocol
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle, LocalRnd
 from evolvingdp.heavy_hitters.rappor import Rappor
@@ -28,7 +28,7 @@ def transcript_law(reports: Iterable[Report]) -> dict[tuple[Hashable, ...], floa
         oracle.client.randomizer.probabilities(int(oracle.client.true_bits(np.array([key]), np.array([slot]))[0]))
         for oracle, key, slot in reports
     )
-    return exact.product(bits)
+    return product(bits)
 
 
 def slots_of(oracle: FreqOracle) -> range:
@@ -37,7 +37,7 @@ def slots_of(oracle: FreqOracle) -> range:
 
 def oracle_loss(oracle: FreqOracle, keys: NDArray[np.uint64]) -> float:
     """The worst loss of one compressed report over all slots and all pairs of `keys`."""
-    return max(exact.worst_loss([transcript_law([(oracle, key, slot)]) for key in keys]) for slot in slots_of(oracle))
+    return max(worst_loss([transcript_law([(oracle, key, slot)]) for key in keys]) for slot in slots_of(oracle))
 
 
 def uncompressed_laws(client: LocalRnd, keys: NDArray[np.uint64], row: int = 0) -> list[dict[Any, float]]:
@@ -64,7 +64,7 @@ def tree_hist_loss(protocol: Protocol, leaves: NDArray[np.uint64]) -> float:
                 [(oracle, keys[user], slot) for (oracle, keys), slot in zip(phases, slots, strict=True)]
                 for user in range(len(leaves))
             ]
-            worst = max(worst, exact.worst_loss(map(transcript_law, reports)))
+            worst = max(worst, worst_loss(map(transcript_law, reports)))
     return worst
 
 
@@ -77,7 +77,7 @@ def bitstogram_loss(protocol: BitstogramProtocol, messages: NDArray[np.uint64]) 
     else:
         chosen = [*((slot, None) for slot in slots_of(phases[0])), *((None, slot) for slot in slots_of(phases[1]))]
     return max(
-        exact.worst_loss(
+        worst_loss(
             transcript_law((oracle, key, slot) for oracle, slot in zip(phases, slots, strict=True) if slot is not None)
             for key in messages
         )

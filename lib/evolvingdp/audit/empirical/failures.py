@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from evolvingdp.audit.empirical import Mechanism
+from evolvingdp.audit.empirical.auditor import Mechanism
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.noise import DiscreteLaplace, Noise
 from evolvingdp.core.seeds import stream

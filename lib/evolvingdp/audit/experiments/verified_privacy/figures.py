@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from evolvingdp.audit.experiments.verified_privacy import (
+from evolvingdp.audit.experiments.verified_privacy.params import (
     DIGITS,
     INTEGER,
     KEPT,
@@ -14,9 +14,8 @@ from evolvingdp.audit.experiments.verified_privacy import (
     RIGHT,
     UNCLEARED,
     Params,
-    part,
-    shown,
 )
+from evolvingdp.audit.experiments.verified_privacy.tables import part, shown
 from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import curves, short, span
 from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, TRUTH, band, canvas, house

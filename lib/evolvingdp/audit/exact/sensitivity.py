@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evolvingdp.audit.probes import NORMAL, Chosen, Drawn
+from evolvingdp.audit.exact.probes import NORMAL, Chosen, Drawn
 from evolvingdp.continual_mean import offline, streams
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.per_step import PerStepLaplace

@@ -1,9 +1,8 @@
-"""Entries of the ledger for noise, running sums and means of users who come back."""
+"""Entries of the ledger for running sums and means of users who come back."""
 
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -11,14 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from evolvingdp.audit import probes, sensitivity
-from evolvingdp.audit.ledger import EXACT, SENSITIVITY, Entry, composed_epsilon, gaussian_epsilon
+from evolvingdp.audit.exact import sensitivity
+from evolvingdp.audit.exact.epsilons import composed_epsilon, gaussian_epsilon
+from evolvingdp.audit.ledger.entry import EXACT, SENSITIVITY, Entry
 from evolvingdp.continual_mean import algorithms, coordinates, offline, online, private_median
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.per_step import PerStepLaplace
 from evolvingdp.continual_mean.prefix_sums import Toeplitz
 from evolvingdp.continual_mean.user_mean import UserMean
-from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace
+from evolvingdp.core.noise import Gaussian
 
 _EPSILON, _DELTA = 1.0, 1e-6
 _CHAPTER, _USER = "continual_mean", "all samples of a user"
@@ -27,60 +27,9 @@ _LESS = "10 % less noise"
 
 
 def entries() -> Iterator[Entry]:
-    yield from _noise()
     yield from _running_sums()
     yield from _user_means()
     yield from _others()
-
-
-def _noise() -> Iterator[Entry]:
-    def entry(
-        id: str, name: str, covers: Any, promised: float, measure: Any, broken: Any, how: str, delta: float = 0
-    ) -> Entry:
-        mutant = "its scale rounded down" if covers is DiscreteLaplace else _LESS
-        return Entry(
-            id,
-            "core",
-            name,
-            (covers,),
-            "a number",
-            "numbers that differ by 1",
-            how,
-            promised,
-            measure,
-            mutant,
-            broken,
-            delta,
-        )
-
-    yield entry(
-        "laplace", "Laplace noise", Laplace, 0.5, lambda: sensitivity.noise_cost(Laplace(2.0)),
-        lambda: sensitivity.noise_cost(Laplace(1.8)), SENSITIVITY,
-    )  # fmt: skip
-    yield entry(
-        "discrete_laplace", "discrete Laplace noise", DiscreteLaplace, 1 / 0.3, lambda: _discrete_loss(DiscreteLaplace(0.3)),
-        lambda: _discrete_loss(_RoundedDown(0.3)), EXACT,
-    )  # fmt: skip
-    promised = gaussian_epsilon(0.25, _DELTA)
-    yield entry(
-        "gaussian", "Gaussian noise", Gaussian, promised,
-        lambda: gaussian_epsilon(sensitivity.noise_cost(Gaussian(2.0)), _DELTA),
-        lambda: gaussian_epsilon(sensitivity.noise_cost(Gaussian(1.8)), _DELTA), SENSITIVITY, _DELTA,
-    )  # fmt: skip
-
-
-class _RoundedDown(DiscreteLaplace):
-    """The mutant: less noise than was asked for."""
-
-    @property
-    def _numerator(self) -> int:
-        return super()._numerator - 1
-
-
-def _discrete_loss(noise: DiscreteLaplace, largest: int = 2) -> float:
-    """The largest log ratio of neighbouring numbers up to `largest`; from there on the law goes on in the same way."""
-    law = probes.discrete_law(noise, largest)
-    return max(abs(math.log(law[number] / law[number + 1])) for number in range(-largest, largest))
 
 
 @dataclass(frozen=True)
