@@ -90,7 +90,8 @@ def exact_law(settings, data):
                     wanted = decided[yes]
                 for decision, probability in wanted.items():
                     if not decision or (left == 0 and voting.exhaustion == "freeze"):
-                        following[reference, spent, left, (*flags, int(decision)), sums] += chance * probability
+                        frozen = int(decision or 1 in flags)  # nothing is fresh again once estimates have run out
+                        following[reference, spent, left, (*flags, frozen), sums] += chance * probability
                         continue
                     for shown, part in sums_law(now if left else (None, None)).items():
                         state = (now, spent, max(0, left - 1), (*flags, 2), shown)

@@ -60,7 +60,8 @@ def exact_law(settings, means):
                         wanted[sum(votes) / n > settings.update_cut] += math.prod(same)
                 for decision, probability in wanted.items():
                     if not decision or (left == 0 and settings.exhaustion == "freeze"):
-                        following[reference, spent, left, (*shown, -1 - decision)] += chance * probability
+                        frozen = decision or -2 in shown  # nothing is fresh again once estimates have run out
+                        following[reference, spent, left, (*shown, -1 - frozen)] += chance * probability
                         continue
                     law = settings.report_one(np.array(now) / settings.epoch_length if left else np.zeros(n))
                     for bits in itertools.product((0, 1), repeat=n):
@@ -114,7 +115,7 @@ def test_recomputed_means_have_the_stated_error_and_follow_changes_within_epochs
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize(
     ("choices", "draws"),
-    [({"start": "sentinel", "unit": 0.07}, 16_000), ({"exhaustion": "printed", "estimate_cap": 1}, 8_000)],
+    [({"start": "sentinel", "unit": 0.07}, 24_000), ({"exhaustion": "printed", "estimate_cap": 1}, 8_000)],
     ids=["sentinel, freeze", "forced, printed"],
 )
 def test_two_users_have_the_enumerated_law(path, choices, draws):

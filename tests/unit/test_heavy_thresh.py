@@ -14,6 +14,7 @@ from evolvingdp.core import hadamard
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import heavy_protocol, heavy_simulation
 from evolvingdp.evolving.constants import hashed_unit, paper_estimate_epsilon, paper_margin, paper_vote_epsilon
+from evolvingdp.evolving.experiments.heavy_thresh.run import _judge, _run
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.streams import WordStream
 from evolvingdp.evolving.thresh import Thresh
@@ -112,11 +113,55 @@ def test_updates_have_the_stated_standard_error():
 
 
 def test_when_estimates_run_out_the_last_one_stays_and_is_flagged():
-    data = WordStream.make([300], LAWS, [[0, 0, 0, 1, 1, 0, 0, 1]], 2000)
-    releases = heavy_simulation.simulate(SMALL, data, stream(0, "noise")).public
-    assert [release.epoch for release in releases if release.updated] == [1, 4, 6]
-    assert releases[7].frozen
-    assert releases[7].estimates is releases[5].estimates
+    """And stays flagged: three votes for three changes, so that after the epoch of the last nobody asks any more."""
+    settings = HeavyThresh(replace(VOTING, vote_cap=3), 6)
+    data = WordStream.make([300], LAWS, [[0, 1, 1, 0, 0, 1, 0, 1]], 2000)
+    users = heavy_protocol.run(settings, data, *(stream(0, "frozen", name) for name in ("words", "public", "private")))
+    for releases in (users, heavy_simulation.simulate(settings, data, stream(0, "noise")).public):
+        assert [release.epoch for release in releases if release.updated] == [1, 2, 4]
+        assert [release.frozen for release in releases] == [False] * 5 + [True] * 3
+        assert releases[7].estimates is releases[3].estimates
+
+
+def test_signed_means_are_two_apart_at_most():
+    """Thresholds between 1 and 2 can be voted for; from 2 on none can."""
+    settings = HeavyThresh(replace(VOTING, unit=0.7, reach=2), 6)
+    assert settings.voting.threshold(8) == pytest.approx(1.4)
+    counts = 2000 * np.eye(6, dtype=int)[:2]
+    assert settings.votes_yes(8, counts[:1], counts[1:], np.zeros(1, int)).all()
+    assert [settings.votes_left(epoch) for epoch in (0, 7, 8)] == [8, 8, 7]
+    assert settings == HeavyThresh(settings.voting, 6)
+    assert HeavyThresh(VOTING, 6).voting == replace(VOTING, reach=2)
+    with pytest.raises(ValueError, match="epoch_length must be at least 2,001 for anybody to vote, got 2000"):
+        replace(VOTING, unit=1.0, reach=2)
+    assert HeavyThresh.tuned(10**6, 16, 40, 4.0, 100, changes=0).voting.vote_cap == 0
+    with pytest.raises(ValueError, match="for anybody to vote"):
+        HeavyThresh.tuned(10**6, 16, 40, 4.0, 100, changes=1)
+
+
+def test_votes_that_nobody_hears_have_no_bound():
+    for settings in (
+        HeavyThresh.tuned(10**6, 64, 10**5, 2.0, 1000, changes=2),
+        HeavyThresh.paper(10**6, 64, 10**5, 2.0, 1000, changes=2),
+    ):
+        assert settings.error_bound < math.inf
+        noisy = replace(settings.voting, vote_epsilon=1e-3)
+        assert replace(settings, voting=noisy).error_bound == math.inf
+
+
+def test_recall_is_the_share_of_the_top_words_that_are_found_and_the_error_is_of_clipped_estimates():
+    truth = np.array([0.5, 0.3, 0.1, 0.06, 0.04])
+    assert _judge(np.array([0.4, 0.1, 0.3, 0.2, -0.5]), truth, 3) == {
+        "max_error": pytest.approx(0.2),
+        "recall": pytest.approx(2 / 3),
+    }
+
+
+def test_what_a_run_has_spent_is_two_votes_for_each_cast_and_all_updates():
+    settings = replace(SMALL, voting=replace(VOTING, vote_epsilon=20.0, epsilon=1000.0))
+    row = _run(settings, CHANGE, stream(0, "spent"))
+    assert row["updates"] == 2
+    assert row["spent"] == pytest.approx(2 * 1 * 20.0 + 2 * 2.0)
 
 
 @pytest.mark.parametrize(

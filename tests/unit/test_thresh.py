@@ -16,11 +16,13 @@ from hypothesis import strategies as st
 import evolvingdp
 from evolvingdp.core import accounting
 from evolvingdp.core.seeds import stream
-from evolvingdp.evolving import streams, thresh_protocol
+from evolvingdp.evolving import baselines, streams, thresh_protocol
 from evolvingdp.evolving.constants import paper_epsilons, paper_error_bound, smallest_vote_epsilon, unit
 from evolvingdp.evolving.experiments.thresh.params import Params
+from evolvingdp.evolving.experiments.thresh.run import _run
+from evolvingdp.evolving.experiments.thresh.tables import predicted_delay
 from evolvingdp.evolving.thresh import Thresh
-from evolvingdp.evolving.thresh_simulation import simulate
+from evolvingdp.evolving.thresh_simulation import _Simulation, simulate
 
 PLAIN = Thresh(1000, 16, 100, 10.0, 0.5, 2.0, vote_cap=4, estimate_cap=3, unit=0.02)
 
@@ -88,6 +90,13 @@ def test_the_bounds_and_caps_are_those_of_the_chapter():
     assert (sentinel.vote_cap, sentinel.estimate_cap, sentinel.changes) == (13, 5, 3)
     assert paper_error_bound(10**6, 1024, 10**6, 0.05) == pytest.approx(4 * 12 * settings.unit)
     assert replace(settings, margin=0.5).error_bound == math.inf
+    assert settings.heard_group() == pytest.approx(10**6)
+    assert settings.heard_group(2) == pytest.approx(
+        math.sqrt(10**6 / 2) * (math.sqrt(math.log(24 * 1024 / 0.05)) + math.sqrt(math.log(10 * 1024 / 0.05)))
+        / math.tanh(settings.vote_epsilon / 2)
+    )  # fmt: skip
+    for share in (0.999, 0.1):
+        assert replace(settings, vote_epsilon=share * settings.vote_epsilon).error_bound == math.inf
     needed = (
         8 * 4 * paper_epsilons(10**6, 1024, 10**6, 10**6, 1, 0.05)[0]
         + 5 * paper_epsilons(10**6, 1024, 10**6, 10**6, 1, 0.05)[1]
@@ -128,11 +137,10 @@ def test_when_estimates_run_out_the_last_one_stays_and_is_flagged_or_falls_to_ze
             rows.append(vars(release))
         return pd.DataFrame(rows)
 
-    settings = replace(PLAIN, epoch_length=1000, vote_cap=12, epsilon=100.0, estimate_epsilon=3.0, vote_epsilon=2.0)
-    frozen = releases(settings)
+    settings = replace(PLAIN, epoch_length=1000, vote_cap=3, epsilon=100.0, estimate_epsilon=3.0, vote_epsilon=2.0)
+    frozen = releases(settings)  # three votes for three changes: after the epoch of the last nobody asks any more
     assert frozen.updated.sum() == 3
-    assert frozen.frozen.iloc[12]
-    assert not frozen.frozen.iloc[:12].any()
+    assert frozen.frozen.tolist() == [False] * 12 + [True] * 4
     assert abs(frozen.estimate.iloc[15] - 0.2) < 0.1
     printed = releases(replace(settings, exhaustion="printed"))
     assert printed.updated.sum() == 4
@@ -191,6 +199,11 @@ def test_users_refuse_wrong_counts_and_a_horizon_that_is_over():
         (lambda: streams.BitStream.make([5], [[0.5]], 10, late=[3]), "late and late_means must be given together"),
         (lambda: replace(PLAIN, epsilon=9.0), "epsilon must be at least .* = 10, got 9.0"),
         (lambda: replace(PLAIN, start="sentinel", unit=0.2), "epoch_length must be larger for start='sentinel'"),
+        (
+            lambda: Thresh.tuned(500_000, 365, 1, 1.0, changes=3),
+            r"epoch_length must be at least 50 for anybody to vote, got 1: the lowest threshold is 7, ",
+        ),
+        (lambda: replace(PLAIN, unit=0.5), "epoch_length must be at least 101 for anybody to vote, got 100"),
         (lambda: replace(PLAIN, exhaustion="stop"), "exhaustion must be one of freeze, printed, got 'stop'"),
         (lambda: streams.steps(10, 0.5, {11: 0.2}), "changes must name epochs from 2 to 10, got 11"),
         (lambda: streams.BitStream.make([5], [[0.5, 1.5]], 10), r"means must lie in \[0, 1\], got 1.5"),
@@ -204,6 +217,76 @@ def test_users_refuse_wrong_counts_and_a_horizon_that_is_over():
 def test_what_cannot_work_is_refused_with_what_would(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_the_epoch_length_that_a_refusal_names_is_the_shortest_in_which_anybody_can_vote():
+    for settings in (Thresh.tuned(500_000, 365, 50, 1.0, changes=3), replace(PLAIN, epoch_length=101, unit=0.4975)):
+        lowest = 1 << settings.levels
+        all_changed = np.array([settings.epoch_length]), np.array([0]), np.array([0])
+        assert settings.votes_yes(lowest, *all_changed).all()
+        with pytest.raises(ValueError, match=f"epoch_length must be at least {settings.epoch_length} for anybody to vote"):
+            replace(settings, unit=settings.unit * math.sqrt(settings.epoch_length), epoch_length=1)
+    assert Thresh.tuned(500_000, 365, 1, 1.0, changes=0).vote_cap == 0  # nobody votes, and nobody pays for votes
+
+
+def test_the_paper_s_caps_hold_a_spare_estimate_too():
+    given = {"changes": 3, "spare": 1}
+    paper, tuned = (make(10**6, 1024, 10**6, 1.0, **given) for make in (Thresh.paper, Thresh.tuned))
+    assert paper.estimate_cap == tuned.estimate_cap == 5
+    assert paper.privacy_loss <= 1
+    size = (10**6, 1024, 10**6, 8 * 4 * paper.vote_epsilon + 6 * paper.estimate_epsilon)
+    assert Thresh.paper(*size, changes=4, spare=1).vote_cap == 16
+    with pytest.raises(ValueError, match=r"epsilon must be at least [\d.]+ for 4 changes"):
+        Thresh.paper(*size, changes=4, spare=2)
+
+
+class Expected:
+    """A generator whose binomials are their means; it keeps their probabilities."""
+
+    def binomial(self, n, p):
+        self.chances = p
+        return n * p
+
+
+@pytest.mark.parametrize(("composition", "one"), [("basic", 0.5), ("optimal", accounting.optimal(1.5, 1e-6, 3))])
+def test_recomputing_every_so_often_asks_at_the_start_of_a_period_and_pays_for_what_is_asked(composition, one):
+    means, rng = np.arange(10) / 10, Expected()
+    data = streams.BitStream.make([7], means, 100)
+    estimates = baselines.recompute(data, 1.5, rng, every=4, composition=composition)
+    assert estimates == pytest.approx([0.0] * 4 + [0.4] * 4 + [0.8] * 2)
+    flip = 1 / (math.exp(one) + 1)
+    assert rng.chances[0] == pytest.approx(flip + means[[0, 4, 8]] * (1 - 2 * flip))  # three reports
+
+
+def test_a_change_within_an_epoch_leaves_the_bits_before_it_as_they_were():
+    data = streams.BitStream.make([50], [1.0, 1.0], 10, late=[0, 2], late_means=[0.0, 0.0])
+    assert data.truth == pytest.approx([1.0, 0.8])
+    assert data.counts(2, stream(0, "late")).tolist() == [8] * 50
+    settings = replace(PLAIN, n_users=50, horizon=2, epoch_length=10)
+    law = _Simulation(settings, data, stream(0, "late"))._law(0, 2)
+    assert law.values[law.mass > 0].tolist() == [8]
+
+
+def test_a_delay_is_the_wait_for_the_first_epoch_whose_threshold_is_below_the_change():
+    seen_by = [
+        (0.21, 5, 0),
+        (0.2, 5, 1),
+        (0.17, 7, 1),
+        (0.13, 5, 3),
+        (0.13, 8, 0),
+        (0.05, 5, 11),
+        (0.04, 5, 11),
+        (0.3, 16, 0),
+    ]
+    assert [predicted_delay(PLAIN, size, change) for size, change, _ in seen_by] == [delay for *_, delay in seen_by]
+
+
+def test_what_a_run_has_spent_is_two_votes_for_each_cast_and_all_updates():
+    settings = replace(PLAIN, epoch_length=10**4, vote_epsilon=20.0, estimate_epsilon=3.0, epsilon=1000.0)
+    data = streams.BitStream.make([1000], streams.steps(16, 0.2, {5: 0.8, 9: 0.2}), 10**4)
+    row = _run(settings, data, stream(0, "spent"))
+    assert (row["updates"], row["frozen"]) == (3, 0)
+    assert row["spent"] == pytest.approx(2 * 2 * 20.0 + 3 * 3.0)
 
 
 def test_truth_weighs_groups_and_parts_of_an_epoch():
@@ -268,7 +351,9 @@ class TestAccounting:
         ({}, [4, 3, 2, 1, 0, 0]),
         ({"unit": 0.11}, [4, 3, 3, 2, 2, 1]),  # at .11 the threshold of odd epochs is 1.1: nobody can vote
         ({"start": "sentinel"}, [3, 2, 1, 0, 0, 0]),
-        ({"unit": 0.6}, [4] * 6),
+        ({"unit": 0.0995}, [4, 3, 2, 1, 0, 0]),  # the highest threshold is reached by a distance of 1, and by no other
+        ({"unit": 0.1}, [4, 3, 3, 2, 2, 1]),  # the highest threshold is 1
+        ({"unit": 0.4}, [4] * 6),
     ],
 )
 def test_the_votes_that_everybody_has_left_are_public_and_attained(choices, expected):

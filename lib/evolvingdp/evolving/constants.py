@@ -107,9 +107,10 @@ def paper_caps(
     min_group: int,
     changes: int | None,
     start: str = "forced",
+    spare: int = 0,
 ) -> tuple[float, float, int, int]:
     """a, b, K_V, K_E for `constants`, a function of the users and the smallest group: floor(epsilon / 4a) and
-    floor(epsilon / 4b), or with `changes` an estimate for the start and for each change and votes for what is left.
+    floor(epsilon / 4b), or with `changes` an estimate for the start, each change and `spare` more, and votes for the rest.
 
     Raises ValueError that names the smallest epsilon, and the smallest number of users at the same share of the smallest
     group, that would work.
@@ -117,12 +118,12 @@ def paper_caps(
     checks.positive(epsilon=epsilon)
     vote, estimate = constants(n_users, min_group)
     if changes is not None:
-        checks.integer_at_least(0, changes=changes)
+        checks.integer_at_least(0, changes=changes, spare=spare)
 
     def needed(a: float, b: float) -> float:
         if changes is None:
             return 4 * max(a, b)
-        return 2 * (VOTES_PER_CHANGE * changes + (start == "sentinel")) * a + (changes + 1) * b
+        return 2 * (VOTES_PER_CHANGE * changes + (start == "sentinel")) * a + (changes + 1 + spare) * b
 
     def fits(users: int) -> bool:
         try:
@@ -140,7 +141,7 @@ def paper_caps(
         )
     if changes is None:
         return vote, estimate, math.floor(epsilon / (4 * vote)), math.floor(epsilon / (4 * estimate))
-    estimates, votes = changes + 1, VOTES_PER_CHANGE * changes + (start == "sentinel")
+    estimates, votes = changes + 1 + spare, VOTES_PER_CHANGE * changes + (start == "sentinel")
     return vote, estimate, max(votes, math.floor((epsilon - estimates * estimate) / (2 * vote))), estimates
 
 

@@ -25,7 +25,7 @@ class HeavyRelease:
     estimates: NDArray[np.float64]  # (n_words,) frequencies, unbiased, not clipped; the same object until the next update
     updated: bool
     estimates_left: int
-    frozen: bool
+    frozen: bool  # as in `thresh_protocol.Release`
     votes_left: int  # of every user, at least
 
     @property
@@ -61,11 +61,11 @@ def pays(settings: HeavyThresh, last: HeavyRelease, wanted: bool) -> bool:
 
 
 def after(settings: HeavyThresh, last: HeavyRelease, wanted: bool, estimates: NDArray[np.float64] | None) -> HeavyRelease:
-    """The release of the next epoch; `estimates` where an update follows."""
+    """The release of the next epoch; `estimates` where an update follows. Only an update ends `frozen` (E-EV-6)."""
     epoch = last.epoch + 1
     votes = settings.votes_left(epoch)
     if estimates is None:
-        return HeavyRelease(epoch, last.estimates, False, last.estimates_left, wanted, votes)
+        return HeavyRelease(epoch, last.estimates, False, last.estimates_left, wanted or last.frozen, votes)
     return HeavyRelease(epoch, estimates, True, max(0, last.estimates_left - 1), False, votes)
 
 

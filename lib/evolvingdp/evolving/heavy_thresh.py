@@ -17,7 +17,7 @@ E-EV-10 and E-EV-11.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,7 @@ class HeavyThresh:
     def __post_init__(self) -> None:
         checks.integer_at_least(2, n_words=self.n_words)
         chosen(self.phi, self.n_words)
+        object.__setattr__(self, "voting", replace(self.voting, reach=2))  # the distance of signed means is at most 2
         if self.voting.epoch_length * self.n_words >= 2**63:
             raise ValueError(
                 f"epoch_length must be below 2^63 / n_words for the words of a user to be counted in 64 bits, got "
@@ -82,7 +83,7 @@ class HeavyThresh:
         width = chosen(phi, n_words).width
         step = hashed_unit(n_users, horizon, epoch_length, width, beta) if deviation is None else deviation
         size = (n_users, horizon, epoch_length, epsilon)
-        return cls(Thresh.tuned(*size, changes=changes, beta=beta, deviation=step, **options), n_words, phi)
+        return cls(Thresh.tuned(*size, changes=changes, beta=beta, deviation=step, reach=2, **options), n_words, phi)
 
     @classmethod
     def paper(
@@ -97,6 +98,7 @@ class HeavyThresh:
         n_groups: int = 1,
         beta: float = 0.05,
         changes: int | None = None,
+        spare: int = 0,
         phi: Projection | None = None,
         **options: Any,
     ) -> HeavyThresh:
@@ -112,11 +114,12 @@ class HeavyThresh:
             return a, paper_estimate_epsilon(users, horizon, epoch_length, n_words, beta)
 
         group = smallest_group(min_group, n_users, n_groups)
-        caps = paper_caps(epsilon, constants, n_users, group, changes, options.get("start", "forced"))
+        caps = paper_caps(epsilon, constants, n_users, group, changes, options.get("start", "forced"), spare)
         width = max(PAPER_WIDTH * n_users, chosen(phi, n_words).width)
         step = hashed_unit(n_users, horizon, epoch_length, width, beta)
         margin = paper_margin(n_users, horizon, beta)
-        voting = Thresh(n_users, horizon, epoch_length, epsilon, *caps, step, beta, **{"margin": margin} | options)
+        options = {"margin": margin, "reach": 2} | options
+        voting = Thresh(n_users, horizon, epoch_length, epsilon, *caps, step, beta, **options)
         return cls(voting, n_words, phi)
 
     @property
@@ -148,8 +151,8 @@ class HeavyThresh:
         return self.voting.votes_yes(epoch, distances, np.zeros_like(distances), used)
 
     def votes_left(self, epoch: int) -> int:
-        """As that of THRESH; signed means differ by 2 at most."""
-        return self.voting.votes_left(epoch, reach=2)
+        """As that of THRESH."""
+        return self.voting.votes_left(epoch)
 
     def report_plus(self, signed_mean: NDArray[np.floating] | float) -> Any:
         """R: the probability of reporting + at a coordinate where the user's words have mean sign `signed_mean` in [-1, 1];
@@ -170,9 +173,9 @@ class HeavyThresh:
     def error_bound(self) -> float:
         """2 (levels + 2) sqrt(2 ln(16 w n T / beta) / ell) + c_b sqrt(2 ln(8 d T / beta) / n), and with a random Phi what
         words blur each other, with probability 1 - beta while the caps last (E-EV-9); inf for a `margin`, or
-        a `unit` below Lemma 9.2's, for which nothing is proved."""
+        a `unit` below Lemma 9.2's, and where votes are so noisy that nobody is heard: nothing is proved for these."""
         voting = self.voting
-        if voting.margin not in (None, paper_margin(voting.n_users, voting.horizon, voting.beta)):
+        if voting.margin not in (None, paper_margin(voting.n_users, voting.horizon, voting.beta)) or not voting.heard:
             return math.inf
         if voting.unit < hashed_unit(voting.n_users, voting.horizon, voting.epoch_length, self.width, voting.beta) * (
             1 - 1e-12

@@ -10,7 +10,7 @@ times, so the loss is exactly 2 * vote_cap * vote_epsilon + estimate_cap * estim
 horizon has room for it and thresholds are below 1.
 
 **Error.** `error_bound`, with probability 1 - beta in all epochs while no more than `changes` changes have happened, if each
-group holds at least `min_group` users and bits are independent within an epoch.
+group holds `heard_group` users or more and bits are independent within an epoch.
 
 **Source.** Algorithms 1 to 3 of the paper: `votes_yes` is lines 2-3 of Algorithm 2, `update_cut` line 10 of Algorithm 1;
 the protocol is in `thresh_protocol`, its exact simulation in `thresh_simulation`. beta is the paper's delta. Applies E-EV-1
@@ -64,11 +64,12 @@ class Thresh:
     start: str = "forced"
     exhaustion: str = "freeze"
     margin: float | None = None  # share of yes votes above those of silence that makes an update; None: line 10's
+    reach: int = 1  # the largest distance that `unit` is a part of: 1 of means, 2 of signed means
 
     def __post_init__(self) -> None:
         checks.integer_at_least(1, n_users=self.n_users, horizon=self.horizon, epoch_length=self.epoch_length)
         checks.integer_at_least(0, vote_cap=self.vote_cap)
-        checks.integer_at_least(1, estimate_cap=self.estimate_cap)
+        checks.integer_at_least(1, estimate_cap=self.estimate_cap, reach=self.reach)
         checks.positive(
             epsilon=self.epsilon, vote_epsilon=self.vote_epsilon, estimate_epsilon=self.estimate_epsilon, unit=self.unit
         )
@@ -82,11 +83,22 @@ class Thresh:
                 f"epsilon must be at least 2 * vote_cap * vote_epsilon + estimate_cap * estimate_epsilon = "
                 f"{self.privacy_loss:.4g}, got {self.epsilon!r}"
             )
+        self._check_votes()
         if self.start == "sentinel" and not self.threshold(1) < 1:
             raise ValueError(
                 f"epoch_length must be larger for start='sentinel': the first threshold is {self.threshold(1):.3g}, and a "
                 f"distance to -1 is at least 1; start='forced' would work, or more than "
                 f"{self.epoch_length * self.threshold(1) ** 2:,.0f} bits an epoch"
+            )
+
+    def _check_votes(self) -> None:
+        """Raises ValueError where votes are paid for that nobody can ever cast."""
+        if self.vote_cap and self.cut(1 << self.levels) > self.reach * self.epoch_length:
+            lowest = self.threshold(1 << self.levels)
+            needed = math.floor(self.epoch_length * (lowest / self.reach) ** 2) + 1
+            raise ValueError(
+                f"epoch_length must be at least {needed:,} for anybody to vote, got {self.epoch_length}: the lowest "
+                f"threshold is {lowest:.3g}, and no distance is above {self.reach}; vote_cap=0, where nobody votes, would work"
             )
 
     @classmethod
@@ -101,10 +113,11 @@ class Thresh:
         n_groups: int = 1,
         beta: float = 0.05,
         changes: int | None = None,
+        spare: int = 0,
         **options: Any,
     ) -> Thresh:
         """The paper's a and b. Caps floor(epsilon / 4a) and floor(epsilon / 4b), which is what its proof allows; with
-        `changes`, an estimate for the start and for each change and votes for what is left.
+        `changes`, an estimate for the start, for each change and `spare` more, and votes for what is left.
 
         Raises ValueError that says from which size on it would work where b is not positive or nothing fits the budget.
         """
@@ -113,7 +126,7 @@ class Thresh:
             return paper_epsilons(users, horizon, epoch_length, group, n_groups, beta)
 
         group = smallest_group(min_group, n_users, n_groups)
-        caps = paper_caps(epsilon, constants, n_users, group, changes, options.get("start", "forced"))
+        caps = paper_caps(epsilon, constants, n_users, group, changes, options.get("start", "forced"), spare)
         step = unit(n_users, horizon, epoch_length, beta)
         return cls(n_users, horizon, epoch_length, epsilon, *caps, step, beta, **options)
 
@@ -213,16 +226,16 @@ class Thresh:
         """The smallest difference of counts of ones above the threshold."""
         return math.floor(self.epoch_length * self.threshold(epoch)) + 1
 
-    def votes_left(self, epoch: int, reach: int = 1) -> int:
-        """Truthful votes that every user has left after `epoch`, at least, whatever its data: public, and attained.
-
-        A user votes at most once in an epoch, and not where its threshold is `reach` or more, the largest distance.
-        """
+    def voting_epochs(self, epoch: int) -> int:
+        """In how many epochs, up to `epoch`, the data of a user can make it vote: not where a threshold is out of reach."""
         for trailing in range(self.levels + 1):
-            if self.cut(1 << trailing) <= reach * self.epoch_length:
-                voted = (epoch >> trailing) - (trailing == 0 and self.start == "forced" and epoch > 0)
-                return max(0, self.vote_cap - voted)
-        return self.vote_cap
+            if self.cut(1 << trailing) <= self.reach * self.epoch_length:
+                return (epoch >> trailing) - (trailing == 0 and self.start == "forced" and epoch > 0)
+        return 0
+
+    def votes_left(self, epoch: int) -> int:
+        """Truthful votes that every user has left after `epoch`, at least, whatever its data: public, and attained."""
+        return max(0, self.vote_cap - self.voting_epochs(epoch))
 
     def votes_yes(
         self, epoch: int, counts: NDArray[np.integer], reference: NDArray[np.integer], used: NDArray[np.integer]
@@ -267,16 +280,29 @@ class Thresh:
 
     @property
     def error_bound(self) -> float:
-        """Bound on the error of every release while no more than `changes` changes have happened, with probability 1 - beta;
-        inf where `margin` is not the printed one, or `unit` less than Lemma 7.3's: nothing is proved for these.
+        """Bound on the error of every release while no more than `changes` changes have happened, with probability 1 - beta,
+        where all groups hold `heard_group` users or more; inf where that is more than there are (votes too noisy), where
+        `margin` is not the printed one, or `unit` less than Lemma 7.3's: nothing is proved for these.
 
         An update that did not come means that no group has moved by more than the top threshold and both means' errors,
         2 (levels + 2) t_ell; on top comes the error of the last update.
         """
         proved = unit(self.n_users, self.horizon, self.epoch_length, self.beta)
-        if self.margin is not None or self.unit < proved * (1 - 1e-12):
+        if self.margin is not None or self.unit < proved * (1 - 1e-12) or not self.heard:
             return math.inf
         return 2 * (self.levels + 2) * self.unit + self.estimate_error
+
+    def heard_group(self, n_groups: int = 1) -> float:
+        """The smallest group whose yes votes make an update, in all epochs but with probability beta / 12: Lemma 7.2 for
+        this a and cut; above n_users where nobody is heard."""
+        votes = math.sqrt(self.n_users * math.log(12 * n_groups * self.horizon / self.beta) / 2)
+        above_silence = self.update_cut - self.vote_randomizer.flip
+        return (votes + self.n_users * above_silence) / math.tanh(self.vote_epsilon / 2)
+
+    @property
+    def heard(self) -> bool:
+        """Whether a change is found that all users see, as the proof needs it."""
+        return self.heard_group() <= self.n_users * (1 + 1e-9)
 
     @property
     def standard_error(self) -> float:

@@ -7,6 +7,7 @@ Guarantee and source: `thresh`.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +26,7 @@ class Release:
     estimate: float
     updated: bool
     estimates_left: int  # of every user: updates are public, so users run out together
-    frozen: bool  # the votes asked for an update that no user can pay for: the estimate may be stale
+    frozen: bool  # the votes have asked for an update that no user could pay for, and none has come since: may be stale
     votes_left: int  # of every user, at least: how many it has sent is its secret
 
     @property
@@ -62,9 +63,30 @@ def start(settings: Thresh) -> State:
     return State(reference, nothing, before(settings))
 
 
-def step(settings: Thresh, state: State, counts: NDArray[np.integer], rng: np.random.Generator) -> tuple[State, Release]:
+def pays(settings: Thresh, last: Release, wanted: bool) -> bool:
+    """Whether an update follows: where the last estimates are used up, only with the printed exhaustion."""
+    return wanted and (last.estimates_left > 0 or settings.exhaustion == "printed")
+
+
+def after(settings: Thresh, last: Release, wanted: bool, estimate: float | None) -> Release:
+    """The release of the next epoch; `estimate` where an update follows. Only an update ends `frozen` (E-EV-6)."""
+    epoch, left = last.epoch + 1, last.estimates_left
+    votes = settings.votes_left(epoch)
+    if estimate is None:
+        return Release(epoch, last.estimate, False, left, wanted or last.frozen, votes)
+    return Release(epoch, estimate, True, max(0, left - 1), False, votes)
+
+
+def step(
+    settings: Thresh,
+    state: State,
+    counts: NDArray[np.integer],
+    rng: np.random.Generator,
+    ask: Callable[[Release], float] | None = None,
+) -> tuple[State, Release]:
     """An epoch in which user i has counts[i] ones among `epoch_length` bits, (n_users,).
 
+    `ask` gets the last release and gives the estimate of an update for which others report; None: these users do.
     Raises ValueError when the horizon is over: the thresholds are made for it.
     """
     last = state.release
@@ -82,13 +104,17 @@ def step(settings: Thresh, state: State, counts: NDArray[np.integer], rng: np.ra
         votes = settings.vote_randomizer.randomize(2 * yes.astype(np.int8) - 1, rng)
         wanted = bool(np.mean(votes > 0) > settings.update_cut)
         used = used + yes
-    left, estimate, updated, reference = last.estimates_left, last.estimate, False, state.reference
-    if wanted and (left > 0 or settings.exhaustion == "printed"):
-        shares = counts / settings.epoch_length if left > 0 else np.zeros(len(counts))
-        ones = int(np.count_nonzero(settings.draw_reports(shares, rng)))
-        estimate, updated, reference, left = settings.estimate(ones), True, counts, max(0, left - 1)
-    release = Release(epoch, estimate, updated, left, wanted and not updated, settings.votes_left(epoch))
-    return State(reference, used, release), release
+    if not pays(settings, last, wanted):
+        release = after(settings, last, wanted, None)
+        return State(state.reference, used, release), release
+    estimate = ask(last) if ask else _reported(settings, counts, last.estimates_left > 0, rng)
+    release = after(settings, last, wanted, estimate)
+    return State(counts, used, release), release
+
+
+def _reported(settings: Thresh, counts: NDArray[np.int64], truthful: bool, rng: np.random.Generator) -> float:
+    shares = counts / settings.epoch_length if truthful else np.zeros(len(counts))
+    return settings.estimate(int(np.count_nonzero(settings.draw_reports(shares, rng))))
 
 
 def run(settings: Thresh, stream: BitStream, *, bits: np.random.Generator, private: np.random.Generator) -> list[Release]:

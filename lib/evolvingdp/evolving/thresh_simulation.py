@@ -23,7 +23,7 @@ from evolvingdp.evolving import count_law
 from evolvingdp.evolving.count_law import CountLaw
 from evolvingdp.evolving.streams import BitStream
 from evolvingdp.evolving.thresh import Thresh
-from evolvingdp.evolving.thresh_protocol import Release, before
+from evolvingdp.evolving.thresh_protocol import Release, after, before, pays
 
 _FEW = 10.0  # expected users outside of the common range, for which the others need no cells
 _USER_BY_USER = 3_000_000  # users who are drawn by inverting the law, instead of a multinomial for every reference
@@ -128,16 +128,20 @@ class _Simulation:
         return Trace(releases, secret)
 
     def _release(self, last: Release, epoch: int, wanted: bool, draws: list[Callable[[], _Group]]) -> Release:
-        settings, left = self.settings, last.estimates_left
-        if not wanted or (left == 0 and settings.exhaustion == "freeze"):
-            return Release(epoch, last.estimate, False, left, wanted, settings.votes_left(epoch))
-        self.groups = [draw() for draw in draws]
-        ones = 0
-        for group in self.groups:
-            shares = group.values / settings.epoch_length if left > 0 else np.zeros(len(group.values))
-            ones += int(self.rng.binomial(group.users.sum(axis=1), settings.report_one(shares)).sum())
+        if not pays(self.settings, last, wanted):
+            return after(self.settings, last, wanted, None)
+        estimate = self._update(last, draws)
         self._foresee(epoch)
-        return Release(epoch, settings.estimate(ones), True, max(0, left - 1), False, settings.votes_left(epoch))
+        return after(self.settings, last, wanted, estimate)
+
+    def _update(self, last: Release, draws: list[Callable[[], _Group]]) -> float:
+        """The users' counts of this epoch, from now on their references, and their reports."""
+        settings, ones = self.settings, 0
+        self.groups = [draw() for draw in draws]
+        for group in self.groups:
+            shares = group.values / settings.epoch_length if last.estimates_left > 0 else np.zeros(len(group.values))
+            ones += int(self.rng.binomial(group.users.sum(axis=1), settings.report_one(shares)).sum())
+        return settings.estimate(ones)
 
     def _votes_cast(self) -> tuple[float, int]:
         cast = sum(group.votes_cast for group in self.groups)

@@ -75,7 +75,7 @@ def _dictionaries(params: Params, seed: int) -> Iterator[dict[str, Any]]:
         for repetition in range(params.repetitions):
             tuned, data = dictionary(*size, stream(seed, "dictionary", place, repetition))
             n_users, n_words, horizon, epoch_length, epsilon = size
-            printed = HeavyThresh.paper(n_users, horizon, epoch_length, epsilon, n_words, changes=2)
+            printed = HeavyThresh.paper(n_users, horizon, epoch_length, epsilon, n_words, changes=2, spare=1)
             rng = stream(seed, "dictionary run", place, repetition)
             for method, settings in ((TUNED, tuned), (PAPER, printed)):
                 yield {"part": "dictionary", "place": place, "repetition": repetition, "method": method} | _run(

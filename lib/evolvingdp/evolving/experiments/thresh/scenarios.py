@@ -23,13 +23,13 @@ CHANGES = ((0.2, 0.5), (0.5, 0.25), (0.8, 0.65))  # share of the horizon after w
 
 
 def protocols(params: Params, n_users: int, horizon: int) -> dict[str, Thresh]:
-    """Both constants with caps for the changes. The paper's b is not small enough for caps that last, where n is small;
-    its caps then last for fewer changes."""
+    """Both constants with caps for the changes and a spare estimate. The paper's b is not small enough for caps that last,
+    where n is small; its caps then last for fewer changes."""
     size, changes = (n_users, horizon, params.epoch_length, params.epsilon), len(CHANGES)
     vote, estimate = paper_epsilons(n_users, horizon, params.epoch_length, n_users, 1, params.beta)
-    affordable = math.floor((params.epsilon - estimate) / (estimate + 8 * vote) * (1 - 1e-12))
+    affordable = math.floor((params.epsilon - 2 * estimate) / (estimate + 8 * vote) * (1 - 1e-12))
     return {
-        PAPER: Thresh.paper(*size, beta=params.beta, changes=min(changes, max(0, affordable))),
+        PAPER: Thresh.paper(*size, beta=params.beta, changes=min(changes, max(0, affordable)), spare=int(affordable >= 0)),
         TUNED: Thresh.tuned(*size, beta=params.beta, changes=changes),
     }
 
