@@ -98,7 +98,7 @@ class Thresh:
             needed = math.floor(self.epoch_length * (lowest / self.reach) ** 2) + 1
             raise ValueError(
                 f"epoch_length must be at least {needed:,} for anybody to vote, got {self.epoch_length}: the lowest "
-                f"threshold is {lowest:.3g}, and no distance is above {self.reach}; vote_cap=0, where nobody votes, would work"
+                f"threshold is {lowest:.3g}, and no distance is above {self.reach}; vote_cap=0, nobody voting, would work"
             )
 
     @classmethod
