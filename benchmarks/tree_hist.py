@@ -16,7 +16,8 @@ import pandas as pd
 from evolvingdp.core import brown
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import streams
-from evolvingdp.heavy_hitters.experiments.treehist import AS_RUN, BEST, OLH_PEM, Params, protocol
+from evolvingdp.heavy_hitters.experiments.treehist.ladder import AS_RUN, BEST, OLH_PEM, protocol
+from evolvingdp.heavy_hitters.experiments.treehist.params import Params
 from evolvingdp.heavy_hitters.pem import PEM
 
 PRINTED = "Algorithm 3, two letters"

@@ -33,7 +33,7 @@ def printed(built_book: Project) -> PdfReader:
 def told(built_book: Project, command: str) -> Path:
     """Run `evolvingdp COMMAND` on the built book; the file that it says it wrote."""
     with pytest.MonkeyPatch.context() as here:
-        here.setattr("evolvingdp.publish.cli.Project", lambda: built_book)
+        here.setattr("evolvingdp.publish.sources.project.Project", lambda: built_book)
         result = in_thread(CliRunner().invoke, main, [command])
     assert result.exit_code == 0, result.output
     return Path(result.stdout.strip().split(": ", 1)[1])

@@ -11,13 +11,12 @@ from scipy.stats import binom, binomtest
 
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import heavy_simulation, streams
-from evolvingdp.evolving.heavy_constants import PAPER_WIDTH, paper_estimate_epsilon
+from evolvingdp.evolving.constants import PAPER_WIDTH, paper_epsilons, paper_estimate_epsilon, unit
 from evolvingdp.evolving.heavy_projection import Hadamard
-from evolvingdp.evolving.heavy_protocol import WordStream
 from evolvingdp.evolving.heavy_simulation import Hashed, reported_sums
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
+from evolvingdp.evolving.streams import WordStream
 from evolvingdp.evolving.thresh import VOTES_PER_CHANGE, Thresh
-from evolvingdp.evolving.thresh_constants import paper_epsilons, unit
 from evolvingdp.evolving.thresh_simulation import simulate
 from support import ALPHA
 

@@ -10,9 +10,9 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import nbinom
 
-from evolvingdp.audit.exact import deltas
-from evolvingdp.audit.queries import Forced
-from evolvingdp.audit.queries import monitor_laws as transcripts
+from evolvingdp.audit.exact.laws import deltas
+from evolvingdp.audit.exact.queries import Forced
+from evolvingdp.audit.exact.queries import monitor_laws as transcripts
 from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector import privacy
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold

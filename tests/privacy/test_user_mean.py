@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from evolvingdp.audit import sensitivity
-from evolvingdp.audit.sensitivity import binary_cost, hides, neighbours, user_mean_cost
+from evolvingdp.audit.exact import sensitivity
+from evolvingdp.audit.exact.sensitivity import binary_cost, hides, neighbours, user_mean_cost
 from evolvingdp.continual_mean import algorithms, coordinates, offline, private_median, streams
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.prefix_sums import Tree

@@ -15,9 +15,9 @@ from scipy.stats import binomtest, ks_2samp, multinomial
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import heavy_cells, heavy_protocol
 from evolvingdp.evolving.heavy_projection import Hadamard, HashSigns
-from evolvingdp.evolving.heavy_protocol import WordStream
 from evolvingdp.evolving.heavy_simulation import simulate
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
+from evolvingdp.evolving.streams import WordStream
 from evolvingdp.evolving.thresh import Thresh
 from support import ALPHA, fits
 

@@ -10,11 +10,12 @@ import pytest
 from scipy.stats import binom, ks_2samp
 
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters import tree_scores
+from evolvingdp.heavy_hitters.experiments.lists import score
+from evolvingdp.heavy_hitters.experiments.treehist import predicted
+from evolvingdp.heavy_hitters.experiments.treehist.predicted import expected_f1, found_probability
 from evolvingdp.heavy_hitters.olh import OLH
 from evolvingdp.heavy_hitters.pem import PEM
 from evolvingdp.heavy_hitters.tree_hist import PLANS, TreeHist
-from evolvingdp.heavy_hitters.tree_scores import expected_f1, found_probability, score
 from evolvingdp.heavy_hitters.word_tree import WordTree
 from support import ALPHA, fits
 
@@ -226,5 +227,5 @@ def test_the_probability_that_a_word_is_found_is_how_often_searches_find_it(shar
 
 
 def test_the_median_reaches_a_cut_when_more_than_half_of_the_rows_do():
-    reached = tree_scores._more_than_half(np.array([[0.5, 1.0], [0.5, 0.0], [0.2, 0.3]]))
+    reached = predicted._more_than_half(np.array([[0.5, 1.0], [0.5, 0.0], [0.2, 0.3]]))
     assert np.allclose(reached, [0.25 + 0.5 * 0.2, 0.3])

@@ -13,7 +13,7 @@ from scipy.stats import binom, binomtest, ks_2samp
 
 from evolvingdp.core import accounting
 from evolvingdp.core.seeds import stream
-from evolvingdp.evolving import baselines, streams, thresh_users
+from evolvingdp.evolving import baselines, streams, thresh_protocol
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.evolving.thresh_simulation import simulate
 from support import ALPHA, fits
@@ -27,9 +27,9 @@ def releases(settings, data, path, rng):
     if path == "simulation":
         rows = simulate(settings, data, rng).public
     else:
-        state, rows = thresh_users.start(settings), []
+        state, rows = thresh_protocol.start(settings), []
         for epoch in range(1, settings.horizon + 1):
-            state, release = thresh_users.step(settings, state, data.counts(epoch, rng), rng)
+            state, release = thresh_protocol.step(settings, state, data.counts(epoch, rng), rng)
             rows.append(release)
     randomizer = settings.estimate_randomizer
     spread = randomizer.keep - randomizer.flip
@@ -150,9 +150,9 @@ def statistics(settings, data, path, seed_name, runs):
             updated, last = np.array([release.updated for release in trace.public]), trace.public[-1].estimate
             cast = trace.hidden[-1][2] * settings.n_users
         else:
-            state, updates = thresh_users.start(settings), []
+            state, updates = thresh_protocol.start(settings), []
             for epoch in range(1, settings.horizon + 1):
-                state, release = thresh_users.step(settings, state, data.counts(epoch, rng), rng)
+                state, release = thresh_protocol.step(settings, state, data.counts(epoch, rng), rng)
                 updates.append(release.updated)
             updated, last, cast = np.array(updates), state.release.estimate, int(state.used.sum())
         second = np.flatnonzero(updated)[1] if updated.sum() > 1 else 99

@@ -17,7 +17,7 @@ from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.binary_code import BinaryCode
 from evolvingdp.heavy_hitters.bitstogram import Bitstogram, CodeHashes, hashtogram
-from evolvingdp.heavy_hitters.experiments.bitstogram import Params
+from evolvingdp.heavy_hitters.experiments.bitstogram.params import Params
 from evolvingdp.heavy_hitters.olh import explicit_hist
 
 CODE = BinaryCode()

@@ -12,10 +12,10 @@ from scipy.stats import chisquare, ks_2samp
 
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import heavy_projection, heavy_protocol, heavy_simulation
-from evolvingdp.evolving.heavy_constants import PAPER_WIDTH, unit
+from evolvingdp.evolving.constants import PAPER_WIDTH, hashed_unit
 from evolvingdp.evolving.heavy_projection import Hadamard, HashSigns
-from evolvingdp.evolving.heavy_protocol import WordStream
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
+from evolvingdp.evolving.streams import WordStream
 from evolvingdp.evolving.thresh import Thresh
 from support import ALPHA
 
@@ -103,7 +103,7 @@ def test_the_bound_holds_with_fewer_coordinates_than_words_and_has_the_blur():
     phi = HashSigns.draw(2000, 1024, stream(0, "phi"))
     settings = HeavyThresh.tuned(10**6, 16, 10**6, 2.0, 2000, changes=1, phi=phi)
     exact = HeavyThresh.tuned(10**6, 16, 10**6, 2.0, 2000, changes=1)
-    assert settings.voting.unit == pytest.approx(unit(10**6, 16, 10**6, 1024, 0.05))
+    assert settings.voting.unit == pytest.approx(hashed_unit(10**6, 16, 10**6, 1024, 0.05))
     steps = 2 * 6 * (settings.voting.unit - exact.voting.unit)
     assert settings.error_bound == pytest.approx(exact.error_bound + steps + phi.blur(0.05))
     law = np.full(2000, 0.5 / 1999)
@@ -157,7 +157,7 @@ def test_the_paper_s_constants_take_a_hashed_phi_with_w_20_n():
     phi = HashSigns.draw(50, PAPER_WIDTH * 10**5, stream(0, "phi"))
     settings = HeavyThresh.paper(10**5, 16, 10**5, 4.0, 50, changes=1, phi=phi)
     assert settings.width == 2 * 10**6
-    assert settings.voting.unit == pytest.approx(unit(10**5, 16, 10**5, 2 * 10**6, 0.05))
+    assert settings.voting.unit == pytest.approx(hashed_unit(10**5, 16, 10**5, 2 * 10**6, 0.05))
     assert settings.error_bound > HeavyThresh.paper(10**5, 16, 10**5, 4.0, 50, changes=1).error_bound
 
 

@@ -13,11 +13,10 @@ from scipy.stats import ks_2samp
 from evolvingdp.core import hadamard
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import heavy_protocol, heavy_simulation
-from evolvingdp.evolving.heavy_constants import paper_estimate_epsilon, paper_margin, unit
-from evolvingdp.evolving.heavy_protocol import WordStream
+from evolvingdp.evolving.constants import hashed_unit, paper_estimate_epsilon, paper_margin, paper_vote_epsilon
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
+from evolvingdp.evolving.streams import WordStream
 from evolvingdp.evolving.thresh import Thresh
-from evolvingdp.evolving.thresh_constants import paper_vote_epsilon
 from support import ALPHA
 
 VOTING = Thresh(300, 8, 2000, 60.0, 1.5, 2.0, vote_cap=8, estimate_cap=3, unit=0.2, beta=0.05)
@@ -201,7 +200,7 @@ def test_no_input_of_the_randomizer_costs_more_than_its_epsilon():
 def test_the_deviation_can_be_given():
     settings = HeavyThresh.tuned(10**6, 16, 10**6, 4.0, 100, changes=1, deviation=0.1)
     assert settings.voting.unit == 0.1
-    assert HeavyThresh.tuned(10**6, 16, 10**6, 4.0, 100, changes=1).voting.unit == unit(10**6, 16, 10**6, 128, 0.05)
+    assert HeavyThresh.tuned(10**6, 16, 10**6, 4.0, 100, changes=1).voting.unit == hashed_unit(10**6, 16, 10**6, 128, 0.05)
 
 
 @pytest.mark.parametrize("make", [HeavyThresh.tuned, HeavyThresh.paper])
@@ -219,7 +218,7 @@ def test_words_that_64_bits_cannot_count_are_refused():
 
 
 def test_the_unit_is_lemma_9_2_s():
-    assert unit(100, 8, 1000, 16, 0.05) == pytest.approx(math.sqrt(2 * math.log(16 * 16 * 100 * 8 / 0.05) / 1000))
+    assert hashed_unit(100, 8, 1000, 16, 0.05) == pytest.approx(math.sqrt(2 * math.log(16 * 16 * 100 * 8 / 0.05) / 1000))
 
 
 def test_the_paper_s_b_is_that_of_its_line_4_with_w_20_n():

@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.algorithm_3 import as_printed
-from evolvingdp.heavy_hitters.experiments import treehist
+from evolvingdp.heavy_hitters.experiments.lists import judge, score
+from evolvingdp.heavy_hitters.experiments.treehist import ladder
+from evolvingdp.heavy_hitters.experiments.treehist.params import Params
+from evolvingdp.heavy_hitters.experiments.treehist.predicted import expected_f1, found_probability
 from evolvingdp.heavy_hitters.olh import OLH
 from evolvingdp.heavy_hitters.pem import PEM
 from evolvingdp.heavy_hitters.tree_hist import PLANS, Reports, TreeHist, adaptive_cut
-from evolvingdp.heavy_hitters.tree_scores import expected_f1, found_probability, judge, score
 from evolvingdp.heavy_hitters.word_tree import WordTree
 
 TREE = WordTree((1, 1), length=2)
@@ -210,19 +212,19 @@ def test_a_word_on_the_cut_is_found_when_enough_coins_of_the_others_fall_its_way
 )
 def test_parameters_for_which_nothing_or_everything_is_heavy_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
-        treehist.Params(**changes)
+        Params(**changes)
 
 
 def test_the_factor_that_the_refusal_names_works():
-    assert treehist.Params(factor=5.01).factor == 5.01
+    assert Params(factor=5.01).factor == 5.01
 
 
 def test_a_rung_of_the_ladder_changes_what_it_says_and_nothing_else():
-    made = {name: treehist.protocol(treehist.Params(), name, 10**7, 2.0) for name in treehist.VARIANTS}
-    assert replace(made[treehist.AS_RUN], shared_sketch=False, compression="hadamard") == made["one sketch a level"]
-    assert replace(made["Algorithm 3, two letters"], plan="split", final_cut=True) == made[treehist.SPLIT]
-    assert replace(made[treehist.WIDE], estimator="joint") == made[treehist.BEST]
-    assert [treehist.bits_a_user(treehist.Params(), name) for name in treehist.LADDER] == [4096, 1, 2, 2, 2, 2, 1, 1, 1, 3]
+    made = {name: ladder.protocol(Params(), name, 10**7, 2.0) for name in ladder.VARIANTS}
+    assert replace(made[ladder.AS_RUN], shared_sketch=False, compression="hadamard") == made["one sketch a level"]
+    assert replace(made["Algorithm 3, two letters"], plan="split", final_cut=True) == made[ladder.SPLIT]
+    assert replace(made[ladder.WIDE], estimator="joint") == made[ladder.BEST]
+    assert [ladder.bits_a_user(Params(), name) for name in ladder.LADDER] == [4096, 1, 2, 2, 2, 2, 1, 1, 1, 3]
 
 
 def test_algorithm_3_as_printed_has_the_paper_s_constants_and_at_ten_million_users_finds_nothing():

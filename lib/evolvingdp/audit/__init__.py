@@ -1,1 +1,10 @@
 """Checks that a guarantee is kept: exactly, by sensitivity, and from outside; and the ledger of all mechanisms."""
+
+from evolvingdp.core.public import attach
+
+__all__, __getattr__, __dir__ = attach(
+    __name__,
+    exact=["epsilon_at", "product", "worst_delta", "worst_loss"],
+    empirical=["Bound", "audit", "lower_bound", "sentence"],
+    ledger=["Entry", "entries"],
+)

@@ -1,1 +1,14 @@
 """Joseph, Roth, Ullman and Waggoner (2018): local differential privacy for evolving data."""
+
+from evolvingdp.core.public import attach
+
+__all__, __getattr__, __dir__ = attach(
+    __name__,
+    baselines=["epsilon_of_report", "recompute", "recompute_words"],
+    heavy_projection=["Hadamard", "HashSigns", "Projection"],
+    heavy_protocol=["HeavyRelease", "HeavyState"],
+    heavy_thresh=["HeavyThresh"],
+    streams=["BitStream", "WordStream", "drift", "steps"],
+    thresh=["Thresh"],
+    thresh_protocol=["Release", "State"],
+)

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 from evolvingdp.evolving.count_law import CountLaw
-from evolvingdp.evolving.heavy_protocol import WordStream
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
+from evolvingdp.evolving.streams import WordStream
 
 HISTOGRAMS = 3000  # that are kept, at most: then an epoch costs about a tenth of a second
 _WORDS = 62  # whose signs are bits of a number

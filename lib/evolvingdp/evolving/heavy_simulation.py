@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.evolving.heavy_cells import Cells
-from evolvingdp.evolving.heavy_protocol import HeavyRelease, WordStream, after, before, pays
+from evolvingdp.evolving.heavy_protocol import HeavyRelease, after, before, pays
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
+from evolvingdp.evolving.streams import WordStream
 
 TOLERANCE = 1e-9
 

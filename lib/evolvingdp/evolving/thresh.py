@@ -13,7 +13,7 @@ horizon has room for it and thresholds are below 1.
 group holds at least `min_group` users and bits are independent within an epoch.
 
 **Source.** Algorithms 1 to 3 of the paper: `votes_yes` is lines 2-3 of Algorithm 2, `update_cut` line 10 of Algorithm 1;
-the protocol is in `thresh_users`, its exact simulation in `thresh_simulation`. beta is the paper's delta. Applies E-EV-1
+the protocol is in `thresh_protocol`, its exact simulation in `thresh_simulation`. beta is the paper's delta. Applies E-EV-1
 (integer caps), E-EV-2, E-EV-3, E-EV-4, E-EV-5, E-EV-6 and E-EV-7.
 """
 
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from evolvingdp.core import checks
 from evolvingdp.core.randomizers import SignFlip
-from evolvingdp.evolving.thresh_constants import (
+from evolvingdp.evolving.constants import (
     VOTES_PER_CHANGE,
     check_beta,
     paper_caps,

@@ -23,7 +23,7 @@ from evolvingdp.evolving import count_law
 from evolvingdp.evolving.count_law import CountLaw
 from evolvingdp.evolving.streams import BitStream
 from evolvingdp.evolving.thresh import Thresh
-from evolvingdp.evolving.thresh_users import Release, before
+from evolvingdp.evolving.thresh_protocol import Release, before
 
 _FEW = 10.0  # expected users outside of the common range, for which the others need no cells
 _USER_BY_USER = 3_000_000  # users who are drawn by inverting the law, instead of a multinomial for every reference
@@ -87,7 +87,7 @@ class Trace:
 
 
 def simulate(settings: Thresh, stream: BitStream, rng: np.random.Generator) -> Trace:
-    """Releases with exactly the law of `thresh_users` on bits drawn from `stream`.
+    """Releases with exactly the law of `thresh_protocol` on bits drawn from `stream`.
 
     Raises ValueError where the stream has another size than the settings.
     """

@@ -51,10 +51,15 @@ class Params(BaseModel):
         return ["quick", *cls.presets]
 
     @classmethod
-    def make(cls, preset: str = "quick", overrides: Mapping[str, Any] | None = None) -> Self:
-        """The parameters of `preset` with `overrides` (values may be strings).  Raises ParameterError, one line."""
+    def check_preset(cls, preset: str) -> None:
+        """Raise ParameterError unless there is a preset of this name."""
         if preset not in cls.preset_names():
             raise ParameterError(f"preset must be one of {', '.join(cls.preset_names())}, got {preset!r}")
+
+    @classmethod
+    def make(cls, preset: str = "quick", overrides: Mapping[str, Any] | None = None) -> Self:
+        """The parameters of `preset` with `overrides` (values may be strings).  Raises ParameterError, one line."""
+        cls.check_preset(preset)
         values = {**cls.presets.get(preset, {}), **(overrides or {})}
         try:
             return cls.model_validate(values)

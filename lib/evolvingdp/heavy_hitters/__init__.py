@@ -1,1 +1,16 @@
-"""Practical locally private heavy hitters: Bassily, Nissim, Stemmer and Thakurta (2020)."""
+"""Bassily, Nissim, Stemmer and Thakurta (2020), Practical locally private heavy hitters, and what it is compared with."""
+
+from evolvingdp.core.public import attach
+
+__all__, __getattr__, __dir__ = attach(
+    __name__,
+    count_sketch=["FreqOracle", "LocalRnd", "Sketch"],
+    tree_hist=["HeavyHitters", "Reports", "TreeHist"],
+    word_tree=["TooManyCandidatesError", "WordTree"],
+    bitstogram=["Bitstogram", "hashtogram"],
+    binary_code=["BinaryCode"],
+    olh=["OLH", "explicit_hist"],
+    pem=["PEM"],
+    rappor=["BitCounts", "Rappor"],
+    rappor_decoding=["Decoded", "decode"],
+)

@@ -38,10 +38,23 @@ def _one_line(command: Callable[..., Any]) -> Callable[..., Any]:
             if package == "evolvingdp" or find_spec(package):
                 raise
             raise click.ClickException(
-                f"this command needs {package}, which is not installed: pip install 'evolvingdp[run]'"
+                f"this command needs {package}, which is not installed: make installs it in the checkout"
             ) from None
 
     return wrapped
+
+
+def _in_checkout(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`_one_line`, for a command that an installed package cannot run."""
+
+    @functools.wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        from evolvingdp.publish.sources.digest import checkout
+
+        checkout()
+        return command(*args, **kwargs)
+
+    return _one_line(wrapped)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -63,7 +76,7 @@ def main() -> None:
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the results  [default: runs/NOTEBOOK/KEY]")
 @click.option("--workers", type=click.IntRange(min=1), help="Processes that share the repetitions  [default: none]")
 @click.option("--scheduler", metavar="ADDRESS", help="Share them on an existing dask cluster: tcp://HOST:PORT or its file.")
-@_one_line
+@_in_checkout
 def run(
     notebook: str,
     overrides: tuple[tuple[str, str], ...],
@@ -109,7 +122,7 @@ def run(
 
 @main.command()
 @click.argument("notebook")
-@_one_line
+@_in_checkout
 def params(notebook: str) -> None:
     """Show the parameters of NOTEBOOK: name, symbol, type, range, unit, default, preset paper, meaning.
 
@@ -128,7 +141,7 @@ def params(notebook: str) -> None:
 @main.command()
 @click.option("--preset", default="paper", show_default=True, help="quick, paper, or a YAML file of your own.")
 @click.option("--workers", type=click.IntRange(min=1), help="Notebooks at a time  [default: one per core]")
-@_one_line
+@_in_checkout
 def book(preset: str, workers: int | None) -> None:
     """Execute what has changed and render the book to _build/html.
 
@@ -136,12 +149,11 @@ def book(preset: str, workers: int | None) -> None:
 
     Example: evolvingdp book --preset quick
     """
+    from evolvingdp.publish.comparing.preset import is_file
+    from evolvingdp.publish.rendering import book
     from evolvingdp.publish.sources.project import Project
 
     project = Project()
-    from evolvingdp.publish.comparing.preset import is_file
-    from evolvingdp.publish.rendering import book
-
     if is_file(preset):
         page = book.build_yours(project, Path(preset), click.echo, workers=workers)
         click.echo(f"yours beside ours: {page}")
@@ -165,7 +177,7 @@ def book(preset: str, workers: int | None) -> None:
 )
 @click.option("--workers", type=click.IntRange(min=1), help="Processes of this machine  [default: one per core]")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for the results.")
-@_one_line
+@_in_checkout
 def sweep(out: Path, scheduler: str | None, workers: int | None, **what: Any) -> None:
     """Run the experiment of NOTEBOOK over a grid of parameters and seeds; write sweep.parquet and a summary, index.html.
 
@@ -174,42 +186,36 @@ def sweep(out: Path, scheduler: str | None, workers: int | None, **what: Any) ->
     Example: evolvingdp sweep evolving/thresh --grid epsilon=1,2 --grid horizon=64,256 --repeat 5 --out my-sweep
     """
     from evolvingdp.publish.sources.project import Project
-
-    project = Project()
     from evolvingdp.publish.sweeping import run
 
-    run.run(project, out, scheduler=scheduler, workers=workers, say=lambda line: click.echo(line, err=True), **what)
+    run.run(Project(), out, scheduler=scheduler, workers=workers, say=lambda line: click.echo(line, err=True), **what)
     click.echo(f"done, see {out / 'index.html'} and {out / 'sweep.parquet'}")
 
 
 @main.command()
-@_one_line
+@_in_checkout
 def pdf() -> None:
     """Print the rendered book to _build/evolving-privacy.pdf; needs chromium (CHROMIUM names it where PATH does not).
 
     Example: evolvingdp pdf
     """
+    from evolvingdp.publish.rendering import pdf
     from evolvingdp.publish.sources.project import Project
 
-    project = Project()
-    from evolvingdp.publish.rendering import pdf  # its packages are the book's, which rerunning a notebook does without
-
-    click.echo(f"printed: {pdf.build(project)}")
+    click.echo(f"printed: {pdf.build(Project())}")
 
 
 @main.command("zip")
-@_one_line
+@_in_checkout
 def archive() -> None:
     """Pack the rendered book into _build/evolving-privacy.zip, which reads from disk without a server.
 
     Example: evolvingdp zip
     """
+    from evolvingdp.publish.rendering import offline
     from evolvingdp.publish.sources.project import Project
 
-    project = Project()
-    from evolvingdp.publish.rendering import offline
-
-    click.echo(f"packed: {offline.archive(project)}")
+    click.echo(f"packed: {offline.archive(Project())}")
 
 
 @main.command()
@@ -228,7 +234,7 @@ def audit(mechanism: str, inputs: str, epsilon: float | None, delta: float, runs
 
     Example: evolvingdp audit my_mechanism.py:release --inputs "0, 1" --epsilon 1
     """
-    from evolvingdp.audit import empirical, outside
+    from evolvingdp.audit.empirical import auditor, outside
     from evolvingdp.core.checks import ParameterError
     from evolvingdp.core.seeds import stream
 
@@ -237,7 +243,7 @@ def audit(mechanism: str, inputs: str, epsilon: float | None, delta: float, runs
     values, function = outside.inputs_of(inputs), outside.Guarded(outside.load(mechanism))
     rng = stream(seed, "audit", mechanism)
     try:
-        bound = empirical.audit(function, values, rng, runs=runs, delta=delta, confidence=confidence)
+        bound = auditor.audit(function, values, rng, runs=runs, delta=delta, confidence=confidence)
     except (TypeError, ValueError) as error:
         raise ParameterError(f"{mechanism}: {' '.join(str(error).split())}") from None
     if function.fails_always:
@@ -255,7 +261,7 @@ def audit(mechanism: str, inputs: str, epsilon: float | None, delta: float, runs
 
 @main.group(invoke_without_command=True)
 @click.pass_context
-@_one_line
+@_in_checkout
 def data(context: click.Context) -> None:
     """Check the shipped tables against the checksums in data/README.md, or rebuild one.
 
@@ -271,7 +277,7 @@ def data(context: click.Context) -> None:
 
 @data.command("brown")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the tables  [default: data/]")
-@_one_line
+@_in_checkout
 def rebuild_brown(out: Path | None) -> None:
     """Count the Brown corpus again (NLTK_DATA, or a download where there is a network) and write its tables.
 

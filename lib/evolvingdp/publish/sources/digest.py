@@ -17,12 +17,22 @@ from pathlib import Path
 from typing import Any
 
 import evolvingdp
+from evolvingdp.publish.errors import PublishError
 
 LIBRARY = Path(evolvingdp.__file__).parent
 REPOSITORY = LIBRARY.parents[1]  # an editable install: lib/ stands in the repository
 RUNNER = "evolvingdp.publish.running.execute"  # every notebook passes through it
 _KERNEL = ("ipykernel",)  # started, not imported
 _WITHOUT = {"evolvingdp", "distributed"}  # its source counts; sharing repetitions between processes changes no number
+
+
+def checkout() -> Path:
+    """The repository that this package is installed from; raises PublishError where it is a copy, without the notebooks."""
+    if not (REPOSITORY / "_toc.yml").is_file():
+        raise PublishError(
+            "this command needs the book's notebooks, which no installed package has: clone the repository, run make there"
+        )
+    return REPOSITORY
 
 
 def digest_files(paths: Iterable[Path], relative_to: Path) -> str:

@@ -13,24 +13,16 @@ from pathlib import Path
 import yaml
 
 from evolvingdp.experiment import ParameterError, Params, Result
-from evolvingdp.publish.sources.digest import REPOSITORY, experiment
+from evolvingdp.publish.sources.digest import checkout, experiment
 
 RESULTS = "book/results/"
-
-
-def _checkout() -> Path:
-    if not (REPOSITORY / "_toc.yml").is_file():
-        raise ParameterError(
-            "this needs the book's notebooks, which an installed package has not: clone the repository and run make there"
-        )
-    return REPOSITORY
 
 
 @dataclass(frozen=True)
 class Project:
     """A checkout: notebooks, table of contents, cache, and the results that the book shows."""
 
-    root: Path = field(default_factory=_checkout)
+    root: Path = field(default_factory=checkout)
 
     @property
     def cache(self) -> Path:

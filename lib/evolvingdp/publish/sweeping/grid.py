@@ -150,7 +150,7 @@ def _separator(model: type[Params], name: str) -> str:
 
 def _validated(model: type[Params], preset: str, fixed: dict[str, str], axes: dict[str, list[str]]) -> list[Params]:
     """The parameters of every combination; a rule may concern several parameters, so each is checked as a whole."""
-    model.make(preset)
+    model.check_preset(preset)
     settings: dict[str, str] = {}
     made, refused = [], []
     for values in itertools.product(*axes.values()):

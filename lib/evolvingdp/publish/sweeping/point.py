@@ -17,9 +17,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from evolvingdp.experiment import Params, Result, engine
 from evolvingdp.publish.sources import digest, provenance
 from evolvingdp.publish.sources.project import params_of, run_of
@@ -68,6 +65,9 @@ def compute(notebook: str, params: dict[str, Any], seed: int, record: dict[str, 
 
 
 def _packed(result: Result[Params], record: dict[str, str], seconds: float) -> bytes:
+    import pyarrow as pa  # a refused parameter need not wait for it
+    import pyarrow.parquet as pq
+
     about = {
         "params": result.params.model_dump(mode="json"),
         "seed": result.seed,

@@ -17,15 +17,15 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
+from typing import TYPE_CHECKING, Any
 
 from evolvingdp.experiment import ParameterError
 from evolvingdp.publish.running.folders import check_writable
 from evolvingdp.publish.sweeping.point import ABOUT
+
+if TYPE_CHECKING:  # a refused parameter need not wait for them
+    import pandas as pd
+    import pyarrow as pa
 
 _WRITING = ".writing-"
 
@@ -84,6 +84,9 @@ class Store:
 
     def has(self, key: str) -> bool:
         """Whether the point `key` is finished: its file is there and can be read."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
         try:
             return ABOUT in (pq.read_table(self.path(key)).schema.metadata or {})
         except (OSError, pa.ArrowInvalid):
@@ -94,6 +97,9 @@ class Store:
 
     def tabulate(self, keys: list[str]) -> pd.DataFrame:
         """Write the tables of the points `keys`, in that order; returns that of the values, a row per point."""
+        import pandas as pd
+        import pyarrow.parquet as pq
+
         abouts = {key: json.loads(pq.read_schema(self.path(key)).metadata[ABOUT]) for key in keys}
         values = pd.DataFrame([_point(key, about) | about["values"] for key, about in abouts.items()])
         claims = [_point(key, about) | _claim(claim) for key, about in abouts.items() for claim in about["claims"]]
@@ -147,6 +153,9 @@ def _claim(claim: dict[str, Any]) -> dict[str, Any]:
 
 def _concatenate(points: list[tuple[Path, dict[str, Any], dict[str, Any]]], out: Path) -> None:
     """One table of all points, a point in memory at a time; a column that some points lack is null there."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     schema = pa.unify_schemas([_widened(*point).schema for point in points], promote_options="permissive")
     with pq.ParquetWriter(out, schema) as writer:
         for point in points:
@@ -158,6 +167,9 @@ def _concatenate(points: list[tuple[Path, dict[str, Any], dict[str, Any]]], out:
 
 
 def _widened(path: Path, point: dict[str, Any], record: dict[str, Any]) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     rows = pq.read_table(path).replace_schema_metadata(None)
     for place, (name, value) in enumerate(point.items()):
         rows = rows.add_column(place, name, pa.array([value] * len(rows), pa.scalar(value).type))

@@ -1,0 +1,5 @@
+"""The privacy ledger: promises, what is measured of them, and mutants; a file for each chapter, all of them in `listing`."""
+
+from evolvingdp.core.public import attach
+
+__all__, __getattr__, __dir__ = attach(__name__, entry=["Entry", "kept", "tight"], listing=["entries", "table"])

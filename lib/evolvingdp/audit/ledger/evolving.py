@@ -1,0 +1,59 @@
+"""Entries of the ledger for data that change at home: whole transcripts of THRESH and HEAVYTHRESH, and recomputation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from evolvingdp.audit.exact import transcripts
+from evolvingdp.audit.exact.laws import epsilon_at, product
+from evolvingdp.audit.ledger.entry import EXACT, Entry
+from evolvingdp.core.randomizers import SignFlip
+from evolvingdp.evolving import baselines, heavy_protocol, heavy_simulation, thresh_protocol, thresh_simulation
+from evolvingdp.evolving.heavy_projection import HashSigns
+from evolvingdp.evolving.heavy_thresh import HeavyThresh
+from evolvingdp.evolving.thresh import Thresh
+
+_EPSILON = 1.0
+
+
+def entries() -> Iterator[Entry]:
+    unit, neighbours = "all that a user ever sends", "any two sequences of a user"
+    mutant = "the cap on estimates is off by one"
+
+    def voting(horizon: int, **changes: Any) -> Thresh:
+        base = {"vote_epsilon": 0.2, "estimate_epsilon": 0.3, "vote_cap": 1, "estimate_cap": 1} | changes
+        return Thresh(10, horizon, 1, 100.0, unit=0.01, beta=0.05, **base)
+
+    covers: tuple[Any, ...] = (Thresh, thresh_protocol.step, thresh_simulation.simulate)
+    for start in ("forced", "sentinel"):
+        right, wrong = voting(5, start=start), voting(5, start=start, estimate_cap=2 if start == "forced" else 4)
+        yield Entry(
+            f"thresh_{start}", "evolving", f"THRESH, start {start}", covers, unit, neighbours, EXACT, right.privacy_loss,
+            partial(transcripts.thresh_loss, right),
+            mutant if start == "forced" else "three estimates too many", partial(transcripts.thresh_loss, wrong),
+        )  # fmt: skip
+    covers = (HeavyThresh, heavy_protocol.step, heavy_simulation.simulate)
+    for name, phi in (("Hadamard", None), ("hashed", HashSigns(2, 5, 0))):
+        right_words, wrong_words = (HeavyThresh(voting(4, estimate_cap=cap), 2, phi) for cap in (1, 2))
+        yield Entry(
+            f"heavy_thresh_{name.lower()}", "evolving", f"HEAVYTHRESH, {name} signs", covers, unit, neighbours, EXACT,
+            right_words.voting.privacy_loss,
+            partial(transcripts.heavy_loss, right_words),
+            mutant, partial(transcripts.heavy_loss, wrong_words),
+        )  # fmt: skip
+
+    def recomputed(composition: str, delta: float, sent: int) -> float:
+        one = SignFlip(baselines.epsilon_of_report(_EPSILON, 6, composition, delta or 1e-6))
+        return epsilon_at([product([one.probabilities(bit)] * sent) for bit in (-1, 1)], delta)
+
+    for composition, delta in (("basic", 0.0), ("advanced", 1e-2), ("optimal", 1e-2)):
+        extra = 12 if composition == "advanced" else 7
+        yield Entry(
+            f"recompute_{composition}", "evolving", f"recomputation, {composition} composition",
+            (baselines.recompute, baselines.epsilon_of_report), unit, neighbours, EXACT, _EPSILON,
+            partial(recomputed, composition, delta, 6),
+            f"{extra} reports instead of the 6 that are composed",
+            partial(recomputed, composition, delta, extra), delta,
+        )  # fmt: skip

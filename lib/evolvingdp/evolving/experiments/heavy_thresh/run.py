@@ -1,0 +1,106 @@
+"""HEAVYTHRESH and recomputation on the same words: a row per epoch, method and run on Brown, one per run on a dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from evolvingdp.core.seeds import stream
+from evolvingdp.evolving.baselines import recompute_words
+from evolvingdp.evolving.experiments.heavy_thresh.claims import claims, values
+from evolvingdp.evolving.experiments.heavy_thresh.params import NOTEBOOK, Params
+from evolvingdp.evolving.experiments.heavy_thresh.settings import (
+    COMPOSITIONS,
+    DELTA,
+    DICTIONARIES,
+    NAIVE,
+    PAPER,
+    TOP,
+    TUNED,
+    brown_settings,
+    brown_stream,
+    dictionary,
+)
+from evolvingdp.evolving.heavy_simulation import Trace, simulate
+from evolvingdp.evolving.heavy_thresh import HeavyThresh
+from evolvingdp.evolving.streams import WordStream
+from evolvingdp.experiment import Result
+
+
+def run(params: Params, seed: int) -> Result[Params]:
+    """A row per epoch, method and run on Brown; a row per method and run on the dictionaries."""
+    rows = [*_brown(params, seed), *_dictionaries(params, seed)]
+    table = pd.DataFrame(rows)
+    return Result(NOTEBOOK, params, seed, table, claims(params, table), values(params, table))
+
+
+def brown_trace(params: Params, seed: int, repetition: int) -> Trace:
+    return simulate(brown_settings(params), brown_stream(params), stream(seed, "brown", TUNED, repetition))
+
+
+def _judge(estimates: NDArray[np.float64], truth: NDArray[np.float64], top: int) -> dict[str, float]:
+    """The largest error of a clipped estimate, and the share of the `top` most frequent words among the `top` largest."""
+    found = np.argpartition(-estimates, top)[:top]
+    true = np.argpartition(-truth, top)[:top]
+    return {
+        "max_error": float(np.abs(np.clip(estimates, 0, 1) - truth).max()),
+        "recall": len(set(found.tolist()) & set(true.tolist())) / top,
+    }
+
+
+def _brown(params: Params, seed: int) -> Iterator[dict[str, Any]]:
+    settings, data = brown_settings(params), brown_stream(params)
+    laws = data.distributions[data.which[0]]
+    for repetition in range(params.repetitions):
+        trace = brown_trace(params, seed, repetition)
+        runs: dict[str, Any] = {TUNED: [release.estimates for release in trace.public]}
+        for method, composition in COMPOSITIONS.items():
+            runs[method] = recompute_words(
+                settings, data, stream(seed, "brown", method, repetition), composition=composition, delta=DELTA
+            )
+        for method, all_estimates in runs.items():
+            for epoch, estimates in enumerate(all_estimates, start=1):
+                row = {"part": "brown", "method": method, "repetition": repetition, "epoch": epoch}
+                if method == TUNED:
+                    row |= {"updated": int(trace.public[epoch - 1].updated), "frozen": int(trace.public[epoch - 1].frozen)}
+                yield row | _judge(estimates, laws[epoch - 1], TOP)
+
+
+def _dictionaries(params: Params, seed: int) -> Iterator[dict[str, Any]]:
+    for place, size in enumerate(DICTIONARIES):
+        for repetition in range(params.repetitions):
+            tuned, data = dictionary(*size, stream(seed, "dictionary", place, repetition))
+            n_users, n_words, horizon, epoch_length, epsilon = size
+            printed = HeavyThresh.paper(n_users, horizon, epoch_length, epsilon, n_words, changes=2)
+            rng = stream(seed, "dictionary run", place, repetition)
+            for method, settings in ((TUNED, tuned), (PAPER, printed)):
+                yield {"part": "dictionary", "place": place, "repetition": repetition, "method": method} | _run(
+                    settings, data, rng if method == TUNED else stream(seed, "dictionary run", PAPER, place, repetition)
+                )
+            laws = data.distributions[data.which[0]]
+            naive = next(recompute_words(tuned, data, rng))  # all epochs have one law: one stands for them
+            yield {"part": "dictionary", "place": place, "repetition": repetition, "method": NAIVE} | {
+                "mean_error": _judge(naive, laws[0], 5)["max_error"],
+                "recall": _judge(naive, laws[0], 5)["recall"],
+            }
+
+
+def _run(settings: HeavyThresh, data: WordStream, rng: np.random.Generator) -> dict[str, float]:
+    """Errors, recall and loss of one run on a dictionary."""
+    laws = data.distributions[data.which[0]]
+    trace = simulate(settings, data, rng)
+    errors = [_judge(each.estimates, law, 5) for each, law in zip(trace.public, laws, strict=True)]
+    updates = sum(release.updated for release in trace.public)
+    voting = settings.voting
+    return {
+        "mean_error": float(np.mean([each["max_error"] for each in errors])),
+        "recall": float(np.mean([each["recall"] for each in errors])),
+        "updates": updates,
+        "spent": 2 * max(trace.votes_cast) * voting.vote_epsilon + updates * voting.estimate_epsilon,
+        "bound": settings.error_bound,
+        "epsilon": voting.epsilon,
+    }

@@ -1,0 +1,141 @@
+"""THRESH and recomputation on the same streams, a row a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from evolvingdp.core.seeds import stream
+from evolvingdp.evolving import baselines, streams
+from evolvingdp.evolving.experiments.thresh.claims import claims, values
+from evolvingdp.evolving.experiments.thresh.params import HORIZON_SWEEP_USERS, NOTEBOOK, Params
+from evolvingdp.evolving.experiments.thresh.scenarios import BASELINES, OPTIMAL, START, TUNED, bits, protocols, scenarios
+from evolvingdp.evolving.experiments.thresh.tables import DELTA, predicted_delay, recomputed
+from evolvingdp.evolving.streams import BitStream
+from evolvingdp.evolving.thresh import Thresh
+from evolvingdp.evolving.thresh_simulation import Trace, simulate
+from evolvingdp.experiment import Result, engine
+
+
+def run(params: Params, seed: int) -> Result[Params]:
+    """A row per run (part: time, horizon, n_users, size, drift or scenario): errors of the clipped estimates, and more."""
+    parts = (_over_time, _horizons, _users, _sizes, _drifts, _scenarios)
+    table = pd.DataFrame(engine.rows((part, params, seed) for part in parts))
+    return Result(NOTEBOOK, params, seed, table, claims(params, table), values(params, table))
+
+
+def trace(params: Params, seed: int, method: str, repetition: int) -> Trace:
+    """One run over time."""
+    data = bits(params.n_users, params.horizon, params.epoch_length)
+    settings = protocols(params, params.n_users, params.horizon)[method]
+    return simulate(settings, data, stream(seed, "time", method, repetition))
+
+
+def _errors(estimates: NDArray[np.float64], truth: NDArray[np.float64]) -> dict[str, float]:
+    error = np.abs(np.clip(estimates, 0, 1) - truth)
+    return {"mean_error": float(error.mean()), "max_error": float(error.max())}
+
+
+def _run(settings: Thresh, data: BitStream, rng: np.random.Generator) -> dict[str, Any]:
+    result = simulate(settings, data, rng)
+    releases = result.releases
+    updates = int(releases.updated.sum())
+    return _errors(releases.estimate.to_numpy(), data.truth) | {
+        "updates": updates,
+        "frozen": int(releases.frozen.sum()),
+        "spent": 2 * int(result.secret.max_votes.iloc[-1]) * settings.vote_epsilon + updates * settings.estimate_epsilon,
+        "bound": settings.error_bound,
+    }
+
+
+def _compare(params: Params, data: BitStream, part: str, repetition: int, rngs: Any) -> Iterator[dict[str, Any]]:
+    """Every method on one stream; `rngs` gives the generator of a method."""
+    setting = {"part": part, "repetition": repetition, "horizon": data.horizon, "n_users": data.n_users}
+    for method, settings in protocols(params, data.n_users, data.horizon).items():
+        yield setting | {"method": method} | _run(settings, data, rngs(method))
+    for method, composition in BASELINES.items():
+        estimates = baselines.recompute(data, params.epsilon, rngs(method), composition=composition, delta=DELTA)
+        yield setting | {"method": method} | _errors(estimates, data.truth)
+
+
+def _over_time(params: Params, seed: int) -> Iterator[dict[str, Any]]:
+    data = bits(params.n_users, params.horizon, params.epoch_length)
+    for repetition in range(params.repetitions):
+        yield from _compare(params, data, "time", repetition, lambda method, r=repetition: stream(seed, "time", method, r))
+
+
+def _horizons(params: Params, seed: int) -> Iterator[dict[str, Any]]:
+    for horizon in params.horizon_sweep:
+        data = bits(HORIZON_SWEEP_USERS, horizon, params.epoch_length)
+        for repetition in range(params.sweep_repetitions):
+            name = (horizon, repetition)
+            yield from _compare(
+                params, data, "horizon", repetition, lambda method, name=name: stream(seed, "horizon", method, *name)
+            )
+
+
+def _users(params: Params, seed: int) -> Iterator[dict[str, Any]]:
+    for n_users in params.n_users_sweep:
+        data = bits(n_users, params.horizon, params.epoch_length)
+        for repetition in range(params.sweep_repetitions):
+            name = (n_users, repetition)
+            yield from _compare(
+                params, data, "n_users", repetition, lambda method, name=name: stream(seed, "n_users", method, *name)
+            )
+
+
+def _sizes(params: Params, seed: int) -> Iterator[dict[str, Any]]:
+    """One change right after a quarter of the horizon: how many epochs until an update, against its size in top thresholds."""
+    settings = protocols(params, params.n_users, params.horizon)[TUNED]
+    top = settings.threshold(1)
+    change = params.horizon // 4 + 1
+    for share in np.round(np.geomspace(0.05, 2.0, 16), 3):
+        size = float(share * top)
+        if START + size > 1:
+            continue
+        means = streams.steps(params.horizon, START, {change: START + size})
+        data = BitStream.make([params.n_users], means, params.epoch_length)
+        for repetition in range(params.sweep_repetitions):
+            releases = simulate(settings, data, stream(seed, "size", str(share), repetition)).releases
+            after = releases.epoch[releases.updated & (releases.epoch >= change)]
+            delay = int(after.iloc[0] - change) if len(after) else params.horizon - change
+            yield {
+                "part": "size",
+                "repetition": repetition,
+                "size": size,
+                "share": float(share),
+                "delay": delay,
+                "found": int(len(after) > 0),
+                "predicted": predicted_delay(settings, size, change),
+                **_errors(releases.estimate.to_numpy(), data.truth),
+            }
+
+
+def _drifts(params: Params, seed: int) -> Iterator[dict[str, Any]]:
+    """A mean that moves by `size` over the horizon: THRESH, and recomputation every so often."""
+    settings = protocols(params, params.n_users, params.horizon)[TUNED]
+    for size in (0.0, 0.05, 0.1, 0.2, 0.4):
+        means = streams.drift(params.horizon, START, START + size)
+        data = BitStream.make([params.n_users], means, params.epoch_length)
+        for repetition in range(params.sweep_repetitions):
+            setting = {"part": "drift", "repetition": repetition, "size": size}
+            yield setting | {"method": TUNED} | _run(settings, data, stream(seed, "drift", str(size), "thresh", repetition))
+            for every in (params.horizon // 16, params.horizon // 4):
+                rng = stream(seed, "drift", str(size), every, repetition)
+                estimates = baselines.recompute(data, params.epsilon, rng, every=every)
+                yield setting | {"method": recomputed(every)} | _errors(estimates, data.truth)
+
+
+def _scenarios(params: Params, seed: int) -> Iterator[dict[str, Any]]:
+    """Other streams: THRESH, tuned for each, and recomputation in every epoch."""
+    for scenario in scenarios(params):
+        for repetition in range(params.sweep_repetitions):
+            setting = {"part": "scenario", "repetition": repetition, "scenario": scenario.name}
+            rng = stream(seed, "scenario", scenario.name, repetition)
+            yield setting | {"method": TUNED} | _run(scenario.settings, scenario.data, rng)
+            estimates = baselines.recompute(scenario.data, params.epsilon, rng, composition="optimal", delta=DELTA)
+            yield setting | {"method": OPTIMAL} | _errors(estimates, scenario.data.truth)

@@ -1,0 +1,104 @@
+"""What the Bitstogram notebook says about its numbers, checked, and the numbers that its prose prints."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+from scipy.stats import norm
+
+from evolvingdp.experiment import Claim, Scalar, at_least, at_most
+from evolvingdp.heavy_hitters import theory
+from evolvingdp.heavy_hitters.experiments.bitstogram.params import Params, threshold
+from evolvingdp.heavy_hitters.experiments.bitstogram.tables import BETA, summary
+from evolvingdp.heavy_hitters.experiments.bitstogram.variants import (
+    BEST,
+    DATASETS,
+    PRINTED,
+    SPLIT_CELL,
+    SUCCINCT,
+    corrected,
+    method,
+)
+
+
+def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
+    rungs = summary(table, "ladder").set_index(["dataset", "variant"])
+    bits = table[(table.part == "bits") & (table["count"] > threshold(params))]
+    length = method(params, BEST).code.length
+    noise = 0.1 / math.sqrt(params.repetitions)
+    checked = [
+        at_least(
+            "The code corrects at least an eighth of its bits",
+            method(params, BEST).code.correctable / length,
+            1 / 8,
+        ),
+        at_most(
+            "Bits are wrong as often as the noise alone predicts: largest difference of the shares, both protocols",
+            float(
+                (bits.groupby("variant").wrong.mean() / length - bits.groupby("variant").predicted_wrong.mean()).abs().max()
+            ),
+            0.02,
+        ),
+        at_most(
+            "A heavy word is decoded as often as predicted: largest difference, both protocols",
+            float(
+                (bits.groupby("variant").corrected.mean() - bits.groupby("variant").predicted_corrected.mean()).abs().max()
+            ),
+            0.05 + noise,
+        ),
+    ]
+    for dataset in DATASETS:
+        f1 = rungs.loc[dataset].f1
+        checked += [
+            at_least(
+                f"Splitting the users and sending the bit as the sign adds F1 to Algorithm 8, {dataset}",
+                f1[BEST] - f1[PRINTED],
+                0.02,
+            ),
+            at_least(f"The best variant finds heavy words: F1, {dataset}", f1[BEST], 0.85 - noise),
+        ]
+    repeats = summary(table, "repetitions").set_index("repetitions")
+    checked += [
+        at_least(
+            "More hash functions cost recall: the first over the last", repeats.recall.iloc[0] - repeats.recall.iloc[-1], 0.0
+        ),
+        at_least(
+            "The lemma asks for more groups than there are users: groups over n",
+            theory.bitstogram_constants(params.n_users, min(1.0, params.epsilon), BETA)["groups"] / params.n_users,
+            1.0,
+        ),
+    ]
+    return checked
+
+
+def values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
+    rungs = summary(table, "ladder").set_index(["dataset", "variant"])
+    settings = method(params, BEST)
+    heavy = int(threshold(params))
+    proved, bits = min(1.0, params.epsilon), math.log2(26**settings.length)  # the lemmas are for epsilon <= 1
+    succinct = theory.succinct_hist_constants(params.n_users, proved, bits)
+    hashtogram = theory.hashtogram_constants(params.n_users, proved, BETA, bits * math.log(2))
+    numbers: dict[str, Scalar] = {
+        "succinct_from_fraction": succinct["found_from"] / params.n_users,
+        "succinct_list": succinct["list_length"],
+        **{f"hashtogram_{name}": hashtogram[name] for name in ("rows", "buckets")},
+        "hashtogram_error_fraction": hashtogram["error"] / params.n_users,
+        "n_users": params.n_users,
+        "epsilon": params.epsilon,
+        "runs": params.repetitions,
+        "threshold": threshold(params),
+        "correctable": settings.code.correctable,
+        "message_bits": settings.code.message_bits,
+        "code_length": settings.code.length,
+        "wrong_at_threshold_best": float(norm.sf(settings.bit_error(heavy, params.n_users))),
+        "wrong_at_threshold_printed": float(norm.sf(method(params, PRINTED).bit_error(heavy, params.n_users))),
+        "corrected_at_threshold_best": corrected(settings, heavy, params.n_users),
+        "corrected_at_threshold_printed": corrected(method(params, PRINTED), heavy, params.n_users),
+    }
+    names = {"printed": PRINTED, "cell": SPLIT_CELL, "best": BEST, "succinct": SUCCINCT}
+    for dataset in DATASETS:
+        for short, variant in names.items():
+            for column in ("precision", "recall", "f1"):
+                numbers[f"{dataset}_{short}_{column}"] = float(rungs.loc[(dataset, variant)][column])
+    return numbers

@@ -1,0 +1,151 @@
+"""Table 2 as a ladder, Figures 5 and 6, and how far the best protocols reach."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+from evolvingdp.experiment import Figure, Result
+from evolvingdp.experiment.describe import curves, ends, short, span
+from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, TRUTH, band, canvas, house
+from evolvingdp.heavy_hitters.experiments.dots import dots, told
+from evolvingdp.heavy_hitters.experiments.lists import data
+from evolvingdp.heavy_hitters.experiments.treehist.ladder import BEST, LADDER, OLH_PEM
+from evolvingdp.heavy_hitters.experiments.treehist.params import PAPER_TABLE_2, Params, threshold
+from evolvingdp.heavy_hitters.experiments.treehist.tables import found_words, summary
+
+
+@house
+def distributions(result: Result[Params]) -> Figure:
+    """Figures 5 and 6 of the paper: the true distributions, with the threshold."""
+    params = result.params
+    figure, axes = canvas(8.0, 3.4, columns=2, sharey=True)
+    parts = []
+    for ax, dataset, colour in zip(axes, PAPER_TABLE_2, PALETTE, strict=False):
+        _, counts = data(params.n_items, dataset, params.n_users, result.seed, 0)
+        frequencies = np.sort(counts)[::-1][:100] / params.n_users
+        rank = np.arange(1, len(frequencies) + 1)
+        ax.bar(rank, frequencies, color=colour, width=1.0)
+        ax.axhline(threshold(params, params.n_users) / params.n_users, label="threshold", **THEORY)
+        ax.set(xlabel="rank of the word", title=dataset)
+        parts.append(pd.DataFrame({"dataset": dataset, "rank": rank, "frequency": frequencies}))
+    axes[0].set_ylabel("frequency (fraction of users)")
+    axes[0].legend()
+    return Figure(
+        "hh-treehist-data",
+        figure,
+        pd.concat(parts, ignore_index=True),
+        f"The paper's Figures 5 and 6. True frequencies of the 100 most frequent words of both data sets in the first run, "
+        f"$n$ = {params.n_users:,}; dashed: the threshold {params.factor:g} $\\lfloor\\sqrt{{n}}\\rfloor$ = "
+        f"{threshold(params, params.n_users):,.0f} users above which a word is a heavy hitter.",
+        "Two bar charts of the frequency of a word against its rank, 1 to 100, with a dashed line at the threshold. "
+        + " ".join(
+            f"{part.dataset.iloc[0].capitalize()} words fall from {ends(part, 'rank', 'frequency')}, and "
+            f"{int((part.frequency * params.n_users >= threshold(params, params.n_users)).sum())} bars reach the line."
+            for part in parts
+        ),
+    )
+
+
+@house
+def ladder(result: Result[Params]) -> Figure:
+    """What each change buys: precision, recall and F1 of every protocol."""
+    rungs = summary(result.table, "ladder")
+    figure, axes = canvas(9.0, 4.6, columns=2, sharey=True)
+    place = dots(axes, rungs, list(PAPER_TABLE_2), LADDER)
+    for ax, dataset in zip(axes, PAPER_TABLE_2, strict=True):
+        for name, value in PAPER_TABLE_2[dataset].items():
+            marker = MARKERS[("precision", "recall").index(name)]
+            colour = TRUTH
+            ax.plot(value, -0.42, marker, color=colour, markersize=6, fillstyle="none", clip_on=False)
+        (best,) = rungs[(rungs.dataset == dataset) & (rungs.variant == BEST)].expected_f1
+        ax.plot([best, best], [place[BEST] - 0.4, place[BEST] + 0.45], label="F1 predicted", **THEORY)
+    axes[1].legend(loc="lower left")
+    return Figure(
+        "hh-treehist-ladder",
+        figure,
+        rungs,
+        f"Table 2 as a ladder: precision, recall and F1 of each protocol at the same $\\epsilon$ = {result.params.epsilon:g} and "
+        f"$n$ = {result.params.n_users:,} (mean over {result.params.repetitions} runs, bars: 95% interval of the mean). Black "
+        "outlines in the first row: what the paper prints. Dashed: the F1 that normal errors predict.",
+        f"Dots with error bars for {len(LADDER)} protocols, one panel a data set, against the score from 0 to 1; black outlines in the first row for "
+        "what the paper prints, and a dashed mark for the F1 predicted in the last. "
+        + " ".join(told(rungs, dataset, [LADDER[0], BEST, OLH_PEM]) for dataset in PAPER_TABLE_2),
+    )
+
+
+@house
+def reach(result: Result[Params]) -> Figure:
+    """F1, recall and the error of the estimates, against epsilon and against n."""
+    figure, axes = canvas(9.0, 6.0, columns=3, rows=2)
+    sweeps = {"epsilon": summary(result.table, "epsilon"), "n_users": summary(result.table, "n_users")}
+    sweeps = {axis: sweep.assign(error=sweep.rmse / sweep.n_users) for axis, sweep in sweeps.items()}
+    for row, (axis, sweep) in zip(axes, sweeps.items(), strict=True):
+        for number, variant in enumerate((BEST, OLH_PEM)):
+            look = {"color": PALETTE[number], "marker": MARKERS[number], "linestyle": ("-", (0, (5, 2)))[number]}
+            line = sweep[sweep.variant == variant]
+            for ax, score in zip(row, ("f1", "recall"), strict=False):
+                band(ax, line[axis], line[score], line[f"{score}_sd"], line.runs, look, variant)
+            band(row[2], line[axis], line.error, line.rmse_sd / line.n_users, line.runs, look, variant)
+            row[2].plot(line[axis], line.standard_error / line.n_users, label="known error" if number else None, **THEORY)
+            if variant == BEST:
+                row[0].plot(line[axis], line.expected_f1, label="predicted", **THEORY)
+        for ax, label in zip(row, ("F1", "recall", "RMSE (fraction of users)"), strict=True):
+            ax.set(xlabel={"epsilon": r"privacy loss $\epsilon$ of a user", "n_users": "users n"}[axis], ylabel=label)
+            ax.set_xscale("linear" if axis == "epsilon" else "log")
+        row[0].set_ylim(0, 1.03)
+        row[1].set_ylim(0, 1.03)
+        row[2].set_yscale("log")
+    axes[0, 0].legend(loc="lower right")
+    axes[0, 2].legend(loc="upper right", handles=axes[0, 2].get_lines()[-1:])
+    table, hits = pd.concat(list(sweeps.values()), ignore_index=True), sweeps["n_users"]
+    return Figure(
+        "hh-treehist-reach",
+        figure,
+        table,
+        f"How far one report goes on Brown: F1, recall and the error of the estimates of clearly heavy words, against $\\epsilon$ at "
+        f"$n$ = {result.params.n_users:,} (above) and against $n$ at $\\epsilon$ = {result.params.epsilon:g}, with the threshold falling as "
+        "$1/\\sqrt{n}$ (below). Mean over runs with 95% bands; dashed black: predicted.",
+        f"Six panels of two lines. Against epsilon, {span(sweeps['epsilon'].epsilon)}: F1, "
+        f"{curves(sweeps['epsilon'], 'variant', 'epsilon', 'f1')}; recall, {curves(sweeps['epsilon'], 'variant', 'epsilon', 'recall')}; "
+        f"error as a fraction of users, {curves(sweeps['epsilon'], 'variant', 'epsilon', 'error')}. Against users, {span(hits.n_users)} on a log "
+        f"axis: F1, {curves(hits, 'variant', 'n_users', 'f1')}; recall, {curves(hits, 'variant', 'n_users', 'recall')}; error, "
+        f"{curves(hits, 'variant', 'n_users', 'error')}; the words found go from {curves(hits, 'variant', 'n_users', 'hits')}.",
+    )
+
+
+@house
+def words(result: Result[Params]) -> Figure:
+    """The list that one run finds, with interval and truth."""
+    frame = found_words(result)
+    figure, ax = canvas(7.0, 6.0)
+    scaled = frame.drop(columns="word") / result.params.n_users
+    place = np.arange(len(frame))
+    ax.hlines(place, scaled.low, scaled.high, color=PALETTE[0], linewidth=3, alpha=0.5, label="95% interval")
+    ax.plot(scaled.estimate, place, "o", color=PALETTE[0], markersize=4, label="found, estimate")
+    ax.plot(scaled.truth, place, "|", color=TRUTH, markersize=9, markeredgewidth=1.5, label="truth")
+    missed = scaled.estimate.isna()
+    if missed.any():
+        ax.plot(scaled.truth[missed], place[missed], "x", color=PALETTE[3], markersize=7, label="missed")
+    ax.axvline(scaled.threshold.iloc[0], label="threshold", **THEORY)
+    ax.set_yticks(place, frame.word)
+    ax.set_ylim(len(frame) - 0.3, -0.7)
+    ax.tick_params(axis="y", labelsize=8)
+    ax.set(xlabel="frequency (fraction of users)", xscale="log")
+    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    ax.xaxis.set_minor_formatter(NullFormatter())
+    ax.legend(loc="lower right")
+    return Figure(
+        "hh-treehist-words",
+        figure,
+        frame,
+        f"What the server learns without a dictionary: all words found in one run of {BEST!r} on Brown, and all heavy hitters that it "
+        f"missed, $n$ = {result.params.n_users:,}, $\\epsilon$ = {result.params.epsilon:g}. The words themselves come out of the protocol; "
+        "short ones repeat their last letter.",
+        f"A list of {len(frame)} words in order of their frequency, from {short(scaled.truth.max())} to {short(scaled.truth.min())} on a log "
+        f"axis, with a dot for the estimate, a bar for its interval and a tick for the truth. {int((~missed).sum())} were found, the bars of "
+        f"{int(((scaled.low <= scaled.truth) & (scaled.truth <= scaled.high)).sum())} hold the truth; crosses mark {int(missed.sum())} missed, "
+        f"and a dashed line the threshold at {short(scaled.threshold.iloc[0])}.",
+    )

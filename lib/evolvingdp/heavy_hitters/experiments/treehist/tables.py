@@ -1,0 +1,56 @@
+"""Tables of the TreeHist experiment: the paper's Table 2 beside ours, and the words of one run."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from evolvingdp.experiment import Result
+from evolvingdp.heavy_hitters.experiments.lists import data
+from evolvingdp.heavy_hitters.experiments.treehist.ladder import BEST, LADDER, bits_a_user, find, protocol
+from evolvingdp.heavy_hitters.experiments.treehist.params import PAPER_TABLE_2, Params
+
+_SETTING = ["dataset", "sweep", "variant", "n_users", "epsilon"]
+
+
+def summary(table: pd.DataFrame, sweep: str) -> pd.DataFrame:
+    """Mean and standard deviation over runs of precision, recall, F1 and words found, per setting."""
+    grouped = table[table.sweep == sweep].groupby(_SETTING, sort=False)
+    columns = ["precision", "recall", "f1", "hits", "rmse"]
+    mean, sd = grouped[columns].mean(), grouped[columns].std().add_suffix("_sd")
+    theory_columns = grouped[["standard_error", "expected_recall", "expected_f1"]].mean()
+    theory_columns["expected_recall_sd"] = grouped["expected_recall"].std()
+    return pd.concat([mean, sd, theory_columns, grouped.size().rename("runs")], axis=1).reset_index()
+
+
+def table_2(result: Result[Params]) -> pd.DataFrame:
+    """The paper's Table 2 beside ours, every rung of the ladder: mean (standard deviation)."""
+    rungs = summary(result.table, "ladder")
+    rows = []
+    for variant in ("paper, Table 2", *LADDER):
+        row = {"protocol": variant, "bits a user": "not said"}
+        for dataset, printed in PAPER_TABLE_2.items():
+            if variant == "paper, Table 2":
+                shown = [f"{printed['precision']:.2f}", f"{printed['recall']:.2f}", ""]
+            else:
+                row["bits a user"] = str(bits_a_user(result.params, variant))
+                (rung,) = rungs[(rungs.dataset == dataset) & (rungs.variant == variant)].to_dict("records")
+                shown = [f"{rung[name]:.2f} ({rung[f'{name}_sd']:.2f})" for name in ("precision", "recall")]
+                shown.append(f"{rung['f1']:.3f}")
+            row |= {f"{dataset} {name}": text for name, text in zip(("P", "R", "F1"), shown, strict=True)}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def found_words(result: Result[Params]) -> pd.DataFrame:
+    """The best variant's first run on Brown: every heavy or found word with truth, estimate and 95% interval, in users."""
+    params, seed = result.params, result.seed
+    words, counts = data(params.n_items, "brown", params.n_users, seed, 0)
+    method = protocol(params, BEST, params.n_users, params.epsilon)
+    name = ("brown", "ladder", BEST, params.n_users, str(params.epsilon), 0)
+    found = find(method, words, counts, seed, *name).words.set_index("word")
+    truth = pd.Series(counts, index=words)
+    shown = found.index.union(truth.index[truth > method.threshold])
+    frame = pd.DataFrame({"truth": truth.reindex(shown, fill_value=0), "estimate": found.estimate.reindex(shown)})
+    half = 1.96 * found.standard_error.iloc[0]
+    frame = frame.assign(low=frame.estimate - half, high=frame.estimate + half, threshold=method.threshold)
+    return frame.sort_values("truth", ascending=False).rename_axis("word").reset_index()
