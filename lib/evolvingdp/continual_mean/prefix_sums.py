@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -204,6 +204,7 @@ class Tree:
             raise ValueError(f"a tree of capacity {self.capacity} was asked for a prefix of {count} elements")
 
 
+@cache
 def best_branching(capacity: int, honaker: bool = True, largest: int = 32) -> int:
     """The branching with the least l1-calibrated error, exact, averaged over evenly spread lengths up to `capacity`."""
     lengths = np.unique(np.linspace(1, capacity, 4096).astype(np.int64))
