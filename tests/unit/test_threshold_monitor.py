@@ -17,7 +17,7 @@ from evolvingdp.sparse_vector import privacy
 from evolvingdp.sparse_vector.above_threshold import COMPOSITIONS, AboveThreshold, _many, each_epsilon
 from evolvingdp.sparse_vector.adversary import delta_attained
 from evolvingdp.sparse_vector.calibration import METHODS, calibrate, paper_noise, theorem_loss
-from evolvingdp.sparse_vector.experiments import threshold_monitor as experiment
+from evolvingdp.sparse_vector.experiments.threshold_monitor import run as experiment
 from evolvingdp.sparse_vector.noise import MonitorNoise
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitor, ThresholdMonitorEvolving
 

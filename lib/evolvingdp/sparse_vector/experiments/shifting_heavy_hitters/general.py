@@ -10,8 +10,8 @@ import pandas as pd
 
 from evolvingdp.core.seeds import stream
 from evolvingdp.experiment import Scalar
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.methods import MONITOR, Target, calibrated
 from evolvingdp.sparse_vector.general_streams import GeneralStream, random_stream, simulate
-from evolvingdp.sparse_vector.methods import MONITOR, Target, calibrated
 from evolvingdp.sparse_vector.shifting import Plan, plan
 
 TYPES, STEPS, EXPONENT = 1000, 100, 0.7

@@ -9,7 +9,16 @@ import pandas as pd
 from scipy.stats import binomtest
 
 from evolvingdp.experiment import Claim, at_least, at_most
-from evolvingdp.sparse_vector.methods import FAMILIES, FIND, FIND_BEST, HISTOGRAMS, MONITOR, RENYI, REPEATED, THEOREM
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.methods import (
+    FAMILIES,
+    FIND,
+    FIND_BEST,
+    HISTOGRAMS,
+    MONITOR,
+    RENYI,
+    REPEATED,
+    THEOREM,
+)
 
 _LETTERS = list(FAMILIES)
 

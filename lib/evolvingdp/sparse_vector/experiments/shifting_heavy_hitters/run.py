@@ -13,9 +13,10 @@ from evolvingdp import experiment
 from evolvingdp.core.seeds import stream
 from evolvingdp.experiment import Result, Scalar, parameter
 from evolvingdp.sparse_vector import baselines, histograms
-from evolvingdp.sparse_vector.brown_runs import brown_rows, brown_values
-from evolvingdp.sparse_vector.general_runs import general_rows, general_values
-from evolvingdp.sparse_vector.methods import (
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.brown import brown_rows, brown_values
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.claims import claims
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.general import general_rows, general_values
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.methods import (
     FAMILIES,
     FIND_BEST,
     METHODS,
@@ -32,7 +33,6 @@ from evolvingdp.sparse_vector.methods import (
     smallest_users,
 )
 from evolvingdp.sparse_vector.shifting import plan
-from evolvingdp.sparse_vector.shifting_claims import claims
 from evolvingdp.sparse_vector.shifting_simulation import Outcome, simulate
 from evolvingdp.sparse_vector.streams import ShiftingStream
 

@@ -11,7 +11,14 @@ import pandas as pd
 from evolvingdp.core.seeds import stream
 from evolvingdp.experiment import Scalar
 from evolvingdp.sparse_vector import baselines, documents
-from evolvingdp.sparse_vector.methods import MONITOR, RENYI, REPEATED, TEXTBOOK, Target, calibrated
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.methods import (
+    MONITOR,
+    RENYI,
+    REPEATED,
+    TEXTBOOK,
+    Target,
+    calibrated,
+)
 from evolvingdp.sparse_vector.shifting import plan
 
 
