@@ -9,14 +9,11 @@ import pandas as pd
 import pytest
 
 from evolvingdp.core.seeds import stream
-from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.claims import _other_streams
-from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.general import (
-    general_rows,
-    general_table,
-    general_values,
-    participation,
-)
-from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.methods import MONITOR, Target, calibrated
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.claims import _other_streams, general_values
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.general import general_rows, participation
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.methods import MONITOR, calibrated
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Target
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.tables import general_table
 from evolvingdp.sparse_vector.general_streams import GeneralStream, answer, csr_array, random_stream, simulate
 from evolvingdp.sparse_vector.noise import MonitorNoise
 from evolvingdp.sparse_vector.shifting import plan

@@ -13,6 +13,7 @@ from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.calibration import calibrate
 from evolvingdp.sparse_vector.documents import brown_stream, monitor_documents, threshold_documents
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters import brown, methods
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.claims import brown_values
 from evolvingdp.sparse_vector.find_step import FindStep
 from evolvingdp.sparse_vector.histograms import HISTOGRAMS, Histogram, HistogramEveryStep, histogram
 from evolvingdp.sparse_vector.noise import MonitorNoise, laplace_sf
@@ -279,7 +280,7 @@ def test_above_threshold_is_tried_around_its_best_number_of_reports_on_brown():
 
 def test_the_rival_on_brown_is_shown_at_its_best_number_of_reports():
     rows = list(brown.brown_rows(methods.Target(1.0, 1e-6, 0.05, 2**32), 100, (10, 30), 2, 0))
-    values = brown.brown_values(pd.DataFrame(rows))
+    values = brown_values(pd.DataFrame(rows))
     assert values["brown_repeated_c"] not in (100, 300)
     alone = {row["total"]: 0 for row in rows if row["method"] == methods.REPEATED}
     for row in rows:

@@ -11,6 +11,8 @@ from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import curves, ends, short, span
 from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, band, canvas, house
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.methods import (
+    CURVE,
+    CURVE_HORIZON,
     FAMILIES,
     FIND_BEST,
     METHODS,
@@ -18,12 +20,8 @@ from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.methods import 
     RENYI,
     REPEATED,
 )
-from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.run import (
-    CURVE,
-    CURVE_HORIZON,
-    Params,
-    recall,
-)
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Params
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.tables import recall
 
 LOOKS = {
     name: {"color": PALETTE[n], "marker": MARKERS[n % len(MARKERS)], "markersize": 4}
