@@ -125,8 +125,9 @@ def test_the_division_is_the_best_of_all_and_online_that_of_the_epochs_so_far(n_
     found = 0
     for run in range(8):
         rng = stream(0, "divisions", run, n_words or 0)
-        shape = 9 if n_words is None else (9, n_words)
-        values, weights = rng.normal(size=shape) + 3.0 * rng.integers(0, 2, size=shape), rng.integers(1, 4, size=9)
+        shape = (9,) if n_words is None else (9, n_words)
+        blocks = np.repeat(rng.integers(0, 2, size=(3, *shape[1:])), 3, axis=0)  # means that last for three epochs
+        values, weights = rng.normal(size=shape) + 3.0 * blocks, rng.integers(1, 4, size=9)
         variance = 1.0 if n_words is None else np.array([0.5, 1.0, 2.0])
         cost = penalty(9, n_words or 1)
         table = values.reshape(9, -1) / np.sqrt(variance)
@@ -144,6 +145,21 @@ def test_the_division_is_the_best_of_all_and_online_that_of_the_epochs_so_far(n_
     assert found > 4
 
 
+def test_releases_stay_as_they_are_where_segments_do_not_explain_them():
+    """Means that alternate by four standard errors: a segment of all leaves residuals of 1 + 4 on average."""
+    values = np.tile([-2.0, 2.0], 100) + stream(0, "noise").normal(size=200)
+    fit = detect(values, np.ones(200), 1.0)
+    assert fit.estimates.tolist() == values.tolist()
+    assert not fit.explained.any()
+    assert fit.reports.tolist() == [1.0] * 200
+    online = detect(values, np.ones(200), 1.0, online=True)
+    assert online.explained[0]
+    assert not online.explained[30:].any()
+    slow = detect(values / 5, np.ones(200), 1.0)  # bias of .4 standard errors, and less noise than is stated
+    assert slow.explained.all()
+    assert slow.changes == 0
+
+
 def test_changes_are_looked_for_in_the_frequent_words_and_all_words_are_averaged():
     values = np.zeros((4, 3))
     values[:, 0] = [1.0, 1.0, 9.0, 9.0]
@@ -157,7 +173,7 @@ def test_changes_are_looked_for_in_the_frequent_words_and_all_words_are_averaged
 
 
 def test_the_bound_is_the_distance_from_the_epoch_s_own_estimate_and_its_noise():
-    fit = Fit(np.array([0.5, 0.5]), np.array([0, 0]), np.array([5.0, 5.0]))
+    fit = Fit(np.array([0.5, 0.5]), np.array([0, 0]), np.array([5.0, 5.0]), np.ones(2, dtype=bool))
     bound = detection.bound(fit, np.array([0.6, math.nan]), np.array([5, 0]), 1.0, beta=0.1)
     assert bound[0] == pytest.approx(0.1 + math.sqrt(2 * math.log(40) / 5))
     assert bound[1] == math.inf

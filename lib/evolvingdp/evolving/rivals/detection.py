@@ -11,6 +11,9 @@ mean of the last segment of the best division of the epochs so far. It is there 
 **Error.** Where all means are constant and noise is normal, the retrospective fit has no change with probability
 1 - `false_alarm`. Where changes are found at their places, an estimate has the standard error of all reports of its segment.
 It is worse where a change is too small to be found, or found an epoch off its place; `bound` is true for any data.
+Where a mean moves all the time, segments blur it. The residuals tell: their mean square is 1 + bias^2 / variance, so that
+above 2 the releases themselves have the smaller error. Beyond that, and two standard errors of it, `detect` returns the
+releases as they are, and says so (`explained`).
 
 **Source.** Jackson et al., An algorithm for optimal partitioning of data on an interval (2005); Yao (1988) for penalties
 that grow as 2 ln T. The penalty here is a union bound over all divisions. Time O(T^2), with T^2 d more for d words.
@@ -19,7 +22,7 @@ that grow as 2 ln T. The penalty here is a union bound over all divisions. Time 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -55,11 +58,13 @@ def penalty(horizon: int, dimensions: int = 1, false_alarm: float = 0.05) -> flo
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Of every epoch, (T,): its estimate, the first epoch (from 0) of its segment and the reports behind the estimate."""
+    """Of every epoch, (T,): its estimate, the first epoch (from 0) of its segment, the reports behind the estimate, and
+    whether segments explain the releases, online those so far; where they do not, the estimate is the release itself."""
 
     estimates: NDArray[np.float64]  # (T,) or (T, n_words)
     starts: NDArray[np.int64]
     reports: NDArray[np.float64]
+    explained: NDArray[np.bool_]
 
     @property
     def changes(self) -> int:
@@ -80,7 +85,7 @@ def bound(
 
     For means of bits whose `variance` is that of a fair one, as `Once.variance` is."""
     checks.probability(beta=beta)
-    own = Fit(fit.estimates, fit.starts, np.asarray(reports, dtype=float)).standard_errors(variance)
+    own = replace(fit, reports=np.asarray(reports, dtype=float)).standard_errors(variance)
     away = np.abs(fit.estimates - np.where(np.asarray(reports) > 0, estimates, 0.0))
     return away + math.sqrt(2 * math.log(2 * len(own) / beta)) * own
 
@@ -125,10 +130,12 @@ def detect(
     if words is not None:
         standard = standard[:, words]
     cost = penalty(len(standard), standard.shape[1], false_alarm)
-    starts = _last_segments(standard - np.average(standard, axis=0, weights=weights), weights, cost)
+    starts, residuals = _last_segments(standard - np.average(standard, axis=0, weights=weights), weights, cost)
+    looked_at = np.cumsum(weights > 0) * standard.shape[1]
+    explained = residuals <= 2 * looked_at + 5 * np.sqrt(looked_at)
     ends = np.arange(1, len(values) + 1)
     if not online:
-        starts = _traced(starts)
+        starts, explained = _traced(starts), np.full(len(values), explained[-1])
         ends = np.append(np.flatnonzero(np.diff(starts)) + 1, len(values))  # one for each segment
     firsts = starts[ends - 1]
     totals, held = _prefixes(table * weights[:, None]), _prefixes(weights)
@@ -136,17 +143,23 @@ def detect(
     unknown = np.full((len(ends), table.shape[1]), np.nan)
     means = np.divide(totals[ends] - totals[firsts], counted[:, None], out=unknown, where=counted[:, None] > 0)
     segment = np.searchsorted(ends, np.arange(len(values)), side="right")
-    return Fit(means[segment].reshape(values.shape), starts, counted[segment])
+    table[weights == 0] = np.nan
+    fitted = np.where(explained[:, None], means[segment], table).reshape(values.shape)
+    starts = np.where(explained, starts, np.arange(len(values)))
+    return Fit(fitted, starts, np.where(explained, counted[segment], weights), explained)
 
 
-def _last_segments(values: NDArray[np.float64], weights: NDArray[np.float64], cost: float) -> NDArray[np.int64]:
-    """For every epoch t, where the last segment of the best division of epochs 0 to t begins, (T,).
+def _last_segments(
+    values: NDArray[np.float64], weights: NDArray[np.float64], cost: float
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Of the best division of epochs 0 to t, for every t: where the last segment begins, and the squared residuals, (T,).
 
     A segment saves |sum of its weighted values|^2 / (sum of its weights) of squared residuals; with prefix sums S and W the
     best division up to t saves best(t) = max over s of best(s) + |S(t) - S(s)|^2 / (W(t) - W(s)) - cost.
     """
     sums, held = _prefixes(values * weights[:, None]), _prefixes(weights)
     best, last = np.zeros(len(values) + 1), np.empty(len(values), dtype=np.int64)
+    segments, squares = np.zeros(len(values) + 1, dtype=np.int64), _prefixes((values**2).sum(axis=1) * weights)
     one = sums[:, 0] if values.shape[1] == 1 else None
     products = None if one is not None else sums @ sums.T
     for now in range(1, len(values) + 1):
@@ -158,8 +171,8 @@ def _last_segments(values: NDArray[np.float64], weights: NDArray[np.float64], co
         among = held[now] - held[:now]
         saved = best[:now] + np.divide(moved, among, out=np.zeros(now), where=among > 0) - cost
         last[now - 1] = np.argmax(saved)
-        best[now] = saved[last[now - 1]]
-    return last
+        best[now], segments[now] = saved[last[now - 1]], segments[last[now - 1]] + 1
+    return last, (squares - best - cost * segments)[1:]
 
 
 def _traced(last: NDArray[np.int64]) -> NDArray[np.int64]:

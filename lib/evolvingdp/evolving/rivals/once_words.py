@@ -113,7 +113,8 @@ class OnceWords:
         return hadamard.transform(means)[:, : self.n_words] * self.sign.debias
 
     def variances(self, frequencies: NDArray[np.float64] | float = 0.0) -> NDArray[np.float64]:
-        """Of the estimates of words with these frequencies from one report; of m reports, one m-th."""
+        """Of the estimates of words with these frequencies from one report; of m reports, one m-th. Rare words have the
+        largest with Hadamard, and the smallest with OLH."""
         known = np.clip(frequencies, 0, 1)
         if self.oracle == "hadamard":
             return np.asarray(self.sign.debias**2 - known**2)
