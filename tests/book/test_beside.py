@@ -64,6 +64,20 @@ def test_a_wrong_preset_is_one_line_with_the_file_s_name_before_anything_runs(ki
     assert result.stdout == ""
 
 
+@pytest.mark.parametrize("name", ["...yaml", ".yaml", "a b.yaml", "-x.yaml"])
+def test_a_preset_s_name_is_a_folder_s_and_nothing_else_is_removed(name, tmp_path):
+    path = tmp_path / name
+    path.write_text("evolving/thresh: {}\n")
+    with pytest.raises(ParameterError, match=r"must be called like mine.yaml"):
+        preset.read(Project(), path)
+
+
+def test_a_file_called_paper_does_not_take_the_preset_s_place(tmp_path, monkeypatch):
+    (tmp_path / "paper").write_text("evolving/thresh: {}\n")
+    monkeypatch.chdir(tmp_path)
+    assert not preset.is_file("paper")
+
+
 def test_a_preset_is_read_as_people_write_it(tmp_path):
     path = tmp_path / "mine.yml"
     path.write_text(f"seed: 7\n{NOTEBOOK}: {{n_users: 1e6, epsilon: 1e-1, width_sweep: [8, 16], epsilon_sweep: '1, 2'}}\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -224,6 +225,7 @@ BAD = {
     "out among the sources": (["--out", "notebooks/heavy_hitters"], "out must lie outside the book's own sources"),
     "unknown preset": (["--preset", "huge"], "preset must be one of quick, paper, got 'huge'"),
     "bad seed": (["--seed", "-1"], "seed must be an integer >= 0, got -1"),
+    "empty seed": (["--seed", ""], "seed must be an integer >= 0, got ''"),
     "word for a seed": (["--seed", "lucky"], "seed must be an integer >= 0, got 'lucky'"),
     "no address": (["--scheduler", "", "--seed", "987654"], "got '' (no address)"),
     "two engines": (["--workers", "2", "--scheduler", "tcp://h:1"], "workers are those of the scheduler tcp://h:1"),
@@ -426,3 +428,51 @@ def test_run_tells_the_notebook_which_cluster_to_share_its_repetitions_over(proj
     assert asked == [(None, 3, NOTEBOOK)]
     assert "shared over tcp://here:1" in (tmp_path / "out" / "frequency_oracle.ipynb").read_text()
     assert engine.SCHEDULER not in os.environ
+
+
+def test_the_user_s_own_settings_do_not_change_our_figures(project, tmp_path, monkeypatch):
+    home = tmp_path / "home"
+    for file, text in {
+        ".config/matplotlib/matplotlibrc": "figure.facecolor: yellow\nsvg.fonttype: none\n",
+        "matplotlibrc": "figure.facecolor: red\n",
+        ".ipython/profile_default/startup/mine.py": "epsilon_of_mine = 1\n",
+        ".jupyter/jupyter_config.json": '{"IPKernelApp": {"exec_lines": ["epsilon_of_mine = 1"]}}',
+    }.items():
+        (home / file).parent.mkdir(parents=True, exist_ok=True)
+        (home / file).write_text(text)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("MATPLOTLIBRC", str(home / "matplotlibrc"))
+    monkeypatch.delenv("MPLCONFIGDIR", raising=False)
+    shown = project(
+        "import matplotlib as mpl\nassert mpl.rcParams['figure.facecolor'] == 'white', mpl.matplotlib_fname()",
+        "assert 'epsilon_of_mine' not in globals()",
+    )
+    execute.run(Job.make(shown, NOTEBOOK, "quick"))
+
+
+def test_a_cache_may_be_named_as_people_do(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("EVOLVINGDP_CACHE", "here")
+    assert Project().cache == tmp_path / "here" / "runs"
+    monkeypatch.setenv("EVOLVINGDP_CACHE", "")
+    assert Project().cache == REPOSITORY / ".cache" / "runs"
+
+
+def test_results_may_be_written_here(project, tmp_path, monkeypatch):
+    shown = project("1")
+    monkeypatch.setattr("evolvingdp.publish.sources.project.Project", lambda: shown)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    done = CliRunner().invoke(main, ["run", NOTEBOOK, "--out", "."])
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "here" / "frequency_oracle" / MANIFEST).is_file()
+
+
+def test_a_full_disk_is_one_line(monkeypatch, tmp_path):
+    def full(job):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "results.csv")
+
+    monkeypatch.setattr(execute, "run", full)
+    done = CliRunner().invoke(main, ["run", NOTEBOOK, "-p", "rows", "9", "--out", str(tmp_path / "out")])
+    assert done.exit_code == 1
+    assert done.stderr == "Error: No space left on device: results.csv\n"

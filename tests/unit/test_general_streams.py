@@ -9,12 +9,14 @@ import pandas as pd
 import pytest
 
 from evolvingdp.core.seeds import stream
-from evolvingdp.sparse_vector.general_runs import general_rows, general_table, general_values, participation
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.claims import _other_streams, general_values
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.general import general_rows, participation
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.methods import MONITOR, calibrated
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Target
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.tables import general_table
 from evolvingdp.sparse_vector.general_streams import GeneralStream, answer, csr_array, random_stream, simulate
-from evolvingdp.sparse_vector.methods import MONITOR, Target, calibrated
 from evolvingdp.sparse_vector.noise import MonitorNoise
 from evolvingdp.sparse_vector.shifting import plan
-from evolvingdp.sparse_vector.shifting_claims import _other_streams
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
 STREAM = random_stream(1000, 40, 6, 2**32, stream(0, "general"), vocabulary=30, held=3)

@@ -8,10 +8,12 @@ import pytest
 
 from evolvingdp.core import accounting
 from evolvingdp.core.seeds import stream
-from evolvingdp.sparse_vector import baselines, brown_runs, methods
+from evolvingdp.sparse_vector import baselines
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.calibration import calibrate
 from evolvingdp.sparse_vector.documents import brown_stream, monitor_documents, threshold_documents
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters import brown, methods
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.claims import brown_values
 from evolvingdp.sparse_vector.find_step import FindStep
 from evolvingdp.sparse_vector.histograms import HISTOGRAMS, Histogram, HistogramEveryStep, histogram
 from evolvingdp.sparse_vector.noise import MonitorNoise, laplace_sf
@@ -264,29 +266,29 @@ def test_an_error_for_no_events_is_refused():
 
 
 def test_above_threshold_is_tried_around_its_best_number_of_reports_on_brown():
-    coarse = brown_runs.coarse_totals((1, 10, 300))
+    coarse = brown.coarse_totals((1, 10, 300))
     assert (coarse[0], coarse[-1]) == (10, 3000)
     assert {10, 100, 3000} <= set(coarse)
     assert max(np.array(coarse[5:]) / np.array(coarse[4:-1])) < 1.45
     found = {total: [abs(total - 487), abs(total - 487)] for total in coarse}
     found = {total: [1000 - miss for miss in missed] for total, missed in found.items()}  # the best c is near 487
-    finer = brown_runs.finer_totals(found)
+    finer = brown.finer_totals(found)
     assert not set(finer) & set(coarse)
     assert min(abs(total - 487) for total in finer) <= 13
     assert all(total % 10 == 0 for total in coarse + finer)
 
 
 def test_the_rival_on_brown_is_shown_at_its_best_number_of_reports():
-    rows = list(brown_runs.brown_rows(methods.Target(1.0, 1e-6, 0.05, 2**32), 100, (10, 30), 2, 0))
-    values = brown_runs.brown_values(pd.DataFrame(rows))
+    rows = list(brown.brown_rows(methods.Target(1.0, 1e-6, 0.05, 2**32), 100, (10, 30), 2, 0))
+    values = brown_values(pd.DataFrame(rows))
     assert values["brown_repeated_c"] not in (100, 300)
     alone = {row["total"]: 0 for row in rows if row["method"] == methods.REPEATED}
     for row in rows:
         if row["method"] == methods.REPEATED:
             alone[row["total"]] += row["found"] / 2
     assert values["brown_repeated"] == max(alone.values()) > max(alone[100], alone[300])
-    coarse = {total: [alone[total]] for total in brown_runs.coarse_totals((10, 30))}
-    assert set(alone) == {*coarse, *brown_runs.finer_totals(coarse)}
+    coarse = {total: [alone[total]] for total in brown.coarse_totals((10, 30))}
+    assert set(alone) == {*coarse, *brown.finer_totals(coarse)}
     assert len(alone) > 10
     assert values["brown_over_renyi"] == pytest.approx(values["brown_monitor"] / values["brown_renyi"])
 

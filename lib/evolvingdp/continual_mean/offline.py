@@ -7,8 +7,8 @@ blocks are found by sorting, a tree is one pass, and only a median or a bootstra
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -51,26 +51,27 @@ class Exposed:
 class Changes:
     """Public: what is released where it changes, first before any element; steps between two changes repeat the last."""
 
-    step: NDArray[np.int64]  # the first with each release: 0, then not falling (of equal steps the last counts)
+    step: NDArray[np.int64]  # the first with each release: 1, then not falling (of equal steps the last counts)
     estimate: NDArray[np.float64]
     standard_error: NDArray[np.float64]
     samples: NDArray[np.int64]
     n_steps: int
     dropped: int
 
-    def lasting(self, first: int, last: int) -> NDArray[np.int64]:
-        """For how many of the steps `first` to `last` each of them is what is released."""
-        lasting: NDArray[np.int64] = np.diff(np.clip(np.append(self.step, self.n_steps + 1), first, last + 1))
-        return lasting
+    @property
+    def lasting(self) -> NDArray[np.int64]:
+        """At how many steps each of them is what is released."""
+        return np.diff(self.step, append=self.n_steps + 1)
+
+    def since(self, first: int) -> Changes:
+        """Those of the steps from `first` on."""
+        start = int(np.searchsorted(self.step, first, side="right")) - 1
+        left = {name: getattr(self, name)[start:] for name in ("estimate", "standard_error", "samples")}
+        return replace(self, step=np.maximum(self.step[start:], first), **left)
 
     def every_step(self) -> Releases:
-        lasting = self.lasting(1, self.n_steps)
-        return Releases(
-            np.repeat(self.estimate, lasting),
-            np.repeat(self.standard_error, lasting),
-            np.repeat(self.samples, lasting),
-            self.dropped,
-        )
+        index = np.repeat(np.arange(len(self.step)), self.lasting)
+        return Releases(self.estimate[index], self.standard_error[index], self.samples[index], self.dropped)
 
 
 class _Read(NamedTuple):
@@ -80,8 +81,7 @@ class _Read(NamedTuple):
     values: NDArray[np.int64] | None
 
 
-@dataclass(frozen=True, eq=False)
-class _Elements:
+class _Elements(NamedTuple):
     """What enters the trees, in that order."""
 
     step: NDArray[np.int64]
@@ -105,7 +105,7 @@ def changes(settings: UserMean, arranged: Arranged, rng: np.random.Generator) ->
     if settings.clip:
         np.clip(estimate, settings.low, settings.high, out=estimate)
     return Changes(
-        np.append(0, elements.step),
+        np.append(1, elements.step),
         np.append(settings.first_estimate, estimate),
         np.append(np.inf, error),
         np.append(0, np.cumsum(np.asarray(settings.sizes)[elements.level])),
@@ -132,21 +132,26 @@ def _run(
 ) -> tuple[_Elements, NDArray[np.float64]]:
     """All elements, and weighted sum, samples and variance after each of them; fills `trees` where there is one."""
     waits = tuple(map(settings.waits_for, range(len(settings.sizes))))
+    if settings.sizes not in arranged.known:
+        arranged.known[settings.sizes] = _blocks(settings, arranged)
     if (settings.sizes, waits) not in arranged.known:
         medians = _medians(settings, arranged)
         arranged.known[settings.sizes, waits] = medians, _elements(settings, arranged, medians)
     read, elements = arranged.known[settings.sizes, waits]
     sums = np.zeros((3, len(elements.step)))
+    mine: Any = slice(None)
     for index, own in enumerate(rng.spawn(settings.n_trees)):
-        mine = np.flatnonzero(elements.level == index) if not settings.one_tree else np.arange(len(elements.step))
+        if settings.n_trees > 1:
+            mine = np.flatnonzero(elements.level == index)
         priors = public[index].priors if public else _priors(settings, read, index, own)
-        released, parts = _tree(settings, elements, mine, index, priors, sums[:, mine], own)
+        released, parts = _tree(settings, elements.level[mine], elements.total[mine], index, priors, sums[:, mine], own)
         contributions = public[index].contributions if public else released
         if trees is not None:
             trees.append(Exposed(tuple(parts), priors, contributions))
-        if contributions.shape[1] > 1:
-            lasting = np.diff(np.concatenate([[0], mine, [len(elements.step)]]))
-            sums += np.repeat(contributions, lasting, axis=1)
+        if settings.n_trees == 1:
+            sums = contributions[:, 1:]
+        elif contributions.shape[1] > 1:
+            sums += np.repeat(contributions, np.diff(mine, prepend=0, append=len(elements.step)), axis=1)
     return elements, sums
 
 
@@ -164,8 +169,8 @@ def _medians(settings: UserMean, arranged: Arranged) -> dict[int, _Read]:
     return read
 
 
-def _elements(settings: UserMean, arranged: Arranged, read: dict[int, _Read]) -> _Elements:
-    """Sums of full blocks; a waiting level's are released at its activation, before the step's own."""
+def _blocks(settings: UserMean, arranged: Arranged) -> _Elements:
+    """Sums of full blocks, at the steps that fill them, in any order."""
     rank, sizes = arranged.rank, np.asarray(settings.sizes)
     if settings.blocks == "doubling":
         ends = np.flatnonzero(rank & (rank - 1) == 0)
@@ -175,11 +180,23 @@ def _elements(settings: UserMean, arranged: Arranged, read: dict[int, _Read]) ->
         level = np.zeros(len(ends), dtype=np.int64)
     running = np.concatenate([[0], np.cumsum(arranged.value)])
     total = running[ends + 1] - running[ends + 1 - sizes[level]]
-    filled = arranged.step[ends]
-    activation = np.array([read[index].step if index in read else 0 for index in range(len(sizes))])
+    return _Elements(arranged.step[ends], level, total)
+
+
+def _elements(settings: UserMean, arranged: Arranged, read: dict[int, _Read]) -> _Elements:
+    """The full blocks in order; a waiting level's are released at its activation, before the step's own."""
+    filled, level, total = arranged.known[settings.sizes]
+    activation = np.array([read[index].step if index in read else 0 for index in range(len(settings.sizes))])
     step = np.maximum(filled, activation[level])
     own = filled >= activation[level]
-    order = np.argsort(step, kind="stable") if own.all() else np.lexsort((filled, np.where(own, 0, level), own, step))
+    if not own.all():
+        order = np.lexsort((filled, np.where(own, 0, level), own, step))
+    elif 8 * len(step) < arranged.n_steps:
+        order = np.argsort(step)
+    else:  # no two at one step: faster than sorting
+        place = np.zeros(arranged.n_steps + 1, dtype=np.int64)
+        place[step] = np.arange(1, len(step) + 1)
+        order = place[place > 0] - 1
     order = order[step[order] <= arranged.n_steps]  # the others wait for a median that is never drawn
     return _Elements(step[order], level[order], total[order])
 
@@ -195,23 +212,18 @@ def _priors(settings: UserMean, read: dict[int, _Read], index: int, rng: np.rand
 
 def _tree(
     settings: UserMean,
-    elements: _Elements,
-    mine: NDArray[np.int64],
+    levels: NDArray[np.int64],
+    totals: NDArray[np.int64],
     index: int,
     priors: dict[int, float],
     below: NDArray[np.float64],
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.float64], list[Part]]:
     """Weighted sum, samples and variance (3, elements + 1) that tree `index` contributes after each element; its parts."""
-    totals, levels = elements.total[mine], elements.level[mine]
-    sizes = np.asarray(settings.sizes)[levels]
-    contributions = np.zeros((3, len(mine) + 1))
-    starts = [0]
-    halves = np.zeros(len(mine), dtype=np.int64)
-    if settings.prior == "bootstrap":
-        starts, halves = _intervals(settings, index, below, len(mine))
-    done, parts = np.zeros((3, 1)), []
-    for first, last in zip(starts, [*starts[1:], len(mine)], strict=True):
+    count, sizes, parts = len(levels), np.asarray(settings.sizes)[levels], []
+    contributions = np.zeros((3, count + 1))
+    starts, halves = _intervals(settings, index, below) if settings.prior == "bootstrap" else ([0], np.zeros(1))
+    for first, last in zip(starts, [*starts[1:], count], strict=True):
         if first == last:
             continue
         part = slice(first, last)
@@ -235,15 +247,16 @@ def _tree(
         held = np.cumsum(sizes[part])
         variance = sums.variances(last - first) * noise.variance
         spread = variance + held * (0.25 * settings.resolution * settings.resolution)
-        weight = held / spread if settings.weights == "precision" else np.ones(len(held))
-        contributions[:, first + 1 : last + 1] = done + np.stack([weight * noisy, weight * held, weight * weight * spread])
-        done = contributions[:, last : last + 1].copy()
+        rows = contributions[:, first + 1 : last + 1]
+        rows[0], rows[1], rows[2] = noisy, held, spread
+        if settings.weights == "precision":
+            weight = held / spread
+            rows *= np.stack([weight, weight, weight * weight])
+        rows += contributions[:, first : first + 1]  # what finished prefix sums say
     return contributions, parts
 
 
-def _intervals(
-    settings: UserMean, level: int, below: NDArray[np.float64], count: int
-) -> tuple[list[int], NDArray[np.int64]]:
+def _intervals(settings: UserMean, level: int, below: NDArray[np.float64]) -> tuple[list[int], NDArray[np.int64]]:
     """Where the bootstrapped level starts new prefix sums, and half the width that each element would allow; public."""
     size, resolution = settings.sizes[level], settings.resolution
     largest = size * resolution
@@ -254,7 +267,7 @@ def _intervals(
     half = np.where(2 * half < largest, half, 0)
     widths = np.where(half, 2 * half, largest)
     starts, position = [0], 0
-    while position < count:
+    while position < len(widths):
         narrower = np.flatnonzero(widths[position:] <= settings.restart * widths[position])
         if not len(narrower):
             break

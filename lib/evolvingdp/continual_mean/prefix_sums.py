@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -140,13 +140,16 @@ class Tree:
         """At k the estimate of the noise of the largest node that ends at k; position 0 is empty."""
         levels = height(max(count, 1), self.branching)
         blocks = [self.branching**level for level in range(levels)]
-        ends = [np.arange(block, count + 1, block) for block in blocks]
-        drawn = tape.take(sum(map(len, ends)))
+        nodes = np.zeros(count, dtype=np.int64)  # that end at each element
+        for block in blocks:
+            nodes[block - 1 :: block] += 1
+        last = np.cumsum(nodes)
+        drawn = tape.take(int(last[-1]) if count else 0)
         integer = drawn.dtype.kind == "i"
         prefix = np.zeros(count + 1, dtype=drawn.dtype)
         estimates = np.empty(0, dtype=drawn.dtype)  # with integers, times 1 + b + ... + b^level
-        for level, (block, end) in enumerate(zip(blocks, ends, strict=True)):
-            own = drawn[sum((end - 1) // lower for lower in blocks) + level]
+        for level, block in enumerate(blocks):
+            own = drawn[(last - nodes)[block - 1 :: block] + level]
             if level:
                 below = estimates[: len(own) * self.branching].reshape(-1, self.branching)
                 children = below[:, 0].copy()
@@ -201,6 +204,7 @@ class Tree:
             raise ValueError(f"a tree of capacity {self.capacity} was asked for a prefix of {count} elements")
 
 
+@cache
 def best_branching(capacity: int, honaker: bool = True, largest: int = 32) -> int:
     """The branching with the least l1-calibrated error, exact, averaged over evenly spread lengths up to `capacity`."""
     lengths = np.unique(np.linspace(1, capacity, 4096).astype(np.int64))

@@ -11,4 +11,9 @@ __all__, __getattr__, __dir__ = attach(
     streams=["BitStream", "WordStream", "drift", "steps"],
     thresh=["Thresh"],
     thresh_protocol=["Release", "State"],
+    **{
+        "rivals.detection": ["Fit", "detect"],
+        "rivals.once": ["Once", "Tally"],
+        "rivals.once_words": ["OnceWords", "WordTally"],
+    },
 )

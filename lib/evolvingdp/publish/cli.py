@@ -5,6 +5,7 @@ A command imports what it needs when it runs, so that help and a refused paramet
 
 from __future__ import annotations
 
+import errno
 import functools
 import math
 from collections.abc import Callable
@@ -27,6 +28,10 @@ def _one_line(command: Callable[..., Any]) -> Callable[..., Any]:
             return command(*args, **kwargs)
         except PublishError as error:
             raise click.ClickException(str(error)) from None
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EROFS, errno.EDQUOT):
+                raise
+            raise click.ClickException(f"{error.strerror}: {error.filename or 'the results could not be written'}") from None
         except ValueError as error:
             from evolvingdp.core.checks import ParameterError
 
@@ -73,7 +78,7 @@ def main() -> None:
 )
 @click.option("--preset", default="quick", show_default=True, help="quick (seconds) or paper (the paper's scale).")
 @click.option("--seed", show_default="0", help="Master seed of all random streams, an integer >= 0.")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for the results  [default: runs/NOTEBOOK/KEY]")
+@click.option("--out", metavar="FOLDER", help="Folder for the results  [default: runs/NOTEBOOK/KEY]")
 @click.option("--workers", type=click.IntRange(min=1), help="Processes that share the repetitions  [default: none]")
 @click.option("--scheduler", metavar="ADDRESS", help="Share them on an existing dask cluster: tcp://HOST:PORT or its file.")
 @_in_checkout
@@ -82,7 +87,7 @@ def run(
     overrides: tuple[tuple[str, str], ...],
     preset: str,
     seed: str | None,
-    out: Path | None,
+    out: str | None,
     workers: int | None,
     scheduler: str | None,
 ) -> None:
@@ -91,7 +96,7 @@ def run(
     Example: evolvingdp run heavy_hitters/frequency_oracle --preset paper -p epsilon 1 --seed 7 --out my-run
     """
     from evolvingdp.core.checks import ParameterError
-    from evolvingdp.publish.running.folders import check_same_run, check_writable
+    from evolvingdp.publish.running.folders import check_same_run, check_writable, named
     from evolvingdp.publish.running.job import Job
     from evolvingdp.publish.sources.project import Project
     from evolvingdp.publish.sweeping import cluster
@@ -102,12 +107,10 @@ def run(
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice or ("seed" in names and seed is not None):
         raise ParameterError(f"each parameter may be set once, {', '.join(twice) or 'seed'} is set twice")
-    job = Job.make(project, notebook, preset, dict(overrides), seed or 0)
-    out = out if out is not None else project.root / "runs" / job.notebook / job.key[:12]
-    if not out.name:
-        raise ParameterError("out must name a folder, got ''; try --out my-run")
-    check_writable(out, name=job.name, sources=project.root)
-    check_same_run(job, out)
+    job = Job.make(project, notebook, preset, dict(overrides), 0 if seed is None else seed)
+    folder = project.root / "runs" / job.notebook / job.key[:12] if out is None else named(out, "my-run")
+    check_writable(folder, name=job.name, sources=project.root)
+    check_same_run(job, folder)
     cached = job.cached
     if scheduler is not None and not cached:
         cluster.address_of(scheduler)
@@ -116,8 +119,8 @@ def run(
     click.echo(f"{job.notebook}: {'already computed' if cached else 'running'}")
     with nullcontext() if cached else cluster.shared(scheduler, workers, job.notebook):
         seconds = execute.run(job)
-    execute.export(job, out)
-    click.echo(f"{job.notebook}: done in {seconds:.1f} s, see {out / job.name}.ipynb and {out / job.name}/")
+    execute.export(job, folder)
+    click.echo(f"{job.notebook}: done in {seconds:.1f} s, see {folder / job.name}.ipynb and {folder / job.name}/")
 
 
 @main.command()
@@ -176,20 +179,22 @@ def book(preset: str, workers: int | None) -> None:
     "--scheduler", metavar="ADDRESS", help="Run on an existing dask cluster: tcp://HOST:PORT or its scheduler file (.json)."
 )
 @click.option("--workers", type=click.IntRange(min=1), help="Processes of this machine  [default: one per core]")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for the results.")
+@click.option("--out", metavar="FOLDER", required=True, help="Folder for the results.")
 @_in_checkout
-def sweep(out: Path, scheduler: str | None, workers: int | None, **what: Any) -> None:
+def sweep(out: str, scheduler: str | None, workers: int | None, **what: Any) -> None:
     """Run the experiment of NOTEBOOK over a grid of parameters and seeds; write sweep.parquet and a summary, index.html.
 
     The same command continues a sweep that was stopped, and a larger grid keeps what is finished.
 
     Example: evolvingdp sweep evolving/thresh --grid epsilon=1,2 --grid horizon=64,256 --repeat 5 --out my-sweep
     """
+    from evolvingdp.publish.running.folders import named
     from evolvingdp.publish.sources.project import Project
     from evolvingdp.publish.sweeping import run
 
-    run.run(Project(), out, scheduler=scheduler, workers=workers, say=lambda line: click.echo(line, err=True), **what)
-    click.echo(f"done, see {out / 'index.html'} and {out / 'sweep.parquet'}")
+    folder = named(out, "my-sweep")
+    run.run(Project(), folder, scheduler=scheduler, workers=workers, say=lambda line: click.echo(line, err=True), **what)
+    click.echo(f"done, see {folder / 'index.html'} and {folder / 'sweep.parquet'}")
 
 
 @main.command()

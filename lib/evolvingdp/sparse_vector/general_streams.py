@@ -3,7 +3,7 @@
 Users who hold the same in every step are of one **type**: they count alike, whatever is answered, so that all that a run
 depends on is how many users a type has and how often the type has counted. `simulate` is exact, at a cost of the entries
 (type, element, step) and of the reports, whatever the number of users and |X| are; it pays for the number of types, which
-is that of the users where no two hold the same throughout.
+is that of the users where no two hold the same throughout. `brown_stream` is the Brown corpus as such a stream.
 """
 
 from __future__ import annotations

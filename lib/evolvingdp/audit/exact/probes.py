@@ -57,9 +57,9 @@ class Chosen:
     def normal(self, loc: float, scale: float, size: int) -> Array:
         return loc + self._block(NORMAL, scale, size)
 
-    def integers(self, low: int, high: Any, size: int | None = None) -> Any:
+    def integers(self, low: int, high: int | None = None, size: int = 1) -> Any:
         """The steps of the discrete sampler, answered so that it draws the whole numbers next to this block."""
-        if size is not None and self._steps.sized != 1:  # the first step of a block; the signs are the second
+        if high is not None and self._steps.sized != 1:  # the first step of a block; the signs are the second
             wanted = np.rint(self._block(LAPLACE, high / noise._GRID, size)).astype(np.int64)
             whole, rest = np.divmod(np.abs(wanted) * noise._GRID, high)
             self._steps = Steps(rest, whole, wanted < 0)
@@ -92,8 +92,8 @@ class Steps:
         """How many arrays of uniform numbers have been drawn."""
         return len(self.asked)
 
-    def integers(self, low: int, high: Any, size: int | None = None) -> Any:
-        if size is None:
+    def integers(self, low: int, high: int | None = None, size: int = 1) -> Any:
+        if high is None:
             return self  # to be compared
         if self.sized == len(self._sized):
             raise RejectedError
@@ -126,7 +126,7 @@ class _Answers:
         self._answers = iter(answers)
         self._high: Any = 1
 
-    def integers(self, low: int, high: Any) -> _Answers:
+    def integers(self, high: int, size: int) -> _Answers:
         self._high = high
         return self
 

@@ -35,11 +35,9 @@ def root_mean_square(squares: pd.Series, by: list[str]) -> pd.DataFrame:
 
 def second_half(released: Changes, truth: ArrayLike) -> dict[str, float]:
     """Mean squared distance to `truth` (one for all steps, or one each) over the second half of a stream, and as stated."""
-    lasting = released.lasting(released.n_steps // 2 + 1, released.n_steps)
-    used = lasting > 0
-    estimate, stated, lasting = released.estimate[used], released.standard_error[used], lasting[used]
+    late = released.since(released.n_steps // 2 + 1)
     if np.ndim(truth):
-        square = np.mean(np.square(np.repeat(estimate, lasting) - truth))
+        square = np.mean(np.square(np.repeat(late.estimate, late.lasting) - truth))
     else:
-        square = np.average(np.square(estimate - truth), weights=lasting)
-    return {"square": float(square), "predicted": float(np.average(np.square(stated), weights=lasting))}
+        square = np.average(np.square(late.estimate - truth), weights=late.lasting)
+    return {"square": float(square), "predicted": float(np.average(np.square(late.standard_error), weights=late.lasting))}

@@ -13,7 +13,7 @@ import nbformat
 import papermill
 
 from evolvingdp.publish.errors import NotebookError
-from evolvingdp.publish.running.environment import ONE_CORE, environment
+from evolvingdp.publish.running.environment import ONE_CORE, environment, own_settings
 from evolvingdp.publish.running.job import MANIFEST, Job, file_digest, read_manifest
 from evolvingdp.publish.showing import page, postprocess
 from evolvingdp.publish.sources import provenance
@@ -64,7 +64,11 @@ def _execute(job: Job, work: Path, results: Path) -> nbformat.NotebookNode:
     output = work / "executed.ipynb"
     parameters = job.params.model_dump(mode="json") | {"seed": job.seed}
     try:
-        with environment({page.RESULTS: str(results), **ONE_CORE}), warnings.catch_warnings():
+        with (
+            tempfile.TemporaryDirectory(prefix="evolvingdp-") as settings,
+            environment({page.RESULTS: str(results), **ONE_CORE, **own_settings(Path(settings))}),
+            warnings.catch_warnings(),
+        ):
             warnings.simplefilter("ignore")  # of papermill's own dependencies; a notebook's warnings stand in its output
             papermill.execute_notebook(
                 str(job.project.template(job.notebook)),

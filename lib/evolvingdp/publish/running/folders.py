@@ -10,6 +10,13 @@ from evolvingdp.experiment import ParameterError
 from evolvingdp.publish.running.job import MANIFEST, Job, read_manifest
 
 
+def named(out: str, example: str) -> Path:
+    """The folder that a person typed; raises ParameterError for an empty name."""
+    if not out.strip():
+        raise ParameterError(f"out must name a folder, got {out!r}; try --out {example}")
+    return Path(out).absolute()
+
+
 def check_writable(out: Path, *, name: str | None = None, sources: Path | None = None) -> None:
     """Raise ParameterError unless results called `name` can be written to the folder `out` without losing anything.
 

@@ -16,13 +16,12 @@ from matplotlib.figure import Figure as Canvas
 
 from evolvingdp.experiment import Figure
 from evolvingdp.experiment.style import house
+from evolvingdp.publish.files import pack
 from evolvingdp.publish.showing import citing
 from evolvingdp.publish.showing.printed import WIDTHS, printed
 
 FORMATS = ("svg", "pdf", "png")
 _NO_DATE: dict[str, dict[str, None]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the first time that a zip can hold
-_FILE = 0o100644 << 16  # a plain file that everybody may read
 
 
 def names(figure_id: str) -> dict[str, str]:
@@ -49,11 +48,9 @@ def write(folder: Path, figure: Figure, record: Mapping[str, Any]) -> None:
 def zipped(files: Mapping[str, bytes]) -> bytes:
     """A zip of `files` in the order of their names, without times."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(buffer, "w") as archive:
         for name in sorted(files):
-            entry = zipfile.ZipInfo(name, _EPOCH)
-            entry.create_system, entry.external_attr = 3, _FILE  # the same on every system
-            archive.writestr(entry, files[name], zipfile.ZIP_DEFLATED)
+            pack(archive, name, files[name])
     return buffer.getvalue()
 
 

@@ -58,7 +58,7 @@ class Page:
             {
                 "claim": claim.claim,
                 "measured": f"{claim.value:.4g}",
-                "bound": _bound(claim.relation, claim.bound),
+                "bound": claim.bound_in_words,
                 "verdict": "holds" if claim.holds else "**does not hold**",
             }
             for claim in self.result.claims
@@ -110,12 +110,6 @@ class Page:
             f":::{{dropdown}} Compute this figure again\n```bash\n{record['command']}\n```\n:::\n\n"
             f":::{{dropdown}} Cite this figure\n```bibtex\n{citing.figure(figure.id, record)}```\n:::\n"
         )
-
-
-def _bound(relation: str, bound: float | tuple[float, float]) -> str:
-    if isinstance(bound, tuple):
-        return f"{bound[0]:.4g} to {bound[1]:.4g}"
-    return f"{'at most' if relation == '<=' else 'at least'} {bound:.4g}"
 
 
 def _show(plain: dict[str, str], myst: str) -> None:

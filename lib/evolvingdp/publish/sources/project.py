@@ -26,7 +26,7 @@ class Project:
 
     @property
     def cache(self) -> Path:
-        return Path(os.environ.get("EVOLVINGDP_CACHE", self.root / ".cache")) / "runs"
+        return Path(os.environ.get("EVOLVINGDP_CACHE") or self.root / ".cache").absolute() / "runs"
 
     @property
     def results(self) -> Path:

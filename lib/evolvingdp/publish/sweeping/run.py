@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evolvingdp.experiment import ParameterError
 from evolvingdp.publish.errors import SweepError
 from evolvingdp.publish.sources.project import Project
 from evolvingdp.publish.sweeping import grid as sweeps
@@ -60,8 +59,6 @@ def run(
 
     Raises ParameterError before anything runs, SweepError at the end where points failed.
     """
-    if not out.name:
-        raise ParameterError("out must name a folder, got ''; try --out my-sweep")
     check_one_engine(scheduler, workers)
     sweep, store = sweeps.make(project, **what), Store(out)
     store.check(sweep.manifest, project.root)

@@ -6,12 +6,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from evolvingdp.core.seeds import stream
-from evolvingdp.experiment import Scalar
 from evolvingdp.sparse_vector import baselines, documents
-from evolvingdp.sparse_vector.methods import MONITOR, RENYI, REPEATED, TEXTBOOK, Target, calibrated
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.methods import (
+    MONITOR,
+    RENYI,
+    REPEATED,
+    TEXTBOOK,
+    calibrated,
+)
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Target
 from evolvingdp.sparse_vector.shifting import plan
 
 
@@ -73,18 +78,3 @@ def finer_totals(found: dict[int, list[int]]) -> list[int]:
     best = tried.index(max(tried, key=lambda total: sum(found[total])))
     low, high = tried[max(0, best - 1)], tried[min(best + 1, len(tried) - 1)]
     return sorted({10 * round(total / 10) for total in np.linspace(low, high, 12)} - set(tried))
-
-
-def brown_values(table: pd.DataFrame) -> dict[str, Scalar]:
-    """The most words that each method finds, with the k or c at which it does."""
-    part = table[table.part == "brown"]
-    own = part[part.method == MONITOR].astype({"reports": int}).groupby("reports").found.mean()
-    values: dict[str, Scalar] = {
-        "brown_monitor": float(own.max()),
-        "brown_best_k": int(own.index[int(own.to_numpy().argmax())]),
-    }
-    for key, method in (("repeated", REPEATED), ("renyi", RENYI)):
-        found = part[part.method == method].groupby("total").found.mean()
-        values |= {f"brown_{key}": float(found.max()), f"brown_{key}_c": int(found.index[int(found.to_numpy().argmax())])}
-        values[f"brown_over_{key}"] = float(own.max() / found.max())
-    return values

@@ -8,7 +8,7 @@ looks at the stream (at its sizes, not at a run). So does the best split between
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from evolvingdp.sparse_vector import baselines, histograms
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.calibration import Calibration, calibrate
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Target
 from evolvingdp.sparse_vector.find_step import FindStep
 from evolvingdp.sparse_vector.shifting import Plan, plan
 from evolvingdp.sparse_vector.shifting_simulation import Outcome, simulate
@@ -31,20 +32,12 @@ FIND = "find the step, then histogram"
 FIND_BEST = "find the step, Rényi, best split"
 HISTOGRAMS = {"histogram, Laplace": "laplace", "histogram, Gaussian": "gaussian", "histogram, stable": "stable"}
 METHODS = (MONITOR, THEOREM, REPEATED, RENYI, FIND, FIND_BEST, *HISTOGRAMS)
+CURVE = (MONITOR, REPEATED, RENYI, "histogram, Gaussian")  # of error against events
+CURVE_HORIZON = 10**7
 SHARES = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)  # of epsilon, for the search
 TEXTBOOK = ("basic", "advanced", "optimal", "single")
 
 Simulation = Callable[[ShiftingStream, np.random.Generator], Outcome]
-
-
-@dataclass(frozen=True)
-class Target:
-    """What every method has to promise, and the domain."""
-
-    epsilon: float
-    delta: float
-    beta: float
-    n_elements: int
 
 
 @lru_cache(maxsize=256)

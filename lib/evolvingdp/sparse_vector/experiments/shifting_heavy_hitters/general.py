@@ -6,12 +6,10 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-import pandas as pd
-
 from evolvingdp.core.seeds import stream
-from evolvingdp.experiment import Scalar
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.methods import MONITOR, calibrated
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Target
 from evolvingdp.sparse_vector.general_streams import GeneralStream, random_stream, simulate
-from evolvingdp.sparse_vector.methods import MONITOR, Target, calibrated
 from evolvingdp.sparse_vector.shifting import Plan, plan
 
 TYPES, STEPS, EXPONENT = 1000, 100, 0.7
@@ -57,23 +55,3 @@ def _plan(target: Target, data: GeneralStream, reports: int) -> Plan:
     """All elements that are held count as events: none of them is missed, or reported far below the threshold."""
     events = sum(len(one) for one in data.elements)
     return plan(calibrated(target, reports), len(data.held), target.n_elements, events, target.beta)
-
-
-def general_table(table: pd.DataFrame) -> pd.DataFrame:
-    """A row a k."""
-    part = table[table.part == "general"]
-    rows = []
-    for reports in sorted(int(k) for k in part.reports.unique()):
-        runs = part[part.reports == reports]
-        share = f"{runs.heavy_share.mean():.4f} (sd {runs.heavy_share.std():.4f})" if runs.events.any() else "there are none"
-        rows.append({"k": f"{reports}", "heavy elements found": share, "elements found": f"{runs.found.mean():,.0f}"})
-    return pd.DataFrame(rows)
-
-
-def general_values(table: pd.DataFrame) -> dict[str, Scalar]:
-    part = table[table.part == "general"]
-    return {
-        "general_types": TYPES, "general_steps": STEPS, "general_k": int(part.participation.iloc[0]),
-        "general_error": float(part.error.iloc[0]), "general_events": int(part.events.iloc[0]),
-        "general_held": int(part.held.iloc[0]),
-    }  # fmt: skip

@@ -10,13 +10,18 @@ import pandas as pd
 from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import curves, ends, short, span
 from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, band, canvas, house
-from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters import (
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.methods import (
     CURVE,
     CURVE_HORIZON,
-    Params,
-    recall,
+    FAMILIES,
+    FIND_BEST,
+    METHODS,
+    MONITOR,
+    RENYI,
+    REPEATED,
 )
-from evolvingdp.sparse_vector.methods import FAMILIES, FIND_BEST, METHODS, MONITOR, RENYI, REPEATED
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Params
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.tables import recall
 
 LOOKS = {
     name: {"color": PALETTE[n], "marker": MARKERS[n % len(MARKERS)], "markersize": 4}

@@ -8,7 +8,8 @@ from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import curves, ends, span
 from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, TRUTH, band, canvas, house
 from evolvingdp.sparse_vector.calibration import METHODS
-from evolvingdp.sparse_vector.experiments.threshold_monitor import MONITOR, Params, calibrations, halting
+from evolvingdp.sparse_vector.experiments.threshold_monitor.params import MONITOR, Params, halting
+from evolvingdp.sparse_vector.experiments.threshold_monitor.tables import calibrations
 
 LOOKS = {name: {"color": PALETTE[n], "marker": MARKERS[n], "markersize": 4} for n, name in enumerate(METHODS)}
 NAMES = {

@@ -1,4 +1,4 @@
-"""The claims of the chapter on shifting heavy hitters, from the table of a run."""
+"""The claims of the chapter on shifting heavy hitters, from the table of a run, and the numbers that its prose prints."""
 
 from __future__ import annotations
 
@@ -8,14 +8,27 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
 
-from evolvingdp.experiment import Claim, at_least, at_most
-from evolvingdp.sparse_vector.methods import FAMILIES, FIND, FIND_BEST, HISTOGRAMS, MONITOR, RENYI, REPEATED, THEOREM
+from evolvingdp.experiment import Claim, Scalar, at_least, at_most
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.general import STEPS, TYPES
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.methods import (
+    FAMILIES,
+    FIND,
+    FIND_BEST,
+    HISTOGRAMS,
+    MONITOR,
+    RENYI,
+    REPEATED,
+    THEOREM,
+    example_plan,
+    smallest_users,
+)
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Params
 
 _LETTERS = list(FAMILIES)
 
 
-def claims(table: pd.DataFrame, beta: float) -> list[Claim]:
-    made = [*_example(table, beta), *_all_sizes(table, beta), *_curves(table), *_other_streams(table)]
+def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
+    made = [*_example(table, params.beta), *_all_sizes(table, params.beta), *_curves(table), *_other_streams(table)]
     return [claim for claim in made if not math.isnan(claim.value)]
 
 
@@ -112,3 +125,61 @@ def _other_streams(table: pd.DataFrame) -> list[Claim]:
             "On Brown, ThresholdMonitor at its best k finds more words than AboveThreshold at its best c: ratio", ratio, 1.5
         ),
     ]
+
+
+def values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
+    found, sizes = example_plan(params.target, params.n_users, params.reports)
+    example = table[table.part == "example"]
+    mean = example.groupby("method")[list(FAMILIES)].mean()
+    needed = table[table.part == "tops"].groupby(["method", "tops"]).needed.mean()
+    low, high = min(params.tops_sweep), max(params.tops_sweep)
+    values: dict[str, Scalar] = {
+        "n_users": params.n_users, "epsilon": params.epsilon, "delta": params.delta, "beta": params.beta, "k": params.reports,
+        "runs": params.repetitions, "threshold": found.monitor.threshold, "error": found.error,
+        "scale": found.monitor.noise.scale, "wrong_runs": int((example[example.method == MONITOR].absent > 0).sum()),
+        "events": sum(params.n_users // size for size in sizes.values()), "copies": params.copies,
+    }  # fmt: skip
+    for family, size in sizes.items():
+        values[f"size_{family}"] = size
+        values[f"events_{family}"] = params.n_users // size
+        values[f"monitor_{family}"] = float(mean.loc[MONITOR, family])
+        values[f"repeated_{family}"] = float(mean.loc[REPEATED, family])
+        values[f"renyi_{family}"] = float(mean.loc[RENYI, family])
+        values[f"find_{family}"] = float(mean.loc[FIND_BEST, family])
+    values |= {"tops_low": low, "tops_high": high, "needed_monitor": float(needed[MONITOR, high])}
+    values |= {"needed_repeated": float(needed[REPEATED, high]), "needed_renyi": float(needed[RENYI, high])}
+    mis = table[table.part == "reports"].groupby("reports")[list(FAMILIES)].mean()
+    for reports in mis.index.astype(int):
+        values |= {f"k{reports}_{family}": float(mis.loc[reports, family]) for family in FAMILIES}
+    values["above_beta"] = 0.5 * math.expm1(found.monitor.noise.loss) * 10**9 / params.target.n_elements
+    values["theorem_users"] = smallest_users(params.target, params.reports)
+    domain = table[(table.part == "domain") & (table.reports == params.reports)].set_index("bits")
+    values |= {f"threshold_{int(bits)}": float(domain.threshold[bits]) for bits in domain.index}
+    sweep = table[(table.part == "n_users") & (table.method == FIND_BEST)].groupby("n_users")[list(FAMILIES)].mean()
+    values["find_few_users"] = int(sweep.index.min())
+    values |= {f"find_few_{family}": float(sweep[family].iloc[0]) for family in FAMILIES}
+    return values | brown_values(table) | general_values(table)
+
+
+def general_values(table: pd.DataFrame) -> dict[str, Scalar]:
+    part = table[table.part == "general"]
+    return {
+        "general_types": TYPES, "general_steps": STEPS, "general_k": int(part.participation.iloc[0]),
+        "general_error": float(part.error.iloc[0]), "general_events": int(part.events.iloc[0]),
+        "general_held": int(part.held.iloc[0]),
+    }  # fmt: skip
+
+
+def brown_values(table: pd.DataFrame) -> dict[str, Scalar]:
+    """The most words that each method finds, with the k or c at which it does."""
+    part = table[table.part == "brown"]
+    own = part[part.method == MONITOR].astype({"reports": int}).groupby("reports").found.mean()
+    values: dict[str, Scalar] = {
+        "brown_monitor": float(own.max()),
+        "brown_best_k": int(own.index[int(own.to_numpy().argmax())]),
+    }
+    for key, method in (("repeated", REPEATED), ("renyi", RENYI)):
+        found = part[part.method == method].groupby("total").found.mean()
+        values |= {f"brown_{key}": float(found.max()), f"brown_{key}_c": int(found.index[int(found.to_numpy().argmax())])}
+        values[f"brown_over_{key}"] = float(own.max() / found.max())
+    return values
