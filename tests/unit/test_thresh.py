@@ -22,7 +22,7 @@ from evolvingdp.evolving.experiments.thresh.params import Params
 from evolvingdp.evolving.experiments.thresh.run import _run
 from evolvingdp.evolving.experiments.thresh.tables import predicted_delay
 from evolvingdp.evolving.thresh import Thresh
-from evolvingdp.evolving.thresh_simulation import _Simulation, simulate
+from evolvingdp.evolving.thresh_simulation import Simulation, simulate
 
 PLAIN = Thresh(1000, 16, 100, 10.0, 0.5, 2.0, vote_cap=4, estimate_cap=3, unit=0.02)
 
@@ -263,7 +263,7 @@ def test_a_change_within_an_epoch_leaves_the_bits_before_it_as_they_were():
     assert data.truth == pytest.approx([1.0, 0.8])
     assert data.counts(2, stream(0, "late")).tolist() == [8] * 50
     settings = replace(PLAIN, n_users=50, horizon=2, epoch_length=10)
-    law = _Simulation(settings, data, stream(0, "late"))._law(0, 2)
+    law = Simulation(settings, data, stream(0, "late"))._law(0, 2)
     assert law.values[law.mass > 0].tolist() == [8]
 
 

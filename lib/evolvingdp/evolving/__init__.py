@@ -12,6 +12,8 @@ __all__, __getattr__, __dir__ = attach(
     thresh=["Thresh"],
     thresh_protocol=["Release", "State"],
     **{
+        "rivals.crew_thresh": ["CrewThresh"],
+        "rivals.crew_words": ["CrewWords"],
         "rivals.detection": ["Fit", "detect"],
         "rivals.once": ["Once", "Tally"],
         "rivals.once_words": ["OnceWords", "WordTally"],

@@ -99,6 +99,12 @@ class Cells:
         self.users = users[kept][:, : int(np.flatnonzero(users.any(axis=0)).max()) + 1]
         return self._reports(truthful)
 
+    def enlist(self, epoch: int) -> None:
+        """All users remember their words of this epoch, and none has voted."""
+        now, mass = self.laws[self.which[epoch - 1]]
+        users = self.rng.multinomial(int(self.users.sum()), mass)
+        self.histograms, self.users = now[users > 0], users[users > 0, None]
+
     def _given(self, users: int, mass: NDArray[np.float64], allowed: NDArray[np.bool_]) -> NDArray[np.int64]:
         if not users:
             return np.zeros(len(mass), dtype=np.int64)

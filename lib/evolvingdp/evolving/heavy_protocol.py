@@ -7,6 +7,7 @@ in `heavy_simulation`.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,9 +76,11 @@ def step(
     counts: NDArray[np.integer],
     public: np.random.Generator,
     private: np.random.Generator,
+    ask: Callable[[HeavyRelease], NDArray[np.float64]] | None = None,
 ) -> tuple[HeavyState, HeavyRelease]:
     """An epoch in which user i has counts[i, v] words v, (n_users, n_words), `epoch_length` in all.
 
+    `ask` gets the last release and gives the estimates of an update for which others report; None: these users do.
     `public` gives each user its coordinate in an update, `private` all noise. Raises TypeError or ValueError, before any
     noise, for other counts: a mean outside of [-1, 1] would cost more than the budget.
     """
@@ -97,12 +100,22 @@ def step(
     if not pays(settings, last, wanted):
         release = after(settings, last, wanted, None)
         return HeavyState(state.reference, used, release), release
-    place = public.integers(0, settings.width, size=voting.n_users)
-    means = _signed_means(settings, counts, place) if last.estimates_left else np.zeros(voting.n_users)
-    plus = settings.draw_plus(means, private)
-    sums = np.bincount(place, weights=2 * plus.astype(np.int8) - 1, minlength=settings.width)
-    release = after(settings, last, wanted, settings.estimates(sums))
+    estimates = ask(last) if ask else _reported(settings, counts, last.estimates_left > 0, public, private)
+    release = after(settings, last, wanted, estimates)
     return HeavyState(counts, used, release), release
+
+
+def _reported(
+    settings: HeavyThresh,
+    counts: NDArray[np.int64],
+    truthful: bool,
+    public: np.random.Generator,
+    private: np.random.Generator,
+) -> NDArray[np.float64]:
+    place = public.integers(0, settings.width, size=settings.voting.n_users)
+    means = _signed_means(settings, counts, place) if truthful else np.zeros(len(counts))
+    plus = settings.draw_plus(means, private)
+    return settings.estimates(np.bincount(place, weights=2 * plus.astype(np.int8) - 1, minlength=settings.width))
 
 
 def _checked(settings: HeavyThresh, counts: ArrayLike) -> NDArray[np.int64]:

@@ -11,7 +11,8 @@ refused above `TOLERANCE`. Reports are drawn exactly in both, coordinate by coor
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -36,7 +37,7 @@ class Trace:
     distance: float
 
 
-class _Users(Protocol):
+class Voters(Protocol):
     """A group of users, simulated."""
 
     @property
@@ -49,10 +50,18 @@ class _Users(Protocol):
         """The reports, summed by coordinate, (width,)."""
         ...
 
+    def enlist(self, epoch: int) -> None:
+        """Users who have not voted, and remember their words of this epoch."""
+        ...
 
-def simulate(settings: HeavyThresh, stream: WordStream, rng: np.random.Generator) -> Trace:
+
+Ask = Callable[["Hashed", HeavyRelease], tuple[NDArray[np.float64], list[Voters]]]
+
+
+def simulate(settings: HeavyThresh, stream: WordStream, rng: np.random.Generator, ask: Ask | None = None) -> Trace:
     """Releases with the law of `heavy_protocol.step`, but for `Trace.distance`.
 
+    `ask` gives the estimates of an update for which others report, and who votes from then on; None: these users do.
     Raises ValueError where a stream does not fit, and where some users of a group would see a change and others not, and no
     exact law is at hand: epoch, group and what would decide it are named.
     """
@@ -63,9 +72,7 @@ def simulate(settings: HeavyThresh, stream: WordStream, rng: np.random.Generator
             f"stream must have the sizes of the settings, got n_users, horizon, epoch_length, n_words = {sizes}"
         )
     hashed = Hashed(settings, stream)
-    groups: list[_Users] = [
-        Cells.make(settings, stream, group, rng) or _Alike(hashed, group, rng) for group in range(len(stream.sizes))
-    ]
+    groups = voters(hashed, stream.sizes, rng)
     release, releases, truthful = before(settings), [], []
     randomizer = voting.vote_randomizer
     for epoch in range(1, voting.horizon + 1):
@@ -76,12 +83,25 @@ def simulate(settings: HeavyThresh, stream: WordStream, rng: np.random.Generator
             wanted = bool(shown / voting.n_users > voting.update_cut)
         estimates = None
         if pays(settings, release, wanted):
-            sums = np.sum([group.update(epoch, release.estimates_left > 0) for group in groups], axis=0)
-            estimates = settings.estimates(sums)
+            if ask:
+                estimates, groups = ask(hashed, release)
+            else:
+                sums = np.sum([group.update(epoch, release.estimates_left > 0) for group in groups], axis=0)
+                estimates = settings.estimates(sums)
         release = after(settings, release, wanted, estimates)
         releases.append(release)
         truthful.append(yes)
     return Trace(releases, truthful, [group.votes_cast for group in groups], hashed.distance)
+
+
+def voters(hashed: Hashed, sizes: NDArray[np.int64], rng: np.random.Generator) -> list[Voters]:
+    """Groups of these sizes, of the stream's words."""
+    stream = replace(hashed.stream, sizes=sizes)
+    found: list[Voters] = []
+    for group, size in enumerate(sizes):
+        cells = Cells.make(hashed.settings, stream, group, rng) if size else None
+        found.append(cells or _Alike(hashed, group, int(size), rng))
+    return found
 
 
 class Hashed(dict[int, NDArray[np.float64]]):
@@ -115,9 +135,9 @@ class Hashed(dict[int, NDArray[np.float64]]):
 class _Alike:
     """Users who vote alike."""
 
-    def __init__(self, hashed: Hashed, group: int, rng: np.random.Generator) -> None:
-        self.hashed, self.group, self.rng = hashed, group, rng
-        self.size, self.laws = int(hashed.stream.sizes[group]), hashed.stream.which[group].tolist()
+    def __init__(self, hashed: Hashed, group: int, size: int, rng: np.random.Generator) -> None:
+        self.hashed, self.group, self.size, self.rng = hashed, group, size, rng
+        self.laws = hashed.stream.which[group].tolist()
         self.reference, self.votes_cast = -1, 0
 
     def vote(self, epoch: int, never_updated: bool) -> int:
@@ -139,8 +159,11 @@ class _Alike:
         return self.size
 
     def update(self, epoch: int, truthful: bool) -> NDArray[np.int64]:
-        self.reference = self.laws[epoch - 1]
+        self.enlist(epoch)
         return self.hashed.reports(self.size, self.reference if truthful else None, self.rng)
+
+    def enlist(self, epoch: int) -> None:
+        self.reference = self.laws[epoch - 1]
 
 
 def _vote_alike(settings: HeavyThresh, epoch: int, moved: float) -> tuple[bool, float]:

@@ -39,7 +39,8 @@ class _Group:
     @classmethod
     def make(cls, values: NDArray[np.int64], users: NDArray[np.int64]) -> _Group:
         """Without empty rows and without empty columns on the right."""
-        rows = users.any(axis=1)
+        rows = np.asarray(users.any(axis=1))
+        rows[0] |= not rows.any()  # of nobody
         columns = np.flatnonzero(users.any(axis=0)).max(initial=0) + 1
         return cls(values[rows], users[rows, :columns])
 
@@ -94,16 +95,22 @@ def simulate(settings: Thresh, stream: BitStream, rng: np.random.Generator) -> T
     for name in ("n_users", "horizon", "epoch_length"):
         if getattr(stream, name) != getattr(settings, name):
             raise ValueError(f"stream must have {name} = {getattr(settings, name)}, got {getattr(stream, name)}")
-    return _Simulation(settings, stream, rng).run()
+    return Simulation(settings, stream, rng).run()
 
 
-class _Simulation:
+class Simulation:
+    """One run; `update` may be told otherwise where others than the voters report."""
+
     def __init__(self, settings: Thresh, stream: BitStream, rng: np.random.Generator) -> None:
         self.settings, self.stream, self.rng = settings, stream, rng
-        before = np.array([-settings.epoch_length])  # a mean of -1
-        self.groups = [_Group(before, np.array([[size]])) for size in stream.sizes]
+        self.enlist(stream.sizes)
         self.sure: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
         self.laws: dict[tuple[float, float, int], CountLaw] = {}
+
+    def enlist(self, sizes: NDArray[np.int64]) -> None:
+        """Let the groups be of `sizes` users who have not voted."""
+        before = np.array([-self.settings.epoch_length])  # a mean of -1
+        self.groups = [_Group(before, np.array([[size]])) for size in sizes]
 
     def run(self) -> Trace:
         settings = self.settings
@@ -114,7 +121,7 @@ class _Simulation:
         for epoch in range(1, settings.horizon + 1):
             if epoch == 1 and settings.start == "forced":
                 yes, wanted = 0, True
-                draws: list[Callable[[], _Group]] = [self._everybody(group, epoch) for group in range(len(self.groups))]
+                draws: list[Callable[[], _Group]] = [self.everybody(group, epoch) for group in range(len(self.groups))]
             else:
                 votes = [self._vote(group, epoch) for group in range(len(self.groups))]
                 yes, draws = sum(truthful for truthful, _ in votes), [draw for _, draw in votes]
@@ -130,11 +137,11 @@ class _Simulation:
     def _release(self, last: Release, epoch: int, wanted: bool, draws: list[Callable[[], _Group]]) -> Release:
         if not pays(self.settings, last, wanted):
             return after(self.settings, last, wanted, None)
-        estimate = self._update(last, draws)
+        estimate = self.update(last, draws)
         self._foresee(epoch)
         return after(self.settings, last, wanted, estimate)
 
-    def _update(self, last: Release, draws: list[Callable[[], _Group]]) -> float:
+    def update(self, last: Release, draws: list[Callable[[], _Group]]) -> float:
         """The users' counts of this epoch, from now on their references, and their reports."""
         settings, ones = self.settings, 0
         self.groups = [draw() for draw in draws]
@@ -183,7 +190,7 @@ class _Simulation:
             return self._vote_as_one(group, epoch, all_yes=some_no < some_yes, outside=min(some_yes, some_no))
         return self._vote_cell_by_cell(group, epoch)
 
-    def _everybody(self, group: int, epoch: int) -> Callable[[], _Group]:
+    def everybody(self, group: int, epoch: int) -> Callable[[], _Group]:
         """The counts of users who have not voted."""
         law, users = self._law(group, epoch), self.groups[group].users.sum(axis=0)
         return lambda: _Group.make(law.values, law.draw(users, np.ones(len(law.mass), dtype=bool), self.rng))

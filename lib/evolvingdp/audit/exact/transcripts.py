@@ -3,8 +3,8 @@
 Given the public updates, what a user sends in different epochs is independent, and whether it votes and reports truthfully
 is a deterministic function of its data. So the loss of two inputs is a sum over messages of log ratios: nothing is sampled.
 
-The laws of the messages are read off the shipped `step`, which runs on three users. The first is the one in question; the
-two others split their votes, so that its vote decides, or agree, so that the server does what the enumeration wants.
+The laws of the messages are read off the shipped `step`, in which three users vote. One is the user in question; the two
+others split their votes, so that its vote decides, or agree, so that the server does what the enumeration wants.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evolvingdp.core import checks
 from evolvingdp.evolving import heavy_protocol, thresh_protocol
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
+from evolvingdp.evolving.rivals import crew_thresh
+from evolvingdp.evolving.rivals.crew_thresh import CrewThresh
 from evolvingdp.evolving.thresh import Thresh
 
 Message = tuple[float, ...]  # logs of the probabilities of its outcomes
@@ -28,17 +31,21 @@ Message = tuple[float, ...]  # logs of the probabilities of its outcomes
 
 @dataclass
 class Coins:
-    """A generator whose uniform numbers only answer: `u < p` is what `answers` says, a row a draw; the first p is kept."""
+    """A generator whose uniform numbers only answer: in its i-th draw `u < p` is what `answers[i]` says, and False for users
+    beyond these. The p of the user at `seats[i]` is kept."""
 
     answers: list[list[bool]]
+    seats: list[int]
     chances: list[float] = field(default_factory=list)
 
-    def random(self, shape: Any) -> Coins:
+    def random(self, shape: tuple[int, ...]) -> Coins:
+        self.shape = shape
         return self
 
     def __lt__(self, chances: Any) -> NDArray[np.bool_]:
-        answer = np.array(self.answers[len(self.chances)])
-        self.chances.append(float(np.broadcast_to(chances, answer.shape)[0]))
+        draw, answer = len(self.chances), np.zeros(self.shape, dtype=bool)
+        answer[: len(self.answers[draw])] = self.answers[draw]
+        self.chances.append(float(np.broadcast_to(chances, self.shape)[self.seats[draw]]))
         return answer
 
 
@@ -54,50 +61,57 @@ class Place:
 
 @dataclass(frozen=True)
 class Drive:
-    """A protocol of three users: `step(state, data, coins, place)`; `sent(release, place)` is larger for the larger report.
+    """A protocol of users of whom three vote: `step(state, datum, coins, place)`, in which one user holds `datum` and the
+    others the first of `inputs`, all that a user can hold in an epoch. `sent(release, place)` is larger for a larger report.
 
-    `inputs` are all that a user can hold in an epoch; the two others hold the first.
+    `seats(state)`: the user's place among those who vote in the next epoch, and among those who report in the next update,
+    None where it does not.
     """
 
     start: Any
-    step: Callable[[Any, NDArray[Any], Coins, int], tuple[Any, Any]]
+    step: Callable[[Any, Any, Coins, int], tuple[Any, Any]]
     sent: Callable[[Any, int], float]
     inputs: list[Any]
     horizon: int
     forced: bool  # the first epoch has an update, and no votes
     places: int = 1
+    seats: Callable[[Any], tuple[int | None, int | None]] = lambda state: (0, 0)
 
     def after(self, state: Any, datum: Any, wanted: bool) -> tuple[Any, list[Message]]:
-        """The state after an epoch in which the votes do or do not ask for an update, and what the first user sends."""
-        data = np.array([datum, self.inputs[0], self.inputs[0]])
-        state = replace(state, release=replace(state.release, frozen=False))  # so that the flag tells of this epoch
+        """The state after an epoch in which the votes do or do not ask for an update, and what the user sends."""
         votes = not (self.forced and state.release.epoch == 0)
+        voter, reporter = self.seats(state)
 
-        def run(vote: list[bool], report: bool = False, place: int = 0) -> tuple[Any, Any, float]:
-            coins = Coins([vote] * votes + [[report, False, False]])
-            following, release = self.step(state, data, coins, place)
-            return following, release, coins.chances[-1]
+        def run(vote: list[bool], report: bool = False, place: int = 0) -> tuple[Any, Any, list[float]]:
+            ours = [False] * (reporter or 0) + [report]
+            coins = Coins([vote] * votes + [ours], [voter or 0] * votes + [reporter or 0])
+            following, release = self.step(state, datum, coins, place)
+            return following, release, coins.chances
 
         def asked(release: Any) -> bool:
             return bool(release.updated or release.frozen)
 
         messages = []
-        if votes:  # with the others' votes split, an update is asked for if and only if this vote says so
-            pivot = {answer: Coins([[answer, True, False], [False] * 3]) for answer in (True, False)}
-            says = {answer: asked(self.step(state, data, coins, 0)[1]) for answer, coins in pivot.items()}
-            messages.append(_message(pivot[True].chances[0], says[True], says[False]))
+        if (
+            votes and voter is not None
+        ):  # with the others' votes split, an update is asked for if and only if this one says so
+            others = [False, True]
+            (_, says, (chance, *_)), (_, denies, _) = (
+                run([*others[:voter], answer, *others[voter:]]) for answer in (True, False)
+            )
+            messages.append(_message(chance, asked(says), asked(denies)))
         vote = [False] * 3
         following, release, _ = run(vote)
         if votes and asked(release) != wanted:
-            vote = [False, True, True]
+            vote = [voter != seat for seat in range(3)]
             following, release, _ = run(vote)
-        if release.updated:
+        if release.updated and reporter is not None:
             outcomes: list[float] = []
             for place in range(self.places):
                 lower = release if place == 0 else run(vote, False, place)[1]
-                _, upper, chance = run(vote, True, place)
+                _, upper, chances = run(vote, True, place)
                 difference = self.sent(upper, place) - self.sent(lower, place)
-                outcomes += _message(chance, difference > 0, difference < 0)
+                outcomes += _message(chances[-1], difference > 0, difference < 0)
             messages.append(tuple(outcomes))
         return following, messages
 
@@ -117,7 +131,8 @@ class Drive:
         for updates in _updates(self.horizon, self.forced):
             sent = zip(*(transcript(inputs, updates)[1] for inputs in all_inputs), strict=True)
             tables = [np.array(message) for message in sent]  # (inputs, outcomes) each
-            worst = max(worst, float(sum((table[:, None] - table[None]).max(axis=2) for table in tables).max()))
+            losses = [(table[:, None] - table[None]).max(axis=2) for table in tables]  # of all pairs of inputs
+            worst = max(worst, float(np.sum(losses, axis=0).max()))
         return worst
 
 
@@ -140,31 +155,68 @@ def of_three(settings: Thresh) -> Thresh:
     return replace(settings, n_users=3, margin=0.5 - settings.vote_randomizer.flip)
 
 
+def _thawed(state: Any) -> Any:
+    """So that the flag of the next release tells of that epoch."""
+    return replace(state, release=replace(state.release, frozen=False))
+
+
 def thresh_loss(settings: Thresh) -> float:
     """The loss of a user of `thresh_protocol.step`."""
     three = of_three(settings)
 
-    def step(state: Any, counts: NDArray[Any], coins: Any, place: int) -> tuple[Any, Any]:
-        return thresh_protocol.step(three, state, counts, coins)
+    def step(state: Any, count: int, coins: Any, place: int) -> tuple[Any, Any]:
+        return thresh_protocol.step(three, _thawed(state), np.array([count, 0, 0]), coins)
 
     inputs = list(range(three.epoch_length + 1))
     forced = three.start == "forced"
     start = thresh_protocol.start(three)
-    return Drive(start, step, lambda release, _: release.estimate, inputs, three.horizon, forced).loss()
+    return Drive(start, step, lambda release, _: float(release.estimate), inputs, three.horizon, forced).loss()
 
 
 def heavy_loss(settings: HeavyThresh) -> float:
     """The loss of a user of `heavy_protocol.step` with one word an epoch."""
     three = replace(settings, voting=of_three(settings.voting))
     voting, words = three.voting, np.arange(three.n_words)
+    inputs = list(voting.epoch_length * np.eye(three.n_words, dtype=np.int64))
 
-    def step(state: Any, counts: NDArray[Any], coins: Any, place: int) -> tuple[Any, Any]:
-        return heavy_protocol.step(three, state, counts, Place(place), coins)  # type: ignore[arg-type]
+    def step(state: Any, histogram: NDArray[np.int64], coins: Any, place: int) -> tuple[Any, Any]:
+        counts = np.array([histogram, inputs[0], inputs[0]])
+        return heavy_protocol.step(three, _thawed(state), counts, Place(place), coins)  # type: ignore[arg-type]
 
     def sent(release: Any, place: int) -> float:
         return float(release.estimates @ three.projection.signs(np.array([place]), words))
 
-    inputs = list(voting.epoch_length * np.eye(three.n_words, dtype=np.int64))
     forced = voting.start == "forced"
     start = heavy_protocol.start(three)
     return Drive(start, step, sent, inputs, voting.horizon, forced, three.width).loss()
+
+
+def crew_loss(settings: CrewThresh, role: str) -> float:
+    """The loss of a user of `crew_thresh.step`, the largest over all lots of "voters", in crews of three, or "reporters"."""
+    three = replace(settings, voting=of_three(settings.voting))
+    three = replace(three, n_users=sum(three.parts))
+    ends = np.cumsum([0, *three.parts[:-1]])
+    order = np.arange(three.n_users)
+    start = crew_thresh.CrewState(order, thresh_protocol.start(three.voting))
+
+    def of(user: int) -> float:
+        def step(state: Any, count: int, coins: Any, place: int) -> tuple[Any, Any]:
+            counts = np.zeros(three.n_users, dtype=np.int64)
+            counts[user] = count
+            return crew_thresh.step(three, replace(state, votes=_thawed(state.votes)), counts, coins)
+
+        def seats(state: Any) -> tuple[int | None, int | None]:
+            update = three.crews - state.release.estimates_left
+            serving = crew_thresh.members(three, order, [max(0, update - 1)])
+            asked = crew_thresh.members(three, order, three.reporting(update)) if update < three.crews else order[:0]
+            voter, reporter = (np.flatnonzero(group == user).tolist() for group in (serving, asked))
+            return voter[0] if voter else None, reporter[0] if reporter else None
+
+        inputs = list(range(three.voting.epoch_length + 1))
+        return Drive(
+            start, step, lambda release, _: float(release.estimate), inputs, three.voting.horizon, True, seats=seats
+        ).loss()
+
+    checks.one_of(("voters", "reporters"), role=role)
+    users = ends[: three.crews] if role == "voters" else ends[three.crews :]
+    return max(of(int(user)) for user in users)

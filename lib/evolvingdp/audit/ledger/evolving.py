@@ -14,7 +14,8 @@ from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.evolving import baselines, heavy_protocol, heavy_simulation, thresh_protocol, thresh_simulation
 from evolvingdp.evolving.heavy_projection import HashSigns
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
-from evolvingdp.evolving.rivals import once, once_words
+from evolvingdp.evolving.rivals import crew_thresh, once, once_words
+from evolvingdp.evolving.rivals.crew_thresh import CrewThresh
 from evolvingdp.evolving.thresh import Thresh
 
 _EPSILON = 1.0
@@ -24,6 +25,7 @@ _ON_A_GRID = math.log(3)  # randomizers' probabilities are then quarters and hal
 def entries() -> Iterator[Entry]:
     yield from _thresh()
     yield from _once()
+    yield from _crews()
 
 
 def _once() -> Iterator[Entry]:
@@ -41,6 +43,27 @@ def _once() -> Iterator[Entry]:
         yield Entry(
             f"once_words_{oracle}", "evolving", f"one report a user, words, {oracle}", covers, unit, neighbours, EXACT,
             _ON_A_GRID, partial(rivals.once_words_loss, right), mutant, partial(rivals.once_words_loss, wrong),
+        )  # fmt: skip
+
+
+def _crews() -> Iterator[Entry]:
+    """THRESH with roles by lot: for epsilon = 1 one truthful vote of 1/2 or two reports of 1/2 at most."""
+
+    def crews(**mutations: Any) -> CrewThresh:
+        right = {"epsilon": 1.0, "vote_cap": 1, "reports": 2} | mutations
+        epsilon, cap = right["epsilon"], right["vote_cap"]
+        voting = Thresh(3, 5, 1, epsilon, 0.5, 0.0, cap, 2, unit=0.01, margin=0.1)
+        return CrewThresh(9, epsilon, voting, changes=1, cell=1, spare_cell=1, reports=right["reports"])
+
+    for role, wrong, mutant in (
+        ("voters", crews(epsilon=2.0, vote_cap=2, reports=2), "the cap on votes is off by one"),
+        ("reporters", crews(epsilon=2.0, reports=1), "a report is paid as if it were two"),
+    ):
+        yield Entry(
+            f"crew_thresh_{role}", "evolving", f"THRESH with roles by lot, {role}",
+            (CrewThresh, crew_thresh.step, crew_thresh.simulate), "all that a user ever sends",
+            "any two sequences of a user", EXACT, 1.0,
+            partial(transcripts.crew_loss, crews(), role), mutant, partial(transcripts.crew_loss, wrong, role),
         )  # fmt: skip
 
 

@@ -129,6 +129,12 @@ class OnceWords:
         return float(np.sqrt(self.variances() * len(self.lots.epochs) / self.n_users))
 
 
+def sampled(counts: NDArray[np.integer], rng: np.random.Generator) -> NDArray[np.int64]:
+    """One of each user's words, each alike, (users,), of counts (users, n_words)."""
+    below = np.cumsum(counts, axis=1)
+    return np.asarray(np.sum(below <= rng.integers(0, below[:, -1])[:, None], axis=1))
+
+
 def start(settings: OnceWords, rng: np.random.Generator) -> State:
     """Before the first epoch: users draw their lots."""
     return State(0, settings.lots.deal(rng))
@@ -149,9 +155,7 @@ def step(
     if np.min(counts) < 0 or np.min(np.sum(counts, axis=1)) < 1:
         raise ValueError("counts must hold a word or more of every user, and none less than 0 times")
     reporters = np.flatnonzero(state.lots == state.epoch)
-    below = np.cumsum(counts[reporters], axis=1)
-    words = np.sum(below <= private.integers(0, below[:, -1])[:, None], axis=1)  # one of a user's words, each alike
-    sums = settings.collect(words, public, private)
+    sums = settings.collect(sampled(counts[reporters], private), public, private)
     named = np.full(np.count_nonzero(settings.lots.epochs == state.epoch), 1)
     return state, WordTally(named * len(reporters), named[:, None] * sums)
 

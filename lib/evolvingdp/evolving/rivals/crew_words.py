@@ -1,0 +1,198 @@
+"""HEAVYTHRESH with roles by lot: crews of voters and reporters as in `crew_thresh`, for the words of a dictionary.
+
+**Computes** estimates of all words' frequencies in each of `horizon` epochs. The voters of a crew vote as in HEAVYTHRESH, on
+signed sums of their words; in update k the reporters of crew k sample one of their words each and send it through OLH.
+
+**Guarantee.** Pure epsilon-local differential privacy of **everything that one user ever sends**; neighbouring inputs are
+any two sequences of words of that user. The proof is that of `crew_thresh`: the lot, and hash functions, do not depend on
+data; a voter's 8 bits that may differ cost epsilon / 8 each; a reporter sends one report of epsilon, `core.olh`.
+
+**Error.** Of a word of frequency f in a planned update: sqrt(variances(f) / reporters), `once_words`; a spare update has a
+quarter of the reporters.
+
+**Source.** Ours; OLH: Wang et al. (2017). `simulate` has the law of `heavy_simulation` for votes, and that of `once_words`
+for reports.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evolvingdp.core import checks
+from evolvingdp.evolving import heavy_protocol, heavy_simulation
+from evolvingdp.evolving.constants import hashed_unit
+from evolvingdp.evolving.heavy_projection import Projection, chosen
+from evolvingdp.evolving.heavy_protocol import HeavyRelease
+from evolvingdp.evolving.heavy_thresh import HeavyThresh
+from evolvingdp.evolving.rivals.crews import Crews
+from evolvingdp.evolving.rivals.once_words import OnceWords, WordTally, sampled
+from evolvingdp.evolving.streams import WordStream
+
+
+@dataclass(frozen=True)
+class CrewWords:
+    """`voting` is the HEAVYTHRESH of one crew's voters, who never report. Make one with `CrewWords.plan`."""
+
+    n_users: int
+    epsilon: float
+    voting: HeavyThresh
+    changes: int
+    cell: int  # reporters of a planned update
+    spare_cell: int
+
+    def __post_init__(self) -> None:
+        checks.integer_at_least(1, n_users=self.n_users, cell=self.cell, spare_cell=self.spare_cell)
+        checks.positive(epsilon=self.epsilon)
+        voting = self.voting.voting
+        if not 0 <= self.changes < self.crews:
+            raise ValueError(f"changes must be at least 0 and below the number of crews, {self.crews}, got {self.changes}")
+        if voting.estimate_epsilon or voting.privacy_loss > self.epsilon * (1 + 1e-9):
+            raise ValueError(f"voting must have estimate_epsilon 0 and a loss of at most {self.epsilon}, got {voting}")
+        if voting.start != "forced" or sum(self.parts) > self.n_users:
+            raise ValueError(f"n_users must be at least {sum(self.parts)}, all crews together, got {self.n_users}")
+
+    @classmethod
+    def plan(
+        cls,
+        n_users: int,
+        horizon: int,
+        epoch_length: int,
+        epsilon: float,
+        n_words: int,
+        *,
+        changes: int,
+        spare: int = 1,
+        min_group: int | None = None,
+        n_groups: int = 1,
+        beta: float = 0.05,
+        phi: Projection | None = None,
+    ) -> CrewWords:
+        """As `CrewThresh.plan`, with the same errors."""
+        crews = Crews.plan(n_users, horizon, epsilon, changes, spare, min_group, n_groups, beta)
+        step = hashed_unit(2 * crews.voters, horizon, epoch_length, chosen(phi, n_words).width, beta)
+        voting = HeavyThresh(crews.voting(horizon, epoch_length, epsilon, step, beta, reach=2), n_words, phi)
+        return cls(n_users, epsilon, voting, changes, crews.cell, crews.spare_cell)
+
+    @property
+    def crews(self) -> int:
+        return self.voting.voting.estimate_cap
+
+    @property
+    def parts(self) -> list[int]:
+        """Into what a lot deals users: the voters of each crew, then the reporters of each update."""
+        return [self.voting.voting.n_users] * self.crews + [self.reporters(update).n_users for update in range(self.crews)]
+
+    def reporters(self, update: int) -> OnceWords:
+        """Who reports in `update` (from 0)."""
+        size = self.cell if update <= self.changes else self.spare_cell
+        return OnceWords(size, 1, self.voting.n_words, self.epsilon)
+
+    def standard_error(self, update: int = 0, frequency: float = 0.0) -> float:
+        reporters = self.reporters(update)
+        return math.sqrt(float(reporters.variances(frequency)) / reporters.n_users)
+
+
+def estimated(reporters: OnceWords, sums: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Frequencies, (n_words,), unbiased, not clipped."""
+    return np.asarray(reporters.estimates(WordTally(np.array([reporters.n_users]), sums[None, :]))[0])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CrewWordsState:
+    """Secret, but for `votes.release`, the last one, and the lots in `order`: users in the order of `CrewWords.parts`."""
+
+    order: NDArray[np.int64]
+    votes: heavy_protocol.HeavyState  # of the voters of the crew that serves
+    since: int = 0  # the epoch of the last update
+
+    @property
+    def release(self) -> HeavyRelease:
+        return self.votes.release
+
+
+def start(settings: CrewWords, rng: np.random.Generator) -> CrewWordsState:
+    """Before the first epoch: users are dealt."""
+    return CrewWordsState(rng.permutation(settings.n_users), heavy_protocol.start(settings.voting))
+
+
+def step(
+    settings: CrewWords,
+    state: CrewWordsState,
+    counts: NDArray[np.integer],
+    public: np.random.Generator,
+    private: np.random.Generator,
+) -> tuple[CrewWordsState, HeavyRelease]:
+    """An epoch in which user i has counts[i, v] words v, (n_users, n_words); `public` draws the hash functions."""
+    if np.shape(counts) != (settings.n_users, settings.voting.n_words):
+        raise ValueError(f"counts must be ({settings.n_users}, {settings.voting.n_words}), got {np.shape(counts)}")
+    voting, update = settings.voting.voting, settings.crews - state.release.estimates_left
+    ends = np.cumsum([0, *settings.parts])
+
+    def part(number: int) -> NDArray[np.int64]:
+        return state.order[ends[number] : ends[number + 1]]
+
+    def ask(last: HeavyRelease) -> NDArray[np.float64]:
+        reporters = settings.reporters(update)
+        words = sampled(counts[part(settings.crews + update)], private)
+        return estimated(reporters, reporters.collect(words, public, private))
+
+    votes, release = heavy_protocol.step(
+        settings.voting, state.votes, counts[part(max(0, update - 1))], public, private, ask
+    )
+    since = release.epoch if release.updated else state.since
+    release = served(settings, release, since)
+    reference, used = votes.reference, votes.used
+    if release.updated:
+        reference, used = np.asarray(counts[part(update)], dtype=np.int64), np.zeros(voting.n_users, dtype=np.int64)
+    return CrewWordsState(state.order, heavy_protocol.HeavyState(reference, used, release), since), release
+
+
+def served(settings: CrewWords, release: HeavyRelease, since: int) -> HeavyRelease:
+    """`release` with the votes that every voter of the crew has left at least, when the crew serves since that epoch."""
+    voting = settings.voting.voting
+    voted = voting.voting_epochs(release.epoch) - voting.voting_epochs(since)
+    return replace(release, votes_left=max(0, voting.vote_cap - voted))
+
+
+def run(
+    settings: CrewWords, stream: WordStream, *, words: np.random.Generator, public: np.random.Generator,
+    private: np.random.Generator,
+) -> list[HeavyRelease]:  # fmt: skip
+    """All epochs of `stream`, user by user; `words` draws the users' data, `private` their lots and noise."""
+    state, releases = start(settings, private), []
+    for epoch in range(1, stream.which.shape[1] + 1):
+        state, release = step(settings, state, stream.counts(epoch, words), public, private)
+        releases.append(release)
+    return releases
+
+
+def simulate(settings: CrewWords, stream: WordStream, rng: np.random.Generator) -> heavy_simulation.Trace:
+    """The law of `run`, but for `Trace.distance`; the same errors as `heavy_simulation.simulate`."""
+    left, dealt = stream.sizes.copy(), []
+    for part in settings.parts:
+        dealt.append(np.array([part]) if len(left) == 1 else rng.multivariate_hypergeometric(left, part, method="marginals"))
+        left = left - dealt[-1]
+
+    def ask(
+        hashed: heavy_simulation.Hashed, last: HeavyRelease
+    ) -> tuple[NDArray[np.float64], list[heavy_simulation.Voters]]:
+        epoch, update = last.epoch + 1, settings.crews - last.estimates_left
+        crew = heavy_simulation.voters(hashed, dealt[update], rng)
+        for group in crew:
+            group.enlist(epoch)
+        laws = stream.distributions[stream.which[:, epoch - 1]]
+        reporters = settings.reporters(update)
+        return estimated(reporters, reporters.draw_sums(dealt[settings.crews + update], laws, rng)), crew
+
+    if stream.n_users != settings.n_users:
+        raise ValueError(f"stream must have n_users = {settings.n_users}, got {stream.n_users}")
+    trace = heavy_simulation.simulate(settings.voting, replace(stream, sizes=dealt[0]), rng, ask)
+    releases, since = [], 0
+    for release in trace.public:
+        since = release.epoch if release.updated else since
+        releases.append(served(settings, release, since))
+    return replace(trace, public=releases)

@@ -1,0 +1,154 @@
+"""THRESH and HEAVYTHRESH with roles by lot: who serves when, what is refused, and what is flagged."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from evolvingdp.core.seeds import stream
+from evolvingdp.evolving import streams
+from evolvingdp.evolving.rivals import crew_thresh, crew_words
+from evolvingdp.evolving.rivals.crew_thresh import CrewThresh
+from evolvingdp.evolving.rivals.crew_words import CrewWords
+from evolvingdp.evolving.rivals.crews import heard_cut
+from evolvingdp.evolving.thresh import Thresh
+
+VOTING = Thresh(3, 16, 1000, 8.0, 1.0, 0.0, vote_cap=4, estimate_cap=4, unit=0.02, margin=0.25)
+TINY = CrewThresh(3 * 4 + 3 * 5 + 2, 8.0, VOTING, changes=2, cell=5, spare_cell=2, reports=2)
+SURE = CrewThresh(1300, 400.0, replace(VOTING, n_users=50, epsilon=400.0, vote_epsilon=50.0), 2, 300, 100)
+
+
+def test_a_lot_deals_each_user_to_one_part_and_reporters_to_cyclic_updates():
+    assert TINY.parts == [3, 3, 3, 3, 5, 5, 5, 2]
+    assert [TINY.reporting(update) for update in range(4)] == [[4, 6], [5, 4], [6, 5], [7]]
+    assert [TINY.randomizer(update).epsilon for update in range(4)] == [4.0, 4.0, 4.0, 8.0]
+    debias = 1 / math.tanh(2.0)
+    assert TINY.standard_error() == pytest.approx(debias / (2 * math.sqrt(10)))
+    assert TINY.standard_error(3) == pytest.approx(1 / math.tanh(4.0) / (2 * math.sqrt(2)))
+    assert TINY.predicted_error == pytest.approx(math.sqrt(2 / math.pi) * TINY.standard_error())
+    state = crew_thresh.start(TINY, stream(0, "deal"))
+    assert sorted(state.order) == list(range(29))
+
+
+def test_the_smallest_crew_that_is_heard_is_taken():
+    settings = CrewThresh.plan(10**6, 1024, 10**6, 1.0, changes=3)
+    voting, flip, keep = settings.voting, settings.voting.vote_randomizer.flip, settings.voting.vote_randomizer.keep
+    assert (voting.vote_cap, voting.estimate_cap, voting.vote_epsilon) == (4, 5, 1 / 8)
+    cut = math.floor(voting.n_users * voting.update_cut)
+    assert binom.sf(cut, voting.n_users, flip) <= 0.05 / 10240 < binom.sf(cut - 1, voting.n_users, flip)
+    assert binom.cdf(cut, voting.n_users, keep) <= 0.05 / 12288
+    assert heard_cut(voting.n_users - 1, 1024, 1 / 8, 1.0, 1, 5, 0.05) is None
+    assert sum(settings.parts) <= 10**6 < sum(settings.parts) + 8
+    assert settings.cell // 4 == settings.spare_cell
+    halves = CrewThresh.plan(10**6, 1024, 10**6, 1.0, changes=3, min_group=10**6 // 2, n_groups=2)
+    assert 4 < halves.voting.n_users / voting.n_users < 5  # half the voices in the same noise, and fewer by the lot
+
+
+@pytest.mark.parametrize(("epsilon", "reports"), [(1.0, 1), (5.0, 2), (50.0, 4)])
+def test_users_report_as_often_as_it_pays(epsilon, reports):
+    settings = CrewThresh.plan(10**6, 128, 10**6, epsilon, changes=3)
+    assert settings.reports == reports
+    for other in range(1, 5):
+        assert settings.standard_error() <= replace(settings, reports=other).standard_error()
+
+
+def test_the_error_bound_adds_up_thresholds_and_reports():
+    settings = CrewThresh.plan(10**6, 1024, 10**6, 1.0, changes=3)
+    noise = 1 / math.tanh(0.5) * math.sqrt(math.log(12 * 5 / 0.05) / (2 * settings.cell))
+    assert settings.error_bound == pytest.approx(2 * 12 * settings.voting.unit + noise)
+    spare = replace(settings, changes=4, cell=settings.cell // 2)
+    assert spare.error_bound > settings.error_bound
+
+
+@pytest.mark.parametrize("path", ["users", "simulation"])
+def test_each_update_is_reported_by_its_crew_and_what_nobody_pays_for_is_flagged(path):
+    """Votes and reports are nearly without noise: five changes for three updates and a spare one."""
+    means = streams.steps(16, 0.2, {3: 0.9, 5: 0.2, 7: 0.9, 9: 0.2})
+    data = streams.BitStream.make([1300], means, 1000)
+    if path == "users":
+        releases = crew_thresh.run(SURE, data, bits=stream(0, "bits"), private=stream(0, "private"))
+    else:
+        releases = crew_thresh.simulate(SURE, data, stream(0, "crews"))
+    assert [release.epoch for release in releases if release.updated] == [1, 3, 5, 7]
+    assert [release.frozen for release in releases] == [False] * 8 + [True] * 8
+    truth = data.truth.copy()
+    truth[8:] = 0.9  # what nobody has paid for
+    errors = np.abs([release.estimate for release in releases] - truth)
+    assert errors[:6].max() < 4.9 * 0.5 / math.sqrt(300)
+    assert 0 < errors[6:].max() < 4.9 * 0.5 / math.sqrt(100)
+    left = [release.votes_left for release in releases]
+    assert left == [4, 3, 4, 3, 4, 3, 4, 3, 2, 1, 0, 0, 0, 0, 0, 0]
+
+
+def test_a_voter_says_yes_four_times_and_then_no_more():
+    """No share of yes votes is enough here, so that no update comes."""
+    settings = replace(TINY, voting=replace(VOTING, margin=0.74))
+    order = np.arange(29)
+    state = crew_thresh.CrewState(order, crew_thresh.start(settings, stream(0, "deal")).votes)
+    for epoch in range(1, 9):
+        counts = np.where((order == 0) & (epoch > 1), 1000, 0)
+        state, release = crew_thresh.step(settings, state, counts, stream(0, "noise", epoch))
+        assert release.updated == (epoch == 1)
+        assert state.votes.used.tolist() == [min(4, epoch - 1), 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: CrewThresh.plan(20_000, 1024, 10**6, 1.0, changes=3),
+            r"n_users must be at least 25,3\d\d for 5 crews of 5,0",
+        ),
+        (lambda: CrewThresh.plan(10**6, 365, 1, 1.0, changes=3), "epoch_length must be at least .* for anybody to vote"),
+        (lambda: CrewThresh.plan(10**6, 64, 10**6, math.nan, changes=3), "epsilon must be > 0 and finite, got nan"),
+        (lambda: CrewThresh.plan(10**6, 64, 10**6, 1.0, changes=-1), "changes must be >= 0, got -1"),
+        (lambda: CrewThresh.plan(10**6, 64, 10**6, 1.0, changes=1, beta=0.0), r"beta must lie in \(0, 1\)"),
+        (lambda: replace(TINY, reports=4), "reports must be at most changes"),
+        (lambda: replace(TINY, n_users=28), "n_users must be at least 29"),
+        (lambda: replace(TINY, epsilon=7.0), "voting must have estimate_epsilon 0 and a loss of at most 7.0"),
+        (lambda: replace(TINY, epsilon=math.nan), "epsilon must be > 0 and finite, got nan"),
+        (
+            lambda: crew_thresh.step(TINY, crew_thresh.start(TINY, stream(0, "d")), np.zeros(3, int), stream(0, "n")),
+            r"counts must have one entry per user \(29\), got 3",
+        ),
+        (
+            lambda: crew_thresh.simulate(TINY, streams.BitStream.make([9], [0.5] * 16, 1000), stream(0, "n")),
+            "stream must have n_users, horizon, epoch_length",
+        ),
+        (lambda: CrewWords.plan(2000, 64, 10**6, 1.0, 50, changes=3), "n_users must be at least"),
+    ],
+)
+def test_what_cannot_work_is_refused_with_what_would(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_the_number_of_users_that_a_refusal_names_is_the_smallest_that_works():
+    with pytest.raises(ValueError, match="n_users must be at least") as error:
+        CrewThresh.plan(1000, 64, 10**6, 1.0, changes=2)
+    needed = int(str(error.value).split("at least ")[1].split()[0].replace(",", ""))
+    assert CrewThresh.plan(needed, 64, 10**6, 1.0, changes=2).cell == 4
+    with pytest.raises(ValueError, match="n_users must be at least"):
+        CrewThresh.plan(needed - 1, 64, 10**6, 1.0, changes=2)
+
+
+@pytest.mark.parametrize("path", ["users", "simulation"])
+def test_words_are_found_by_crews(path):
+    laws = [[0.9, 0.02, 0.02, 0.02, 0.02, 0.02], [0.02, 0.02, 0.02, 0.02, 0.02, 0.9]]
+    data = streams.WordStream.make([600, 400], laws, [[0, 0, 0, 1, 1, 0, 0, 1], [0] * 8], 2000)
+    settings = CrewWords.plan(1000, 8, 2000, 9.0, 6, changes=1, beta=0.5, min_group=400, n_groups=2)
+    settings = replace(settings, voting=replace(settings.voting, voting=replace(settings.voting.voting, unit=0.15)))
+    if path == "users":
+        names = ("words", "public", "private")
+        releases = crew_words.run(settings, data, **{name: stream(0, "crew words", name) for name in names})
+    else:
+        releases = crew_words.simulate(settings, data, stream(0, "crew words")).public
+    assert [release.epoch for release in releases if release.updated] == [1, 4, 6]
+    assert [release.frozen for release in releases] == [False] * 7 + [True]
+    for update, epoch in ((0, 1), (1, 4)):
+        error = np.abs(releases[epoch - 1].estimates - data.truth[epoch - 1]).max()
+        assert error < 4.9 * settings.standard_error(update, 0.5)
