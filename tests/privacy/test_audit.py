@@ -158,7 +158,7 @@ def test_noise_from_the_seed_of_the_hash_functions_is_caught_by_undoing_it():
 
 def test_floating_point_gives_a_naive_laplace_count_away_and_integers_do_not():
     naive, whole = (
-        auditor.audit(failures.noisy_count(noise), (0, 1), stream(0, "digits"), runs=RUNS, statistic=failures.finer_than_one)
+        auditor.audit(failures.last_digits(noise), (0, 1), stream(0, "digits"), runs=RUNS)
         for noise in (Laplace(1.0), failures.integer_noise(1.0))
     )
     assert naive.refutes(3.0)

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from evolvingdp.audit.empirical.auditor import Mechanism
+from evolvingdp.audit.empirical.auditor import Batch, Mechanism
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.noise import DiscreteLaplace, Noise
 from evolvingdp.core.seeds import stream
@@ -31,36 +32,35 @@ class NeverClears(Rappor):
 def rappor_client(settings: Rappor, n_reports: int, *, redrawn: bool = False) -> Mechanism:
     """A client with this Bloom filter (an integer), its reports counted: how often each bit was shown as 1.
 
-    `redrawn`: a new "permanent" response for each report.
+    `redrawn`: a new "permanent" response for each report. Counts of independent reports are drawn as such.
     """
 
-    def reports(held: int, rng: np.random.Generator) -> tuple[int, ...]:
-        true = held >> np.arange(settings.n_bits) & 1
-        shape = (n_reports if redrawn else 1, settings.n_bits)
-        permanent = rng.random(shape) < np.where(true, settings.permanent_one(1), settings.permanent_one(0))
-        shown = np.where(permanent, settings.one_from_one, settings.one_from_zero)
-        ones = rng.random((n_reports, settings.n_bits)) < shown
-        return tuple(ones.sum(axis=0).tolist())
+    def counts(held: int, runs: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        return _shown(settings, np.full(runs, held), n_reports, redrawn, rng)
 
-    return reports
+    return Batch(counts)
+
+
+def _shown(
+    settings: Rappor, held: NDArray[np.int64], n_reports: int, redrawn: bool, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """In how many of `n_reports` each client's bits are shown as 1, (clients, bits)."""
+    true = held[:, None] >> np.arange(settings.n_bits) & 1
+    responses = n_reports if redrawn else 1  # drawn; each stands for as many reports
+    ones = rng.binomial(responses, np.where(true, settings.permanent_one(1), settings.permanent_one(0)))
+    ones *= n_reports // responses
+    return rng.binomial(ones, settings.one_from_one) + rng.binomial(n_reports - ones, settings.one_from_zero)
 
 
 def recovered(settings: Rappor, n_reports: int, users: int, rng: np.random.Generator, *, redrawn: bool = False) -> int:
     """Of `users` clients with a random bit set each, how many are told by the bit that they show most often."""
-    client, right = rappor_client(settings, n_reports, redrawn=redrawn), 0
-    for _ in range(users):
-        bit = int(rng.integers(0, settings.n_bits))
-        right += int(np.argmax(client(1 << bit, rng))) == bit
-    return right
+    bits = rng.integers(0, settings.n_bits, users)
+    return int((_shown(settings, 1 << bits, n_reports, redrawn, rng).argmax(axis=1) == bits).sum())
 
 
 def noisy_count(noise: Noise) -> Mechanism:
     """A count with noise: `noise` for a sensitivity of 1, or too little of it."""
-
-    def release(count: int, rng: np.random.Generator) -> Any:
-        return (count + noise.draw(1, rng))[0]
-
-    return release
+    return Batch(lambda count, runs, rng: count + noise.draw(runs, rng))
 
 
 def monitor(settings: ThresholdMonitorEvolving, queries: int, others: int, *, leaks: bool = False) -> Mechanism:
@@ -108,9 +108,14 @@ class SeededReport:
         return LocalRnd(MultiplyShift.draw(1, self.width, stream(seed, "hashes")), self.epsilon)
 
 
-def finer_than_one(output: float) -> bool:
-    """Whether a number in (0, 1) has digits below 2^-53: 1 + noise in floating point never has (Mironov 2012)."""
-    return bool(0 < output < 1 and output * 2.0**53 % 1 != 0)
+def last_digits(noise: Noise) -> Mechanism:
+    """Whether a noisy count in (0, 1) has digits below 2^-53: 1 + noise in floating point never has (Mironov 2012)."""
+
+    def finer(count: int, runs: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+        noisy = count + noise.draw(runs, rng)
+        return np.asarray((noisy > 0) & (noisy < 1) & (noisy * 2.0**53 % 1 != 0))
+
+    return Batch(finer)
 
 
 def integer_noise(epsilon: float) -> DiscreteLaplace:

@@ -4,6 +4,6 @@ from evolvingdp.core.public import attach
 
 __all__, __getattr__, __dir__ = attach(
     __name__,
-    epsilons=["composed_epsilon", "gaussian_epsilon", "pair_epsilon", "smallest_epsilon"],
-    laws=["epsilon_at", "product", "worst_delta", "worst_loss"],
+    epsilons=["composed_epsilon", "gaussian_epsilon", "smallest_epsilon"],
+    laws=["epsilon_at", "pair_epsilon", "product", "worst_delta", "worst_loss"],
 )

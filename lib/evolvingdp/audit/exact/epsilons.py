@@ -1,15 +1,12 @@
-"""The epsilon at a delta: of Gaussian noise, of composed pure mechanisms, of two laws."""
+"""The epsilon at a delta: of Gaussian noise, of composed pure mechanisms, of any delta that falls."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
-import numpy as np
 from scipy.optimize import brentq
 
-from evolvingdp.audit.exact.laws import deltas
 from evolvingdp.core import accounting
 
 
@@ -21,11 +18,6 @@ def gaussian_epsilon(mu_squared: float, delta: float) -> float:
 def composed_epsilon(one: float, pieces: int, delta: float) -> float:
     """The epsilon at `delta` of `pieces` mechanisms with a loss of `one` each, at worst."""
     return smallest_epsilon(lambda epsilon: accounting.delta_of_reports(one, epsilon, pieces) - delta)
-
-
-def pair_epsilon(laws: Any, delta: float) -> float:
-    """The epsilon at `delta` of two laws, rows over the same outputs."""
-    return smallest_epsilon(lambda epsilon: deltas(np.asarray(laws), [epsilon])[0] - delta)
 
 
 def smallest_epsilon(falling: Callable[[float], float]) -> float:

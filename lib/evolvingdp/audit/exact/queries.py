@@ -6,6 +6,7 @@ its probability is read from the noise's distribution function.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -82,20 +83,17 @@ def above_threshold_loss(method: AboveThreshold, queries: int, grid: int = 24001
     noise = MonitorNoise(method.query_scale / 10, 0.0)
     logs = {move: (noise.log_cdf(shifts - move), noise.log_sf(shifts - move)) for move in (-1, 0, 1)}
     worst = 0.0
-    for moves in itertools.product((-1, 1), repeat=queries):
-        for answers in _until_halt(queries, method.reports):
-            pair = [
-                sum((logs[world * move][answer] for move, answer in zip(moves, answers, strict=False)), np.zeros(grid))
-                for world in (0, 1)
-            ]
-            masses = [math.log(float(weight @ np.exp(log))) for log in pair]
-            worst = max(worst, abs(masses[0] - masses[1]))
+    every = itertools.product(itertools.product((-1, 1), repeat=queries), _until_halt(queries, method.reports))
+    for pairs in {tuple(sorted(zip(moves, answers, strict=False))) for moves, answers in every}:  # their order is all one
+        masses = [weight @ np.exp(sum(logs[world * move][answer] for move, answer in pairs)) for world in (0, 1)]
+        worst = max(worst, abs(math.log(masses[0] / masses[1])))
     return worst
 
 
 def halting_laws(method: AboveThreshold, kinds: Sequence[int]) -> Array:
     """Laws of all answers without threshold noise, in both worlds, (2, answers): a query moves by 1 up or down (`kinds`)."""
     noise = MonitorNoise(method.query_scale / 10, 0.0)
+    yes = noise.sf(np.array([0.5, -0.5])).tolist()  # of a query that has not moved, and that has
     laws: list[list[float]] = [[], []]
     for answers in itertools.product((0, 1), repeat=len(kinds)):
         for world in (0, 1):
@@ -104,7 +102,7 @@ def halting_laws(method: AboveThreshold, kinds: Sequence[int]) -> Array:
                 if tops == method.reports:
                     p *= answer == 0
                     continue
-                above = float(noise.sf(0.5 - (kind == (1 if world == 0 else -1))))
+                above = yes[kind == (1 if world == 0 else -1)]
                 p *= above if answer else 1 - above
                 tops += answer
             laws[world].append(p)
@@ -181,17 +179,17 @@ def histogram_laws(method: HistogramEveryStep, others: Sequence[Sequence[int]]) 
 def find_step_laws(method: FindStep, others: Sequence[Sequence[int]], grid: int = 2001) -> Array:
     """As `histogram_laws`, for the answers and reports until it halts; None stands for a no."""
     laws: list[dict[Any, float]] = [{}, {}]
+    answered = functools.cache(functools.partial(search_probability, method.search, grid=grid))
     for world, law in enumerate(laws):
         all_weights = [[weight + (element == world) for element, weight in enumerate(one)] for one in others]
 
         def follow(
             state: FindState, so_far: tuple[Any, ...], shown: float, all_weights: Any = all_weights, law: Any = law
         ) -> None:
-            answers = [one is not None for one in so_far]
+            answers = tuple(one is not None for one in so_far)
             left = method.search.reports - sum(answers)
             if len(so_far) == len(others) or left == 0:
-                largest = [max(weights) for weights in all_weights[: len(so_far)]]
-                law[so_far] = shown * search_probability(method.search, largest, answers, grid)
+                law[so_far] = shown * answered(tuple(map(max, all_weights[: len(so_far)])), answers)
                 return
             weights = all_weights[len(so_far)]
             held = [element for element, weight in enumerate(weights) if weight]

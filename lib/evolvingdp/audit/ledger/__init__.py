@@ -1,4 +1,4 @@
-"""The privacy ledger: promises, what is measured of them, and mutants; a file for each chapter, all together in `listing`."""
+"""The privacy ledger: promises, what is measured, and mutants; a file for each chapter, all together in `listing`."""
 
 from evolvingdp.core.public import attach
 
