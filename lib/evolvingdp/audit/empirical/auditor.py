@@ -14,9 +14,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,9 @@ from scipy.special import betaincinv
 from evolvingdp.core import checks
 
 Mechanism = Callable[[Any, np.random.Generator], Any]
-Part = Callable[[Any], Any] | None  # of an output; None for the whole of it
+Samples = tuple[list[Any], list[Any]]  # outputs of both inputs
+View = Callable[[list[Any]], list[Any]]  # what is looked at of each output
+Score = Callable[[Any, Any], Any]  # the bounds for arrays of hits of both inputs
 _KINDS = 64  # outputs that count as one each; above, numbers are cut at quantiles
 _CUTS = 64
 
@@ -65,9 +67,6 @@ class _Event:
     hits: Callable[[list[Any]], int]
     text: str
     score: float
-
-
-_ALWAYS = _Event(len, "any output", -1.0)
 
 
 def lower_bound(hits: tuple[int, int], runs: int, delta: float = 0.0, confidence: float = 0.95) -> float:
@@ -117,11 +116,12 @@ def audit(
         return _all_plain(list(map(statistic, drawn)) if statistic else drawn)
 
     seen = [outputs(position) for position in range(len(inputs))]
-    best, pair = _ALWAYS, (0, 1)
-    for one, other in itertools.permutations(range(len(inputs)), 2):
-        found = _best_event(seen[one], seen[other], delta, confidence)
-        if found.score > best.score:
-            best, pair = found, (one, other)
+    score = partial(_bounds, runs=runs, delta=delta, confidence=confidence)
+    pairs = itertools.permutations(range(len(inputs)), 2)
+    best, pair = max(
+        ((_best_event((seen[one], seen[other]), score), (one, other)) for one, other in pairs),
+        key=lambda found: found[0].score,
+    )
     first, second = (best.hits(outputs(position)) for position in pair)
     bound = lower_bound((first, second), runs, delta, confidence)
     return Bound(bound, delta, confidence, (inputs[pair[0]], inputs[pair[1]]), best.text, (first, second), runs)
@@ -165,78 +165,61 @@ def _numbers(values: list[Any]) -> NDArray[np.float64]:
     return np.array([value for value in values if _number(value)], dtype=float)
 
 
-def _values(part: Part, outputs: list[Any]) -> list[Any]:
-    return outputs if part is None else list(map(part, outputs))
-
-
-def _best_event(first: list[Any], second: list[Any], delta: float, confidence: float) -> _Event:
+def _best_event(samples: Samples, score: Score) -> _Event:
     """The event with the best bound on these runs, among sets of outputs and halves of the line for each coordinate."""
-    parts: list[tuple[Part, str]] = [(None, "output")]
-    lengths = {len(output) for output in (*first, *second) if isinstance(output, tuple)}
-    every = all(isinstance(output, tuple) for output in (*first, *second))
+    views: dict[str, View] = {"output": list}
+    lengths = {len(output) for side in samples for output in side if isinstance(output, tuple)}
     for place in range(min(lengths, default=0)):
-
-        def coordinate(output: Any, place: int = place) -> Any:
-            return output[place] if isinstance(output, tuple) else output
-
-        parts.append((itemgetter(place) if every else coordinate, f"output[{place}]"))
-    return max((_best_of(first, second, delta, confidence, *part) for part in parts), key=lambda event: event.score)
-
-
-def _best_of(first: list[Any], second: list[Any], delta: float, confidence: float, part: Part, name: str) -> _Event:
-    values = _values(part, first), _values(part, second)
-    events = [_best_set(values, delta, confidence, part, name)]
-    numbers = list(map(_numbers, values))
-    found = sum(map(len, numbers))
-    if found:
-        events.append(_best_cut(numbers, len(first), delta, confidence, part, name))
-    if 0 < found < len(first) + len(second):
-
-        def kind(output: Any) -> Any:
-            value = output if part is None else part(output)
-            return _NUMBER if _number(value) else value
-
-        events.append(_best_set((_values(kind, first), _values(kind, second)), delta, confidence, kind, name))
+        views[f"output[{place}]"] = partial(_coordinates, place)
+    events = [event for name, view in views.items() for event in _events(name, view, samples, score)]
     return max(events, key=lambda event: event.score)
 
 
-def _best_set(values: tuple[list[Any], list[Any]], delta: float, confidence: float, part: Part, name: str) -> _Event:
-    """The best of the sets of values that a likelihood ratio cuts off; none where there are too many values."""
-    runs, most = len(values[0]), max(_KINDS, len(values[0]) // 20)
+def _coordinates(place: int, outputs: list[Any]) -> list[Any]:
+    return [output[place] if isinstance(output, tuple) else output for output in outputs]
+
+
+def _events(name: str, view: View, samples: Samples, score: Score) -> Iterator[_Event]:
+    values = [view(side) for side in samples]
+    yield _best_set(name, view, values, score)
+    numbers = list(map(_numbers, values))
+    found = sum(map(len, numbers))
+    if found:
+        yield _best_cut(name, view, numbers, score)
+    if 0 < found < sum(map(len, values)):
+
+        def kinds(outputs: list[Any]) -> list[Any]:
+            return [_NUMBER if _number(value) else value for value in view(outputs)]
+
+        yield _best_set(name, kinds, list(map(kinds, samples)), score)
+
+
+def _best_set(name: str, view: View, values: list[list[Any]], score: Score) -> _Event:
+    """The best of the sets of values that a likelihood ratio cuts off; the whole where there are too many values."""
     first, second = map(Counter, values)
     kinds = list(dict.fromkeys((*first, *second)))
-    if len(kinds) > most:
-        return _ALWAYS
+    if len(kinds) > max(_KINDS, len(values[0]) // 20):
+        return _Event(len, "any output", -1.0)
     order = sorted(kinds, key=lambda value: (first[value] + 0.5) / (second[value] + 0.5), reverse=True)
-    totals = np.cumsum([(first[value], second[value]) for value in order], axis=0)
-    bounds = _bounds(totals[:, 0], totals[:, 1], runs, delta, confidence)
+    bounds = score(*np.cumsum([(first[value], second[value]) for value in order], axis=0).T)
     last = int(np.argmax(bounds))
     members = frozenset(order[: last + 1])
     shown = ", ".join(map(str, order[: min(3, last + 1)])) + (", ..." if last > 2 else "")
     return _Event(
-        lambda outputs: sum(map(members.__contains__, _values(part, outputs))), f"{name} in {{{shown}}}", float(bounds[last])
+        lambda outputs: sum(map(members.__contains__, view(outputs))), f"{name} in {{{shown}}}", float(bounds[last])
     )
 
 
-def _best_cut(
-    numbers: list[NDArray[np.float64]], runs: int, delta: float, confidence: float, part: Part, name: str
-) -> _Event:
-    """x >= c and x <= c for quantiles c of the numbers in both samples together; what is no number is in neither."""
+def _best_cut(name: str, view: View, numbers: list[NDArray[np.float64]], score: Score) -> _Event:
+    """x >= c or x <= c for quantiles c of the numbers in both samples together; what is no number is in neither."""
     first, second = map(np.sort, numbers)
     cuts = np.unique(np.quantile(np.concatenate([first, second]), np.linspace(0.002, 0.998, _CUTS), method="nearest"))
-    best = _ALWAYS
-    for sign, text in ((1, ">="), (-1, "<=")):
-        hits = [
-            len(side) - np.searchsorted(side, cuts, "left") if sign > 0 else np.searchsorted(side, cuts, "right")
-            for side in (first, second)
-        ]
-        bounds = _bounds(hits[0], hits[1], runs, delta, confidence)
-        place = int(np.argmax(bounds))
-        cut = float(cuts[place])
-        if bounds[place] > best.score:
+    above = score(*(len(side) - np.searchsorted(side, cuts, "left") for side in (first, second)))
+    below = score(*(np.searchsorted(side, cuts, "right") for side in (first, second)))
+    sign, text, bounds = (1, ">=", above) if above.max() >= below.max() else (-1, "<=", below)
+    cut = float(cuts[np.argmax(bounds)])
 
-            def beyond(outputs: list[Any], sign: int = sign, cut: float = cut) -> int:
-                return int(np.count_nonzero(sign * _numbers(_values(part, outputs)) >= sign * cut))
+    def beyond(outputs: list[Any]) -> int:
+        return int(np.count_nonzero(sign * _numbers(view(outputs)) >= sign * cut))
 
-            best = _Event(beyond, f"{name} {text} {cut:.6g}", float(bounds[place]))
-    return best
+    return _Event(beyond, f"{name} {text} {cut:.6g}", float(bounds.max()))

@@ -7,18 +7,13 @@ that never clears a true bit. Each function makes a black box `(input, rng) -> o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.audit.empirical.auditor import Batch, Mechanism
-from evolvingdp.core.hashing import MultiplyShift
-from evolvingdp.core.noise import DiscreteLaplace, Noise
-from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters.count_sketch import LocalRnd
+from evolvingdp.core.noise import Noise
 from evolvingdp.heavy_hitters.rappor import Rappor
-from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
 
 @dataclass(frozen=True)
@@ -63,51 +58,6 @@ def noisy_count(noise: Noise) -> Mechanism:
     return Batch(lambda count, runs, rng: count + noise.draw(runs, rng))
 
 
-def monitor(settings: ThresholdMonitorEvolving, queries: int, others: int, *, leaks: bool = False) -> Mechanism:
-    """Answers to one query again and again, user 0's value being the input; `leaks`: the number of active users, too."""
-
-    def answers(value: int, rng: np.random.Generator) -> tuple[int, ...]:
-        state, told = settings.start(1 + others), []
-        values = np.array([value, *[1] * others], dtype=float)
-        for _ in range(queries):
-            state, release = settings.step(state, values, lambda data: data, rng)
-            told.append(int(release.above))
-        return (*told, int(state.active.sum())) if leaks else tuple(told)
-
-    return answers
-
-
-@dataclass(frozen=True)
-class SeededReport:
-    """One report of LocalRnd with the seed of its public hash functions; `shared`: the noise comes from the same seed."""
-
-    epsilon: float
-    shared: bool = False
-    width: int = 8
-
-    def __call__(self, key: int, rng: np.random.Generator) -> tuple[int, int]:
-        """The published seed, and the report at slot 0."""
-        seed, other = (int(one) for one in rng.integers(0, 2**32, size=2))
-        noise = stream(seed, "hashes") if self.shared else stream(other, "noise")
-        return seed, int(self._client(seed).report(np.array([key], dtype=np.uint64), np.zeros(1, dtype=np.int64), noise)[0])
-
-    def undone(self, keys: tuple[int, ...]) -> Any:
-        """The attack as a statistic: draw the noise again from the published seed, take it off, compare with each key."""
-
-        def statistic(output: tuple[int, int]) -> tuple[bool, ...]:
-            seed, report = output
-            slots = np.zeros(len(keys), dtype=np.int64)
-            client = self._client(seed)
-            bits = client.true_bits(np.array(keys, dtype=np.uint64), slots)
-            again = client.randomizer.randomize(np.array([report]), stream(seed, "hashes"))[0]
-            return tuple((bits == again).tolist())
-
-        return statistic
-
-    def _client(self, seed: int) -> LocalRnd:
-        return LocalRnd(MultiplyShift.draw(1, self.width, stream(seed, "hashes")), self.epsilon)
-
-
 def last_digits(noise: Noise) -> Mechanism:
     """Whether a noisy count in (0, 1) has digits below 2^-53: 1 + noise in floating point never has (Mironov 2012)."""
 
@@ -116,8 +66,3 @@ def last_digits(noise: Noise) -> Mechanism:
         return np.asarray((noisy > 0) & (noisy < 1) & (noisy * 2.0**53 % 1 != 0))
 
     return Batch(finer)
-
-
-def integer_noise(epsilon: float) -> DiscreteLaplace:
-    """The noise for a count that keeps epsilon in floating point, too."""
-    return DiscreteLaplace(1 / epsilon)

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+
+from evolvingdp.core import accounting
 
 Law = Mapping[Any, float]
 _SUM = 1e-9
@@ -81,3 +84,25 @@ def product(laws: Iterable[Law]) -> dict[tuple[Hashable, ...], float]:
     for law in laws:
         together = {(*seen, output): p * q for seen, p in together.items() for output, q in law.items()}
     return together
+
+
+def gaussian_epsilon(mu_squared: float, delta: float) -> float:
+    """The epsilon at `delta` of Gaussian mechanisms whose squared mu add up to this."""
+    return smallest_epsilon(lambda epsilon: accounting.delta_of_gaussian(math.sqrt(mu_squared), epsilon) - delta)
+
+
+def composed_epsilon(one: float, pieces: int, delta: float) -> float:
+    """The epsilon at `delta` of `pieces` mechanisms with a loss of `one` each, at worst."""
+    return smallest_epsilon(lambda epsilon: accounting.delta_of_reports(one, epsilon, pieces) - delta)
+
+
+def smallest_epsilon(falling: Callable[[float], float]) -> float:
+    """Where a delta less what is allowed, as a function of epsilon, has fallen to 0; inf where it stays above."""
+    low, high = 1e-12, 1.0
+    if falling(low) <= 0:
+        return 0.0
+    while falling(high) > 0:
+        high *= 2
+        if high > 1e6:
+            return math.inf
+    return float(brentq(falling, low, high, xtol=1e-13, rtol=1e-13))

@@ -9,8 +9,7 @@ from functools import partial
 from typing import Any
 
 from evolvingdp.audit.exact import queries
-from evolvingdp.audit.exact.epsilons import composed_epsilon, gaussian_epsilon, smallest_epsilon
-from evolvingdp.audit.exact.laws import pair_epsilon
+from evolvingdp.audit.exact.laws import composed_epsilon, gaussian_epsilon, pair_epsilon, smallest_epsilon
 from evolvingdp.audit.ledger.entry import ADVERSARY, BOUND, COMPOSED, EXACT, SENSITIVITY, Entry
 from evolvingdp.core import accounting
 from evolvingdp.core.seeds import stream

@@ -23,7 +23,7 @@ from evolvingdp.audit.experiments.verified_privacy.params import (
     Params,
 )
 from evolvingdp.audit.ledger import listing
-from evolvingdp.core.noise import Laplace
+from evolvingdp.core.noise import DiscreteLaplace, Laplace
 from evolvingdp.core.seeds import stream
 from evolvingdp.experiment import Result
 from evolvingdp.heavy_hitters.rappor import Rappor
@@ -62,7 +62,7 @@ def _convergence(params: Params, seed: int) -> Iterator[dict[str, Any]]:
         RIGHT: failures.noisy_count(Laplace(1.0)),
         LESS: failures.noisy_count(Laplace(0.9)),
         DIGITS: failures.last_digits(Laplace(1.0)),
-        INTEGER: failures.last_digits(failures.integer_noise(1.0)),
+        INTEGER: failures.last_digits(DiscreteLaplace(1.0)),
     }
     for name, mechanism in cases.items():
         for runs in params.runs if name != INTEGER else params.runs[:2]:
