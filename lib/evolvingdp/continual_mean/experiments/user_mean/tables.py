@@ -37,7 +37,7 @@ NEEDS_PRIOR = (WISHFUL, SINGLE, MULTIPLE)
 POINTS = 40  # steps at which errors are kept
 
 
-def settings(params: Params, name: str, n_users: int, cap: int, horizon: int, order: str = "") -> UserMean:
+def settings(params: Params, name: str, n_users: int, cap: int, horizon: int) -> UserMean:
     """The algorithm called `name`; the prior is above or below the mean by 1/sqrt(cap)."""
     options: dict[str, Any] = {"beta": params.beta, "horizon": horizon}
     if name in NEEDS_PRIOR:
