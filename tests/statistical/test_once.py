@@ -77,7 +77,7 @@ def row_law(settings):
 @pytest.mark.parametrize(("oracle", "law"), [("olh", support_law), ("hadamard", row_law)])
 def test_what_one_user_adds_to_all_words_has_its_exact_joint_law(oracle, law, path):
     data = streams.WordStream.make([1], LAW, [[0]], 4)
-    settings, draws, rng = OnceWords(1, 1, 3, 2.0, oracle), 3_000, stream(0, oracle, path)
+    settings, draws, rng = OnceWords(1, 1, 3, 2.0, oracle), 2_000, stream(0, oracle, path)
     public, observed = stream(0, oracle, "public"), Counter()
     for _ in range(draws):
         if path == "simulation":

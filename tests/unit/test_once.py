@@ -123,7 +123,7 @@ def best_division(values, weights, cost):
 @pytest.mark.parametrize("n_words", [None, 3])
 def test_the_division_is_the_best_of_all_and_online_that_of_the_epochs_so_far(n_words):
     found = 0
-    for run in range(8):
+    for run in range(6):
         rng = stream(0, "divisions", run, n_words or 0)
         shape = (9,) if n_words is None else (9, n_words)
         blocks = np.repeat(rng.integers(0, 2, size=(3, *shape[1:])), 3, axis=0)  # means that last for three epochs

@@ -8,9 +8,8 @@ hands them over, and moves the noise by what an audit wants to hide. `discrete_l
 from __future__ import annotations
 
 import functools
-import itertools
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,10 +73,6 @@ class Chosen:
         return block
 
 
-class RejectedError(Exception):
-    """The sampler has taken none of the attempts that were offered, and asks for more."""
-
-
 class Steps:
     """Answers with which the discrete sampler's attempts have these rests, numbers of whole scales, and signs."""
 
@@ -95,8 +90,6 @@ class Steps:
     def integers(self, low: int, high: int | None = None, size: int = 1) -> Any:
         if high is None:
             return self  # to be compared
-        if self.sized == len(self._sized):
-            raise RejectedError
         self.asked.append(int(high))
         if self.sized == 1:
             self._whole = np.broadcast_to(self._whole, size)
@@ -158,17 +151,25 @@ def discrete_law(law: DiscreteLaplace, largest: int) -> dict[int, float]:
     law.draw(1, first)  # type: ignore[arg-type]
     scale = first.asked[0]  # rests are uniform below it
     rests, one = event_law(np.arange(scale), scale) / scale, float(event_law(np.ones(1, dtype=np.int64), 1)[0])
-    masses: dict[int, float] = defaultdict(float)
-    for whole in itertools.takewhile(lambda whole: whole * scale < (largest + 1) * noise._GRID, itertools.count()):
-        for (rest, mass), negative in itertools.product(enumerate(rests.tolist()), (False, True)):
-            for drawn in _drawn(law, rest, whole, negative):
-                masses[drawn] += mass * one**whole * (1 - one) / 2
-    return {drawn: masses[drawn] for drawn in range(-largest, largest + 1)}
+    wholes = math.ceil((largest + 1) * noise._GRID / scale)
+    rest, whole, negative = (choice.ravel() for choice in np.meshgrid(range(scale), range(wholes), (0, 1), indexing="ij"))
+    accepted, drawn = _drawn(law, rest, whole, negative, wholes + 2 * noise._GRID // scale + 2)
+    masses = (rests[rest] * one**whole * (1 - one) / 2)[accepted]
+    return {number: float(masses[drawn == number].sum()) for number in range(-largest, largest + 1)}
 
 
-def _drawn(law: DiscreteLaplace, rest: int, whole: int, negative: bool) -> Iterator[int]:
-    """What comes of attempts like this: one number, or none where they are rejected."""
-    try:
-        yield int(law.draw(1, Steps(rest, whole, negative))[0])  # type: ignore[arg-type]
-    except RejectedError:
-        return
+def _drawn(
+    law: DiscreteLaplace, rest: Any, whole: Any, negative: Any, far: int
+) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Which of these attempts the sampler accepts, and what it makes of those.
+
+    After each attempt it is offered another, of `far` scales, which it accepts: between two of those there is one number
+    or, where an attempt is rejected, none.
+    """
+    size, offered = 2 * len(rest), np.zeros((3, 4 * len(rest) + 8), dtype=np.int64)  # so many attempts for that many draws
+    offered[1] = far
+    offered[:, :size:2] = rest, whole, negative
+    drawn = law.draw(size, Steps(*offered))  # type: ignore[arg-type]
+    after = np.flatnonzero(drawn == drawn.max())[: len(rest)]
+    accepted = np.diff(after, prepend=-1) == 2
+    return accepted, drawn[after[accepted] - 1]

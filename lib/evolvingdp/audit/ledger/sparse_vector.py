@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from evolvingdp.audit.exact import queries
-from evolvingdp.audit.exact.epsilons import composed_epsilon, gaussian_epsilon, pair_epsilon, smallest_epsilon
+from evolvingdp.audit.exact.laws import composed_epsilon, gaussian_epsilon, pair_epsilon, smallest_epsilon
 from evolvingdp.audit.ledger.entry import ADVERSARY, BOUND, COMPOSED, EXACT, SENSITIVITY, Entry
 from evolvingdp.core import accounting
 from evolvingdp.core.seeds import stream
@@ -108,10 +108,10 @@ def _monitor() -> Iterator[Entry]:
         lambda: epsilon_attained(_DELTA, exact, reports), "deleted one report too late",
         lambda: epsilon_attained(_DELTA, exact, reports + 1),
     )  # fmt: skip
+    smallest = {unit: privacy.smallest_scale(_EPSILON, _DELTA, reports, unit) for unit in privacy.UNITS}
     for method in ("theorem", "epochs", "tight-proof", "renyi", "exact"):
-        for unit in privacy.UNITS:
+        for unit, least in smallest.items():
             scale = calibrate(_EPSILON, _DELTA, reports, method=method, unit=unit).scale
-            least = privacy.smallest_scale(_EPSILON, _DELTA, reports, unit)
             yield entry(
                 f"{method}_{unit}".replace("-", "_"), f"calibration {method}, {unit}", unit, BOUND,
                 partial(privacy.epsilon_of_delta, _DELTA, scale, reports, unit),
