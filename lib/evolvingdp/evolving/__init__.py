@@ -12,6 +12,7 @@ __all__, __getattr__, __dir__ = attach(
     thresh=["Thresh"],
     thresh_protocol=["Release", "State"],
     **{
+        "rivals.choosing": ["Choice", "choose"],
         "rivals.crew_thresh": ["CrewThresh"],
         "rivals.crew_words": ["CrewWords"],
         "rivals.detection": ["Fit", "detect"],

@@ -19,11 +19,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evolvingdp.audit.exact.draws import law_of
+from evolvingdp.audit.exact.laws import worst_loss
+from evolvingdp.audit.exact.rivals import GRID
 from evolvingdp.core import checks
+from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import heavy_protocol, thresh_protocol
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
-from evolvingdp.evolving.rivals import crew_thresh
+from evolvingdp.evolving.rivals import crew_thresh, crew_words
 from evolvingdp.evolving.rivals.crew_thresh import CrewThresh
+from evolvingdp.evolving.rivals.crew_words import CrewWords
 from evolvingdp.evolving.thresh import Thresh
 
 Message = tuple[float, ...]  # logs of the probabilities of its outcomes
@@ -47,6 +52,13 @@ class Coins:
         answer[: len(self.answers[draw])] = self.answers[draw]
         self.chances.append(float(np.broadcast_to(chances, self.shape)[self.seats[draw]]))
         return answer
+
+    def __ge__(self, chances: Any) -> NDArray[np.bool_]:
+        """Of others' reports, which the user has no part in."""
+        return np.zeros(self.shape, dtype=bool)
+
+    def integers(self, low: Any, high: Any, size: Any = None, dtype: Any = np.int64) -> NDArray[Any]:
+        return np.full(np.shape(high) if size is None else size, low, dtype=dtype)
 
 
 @dataclass(frozen=True)
@@ -220,3 +232,40 @@ def crew_loss(settings: CrewThresh, role: str) -> float:
     checks.one_of(("voters", "reporters"), role=role)
     users = ends[: three.crews] if role == "voters" else ends[three.crews :]
     return max(of(int(user)) for user in users)
+
+
+def crew_words_loss(settings: CrewWords, role: str) -> float:
+    """The loss of a user of `crew_words.step` with one word an epoch: the largest over the lots of "voters", in crews of
+    three; of "reporters" in the first epoch, whose update they serve (for an epsilon that fits `rivals.GRID`)."""
+    checks.one_of(("voters", "reporters"), role=role)
+    three = replace(settings, voting=replace(settings.voting, voting=of_three(settings.voting.voting)))
+    three = replace(three, n_users=sum(three.parts))
+    order, inputs = np.arange(three.n_users), list(np.eye(three.voting.n_words, dtype=np.int64))
+    start = crew_words.CrewWordsState(order, heavy_protocol.start(three.voting))
+    ends = np.cumsum([0, *three.parts]).tolist()
+
+    def held(user: int, histogram: NDArray[np.int64]) -> NDArray[np.int64]:
+        counts = np.tile(inputs[0], (three.n_users, 1))
+        counts[user] = histogram
+        return counts * three.voting.voting.epoch_length
+
+    def reported(histogram: NDArray[np.int64], rng: Any) -> tuple[float, ...]:
+        counts = held(ends[three.crews], histogram)
+        _, release = crew_words.step(three, start, counts, stream(0, "public"), rng)
+        return tuple(np.round(release.estimates, 9).tolist())
+
+    if role == "reporters":
+        laws = (law_of(lambda rng, each=each: reported(each, rng), GRID) for each in inputs)  # type: ignore[misc]
+        return worst_loss(laws)
+
+    def of(crew: int) -> float:
+        def step(state: Any, histogram: NDArray[np.int64], coins: Any, place: int) -> tuple[Any, Any]:
+            counts = held(ends[crew], histogram)
+            return crew_words.step(three, replace(state, votes=_thawed(state.votes)), counts, stream(0, "public"), coins)
+
+        def seats(state: Any) -> tuple[int | None, int | None]:
+            return (0 if max(0, three.crews - state.release.estimates_left - 1) == crew else None), None
+
+        return Drive(start, step, lambda release, _: 0.0, inputs, three.voting.voting.horizon, True, seats=seats).loss()
+
+    return max(of(crew) for crew in range(three.crews))

@@ -14,8 +14,9 @@ from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.evolving import baselines, heavy_protocol, heavy_simulation, thresh_protocol, thresh_simulation
 from evolvingdp.evolving.heavy_projection import HashSigns
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
-from evolvingdp.evolving.rivals import crew_thresh, once, once_words
+from evolvingdp.evolving.rivals import crew_thresh, crew_words, once, once_words
 from evolvingdp.evolving.rivals.crew_thresh import CrewThresh
+from evolvingdp.evolving.rivals.crew_words import CrewWords
 from evolvingdp.evolving.thresh import Thresh
 
 _EPSILON = 1.0
@@ -47,23 +48,37 @@ def _once() -> Iterator[Entry]:
 
 
 def _crews() -> Iterator[Entry]:
-    """THRESH with roles by lot: for epsilon = 1 one truthful vote of 1/2 or two reports of 1/2 at most."""
+    """Roles by lot: a voter has one truthful vote of epsilon / 2, a reporter one or two reports."""
+    unit, neighbours = "all that a user ever sends", "any two sequences of a user"
 
-    def crews(**mutations: Any) -> CrewThresh:
-        right = {"epsilon": 1.0, "vote_cap": 1, "reports": 2} | mutations
-        epsilon, cap = right["epsilon"], right["vote_cap"]
-        voting = Thresh(3, 5, 1, epsilon, 0.5, 0.0, cap, 2, unit=0.01, margin=0.1)
-        return CrewThresh(9, epsilon, voting, changes=1, cell=1, spare_cell=1, reports=right["reports"])
+    def voting(epsilon: float, cap: int, paid: float, reach: int = 1) -> Thresh:
+        return Thresh(3, 5, 1, epsilon, paid / 2, 0.0, cap, 2, unit=0.01, margin=0.1, reach=reach)
 
+    def crews(epsilon: float = 1.0, cap: int = 1, reports: int = 2) -> CrewThresh:
+        return CrewThresh(9, epsilon, voting(epsilon, cap, 1.0), changes=1, cell=1, spare_cell=1, reports=reports)
+
+    def words(epsilon: float = _ON_A_GRID, cap: int = 1) -> CrewWords:
+        heavy = HeavyThresh(voting(epsilon, cap, _ON_A_GRID, reach=2), 2)
+        return CrewWords(9, epsilon, heavy, changes=1, cell=1, spare_cell=1)
+
+    covers: tuple[Any, ...] = (CrewThresh, crew_thresh.step, crew_thresh.simulate)
     for role, wrong, mutant in (
-        ("voters", crews(epsilon=2.0, vote_cap=2, reports=2), "the cap on votes is off by one"),
-        ("reporters", crews(epsilon=2.0, reports=1), "a report is paid as if it were two"),
+        ("voters", crews(2.0, cap=2), "the cap on votes is off by one"),
+        ("reporters", crews(2.0, reports=1), "a report is paid as if it were two"),
     ):
         yield Entry(
-            f"crew_thresh_{role}", "evolving", f"THRESH with roles by lot, {role}",
-            (CrewThresh, crew_thresh.step, crew_thresh.simulate), "all that a user ever sends",
-            "any two sequences of a user", EXACT, 1.0,
+            f"crew_thresh_{role}", "evolving", f"THRESH with roles by lot, {role}", covers, unit, neighbours, EXACT, 1.0,
             partial(transcripts.crew_loss, crews(), role), mutant, partial(transcripts.crew_loss, wrong, role),
+        )  # fmt: skip
+    covers = (CrewWords, crew_words.step, crew_words.simulate)
+    for role, other, mutant in (
+        ("voters", words(2 * _ON_A_GRID, cap=2), "the cap on votes is off by one"),
+        ("reporters", words(1.1 * _ON_A_GRID), "epsilon is a tenth larger"),
+    ):
+        yield Entry(
+            f"crew_words_{role}", "evolving", f"HEAVYTHRESH with roles by lot, {role}", covers, unit, neighbours, EXACT,
+            _ON_A_GRID, partial(transcripts.crew_words_loss, words(), role),
+            mutant, partial(transcripts.crew_words_loss, other, role),
         )  # fmt: skip
 
 

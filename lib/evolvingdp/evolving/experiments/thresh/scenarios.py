@@ -23,13 +23,18 @@ CHANGES = ((0.2, 0.5), (0.5, 0.25), (0.8, 0.65))  # share of the horizon after w
 
 
 def protocols(params: Params, n_users: int, horizon: int) -> dict[str, Thresh]:
-    """Both constants with caps for the changes and a spare estimate. The paper's b is not small enough for caps that last,
-    where n is small; its caps then last for fewer changes."""
+    """Both constants with caps for the changes and a spare estimate. Where the paper's b is not small enough for four votes
+    a change besides, it has fewer votes, one a change at least: all that these streams need. Where n is so small that b
+    does not allow that either, its caps last for fewer changes."""
     size, changes = (n_users, horizon, params.epoch_length, params.epsilon), len(CHANGES)
     vote, estimate = paper_epsilons(n_users, horizon, params.epoch_length, n_users, 1, params.beta)
-    affordable = math.floor((params.epsilon - 2 * estimate) / (estimate + 8 * vote) * (1 - 1e-12))
+    affordable = math.floor((params.epsilon - estimate) / (estimate + 8 * vote) * (1 - 1e-12))
+    paper = Thresh.paper(*size, beta=params.beta, changes=min(changes, max(0, affordable)))
+    votes = math.floor((params.epsilon - (changes + 2) * estimate) / (2 * vote) * (1 - 1e-12))
+    if votes >= changes:
+        paper = replace(paper, estimate_cap=changes + 2, vote_cap=votes)
     return {
-        PAPER: Thresh.paper(*size, beta=params.beta, changes=min(changes, max(0, affordable)), spare=int(affordable >= 0)),
+        PAPER: paper,
         TUNED: Thresh.tuned(*size, beta=params.beta, changes=changes),
     }
 

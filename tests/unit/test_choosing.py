@@ -1,0 +1,105 @@
+"""Choosing a protocol from public inputs: predictions by hand, who is chosen where, and that no data are read."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from evolvingdp.core.seeds import stream
+from evolvingdp.evolving import streams
+from evolvingdp.evolving.rivals.choosing import METHODS, choose, noise
+from evolvingdp.evolving.rivals.crew_thresh import CrewThresh
+from evolvingdp.evolving.rivals.detection import penalty
+from evolvingdp.evolving.rivals.once import Once
+
+
+def test_without_changes_predictions_are_those_of_noise():
+    choice = choose(10**6, 64, 10**6, 1.0, changes=0)
+    assert tuple(choice.predicted) == METHODS
+    crews = CrewThresh.plan(10**6, 64, 10**6, 1.0, changes=0)
+    assert choice.settings["crews"] == crews
+    assert choice.predicted["crews"] == pytest.approx(noise(crews.standard_error()))
+    assert choice.predicted["detected"] == pytest.approx(noise(Once(10**6, 64, 10**6, 1.0).standard_error / 8))
+    assert choice.predicted["once"] == pytest.approx(noise(Once(10**6, 64, 10**6, 1.0, every=64).standard_error))
+    assert noise(1e-4) == pytest.approx(1e-4 * math.sqrt(2 / math.pi))
+    assert noise(100.0) == pytest.approx(0.5)
+
+
+def test_changes_cost_their_size_until_they_are_seen():
+    few, lasts = 8, 128 / 9
+    choice = choose(10**7, 128, 10**6, 1.0, changes=few)
+    sizes = (np.arange(10**4) + 0.5) / 10**4
+    shares = 2 * (1 - sizes) / 10**4
+    crews = choice.settings["crews"]
+    seen_at = [min((t for t in range(8) if crews.voting.threshold(1 << t) < size), default=None) for size in sizes]
+    waits = np.array([lasts if at is None else min(lasts, (2**at - 1) / 2) for at in seen_at])
+    stale = few / 128 * float(shares @ (waits * sizes))
+    assert choice.predicted["crews"] == pytest.approx(noise(crews.standard_error()) + stale, rel=0.02)
+    variance = Once(10**7, 128, 10**6, 1.0).standard_error ** 2
+    seen = sizes**2 * lasts / 2 > variance * penalty(128)
+    places = few / 128 * float(shares @ (np.where(seen, 1.5 * variance / sizes**2, lasts) * sizes))
+    assert choice.predicted["detected"] == pytest.approx(noise(math.sqrt(variance / lasts)) + places, rel=0.02)
+    every = choice.settings["once"].every
+    held = few / 128 * (every - 1) / 2 / 3  # changes are of size 1/3 in the mean
+    assert choice.predicted["once"] == pytest.approx(noise(choice.settings["once"].standard_error) + held, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "changes", "online", "method"),
+    [
+        ((10**6, 1024, 10**6, 1.0), 3, True, "crews"),  # few and large changes, long epochs
+        ((10**6, 1024, 10**3, 1.0), 3, True, "detected"),  # thresholds that no change exceeds
+        ((10**6, 1024, 1, 1.0), 3, False, "detected"),  # a bit an epoch
+        ((10**7, 16, 10**6, 1.0), 3, False, "detected"),
+        ((10**5, 128, 10**6, 5.0), 3, True, "crews"),
+    ],
+)
+def test_the_method_that_a_reader_would_expect_is_chosen(inputs, changes, online, method):
+    choice = choose(*inputs, changes=changes, online=online)
+    assert choice.method == method
+    assert choice.predicted[method] == min(choice.predicted.values())
+    assert set(choice.predicted) | set(choice.refused) == set(METHODS)
+
+
+def test_what_is_impossible_says_why_and_is_not_run():
+    choice = choose(10**4, 64, 1, 1.0, changes=3)
+    assert set(choice.refused) == {"crews", "tuned"}
+    assert "n_users must be at least" in choice.refused["crews"]
+    data = streams.BitStream.make([10**4], np.full(64, 0.5), 1)
+    with pytest.raises(ValueError, match="method must be one of detected, once, got 'crews'"):
+        choice.simulate(data, stream(0, "crews"), "crews")
+    for bad in ({"changes": -1}, {"changes": 1, "n_users": 0}, {"changes": 1, "epsilon": math.nan}):
+        size = {"n_users": 10, "horizon": 4, "epoch_length": 5, "epsilon": 1.0} | bad
+        with pytest.raises(ValueError, match="must be"):
+            choose(**size)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_gives_an_estimate_of_every_epoch(method):
+    choice = choose(10**5, 24, 10**6, 4.0, changes=1)
+    data = streams.BitStream.make([10**5], streams.steps(24, 0.2, {10: 0.7}), 10**6)
+    estimates = choice.simulate(data, stream(0, "method", method), method)
+    assert estimates.shape == (24,)
+    assert np.abs(estimates - data.truth).mean() < 4 * choice.predicted[method]
+
+
+def test_epochs_without_reports_hold_the_last_estimate():
+    choice = choose(5, 64, 10, 1.0, changes=0)
+    data = streams.BitStream.make([5], np.full(64, 0.5), 10)
+    for method in choice.settings:
+        assert np.all(np.isfinite(choice.simulate(data, stream(0, "few"), method)))
+
+
+def test_predictions_are_near_what_is_measured():
+    """Means that are drawn as the prediction supposes: within a half, in the mean over 24 streams."""
+    for online in (False, True):
+        choice = choose(10**6, 128, 10**6, 1.0, changes=3, online=online)
+        for method in ("crews", "detected"):
+            errors = []
+            for run in range(24):
+                rng = stream(0, "predicted", str(online), method, run)
+                data = streams.BitStream.make([10**6], np.repeat(rng.random(4), 32), 10**6)
+                errors.append(np.abs(choice.simulate(data, rng, method) - data.truth).mean())
+            assert 2 / 3 < np.mean(errors) / choice.predicted[method] < 3 / 2
