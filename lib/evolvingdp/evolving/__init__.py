@@ -11,4 +11,9 @@ __all__, __getattr__, __dir__ = attach(
     streams=["BitStream", "WordStream", "drift", "steps"],
     thresh=["Thresh"],
     thresh_protocol=["Release", "State"],
+    **{
+        "rivals.memoized": ["Memoized"],
+        "rivals.threshold_stream": ["ThresholdStream"],
+        "rivals.tree": ["ChangeTree"],
+    },
 )
