@@ -17,7 +17,7 @@ from evolvingdp.evolving.rivals.threshold_stream import truncate
 from support import ALPHA, fits
 
 MEANS = [0.3, 0.8, 0.4]
-DRAWS = 2000
+DRAWS, RUNS = 1200, 2000
 
 
 def two_paths(module, settings, data, name):
@@ -89,14 +89,14 @@ def test_a_tree_errs_by_its_standard_errors():
     """Also what is averaged over a node and its halves; 2000 runs tell 10 % of a standard error."""
     settings = ChangeTree(10_000, 4, 1.0, 2)
     data = ThresholdStream.make(10_000, [0.5, 0.6, 0.4, 0.7])
-    runs = [settings.estimates(tree.simulate(settings, data, stream(0, "errors", run))) for run in range(DRAWS)]
+    runs = [settings.estimates(tree.simulate(settings, data, stream(0, "errors", run))) for run in range(RUNS)]
     bias = data.truncation_bias(2)
     assert bias == pytest.approx([0, 0, 0, -0.2])
     errors = (np.array(runs) - data.truth - bias) / settings.standard_errors
     for epoch in range(4):
-        assert abs(errors[:, epoch].mean()) * np.sqrt(DRAWS) < norm.isf(ALPHA / 2)
-        assert min(chi2.sf(np.sum(errors[:, epoch] ** 2), DRAWS), chi2.cdf(np.sum(errors[:, epoch] ** 2), DRAWS)) > ALPHA
-        assert chi2.cdf(np.sum((errors[:, epoch] / 1.1) ** 2), DRAWS) < ALPHA
+        assert abs(errors[:, epoch].mean()) * np.sqrt(RUNS) < norm.isf(ALPHA / 2)
+        assert min(chi2.sf(np.sum(errors[:, epoch] ** 2), RUNS), chi2.cdf(np.sum(errors[:, epoch] ** 2), RUNS)) > ALPHA
+        assert chi2.cdf(np.sum((errors[:, epoch] / 1.1) ** 2), RUNS) < ALPHA
 
 
 @pytest.mark.parametrize("hashed", [False, True])
