@@ -125,6 +125,19 @@ def test_standard_errors_of_two_epochs_by_hand():
     assert tuned.standard_errors == pytest.approx([own[0] ** -0.5, (own[1] + own[0] / 2) ** -0.5])
 
 
+def test_a_node_is_averaged_with_its_halves_by_precision():
+    """Four users on the leaves, whose sums say 2 leaf-units and 0; 16 on the root, whose sum says 1 root-unit."""
+    settings = ChangeTree(20, 2, 1.0, 2)
+    leaf, root = settings.gains
+    tally = tree.NodeTally(np.array([4, 16]), (np.array([8.0, 0.0]) * leaf, np.array([16.0]) * root))
+    weight = 16 * root**2 / (16 * root**2 + 4 * leaf**2 / 2)
+    assert settings.estimates(tally) == pytest.approx([2, weight * 1 + (1 - weight) * 2])
+    plain = ChangeTree(20, 2, 1.0, 2, tuned=False)
+    assert plain.estimates(tree.NodeTally(tally.users, (np.array([8, 0]), np.array([16])))) == pytest.approx(
+        [2 / plain.gains[0], 1 / plain.gains[1]]
+    )
+
+
 def test_what_is_predicted_for_a_million_users_and_1024_epochs():
     """Four changes at epsilon = 1; the mean absolute error is sqrt(2/pi) of the standard error."""
     errors = {
