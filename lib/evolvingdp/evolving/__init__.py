@@ -15,5 +15,8 @@ __all__, __getattr__, __dir__ = attach(
         "rivals.detection": ["Fit", "detect"],
         "rivals.once": ["Once", "Tally"],
         "rivals.once_words": ["OnceWords", "WordTally"],
+        "rivals.memoized": ["Memoized"],
+        "rivals.threshold_stream": ["ThresholdStream"],
+        "rivals.tree": ["ChangeTree"],
     },
 )

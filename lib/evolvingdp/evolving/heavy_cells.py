@@ -47,7 +47,7 @@ class Words:
         laws = {law: _law(stream.epoch_length, stream.distributions[law][words]) for law in which}
         rows, code = np.arange(settings.width), np.zeros(settings.width, dtype=np.int64)
         for place, word in enumerate(words):
-            code |= (settings.projection.signs(rows, word) < 0).astype(np.int64) << place
+            code |= (settings.projection.signs(rows, np.asarray(word)) < 0).astype(np.int64) << place
         codes, pattern_of = np.unique(code, return_inverse=True)
         return cls(laws, 1 - 2 * (codes[:, None] >> np.arange(len(words)) & 1), pattern_of)
 

@@ -219,7 +219,8 @@ class _Simulation:
             return int(votes.sum()), draw
         voted = state.may_vote(settings.vote_cap)
         np.subtract.at(voted, (rows, columns), (columns < settings.vote_cap) & ~votes)
-        state.cast(*np.nonzero(voted), voted[voted > 0])
+        distances, columns_of = np.nonzero(voted)
+        state.cast(distances, columns_of, voted[voted > 0])
         return int(voted.sum()), draw
 
     def _common_range(self, state: _Group, law: CountLaw, cut: int, all_yes: bool) -> NDArray[np.bool_]:
@@ -262,5 +263,6 @@ class _Simulation:
             users[:, :-1] += law.draw(before - may.sum(axis=0), np.ones(last, dtype=bool), self.rng)
             return _Group.make(law.values, users)
 
-        state.cast(*np.nonzero(voted), voted[voted > 0])
+        distances, columns_of = np.nonzero(voted)
+        state.cast(distances, columns_of, voted[voted > 0])
         return int(voted.sum()), draw
