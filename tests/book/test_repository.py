@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 import json
 import os
 import re
@@ -32,7 +33,7 @@ LAYERS = {
     "audit": {"core", "audit", *PAPERS},
 }
 ROOMS = ("sources", "showing", "running", "sweeping", "comparing", "rendering")  # of publish, each above those before it
-MOST_FILES = 12  # in a room, not counting its __init__
+MOST_FILES = 14  # in a room, not counting its __init__
 
 
 def imports(path: Path) -> set[str]:
@@ -62,18 +63,17 @@ def test_imports_run_one_way(path):
         assert not [name for name in named if name.startswith(tuple(f"publish.{room}" for room in above))]
 
 
-def test_no_two_modules_import_each_other_by_any_way_around():
+def test_no_modules_import_each_other_in_a_circle():
     library = digest.Library()
-    within = {name: library.closure(name) - {name} for name in library.source if not name.count(".") < 2}
-    packages = {name for name in library.source if any(other.startswith(f"{name}.") for other in library.source)}
-    circles = {(one, two) for one in within for two in within[one] if one in within.get(two, ())}
-    assert not [circle for circle in circles if not packages & set(circle)]
+    modules = {name for name in library.source if not any(other.startswith(f"{name}.") for other in library.source)}
+    graph = {name: {used for used in map(library.behind, library.imports(name)) if used in modules} for name in modules}
+    assert set(graphlib.TopologicalSorter(graph).static_order()) == modules  # raises CycleError
 
 
 def test_every_room_can_be_seen_at_a_glance_and_says_what_it_is():
     rooms = {path.parent for path in SOURCES}
     crowded = {room: len(list(room.glob("*.py"))) - 1 for room in rooms}
-    assert {room.name: count for room, count in crowded.items() if count > MOST_FILES + 2} == {}
+    assert {room.name: count for room, count in crowded.items() if count > MOST_FILES} == {}
     for room in rooms:
         assert ast.get_docstring(ast.parse((room / "__init__.py").read_text())), room
     for notebook in NOTEBOOKS:

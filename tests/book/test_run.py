@@ -85,9 +85,9 @@ NOTEBOOKS = set(Project().notebooks())
 LEDGER = "audit/verified_privacy"
 BITSTOGRAM, RAPPOR, HEAVY_THRESH = "heavy_hitters/bitstogram", "heavy_hitters/rappor", "evolving/heavy_thresh"
 BROWN = {*(name for name in NOTEBOOKS if name.startswith("heavy_hitters/")), HEAVY_THRESH}
-BROWN |= {"sparse_vector/shifting_heavy_hitters", LEDGER}
+BROWN |= {"sparse_vector/shifting_heavy_hitters"}
 EDITS = {
-    "a mechanism": ("module", "evolvingdp.evolving.heavy_thresh", {HEAVY_THRESH, LEDGER}),
+    "a mechanism": ("module", "evolvingdp.sparse_vector.adversary", {"sparse_vector/threshold_monitor", LEDGER}),
     "a mechanism of two notebooks": ("module", "evolvingdp.heavy_hitters.rappor", {RAPPOR, LEDGER}),
     "an experiment's figures": ("module", "evolvingdp.heavy_hitters.experiments.rappor.figures", {RAPPOR}),
     "an experiment's parameters": ("module", "evolvingdp.evolving.experiments.heavy_thresh.params", {HEAVY_THRESH}),

@@ -107,11 +107,11 @@ def test_a_forced_start_updates_without_votes_and_a_sentinel_charges_one():
     data = streams.BitStream.make([1000], np.full(16, 0.3), 100)
     forced = simulate(PLAIN, data, stream(0, "forced"))
     assert forced.releases.updated.iloc[0]
-    assert forced.secret.max_votes.iloc[0] == 0
+    assert forced.max_votes[0] == 0
     sentinel = simulate(replace(PLAIN, start="sentinel", vote_epsilon=0.9, epsilon=20.0), data, stream(0, "sentinel"))
     assert sentinel.releases.updated.iloc[0]
-    assert sentinel.secret.yes.iloc[0] == 1000
-    assert sentinel.secret.max_votes.iloc[0] == 1
+    assert sentinel.yes[0] == 1000
+    assert sentinel.max_votes[0] == 1
 
 
 @pytest.mark.parametrize("path", ["users", "simulation"])

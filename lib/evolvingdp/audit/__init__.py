@@ -4,7 +4,11 @@ from evolvingdp.core.public import attach
 
 __all__, __getattr__, __dir__ = attach(
     __name__,
-    exact=["epsilon_at", "product", "worst_delta", "worst_loss"],
-    empirical=["Bound", "audit", "lower_bound", "sentence"],
-    ledger=["Entry", "entries"],
+    **{
+        "exact.laws": ["epsilon_at", "product", "worst_delta", "worst_loss"],
+        "empirical.auditor": ["Batch", "Bound", "audit", "lower_bound"],
+        "empirical.outside": ["sentence"],
+        "ledger.entry": ["Entry"],
+        "ledger.listing": ["entries"],
+    },
 )

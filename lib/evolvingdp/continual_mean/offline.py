@@ -131,13 +131,15 @@ def _run(
     public: Sequence[Exposed] = (),
 ) -> tuple[_Elements, NDArray[np.float64]]:
     """All elements, and weighted sum, samples and variance after each of them; fills `trees` where there is one."""
-    waits = tuple(map(settings.waits_for, range(len(settings.sizes))))
-    if settings.sizes not in arranged.known:
-        arranged.known[settings.sizes] = _blocks(settings, arranged)
-    if (settings.sizes, waits) not in arranged.known:
-        medians = _medians(settings, arranged)
-        arranged.known[settings.sizes, waits] = medians, _elements(settings, arranged, medians)
-    read, elements = arranged.known[settings.sizes, waits]
+    waits = {level: settings.waits_for(level) for level in range(len(settings.sizes)) if settings.waits_for(level)}
+    blocks = settings.blocks, settings.sizes[0]
+    order = blocks, *waits.items()
+    if blocks not in arranged.known:
+        arranged.known[blocks] = _blocks(settings, arranged)
+    if order not in arranged.known:
+        medians = _medians(settings, arranged, waits)
+        arranged.known[order] = medians, _elements(arranged.known[blocks], medians, arranged.n_steps)
+    read, elements = arranged.known[order]
     sums = np.zeros((3, len(elements.step)))
     mine: Any = slice(None)
     for index, own in enumerate(rng.spawn(settings.n_trees)):
@@ -155,17 +157,16 @@ def _run(
     return elements, sums
 
 
-def _medians(settings: UserMean, arranged: Arranged) -> dict[int, _Read]:
+def _medians(settings: UserMean, arranged: Arranged, waits: dict[int, int]) -> dict[int, _Read]:
     """Per level that waits for a median: when it has seen enough, and what it reads."""
     read, (steps, ranks, values) = {}, (arranged.step, arranged.rank, arranged.value)
-    for level in reversed(range(len(settings.sizes))):
-        if needed := settings.waits_for(level):
-            early = ranks <= settings.sizes[level]
-            steps, ranks, values = steps[early], ranks[early], values[early]  # all that a lower level reads is among these
-            read[level] = _Read(arranged.n_steps + 1, None)
-            if len(steps) >= needed:
-                step = int(np.partition(steps, needed - 1)[needed - 1])
-                read[level] = _Read(step, values[steps <= step])
+    for level, needed in sorted(waits.items(), reverse=True):
+        early = ranks <= settings.sizes[level]
+        steps, ranks, values = steps[early], ranks[early], values[early]  # all that a lower level reads is among these
+        read[level] = _Read(arranged.n_steps + 1, None)
+        if len(steps) >= needed:
+            step = int(np.partition(steps, needed - 1)[needed - 1])
+            read[level] = _Read(step, values[steps <= step])
     return read
 
 
@@ -183,21 +184,23 @@ def _blocks(settings: UserMean, arranged: Arranged) -> _Elements:
     return _Elements(arranged.step[ends], level, total)
 
 
-def _elements(settings: UserMean, arranged: Arranged, read: dict[int, _Read]) -> _Elements:
+def _elements(blocks: _Elements, read: dict[int, _Read], n_steps: int) -> _Elements:
     """The full blocks in order; a waiting level's are released at its activation, before the step's own."""
-    filled, level, total = arranged.known[settings.sizes]
-    activation = np.array([read[index].step if index in read else 0 for index in range(len(settings.sizes))])
+    filled, level, total = blocks
+    activation = np.zeros(64, dtype=np.int64)
+    for waiting, seen in read.items():
+        activation[waiting] = seen.step
     step = np.maximum(filled, activation[level])
     own = filled >= activation[level]
     if not own.all():
         order = np.lexsort((filled, np.where(own, 0, level), own, step))
-    elif 8 * len(step) < arranged.n_steps:
+    elif 8 * len(step) < n_steps:
         order = np.argsort(step)
     else:  # no two at one step: faster than sorting
-        place = np.zeros(arranged.n_steps + 1, dtype=np.int64)
+        place = np.zeros(n_steps + 1, dtype=np.int64)
         place[step] = np.arange(1, len(step) + 1)
         order = place[place > 0] - 1
-    order = order[step[order] <= arranged.n_steps]  # the others wait for a median that is never drawn
+    order = order[step[order] <= n_steps]  # the others wait for a median that is never drawn
     return _Elements(step[order], level[order], total[order])
 
 

@@ -28,7 +28,6 @@ class TreeState:
 
     rng: np.random.Generator
     elements: int = 0  # of all its prefix sums
-    samples: int = 0
     width: float = math.inf  # of the current interval, grid units; only for a bootstrapped prior
     sums: PrefixSums | None = None
     node_variance: float = 0.0
@@ -164,7 +163,6 @@ def _add(settings: UserMean, state: State, level: int, total: int) -> None:
     tree.elements += 1
     tree.length += 1
     tree.held += size
-    tree.samples += size
     state.used += size
     resolution = settings.resolution
     variance = tree.sums.variance_at(tree.length) * tree.node_variance

@@ -5,7 +5,7 @@ independent noise.  A `Tree` releases the sums over blocks of b^h elements.  `To
 C C = (all ones below the diagonal), and multiplies by C again (Fichtenberger, Henzinger and Upadhyay 2023; Bennett 1977).
 
 **Privacy.** An element enters at most `height` nodes of a tree, so that one element's change by s moves the nodes by at most
-s * height in l1 and s * sqrt(height) in l2; of the factorization by s * `column_norm` in l2.
+s * height in l1 and s * sqrt(height) in l2; of the factorization by s * `l2` in l2.
 
 **Error.** `relative_variance(k)`: variance of z_k over that of one draw, exact and public.
 
@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,29 +26,6 @@ from scipy.signal import fftconvolve
 
 from evolvingdp.core import checks
 from evolvingdp.core.noise import Tape
-
-
-class PrefixSums(Protocol):
-    """How noise is shared between prefix sums; `capacity` elements at most."""
-
-    @property
-    def capacity(self) -> int: ...
-
-    @property
-    def l1(self) -> float: ...  # change of what is released, in l1, when one element changes by one; inf where unbounded
-
-    @property
-    def l2(self) -> float: ...
-
-    def relative_variance(self, lengths: ArrayLike) -> NDArray[np.float64]: ...
-
-    def variance_at(self, length: int) -> float: ...  # the same for one length, faster
-
-    def variances(self, count: int) -> NDArray[np.float64]: ...  # the same for the lengths 1 to `count`, faster
-
-    def all(self, count: int, tape: Tape) -> NDArray[Any]: ...
-
-    def online(self, tape: Tape) -> Callable[[], Any]: ...
 
 
 def height(count: int, branching: int = 2) -> int:
@@ -85,6 +62,7 @@ class Tree:
 
     @property
     def l1(self) -> float:
+        """Change of what is released, in l1, when one element changes by one."""
         return float(self.height)
 
     @property
@@ -102,21 +80,19 @@ class Tree:
 
     def relative_variance(self, lengths: ArrayLike) -> NDArray[np.float64]:
         """Of the noise of the prefixes of these lengths (any shape, 0 to capacity), over the variance of one draw."""
-        rest = np.asarray(lengths, dtype=np.int64)
-        total = np.zeros(rest.shape)
-        for variance in self._node_variance:
-            rest, digit = np.divmod(rest, self.branching)
-            total += digit * variance
-        return total
+        variances: NDArray[np.float64] = self.variance_at(np.asarray(lengths, dtype=np.int64))
+        return variances
 
-    def variance_at(self, length: int) -> float:
+    def variance_at(self, length: Any) -> Any:
+        """The same for one length, faster."""
         total = 0.0
         for variance in self._node_variance:
             length, digit = divmod(length, self.branching)
-            total += digit * variance
+            total = total + digit * variance  # of numbers and of arrays
         return total
 
     def variances(self, count: int) -> NDArray[np.float64]:
+        """The same for the lengths 1 to `count`, faster."""
         totals = np.zeros(1)
         for variance in self._node_variance:  # from lengths of h digits to those of h + 1
             if len(totals) > count:
@@ -143,13 +119,13 @@ class Tree:
         nodes = np.zeros(count, dtype=np.int64)  # that end at each element
         for block in blocks:
             nodes[block - 1 :: block] += 1
-        last = np.cumsum(nodes)
-        drawn = tape.take(int(last[-1]) if count else 0)
+        first = np.cumsum(nodes) - nodes  # of the draws for them
+        drawn = tape.take(int(nodes.sum()))
         integer = drawn.dtype.kind == "i"
         prefix = np.zeros(count + 1, dtype=drawn.dtype)
         estimates = np.empty(0, dtype=drawn.dtype)  # with integers, times 1 + b + ... + b^level
         for level, block in enumerate(blocks):
-            own = drawn[(last - nodes)[block - 1 :: block] + level]
+            own = drawn[first[block - 1 :: block] + level]
             if level:
                 below = estimates[: len(own) * self.branching].reshape(-1, self.branching)
                 children = below[:, 0].copy()
@@ -244,10 +220,6 @@ class Toeplitz:
     def l2(self) -> float:
         return float(np.sqrt(self._squares[-1]))
 
-    @property
-    def column_norm(self) -> float:
-        return self.l2
-
     def relative_variance(self, lengths: ArrayLike) -> NDArray[np.float64]:
         return self._squares[np.asarray(lengths, dtype=np.int64)]
 
@@ -268,3 +240,6 @@ class Toeplitz:
         """As `all`; the noise does not depend on data, so it is drawn at once and kept (one number per element)."""
         remaining = iter(self.all(self.capacity, tape).tolist())
         return lambda: next(remaining)
+
+
+PrefixSums = Tree | Toeplitz

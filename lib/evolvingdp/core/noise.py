@@ -108,13 +108,12 @@ class DiscreteLaplace:
 
 def _happens(numerator: NDArray[np.int64], denominator: int, rng: np.random.Generator) -> NDArray[np.bool_]:
     """Independent events of probability exp(-numerator/denominator), 0 <= numerator <= denominator, without rounding."""
-    happened = np.zeros(len(numerator), dtype=bool)
+    happened = np.ones(len(numerator), dtype=bool)
     going, rounds = np.arange(len(numerator)), 1
     while len(going):
         below = rng.integers(rounds * denominator, size=len(going)) < numerator
-        if rounds % 2:
-            happened[going[~below]] = True
         going, numerator, rounds = going[below], numerator[below], rounds + 1
+        happened[going] = rounds % 2 == 1
     return happened
 
 

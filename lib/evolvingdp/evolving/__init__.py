@@ -12,7 +12,10 @@ __all__, __getattr__, __dir__ = attach(
     thresh=["Thresh"],
     thresh_protocol=["Release", "State"],
     **{
+        "rivals.detection": ["Fit", "detect"],
         "rivals.memoized": ["Memoized"],
+        "rivals.once": ["Once", "Tally"],
+        "rivals.once_words": ["OnceWords", "WordTally"],
         "rivals.threshold_stream": ["ThresholdStream"],
         "rivals.tree": ["ChangeTree"],
     },

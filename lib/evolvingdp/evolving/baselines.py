@@ -1,9 +1,9 @@
 """What THRESH and HEAVYTHRESH are compared with: recomputing every so often, at the same privacy loss of a user's whole
-transcript.
+transcript, with everybody's budget split over the reports, or with the users split.
 
 **Guarantee.** Each report is randomized response on one bit, or that of HEAVYTHRESH; `epsilon_of_report` composes
-them to pure epsilon ("basic") or to (epsilon, delta) ("advanced", "optimal"); neighbouring inputs are any two sequences of
-bits or words of one user.
+them to pure epsilon ("basic") or to (epsilon, delta) ("advanced", "optimal"); where users are split, each reports once, with
+pure epsilon (`rivals.once`). Neighbouring inputs are any two sequences of bits or words of one user.
 
 **Source.** The naive strategy of the paper's introduction; composition as in `core.accounting`.
 """
@@ -21,9 +21,11 @@ from evolvingdp.core import accounting, checks
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.evolving.heavy_simulation import Hashed, reported_sums
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
+from evolvingdp.evolving.rivals.once import Once, simulate
 from evolvingdp.evolving.streams import BitStream, WordStream
 
 COMPOSITIONS = ("basic", "advanced", "optimal")
+SPLITS = ("epsilon", "users")
 
 
 def epsilon_of_report(epsilon: float, n_reports: int, composition: str = "basic", delta: float = 1e-6) -> float:
@@ -41,14 +43,23 @@ def recompute(
     rng: np.random.Generator,
     *,
     every: int = 1,
+    split: str = "epsilon",
     composition: str = "basic",
     delta: float = 1e-6,
 ) -> NDArray[np.float64]:
     """Estimates of all epochs, (horizon,), from a fresh report of each user in epochs 1, 1 + every, ...; not clipped.
 
+    With `split="users"` each user reports in one of these epochs, drawn by lot, with all of epsilon (`rivals.once`): r
+    periods then have sqrt(r) of the noise of one instead of about r times it. An epoch in which no lot falls is nan.
     Exact: a user's report is 1 with a probability that is linear in the mean of its bits, so the ones are binomial.
     """
     checks.integer_at_least(1, every=every)
+    checks.one_of(SPLITS, split=split)
+    if split == "users":
+        if composition != "basic":
+            raise ValueError(f"composition must be 'basic' for split='users', which composes nothing, got {composition!r}")
+        once = Once(stream.n_users, stream.horizon, stream.epoch_length, epsilon, every)
+        return once.lots.hold(once.estimates(simulate(once, stream, rng)))
     asked = np.arange(0, stream.horizon, every)
     randomizer = SignFlip(epsilon_of_report(epsilon, len(asked), composition, delta))
     spread = randomizer.keep - randomizer.flip

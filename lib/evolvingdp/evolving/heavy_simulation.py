@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from evolvingdp.evolving.heavy_cells import Cells
+from evolvingdp.evolving.heavy_cells import Cells, Words
 from evolvingdp.evolving.heavy_protocol import HeavyRelease, after, before, pays
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.streams import WordStream
@@ -62,10 +62,10 @@ def simulate(settings: HeavyThresh, stream: WordStream, rng: np.random.Generator
         raise ValueError(
             f"stream must have the sizes of the settings, got n_users, horizon, epoch_length, n_words = {sizes}"
         )
-    hashed = Hashed(settings, stream)
-    groups: list[_Users] = [
-        Cells.make(settings, stream, group, rng) or _Alike(hashed, group, rng) for group in range(len(stream.sizes))
-    ]
+    hashed, groups = Hashed(settings, stream), list[_Users]()
+    for group in range(len(stream.sizes)):
+        words = Words.make(settings, stream, group)
+        groups.append(_Alike(hashed, group, rng) if words is None else Cells(settings, stream, group, words, rng))
     release, releases, truthful = before(settings), [], []
     randomizer = voting.vote_randomizer
     for epoch in range(1, voting.horizon + 1):
@@ -105,11 +105,19 @@ class Hashed(dict[int, NDArray[np.float64]]):
         return self.moved[pair]
 
     def reports(self, size: int, law: int | None, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Reports of `size` users, summed by coordinate: users spread evenly, binomial given that; None: all lies."""
+        """Reports of `size` users, summed by coordinate, (width,); None: all lies.
+
+        Poisson numbers of users for each coordinate and sign, which in all are nearly always a little less than `size`, and
+        the others one by one: given how many they are, the Poisson numbers are multinomial, so that the law is exact.
+        """
         width = self.settings.width
-        users = rng.multinomial(size, np.full(width, 1 / width))
-        means = np.zeros(width) if law is None else self[law]
-        return np.asarray(2 * rng.binomial(users, self.settings.report_plus(means)) - users)
+        plus = self.settings.report_plus(np.zeros(width) if law is None else self[law])
+        means = max(0.0, size - 6 * math.sqrt(size)) / width * np.stack([plus, 1 - plus])
+        while (others := size - int((users := rng.poisson(means)).sum())) < 0:
+            pass
+        place = rng.integers(0, width, size=others)
+        signs = np.where(rng.random(others) < plus[place], 1, -1)
+        return np.asarray(users[0] - users[1] + np.bincount(place, weights=signs, minlength=width).astype(np.int64))
 
 
 class _Alike:

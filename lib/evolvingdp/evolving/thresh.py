@@ -233,19 +233,11 @@ class Thresh:
 
     def report_one(self, share: NDArray[np.floating] | float) -> Any:
         """The probability that a user whose bits have mean `share` reports 1: (1 + share (e^b - 1)) / (e^b + 1)."""
-        randomizer = self.estimate_randomizer
-        return randomizer.flip + share * (randomizer.keep - randomizer.flip)
+        return self.estimate_randomizer.report_one(share)
 
     def draw_reports(self, shares: NDArray[np.floating], rng: np.random.Generator) -> NDArray[np.bool_]:
-        """Which users report 1, (n_users,), with bits of mean `shares`: a draw per user.
-
-        The rarer of the two reports is what a uniform number decides on. Uniforms are multiples of 2^-53, so that its
-        probability is rounded up, and that of the other down: never less private. The other way round, a report of
-        probability 1/(e^b + 1) < 2^-53 would never be sent, and sending it would give its user away.
-        """
-        ones, zeros = self.report_one(shares), self.report_one(1 - np.asarray(shares))
-        drawn, rare_one = rng.random(np.shape(shares)), ones <= zeros
-        return np.asarray((drawn < np.where(rare_one, ones, zeros)) == rare_one)
+        """Which users report 1, (n_users,), with bits of mean `shares`: a draw per user, never less private for rounding."""
+        return self.estimate_randomizer.draw_reports(shares, rng)
 
     def estimate(self, ones: int) -> float:
         """The population's mean from the number of reported ones: line 16 of Algorithm 1, unbiased, not clipped."""

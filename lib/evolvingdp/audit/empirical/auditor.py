@@ -13,17 +13,22 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.stats import beta
+from numpy.typing import NDArray
+from scipy.special import betaincinv
 
 from evolvingdp.core import checks
 
 Mechanism = Callable[[Any, np.random.Generator], Any]
-Event = Callable[[Any], bool]
+Samples = tuple[list[Any], list[Any]]  # outputs of both inputs
+View = Callable[[list[Any]], list[Any]]  # what is looked at of each output
+Score = Callable[[Any, Any], Any]  # the bounds for arrays of hits of both inputs
 _KINDS = 64  # outputs that count as one each; above, numbers are cut at quantiles
 _CUTS = 64
 
@@ -46,8 +51,20 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class _Candidate:
-    happens: Event
+class Batch:
+    """A mechanism whose runs are drawn together: `many(input, runs, rng)` are so many independent outputs, (runs, ...)."""
+
+    many: Callable[[Any, int, np.random.Generator], Any]
+
+    def __call__(self, input: Any, rng: np.random.Generator) -> Any:
+        return self.many(input, 1, rng)[0]
+
+
+@dataclass(frozen=True)
+class _Event:
+    """`hits` counts in how many of a list of outputs it happens; `score` is the bound on the runs that it was found on."""
+
+    hits: Callable[[list[Any]], int]
     text: str
     score: float
 
@@ -60,8 +77,8 @@ def lower_bound(hits: tuple[int, int], runs: int, delta: float = 0.0, confidence
 def _bounds(first: Any, second: Any, runs: int, delta: float, confidence: float) -> Any:
     """Clopper-Pearson for arrays of hits; never below 0, which holds for every mechanism."""
     error = (1 - confidence) / 2
-    low = np.where(first > 0, beta.ppf(error, np.maximum(first, 1), runs - first + 1), 0.0)
-    high = np.where(second < runs, beta.ppf(1 - error, second + 1, np.maximum(runs - second, 1)), 1.0)
+    low = np.where(first > 0, betaincinv(np.maximum(first, 1), runs - first + 1, error), 0.0)
+    high = np.where(second < runs, betaincinv(second + 1, np.maximum(runs - second, 1), 1 - error), 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         bound = np.log(np.maximum(low - delta, 0.0)) - np.log(high)
     return np.maximum(bound, 0.0)
@@ -80,7 +97,8 @@ def audit(
     """Lower bound on the epsilon of `mechanism` over `inputs`, every two of which are neighbours.
 
     `runs` runs of each input choose pair and event, `runs` more of the chosen pair decide. `statistic` maps an output to
-    what events are made of, where it is not the output itself. Raises ValueError for arguments that allow no conclusion.
+    what events are made of, where it is not the output itself. The runs of a `Batch` are drawn at once. Raises ValueError
+    for arguments that allow no conclusion.
     """
     checks.integer_at_least(10, runs=runs)
     if len(inputs) < 2:
@@ -89,18 +107,22 @@ def audit(
         raise ValueError(f"delta must lie in [0, 1), got {delta!r}")
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie in (0, 1), got {confidence!r}")
-    tell = statistic or (lambda output: output)
 
     def outputs(position: int) -> list[Any]:
-        return [_plain(tell(mechanism(inputs[position], rng))) for _ in range(runs)]
+        if isinstance(mechanism, Batch):
+            drawn = mechanism.many(inputs[position], runs, rng)
+        else:
+            drawn = [mechanism(inputs[position], rng) for _ in range(runs)]
+        return _all_plain(list(map(statistic, drawn)) if statistic else drawn)
 
     seen = [outputs(position) for position in range(len(inputs))]
-    best, pair = _Candidate(lambda output: True, "any output", -1.0), (0, 1)
-    for one, other in itertools.permutations(range(len(inputs)), 2):
-        found = _best_event(seen[one], seen[other], delta, confidence)
-        if found.score > best.score:
-            best, pair = found, (one, other)
-    first, second = (sum(map(best.happens, outputs(position))) for position in pair)
+    score = partial(_bounds, runs=runs, delta=delta, confidence=confidence)
+    pairs = itertools.permutations(range(len(inputs)), 2)
+    best, pair = max(
+        ((_best_event((seen[one], seen[other]), score), (one, other)) for one, other in pairs),
+        key=lambda found: found[0].score,
+    )
+    first, second = (best.hits(outputs(position)) for position in pair)
     bound = lower_bound((first, second), runs, delta, confidence)
     return Bound(bound, delta, confidence, (inputs[pair[0]], inputs[pair[1]]), best.text, (first, second), runs)
 
@@ -118,6 +140,14 @@ class Kind:
 _NAN, _NUMBER = Kind("nan"), Kind("a number")
 
 
+def _all_plain(outputs: Any) -> list[Any]:
+    """Each of `outputs` as `_plain` has it; arrays of numbers at once."""
+    if isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biuf" and outputs.ndim < 3 and not np.isnan(outputs).any():
+        listed: list[Any] = outputs.tolist()
+        return listed if outputs.ndim == 1 else list(map(tuple, listed))
+    return list(map(_plain, outputs))
+
+
 def _plain(output: Any) -> Any:
     """An output that can be compared and counted: arrays and lists as tuples, numpy's scalars as Python's, nan as a kind."""
     if isinstance(output, np.ndarray | np.generic):
@@ -128,78 +158,68 @@ def _plain(output: Any) -> Any:
 
 
 def _number(value: Any) -> bool:
-    return isinstance(value, int | float)
+    return isinstance(value, (int, float))
 
 
-def _best_event(first: list[Any], second: list[Any], delta: float, confidence: float) -> _Candidate:
+def _numbers(values: list[Any]) -> NDArray[np.float64]:
+    return np.array([value for value in values if _number(value)], dtype=float)
+
+
+def _best_event(samples: Samples, score: Score) -> _Event:
     """The event with the best bound on these runs, among sets of outputs and halves of the line for each coordinate."""
-    candidates = [_best_set(first, second, delta, confidence, lambda output: output, "output")]
-    lengths = {len(output) for output in (*first, *second) if isinstance(output, tuple)}
-    if lengths:
-        for place in range(min(lengths)):
-
-            def coordinate(output: Any, place: int = place) -> Any:
-                return output[place] if isinstance(output, tuple) else output
-
-            candidates.append(_best_of(first, second, delta, confidence, coordinate, f"output[{place}]"))
-    else:
-        candidates.append(_best_of(first, second, delta, confidence, lambda output: output, "output"))
-    return max(candidates, key=lambda candidate: candidate.score)
+    views: dict[str, View] = {"output": list}
+    lengths = {len(output) for side in samples for output in side if isinstance(output, tuple)}
+    for place in range(min(lengths, default=0)):
+        views[f"output[{place}]"] = partial(_coordinates, place)
+    events = [event for name, view in views.items() for event in _events(name, view, samples, score)]
+    return max(events, key=lambda event: event.score)
 
 
-def _best_of(
-    first: list[Any], second: list[Any], delta: float, confidence: float, part: Callable[[Any], Any], name: str
-) -> _Candidate:
-    values = [[part(output) for output in side] for side in (first, second)]
-    candidates = [_best_set(first, second, delta, confidence, part, name)]
-    if any(_number(value) for side in values for value in side):
-        candidates.append(_best_cut(values, delta, confidence, part, name))
-        if not all(_number(value) for side in values for value in side):
-
-            def kind(output: Any) -> Any:
-                return _NUMBER if _number(part(output)) else part(output)
-
-            candidates.append(_best_set(first, second, delta, confidence, kind, name))
-    return max(candidates, key=lambda candidate: candidate.score)
+def _coordinates(place: int, outputs: list[Any]) -> list[Any]:
+    return [output[place] if isinstance(output, tuple) else output for output in outputs]
 
 
-def _best_set(
-    first: list[Any], second: list[Any], delta: float, confidence: float, part: Callable[[Any], Any], name: str
-) -> _Candidate:
-    """The outputs in order of their ratio; every initial part of that order is an event."""
-    counts: dict[Any, list[int]] = {}
-    for world, side in enumerate((first, second)):
-        for output in side:
-            counts.setdefault(part(output), [0, 0])[world] += 1
-    if len(counts) > max(_KINDS, len(first) // 20):
-        return _Candidate(lambda output: True, "any output", -1.0)
-    order = sorted(counts, key=lambda value: (counts[value][0] + 0.5) / (counts[value][1] + 0.5), reverse=True)
-    totals = np.cumsum([counts[value] for value in order], axis=0)
-    bounds = _bounds(totals[:, 0], totals[:, 1], len(first), delta, confidence)
+def _events(name: str, view: View, samples: Samples, score: Score) -> Iterator[_Event]:
+    values = [view(side) for side in samples]
+    yield _best_set(name, view, values, score)
+    numbers = list(map(_numbers, values))
+    found = sum(map(len, numbers))
+    if found:
+        yield _best_cut(name, view, numbers, score)
+    if 0 < found < sum(map(len, values)):
+
+        def kinds(outputs: list[Any]) -> list[Any]:
+            return [_NUMBER if _number(value) else value for value in view(outputs)]
+
+        yield _best_set(name, kinds, list(map(kinds, samples)), score)
+
+
+def _best_set(name: str, view: View, values: list[list[Any]], score: Score) -> _Event:
+    """The best of the sets of values that a likelihood ratio cuts off; the whole where there are too many values."""
+    first, second = map(Counter, values)
+    kinds = list(dict.fromkeys((*first, *second)))
+    if len(kinds) > max(_KINDS, len(values[0]) // 20):
+        return _Event(len, "any output", -1.0)
+    order = sorted(kinds, key=lambda value: (first[value] + 0.5) / (second[value] + 0.5), reverse=True)
+    bounds = score(*np.cumsum([(first[value], second[value]) for value in order], axis=0).T)
     last = int(np.argmax(bounds))
     members = frozenset(order[: last + 1])
     shown = ", ".join(map(str, order[: min(3, last + 1)])) + (", ..." if last > 2 else "")
-    return _Candidate(lambda output: part(output) in members, f"{name} in {{{shown}}}", float(bounds[last]))
+    return _Event(
+        lambda outputs: sum(map(members.__contains__, view(outputs))), f"{name} in {{{shown}}}", float(bounds[last])
+    )
 
 
-def _best_cut(values: list[list[Any]], delta: float, confidence: float, part: Callable[[Any], Any], name: str) -> _Candidate:
-    """x >= c and x <= c for quantiles c of the numbers in both samples together; what is no number is in neither."""
-    first, second = (np.sort(np.array([value for value in side if _number(value)], dtype=float)) for side in values)
+def _best_cut(name: str, view: View, numbers: list[NDArray[np.float64]], score: Score) -> _Event:
+    """x >= c or x <= c for quantiles c of the numbers in both samples together; what is no number is in neither."""
+    first, second = map(np.sort, numbers)
     cuts = np.unique(np.quantile(np.concatenate([first, second]), np.linspace(0.002, 0.998, _CUTS), method="nearest"))
-    best = _Candidate(lambda output: True, "any output", -1.0)
-    for sign, text in ((1, ">="), (-1, "<=")):
-        hits = [
-            len(side) - np.searchsorted(side, cuts, "left") if sign > 0 else np.searchsorted(side, cuts, "right")
-            for side in (first, second)
-        ]
-        bounds = _bounds(hits[0], hits[1], len(values[0]), delta, confidence)
-        place = int(np.argmax(bounds))
-        cut = float(cuts[place])
-        if bounds[place] > best.score:
+    above = score(*(len(side) - np.searchsorted(side, cuts, "left") for side in (first, second)))
+    below = score(*(np.searchsorted(side, cuts, "right") for side in (first, second)))
+    sign, text, bounds = (1, ">=", above) if above.max() >= below.max() else (-1, "<=", below)
+    cut = float(cuts[np.argmax(bounds)])
 
-            def happens(output: Any, sign: int = sign, cut: float = cut) -> bool:
-                value = part(output)
-                return _number(value) and bool(sign * value >= sign * cut)
+    def beyond(outputs: list[Any]) -> int:
+        return int(np.count_nonzero(sign * _numbers(view(outputs)) >= sign * cut))
 
-            best = _Candidate(happens, f"{name} {text} {cut:.6g}", float(bounds[place]))
-    return best
+    return _Event(beyond, f"{name} {text} {cut:.6g}", float(bounds.max()))

@@ -7,17 +7,13 @@ that never clears a true bit. Each function makes a black box `(input, rng) -> o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from evolvingdp.audit.empirical.auditor import Mechanism
-from evolvingdp.core.hashing import MultiplyShift
-from evolvingdp.core.noise import DiscreteLaplace, Noise
-from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters.count_sketch import LocalRnd
+from evolvingdp.audit.empirical.auditor import Batch, Mechanism
+from evolvingdp.core.noise import Noise
 from evolvingdp.heavy_hitters.rappor import Rappor
-from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
 
 @dataclass(frozen=True)
@@ -31,88 +27,42 @@ class NeverClears(Rappor):
 def rappor_client(settings: Rappor, n_reports: int, *, redrawn: bool = False) -> Mechanism:
     """A client with this Bloom filter (an integer), its reports counted: how often each bit was shown as 1.
 
-    `redrawn`: a new "permanent" response for each report.
+    `redrawn`: a new "permanent" response for each report. Counts of independent reports are drawn as such.
     """
 
-    def reports(held: int, rng: np.random.Generator) -> tuple[int, ...]:
-        true = held >> np.arange(settings.n_bits) & 1
-        shape = (n_reports if redrawn else 1, settings.n_bits)
-        permanent = rng.random(shape) < np.where(true, settings.permanent_one(1), settings.permanent_one(0))
-        shown = np.where(permanent, settings.one_from_one, settings.one_from_zero)
-        ones = rng.random((n_reports, settings.n_bits)) < shown
-        return tuple(ones.sum(axis=0).tolist())
+    def counts(held: int, runs: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        return _shown(settings, np.full(runs, held), n_reports, redrawn, rng)
 
-    return reports
+    return Batch(counts)
+
+
+def _shown(
+    settings: Rappor, held: NDArray[np.int64], n_reports: int, redrawn: bool, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """In how many of `n_reports` each client's bits are shown as 1, (clients, bits)."""
+    true = held[:, None] >> np.arange(settings.n_bits) & 1
+    responses = n_reports if redrawn else 1  # drawn; each stands for as many reports
+    ones = rng.binomial(responses, np.where(true, settings.permanent_one(1), settings.permanent_one(0)))
+    ones *= n_reports // responses
+    return rng.binomial(ones, settings.one_from_one) + rng.binomial(n_reports - ones, settings.one_from_zero)
 
 
 def recovered(settings: Rappor, n_reports: int, users: int, rng: np.random.Generator, *, redrawn: bool = False) -> int:
     """Of `users` clients with a random bit set each, how many are told by the bit that they show most often."""
-    client, right = rappor_client(settings, n_reports, redrawn=redrawn), 0
-    for _ in range(users):
-        bit = int(rng.integers(0, settings.n_bits))
-        right += int(np.argmax(client(1 << bit, rng))) == bit
-    return right
+    bits = rng.integers(0, settings.n_bits, users)
+    return int((_shown(settings, 1 << bits, n_reports, redrawn, rng).argmax(axis=1) == bits).sum())
 
 
 def noisy_count(noise: Noise) -> Mechanism:
     """A count with noise: `noise` for a sensitivity of 1, or too little of it."""
-
-    def release(count: int, rng: np.random.Generator) -> Any:
-        return (count + noise.draw(1, rng))[0]
-
-    return release
+    return Batch(lambda count, runs, rng: count + noise.draw(runs, rng))
 
 
-def monitor(settings: ThresholdMonitorEvolving, queries: int, others: int, *, leaks: bool = False) -> Mechanism:
-    """Answers to one query again and again, user 0's value being the input; `leaks`: the number of active users, too."""
+def last_digits(noise: Noise) -> Mechanism:
+    """Whether a noisy count in (0, 1) has digits below 2^-53: 1 + noise in floating point never has (Mironov 2012)."""
 
-    def answers(value: int, rng: np.random.Generator) -> tuple[int, ...]:
-        state, told = settings.start(1 + others), []
-        values = np.array([value, *[1] * others], dtype=float)
-        for _ in range(queries):
-            state, release = settings.step(state, values, lambda data: data, rng)
-            told.append(int(release.above))
-        return (*told, int(state.active.sum())) if leaks else tuple(told)
+    def finer(count: int, runs: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+        noisy = count + noise.draw(runs, rng)
+        return np.asarray((noisy > 0) & (noisy < 1) & (noisy * 2.0**53 % 1 != 0))
 
-    return answers
-
-
-@dataclass(frozen=True)
-class SeededReport:
-    """One report of LocalRnd with the seed of its public hash functions; `shared`: the noise comes from the same seed."""
-
-    epsilon: float
-    shared: bool = False
-    width: int = 8
-
-    def __call__(self, key: int, rng: np.random.Generator) -> tuple[int, int]:
-        """The published seed, and the report at slot 0."""
-        seed, other = (int(one) for one in rng.integers(0, 2**32, size=2))
-        noise = stream(seed, "hashes") if self.shared else stream(other, "noise")
-        return seed, int(self._client(seed).report(np.array([key], dtype=np.uint64), np.zeros(1, dtype=np.int64), noise)[0])
-
-    def undone(self, keys: tuple[int, ...]) -> Any:
-        """The attack as a statistic: draw the noise again from the published seed, take it off, compare with each key."""
-
-        def statistic(output: tuple[int, int]) -> tuple[bool, ...]:
-            seed, report = output
-            slots = np.zeros(len(keys), dtype=np.int64)
-            client = self._client(seed)
-            bits = client.true_bits(np.array(keys, dtype=np.uint64), slots)
-            again = client.randomizer.randomize(np.array([report]), stream(seed, "hashes"))[0]
-            return tuple((bits == again).tolist())
-
-        return statistic
-
-    def _client(self, seed: int) -> LocalRnd:
-        return LocalRnd(MultiplyShift.draw(1, self.width, stream(seed, "hashes")), self.epsilon)
-
-
-def finer_than_one(output: float) -> bool:
-    """Whether a number in (0, 1) has digits below 2^-53: 1 + noise in floating point never has (Mironov 2012)."""
-    return bool(0 < output < 1 and output * 2.0**53 % 1 != 0)
-
-
-def integer_noise(epsilon: float) -> DiscreteLaplace:
-    """The noise for a count that keeps epsilon in floating point, too."""
-    return DiscreteLaplace(1 / epsilon)
+    return Batch(finer)

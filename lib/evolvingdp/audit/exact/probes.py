@@ -8,9 +8,8 @@ hands them over, and moves the noise by what an audit wants to hide. `discrete_l
 from __future__ import annotations
 
 import functools
-import itertools
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +20,7 @@ from evolvingdp.core.noise import DiscreteLaplace
 
 Array = NDArray[np.float64]
 LAPLACE, NORMAL = "laplace", "normal"
-_LEAST = 1e-13  # answers to comparisons that are less probable than this, after a dozen others, are not followed
+_MOST = 20  # comparisons are followed; it takes more with a probability of 1 / 20!
 
 
 class Drawn(NamedTuple):
@@ -74,10 +73,6 @@ class Chosen:
         return block
 
 
-class RejectedError(Exception):
-    """The sampler has taken none of the attempts that were offered, and asks for more."""
-
-
 class Steps:
     """Answers with which the discrete sampler's attempts have these rests, numbers of whole scales, and signs."""
 
@@ -95,8 +90,6 @@ class Steps:
     def integers(self, low: int, high: int | None = None, size: int = 1) -> Any:
         if high is None:
             return self  # to be compared
-        if self.sized == len(self._sized):
-            raise RejectedError
         self.asked.append(int(high))
         if self.sized == 1:
             self._whole = np.broadcast_to(self._whole, size)
@@ -115,39 +108,29 @@ class Steps:
         return ~goes_on
 
 
-class _UnansweredError(Exception):
-    """A comparison for which there is no answer yet; holds the probability of "yes"."""
+class _Turns:
+    """A generator that answers comparisons with uniform integers: so often "yes", then "no", for all events alike."""
 
+    def __init__(self, yes: int) -> None:
+        self._left, self._high = yes, 1
+        self.probability: Any = 1.0  # of these answers
 
-class _Answers:
-    """A generator that answers comparisons with uniform integers from a list, for all events alike."""
-
-    def __init__(self, answers: Sequence[bool]) -> None:
-        self._answers = iter(answers)
-        self._high: Any = 1
-
-    def integers(self, high: int, size: int) -> _Answers:
+    def integers(self, high: int, size: int) -> _Turns:
         self._high = high
         return self
 
     def __lt__(self, numerator: Any) -> NDArray[np.bool_]:
-        for answer in self._answers:
-            return np.full(len(numerator), answer)
-        raise _UnansweredError(np.minimum(numerator / self._high, 1.0))
+        below = np.minimum(numerator / self._high, 1.0)
+        yes, self._left = self._left > 0, self._left - 1
+        self.probability = self.probability * (below if yes else 1 - below)
+        return np.full(len(numerator), yes)
 
 
 def event_law(numerator: NDArray[np.int64], denominator: int) -> Array:
     """How probable the events of `core.noise` are: the sum over all answers to their comparisons."""
     happens = np.zeros(len(numerator))
-    left: list[tuple[tuple[bool, ...], Array]] = [((), np.ones(len(numerator)))]
-    while left:
-        answers, probability = left.pop()
-        try:
-            happens += probability * noise._happens(numerator, denominator, _Answers(answers))  # type: ignore[arg-type]
-        except _UnansweredError as question:
-            (yes,) = question.args
-            branches = (((*answers, True), probability * yes), ((*answers, False), probability * (1 - yes)))
-            left += [branch for branch in branches if branch[1].max() > _LEAST]
+    for turns in map(_Turns, range(_MOST)):
+        happens += noise._happens(numerator, denominator, turns) * turns.probability  # type: ignore[arg-type]
     return happens
 
 
@@ -158,17 +141,26 @@ def discrete_law(law: DiscreteLaplace, largest: int) -> dict[int, float]:
     law.draw(1, first)  # type: ignore[arg-type]
     scale = first.asked[0]  # rests are uniform below it
     rests, one = event_law(np.arange(scale), scale) / scale, float(event_law(np.ones(1, dtype=np.int64), 1)[0])
-    masses: dict[int, float] = defaultdict(float)
-    for whole in itertools.takewhile(lambda whole: whole * scale < (largest + 1) * noise._GRID, itertools.count()):
-        for (rest, mass), negative in itertools.product(enumerate(rests.tolist()), (False, True)):
-            for drawn in _drawn(law, rest, whole, negative):
-                masses[drawn] += mass * one**whole * (1 - one) / 2
-    return {drawn: masses[drawn] for drawn in range(-largest, largest + 1)}
+    wholes = math.ceil((largest + 1) * noise._GRID / scale)
+    rest, whole, negative = (choice.ravel() for choice in np.meshgrid(range(scale), range(wholes), (0, 1), indexing="ij"))
+    accepted, drawn = _drawn(law, rest, whole, negative, wholes + 2 * noise._GRID // scale + 2)
+    masses = (rests[rest] * one**whole * (1 - one) / 2)[accepted]
+    return {number: float(masses[drawn == number].sum()) for number in range(-largest, largest + 1)}
 
 
-def _drawn(law: DiscreteLaplace, rest: int, whole: int, negative: bool) -> Iterator[int]:
-    """What comes of attempts like this: one number, or none where they are rejected."""
-    try:
-        yield int(law.draw(1, Steps(rest, whole, negative))[0])  # type: ignore[arg-type]
-    except RejectedError:
-        return
+def _drawn(
+    law: DiscreteLaplace, rest: Any, whole: Any, negative: Any, far: int
+) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Which of these attempts the sampler accepts, and what it makes of those.
+
+    After each attempt it is offered another, of `far` scales, which it accepts: between two of those there is one number
+    or, where an attempt is rejected, none.
+    """
+    size = 2 * len(rest)
+    offered = np.zeros((3, 5 * size // 3 + 8), dtype=np.int64)  # so many attempts for that many draws
+    offered[1] = far
+    offered[:, :size:2] = rest, whole, negative
+    drawn = law.draw(size, Steps(*offered))  # type: ignore[arg-type]
+    after = np.flatnonzero(drawn == drawn.max())[: len(rest)]
+    accepted = np.diff(after, prepend=-1) == 2
+    return accepted, drawn[after[accepted] - 1]

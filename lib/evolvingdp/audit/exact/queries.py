@@ -6,9 +6,12 @@ its probability is read from the noise's distribution function.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,6 +37,21 @@ class Forced:
         return self.value
 
 
+def _transcripts(
+    branches: Callable[[Any, tuple[Any, ...]], Iterable[tuple[Any, float, Any]]],
+    state: Any,
+    probability: float = 1.0,
+    so_far: tuple[Any, ...] = (),
+) -> Iterator[tuple[tuple[Any, ...], float]]:
+    """All sequences of answers, with probabilities: `branches(state, so_far)` has (answer, its probability, state) of each
+    answer that may come next, and is empty at the end."""
+    following = list(branches(state, so_far))
+    for answer, share, after in following:
+        yield from _transcripts(branches, after, probability * share, (*so_far, answer))
+    if not following:
+        yield so_far, probability
+
+
 def monitor_laws(
     monitor: ThresholdMonitorEvolving, others: int, strategy: Strategy, depth: int, absent: bool = False
 ) -> Array:
@@ -41,31 +59,24 @@ def monitor_laws(
 
     User 0 has the first value of `strategy` in world 0, the second in world 1 (0 throughout if `absent`).
     """
-    laws = []
-    for world in (0, 1):
-        law: list[float] = []
 
-        def follow(
-            state: State, log_probability: float, answers: tuple[bool, ...], world: int = world, law: list[float] = law
-        ) -> None:
-            if len(answers) == depth:
-                law.append(math.exp(log_probability))
-                return
-            first, second, rest = strategy(answers)
-            mine = first if world == 0 else (0.0 if absent else second)
-            values = np.concatenate([[mine], rest])
-            below = monitor.threshold - float(values[state.active].sum())
-            for above in (False, True):
-                log = float(monitor.noise.log_sf(below) if above else monitor.noise.log_cdf(below))
-                forced: Any = Forced(above)
-                after, release = monitor.step(state, values, lambda data: data, forced)
-                if release.above != above:
-                    raise AssertionError(f"the step answered {release.above} to noise that forces {above}")
-                follow(after, log_probability + log, (*answers, above))
+    def branches(state: State, answers: tuple[bool, ...], world: int) -> Iterator[tuple[bool, float, State]]:
+        first, second, rest = strategy(answers)
+        values = np.concatenate([[first if world == 0 else (0.0 if absent else second)], rest])
+        below = monitor.threshold - float(values[state.active].sum())
+        for above in (False, True) if len(answers) < depth else ():
+            forced: Any = Forced(above)
+            after, release = monitor.step(state, values, lambda data: data, forced)
+            _check(release.above, above)
+            yield above, float(monitor.noise.sf(below) if above else monitor.noise.cdf(below)), after
 
-        follow(monitor.start(1 + others), 0.0, ())
-        laws.append(law)
-    return np.array(laws)
+    start = monitor.start(1 + others)
+    return np.array([[p for _, p in _transcripts(partial(branches, world=world), start)] for world in (0, 1)])
+
+
+def _check(told: Any, wanted: Any) -> None:
+    if told != wanted:
+        raise AssertionError(f"the step answered {told} to noise that forces {wanted}")
 
 
 def above_threshold_loss(method: AboveThreshold, queries: int, grid: int = 24001) -> float:
@@ -75,40 +86,20 @@ def above_threshold_loss(method: AboveThreshold, queries: int, grid: int = 24001
     """
     if method.refreshed and method.reports > 1:
         raise ValueError(f"reports must be 1 where the threshold is refreshed, got {method.reports}: compose single runs")
-    reach = 30 * method.threshold_scale
-    shifts = np.linspace(-reach, reach, grid)
-    weight = np.exp(-np.abs(shifts) / method.threshold_scale)
-    weight /= weight.sum()
-    noise = MonitorNoise(method.query_scale / 10, 0.0)
-    logs = {move: (noise.log_cdf(shifts - move), noise.log_sf(shifts - move)) for move in (-1, 0, 1)}
-    worst = 0.0
-    for moves in itertools.product((-1, 1), repeat=queries):
-        for answers in _until_halt(queries, method.reports):
-            pair = [
-                sum((logs[world * move][answer] for move, answer in zip(moves, answers, strict=False)), np.zeros(grid))
-                for world in (0, 1)
-            ]
-            masses = [math.log(float(weight @ np.exp(log))) for log in pair]
-            worst = max(worst, abs(masses[0] - masses[1]))
+    worst, chance = 0.0, partial(search_probability, replace(method, threshold=0.0, refreshed=False), grid=grid)
+    every = itertools.product(itertools.product((-1, 1), repeat=queries), _until_halt(queries, method.reports))
+    for pairs in {tuple(sorted(zip(moves, answers, strict=False))) for moves, answers in every}:  # their order is all one
+        moves, answers = zip(*pairs, strict=True)
+        worst = max(worst, abs(math.log(chance([0] * len(moves), answers) / chance(moves, answers))))
     return worst
 
 
 def halting_laws(method: AboveThreshold, kinds: Sequence[int]) -> Array:
-    """Laws of all answers without threshold noise, in both worlds, (2, answers): a query moves by 1 up or down (`kinds`)."""
-    noise = MonitorNoise(method.query_scale / 10, 0.0)
-    laws: list[list[float]] = [[], []]
-    for answers in itertools.product((0, 1), repeat=len(kinds)):
-        for world in (0, 1):
-            p, tops = 1.0, 0
-            for kind, answer in zip(kinds, answers, strict=True):
-                if tops == method.reports:
-                    p *= answer == 0
-                    continue
-                above = float(noise.sf(0.5 - (kind == (1 if world == 0 else -1))))
-                p *= above if answer else 1 - above
-                tops += answer
-            laws[world].append(p)
-    return np.array(laws)
+    """Laws of all answers until it halts, in both worlds, (2, answers), half below the threshold: a query moves by 1 up or
+    down (`kinds`)."""
+    every, higher = _until_halt(len(kinds), method.reports), replace(method, threshold=0.5)
+    moved = [[float(kind == move) for kind in kinds] for move in (1, -1)]
+    return np.array([[search_probability(higher, values, answers) for answers in every] for values in moved])
 
 
 class Scripted:
@@ -144,6 +135,11 @@ def _shown(one: Histogram, weights: Sequence[int]) -> list[tuple[tuple[int, ...]
     return pairs
 
 
+def _weights(others: Sequence[Sequence[int]], world: int) -> list[list[int]]:
+    """Of all users, where user 0 holds element `world` in every step."""
+    return [[weight + (element == world) for element, weight in enumerate(one)] for one in others]
+
+
 def _as_rows(laws: Sequence[dict[Any, float]]) -> Array:
     outcomes = sorted(set().union(*laws), key=repr)
     return np.array([[law.get(outcome, 0.0) for outcome in outcomes] for law in laws])
@@ -154,68 +150,57 @@ def histogram_laws(method: HistogramEveryStep, others: Sequence[Sequence[int]]) 
 
     `others` are the weights (elements,) of the other users in each step.
     """
-    laws: list[dict[Any, float]] = [{}, {}]
-    for world, law in enumerate(laws):
 
-        def follow(
-            state: HistogramState, so_far: tuple[Any, ...], probability: float, world: int = world, law: Any = law
-        ) -> None:
-            if len(so_far) == len(others):
-                law[so_far] = probability
-                return
-            weights = [weight + (element == world) for element, weight in enumerate(others[len(so_far)])]
-            held = [element for element, weight in enumerate(weights) if weight]
+    def branches(state: HistogramState, so_far: tuple[Any, ...], every: list[list[int]]) -> Iterator[tuple[Any, float, Any]]:
+        for weights in every[len(so_far) : len(so_far) + 1]:
             free = [element for element, weight in enumerate(weights) if not weight]
             for reported, share in _shown(method.one, weights):
                 absent = [rank for rank, element in enumerate(free) if element in reported]
-                forced: Any = Scripted((), [element in reported for element in held], absent)
+                forced: Any = Scripted((), _those_held(weights, reported), absent)
                 after, release = method.step(state, np.repeat(np.arange(len(weights)), weights), forced)
-                if release.elements.tolist() != list(reported):
-                    raise AssertionError(f"the step reported {release.elements} to noise that forces {reported}")
-                follow(after, (*so_far, reported), probability * share)
+                _check(tuple(release.elements.tolist()), reported)
+                yield reported, share, after
 
-        follow(method.start(1 + sum(others[0])), (), 1.0)
-    return _as_rows(laws)
+    start = method.start(1 + sum(others[0]))
+    return _as_rows([dict(_transcripts(partial(branches, every=_weights(others, world)), start)) for world in (0, 1)])
 
 
 def find_step_laws(method: FindStep, others: Sequence[Sequence[int]], grid: int = 2001) -> Array:
     """As `histogram_laws`, for the answers and reports until it halts; None stands for a no."""
-    laws: list[dict[Any, float]] = [{}, {}]
-    for world, law in enumerate(laws):
-        all_weights = [[weight + (element == world) for element, weight in enumerate(one)] for one in others]
+    answered = functools.cache(partial(search_probability, method.search, grid=grid))
 
-        def follow(
-            state: FindState, so_far: tuple[Any, ...], shown: float, all_weights: Any = all_weights, law: Any = law
-        ) -> None:
-            answers = [one is not None for one in so_far]
-            left = method.search.reports - sum(answers)
-            if len(so_far) == len(others) or left == 0:
-                largest = [max(weights) for weights in all_weights[: len(so_far)]]
-                law[so_far] = shown * search_probability(method.search, largest, answers, grid)
-                return
-            weights = all_weights[len(so_far)]
-            held = [element for element, weight in enumerate(weights) if weight]
+    def branches(state: FindState, so_far: tuple[Any, ...], every: list[list[int]]) -> Iterator[tuple[Any, float, Any]]:
+        halted = sum(one is not None for one in so_far) == method.search.reports
+        for weights in every[len(so_far) : len(so_far) + 1] if not halted else ():
             for reported, share in [(None, 1.0), *_shown(method.shown, weights)]:
                 noise = 1e15 if reported is not None else -1e15
-                forced: Any = Scripted((noise, 0.0), [element in (reported or ()) for element in held])
+                forced: Any = Scripted((noise, 0.0), _those_held(weights, reported or ()))
                 after, release = method.step(state, np.repeat(np.arange(len(weights)), weights), forced)
-                if release.above != (reported is not None) or release.elements.tolist() != list(reported or ()):
-                    raise AssertionError(f"the step answered {release} to noise that forces {reported}")
-                follow(after, (*so_far, reported), shown * share)
+                _check((release.above, *release.elements.tolist()), (reported is not None, *(reported or ())))
+                yield reported, share, after
 
-        start: Any = Scripted((0.0,), ())
-        follow(method.start(1 + sum(others[0]), start), (), 1.0)
+    fresh: Any = Scripted((0.0,), ())
+    start, laws = method.start(1 + sum(others[0]), fresh), []
+    for every in (_weights(others, 0), _weights(others, 1)):
+        law = dict(_transcripts(partial(branches, every=every), start))
+        for told, shown in law.items():  # the search's own noise is in all of its answers together
+            law[told] = shown * answered(tuple(map(max, every[: len(told)])), tuple(one is not None for one in told))
+        laws.append(law)
     return _as_rows(laws)
 
 
-def search_probability(method: AboveThreshold, values: Sequence[float], answers: Sequence[bool], grid: int = 2001) -> float:
-    """Of these answers to queries of these values, integrated over the threshold's noise, fresh after each yes if it is."""
+def _those_held(weights: Sequence[int], reported: Sequence[int]) -> list[bool]:
+    return [element in reported for element, weight in enumerate(weights) if weight]
+
+
+def search_probability(method: AboveThreshold, values: Sequence[float], answers: Sequence[int], grid: int = 2001) -> float:
+    """Of these answers to the first of these values, over all of the threshold's noise, fresh after each yes if it is."""
     noise, scale = MonitorNoise(method.query_scale / 10, 0.0), method.threshold_scale
     shifts = np.linspace(-30 * scale, 30 * scale, grid) if scale else np.zeros(1)
     weight = np.exp(-np.abs(shifts) / scale) if scale else np.ones(1)
     weight /= weight.sum()
     probability, log = 1.0, np.zeros(len(shifts))
-    for value, answer in zip(values, answers, strict=True):
+    for value, answer in zip(values, answers, strict=False):
         below = method.threshold + shifts - value
         log = log + (noise.log_sf(below) if answer else noise.log_cdf(below))
         if answer and method.refreshed:

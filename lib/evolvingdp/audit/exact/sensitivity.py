@@ -99,15 +99,25 @@ def released(sums: PrefixSums, elements: ArrayLike) -> Array:
     return np.array(nodes)
 
 
+def _shown(settings: UserMean, users: ArrayLike, samples: ArrayLike, seed: int) -> tuple[list[offline.Exposed], Chosen]:
+    """A run of the mechanism, all that is public included, and what its samplers have asked for."""
+    rng = Chosen(stream(seed, "release"))
+    return offline.exposed(settings, users, samples, rng), rng  # type: ignore[arg-type]
+
+
 def node_changes(
-    settings: UserMean, users: ArrayLike, one: ArrayLike, other: ArrayLike, seed: int = 0
+    settings: UserMean,
+    users: ArrayLike,
+    one: ArrayLike,
+    other: ArrayLike,
+    seed: int = 0,
+    shown: tuple[list[offline.Exposed], Chosen] | None = None,
 ) -> list[list[tuple[Array, Drawn]]]:
     """Of each tree and each of its parts: the change of its node sums between two samples of one user, and its noise.
 
-    All that is public is that of the first.
+    All that is public is that of the first, whose run may be given as `shown`.
     """
-    rng = Chosen(stream(seed, "release"))
-    public = offline.exposed(settings, users, one, rng)  # type: ignore[arg-type]
+    public, rng = shown or _shown(settings, users, one, seed)
     changed = offline.exposed(settings, users, other, Chosen(), public)  # type: ignore[arg-type]
     return [
         [
@@ -120,7 +130,21 @@ def node_changes(
 
 def user_mean_cost(settings: UserMean, users: ArrayLike, one: ArrayLike, other: ArrayLike, seed: int = 0) -> float:
     """The `cost` of all trees together between two samples of one user."""
-    return sum(cost(*part) for tree in node_changes(settings, users, one, other, seed) for part in tree)
+    return user_mean_costs(settings, users, [(one, other)], seed)[0]
+
+
+def user_mean_costs(
+    settings: UserMean, users: ArrayLike, pairs: Iterable[tuple[ArrayLike, ArrayLike]], seed: int = 0
+) -> list[float]:
+    """`user_mean_cost` of each of `pairs`; the mechanism runs once for all that begin with the same samples."""
+    runs: dict[bytes, tuple[list[offline.Exposed], Chosen]] = {}
+    costs = []
+    for one, other in pairs:
+        key = np.asarray(one).tobytes()
+        runs[key] = runs.get(key) or _shown(settings, users, one, seed)
+        changes = node_changes(settings, users, one, other, seed, runs[key])
+        costs.append(sum(cost(*part) for tree in changes for part in tree))
+    return costs
 
 
 def hides(settings: UserMean, users: ArrayLike, one: ArrayLike, other: ArrayLike, seed: int = 0) -> bool:
@@ -157,6 +181,6 @@ def worst_user_mean_cost(settings: UserMean, order: str = "round_robin", who: tu
     steps = settings.n_users * settings.samples_per_user
     users = streams.arrivals(order, settings.n_users, settings.samples_per_user, steps, stream(0, "order"))
     pairs = list(neighbours(users, who))
-    costs = [user_mean_cost(settings, users, *pair) for pair in pairs]
+    costs = user_mean_costs(settings, users, pairs)
     worst = int(np.argmax(costs))
     return costs[worst] if hides(settings, users, *pairs[worst]) else math.inf

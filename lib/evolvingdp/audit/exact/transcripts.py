@@ -8,7 +8,6 @@ library's own rules and randomizers: no sampling, no bound.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -42,18 +41,19 @@ def thresh_loss(settings: Thresh) -> float:
     worst = 0.0
     for updates in _updates(settings):
         inputs = itertools.product(range(settings.epoch_length + 1), repeat=settings.horizon)
-        logs = [
-            [[math.log(p), math.log1p(-p)] for pair in thresh_bits(settings, counts, updates) for p in pair]
-            for counts in inputs
-        ]
-        table = np.array(logs)  # (inputs, bits sent, outcomes)
-        for one in table:
-            worst = max(worst, float((one[None] - table).max(axis=2).sum(axis=1).max()))
+        bits = np.array([thresh_bits(settings, counts, updates) for counts in inputs])
+        worst = max(worst, _worst(np.log([bits, 1 - bits]).transpose(1, 2, 3, 0)))
     return worst
 
 
-def heavy_logs(settings: HeavyThresh, words: Sequence[int], updates: Sequence[bool]) -> list[tuple[Array, Array]]:
-    """Logs of the probabilities of all that can be sent in each epoch: two votes, then + and - at each coordinate."""
+def _worst(logs: Array) -> float:
+    """Over pairs of inputs; `logs` of the probabilities of what may be sent, (inputs, epochs, reports, outcomes)."""
+    return max(float((one - logs).max(axis=-1).sum(axis=(1, 2)).max()) for one in logs)
+
+
+def heavy_logs(settings: HeavyThresh, words: Sequence[int], updates: Sequence[bool]) -> list[list[Array]]:
+    """Logs of the probabilities of all that can be sent in each epoch: two votes, then + and - at each coordinate, which is
+    public; votes stand there as often as coordinates."""
     voting = settings.voting
     reference, used, left, logs = None, 0, voting.estimate_cap, []
     for epoch, (word, updated) in enumerate(zip(words, updates, strict=True), start=1):
@@ -65,7 +65,7 @@ def heavy_logs(settings: HeavyThresh, words: Sequence[int], updates: Sequence[bo
         vote = voting.vote_randomizer.keep if yes else voting.vote_randomizer.flip
         means = settings.signed_sums(counts)[0] / voting.epoch_length
         plus = settings.report_plus(means if updated and left else np.zeros(settings.width))
-        logs.append((np.log([vote, 1 - vote]), np.log([plus, 1 - plus])))
+        logs.append([np.log(np.repeat([vote, 1 - vote], settings.width)), np.log(np.concatenate([plus, 1 - plus]))])
         if updated:
             reference, left = counts, max(0, left - 1)
     return logs
@@ -76,10 +76,7 @@ def heavy_loss(settings: HeavyThresh) -> float:
     worst = 0.0
     for updates in _updates(settings.voting):
         inputs = itertools.product(range(settings.n_words), repeat=settings.voting.horizon)
-        laws = [heavy_logs(settings, words, updates) for words in inputs]
-        for one, other in itertools.permutations(laws, 2):
-            loss = sum(float((a - c).max() + (b - d).max()) for (a, b), (c, d) in zip(one, other, strict=True))
-            worst = max(worst, loss)
+        worst = max(worst, _worst(np.array([heavy_logs(settings, words, updates) for words in inputs])))
     return worst
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from evolvingdp.audit.exact import sensitivity
-from evolvingdp.audit.exact.epsilons import composed_epsilon, gaussian_epsilon
+from evolvingdp.audit.exact.laws import composed_epsilon, gaussian_epsilon
 from evolvingdp.audit.ledger.entry import EXACT, SENSITIVITY, Entry
 from evolvingdp.continual_mean import algorithms, coordinates, offline, online, private_median
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
@@ -96,36 +96,30 @@ def _as(kind: type[UserMean], settings: UserMean) -> UserMean:
 
 def _user_means() -> Iterator[Entry]:
     narrow: dict[str, Any] = {"beta": 0.9, "prior_deviations": 0.2}  # so that intervals are narrow in a stream this short
-    covers = (UserMean, online.start, online.step, offline.release)
-    few, many, epsilon = (4, 4, _EPSILON), (8, 4, _EPSILON), _EPSILON
-    cases: dict[str, tuple[str, Any, UserMean, type[UserMean]]] = {
-        "naive": ("Algorithm 2", algorithms.naive, algorithms.naive(*few), _OneSample),
-        "wishful": ("Algorithm 3", algorithms.wishful, algorithms.wishful(*few, 0.4), _OneSample),
-        "single_tree": ("Algorithm 4", algorithms.single_tree, algorithms.single_tree(*few, 0.4), _OneSample),
-        "multiple_trees": ("Algorithm 5", algorithms.multiple_trees, algorithms.multiple_trees(*few, 0.4), _OneSample),
-        "full": ("Algorithm 6", algorithms.full, algorithms.full(4, 8, 1000.0, beta=0.9), _OneSample),
-    }
-    choose = algorithms.recommended
-    cases |= {
-        "recommended": ("recommended, pure", choose, choose(8, 4, epsilon), _Narrow),
-        "recommended_long": ("recommended, narrow intervals", choose, choose(4, 64, 400.0, **narrow), _Narrow),
-        "recommended_fine": (
-            "recommended, narrow intervals, fine values",
-            choose,
-            choose(4, 64, 400.0, resolution=16, **narrow),
-            _Narrow,
+    few, choose = (4, 4, _EPSILON), algorithms.recommended
+    cases: list[tuple[str, str, Any, UserMean]] = [
+        ("naive", "Algorithm 2", algorithms.naive, algorithms.naive(*few)),
+        ("wishful", "Algorithm 3", algorithms.wishful, algorithms.wishful(*few, 0.4)),
+        ("single_tree", "Algorithm 4", algorithms.single_tree, algorithms.single_tree(*few, 0.4)),
+        ("multiple_trees", "Algorithm 5", algorithms.multiple_trees, algorithms.multiple_trees(*few, 0.4)),
+        ("full", "Algorithm 6", algorithms.full, algorithms.full(4, 8, 1000.0, beta=0.9)),
+        ("recommended", "recommended, pure", choose, choose(8, 4, _EPSILON)),
+        ("recommended_long", "recommended, narrow intervals", choose, choose(4, 64, 400.0, **narrow)),
+        (
+            "recommended_fine", "recommended, narrow intervals, fine values",
+            choose, choose(4, 64, 400.0, resolution=16, **narrow),
         ),
-        "recommended_real": (
-            "recommended, narrow intervals, real noise",
-            choose,
-            choose(4, 64, 400.0, integer=False, **narrow),
-            _Narrow,
+        (
+            "recommended_real", "recommended, narrow intervals, real noise",
+            choose, choose(4, 64, 400.0, integer=False, **narrow),
         ),
-        "recommended_gaussian": ("recommended, Gaussian", choose, choose(*many, _DELTA), _Narrow),
-    }
-    for id, (name, make, settings, mutant) in cases.items():
+        ("recommended_gaussian", "recommended, Gaussian", choose, choose(8, 4, _EPSILON, _DELTA)),
+    ]  # fmt: skip
+    for id, name, make, settings in cases:
+        mutant = _Narrow if make is choose else _OneSample
+        covers = (UserMean, online.start, online.step, offline.release, make)
         yield Entry(
-            f"user_mean_{id}", _CHAPTER, f"UserMean: {name}", (*covers, make), _USER, _ALL, SENSITIVITY, settings.epsilon,
+            f"user_mean_{id}", _CHAPTER, f"UserMean: {name}", covers, _USER, _ALL, SENSITIVITY, settings.epsilon,
             partial(user_mean_epsilon, settings),
             "noise for one sample of a user" if mutant is _OneSample else "noise for half of the interval",
             partial(user_mean_epsilon, _as(mutant, settings)), settings.delta,

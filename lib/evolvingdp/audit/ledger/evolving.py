@@ -2,24 +2,50 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from evolvingdp.audit.exact import sequences, transcripts
+from evolvingdp.audit.exact import rivals, sequences, transcripts
 from evolvingdp.audit.exact.laws import epsilon_at, product
 from evolvingdp.audit.ledger.entry import EXACT, Entry
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.evolving import baselines, heavy_protocol, heavy_simulation, thresh_protocol, thresh_simulation
 from evolvingdp.evolving.heavy_projection import HashSigns
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
-from evolvingdp.evolving.rivals import memoized, signs, tree
+from evolvingdp.evolving.rivals import memoized, once, once_words, signs, tree
 from evolvingdp.evolving.thresh import Thresh
 
 _EPSILON = 1.0
+_ON_A_GRID = math.log(3)  # randomizers' probabilities are then quarters and halves
 
 
 def entries() -> Iterator[Entry]:
+    yield from _thresh()
+    yield from _once()
+    yield from _few_changes()
+
+
+def _once() -> Iterator[Entry]:
+    """Users split over epochs: one report each."""
+    unit, neighbours, mutant = "all that a user ever sends", "any two sequences of a user", "epsilon is a tenth larger"
+    size, larger = (1, 2, 2), 1.1 * _ON_A_GRID
+    yield Entry(
+        "once", "evolving", "one report a user, means", (once.Once, once.step, once.simulate), unit, neighbours, EXACT,
+        _ON_A_GRID, partial(rivals.once_loss, once.Once(*size, _ON_A_GRID)),
+        mutant, partial(rivals.once_loss, once.Once(*size, larger)),
+    )  # fmt: skip
+    covers = (once_words.OnceWords, once_words.step, once_words.simulate)
+    for oracle in once_words.ORACLES:
+        right, wrong = (once_words.OnceWords(*size, epsilon, oracle) for epsilon in (_ON_A_GRID, larger))
+        yield Entry(
+            f"once_words_{oracle}", "evolving", f"one report a user, words, {oracle}", covers, unit, neighbours, EXACT,
+            _ON_A_GRID, partial(rivals.once_words_loss, right), mutant, partial(rivals.once_words_loss, wrong),
+        )  # fmt: skip
+
+
+def _thresh() -> Iterator[Entry]:
     unit, neighbours = "all that a user ever sends", "any two sequences of a user"
     mutant = "the cap on estimates is off by one"
 
@@ -58,7 +84,6 @@ def entries() -> Iterator[Entry]:
             f"{extra} reports instead of the 6 that are composed",
             partial(recomputed, composition, delta, extra), delta,
         )  # fmt: skip
-    yield from _few_changes()
 
 
 def _few_changes() -> Iterator[Entry]:
@@ -84,10 +109,10 @@ def _few_changes() -> Iterator[Entry]:
             layers.transcript_loss(), partial(sequences.memoized_loss, layers, 3),
             "one report more", partial(sequences.memoized_loss, layers, 4),
         )  # fmt: skip
-    once, more = (memoized.Memoized.dbitflip(10, 3, epsilon) for epsilon in (_EPSILON, 1.1 * _EPSILON))
+    layer, larger = (memoized.Memoized.dbitflip(10, 3, epsilon) for epsilon in (_EPSILON, 1.1 * _EPSILON))
     yield Entry(
         "memoized_dbitflip", "evolving", "memoization, one layer: dBitFlipPM", covers, unit,
-        "two bits that never change: changes are not protected", EXACT, once.permanent_epsilon,
-        partial(sequences.memoized_loss, once, 3, constant=True),
-        "answers at 1.1 epsilon", partial(sequences.memoized_loss, more, 3, constant=True),
+        "two bits that never change: changes are not protected", EXACT, layer.permanent_epsilon,
+        partial(sequences.memoized_loss, layer, 3, constant=True),
+        "answers at 1.1 epsilon", partial(sequences.memoized_loss, larger, 3, constant=True),
     )  # fmt: skip

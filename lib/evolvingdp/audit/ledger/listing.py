@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import pandas as pd
 
@@ -22,27 +23,15 @@ def table() -> pd.DataFrame:
     """The ledger, computed: a row an entry.  Raises LookupError where a mechanism of the library has none."""
     if missing := coverage.without_entry(one for entry in entries() for one in entry.covers):
         raise LookupError(f"the privacy ledger must have an entry for {', '.join(missing)}")
-    rows = []
-    for entry in entries():
-        measured, broken = entry.measure(), entry.broken()
-        rows.append(
-            {
-                "id": entry.id,
-                "chapter": entry.chapter,
-                "mechanism": entry.mechanism,
-                "guarantee": entry.guarantee,
-                "unit": entry.unit,
-                "neighbours": entry.neighbours,
-                "how": entry.how,
-                "promised": entry.promised,
-                "delta": entry.delta,
-                "measured": measured,
-                "kept": kept(measured, entry.promised),
-                "tight": tight(measured, entry.promised),
-                "mutant": entry.mutant,
-                "broken": broken,
-                "caught": not kept(broken, entry.promised),
-                "test": entry.test,
-            }
-        )
-    return pd.DataFrame(rows)
+    return pd.DataFrame([_row(entry, entry.measure(), entry.broken()) for entry in entries()])
+
+
+def _row(entry: Entry, measured: float, broken: float) -> dict[str, Any]:
+    names = ("id", "chapter", "mechanism", "guarantee", "unit", "neighbours", "how", "promised", "delta", "mutant", "test")
+    return {name: getattr(entry, name) for name in names} | {
+        "measured": measured,
+        "kept": kept(measured, entry.promised),
+        "tight": tight(measured, entry.promised),
+        "broken": broken,
+        "caught": not kept(broken, entry.promised),
+    }

@@ -58,22 +58,23 @@ class Library:
         """The modules among `start` and all of evolvingdp that they import, at their top or in a function."""
         found, waiting = set[str](), list(start)
         while waiting:
-            name = waiting.pop()
-            while name and name not in self.source:  # an attribute of a module
-                name = name.rpartition(".")[0]
+            name = self.behind(waiting.pop())
             if name and name not in found:
                 found.add(name)
-                waiting += [*self._imports(name), name.rpartition(".")[0]]
+                waiting += [*self.imports(name), name.rpartition(".")[0]]
         return found
 
-    def _imports(self, name: str) -> list[str]:
-        named = imports(self.source[name])
-        return [self._behind(entry) for entry in named if entry.startswith("evolvingdp")]
+    def imports(self, name: str) -> list[str]:
+        """What the module `name` imports of evolvingdp: modules, or names in them."""
+        return [named for named in imports(self.source[name]) if named.startswith("evolvingdp.")]
 
-    def _behind(self, name: str) -> str:
-        """The module that a package's `attach` names for one of its public names."""
-        package, _, attribute = name.rpartition(".")
-        return f"{package}.{_attached(self.source.get(package, b'')).get(attribute, attribute)}"
+    def behind(self, name: str) -> str:
+        """The module called `name`, or that holds it, or that a package's `attach` names for it; empty if there is none."""
+        package, dot, attribute = name.rpartition(".")
+        name = f"{package}{dot}{_attached(self.source.get(package, b'')).get(attribute, attribute)}"
+        while name and name not in self.source:
+            name = name.rpartition(".")[0]
+        return name
 
     def digest(self, modules: Iterable[str]) -> str:
         return _digest({name: self.source[name] for name in modules})

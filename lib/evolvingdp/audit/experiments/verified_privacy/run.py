@@ -23,7 +23,7 @@ from evolvingdp.audit.experiments.verified_privacy.params import (
     Params,
 )
 from evolvingdp.audit.ledger import listing
-from evolvingdp.core.noise import Laplace
+from evolvingdp.core.noise import DiscreteLaplace, Laplace
 from evolvingdp.core.seeds import stream
 from evolvingdp.experiment import Result
 from evolvingdp.heavy_hitters.rappor import Rappor
@@ -49,7 +49,7 @@ def _boxes(params: Params, seed: int, promises: pd.DataFrame) -> Iterator[dict[s
         promise = by_id.loc[box.entry]
         bound = auditor.audit(
             box.mechanism, box.inputs, stream(seed, "box", box.entry), runs=params.box_runs, delta=float(promise.delta),
-            confidence=1 - (1 - params.confidence) / 1000, statistic=box.statistic,
+            confidence=1 - (1 - params.confidence) / 1000,
         )  # fmt: skip
         yield {
             "part": "box", "id": box.entry, "mechanism": promise.mechanism, "promised": promise.promised, "delta": promise.delta,
@@ -58,18 +58,17 @@ def _boxes(params: Params, seed: int, promises: pd.DataFrame) -> Iterator[dict[s
 
 
 def _convergence(params: Params, seed: int) -> Iterator[dict[str, Any]]:
-    cases: dict[str, tuple[Any, Any]] = {
-        RIGHT: (failures.noisy_count(Laplace(1.0)), None),
-        LESS: (failures.noisy_count(Laplace(0.9)), None),
-        DIGITS: (failures.noisy_count(Laplace(1.0)), failures.finer_than_one),
-        INTEGER: (failures.noisy_count(failures.integer_noise(1.0)), failures.finer_than_one),
+    cases = {
+        RIGHT: failures.noisy_count(Laplace(1.0)),
+        LESS: failures.noisy_count(Laplace(0.9)),
+        DIGITS: failures.last_digits(Laplace(1.0)),
+        INTEGER: failures.last_digits(DiscreteLaplace(1.0)),
     }
-    for name, (mechanism, statistic) in cases.items():
+    for name, mechanism in cases.items():
         for runs in params.runs if name != INTEGER else params.runs[:2]:
             for repetition in range(params.repetitions):
                 bound = auditor.audit(
-                    mechanism, (0, 1), stream(seed, name, runs, repetition), runs=runs, confidence=params.confidence,
-                    statistic=statistic,
+                    mechanism, (0, 1), stream(seed, name, runs, repetition), runs=runs, confidence=params.confidence
                 )  # fmt: skip
                 yield {
                     "part": "convergence", "case": name, "runs": runs, "repetition": repetition, "bound": bound.epsilon,

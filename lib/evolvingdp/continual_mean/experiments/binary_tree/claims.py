@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 
 from evolvingdp.continual_mean.binary_mechanism import printed_sums
-from evolvingdp.continual_mean.experiments.binary_tree.mechanisms import (
+from evolvingdp.continual_mean.experiments.binary_tree.params import Params
+from evolvingdp.continual_mean.experiments.binary_tree.tables import (
     BINARY,
     GAUSSIAN,
     GAUSSIAN_HONAKER,
@@ -15,10 +16,10 @@ from evolvingdp.continual_mean.experiments.binary_tree.mechanisms import (
     PER_STEP,
     ROOT,
     WIDE,
+    branchings,
     variances,
+    whole_stream,
 )
-from evolvingdp.continual_mean.experiments.binary_tree.params import Params
-from evolvingdp.continual_mean.experiments.binary_tree.tables import branchings, whole_stream
 from evolvingdp.continual_mean.prefix_sums import Tree
 from evolvingdp.experiment import Claim, Scalar, at_least, at_most
 

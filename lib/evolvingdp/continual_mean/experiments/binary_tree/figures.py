@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from evolvingdp.continual_mean.experiments.binary_tree.mechanisms import (
+from evolvingdp.continual_mean.experiments.binary_tree.params import Params
+from evolvingdp.continual_mean.experiments.binary_tree.tables import (
     APPROXIMATE,
     BINARY,
     GAUSSIAN,
@@ -13,9 +14,10 @@ from evolvingdp.continual_mean.experiments.binary_tree.mechanisms import (
     PURE,
     ROOT,
     WIDE,
+    branchings,
+    growth,
+    over_time,
 )
-from evolvingdp.continual_mean.experiments.binary_tree.params import Params
-from evolvingdp.continual_mean.experiments.binary_tree.tables import branchings, growth, over_time
 from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import curves, span
 from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, canvas, house

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field, field_validator
 
@@ -26,7 +26,4 @@ class Params(experiment.Params):
     metric = experiment.Metric("binary_measured", "root mean square error of Algorithm 1 over the stream", "elements")
     presets = {"paper": {"horizon": 1_000_000, "repetitions": 20}}
 
-    @field_validator("branching_sweep")
-    @classmethod
-    def _each_once(cls, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        return experiment.distinct(values)
+    _each_once = field_validator("branching_sweep")(experiment.distinct)

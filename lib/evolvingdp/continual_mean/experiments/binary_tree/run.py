@@ -11,14 +11,8 @@ from numpy.typing import NDArray
 
 from evolvingdp.continual_mean import streams
 from evolvingdp.continual_mean.experiments.binary_tree.claims import claims, values
-from evolvingdp.continual_mean.experiments.binary_tree.mechanisms import (
-    APPROXIMATE,
-    PER_STEP,
-    PURE,
-    mechanism,
-    variances,
-)
 from evolvingdp.continual_mean.experiments.binary_tree.params import Params
+from evolvingdp.continual_mean.experiments.binary_tree.tables import APPROXIMATE, PER_STEP, PURE, mechanism, variances
 from evolvingdp.core.seeds import stream
 from evolvingdp.experiment import Result
 

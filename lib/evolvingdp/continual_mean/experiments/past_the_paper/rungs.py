@@ -9,55 +9,25 @@ from evolvingdp.continual_mean.prefix_sums import best_branching
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core import checks
 
-MEAN = "no privacy"
-NAIVE = "Algorithm 2, binary tree"
-NAIVE_WIDE = "Algorithm 2, wide tree"
-FULL = "Algorithm 6, corrected"
-START = "+ levels 0 and 1 exact"
-CAPPED = "+ sensitivities capped"
-WEIGHTED = "+ weights by precision"
-NO_MEDIANS = "+ no medians, no projection"
-BOOTSTRAP = "+ bootstrapped prior"
-HONAKER = "+ Honaker's estimates"
-SHARES = "+ budget shares"
-WIDE = "+ wide trees"
-INTEGER = "+ integer noise, clipped"
-GAUSSIAN = "(eps, delta): Gaussian tree"
-ROOT = "(eps, delta): square root"
-RECOMMENDED, RECOMMENDED_DELTA = INTEGER, ROOT
-LADDER = (
-    NAIVE,
-    NAIVE_WIDE,
-    FULL,
-    START,
-    CAPPED,
-    WEIGHTED,
-    NO_MEDIANS,
-    BOOTSTRAP,
-    HONAKER,
-    SHARES,
-    WIDE,
-    INTEGER,
-    GAUSSIAN,
-    ROOT,
-)
-KEYS = {  # in the names of a result's values
-    MEAN: "mean",
-    NAIVE: "naive",
-    NAIVE_WIDE: "naive_wide",
-    FULL: "full",
-    START: "start",
-    CAPPED: "capped",
-    WEIGHTED: "weighted",
-    NO_MEDIANS: "no_medians",
-    BOOTSTRAP: "bootstrap",
-    HONAKER: "honaker",
-    SHARES: "shares",
-    WIDE: "wide",
-    INTEGER: "recommended",
-    GAUSSIAN: "gaussian",
-    ROOT: "root",
+KEYS = {  # what each is called in the names of a result's values
+    (MEAN := "no privacy"): "mean",
+    (NAIVE := "Algorithm 2, binary tree"): "naive",
+    (NAIVE_WIDE := "Algorithm 2, wide tree"): "naive_wide",
+    (FULL := "Algorithm 6, corrected"): "full",
+    (START := "+ levels 0 and 1 exact"): "start",
+    (CAPPED := "+ sensitivities capped"): "capped",
+    (WEIGHTED := "+ weights by precision"): "weighted",
+    (NO_MEDIANS := "+ no medians, no projection"): "no_medians",
+    (BOOTSTRAP := "+ bootstrapped prior"): "bootstrap",
+    (HONAKER := "+ Honaker's estimates"): "honaker",
+    (SHARES := "+ budget shares"): "shares",
+    (WIDE := "+ wide trees"): "wide",
+    (INTEGER := "+ integer noise, clipped"): "recommended",
+    (GAUSSIAN := "(eps, delta): Gaussian tree"): "gaussian",
+    (ROOT := "(eps, delta): square root"): "root",
 }
+LADDER = tuple(name for name in KEYS if name != MEAN)
+RECOMMENDED, RECOMMENDED_DELTA = INTEGER, ROOT
 
 UNPROJECTED = "no projection"  # the recommended ones with prior="none"
 UNPROJECTED_DELTA = "no projection, (eps, delta)"

@@ -6,18 +6,21 @@ import numpy as np
 import pandas as pd
 
 from evolvingdp.continual_mean import theory
-from evolvingdp.continual_mean.experiments.user_mean.methods import (
+from evolvingdp.continual_mean.experiments.user_mean.params import Params
+from evolvingdp.continual_mean.experiments.user_mean.tables import (
     FULL,
     MEAN,
     MULTIPLE,
     NAIVE,
     SINGLE,
     WISHFUL,
+    advantage,
     bounds,
+    rmse,
     settings,
+    slope,
+    slopes,
 )
-from evolvingdp.continual_mean.experiments.user_mean.params import Params
-from evolvingdp.continual_mean.experiments.user_mean.tables import advantage, rmse, slope, slopes
 from evolvingdp.experiment import Claim, Scalar, at_least, at_most, within
 
 
@@ -77,10 +80,8 @@ def values(params: Params, table: pd.DataFrame, seed: int) -> dict[str, Scalar]:
     map_ = advantage(params.epsilon, params.beta)
     short = {NAIVE: "naive", SINGLE: "single", MULTIPLE: "multiple", FULL: "full", WISHFUL: "wishful", MEAN: "mean"}
     return {
-        "n_users": params.n_users,
-        "samples_per_user": params.samples_per_user,
+        **params.model_dump(include={"n_users", "samples_per_user", "epsilon"}),
         "horizon": params.horizon,
-        "epsilon": params.epsilon,
         "runs": params.repetitions,
         "arrays": theory.arrays_needed(made, params.samples_per_user),
         "first_win": int(map_[map_.ratio > 1].cap.min()),

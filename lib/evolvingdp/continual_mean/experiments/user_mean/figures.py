@@ -10,9 +10,18 @@ from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure as Canvas
 
 from evolvingdp.continual_mean.experiments.scores import ORDER_NAMES
-from evolvingdp.continual_mean.experiments.user_mean.methods import FULL, MEAN, METHODS, MULTIPLE, NAIVE, SINGLE, bounds
 from evolvingdp.continual_mean.experiments.user_mean.params import Params
-from evolvingdp.continual_mean.experiments.user_mean.tables import advantage, rmse
+from evolvingdp.continual_mean.experiments.user_mean.tables import (
+    FULL,
+    MEAN,
+    METHODS,
+    MULTIPLE,
+    NAIVE,
+    SINGLE,
+    advantage,
+    bounds,
+    rmse,
+)
 from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import curves, short, span
 from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, canvas, house

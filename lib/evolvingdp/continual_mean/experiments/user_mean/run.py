@@ -12,7 +12,8 @@ from evolvingdp.continual_mean import algorithms, offline, streams
 from evolvingdp.continual_mean.arranged import arrange
 from evolvingdp.continual_mean.experiments.scores import second_half
 from evolvingdp.continual_mean.experiments.user_mean.claims import claims, values
-from evolvingdp.continual_mean.experiments.user_mean.methods import (
+from evolvingdp.continual_mean.experiments.user_mean.params import Params
+from evolvingdp.continual_mean.experiments.user_mean.tables import (
     FULL,
     MEAN,
     METHODS,
@@ -24,7 +25,6 @@ from evolvingdp.continual_mean.experiments.user_mean.methods import (
     kept_steps,
     settings,
 )
-from evolvingdp.continual_mean.experiments.user_mean.params import Params
 from evolvingdp.continual_mean.per_step import PerStepLaplace
 from evolvingdp.core.seeds import stream
 from evolvingdp.experiment import Result

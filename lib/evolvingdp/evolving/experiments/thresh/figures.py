@@ -31,14 +31,13 @@ def over_time(result: Result[Params]) -> Figure:
     settings = protocols(params, params.n_users, params.horizon)[TUNED]
     naive = baselines.recompute(data, params.epsilon, stream(result.seed, "time", NAIVE, 0))
     optimal = baselines.recompute(data, params.epsilon, stream(result.seed, "time", OPTIMAL, 0), composition="optimal")
-    releases, secret = run.releases, run.secret
-    spent = 2 * settings.vote_epsilon * secret.max_votes + settings.estimate_epsilon * releases.updated.cumsum()
+    spent = 2 * settings.vote_epsilon * run.max_votes + settings.estimate_epsilon * run.updated.cumsum()
     frame = pd.DataFrame(
         {
-            "epoch": releases.epoch,
+            "epoch": np.arange(1, params.horizon + 1),
             "truth": data.truth,
-            "thresh": releases.estimate,
-            "updated": releases.updated,
+            "thresh": run.estimate,
+            "updated": run.updated,
             "naive": np.clip(naive, 0, 1),
             "optimal": np.clip(optimal, 0, 1),
             "spent": spent,

@@ -42,12 +42,11 @@ def _errors(estimates: NDArray[np.float64], truth: NDArray[np.float64]) -> dict[
 
 def _run(settings: Thresh, data: BitStream, rng: np.random.Generator) -> dict[str, Any]:
     result = simulate(settings, data, rng)
-    releases = result.releases
-    updates = int(releases.updated.sum())
-    return _errors(releases.estimate.to_numpy(), data.truth) | {
+    updates = int(result.updated.sum())
+    return _errors(result.estimate, data.truth) | {
         "updates": updates,
-        "frozen": int(releases.frozen.sum()),
-        "spent": 2 * int(result.secret.max_votes.iloc[-1]) * settings.vote_epsilon + updates * settings.estimate_epsilon,
+        "frozen": int(result.frozen.sum()),
+        "spent": 2 * int(result.max_votes[-1]) * settings.vote_epsilon + updates * settings.estimate_epsilon,
         "bound": settings.error_bound,
     }
 
@@ -100,9 +99,9 @@ def _sizes(params: Params, seed: int) -> Iterator[dict[str, Any]]:
         means = streams.steps(params.horizon, START, {change: START + size})
         data = BitStream.make([params.n_users], means, params.epoch_length)
         for repetition in range(params.sweep_repetitions):
-            releases = simulate(settings, data, stream(seed, "size", str(share), repetition)).releases
-            after = releases.epoch[releases.updated & (releases.epoch >= change)]
-            delay = int(after.iloc[0] - change) if len(after) else params.horizon - change
+            result = simulate(settings, data, stream(seed, "size", str(share), repetition))
+            after = np.flatnonzero(result.updated[change - 1 :])
+            delay = int(after[0]) if len(after) else params.horizon - change
             yield {
                 "part": "size",
                 "repetition": repetition,
@@ -111,7 +110,7 @@ def _sizes(params: Params, seed: int) -> Iterator[dict[str, Any]]:
                 "delay": delay,
                 "found": int(len(after) > 0),
                 "predicted": predicted_delay(settings, size, change),
-                **_errors(releases.estimate.to_numpy(), data.truth),
+                **_errors(result.estimate, data.truth),
             }
 
 
