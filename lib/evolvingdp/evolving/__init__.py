@@ -13,9 +13,9 @@ __all__, __getattr__, __dir__ = attach(
     thresh_protocol=["Release", "State"],
     **{
         "rivals.detection": ["Fit", "detect"],
+        "rivals.memoized": ["Memoized"],
         "rivals.once": ["Once", "Tally"],
         "rivals.once_words": ["OnceWords", "WordTally"],
-        "rivals.memoized": ["Memoized"],
         "rivals.threshold_stream": ["ThresholdStream"],
         "rivals.tree": ["ChangeTree"],
     },

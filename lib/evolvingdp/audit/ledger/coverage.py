@@ -19,16 +19,10 @@ NO_MECHANISM = {
 
 def modules() -> Iterator[ModuleType]:
     for part in PARTS:
-        yield from _modules_of(f"evolvingdp.{part}")
-
-
-def _modules_of(name: str) -> Iterator[ModuleType]:
-    """Those of the package `name` and of the packages in it, but for notebooks' experiments."""
-    for info in pkgutil.iter_modules(importlib.import_module(name).__path__, f"{name}."):
-        if not info.ispkg:
-            yield importlib.import_module(info.name)
-        elif not info.name.endswith(".experiments"):
-            yield from _modules_of(info.name)
+        package = importlib.import_module(f"evolvingdp.{part}")
+        for info in pkgutil.iter_modules(package.__path__, f"evolvingdp.{part}."):
+            if not info.ispkg:
+                yield importlib.import_module(info.name)
 
 
 def randomizing_classes() -> Iterator[str]:

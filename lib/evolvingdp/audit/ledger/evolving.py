@@ -24,6 +24,7 @@ _ON_A_GRID = math.log(3)  # randomizers' probabilities are then quarters and hal
 def entries() -> Iterator[Entry]:
     yield from _thresh()
     yield from _once()
+    yield from _few_changes()
 
 
 def _once() -> Iterator[Entry]:
@@ -83,7 +84,6 @@ def _thresh() -> Iterator[Entry]:
             f"{extra} reports instead of the 6 that are composed",
             partial(recomputed, composition, delta, extra), delta,
         )  # fmt: skip
-    yield from _few_changes()
 
 
 def _few_changes() -> Iterator[Entry]:
@@ -109,10 +109,10 @@ def _few_changes() -> Iterator[Entry]:
             layers.transcript_loss(), partial(sequences.memoized_loss, layers, 3),
             "one report more", partial(sequences.memoized_loss, layers, 4),
         )  # fmt: skip
-    once, more = (memoized.Memoized.dbitflip(10, 3, epsilon) for epsilon in (_EPSILON, 1.1 * _EPSILON))
+    layer, larger = (memoized.Memoized.dbitflip(10, 3, epsilon) for epsilon in (_EPSILON, 1.1 * _EPSILON))
     yield Entry(
         "memoized_dbitflip", "evolving", "memoization, one layer: dBitFlipPM", covers, unit,
-        "two bits that never change: changes are not protected", EXACT, once.permanent_epsilon,
-        partial(sequences.memoized_loss, once, 3, constant=True),
-        "answers at 1.1 epsilon", partial(sequences.memoized_loss, more, 3, constant=True),
+        "two bits that never change: changes are not protected", EXACT, layer.permanent_epsilon,
+        partial(sequences.memoized_loss, layer, 3, constant=True),
+        "answers at 1.1 epsilon", partial(sequences.memoized_loss, larger, 3, constant=True),
     )  # fmt: skip
