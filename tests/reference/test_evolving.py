@@ -102,7 +102,7 @@ def test_users_of_heavythresh_do_what_algorithms_4_to_8_say(voting, phi, laws, r
             state, release = heavy_protocol.step(settings, state, counts[run, t], public, private)
             assert (release.updated, release.frozen) == (expected.updated[run, t], expected.frozen[run, t])
             if expected.updated[run, : t + 1].any():
-                assert release.estimates == pytest.approx(
+                assert release.estimate == pytest.approx(
                     expected.reported[run, t] @ sign_matrix(settings) * scale, abs=1e-12
                 )
         assert np.array_equal(state.used, expected.used[run])

@@ -14,7 +14,7 @@ from evolving_reference import draw_heavy, many_counts, score_pvalue, sign_matri
 from scipy.stats import binomtest, ks_2samp, multinomial
 
 from evolvingdp.core.seeds import stream
-from evolvingdp.evolving import heavy_cells, heavy_protocol
+from evolvingdp.evolving import heavy_protocol, heavy_simulation
 from evolvingdp.evolving.heavy_projection import Hadamard, HashSigns
 from evolvingdp.evolving.heavy_simulation import simulate
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
@@ -37,7 +37,7 @@ def outcomes(updated, frozen, sums):
 def simulated(settings, data, rng, draws):
     runs = [simulate(settings, data, rng).public for _ in range(draws)]
     scale = settings.voting.n_users / settings.voting.estimate_randomizer.debias
-    sums = np.nan_to_num([[release.estimates * scale for release in public] for public in runs]).round().astype(int)
+    sums = np.nan_to_num([[release.estimate * scale for release in public] for public in runs]).round().astype(int)
     flags = (np.array([[getattr(release, name) for release in public] for public in runs]) for name in ("updated", "frozen"))
     return outcomes(*flags, sums)
 
@@ -177,7 +177,7 @@ def of_users(settings, data, rng, draws):
 def of_simulation(settings, data, rng, draws):
     runs = [simulate(settings, data, rng).public for _ in range(draws)]
     updated = np.array([[release.updated for release in public] for public in runs])
-    return statistics(np.array([public[-1].estimates for public in runs]), updated)
+    return statistics(np.array([public[-1].estimate for public in runs]), updated)
 
 
 @pytest.mark.parametrize("name", STREAMS)
@@ -221,8 +221,8 @@ def test_nobody_votes_beyond_the_cap_and_everybody_stays():
     assert max(trace.votes_cast) == 2
     assert sum(trace.yes) <= 2 * 400
     for group in range(2):
-        words = heavy_cells.Words.make(settings, data, group)
-        cells = heavy_cells.Cells(settings, data, group, words, stream(0, "cells"))
+        known = heavy_simulation.Known.make(settings, data, group)
+        cells = heavy_simulation.Cells(settings, data, group, known, stream(0, "cells"))
         cells.update(1, True)
         for epoch in range(2, 9):
             cells.vote(epoch, False)

@@ -113,7 +113,7 @@ def test_the_bound_holds_with_fewer_coordinates_than_words_and_has_the_blur():
     for run in range(5):
         public = heavy_simulation.simulate(settings, data, stream(0, "run", run)).public
         assert [release.epoch for release in public if release.updated] == [1, 9]
-        errors = np.abs([release.estimates for release in public] - data.truth)
+        errors = np.abs([release.estimate for release in public] - data.truth)
         assert errors.max() <= settings.error_bound
 
 
@@ -136,7 +136,7 @@ def test_the_two_paths_have_one_law_with_hashed_signs():
     rng = stream(0, "simulation")
     public = [heavy_simulation.simulate(settings, data, rng).public for _ in range(350)]
     assert all([release.epoch for release in run if release.updated] == [1, 4] for run in public)
-    ours = np.array([run[-1].estimates for run in public])
+    ours = np.array([run[-1].estimate for run in public])
     rng = stream(0, "users")
     users = draw_heavy(settings, many_counts(data, 600, rng), rng)
     assert np.all(users.updated == np.isin(np.arange(8), [0, 3]))

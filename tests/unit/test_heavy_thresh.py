@@ -80,7 +80,7 @@ def test_the_two_paths_have_one_law_where_all_users_see_a_change_alike():
     rng = stream(0, "simulation")
     public = [heavy_simulation.simulate(SMALL, CHANGE, rng).public for _ in range(350)]
     assert all([release.epoch for release in run if release.updated] == [1, 4] for run in public)
-    ours = np.array([[run[0].estimates, run[-1].estimates] for run in public])
+    ours = np.array([[run[0].estimate, run[-1].estimate] for run in public])
     rng = stream(0, "users")
     users = draw_heavy(SMALL, many_counts(CHANGE, 600, rng), rng)
     assert np.all(users.updated == np.isin(np.arange(8), [0, 3]))
@@ -99,7 +99,7 @@ def test_updates_have_the_stated_standard_error():
     settings = HeavyThresh.tuned(10**6, 16, 10**6, 2.0, 200, changes=1)
     data = WordStream.make([10**6], [np.full(200, 1 / 200)], [np.zeros(16, int)], 10**6)
     errors = [
-        heavy_simulation.simulate(settings, data, stream(0, "error", run)).public[0].estimates - 1 / 200 for run in range(40)
+        heavy_simulation.simulate(settings, data, stream(0, "error", run)).public[0].estimate - 1 / 200 for run in range(40)
     ]
     ratio = np.sqrt(np.mean(np.square(errors))) / settings.standard_error
     assert abs(ratio - 1) < 4.9 / math.sqrt(2 * 40 * 200) + 0.005
@@ -111,7 +111,7 @@ def test_when_estimates_run_out_the_last_one_stays_and_is_flagged():
     releases = heavy_simulation.simulate(SMALL, data, stream(0, "noise")).public
     assert [release.epoch for release in releases if release.updated] == [1, 4, 6]
     assert releases[7].frozen
-    assert releases[7].estimates is releases[5].estimates
+    assert releases[7].estimate is releases[5].estimate
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_counts_of_any_integer_type_and_shape_of_sequence_are_the_same_words():
         state = heavy_protocol.start(SMALL)
         for _ in range(2):
             state, release = heavy_protocol.step(SMALL, state, counts, stream(0, "p"), stream(0, "n"))
-        shown.append(release.estimates.tolist())
+        shown.append(release.estimate.tolist())
         assert state.reference.tolist() == rows
     assert shown[0] == shown[1] == shown[2]
 
@@ -328,7 +328,7 @@ def test_a_sentinel_start_that_is_not_heard_is_tried_again(path):
     if path == "simulation":
         trace = heavy_simulation.simulate(settings, LONG, stream(0, "n"))
         assert trace.yes == [300, 300, 300, 0, 0, 0, 0, 0]
-        assert np.isnan(trace.public[-1].estimates).all()
+        assert np.isnan(trace.public[-1].estimate).all()
         return
     state = heavy_protocol.start(settings)
     for epoch in range(1, 9):
@@ -358,8 +358,8 @@ def test_the_printed_exhaustion_releases_frequencies_of_zero(path):
     else:
         public = heavy_simulation.simulate(settings, data, stream(0, "noise")).public
     assert [release.epoch for release in public if release.updated] == [1, 4, 6, 8]
-    assert public[0].estimates[0] > 0.8
-    assert np.abs(public[-1].estimates).max() < 0.3  # for a true .9
+    assert public[0].estimate[0] > 0.8
+    assert np.abs(public[-1].estimate).max() < 0.3  # for a true .9
     assert not any(release.frozen for release in public)
 
 

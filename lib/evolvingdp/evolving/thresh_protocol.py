@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +17,15 @@ from evolvingdp.core import checks
 from evolvingdp.evolving.streams import BitStream
 from evolvingdp.evolving.thresh import Thresh
 
+E = TypeVar("E", float, NDArray[np.float64])
 
-@dataclass(frozen=True)
-class Release:
-    """What everybody sees after an epoch."""
+
+@dataclass(frozen=True, eq=False)
+class Release(Generic[E]):
+    """What everybody sees after an epoch of THRESH, or, with frequencies (n_words,) for `estimate`, of HEAVYTHRESH."""
 
     epoch: int
-    estimate: float
+    estimate: E  # unbiased, not clipped; the same object until the next update
     updated: bool
     estimates_left: int  # of every user: updates are public, so users run out together
     frozen: bool  # the votes asked for an update that no user can pay for: the estimate may be stale
@@ -30,39 +33,43 @@ class Release:
 
     @property
     def live(self) -> float:
-        return live_share(self.estimates_left, self.votes_left)
+        """The share of users who can still vote and report truthfully, as far as it is public: all while nobody can have run
+        out of votes, none without estimates, else nan: votes are secret, and to estimate their number costs budget."""
+        if not self.estimates_left:
+            return 0.0
+        return 1.0 if self.votes_left else math.nan
 
+    def pays(self, voting: Thresh, wanted: bool) -> bool:
+        """Whether an update follows: where the last estimates are used up, only with the printed exhaustion."""
+        return wanted and (self.estimates_left > 0 or voting.exhaustion == "printed")
 
-def live_share(estimates_left: int, votes_left: int) -> float:
-    """The share of users who can still vote and report truthfully, as far as it is public: all while nobody can have run
-    out of votes, none without estimates, else nan: votes are secret, and to estimate their number costs budget."""
-    if not estimates_left:
-        return 0.0
-    return 1.0 if votes_left else math.nan
+    def next(self, wanted: bool, estimate: E | None, votes_left: int) -> Release[E]:
+        """The release of the next epoch; `estimate` where an update follows."""
+        if estimate is None:
+            return Release(self.epoch + 1, self.estimate, False, self.estimates_left, wanted, votes_left)
+        return Release(self.epoch + 1, estimate, True, max(0, self.estimates_left - 1), False, votes_left)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class State:
+class State(Generic[E]):
     """What the devices keep. Secret, but for `release`, the last one."""
 
-    reference: NDArray[np.int64]  # (n_users,) ones in the epoch of the last update
+    reference: NDArray[np.int64]  # (n_users,) ones, or (n_users, n_words) counts, in the epoch of the last update
     used: NDArray[np.int64]  # (n_users,) truthful votes sent
-    release: Release
+    release: Release[E]
 
 
-def before(settings: Thresh) -> Release:
-    """Before the first epoch, nothing is known."""
-    return Release(0, math.nan, False, settings.estimate_cap, False, settings.votes_left(0))
-
-
-def start(settings: Thresh) -> State:
+def start(settings: Thresh) -> State[float]:
     """Before the first epoch."""
     nothing = np.zeros(settings.n_users, dtype=np.int64)
     reference = nothing - settings.epoch_length  # a mean of -1: with start="sentinel" all vote yes
-    return State(reference, nothing, before(settings))
+    release = Release(0, math.nan, False, settings.estimate_cap, False, settings.votes_left(0))
+    return State(reference, nothing, release)
 
 
-def step(settings: Thresh, state: State, counts: NDArray[np.integer], rng: np.random.Generator) -> tuple[State, Release]:
+def step(
+    settings: Thresh, state: State[float], counts: NDArray[np.integer], rng: np.random.Generator
+) -> tuple[State[float], Release[float]]:
     """An epoch in which user i has counts[i] ones among `epoch_length` bits, (n_users,).
 
     Raises ValueError when the horizon is over: the thresholds are made for it.
@@ -82,16 +89,18 @@ def step(settings: Thresh, state: State, counts: NDArray[np.integer], rng: np.ra
         votes = settings.vote_randomizer.randomize(2 * yes.astype(np.int8) - 1, rng)
         wanted = bool(np.mean(votes > 0) > settings.update_cut)
         used = used + yes
-    left, estimate, updated, reference = last.estimates_left, last.estimate, False, state.reference
-    if wanted and (left > 0 or settings.exhaustion == "printed"):
-        shares = counts / settings.epoch_length if left > 0 else np.zeros(len(counts))
+    estimate, reference = None, state.reference
+    if last.pays(settings, wanted):
+        shares = counts / settings.epoch_length if last.estimates_left > 0 else np.zeros(len(counts))
         ones = int(np.count_nonzero(settings.draw_reports(shares, rng)))
-        estimate, updated, reference, left = settings.estimate(ones), True, counts, max(0, left - 1)
-    release = Release(epoch, estimate, updated, left, wanted and not updated, settings.votes_left(epoch))
+        estimate, reference = settings.estimate(ones), counts
+    release = last.next(wanted, estimate, settings.votes_left(epoch))
     return State(reference, used, release), release
 
 
-def run(settings: Thresh, stream: BitStream, *, bits: np.random.Generator, private: np.random.Generator) -> list[Release]:
+def run(
+    settings: Thresh, stream: BitStream, *, bits: np.random.Generator, private: np.random.Generator
+) -> list[Release[float]]:
     """All epochs of `stream`, user by user; `bits` draws the users' data, `private` their noise."""
     state, releases = start(settings), []
     for epoch in range(1, stream.horizon + 1):

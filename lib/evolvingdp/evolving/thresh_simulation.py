@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from evolvingdp.evolving import count_law
@@ -53,12 +52,12 @@ class _Group:
         """(r,) users with a reference of at most values[i]: votes do not change that."""
         return np.cumsum(self.users.sum(axis=1))
 
-    def cast(self, rows: NDArray[np.int64], columns: NDArray[np.int64], users: NDArray[np.int64]) -> None:
-        """users[k] > 0 of the users in the cell rows[k], columns[k] cast one more truthful vote."""
-        if columns.max(initial=-1) + 1 == self.users.shape[1]:
-            self.users = np.concatenate([self.users, np.zeros_like(self.users[:, :1])], axis=1)
-        np.subtract.at(self.users, (rows, columns), users)
-        np.add.at(self.users, (rows, columns + 1), users)
+    def cast(self, voted: NDArray[np.int64]) -> None:
+        """voted[i, j] of the users in each cell cast one more truthful vote."""
+        users = np.zeros((len(self.values), self.users.shape[1] + 1), dtype=np.int64)
+        users[:, :-1] = self.users - voted
+        users[:, 1:] += voted
+        self.users = users if users[:, -1].any() else users[:, :-1]
 
     def may_vote(self, cap: int) -> NDArray[np.int64]:
         """The users that have votes left, cell by cell; zero in the column of those who have none."""
@@ -78,18 +77,13 @@ class Trace:
     max_votes: NDArray[np.int64]
 
     @cached_property
-    def public(self) -> list[Release]:
+    def public(self) -> list[Release[float]]:
         """What everybody sees: a release an epoch."""
         left = np.maximum(0, self.settings.estimate_cap - np.cumsum(self.updated)).tolist()
         epochs = range(1, len(left) + 1)
         votes_left = map(self.settings.votes_left, epochs)
         shown = (self.estimate.tolist(), self.updated.tolist(), left, self.frozen.tolist())
         return [Release(*each) for each in zip(epochs, *shown, votes_left, strict=True)]
-
-    @cached_property
-    def releases(self) -> pd.DataFrame:
-        """The same as a table."""
-        return pd.DataFrame([vars(each) | {"live": each.live} for each in self.public])
 
 
 def simulate(settings: Thresh, stream: BitStream, rng: np.random.Generator) -> Trace:
@@ -106,7 +100,6 @@ def simulate(settings: Thresh, stream: BitStream, rng: np.random.Generator) -> T
 class _Simulation:
     def __init__(self, settings: Thresh, stream: BitStream, rng: np.random.Generator) -> None:
         self.settings, self.stream, self.rng = settings, stream, rng
-        self.vote, self.update_cut = settings.vote_randomizer, settings.update_cut
         epochs = np.arange(1, settings.horizon + 1)
         level_cuts = np.array([settings.cut(1 << trailing) for trailing in range(settings.levels + 1)])
         self.cuts = level_cuts[np.bitwise_count((epochs & -epochs) - 1)]  # of epochs 1, 2, ...
@@ -115,7 +108,7 @@ class _Simulation:
 
     def run(self) -> Trace:
         settings, rng, groups = self.settings, self.rng, range(len(self.groups))
-        horizon, left, epoch = settings.horizon, settings.estimate_cap, 0
+        vote, horizon, left, epoch = settings.vote_randomizer, settings.horizon, settings.estimate_cap, 0
         trace = Trace(
             settings,
             np.full(horizon, np.nan),
@@ -130,10 +123,10 @@ class _Simulation:
             yes = sum(truthful for truthful, _ in votes)
             shown = self.silent[epoch - self.first]
             if yes:
-                shown = rng.binomial(yes, self.vote.keep) + rng.binomial(settings.n_users - yes, self.vote.flip)
+                shown = rng.binomial(yes, vote.keep) + rng.binomial(settings.n_users - yes, vote.flip)
             trace.yes[epoch - 1] = yes
             trace.max_votes[epoch - 1 :] = max(group.users.shape[1] - 1 for group in self.groups)
-            if shown / settings.n_users > self.update_cut:
+            if shown / settings.n_users > settings.update_cut:
                 if left == 0 and settings.exhaustion == "freeze":
                     trace.frozen[epoch - 1] = True
                 else:
@@ -176,93 +169,68 @@ class _Simulation:
             self.all_yes.append(some_no < some_yes)
             self.few.append(np.where(crowd, rng.binomial(size, np.where(crowd, outside, 0)), -1))  # -1: cell by cell
             quiet &= (self.few[-1] == 0) & ~self.all_yes[-1]
-        self.silent = rng.binomial(settings.n_users, self.vote.flip, size=len(cuts))
-        self.events = self.first + np.flatnonzero(~quiet | (self.silent / settings.n_users > self.update_cut))
+        self.silent = rng.binomial(settings.n_users, settings.vote_randomizer.flip, size=len(cuts))
+        self.events = self.first + np.flatnonzero(~quiet | (self.silent / settings.n_users > settings.update_cut))
 
     def _next_event(self, epoch: int) -> int:
         """The next epoch in which somebody may vote yes, or noise alone asks for an update."""
         place = int(np.searchsorted(self.events, epoch, side="right"))
         return int(self.events[place]) if place < len(self.events) else self.settings.horizon + 1
 
-    def _vote(self, group: int, epoch: int) -> tuple[int, Callable[[], _Group]]:
-        """The truthful yes votes of a group, and how to draw its state if an update follows."""
-        ahead = epoch - self.first
-        few, all_yes = int(self.few[group][ahead]), bool(self.all_yes[group][ahead])
-        if few < 0:
-            return self._vote_cell_by_cell(group, epoch)
-        return self._vote_as_one(group, epoch, few, all_yes)
-
     def _everybody(self, group: int) -> Callable[[], _Group]:
         """The counts in epoch 1 of users who have not voted."""
         law, users = self._law(group, 1), self.groups[group].by_votes
-        return lambda: _Group.make(law.values, law.draw(users, np.ones(len(law.mass), dtype=bool), self.rng))
+        return lambda: _Group.make(law.values, self.rng.multinomial(users, law.mass).T)
 
-    def _vote_as_one(self, group: int, epoch: int, few: int, all_yes: bool) -> tuple[int, Callable[[], _Group]]:
-        """Each user's count is in the range where all vote alike, but for `few`."""
-        settings, state, law, cut = self.settings, self.groups[group], self._law(group, epoch), int(self.cuts[epoch - 1])
-        alike = self._common_range(state, law, cut, all_yes)
-        rows, columns, counts = self._outsiders(state, law, alike, few)
-        votes = (np.abs(counts - state.values[rows]) >= cut) & (columns < settings.vote_cap)
-        crowd = state.by_votes - np.bincount(columns, minlength=state.users.shape[1])
-        votes_more = (np.arange(len(crowd)) < settings.vote_cap) & all_yes
-
-        def draw() -> _Group:
-            users = np.zeros((len(law.mass), len(crowd) + 1), dtype=np.int64)
-            drawn = law.draw(crowd, alike, self.rng)
-            for column, more in enumerate(votes_more):
-                users[:, column + more] += drawn[:, column]
-            np.add.at(users, (counts - law.low, columns + votes), 1)
-            return _Group.make(law.values, users)
-
-        if not all_yes:
-            state.cast(rows[votes], columns[votes], np.ones(votes.sum(), dtype=np.int64))
-            return int(votes.sum()), draw
-        voted = state.may_vote(settings.vote_cap)
-        np.subtract.at(voted, (rows, columns), (columns < settings.vote_cap) & ~votes)
-        distances, columns_of = np.nonzero(voted)
-        state.cast(distances, columns_of, voted[voted > 0])
-        return int(voted.sum()), draw
-
-    def _common_range(self, state: _Group, law: CountLaw, cut: int, all_yes: bool) -> NDArray[np.bool_]:
-        """The counts for which every user of `state` votes alike: no, or yes on the likelier side."""
-        low, high, values = state.values[0], state.values[-1], law.values
-        up, down = values >= high + cut, values <= low - cut
-        if all_yes:
-            return np.asarray(up if law.mass[up].sum() > law.mass[down].sum() else down)
-        return np.asarray((values > high - cut) & (values < low + cut))
-
-    def _outsiders(
-        self, state: _Group, law: CountLaw, alike: NDArray[np.bool_], few: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """`few` different users, uniform: rows and columns of their cells, and their counts, where not `alike`."""
-        if not few:
-            nobody = np.zeros(0, dtype=np.int64)
-            return nobody, nobody, nobody
-        chosen = self.rng.choice(int(state.up_to[-1]), size=few, replace=False)
-        rows = np.searchsorted(state.up_to, chosen, side="right")
-        ranks = chosen - (state.up_to[rows] - state.users[rows].sum(axis=1))
-        columns = (np.cumsum(state.users[rows], axis=1) <= ranks[:, None]).sum(axis=1)
-        mass = np.where(alike, 0.0, law.mass)
-        return rows, columns, self.rng.choice(law.values, size=few, p=mass / mass.sum())
-
-    def _vote_cell_by_cell(self, group: int, epoch: int) -> tuple[int, Callable[[], _Group]]:
-        """Every cell votes by its own probability."""
-        settings, state, law = self.settings, self.groups[group], self._law(group, epoch)
+    def _vote(self, group: int, epoch: int) -> tuple[int, Callable[[], _Group]]:
+        """The truthful yes votes of a group, and how to draw its state, given these, if an update follows."""
+        state, law, ahead = self.groups[group], self._law(group, epoch), epoch - self.first
         cut, last = int(self.cuts[epoch - 1]), len(law.mass)
-        below = np.concatenate([[0.0], np.cumsum(law.mass)])  # P(K < low + i)
-        above = np.concatenate([np.cumsum(law.mass[::-1])[::-1], [0.0]])  # P(K >= low + i)
-        low = np.clip(state.values - cut + 1 - law.low, 0, last)  # yes: the first `low` values ...
+        low = np.clip(state.values - cut + 1 - law.low, 0, last)  # yes: the first `low` values of the law ...
         high = np.clip(state.values + cut - law.low, 0, last)  # ... and those from `high` on
-        before, may = state.by_votes, state.may_vote(settings.vote_cap)
-        voted = self.rng.binomial(may, np.clip(above[high] + below[low], 0, 1)[:, None])
+        may, few = state.may_vote(self.settings.vote_cap), int(self.few[group][ahead])
+        if few < 0:
+            below = np.concatenate([[0.0], np.cumsum(law.mass)])  # P(K < law.low + i)
+            above = np.concatenate([np.cumsum(law.mass[::-1])[::-1], [0.0]])  # P(K >= law.low + i)
+            voted = self.rng.binomial(may, np.clip(above[high] + below[low], 0, 1)[:, None])
+        else:
+            voted = self._vote_as_one(state, law, low, high, few, may if self.all_yes[group][ahead] else None)
+        spent = state.by_votes - may.sum(axis=0)
 
         def draw() -> _Group:
-            users = np.zeros((last, len(before) + 1), dtype=np.int64)
+            users = np.zeros((last, len(spent) + 1), dtype=np.int64)
             users[:, 1:] = law.draw_outside(voted, low, high, self.rng)
             users[:, :-1] += law.draw_inside(may - voted, low, high, self.rng)
-            users[:, :-1] += law.draw(before - may.sum(axis=0), np.ones(last, dtype=bool), self.rng)
+            users[:, :-1] += self.rng.multinomial(spent, law.mass).T
             return _Group.make(law.values, users)
 
-        distances, columns_of = np.nonzero(voted)
-        state.cast(distances, columns_of, voted[voted > 0])
+        state.cast(voted)
         return int(voted.sum()), draw
+
+    def _vote_as_one(
+        self,
+        state: _Group,
+        law: CountLaw,
+        low: NDArray[np.int64],
+        high: NDArray[np.int64],
+        few: int,
+        all_yes: NDArray[np.int64] | None,
+    ) -> NDArray[np.int64]:
+        """The votes, cell by cell, where all users vote no, or `all_yes` vote yes, but for `few` different users, uniform,
+        whose counts are not in the range where all vote alike."""
+        places, rng = np.arange(len(law.mass)), self.rng
+        alike, voted = (places >= low[-1]) & (places < high[0]), np.zeros_like(state.users)
+        if all_yes is not None:
+            up, down = places >= high[-1], places < low[0]
+            alike, voted = up if law.mass[up].sum() > law.mass[down].sum() else down, all_yes.copy()
+        if few:
+            chosen = rng.choice(int(state.up_to[-1]), size=few, replace=False)
+            rows = np.searchsorted(state.up_to, chosen, side="right")
+            ranks = chosen - (state.up_to[rows] - state.users[rows].sum(axis=1))
+            columns = (np.cumsum(state.users[rows], axis=1) <= ranks[:, None]).sum(axis=1)
+            mass = np.where(alike, 0.0, law.mass)
+            place = rng.choice(places, size=few, p=mass / mass.sum())
+            yes = (place < low[rows]) | (place >= high[rows])
+            other = np.where(columns < self.settings.vote_cap, yes.astype(np.int64) - (all_yes is not None), 0)
+            np.add.at(voted, (rows, columns), other)
+        return voted

@@ -27,7 +27,7 @@ def words(result: Result[Params]) -> Figure:
     spread = laws[:: params.epochs_each].std(axis=0)
     shown = np.argsort(-spread)[:6]
     epochs = np.arange(1, settings.voting.horizon + 1)
-    estimates = np.array([release.estimates[shown] for release in trace.public])
+    estimates = np.array([release.estimate[shown] for release in trace.public])
     figure, ax = canvas(8.5, 5.0)
     half = 1.96 * settings.standard_error
     frames = []

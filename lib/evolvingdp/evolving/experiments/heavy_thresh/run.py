@@ -65,7 +65,7 @@ def _brown(params: Params, seed: int) -> Iterator[dict[str, Any]]:
     settings, data = brown_settings(params), brown_stream(params)
     for repetition in range(params.repetitions):
         trace = brown_trace(params, seed, repetition)
-        runs: dict[str, Any] = {TUNED: [release.estimates for release in trace.public]}
+        runs: dict[str, Any] = {TUNED: [release.estimate for release in trace.public]}
         for method, composition in COMPOSITIONS.items():
             runs[method] = recompute_words(
                 settings, data, stream(seed, "brown", method, repetition), composition=composition, delta=DELTA
@@ -97,7 +97,7 @@ def _dictionaries(params: Params, seed: int) -> Iterator[dict[str, Any]]:
 def _run(settings: HeavyThresh, data: WordStream, rng: np.random.Generator) -> dict[str, float]:
     """Errors, recall and loss of one run on a dictionary."""
     trace = simulate(settings, data, rng)
-    errors = list(_judged((release.estimates for release in trace.public), data, 5))
+    errors = list(_judged((release.estimate for release in trace.public), data, 5))
     updates = sum(release.updated for release in trace.public)
     voting = settings.voting
     return {

@@ -13,7 +13,16 @@ from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import baselines, streams
 from evolvingdp.evolving.experiments.thresh.claims import claims, values
 from evolvingdp.evolving.experiments.thresh.params import HORIZON_SWEEP_USERS, NOTEBOOK, Params
-from evolvingdp.evolving.experiments.thresh.scenarios import BASELINES, OPTIMAL, START, TUNED, bits, protocols, scenarios
+from evolvingdp.evolving.experiments.thresh.scenarios import (
+    BASELINES,
+    METHODS,
+    OPTIMAL,
+    START,
+    TUNED,
+    bits,
+    protocols,
+    scenarios,
+)
 from evolvingdp.evolving.experiments.thresh.tables import DELTA, predicted_delay, recomputed
 from evolvingdp.evolving.streams import BitStream
 from evolvingdp.evolving.thresh import Thresh
@@ -23,8 +32,9 @@ from evolvingdp.experiment import Result, engine
 
 def run(params: Params, seed: int) -> Result[Params]:
     """A row per run (part: time, horizon, n_users, size, drift or scenario): errors of the clipped estimates, and more."""
-    parts = (_over_time, _horizons, _users, _sizes, _drifts, _scenarios)
-    table = pd.DataFrame(engine.rows((part, params, seed) for part in parts))
+    compared = [(_compared, params, seed, part) for part in ("time", "horizon", "n_users")]
+    others = [(part, params, seed) for part in (_sizes, _drifts, _scenarios)]
+    table = pd.DataFrame(engine.rows([*compared, *others]))
     return Result(NOTEBOOK, params, seed, table, claims(params, table), values(params, table))
 
 
@@ -51,40 +61,24 @@ def _run(settings: Thresh, data: BitStream, rng: np.random.Generator) -> dict[st
     }
 
 
-def _compare(params: Params, data: BitStream, part: str, repetition: int, rngs: Any) -> Iterator[dict[str, Any]]:
-    """Every method on one stream; `rngs` gives the generator of a method."""
-    setting = {"part": part, "repetition": repetition, "horizon": data.horizon, "n_users": data.n_users}
-    for method, settings in protocols(params, data.n_users, data.horizon).items():
-        yield setting | {"method": method} | _run(settings, data, rngs(method))
-    for method, composition in BASELINES.items():
-        estimates = baselines.recompute(data, params.epsilon, rngs(method), composition=composition, delta=DELTA)
-        yield setting | {"method": method} | _errors(estimates, data.truth)
-
-
-def _over_time(params: Params, seed: int) -> Iterator[dict[str, Any]]:
-    data = bits(params.n_users, params.horizon, params.epoch_length)
-    for repetition in range(params.repetitions):
-        yield from _compare(params, data, "time", repetition, lambda method, r=repetition: stream(seed, "time", method, r))
-
-
-def _horizons(params: Params, seed: int) -> Iterator[dict[str, Any]]:
-    for horizon in params.horizon_sweep:
-        data = bits(HORIZON_SWEEP_USERS, horizon, params.epoch_length)
-        for repetition in range(params.sweep_repetitions):
-            name = (horizon, repetition)
-            yield from _compare(
-                params, data, "horizon", repetition, lambda method, name=name: stream(seed, "horizon", method, *name)
-            )
-
-
-def _users(params: Params, seed: int) -> Iterator[dict[str, Any]]:
-    for n_users in params.n_users_sweep:
-        data = bits(n_users, params.horizon, params.epoch_length)
-        for repetition in range(params.sweep_repetitions):
-            name = (n_users, repetition)
-            yield from _compare(
-                params, data, "n_users", repetition, lambda method, name=name: stream(seed, "n_users", method, *name)
-            )
+def _compared(params: Params, seed: int, part: str) -> Iterator[dict[str, Any]]:
+    """Every method on the three changes: over time, and for each horizon or number of users of a sweep."""
+    points: dict[str, list[tuple[int, int, tuple[int, ...]]]] = {  # users, horizon, and what names the point's streams
+        "time": [(params.n_users, params.horizon, ())],
+        "horizon": [(HORIZON_SWEEP_USERS, horizon, (horizon,)) for horizon in params.horizon_sweep],
+        "n_users": [(n_users, params.horizon, (n_users,)) for n_users in params.n_users_sweep],
+    }
+    for n_users, horizon, point in points[part]:
+        data, both = bits(n_users, horizon, params.epoch_length), protocols(params, n_users, horizon)
+        for repetition in range(params.repetitions if part == "time" else params.sweep_repetitions):
+            setting = {"part": part, "repetition": repetition, "horizon": horizon, "n_users": n_users}
+            for method in METHODS:
+                rng = stream(seed, part, method, *point, repetition)
+                if method in both:
+                    yield setting | {"method": method} | _run(both[method], data, rng)
+                    continue
+                estimates = baselines.recompute(data, params.epsilon, rng, composition=BASELINES[method], delta=DELTA)
+                yield setting | {"method": method} | _errors(estimates, data.truth)
 
 
 def _sizes(params: Params, seed: int) -> Iterator[dict[str, Any]]:
