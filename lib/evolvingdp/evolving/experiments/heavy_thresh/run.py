@@ -17,7 +17,9 @@ from evolvingdp.evolving.experiments.heavy_thresh.settings import (
     COMPOSITIONS,
     DELTA,
     DICTIONARIES,
+    HINDSIGHT,
     NAIVE,
+    ONCE,
     PAPER,
     TOP,
     TUNED,
@@ -27,6 +29,7 @@ from evolvingdp.evolving.experiments.heavy_thresh.settings import (
 )
 from evolvingdp.evolving.heavy_simulation import Trace, simulate
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
+from evolvingdp.evolving.rivals import detection, once_words
 from evolvingdp.evolving.streams import WordStream
 from evolvingdp.experiment import Result
 
@@ -70,12 +73,25 @@ def _brown(params: Params, seed: int) -> Iterator[dict[str, Any]]:
             runs[method] = recompute_words(
                 settings, data, stream(seed, "brown", method, repetition), composition=composition, delta=DELTA
             )
+        runs |= _once(params, data, stream(seed, "brown", ONCE, repetition))
         for method, all_estimates in runs.items():
             for epoch, judgment in enumerate(_judged(all_estimates, data, TOP), start=1):
                 row = {"part": "brown", "method": method, "repetition": repetition, "epoch": epoch}
                 if method == TUNED:
                     row |= {"updated": int(trace.public[epoch - 1].updated), "frozen": int(trace.public[epoch - 1].frozen)}
                 yield row | judgment
+
+
+def _once(params: Params, data: WordStream, rng: np.random.Generator) -> dict[str, NDArray[np.float64]]:
+    """Each user reports one word in one random epoch through OLH: as reported, and averaged between detected changes."""
+    horizon, n_words = data.which.shape[1], data.distributions.shape[1]
+    settings = once_words.OnceWords(data.n_users, horizon, n_words, params.epsilon)
+    tally = once_words.simulate(settings, data, rng)
+    raw = settings.estimates(tally)
+    average = np.average(raw, axis=0, weights=tally.reports)
+    words = detection.frequent(raw, tally.reports, settings.variances())
+    fit = detection.detect(raw, tally.reports, settings.variances(average), words=words)
+    return {ONCE: raw, HINDSIGHT: fit.estimates}
 
 
 def _dictionaries(params: Params, seed: int) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""THRESH and recomputation on the same streams, a row a run."""
+"""THRESH, recomputation and users who report once on the same streams, a row a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from evolvingdp.evolving.experiments.thresh.claims import claims, values
 from evolvingdp.evolving.experiments.thresh.params import HORIZON_SWEEP_USERS, NOTEBOOK, Params
 from evolvingdp.evolving.experiments.thresh.scenarios import (
     BASELINES,
+    HINDSIGHT,
     METHODS,
+    ONCE,
+    ONLINE,
     OPTIMAL,
     START,
     TUNED,
@@ -24,6 +27,8 @@ from evolvingdp.evolving.experiments.thresh.scenarios import (
     scenarios,
 )
 from evolvingdp.evolving.experiments.thresh.tables import DELTA, predicted_delay, recomputed
+from evolvingdp.evolving.rivals import once
+from evolvingdp.evolving.rivals.detection import detect
 from evolvingdp.evolving.streams import BitStream
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.evolving.thresh_simulation import Trace, simulate
@@ -61,6 +66,19 @@ def _run(settings: Thresh, data: BitStream, rng: np.random.Generator) -> dict[st
     }
 
 
+def _once(params: Params, data: BitStream, rng: np.random.Generator, *methods: str) -> Iterator[dict[str, Any]]:
+    """Each user reports in one random epoch: the errors as reported, and averaged between detected changes."""
+    settings = once.Once(data.n_users, data.horizon, data.epoch_length, params.epsilon)
+    tally = once.simulate(settings, data, rng)
+    raw = settings.estimates(tally)
+    for method in methods:
+        shown = raw
+        if method != ONCE:
+            shown = detect(raw, tally.reports, settings.variance, online=method == ONLINE).estimates
+        shown = np.nan_to_num(shown, nan=0.5)  # before the first report
+        yield {"method": method} | _errors(shown, data.truth)
+
+
 def _compared(params: Params, seed: int, part: str) -> Iterator[dict[str, Any]]:
     """Every method on the three changes: over time, and for each horizon or number of users of a sweep."""
     points: dict[str, list[tuple[int, int, tuple[int, ...]]]] = {  # users, horizon, and what names the point's streams
@@ -79,6 +97,8 @@ def _compared(params: Params, seed: int, part: str) -> Iterator[dict[str, Any]]:
                     continue
                 estimates = baselines.recompute(data, params.epsilon, rng, composition=BASELINES[method], delta=DELTA)
                 yield setting | {"method": method} | _errors(estimates, data.truth)
+            rng = stream(seed, part, ONCE, *point, repetition)
+            yield from (setting | row for row in _once(params, data, rng, ONCE, ONLINE, HINDSIGHT))
 
 
 def _sizes(params: Params, seed: int) -> Iterator[dict[str, Any]]:
@@ -109,7 +129,7 @@ def _sizes(params: Params, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def _drifts(params: Params, seed: int) -> Iterator[dict[str, Any]]:
-    """A mean that moves by `size` over the horizon: THRESH, and recomputation every so often."""
+    """A mean that moves by `size` over the horizon: THRESH, recomputation every so often, and one report a user."""
     settings = protocols(params, params.n_users, params.horizon)[TUNED]
     for size in (0.0, 0.05, 0.1, 0.2, 0.4):
         means = streams.drift(params.horizon, START, START + size)
@@ -121,10 +141,12 @@ def _drifts(params: Params, seed: int) -> Iterator[dict[str, Any]]:
                 rng = stream(seed, "drift", str(size), every, repetition)
                 estimates = baselines.recompute(data, params.epsilon, rng, every=every)
                 yield setting | {"method": recomputed(every)} | _errors(estimates, data.truth)
+            rng = stream(seed, "drift", str(size), ONCE, repetition)
+            yield from (setting | row for row in _once(params, data, rng, ONLINE, HINDSIGHT))
 
 
 def _scenarios(params: Params, seed: int) -> Iterator[dict[str, Any]]:
-    """Other streams: THRESH, tuned for each, and recomputation in every epoch."""
+    """Other streams: THRESH, tuned for each, recomputation in every epoch, and one report a user."""
     for scenario in scenarios(params):
         for repetition in range(params.sweep_repetitions):
             setting = {"part": "scenario", "repetition": repetition, "scenario": scenario.name}
@@ -132,3 +154,5 @@ def _scenarios(params: Params, seed: int) -> Iterator[dict[str, Any]]:
             yield setting | {"method": TUNED} | _run(scenario.settings, scenario.data, rng)
             estimates = baselines.recompute(scenario.data, params.epsilon, rng, composition="optimal", delta=DELTA)
             yield setting | {"method": OPTIMAL} | _errors(estimates, scenario.data.truth)
+            rng = stream(seed, "scenario", scenario.name, ONCE, repetition)
+            yield from (setting | row for row in _once(params, scenario.data, rng, ONLINE, HINDSIGHT))
