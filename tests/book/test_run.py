@@ -83,7 +83,7 @@ def test_the_key_changes_with_everything_that_decides_the_output(project, monkey
 
 NOTEBOOKS = set(Project().notebooks())
 LEDGER = "audit/verified_privacy"
-BITSTOGRAM, RAPPOR, HEAVY_THRESH = "heavy_hitters/bitstogram", "heavy_hitters/rappor", "evolving/heavy_thresh"
+RAPPOR, HEAVY_THRESH = "heavy_hitters/rappor", "evolving/heavy_thresh"
 BROWN = {*(name for name in NOTEBOOKS if name.startswith("heavy_hitters/")), HEAVY_THRESH}
 BROWN |= {"sparse_vector/shifting_heavy_hitters"}
 EDITS = {
@@ -106,8 +106,9 @@ EDITS = {
     "the lock": ("file", "requirements.lock", set()),
     "numpy": ("package", "numpy", NOTEBOOKS),
     "what figures are drawn with": ("package", "pillow", NOTEBOOKS),
-    "galois": ("package", "galois", {BITSTOGRAM, LEDGER}),
-    "what galois needs": ("package", "numba", {BITSTOGRAM, LEDGER}),
+    "a package of one mechanism": ("package", "scikit-learn", {RAPPOR, LEDGER}),
+    "what it needs": ("package", "joblib", {RAPPOR, LEDGER}),
+    "a package of the tests": ("package", "galois", set()),
     "a linter": ("package", "ruff", set()),
     "the book's theme": ("package", "sphinx-book-theme", set()),
     "the version": ("package", "evolvingdp", NOTEBOOKS),

@@ -153,7 +153,7 @@ def monitor(settings, queries, others, *, leaks=False):
 def test_a_release_that_reads_the_secret_state_is_caught():
     settings = ThresholdMonitorEvolving.calibrated(calibrate(1.0, 1e-6, 1), threshold=5.0)
     right, leaking = (
-        auditor.audit(monitor(settings, 3, 4, leaks=leaks), (0, 1), stream(0, "state"), runs=RUNS, delta=1e-6)
+        auditor.audit(monitor(settings, 3, 4, leaks=leaks), (0, 1), stream(0, "state"), runs=400, delta=1e-6)
         for leaks in (False, True)
     )
     assert not right.refutes(1.0)
@@ -195,7 +195,7 @@ def test_noise_from_the_seed_of_the_hash_functions_is_caught_by_undoing_it():
     keys = (3, 11)
     right, mutant = (
         auditor.audit(
-            SeededReport(1.0, shared), keys, stream(0, "seed"), runs=1500,
+            SeededReport(1.0, shared), keys, stream(0, "seed"), runs=600,
             statistic=SeededReport(1.0).undone(keys),
         )
         for shared in (False, True)

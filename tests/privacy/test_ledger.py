@@ -62,7 +62,14 @@ def test_the_table_is_computed_and_names_its_tests():
 
 
 def test_the_library_is_where_it_is_looked_for():
-    assert set(coverage.PARTS) < {info.name for info in pkgutil.iter_modules(evolvingdp.__path__)}
+    found = {info.name for info in pkgutil.walk_packages(evolvingdp.__path__) if info.ispkg}
+    assert {part for part in coverage.PARTS if "." not in part} < found
+    rooms = {f"{part}.{info.name}" for part in found & set(coverage.PARTS) for info in inside(part) if info.ispkg}
+    assert {part for part in coverage.PARTS if "." in part} == {room for room in rooms if not room.endswith(".experiments")}
+
+
+def inside(part: str) -> list[pkgutil.ModuleInfo]:
+    return list(pkgutil.iter_modules([f"{evolvingdp.__path__[0]}/{part}"]))
 
 
 BOXES = {box.entry: box for box in black_boxes()}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, kstest
 
-from evolvingdp.audit.probes import Chosen
+from evolvingdp.audit.exact.probes import Chosen
 from evolvingdp.continual_mean import algorithms, offline, streams
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.experiments.past_the_paper import rungs

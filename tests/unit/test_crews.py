@@ -150,5 +150,5 @@ def test_words_are_found_by_crews(path):
     assert [release.epoch for release in releases if release.updated] == [1, 4, 6]
     assert [release.frozen for release in releases] == [False] * 7 + [True]
     for update, epoch in ((0, 1), (1, 4)):
-        error = np.abs(releases[epoch - 1].estimates - data.truth[epoch - 1]).max()
+        error = np.abs(releases[epoch - 1].estimate - data.truth[epoch - 1]).max()
         assert error < 4.9 * settings.standard_error(update, 0.5)

@@ -35,7 +35,7 @@ def test_weights_and_k_are_those_of_the_users_one_by_one():
         everyone = np.repeat(held.todense(), STREAM.users, axis=1)
         assert set(np.unique(everyone)) <= {0, 1}
         assert 1 <= everyone.sum(axis=0).min() <= everyone.sum(axis=0).max() == 3
-        assert STREAM.weights(step).tolist() == everyone.sum(axis=1).tolist()
+        assert STREAM.weights[step].tolist() == everyone.sum(axis=1).tolist()
         taken += everyone[everyone.sum(axis=1) >= 100].sum(axis=0)
     assert STREAM.participation(100) == taken.max() > 3
     assert STREAM.n_entries == sum(held.sum() for held in STREAM.held)
@@ -91,7 +91,7 @@ def test_with_k_star_all_that_is_heavy_is_found_and_with_less_it_is_not():
     assert data.participation(light) <= enough
     assert 3 < enough <= 40
     assert events * float(noise.sf(own.monitor.threshold - light)) <= 0.025  # nothing lighter uses anybody up
-    heavy = np.concatenate([data.weights(step) >= own.error for step in range(20)])
+    heavy = np.concatenate(data.weights) >= own.error
     assert heavy.sum() > 50
     for reports, least, most in ((enough, 1.0, 1.0), (3, 0.0, 0.7)):
         monitor = plan(calibrated(target, reports), 20, 2**32, events, 0.05).monitor

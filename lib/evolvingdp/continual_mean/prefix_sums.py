@@ -119,13 +119,13 @@ class Tree:
         nodes = np.zeros(count, dtype=np.int64)  # that end at each element
         for block in blocks:
             nodes[block - 1 :: block] += 1
-        last = np.cumsum(nodes)
-        drawn = tape.take(int(last[-1]) if count else 0)
+        first = np.cumsum(nodes) - nodes  # of the draws for them
+        drawn = tape.take(int(nodes.sum()))
         integer = drawn.dtype.kind == "i"
         prefix = np.zeros(count + 1, dtype=drawn.dtype)
         estimates = np.empty(0, dtype=drawn.dtype)  # with integers, times 1 + b + ... + b^level
         for level, block in enumerate(blocks):
-            own = drawn[(last - nodes)[block - 1 :: block] + level]
+            own = drawn[first[block - 1 :: block] + level]
             if level:
                 below = estimates[: len(own) * self.branching].reshape(-1, self.branching)
                 children = below[:, 0].copy()

@@ -6,7 +6,6 @@ __all__, __getattr__, __dir__ = attach(
     __name__,
     baselines=["epsilon_of_report", "recompute", "recompute_words"],
     heavy_projection=["Hadamard", "HashSigns", "Projection"],
-    heavy_protocol=["HeavyRelease", "HeavyState"],
     heavy_thresh=["HeavyThresh"],
     streams=["BitStream", "WordStream", "drift", "steps"],
     thresh=["Thresh"],
@@ -16,7 +15,10 @@ __all__, __getattr__, __dir__ = attach(
         "rivals.crew_thresh": ["CrewThresh"],
         "rivals.crew_words": ["CrewWords"],
         "rivals.detection": ["Fit", "detect"],
+        "rivals.memoized": ["Memoized"],
         "rivals.once": ["Once", "Tally"],
         "rivals.once_words": ["OnceWords", "WordTally"],
+        "rivals.threshold_stream": ["ThresholdStream"],
+        "rivals.tree": ["ChangeTree"],
     },
 )

@@ -8,76 +8,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.streams import WordStream
-from evolvingdp.evolving.thresh_protocol import live_share
+from evolvingdp.evolving.thresh_protocol import Release, State
+
+Words = NDArray[np.float64]  # estimates of all words' frequencies
 
 
-@dataclass(frozen=True, eq=False)
-class HeavyRelease:
-    """What everybody sees after an epoch."""
-
-    epoch: int
-    estimates: NDArray[np.float64]  # (n_words,) frequencies, unbiased, not clipped; the same object until the next update
-    updated: bool
-    estimates_left: int
-    frozen: bool  # as in `thresh_protocol.Release`
-    votes_left: int  # of every user, at least
-
-    @property
-    def live(self) -> float:
-        """The share of users who can still vote and report truthfully, as far as it is public."""
-        return live_share(self.estimates_left, self.votes_left)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class HeavyState:
-    """What the devices keep. Secret, but for `release`, the last one."""
-
-    reference: NDArray[np.int64]  # (n_users, n_words) counts in the epoch of the last update
-    used: NDArray[np.int64]  # (n_users,) truthful votes sent
-    release: HeavyRelease
-
-
-def start(settings: HeavyThresh) -> HeavyState:
+def start(settings: HeavyThresh) -> State[Words]:
     """Before the first epoch."""
     nothing = np.zeros((settings.voting.n_users, settings.n_words), dtype=np.int64)
-    return HeavyState(nothing, nothing[:, 0], before(settings))
+    return State(nothing, nothing[:, 0], before(settings))
 
 
-def before(settings: HeavyThresh) -> HeavyRelease:
+def before(settings: HeavyThresh) -> Release[Words]:
     """Before the first epoch, nothing is known."""
     unknown = np.full(settings.n_words, math.nan)
-    return HeavyRelease(0, unknown, False, settings.voting.estimate_cap, False, settings.votes_left(0))
-
-
-def pays(settings: HeavyThresh, last: HeavyRelease, wanted: bool) -> bool:
-    """Whether an update follows: where the last estimates are used up, only with the printed exhaustion."""
-    return wanted and (last.estimates_left > 0 or settings.voting.exhaustion == "printed")
-
-
-def after(settings: HeavyThresh, last: HeavyRelease, wanted: bool, estimates: NDArray[np.float64] | None) -> HeavyRelease:
-    """The release of the next epoch; `estimates` where an update follows. Only an update ends `frozen` (E-EV-6)."""
-    epoch = last.epoch + 1
-    votes = settings.votes_left(epoch)
-    if estimates is None:
-        return HeavyRelease(epoch, last.estimates, False, last.estimates_left, wanted or last.frozen, votes)
-    return HeavyRelease(epoch, estimates, True, max(0, last.estimates_left - 1), False, votes)
+    return Release(0, unknown, False, settings.voting.estimate_cap, False, settings.votes_left(0))
 
 
 def step(
     settings: HeavyThresh,
-    state: HeavyState,
+    state: State[Words],
     counts: NDArray[np.integer],
     public: np.random.Generator,
     private: np.random.Generator,
-    ask: Callable[[HeavyRelease], NDArray[np.float64]] | None = None,
-) -> tuple[HeavyState, HeavyRelease]:
+    ask: Callable[[Release[Words]], Words] | None = None,
+) -> tuple[State[Words], Release[Words]]:
     """An epoch in which user i has counts[i, v] words v, (n_users, n_words), `epoch_length` in all.
 
     `ask` gets the last release and gives the estimates of an update for which others report; None: these users do.
@@ -97,12 +58,12 @@ def step(
         yes = settings.votes_yes(epoch, counts, None if never_updated else state.reference, used)
         votes = voting.vote_randomizer.randomize(2 * yes.astype(np.int8) - 1, private)
         wanted, used = bool(np.mean(votes > 0) > voting.update_cut), used + yes
-    if not pays(settings, last, wanted):
-        release = after(settings, last, wanted, None)
-        return HeavyState(state.reference, used, release), release
+    if not last.pays(voting, wanted):
+        release = last.next(wanted, None, settings.votes_left(epoch))
+        return State(state.reference, used, release), release
     estimates = ask(last) if ask else _reported(settings, counts, last.estimates_left > 0, public, private)
-    release = after(settings, last, wanted, estimates)
-    return HeavyState(counts, used, release), release
+    release = last.next(wanted, estimates, settings.votes_left(epoch))
+    return State(counts, used, release), release
 
 
 def _reported(
@@ -111,7 +72,7 @@ def _reported(
     truthful: bool,
     public: np.random.Generator,
     private: np.random.Generator,
-) -> NDArray[np.float64]:
+) -> Words:
     place = public.integers(0, settings.width, size=settings.voting.n_users)
     means = _signed_means(settings, counts, place) if truthful else np.zeros(len(counts))
     plus = settings.draw_plus(means, private)
@@ -147,7 +108,7 @@ def run(
     words: np.random.Generator,
     public: np.random.Generator,
     private: np.random.Generator,
-) -> list[HeavyRelease]:
+) -> list[Release[Words]]:
     """All epochs of `stream`, user by user; `words` draws the users' data."""
     state, releases = start(settings), []
     for epoch in range(1, stream.which.shape[1] + 1):

@@ -34,7 +34,7 @@ from evolvingdp.evolving.constants import (
     paper_vote_epsilon,
     smallest_group,
 )
-from evolvingdp.evolving.heavy_projection import Projection, chosen
+from evolvingdp.evolving.heavy_projection import Hadamard, Projection, chosen
 from evolvingdp.evolving.thresh import Thresh
 
 
@@ -124,7 +124,7 @@ class HeavyThresh:
 
     @property
     def projection(self) -> Projection:
-        return chosen(self.phi, self.n_words)
+        return Hadamard(self.n_words) if self.phi is None else self.phi
 
     @property
     def width(self) -> int:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -198,15 +199,15 @@ class Thresh:
         """The worst case of one user's whole transcript: 2 vote_cap a + estimate_cap b."""
         return 2 * self.vote_cap * self.vote_epsilon + self.estimate_cap * self.estimate_epsilon
 
-    @property
+    @cached_property
     def vote_randomizer(self) -> SignFlip:
         return SignFlip(self.vote_epsilon)
 
-    @property
+    @cached_property
     def estimate_randomizer(self) -> SignFlip:
         return SignFlip(self.estimate_epsilon)
 
-    @property
+    @cached_property
     def update_cut(self) -> float:
         """The share of yes votes above which an update follows: 1/(e^a + 1) + sqrt(ln(10 T / beta) / 2n)."""
         printed = math.sqrt(math.log(10 * self.horizon / self.beta) / (2 * self.n_users))

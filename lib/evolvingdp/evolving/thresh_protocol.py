@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +18,15 @@ from evolvingdp.core import checks
 from evolvingdp.evolving.streams import BitStream
 from evolvingdp.evolving.thresh import Thresh
 
+E = TypeVar("E", float, NDArray[np.float64])
 
-@dataclass(frozen=True)
-class Release:
-    """What everybody sees after an epoch."""
+
+@dataclass(frozen=True, eq=False)
+class Release(Generic[E]):
+    """What everybody sees after an epoch of THRESH, or, with frequencies (n_words,) for `estimate`, of HEAVYTHRESH."""
 
     epoch: int
-    estimate: float
+    estimate: E  # unbiased, not clipped; the same object until the next update
     updated: bool
     estimates_left: int  # of every user: updates are public, so users run out together
     frozen: bool  # the votes have asked for an update that no user could pay for, and none has come since: may be stale
@@ -31,59 +34,47 @@ class Release:
 
     @property
     def live(self) -> float:
-        return live_share(self.estimates_left, self.votes_left)
+        """The share of users who can still vote and report truthfully, as far as it is public: all while nobody can have run
+        out of votes, none without estimates, else nan: votes are secret, and to estimate their number costs budget."""
+        if not self.estimates_left:
+            return 0.0
+        return 1.0 if self.votes_left else math.nan
 
+    def pays(self, voting: Thresh, wanted: bool) -> bool:
+        """Whether an update follows: where the last estimates are used up, only with the printed exhaustion."""
+        return wanted and (self.estimates_left > 0 or voting.exhaustion == "printed")
 
-def live_share(estimates_left: int, votes_left: int) -> float:
-    """The share of users who can still vote and report truthfully, as far as it is public: all while nobody can have run
-    out of votes, none without estimates, else nan: votes are secret, and to estimate their number costs budget."""
-    if not estimates_left:
-        return 0.0
-    return 1.0 if votes_left else math.nan
+    def next(self, wanted: bool, estimate: E | None, votes_left: int) -> Release[E]:
+        """The release of the next epoch; `estimate` where an update follows. Only an update ends `frozen` (E-EV-6)."""
+        if estimate is None:
+            return Release(self.epoch + 1, self.estimate, False, self.estimates_left, wanted or self.frozen, votes_left)
+        return Release(self.epoch + 1, estimate, True, max(0, self.estimates_left - 1), False, votes_left)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class State:
+class State(Generic[E]):
     """What the devices keep. Secret, but for `release`, the last one."""
 
-    reference: NDArray[np.int64]  # (n_users,) ones in the epoch of the last update
+    reference: NDArray[np.int64]  # (n_users,) ones, or (n_users, n_words) counts, in the epoch of the last update
     used: NDArray[np.int64]  # (n_users,) truthful votes sent
-    release: Release
+    release: Release[E]
 
 
-def before(settings: Thresh) -> Release:
-    """Before the first epoch, nothing is known."""
-    return Release(0, math.nan, False, settings.estimate_cap, False, settings.votes_left(0))
-
-
-def start(settings: Thresh) -> State:
+def start(settings: Thresh) -> State[float]:
     """Before the first epoch."""
     nothing = np.zeros(settings.n_users, dtype=np.int64)
     reference = nothing - settings.epoch_length  # a mean of -1: with start="sentinel" all vote yes
-    return State(reference, nothing, before(settings))
-
-
-def pays(settings: Thresh, last: Release, wanted: bool) -> bool:
-    """Whether an update follows: where the last estimates are used up, only with the printed exhaustion."""
-    return wanted and (last.estimates_left > 0 or settings.exhaustion == "printed")
-
-
-def after(settings: Thresh, last: Release, wanted: bool, estimate: float | None) -> Release:
-    """The release of the next epoch; `estimate` where an update follows. Only an update ends `frozen` (E-EV-6)."""
-    epoch, left = last.epoch + 1, last.estimates_left
-    votes = settings.votes_left(epoch)
-    if estimate is None:
-        return Release(epoch, last.estimate, False, left, wanted or last.frozen, votes)
-    return Release(epoch, estimate, True, max(0, left - 1), False, votes)
+    release = Release(0, math.nan, False, settings.estimate_cap, False, settings.votes_left(0))
+    return State(reference, nothing, release)
 
 
 def step(
     settings: Thresh,
-    state: State,
+    state: State[float],
     counts: NDArray[np.integer],
     rng: np.random.Generator,
-    ask: Callable[[Release], float] | None = None,
-) -> tuple[State, Release]:
+    ask: Callable[[Release[float]], float] | None = None,
+) -> tuple[State[float], Release[float]]:
     """An epoch in which user i has counts[i] ones among `epoch_length` bits, (n_users,).
 
     `ask` gets the last release and gives the estimate of an update for which others report; None: these users do.
@@ -104,12 +95,12 @@ def step(
         votes = settings.vote_randomizer.randomize(2 * yes.astype(np.int8) - 1, rng)
         wanted = bool(np.mean(votes > 0) > settings.update_cut)
         used = used + yes
-    if not pays(settings, last, wanted):
-        release = after(settings, last, wanted, None)
-        return State(state.reference, used, release), release
-    estimate = ask(last) if ask else _reported(settings, counts, last.estimates_left > 0, rng)
-    release = after(settings, last, wanted, estimate)
-    return State(counts, used, release), release
+    estimate, reference = None, state.reference
+    if last.pays(settings, wanted):
+        estimate = ask(last) if ask else _reported(settings, counts, last.estimates_left > 0, rng)
+        reference = counts
+    release = last.next(wanted, estimate, settings.votes_left(epoch))
+    return State(reference, used, release), release
 
 
 def _reported(settings: Thresh, counts: NDArray[np.int64], truthful: bool, rng: np.random.Generator) -> float:
@@ -117,7 +108,9 @@ def _reported(settings: Thresh, counts: NDArray[np.int64], truthful: bool, rng: 
     return settings.estimate(int(np.count_nonzero(settings.draw_reports(shares, rng))))
 
 
-def run(settings: Thresh, stream: BitStream, *, bits: np.random.Generator, private: np.random.Generator) -> list[Release]:
+def run(
+    settings: Thresh, stream: BitStream, *, bits: np.random.Generator, private: np.random.Generator
+) -> list[Release[float]]:
     """All epochs of `stream`, user by user; `bits` draws the users' data, `private` their noise."""
     state, releases = start(settings), []
     for epoch in range(1, stream.horizon + 1):

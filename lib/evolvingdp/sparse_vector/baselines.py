@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from evolvingdp.core import checks
@@ -25,7 +26,7 @@ from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.find_step import FindStep
 from evolvingdp.sparse_vector.histograms import Histogram
 from evolvingdp.sparse_vector.noise import Array, laplace_sf
-from evolvingdp.sparse_vector.shifting_simulation import Outcome, rare_count
+from evolvingdp.sparse_vector.shifting_simulation import Outcome, crossing, rare_count
 from evolvingdp.sparse_vector.streams import ShiftingStream
 
 
@@ -100,7 +101,7 @@ def simulate_histogram(method: Histogram, stream: ShiftingStream, rng: np.random
     """One run of a histogram in every step; weights of different elements and steps are independent given the data."""
     absent = 0 if method.stable else rare_count(stream.absent_queries, float(method.sf(method.threshold)), rng)
     single = rare_count(stream.single_queries, float(method.sf(method.threshold - 1)), rng)
-    return Outcome(rng.random(stream.n_events) < method.sf(method.threshold - stream.sizes), absent, single)
+    return Outcome(crossing(method.sf, method.threshold, stream, rng), absent, single)
 
 
 def simulate_threshold(method: AboveThreshold, stream: ShiftingStream, rng: np.random.Generator) -> Outcome:
@@ -123,9 +124,14 @@ def simulate_find_step(method: FindStep, stream: ShiftingStream, rng: np.random.
     """One run of "find the step, then histogram": AboveThreshold is asked for the largest weight of every step."""
     shown = method.shown
     steps = _scan(method.search, stream.sizes, stream.steps, stream.horizon, lambda _: True, rng)
-    found = steps.found & (rng.random(stream.n_events) < shown.sf(shown.threshold - stream.sizes))
+    found = steps.found & crossing(shown.sf, shown.threshold, stream, rng)
     holders = steps.single * stream.n_users + int((stream.n_users - stream.sizes[steps.found]).sum())
     return Outcome(found, 0, rare_count(holders, float(shown.sf(shown.threshold - 1)), rng))
+
+
+def ask(method: AboveThreshold, values: Any, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """The answers to queries of these `values` (queries,), one after the other; no once it has halted."""
+    return _scan(method, values, np.arange(len(values)), len(values), lambda _: False, rng).found
 
 
 def _scan(
@@ -136,60 +142,40 @@ def _scan(
     present: Callable[[int], bool],
     rng: np.random.Generator,
 ) -> Outcome:
-    """AboveThreshold over `queries` queries: `values` at `places` (sorted), elsewhere 1 where `present`, else 0."""
+    """AboveThreshold over `queries` queries: `values` at `places` (sorted), elsewhere 1 where `present`, else 0.
+
+    Only the events that cross the lowest of all limits are looked at one by one. Between them, candidates for a false yes
+    come at the rate of value 1, exponential gaps rounded down, and are thinned to that of value 0.
+    """
+    limits = method.threshold + rng.laplace(0.0, method.threshold_scale, size=method.reports if method.refreshed else 1)
+    noisy = values + rng.laplace(0.0, method.query_scale, size=len(values))
+    high, low = (np.broadcast_to(laplace_sf(limits - value, method.query_scale), method.reports) for value in (1, 0))
+    rates = -np.log1p(-np.clip(high, 1e-300, 1 - 1e-16))
+    gaps = (rng.standard_exponential(method.reports) / rates).tolist()
+    loud = np.flatnonzero(noisy >= limits.min())
+    heard = iter(zip(loud.tolist(), places[loud].tolist(), noisy[loud].tolist(), strict=True))
     found = np.zeros(len(values), dtype=bool)
     false = {True: 0, False: 0}
-    event, place, chunk = 0, 0, 64
-    shift = rng.laplace(0.0, method.threshold_scale)
-    for _ in range(method.reports):
-        limit = method.threshold + shift
-        hit, first = None, event
-        while first < len(values) and hit is None:
-            crossing = (
-                values[first : first + chunk] + rng.laplace(0.0, method.query_scale, size=len(values[first : first + chunk]))
-                >= limit
-            )
-            hit = first + int(crossing.argmax()) if crossing.any() else None
-            first += chunk
-        end = queries if hit is None else int(places[hit])
-        wrong = _first_false(method, limit, place, end, places, present, rng)
+    place, hit = 0, next(heard, None)
+    for stretch, limit in enumerate(np.broadcast_to(limits, method.reports).tolist()):
+        while hit is not None and (hit[1] < place or hit[2] < limit):
+            hit = next(heard, None)
+        end = queries if hit is None else hit[1]
+        wrong, gap = None, gaps[stretch]
+        while gap < end - place and wrong is None:
+            place += int(gap)
+            index = int(np.searchsorted(places, place))
+            if index == len(places) or places[index] != place:
+                held = present(place)
+                if held or rng.random() * high[stretch] < low[stretch]:
+                    wrong = held
+            place += 1
+            gap = rng.standard_exponential() / rates[stretch]
         if wrong is not None:
-            place = wrong[0] + 1
-            event = int(np.searchsorted(places, place))
-            false[wrong[1]] += 1
+            false[wrong] += 1
         elif hit is None:
             break
         else:
-            found[hit] = True
-            event, place = hit + 1, end + 1
-        if method.refreshed:
-            shift = rng.laplace(0.0, method.threshold_scale)
+            found[hit[0]] = True
+            place = end + 1
     return Outcome(found, false[False], false[True])
-
-
-def _first_false(
-    method: AboveThreshold,
-    limit: float,
-    place: int,
-    end: int,
-    places: Any,
-    present: Callable[[int], bool],
-    rng: np.random.Generator,
-) -> tuple[int, bool] | None:
-    """The first query in [place, end) without an event that crosses, and whether its element is held; None if none does.
-
-    Candidates come at the rate of value 1 and are thinned to that of value 0.
-    """
-    high, low = (float(laplace_sf(limit - value, method.query_scale)) for value in (1, 0))
-    while place < end:
-        gap = math.log1p(-rng.random()) / math.log1p(-high)
-        if gap >= end - place:
-            return None
-        place += int(gap)
-        index = int(np.searchsorted(places, place))
-        if index == len(places) or places[index] != place:
-            held = present(place)
-            if held or rng.random() * high < low:
-                return place, held
-        place += 1
-    return None

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from evolvingdp.core import checks
+from evolvingdp.core import brown, checks
 from evolvingdp.sparse_vector.shifting_simulation import rare_count
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
@@ -45,15 +47,16 @@ class GeneralStream:
         """How often, over all steps, an element is held by nobody."""
         return sum(self.n_elements - len(present) for present in self.elements)
 
-    def weights(self, step: int) -> Counts:
-        """(rows,): how many users hold each of `elements[step]`."""
-        return np.asarray(self.held[step] @ self.users, dtype=np.int64)
+    @cached_property
+    def weights(self) -> tuple[Counts, ...]:
+        """For each step (rows,): how many users hold each of its `elements`."""
+        return tuple(np.asarray(now @ self.users, dtype=np.int64) for now in self.held)
 
     def participation(self, weight: float) -> int:
         """k*: in how many elements of at least `weight`, over all steps, a user is at most."""
         total = np.zeros(len(self.users), dtype=np.int64)
-        for step, now in enumerate(self.held):
-            total += np.asarray((self.weights(step) >= weight).astype(np.int64) @ now, dtype=np.int64)
+        for weights, now in zip(self.weights, self.held, strict=True):
+            total += np.asarray((weights >= weight).astype(np.int64) @ now, dtype=np.int64)
         return int(total.max(initial=0))
 
 
@@ -139,6 +142,27 @@ def random_stream(
         elements.append(names[present])
         tables.append(table)
     return GeneralStream(users.astype(np.int64), tuple(elements), tuple(tables), n_elements)
+
+
+@cache
+def brown_stream(copies: int) -> GeneralStream:
+    """The Brown corpus, a step a category: who has a document holds its words while its category is on.
+
+    Each of 500 documents is a type of `copies` users; the domain are the words of six letters, the most frequent first.
+    """
+    checks.integer_at_least(1, copies=copies)
+    table = brown.documents()["documents"].str.split()
+    columns = np.concatenate(table.to_numpy()).astype(np.int64)
+    words = np.repeat(np.arange(len(table)), [len(documents) for documents in table])
+    sizes = list(brown.CATEGORY_SIZES.values())
+    elements, tables = [], []
+    for low, high in pairwise(np.cumsum([0, *sizes]).tolist()):
+        now = (columns >= low) & (columns < high)
+        present, rows = np.unique(words[now], return_inverse=True)
+        ones = np.ones(len(rows), dtype=np.int64)
+        tables.append(csr_array((ones, (rows, columns[now])), shape=(len(present), sum(sizes))))
+        elements.append(present)
+    return GeneralStream(np.full(sum(sizes), copies), tuple(elements), tuple(tables), 26**brown.LENGTH)
 
 
 def _zipf(size: int, exponent: float) -> NDArray[np.float64]:

@@ -69,16 +69,18 @@ def _local(loss: float) -> tuple[BlackBox, ...]:
         one_from_one=1 - (1 - rappor.one_from_one) / loss,
     )  # fmt: skip
     drawn = rappor.draw_hashes(stream(0, "hashes"))
+    filters = drawn.bloom(np.arange(16, dtype=np.uint64), np.zeros(1, dtype=np.int64))
+    one, other, *_ = np.unique(filters, return_index=True)[1].tolist()  # words with different filters
 
-    def permanent_and_fresh(held: int, users: int, rng: np.random.Generator) -> Any:
-        kept = drawn._respond(_all_hold(held, users), rappor.permanent_one(0), rappor.permanent_one(1), rng)
-        return drawn._respond(kept, rappor.one_from_zero, rappor.one_from_one, rng)
+    def first_reports(key: int, users: int, rng: np.random.Generator) -> Any:
+        cohorts = np.zeros(users, dtype=np.int64)
+        return drawn.step(drawn.start(), np.arange(users), cohorts, _all_hold(key, users), rng)[1]
 
     return (
         BlackBox("sign_flip", Batch(flips), (-1, 1)),
         BlackBox("freq_oracle", Batch(reports), (0, 1, 2)),
         BlackBox("olh", Batch(matches), (0, 1, 2)),
-        BlackBox("rappor_report", Batch(permanent_and_fresh), (1, 2)),
+        BlackBox("rappor_report", Batch(first_reports), (one, other)),
     )
 
 

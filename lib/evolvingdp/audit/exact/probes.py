@@ -20,7 +20,7 @@ from evolvingdp.core.noise import DiscreteLaplace
 
 Array = NDArray[np.float64]
 LAPLACE, NORMAL = "laplace", "normal"
-_LEAST = 1e-13  # answers to comparisons that are less probable than this, after a dozen others, are not followed
+_MOST = 20  # comparisons are followed; it takes more with a probability of 1 / 20!
 
 
 class Drawn(NamedTuple):
@@ -108,39 +108,29 @@ class Steps:
         return ~goes_on
 
 
-class _UnansweredError(Exception):
-    """A comparison for which there is no answer yet; holds the probability of "yes"."""
+class _Turns:
+    """A generator that answers comparisons with uniform integers: so often "yes", then "no", for all events alike."""
 
+    def __init__(self, yes: int) -> None:
+        self._left, self._high = yes, 1
+        self.probability: Any = 1.0  # of these answers
 
-class _Answers:
-    """A generator that answers comparisons with uniform integers from a list, for all events alike."""
-
-    def __init__(self, answers: Sequence[bool]) -> None:
-        self._answers = iter(answers)
-        self._high: Any = 1
-
-    def integers(self, high: int, size: int) -> _Answers:
+    def integers(self, high: int, size: int) -> _Turns:
         self._high = high
         return self
 
     def __lt__(self, numerator: Any) -> NDArray[np.bool_]:
-        for answer in self._answers:
-            return np.full(len(numerator), answer)
-        raise _UnansweredError(np.minimum(numerator / self._high, 1.0))
+        below = np.minimum(numerator / self._high, 1.0)
+        yes, self._left = self._left > 0, self._left - 1
+        self.probability = self.probability * (below if yes else 1 - below)
+        return np.full(len(numerator), yes)
 
 
 def event_law(numerator: NDArray[np.int64], denominator: int) -> Array:
     """How probable the events of `core.noise` are: the sum over all answers to their comparisons."""
     happens = np.zeros(len(numerator))
-    left: list[tuple[tuple[bool, ...], Array]] = [((), np.ones(len(numerator)))]
-    while left:
-        answers, probability = left.pop()
-        try:
-            happens += probability * noise._happens(numerator, denominator, _Answers(answers))  # type: ignore[arg-type]
-        except _UnansweredError as question:
-            (yes,) = question.args
-            branches = (((*answers, True), probability * yes), ((*answers, False), probability * (1 - yes)))
-            left += [branch for branch in branches if branch[1].max() > _LEAST]
+    for turns in map(_Turns, range(_MOST)):
+        happens += noise._happens(numerator, denominator, turns) * turns.probability  # type: ignore[arg-type]
     return happens
 
 
@@ -166,7 +156,8 @@ def _drawn(
     After each attempt it is offered another, of `far` scales, which it accepts: between two of those there is one number
     or, where an attempt is rejected, none.
     """
-    size, offered = 2 * len(rest), np.zeros((3, 4 * len(rest) + 8), dtype=np.int64)  # so many attempts for that many draws
+    size = 2 * len(rest)
+    offered = np.zeros((3, 5 * size // 3 + 8), dtype=np.int64)  # so many attempts for that many draws
     offered[1] = far
     offered[:, :size:2] = rest, whole, negative
     drawn = law.draw(size, Steps(*offered))  # type: ignore[arg-type]

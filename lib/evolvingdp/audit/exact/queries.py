@@ -86,17 +86,11 @@ def above_threshold_loss(method: AboveThreshold, queries: int, grid: int = 24001
     """
     if method.refreshed and method.reports > 1:
         raise ValueError(f"reports must be 1 where the threshold is refreshed, got {method.reports}: compose single runs")
-    reach = 30 * method.threshold_scale
-    shifts = np.linspace(-reach, reach, grid)
-    weight = np.exp(-np.abs(shifts) / method.threshold_scale)
-    weight /= weight.sum()
-    noise = MonitorNoise(method.query_scale / 10, 0.0)
-    logs = {move: (noise.log_cdf(shifts - move), noise.log_sf(shifts - move)) for move in (-1, 0, 1)}
-    worst = 0.0
+    worst, chance = 0.0, partial(search_probability, replace(method, threshold=0.0, refreshed=False), grid=grid)
     every = itertools.product(itertools.product((-1, 1), repeat=queries), _until_halt(queries, method.reports))
     for pairs in {tuple(sorted(zip(moves, answers, strict=False))) for moves, answers in every}:  # their order is all one
-        masses = [weight @ np.exp(sum(logs[world * move][answer] for move, answer in pairs)) for world in (0, 1)]
-        worst = max(worst, abs(math.log(masses[0] / masses[1])))
+        moves, answers = zip(*pairs, strict=True)
+        worst = max(worst, abs(math.log(chance([0] * len(moves), answers) / chance(moves, answers))))
     return worst
 
 

@@ -31,13 +31,17 @@ def transcript_law(reports: Iterable[Report]) -> dict[tuple[Hashable, ...], floa
     return product(bits)
 
 
-def slots_of(oracle: FreqOracle) -> range:
-    return range(oracle.hashes.rows * oracle.hashes.width)
-
-
-def oracle_loss(oracle: FreqOracle, keys: NDArray[np.uint64]) -> float:
-    """The worst loss of one compressed report over all slots and all pairs of `keys`."""
-    return max(worst_loss([transcript_law([(oracle, key, slot)]) for key in keys]) for slot in slots_of(oracle))
+def reports_loss(*phases: tuple[FreqOracle, NDArray[np.uint64]]) -> float:
+    """Of a compressed report to each oracle together, over all slots and all pairs of users: phases have a key for each."""
+    slots = itertools.product(*(range(oracle.hashes.rows * oracle.hashes.width) for oracle, _ in phases))
+    users = range(len(phases[0][1]))
+    return max(
+        worst_loss(
+            transcript_law((oracle, keys[user], slot) for (oracle, keys), slot in zip(phases, own, strict=True))
+            for user in users
+        )
+        for own in slots
+    )
 
 
 def uncompressed_laws(client: LocalRnd, keys: NDArray[np.uint64], row: int = 0) -> list[dict[Any, float]]:
@@ -54,35 +58,16 @@ def uncompressed_laws(client: LocalRnd, keys: NDArray[np.uint64], row: int = 0) 
 
 def tree_hist_loss(protocol: Protocol, leaves: NDArray[np.uint64]) -> float:
     """All of a user's reports together, for every level that it may be given and every slot."""
-    settings, worst = protocol.settings, 0.0
-    for level in range(settings.tree.depth):
-        phases = [(protocol.oracles[level], settings.tree.prefixes(leaves, level))]
-        if settings.plan == "two_reports":
-            phases.append((protocol.oracles[-1], leaves))
-        for slots in itertools.product(*(slots_of(oracle) for oracle, _ in phases)):
-            reports = [
-                [(oracle, keys[user], slot) for (oracle, keys), slot in zip(phases, slots, strict=True)]
-                for user in range(len(leaves))
-            ]
-            worst = max(worst, worst_loss(map(transcript_law, reports)))
-    return worst
+    settings, oracles = protocol.settings, protocol.oracles
+    again = [(oracles[-1], leaves)] if settings.plan == "two_reports" else []
+    levels = range(settings.tree.depth)
+    return max(reports_loss((oracles[level], settings.tree.prefixes(leaves, level)), *again) for level in levels)
 
 
 def bitstogram_loss(protocol: BitstogramProtocol, messages: NDArray[np.uint64]) -> float:
     """All of a user's reports together, for every group, column and final slot that it may be given."""
-    phases = [protocol.bits, protocol.final]
-    chosen: Iterable[tuple[int | None, ...]]
-    if protocol.settings.plan == "two_reports":
-        chosen = itertools.product(*map(slots_of, phases))
-    else:
-        chosen = [*((slot, None) for slot in slots_of(phases[0])), *((None, slot) for slot in slots_of(phases[1]))]
-    return max(
-        worst_loss(
-            transcript_law((oracle, key, slot) for oracle, slot in zip(phases, slots, strict=True) if slot is not None)
-            for key in messages
-        )
-        for slots in chosen
-    )
+    phases = (protocol.bits, messages), (protocol.final, messages)
+    return reports_loss(*phases) if protocol.settings.plan == "two_reports" else max(map(reports_loss, phases))
 
 
 def rappor_laws(settings: Rappor, filters: Iterable[int], n_reports: int) -> Iterator[dict[tuple[int, ...], float]]:

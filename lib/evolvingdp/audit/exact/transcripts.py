@@ -196,7 +196,7 @@ def heavy_loss(settings: HeavyThresh) -> float:
         return heavy_protocol.step(three, _thawed(state), counts, Place(place), coins)  # type: ignore[arg-type]
 
     def sent(release: Any, place: int) -> float:
-        return float(release.estimates @ three.projection.signs(np.array([place]), words))
+        return float(release.estimate @ three.projection.signs(np.array([place]), words))
 
     forced = voting.start == "forced"
     start = heavy_protocol.start(three)
@@ -252,7 +252,7 @@ def crew_words_loss(settings: CrewWords, role: str) -> float:
     def reported(histogram: NDArray[np.int64], rng: Any) -> tuple[float, ...]:
         counts = held(ends[three.crews], histogram)
         _, release = crew_words.step(three, start, counts, stream(0, "public"), rng)
-        return tuple(np.round(release.estimates, 9).tolist())
+        return tuple(np.round(release.estimate, 9).tolist())
 
     if role == "reporters":
         laws = (law_of(lambda rng, each=each: reported(each, rng), GRID) for each in inputs)  # type: ignore[misc]

@@ -11,10 +11,7 @@ from typing import Any
 
 PARTS = ("core", "heavy_hitters", "evolving", "evolving.rivals", "continual_mean", "sparse_vector")
 RANDOMIZES = {"randomize", "report", "report_all_signs", "collect", "step", "release", "draw", "votes_yes", "draw_hashes"}
-NO_MECHANISM = {
-    "evolvingdp.core.noise.Noise",  # a protocol
-    "evolvingdp.evolving.count_law.CountLaw",  # data
-}
+NO_MECHANISM = {"evolvingdp.core.noise.Noise"}  # a protocol
 
 
 def modules() -> Iterator[ModuleType]:

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from evolvingdp.audit.exact import rivals, transcripts
+from evolvingdp.audit.exact import rivals, sequences, transcripts
 from evolvingdp.audit.exact.laws import epsilon_at, product
 from evolvingdp.audit.ledger.entry import EXACT, Entry
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.evolving import baselines, heavy_protocol, heavy_simulation, thresh_protocol, thresh_simulation
 from evolvingdp.evolving.heavy_projection import HashSigns
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
-from evolvingdp.evolving.rivals import crew_thresh, crew_words, once, once_words
+from evolvingdp.evolving.rivals import crew_thresh, crew_words, memoized, once, once_words, signs, tree
 from evolvingdp.evolving.rivals.crew_thresh import CrewThresh
 from evolvingdp.evolving.rivals.crew_words import CrewWords
 from evolvingdp.evolving.thresh import Thresh
@@ -27,6 +27,7 @@ def entries() -> Iterator[Entry]:
     yield from _thresh()
     yield from _once()
     yield from _crews()
+    yield from _few_changes()
 
 
 def _once() -> Iterator[Entry]:
@@ -121,3 +122,35 @@ def _thresh() -> Iterator[Entry]:
             f"{extra} reports instead of the 6 that are composed",
             partial(recomputed, composition, delta, extra), delta,
         )  # fmt: skip
+
+
+def _few_changes() -> Iterator[Entry]:
+    """Dyadic trees, and memoization with the two guarantees that it has."""
+    unit, neighbours = "all that a user ever sends", "any two sequences of a user"
+    for randomizer in tree.RANDOMIZERS:
+        settings = tree.ChangeTree(10, 6, _EPSILON, 2, randomizer, tuned=False)
+        yield Entry(
+            f"tree_{randomizer}", "evolving", f"dyadic tree, {randomizer.replace('_', ' ')}",
+            (tree.ChangeTree, tree.collect, signs.Signs), unit, neighbours, EXACT, settings.privacy_loss,
+            partial(sequences.tree_loss, settings),
+            "one change more is let through", partial(sequences.tree_loss, settings, extra=1),
+        )  # fmt: skip
+    covers: tuple[Any, ...] = (memoized.Memoized, memoized.collect)
+    two_layers = {
+        "rappor": memoized.Memoized.rappor(10, 3, _EPSILON, _EPSILON / 2),
+        "loloha": memoized.Memoized.loloha(10, 3, _EPSILON, _EPSILON / 2),
+    }
+    for name, layers in two_layers.items():
+        yield Entry(
+            f"memoized_{name}", "evolving", f"memoization, two layers: {name}", covers,
+            f"{unit} in 3 epochs", neighbours, EXACT,
+            layers.transcript_loss(), partial(sequences.memoized_loss, layers, 3),
+            "one report more", partial(sequences.memoized_loss, layers, 4),
+        )  # fmt: skip
+    layer, larger = (memoized.Memoized.dbitflip(10, 3, epsilon) for epsilon in (_EPSILON, 1.1 * _EPSILON))
+    yield Entry(
+        "memoized_dbitflip", "evolving", "memoization, one layer: dBitFlipPM", covers, unit,
+        "two bits that never change: changes are not protected", EXACT, layer.permanent_epsilon,
+        partial(sequences.memoized_loss, layer, 3, constant=True),
+        "answers at 1.1 epsilon", partial(sequences.memoized_loss, larger, 3, constant=True),
+    )  # fmt: skip

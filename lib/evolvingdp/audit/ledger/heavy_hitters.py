@@ -20,7 +20,6 @@ from evolvingdp.heavy_hitters.word_tree import WordTree
 
 _KEYS = np.arange(6, dtype=np.uint64)
 _TREE = WordTree((1, 1), length=2)
-_WORDS = ("two words of a user", "any two words")
 _EPSILON, _TOO_MUCH = 1.0, 1.1
 _LESS = "10 % too small an epsilon in the noise"
 
@@ -53,7 +52,7 @@ def _reports() -> Iterator[Entry]:
 
     yield heavy(
         "freq_oracle", "LocalRnd, FreqOracle", (count_sketch.LocalRnd, count_sketch.FreqOracle),
-        lambda: reports.oracle_loss(oracle(_EPSILON), _KEYS), "a user reports twice", twice,
+        lambda: reports.reports_loss((oracle(_EPSILON), _KEYS)), "a user reports twice", twice,
     )  # fmt: skip
     yield heavy(
         "freq_oracle_uncompressed", "FreqOracle, uncompressed", (count_sketch.FreqOracle,),
@@ -62,7 +61,7 @@ def _reports() -> Iterator[Entry]:
     )  # fmt: skip
 
     def hashtogram(epsilon: float) -> float:
-        return reports.oracle_loss(bitstogram.hashtogram(2, 4, epsilon, stream(0, "hashes")), _KEYS)
+        return reports.reports_loss((bitstogram.hashtogram(2, 4, epsilon, stream(0, "hashes")), _KEYS))
 
     yield heavy(
         "hashtogram", "Hashtogram", (bitstogram.hashtogram, bitstogram.Unsigned), lambda: hashtogram(_EPSILON),

@@ -146,15 +146,13 @@ def _histograms() -> Iterator[Entry]:
     def loss(kind: str, horizon: int) -> float:
         """A user moves two weights by 1 in each of `horizon` steps; the noise is that for `steps`."""
         made = histogram(_EPSILON, _DELTA, steps, 10, kind=kind)
-        if kind == "stable gaussian":
-            alone = 2 * horizon * float(made.sf(made.threshold - 1))
-            return gaussian_epsilon(2 * horizon / made.scale**2, _DELTA - alone) if alone < _DELTA else math.inf
-        if kind == "gaussian":
-            return gaussian_epsilon(2 * horizon / made.scale**2, _DELTA)
-        if kind == "laplace":
-            return composed_epsilon(2 / made.scale, horizon, _DELTA)
-        alone = horizon * float(made.sf(made.threshold - 1))  # an element that only this user holds shows that it is there
-        return composed_epsilon(2 / made.scale, horizon, _DELTA - alone) if alone < _DELTA else math.inf
+        alone = float(made.sf(made.threshold - 1)) if made.stable else 0.0  # that an element only this user holds is shown
+        left = _DELTA - (2 if made.normal else 1) * horizon * alone
+        if left <= 0:
+            return math.inf
+        if made.normal:
+            return gaussian_epsilon(2 * horizon / made.scale**2, left)
+        return composed_epsilon(2 / made.scale, horizon, left)
 
     for kind in HISTOGRAMS:
         yield Entry(
@@ -177,19 +175,15 @@ def _histograms() -> Iterator[Entry]:
 def _learned(method: HistogramEveryStep | FindStep, delta: float) -> float:
     """The most that a few adversaries learn at `delta`, all transcripts of two steps enumerated: the others' weights
     lie around the threshold, or are 0."""
-    middle = math.ceil(method.one.threshold if isinstance(method, HistogramEveryStep) else method.shown.threshold)
-    worst = 0.0
+    laws_of: Any = queries.histogram_laws if isinstance(method, HistogramEveryStep) else queries.find_step_laws
+    one_step = method.one if isinstance(method, HistogramEveryStep) else method.shown
+    middle, worst = math.ceil(one_step.threshold), 0.0
     for first, second in ((-2, 1), (1, -2), (-2, -2), (1, 1), (-middle, -middle), (1, -middle)):
         for same in (True, False):
             weights = [middle + first, middle + second]
             one = [*weights, 2 * middle + 4 - sum(weights)]  # so that the number of users stays
             others = [one, one if same else [one[1], one[0], one[2]]]
-            laws = (
-                queries.histogram_laws(method, others)
-                if isinstance(method, HistogramEveryStep)
-                else queries.find_step_laws(method, others)
-            )
-            worst = max(worst, pair_epsilon(laws, delta))
+            worst = max(worst, pair_epsilon(laws_of(method, others), delta))
     return worst
 
 

@@ -63,7 +63,7 @@ class Choice:
         if isinstance(settings, CrewThresh):
             found = np.array([release.estimate for release in crew_thresh.simulate(settings, stream, rng)])
         elif isinstance(settings, Thresh):
-            found = np.array([release.estimate for release in thresh_simulation.simulate(settings, stream, rng).public])
+            found = thresh_simulation.simulate(settings, stream, rng).estimate
         else:
             tally = once.simulate(settings, stream, rng)
             found = settings.estimates(tally)

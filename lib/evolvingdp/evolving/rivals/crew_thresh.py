@@ -40,7 +40,7 @@ from evolvingdp.evolving.constants import unit
 from evolvingdp.evolving.rivals.crews import Crews
 from evolvingdp.evolving.streams import BitStream
 from evolvingdp.evolving.thresh import Thresh
-from evolvingdp.evolving.thresh_protocol import Release
+from evolvingdp.evolving.thresh_protocol import Release, State
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class CrewThresh:
         deviations = math.sqrt(2 * math.log(12 * self.crews / self.voting.beta))
         return 2 * (self.voting.levels + 2) * self.voting.unit + deviations * self.standard_error(self.changes)
 
-    def served(self, release: Release, since: int) -> Release:
+    def served(self, release: Release[float], since: int) -> Release[float]:
         """`release` with the votes that every voter of the crew has left at least, when the crew serves since that epoch."""
         voted = self.voting.voting_epochs(release.epoch) - self.voting.voting_epochs(since)
         return replace(release, votes_left=max(0, self.voting.vote_cap - voted))
@@ -148,11 +148,11 @@ class CrewState:
     """Secret, but for `votes.release`, the last one, and the lots in `order`: users in the order of `CrewThresh.parts`."""
 
     order: NDArray[np.int64]
-    votes: thresh_protocol.State  # of the voters of the crew that serves
+    votes: State[float]  # of the voters of the crew that serves
     since: int = 0  # the epoch of the last update
 
     @property
-    def release(self) -> Release:
+    def release(self) -> Release[float]:
         return self.votes.release
 
 
@@ -169,7 +169,7 @@ def start(settings: CrewThresh, rng: np.random.Generator) -> CrewState:
 
 def step(
     settings: CrewThresh, state: CrewState, counts: NDArray[np.integer], rng: np.random.Generator
-) -> tuple[CrewState, Release]:
+) -> tuple[CrewState, Release[float]]:
     """An epoch in which user i has counts[i] ones among `epoch_length` bits, (n_users,)."""
     voting = settings.voting
     counts = checks.integer_array("counts", counts, below=voting.epoch_length + 1)
@@ -177,7 +177,7 @@ def step(
         raise ValueError(f"counts must have one entry per user ({settings.n_users}), got {len(counts)}")
     update = voting.estimate_cap - state.release.estimates_left  # the next one, from 0
 
-    def ask(last: Release) -> float:
+    def ask(last: Release[float]) -> float:
         reporters = members(settings, state.order, settings.reporting(update))
         shares = counts[reporters] / voting.epoch_length
         return settings.estimate(update, int(np.count_nonzero(settings.randomizer(update).draw_reports(shares, rng))))
@@ -189,12 +189,12 @@ def step(
     reference, used = votes.reference, votes.used
     if release.updated:
         reference, used = counts[members(settings, state.order, [update])], np.zeros_like(used)
-    return CrewState(state.order, thresh_protocol.State(reference, used, release), since), release
+    return CrewState(state.order, State(reference, used, release), since), release
 
 
 def run(
     settings: CrewThresh, stream: BitStream, *, bits: np.random.Generator, private: np.random.Generator
-) -> list[Release]:
+) -> list[Release[float]]:
     """All epochs of `stream`, user by user; `bits` draws the users' data, `private` their lots and noise."""
     state, releases = start(settings, private), []
     for epoch in range(1, stream.horizon + 1):
@@ -203,7 +203,7 @@ def run(
     return releases
 
 
-def simulate(settings: CrewThresh, stream: BitStream, rng: np.random.Generator) -> list[Release]:
+def simulate(settings: CrewThresh, stream: BitStream, rng: np.random.Generator) -> list[Release[float]]:
     """The same law at a cost that does not grow with the number of users."""
     sizes = (settings.n_users, settings.voting.horizon, settings.voting.epoch_length)
     if (stream.n_users, stream.horizon, stream.epoch_length) != sizes:
@@ -227,8 +227,8 @@ class _Crews(thresh_simulation.Simulation):
         self.crews, self.dealt = settings, np.array(dealt)  # (parts, groups)
         self.enlist(self.dealt[0])
 
-    def update(self, last: Release, draws: object) -> float:
-        epoch, number = last.epoch + 1, self.settings.estimate_cap - last.estimates_left
+    def update(self, epoch: int, left: int, draws: object) -> float:
+        number = self.settings.estimate_cap - left
         self.enlist(self.dealt[number])
         self.groups = [self.everybody(group, epoch)() for group in range(len(self.groups))]
         reporters = self.dealt[self.crews.reporting(number)].sum(axis=0)

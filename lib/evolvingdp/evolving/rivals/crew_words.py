@@ -26,11 +26,12 @@ from evolvingdp.core import checks
 from evolvingdp.evolving import heavy_protocol, heavy_simulation
 from evolvingdp.evolving.constants import hashed_unit
 from evolvingdp.evolving.heavy_projection import Projection, chosen
-from evolvingdp.evolving.heavy_protocol import HeavyRelease
+from evolvingdp.evolving.heavy_protocol import Words
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.rivals.crews import Crews
 from evolvingdp.evolving.rivals.once_words import OnceWords, WordTally, sampled
 from evolvingdp.evolving.streams import WordStream
+from evolvingdp.evolving.thresh_protocol import Release, State
 
 
 @dataclass(frozen=True)
@@ -106,11 +107,11 @@ class CrewWordsState:
     """Secret, but for `votes.release`, the last one, and the lots in `order`: users in the order of `CrewWords.parts`."""
 
     order: NDArray[np.int64]
-    votes: heavy_protocol.HeavyState  # of the voters of the crew that serves
+    votes: State[Words]  # of the voters of the crew that serves
     since: int = 0  # the epoch of the last update
 
     @property
-    def release(self) -> HeavyRelease:
+    def release(self) -> Release[Words]:
         return self.votes.release
 
 
@@ -125,7 +126,7 @@ def step(
     counts: NDArray[np.integer],
     public: np.random.Generator,
     private: np.random.Generator,
-) -> tuple[CrewWordsState, HeavyRelease]:
+) -> tuple[CrewWordsState, Release[Words]]:
     """An epoch in which user i has counts[i, v] words v, (n_users, n_words); `public` draws the hash functions."""
     if np.shape(counts) != (settings.n_users, settings.voting.n_words):
         raise ValueError(f"counts must be ({settings.n_users}, {settings.voting.n_words}), got {np.shape(counts)}")
@@ -135,7 +136,7 @@ def step(
     def part(number: int) -> NDArray[np.int64]:
         return state.order[ends[number] : ends[number + 1]]
 
-    def ask(last: HeavyRelease) -> NDArray[np.float64]:
+    def ask(last: Release[Words]) -> NDArray[np.float64]:
         reporters = settings.reporters(update)
         words = sampled(counts[part(settings.crews + update)], private)
         return estimated(reporters, reporters.collect(words, public, private))
@@ -148,10 +149,10 @@ def step(
     reference, used = votes.reference, votes.used
     if release.updated:
         reference, used = np.asarray(counts[part(update)], dtype=np.int64), np.zeros(voting.n_users, dtype=np.int64)
-    return CrewWordsState(state.order, heavy_protocol.HeavyState(reference, used, release), since), release
+    return CrewWordsState(state.order, State(reference, used, release), since), release
 
 
-def served(settings: CrewWords, release: HeavyRelease, since: int) -> HeavyRelease:
+def served(settings: CrewWords, release: Release[Words], since: int) -> Release[Words]:
     """`release` with the votes that every voter of the crew has left at least, when the crew serves since that epoch."""
     voting = settings.voting.voting
     voted = voting.voting_epochs(release.epoch) - voting.voting_epochs(since)
@@ -161,7 +162,7 @@ def served(settings: CrewWords, release: HeavyRelease, since: int) -> HeavyRelea
 def run(
     settings: CrewWords, stream: WordStream, *, words: np.random.Generator, public: np.random.Generator,
     private: np.random.Generator,
-) -> list[HeavyRelease]:  # fmt: skip
+) -> list[Release[Words]]:  # fmt: skip
     """All epochs of `stream`, user by user; `words` draws the users' data, `private` their lots and noise."""
     state, releases = start(settings, private), []
     for epoch in range(1, stream.which.shape[1] + 1):
@@ -178,8 +179,8 @@ def simulate(settings: CrewWords, stream: WordStream, rng: np.random.Generator) 
         left = left - dealt[-1]
 
     def ask(
-        hashed: heavy_simulation.Hashed, last: HeavyRelease
-    ) -> tuple[NDArray[np.float64], list[heavy_simulation.Voters]]:
+        hashed: heavy_simulation.Hashed, last: Release[Words]
+    ) -> tuple[Words, list[heavy_simulation.Cells | heavy_simulation.Alike]]:
         epoch, update = last.epoch + 1, settings.crews - last.estimates_left
         crew = heavy_simulation.voters(hashed, dealt[update], rng)
         for group in crew:

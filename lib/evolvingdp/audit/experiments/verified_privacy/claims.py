@@ -21,13 +21,17 @@ from evolvingdp.audit.ledger.entry import EXACT, SENSITIVITY, SLACK
 from evolvingdp.experiment import Claim, Scalar, at_least, at_most
 
 
-def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
-    rows, boxes, wrong = part(table, "ledger"), part(table, "box"), part(table, "failures")
-    convergence, told, digits = part(table, "convergence"), part(table, "recovered"), part(table, "digits")
-    most = convergence.runs.max()
-    mean = convergence[convergence.runs == most].groupby("case").bound.mean()
-    last = wrong[wrong.n_reports == wrong.n_reports.max()].set_index("case")
+def _at_most_runs(table: pd.DataFrame) -> tuple[pd.Series, pd.Series, pd.DataFrame]:
+    """With the most runs the mean bounds; with the most reports the share recovered, and the failures; by case."""
+    convergence, told, wrong = (part(table, name) for name in ("convergence", "recovered", "failures"))
+    mean = convergence[convergence.runs == convergence.runs.max()].groupby("case").bound.mean()
     end = told[told.n_reports == told.n_reports.max()].groupby("case").recovered.mean()
+    return mean, end, wrong[wrong.n_reports == wrong.n_reports.max()].set_index("case")
+
+
+def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
+    rows, boxes, convergence, digits = (part(table, name) for name in ("ledger", "box", "convergence", "digits"))
+    mean, end, last = _at_most_runs(table)
     made = [
         at_most("No mechanism loses more than it promises: number that do", (~rows.kept.astype(bool)).sum(), 0),
         at_most("Every mutant loses more: number that do not", (~rows.caught.astype(bool)).sum(), 0),
@@ -48,18 +52,14 @@ def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
         ]  # fmt: skip
     if max(params.n_reports) >= 200:
         made.append(at_least("A redrawn response tells the words of all users: share recovered", end[REDRAWN], 1.0))
-    if most >= 30_000:
+    if max(params.runs) >= 30_000:
         made.append(at_least("10 % less noise is refuted from outside: mean bound", mean[LESS], 1.0))
     return made
 
 
 def values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
     rows, boxes, digits = part(table, "ledger"), part(table, "box"), part(table, "digits")
-    convergence, told, wrong = part(table, "convergence"), part(table, "recovered"), part(table, "failures")
-    most, reports_ = int(convergence.runs.max()), int(told.n_reports.max())
-    mean = convergence[convergence.runs == most].groupby("case").bound.mean()
-    end = told[told.n_reports == reports_].groupby("case").recovered.mean()
-    last = wrong[wrong.n_reports == reports_].set_index("case")
+    mean, end, last = _at_most_runs(table)
     how = rows.how.value_counts()
     return {
         "n_entries": len(rows),
@@ -69,13 +69,13 @@ def values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
         "n_boxes": len(boxes),
         "n_boxes_nothing": int((boxes.bound == 0).sum()),
         "box_runs": params.box_runs,
-        "most_runs": most,
-        "most_reports": reports_,
+        "most_runs": max(params.runs),
+        "most_reports": max(params.n_reports),
         "n_users": params.n_users,
         "bound_right": float(mean[RIGHT]),
         "bound_less": float(mean[LESS]),
         "bound_digits": float(mean[DIGITS]),
-        "most_possible": math.log(most / 3.7),
+        "most_possible": math.log(max(params.runs) / 3.7),
         "recovered_kept": float(end[KEPT]),
         "recovered_redrawn": float(end[REDRAWN]),
         "promised_permanent": float(last.promised[KEPT]),

@@ -25,8 +25,6 @@ LOOKS = {
     for cases in ((KEPT, REDRAWN, UNCLEARED), (RIGHT, LESS, DIGITS, INTEGER))
     for number, case in enumerate(cases)
 }
-
-
 NOTHING = "audit from outside: shows nothing"
 
 
@@ -68,15 +66,16 @@ def promised(result: Result[Params]) -> Figure:
     )
 
 
+def _repeated(table: pd.DataFrame, name: str, against: str, value: str) -> pd.DataFrame:
+    """Mean, deviation and number of the repetitions of a part, for each case."""
+    rows = part(table, name).groupby(["case", against], sort=False)
+    return rows[value].agg(["mean", "std", "count"]).reset_index()
+
+
 @house
 def convergence(result: Result[Params]) -> Figure:
     """The bound of an audit against the number of its runs."""
-    lines = (
-        part(result.table, "convergence")
-        .groupby(["case", "runs"], sort=False)
-        .bound.agg(["mean", "std", "count"])
-        .reset_index()
-    )
+    lines = _repeated(result.table, "convergence", "runs", "bound")
     figure, ax = canvas(7.0, 4.2)
     for case in (RIGHT, LESS, DIGITS, INTEGER):
         line = lines[lines.case == case]
@@ -101,12 +100,7 @@ def convergence(result: Result[Params]) -> Figure:
 @house
 def caught(result: Result[Params]) -> Figure:
     """Two failures: users recovered, and exact loss and audit against the number of reports."""
-    told = (
-        part(result.table, "recovered")
-        .groupby(["case", "n_reports"], sort=False)
-        .recovered.agg(["mean", "std", "count"])
-        .reset_index()
-    )
+    told = _repeated(result.table, "recovered", "n_reports", "recovered")
     wrong = part(result.table, "failures")
     figure, axes = canvas(9.0, 4.2, columns=2)
     for case in (KEPT, REDRAWN):

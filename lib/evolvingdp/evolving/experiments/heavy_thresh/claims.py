@@ -5,7 +5,17 @@ from __future__ import annotations
 import pandas as pd
 
 from evolvingdp.evolving.experiments.heavy_thresh.params import Params
-from evolvingdp.evolving.experiments.heavy_thresh.settings import METHODS, NAIVE, OPTIMAL, PAPER, TOP, TUNED, brown_settings
+from evolvingdp.evolving.experiments.heavy_thresh.settings import (
+    COMPOSITIONS,
+    HINDSIGHT,
+    NAIVE,
+    ONCE,
+    OPTIMAL,
+    PAPER,
+    TOP,
+    TUNED,
+    brown_settings,
+)
 from evolvingdp.experiment import Claim, Scalar, at_least, at_most
 
 
@@ -23,10 +33,19 @@ def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
         ),
         at_least(
             "That is more than recomputing in every epoch finds: difference to the better",
-            recall[TUNED] - recall[METHODS[1:]].max(),
+            recall[TUNED] - recall[list(COMPOSITIONS)].max(),
             0.0,
         ),
-        at_most("Its largest error over that of recomputing with optimal composition", error[TUNED] / error[OPTIMAL], 1.0),
+        at_least("One word a user, once, finds more still: difference to HEAVYTHRESH", recall[ONCE] - recall[TUNED], 0.0),
+        at_most("and with a smaller largest error: over HEAVYTHRESH's", error[ONCE] / error[TUNED], 1.0),
+        at_most(
+            "Averaging in hindsight makes it smaller: over one word a user as reported", error[HINDSIGHT] / error[ONCE], 1.0
+        ),
+        at_most(
+            "HEAVYTHRESH's largest error over that of recomputing with optimal composition",
+            error[TUNED] / error[OPTIMAL],
+            1.0,
+        ),
         at_most(
             "The proved bound holds on Brown: largest error over bound",
             float(brown_rows[brown_rows.method == TUNED].max_error.max() / bound),
@@ -50,7 +69,7 @@ def values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
     settings = brown_settings(params)
     voting = settings.voting
     rows = table[table.part == "brown"].groupby("method")
-    short = {TUNED: "tuned", NAIVE: "naive", OPTIMAL: "optimal"}
+    short = {TUNED: "tuned", NAIVE: "naive", OPTIMAL: "optimal", ONCE: "once", HINDSIGHT: "detected"}
     shown: dict[str, Scalar] = {
         "n_users": params.n_users,
         "horizon": voting.horizon,

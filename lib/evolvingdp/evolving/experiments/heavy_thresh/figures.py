@@ -27,7 +27,7 @@ def words(result: Result[Params]) -> Figure:
     spread = laws[:: params.epochs_each].std(axis=0)
     shown = np.argsort(-spread)[:6]
     epochs = np.arange(1, settings.voting.horizon + 1)
-    estimates = np.array([release.estimates[shown] for release in trace.public])
+    estimates = np.array([release.estimate[shown] for release in trace.public])
     figure, ax = canvas(8.5, 5.0)
     half = 1.96 * settings.standard_error
     frames = []
@@ -79,7 +79,7 @@ def compared(result: Result[Params]) -> Figure:
     figure, axes = canvas(9.0, 3.8, columns=2)
     parts = []
     for number, method in enumerate(METHODS):
-        look = {"color": PALETTE[(1, 2, 4)[number]], "marker": MARKERS[number], "markersize": 3}
+        look = {"color": PALETTE[(1, 2, 4, 0, 3)[number]], "marker": MARKERS[number], "markersize": 3}
         grouped = rows[rows.method == method].groupby("epoch")
         for ax, column in zip(axes, ("max_error", "recall"), strict=True):
             mean = grouped[column].mean()
@@ -100,7 +100,7 @@ def compared(result: Result[Params]) -> Figure:
         "ev-heavy-compared",
         figure,
         pd.concat(parts, ignore_index=True),
-        f"HEAVYTHRESH and recomputation in every epoch on the same stream at $\\epsilon$ = {params.epsilon:g}: the largest error over all "
+        f"HEAVYTHRESH, recomputation in every epoch and one word a user on the same stream at $\\epsilon$ = {params.epsilon:g}: the largest error over all "
         f"{settings.n_words:,} words (left; dashed: what the largest of as many normal errors is about) and the share of the {TOP} most frequent words "
         f"found (right). Mean over {params.repetitions} runs with 95% bands.",
         "Two panels of lines against the epoch, on average over the epochs: left, on a log axis, the largest error of a word, "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,9 @@ from evolvingdp.evolving.experiments.heavy_thresh.settings import (
     COMPOSITIONS,
     DELTA,
     DICTIONARIES,
+    HINDSIGHT,
     NAIVE,
+    ONCE,
     PAPER,
     TOP,
     TUNED,
@@ -27,6 +29,7 @@ from evolvingdp.evolving.experiments.heavy_thresh.settings import (
 )
 from evolvingdp.evolving.heavy_simulation import Trace, simulate
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
+from evolvingdp.evolving.rivals import detection, once_words
 from evolvingdp.evolving.streams import WordStream
 from evolvingdp.experiment import Result
 
@@ -52,22 +55,43 @@ def _judge(estimates: NDArray[np.float64], truth: NDArray[np.float64], top: int)
     }
 
 
+def _judged(estimates_by_epoch: Iterable[NDArray[np.float64]], data: WordStream, top: int) -> Iterator[dict[str, float]]:
+    """Every epoch's judgment; estimates that stand while the words do not change are judged once."""
+    judged: tuple[NDArray[np.float64], int, dict[str, float]] | None = None
+    for estimates, law in zip(estimates_by_epoch, data.which[0].tolist(), strict=True):
+        if judged is None or judged[0] is not estimates or judged[1] != law:
+            judged = estimates, law, _judge(estimates, data.distributions[law], top)
+        yield judged[2]
+
+
 def _brown(params: Params, seed: int) -> Iterator[dict[str, Any]]:
     settings, data = brown_settings(params), brown_stream(params)
-    laws = data.distributions[data.which[0]]
     for repetition in range(params.repetitions):
         trace = brown_trace(params, seed, repetition)
-        runs: dict[str, Any] = {TUNED: [release.estimates for release in trace.public]}
+        runs: dict[str, Any] = {TUNED: [release.estimate for release in trace.public]}
         for method, composition in COMPOSITIONS.items():
             runs[method] = recompute_words(
                 settings, data, stream(seed, "brown", method, repetition), composition=composition, delta=DELTA
             )
+        runs |= _once(params, data, stream(seed, "brown", ONCE, repetition))
         for method, all_estimates in runs.items():
-            for epoch, estimates in enumerate(all_estimates, start=1):
+            for epoch, judgment in enumerate(_judged(all_estimates, data, TOP), start=1):
                 row = {"part": "brown", "method": method, "repetition": repetition, "epoch": epoch}
                 if method == TUNED:
                     row |= {"updated": int(trace.public[epoch - 1].updated), "frozen": int(trace.public[epoch - 1].frozen)}
-                yield row | _judge(estimates, laws[epoch - 1], TOP)
+                yield row | judgment
+
+
+def _once(params: Params, data: WordStream, rng: np.random.Generator) -> dict[str, NDArray[np.float64]]:
+    """Each user reports one word in one random epoch through OLH: as reported, and averaged between detected changes."""
+    horizon, n_words = data.which.shape[1], data.distributions.shape[1]
+    settings = once_words.OnceWords(data.n_users, horizon, n_words, params.epsilon)
+    tally = once_words.simulate(settings, data, rng)
+    raw = settings.estimates(tally)
+    average = np.average(raw, axis=0, weights=tally.reports)
+    words = detection.frequent(raw, tally.reports, settings.variances())
+    fit = detection.detect(raw, tally.reports, settings.variances(average), words=words)
+    return {ONCE: raw, HINDSIGHT: fit.estimates}
 
 
 def _dictionaries(params: Params, seed: int) -> Iterator[dict[str, Any]]:
@@ -77,23 +101,19 @@ def _dictionaries(params: Params, seed: int) -> Iterator[dict[str, Any]]:
             n_users, n_words, horizon, epoch_length, epsilon = size
             printed = HeavyThresh.paper(n_users, horizon, epoch_length, epsilon, n_words, changes=2, spare=1)
             rng = stream(seed, "dictionary run", place, repetition)
-            for method, settings in ((TUNED, tuned), (PAPER, printed)):
-                yield {"part": "dictionary", "place": place, "repetition": repetition, "method": method} | _run(
-                    settings, data, rng if method == TUNED else stream(seed, "dictionary run", PAPER, place, repetition)
-                )
-            laws = data.distributions[data.which[0]]
+            setting = {"part": "dictionary", "place": place, "repetition": repetition}
+            yield setting | {"method": TUNED} | _run(tuned, data, rng)
+            paper_rng = stream(seed, "dictionary run", PAPER, place, repetition)
+            yield setting | {"method": PAPER} | _run(printed, data, paper_rng)
             naive = next(recompute_words(tuned, data, rng))  # all epochs have one law: one stands for them
-            yield {"part": "dictionary", "place": place, "repetition": repetition, "method": NAIVE} | {
-                "mean_error": _judge(naive, laws[0], 5)["max_error"],
-                "recall": _judge(naive, laws[0], 5)["recall"],
-            }
+            judgment = _judge(naive, data.distributions[data.which[0, 0]], 5)
+            yield setting | {"method": NAIVE, "mean_error": judgment["max_error"], "recall": judgment["recall"]}
 
 
 def _run(settings: HeavyThresh, data: WordStream, rng: np.random.Generator) -> dict[str, float]:
     """Errors, recall and loss of one run on a dictionary."""
-    laws = data.distributions[data.which[0]]
     trace = simulate(settings, data, rng)
-    errors = [_judge(each.estimates, law, 5) for each, law in zip(trace.public, laws, strict=True)]
+    errors = list(_judged((release.estimate for release in trace.public), data, 5))
     updates = sum(release.updated for release in trace.public)
     voting = settings.voting
     return {

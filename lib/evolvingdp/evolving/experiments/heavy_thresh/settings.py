@@ -12,7 +12,8 @@ from evolvingdp.evolving.streams import WordStream
 TUNED, NAIVE, OPTIMAL = "HEAVYTHRESH, tuned", "every epoch, epsilon/T", "every epoch, optimal"
 PAPER = "HEAVYTHRESH, paper's constants"
 COMPOSITIONS = {NAIVE: "basic", OPTIMAL: "optimal"}  # of recomputation's reports
-METHODS = [TUNED, *COMPOSITIONS]
+ONCE, HINDSIGHT = "one word a user, once (OLH)", "the same, averaged in hindsight"
+METHODS = [TUNED, *COMPOSITIONS, ONCE, HINDSIGHT]
 DELTA = 1e-6
 TOP = 10  # words
 # n, d, T, ell, epsilon of the dictionaries whose five frequent words are drawn anew twice

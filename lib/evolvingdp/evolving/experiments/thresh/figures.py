@@ -11,15 +11,17 @@ from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import baselines
 from evolvingdp.evolving.experiments.thresh.params import HORIZON_SWEEP_USERS, Params
 from evolvingdp.evolving.experiments.thresh.run import trace
-from evolvingdp.evolving.experiments.thresh.scenarios import METHODS, NAIVE, OPTIMAL, TUNED, bits, protocols
+from evolvingdp.evolving.experiments.thresh.scenarios import METHODS, NAIVE, ONCE, OPTIMAL, RIVALS, TUNED, bits, protocols
 from evolvingdp.evolving.experiments.thresh.tables import curve, predicted_error
 from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import curves, ends, short, span
 from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, TRUTH, band, canvas, house
 
 LOOKS = {
-    method: {"color": PALETTE[number], "marker": MARKERS[number], "markersize": 4} for number, method in enumerate(METHODS)
+    method: {"color": PALETTE[number], "marker": MARKERS[number], "markersize": 4}
+    for number, method in enumerate([*METHODS, *RIVALS])
 }
+WITH_THEORY = [*METHODS, ONCE]  # the others average over stretches that data decide
 
 
 @house
@@ -31,14 +33,13 @@ def over_time(result: Result[Params]) -> Figure:
     settings = protocols(params, params.n_users, params.horizon)[TUNED]
     naive = baselines.recompute(data, params.epsilon, stream(result.seed, "time", NAIVE, 0))
     optimal = baselines.recompute(data, params.epsilon, stream(result.seed, "time", OPTIMAL, 0), composition="optimal")
-    releases, secret = run.releases, run.secret
-    spent = 2 * settings.vote_epsilon * secret.max_votes + settings.estimate_epsilon * releases.updated.cumsum()
+    spent = 2 * settings.vote_epsilon * run.max_votes + settings.estimate_epsilon * run.updated.cumsum()
     frame = pd.DataFrame(
         {
-            "epoch": releases.epoch,
+            "epoch": np.arange(1, params.horizon + 1),
             "truth": data.truth,
-            "thresh": releases.estimate,
-            "updated": releases.updated,
+            "thresh": run.estimate,
+            "updated": run.updated,
             "naive": np.clip(naive, 0, 1),
             "optimal": np.clip(optimal, 0, 1),
             "spent": spent,
@@ -85,13 +86,15 @@ def horizons(result: Result[Params]) -> Figure:
     parts = []
     for ax, part, label in zip(axes, ("horizon", "n_users"), ("epochs T", "users n"), strict=True):
         lines = curve(result.table, part)
-        for method in METHODS:
+        for method in LOOKS:
             line = lines[lines.method == method]
             band(ax, line[part], line.mean_error, line.mean_error_sd, line.runs, LOOKS[method], method)
+            if method not in WITH_THEORY:
+                continue
             fixed = result.params.horizon if part == "n_users" else HORIZON_SWEEP_USERS
             sizes = [(fixed, int(x)) if part == "horizon" else (int(x), fixed) for x in line[part]]
             theory = [predicted_error(result.params, method, *size) for size in sizes]
-            ax.plot(line[part], theory, **THEORY, label="standard error alone" if method == METHODS[-1] else None)
+            ax.plot(line[part], theory, **THEORY, label="standard error alone" if method == ONCE else None)
         ax.set(xscale="log", yscale="log", xlabel=label, ylim=(3e-5, 1))
         parts.append(lines.rename(columns={part: "value"}).assign(sweep=part))
     axes[0].set_ylabel("mean absolute error")
@@ -137,7 +140,8 @@ def limits(result: Result[Params]) -> Figure:
     lines = curve(table.assign(drift=table["size"]), "drift")
     for number, method in enumerate(dict.fromkeys(lines.method)):
         line = lines[lines.method == method]
-        look = {"color": PALETTE[(1, 0, 2)[number]], "marker": MARKERS[(1, 0, 2)[number]]}
+        place = (1, 0, 2, 6, 7)[number]
+        look = {"color": PALETTE[place], "marker": MARKERS[place]}
         band(axes[1], line.drift, line.mean_error, line.mean_error_sd, line.runs, look, str(method))
     axes[1].plot(lines.drift.unique(), lines.drift.unique() / 2, label="no update at all", **THEORY)
     axes[1].set(xlabel="drift over the whole horizon", ylabel="mean absolute error", ylim=(0, None))
@@ -148,7 +152,7 @@ def limits(result: Result[Params]) -> Figure:
         pd.concat([delay.assign(panel="delay"), lines.assign(panel="drift")], ignore_index=True),
         "Where THRESH is slow or loses. Left: how long it takes to notice one change, against its size; dashed: the first epoch "
         "whose threshold is below the size. Right: the mean drifts evenly over the horizon; THRESH updates each time that it "
-        "has moved by enough, until no estimate is left; recomputing every so often is better for large drifts. Dashed: the "
+        "has moved by enough, until no estimate is left; averaging one report a user is better for drifts. Dashed: the "
         "error of the first estimate if nothing were ever noticed.",
         f"Two panels. Left, the epochs until an update against the size of the change, {span(delay['size'])}, on log axes: from "
         f"{ends(delay, 'size', 'delay')} epochs, a falling line near the dashed one without noise; a dotted line marks the top threshold at "

@@ -1,4 +1,4 @@
-"""THRESH and recomputation on the same streams, a row a run."""
+"""THRESH, recomputation and users who report once on the same streams, a row a run."""
 
 from __future__ import annotations
 
@@ -13,8 +13,22 @@ from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import baselines, streams
 from evolvingdp.evolving.experiments.thresh.claims import claims, values
 from evolvingdp.evolving.experiments.thresh.params import HORIZON_SWEEP_USERS, NOTEBOOK, Params
-from evolvingdp.evolving.experiments.thresh.scenarios import BASELINES, OPTIMAL, START, TUNED, bits, protocols, scenarios
+from evolvingdp.evolving.experiments.thresh.scenarios import (
+    BASELINES,
+    HINDSIGHT,
+    METHODS,
+    ONCE,
+    ONLINE,
+    OPTIMAL,
+    START,
+    TUNED,
+    bits,
+    protocols,
+    scenarios,
+)
 from evolvingdp.evolving.experiments.thresh.tables import DELTA, predicted_delay, recomputed
+from evolvingdp.evolving.rivals import once
+from evolvingdp.evolving.rivals.detection import detect
 from evolvingdp.evolving.streams import BitStream
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.evolving.thresh_simulation import Trace, simulate
@@ -23,8 +37,9 @@ from evolvingdp.experiment import Result, engine
 
 def run(params: Params, seed: int) -> Result[Params]:
     """A row per run (part: time, horizon, n_users, size, drift or scenario): errors of the clipped estimates, and more."""
-    parts = (_over_time, _horizons, _users, _sizes, _drifts, _scenarios)
-    table = pd.DataFrame(engine.rows((part, params, seed) for part in parts))
+    compared = [(_compared, params, seed, part) for part in ("time", "horizon", "n_users")]
+    others = [(part, params, seed) for part in (_sizes, _drifts, _scenarios)]
+    table = pd.DataFrame(engine.rows([*compared, *others]))
     return Result(NOTEBOOK, params, seed, table, claims(params, table), values(params, table))
 
 
@@ -42,50 +57,48 @@ def _errors(estimates: NDArray[np.float64], truth: NDArray[np.float64]) -> dict[
 
 def _run(settings: Thresh, data: BitStream, rng: np.random.Generator) -> dict[str, Any]:
     result = simulate(settings, data, rng)
-    releases = result.releases
-    updates = int(releases.updated.sum())
-    return _errors(releases.estimate.to_numpy(), data.truth) | {
+    updates = int(result.updated.sum())
+    return _errors(result.estimate, data.truth) | {
         "updates": updates,
-        "frozen": int(releases.frozen.sum()),
-        "spent": 2 * int(result.secret.max_votes.iloc[-1]) * settings.vote_epsilon + updates * settings.estimate_epsilon,
+        "frozen": int(result.frozen.sum()),
+        "spent": 2 * int(result.max_votes[-1]) * settings.vote_epsilon + updates * settings.estimate_epsilon,
         "bound": settings.error_bound,
     }
 
 
-def _compare(params: Params, data: BitStream, part: str, repetition: int, rngs: Any) -> Iterator[dict[str, Any]]:
-    """Every method on one stream; `rngs` gives the generator of a method."""
-    setting = {"part": part, "repetition": repetition, "horizon": data.horizon, "n_users": data.n_users}
-    for method, settings in protocols(params, data.n_users, data.horizon).items():
-        yield setting | {"method": method} | _run(settings, data, rngs(method))
-    for method, composition in BASELINES.items():
-        estimates = baselines.recompute(data, params.epsilon, rngs(method), composition=composition, delta=DELTA)
-        yield setting | {"method": method} | _errors(estimates, data.truth)
+def _once(params: Params, data: BitStream, rng: np.random.Generator, *methods: str) -> Iterator[dict[str, Any]]:
+    """Each user reports in one random epoch: the errors as reported, and averaged between detected changes."""
+    settings = once.Once(data.n_users, data.horizon, data.epoch_length, params.epsilon)
+    tally = once.simulate(settings, data, rng)
+    raw = settings.estimates(tally)
+    for method in methods:
+        shown = raw
+        if method != ONCE:
+            shown = detect(raw, tally.reports, settings.variance, online=method == ONLINE).estimates
+        shown = np.nan_to_num(shown, nan=0.5)  # before the first report
+        yield {"method": method} | _errors(shown, data.truth)
 
 
-def _over_time(params: Params, seed: int) -> Iterator[dict[str, Any]]:
-    data = bits(params.n_users, params.horizon, params.epoch_length)
-    for repetition in range(params.repetitions):
-        yield from _compare(params, data, "time", repetition, lambda method, r=repetition: stream(seed, "time", method, r))
-
-
-def _horizons(params: Params, seed: int) -> Iterator[dict[str, Any]]:
-    for horizon in params.horizon_sweep:
-        data = bits(HORIZON_SWEEP_USERS, horizon, params.epoch_length)
-        for repetition in range(params.sweep_repetitions):
-            name = (horizon, repetition)
-            yield from _compare(
-                params, data, "horizon", repetition, lambda method, name=name: stream(seed, "horizon", method, *name)
-            )
-
-
-def _users(params: Params, seed: int) -> Iterator[dict[str, Any]]:
-    for n_users in params.n_users_sweep:
-        data = bits(n_users, params.horizon, params.epoch_length)
-        for repetition in range(params.sweep_repetitions):
-            name = (n_users, repetition)
-            yield from _compare(
-                params, data, "n_users", repetition, lambda method, name=name: stream(seed, "n_users", method, *name)
-            )
+def _compared(params: Params, seed: int, part: str) -> Iterator[dict[str, Any]]:
+    """Every method on the three changes: over time, and for each horizon or number of users of a sweep."""
+    points: dict[str, list[tuple[int, int, tuple[int, ...]]]] = {  # users, horizon, and what names the point's streams
+        "time": [(params.n_users, params.horizon, ())],
+        "horizon": [(HORIZON_SWEEP_USERS, horizon, (horizon,)) for horizon in params.horizon_sweep],
+        "n_users": [(n_users, params.horizon, (n_users,)) for n_users in params.n_users_sweep],
+    }
+    for n_users, horizon, point in points[part]:
+        data, both = bits(n_users, horizon, params.epoch_length), protocols(params, n_users, horizon)
+        for repetition in range(params.repetitions if part == "time" else params.sweep_repetitions):
+            setting = {"part": part, "repetition": repetition, "horizon": horizon, "n_users": n_users}
+            for method in METHODS:
+                rng = stream(seed, part, method, *point, repetition)
+                if method in both:
+                    yield setting | {"method": method} | _run(both[method], data, rng)
+                    continue
+                estimates = baselines.recompute(data, params.epsilon, rng, composition=BASELINES[method], delta=DELTA)
+                yield setting | {"method": method} | _errors(estimates, data.truth)
+            rng = stream(seed, part, ONCE, *point, repetition)
+            yield from (setting | row for row in _once(params, data, rng, ONCE, ONLINE, HINDSIGHT))
 
 
 def _sizes(params: Params, seed: int) -> Iterator[dict[str, Any]]:
@@ -100,9 +113,9 @@ def _sizes(params: Params, seed: int) -> Iterator[dict[str, Any]]:
         means = streams.steps(params.horizon, START, {change: START + size})
         data = BitStream.make([params.n_users], means, params.epoch_length)
         for repetition in range(params.sweep_repetitions):
-            releases = simulate(settings, data, stream(seed, "size", str(share), repetition)).releases
-            after = releases.epoch[releases.updated & (releases.epoch >= change)]
-            delay = int(after.iloc[0] - change) if len(after) else params.horizon - change
+            result = simulate(settings, data, stream(seed, "size", str(share), repetition))
+            after = np.flatnonzero(result.updated[change - 1 :])
+            delay = int(after[0]) if len(after) else params.horizon - change
             yield {
                 "part": "size",
                 "repetition": repetition,
@@ -111,12 +124,12 @@ def _sizes(params: Params, seed: int) -> Iterator[dict[str, Any]]:
                 "delay": delay,
                 "found": int(len(after) > 0),
                 "predicted": predicted_delay(settings, size, change),
-                **_errors(releases.estimate.to_numpy(), data.truth),
+                **_errors(result.estimate, data.truth),
             }
 
 
 def _drifts(params: Params, seed: int) -> Iterator[dict[str, Any]]:
-    """A mean that moves by `size` over the horizon: THRESH, and recomputation every so often."""
+    """A mean that moves by `size` over the horizon: THRESH, recomputation every so often, and one report a user."""
     settings = protocols(params, params.n_users, params.horizon)[TUNED]
     for size in (0.0, 0.05, 0.1, 0.2, 0.4):
         means = streams.drift(params.horizon, START, START + size)
@@ -128,10 +141,12 @@ def _drifts(params: Params, seed: int) -> Iterator[dict[str, Any]]:
                 rng = stream(seed, "drift", str(size), every, repetition)
                 estimates = baselines.recompute(data, params.epsilon, rng, every=every)
                 yield setting | {"method": recomputed(every)} | _errors(estimates, data.truth)
+            rng = stream(seed, "drift", str(size), ONCE, repetition)
+            yield from (setting | row for row in _once(params, data, rng, ONLINE, HINDSIGHT))
 
 
 def _scenarios(params: Params, seed: int) -> Iterator[dict[str, Any]]:
-    """Other streams: THRESH, tuned for each, and recomputation in every epoch."""
+    """Other streams: THRESH, tuned for each, recomputation in every epoch, and one report a user."""
     for scenario in scenarios(params):
         for repetition in range(params.sweep_repetitions):
             setting = {"part": "scenario", "repetition": repetition, "scenario": scenario.name}
@@ -139,3 +154,5 @@ def _scenarios(params: Params, seed: int) -> Iterator[dict[str, Any]]:
             yield setting | {"method": TUNED} | _run(scenario.settings, scenario.data, rng)
             estimates = baselines.recompute(scenario.data, params.epsilon, rng, composition="optimal", delta=DELTA)
             yield setting | {"method": OPTIMAL} | _errors(estimates, scenario.data.truth)
+            rng = stream(seed, "scenario", scenario.name, ONCE, repetition)
+            yield from (setting | row for row in _once(params, scenario.data, rng, ONLINE, HINDSIGHT))

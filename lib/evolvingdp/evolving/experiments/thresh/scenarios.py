@@ -18,6 +18,8 @@ PAPER, TUNED = "THRESH, paper's constants", "THRESH, tuned"
 NAIVE, ADVANCED, OPTIMAL = "every epoch, epsilon/T", "every epoch, advanced", "every epoch, optimal"
 BASELINES = {NAIVE: "basic", ADVANCED: "advanced", OPTIMAL: "optimal"}  # how each composes its reports
 METHODS = [PAPER, TUNED, *BASELINES]
+ONCE, ONLINE, HINDSIGHT = "each user once", "each user once, averaged online", "each user once, averaged in hindsight"
+RIVALS = [ONCE, ONLINE, HINDSIGHT]  # one report a user, and averages between detected changes
 START = 0.3
 CHANGES = ((0.2, 0.5), (0.5, 0.25), (0.8, 0.65))  # share of the horizon after which the mean becomes this
 

@@ -9,7 +9,18 @@ import pandas as pd
 
 from evolvingdp.evolving import baselines
 from evolvingdp.evolving.experiments.thresh.params import Params
-from evolvingdp.evolving.experiments.thresh.scenarios import BASELINES, OPTIMAL, PAPER, TUNED, protocols
+from evolvingdp.evolving.experiments.thresh.scenarios import (
+    BASELINES,
+    HINDSIGHT,
+    ONCE,
+    ONLINE,
+    OPTIMAL,
+    PAPER,
+    RIVALS,
+    TUNED,
+    protocols,
+)
+from evolvingdp.evolving.rivals.once import Once
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.experiment import Result
 
@@ -47,6 +58,7 @@ def summary(result: Result[Params]) -> pd.DataFrame:
                 "largest error of a run, mean": f"{runs.max_error.mean():.4f}",
                 "proved bound": f"{runs.bound.iloc[0]:.3f}" if thresh else "",
                 "updates": f"{runs.updates.mean():.1f}" if thresh else f"{horizon}",
+                "reports of a user": "in each update" if thresh else "1" if method in RIVALS else f"{horizon}",
                 "loss": f"{runs.spent.max():.2f} of {epsilon:g}" if thresh else f"{epsilon:g}",
             }
         )
@@ -57,7 +69,7 @@ def other_streams(result: Result[Params]) -> pd.DataFrame:
     """Other streams: errors, updates, and epochs in which an update was wanted that nobody could pay for."""
     table, rows = result.table, []
     for name, runs in table[table.part == "scenario"].groupby("scenario", sort=False):
-        ours, theirs = runs[runs.method == TUNED], runs[runs.method == OPTIMAL]
+        ours, theirs, online, hindsight = (runs[runs.method == name] for name in (TUNED, OPTIMAL, ONLINE, HINDSIGHT))
         rows.append(
             {
                 "stream": name,
@@ -66,6 +78,8 @@ def other_streams(result: Result[Params]) -> pd.DataFrame:
                 "updates": f"{ours.updates.mean():.1f}",
                 "flagged epochs": f"{ours.frozen.mean():.0f}",
                 "every epoch, optimal": f"{theirs.mean_error.mean():.4f}",
+                "once, online": f"{online.mean_error.mean():.4f}",
+                "once, in hindsight": f"{hindsight.mean_error.mean():.4f}",
             }
         )
     return pd.DataFrame(rows)
@@ -85,6 +99,8 @@ def recomputed(every: int) -> str:
 
 def predicted_error(params: Params, method: str, n_users: int, horizon: int) -> float:
     """Mean absolute error of one estimate if it is normal with the standard error at mean 1/2; THRESH: after each change."""
+    if method == ONCE:
+        return math.sqrt(2 / math.pi) * Once(n_users, horizon, params.epoch_length, params.epsilon).standard_error
     if method in BASELINES:
         one = baselines.epsilon_of_report(params.epsilon, horizon, BASELINES[method], DELTA)
         return math.sqrt(2 / math.pi) * baselines.standard_error(n_users, one)

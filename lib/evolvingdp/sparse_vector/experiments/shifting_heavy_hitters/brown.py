@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from evolvingdp.core.seeds import stream
-from evolvingdp.sparse_vector import baselines, documents
+from evolvingdp.sparse_vector import baselines
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.methods import (
     MONITOR,
     RENYI,
@@ -17,25 +17,24 @@ from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.methods import 
     calibrated,
 )
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Target
+from evolvingdp.sparse_vector.general_streams import GeneralStream, brown_stream, simulate
 from evolvingdp.sparse_vector.shifting import plan
 
 
 def brown_rows(target: Target, copies: int, sweep: tuple[int, ...], repetitions: int, seed: int) -> Iterator[dict[str, Any]]:
     """Words found, of which heavy, at each k of `sweep`; and by AboveThreshold at many c, its best one among them."""
-    data = documents.brown_stream(copies)
-    steps, size = len(data.steps), documents.N_ELEMENTS
-    weights = [data.weights(step) for step in range(steps)]
+    data = brown_stream(copies)
+    weights = np.concatenate(data.weights)
     for reports in sweep:
-        own = plan(calibrated(target, reports), steps, size, 1000, target.beta)
-        heavy = [weight >= own.error for weight in weights]
-        held = max(1, sum(int(one.sum()) for one in heavy))
+        own = plan(calibrated(target, reports), len(data.held), data.n_elements, 1000, target.beta)
+        heavy = weights >= own.error
         setting = {"part": "brown", "reports": reports, "error": own.error, "participation": data.participation(own.error)}
         for repetition in range(repetitions):
-            found, absent = documents.monitor_documents(own.monitor, data, stream(seed, "brown", reports, repetition))
-            share = sum(int((a & b).sum()) for a, b in zip(found, heavy, strict=True)) / held
+            steps, absent = simulate(own.monitor, data, stream(seed, "brown", reports, repetition))
+            found = np.concatenate(steps)
             yield setting | {
-                "method": MONITOR, "repetition": repetition, "found": sum(int(a.sum()) for a in found), "absent": absent,
-                "heavy_share": share,
+                "method": MONITOR, "repetition": repetition, "found": int(found.sum()), "absent": absent,
+                "heavy_share": int((found & heavy).sum()) / max(1, int(heavy.sum())),
             }  # fmt: skip
     for name, kinds in ((REPEATED, TEXTBOOK), (RENYI, ("renyi",))):
         yield from _threshold_rows(target, data, name, kinds, sweep, repetitions, seed)
@@ -43,20 +42,23 @@ def brown_rows(target: Target, copies: int, sweep: tuple[int, ...], repetitions:
 
 def _threshold_rows(
     target: Target,
-    data: documents.DocumentStream,
+    data: GeneralStream,
     name: str,
     kinds: tuple[str, ...],
     sweep: tuple[int, ...],
     repetitions: int,
     seed: int,
 ) -> Iterator[dict[str, Any]]:
-    """A grid of c, and a finer one around the best: the choice looks at the runs, which favours this rival."""
-    queries = len(data.steps) * documents.N_ELEMENTS
+    """A grid of c, and a finer one around the best: the choice looks at the runs, which favours this rival.
+
+    So does it that words which nobody holds are not asked for: they could only use up reports.
+    """
+    queries, weights = len(data.held) * data.n_elements, np.concatenate(data.weights)
 
     def words(total: int) -> list[int]:
         method = baselines.best_composition(target.epsilon, target.delta, total, queries, total, kinds, target.beta)[1]
         runs = (stream(seed, "brown", name, total, repetition) for repetition in range(repetitions))
-        return [sum(int(a.sum()) for a in documents.threshold_documents(method, data, rng)) for rng in runs]
+        return [int(baselines.ask(method, weights, rng).sum()) for rng in runs]
 
     found = {total: words(total) for total in coarse_totals(sweep)}
     found |= {total: words(total) for total in finer_totals(found)}

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.methods import MONITOR, calibrated
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Target
@@ -22,18 +24,18 @@ def general_rows(target: Target, n_users: int, repetitions: int, seed: int) -> I
         n_users, TYPES, STEPS, target.n_elements, stream(seed, "general", "stream"), held=2, exponent=EXPONENT
     )
     enough, own = participation(target, data)
-    heavy = [data.weights(step) >= own.error for step in range(STEPS)]
-    events = sum(int(one.sum()) for one in heavy)
+    heavy = np.concatenate(data.weights) >= own.error
+    events = int(heavy.sum())
     for reports in sorted({*SMALLER, enough}):
         monitor = _plan(target, data, reports).monitor
         for repetition in range(repetitions):
-            found, absent = simulate(monitor, data, stream(seed, "general", reports, repetition))
-            both = sum(int((a & b).sum()) for a, b in zip(found, heavy, strict=True))
-            share = both / events if events else math.nan
+            steps, absent = simulate(monitor, data, stream(seed, "general", reports, repetition))
+            found = np.concatenate(steps)
+            share = int((found & heavy).sum()) / events if events else math.nan
             yield {
                 "part": "general", "method": MONITOR, "reports": reports, "repetition": repetition, "error": own.error,
                 "participation": enough, "held": data.n_entries, "events": events, "heavy_share": share,
-                "found": sum(int(one.sum()) for one in found), "absent": absent,
+                "found": int(found.sum()), "absent": absent,
             }  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from evolvingdp.core.seeds import stream
 from evolvingdp.experiment import Result
 from evolvingdp.sparse_vector import privacy
 from evolvingdp.sparse_vector.adversary import epsilon_attained
-from evolvingdp.sparse_vector.baselines import repeated_threshold
+from evolvingdp.sparse_vector.baselines import ask, repeated_threshold
 from evolvingdp.sparse_vector.calibration import METHODS, calibrate
 from evolvingdp.sparse_vector.experiments.threshold_monitor.claims import claims, values
 from evolvingdp.sparse_vector.experiments.threshold_monitor.params import MONITOR, Params, halting
@@ -35,37 +35,20 @@ def _answers(params: Params, seed: int) -> Iterator[dict[str, Any]]:
     checkpoints = np.unique(np.linspace(0, params.n_groups, 11).astype(int))
     exact = plan(calibrate(params.epsilon, params.delta, 1), params.n_groups, 1, params.n_groups).monitor
     svts = {c: repeated_threshold(params.epsilon, params.delta, c, params.n_groups) for c in params.halts}
+    asked = np.tile([0, params.group_size], params.n_groups)
     for repetition in range(params.repetitions):
-        state, rng = exact.start(params.n_groups), stream(seed, "answers", MONITOR, repetition)
-        found = []
-        for group in range(params.n_groups):  # users of a group count alike: one stands for all
-            rest = params.group_size * bool(state.active[group])
-            noise = exact.noise.sample(2, rng)
-            above = rest + noise[1] >= exact.threshold
-            found.append(above)
-            if above:
-                state = exact._counted(state, np.eye(1, params.n_groups, group)[0])
-        yield from _cumulative(MONITOR, repetition, found, checkpoints, queries)
-        for c, method in svts.items():
-            rng = stream(seed, "answers", c, repetition)
-            svt, found = method.start(rng), []
-            for _ in range(params.n_groups):
-                above = False
-                for value in (0, params.group_size):
-                    if svt.left:
-                        svt, release = method.step(svt, value, rng)
-                        above = release.above and value > 0
-                found.append(above)
-            yield from _cumulative(halting(c), repetition, found, checkpoints, queries)
-
-
-def _cumulative(method: str, repetition: int, found: list[bool], checkpoints: Any, queries: int) -> Iterator[dict[str, Any]]:
-    total = np.concatenate([[0], np.cumsum(found)])
-    for groups in checkpoints.tolist():
-        yield {
-            "part": "answers", "method": method, "repetition": repetition, "groups": groups,
-            "found": int(total[groups]), "queries": queries,
-        }  # fmt: skip
+        noise = exact.noise.sample(queries, stream(seed, "answers", MONITOR, repetition))
+        above = asked + noise >= exact.threshold  # nobody has counted before: the groups are disjoint, each asked for once
+        found = {MONITOR: above} | {
+            halting(c): ask(method, asked, stream(seed, "answers", c, repetition)) for c, method in svts.items()
+        }
+        for method, answers in found.items():
+            total = np.concatenate([[0], np.cumsum(answers[1::2])])
+            for groups in checkpoints.tolist():
+                yield {
+                    "part": "answers", "method": method, "repetition": repetition, "groups": groups,
+                    "found": int(total[groups]), "queries": queries,
+                }  # fmt: skip
 
 
 def _calibrations(params: Params) -> Iterator[dict[str, Any]]:
