@@ -108,7 +108,7 @@ EDITS = {
     "what figures are drawn with": ("package", "pillow", NOTEBOOKS),
     "a package of one mechanism": ("package", "scikit-learn", {RAPPOR, LEDGER}),
     "what it needs": ("package", "joblib", {RAPPOR, LEDGER}),
-    "a package of the tests": ("package", "galois", set()),
+    "a package of the tests": ("package", "hypothesis", set()),
     "a linter": ("package", "ruff", set()),
     "the book's theme": ("package", "sphinx-book-theme", set()),
     "the version": ("package", "evolvingdp", NOTEBOOKS),

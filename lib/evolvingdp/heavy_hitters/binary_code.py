@@ -179,7 +179,7 @@ def _codes(length: int) -> dict[int, int]:
     """
     check_length(length)
     roots: set[int] = set()
-    known: dict[int, frozenset[int]] = {}
+    known: dict[int, int] = {}
     for last in range(1, length, 2):
         power = last
         while power not in roots:
