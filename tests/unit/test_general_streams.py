@@ -12,8 +12,9 @@ from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.claims import _other_streams, general_values
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.methods import MONITOR, calibrated
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.other_streams import general_rows, participation
-from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Params, Target
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Params
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.tables import general_table
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.target import Target
 from evolvingdp.sparse_vector.general_streams import GeneralStream, answer, csr_array, random_stream, simulate
 from evolvingdp.sparse_vector.noise import MonitorNoise
 from evolvingdp.sparse_vector.shifting import plan

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from evolvingdp.sparse_vector import baselines, histograms
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.calibration import Calibration, calibrate
-from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Target
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.target import Target
 from evolvingdp.sparse_vector.find_step import FindStep
 from evolvingdp.sparse_vector.shifting import Plan, plan
 from evolvingdp.sparse_vector.shifting_simulation import Outcome, simulate

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector import baselines
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters import methods
-from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Params, Target
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Params
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.target import Target
 from evolvingdp.sparse_vector.general_streams import Counts, GeneralStream, brown_stream, random_stream, simulate
 from evolvingdp.sparse_vector.shifting import Plan, plan
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
