@@ -420,7 +420,8 @@ def changed_copy(tmp_path_factory) -> Path:
     copy = tmp_path_factory.mktemp("copy")
     for part in ("lib", "data", "notebooks"):
         shutil.copytree(REPOSITORY / part, copy / part, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-    shutil.copy(REPOSITORY / "requirements.lock", copy)
+    for name in ("requirements.lock", "_toc.yml", "CITATION.cff"):
+        shutil.copy(REPOSITORY / name, copy)
     path = copy / "lib" / "evolvingdp" / "continual_mean" / "experiments" / "binary_tree" / "run.py"
     line = "    table = pd.DataFrame(list(_rows(params, seed)))\n"
     raising = "    if params.epsilon == 3:\n        raise ValueError(seed)\n"
