@@ -452,7 +452,7 @@ def test_a_point_that_raises_on_a_worker_comes_back_with_its_traceback(changed_c
     code, said = from_copy(changed_copy, *command)
     assert code == 1
     assert "1 of 2 points failed" in said
-    assert "binary_tree.py" in said
+    assert "binary_tree/run.py" in said
     assert "ValueError: 0" in said
     assert set(pd.read_parquet(tmp_path / "out" / "values.parquet").param_epsilon) == {1.0}
 
