@@ -27,7 +27,7 @@ from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.methods import 
     monitor,
     repeated,
 )
-from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Target
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.target import Target
 from evolvingdp.sparse_vector.general_streams import random_stream
 from evolvingdp.sparse_vector.general_streams import simulate as simulate_general
 from evolvingdp.sparse_vector.privacy import delta_of_epsilon

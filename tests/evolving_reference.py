@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
-from scipy.stats import binom
+from scipy.stats import binom, multinomial
 
 
 @dataclass
@@ -88,7 +90,7 @@ def heavy_runs(settings, counts, votes, places, reports):
     )
     reference, left = np.zeros((runs, users, settings.width)), np.full(runs, voting.estimate_cap)
     for t in range(horizon):
-        hashed = counts[:, t] @ matrix.T / voting.epoch_length
+        hashed = counts[:, t].astype(float) @ matrix.T.astype(float) / voting.epoch_length
         wanted = np.ones(runs, bool)
         if t or voting.start == "sentinel":
             moved = says_yes(voting, t + 1, np.abs(hashed - reference).max(axis=2))
@@ -99,8 +101,8 @@ def heavy_runs(settings, counts, votes, places, reports):
         mean = np.take_along_axis(hashed, places[:, t][:, :, None], axis=2)[:, :, 0]
         mean = np.where(left[:, None] > 0, mean, 0.0)
         signs = np.where(report_shown(voting, (1 + mean) / 2, reports[:, t]), 1, -1)
-        sums = np.zeros((runs, settings.width), int)
-        np.add.at(sums, (np.arange(runs)[:, None], places[:, t]), signs)
+        cells = (np.arange(runs)[:, None] * settings.width + places[:, t]).ravel()
+        sums = np.bincount(cells, signs.ravel(), runs * settings.width).reshape(runs, -1).astype(int)
         before = shown.reported[:, t - 1] if t else 0
         shown.updated[:, t], shown.frozen[:, t] = pays, (wanted | (shown.frozen[:, t - 1] if t else False)) & ~pays
         shown.reported[:, t] = np.where(pays[:, None], sums, before)
@@ -117,11 +119,21 @@ def many_counts(data, runs, rng):
 def _groups(data, t, runs, rng):
     for group, size in enumerate(data.sizes):
         if hasattr(data, "which"):
-            yield rng.multinomial(data.epoch_length, data.distributions[data.which[group, t]], size=(runs, size))
+            yield _multinomial(data.epoch_length, data.distributions[data.which[group, t]], (runs, size), rng)
             continue
         late = int(data.late[t])
         parts = ((data.epoch_length - late, data.means[group, t]), (late, data.late_means[group, t]))
         yield sum(_binomial(bits, mean, (runs, size), rng) for bits, mean in parts if bits)
+
+
+def _multinomial(length, law, shape, rng):
+    """By inversion, too, where histograms are few."""
+    if math.comb(length + len(law) - 1, len(law) - 1) > 200:
+        return rng.multinomial(length, law, size=shape)
+    parts = itertools.product(range(length + 1), repeat=len(law))
+    histograms = np.array([each for each in parts if sum(each) == length])
+    below = np.cumsum(multinomial.pmf(histograms, length, law))
+    return histograms[np.searchsorted(below / below[-1], rng.random(shape), side="right")]
 
 
 def _binomial(bits, mean, shape, rng):
@@ -182,3 +194,22 @@ def score_pvalue(observed, law, other):
     deviation = math.sqrt(float(chances @ (scores - mean) ** 2) * draws)
     seen = float(np.array([observed.get(outcome, 0) for outcome in outcomes]) @ scores)
     return math.erfc(abs(seen - draws * mean) / deviation / math.sqrt(2))
+
+
+@cache
+def wanted_chances(settings):
+    """P(an update is wanted | yes truthful votes), (n_users + 1,): from the binomial laws of what is shown of them."""
+    n, rare = settings.n_users, 1 / (math.exp(settings.vote_epsilon) + 1)
+    enough = decided(settings, np.arange(n)[None, :] < np.arange(n + 1)[:, None])  # of 0 to n shown yes votes
+    laws = [[binom.pmf(np.arange(k + 1), k, chance) for k in range(n + 1)] for chance in (1 - rare, rare)]
+    return np.array([np.convolve(laws[0][yes], laws[1][n - yes])[enough].sum() for yes in range(n + 1)])
+
+
+def decision_score(settings, other, yes, wanted):
+    """How many standard errors the log likelihood ratio of the decisions `wanted` (runs, epochs), given the truthful `yes`
+    votes, is from what it is if `settings` holds: the test that tells these from `other` with the fewest runs."""
+    p, q = wanted_chances(settings)[yes], wanted_chances(other)[yes]
+    open_ = (np.minimum(p, q) > 1e-9) & (np.maximum(p, q) < 1 - 1e-9)
+    p, q, wanted = p[open_], q[open_], wanted[open_]
+    odds = np.log(p / (1 - p)) - np.log(q / (1 - q))
+    return np.sum((wanted - p) * odds) / math.sqrt(np.sum(p * (1 - p) * odds**2))

@@ -420,7 +420,8 @@ def changed_copy(tmp_path_factory) -> Path:
     copy = tmp_path_factory.mktemp("copy")
     for part in ("lib", "data", "notebooks"):
         shutil.copytree(REPOSITORY / part, copy / part, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-    shutil.copy(REPOSITORY / "requirements.lock", copy)
+    for name in ("requirements.lock", "_toc.yml", "CITATION.cff"):
+        shutil.copy(REPOSITORY / name, copy)
     path = copy / "lib" / "evolvingdp" / "continual_mean" / "experiments" / "binary_tree" / "run.py"
     line = "    table = pd.DataFrame(list(_rows(params, seed)))\n"
     raising = "    if params.epsilon == 3:\n        raise ValueError(seed)\n"
@@ -451,7 +452,7 @@ def test_a_point_that_raises_on_a_worker_comes_back_with_its_traceback(changed_c
     code, said = from_copy(changed_copy, *command)
     assert code == 1
     assert "1 of 2 points failed" in said
-    assert "binary_tree.py" in said
+    assert "binary_tree/run.py" in said
     assert "ValueError: 0" in said
     assert set(pd.read_parquet(tmp_path / "out" / "values.parquet").param_epsilon) == {1.0}
 

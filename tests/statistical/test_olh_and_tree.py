@@ -199,7 +199,7 @@ def test_expected_f1_predicts_what_runs_measure():
 @pytest.mark.parametrize("shared", [True, False])
 def test_the_probability_that_a_word_is_found_is_how_often_searches_find_it(shared):
     """The recall of words near the cut, with few rows and cells, so that whole numbers and collisions count."""
-    tree, runs = WordTree((1, 1), length=2), 800
+    tree, runs = WordTree((1, 1), length=2), 2400
     words = [a + b for a, b in zip("abcdefghijkl", "mnopqrstuvwx", strict=True)]
     leaves, counts = tree.encode([*words, "zz"]), np.array([2000] * len(words) + [900])
     plan = {"plan": "one_report", "estimator": "median", "pruning": "fixed", "compression": "none", "shared_sketch": shared}

@@ -29,6 +29,7 @@ from support import ALPHA, fits, pvalue
 
 SMALL = ShiftingStream.make(12, {"A": 3, "B": 4, "C": 5}, stream(0, "stream"), n_elements=24)
 INPUTS = [SMALL.inputs(step) for step in range(SMALL.horizon)]
+LISTS = [inputs.tolist() for inputs in INPUTS]
 WEIGHTS = np.array([np.bincount(inputs, minlength=24) for inputs in INPUTS])
 ABSENT, SINGLE = 3, 4  # beside the families 0, 1, 2
 KINDS = np.where(WEIGHTS == 0, ABSENT, SINGLE)
@@ -123,7 +124,7 @@ def find_step(search, shown, rng):
     answers = []
     left = search.reports
     threshold = search.threshold + rng.laplace(0.0, search.threshold_scale)
-    for inputs in [one.tolist() for one in INPUTS]:
+    for inputs in LISTS:
         answers.append([])
         if left == 0:
             continue
@@ -178,7 +179,7 @@ def law_of_a_histogram(one):
 @pytest.mark.parametrize(("kind", "runs"), [*zip(HISTOGRAMS, (3000, 1600, 8000, 1600), strict=True)])
 def test_a_histogram_in_every_step_has_one_law_line_by_line_online_and_simulated(kind, runs):
     method = HistogramEveryStep(Histogram(kind, 1.3, 4.2), SMALL.horizon, 24)
-    law, inputs = law_of_a_histogram(method.one), [one.tolist() for one in INPUTS]
+    law = law_of_a_histogram(method.one)
 
     def online(rng):
         state, reported = method.start(12), []
@@ -187,7 +188,7 @@ def test_a_histogram_in_every_step_has_one_law_line_by_line_online_and_simulated
             reported.append(release.elements.tolist())
         return seen_in(reported)
 
-    line_by_line = sample(lambda rng: seen_in([histogram_step(method.one, now, rng) for now in inputs]), kind, 1000)
+    line_by_line = sample(lambda rng: seen_in([histogram_step(method.one, now, rng) for now in LISTS]), kind, 1000)
     assert fits(line_by_line, law, 1000) > ALPHA
     assert fits(sample(online, f"online {kind}", 1000), law, 1000) > ALPHA
     assert fits(simulated(simulate_histogram, method.one, kind, runs), law, runs) > ALPHA

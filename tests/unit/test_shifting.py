@@ -12,8 +12,9 @@ from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector import baselines
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.calibration import calibrate
-from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters import brown, methods
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters import methods, other_streams
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.claims import brown_values
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Params
 from evolvingdp.sparse_vector.find_step import FindStep
 from evolvingdp.sparse_vector.general_streams import brown_stream
 from evolvingdp.sparse_vector.general_streams import simulate as simulate_general
@@ -270,20 +271,20 @@ def test_an_error_for_no_events_is_refused():
 
 
 def test_above_threshold_is_tried_around_its_best_number_of_reports_on_brown():
-    coarse = brown.coarse_totals((1, 10, 300))
+    coarse = other_streams.coarse_totals((1, 10, 300))
     assert (coarse[0], coarse[-1]) == (10, 3000)
     assert {10, 100, 3000} <= set(coarse)
     assert max(np.array(coarse[5:]) / np.array(coarse[4:-1])) < 1.45
     found = {total: [abs(total - 487), abs(total - 487)] for total in coarse}
     found = {total: [1000 - miss for miss in missed] for total, missed in found.items()}  # the best c is near 487
-    finer = brown.finer_totals(found)
+    finer = other_streams.finer_totals(found)
     assert not set(finer) & set(coarse)
     assert min(abs(total - 487) for total in finer) <= 13
     assert all(total % 10 == 0 for total in coarse + finer)
 
 
 def test_the_rival_on_brown_is_shown_at_its_best_number_of_reports():
-    rows = list(brown.brown_rows(methods.Target(1.0, 1e-6, 0.05, 2**32), 100, (10, 30), 2, 0))
+    rows = list(other_streams.brown_rows(Params(brown_sweep=(10, 30), sweep_repetitions=2), 0))
     values = brown_values(pd.DataFrame(rows))
     assert values["brown_repeated_c"] not in (100, 300)
     alone = {row["total"]: 0 for row in rows if row["method"] == methods.REPEATED}
@@ -291,8 +292,8 @@ def test_the_rival_on_brown_is_shown_at_its_best_number_of_reports():
         if row["method"] == methods.REPEATED:
             alone[row["total"]] += row["found"] / 2
     assert values["brown_repeated"] == max(alone.values()) > max(alone[100], alone[300])
-    coarse = {total: [alone[total]] for total in brown.coarse_totals((10, 30))}
-    assert set(alone) == {*coarse, *brown.finer_totals(coarse)}
+    coarse = {total: [alone[total]] for total in other_streams.coarse_totals((10, 30))}
+    assert set(alone) == {*coarse, *other_streams.finer_totals(coarse)}
     assert len(alone) > 10
     assert values["brown_over_renyi"] == pytest.approx(values["brown_monitor"] / values["brown_renyi"])
 

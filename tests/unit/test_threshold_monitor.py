@@ -47,9 +47,6 @@ def test_the_noise_is_what_quadrature_finds(noise):
     for z in [-8.0, -1.0, -0.01, 0.0, 0.4 * noise.cap, noise.cap, 1.5 * noise.cap, 4 * noise.cap]:
         assert float(noise.sf(z)) == pytest.approx(by_quadrature(noise, z), rel=1e-8)
         assert float(noise.sf(z) + noise.cdf(z)) == pytest.approx(1, abs=1e-14)
-        step = 1e-5 * noise.cap
-        slope = float(noise.cdf(z + step) - noise.cdf(z - step)) / (2 * step)
-        assert float(noise.pdf(z)) == pytest.approx(slope, rel=1e-5)
 
 
 @pytest.mark.parametrize("noise", NOISES)
@@ -66,7 +63,6 @@ def test_tails_are_exact_where_probabilities_hardly_exist(noise):
 def test_without_an_inner_noise_it_is_laplace():
     noise = MonitorNoise(0.3, 0.0)
     assert noise.sf([-3.0, 0.0, 3.0]) == pytest.approx([1 - math.exp(-1) / 2, 0.5, math.exp(-1) / 2])
-    assert noise.pdf([-3.0, 3.0]) == pytest.approx([math.exp(-1) / 6] * 2)
 
 
 @pytest.mark.parametrize("noise", NOISES)

@@ -28,16 +28,16 @@ def fair_binomial(trials: NDArray[np.integer], rng: np.random.Generator) -> NDAr
         result[held] = fair_binomial(flat[held], rng)
         return result.reshape(np.shape(trials))
     words, rest = flat >> 6, (flat & 63).astype(np.uint64)
+    large = words > _WORDS
+    of_large = rng.binomial(flat[large], 0.5)
     coins = rng.integers(0, 2**64, size=len(flat), dtype=np.uint64)
     successes = np.bitwise_count((coins >> np.uint64(1)) >> (np.uint64(63) - rest)).astype(np.int64)  # of `rest` coins
-    large = words > _WORDS
+    successes[large] = of_large
     some = np.flatnonzero((words > 0) & ~large)
     if len(some):
         ends = np.cumsum(words[some])
         ones = np.bitwise_count(rng.integers(0, 2**64, size=ends[-1], dtype=np.uint64))
         successes[some] += np.add.reduceat(ones, ends - words[some], dtype=np.int64)
-    if large.any():
-        successes[large] = rng.binomial(flat[large], 0.5)
     return successes.reshape(np.shape(trials))
 
 

@@ -78,10 +78,16 @@ class BinaryCode:
 
 @dataclass(frozen=True, eq=False)
 class _Bch:
-    """The code whose generator has the powers `roots` of a primitive element of the field, and no other, as its roots."""
+    """The code whose generator has the roots x, ..., x^last, and their doubles, x a primitive element of the field."""
 
     length: int
-    roots: frozenset[int]
+    last: int
+
+    @cached_property
+    def roots(self) -> set[int]:
+        return {
+            power * 2**turn % self.length for power in range(1, self.last + 1) for turn in range(self.length.bit_length())
+        }
 
     @cached_property
     def correctable(self) -> int:
@@ -166,18 +172,18 @@ def check_length(length: int) -> None:
 
 
 @lru_cache
-def _codes(length: int) -> dict[int, frozenset[int]]:
-    """Of the BCH codes of `length` the message bits, largest first, which are what the powers that are roots leave.
+def _codes(length: int) -> dict[int, int]:
+    """Of the BCH codes of `length` the message bits, largest first, which are what the roots leave, and the last power.
 
     With a power all its doubles are roots, its cyclotomic coset; a code adds the cosets of 1, 3, 5, ...
     """
     check_length(length)
     roots: set[int] = set()
-    known = {}
-    for power in range(1, length, 2):
-        if power not in roots:
-            while power not in roots:
-                roots.add(power)
-                power = 2 * power % length
-            known[length - len(roots)] = frozenset(roots)
+    known: dict[int, int] = {}
+    for last in range(1, length, 2):
+        power = last
+        while power not in roots:
+            roots.add(power)
+            power = 2 * power % length
+        known.setdefault(length - len(roots), last)
     return known

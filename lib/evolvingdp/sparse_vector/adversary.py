@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 from scipy.optimize import minimize_scalar
 
 from evolvingdp.core import checks
 from evolvingdp.sparse_vector.noise import Array, MonitorNoise
-from evolvingdp.sparse_vector.privacy import excess_mass, largest_epsilon, waiting_law
+from evolvingdp.sparse_vector.privacy import difference, excess_mass, largest_epsilon, waiting_law
 
 
 def delta_attained(epsilon: float, noise: MonitorNoise, reports: int, position: float) -> float:
@@ -28,10 +27,9 @@ def _losses(noise: MonitorNoise, reports: int, position: float) -> tuple[Array, 
     checks.integer_at_least(1, reports=reports)
     log_with, log_without = float(noise.log_sf(position - 1)), float(noise.log_sf(position))
     gain = float(noise.log_cdf(position) - noise.log_cdf(position - 1))  # of a no
-    slow, slow_law = waiting_law(reports, log_without, math.log(-math.expm1(log_without)))
-    quick, quick_law = waiting_law(reports, log_with, math.log(-math.expm1(log_with)))
-    law = np.convolve(slow_law, quick_law[::-1])
-    return gain * (slow[0] - quick[-1] + np.arange(len(law))), law
+    slow, quick = (waiting_law(reports, log, math.log(-math.expm1(log))) for log in (log_without, log_with))
+    noes, law = difference(*slow, *quick)
+    return gain * noes, law
 
 
 def epsilon_attained(delta: float, noise: MonitorNoise, reports: int) -> float:

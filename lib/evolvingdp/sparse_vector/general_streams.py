@@ -15,7 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csc_array, csr_array
 
 from evolvingdp.core import brown, checks
 from evolvingdp.sparse_vector.shifting_simulation import rare_count
@@ -52,6 +52,11 @@ class GeneralStream:
         """For each step (rows,): how many users hold each of its `elements`."""
         return tuple(np.asarray(now @ self.users, dtype=np.int64) for now in self.held)
 
+    @cached_property
+    def by_type(self) -> tuple[csc_array, ...]:
+        """`held`, column by column."""
+        return tuple(now.tocsc() for now in self.held)
+
     def participation(self, weight: float) -> int:
         """k*: in how many elements of at least `weight`, over all steps, a user is at most."""
         total = np.zeros(len(self.users), dtype=np.int64)
@@ -68,21 +73,21 @@ def simulate(
     The law of asking, in every step, for all of the domain in the order of the elements' numbers.
     """
     counted = np.zeros(len(stream.users), dtype=np.int64)
-    found = [answer(monitor, now, stream.users, counted, rng) for now in stream.held]
+    found = [answer(monitor, stream, step, counted, rng) for step in range(len(stream.held))]
     return found, rare_count(stream.absent_queries, float(monitor.noise.sf(monitor.threshold)), rng)
 
 
 def answer(
-    monitor: ThresholdMonitorEvolving, held: csr_array, users: Counts, counted: Counts, rng: np.random.Generator
+    monitor: ThresholdMonitorEvolving, stream: GeneralStream, step: int, counted: Counts, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
-    """The answers to the rows of `held` (rows, types), one after the other; `counted` (types,) is changed.
+    """The answers of one step (rows,), one after the other; `counted` (types,) is changed.
 
     Sums only fall, so that no other row can be a yes than those that are with the users active at first.
     """
+    held, by_type, users = stream.held[step], stream.by_type[step], stream.users
     sums = np.asarray(held @ (users * (counted < monitor.reports)), dtype=np.int64)
     noise = monitor.noise.sample(held.shape[0], rng)
     above = np.zeros(held.shape[0], dtype=bool)
-    columns = None
     for row in np.flatnonzero(sums + noise >= monitor.threshold).tolist():
         if sums[row] + noise[row] < monitor.threshold:
             continue
@@ -90,8 +95,7 @@ def answer(
         holders = held.indices[held.indptr[row] : held.indptr[row + 1]]
         counted[holders] += 1
         for gone in holders[counted[holders] == monitor.reports].tolist():
-            columns = held.tocsc() if columns is None else columns
-            sums[columns.indices[columns.indptr[gone] : columns.indptr[gone + 1]]] -= users[gone]
+            sums[by_type.indices[by_type.indptr[gone] : by_type.indptr[gone + 1]]] -= users[gone]
     return above
 
 

@@ -16,12 +16,12 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import gammaln, log_expit
 from scipy.stats import nbinom
 
 from evolvingdp.core import checks
+from evolvingdp.sparse_vector.noise import Array
 
 UNITS = ("replacement", "add-remove")
 _WEAK = 1.0  # a scale to start from where epsilon is large: at a loss of 1 an answer all sums are short
@@ -60,19 +60,24 @@ def delta_of_epsilon(epsilon: float, scale: float, reports: int, unit: str = "re
         absent = loss * (slow - reports)
         present = loss * (reports - quick)
         return max(excess_mass(epsilon, absent, slow_law), excess_mass(epsilon, present, quick_law)) + 2 * _TAIL
-    difference = np.convolve(slow_law, quick_law[::-1])
-    first = slow[0] - quick[-1]
-    return excess_mass(epsilon, loss * (first + np.arange(len(difference))), difference) + 4 * _TAIL
+    noes, law = difference(slow, slow_law, quick, quick_law)
+    return excess_mass(epsilon, loss * noes, law) + 4 * _TAIL
 
 
-def excess_mass(epsilon: float, losses: NDArray[np.float64], law: NDArray[np.float64]) -> float:
+def difference(slow: Array, slow_law: Array, quick: Array, quick_law: Array) -> tuple[Array, Array]:
+    """Values and law of the difference of two independent waiting times."""
+    law = np.convolve(slow_law, quick_law[::-1])
+    return slow[0] - quick[-1] + np.arange(len(law)), law
+
+
+def excess_mass(epsilon: float, losses: Array, law: Array) -> float:
     """The delta at `epsilon` of privacy `losses` with these probabilities."""
     above = losses > epsilon
     return float(np.sum(law[above] * -np.expm1(epsilon - losses[above])))
 
 
 @lru_cache(maxsize=64)
-def waiting_law(reports: int, log_yes: float, log_no: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def waiting_law(reports: int, log_yes: float, log_no: float) -> tuple[Array, Array]:
     """How many noes come before the yes number `reports`: consecutive values, and their probabilities.
 
     All but 1e-40 on each side.  Raises TooLongError where that is more than fits.
@@ -132,28 +137,19 @@ def _smallest(excess: Callable[[float], float], start: float) -> float:
 
     def known(value: float) -> float:
         try:
-            return excess(value)
+            return min(excess(value), _HUGE)
         except TooLongError:
-            return math.inf
+            return _HUGE
 
     high = start
     while excess(high) > 0:
         high *= 2
-    low = high / 2
-    while (below := known(low)) <= 0:  # from above: too little noise makes long sums
-        low, high = low / 2, low
-    while math.isinf(below) and high - low > 1e-12 * high:
-        middle = (low + high) / 2
-        if (now := known(middle)) > 0:
-            low, below = middle, now
-        else:
-            high = middle
-    if high - low > 1e-12 * high:
-        root = float(brentq(excess, low, high, xtol=1e-13 * high, rtol=1e-13))
-        while excess(root) > 0:
-            root += 1e-13 * high
-        high = root
-    return high
+    while known(high / 2) <= 0:  # from above: too little noise makes long sums
+        high /= 2
+    root = float(brentq(known, high / 2, high, xtol=1e-13 * high, rtol=1e-13))
+    while known(root) > 0:
+        root += 1e-13 * high
+    return root
 
 
 def renyi_rates(order: float, scale: float) -> tuple[float, float]:
@@ -163,9 +159,8 @@ def renyi_rates(order: float, scale: float) -> tuple[float, float]:
     """
     loss = 1 / scale
     rest = 1 + math.exp(loss) - math.exp(min(order * loss, 700.0))
-    if rest <= 0 or (order - 1) * loss > 2 * math.log(
-        order
-    ):  # the second half keeps the exponent convex in the query's value
+    # the second half keeps the exponent convex in the query's value
+    if rest <= 0 or (order - 1) * loss > 2 * math.log(order):
         return math.inf, math.inf
     rare = -(order - 1) * loss - math.log(rest)
     likely = order * loss - math.log(1 + math.exp(loss) - math.exp(-(order - 1) * loss))

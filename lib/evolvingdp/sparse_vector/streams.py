@@ -8,6 +8,7 @@ group's members and a user's group are known without a table of n_users entries.
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -160,7 +161,5 @@ def example_sizes(n_users: int, smallest: float) -> dict[str, int]:
 
 
 def _coprime(n_users: int, share: float) -> int:
-    number = max(1, round(share * n_users)) if share < 1 else 1
-    while math.gcd(number, n_users) > 1:
-        number += 1
-    return number
+    first = max(1, round(share * n_users)) if share < 1 else 1
+    return next(number for number in itertools.count(first) if math.gcd(number, n_users) == 1)

@@ -39,9 +39,8 @@ class Page:
     def figure(self, figure: Figure) -> None:
         """Show `figure` with caption and alt text, and write its bundle: SVG, PDFs, PNG, CSV, JSON, and a zip of all."""
         record = self.record
-        if self.folder is not None:
-            bundle.write(self.folder, figure, record)
-        plain = {"image/png": base64.b64encode(bundle.image(figure.canvas, "png")).decode(), "text/plain": figure.caption}
+        png = bundle.image(figure.canvas, "png") if self.folder is None else bundle.write(self.folder, figure, record)
+        plain = {"image/png": base64.b64encode(png).decode(), "text/plain": figure.caption}
         _show(plain, self._figure_myst(figure, record))
 
     def table(self, table: pd.DataFrame) -> None:

@@ -9,7 +9,6 @@ import pandas as pd
 from scipy.stats import binomtest
 
 from evolvingdp.experiment import Claim, Scalar, at_least, at_most
-from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.general import STEPS, TYPES
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.methods import (
     FAMILIES,
     FIND,
@@ -22,9 +21,11 @@ from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.methods import 
     example_plan,
     smallest_users,
 )
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.other_streams import STEPS, TYPES
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Params
 
 _LETTERS = list(FAMILIES)
+_NAMES = (("monitor", MONITOR), ("repeated", REPEATED), ("renyi", RENYI))
 
 
 def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
@@ -130,7 +131,7 @@ def _other_streams(table: pd.DataFrame) -> list[Claim]:
 def values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
     found, sizes = example_plan(params.target, params.n_users, params.reports)
     example = table[table.part == "example"]
-    mean = example.groupby("method")[list(FAMILIES)].mean()
+    mean = example.groupby("method")[_LETTERS].mean()
     needed = table[table.part == "tops"].groupby(["method", "tops"]).needed.mean()
     low, high = min(params.tops_sweep), max(params.tops_sweep)
     values: dict[str, Scalar] = {
@@ -142,20 +143,18 @@ def values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
     for family, size in sizes.items():
         values[f"size_{family}"] = size
         values[f"events_{family}"] = params.n_users // size
-        values[f"monitor_{family}"] = float(mean.loc[MONITOR, family])
-        values[f"repeated_{family}"] = float(mean.loc[REPEATED, family])
-        values[f"renyi_{family}"] = float(mean.loc[RENYI, family])
-        values[f"find_{family}"] = float(mean.loc[FIND_BEST, family])
-    values |= {"tops_low": low, "tops_high": high, "needed_monitor": float(needed[MONITOR, high])}
-    values |= {"needed_repeated": float(needed[REPEATED, high]), "needed_renyi": float(needed[RENYI, high])}
-    mis = table[table.part == "reports"].groupby("reports")[list(FAMILIES)].mean()
+        values |= {f"{name}_{family}": float(mean.loc[method, family]) for name, method in (*_NAMES, ("find", FIND_BEST))}
+    values |= {"tops_low": low, "tops_high": high} | {
+        f"needed_{name}": float(needed[method, high]) for name, method in _NAMES
+    }
+    mis = table[table.part == "reports"].groupby("reports")[_LETTERS].mean()
     for reports in mis.index.astype(int):
         values |= {f"k{reports}_{family}": float(mis.loc[reports, family]) for family in FAMILIES}
     values["above_beta"] = 0.5 * math.expm1(found.monitor.noise.loss) * 10**9 / params.target.n_elements
     values["theorem_users"] = smallest_users(params.target, params.reports)
     domain = table[(table.part == "domain") & (table.reports == params.reports)].set_index("bits")
     values |= {f"threshold_{int(bits)}": float(domain.threshold[bits]) for bits in domain.index}
-    sweep = table[(table.part == "n_users") & (table.method == FIND_BEST)].groupby("n_users")[list(FAMILIES)].mean()
+    sweep = table[(table.part == "n_users") & (table.method == FIND_BEST)].groupby("n_users")[_LETTERS].mean()
     values["find_few_users"] = int(sweep.index.min())
     values |= {f"find_few_{family}": float(sweep[family].iloc[0]) for family in FAMILIES}
     return values | brown_values(table) | general_values(table)
@@ -178,7 +177,7 @@ def brown_values(table: pd.DataFrame) -> dict[str, Scalar]:
         "brown_monitor": float(own.max()),
         "brown_best_k": int(own.index[int(own.to_numpy().argmax())]),
     }
-    for key, method in (("repeated", REPEATED), ("renyi", RENYI)):
+    for key, method in _NAMES[1:]:
         found = part[part.method == method].groupby("total").found.mean()
         values |= {f"brown_{key}": float(found.max()), f"brown_{key}_c": int(found.index[int(found.to_numpy().argmax())])}
         values[f"brown_over_{key}"] = float(own.max() / found.max())

@@ -10,22 +10,13 @@ import pandas as pd
 from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import curves, ends, short, span
 from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, band, canvas, house
-from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.methods import (
-    CURVE,
-    CURVE_HORIZON,
-    FAMILIES,
-    FIND_BEST,
-    METHODS,
-    MONITOR,
-    RENYI,
-    REPEATED,
-)
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters import methods
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Params
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.tables import recall
 
 LOOKS = {
     name: {"color": PALETTE[n], "marker": MARKERS[n % len(MARKERS)], "markersize": 4}
-    for n, name in enumerate([*(method for method in METHODS if method != FIND_BEST), FIND_BEST])
+    for n, name in enumerate([*(method for method in methods.METHODS if method != methods.FIND_BEST), methods.FIND_BEST])
 }
 
 
@@ -34,10 +25,10 @@ def users(result: Result[Params]) -> Figure:
     """Recall of A, B and C for every method against the number of users."""
     lines = recall(result.table, "n_users", "n_users")
     figure, axes = canvas(10.0, 3.8, columns=3, sharey=True)
-    for ax, family in zip(axes, FAMILIES, strict=True):
-        for number, method in enumerate(METHODS):
+    for ax, family in zip(axes, methods.FAMILIES, strict=True):
+        for number, method in enumerate(methods.METHODS):
             line = lines[(lines.method == method) & (lines.family == family)]
-            shift = 1.06 ** (number - len(METHODS) / 2)
+            shift = 1.06 ** (number - len(methods.METHODS) / 2)
             band(ax, line.n_users * shift, line["mean"], line["std"], line["count"], LOOKS[method], method)
         ax.set(xscale="log", xlabel="users n", title=f"groups {family}", ylim=(-0.05, 1.05))
     axes[0].set_ylabel("recall")
@@ -51,7 +42,7 @@ def users(result: Result[Params]) -> Figure:
         f"$\\beta$ = {result.params.beta:g}, $m = n$ steps, $\\lvert X\\rvert = 2^{{{result.params.domain_bits}}}$. Means over runs with 95% bands; points are shifted sideways a little so that they can be told apart.",
         f"Three panels of lines, one a method, of the recall of groups A, B and C against users, {span(lines.n_users)}, on a log axis. With "
         "the most users it is, in "
-        + " ".join(f"{family}: {_grouped(lines[lines.family == family])}." for family in FAMILIES),
+        + " ".join(f"{family}: {_grouped(lines[lines.family == family])}." for family in methods.FAMILIES),
     )
 
 
@@ -63,10 +54,10 @@ def events(result: Result[Params]) -> Figure:
         mean=("needed", "mean"), sd=("needed", "std"), runs=("needed", "count"), bound=("bound", "first")
     )
     figure, ax = canvas(7.0, 4.3)
-    for method in CURVE:
+    for method in methods.CURVE:
         line = lines.loc[method].reset_index()
         band(ax, line.tops, line["mean"], line.sd, line.runs, LOOKS[method], method)
-        ax.plot(line.tops, line.bound, **THEORY, label="proved" if method == CURVE[-1] else None)
+        ax.plot(line.tops, line.bound, **THEORY, label="proved" if method == methods.CURVE[-1] else None)
     ax.set(
         xscale="log",
         yscale="log",
@@ -79,10 +70,10 @@ def events(result: Result[Params]) -> Figure:
         figure,
         lines.reset_index(),
         f"The smallest weight at which a run would have found all events, against how many there are, if no user is in more than $k^*$ = {result.params.reports} "
-        f"of them; $m = 10^{{{round(math.log10(CURVE_HORIZON))}}}$ steps. AboveThreshold may report as often as there are events. Means over runs with 95% bands; dashed: the bound that holds with probability "
+        f"of them; $m = 10^{{{round(math.log10(methods.CURVE_HORIZON))}}}$ steps. AboveThreshold may report as often as there are events. Means over runs with 95% bands; dashed: the bound that holds with probability "
         "$1-\\beta/2$.",
         f"Lines on log axes of the error, the weight at which all events are found, against the events in all, "
-        f"{span(part.tops)}, below dashed bounds. It goes for {curves(part[part.method.isin(CURVE)], 'method', 'tops', 'needed')}.",
+        f"{span(part.tops)}, below dashed bounds. It goes for {curves(part[part.method.isin(methods.CURVE)], 'method', 'tops', 'needed')}.",
     )
 
 
@@ -99,7 +90,7 @@ def limits(result: Result[Params]) -> Figure:
     axes[0].set(xlabel=r"$\log_2\,|X|$", ylabel="threshold (users)", ylim=(0, None))
     axes[0].legend(title=r"dashed: $a\,\ln(m/\beta)$ alone")
     lines = recall(result.table, "reports", "reports")
-    for number, family in enumerate(FAMILIES):
+    for number, family in enumerate(methods.FAMILIES):
         line = lines[lines.family == family]
         look = {"color": PALETTE[number], "marker": MARKERS[number], "markersize": 4}
         band(axes[1], line.reports, line["mean"], line["std"], line["count"], look, f"groups {family}")
@@ -131,10 +122,10 @@ def limits(result: Result[Params]) -> Figure:
 def brown(result: Result[Params]) -> Figure:
     """Words found among Brown documents against the reports allowed."""
     part = result.table[result.table.part == "brown"].copy()
-    part["allowed"] = np.where(part.method == MONITOR, part.reports, part.total)
+    part["allowed"] = np.where(part.method == methods.MONITOR, part.reports, part.total)
     lines = part.groupby(["method", "allowed"], sort=False).found.agg(["mean", "std", "count"]).reset_index()
     figure, ax = canvas(7.0, 4.0)
-    for method in (MONITOR, REPEATED, RENYI):
+    for method in (methods.MONITOR, methods.REPEATED, methods.RENYI):
         line = lines[lines.method == method].sort_values("allowed")
         band(ax, line.allowed, line["mean"], line["std"], line["count"], LOOKS[method], method)
     ax.set(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from evolvingdp.sparse_vector import baselines, histograms
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.calibration import Calibration, calibrate
-from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Target
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.target import Target
 from evolvingdp.sparse_vector.find_step import FindStep
 from evolvingdp.sparse_vector.shifting import Plan, plan
 from evolvingdp.sparse_vector.shifting_simulation import Outcome, simulate
@@ -80,6 +80,11 @@ def monitor(target: Target, stream: ShiftingStream, reports: int, method: str = 
     return plan(found, stream.horizon, target.n_elements, stream.n_events, target.beta)
 
 
+def every_step(target: Target, horizon: int, method: str) -> histograms.Histogram:
+    kind = HISTOGRAMS[method]
+    return histograms.histogram(target.epsilon, target.delta, horizon, target.n_elements, kind=kind, beta=target.beta)
+
+
 def repeated(target: Target, stream: ShiftingStream, compositions: tuple[str, ...], queries: int) -> AboveThreshold:
     """AboveThreshold with the best composition, threshold and number of reports for this stream."""
     options = _options(target, stream, compositions, queries)
@@ -88,26 +93,30 @@ def repeated(target: Target, stream: ShiftingStream, compositions: tuple[str, ..
 
 def find_step(target: Target, stream: ShiftingStream, compositions: tuple[str, ...], kind: str, share: float) -> FindStep:
     """Find the step with `share` of epsilon for the search, which is the best for this stream on its own."""
-    part = Target(share * target.epsilon, target.delta / 2, target.beta, target.n_elements)
-    return _shown(target, repeated(part, stream, compositions, stream.horizon), kind, share)
+    return _shown(target, repeated(_part(target, share), stream, compositions, stream.horizon), kind, share)
 
 
 def best_find_step(
     target: Target, stream: ShiftingStream, compositions: tuple[str, ...], kind: str, shares: tuple[float, ...]
 ) -> FindStep:
     """The share of epsilon and the search with the largest expected recall of both together."""
-    best, most = None, -1.0
-    for share in shares:
-        part = Target(share * target.epsilon, target.delta / 2, target.beta, target.n_elements)
-        for search in _options(part, stream, compositions, stream.horizon):
-            both = _shown(target, search, kind, share)
-            sizes = np.array([one.size for one in stream.families])
-            expected = float(np.mean(_expected(search, stream) * both.shown.sf(both.shown.threshold - sizes)))
-            if expected > most:
-                best, most = both, expected
-    if best is None:
+    options = [
+        _shown(target, search, kind, share)
+        for share in shares
+        for search in _options(_part(target, share), stream, compositions, stream.horizon)
+    ]
+    if not options:
         raise ValueError(f"shares must hold at least one share, got {shares!r}")
-    return best
+
+    def recall(both: FindStep) -> float:
+        return float(np.mean(_expected(both.search, stream) * both.shown.sf(both.shown.threshold - stream.family_sizes)))
+
+    return max(options, key=recall)
+
+
+def _part(target: Target, share: float) -> Target:
+    """What the search has to promise that gets `share` of epsilon."""
+    return Target(share * target.epsilon, target.delta / 2, target.beta, target.n_elements)
 
 
 def _shown(target: Target, search: AboveThreshold, kind: str, share: float) -> FindStep:
@@ -126,9 +135,9 @@ def _options(
 ) -> Iterator[AboveThreshold]:
     """The best composition for three numbers of reports, each at the lowest threshold and at those between two sizes."""
     counts = np.array([one.n_groups for one in stream.families])
-    sizes = np.array([one.size for one in stream.families])
+    sizes = stream.family_sizes
     for c in {int(counts[first:].sum()) for first in range(len(counts))}:
-        lowest = baselines.best_composition(target.epsilon, target.delta, c, queries, c, compositions, target.beta)[1]
+        lowest = baselines.best_composition(target.epsilon, target.delta, c, queries, compositions, target.beta)
         yield lowest
         for threshold in ((sizes[:-1] + sizes[1:]) / 2).tolist():
             if threshold > lowest.threshold:
@@ -137,15 +146,10 @@ def _options(
 
 def _expected(method: AboveThreshold, stream: ShiftingStream) -> NDArray[np.float64]:
     """Of each family, the share of events that are expected to be reported."""
-    gaps = [method.threshold - one.size for one in stream.families]
-    crossing = np.array([_crossing(gap, method.query_scale, method.threshold_scale) for gap in gaps])
+    scales = method.query_scale, method.threshold_scale
+    crossing = np.array([baselines.laplace_difference_sf(method.threshold - one.size, *scales) for one in stream.families])
     wanted = float(crossing @ np.array([one.n_groups for one in stream.families]))
     return np.asarray(crossing * min(1.0, method.reports / max(wanted, 1e-9)))
-
-
-def _crossing(gap: float, query_scale: float, threshold_scale: float) -> float:
-    beyond = baselines.laplace_difference_sf(abs(gap), query_scale, threshold_scale)
-    return beyond if gap > 0 else 1 - beyond
 
 
 def simulations(target: Target, stream: ShiftingStream, reports: int = 3) -> dict[str, Simulation]:
@@ -157,16 +161,13 @@ def simulations(target: Target, stream: ShiftingStream, reports: int = 3) -> dic
     find = find_step(target, stream, TEXTBOOK, "stable", 0.5)
     best = best_find_step(target, stream, ("single", "renyi"), "stable gaussian", SHARES)
     result: dict[str, Simulation] = {
-        MONITOR: lambda data, rng: simulate(exact, data, rng),
-        THEOREM: lambda data, rng: simulate(printed, data, rng),
-        REPEATED: lambda data, rng: baselines.simulate_threshold(textbook, data, rng),
-        RENYI: lambda data, rng: baselines.simulate_threshold(renyi, data, rng),
-        FIND: lambda data, rng: baselines.simulate_find_step(find, data, rng),
-        FIND_BEST: lambda data, rng: baselines.simulate_find_step(best, data, rng),
+        MONITOR: partial(simulate, exact),
+        THEOREM: partial(simulate, printed),
+        REPEATED: partial(baselines.simulate_threshold, textbook),
+        RENYI: partial(baselines.simulate_threshold, renyi),
+        FIND: partial(baselines.simulate_find_step, find),
+        FIND_BEST: partial(baselines.simulate_find_step, best),
     }
-    for name, kind in HISTOGRAMS.items():
-        method = histograms.histogram(
-            target.epsilon, target.delta, stream.horizon, target.n_elements, kind=kind, beta=target.beta
-        )
-        result[name] = partial(baselines.simulate_histogram, method)
+    for name in HISTOGRAMS:
+        result[name] = partial(baselines.simulate_histogram, every_step(target, stream.horizon, name))
     return result

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from evolvingdp import experiment
 from evolvingdp.experiment import parameter
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.target import Target
 
 Users = Annotated[int, Field(ge=10**4, le=10**9)]
 Small = Annotated[int, Field(ge=1, le=10**5)]
 Bits = Annotated[int, Field(ge=8, le=200)]
-
-
-@dataclass(frozen=True)
-class Target:
-    """What every method has to promise, and the domain."""
-
-    epsilon: float
-    delta: float
-    beta: float
-    n_elements: int
 
 
 class Params(experiment.Params):

@@ -21,11 +21,8 @@ def score_table(result: Result[Params]) -> pd.DataFrame:
     for method in METHODS:
         runs = part[part.method == method]
         shares = {f"recall {family}": f"{runs[family].mean():.4f}" for family in FAMILIES}
-        rows.append(
-            {"method": method}
-            | shares
-            | {"runs with a report of weight zero": f"{int((runs.absent > 0).sum())} of {len(runs)}"}
-        )
+        wrong = f"{int((runs.absent > 0).sum())} of {len(runs)}"
+        rows.append({"method": method} | shares | {"runs with a report of weight zero": wrong})
     return pd.DataFrame(rows)
 
 

@@ -55,13 +55,8 @@ def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
 
 def values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
     scales = calibrations(table)
-    values: dict[str, Scalar] = {
-        "epsilon": params.epsilon,
-        "delta": params.delta,
-        "n_groups": params.n_groups,
-        "group_size": params.group_size,
-        "runs": params.repetitions,
-    }
+    values: dict[str, Scalar] = params.model_dump(include={"epsilon", "delta", "n_groups", "group_size"})
+    values["runs"] = params.repetitions
     answers = table[(table.part == "answers") & (table.groups == params.n_groups)].groupby("method").found.mean()
     values["found_monitor"] = float(answers[MONITOR])
     for c in params.halts:
