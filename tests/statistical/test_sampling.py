@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom, binomtest, ks_2samp, multinomial
 
+from evolvingdp.core import sampling
 from evolvingdp.core.randomizers import SignFlip
-from evolvingdp.core.sampling import fair_binomial, split_evenly
+from evolvingdp.core.sampling import fair_binomial, fair_bits, split_evenly
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import streams
 from support import ALPHA, fits
@@ -41,7 +42,7 @@ def test_sums_of_flipped_signs_have_their_exact_law():
     assert fits(Counter(sums.tolist()), law(1.1), N) < ALPHA
 
 
-@pytest.mark.parametrize("trials", [1, 5, 63, 64, 65, 300, 512, 513, 5000])
+@pytest.mark.parametrize("trials", [1, 5, 63, 64, 65, 300, 1087, 1088, 5000])
 def test_fair_binomials_are_binomial_on_both_sides_of_every_switch(trials):
     drawn = fair_binomial(np.full(N, trials), stream(0, "fair", trials))
     edges = np.unique(binom.ppf(np.linspace(0, 1, 41)[1:-1], trials, 0.5).astype(int))
@@ -54,8 +55,23 @@ def test_fair_binomials_are_binomial_on_both_sides_of_every_switch(trials):
     assert fits(seen, law(0.55), N) < ALPHA
 
 
-@pytest.mark.parametrize("counts", [[1], [2, 3], [4]])  # dealt user by user, both, by multinomial: parts // 2 = 2
-def test_splitting_is_multinomial_and_words_are_split_independently(counts):
+@pytest.mark.parametrize("bits", [1, 12, 16, 17, 32, 40])
+def test_fair_bits_are_fair_and_independent(bits):
+    drawn = fair_bits(N + 3, bits, stream(0, "bits", bits))
+    assert len(drawn) == N + 3
+    assert int(drawn.max()) < 2**bits
+    each = (drawn[:, None] >> np.arange(bits, dtype=drawn.dtype)) & drawn.dtype.type(1)
+    ones = each.sum(axis=0, dtype=int)
+    assert all(binomtest(int(count), len(each), 0.5).pvalue > ALPHA / bits for count in ones)
+    assert all(binomtest(int(count), len(each), 0.55).pvalue < ALPHA for count in ones)
+    neighbours = np.array([np.sum(each[1:, 0] == each[:-1, bit]) for bit in range(bits)])
+    assert all(binomtest(int(count), len(each) - 1, 0.5).pvalue > ALPHA / bits for count in neighbours)
+
+
+@pytest.mark.parametrize("counts", [[1], [2, 3], [4]])
+@pytest.mark.parametrize("few", [8, 0.5])  # all users dealt one by one, or words of 3 and 4 users by multinomials
+def test_splitting_is_multinomial_and_words_are_split_independently(counts, few, monkeypatch):
+    monkeypatch.setattr(sampling, "_FEW", few)
     parts = 5
     rng = stream(0, "split", *counts)
     draws = 20_000
@@ -101,7 +117,7 @@ def test_brown_counts_follow_the_shipped_table():
 
 def test_large_counts_go_to_numpy_s_exact_sampler():
     """No normal approximation above the popcount's reach, nor in sums of reports: the same draws as numpy's own."""
-    trials = np.array([600, 10**6, 10**10])
+    trials = np.array([1100, 10**6, 10**10])
     assert fair_binomial(trials, stream(0, "large")).tolist() == stream(0, "large").binomial(trials, 0.5).tolist()
     flip = SignFlip(1.0)
     plus, minus = np.array([10**4, 10**10]), np.array([10**6, 3])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import galois
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,7 +13,7 @@ from pydantic import ValidationError
 from evolvingdp.core import words
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters import theory
+from evolvingdp.heavy_hitters import binary_code, theory
 from evolvingdp.heavy_hitters.binary_code import BinaryCode
 from evolvingdp.heavy_hitters.bitstogram import Bitstogram, CodeHashes, hashtogram
 from evolvingdp.heavy_hitters.experiments.bitstogram.params import Params
@@ -68,17 +67,58 @@ def test_codes_that_do_not_exist_are_told_those_that_do():
         BinaryCode(100, 29)
 
 
-@pytest.mark.parametrize("length", [7, 15, 31])
-def test_the_codes_that_exist_are_those_that_galois_builds(length):
+TEXTBOOK = {  # message bits and errors corrected, Lin and Costello (2004), Table 6.1, and the repetition codes
+    7: [(4, 1), (1, 3)],
+    15: [(11, 1), (7, 2), (5, 3), (1, 7)],
+    31: [(26, 1), (21, 2), (16, 3), (11, 5), (6, 7), (1, 15)],
+    63: [(57, 1), (51, 2), (45, 3), (39, 4), (36, 5), (30, 6), (24, 7), (18, 10), (16, 11), (10, 13), (7, 15), (1, 31)],
+    127: [
+        (120, 1), (113, 2), (106, 3), (99, 4), (92, 5), (85, 6), (78, 7), (71, 9), (64, 10), (57, 11), (50, 13), (43, 14),
+        (36, 15), (29, 21), (22, 23), (15, 27), (8, 31), (1, 63),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("length", TEXTBOOK)
+def test_the_codes_that_exist_are_those_of_the_textbook(length):
     with pytest.raises(ValueError, match="message_bits must be that of a BCH code") as refused:
-        BinaryCode(length, length - 1)
+        BinaryCode(length, 2)
     listed = str(refused.value).split("(")[1].split(")")[0]
-    built = {int(galois.BCH(length, d=distance).k) for distance in range(3, length + 1, 2)}
-    assert listed == ", ".join(map(str, sorted(built, reverse=True)))
+    assert listed == ", ".join(str(bits) for bits, _ in TEXTBOOK[length])
+    for bits, correctable in TEXTBOOK[length]:
+        if bits <= 63:
+            assert BinaryCode(length, bits).correctable == correctable
+
+
+@pytest.mark.parametrize(("length", "message_bits"), [(7, 4), (15, 7), (15, 5), (15, 1)])
+def test_every_word_is_decoded_to_the_codeword_within_reach_if_there_is_one(length, message_bits):
+    """All 2^length words against all codewords."""
+    code = BinaryCode(length, message_bits)
+    messages = np.arange(2**message_bits, dtype=np.uint64)
+    codewords = code.encode(messages)
+    words_ = ((np.arange(2**length)[:, None] >> np.arange(length)) & 1).astype(np.uint8)
+    distance = np.array([(words_ != codeword).sum(axis=1) for codeword in codewords])
+    decoded, within_reach = code.decode(words_)
+    assert np.array_equal(within_reach, distance.min(axis=0) <= code.correctable)
+    assert np.array_equal(decoded[within_reach], messages[distance.argmin(axis=0)][within_reach])
+    assert np.array_equal(codewords[:, :message_bits] @ (1 << np.arange(message_bits)[::-1]), messages)  # in clear
+
+
+def test_the_codewords_are_those_of_the_generator_polynomial():
+    """(15, 7): x^8 + x^7 + x^6 + x^4 + 1 for the field of x^4 + x + 1, as every textbook has it."""
+    assert BinaryCode(15, 7).encode(np.array([1], dtype=np.uint64))[0].tolist() == [0] * 6 + [1, 1, 1, 0, 1, 0, 0, 0, 1]
+
+
+@pytest.mark.parametrize("length", [2**m - 1 for m in range(2, 17)])
+def test_every_field_has_a_primitive_element(length):
+    """Its powers are all elements: else a code would have fewer roots than it says."""
+    power, exponent = binary_code._Bch(length, 1)._field
+    assert np.array_equal(np.sort(power[:length]), np.arange(1, length + 1))
+    assert np.array_equal(power[exponent[1:]], np.arange(1, length + 1))
 
 
 def test_a_refusal_builds_no_code(monkeypatch):
-    monkeypatch.setattr(galois, "BCH", lambda *_, **__: pytest.fail("took a minute for 1023 bits"))
+    monkeypatch.setattr(binary_code, "_Bch", lambda *_: pytest.fail("builds a code of 1023 bits"))
     with pytest.raises(ValueError, match=r"of length 1023 \(1013, 1003, .*, got 60"):
         BinaryCode(1023, 60)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -107,13 +108,27 @@ class ShaPrefix:
         rows, keys = np.broadcast_arrays(rows, keys)
         top = np.empty(keys.shape, dtype=np.uint64)
         for position, (row, key) in enumerate(zip(rows.flat, keys.flat, strict=True)):
-            message = self.salt + int(row).to_bytes(8, "big") + int(key).to_bytes(8, "big")
-            top.flat[position] = int.from_bytes(hashlib.sha256(message).digest()[:8], "big")
+            top.flat[position] = _sha_prefix(self.salt, int(row), int(key))
         top >>= np.uint64(64 - self.width.bit_length())
         return (top >> np.uint64(1)).view(np.int64), _signs(top << np.uint64(63))
 
     def cells(self, rows: NDArray[np.integer], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
         return self.cells_and_signs(rows, keys)[0]
+
+
+@lru_cache(maxsize=1 << 16)  # collecting and reading ask for the same words
+def _sha_prefix(salt: bytes, row: int, key: int) -> int:
+    message = salt + row.to_bytes(8, "big") + key.to_bytes(8, "big")
+    return int.from_bytes(hashlib.sha256(message).digest()[:8], "big")
+
+
+def places(hashes: HashFamily, rows: NDArray[np.integer], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Row, cell and sign of `keys` in one number, (row * width + cell) * 2 + (sign < 0), shapes broadcast."""
+    numbers, signs = hashes.cells_and_signs(rows, keys)
+    numbers += rows * hashes.width
+    numbers <<= 1
+    numbers |= signs < 0
+    return numbers
 
 
 def scramble(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:

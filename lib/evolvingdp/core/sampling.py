@@ -6,36 +6,46 @@ Every function draws from the exact law; none approximates by a normal.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-_WORDS = 8  # up to 64 * _WORDS fair coins are counted by popcount, more by numpy's binomial sampler
+_WORDS = 16  # up to 64 * _WORDS fair coins are counted by popcount, more by numpy's binomial sampler
+_FEW = 8  # users a part: up to here dealing them one by one is cheaper than drawing a binomial a part
 
 
 def fair_binomial(trials: NDArray[np.integer], rng: np.random.Generator) -> NDArray[np.int64]:
     """Bin(trials, 1/2) entrywise, any shape: the number of ones in `trials` fair bits.
 
-    Counting bits of random words is several times faster than a general sampler while the counts stay below 512,
-    which is where the Hadamard splitting of ten million users spends its time.
+    Counting bits of random words is several times faster than a general sampler while the counts stay below a thousand,
+    which is where the Hadamard splitting of many users spends its time.
     """
     flat = np.ravel(trials)
-    successes = np.zeros(flat.shape, dtype=np.int64)
-    large = flat > 64 * _WORDS
-    if large.any():
-        successes[large] = rng.binomial(flat[large], 0.5)
-    left = np.where(large, 0, flat)
-    everywhere = np.arange(len(flat))
-    while True:
-        active = left > 0
-        if not active.any():
-            return successes.reshape(np.shape(trials))
-        if not active.all():
-            left, everywhere = left[active], everywhere[active]
-        take = np.minimum(left, 64)
-        bits = rng.integers(0, 2**64, size=len(take), dtype=np.uint64)
-        successes[everywhere] += np.bitwise_count(bits >> (64 - take).astype(np.uint64))
-        left = left - take
+    held = np.flatnonzero(flat)
+    if 2 * len(held) < len(flat):  # the first splits of few words
+        result = np.zeros(len(flat), dtype=np.int64)
+        result[held] = fair_binomial(flat[held], rng)
+        return result.reshape(np.shape(trials))
+    words, rest = flat >> 6, (flat & 63).astype(np.uint64)
+    large = words > _WORDS
+    of_large = rng.binomial(flat[large], 0.5)
+    coins = rng.integers(0, 2**64, size=len(flat), dtype=np.uint64)
+    successes = np.bitwise_count((coins >> np.uint64(1)) >> (np.uint64(63) - rest)).astype(np.int64)  # of `rest` coins
+    successes[large] = of_large
+    some = np.flatnonzero((words > 0) & ~large)
+    if len(some):
+        ends = np.cumsum(words[some])
+        ones = np.bitwise_count(rng.integers(0, 2**64, size=ends[-1], dtype=np.uint64))
+        successes[some] += np.add.reduceat(ones, ends - words[some], dtype=np.int64)
+    return successes.reshape(np.shape(trials))
+
+
+def fair_bits(size: int, bits: int, rng: np.random.Generator) -> NDArray[Any]:
+    """(size,) uniform integers below 2^bits: the bits of random words, each word used for as many as fit."""
+    kind = np.dtype(np.uint16 if bits <= 16 else np.uint32 if bits <= 32 else np.uint64)
+    words = rng.integers(0, 2**64, size=-(-size * kind.itemsize // 8), dtype=np.uint64)
+    return np.asarray(words.view(kind)[:size] & kind.type(2**bits - 1))
 
 
 def split_evenly(counts: NDArray[np.integer], parts: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -44,7 +54,7 @@ def split_evenly(counts: NDArray[np.integer], parts: int, rng: np.random.Generat
     Words of few users are dealt user by user, words of many by a multinomial: both are the same law.
     """
     counts = np.asarray(counts, dtype=np.int64)
-    few = counts <= 4 * parts  # a random number a user, or a binomial a part: about as dear there
+    few = counts <= _FEW * parts
     item = np.repeat(np.arange(len(counts)), np.where(few, counts, 0))
     part = rng.integers(0, parts, size=len(item))
     part *= len(counts)

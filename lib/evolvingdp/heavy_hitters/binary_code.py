@@ -1,15 +1,21 @@
-"""Binary codes for Bitstogram: BCH codes, whose encoder is a parity per bit and whose decoder comes from galois."""
+"""Binary codes for Bitstogram: BCH codes, whose encoder is a parity per bit.
+
+**Source.** Berlekamp's and Massey's decoder, of bounded distance, for all words at once: Lin and Costello, Error control
+coding (2004), Chapter 6.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.core import checks
+
+# of the fields of 2^2, ..., 2^16 elements, a primitive polynomial each: bit i is the coefficient of x^i
+_PRIMITIVE = (7, 11, 19, 37, 67, 137, 285, 529, 1033, 2053, 4179, 8219, 17475, 32771, 69643)
 
 
 @dataclass(frozen=True)
@@ -37,14 +43,20 @@ class BinaryCode:
     @property
     def correctable(self) -> int:
         """How many wrong bits are always corrected."""
-        return 0 if self.trivial else int(_bch(self.length, self.message_bits).t)
+        return 0 if self.trivial else _bch(self.length, self.message_bits).correctable
 
     @cached_property
     def _masks(self) -> NDArray[np.uint64]:
         """Bit l of the codeword is the parity of message & masks[l]; message bits most significant first."""
-        generator = np.eye(self.length) if self.trivial else np.asarray(_bch(self.length, self.message_bits).G)
-        powers = np.uint64(1) << np.arange(self.message_bits - 1, -1, -1, dtype=np.uint64)
-        return np.asarray((generator.astype(np.uint64) * powers[:, None]).sum(axis=0, dtype=np.uint64))
+        message = np.uint64(1) << np.arange(self.message_bits - 1, -1, -1, dtype=np.uint64)
+        if self.trivial:
+            return message
+        remainders = _bch(self.length, self.message_bits).remainders
+        parity = [
+            sum(int(bit) for bit, rest in zip(message, remainders, strict=True) if rest >> place & 1)
+            for place in reversed(range(self.length - self.message_bits))
+        ]
+        return np.append(message, np.array(parity, dtype=np.uint64))
 
     def bits(self, messages: NDArray[np.uint64], positions: NDArray[np.integer]) -> NDArray[np.uint8]:
         """Bits `positions` of the codewords of `messages`, shapes broadcast: no codeword is formed."""
@@ -56,48 +68,122 @@ class BinaryCode:
 
     def decode(self, bits: NDArray[np.uint8]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
         """(n, length) received bits -> messages (n,), and whether each was within reach of a codeword."""
-        if self.trivial:
-            message, decoded = bits, np.ones(len(bits), dtype=bool)
-        else:
-            import galois
-
-            found, errors = _bch(self.length, self.message_bits).decode(galois.GF2(bits), errors=True)
-            message, decoded = np.asarray(found), np.asarray(errors) >= 0
+        decoded = np.ones(len(bits), dtype=bool)
+        if not self.trivial:
+            wrong, decoded = _bch(self.length, self.message_bits).wrong_bits(bits)
+            bits = bits ^ (wrong & decoded[:, None])
         powers = np.uint64(1) << np.arange(self.message_bits - 1, -1, -1, dtype=np.uint64)
-        return (message.astype(np.uint64) * powers[None, :]).sum(axis=1, dtype=np.uint64), decoded
+        return (bits[:, : self.message_bits].astype(np.uint64) * powers[None, :]).sum(axis=1, dtype=np.uint64), decoded
+
+
+@dataclass(frozen=True, eq=False)
+class _Bch:
+    """The code whose generator has the roots x, ..., x^last, and their doubles, x a primitive element of the field."""
+
+    length: int
+    last: int
+
+    @cached_property
+    def roots(self) -> set[int]:
+        return {
+            power * 2**turn % self.length for power in range(1, self.last + 1) for turn in range(self.length.bit_length())
+        }
+
+    @cached_property
+    def correctable(self) -> int:
+        return (next(power for power in range(1, self.length + 1) if power not in self.roots) - 1) // 2
+
+    @cached_property
+    def _field(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The powers of the primitive element, three times over and then zeros, and of each element its exponent: that of 0
+        is so large that every product with it is 0."""
+        powers = [1]
+        for _ in range(self.length - 1):
+            doubled = 2 * powers[-1]
+            powers.append(doubled ^ _PRIMITIVE[self.length.bit_length() - 2] if doubled > self.length else doubled)
+        exponent = np.full(self.length + 1, 3 * self.length)
+        exponent[powers] = np.arange(self.length)
+        return np.append(np.tile(powers, 3), np.zeros(5 * self.length, dtype=np.int64)), exponent
+
+    @cached_property
+    def remainders(self) -> list[int]:
+        """What x^i leaves over after division by the generator, for the places i of the message, highest first."""
+        power, exponent = self._field
+        generator = np.array([1])
+        for root in self.roots:
+            shifted = np.append(generator, 0)
+            shifted[1:] ^= power[exponent[generator] + root]
+            generator = shifted
+        divisor, top = int("".join(map(str, generator)), 2), 1 << len(self.roots)
+        found, rest = [], top ^ divisor
+        for _ in range(self.length - len(self.roots)):
+            found.append(rest)
+            rest = 2 * rest ^ (divisor if 2 * rest & top else 0)
+        return found[::-1]
+
+    def wrong_bits(self, bits: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+        """Which bits differ from the codeword within reach, (n, length), and whether there is one, (n,)."""
+        power, exponent = self._field
+        places = np.arange(self.length - 1, -1, -1)  # bit 0 is the coefficient of the highest power
+        steps = np.arange(1, 2 * self.correctable + 1)
+        syndromes = np.array(
+            [np.bitwise_xor.reduce(np.where(bits, power[step * places % self.length], 0), axis=1) for step in steps]
+        )
+        locator, n_wrong = self._locator(syndromes)
+        values = np.zeros(bits.shape, dtype=np.int64)
+        for degree, coefficient in enumerate(locator[: self.correctable + 1]):
+            values ^= power[exponent[coefficient][:, None] + (-degree * places) % self.length]
+        wrong = values == 0
+        return wrong.astype(np.uint8), (n_wrong <= self.correctable) & (wrong.sum(axis=1) == n_wrong)
+
+    def _locator(self, syndromes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The shortest recursion of syndromes (steps, n): its coefficients, lowest first (steps + 1, n), and its length."""
+        power, exponent = self._field
+        steps, n_words = syndromes.shape
+        locator, before = np.zeros((2, steps + 1, n_words), dtype=np.int64)
+        locator[0] = before[0] = 1
+        length, last = np.zeros(n_words, dtype=np.int64), np.ones(n_words, dtype=np.int64)
+        for step in range(steps):
+            products = power[exponent[locator[: step + 1]] + exponent[syndromes[step::-1]]]
+            discrepancy = np.bitwise_xor.reduce(products, axis=0)
+            before = np.roll(before, 1, axis=0)  # its highest coefficient is still zero
+            ratio = exponent[discrepancy] + self.length - exponent[last]
+            longer = (discrepancy != 0) & (2 * length <= step)
+            corrected = locator ^ power[exponent[before] + ratio]
+            before, last = np.where(longer, locator, before), np.where(longer, discrepancy, last)
+            length, locator = np.where(longer, step + 1 - length, length), corrected
+        return locator, length
 
 
 @lru_cache
-def _bch(length: int, message_bits: int) -> Any:
-    import galois
-
-    known = _dimensions(length)
+def _bch(length: int, message_bits: int) -> _Bch:
+    known = _codes(length)
     if message_bits not in known:
         raise ValueError(
             f"message_bits must be that of a BCH code of length {length} ({', '.join(map(str, known))}), got {message_bits}"
         )
-    return galois.BCH(length, message_bits)
+    return _Bch(length, known[message_bits])
 
 
 def check_length(length: int) -> None:
     """ValueError where no BCH code has this `length`."""
-    if length & (length + 1) or length < 3:
+    if length & (length + 1) or not 3 <= length < 2**16:
         raise ValueError(f"length must be 2^m - 1 for a BCH code, such as 63, 127 or 255, got {length}")
 
 
 @lru_cache
-def _dimensions(length: int) -> tuple[int, ...]:
-    """The message bits of the BCH codes of `length`, largest first: what the powers that are roots leave.
+def _codes(length: int) -> dict[int, int]:
+    """Of the BCH codes of `length` the message bits, largest first, which are what the roots leave, and the last power.
 
     With a power all its doubles are roots, its cyclotomic coset; a code adds the cosets of 1, 3, 5, ...
     """
     check_length(length)
     roots: set[int] = set()
-    known = []
-    for power in range(1, length, 2):
-        if power not in roots:
-            while power not in roots:
-                roots.add(power)
-                power = 2 * power % length
-            known.append(length - len(roots))
-    return tuple(known)
+    known: dict[int, int] = {}
+    for last in range(1, length, 2):
+        power = last
+        while power not in roots:
+            roots.add(power)
+            power = 2 * power % length
+        known.setdefault(length - len(roots), last)
+    return known

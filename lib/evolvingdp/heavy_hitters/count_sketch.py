@@ -22,13 +22,14 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from evolvingdp.core import checks, hadamard
-from evolvingdp.core.hashing import HashFamily, scramble
+from evolvingdp.core.hashing import HashFamily, places, scramble
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.sampling import blocks
 from evolvingdp.heavy_hitters import sketch_simulation, theory
@@ -36,9 +37,11 @@ from evolvingdp.heavy_hitters import sketch_simulation, theory
 COMPRESSIONS = ("hadamard", "none")
 ESTIMATORS = ("median", "mean", "joint")
 _CHUNK = 1 << 16  # users at a time: half-megabyte arrays stay in the cache and are reused, not returned to the system
-_SIGNS_AT_ONCE = 1 << 24  # without compression a user sends `width` signs
+_SUMMED_AT_ONCE = 1 << 20  # users: a sum costs a pass over the sketch
+_SIGNS_AT_ONCE = 1 << 22  # without compression a user sends `width` signs
 _READ_AT_ONCE = 1 << 16  # cells: arrays that stay in the cache
 _KEYS_AT_ONCE = 1 << 13  # of an estimate
+_EXACT = 1 << 24  # below it float32 holds every integer
 _SMALLEST = 1e-9  # of epsilons: coins of 53 bits keep estimates unbiased to a millionth
 _PROBES = scramble(np.arange(64, dtype=np.uint64))  # keys that tell hash families apart
 
@@ -99,6 +102,12 @@ class Sketch:
     sums: NDArray[np.int64]
     n_reports: int
     oracle: str = ""
+
+    @cached_property
+    def transformed(self) -> NDArray[Any]:
+        """The signed reports of every row and cell where reports were compressed, (rows, width): exact integers."""
+        small = max(self.sums.max(), -self.sums.min()) * self.sums.shape[1] < _EXACT
+        return hadamard.transform(self.sums, np.float32 if small else np.float64)
 
     def __add__(self, other: Sketch) -> Sketch:
         if self.sums.shape != other.sums.shape:
@@ -173,19 +182,24 @@ class FreqOracle:
         if self.compression == "none":
             return self._collect_uncompressed(keys, public, private)
         sums = np.zeros(self.hashes.rows * self.hashes.width)
-        for chunk in _chunks(keys, _CHUNK):
-            slots = self.client.assign(len(chunk), public)
-            reports = self.client.report(chunk, slots, private)
+        for many in _chunks(keys, _SUMMED_AT_ONCE):
+            slots, reports = np.empty(len(many), dtype=np.int64), np.empty(len(many))
+            for some in blocks(len(many), _CHUNK):
+                own = slice(some[0], some[-1] + 1)
+                slots[own] = self.client.assign(len(some), public)
+                reports[own] = self.client.report(many[own], slots[own], private)
             sums += np.bincount(slots, weights=reports, minlength=len(sums))
         return self._sketch(sums.astype(np.int64).reshape(self.hashes.rows, self.hashes.width), len(keys))
 
     def _collect_uncompressed(
         self, keys: NDArray[np.uint64], public: np.random.Generator, private: np.random.Generator
     ) -> Sketch:
-        sums = self.empty().sums
-        for chunk in _chunks(keys, max(1, _SIGNS_AT_ONCE // self.hashes.width)):
+        sums, width = self.empty().sums, self.hashes.width
+        for chunk in _chunks(keys, max(1, _SIGNS_AT_ONCE // width)):
             rows = self.client.assign_rows(len(chunk), public)
-            np.add.at(sums, rows, self.client.report_all_signs(chunk, rows, private))
+            reports = self.client.report_all_signs(chunk, rows, private).ravel()
+            slots = (rows[:, None] * width + np.arange(width)).ravel()
+            sums += np.bincount(slots, weights=reports, minlength=sums.size).astype(np.int64).reshape(sums.shape)
         return self._sketch(sums, len(keys))
 
     def simulate(
@@ -200,23 +214,35 @@ class FreqOracle:
 
         `path="groups"`: the users of each word are dealt to rows, the holders of each (cell, sign) to Hadamard columns bit
         by bit, and the reports of each (column, sign) are summed by binomials; the cost does not depend on their number.
-        `path="users"`: one report after another.  `"auto"` takes the cheaper of the two.  A simulation, not a run of the
+        `path="users"`: a column for every user.  `"auto"` takes the cheaper of the two.  A simulation, not a run of the
         protocol: one generator serves as public and as private randomness.
         """
         counts = checks.counts_of_keys(counts, keys)
         checks.one_of(("auto", "groups", "users"), path=path)
-        groups = self.hashes.rows * self.hashes.width * self.hashes.width.bit_length()
-        few_users = self.compression == "hadamard" and np.sum(counts) < groups
-        if path == "users" or (path == "auto" and few_users):
-            return self.collect(np.repeat(keys, counts), rng, rng)
-        sums = sketch_simulation.sums(
-            self.hashes, self.client.randomizer, keys, counts, rng, compressed=self.compression == "hadamard"
-        )
+        one = self.hashes, self.client.randomizer, keys, counts, rng
+        compressed = self.compression == "hadamard"
+        sums = sketch_simulation.one_bit(*one, path) if compressed else sketch_simulation.all_signs(*one)
         return self._sketch(sums, int(np.sum(counts)))
+
+    def simulate_estimates(
+        self,
+        keys: NDArray[np.uint64],
+        counts: NDArray[np.integer],
+        asked: NDArray[np.uint64],
+        rng: np.random.Generator,
+        estimator: str = "median",
+    ) -> NDArray[np.float64]:
+        """The estimates of `asked` with exactly the law of `estimate` after `simulate`.  Without compression only the cells
+        that are read are drawn."""
+        counts = checks.counts_of_keys(counts, keys)
+        if self.compression == "hadamard":
+            return self.estimate(self.simulate(keys, counts, rng), asked, estimator)
+        sums = sketch_simulation.all_signs(self.hashes, self.client.randomizer, keys, counts, rng, asked)
+        return self.estimate(Sketch(sums, int(np.sum(counts))), asked, estimator)
 
     def row_estimates(self, sketch: Sketch, keys: NDArray[np.uint64]) -> NDArray[np.float64]:
         """Line 7 for every row and key, float64 (rows, keys): rows * a * sum_i y_i g_j(v) W[r_i, h_j(v)]."""
-        return np.asarray(self.users_of_a_report * self._read(self._cell_sums(sketch), keys).T)
+        return np.asarray(self.users_of_a_report * self._read(self._cell_sums(sketch), keys).astype(np.float64))
 
     def estimate(self, sketch: Sketch, keys: NDArray[np.uint64], estimator: str = "median") -> NDArray[np.float64]:
         """The frequencies of `keys`, (keys,), in users.  May be negative or above n: not clipped, so that
@@ -232,6 +258,30 @@ class FreqOracle:
         chunks = _chunks(keys, _KEYS_AT_ONCE)
         estimates = self.users_of_a_report * np.concatenate([combine(self._read(sums, chunk)) for chunk in chunks])
         return self._without_collisions(keys, estimates) if estimator == "joint" else estimates
+
+    def reaching(
+        self, sketch: Sketch, keys: NDArray[np.uint64], cut: float, estimator: str
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Which of `keys` have an `estimate` ("median" or "mean") of at least `cut`, by position, and these estimates.
+
+        A median reaches the cut only if half of the rows do, which is counted without sorting them.
+        """
+        near = np.arange(len(keys))
+        if estimator == "median" and len(keys) > self.hashes.width:
+            sums, least = self._cell_sums(sketch), cut / self.users_of_a_report
+            least -= 1e-6 * abs(least)  # rounding must not lose a key: the estimates decide
+            reached = np.stack([sums >= least, -sums >= least], axis=-1)
+            rows = [self._rows_reached(reached, chunk) for chunk in _chunks(keys, _KEYS_AT_ONCE)]
+            near = np.flatnonzero(np.concatenate(rows) >= (self.hashes.rows + 1) // 2)
+        estimates = self.estimate(sketch, keys[near], estimator)
+        return near[estimates >= cut], estimates[estimates >= cut]
+
+    def _rows_reached(self, reached: NDArray[np.bool_], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """In how many rows `reached` (rows, cells, signs) holds of each key."""
+        counted = np.zeros(len(keys), dtype=np.int64)
+        for rows in blocks(self.hashes.rows, max(1, _READ_AT_ONCE // max(1, len(keys)))):
+            counted += reached.ravel().take(places(self.hashes, rows[:, None], keys[None, :])).sum(axis=0)
+        return counted
 
     def _without_collisions(self, keys: NDArray[np.uint64], means: NDArray[np.float64]) -> NDArray[np.float64]:
         """Solve G f = means, where G[u, v] = mean over rows of g(u) g(v) 1{h(u) = h(v)}: E[means] = G f over the noise."""
@@ -262,28 +312,25 @@ class FreqOracle:
 
     def cell_estimates(self, sketch: Sketch) -> NDArray[np.float64]:
         """For every row and cell, the signed number of users hashed there, float64 (rows, width), in users of all rows."""
-        return np.asarray(self.users_of_a_report * self._cell_sums(sketch))
+        return np.asarray(self.users_of_a_report * self._cell_sums(sketch).astype(np.float64))
 
     @property
     def users_of_a_report(self) -> float:
         """How many users of all rows a report in one row stands for: rows * a."""
         return self.hashes.rows * self.client.randomizer.debias
 
-    def _cell_sums(self, sketch: Sketch) -> NDArray[np.signedinteger]:
-        """The signed reports of every row and cell, (rows, width), in the smallest integers that hold them and their
-        opposites: reading and sorting them is what estimates cost."""
+    def _cell_sums(self, sketch: Sketch) -> NDArray[np.number]:
+        """The signed reports of every row and cell, (rows, width), exact integers."""
         self.check(sketch)
-        sums = hadamard.transform(sketch.sums) if self.compression == "hadamard" else sketch.sums
-        peak = int(np.abs(sums).max())
-        return sums.astype(np.min_scalar_type(-peak - 1))
+        return sketch.transformed if self.compression == "hadamard" else sketch.sums
 
-    def _read(self, sums: NDArray[np.signedinteger], keys: NDArray[np.uint64]) -> NDArray[np.signedinteger]:
-        """g_j(v) times the sum of cell h_j(v), for every key and row: (keys, rows)."""
-        read = np.empty((len(keys), self.hashes.rows), dtype=sums.dtype)
+    def _read(self, sums: NDArray[np.number], keys: NDArray[np.uint64]) -> NDArray[np.number]:
+        """g_j(v) times the sum of cell h_j(v), for every row and key: (rows, keys)."""
+        read = np.empty((self.hashes.rows, len(keys)), dtype=sums.dtype)
         for rows in blocks(self.hashes.rows, max(1, _READ_AT_ONCE // max(1, len(keys)))):
             cells, signs = self.hashes.cells_and_signs(rows[:, None], keys[None, :])
             cells += rows[:, None] * self.hashes.width
-            read[:, rows[0] : rows[-1] + 1] = (sums.ravel().take(cells) * signs).T
+            np.multiply(sums.ravel().take(cells), signs, out=read[rows[0] : rows[-1] + 1])
         return read
 
 
@@ -292,14 +339,12 @@ def _chunks(keys: NDArray[np.uint64], size: int) -> Iterator[NDArray[np.uint64]]
         yield keys[first : first + size]
 
 
-def _median_of_rows(read: NDArray[np.signedinteger]) -> NDArray[np.float64]:
-    """np.median over axis 1, in place; numpy sorts short rows several times faster than it selects from them."""
-    read.sort(axis=1)
-    middle = read.shape[1] // 2
-    if read.shape[1] % 2:
-        return np.asarray(read[:, middle], dtype=np.float64)
-    return np.asarray(read[:, middle - 1 : middle + 1].mean(axis=1))
+def _median_of_rows(read: NDArray[np.number]) -> NDArray[np.float64]:
+    """np.median over axis 0; numpy sorts short rows several times faster than it selects from them."""
+    in_order = np.sort(read.T)
+    middle = len(read) // 2
+    return np.asarray(in_order[:, middle - 1 + len(read) % 2 : middle + 1].mean(axis=1, dtype=np.float64))
 
 
-def _mean_of_rows(read: NDArray[np.signedinteger]) -> NDArray[np.float64]:
-    return np.asarray(read.mean(axis=1))
+def _mean_of_rows(read: NDArray[np.number]) -> NDArray[np.float64]:
+    return np.asarray(read.mean(axis=0, dtype=np.float64))

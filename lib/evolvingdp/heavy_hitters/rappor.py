@@ -114,19 +114,15 @@ class Rappor:
         is bit b of the filter); equal filters are one word, with one permanent response. For up to 12 reports."""
         if not 0 < len(first) == len(second) <= 12:
             raise ValueError(f"first and second must have one length from 1 to 12, got {len(first)} and {len(second)}")
-        sent = list(itertools.product((0, 1), repeat=len(first)))
+        sent = np.array(list(itertools.product((0, 1), repeat=len(first))))
 
         def log_law(history: Sequence[int], bit: int) -> NDArray[np.float64]:
-            places = {word: [place for place, own in enumerate(history) if own == word] for word in history}
-            return np.array(
-                [
-                    sum(
-                        self.log_bit_probability(word >> bit & 1, sum(reports[place] for place in own), len(own))
-                        for word, own in places.items()
-                    )
-                    for reports in sent
-                ]
-            )
+            law = np.zeros(len(sent))
+            for word in set(history):
+                own = [place for place, held in enumerate(history) if held == word]
+                by_ones = [self.log_bit_probability(word >> bit & 1, ones, len(own)) for ones in range(len(own) + 1)]
+                law += np.array(by_ones)[sent[:, own].sum(axis=1)]
+            return law
 
         alike: dict[tuple[int, ...], list[int]] = {}  # bits that look alike in all words of both histories
         for bit in range(self.n_bits):
@@ -281,12 +277,13 @@ class RapporProtocol:
         reported ones a binomial of the permanent ones.  The cost does not depend on the number of clients.
         """
         settings, counts = self.settings, self.empty()
-        position = np.arange(settings.n_bits, dtype=np.uint64)
         for cohort in range(settings.n_cohorts):
             held = pairs[:, cohort, :]
-            filters = self.bloom(keys, np.array(cohort))
-            bits = ((filters[:, None] >> position) & np.uint64(1)).astype(np.int64)
-            with_bit = bits.T @ held  # (bits, multiplicities)
+            cells = self.cells(keys, np.array(cohort))
+            with_bit = np.zeros((settings.n_bits, len(multiplicity)), dtype=np.int64)
+            for own, cell in enumerate(cells):
+                new = np.all(cells[:own] != cell, axis=0)  # two hash functions may set one bit
+                np.add.at(with_bit, cell[new], held[new])
             total = held.sum(axis=0)
             permanent = rng.binomial(with_bit, settings.permanent_one(1))
             permanent += rng.binomial(total - with_bit, settings.permanent_one(0))

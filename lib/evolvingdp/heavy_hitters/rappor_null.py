@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 _TILTS = np.sinh(np.linspace(-3.2, 5.2, 60)) / 2  # in deviations of the score: -6 to 45, dense around 0
-_CHUNK = 1 << 9  # cohorts at a time, times tilts and sizes of sets
+_STEP = 6  # of the coarse grid
+_CHUNK = 1 << 11  # cohorts at a time, times tilts and sizes of sets
 _LARGEST_EXPONENT = 600.0
 _FARTHEST = 37.0  # deviations: the smallest p-value that a double holds
 
@@ -34,6 +35,11 @@ def _tail(values: NDArray[np.float64], n_hashes: int, scores: NDArray[np.float64
     reach = np.maximum(n_hashes * np.abs(values).max(axis=(1, 2)), 1e-300)
     largest = _LARGEST_EXPONENT / reach
     tilts = np.clip(_TILTS[:, None] / np.maximum(deviation, 1e-300), -largest, largest)
+    if scores.shape[1] == 1:  # of the grid only the part around the score
+        moments = _moments(values, n_hashes, tilts[::_STEP])
+        below = ((moments[1] / moments[0]).sum(axis=2) < scores[:, 0]).sum(axis=0)
+        around = (below - 1) * _STEP + np.arange(-1, _STEP + 2)[:, None]
+        tilts = np.take_along_axis(tilts, np.clip(around, 0, len(tilts) - 1), axis=0)
     moments = _moments(values, n_hashes, tilts)
     log_mass = np.log(moments[0]).sum(axis=2)  # the cumulant function of the score, and two derivatives
     mean = (moments[1] / moments[0]).sum(axis=2)

@@ -1,80 +1,156 @@
 """The sums of a FreqOracle's sketch from the counts of words: the exact law of collecting reports, without the reports.
 
 **Source.** Algorithms 1 and 2 of Bassily et al. (2020) as `count_sketch.FreqOracle` runs them.  The users of each word are
-dealt to rows; what follows depends on how many users of a row hold each (cell, sign) alone.
+dealt to rows; what follows depends on how many users of a row hold each (cell, sign) alone, which `hashing.places` numbers.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from evolvingdp.core.hashing import HashFamily
+from evolvingdp.core.hashing import HashFamily, places
 from evolvingdp.core.randomizers import SignFlip
-from evolvingdp.core.sampling import blocks, fair_binomial, split_evenly
+from evolvingdp.core.sampling import blocks, fair_binomial, fair_bits
 
-_CELLS_AT_ONCE = 1 << 16  # arrays that stay in the cache
+_AT_ONCE = 1 << 16  # users or cells: arrays that stay in the cache
+_FEW = 8  # users a row: up to here dealing them one by one is cheaper than drawing a binomial a row
 
 
-def sums(
+def one_bit(
     hashes: HashFamily,
     randomizer: SignFlip,
     keys: NDArray[np.uint64],
-    counts: NDArray[np.integer],
+    counts: NDArray[np.int64],
     rng: np.random.Generator,
-    *,
-    compressed: bool,
+    path: str = "auto",
 ) -> NDArray[np.int64]:
-    """The sketch's sums when counts[i] users hold keys[i], int64 (rows, width)."""
-    users = split_evenly(counts, hashes.rows, rng)
+    """The sums of Hadamard-compressed reports when counts[i] users hold keys[i], int64 (rows, width).
+
+    A report is a fair coin with probability 2/(e^epsilon + 1), whatever the word, and else the true bit.  Coins are reports
+    without noise of users in cell 0 with a fair sign, so that what is left is to give every user a uniform column: one by
+    one (`path="users"`) or group by group (`"groups"`); `"auto"` is the cheaper of the two.
+    """
+    honest = rng.binomial(counts, 1 / randomizer.debias)
+    alone, together, users = _deal(hashes, keys, honest, rng)
+    coins = rng.multinomial(np.sum(counts - honest), np.full(hashes.rows, 1 / hashes.rows))
+    heads = rng.binomial(coins, 0.5)
+    of_cell_0 = 2 * hashes.width * np.arange(hashes.rows, dtype=together.dtype)[:, None] + np.arange(2, dtype=together.dtype)
+    together = np.hstack([together, of_cell_0])
+    users = np.hstack([users, heads[:, None], (coins - heads)[:, None]])
+    binomials = 2 * hashes.rows * hashes.width * hashes.width.bit_length()  # of groups: each as dear as a user's column
+    if path == "users" or (path == "auto" and np.sum(counts) < binomials):
+        return _columns_by_users(hashes, alone, together, users, rng)
+    plus, minus = _holders(hashes, alone, together, users)
     result = np.empty((hashes.rows, hashes.width), dtype=np.int64)
-    for rows in blocks(hashes.rows, max(1, _CELLS_AT_ONCE // hashes.width)):
-        plus, minus = np.stack([_holders(hashes, rows[[i]], keys, users[:, row]) for i, row in enumerate(rows)], axis=1)
-        if compressed:
-            result[rows] = randomizer.sum_given_counts(*_spread_over_columns(plus, minus, rng), rng)
-        else:  # the holders of other cells report a fair sign
-            others = users[:, rows].sum(axis=0)[:, None] - plus - minus
-            fair_sum = 2 * fair_binomial(others, rng) - others
-            result[rows] = randomizer.sum_given_counts(plus, minus, rng) + fair_sum
+    for rows in blocks(hashes.rows, max(1, _AT_ONCE // hashes.width)):
+        result[rows] = np.subtract(*_columns_by_groups(plus[rows], minus[rows], rng))
     return result
 
 
-def deal(
+def all_signs(
     hashes: HashFamily,
+    randomizer: SignFlip,
     keys: NDArray[np.uint64],
-    counts: NDArray[np.integer],
-    asked: NDArray[np.uint64],
+    counts: NDArray[np.int64],
     rng: np.random.Generator,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Deal the users to rows as `sums` does, and say who stands in the cells of `asked`: three int64 (rows, asked).
+    asked: NDArray[np.uint64] | None = None,
+) -> NDArray[np.int64]:
+    """The sums of reports without compression, int64 (rows, width): the holders of other cells report a fair sign.
 
-    In each row, the users in the key's cell whose sign is the key's, those with the other sign, and those in other cells.
+    Given who is dealt where, cells are independent: only those of the keys `asked`, if given, are drawn, others stay 0.
     """
-    users = split_evenly(counts, hashes.rows, rng)
-    same, other, elsewhere = np.empty((3, hashes.rows, len(asked)), dtype=np.int64)
-    for row in range(hashes.rows):
-        this = np.array([row])
-        cells, signs = hashes.cells_and_signs(this, asked)
-        wanted = np.zeros(hashes.width, dtype=bool)
-        wanted[cells] = True
-        inside = np.flatnonzero(wanted.take(hashes.cells(this, keys)))  # first: the sign's hash is half of the work
-        plus, minus = _holders(hashes, this, keys[inside], users[inside, row])[:, cells]
-        same[row], other[row] = np.where(signs > 0, plus, minus), np.where(signs > 0, minus, plus)
-        elsewhere[row] = users[:, row].sum() - plus - minus
-    return same, other, elsewhere
+    honest = rng.binomial(counts, 1 / randomizer.debias)
+    alone, together, users = _deal(hashes, keys, honest, rng)
+    n_rows, size = hashes.rows, hashes.rows * hashes.width
+    fair = rng.multinomial(np.sum(counts - honest), np.full(n_rows, 1 / n_rows))
+    in_row = fair + users.sum(axis=1) + np.bincount(alone // (2 * hashes.width), minlength=n_rows)
+    wanted = np.full((n_rows, hashes.width), asked is None)
+    if asked is not None:
+        rows = np.arange(n_rows)[:, None]
+        wanted[rows, hashes.cells(rows, asked[None, :])] = True
+    drawn = np.flatnonzero(wanted)
+    number = np.full(size, len(drawn))  # of each cell among those drawn, which one more stands for all others
+    number[drawn] = np.arange(len(drawn))
+    held = np.bincount(_numbered(number, together.ravel()), weights=users.ravel(), minlength=2 * len(drawn) + 2)
+    held = held.astype(np.int64) + np.bincount(_numbered(number, alone), minlength=len(held))
+    plus, minus = held[:-2].reshape(-1, 2).T
+    others = in_row[drawn // hashes.width] - plus - minus
+    sums = np.zeros(size, dtype=np.int64)
+    sums[drawn] = plus - minus + 2 * fair_binomial(others, rng) - others
+    return sums.reshape(n_rows, hashes.width)
+
+
+def _numbered(number: NDArray[np.int64], places: NDArray[Any]) -> NDArray[np.int64]:
+    return np.asarray(2 * number[places >> 1] + (places & 1))
+
+
+def holders(
+    hashes: HashFamily, keys: NDArray[np.uint64], counts: NDArray[np.int64], rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Deal the users to rows: how many hold each cell with sign +1, and with sign -1, int64 (rows, width) each."""
+    return _holders(hashes, *_deal(hashes, keys, counts, rng))
 
 
 def _holders(
-    hashes: HashFamily, row: NDArray[np.int64], keys: NDArray[np.uint64], users: NDArray[np.int64]
+    hashes: HashFamily,
+    alone: NDArray[Any],
+    together: NDArray[Any],
+    users: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    size = 2 * hashes.rows * hashes.width
+    held = np.bincount(together.ravel(), weights=users.ravel(), minlength=size).astype(np.int64)
+    held += np.bincount(alone, minlength=size)
+    by_cell = held.reshape(hashes.rows, hashes.width, 2)
+    return by_cell[..., 0], by_cell[..., 1]
+
+
+def _deal(
+    hashes: HashFamily, keys: NDArray[np.uint64], counts: NDArray[np.int64], rng: np.random.Generator
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]:
+    """Every user to a uniform row.  Of rare words the place of each user, (n,); of frequent ones the place in each row and
+    how many users are there, (rows, words) each."""
+    frequent = counts > _FEW * hashes.rows
+    held = np.repeat(keys[~frequent], counts[~frequent])
+    small = np.int32 if 2 * hashes.rows * hashes.width < 2**31 else np.int64
+    alone = np.empty(len(held), dtype=small)
+    for some in blocks(len(held), _AT_ONCE):
+        own = slice(some[0], some[-1] + 1)
+        alone[own] = places(hashes, rng.integers(0, hashes.rows, size=len(some)), held[own])
+    users = rng.multinomial(counts[frequent], np.full(hashes.rows, 1 / hashes.rows)).T
+    return alone, places(hashes, np.arange(hashes.rows)[:, None], keys[None, frequent]).astype(small), users
+
+
+def _columns_by_users(
+    hashes: HashFamily,
+    alone: NDArray[Any],
+    together: NDArray[Any],
+    users: NDArray[np.int64],
+    rng: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """Of `row` (one entry), where users[i] hold keys[i]: how many hold (cell, +1) and (cell, -1), int64 (2, width)."""
-    cells, signs = hashes.cells_and_signs(row, keys)
-    slots = cells + np.where(signs > 0, 0, hashes.width)
-    holders = np.bincount(slots, weights=users, minlength=2 * hashes.width)
-    return holders.astype(np.int64).reshape(2, hashes.width)
+    """Give each user a uniform column: the sums of the true bits, int64 (rows, width)."""
+    width, places_of_row = hashes.width, 2 * hashes.width
+    alone.sort()
+    ends = np.searchsorted(alone, (np.arange(hashes.rows + 1) * places_of_row).astype(alone.dtype))
+    result = np.empty((hashes.rows, width), dtype=np.int64)
+    a_row = max(width, (len(alone) + int(users.sum())) // hashes.rows)
+    for rows in blocks(hashes.rows, max(1, _AT_ONCE // a_row)):
+        first, last = rows[0], rows[-1] + 1
+        held = np.concatenate([alone[ends[first] : ends[last]], np.repeat(together[rows].ravel(), users[rows].ravel())])
+        held -= first * places_of_row
+        column = fair_bits(len(held), width.bit_length() - 1, rng).astype(held.dtype)
+        negative = (np.bitwise_count((held >> 1) & column) + held) & 1  # sign times W[column, cell]
+        held &= -places_of_row
+        held |= column << 1
+        held |= negative
+        both = np.bincount(held, minlength=len(rows) * places_of_row)
+        np.subtract(both[0::2], both[1::2], out=result[first:last].reshape(-1))
+    return result
 
 
-def _spread_over_columns(
+def _columns_by_groups(
     plus: NDArray[np.int64], minus: NDArray[np.int64], rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Give each holder of (cell c, sign s) a uniform column r: the counts of true bits s W[r, c] = +1 and -1 per r.

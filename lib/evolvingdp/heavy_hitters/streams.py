@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -54,9 +56,12 @@ def brown_counts(n_users: int, rng: np.random.Generator) -> NDArray[np.int64]:
     return rng.multinomial(n_users, frequencies / frequencies.sum())
 
 
+@cache
 def brown_keys() -> NDArray[np.uint64]:
-    """The integer keys of `core.brown.words()`, in its order."""
-    return words.encode(brown.words()["word"])
+    """The integer keys of `core.brown.words()`, in its order; not to be written to."""
+    keys = words.encode(brown.words()["word"])
+    keys.flags.writeable = False
+    return keys
 
 
 def demo_3(n_clients: int, n_reports: int, rng: np.random.Generator, *, n_values: int = 100) -> NDArray[np.uint64]:

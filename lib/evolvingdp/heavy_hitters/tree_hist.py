@@ -18,7 +18,7 @@ lines 4-11 are the loop of `Protocol.search`, line 13 the end.  Section 4 ran so
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -186,6 +186,20 @@ class Protocol:
         final = self._final_oracle
         return Reports(levels, final.simulate(leaves, counts, rng) if final else None)
 
+    def simulate_search(
+        self, leaves: NDArray[np.uint64], counts: NDArray[np.integer], rng: np.random.Generator
+    ) -> HeavyHitters:
+        """The exact law of `search` after `simulate`: a sketch is drawn when the search comes to it, and then forgotten."""
+        leaves = self.settings.tree.checked(leaves)
+        held = self.holders(leaves, counts, rng)
+        shared = held[0][0].simulate(*held[0][1], rng) if self.settings.shared_sketch else None
+        final = self._final_oracle
+        return self._descend(
+            lambda level: shared or held[level][0].simulate(*held[level][1], rng),
+            (lambda: final.simulate(leaves, counts, rng)) if final else None,
+            int(np.sum(counts)),
+        )
+
     def holders(
         self, leaves: NDArray[np.uint64], counts: NDArray[np.integer], rng: np.random.Generator
     ) -> list[tuple[FreqOracle, tuple[NDArray[np.uint64], NDArray[np.int64]]]]:
@@ -226,17 +240,21 @@ class Protocol:
         than `max_survivors` reach the cut, and counts them in `path.dropped`.
         """
         self.check(reports, n_users)
+        final = reports.final
+        sketches = reports.levels * (self.settings.tree.depth if self.settings.shared_sketch else 1)
+        return self._descend(lambda level: sketches[level], None if final is None else lambda: final, n_users)
+
+    def _descend(self, sketch_of: Callable[[int], Sketch], final: Callable[[], Sketch] | None, n_users: int) -> HeavyHitters:
         settings = self.settings
-        sketches = reports.levels * (settings.tree.depth if settings.shared_sketch else 1)
         survivors, estimates, path = np.zeros(1, dtype=np.uint64), np.zeros(1), []
         for level in range(settings.tree.depth):
             asked = candidates_at(level, len(survivors), settings.tree, settings.max_candidates)
             error, cut = settings.level_error(level, n_users), settings.cut(level, n_users)
-            survivors, estimates, dropped = self._prune(sketches[level], survivors, level, cut)
+            survivors, estimates, dropped = self._prune(sketch_of(level), survivors, level, cut)
             row = {"level": level, "candidates": asked, "survivors": len(survivors), "dropped": dropped}
             path.append(row | {"standard_error": error, "cut": cut})
-        if reports.final is not None and len(survivors):
-            estimates = self.oracles[-1].estimate(reports.final, survivors, settings.estimator)
+        if final is not None and len(survivors):
+            estimates = self.oracles[-1].estimate(final(), survivors, settings.estimator)
             error = settings.report_error(n_users)
         kept = estimates >= settings.threshold if settings.final_cut else np.ones(len(survivors), dtype=bool)
         order = np.argsort(-estimates[kept], kind="stable")
@@ -261,11 +279,10 @@ class Protocol:
             first_pass, first_cut = "mean", 0.75 * cut
         kept, values = [], []
         for some in _blocks(parents, max(1, _AT_ONCE // settings.tree.fan(level))):
-            nodes = settings.tree.children(some, level)
-            estimates = oracle.estimate(sketch, self._tag(nodes, level), first_pass) / settings.shares[level]
-            near = estimates >= first_cut
+            nodes, share = settings.tree.children(some, level), settings.shares[level]
+            near, estimates = oracle.reaching(sketch, self._tag(nodes, level), first_cut * share, first_pass)
             kept.append(nodes[near])
-            values.append(estimates[near])
+            values.append(estimates / share)
         nodes, estimates = np.concatenate(kept), np.concatenate(values)
         best = np.argsort(-estimates, kind="stable")[: settings.max_survivors]
         dropped = len(nodes) - len(best)

@@ -74,7 +74,7 @@ class WordTree:
         nodes = leaves.astype(np.uint64, copy=False)
         for first in range(0, len(nodes), _AT_ONCE):
             some = nodes[first : first + _AT_ONCE]
-            possible = (some < np.uint64(self.base ** sum(self.steps))) & self._possible(some, self.depth - 1)
+            possible = (some < np.uint64(self.base ** sum(self.steps))) & self._possible(some, sum(self.steps))
             if not possible.all():
                 position = first + int(possible.argmin())
                 raise ValueError(f"leaves must be made by encode, got {leaves[position]} at position {position}")
@@ -90,17 +90,20 @@ class WordTree:
 
         For level 0 the only prefix is the root, 0.
         """
-        fan = self.base ** self.steps[level]
-        nodes = (prefixes[:, None] * np.uint64(fan) + np.arange(fan, dtype=np.uint64)[None, :]).ravel()
-        return nodes[self._possible(nodes, level)]
+        step, above = self.steps[level], sum(self.steps[:level])
+        below = np.arange(self.fan(level), dtype=np.uint64)
+        apart = not self.shorter and above % self._digits_a_letter == 0  # no letter is cut, and none ends the word
+        if apart:
+            below = below[self._possible(below, step)]
+        nodes = (prefixes[:, None] * np.uint64(self.fan(level)) + below[None, :]).ravel()
+        return nodes if apart else nodes[self._possible(nodes, above + step)]
 
     def fan(self, level: int) -> int:
         """How many children a node above `level` has at most."""
         return int(self.base ** self.steps[level])
 
-    def _possible(self, nodes: NDArray[np.uint64], level: int) -> NDArray[np.bool_]:
-        """Every complete letter is one, ends only follow ends, and the first letter is no end."""
-        digits = sum(self.steps[: level + 1])
+    def _possible(self, nodes: NDArray[np.uint64], digits: int) -> NDArray[np.bool_]:
+        """Of nodes of so many digits: whole letters are letters, ends only follow ends, and the first letter is no end."""
         complete = nodes // np.uint64(self.base ** (digits % self._digits_a_letter))
         possible = np.ones(len(nodes), dtype=bool)
         radix = np.uint64(self.base**self._digits_a_letter)

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from evolvingdp.core import brown
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import streams
 
 
-def data(n_items: int, dataset: str, n_users: int, seed: int, repetition: int) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
-    """Words and counts: a new data set in every repetition, the same for all variants."""
+def data(n_items: int, dataset: str, n_users: int, seed: int, repetition: int) -> pd.Series:
+    """How many users hold each word, by word: a new data set in every repetition, the same for all variants."""
     rng = stream(seed, "data", dataset, n_users, repetition)
     if dataset == "brown":
-        return brown.words()["word"].to_numpy(dtype=str), streams.brown_counts(n_users, rng)
-    return streams.random_words(n_items, rng), streams.power_law_counts(n_users, rng, n_items=n_items)
+        return pd.Series(streams.brown_counts(n_users, rng), index=brown_words())
+    words = pd.Index(streams.random_words(n_items, rng))
+    return pd.Series(streams.power_law_counts(n_users, rng, n_items=n_items), index=words)
+
+
+@cache
+def brown_words() -> pd.Index:
+    """Brown's words, the same in every run, so that what follows from them is worked out once."""
+    words: pd.Index = pd.Index(brown.words()["word"].to_numpy(dtype=str))
+    return words
 
 
 def score(found: pd.Series, truth: set[str]) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,14 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from evolvingdp.core import words
 from evolvingdp.core.seeds import stream
 from evolvingdp.experiment import Result, engine
 from evolvingdp.heavy_hitters.bitstogram import Bitstogram, BitstogramProtocol, CodeHashes
 from evolvingdp.heavy_hitters.experiments.bitstogram.claims import claims, values
 from evolvingdp.heavy_hitters.experiments.bitstogram.params import Params
 from evolvingdp.heavy_hitters.experiments.bitstogram.variants import BEST, DATASETS, PRINTED, VARIANTS, corrected, method
-from evolvingdp.heavy_hitters.experiments.lists import data, judge
+from evolvingdp.heavy_hitters.experiments.lists import brown_words, data, judge
 from evolvingdp.heavy_hitters.tree_hist import Reports
 
 NOTEBOOK = "heavy_hitters/bitstogram"
@@ -43,18 +45,23 @@ def _settings(params: Params) -> Iterator[tuple[str, str, str, dict[str, int], i
 def _trial(
     params: Params, seed: int, part: str, dataset: str, variant: str, changes: dict[str, int], repetition: int
 ) -> Iterator[dict[str, Any]]:
-    words, counts = data(params.n_items, dataset, params.n_users, seed, repetition)
+    truth = data(params.n_items, dataset, params.n_users, seed, repetition)
+    counts = truth.to_numpy()
     settings = method(params, variant, **changes)
     name = (part, dataset, variant, *changes.values(), repetition)
     drawn = settings.draw_hashes(stream(seed, "hashes", *name))
-    messages = settings.encode(words)
+    messages = _brown_messages(settings.length) if dataset == "brown" else settings.encode(truth.index)
     reports = drawn.simulate(messages, counts, stream(seed, "reports", *name))
     found = drawn.search(reports, params.n_users)
     setting = {"part": part, "dataset": dataset, "variant": variant, "repetition": repetition, **changes}
-    truth = pd.Series(counts, index=words)
     yield setting | judge(found.words, truth, settings.threshold) | {"decoded": int(found.path.decoded.iloc[0])}
     if part == "ladder" and variant in (PRINTED, BEST):
         yield from _bits(setting, settings, drawn, reports, messages, counts, params.n_users)
+
+
+@cache
+def _brown_messages(length: int) -> NDArray[np.uint64]:
+    return words.index(brown_words(), length)
 
 
 def _bits(

@@ -70,14 +70,14 @@ def _trials(params: Params, setting: dict[str, Any], seed: int) -> Iterator[pd.D
         public = stream(seed, "hashes", *name, repetition)
         hashes = HASHES[setting["hashes"]].draw(params.rows, setting["width"], public)
         oracle = FreqOracle(hashes, setting["epsilon"], setting["compression"])
-        sketch = oracle.simulate(keys, counts, stream(seed, "reports", *name, repetition))
+        reports = stream(seed, "reports", *name, repetition)
         yield pd.DataFrame(
             {
                 **setting,
                 "repetition": repetition,
                 "rank": np.arange(1, len(asked) + 1),
                 "truth": counts[asked],
-                "estimate": oracle.estimate(sketch, keys[asked]),
+                "estimate": oracle.simulate_estimates(keys, counts, keys[asked], reports),
                 "standard_error": expected_error,
             }
         )

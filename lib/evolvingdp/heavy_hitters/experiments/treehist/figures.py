@@ -23,8 +23,8 @@ def distributions(result: Result[Params]) -> Figure:
     figure, axes = canvas(8.0, 3.4, columns=2, sharey=True)
     parts = []
     for ax, dataset, colour in zip(axes, PAPER_TABLE_2, PALETTE, strict=False):
-        _, counts = data(params.n_items, dataset, params.n_users, result.seed, 0)
-        frequencies = np.sort(counts)[::-1][:100] / params.n_users
+        counts = data(params.n_items, dataset, params.n_users, result.seed, 0)
+        frequencies = np.sort(counts.to_numpy())[::-1][:100] / params.n_users
         rank = np.arange(1, len(frequencies) + 1)
         ax.bar(rank, frequencies, color=colour, width=1.0)
         ax.axhline(threshold(params, params.n_users) / params.n_users, label="threshold", **THEORY)

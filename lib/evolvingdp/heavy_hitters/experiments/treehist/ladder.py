@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from evolvingdp.core.seeds import stream
+from evolvingdp.heavy_hitters.experiments.lists import brown_words
 from evolvingdp.heavy_hitters.experiments.treehist.params import Params, threshold
 from evolvingdp.heavy_hitters.experiments.treehist.predicted import expected_candidates
 from evolvingdp.heavy_hitters.pem import PEM
@@ -61,19 +63,19 @@ def bits_a_user(params: Params, variant: str) -> int:
     return method.width if method.compression == "none" else 1 + (method.plan == "two_reports")
 
 
-def find(
-    method: TreeHist | PEM, words: NDArray[np.str_], counts: NDArray[np.int64], seed: int, *name: str | int
-) -> HeavyHitters:
+def find(method: TreeHist | PEM, truth: pd.Series, seed: int, *name: str | int) -> HeavyHitters:
     """One run of `method` on a data set."""
-    leaves = leaves_of(method.tree, tuple(words))
+    leaves, counts = leaves_of(method.tree, truth.index), truth.to_numpy()
     rng = stream(seed, "reports", *name)
     if isinstance(method, PEM):
         return method.simulate(leaves, counts, rng)
-    drawn = method.draw_hashes(stream(seed, "hashes", *name))
-    return drawn.search(drawn.simulate(leaves, counts, rng), int(counts.sum()))
+    return method.draw_hashes(stream(seed, "hashes", *name)).simulate_search(leaves, counts, rng)
 
 
-@lru_cache(maxsize=16)
-def leaves_of(tree: WordTree, words: tuple[str, ...]) -> NDArray[np.uint64]:
-    """`tree.encode`, once per data set: Brown's words are the same in every run."""
-    return tree.encode(words)
+def leaves_of(tree: WordTree, words: pd.Index) -> NDArray[np.uint64]:
+    return _brown_leaves(tree) if words is brown_words() else tree.encode(words)
+
+
+@cache
+def _brown_leaves(tree: WordTree) -> NDArray[np.uint64]:
+    return tree.encode(brown_words())

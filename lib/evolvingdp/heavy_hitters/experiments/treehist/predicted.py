@@ -70,7 +70,11 @@ def found_probability(
     nodes = np.array([protocol.keys(asked, level) for level in levels])
     found = np.ones(len(asked))
     for own_levels, (oracle, held) in zip(_levels_of_sketches(settings), protocol.holders(leaves, counts, rng), strict=True):
-        same, other, elsewhere = sketch_simulation.deal(oracle.hashes, *held, nodes[own_levels].ravel(), rng)
+        plus, minus = sketch_simulation.holders(oracle.hashes, *held, rng)
+        rows = np.arange(settings.rows)[:, None]
+        cells, signs = oracle.hashes.cells_and_signs(rows, nodes[own_levels].ravel()[None, :])
+        same, other = np.where(signs > 0, (plus[rows, cells], minus[rows, cells]), (minus[rows, cells], plus[rows, cells]))
+        elsewhere = (plus + minus).sum(axis=1, keepdims=True) - same - other
         own = oracle.client.randomizer.sum_given_counts(same, other, rng)
         needed = np.repeat(cuts[own_levels] / oracle.users_of_a_report, len(asked))
         heads = np.ceil((needed - own + elsewhere) / 2)  # of the fair coins: own + 2 heads - elsewhere must reach it

@@ -52,10 +52,10 @@ def _trial(
     params: Params, seed: int, dataset: str, sweep: str, variant: str, n_users: int, epsilon: float, repetition: int
 ) -> Iterator[dict[str, Any]]:
     """The row of one run; of Algorithm 3 two rows, as printed and with the final list cut."""
-    words, counts = data(params.n_items, dataset, n_users, seed, repetition)
+    truth = data(params.n_items, dataset, n_users, seed, repetition)
     method = protocol(params, variant, n_users, epsilon)
     name = (dataset, sweep, variant, n_users, str(epsilon), repetition)
-    found = find(method, words, counts, seed, *name)
+    found = find(method, truth, seed, *name)
     setting = {
         "dataset": dataset,
         "sweep": sweep,
@@ -65,14 +65,13 @@ def _trial(
         "repetition": repetition,
         "candidates": int(found.path.candidates.sum()),
     }
-    leaves = leaves_of(method.tree, tuple(words))
+    leaves, counts = leaves_of(method.tree, truth.index), truth.to_numpy()
     if variant == BEST and isinstance(method, TreeHist):
         setting["expected_f1"] = expected_f1(method, leaves, counts)
     if variant == AS_RUN and isinstance(method, TreeHist):
         drawn = method.draw_hashes(stream(seed, "hashes", *name))
         heavy = leaves[counts > method.threshold]
         setting["expected_recall"] = found_probability(drawn, leaves, counts, heavy, stream(seed, "deal", *name)).mean()
-    truth = pd.Series(counts, index=words)
     yield setting | judge(found.words, truth, method.threshold)
     if variant + FINAL_CUT in LADDER:
         cut = found.words[found.words.estimate >= method.threshold]

@@ -44,11 +44,10 @@ def table_2(result: Result[Params]) -> pd.DataFrame:
 def found_words(result: Result[Params]) -> pd.DataFrame:
     """The best variant's first run on Brown: every heavy or found word with truth, estimate and 95% interval, in users."""
     params, seed = result.params, result.seed
-    words, counts = data(params.n_items, "brown", params.n_users, seed, 0)
+    truth = data(params.n_items, "brown", params.n_users, seed, 0)
     method = protocol(params, BEST, params.n_users, params.epsilon)
     name = ("brown", "ladder", BEST, params.n_users, str(params.epsilon), 0)
-    found = find(method, words, counts, seed, *name).words.set_index("word")
-    truth = pd.Series(counts, index=words)
+    found = find(method, truth, seed, *name).words.set_index("word")
     shown = found.index.union(truth.index[truth > method.threshold])
     frame = pd.DataFrame({"truth": truth.reindex(shown, fill_value=0), "estimate": found.estimate.reindex(shown)})
     half = 1.96 * found.standard_error.iloc[0]
