@@ -4,8 +4,9 @@ PRESET ?= paper
 PORT ?= 8000
 BIN := .venv/bin
 READY := .venv/.ready
+PARALLEL := -n logical --dist loadgroup --no-loadscope-reorder # a process a core, a file's tests in one of them
 
-.PHONY: help book pdf zip test serve lock clean benchmarks front peers
+.PHONY: help book pdf zip check lint test serve lock clean benchmarks front peers
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 12
@@ -19,11 +20,16 @@ pdf: book ## the whole book as _build/evolving-privacy.pdf (needs chromium)
 zip: book ## the whole book as _build/evolving-privacy.zip, which reads from disk
 	@$(BIN)/evolvingdp zip
 
-test: $(READY) ## lint, types, all tests (browser tests need chromium)
+check: $(READY) lint ## a minute: lint, types, and the tests that a change breaks first
+	@$(BIN)/pytest $(PARALLEL) tests/unit tests/reference tests/book/test_repository.py
+
+test: $(READY) lint ## lint, types, all tests (browser tests need chromium)
+	@$(BIN)/pytest $(PARALLEL) --durations=10 --durations-min=1
+
+lint: $(READY) ## lint and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@$(BIN)/pytest
 
 serve: $(READY) ## show the rendered book at http://localhost:8000 (PORT=...)
 	@test -f _build/html/index.html || { echo "nothing is rendered yet: run make book first"; exit 1; }
@@ -44,7 +50,7 @@ front: book ## the README's figure from the book's results (PRESET=paper)
 	@cp book/results/heavy_hitters/frequency_oracle/hh-oracle-words.svg book/_static/front.svg
 
 lock: $(READY) ## resolve requirements.lock again, to the newest versions that pyproject.toml allows
-	@$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11.5 --generate-hashes \
+	@$(BIN)/uv pip compile pyproject.toml --extra run --group dev --universal --python-version 3.11.5 --generate-hashes \
 	  --no-emit-index-url --no-annotate --custom-compile-command "make lock" --upgrade -o requirements.lock -q
 
 clean: ## remove the environment, the cache, results and pages (what git does not track)
@@ -56,6 +62,7 @@ $(READY): requirements.lock pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@awk '/^uv==/ {found = 1} found {print} found && !/\\$$/ {exit}' requirements.lock > .venv/uv.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .venv/uv.lock
-	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements.lock
+	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --compile-bytecode --require-hashes requirements.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m compileall -q lib
 	@touch $(READY)

@@ -29,11 +29,12 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from evolvingdp.audit.empirical import lower_bound
+from evolvingdp.audit.empirical.auditor import lower_bound
 from evolvingdp.core import accounting
 from evolvingdp.core.seeds import stream
 from evolvingdp.experiment import style
 from evolvingdp.heavy_hitters.streams import random_words
+from evolvingdp.publish.rendering import dated
 
 HERE = Path(__file__).parent
 PEERS = HERE / "peers"
@@ -467,6 +468,7 @@ def save(table: pd.DataFrame, facts: pd.DataFrame, folder: Path) -> None:
     write(facts, "peers_packages", folder)
     write(pd.DataFrame([{"task": task.name, "settings": described(task)} for task in TASKS]), "peers_tasks", folder)
     draw(table, folder / "peers-growth.svg")
+    dated.stamp("peers", HERE / "peers" / "with_ours.py", "make peers", folder)
 
 
 if __name__ == "__main__":

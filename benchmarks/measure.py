@@ -6,12 +6,15 @@ import multiprocessing
 import os
 import platform
 import resource
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+
+from evolvingdp.publish.rendering import dated
 
 Work = Callable[[], object]
 RESULTS = Path(__file__).parent / "results"
@@ -52,8 +55,9 @@ def row(what: str, users: int, seconds: float, memory: float) -> dict[str, str]:
 
 
 def write(name: str, table: pd.DataFrame) -> None:
-    """The table, printed and in benchmarks/results/, where the book's performance page reads it."""
+    """The table of the script that runs, printed, and dated in benchmarks/results/, where the performance page reads it."""
     (RESULTS / f"{name}.csv").write_text(table.to_csv(index=False, lineterminator="\n"))
+    dated.stamp(name, Path(sys.argv[0]), f"python benchmarks/{Path(sys.argv[0]).name}", RESULTS)
     print(table.to_string(index=False))
     print(f"numpy {np.__version__}, {platform.machine()}, one core")
 

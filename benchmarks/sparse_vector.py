@@ -19,9 +19,17 @@ import pandas as pd
 from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector.baselines import simulate_threshold
 from evolvingdp.sparse_vector.calibration import calibrate
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.methods import (
+    TEXTBOOK,
+    calibrated,
+    example_plan,
+    example_stream,
+    monitor,
+    repeated,
+)
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.target import Target
 from evolvingdp.sparse_vector.general_streams import random_stream
 from evolvingdp.sparse_vector.general_streams import simulate as simulate_general
-from evolvingdp.sparse_vector.methods import TEXTBOOK, Target, calibrated, example_plan, example_stream, monitor, repeated
 from evolvingdp.sparse_vector.privacy import delta_of_epsilon
 from evolvingdp.sparse_vector.shifting import plan
 from evolvingdp.sparse_vector.shifting_simulation import simulate

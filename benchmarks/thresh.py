@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 
 from evolvingdp.core.seeds import stream
-from evolvingdp.evolving import heavy_simulation, streams, thresh_users
-from evolvingdp.evolving.experiments.heavy_thresh import DICTIONARIES, dictionary
-from evolvingdp.evolving.experiments.thresh import bits
+from evolvingdp.evolving import heavy_simulation, streams, thresh_protocol
+from evolvingdp.evolving.experiments.heavy_thresh.settings import DICTIONARIES, dictionary
+from evolvingdp.evolving.experiments.thresh.scenarios import bits
 from evolvingdp.evolving.streams import BitStream
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.evolving.thresh_simulation import simulate
@@ -39,7 +39,7 @@ def drifting(n_users: int, horizon: int, epoch_length: int) -> BitStream:
 def per_user(n_users: int, horizon: int, epoch_length: int) -> measure.Work:
     data = bits(n_users, horizon, epoch_length)
     method = settings(data)
-    return lambda: thresh_users.run(method, data, bits=np.random.default_rng(0), private=stream(0, "benchmark", "noise"))
+    return lambda: thresh_protocol.run(method, data, bits=np.random.default_rng(0), private=stream(0, "benchmark", "noise"))
 
 
 def heavy_growing(n_users: int, horizon: int) -> measure.Work:

@@ -6,16 +6,19 @@ import http.server
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlparse
 
 import pytest
+from accessibility import DESKTOP, PHONE, examine
+from bs4 import BeautifulSoup
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from evolvingdp.publish.errors import BookError
 from evolvingdp.publish.rendering import offline
-from evolvingdp.publish.rendering.book import BookError
 
-PHONE, DESKTOP = 360, 1280
+MADE_BY_SPHINX = ["genindex.html", "prf-prf.html", "search.html?q=Hadamard"]
 
 
 def chromium() -> str:
@@ -53,13 +56,75 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
+@dataclass
+class Visit:
+    """A page as opened in light on a desktop, and again in dark on a phone."""
+
+    problems: list[str] = field(default_factory=list)  # errors, warnings, failed and outside requests of both
+    modes: list[str] = field(default_factory=list)  # the theme that each of the two had
+    overflow: list[str] = field(default_factory=list)  # at which width and mode it scrolls sideways
+    html: str = ""  # after scripts
+    facts: dict[str, Any] = field(default_factory=dict)  # what the pages' tests ask for
+    structure: dict[str, Any] = field(default_factory=dict)  # and those of accessibility
+
+    @property
+    def soup(self) -> BeautifulSoup:
+        return BeautifulSoup(self.html, "html.parser")
+
+
+FACTS = """() => ({
+  ids: [...document.querySelectorAll("[id]")].map(node => node.id),
+  text: document.querySelector("article")?.innerText,
+  captions: [...document.querySelectorAll("article figure figcaption")].map(node => node.innerText),
+  images: [...document.querySelectorAll("article figure img")].map(image => image.complete && image.naturalWidth > 0),
+  downloads: [...document.querySelectorAll("article a[download]")].map(link => link.href),
+})"""
+
+
+def visited(browser: Browser, site: str, addresses: list[str]) -> dict[str, Visit]:
+    """Open every page twice: light on a desktop, dark on a phone, each resized to the other's width.
+
+    In light it is then examined for accessibility, which unfolds it and takes its formulas away.
+    """
+    found = {address: Visit() for address in [*addresses, *MADE_BY_SPHINX]}
+    for mode, width, other in (("light", DESKTOP, PHONE), ("dark", PHONE, DESKTOP)):
+        page, problems = new_page(browser, site, width, mode)
+        for address, visit in found.items():
+            problems.clear()
+            page.goto(site + address, wait_until="load")
+            ready(page)
+            if "search" in address:
+                page.wait_for_selector("#search-results li")
+            visit.problems += problems
+            visit.modes.append(page.evaluate("document.documentElement.dataset.theme"))
+            if mode == "light":
+                visit.html, visit.facts = page.content(), page.evaluate(FACTS)
+            for size in (width, other):
+                page.set_viewport_size({"width": size, "height": 900})
+                if page.evaluate("document.documentElement.scrollWidth") > size:
+                    visit.overflow.append(f"{size} px, {mode}")
+            page.set_viewport_size({"width": width, "height": 900})
+            if mode == "light":
+                visit.structure = examine(page)
+        page.context.close()
+    return found
+
+
 def opened(browser: Browser, address: str, width: int = DESKTOP, mode: str = "light") -> tuple[Page, list[str]]:
     """The page at `address` after MathJax has finished, and what went wrong on the way."""
-    context = browser.new_context(viewport={"width": width, "height": 900})
+    page, problems = new_page(browser, address, width, mode)
+    page.goto(address, wait_until="load")
+    ready(page)
+    return page, problems
+
+
+def new_page(browser: Browser, site: str, width: int, mode: str) -> tuple[Page, list[str]]:
+    """An empty page of `width` in the theme `mode`, and the list of what goes wrong in it; `site` alone may be asked."""
+    context = browser.new_context(viewport={"width": width, "height": 900}, reduced_motion="reduce")
     context.add_init_script(f"localStorage.setItem('mode', '{mode}'); localStorage.setItem('theme', '{mode}')")
     page = context.new_page()
     problems: list[str] = []
-    host = urlparse(address).netloc
+    host = urlparse(site).netloc
     page.on("console", lambda message: problems.append(message.text) if message.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("requestfailed", lambda request: problems.append(f"failed: {request.url}"))
@@ -72,8 +137,6 @@ def opened(browser: Browser, address: str, width: int = DESKTOP, mode: str = "li
             else None
         ),
     )
-    page.goto(address, wait_until="load")
-    ready(page)
     return page, problems
 
 

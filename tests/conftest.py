@@ -1,28 +1,58 @@
-"""Fixtures that several folders share: a copy of the book's sources, built once at the quick preset."""
+"""What several folders share: the book at the quick preset, built once for all processes; and a book of one notebook."""
 
 from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
+import nbformat
 import pytest
+from filelock import FileLock
 
 from evolvingdp.publish.rendering.book import build
-from evolvingdp.publish.sources.project import Project
-from support import REPOSITORY
+from evolvingdp.publish.sources.project import Project, params_of
+from support import REPOSITORY, TOY
 
-MADE = (".venv", ".git", ".cache", "_build", "results", "runs", "__pycache__", "*.egg-info", ".*_cache", ".hypothesis")
+MADE = (
+    ".venv",
+    ".git",
+    ".cache",
+    "_build",
+    "results",
+    "runs",
+    "build",
+    "__pycache__",
+    "*.egg-info",
+    ".*_cache",
+    ".hypothesis",
+)
+PAGES = ("test_pages.py", "test_accessibility.py")  # look at the same visit of every page
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A file's tests run in one process; who builds the book starts at once, and who needs it comes last."""
+    of_the_book = {item.path.name for item in items if "built_book" in getattr(item, "fixturenames", ())}
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group("pages" if item.path.name in PAGES else item.path.name))
+    items.sort(key=lambda item: (item.path.name not in PAGES, item.path.name in of_the_book))
 
 
 @pytest.fixture(scope="session")
 def built_book(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """The whole book at the quick preset, built strictly from a copy, so that your own build stays as it is."""
-    copy = tmp_path_factory.mktemp("book") / "repository"
-    shutil.copytree(REPOSITORY, copy, ignore=_made)
+    """The whole book at the quick preset, built strictly from a copy, so that your own build stays as it is.
+
+    Every process of the run reads the same copy: nobody may change it.
+    """
+    own = tmp_path_factory.getbasetemp()
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
     os.environ.setdefault("EVOLVINGDP_CACHE", str(REPOSITORY / ".cache"))  # runs are shared with `make book PRESET=quick`
-    project = Project(copy)
-    build(project, "quick", print)
+    project = Project(shared / "book")
+    with FileLock(shared / "book.lock"):
+        if not (project.root / "_build" / "html" / "index.html").exists():
+            shutil.copytree(REPOSITORY, project.root, ignore=_made, dirs_exist_ok=True)
+            build(project, "quick", print)
     return project
 
 
@@ -31,3 +61,48 @@ def _made(folder: str, names: list[str]) -> set[str]:
     if Path(folder).name == "benchmarks":
         ignored.discard("results")  # those are sources: measured once, shown in the book
     return ignored
+
+
+CELLS = (
+    "import pandas as pd\n"
+    "from evolvingdp.experiment import Figure, Result, at_most\n"
+    "from evolvingdp.experiment.style import canvas\n"
+    "from evolvingdp.heavy_hitters.experiments.frequency_oracle.params import Params\n"
+    "from evolvingdp.publish.showing import Page\n"
+    "params = Params.from_namespace(globals())\n"
+    "data = pd.DataFrame({'rank': [1, 2, 3], 'mean': [epsilon, 2 * epsilon, 3 * epsilon], 'kept': [5, 6, 7]})\n"
+    "claims = [at_most('Epsilon is small | no', epsilon, 1.5), at_most('Nothing', 0, 0)]\n"
+    "result = Result('heavy_hitters/frequency_oracle', params, seed, data, claims, {'loss': epsilon})\n"
+    "figure, axes = canvas(4, 3)\n"
+    "axes.plot(data['rank'], data['mean'])",
+    "page = Page(result)\n"
+    "page.figure(Figure('hh-line', figure, data, 'A line of slope $\\\\epsilon$.', 'A line that rises.'))\n"
+    "page.claims()\n"
+    "page.close()",
+)
+KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
+
+
+@pytest.fixture(scope="module")
+def small_book(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """The sources of a book of one chapter and one notebook, `TOY`, whose numbers are epsilon."""
+    root: Path = tmp_path_factory.mktemp("small")
+    values = params_of(TOY).make().model_dump(mode="json")
+    parameters = "\n".join(f"{name} = {value!r}" for name, value in values.items()) + "\nseed = 0"
+    cells = [nbformat.v4.new_markdown_cell("# A line", id="title")]
+    cells.append(nbformat.v4.new_code_cell(parameters, id="parameters", metadata={"tags": ["parameters"]}))
+    cells += [nbformat.v4.new_code_cell(source, id=f"cell-{place}") for place, source in enumerate(CELLS)]
+    path = root / "notebooks" / f"{TOY}.ipynb"
+    path.parent.mkdir(parents=True)
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": KERNEL}), path)
+    for name in ("_static", "_extra"):
+        shutil.copytree(REPOSITORY / "book" / name, root / "book" / name)
+    shutil.copyfile(REPOSITORY / "_config.yml", root / "_config.yml")
+    (root / "book" / "references.bib").write_text("")
+    (root / "book" / "index.md").write_text("# A small book\n\nWords.\n")
+    (root / "book" / "chapter.md").write_text(f"# A chapter\n\nThe loss is {{value}}`{TOY} loss .2f`.\n")
+    sections = f"      - file: book/chapter\n        sections: [{{file: book/results/{TOY}}}]\n"
+    (root / "_toc.yml").write_text(f"format: jb-book\nroot: book/index\nparts:\n  - chapters:\n{sections}")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("EVOLVINGDP_CACHE", str(root / ".cache"))
+        yield Project(root)

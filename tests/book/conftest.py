@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from browsing import Quiet, chromium
+from browsing import Quiet, Visit, chromium, visited
 from evolvingdp.publish.rendering.offline import FLAGS
 from evolvingdp.publish.sources.project import Project
 
@@ -37,3 +37,9 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def addresses(built_book: Project) -> list[str]:
     return [f"{file.removesuffix('.ipynb')}.html" for file in built_book.contents()]
+
+
+@pytest.fixture(scope="session")
+def visits(site: str, browser: Browser, addresses: list[str]) -> dict[str, Visit]:
+    """What two visits to every page show, by day on a desktop and by night on a phone."""
+    return visited(browser, site, addresses)

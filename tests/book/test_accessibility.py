@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
 import pytest
+from accessibility import DESKTOP, PHONE, UNFOLD, WCAG_AA, dress, stuck, violations
 from axe_playwright_python.base import AXE_SCRIPT
-from playwright.sync_api import Browser, Page, TimeoutError
+from playwright.sync_api import Browser, Page
 
-from browsing import DESKTOP, PHONE, ready
+from browsing import Visit, ready
 
-WCAG_AA = {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
-COLOURS = ("color-contrast", "link-in-text-block")  # all that light or dark can change
-MADE_BY_SPHINX = ["genindex.html", "prf-prf.html", "search.html?q=Hadamard"]
 CHAPTER, NOTEBOOK = "book/sparse_vector.html", "book/results/sparse_vector/threshold_monitor.html"
 KEYBOARD = "a[href], button, input, select, textarea, summary, [tabindex='0']"
-UNFOLD = """() => document.querySelectorAll("details").forEach(details => { details.open = true })"""
 
 # what of an element (or, for an arrow in the sidebar, of the picture in it) shows that it has the focus
 LOOK = """element => [element, element.firstElementChild].filter(Boolean).map(node => {
@@ -39,23 +35,6 @@ STOP = f"""() => {{
 MISSED = f"""() => [...document.querySelectorAll("{KEYBOARD}")].filter(element => !window.stops.includes(element)
   && element.tabIndex >= 0 && !element.disabled && element.checkVisibility({{visibilityProperty: true}}))
   .map(element => element.outerHTML.slice(0, 120))"""
-STUCK = """() => [...document.querySelectorAll("article *")].filter(element => element.tabIndex < 0
-  && element.scrollWidth > element.clientWidth + 1 && ["auto", "scroll"].includes(getComputedStyle(element).overflowX)
-  && element.getClientRects().length).map(element => element.outerHTML.slice(0, 120))"""
-CUT_OFF = """() => [...document.querySelectorAll("article :is(div.math, span.math)")].filter(element =>
-  element.querySelector("mjx-math")?.getBoundingClientRect().width > element.clientWidth + 1
-  && ![element, ...element.querySelectorAll("mjx-container")].some(box => getComputedStyle(box).overflowX === "auto")
-).map(element => element.outerHTML.slice(0, 120))"""
-STRUCTURE = """() => ({
-  title: document.title,
-  language: document.documentElement.lang,
-  mains: document.querySelectorAll("main").length,
-  levels: [...document.querySelectorAll(":is(h1, h2, h3, h4, h5, h6)")].filter(heading => heading.checkVisibility())
-    .map(heading => Number(heading.tagName[1])),
-  navigations: [...document.querySelectorAll("nav")].filter(part => part.checkVisibility())
-    .map(part => part.ariaLabel || part.getAttribute("aria-labelledby") || ""),
-  ids: [...document.querySelectorAll("[id]")].map(element => element.id),
-})"""
 MOVING = """() => [...document.querySelectorAll("*")].filter(element => { const style = getComputedStyle(element)
   return style.scrollBehavior === "smooth" || /[1-9]/.test(style.transitionDuration + style.animationDuration)
 }).map(element => element.outerHTML.slice(0, 120))"""
@@ -82,25 +61,6 @@ def visit(page: Page, address: str, width: int = DESKTOP, mode: str = "light") -
     ready(page)
 
 
-def dress(page: Page, mode: str) -> None:
-    """Choose the theme as its switch does."""
-    page.evaluate("mode => { Object.assign(document.documentElement.dataset, {mode, theme: mode}) }", mode)
-
-
-def violations(page: Page, rules: dict[str, object], without: tuple[str, ...] = ()) -> list[str]:
-    """A line for every element that breaks one of the `rules`, those named in `without` left out."""
-    options = {"runOnly": rules, "rules": {rule: {"enabled": False} for rule in without}, "resultTypes": ["violations"]}
-    found = page.evaluate("options => axe.run(document, options).then(run => run.violations)", options)
-    return [f"{broken['id']}: {node['target']} {node['failureSummary']}" for broken in found for node in broken["nodes"]]
-
-
-def stuck(page: Page) -> list[str]:
-    """What scrolls sideways and is no stop of the keyboard, when the theme has had the time to measure the page again."""
-    with contextlib.suppress(TimeoutError):
-        page.wait_for_function(f"() => ({STUCK})().length === 0", timeout=2000)
-    return page.evaluate(STUCK)
-
-
 def walk(page: Page, key: str = "Tab") -> list[dict[str, object]]:
     """Every stop of the keyboard from here once round the page, with whether one sees it and sees that one is there."""
     page.evaluate("() => { window.stops = [] }")
@@ -118,31 +78,9 @@ def walk(page: Page, key: str = "Tab") -> list[dict[str, object]]:
 
 
 @pytest.fixture(scope="module")
-def facts(site: str, page: Page, addresses: list[str]) -> dict[str, dict[str, Any]]:
-    """What one visit to every page finds: its structure, what axe says in light and dark, and how it fits a phone."""
-    found = {}
-    for address in [*addresses, *MADE_BY_SPHINX]:
-        visit(page, site + address)
-        if "search" in address:
-            page.wait_for_selector("#search-results li")
-        fact = page.evaluate(STRUCTURE)
-        page.evaluate(UNFOLD)
-        page.set_viewport_size({"width": PHONE, "height": 900})
-        fact |= {
-            "width": page.evaluate("document.documentElement.scrollWidth"),
-            "stuck": stuck(page),
-            "cut": page.evaluate(CUT_OFF),
-        }
-        page.set_viewport_size({"width": DESKTOP, "height": 900})
-        page.evaluate(AXE_SCRIPT)
-        fact["axe"] = violations(page, WCAG_AA, without=COLOURS)
-        # a formula is drawn by pseudo-elements, which axe does not see: without them the colours take a third of the time
-        page.evaluate("() => document.querySelectorAll('mjx-container').forEach(formula => formula.remove())")
-        for mode in ("light", "dark"):
-            dress(page, mode)
-            fact[mode] = violations(page, {"type": "rule", "values": COLOURS})
-        found[address] = fact
-    return found
+def facts(visits: dict[str, Visit]) -> dict[str, dict[str, Any]]:
+    """What the visit to every page found: its structure, what axe says in light and dark, and how it fits a phone."""
+    return {address: visit.structure for address, visit in visits.items()}
 
 
 @pytest.mark.parametrize("rules", ["axe", "light", "dark"])

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
-import nbformat
 import pytest
 from bs4 import BeautifulSoup
 from click.testing import CliRunner
@@ -17,12 +15,12 @@ from browsing import in_browser
 from evolvingdp.experiment import ParameterError
 from evolvingdp.publish.cli import main
 from evolvingdp.publish.comparing import beside, preset
+from evolvingdp.publish.rendering import book
+from evolvingdp.publish.rendering.book import build_yours
 from evolvingdp.publish.rendering.sphinx_ext import refuse_stale_pages
 from evolvingdp.publish.sources.project import Project, params_of
-from support import REPOSITORY
 
 NOTEBOOK = "heavy_hitters/frequency_oracle"
-KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 
 BAD = {
     "missing": (None, "there is no such file in"),
@@ -54,7 +52,7 @@ BAD = {
 
 @pytest.mark.parametrize("kind", BAD)
 def test_a_wrong_preset_is_one_line_with_the_file_s_name_before_anything_runs(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr(beside, "compute", lambda *_, **__: pytest.fail("it ran"))
+    monkeypatch.setattr(book, "compute", lambda *_, **__: pytest.fail("it ran"))
     content, message = BAD[kind]
     path = tmp_path / "mine.yaml"
     if content is not None:
@@ -64,6 +62,20 @@ def test_a_wrong_preset_is_one_line_with_the_file_s_name_before_anything_runs(ki
     assert result.stderr.startswith(f"Error: mine.yaml: {message}")
     assert result.stderr.count("\n") == 1
     assert result.stdout == ""
+
+
+@pytest.mark.parametrize("name", ["...yaml", ".yaml", "a b.yaml", "-x.yaml"])
+def test_a_preset_s_name_is_a_folder_s_and_nothing_else_is_removed(name, tmp_path):
+    path = tmp_path / name
+    path.write_text("evolving/thresh: {}\n")
+    with pytest.raises(ParameterError, match=r"must be called like mine.yaml"):
+        preset.read(Project(), path)
+
+
+def test_a_file_called_paper_does_not_take_the_preset_s_place(tmp_path, monkeypatch):
+    (tmp_path / "paper").write_text("evolving/thresh: {}\n")
+    monkeypatch.chdir(tmp_path)
+    assert not preset.is_file("paper")
 
 
 def test_a_preset_is_read_as_people_write_it(tmp_path):
@@ -87,50 +99,12 @@ def test_our_presets_are_not_taken_for_files(name, whose):
     assert preset.is_file(name) is whose
 
 
-CELLS = (
-    "import pandas as pd\n"
-    "from evolvingdp.experiment import Figure, Result, at_most\n"
-    "from evolvingdp.experiment.style import canvas\n"
-    "from evolvingdp.heavy_hitters.experiments.frequency_oracle.params import Params\n"
-    "from evolvingdp.publish.showing import Page\n"
-    "params = Params.from_namespace(globals())\n"
-    "data = pd.DataFrame({'rank': [1, 2, 3], 'mean': [epsilon, 2 * epsilon, 3 * epsilon], 'kept': [5, 6, 7]})\n"
-    "claims = [at_most('Epsilon is small | no', epsilon, 1.5), at_most('Nothing', 0, 0)]\n"
-    "result = Result('heavy_hitters/frequency_oracle', params, seed, data, claims, {'loss': epsilon})\n"
-    "figure, axes = canvas(4, 3)\n"
-    "axes.plot(data['rank'], data['mean'])",
-    "page = Page(result)\n"
-    "page.figure(Figure('hh-line', figure, data, 'A line of slope $\\\\epsilon$.', 'A line that rises.'))\n"
-    "page.claims()\n"
-    "page.close()",
-)
-
-
 @pytest.fixture(scope="module")
-def small(tmp_path_factory):
-    """A book of one chapter and one notebook, whose numbers are epsilon, and a reader's file with half of it."""
-    root: Path = tmp_path_factory.mktemp("small")
-    values = params_of(NOTEBOOK).make().model_dump(mode="json")
-    parameters = "\n".join(f"{name} = {value!r}" for name, value in values.items()) + "\nseed = 0"
-    cells = [nbformat.v4.new_markdown_cell("# A line", id="title")]
-    cells.append(nbformat.v4.new_code_cell(parameters, id="parameters", metadata={"tags": ["parameters"]}))
-    cells += [nbformat.v4.new_code_cell(source, id=f"cell-{place}") for place, source in enumerate(CELLS)]
-    path = root / "notebooks" / f"{NOTEBOOK}.ipynb"
-    path.parent.mkdir(parents=True)
-    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": KERNEL}), path)
-    for name in ("_static", "_extra"):
-        shutil.copytree(REPOSITORY / "book" / name, root / "book" / name)
-    shutil.copyfile(REPOSITORY / "_config.yml", root / "_config.yml")
-    (root / "book" / "references.bib").write_text("")
-    (root / "book" / "index.md").write_text("# A small book\n\nWords.\n")
-    (root / "book" / "chapter.md").write_text(f"# A chapter\n\nThe loss is {{value}}`{NOTEBOOK} loss .2f`.\n")
-    sections = f"      - file: book/chapter\n        sections: [{{file: book/results/{NOTEBOOK}}}]\n"
-    (root / "_toc.yml").write_text(f"format: jb-book\nroot: book/index\nparts:\n  - chapters:\n{sections}")
-    (root / "mine.yaml").write_text(f"base: quick\nseed: 7\n{NOTEBOOK}: {{epsilon: 1}}\n")
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("EVOLVINGDP_CACHE", str(root / ".cache"))
-        first = beside.build(Project(root), root / "mine.yaml", print)
-        yield Project(root), first
+def small(small_book):
+    """The small book with a reader's file that has half its epsilon, and the first page of both."""
+    path = small_book.root / "mine.yaml"
+    path.write_text(f"base: quick\nseed: 7\n{NOTEBOOK}: {{epsilon: 1}}\n")
+    return small_book, build_yours(small_book, path, print)
 
 
 def shown(first: Path, page: str) -> BeautifulSoup:
@@ -233,3 +207,18 @@ def test_the_same_run_differs_by_nothing(small):
     path.write_text("evolving/thresh: {}\n")  # this book has no such notebook
     with pytest.raises(ParameterError, match=r"same.yaml: no notebook 'evolving/thresh'"):
         preset.read(project, path)
+
+
+def test_a_preset_renders_on_the_real_book(built_book, tmp_path):
+    """Pages that look up tests, what to cite and results of every notebook find them in the reader's copy."""
+    path = tmp_path / "mine.yaml"
+    path.write_text("base: quick\nevolving/heavy_thresh: {n_users: 2e7, repetitions: 2}\n")
+    first = build_yours(built_book, path, print)
+    notebooks, *_ = (rows(table) for table in shown(first, "book/yours/index").select("table"))
+    assert [row[1] for row in notebooks[1:]] == ["n_users = 20000000, repetitions = 2"]
+    page = shown(first, "book/yours/evolving-heavy_thresh").get_text()
+    assert "n_users" in page
+    assert "20000000" in page
+    assert "rows:" in shown(first, "book/reproduction").get_text()
+    assert shown(first, "book/evolving").select(".whose")
+    assert not list((built_book.root / "book").glob("yours"))

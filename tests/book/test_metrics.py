@@ -10,7 +10,18 @@ import pytest
 
 from evolvingdp.publish.sources.project import Project, params_of
 
-SWEEP_S_OWN = {"point", "seed", "command", "commit", "version", "library_sha256", "data_sha256", "lock_sha256", "python"}
+SWEEP_S_OWN = {
+    "point",
+    "seed",
+    "command",
+    "commit",
+    "version",
+    "library_sha256",
+    "data_sha256",
+    "sweep_sha256",
+    "python",
+    "packages",
+}
 
 
 @pytest.mark.parametrize("notebook", Project().notebooks())

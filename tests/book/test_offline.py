@@ -17,8 +17,8 @@ from pypdf import PdfReader
 
 from browsing import chromium, in_browser, in_thread
 from evolvingdp.publish.cli import main
+from evolvingdp.publish.errors import BookError
 from evolvingdp.publish.rendering import offline, pdf
-from evolvingdp.publish.rendering.book import BookError
 from evolvingdp.publish.sources import provenance
 from evolvingdp.publish.sources.project import Project
 
@@ -33,7 +33,7 @@ def printed(built_book: Project) -> PdfReader:
 def told(built_book: Project, command: str) -> Path:
     """Run `evolvingdp COMMAND` on the built book; the file that it says it wrote."""
     with pytest.MonkeyPatch.context() as here:
-        here.setattr("evolvingdp.publish.cli.Project", lambda: built_book)
+        here.setattr("evolvingdp.publish.sources.project.Project", lambda: built_book)
         result = in_thread(CliRunner().invoke, main, [command])
     assert result.exit_code == 0, result.output
     return Path(result.stdout.strip().split(": ", 1)[1])

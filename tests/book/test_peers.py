@@ -207,11 +207,11 @@ def test_the_rendered_page_shows_every_sentence_and_every_cell(tmp_path, runs):
     for folder in ("book", "benchmarks"):
         (tmp_path / folder).mkdir()
     shutil.copy(REPOSITORY / "book" / "performance.md", tmp_path / "book" / "index.md")
-    shutil.copytree(RESULTS, tmp_path / "benchmarks" / "results")
+    shutil.copytree(REPOSITORY / "benchmarks", tmp_path / "benchmarks", dirs_exist_ok=True)
     (tmp_path / "conf.py").write_text(
-        "from evolvingdp.publish.rendering.sphinx_ext import Peers\n"
+        "from evolvingdp.publish.rendering.sphinx_ext import Measured, Peers\n"
         "extensions = ['myst_parser']\nmyst_enable_extensions = ['dollarmath', 'colon_fence']\nroot_doc = 'book/index'\n"
-        "def setup(app):\n    app.add_directive('peers', Peers)\n"
+        "def setup(app):\n    app.add_directive('peers', Peers)\n    app.add_role('measured', Measured())\n"
     )
     places = [str(tmp_path), str(tmp_path), str(tmp_path / "out"), str(tmp_path / "trees")]
     app = Sphinx(*places, "text", status=None, warningiserror=True)

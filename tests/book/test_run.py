@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import ast
+import errno
 import json
 import os
 import re
-import zipfile
+import shutil
 from contextlib import contextmanager
+from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,14 +18,15 @@ import pytest
 from click.testing import CliRunner
 
 from evolvingdp.experiment import ParameterError, engine
-from evolvingdp.publish import cli
 from evolvingdp.publish.cli import main
-from evolvingdp.publish.rendering.book import BookError, compute
+from evolvingdp.publish.errors import NotebookError
 from evolvingdp.publish.running import execute
-from evolvingdp.publish.running.execute import Job, NotebookError
+from evolvingdp.publish.running.compute import compute
+from evolvingdp.publish.running.folders import check_writable
+from evolvingdp.publish.running.job import MANIFEST, Job
 from evolvingdp.publish.showing import bundle
-from evolvingdp.publish.sources import provenance
-from evolvingdp.publish.sources.project import Project, params_of, template_bytes
+from evolvingdp.publish.sources import digest
+from evolvingdp.publish.sources.project import Project, cells_of, params_of
 from support import REPOSITORY
 
 NOTEBOOK = "heavy_hitters/frequency_oracle"
@@ -74,41 +76,96 @@ def test_the_key_changes_with_everything_that_decides_the_output(project, monkey
         return Job.make(here or project("1"), NOTEBOOK, preset, overrides, seed).key
 
     keys = [key(), key(project("2")), key(project("1"), "paper"), key(overrides={"epsilon": 3}), key(seed=1)]
-    for source in ("library_digest", "data_digest", "lock_digest"):
-        with monkeypatch.context() as changed:
-            changed.setattr(provenance, source, lambda *_: "changed")
-            keys.append(key())
     assert len(set(keys)) == len(keys)
     assert key() == keys[0]
     assert key(overrides={"epsilon": "2.0"}) == keys[0]  # what is typed in another way is the same
 
 
-def test_only_what_a_run_can_use_changes_its_key(tmp_path, monkeypatch):
-    library = tmp_path / "evolvingdp"
-    writers = [f"publish/{name}.py" for name in provenance.WRITERS]
-    for file in ("core/a.py", "heavy_hitters/a.py", "evolving/a.py", "publish/reader.py", "__init__.py", *writers):
-        (library / file).parent.mkdir(parents=True, exist_ok=True)
-        (library / file).write_text("1")
-    monkeypatch.setattr(provenance, "LIBRARY", library)
+NOTEBOOKS = set(Project().notebooks())
+LEDGER = "audit/verified_privacy"
+RAPPOR, HEAVY_THRESH = "heavy_hitters/rappor", "evolving/heavy_thresh"
+BROWN = {*(name for name in NOTEBOOKS if name.startswith("heavy_hitters/")), HEAVY_THRESH}
+BROWN |= {"sparse_vector/shifting_heavy_hitters"}
+EDITS = {
+    "a mechanism": ("module", "evolvingdp.sparse_vector.adversary", {"sparse_vector/threshold_monitor", LEDGER}),
+    "a mechanism of two notebooks": ("module", "evolvingdp.heavy_hitters.rappor", {RAPPOR, LEDGER}),
+    "an experiment's figures": ("module", "evolvingdp.heavy_hitters.experiments.rappor.figures", {RAPPOR}),
+    "an experiment's parameters": ("module", "evolvingdp.evolving.experiments.heavy_thresh.params", {HEAVY_THRESH}),
+    "the named streams": ("module", "evolvingdp.core.seeds", NOTEBOOKS),
+    "the look of figures": ("module", "evolvingdp.experiment.style", NOTEBOOKS),
+    "what a page shows": ("module", "evolvingdp.publish.showing.page", NOTEBOOKS),
+    "a bundle's BibTeX": ("module", "evolvingdp.publish.showing.citing", NOTEBOOKS),
+    "how notebooks run": ("module", "evolvingdp.publish.running.execute", NOTEBOOKS),
+    "how many run at once": ("module", "evolvingdp.publish.running.compute", set()),
+    "rendering": ("module", "evolvingdp.publish.rendering.book", set()),
+    "sweeping": ("module", "evolvingdp.publish.sweeping.grid", set()),
+    "the command line": ("module", "evolvingdp.publish.cli", set()),
+    "a table of Brown": ("file", "data/brown_words.csv.gz", BROWN),
+    "the list of data": ("file", "data/README.md", set()),
+    "the citation": ("file", "CITATION.cff", NOTEBOOKS),
+    "the lock": ("file", "requirements.lock", set()),
+    "numpy": ("package", "numpy", NOTEBOOKS),
+    "what figures are drawn with": ("package", "pillow", NOTEBOOKS),
+    "a package of one mechanism": ("package", "scikit-learn", {RAPPOR}),
+    "what it needs": ("package", "threadpoolctl", {RAPPOR}),
+    "a package of the tests": ("package", "hypothesis", set()),
+    "a linter": ("package", "ruff", set()),
+    "the book's theme": ("package", "sphinx-book-theme", set()),
+    "the version": ("package", "evolvingdp", NOTEBOOKS),
+}
 
-    def changed_by(file):
-        before = {paper: provenance.library_digest(paper) for paper in ("heavy_hitters", provenance.AUDIT)}
-        (library / file).write_text("2")
-        return {paper for paper in before if provenance.library_digest(paper) != before[paper]}
 
-    both = {"heavy_hitters", provenance.AUDIT}
-    assert changed_by("evolving/a.py") == {provenance.AUDIT}
-    assert changed_by("publish/reader.py") == set()
-    assert all(changed_by(file) == both for file in ("core/a.py", "heavy_hitters/a.py", "__init__.py", *writers))
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory) -> Path:
+    """The files outside of the library that a key may depend on."""
+    copy = tmp_path_factory.mktemp("checkout")
+    shutil.copytree(REPOSITORY / "data", copy / "data")
+    for name in ("CITATION.cff", "requirements.lock"):
+        shutil.copyfile(REPOSITORY / name, copy / name)
+    return copy
 
 
-def test_a_result_passes_through_no_other_module_of_publish():
-    for name in provenance.WRITERS:
-        tree = ast.parse((provenance.LIBRARY / "publish" / f"{name}.py").read_text())
-        imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
-        used = {alias.name for node in imports if node.module == "evolvingdp.publish" for alias in node.names}
-        used |= {node.module.rsplit(".", 1)[1] for node in imports if node.module.startswith("evolvingdp.publish.")}
-        assert used <= set(provenance.WRITERS), name
+@pytest.mark.parametrize("edit", EDITS)
+def test_each_kind_of_edit_runs_again_what_it_can_change_and_nothing_else(edit, checkout, monkeypatch):
+    kind, name, expected = EDITS[edit]
+    library, real = digest.Library(), metadata.version
+    monkeypatch.setattr(digest, "REPOSITORY", checkout)
+    monkeypatch.setattr(digest, "Library", lambda: library)
+
+    def keys() -> dict[str, str]:
+        return {notebook: Job.make(Project(REPOSITORY), notebook, "quick").key for notebook in NOTEBOOKS}
+
+    before = keys()
+    if kind == "module":
+        assert name in library.source
+        library.source[name] += b"\n# edited\n"
+    elif kind == "file":
+        path = checkout / name
+        content = path.read_bytes()
+        path.write_bytes(content + b"\n")
+    else:
+        assert real(name)
+        installed = digest.versions
+
+        def bumped(names: tuple[str, ...]) -> dict[str, str]:
+            return {package: "0" if package == name else found for package, found in installed(names).items()}
+
+        monkeypatch.setattr(digest, "versions", bumped)
+        monkeypatch.setattr(metadata, "version", lambda asked: "0" if asked == name else real(asked))
+    try:
+        after = keys()
+    finally:
+        if kind == "file":
+            path.write_bytes(content)
+    assert {notebook for notebook in NOTEBOOKS if before[notebook] != after[notebook]} == expected
+
+
+def test_provenance_says_what_was_installed():
+    made_of = digest.of_results(NOTEBOOK)
+    assert {name: made_of["packages"][name] for name in ("numpy", "matplotlib", "papermill", "ipykernel")} == {
+        name: metadata.version(name) for name in ("numpy", "matplotlib", "papermill", "ipykernel")
+    }
+    assert not {"ruff", "sphinx", "distributed", "galois"} & set(made_of["packages"])
 
 
 def test_a_failed_notebook_shows_its_traceback_and_leaves_nothing_behind(project, tmp_path):
@@ -123,7 +180,7 @@ def test_a_failed_notebook_shows_its_traceback_and_leaves_nothing_behind(project
 def test_a_failed_notebook_fails_the_build_after_the_others_have_ended(project, capfd):
     broken = Job.make(project("assert epsilon != 3.0, 'three is broken'"), NOTEBOOK, "quick", {"epsilon": 3})
     fine = Job.make(broken.project, NOTEBOOK, "quick", {"epsilon": 4})
-    with pytest.raises(BookError, match="1 of 2 notebooks failed: heavy_hitters/frequency_oracle"):
+    with pytest.raises(NotebookError, match="1 of 2 notebooks failed: heavy_hitters/frequency_oracle"):
         compute([broken, fine], print, workers=2)
     assert fine.cached
     said = capfd.readouterr().out
@@ -169,6 +226,7 @@ BAD = {
     "out among the sources": (["--out", "notebooks/heavy_hitters"], "out must lie outside the book's own sources"),
     "unknown preset": (["--preset", "huge"], "preset must be one of quick, paper, got 'huge'"),
     "bad seed": (["--seed", "-1"], "seed must be an integer >= 0, got -1"),
+    "empty seed": (["--seed", ""], "seed must be an integer >= 0, got ''"),
     "word for a seed": (["--seed", "lucky"], "seed must be an integer >= 0, got 'lucky'"),
     "no address": (["--scheduler", "", "--seed", "987654"], "got '' (no address)"),
     "two engines": (["--workers", "2", "--scheduler", "tcp://h:1"], "workers are those of the scheduler tcp://h:1"),
@@ -179,7 +237,7 @@ BAD = {
 @pytest.mark.parametrize("kind", BAD)
 def test_run_refuses_bad_input_with_one_line_before_anything_runs(kind, monkeypatch):
     monkeypatch.chdir(REPOSITORY)
-    monkeypatch.setattr("evolvingdp.publish.cli.execute", lambda job: pytest.fail("it ran"))
+    monkeypatch.setattr(execute, "run", lambda job: pytest.fail("it ran"))
     arguments, message = BAD[kind]
     result = CliRunner().invoke(main, ["run", NOTEBOOK, *arguments])
     assert result.exit_code == 1
@@ -241,11 +299,8 @@ def test_a_real_run_writes_everything_and_twice_the_same(tmp_path, monkeypatch):
     for figure in figures:
         assert {f"frequency_oracle/{file}" for file in bundle.names(figure).values()} <= set(names)
     for name in names:
-        if name.endswith(".zip"):
-            assert _inside(outs[0] / name) == _inside(outs[1] / name), name
-            continue
         first, second = (out.joinpath(name).read_text(errors="replace") for out in outs)
-        if name.endswith((".json", ".ipynb")):  # run times may differ, nothing else
+        if name.endswith(("manifest.json", "provenance.json", ".ipynb")):  # run times may differ, nothing else
             first, second = (_without_run_times(text, name) for text in (first, second))
         assert first == second, name
     claims = json.loads((outs[0] / "frequency_oracle" / "claims.json").read_text())
@@ -254,12 +309,6 @@ def test_a_real_run_writes_everything_and_twice_the_same(tmp_path, monkeypatch):
     assert record["params"]["n_users"] == 2000
     assert record["seed"] == 0
     assert "-p rows 3" in record["command"]
-
-
-def _inside(path: Path) -> dict[str, bytes]:
-    """The files of a zip; run times may differ, nothing else."""
-    with zipfile.ZipFile(path) as archive:
-        return {name: re.sub(rb'"run_seconds": [\d.]+', b"", archive.read(name)) for name in archive.namelist()}
 
 
 def _without_run_times(text: str, name: str) -> str:
@@ -291,23 +340,23 @@ def test_what_evolvingdp_did_not_write_is_not_replaced(project, tmp_path):
     (out / "frequency_oracle").mkdir(parents=True)
     (out / "frequency_oracle" / "notes.txt").write_text("mine")
     with pytest.raises(ParameterError, match=r"out holds .*frequency_oracle', which evolvingdp did not write"):
-        execute.check_writable(out, name="frequency_oracle")
+        check_writable(out, name="frequency_oracle")
     job = Job.make(project("1"), NOTEBOOK, "quick")
     execute.run(job)
     execute.export(job, tmp_path / "ours")
-    execute.check_writable(tmp_path / "ours", name="frequency_oracle")  # ours may be replaced
+    check_writable(tmp_path / "ours", name="frequency_oracle")  # ours may be replaced
 
 
 def test_results_of_another_run_are_not_replaced(tmp_path, monkeypatch):
     """The command refuses before it computes; the same run, and one beside it of another name, may be written."""
     out, ran = tmp_path / "out", []
-    monkeypatch.setattr(cli, "execute", lambda job: ran.append(job) or 0.0)
-    monkeypatch.setattr(cli, "export", lambda job, out: None)
+    monkeypatch.setattr(execute, "run", lambda job: ran.append(job) or 0.0)
+    monkeypatch.setattr(execute, "export", lambda job, out: None)
     earlier = Job.make(Project(), NOTEBOOK, "quick", {"rows": 5}, 3)
     folder = out / "frequency_oracle"
     folder.mkdir(parents=True)
     manifest = {"key": "", "notebook": NOTEBOOK, "params": earlier.params.model_dump(mode="json"), "seed": 3, "files": {}}
-    (folder / execute.MANIFEST).write_text(json.dumps(manifest))
+    (folder / MANIFEST).write_text(json.dumps(manifest))
 
     def run(*arguments, notebook=NOTEBOOK):
         return CliRunner().invoke(main, ["run", notebook, *arguments, "--out", str(out)])
@@ -360,7 +409,7 @@ def test_mistakes_in_the_repository_are_one_line(tmp_path):
     broken = tmp_path / "broken.ipynb"
     broken.write_text("{")
     with pytest.raises(ParameterError, match=r"broken.ipynb is not a notebook"):
-        template_bytes(broken)
+        cells_of(broken)
 
 
 def test_run_tells_the_notebook_which_cluster_to_share_its_repetitions_over(project, tmp_path, monkeypatch):
@@ -372,7 +421,7 @@ def test_run_tells_the_notebook_which_cluster_to_share_its_repetitions_over(proj
         yield SimpleNamespace(scheduler=SimpleNamespace(address="tcp://here:1"))
 
     shown = project("import os", "print('shared over', os.environ.get('EVOLVINGDP_SCHEDULER'))")
-    monkeypatch.setattr("evolvingdp.publish.cli.Project", lambda: shown)
+    monkeypatch.setattr("evolvingdp.publish.sources.project.Project", lambda: shown)
     monkeypatch.setattr("evolvingdp.publish.sweeping.cluster.connected", connected)
     for _ in range(2):  # the second time it is computed already: no cluster is started
         command = ["run", NOTEBOOK, "--workers", "3", "--out", str(tmp_path / "out")]
@@ -380,3 +429,51 @@ def test_run_tells_the_notebook_which_cluster_to_share_its_repetitions_over(proj
     assert asked == [(None, 3, NOTEBOOK)]
     assert "shared over tcp://here:1" in (tmp_path / "out" / "frequency_oracle.ipynb").read_text()
     assert engine.SCHEDULER not in os.environ
+
+
+def test_the_user_s_own_settings_do_not_change_our_figures(project, tmp_path, monkeypatch):
+    home = tmp_path / "home"
+    for file, text in {
+        ".config/matplotlib/matplotlibrc": "figure.facecolor: yellow\nsvg.fonttype: none\n",
+        "matplotlibrc": "figure.facecolor: red\n",
+        ".ipython/profile_default/startup/mine.py": "epsilon_of_mine = 1\n",
+        ".jupyter/jupyter_config.json": '{"IPKernelApp": {"exec_lines": ["epsilon_of_mine = 1"]}}',
+    }.items():
+        (home / file).parent.mkdir(parents=True, exist_ok=True)
+        (home / file).write_text(text)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("MATPLOTLIBRC", str(home / "matplotlibrc"))
+    monkeypatch.delenv("MPLCONFIGDIR", raising=False)
+    shown = project(
+        "import matplotlib as mpl\nassert mpl.rcParams['figure.facecolor'] == 'white', mpl.matplotlib_fname()",
+        "assert 'epsilon_of_mine' not in globals()",
+    )
+    execute.run(Job.make(shown, NOTEBOOK, "quick"))
+
+
+def test_a_cache_may_be_named_as_people_do(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("EVOLVINGDP_CACHE", "here")
+    assert Project().cache == tmp_path / "here" / "runs"
+    monkeypatch.setenv("EVOLVINGDP_CACHE", "")
+    assert Project().cache == REPOSITORY / ".cache" / "runs"
+
+
+def test_results_may_be_written_here(project, tmp_path, monkeypatch):
+    shown = project("1")
+    monkeypatch.setattr("evolvingdp.publish.sources.project.Project", lambda: shown)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    done = CliRunner().invoke(main, ["run", NOTEBOOK, "--out", "."])
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "here" / "frequency_oracle" / MANIFEST).is_file()
+
+
+def test_a_full_disk_is_one_line(monkeypatch, tmp_path):
+    def full(job):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "results.csv")
+
+    monkeypatch.setattr(execute, "run", full)
+    done = CliRunner().invoke(main, ["run", NOTEBOOK, "-p", "rows", "9", "--out", str(tmp_path / "out")])
+    assert done.exit_code == 1
+    assert done.stderr == "Error: No space left on device: results.csv\n"

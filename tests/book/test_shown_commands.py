@@ -8,9 +8,10 @@ import shlex
 import pytest
 from click.testing import CliRunner
 
-from evolvingdp.audit import empirical
+from evolvingdp.audit.empirical import auditor
 from evolvingdp.publish.cli import main
-from evolvingdp.publish.comparing import beside
+from evolvingdp.publish.rendering import book
+from evolvingdp.publish.running import execute
 from evolvingdp.publish.sweeping import run as sweeping
 from support import REPOSITORY
 
@@ -36,11 +37,8 @@ def test_a_shown_command_is_valid(command, tmp_path, monkeypatch):
         raise AllCheckedError
 
     monkeypatch.chdir(tmp_path)
-    for place, name in (("evolvingdp.publish.cli", "execute"), ("evolvingdp.publish.cli", "build")):
-        monkeypatch.setattr(f"{place}.{name}", stop)
-    monkeypatch.setattr(sweeping, "connected", stop)
-    monkeypatch.setattr(beside, "compute", stop)
-    monkeypatch.setattr(empirical, "audit", stop)
+    for module, name in ((execute, "run"), (book, "compute"), (sweeping, "connected"), (auditor, "audit")):
+        monkeypatch.setattr(module, name, stop)
     (yaml,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "mine.yaml").write_text(yaml)
     (tmp_path / "my_mechanism.py").write_text("def release(value, rng):\n    return value\n")

@@ -141,7 +141,11 @@ def test_a_table_has_each_point_s_rows_parameters_seed_and_provenance(tmp_path, 
         (epsilon, horizon, seed) for epsilon in (1.0, 2.0) for horizon in (64, 128) for seed in (5, 6)
     ]
     assert set(table.param_branching_sweep) == {"2,3"}
-    assert not table[["commit", "version", "library_sha256", "data_sha256", "lock_sha256", "python"]].isna().any(axis=None)
+    assert (
+        not table[["commit", "version", "library_sha256", "data_sha256", "sweep_sha256", "python", "packages"]]
+        .isna()
+        .any(axis=None)
+    )
     assert list(values.point) == list(points.point) == list(claims.point.unique())
     assert len(pd.read_csv(out / "timing.csv")) == 8
     assert not [name for name in table if "second" in name], "seconds differ between two runs of the same"
@@ -202,7 +206,8 @@ def test_a_damaged_point_is_run_again(tmp_path, serial, damage):
 
 def test_points_of_other_sources_are_not_mixed_in(tmp_path, serial, monkeypatch):
     sweep(*SMALL, "--out", tmp_path)
-    monkeypatch.setitem(point._LIBRARIES, "continual_mean", "other")
+    others = point.sources("continual_mean/binary_tree") | {"library": "other"}
+    monkeypatch.setattr(point, "sources", lambda notebook: others)
     sweep(*SMALL, "--out", tmp_path)
     assert len(serial.ran) == 16
     assert set(pd.read_parquet(tmp_path / "sweep.parquet").library_sha256) == {"other"}
@@ -391,13 +396,14 @@ def test_a_notebook_s_repetitions_are_the_same_rows_on_workers(two_workers):
     """In a process of its own: a client's threads outlive it.  past_the_paper shares all its parts over the cluster."""
     script = """
 import os, sys
-from evolvingdp.continual_mean.experiments import past_the_paper as experiment
+from evolvingdp.continual_mean.experiments.past_the_paper.params import Params
+from evolvingdp.continual_mean.experiments.past_the_paper.run import run
 from evolvingdp.experiment import engine
 small = {"n_users": 100, "samples_per_user": 16, "horizon": 1000, "full_users": 10, "full_samples": 16, "repetitions": 2}
-params = experiment.Params.make(overrides=small)
-alone = experiment.run(params, 3)
+params = Params.make(overrides=small)
+alone = run(params, 3)
 os.environ[engine.SCHEDULER] = sys.argv[1]
-shared = experiment.run(params, 3)
+shared = run(params, 3)
 assert shared.table.equals(alone.table) and shared.values == alone.values and shared.claims == alone.claims
 where = engine.rows([(eval, "[{'process': __import__('os').getpid()}]")])
 assert where[0]["process"] != os.getpid(), "the calls must have left this process"
@@ -414,8 +420,9 @@ def changed_copy(tmp_path_factory) -> Path:
     copy = tmp_path_factory.mktemp("copy")
     for part in ("lib", "data", "notebooks"):
         shutil.copytree(REPOSITORY / part, copy / part, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-    shutil.copy(REPOSITORY / "requirements.lock", copy)
-    path = copy / "lib" / "evolvingdp" / "continual_mean" / "experiments" / "binary_tree.py"
+    for name in ("requirements.lock", "_toc.yml", "CITATION.cff"):
+        shutil.copy(REPOSITORY / name, copy)
+    path = copy / "lib" / "evolvingdp" / "continual_mean" / "experiments" / "binary_tree" / "run.py"
     line = "    table = pd.DataFrame(list(_rows(params, seed)))\n"
     raising = "    if params.epsilon == 3:\n        raise ValueError(seed)\n"
     assert line in path.read_text()

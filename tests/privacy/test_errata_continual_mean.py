@@ -7,13 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from evolvingdp.continual_mean import algorithms, literal, offline, online, private_median, streams, theory
+from evolvingdp.continual_mean import algorithms, offline, online, private_median, streams, theory
 from evolvingdp.continual_mean.binary_mechanism import printed_sums
 from evolvingdp.continual_mean.per_step import PerStepLaplace, most_samples
 from evolvingdp.continual_mean.prefix_sums import Tree, height
 from evolvingdp.core import accounting
 from evolvingdp.core.noise import Laplace, Tape
 from evolvingdp.core.seeds import stream
+from literal_continual_mean import run as run_literally
 
 
 def silent(tree):
@@ -42,7 +43,7 @@ class Ones:
 def estimates(settings, users, samples, printed):
     rngs = stream(0, "medians").spawn(settings.n_trees)
     pairs = zip(users.tolist(), samples.tolist(), strict=True)
-    return list(literal.run(settings, pairs, silent, rngs, printed))
+    return list(run_literally(settings, pairs, silent, rngs, printed))
 
 
 def test_E_CM_2_a_block_counts_twice_the_samples_it_holds():

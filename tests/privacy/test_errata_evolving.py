@@ -11,13 +11,12 @@ from scipy.stats import binom, binomtest
 
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import heavy_simulation, streams
-from evolvingdp.evolving.heavy_constants import PAPER_WIDTH, paper_estimate_epsilon
+from evolvingdp.evolving.constants import PAPER_WIDTH, paper_epsilons, paper_estimate_epsilon, unit
 from evolvingdp.evolving.heavy_projection import Hadamard
-from evolvingdp.evolving.heavy_protocol import WordStream
 from evolvingdp.evolving.heavy_simulation import Hashed, reported_sums
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
+from evolvingdp.evolving.streams import WordStream
 from evolvingdp.evolving.thresh import VOTES_PER_CHANGE, Thresh
-from evolvingdp.evolving.thresh_constants import paper_epsilons, unit
 from evolvingdp.evolving.thresh_simulation import simulate
 from support import ALPHA
 
@@ -91,12 +90,12 @@ def test_E_EV_6_an_exhausted_printed_thresh_releases_zero():
     data = streams.BitStream.make([n], means, length)
     settings = Thresh.tuned(n, horizon, length, 1.0, changes=2, spare=0)
     few = replace(settings, vote_cap=12, epsilon=2.0)
-    printed = simulate(replace(few, exhaustion="printed"), data, stream(0, "printed")).releases
-    assert abs(printed.estimate.iloc[-1]) < 0.05
+    printed = simulate(replace(few, exhaustion="printed"), data, stream(0, "printed"))
+    assert abs(printed.estimate[-1]) < 0.05
     assert not printed.frozen.any()
-    used = simulate(few, data, stream(0, "used")).releases
-    assert used.frozen.iloc[199:].any()
-    assert abs(used.estimate.iloc[-1] - 0.2) < 0.05
+    used = simulate(few, data, stream(0, "used"))
+    assert used.frozen[199:].any()
+    assert abs(used.estimate[-1] - 0.2) < 0.05
 
 
 def test_E_EV_7_line_10_fails_rarely_enough():
@@ -120,7 +119,7 @@ def test_E_EV_9_a_coordinate_that_one_user_hits_breaks_lemma_9_3():
     settings = HeavyThresh.tuned(10**6, 64, 10**6, 2.0, 1000, changes=2)
     data = WordStream.make([10**6], [np.full(1000, 1e-3)], [np.zeros(64, int)], 10**6)
     for run in range(20):  # the repaired bound, on words
-        error = np.abs(heavy_simulation.simulate(settings, data, stream(0, "bound", run)).public[0].estimates - 1e-3).max()
+        error = np.abs(heavy_simulation.simulate(settings, data, stream(0, "bound", run)).public[0].estimate - 1e-3).max()
         assert error <= settings.error_bound
 
 

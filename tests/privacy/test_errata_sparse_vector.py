@@ -61,12 +61,17 @@ def test_E_SV_3_the_other_direction_is_pure_without_lemma_3_5():
     """One user more makes a yes at most e^lambda times likelier, a no never; asked often, one user less is not pure."""
     noise, reports = MonitorNoise(0.3, 2.0), 2
 
+    cost = {
+        (above, counts): float(law(0.5 - counts) - law(0.5))
+        for above, law in ((True, noise.log_sf), (False, noise.log_cdf))
+        for counts in (False, True)
+    }
+
     def ratios(rounds):
         for answers in product((False, True), repeat=rounds):
             log, tops = 0.0, 0
             for above in answers:
-                law = noise.log_sf if above else noise.log_cdf
-                log += float(law(0.5 - (tops < reports)) - law(0.5))
+                log += cost[above, tops < reports]
                 tops += above
             yield log
 

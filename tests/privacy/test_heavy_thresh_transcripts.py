@@ -9,7 +9,7 @@ import math
 
 import pytest
 
-from evolvingdp.audit.transcripts import heavy_loss as worst_loss
+from evolvingdp.audit.exact.transcripts import heavy_loss as worst_loss
 from evolvingdp.evolving.heavy_projection import HashSigns
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.thresh import Thresh

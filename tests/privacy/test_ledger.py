@@ -9,9 +9,11 @@ import pkgutil
 import pytest
 
 import evolvingdp
-from evolvingdp.audit import coverage, empirical, ledger
-from evolvingdp.audit.black_boxes import black_boxes
-from evolvingdp.audit.ledger import HOW, entries, kept
+from evolvingdp.audit.empirical import auditor
+from evolvingdp.audit.empirical.black_boxes import black_boxes
+from evolvingdp.audit.ledger import coverage, listing
+from evolvingdp.audit.ledger.entry import HOW, SLACK, kept
+from evolvingdp.audit.ledger.listing import entries
 from evolvingdp.continual_mean.per_step import PerStepLaplace
 from evolvingdp.core.seeds import stream
 from support import ALPHA
@@ -23,7 +25,7 @@ ENTRIES = {entry.id: entry for entry in entries()}
 def test_the_guarantee_is_kept(name):
     entry = ENTRIES[name]
     assert entry.how in HOW
-    assert 0 < entry.measure() <= entry.promised * (1 + ledger.SLACK)
+    assert 0 < entry.measure() <= entry.promised * (1 + SLACK)
 
 
 @pytest.mark.parametrize("name", ENTRIES)
@@ -43,13 +45,13 @@ def test_every_mechanism_and_every_stated_guarantee_has_an_entry():
 def test_a_mechanism_without_an_entry_fails_the_build(monkeypatch):
     fewer = tuple(entry for entry in entries() if PerStepLaplace not in entry.covers)
     assert len(fewer) < len(entries())
-    monkeypatch.setattr(ledger, "entries", lambda: fewer)
+    monkeypatch.setattr(listing, "entries", lambda: fewer)
     with pytest.raises(LookupError, match=r"must have an entry for .*per_step\.PerStepLaplace"):
-        ledger.table()
+        listing.table()
 
 
 def test_the_table_is_computed_and_names_its_tests():
-    table = ledger.table()
+    table = listing.table()
     assert table.id.is_unique
     assert len(table) == len(ENTRIES)
     assert table.kept.all()
@@ -60,7 +62,14 @@ def test_the_table_is_computed_and_names_its_tests():
 
 
 def test_the_library_is_where_it_is_looked_for():
-    assert set(coverage.PARTS) < {info.name for info in pkgutil.iter_modules(evolvingdp.__path__)}
+    found = {info.name for info in pkgutil.walk_packages(evolvingdp.__path__) if info.ispkg}
+    assert {part for part in coverage.PARTS if "." not in part} < found
+    rooms = {f"{part}.{info.name}" for part in found & set(coverage.PARTS) for info in inside(part) if info.ispkg}
+    assert {part for part in coverage.PARTS if "." in part} == {room for room in rooms if not room.endswith(".experiments")}
+
+
+def inside(part: str) -> list[pkgutil.ModuleInfo]:
+    return list(pkgutil.iter_modules([f"{evolvingdp.__path__[0]}/{part}"]))
 
 
 BOXES = {box.entry: box for box in black_boxes()}
@@ -68,9 +77,9 @@ TOO_LITTLE = {"gaussian": 8, "above_threshold_once": 8, "histogram_laplace": 8, 
 
 
 def audited(box):
-    return empirical.audit(
+    return auditor.audit(
         box.mechanism, box.inputs, stream(0, "box", box.entry), runs=1000, delta=ENTRIES[box.entry].delta,
-        confidence=1 - ALPHA, statistic=box.statistic,
+        confidence=1 - ALPHA,
     )  # fmt: skip
 
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from evolvingdp.audit import reports
-from evolvingdp.audit.exact import worst_loss
+from evolvingdp.audit.exact import reports
+from evolvingdp.audit.exact.laws import worst_loss
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream

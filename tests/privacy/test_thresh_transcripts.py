@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from evolvingdp.audit.transcripts import thresh_loss as worst_loss
+from evolvingdp.audit.exact.transcripts import thresh_loss as worst_loss
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.thresh import Thresh
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
-from evolvingdp.audit import sensitivity
-from evolvingdp.audit.sensitivity import binary_cost, hides, neighbours, user_mean_cost
+from evolvingdp.audit.exact import sensitivity
+from evolvingdp.audit.exact.sensitivity import binary_cost, hides, neighbours, user_mean_cost
 from evolvingdp.continual_mean import algorithms, coordinates, offline, private_median, streams
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.prefix_sums import Tree
@@ -19,7 +18,6 @@ from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core import accounting
 from evolvingdp.core.noise import DiscreteLaplace, Tape
 from evolvingdp.core.seeds import stream
-from support import ALPHA, fits
 
 NARROW = {"beta": 0.9, "prior_deviations": 0.2}  # intervals are narrow in a stream this short
 CASES = {
@@ -161,13 +159,30 @@ def test_medians_and_trees_add_up_to_epsilon():
     assert worst + sum(spent) <= settings.epsilon
 
 
+class Uniform:
+    def __init__(self, value):
+        self.value = value
+
+    def random(self):
+        return self.value
+
+
 def test_the_median_that_is_drawn_has_the_law_that_is_verified():
-    means, rng = np.array([0.1, 0.3, 0.35, 0.8, 0.9]), stream(0, "drawn")
-    law = dict(zip(private_median.bins(5).tolist(), private_median.probabilities(means, 1.5, 5).tolist(), strict=True))
-    drawn = Counter(private_median.draw(means, 1.5, 5, rng) for _ in range(60_000))
-    assert fits(drawn, law, 60_000) > ALPHA
-    wrong = dict(zip(private_median.bins(5).tolist(), private_median.probabilities(means, 1.9, 5).tolist(), strict=True))
-    assert fits(drawn, wrong, 60_000) < ALPHA
+    """One uniform number decides: it is the bin whose share of [0, 1], one after the other, holds it."""
+    means = np.array([0.1, 0.3, 0.35, 0.8, 0.9])
+
+    def drawn(uniform):
+        return private_median.draw(means, 1.5, 5, Uniform(uniform))
+
+    def holds(epsilon):
+        ends = np.cumsum(private_median.probabilities(means, epsilon, 5))
+        grid = [*np.linspace(0, 1, 500, endpoint=False), *(ends[:-1] - 1e-9), *(ends[:-1] + 1e-9)]
+        return [drawn(uniform) for uniform in grid] == private_median.bins(5)[np.searchsorted(ends, grid)].tolist()
+
+    assert holds(1.5)
+    assert not holds(1.65)
+    rng = stream(0, "drawn")
+    assert private_median.draw(means, 1.5, 5, stream(0, "drawn")) == drawn(rng.random())  # and that is all that it draws
 
 
 def test_composed_coordinates_spend_the_delta_they_may():

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evolvingdp.continual_mean import algorithms, coordinates, literal, offline, online, streams
+from evolvingdp.continual_mean import algorithms, coordinates, offline, online, streams
 from evolvingdp.continual_mean.per_step import PerStepLaplace
 from evolvingdp.continual_mean.prefix_sums import Toeplitz, Tree
 from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace, Tape
 from evolvingdp.core.seeds import stream
+from literal_continual_mean import run as run_literally
 
 N, M, STEPS = 300, 20, 3000
 SETTINGS = {
@@ -146,7 +147,7 @@ def test_the_square_root_factorization_squares_to_running_sums():
     np.testing.assert_allclose(root @ root, np.tril(np.ones((size, size))), atol=1e-12)
     sums = Toeplitz(size)
     np.testing.assert_allclose(sums.relative_variance(np.arange(1, size + 1)), (root**2).sum(axis=1))
-    assert sums.column_norm**2 == pytest.approx((root**2).sum(axis=0).max())
+    assert sums.l2**2 == pytest.approx((root**2).sum(axis=0).max())
     draws = Gaussian(1.0).draw(4096, stream(4, "z"))[:size]
     np.testing.assert_allclose(sums.all(size, Tape(Gaussian(1.0), stream(4, "z"))), root @ draws, atol=1e-12)
 
@@ -171,7 +172,7 @@ def test_the_algorithms_line_by_line_give_the_same_estimates(name, order):
 
         return draw
 
-    slow = list(literal.run(settings, zip(users.tolist(), samples.tolist(), strict=True), supply, rngs))
+    slow = list(run_literally(settings, zip(users.tolist(), samples.tolist(), strict=True), supply, rngs))
     np.testing.assert_allclose(fast.estimate, [estimate for estimate, _ in slow], rtol=1e-9, atol=1e-9)
     if name == "full":
         assert set(slow[-1][1].values()) == {1}  # every median was drawn, once

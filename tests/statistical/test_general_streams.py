@@ -1,4 +1,7 @@
-"""The simulation of general streams against the literal ThresholdMonitor, by chi-square, and against wrong laws."""
+"""The simulation of general streams against the literal ThresholdMonitor, by chi-square, and against wrong laws.
+
+Sample sizes are from the power, as in `test_shifting`.
+"""
 
 from __future__ import annotations
 
@@ -41,40 +44,54 @@ def line_by_line(monitor, dense, rng):
 
 
 def by_solver(monitor, dense, rng):
-    reported = solve(monitor, (table.argmax(axis=0) for table in dense), dense[0].shape[0], rng)
-    return np.concatenate([np.isin(np.arange(dense[0].shape[0]), elements) for elements in reported])
+    answers = np.zeros((len(dense), dense[0].shape[0]), dtype=bool)
+    reported = solve(monitor, [table.argmax(axis=0) for table in dense], answers.shape[1], rng)
+    for row, elements in zip(answers, reported, strict=True):
+        row[elements] = True
+    return answers.ravel()
 
 
-def statistics(held, answers):
-    """How often each of the five heaviest is reported, by its bits; the number of other reports, and of absent ones."""
-    weights = np.concatenate([table.sum(axis=1) for table in held])
+def parts(dense):
+    """The queries of the five heaviest elements, of the others that are held, and of the absent ones."""
+    weights = np.concatenate([table.sum(axis=1) for table in dense])
     first = np.argsort(-weights, kind="stable")[:5]
-    others = (weights > 0) & ~np.isin(np.arange(len(weights)), first)
-    return (*answers[first].tolist(), min(int(answers[others].sum()), 3), min(int(answers[weights == 0].sum()), 1))
+    return first, np.setdiff1d(np.flatnonzero(weights), first), np.flatnonzero(weights == 0)
 
 
-def simulated(monitor, data, dense, rng):
-    found, absent = simulate(monitor, data, rng)
-    answers = np.zeros((len(found), data.n_elements), dtype=bool)
-    for row, elements, above in zip(answers, data.elements, found, strict=True):
-        row[elements] = above
-    one = statistics(dense, answers.ravel())
-    return (*one[:-1], min(absent, 1))
+def statistics(parts, answers, absent=None):
+    """How often each of the five heaviest is reported, by its bits; the number of other reports, and of absent ones."""
+    first, others, gone = parts
+    absent = np.count_nonzero(answers[gone]) if absent is None else absent
+    return (*answers[first].tolist(), min(np.count_nonzero(answers[others]), 3), min(absent, 1))
 
 
-@pytest.mark.parametrize(("data", "literal"), [(SETS, line_by_line), (ONES, by_solver)], ids=["sets", "ones"])
+def literal_sample(monitor, literal, dense, runs):
+    queries, rng = parts(dense), stream(0, "literal")
+    return Counter(statistics(queries, literal(monitor, dense, rng)) for _ in range(runs))
+
+
+def simulated(monitor, data, dense, runs):
+    queries, rng = parts(dense), stream(0, "simulated")
+    places = [step * data.n_elements + elements for step, elements in enumerate(data.elements)]
+    seen, answers = Counter(), np.zeros(len(dense) * data.n_elements, dtype=bool)
+    for _ in range(runs):
+        found, absent = simulate(monitor, data, rng)
+        answers[np.concatenate(places)] = np.concatenate(found)
+        seen[statistics(queries, answers, absent)] += 1
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("data", "literal", "runs"), [(SETS, line_by_line, 2800), (ONES, by_solver, 1400)], ids=["sets", "ones"]
+)
 @pytest.mark.parametrize("reports", [1, 2])
-def test_the_simulation_has_the_law_of_the_literal_monitor(data, literal, reports):
+def test_the_simulation_has_the_law_of_the_literal_monitor(data, literal, runs, reports):
     assert data.users.max() > 1
     monitor, dense = ThresholdMonitorEvolving(NOISE, 4.2, reports), tables(data)
-    slow = Counter(statistics(dense, literal(monitor, dense, stream(0, "literal", run))) for run in range(2000))
+    slow = literal_sample(monitor, literal, dense, runs)
     assert len(slow) > 20
-
-    def fast(monitor, data, runs=2500):
-        return Counter(simulated(monitor, data, dense, stream(0, "simulated", run)) for run in range(runs))
-
-    assert pvalue(slow, fast(monitor, data, 5000)) > ALPHA
-    assert pvalue(slow, fast(replace(monitor, threshold=3.7), data)) < ALPHA
-    assert pvalue(slow, fast(replace(monitor, reports=reports + 1), data)) < ALPHA
+    assert pvalue(slow, simulated(monitor, data, dense, runs)) > ALPHA
     one_more = GeneralStream(data.users + 1, data.elements, data.held, data.n_elements)
-    assert pvalue(slow, fast(monitor, one_more)) < ALPHA
+    assert pvalue(slow, simulated(replace(monitor, threshold=3.7), data, dense, runs)) < ALPHA
+    for wrong, other in ((replace(monitor, reports=reports + 1), data), (monitor, one_more)):
+        assert pvalue(slow, simulated(wrong, other, dense, 900)) < ALPHA

@@ -11,15 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evolvingdp.continual_mean import algorithms, coordinates, literal, offline, online, private_median, streams, theory
+from evolvingdp.continual_mean import algorithms, coordinates, offline, online, private_median, streams, theory
+from evolvingdp.continual_mean.arranged import arrange
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
-from evolvingdp.continual_mean.experiments import binary_tree, past_the_paper, user_mean
+from evolvingdp.continual_mean.experiments.binary_tree import params as binary_tree
+from evolvingdp.continual_mean.experiments.past_the_paper import params as past_the_paper
+from evolvingdp.continual_mean.experiments.past_the_paper.run import projected_share
+from evolvingdp.continual_mean.experiments.scores import second_half
+from evolvingdp.continual_mean.experiments.user_mean import params as user_mean
 from evolvingdp.continual_mean.per_step import PerStepLaplace, most_samples
 from evolvingdp.continual_mean.prefix_sums import Toeplitz, Tree, best_branching, height
-from evolvingdp.continual_mean.scores import projected_share
 from evolvingdp.core.noise import DiscreteLaplace
 from evolvingdp.core.seeds import stream
 from evolvingdp.experiment import ParameterError
+from literal_continual_mean import run as run_literally
 
 
 def test_blocks_hold_1_1_2_4_samples_and_users_finish_them_at_powers_of_two():
@@ -80,6 +85,7 @@ def test_height_is_the_number_of_digits(count, branching):
 def test_variances_one_by_one_and_together_agree(length, branching, honaker):
     for sums in (Tree(400, branching, honaker), Toeplitz(400)):
         assert sums.variance_at(length) == sums.relative_variance(np.array([length]))[0]
+        np.testing.assert_array_equal(sums.variances(length), sums.relative_variance(np.arange(1, length + 1)))
 
 
 def test_honaker_never_has_more_variance_than_the_plain_tree():
@@ -309,6 +315,48 @@ def test_a_state_does_not_print_what_it_holds():
     assert "counts" not in repr(state)
 
 
+def test_a_stream_that_is_arranged_once_is_released_by_those_alone_whose_noise_is_enough_for_it():
+    settings = algorithms.recommended(10, 8, 1.0, horizon=50, excess="drop")
+    users = streams.arrivals("random", 10, 8, 50, stream(0, "users"))
+    given = users, streams.bits(0.3, 50, stream(0, "bits"))
+    arranged = arrange(settings, *given)
+    for made in (settings, settings.but(prior="none"), algorithms.full(10, 8, 1.0), algorithms.naive(20, 9, 1.0)):
+        shared = offline.changes(made, arranged, stream(0, "noise")).every_step()
+        np.testing.assert_array_equal(shared.estimate, offline.release(made, *given, stream(0, "noise")).estimate)
+    most = int(np.bincount(users).max())
+    changes = (
+        {"n_users": 9},
+        {"samples_per_user": most - 1},
+        {"horizon": 49},
+        {"resolution": 2},
+        {"high": 2.0},
+        {"low": -1.0},
+    )
+    for change in changes:
+        with pytest.raises(ValueError, match=r"arranged must (be within n_users|have low, high and resolution)"):
+            offline.changes(settings.but(**change, shares=()), arranged, stream(0, "noise"))
+    offline.changes(settings.but(samples_per_user=most, shares=()), arranged, stream(0, "noise"))
+
+
+@pytest.mark.parametrize("n_steps", [1, 2, 50, 51])
+def test_errors_of_what_changes_are_those_of_every_step(n_steps):
+    settings = algorithms.full(10, 8, 4000.0)
+    users = streams.arrivals("random", 10, 8, n_steps, stream(0, "users"))
+    arranged = arrange(settings, users, streams.bits(0.3, n_steps, stream(0, "bits")))
+    released = offline.changes(settings, arranged, stream(0, "noise"))
+    every, late = released.every_step(), slice(n_steps // 2, None)
+    assert released.lasting.sum() == len(every.estimate) == n_steps
+    for truth in (0.3, np.linspace(0, 1, n_steps)[late]):
+        by_hand = np.mean((every.estimate[late] - truth) ** 2), np.mean(every.standard_error[late] ** 2)
+        assert second_half(released, truth) == {"square": pytest.approx(by_hand[0]), "predicted": pytest.approx(by_hand[1])}
+
+
+def test_users_of_any_number_count_as_themselves():
+    users = np.array([2**40, -1, 2**40, 2**40 + 2**32, -1, 2**40])
+    assert most_samples(users).tolist() == [1, 1, 2, 2, 2, 3]
+    assert most_samples([]).tolist() == []
+
+
 def test_a_stream_beyond_the_horizon_is_refused():
     settings = algorithms.full(10, 8, 1.0, horizon=3)
     with pytest.raises(ValueError, match="users must have at most horizon = 3 entries, got 4"):
@@ -376,7 +424,7 @@ def test_arrivals_and_others_refuse_what_cannot_be():
     with pytest.raises(ValueError, match="split must be one of even, harmonic"):
         PerStepLaplace(4, 1.0, split="odd")
     with pytest.raises(ValueError, match="printed must be among sum, total, inactive, set, got sums"):
-        next(literal.run(algorithms.full(2, 2, 1.0), [], lambda tree: float, [], ["sums"]))
+        next(run_literally(algorithms.full(2, 2, 1.0), [], lambda tree: float, [], ["sums"]))
     with pytest.raises(ValueError, match="scale must be at most"):
         DiscreteLaplace(2.0**47)
 

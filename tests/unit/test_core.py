@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -126,7 +127,7 @@ def test_sign_flip_is_unbiased_after_debiasing():
         assert flip.debias * mean == pytest.approx(-1)
 
 
-BLOCK = 4096  # draws that a tape asks its generator for at a time
+BLOCKS = (1024, 2048, 4096)  # draws that a tape asks its generator for, one after the other
 
 
 @pytest.mark.parametrize("noise", [Laplace(3.0), Gaussian(2.0), DiscreteLaplace(1000.0)])
@@ -134,17 +135,16 @@ BLOCK = 4096  # draws that a tape asks its generator for at a time
 def test_a_tape_is_consecutive_draws_of_its_generator_and_never_repeats_a_block(noise, way):
     """Noise that comes again is taken off by a subtraction: two releases tell the sum between them exactly."""
     rng, tape = stream(0, "tape"), Tape(noise, stream(0, "tape"))
-    drawn = np.concatenate([noise.draw(BLOCK, rng) for _ in range(3)])
+    drawn = np.concatenate([noise.draw(size, rng) for size in BLOCKS])
     if way == "next":
         got = [tape.next() for _ in range(len(drawn))]
     elif way == "take":
         got = tape.take(len(drawn))
     else:  # the ends of blocks fall into takes, on their ends, and between two calls of next
-        got = [*tape.take(BLOCK - 1), tape.next(), tape.next(), *tape.take(BLOCK), *[tape.next() for _ in range(BLOCK - 1)]]
+        got = [*tape.take(1023), tape.next(), tape.next(), *tape.take(2048), *[tape.next() for _ in range(4095)]]
     np.testing.assert_array_equal(got, drawn)
-    blocks = np.reshape(got, (3, BLOCK))
-    for one, other in ((0, 1), (0, 2), (1, 2)):
-        assert np.mean(blocks[one] == blocks[other]) < 0.01  # of integers a few agree by chance
+    for one, other in itertools.combinations(np.reshape(got, (7, 1024)), 2):
+        assert np.mean(one == other) < 0.01  # of integers a few agree by chance
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from evolvingdp.experiment.describe import curves, ends, short, span
 from support import REPOSITORY
 
-DRAWINGS = sorted(REPOSITORY.glob("lib/evolvingdp/*/figures/*.py"))
+DRAWINGS = sorted(REPOSITORY.glob("lib/evolvingdp/*/experiments/*/figures.py"))
 SHAPES = ("line", "curve", "dot", "point", "bar", "heat map", "list")  # a text names the shapes that are drawn
 ACROSS = ("against", " over ", " by groups of ", " in order of ")  # ... and what stands on the axes
 

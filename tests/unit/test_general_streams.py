@@ -9,12 +9,15 @@ import pandas as pd
 import pytest
 
 from evolvingdp.core.seeds import stream
-from evolvingdp.sparse_vector.general_runs import general_rows, general_table, general_values, participation
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.claims import _other_streams, general_values
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.methods import MONITOR, calibrated
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.other_streams import general_rows, participation
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Params
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.tables import general_table
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.target import Target
 from evolvingdp.sparse_vector.general_streams import GeneralStream, answer, csr_array, random_stream, simulate
-from evolvingdp.sparse_vector.methods import MONITOR, Target, calibrated
 from evolvingdp.sparse_vector.noise import MonitorNoise
 from evolvingdp.sparse_vector.shifting import plan
-from evolvingdp.sparse_vector.shifting_claims import _other_streams
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
 STREAM = random_stream(1000, 40, 6, 2**32, stream(0, "general"), vocabulary=30, held=3)
@@ -33,7 +36,7 @@ def test_weights_and_k_are_those_of_the_users_one_by_one():
         everyone = np.repeat(held.todense(), STREAM.users, axis=1)
         assert set(np.unique(everyone)) <= {0, 1}
         assert 1 <= everyone.sum(axis=0).min() <= everyone.sum(axis=0).max() == 3
-        assert STREAM.weights(step).tolist() == everyone.sum(axis=1).tolist()
+        assert STREAM.weights[step].tolist() == everyone.sum(axis=1).tolist()
         taken += everyone[everyone.sum(axis=1) >= 100].sum(axis=0)
     assert STREAM.participation(100) == taken.max() > 3
     assert STREAM.n_entries == sum(held.sum() for held in STREAM.held)
@@ -68,12 +71,13 @@ def test_a_type_counts_across_steps_and_within_one_and_is_deleted_as_a_whole():
 
 def test_answers_do_not_depend_on_how_users_are_grouped():
     """Every user a type of its own: the same answers for the same noise."""
-    monitor, apart = ThresholdMonitorEvolving(MonitorNoise(2.0, 2.0), 90.0, 4), np.ones(1000, dtype=np.int64)
+    monitor = ThresholdMonitorEvolving(MonitorNoise(2.0, 2.0), 90.0, 4)
+    wide = tuple(csr_array(np.repeat(held.todense(), STREAM.users, axis=1)) for held in STREAM.held)
+    apart = GeneralStream(np.ones(1000, dtype=np.int64), STREAM.elements, wide, STREAM.n_elements)
     grouped, single = np.zeros(40, dtype=np.int64), np.zeros(1000, dtype=np.int64)
-    for step, held in enumerate(STREAM.held):
-        wide = csr_array(np.repeat(held.todense(), STREAM.users, axis=1))
-        one = answer(monitor, held, STREAM.users, grouped, stream(0, "grouped", step))
-        other = answer(monitor, wide, apart, single, stream(0, "grouped", step))
+    for step in range(len(STREAM.held)):
+        one = answer(monitor, STREAM, step, grouped, stream(0, "grouped", step))
+        other = answer(monitor, apart, step, single, stream(0, "grouped", step))
         assert one.tolist() == other.tolist()
     assert np.array_equal(np.repeat(grouped, STREAM.users), single)
     assert grouped.max() >= 4 > grouped.min()
@@ -89,7 +93,7 @@ def test_with_k_star_all_that_is_heavy_is_found_and_with_less_it_is_not():
     assert data.participation(light) <= enough
     assert 3 < enough <= 40
     assert events * float(noise.sf(own.monitor.threshold - light)) <= 0.025  # nothing lighter uses anybody up
-    heavy = np.concatenate([data.weights(step) >= own.error for step in range(20)])
+    heavy = np.concatenate(data.weights) >= own.error
     assert heavy.sum() > 50
     for reports, least, most in ((enough, 1.0, 1.0), (3, 0.0, 0.7)):
         monitor = plan(calibrated(target, reports), 20, 2**32, events, 0.05).monitor
@@ -98,7 +102,7 @@ def test_with_k_star_all_that_is_heavy_is_found_and_with_less_it_is_not():
 
 
 def test_rows_of_the_general_stream_make_a_table_and_values():
-    table = pd.DataFrame(general_rows(Target(1.0, 1e-6, 0.05, 2**32), 10**6, 2, 0))
+    table = pd.DataFrame(general_rows(Params(n_users=10**6, sweep_repetitions=2), 0))
     values = general_values(table)
     assert general_table(table).k.tolist() == ["3", "10", "30", str(values["general_k"])]
     assert table.groupby("reports").found.mean().is_monotonic_increasing
@@ -108,7 +112,8 @@ def test_rows_of_the_general_stream_make_a_table_and_values():
 @pytest.mark.parametrize(("n_users", "epsilon"), [(10**4, 1.0), (10**5, 0.1)])
 def test_where_no_element_is_heavy_there_is_no_share_of_them_and_no_claim(n_users, epsilon):
     """The least sizes that the parameters allow: the error at k* is more than anything weighs."""
-    table = pd.DataFrame(general_rows(Target(epsilon, 1e-6, 0.05, 2**32), n_users, 2, 0))
+    params = Params(n_users=n_users, n_users_sweep=(n_users, 10**6), epsilon=epsilon, sweep_repetitions=2)
+    table = pd.DataFrame(general_rows(params, 0))
     assert table.heavy_share.isna().all()
     assert general_values(table)["general_events"] == 0
     assert set(general_table(table)["heavy elements found"]) == {"there are none"}

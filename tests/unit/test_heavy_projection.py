@@ -8,14 +8,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from evolving_reference import draw_heavy, many_counts, sign_matrix, spread
 from scipy.stats import chisquare, ks_2samp
 
 from evolvingdp.core.seeds import stream
-from evolvingdp.evolving import heavy_projection, heavy_protocol, heavy_simulation
-from evolvingdp.evolving.heavy_constants import PAPER_WIDTH, unit
+from evolvingdp.evolving import heavy_projection, heavy_simulation
+from evolvingdp.evolving.constants import PAPER_WIDTH, hashed_unit
 from evolvingdp.evolving.heavy_projection import Hadamard, HashSigns
-from evolvingdp.evolving.heavy_protocol import WordStream
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
+from evolvingdp.evolving.streams import WordStream
 from evolvingdp.evolving.thresh import Thresh
 from support import ALPHA
 
@@ -103,7 +104,7 @@ def test_the_bound_holds_with_fewer_coordinates_than_words_and_has_the_blur():
     phi = HashSigns.draw(2000, 1024, stream(0, "phi"))
     settings = HeavyThresh.tuned(10**6, 16, 10**6, 2.0, 2000, changes=1, phi=phi)
     exact = HeavyThresh.tuned(10**6, 16, 10**6, 2.0, 2000, changes=1)
-    assert settings.voting.unit == pytest.approx(unit(10**6, 16, 10**6, 1024, 0.05))
+    assert settings.voting.unit == pytest.approx(hashed_unit(10**6, 16, 10**6, 1024, 0.05))
     steps = 2 * 6 * (settings.voting.unit - exact.voting.unit)
     assert settings.error_bound == pytest.approx(exact.error_bound + steps + phi.blur(0.05))
     law = np.full(2000, 0.5 / 1999)
@@ -112,7 +113,7 @@ def test_the_bound_holds_with_fewer_coordinates_than_words_and_has_the_blur():
     for run in range(5):
         public = heavy_simulation.simulate(settings, data, stream(0, "run", run)).public
         assert [release.epoch for release in public if release.updated] == [1, 9]
-        errors = np.abs([release.estimates for release in public] - data.truth)
+        errors = np.abs([release.estimate for release in public] - data.truth)
         assert errors.max() <= settings.error_bound
 
 
@@ -132,32 +133,29 @@ def test_the_two_paths_have_one_law_with_hashed_signs():
     laws = [[0.9, 0.02, 0.02, 0.02, 0.02, 0.02], [0.02, 0.02, 0.02, 0.02, 0.02, 0.9]]
     data = WordStream.make([300], laws, [[0, 0, 0, 1, 1, 1, 1, 1]], 2000)
 
-    def last(path, chosen, runs):
-        rows = []
-        for run in range(runs):
-            if path == "users":
-                rngs = [stream(0, path, run, name) for name in ("words", "public", "noise")]
-                public = heavy_protocol.run(chosen, data, *rngs)
-            else:
-                public = heavy_simulation.simulate(chosen, data, stream(0, path, run)).public
-            assert [release.epoch for release in public if release.updated] == [1, 4]
-            rows.append(public[-1].estimates)
-        return np.array(rows)
-
-    users, simulated = last("users", settings, 250), last("simulation", settings, 1500)
-    other = HeavyThresh(replace(voting, estimate_epsilon=0.75 * voting.estimate_epsilon), 6, settings.phi)
-    wrong = last("simulation", other, 1500)
+    rng = stream(0, "simulation")
+    public = [heavy_simulation.simulate(settings, data, rng).public for _ in range(350)]
+    assert all([release.epoch for release in run if release.updated] == [1, 4] for run in public)
+    ours = np.array([run[-1].estimate for run in public])
+    rng = stream(0, "users")
+    users = draw_heavy(settings, many_counts(data, 600, rng), rng)
+    assert np.all(users.updated == np.isin(np.arange(8), [0, 3]))
+    matrix = sign_matrix(settings)
+    theirs = users.reported[:, -1] @ matrix * (voting.estimate_randomizer.debias / 300)
     for word in range(6):
-        assert ks_2samp(users[:, word], simulated[:, word], method="asymp").pvalue > ALPHA / 6
-    spread = [np.abs(rows - simulated.mean(axis=0)).ravel() for rows in (simulated, wrong)]
-    assert ks_2samp(*spread, method="asymp").pvalue < ALPHA
+        assert ks_2samp(ours[:, word], theirs[:, word], method="asymp").pvalue > ALPHA / 6
+    expected = matrix.T @ (matrix @ laws[1]) / settings.width  # given Phi
+    wrong = HeavyThresh(replace(voting, estimate_epsilon=0.75 * voting.estimate_epsilon), 6, settings.phi)
+    for estimates in (ours, theirs):
+        assert abs(spread(settings, estimates, expected)) < 4.9
+        assert abs(spread(wrong, estimates, expected)) > 4.9
 
 
 def test_the_paper_s_constants_take_a_hashed_phi_with_w_20_n():
     phi = HashSigns.draw(50, PAPER_WIDTH * 10**5, stream(0, "phi"))
     settings = HeavyThresh.paper(10**5, 16, 10**5, 4.0, 50, changes=1, phi=phi)
     assert settings.width == 2 * 10**6
-    assert settings.voting.unit == pytest.approx(unit(10**5, 16, 10**5, 2 * 10**6, 0.05))
+    assert settings.voting.unit == pytest.approx(hashed_unit(10**5, 16, 10**5, 2 * 10**6, 0.05))
     assert settings.error_bound > HeavyThresh.paper(10**5, 16, 10**5, 4.0, 50, changes=1).error_bound
 
 

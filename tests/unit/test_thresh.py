@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 import evolvingdp
 from evolvingdp.core import accounting
 from evolvingdp.core.seeds import stream
-from evolvingdp.evolving import streams, thresh_users
-from evolvingdp.evolving.experiments import thresh as thresh_experiment
+from evolvingdp.evolving import streams, thresh_protocol
+from evolvingdp.evolving.constants import paper_epsilons, paper_error_bound, smallest_vote_epsilon, unit
+from evolvingdp.evolving.experiments.thresh.params import Params
 from evolvingdp.evolving.thresh import Thresh
-from evolvingdp.evolving.thresh_constants import paper_epsilons, paper_error_bound, smallest_vote_epsilon, unit
 from evolvingdp.evolving.thresh_simulation import simulate
 
 PLAIN = Thresh(1000, 16, 100, 10.0, 0.5, 2.0, vote_cap=4, estimate_cap=3, unit=0.02)
@@ -106,12 +106,12 @@ def test_the_smallest_vote_epsilon_lets_a_group_be_heard():
 def test_a_forced_start_updates_without_votes_and_a_sentinel_charges_one():
     data = streams.BitStream.make([1000], np.full(16, 0.3), 100)
     forced = simulate(PLAIN, data, stream(0, "forced"))
-    assert forced.releases.updated.iloc[0]
-    assert forced.secret.max_votes.iloc[0] == 0
+    assert forced.updated[0]
+    assert forced.max_votes[0] == 0
     sentinel = simulate(replace(PLAIN, start="sentinel", vote_epsilon=0.9, epsilon=20.0), data, stream(0, "sentinel"))
-    assert sentinel.releases.updated.iloc[0]
-    assert sentinel.secret.yes.iloc[0] == 1000
-    assert sentinel.secret.max_votes.iloc[0] == 1
+    assert sentinel.updated[0]
+    assert sentinel.yes[0] == 1000
+    assert sentinel.max_votes[0] == 1
 
 
 @pytest.mark.parametrize("path", ["users", "simulation"])
@@ -121,10 +121,10 @@ def test_when_estimates_run_out_the_last_one_stays_and_is_flagged_or_falls_to_ze
 
     def releases(settings):
         if path == "simulation":
-            return simulate(settings, data, stream(0, "noise")).releases
-        state, rows, rng = thresh_users.start(settings), [], stream(0, "noise")
+            return pd.DataFrame([vars(each) for each in simulate(settings, data, stream(0, "noise")).public])
+        state, rows, rng = thresh_protocol.start(settings), [], stream(0, "noise")
         for epoch in range(1, 17):
-            state, release = thresh_users.step(settings, state, data.counts(epoch, rng), rng)
+            state, release = thresh_protocol.step(settings, state, data.counts(epoch, rng), rng)
             rows.append(vars(release))
         return pd.DataFrame(rows)
 
@@ -147,15 +147,15 @@ def test_reports_are_unbiased_and_the_estimate_inverts_them():
 
 
 def test_users_refuse_wrong_counts_and_a_horizon_that_is_over():
-    state = thresh_users.start(PLAIN)
+    state = thresh_protocol.start(PLAIN)
     with pytest.raises(ValueError, match=r"counts must have one entry per user \(1000\), got 3"):
-        thresh_users.step(PLAIN, state, np.zeros(3, int), stream(0, "noise"))
+        thresh_protocol.step(PLAIN, state, np.zeros(3, int), stream(0, "noise"))
     with pytest.raises(ValueError, match=r"counts must lie in \[0, 101\), got 101"):
-        thresh_users.step(PLAIN, state, np.full(1000, 101), stream(0, "noise"))
+        thresh_protocol.step(PLAIN, state, np.full(1000, 101), stream(0, "noise"))
     short = replace(PLAIN, horizon=1)
-    state, _ = thresh_users.step(short, thresh_users.start(short), np.zeros(1000, int), stream(0, "noise"))
+    state, _ = thresh_protocol.step(short, thresh_protocol.start(short), np.zeros(1000, int), stream(0, "noise"))
     with pytest.raises(ValueError, match="horizon must be larger to go on: 1 epochs are over"):
-        thresh_users.step(short, state, np.zeros(1000, int), stream(0, "noise"))
+        thresh_protocol.step(short, state, np.zeros(1000, int), stream(0, "noise"))
 
 
 @pytest.mark.parametrize(
@@ -274,10 +274,10 @@ class TestAccounting:
 def test_the_votes_that_everybody_has_left_are_public_and_attained(choices, expected):
     """A user whose bits were all 0 at the start and are all 1 since, next to one that never sees a change."""
     settings = replace(PLAIN, n_users=2, margin=0.9, **choices)
-    state, rng = thresh_users.start(settings), stream(0, "left")
+    state, rng = thresh_protocol.start(settings), stream(0, "left")
     for epoch, least in enumerate(expected, start=1):
         counts = np.array([0 if epoch == 1 else 100, 0])
-        state, release = thresh_users.step(settings, state, counts, rng)
+        state, release = thresh_protocol.step(settings, state, counts, rng)
         assert release.votes_left == least == settings.vote_cap - state.used.max()
         assert release.estimates_left == settings.estimate_cap - release.updated or epoch > 1
 
@@ -286,13 +286,13 @@ def test_the_share_of_live_users_is_told_where_it_is_public():
     data = streams.BitStream.make([1000], streams.steps(16, 0.2, {5: 0.8, 9: 0.2, 13: 0.8}), 1000)
     settings = replace(PLAIN, epoch_length=1000, vote_cap=5, epsilon=100.0, estimate_epsilon=3.0, vote_epsilon=2.0)
     trace = simulate(settings, data, stream(0, "live"))
-    live = trace.releases.live.tolist()
+    live = [release.live for release in trace.public]
     assert live[:5] == [1.0] * 5  # four epochs with votes, and five votes
     assert np.isnan(live[5:8]).all()
     assert live[8:] == [0.0] * 8  # the third update took the last estimate, of everybody
-    state, rng = thresh_users.start(settings), stream(0, "live users")
+    state, rng = thresh_protocol.start(settings), stream(0, "live users")
     for epoch in range(1, 17):
-        state, release = thresh_users.step(settings, state, data.counts(epoch, rng), rng)
+        state, release = thresh_protocol.step(settings, state, data.counts(epoch, rng), rng)
         assert settings.vote_cap - state.used.max() >= release.votes_left
         assert release.votes_left == trace.public[epoch - 1].votes_left
         assert release.live == live[epoch - 1] or math.isnan(release.live)
@@ -322,14 +322,14 @@ def test_the_secret_state_does_not_show_in_its_repr():
             members = vars(importlib.import_module(module.name)).values()
             found += [one for one in members if isinstance(one, type) and one.__name__.endswith("State")]
     states = {one for one in found if is_dataclass(one)}
-    assert {"State", "HeavyState", "FixedState", "SvtState"} <= {one.__name__ for one in states}
+    assert {"State", "FixedState", "SvtState"} <= {one.__name__ for one in states}
     assert [one.__qualname__ for one in states if one.__repr__ is not object.__repr__] == []
-    assert "reference" not in repr(thresh_users.start(PLAIN))
+    assert "reference" not in repr(thresh_protocol.start(PLAIN))
 
 
 def test_the_shortest_epoch_that_the_refusal_names_is_the_shortest_that_works():
     needed = 18_653
-    assert thresh_experiment.Params(epoch_length=needed).epoch_length == needed
+    assert Params(epoch_length=needed).epoch_length == needed
     for epoch_length in (100, needed - 1):
         with pytest.raises(ValueError, match=f"epoch_length must be at least {needed}, .* got {epoch_length}"):
-            thresh_experiment.Params(epoch_length=epoch_length)
+            Params(epoch_length=epoch_length)

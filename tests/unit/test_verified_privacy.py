@@ -7,11 +7,14 @@ import dataclasses
 import pandas as pd
 import pytest
 
-from evolvingdp.audit import ledger
-from evolvingdp.audit.experiments import verified_privacy as experiment
-from evolvingdp.audit.figures import verified_privacy as figures
-from evolvingdp.audit.ledger import EXACT, Entry
+from evolvingdp.audit.empirical.black_boxes import black_boxes
+from evolvingdp.audit.experiments.verified_privacy import figures, params, tables
+from evolvingdp.audit.experiments.verified_privacy import run as experiment
+from evolvingdp.audit.experiments.verified_privacy.params import Params
+from evolvingdp.audit.ledger import listing
+from evolvingdp.audit.ledger.entry import EXACT, Entry
 from evolvingdp.core.randomizers import SignFlip
+from evolvingdp.experiment import ParameterError
 
 SMALL = {"runs": (100, 200), "box_runs": 50, "n_reports": (1, 30), "n_users": 10, "repetitions": 2}
 
@@ -26,16 +29,16 @@ def entry(measured, broken):
 def claims(monkeypatch):
     def run(measured=1.0, broken=1.1):
         one = entry(measured, broken)
-        monkeypatch.setattr(ledger, "entries", lambda: (one,))
-        monkeypatch.setattr(ledger.coverage, "without_entry", lambda covered: [])  # this ledger is one row for a test
+        monkeypatch.setattr(listing, "entries", lambda: (one,))
+        monkeypatch.setattr(listing.coverage, "without_entry", lambda covered: [])  # this ledger is one row for a test
         monkeypatch.setattr(experiment, "black_boxes", lambda: tuple(box for box in BOXES if box.entry == "sign_flip"))
-        result = experiment.run(experiment.Params.make(overrides=SMALL), 0)
+        result = experiment.run(Params.make(overrides=SMALL), 0)
         return result, {claim.claim.split(":")[0]: claim.holds for claim in result.claims}
 
     return run
 
 
-BOXES = experiment.black_boxes()
+BOXES = black_boxes()
 
 
 def test_a_ledger_that_holds_is_said_to_hold(claims):
@@ -43,7 +46,7 @@ def test_a_ledger_that_holds_is_said_to_hold(claims):
     assert held["No mechanism loses more than it promises"]
     assert held["Every mutant loses more"]
     assert result.values["n_entries"] == result.values["n_tight"] == 1
-    assert experiment.shown(result.table).iloc[0]["tight"] == "yes"
+    assert tables.shown(result.table).iloc[0]["tight"] == "yes"
 
 
 def test_a_broken_promise_and_a_blind_check_are_said_to_fail(claims):
@@ -52,9 +55,9 @@ def test_a_broken_promise_and_a_blind_check_are_said_to_fail(claims):
 
 
 def test_the_failures_are_told_from_the_client_as_stated(claims):
-    table = experiment.failure_table(claims()[0].table).set_index("client")
+    table = tables.failure_table(claims()[0].table).set_index("client")
     assert table["caught exactly"].to_dict() == {
-        experiment.KEPT: "no", experiment.REDRAWN: "yes", experiment.UNCLEARED: "yes",
+        params.KEPT: "no", params.REDRAWN: "yes", params.UNCLEARED: "yes",
     }  # fmt: skip
 
 
@@ -78,5 +81,5 @@ def test_the_same_seed_gives_the_same_table(claims):
 
 
 def test_runs_that_stand_twice_are_refused():
-    with pytest.raises(experiment.experiment.ParameterError, match="runs must hold each value once"):
-        experiment.Params.make(overrides={"runs": (100, 100)})
+    with pytest.raises(ParameterError, match="runs must hold each value once"):
+        Params.make(overrides={"runs": (100, 100)})

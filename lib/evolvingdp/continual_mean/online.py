@@ -1,7 +1,8 @@
 """A `UserMean` step by step: State is secret, Release is public.
 
 Memory: two numbers a user, log n numbers a tree; and, while a level waits for its median, the samples that the median will
-read (the algorithm must keep them).  A step that raises leaves the state as it was.
+read (the algorithm must keep them).  A step that raises leaves the state as it was.  Applies E-CM-3 (a level whose median is
+drawn is active from then on) and E-CM-10 (a stream holds equal elements each, and 1 is a power of two).
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ class TreeState:
 
     rng: np.random.Generator
     elements: int = 0  # of all its prefix sums
-    samples: int = 0
     width: float = math.inf  # of the current interval, grid units; only for a bootstrapped prior
     sums: PrefixSums | None = None
     node_variance: float = 0.0
@@ -163,7 +163,6 @@ def _add(settings: UserMean, state: State, level: int, total: int) -> None:
     tree.elements += 1
     tree.length += 1
     tree.held += size
-    tree.samples += size
     state.used += size
     resolution = settings.resolution
     variance = tree.sums.variance_at(tree.length) * tree.node_variance

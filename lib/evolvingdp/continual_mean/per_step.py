@@ -19,6 +19,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evolvingdp.continual_mean.arranged import by_user
 from evolvingdp.core import checks
 
 
@@ -92,8 +93,9 @@ class PerStepLaplace:
 def most_samples(users: ArrayLike) -> NDArray[np.int64]:
     """M_t for every t: the largest number of samples that one user has contributed so far, (T,)."""
     who = np.asarray(users, dtype=np.int64)
-    order = np.argsort(who, kind="stable")
-    first = np.flatnonzero(np.concatenate([[True], np.diff(who[order]) != 0])) if len(who) else np.zeros(0, dtype=np.int64)
-    rank = np.empty(len(who), dtype=np.int64)
-    rank[order] = np.arange(1, len(who) + 1) - np.repeat(first, np.diff(np.append(first, len(who))))
-    return np.maximum.accumulate(rank)
+    if who.size and not (who.min() >= 0 and who.max() < 2**31):
+        _, who = np.unique(who, return_inverse=True)
+    _, step, rank = by_user(who, np.arange(1, len(who) + 1))
+    ranks = np.empty(len(who), dtype=np.int64)
+    ranks[step - 1] = rank
+    return np.maximum.accumulate(ranks)

@@ -5,7 +5,7 @@ independent noise.  A `Tree` releases the sums over blocks of b^h elements.  `To
 C C = (all ones below the diagonal), and multiplies by C again (Fichtenberger, Henzinger and Upadhyay 2023; Bennett 1977).
 
 **Privacy.** An element enters at most `height` nodes of a tree, so that one element's change by s moves the nodes by at most
-s * height in l1 and s * sqrt(height) in l2; of the factorization by s * `column_norm` in l2.
+s * height in l1 and s * sqrt(height) in l2; of the factorization by s * `l2` in l2.
 
 **Error.** `relative_variance(k)`: variance of z_k over that of one draw, exact and public.
 
@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Protocol
+from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,27 +26,6 @@ from scipy.signal import fftconvolve
 
 from evolvingdp.core import checks
 from evolvingdp.core.noise import Tape
-
-
-class PrefixSums(Protocol):
-    """How noise is shared between prefix sums; `capacity` elements at most."""
-
-    @property
-    def capacity(self) -> int: ...
-
-    @property
-    def l1(self) -> float: ...  # change of what is released, in l1, when one element changes by one; inf where unbounded
-
-    @property
-    def l2(self) -> float: ...
-
-    def relative_variance(self, lengths: ArrayLike) -> NDArray[np.float64]: ...
-
-    def variance_at(self, length: int) -> float: ...  # the same for one length, faster
-
-    def all(self, count: int, tape: Tape) -> NDArray[Any]: ...
-
-    def online(self, tape: Tape) -> Callable[[], Any]: ...
 
 
 def height(count: int, branching: int = 2) -> int:
@@ -83,6 +62,7 @@ class Tree:
 
     @property
     def l1(self) -> float:
+        """Change of what is released, in l1, when one element changes by one."""
         return float(self.height)
 
     @property
@@ -100,19 +80,26 @@ class Tree:
 
     def relative_variance(self, lengths: ArrayLike) -> NDArray[np.float64]:
         """Of the noise of the prefixes of these lengths (any shape, 0 to capacity), over the variance of one draw."""
-        rest = np.asarray(lengths, dtype=np.int64)
-        total = np.zeros(rest.shape)
-        for variance in self._node_variance:
-            rest, digit = np.divmod(rest, self.branching)
-            total += digit * variance
-        return total
+        variances: NDArray[np.float64] = self.variance_at(np.asarray(lengths, dtype=np.int64))
+        return variances
 
-    def variance_at(self, length: int) -> float:
+    def variance_at(self, length: Any) -> Any:
+        """The same for one length, faster."""
         total = 0.0
         for variance in self._node_variance:
             length, digit = divmod(length, self.branching)
-            total += digit * variance
+            total = total + digit * variance  # of numbers and of arrays
         return total
+
+    def variances(self, count: int) -> NDArray[np.float64]:
+        """The same for the lengths 1 to `count`, faster."""
+        totals = np.zeros(1)
+        for variance in self._node_variance:  # from lengths of h digits to those of h + 1
+            if len(totals) > count:
+                break
+            digits = np.arange(min(self.branching, count // len(totals) + 1))
+            totals = (totals + digits[:, None] * variance).ravel()
+        return totals[1 : count + 1]
 
     def all(self, count: int, tape: Tape) -> NDArray[Any]:
         """Noise of the prefixes of length 1 to `count`."""
@@ -129,13 +116,16 @@ class Tree:
         """At k the estimate of the noise of the largest node that ends at k; position 0 is empty."""
         levels = height(max(count, 1), self.branching)
         blocks = [self.branching**level for level in range(levels)]
-        ends = [np.arange(block, count + 1, block) for block in blocks]
-        drawn = tape.take(sum(map(len, ends)))
+        nodes = np.zeros(count, dtype=np.int64)  # that end at each element
+        for block in blocks:
+            nodes[block - 1 :: block] += 1
+        first = np.cumsum(nodes) - nodes  # of the draws for them
+        drawn = tape.take(int(nodes.sum()))
         integer = drawn.dtype.kind == "i"
         prefix = np.zeros(count + 1, dtype=drawn.dtype)
         estimates = np.empty(0, dtype=drawn.dtype)  # with integers, times 1 + b + ... + b^level
-        for level, (block, end) in enumerate(zip(blocks, ends, strict=True)):
-            own = drawn[sum((end - 1) // lower for lower in blocks) + level]
+        for level, block in enumerate(blocks):
+            own = drawn[first[block - 1 :: block] + level]
             if level:
                 below = estimates[: len(own) * self.branching].reshape(-1, self.branching)
                 children = below[:, 0].copy()
@@ -190,6 +180,7 @@ class Tree:
             raise ValueError(f"a tree of capacity {self.capacity} was asked for a prefix of {count} elements")
 
 
+@cache
 def best_branching(capacity: int, honaker: bool = True, largest: int = 32) -> int:
     """The branching with the least l1-calibrated error, exact, averaged over evenly spread lengths up to `capacity`."""
     lengths = np.unique(np.linspace(1, capacity, 4096).astype(np.int64))
@@ -229,15 +220,14 @@ class Toeplitz:
     def l2(self) -> float:
         return float(np.sqrt(self._squares[-1]))
 
-    @property
-    def column_norm(self) -> float:
-        return self.l2
-
     def relative_variance(self, lengths: ArrayLike) -> NDArray[np.float64]:
         return self._squares[np.asarray(lengths, dtype=np.int64)]
 
     def variance_at(self, length: int) -> float:
         return float(self._squares[length])
+
+    def variances(self, count: int) -> NDArray[np.float64]:
+        return self._squares[1 : count + 1]
 
     def all(self, count: int, tape: Tape) -> NDArray[np.float64]:
         """Noise of the prefixes of length 1 to `count`; always drawn for the whole capacity, then cut."""
@@ -250,3 +240,6 @@ class Toeplitz:
         """As `all`; the noise does not depend on data, so it is drawn at once and kept (one number per element)."""
         remaining = iter(self.all(self.capacity, tape).tolist())
         return lambda: next(remaining)
+
+
+PrefixSums = Tree | Toeplitz

@@ -1,27 +1,22 @@
 """Who arrives when, and with what: arrival orders with at most m samples a user, and the samples.
 
-The arrival pattern is public (E-CM-4); the samples are secret.
+The arrival pattern is public (E-CM-4); the samples are secret.  `readings` are of users who differ from each other: a
+block's sum is projected on an interval that holds it where samples are independent with one mean.  Users who differ have
+sums outside of it; and users who differ *and* are the more active ones weigh less than their samples where levels are
+weighted by precision.  Privacy rests on neither.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.core import checks
 
+POPULATIONS = ("beta", "two kinds", "active kind")
 ORDERS = ("contiguous", "round_robin", "random", "zipf", "dominant")
-
-
-@dataclass(frozen=True, eq=False)
-class Stream:
-    """`users` (T,) in [0, n), public; `samples` (T,), secret."""
-
-    users: NDArray[np.int64]
-    samples: NDArray[np.number]
 
 
 def arrivals(
@@ -111,3 +106,27 @@ def to_grid(samples: ArrayLike, low: float, high: float, resolution: int) -> NDA
             "resolution=2**20 takes real values"
         )
     return np.clip(grid, 0, resolution).astype(np.int64)
+
+
+def user_means(population: str, n_users: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Each user's own mean, (n_users,).
+
+    beta: drawn from Beta(3, 7); two kinds: a tenth, drawn at random, always sends 1, the others 0; active kind: the tenth
+    with the smallest ids, in the order "zipf" the most active ones, always sends 1, the others 0.
+    """
+    checks.one_of(POPULATIONS, population=population)
+    checks.integer_at_least(1, n_users=n_users)
+    if population == "beta":
+        return rng.beta(3, 7, n_users)
+    means = np.zeros(n_users)
+    means[: -(-n_users // 10)] = 1
+    return rng.permutation(means) if population == "two kinds" else means
+
+
+def readings(
+    population: str, order: str, n_users: int, cap: int, horizon: int, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Users (horizon,) and their bits, each of its user's own mean."""
+    means = user_means(population, n_users, rng)
+    users = arrivals(order, n_users, cap, horizon, rng)
+    return users, (rng.random(horizon) < means[users]).astype(np.int64)

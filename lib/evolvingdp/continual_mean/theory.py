@@ -43,7 +43,7 @@ def error_bound(settings: UserMean, steps: ArrayLike, largest: ArrayLike, beta: 
     statistical = np.sqrt(np.log(4 / beta) / (2 * fraction * t))
     levels = np.frexp(np.maximum(most, 1))[1] - 1
     sums = settings.prefix_sums(settings.capacity)
-    worst = float(sums.relative_variance(np.arange(1, settings.capacity + 1)).max())
+    worst = float(sums.variances(settings.capacity).max())
     variances = [
         worst * settings.noise(tree, sums, settings.user_sensitivity(tree)).variance for tree in range(settings.n_trees)
     ]

@@ -44,7 +44,7 @@ EXCESS = ("error", "drop")
 class Release(NamedTuple):
     """Public.  `standard_error` is that of the noise, exactly, and of independent samples with one mean, variance range^2/4.
 
-    It leaves out what projection and weights do where users differ from each other (`populations`).
+    It leaves out what projection and weights do where users differ from each other (`streams.readings`).
     """
 
     estimate: float

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pandas as pd
 
-DATA = Path(__file__).parents[3] / "data"
+_PACKAGE = Path(__file__).parents[1]
+DATA = _PACKAGE / "data" if (_PACKAGE / "data").is_dir() else _PACKAGE.parents[1] / "data"  # installed, or in a checkout
 LENGTH = 6  # letters a word is cut to, Section 4.2
 
 

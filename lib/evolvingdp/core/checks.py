@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Sized
 from numbers import Real
 from typing import Any
 
 import numpy as np
-import psutil
 from numpy.typing import ArrayLike, NDArray
+
+
+class ParameterError(ValueError):
+    """A parameter that cannot be used; the message is one line that names it, its value and what would work."""
 
 
 def number(**values: Any) -> None:
@@ -104,7 +108,7 @@ def integer_array(name: str, value: ArrayLike, *, below: int) -> NDArray[np.int6
 
 def fits_in_memory(what: str, needed: float, advice: str) -> None:
     """Raise ValueError when `needed` bytes are more than half of this machine's memory."""
-    limit = psutil.virtual_memory().total / 2
+    limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2 if hasattr(os, "sysconf") else float("inf")
     if not needed <= limit:
         raise ValueError(f"{what} needs {_gigabytes(needed)}, at most {_gigabytes(limit)} fit here: {advice}")
 

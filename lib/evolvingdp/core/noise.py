@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from evolvingdp.core import checks
 
-_BLOCK = 4096
+_SHORTEST, _LONGEST = 1 << 10, 1 << 15  # blocks of a tape: they grow, as a short stream must not pay for a long one
 _GRID = 1 << 10  # a discrete scale is a multiple of 1/_GRID
 
 
@@ -86,7 +86,7 @@ class DiscreteLaplace:
     def draw(self, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
         drawn = np.empty(0, dtype=np.int64)
         while len(drawn) < size:
-            drawn = np.concatenate([drawn, self._attempts(2 * (size - len(drawn)) + 8, rng)])
+            drawn = np.concatenate([drawn, self._attempts(5 * (size - len(drawn)) // 3 + 8, rng)])
         return drawn[:size]
 
     def _attempts(self, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -108,12 +108,12 @@ class DiscreteLaplace:
 
 def _happens(numerator: NDArray[np.int64], denominator: int, rng: np.random.Generator) -> NDArray[np.bool_]:
     """Independent events of probability exp(-numerator/denominator), 0 <= numerator <= denominator, without rounding."""
-    rounds = np.ones(len(numerator), dtype=np.int64)
-    going = np.arange(len(numerator))
+    happened = np.ones(len(numerator), dtype=bool)
+    going, rounds = np.arange(len(numerator)), 1
     while len(going):
-        going = going[rng.integers(0, rounds[going] * denominator) < numerator[going]]
-        rounds[going] += 1
-    happened: NDArray[np.bool_] = rounds % 2 == 1
+        below = rng.integers(rounds * denominator, size=len(going)) < numerator
+        going, numerator, rounds = going[below], numerator[below], rounds + 1
+        happened[going] = rounds % 2 == 1
     return happened
 
 
@@ -124,7 +124,7 @@ class Tape:
         self._noise, self._rng = noise, rng
         self._block: NDArray[Any] = np.empty(0)
         self._list: list[Any] = []
-        self._used = 0
+        self._used, self._next = 0, _SHORTEST
 
     def next(self) -> Any:
         if self._used == len(self._block):
@@ -146,4 +146,5 @@ class Tape:
         return np.concatenate(parts) if parts else np.empty(0)
 
     def _refill(self) -> None:
-        self._block, self._list, self._used = self._noise.draw(_BLOCK, self._rng), [], 0
+        self._block, self._list, self._used = self._noise.draw(self._next, self._rng), [], 0
+        self._next = min(2 * self._next, _LONGEST)

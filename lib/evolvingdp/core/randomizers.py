@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +55,22 @@ class SignFlip:
         Uniforms are multiples of 2^-53, so a flip's probability is `flip` rounded up to one: never less private.
         """
         return np.where(rng.random(x.shape) < self.flip, -x, x)
+
+    def report_one(self, share: NDArray[np.floating] | float) -> Any:
+        """The probability of reporting 1 instead of 0 for a user whose bits have mean `share`:
+        (1 + share (e^epsilon - 1)) / (e^epsilon + 1), which is epsilon-DP for any two shares in [0, 1]."""
+        return self.flip + share * (self.keep - self.flip)
+
+    def draw_reports(self, shares: NDArray[np.floating], rng: np.random.Generator) -> NDArray[np.bool_]:
+        """Which users report 1, (n,), with bits of mean `shares`: a draw per user.
+
+        The rarer of the two reports is what a uniform number decides on. Uniforms are multiples of 2^-53, so that its
+        probability is rounded up, and that of the other down: never less private. The other way round, a report of
+        probability 1/(e^epsilon + 1) < 2^-53 would never be sent, and sending it would give its user away.
+        """
+        ones, zeros = self.report_one(shares), self.report_one(1 - np.asarray(shares))
+        drawn, rare_one = rng.random(np.shape(shares)), ones <= zeros
+        return np.asarray((drawn < np.where(rare_one, ones, zeros)) == rare_one)
 
     def sum_given_counts(
         self, plus: NDArray[np.integer], minus: NDArray[np.integer], rng: np.random.Generator

@@ -1,7 +1,9 @@
-"""What THRESH is compared with: recomputing the mean every so often, at the same privacy loss of a user's whole transcript.
+"""What THRESH and HEAVYTHRESH are compared with: recomputing every so often, at the same privacy loss of a user's whole
+transcript, with everybody's budget split over the reports, or with the users split.
 
-**Guarantee.** Each report is randomized response on one bit; `epsilon_of_report` composes them to pure epsilon ("basic") or
-to (epsilon, delta) ("advanced", "optimal"); neighbouring inputs are any two sequences of bits of one user.
+**Guarantee.** Each report is randomized response on one bit, or that of HEAVYTHRESH; `epsilon_of_report` composes
+them to pure epsilon ("basic") or to (epsilon, delta) ("advanced", "optimal"); where users are split, each reports once, with
+pure epsilon (`rivals.once`). Neighbouring inputs are any two sequences of bits or words of one user.
 
 **Source.** The naive strategy of the paper's introduction; composition as in `core.accounting`.
 """
@@ -9,15 +11,21 @@ to (epsilon, delta) ("advanced", "optimal"); neighbouring inputs are any two seq
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.core import accounting, checks
 from evolvingdp.core.randomizers import SignFlip
-from evolvingdp.evolving.streams import BitStream
+from evolvingdp.evolving.heavy_simulation import Hashed, reported_sums
+from evolvingdp.evolving.heavy_thresh import HeavyThresh
+from evolvingdp.evolving.rivals.once import Once, simulate
+from evolvingdp.evolving.streams import BitStream, WordStream
 
 COMPOSITIONS = ("basic", "advanced", "optimal")
+SPLITS = ("epsilon", "users")
 
 
 def epsilon_of_report(epsilon: float, n_reports: int, composition: str = "basic", delta: float = 1e-6) -> float:
@@ -35,20 +43,48 @@ def recompute(
     rng: np.random.Generator,
     *,
     every: int = 1,
+    split: str = "epsilon",
     composition: str = "basic",
     delta: float = 1e-6,
 ) -> NDArray[np.float64]:
     """Estimates of all epochs, (horizon,), from a fresh report of each user in epochs 1, 1 + every, ...; not clipped.
 
+    With `split="users"` each user reports in one of these epochs, drawn by lot, with all of epsilon (`rivals.once`): r
+    periods then have sqrt(r) of the noise of one instead of about r times it. An epoch in which no lot falls is nan.
     Exact: a user's report is 1 with a probability that is linear in the mean of its bits, so the ones are binomial.
     """
     checks.integer_at_least(1, every=every)
+    checks.one_of(SPLITS, split=split)
+    if split == "users":
+        if composition != "basic":
+            raise ValueError(f"composition must be 'basic' for split='users', which composes nothing, got {composition!r}")
+        once = Once(stream.n_users, stream.horizon, stream.epoch_length, epsilon, every)
+        return once.lots.hold(once.estimates(simulate(once, stream, rng)))
     asked = np.arange(0, stream.horizon, every)
     randomizer = SignFlip(epsilon_of_report(epsilon, len(asked), composition, delta))
     spread = randomizer.keep - randomizer.flip
     ones = rng.binomial(stream.sizes[:, None], randomizer.flip + stream.group_means[:, asked] * spread).sum(axis=0)
     estimates = (ones / stream.n_users - randomizer.flip) / spread
     return np.repeat(estimates, every)[: stream.horizon]
+
+
+def recompute_words(
+    settings: HeavyThresh,
+    stream: WordStream,
+    rng: np.random.Generator,
+    *,
+    composition: str = "basic",
+    delta: float = 1e-6,
+) -> Iterator[NDArray[np.float64]]:
+    """Estimates of one epoch after the other, (n_words,), from a fresh report of each user through the randomizer of
+    `settings` and at its loss; not clipped."""
+    voting = settings.voting
+    one = epsilon_of_report(voting.epsilon, voting.horizon, composition, delta)
+    every = replace(voting, vote_cap=0, estimate_cap=voting.horizon, estimate_epsilon=one, epsilon=voting.horizon * one)
+    fresh = replace(settings, voting=every)
+    hashed = Hashed(fresh, stream)
+    for epoch in range(1, voting.horizon + 1):
+        yield fresh.estimates(reported_sums(hashed, epoch, rng))
 
 
 def standard_error(n_users: int, epsilon_of_one: float) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,38 +22,9 @@ _AT_ONCE = 1 << 20  # entries of an array that holds a part of users x w or w x 
 _GOLDEN = 0x9E3779B97F4A7C15
 
 
-@runtime_checkable
-class Projection(Protocol):
-    """sqrt(w) Phi."""
-
-    @property
-    def n_words(self) -> int: ...
-    @property
-    def width(self) -> int: ...
-    def signs(self, rows: NDArray[np.integer], words: NDArray[np.integer]) -> NDArray[np.int8]:
-        """Entries, +-1; shapes broadcast."""
-        ...
-
-    def signed(self, values: NDArray[np.number]) -> NDArray[np.float64]:
-        """(k, n_words) -> (k, width): each row's hash, exact for integers below 2^53."""
-        ...
-
-    def largest(self, values: NDArray[np.number]) -> NDArray[np.float64]:
-        """(k, n_words) -> (k,): the largest absolute value of each row's hash."""
-        ...
-
-    def by_word(self, sums: NDArray[np.number]) -> NDArray[np.float64]:
-        """(width,) -> (n_words,): the transposed product."""
-        ...
-
-    def blur(self, beta: float) -> float:
-        """How much of any distribution's mass other words may shift to a word, except with probability beta / 4."""
-        ...
-
-
 @dataclass(frozen=True)
 class Hadamard:
-    """The first `n_words` columns of the Hadamard matrix with `width` >= n_words, a power of two, rows."""
+    """sqrt(w) Phi: the first `n_words` columns of the Hadamard matrix with `width` >= n_words, a power of two, rows."""
 
     n_words: int
 
@@ -62,21 +33,26 @@ class Hadamard:
         return 1 << (self.n_words - 1).bit_length()
 
     def signs(self, rows: NDArray[np.integer], words: NDArray[np.integer]) -> NDArray[np.int8]:
+        """Entries, +-1; shapes broadcast."""
         return hadamard.signs(rows, words)
 
     def signed(self, values: NDArray[np.number]) -> NDArray[np.float64]:
+        """(k, n_words) -> (k, width): each row's hash, exact for integers below 2^53."""
         padded = np.zeros((len(values), self.width))
         padded[:, : self.n_words] = values
         return hadamard.transform(padded)
 
     def largest(self, values: NDArray[np.number]) -> NDArray[np.float64]:
+        """(k, n_words) -> (k,): the largest absolute value of each row's hash."""
         parts = _parts(values, self.width)
         return np.concatenate([np.abs(self.signed(part)).max(axis=1) for part in parts])
 
     def by_word(self, sums: NDArray[np.number]) -> NDArray[np.float64]:
+        """(width,) -> (n_words,): the transposed product."""
         return hadamard.transform(sums[None, :])[0, : self.n_words]
 
     def blur(self, beta: float) -> float:
+        """How much of any distribution's mass other words may shift to a word, except with probability beta / 4."""
         return 0.0
 
 
@@ -135,10 +111,12 @@ class HashSigns:
         return math.sqrt(2 * math.log(4 * self.n_words**2 / beta) / self.width)
 
     def _blocks(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-        words, step = np.arange(self.n_words), max(1, _AT_ONCE // self.n_words)
+        step = max(1, _AT_ONCE // self.n_words)
         for first in range(0, self.width, step):
-            rows = np.arange(first, min(first + step, self.width))
-            yield rows, self.signs(rows[:, None], words[None, :]).astype(np.float64)
+            yield _block(self, first, min(first + step, self.width))
+
+
+Projection = Hadamard | HashSigns
 
 
 def chosen(phi: Projection | None, n_words: int) -> Projection:
@@ -150,6 +128,12 @@ def chosen(phi: Projection | None, n_words: int) -> Projection:
     if phi.n_words != n_words:
         raise ValueError(f"phi must hash n_words = {n_words} words, got one for {phi.n_words}")
     return phi
+
+
+@lru_cache(maxsize=1)  # of a small Phi it is all; and no larger than the arrays that are made in any case
+def _block(phi: HashSigns, first: int, last: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    rows = np.arange(first, last)
+    return rows, phi.signs(rows[:, None], np.arange(phi.n_words)[None, :]).astype(np.float64)
 
 
 def _parts(values: NDArray[np.number], width: int) -> Iterator[NDArray[np.number]]:

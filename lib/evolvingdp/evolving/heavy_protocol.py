@@ -1,4 +1,4 @@
-"""HEAVYTHRESH user by user: what each device keeps and sends, and what the server makes of it; and streams of words.
+"""HEAVYTHRESH user by user: what each device keeps and sends, and what the server makes of it.
 
 The state of `start` and `step` is **secret**; the release is public. Guarantee and source: `heavy_thresh`; its simulation is
 in `heavy_simulation`.
@@ -7,116 +7,36 @@ in `heavy_simulation`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evolvingdp.core import checks
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
-from evolvingdp.evolving.thresh_users import live_share
+from evolvingdp.evolving.streams import WordStream
+from evolvingdp.evolving.thresh_protocol import Release, State
+
+Words = NDArray[np.float64]  # estimates of all words' frequencies
 
 
-@dataclass(frozen=True, eq=False)
-class WordStream:
-    """`sizes` (groups,) users; in epoch t (from 1) the words of group g are drawn from distributions[which[g, t - 1]]."""
-
-    sizes: NDArray[np.int64]
-    distributions: NDArray[np.float64]  # (k, n_words), rows sum to 1
-    which: NDArray[np.int64]  # (groups, epochs)
-    epoch_length: int
-
-    @classmethod
-    def make(cls, sizes: ArrayLike, distributions: ArrayLike, which: ArrayLike, epoch_length: int) -> WordStream:
-        checks.counts(sizes=sizes)
-        checks.integer_at_least(1, epoch_length=epoch_length)
-        laws, index = np.atleast_2d(np.asarray(distributions, dtype=float)), np.atleast_2d(np.asarray(which))
-        if not np.all(np.asarray(sizes) > 0):
-            raise ValueError(f"sizes must hold a user or more for each group, got {list(np.asarray(sizes))}")
-        if not np.all(laws >= 0) or not np.allclose(laws.sum(axis=1), 1, rtol=0, atol=1e-9):
-            raise ValueError("distributions must hold rows of probabilities that sum to 1")
-        if len(index) != np.size(sizes) or index.dtype.kind not in "iu" or index.min() < 0 or index.max() >= len(laws):
-            raise ValueError(f"which must be (groups, epochs) row numbers below {len(laws)} for {np.size(sizes)} groups")
-        return cls(np.asarray(sizes, dtype=np.int64), laws, index.astype(np.int64), epoch_length)
-
-    @property
-    def n_users(self) -> int:
-        return int(self.sizes.sum())
-
-    @property
-    def truth(self) -> NDArray[np.float64]:
-        """(epochs, n_words): the mean of all users' distributions in each epoch."""
-        weights = np.zeros((self.which.shape[1], len(self.distributions)))
-        for size, row in zip(self.sizes, self.which, strict=True):
-            weights[np.arange(len(row)), row] += size / self.n_users
-        return weights @ self.distributions
-
-    def counts(self, epoch: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """(n_users, n_words) counts of every user's words in `epoch`, group by group."""
-        laws = (self.distributions[row[epoch - 1]] for row in self.which)
-        drawn = [rng.multinomial(self.epoch_length, law, size=size) for size, law in zip(self.sizes, laws, strict=True)]
-        return np.concatenate(drawn)
-
-
-@dataclass(frozen=True, eq=False)
-class HeavyRelease:
-    """What everybody sees after an epoch."""
-
-    epoch: int
-    estimates: NDArray[np.float64]  # (n_words,) frequencies, unbiased, not clipped; the same object until the next update
-    updated: bool
-    estimates_left: int
-    frozen: bool
-    votes_left: int  # of every user, at least
-
-    @property
-    def live(self) -> float:
-        """The share of users who can still vote and report truthfully, as far as it is public."""
-        return live_share(self.estimates_left, self.votes_left)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class HeavyState:
-    """What the devices keep. Secret, but for `release`, the last one."""
-
-    reference: NDArray[np.int64]  # (n_users, n_words) counts in the epoch of the last update
-    used: NDArray[np.int64]  # (n_users,) truthful votes sent
-    release: HeavyRelease
-
-
-def start(settings: HeavyThresh) -> HeavyState:
+def start(settings: HeavyThresh) -> State[Words]:
     """Before the first epoch."""
     nothing = np.zeros((settings.voting.n_users, settings.n_words), dtype=np.int64)
-    return HeavyState(nothing, nothing[:, 0], before(settings))
+    return State(nothing, nothing[:, 0], before(settings))
 
 
-def before(settings: HeavyThresh) -> HeavyRelease:
+def before(settings: HeavyThresh) -> Release[Words]:
     """Before the first epoch, nothing is known."""
     unknown = np.full(settings.n_words, math.nan)
-    return HeavyRelease(0, unknown, False, settings.voting.estimate_cap, False, settings.votes_left(0))
-
-
-def pays(settings: HeavyThresh, last: HeavyRelease, wanted: bool) -> bool:
-    """Whether an update follows: where the last estimates are used up, only with the printed exhaustion."""
-    return wanted and (last.estimates_left > 0 or settings.voting.exhaustion == "printed")
-
-
-def after(settings: HeavyThresh, last: HeavyRelease, wanted: bool, estimates: NDArray[np.float64] | None) -> HeavyRelease:
-    """The release of the next epoch; `estimates` where an update follows."""
-    epoch = last.epoch + 1
-    votes = settings.votes_left(epoch)
-    if estimates is None:
-        return HeavyRelease(epoch, last.estimates, False, last.estimates_left, wanted, votes)
-    return HeavyRelease(epoch, estimates, True, max(0, last.estimates_left - 1), False, votes)
+    return Release(0, unknown, False, settings.voting.estimate_cap, False, settings.votes_left(0))
 
 
 def step(
     settings: HeavyThresh,
-    state: HeavyState,
+    state: State[Words],
     counts: NDArray[np.integer],
     public: np.random.Generator,
     private: np.random.Generator,
-) -> tuple[HeavyState, HeavyRelease]:
+) -> tuple[State[Words], Release[Words]]:
     """An epoch in which user i has counts[i, v] words v, (n_users, n_words), `epoch_length` in all.
 
     `public` gives each user its coordinate in an update, `private` all noise. Raises TypeError or ValueError, before any
@@ -135,15 +55,15 @@ def step(
         yes = settings.votes_yes(epoch, counts, None if never_updated else state.reference, used)
         votes = voting.vote_randomizer.randomize(2 * yes.astype(np.int8) - 1, private)
         wanted, used = bool(np.mean(votes > 0) > voting.update_cut), used + yes
-    if not pays(settings, last, wanted):
-        release = after(settings, last, wanted, None)
-        return HeavyState(state.reference, used, release), release
+    if not last.pays(voting, wanted):
+        release = last.next(wanted, None, settings.votes_left(epoch))
+        return State(state.reference, used, release), release
     place = public.integers(0, settings.width, size=voting.n_users)
     means = _signed_means(settings, counts, place) if last.estimates_left else np.zeros(voting.n_users)
     plus = settings.draw_plus(means, private)
     sums = np.bincount(place, weights=2 * plus.astype(np.int8) - 1, minlength=settings.width)
-    release = after(settings, last, wanted, settings.estimates(sums))
-    return HeavyState(counts, used, release), release
+    release = last.next(wanted, settings.estimates(sums), settings.votes_left(epoch))
+    return State(counts, used, release), release
 
 
 def _checked(settings: HeavyThresh, counts: ArrayLike) -> NDArray[np.int64]:
@@ -175,7 +95,7 @@ def run(
     words: np.random.Generator,
     public: np.random.Generator,
     private: np.random.Generator,
-) -> list[HeavyRelease]:
+) -> list[Release[Words]]:
     """All epochs of `stream`, user by user; `words` draws the users' data."""
     state, releases = start(settings), []
     for epoch in range(1, stream.which.shape[1] + 1):

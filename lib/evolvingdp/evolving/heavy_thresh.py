@@ -24,10 +24,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.core import checks
-from evolvingdp.evolving.heavy_constants import PAPER_WIDTH, paper_estimate_epsilon, paper_margin, unit
-from evolvingdp.evolving.heavy_projection import Projection, chosen
+from evolvingdp.evolving.constants import (
+    PAPER_WIDTH,
+    check_beta,
+    hashed_unit,
+    paper_caps,
+    paper_estimate_epsilon,
+    paper_margin,
+    paper_vote_epsilon,
+    smallest_group,
+)
+from evolvingdp.evolving.heavy_projection import Hadamard, Projection, chosen
 from evolvingdp.evolving.thresh import Thresh
-from evolvingdp.evolving.thresh_constants import check_beta, paper_caps, paper_vote_epsilon, smallest_group
 
 
 @dataclass(frozen=True)
@@ -72,7 +80,7 @@ class HeavyThresh:
         checks.integer_at_least(1, n_users=n_users, horizon=horizon, epoch_length=epoch_length)
         check_beta(beta)
         width = chosen(phi, n_words).width
-        step = unit(n_users, horizon, epoch_length, width, beta) if deviation is None else deviation
+        step = hashed_unit(n_users, horizon, epoch_length, width, beta) if deviation is None else deviation
         size = (n_users, horizon, epoch_length, epsilon)
         return cls(Thresh.tuned(*size, changes=changes, beta=beta, deviation=step, **options), n_words, phi)
 
@@ -106,14 +114,14 @@ class HeavyThresh:
         group = smallest_group(min_group, n_users, n_groups)
         caps = paper_caps(epsilon, constants, n_users, group, changes, options.get("start", "forced"))
         width = max(PAPER_WIDTH * n_users, chosen(phi, n_words).width)
-        step = unit(n_users, horizon, epoch_length, width, beta)
+        step = hashed_unit(n_users, horizon, epoch_length, width, beta)
         margin = paper_margin(n_users, horizon, beta)
         voting = Thresh(n_users, horizon, epoch_length, epsilon, *caps, step, beta, **{"margin": margin} | options)
         return cls(voting, n_words, phi)
 
     @property
     def projection(self) -> Projection:
-        return chosen(self.phi, self.n_words)
+        return Hadamard(self.n_words) if self.phi is None else self.phi
 
     @property
     def width(self) -> int:
@@ -166,7 +174,9 @@ class HeavyThresh:
         voting = self.voting
         if voting.margin not in (None, paper_margin(voting.n_users, voting.horizon, voting.beta)):
             return math.inf
-        if voting.unit < unit(voting.n_users, voting.horizon, voting.epoch_length, self.width, voting.beta) * (1 - 1e-12):
+        if voting.unit < hashed_unit(voting.n_users, voting.horizon, voting.epoch_length, self.width, voting.beta) * (
+            1 - 1e-12
+        ):
             return math.inf
         noise = math.sqrt(2 * math.log(8 * self.n_words * voting.horizon / voting.beta) / voting.n_users)
         update = voting.estimate_randomizer.debias * noise + self.projection.blur(voting.beta)

@@ -1,4 +1,4 @@
-"""What the users' bits are drawn from: groups of users whose means change over time."""
+"""What the users' bits and words are drawn from: groups of users whose means or frequencies change over time."""
 
 from __future__ import annotations
 
@@ -81,6 +81,47 @@ class BitStream:
                 ones = ones + rng.binomial(late, self.late_means[group, column], size=size)
             parts.append(ones)
         return np.concatenate(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class WordStream:
+    """`sizes` (groups,) users; in epoch t (from 1) the words of group g are drawn from distributions[which[g, t - 1]]."""
+
+    sizes: NDArray[np.int64]
+    distributions: NDArray[np.float64]  # (k, n_words), rows sum to 1
+    which: NDArray[np.int64]  # (groups, epochs)
+    epoch_length: int
+
+    @classmethod
+    def make(cls, sizes: ArrayLike, distributions: ArrayLike, which: ArrayLike, epoch_length: int) -> WordStream:
+        checks.counts(sizes=sizes)
+        checks.integer_at_least(1, epoch_length=epoch_length)
+        laws, index = np.atleast_2d(np.asarray(distributions, dtype=float)), np.atleast_2d(np.asarray(which))
+        if not np.all(np.asarray(sizes) > 0):
+            raise ValueError(f"sizes must hold a user or more for each group, got {list(np.asarray(sizes))}")
+        if not np.all(laws >= 0) or not np.allclose(laws.sum(axis=1), 1, rtol=0, atol=1e-9):
+            raise ValueError("distributions must hold rows of probabilities that sum to 1")
+        if len(index) != np.size(sizes) or index.dtype.kind not in "iu" or index.min() < 0 or index.max() >= len(laws):
+            raise ValueError(f"which must be (groups, epochs) row numbers below {len(laws)} for {np.size(sizes)} groups")
+        return cls(np.asarray(sizes, dtype=np.int64), laws, index.astype(np.int64), epoch_length)
+
+    @property
+    def n_users(self) -> int:
+        return int(self.sizes.sum())
+
+    @property
+    def truth(self) -> NDArray[np.float64]:
+        """(epochs, n_words): the mean of all users' distributions in each epoch."""
+        weights = np.zeros((self.which.shape[1], len(self.distributions)))
+        for size, row in zip(self.sizes, self.which, strict=True):
+            weights[np.arange(len(row)), row] += size / self.n_users
+        return weights @ self.distributions
+
+    def counts(self, epoch: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """(n_users, n_words) counts of every user's words in `epoch`, group by group."""
+        laws = (self.distributions[row[epoch - 1]] for row in self.which)
+        drawn = [rng.multinomial(self.epoch_length, law, size=size) for size, law in zip(self.sizes, laws, strict=True)]
+        return np.concatenate(drawn)
 
 
 def steps(horizon: int, start: float, changes: dict[int, float]) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ horizon has room for it and thresholds are below 1.
 group holds at least `min_group` users and bits are independent within an epoch.
 
 **Source.** Algorithms 1 to 3 of the paper: `votes_yes` is lines 2-3 of Algorithm 2, `update_cut` line 10 of Algorithm 1;
-the protocol is in `thresh_users`, its exact simulation in `thresh_simulation`. beta is the paper's delta. Applies E-EV-1
+the protocol is in `thresh_protocol`, its exact simulation in `thresh_simulation`. beta is the paper's delta. Applies E-EV-1
 (integer caps), E-EV-2, E-EV-3, E-EV-4, E-EV-5, E-EV-6 and E-EV-7.
 """
 
@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from numpy.typing import NDArray
 
 from evolvingdp.core import checks
 from evolvingdp.core.randomizers import SignFlip
-from evolvingdp.evolving.thresh_constants import (
+from evolvingdp.evolving.constants import (
     VOTES_PER_CHANGE,
     check_beta,
     paper_caps,
@@ -185,15 +186,15 @@ class Thresh:
         """The worst case of one user's whole transcript: 2 vote_cap a + estimate_cap b."""
         return 2 * self.vote_cap * self.vote_epsilon + self.estimate_cap * self.estimate_epsilon
 
-    @property
+    @cached_property
     def vote_randomizer(self) -> SignFlip:
         return SignFlip(self.vote_epsilon)
 
-    @property
+    @cached_property
     def estimate_randomizer(self) -> SignFlip:
         return SignFlip(self.estimate_epsilon)
 
-    @property
+    @cached_property
     def update_cut(self) -> float:
         """The share of yes votes above which an update follows: 1/(e^a + 1) + sqrt(ln(10 T / beta) / 2n)."""
         printed = math.sqrt(math.log(10 * self.horizon / self.beta) / (2 * self.n_users))
@@ -233,19 +234,11 @@ class Thresh:
 
     def report_one(self, share: NDArray[np.floating] | float) -> Any:
         """The probability that a user whose bits have mean `share` reports 1: (1 + share (e^b - 1)) / (e^b + 1)."""
-        randomizer = self.estimate_randomizer
-        return randomizer.flip + share * (randomizer.keep - randomizer.flip)
+        return self.estimate_randomizer.report_one(share)
 
     def draw_reports(self, shares: NDArray[np.floating], rng: np.random.Generator) -> NDArray[np.bool_]:
-        """Which users report 1, (n_users,), with bits of mean `shares`: a draw per user.
-
-        The rarer of the two reports is what a uniform number decides on. Uniforms are multiples of 2^-53, so that its
-        probability is rounded up, and that of the other down: never less private. The other way round, a report of
-        probability 1/(e^b + 1) < 2^-53 would never be sent, and sending it would give its user away.
-        """
-        ones, zeros = self.report_one(shares), self.report_one(1 - np.asarray(shares))
-        drawn, rare_one = rng.random(np.shape(shares)), ones <= zeros
-        return np.asarray((drawn < np.where(rare_one, ones, zeros)) == rare_one)
+        """Which users report 1, (n_users,), with bits of mean `shares`: a draw per user, never less private for rounding."""
+        return self.estimate_randomizer.draw_reports(shares, rng)
 
     def estimate(self, ones: int) -> float:
         """The population's mean from the number of reported ones: line 16 of Algorithm 1, unbiased, not clipped."""

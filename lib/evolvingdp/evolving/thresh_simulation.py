@@ -6,27 +6,26 @@ law given their votes. Nothing is approximated but the law's tails beyond a mass
 
 Most epochs are cheaper still. With all references between two values, there is a range of counts for which *every* user
 votes no, and two for which every user votes yes, whatever the reference; when nearly all mass lies in one of them, the few
-users outside are drawn one by one.
+users outside are drawn one by one. How many they are, and what the noise of a silent crowd shows, is drawn for all epochs up
+to the next update together: an epoch in which that is nothing is passed over.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from evolvingdp.evolving import count_law
 from evolvingdp.evolving.count_law import CountLaw
 from evolvingdp.evolving.streams import BitStream
 from evolvingdp.evolving.thresh import Thresh
-from evolvingdp.evolving.thresh_users import Release, before
+from evolvingdp.evolving.thresh_protocol import Release
 
-_FEW = 10.0  # expected users outside of the common range, for which the others need no cells
-_USER_BY_USER = 3_000_000  # users who are drawn by inverting the law, instead of a multinomial for every reference
+_FEW = 1000.0  # expected users outside of the common range, for which the others need no cells
 
 
 @dataclass(eq=False)
@@ -43,25 +42,22 @@ class _Group:
         columns = np.flatnonzero(users.any(axis=0)).max(initial=0) + 1
         return cls(values[rows], users[rows, :columns])
 
-    @cached_property
+    @property
     def by_votes(self) -> NDArray[np.int64]:
         """(v,) users by the truthful votes that they have cast."""
         return np.asarray(self.users.sum(axis=0))
 
     @cached_property
-    def size(self) -> int:
-        return int(self.by_votes.sum())
+    def up_to(self) -> NDArray[np.int64]:
+        """(r,) users with a reference of at most values[i]: votes do not change that."""
+        return np.cumsum(self.users.sum(axis=1))
 
-    @cached_property
-    def votes_cast(self) -> int:
-        return int(self.by_votes @ np.arange(len(self.by_votes)))
-
-    def advanced(self, voted: NDArray[np.int64]) -> _Group:
-        """After voted[i, j] of the users in each cell have cast one more truthful vote."""
+    def cast(self, voted: NDArray[np.int64]) -> None:
+        """voted[i, j] of the users in each cell cast one more truthful vote."""
         users = np.zeros((len(self.values), self.users.shape[1] + 1), dtype=np.int64)
         users[:, :-1] = self.users - voted
         users[:, 1:] += voted
-        return _Group.make(self.values, users)
+        self.users = users if users[:, -1].any() else users[:, :-1]
 
     def may_vote(self, cap: int) -> NDArray[np.int64]:
         """The users that have votes left, cell by cell; zero in the column of those who have none."""
@@ -70,24 +66,28 @@ class _Group:
 
 @dataclass(eq=False)
 class Trace:
-    """One simulated run: `public`, a release an epoch; and `hidden`, which only the simulation knows, a tuple an epoch."""
+    """One simulated run, an entry an epoch. Only the simulation knows `yes` and `max_votes`: the truthful yes votes of the
+    epoch, and the largest number of them that a user has cast up to it."""
 
-    public: list[Release]
-    hidden: list[tuple[int, int, float, int]]
+    settings: Thresh
+    estimate: NDArray[np.float64]
+    updated: NDArray[np.bool_]
+    frozen: NDArray[np.bool_]
+    yes: NDArray[np.int64]
+    max_votes: NDArray[np.int64]
 
     @cached_property
-    def releases(self) -> pd.DataFrame:
-        """What everybody sees: a row an epoch."""
-        return pd.DataFrame([vars(each) | {"live": each.live} for each in self.public])
-
-    @cached_property
-    def secret(self) -> pd.DataFrame:
-        """Truthful yes votes of each epoch, and the mean and the largest number of truthful votes that a user has cast."""
-        return pd.DataFrame(self.hidden, columns=["epoch", "yes", "mean_votes", "max_votes"])
+    def public(self) -> list[Release[float]]:
+        """What everybody sees: a release an epoch."""
+        left = np.maximum(0, self.settings.estimate_cap - np.cumsum(self.updated)).tolist()
+        epochs = range(1, len(left) + 1)
+        votes_left = map(self.settings.votes_left, epochs)
+        shown = (self.estimate.tolist(), self.updated.tolist(), left, self.frozen.tolist())
+        return [Release(*each) for each in zip(epochs, *shown, votes_left, strict=True)]
 
 
 def simulate(settings: Thresh, stream: BitStream, rng: np.random.Generator) -> Trace:
-    """Releases with exactly the law of `thresh_users` on bits drawn from `stream`.
+    """Releases with exactly the law of `thresh_protocol` on bits drawn from `stream`.
 
     Raises ValueError where the stream has another size than the settings.
     """
@@ -100,192 +100,137 @@ def simulate(settings: Thresh, stream: BitStream, rng: np.random.Generator) -> T
 class _Simulation:
     def __init__(self, settings: Thresh, stream: BitStream, rng: np.random.Generator) -> None:
         self.settings, self.stream, self.rng = settings, stream, rng
+        epochs = np.arange(1, settings.horizon + 1)
+        level_cuts = np.array([settings.cut(1 << trailing) for trailing in range(settings.levels + 1)])
+        self.cuts = level_cuts[np.bitwise_count((epochs & -epochs) - 1)]  # of epochs 1, 2, ...
         before = np.array([-settings.epoch_length])  # a mean of -1
         self.groups = [_Group(before, np.array([[size]])) for size in stream.sizes]
-        self.sure: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
-        self.laws: dict[tuple[float, float, int], CountLaw] = {}
 
     def run(self) -> Trace:
-        settings = self.settings
-        release = before(settings)
-        releases: list[Release] = []
-        secret: list[tuple[int, int, float, int]] = []
-        self._foresee(0)
-        for epoch in range(1, settings.horizon + 1):
-            if epoch == 1 and settings.start == "forced":
-                yes, wanted = 0, True
-                draws: list[Callable[[], _Group]] = [self._everybody(group, epoch) for group in range(len(self.groups))]
-            else:
-                votes = [self._vote(group, epoch) for group in range(len(self.groups))]
-                yes, draws = sum(truthful for truthful, _ in votes), [draw for _, draw in votes]
-                randomizer = settings.vote_randomizer
-                shown = self.rng.binomial(yes, randomizer.keep)
-                shown += self.rng.binomial(settings.n_users - yes, randomizer.flip)
-                wanted = bool(shown / settings.n_users > settings.update_cut)
-            release = self._release(release, epoch, wanted, draws)
-            releases.append(release)
-            secret.append((epoch, yes, *self._votes_cast()))
-        return Trace(releases, secret)
+        settings, rng, groups = self.settings, self.rng, range(len(self.groups))
+        vote, horizon, left, epoch = settings.vote_randomizer, settings.horizon, settings.estimate_cap, 0
+        trace = Trace(
+            settings,
+            np.full(horizon, np.nan),
+            *(np.zeros(horizon, dtype) for dtype in (bool, bool, np.int64, np.int64)),
+        )
+        if settings.start == "forced":
+            epoch = 1
+            left = self._update(trace, epoch, left, [self._everybody(group) for group in groups])
+        self._foresee(epoch)
+        while (epoch := self._next_event(epoch)) <= horizon:
+            votes = [self._vote(group, epoch) for group in groups]
+            yes = sum(truthful for truthful, _ in votes)
+            shown = self.silent[epoch - self.first]
+            if yes:
+                shown = rng.binomial(yes, vote.keep) + rng.binomial(settings.n_users - yes, vote.flip)
+            trace.yes[epoch - 1] = yes
+            trace.max_votes[epoch - 1 :] = max(group.users.shape[1] - 1 for group in self.groups)
+            if shown / settings.n_users > settings.update_cut:
+                if left == 0 and settings.exhaustion == "freeze":
+                    trace.frozen[epoch - 1] = True
+                else:
+                    left = self._update(trace, epoch, left, [draw for _, draw in votes])
+                    self._foresee(epoch)
+        return trace
 
-    def _release(self, last: Release, epoch: int, wanted: bool, draws: list[Callable[[], _Group]]) -> Release:
-        settings, left = self.settings, last.estimates_left
-        if not wanted or (left == 0 and settings.exhaustion == "freeze"):
-            return Release(epoch, last.estimate, False, left, wanted, settings.votes_left(epoch))
+    def _update(self, trace: Trace, epoch: int, left: int, draws: list[Callable[[], _Group]]) -> int:
+        """New references and an estimate; the estimates left after it."""
+        settings, ones = self.settings, 0
         self.groups = [draw() for draw in draws]
-        ones = 0
         for group in self.groups:
             shares = group.values / settings.epoch_length if left > 0 else np.zeros(len(group.values))
             ones += int(self.rng.binomial(group.users.sum(axis=1), settings.report_one(shares)).sum())
-        self._foresee(epoch)
-        return Release(epoch, settings.estimate(ones), True, max(0, left - 1), False, settings.votes_left(epoch))
-
-    def _votes_cast(self) -> tuple[float, int]:
-        cast = sum(group.votes_cast for group in self.groups)
-        return cast / self.settings.n_users, max(group.users.shape[1] - 1 for group in self.groups)
+        trace.estimate[epoch - 1 :], trace.updated[epoch - 1] = settings.estimate(ones), True
+        return max(0, left - 1)
 
     def _law(self, group: int, epoch: int) -> CountLaw:
-        stream, column = self.stream, epoch - 1
-        late = int(stream.late[column])
-        key = (float(stream.means[group, column]), float(stream.late_means[group, column]) if late else 0.0, late)
-        if key not in self.laws:
-            law = CountLaw.binomial(stream.epoch_length - late, key[0])
-            self.laws[key] = law + CountLaw.binomial(late, key[1]) if late else law
-            if len(self.laws) > 64:  # a drift has a new law in every epoch
-                self.laws.pop(next(iter(self.laws)))
-        return self.laws[key]
+        stream, place = self.stream, (group, epoch - 1)
+        late = int(stream.late[epoch - 1])
+        return CountLaw.epoch(
+            stream.epoch_length, float(stream.means[place]), late, float(stream.late_means[place]) if late else 0.0
+        )
 
     def _foresee(self, epoch: int) -> None:
-        """For all later epochs the probabilities that one user surely votes no, surely votes yes, group by group."""
-        settings, stream = self.settings, self.stream
-        later = np.arange(epoch + 1, settings.horizon + 1)
-        cuts = np.array([settings.cut(int(each)) for each in later], dtype=float)
-        self.first, self.sure = epoch + 1, []
+        """For all later epochs, up to an update: whether nearly all users of a group vote alike and how many do not, and the
+        yes votes that are shown when nobody has any."""
+        settings, stream, rng = self.settings, self.stream, self.rng
+        self.first, cuts = epoch + 1, self.cuts[epoch:].astype(float)
+        self.all_yes, self.few, quiet = [], [], np.ones(len(cuts), dtype=bool)
         for group, state in enumerate(self.groups):
-            low, high = float(state.values.min()), float(state.values.max())
+            low, high = float(state.values[0]), float(state.values[-1])
             law = settings.epoch_length, stream.means[group, epoch:]
-            at_most, at_least = partial(count_law.at_most, *law), partial(count_law.at_least, *law)
+            some_up, up, not_down = count_law.at_least(*law, np.stack([low + cuts, high + cuts, low - cuts + 1]))
+            some_down, down, not_up = count_law.at_most(*law, np.stack([high - cuts, low - cuts, high + cuts - 1]))
             # beyond the range in which all vote no, and short of the ranges in which all vote yes
-            some_yes = at_most(high - cuts) + at_least(low + cuts)
-            up, down = at_least(high + cuts), at_most(low - cuts)
-            some_no = np.where(up > down, at_most(high + cuts - 1), at_least(low - cuts + 1))
-            late = stream.late[epoch:] > 0
-            self.sure.append((np.where(late, np.inf, some_yes), np.where(late, np.inf, some_no)))  # late: cell by cell
+            some_yes, some_no = some_up + some_down, np.where(up > down, not_up, not_down)
+            outside, size = np.minimum(1, np.minimum(some_yes, some_no)), int(stream.sizes[group])
+            crowd = (size * outside <= _FEW) & (stream.late[epoch:] == 0)
+            self.all_yes.append(some_no < some_yes)
+            self.few.append(np.where(crowd, rng.binomial(size, np.where(crowd, outside, 0)), -1))  # -1: cell by cell
+            quiet &= (self.few[-1] == 0) & ~self.all_yes[-1]
+        self.silent = rng.binomial(settings.n_users, settings.vote_randomizer.flip, size=len(cuts))
+        self.events = self.first + np.flatnonzero(~quiet | (self.silent / settings.n_users > settings.update_cut))
+
+    def _next_event(self, epoch: int) -> int:
+        """The next epoch in which somebody may vote yes, or noise alone asks for an update."""
+        place = int(np.searchsorted(self.events, epoch, side="right"))
+        return int(self.events[place]) if place < len(self.events) else self.settings.horizon + 1
+
+    def _everybody(self, group: int) -> Callable[[], _Group]:
+        """The counts in epoch 1 of users who have not voted."""
+        law, users = self._law(group, 1), self.groups[group].by_votes
+        return lambda: _Group.make(law.values, self.rng.multinomial(users, law.mass).T)
 
     def _vote(self, group: int, epoch: int) -> tuple[int, Callable[[], _Group]]:
-        """The truthful yes votes of a group, and how to draw its state if an update follows."""
-        state, ahead = self.groups[group], epoch - self.first
-        some_yes, some_no = self.sure[group][0][ahead], self.sure[group][1][ahead]
-        if state.size * min(some_yes, some_no) <= _FEW:
-            return self._vote_as_one(group, epoch, all_yes=some_no < some_yes, outside=min(some_yes, some_no))
-        return self._vote_cell_by_cell(group, epoch)
-
-    def _everybody(self, group: int, epoch: int) -> Callable[[], _Group]:
-        """The counts of users who have not voted."""
-        law, users = self._law(group, epoch), self.groups[group].users.sum(axis=0)
-        return lambda: _Group.make(law.values, law.draw(users, np.ones(len(law.mass), dtype=bool), self.rng))
-
-    def _vote_as_one(self, group: int, epoch: int, all_yes: bool, outside: float) -> tuple[int, Callable[[], _Group]]:
-        """Each user's count is in the range where all vote alike, except with probability `outside`."""
-        settings, state = self.settings, self.groups[group]
-        few = int(self.rng.binomial(state.size, min(1.0, outside)))
-        cut = settings.cut(epoch)
-        rows, columns, counts = self._outsiders(group, epoch, all_yes, few)
-        votes = (np.abs(counts - state.values[rows]) >= cut) & (columns < settings.vote_cap)
-        crowd = state.by_votes - np.bincount(columns, minlength=len(state.by_votes))
-        crowd_may = np.arange(len(crowd)) < settings.vote_cap
-
-        def draw() -> _Group:
-            law = self._law(group, epoch)
-            allowed = self._common_range(state, law, cut, all_yes)
-            users = np.zeros((len(law.mass), len(crowd) + 1), dtype=np.int64)
-            drawn = law.draw(crowd, allowed, self.rng)
-            shift = np.where(crowd_may, int(all_yes), 0)
-            for column in range(len(crowd)):
-                users[:, column + shift[column]] += drawn[:, column]
-            np.add.at(users, (counts - law.low, columns + votes), 1)
-            return _Group.make(law.values, users)
-
-        if not all_yes and not votes.any():
-            return 0, draw
-        voted = state.may_vote(settings.vote_cap) if all_yes else np.zeros_like(state.users)
-        may = columns < settings.vote_cap
-        np.add.at(voted, (rows[may], columns[may]), votes[may] - int(all_yes))
-        self.groups[group] = state.advanced(voted)
-        return int(voted.sum()), draw
-
-    def _common_range(self, state: _Group, law: CountLaw, cut: int, all_yes: bool) -> NDArray[np.bool_]:
-        """The counts for which every user of `state` votes alike: no, or yes on the likelier side."""
-        low, high, values = state.values.min(), state.values.max(), law.values
-        up, down = values >= high + cut, values <= low - cut
-        if all_yes:
-            return np.asarray(up if law.mass[up].sum() > law.mass[down].sum() else down)
-        return np.asarray((values > high - cut) & (values < low + cut))
-
-    def _outsiders(
-        self, group: int, epoch: int, all_yes: bool, few: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """`few` different users, uniform: rows and columns of their cells, and their counts, outside the common range."""
-        state = self.groups[group]
-        if not few:
-            nobody = np.zeros(0, dtype=np.int64)
-            return nobody, nobody, nobody
-        chosen: set[int] = set()
-        while len(chosen) < few:
-            chosen.add(int(self.rng.integers(state.size)))
-        cells = np.searchsorted(np.cumsum(state.users.ravel()), np.array(sorted(chosen)), side="right")
-        law = self._law(group, epoch)
-        mass = np.where(self._common_range(state, law, self.settings.cut(epoch), all_yes), 0.0, law.mass)
-        counts = self.rng.choice(law.values, size=few, p=mass / mass.sum())
-        rows, columns = np.divmod(cells, state.users.shape[1])
-        return rows, columns, counts
-
-    def _vote_cell_by_cell(self, group: int, epoch: int) -> tuple[int, Callable[[], _Group]]:
-        """Every cell votes by its own probability."""
-        settings, state, law = self.settings, self.groups[group], self._law(group, epoch)
-        cut = settings.cut(epoch)
-        below = np.concatenate([[0.0], np.cumsum(law.mass)])  # P(K < low + i)
-        above = np.concatenate([np.cumsum(law.mass[::-1])[::-1], [0.0]])  # P(K >= low + i)
-        last = len(law.mass)
-        low = np.clip(state.values - cut + 1 - law.low, 0, last)  # yes: the first `low` values ...
+        """The truthful yes votes of a group, and how to draw its state, given these, if an update follows."""
+        state, law, ahead = self.groups[group], self._law(group, epoch), epoch - self.first
+        cut, last = int(self.cuts[epoch - 1]), len(law.mass)
+        low = np.clip(state.values - cut + 1 - law.low, 0, last)  # yes: the first `low` values of the law ...
         high = np.clip(state.values + cut - law.low, 0, last)  # ... and those from `high` on
-        may = state.may_vote(settings.vote_cap)
-        voted = self.rng.binomial(may, np.clip(above[high] + below[low], 0, 1)[:, None])
+        may, few = state.may_vote(self.settings.vote_cap), int(self.few[group][ahead])
+        if few < 0:
+            below = np.concatenate([[0.0], np.cumsum(law.mass)])  # P(K < law.low + i)
+            above = np.concatenate([np.cumsum(law.mass[::-1])[::-1], [0.0]])  # P(K >= law.low + i)
+            voted = self.rng.binomial(may, np.clip(above[high] + below[low], 0, 1)[:, None])
+        else:
+            voted = self._vote_as_one(state, law, low, high, few, may if self.all_yes[group][ahead] else None)
+        spent = state.by_votes - may.sum(axis=0)
 
         def draw() -> _Group:
-            columns = state.users.shape[1]
-            users = np.zeros((last, columns + 1), dtype=np.int64)
-            for column in range(columns):
-                yes, no = voted[:, column], may[:, column] - voted[:, column]
-                users[:, column + 1] += self._draw_rows(law, below, yes, low, high, outside=True)
-                users[:, column] += self._draw_rows(law, below, no, low, high, outside=False)
-            users[:, :columns] += law.draw(state.by_votes - may.sum(axis=0), np.ones(last, dtype=bool), self.rng)
+            users = np.zeros((last, len(spent) + 1), dtype=np.int64)
+            users[:, 1:] = law.draw_outside(voted, low, high, self.rng)
+            users[:, :-1] += law.draw_inside(may - voted, low, high, self.rng)
+            users[:, :-1] += self.rng.multinomial(spent, law.mass).T
             return _Group.make(law.values, users)
 
-        self.groups[group] = state.advanced(voted)
+        state.cast(voted)
         return int(voted.sum()), draw
 
-    def _draw_rows(
+    def _vote_as_one(
         self,
+        state: _Group,
         law: CountLaw,
-        below: NDArray[np.float64],
-        users: NDArray[np.int64],
         low: NDArray[np.int64],
         high: NDArray[np.int64],
-        outside: bool,
+        few: int,
+        all_yes: NDArray[np.int64] | None,
     ) -> NDArray[np.int64]:
-        """The counts, in all, of users[i] users with counts outside (inside) of values low[i] to high[i] - 1, (values,)."""
-        result, place = np.zeros(len(law.mass), dtype=np.int64), np.arange(len(law.mass))
-        rows = np.flatnonzero(users)
-        if users.sum() > _USER_BY_USER:
-            for row in rows:
-                inside = (place >= low[row]) & (place < high[row])
-                result += law.draw(users[row : row + 1], ~inside if outside else inside, self.rng)[:, 0]
-            return result
-        who = np.repeat(rows, users[rows])
-        first, beyond = below[low[who]], below[high[who]]
-        mass = below[-1] - (beyond - first) if outside else beyond - first
-        at = self.rng.random(len(who)) * mass
-        at = np.where(at < first, at, at - first + beyond) if outside else at + first
-        value = np.clip(np.searchsorted(below, at, side="right") - 1, 0, len(law.mass) - 1)
-        np.add.at(result, value, 1)
-        return result
+        """The votes, cell by cell, where all users vote no, or `all_yes` vote yes, but for `few` different users, uniform,
+        whose counts are not in the range where all vote alike."""
+        places, rng = np.arange(len(law.mass)), self.rng
+        alike, voted = (places >= low[-1]) & (places < high[0]), np.zeros_like(state.users)
+        if all_yes is not None:
+            up, down = places >= high[-1], places < low[0]
+            alike, voted = up if law.mass[up].sum() > law.mass[down].sum() else down, all_yes.copy()
+        if few:
+            chosen = rng.choice(int(state.up_to[-1]), size=few, replace=False)
+            rows = np.searchsorted(state.up_to, chosen, side="right")
+            ranks = chosen - (state.up_to[rows] - state.users[rows].sum(axis=1))
+            columns = (np.cumsum(state.users[rows], axis=1) <= ranks[:, None]).sum(axis=1)
+            mass = np.where(alike, 0.0, law.mass)
+            place = rng.choice(places, size=few, p=mass / mass.sum())
+            yes = (place < low[rows]) | (place >= high[rows])
+            other = np.where(columns < self.settings.vote_cap, yes.astype(np.int64) - (all_yes is not None), 0)
+            np.add.at(voted, (rows, columns), other)
+        return voted

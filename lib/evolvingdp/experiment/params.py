@@ -11,9 +11,7 @@ from typing import Any, ClassVar, Literal, Self, get_origin
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_core import ErrorDetails
 
-
-class ParameterError(ValueError):
-    """A parameter that cannot be used; the message is one line that names it, its value and what would work."""
+from evolvingdp.core.checks import ParameterError
 
 
 def parameter(default: Any, *, symbol: str, meaning: str, unit: str = "", **bounds: Any) -> Any:
@@ -53,10 +51,15 @@ class Params(BaseModel):
         return ["quick", *cls.presets]
 
     @classmethod
-    def make(cls, preset: str = "quick", overrides: Mapping[str, Any] | None = None) -> Self:
-        """The parameters of `preset` with `overrides` (values may be strings).  Raises ParameterError, one line."""
+    def check_preset(cls, preset: str) -> None:
+        """Raise ParameterError unless there is a preset of this name."""
         if preset not in cls.preset_names():
             raise ParameterError(f"preset must be one of {', '.join(cls.preset_names())}, got {preset!r}")
+
+    @classmethod
+    def make(cls, preset: str = "quick", overrides: Mapping[str, Any] | None = None) -> Self:
+        """The parameters of `preset` with `overrides` (values may be strings).  Raises ParameterError, one line."""
+        cls.check_preset(preset)
         values = {**cls.presets.get(preset, {}), **(overrides or {})}
         try:
             return cls.model_validate(values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
@@ -29,6 +30,10 @@ class Claim:
             return self.bound[0] <= self.value <= self.bound[1]
         return self.value <= self.bound if self.relation == "<=" else self.value >= self.bound
 
+    @property
+    def bound_in_words(self) -> str:
+        return in_words(self.relation, self.bound)
+
     def as_dict(self) -> dict[str, Any]:
         return {
             "claim": self.claim,
@@ -37,6 +42,13 @@ class Claim:
             "relation": self.relation,
             "bound": self.bound,
         }
+
+
+def in_words(relation: str, bound: float | Sequence[float], form: str = ".4g") -> str:
+    """What a claim's value must keep to."""
+    if isinstance(bound, Sequence):
+        return f"{bound[0]:{form}} to {bound[1]:{form}}"
+    return f"{'at most' if relation == '<=' else 'at least'} {bound:{form}}"
 
 
 def at_most(claim: str, value: float, bound: float) -> Claim:

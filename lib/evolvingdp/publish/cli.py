@@ -1,35 +1,22 @@
-"""The command line `evolvingdp`: run or sweep a notebook, show its parameters, build the book, check the data."""
+"""The command line `evolvingdp`: run or sweep a notebook, show its parameters, build the book, check the data.
+
+A command imports what it needs when it runs, so that help and a refused parameter come at once.
+"""
 
 from __future__ import annotations
 
+import errno
 import functools
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import click
-from tabulate import tabulate
 
-from evolvingdp.audit import empirical, outside
-from evolvingdp.core import brown
-from evolvingdp.core.seeds import stream
-from evolvingdp.experiment import ParameterError
-from evolvingdp.publish import datasets
-from evolvingdp.publish.comparing import beside
-from evolvingdp.publish.comparing.preset import is_file
-from evolvingdp.publish.rendering import offline
-from evolvingdp.publish.rendering.book import BookError, build
-from evolvingdp.publish.running.earlier import check_same_run
-from evolvingdp.publish.running.execute import Job, NotebookError, check_writable, export
-from evolvingdp.publish.running.execute import run as execute
-from evolvingdp.publish.sources.project import Project, params_of
-from evolvingdp.publish.sweeping import cluster
-from evolvingdp.publish.sweeping.run import SweepError
-from evolvingdp.publish.sweeping.run import run as run_sweep
-
-EXPECTED = (ParameterError, NotebookError, BookError, SweepError, datasets.DataError)
+from evolvingdp.publish.errors import PublishError
 
 
 def _one_line(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -39,10 +26,40 @@ def _one_line(command: Callable[..., Any]) -> Callable[..., Any]:
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         try:
             return command(*args, **kwargs)
-        except EXPECTED as error:
+        except PublishError as error:
             raise click.ClickException(str(error)) from None
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EROFS, errno.EDQUOT):
+                raise
+            raise click.ClickException(f"{error.strerror}: {error.filename or 'the results could not be written'}") from None
+        except ValueError as error:
+            from evolvingdp.core.checks import ParameterError
+
+            if not isinstance(error, ParameterError):
+                raise
+            raise click.ClickException(str(error)) from None
+        except ModuleNotFoundError as error:
+            package = (error.name or "").partition(".")[0]
+            if package == "evolvingdp" or find_spec(package):
+                raise
+            raise click.ClickException(
+                f"this command needs {package}, which is not installed: make installs it in the checkout"
+            ) from None
 
     return wrapped
+
+
+def _in_checkout(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`_one_line`, for a command that an installed package cannot run."""
+
+    @functools.wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        from evolvingdp.publish.sources.digest import checkout
+
+        checkout()
+        return command(*args, **kwargs)
+
+    return _one_line(wrapped)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -61,16 +78,16 @@ def main() -> None:
 )
 @click.option("--preset", default="quick", show_default=True, help="quick (seconds) or paper (the paper's scale).")
 @click.option("--seed", show_default="0", help="Master seed of all random streams, an integer >= 0.")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for the results  [default: runs/NOTEBOOK/KEY]")
+@click.option("--out", metavar="FOLDER", help="Folder for the results  [default: runs/NOTEBOOK/KEY]")
 @click.option("--workers", type=click.IntRange(min=1), help="Processes that share the repetitions  [default: none]")
 @click.option("--scheduler", metavar="ADDRESS", help="Share them on an existing dask cluster: tcp://HOST:PORT or its file.")
-@_one_line
+@_in_checkout
 def run(
     notebook: str,
     overrides: tuple[tuple[str, str], ...],
     preset: str,
     seed: str | None,
-    out: Path | None,
+    out: str | None,
     workers: int | None,
     scheduler: str | None,
 ) -> None:
@@ -78,36 +95,46 @@ def run(
 
     Example: evolvingdp run heavy_hitters/frequency_oracle --preset paper -p epsilon 1 --seed 7 --out my-run
     """
+    from evolvingdp.core.checks import ParameterError
+    from evolvingdp.publish.running.folders import check_same_run, check_writable, named
+    from evolvingdp.publish.running.job import Job
+    from evolvingdp.publish.sources.project import Project
+    from evolvingdp.publish.sweeping import cluster
+
     project = Project()
     cluster.check_one_engine(scheduler, workers)
     names = [name for name, _ in overrides]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice or ("seed" in names and seed is not None):
         raise ParameterError(f"each parameter may be set once, {', '.join(twice) or 'seed'} is set twice")
-    job = Job.make(project, notebook, preset, dict(overrides), seed or 0)
-    out = out if out is not None else project.root / "runs" / job.notebook / job.key[:12]
-    if not out.name:
-        raise ParameterError("out must name a folder, got ''; try --out my-run")
-    check_writable(out, name=job.name, sources=project.root)
-    check_same_run(job, out)
+    job = Job.make(project, notebook, preset, dict(overrides), 0 if seed is None else seed)
+    folder = project.root / "runs" / job.notebook / job.key[:12] if out is None else named(out, "my-run")
+    check_writable(folder, name=job.name, sources=project.root)
+    check_same_run(job, folder)
     cached = job.cached
     if scheduler is not None and not cached:
         cluster.address_of(scheduler)
+    from evolvingdp.publish.running import execute
+
     click.echo(f"{job.notebook}: {'already computed' if cached else 'running'}")
     with nullcontext() if cached else cluster.shared(scheduler, workers, job.notebook):
-        seconds = execute(job)
-    export(job, out)
-    click.echo(f"{job.notebook}: done in {seconds:.1f} s, see {out / job.name}.ipynb and {out / job.name}/")
+        seconds = execute.run(job)
+    execute.export(job, folder)
+    click.echo(f"{job.notebook}: done in {seconds:.1f} s, see {folder / job.name}.ipynb and {folder / job.name}/")
 
 
 @main.command()
 @click.argument("notebook")
-@_one_line
+@_in_checkout
 def params(notebook: str) -> None:
     """Show the parameters of NOTEBOOK: name, symbol, type, range, unit, default, preset paper, meaning.
 
     Example: evolvingdp params heavy_hitters/frequency_oracle
     """
+    from tabulate import tabulate
+
+    from evolvingdp.publish.sources.project import Project, params_of
+
     rows = params_of(Project().notebook(notebook)).describe()
     click.echo(
         tabulate(rows, headers="keys", tablefmt="simple", maxcolwidths=[None] * 5 + [16, 16, 44], disable_numparse=True)
@@ -117,7 +144,7 @@ def params(notebook: str) -> None:
 @main.command()
 @click.option("--preset", default="paper", show_default=True, help="quick, paper, or a YAML file of your own.")
 @click.option("--workers", type=click.IntRange(min=1), help="Notebooks at a time  [default: one per core]")
-@_one_line
+@_in_checkout
 def book(preset: str, workers: int | None) -> None:
     """Execute what has changed and render the book to _build/html.
 
@@ -125,11 +152,16 @@ def book(preset: str, workers: int | None) -> None:
 
     Example: evolvingdp book --preset quick
     """
+    from evolvingdp.publish.comparing.preset import is_file
+    from evolvingdp.publish.rendering import book
+    from evolvingdp.publish.sources.project import Project
+
+    project = Project()
     if is_file(preset):
-        page = beside.build(Project(), Path(preset), click.echo, workers=workers)
+        page = book.build_yours(project, Path(preset), click.echo, workers=workers)
         click.echo(f"yours beside ours: {page}")
     else:
-        build(Project(), preset, click.echo, workers=workers)
+        book.build(project, preset, click.echo, workers=workers)
 
 
 @main.command()
@@ -147,38 +179,47 @@ def book(preset: str, workers: int | None) -> None:
     "--scheduler", metavar="ADDRESS", help="Run on an existing dask cluster: tcp://HOST:PORT or its scheduler file (.json)."
 )
 @click.option("--workers", type=click.IntRange(min=1), help="Processes of this machine  [default: one per core]")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for the results.")
-@_one_line
-def sweep(out: Path, scheduler: str | None, workers: int | None, **what: Any) -> None:
+@click.option("--out", metavar="FOLDER", required=True, help="Folder for the results.")
+@_in_checkout
+def sweep(out: str, scheduler: str | None, workers: int | None, **what: Any) -> None:
     """Run the experiment of NOTEBOOK over a grid of parameters and seeds; write sweep.parquet and a summary, index.html.
 
     The same command continues a sweep that was stopped, and a larger grid keeps what is finished.
 
     Example: evolvingdp sweep evolving/thresh --grid epsilon=1,2 --grid horizon=64,256 --repeat 5 --out my-sweep
     """
-    run_sweep(Project(), out, scheduler=scheduler, workers=workers, say=lambda line: click.echo(line, err=True), **what)
-    click.echo(f"done, see {out / 'index.html'} and {out / 'sweep.parquet'}")
+    from evolvingdp.publish.running.folders import named
+    from evolvingdp.publish.sources.project import Project
+    from evolvingdp.publish.sweeping import run
+
+    folder = named(out, "my-sweep")
+    run.run(Project(), folder, scheduler=scheduler, workers=workers, say=lambda line: click.echo(line, err=True), **what)
+    click.echo(f"done, see {folder / 'index.html'} and {folder / 'sweep.parquet'}")
 
 
 @main.command()
-@_one_line
+@_in_checkout
 def pdf() -> None:
     """Print the rendered book to _build/evolving-privacy.pdf; needs chromium (CHROMIUM names it where PATH does not).
 
     Example: evolvingdp pdf
     """
-    from evolvingdp.publish.rendering import pdf  # its packages are the book's, which rerunning a notebook does without
+    from evolvingdp.publish.rendering import pdf
+    from evolvingdp.publish.sources.project import Project
 
     click.echo(f"printed: {pdf.build(Project())}")
 
 
 @main.command("zip")
-@_one_line
+@_in_checkout
 def archive() -> None:
     """Pack the rendered book into _build/evolving-privacy.zip, which reads from disk without a server.
 
     Example: evolvingdp zip
     """
+    from evolvingdp.publish.rendering import offline
+    from evolvingdp.publish.sources.project import Project
+
     click.echo(f"packed: {offline.archive(Project())}")
 
 
@@ -198,12 +239,16 @@ def audit(mechanism: str, inputs: str, epsilon: float | None, delta: float, runs
 
     Example: evolvingdp audit my_mechanism.py:release --inputs "0, 1" --epsilon 1
     """
+    from evolvingdp.audit.empirical import auditor, outside
+    from evolvingdp.core.checks import ParameterError
+    from evolvingdp.core.seeds import stream
+
     if epsilon is not None and not math.isfinite(epsilon):
         raise ParameterError(f"epsilon must be >= 0 and finite, got {epsilon}")
     values, function = outside.inputs_of(inputs), outside.Guarded(outside.load(mechanism))
     rng = stream(seed, "audit", mechanism)
     try:
-        bound = empirical.audit(function, values, rng, runs=runs, delta=delta, confidence=confidence)
+        bound = auditor.audit(function, values, rng, runs=runs, delta=delta, confidence=confidence)
     except (TypeError, ValueError) as error:
         raise ParameterError(f"{mechanism}: {' '.join(str(error).split())}") from None
     if function.fails_always:
@@ -221,27 +266,33 @@ def audit(mechanism: str, inputs: str, epsilon: float | None, delta: float, runs
 
 @main.group(invoke_without_command=True)
 @click.pass_context
-@_one_line
+@_in_checkout
 def data(context: click.Context) -> None:
     """Check the shipped tables against the checksums in data/README.md, or rebuild one.
 
     Example: evolvingdp data brown
     """
     if context.invoked_subcommand is None:
-        for name in datasets.check(brown.DATA):
+        from evolvingdp.publish import datasets
+        from evolvingdp.publish.sources.project import Project
+
+        for name in datasets.check(Project().root / "data"):
             click.echo(f"{name}: as listed in data/README.md")
 
 
 @data.command("brown")
-@click.option(
-    "--out", type=click.Path(path_type=Path), default=brown.DATA, show_default="data/", help="Folder for the tables."
-)
-@_one_line
-def rebuild_brown(out: Path) -> None:
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for the tables  [default: data/]")
+@_in_checkout
+def rebuild_brown(out: Path | None) -> None:
     """Count the Brown corpus again (NLTK_DATA, or a download where there is a network) and write its tables.
 
     Example: NLTK_DATA=~/nltk_data evolvingdp data brown
     """
+    from evolvingdp.publish import datasets
+    from evolvingdp.publish.running.folders import check_writable
+    from evolvingdp.publish.sources.project import Project
+
+    out = out if out is not None else Project().root / "data"
     check_writable(out)
     for path in datasets.rebuild_brown(out):
         click.echo(f"{path.name}: sha256 {datasets.checksum(path)}")

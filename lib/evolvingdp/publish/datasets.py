@@ -8,10 +8,8 @@ from collections import Counter
 from pathlib import Path
 
 from evolvingdp.core import brown
-
-
-class DataError(Exception):
-    """A table or the corpus is missing or not what it should be."""
+from evolvingdp.publish.errors import DataError
+from evolvingdp.publish.files import replacing
 
 
 def checksum(path: Path) -> str:
@@ -57,7 +55,6 @@ def rebuild_brown(folder: Path) -> list[Path]:
         "brown_readings.csv": brown.compare_readings(tokens).to_csv(index=False, lineterminator="\n").encode(),
     }
     for name, content in contents.items():
-        temporary = folder / f".{name}.new"
-        temporary.write_bytes(content)
-        temporary.replace(folder / name)
+        with replacing(folder / name) as file:
+            file.write_bytes(content)
     return [folder / name for name in contents]

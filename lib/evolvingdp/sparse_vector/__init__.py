@@ -1,1 +1,19 @@
-"""Kaplan, Mansour and Stemmer (2020): the sparse vector technique, revisited."""
+"""Kaplan, Mansour and Stemmer (2020), The sparse vector technique, revisited, and what one would do without it."""
+
+from evolvingdp.core.public import attach
+
+__all__, __getattr__, __dir__ = attach(
+    __name__,
+    threshold_monitor=["Release", "ThresholdMonitor", "ThresholdMonitorEvolving"],
+    calibration=["Calibration", "calibrate"],
+    noise=["MonitorNoise"],
+    privacy=["delta_of_epsilon", "epsilon_of_delta", "renyi_epsilon", "smallest_renyi_scale", "smallest_scale"],
+    adversary=["delta_attained", "epsilon_attained"],
+    shifting=["Plan", "plan", "solve"],
+    streams=["ShiftingStream", "example_sizes"],
+    general_streams=["GeneralStream", "random_stream"],
+    above_threshold=["AboveThreshold"],
+    histograms=["Histogram", "HistogramEveryStep", "histogram"],
+    find_step=["FindStep"],
+    baselines=["best_composition", "repeated_threshold", "threshold_error"],
+)

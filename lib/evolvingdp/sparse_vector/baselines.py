@@ -18,15 +18,19 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import brentq
+from scipy.stats import laplace
 
 from evolvingdp.core import checks
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.find_step import FindStep
 from evolvingdp.sparse_vector.histograms import Histogram
-from evolvingdp.sparse_vector.noise import Array, laplace_sf
-from evolvingdp.sparse_vector.shifting_simulation import Outcome, rare_count
+from evolvingdp.sparse_vector.noise import laplace_sf
+from evolvingdp.sparse_vector.shifting_simulation import Outcome, crossing, rare_count
 from evolvingdp.sparse_vector.streams import ShiftingStream
+
+_QUANTILES = laplace.ppf((np.arange(20_000) + 0.5) / 20_000)  # in the middle of equally likely cells
 
 
 def repeated_threshold(
@@ -40,7 +44,7 @@ def repeated_threshold(
     checks.probability(beta=beta)
     method = AboveThreshold.calibrated(epsilon, delta, reports, 0.0, composition=composition)
     stretches = reports if method.refreshed else 1
-    shift = _shifts(method.threshold_scale)
+    shift = method.threshold_scale * _QUANTILES if method.threshold_scale else np.zeros(1)
 
     def excess(threshold: float) -> float:
         expected = queries / stretches * laplace_sf(threshold + shift, method.query_scale)
@@ -51,56 +55,38 @@ def repeated_threshold(
     return AboveThreshold(threshold, reports, method.query_scale, method.threshold_scale, method.refreshed)
 
 
-def _shifts(scale: float, cells: int = 20_000) -> Array:
-    """Quantiles of Lap(scale) in the middle of `cells` equally likely cells."""
-    if scale == 0:
-        return np.zeros(1)
-    share = (np.arange(cells // 2) + 0.5) / cells
-    return scale * np.concatenate([np.log(2 * share), -np.log(2 * share)])
-
-
 def threshold_error(method: AboveThreshold, n_events: int, beta: float = 0.05) -> float:
     """The weight from which `n_events` events are all found with probability 1 - beta / 2, by a union bound."""
     checks.integer_at_least(1, n_events=n_events)
     checks.probability(beta=beta)
     q, r, share = method.query_scale, method.threshold_scale, beta / (2 * n_events)
-
-    def excess(gap: float) -> float:
-        return float(laplace_difference_sf(gap, q, r)) - share
-
-    return method.threshold + float(brentq(excess, 0.0, (q + r) * math.log(10 / share), rtol=1e-10))
+    gap = brentq(lambda gap: laplace_difference_sf(gap, q, r) - share, 0.0, (q + r) * math.log(10 / share), rtol=1e-10)
+    return method.threshold + float(gap)
 
 
 def laplace_difference_sf(z: float, one: float, other: float) -> float:
-    """Pr[Lap(one) - Lap(other) >= z] for z >= 0 and one > other >= 0."""
+    """Pr[Lap(one) - Lap(other) >= z] for one > other >= 0."""
+    far = abs(z)
     if other == 0:
-        return math.exp(-z / one) / 2
-    weighted = one**2 * math.exp(-z / one) - other**2 * math.exp(-z / other)
-    return weighted / (2 * (one**2 - other**2))
+        tail = math.exp(-far / one) / 2
+    else:
+        tail = (one**2 * math.exp(-far / one) - other**2 * math.exp(-far / other)) / (2 * (one**2 - other**2))
+    return tail if z >= 0 else 1 - tail
 
 
 def best_composition(
-    epsilon: float,
-    delta: float,
-    reports: int,
-    queries: int,
-    n_events: int,
-    compositions: tuple[str, ...],
-    beta: float = 0.05,
-) -> tuple[str, AboveThreshold]:
-    """The composition with the smallest `threshold_error`."""
-    methods = {
-        name: repeated_threshold(epsilon, delta, reports, queries, composition=name, beta=beta) for name in compositions
-    }
-    best = min(methods, key=lambda name: threshold_error(methods[name], n_events, beta))
-    return best, methods[best]
+    epsilon: float, delta: float, reports: int, queries: int, compositions: tuple[str, ...], beta: float = 0.05
+) -> AboveThreshold:
+    """The composition that finds `reports` events with the smallest `threshold_error`."""
+    methods = [repeated_threshold(epsilon, delta, reports, queries, composition=name, beta=beta) for name in compositions]
+    return min(methods, key=lambda method: threshold_error(method, reports, beta))
 
 
 def simulate_histogram(method: Histogram, stream: ShiftingStream, rng: np.random.Generator) -> Outcome:
     """One run of a histogram in every step; weights of different elements and steps are independent given the data."""
     absent = 0 if method.stable else rare_count(stream.absent_queries, float(method.sf(method.threshold)), rng)
     single = rare_count(stream.single_queries, float(method.sf(method.threshold - 1)), rng)
-    return Outcome(rng.random(stream.n_events) < method.sf(method.threshold - stream.sizes), absent, single)
+    return Outcome(crossing(method.sf, method.threshold, stream, rng), absent, single)
 
 
 def simulate_threshold(method: AboveThreshold, stream: ShiftingStream, rng: np.random.Generator) -> Outcome:
@@ -123,9 +109,14 @@ def simulate_find_step(method: FindStep, stream: ShiftingStream, rng: np.random.
     """One run of "find the step, then histogram": AboveThreshold is asked for the largest weight of every step."""
     shown = method.shown
     steps = _scan(method.search, stream.sizes, stream.steps, stream.horizon, lambda _: True, rng)
-    found = steps.found & (rng.random(stream.n_events) < shown.sf(shown.threshold - stream.sizes))
+    found = steps.found & crossing(shown.sf, shown.threshold, stream, rng)
     holders = steps.single * stream.n_users + int((stream.n_users - stream.sizes[steps.found]).sum())
     return Outcome(found, 0, rare_count(holders, float(shown.sf(shown.threshold - 1)), rng))
+
+
+def ask(method: AboveThreshold, values: Any, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """The answers to queries of these `values` (queries,), one after the other; no once it has halted."""
+    return _scan(method, values, np.arange(len(values)), len(values), lambda _: False, rng).found
 
 
 def _scan(
@@ -136,60 +127,41 @@ def _scan(
     present: Callable[[int], bool],
     rng: np.random.Generator,
 ) -> Outcome:
-    """AboveThreshold over `queries` queries: `values` at `places` (sorted), elsewhere 1 where `present`, else 0."""
+    """AboveThreshold over `queries` queries: `values` at `places` (sorted), elsewhere 1 where `present`, else 0.
+
+    Only the events that cross the lowest of all limits are looked at one by one. Between them, candidates for a false yes
+    come at the rate of value 1, exponential gaps rounded down, and are thinned to that of value 0.
+    """
+    shifts = rng.laplace(0.0, method.threshold_scale, size=method.reports if method.refreshed else 1)
+    limits = np.resize(method.threshold + shifts, method.reports)  # of each stretch up to a yes
+    noisy = values + rng.laplace(0.0, method.query_scale, size=len(values))
+    high, low = (laplace_sf(limits - value, method.query_scale) for value in (1, 0))
+    rates = -np.log1p(-np.clip(high, 1e-300, 1 - 1e-16))
+    gaps = (rng.standard_exponential(method.reports) / rates).tolist()
+    loud = np.flatnonzero(noisy >= limits.min())
+    heard = iter(zip(loud.tolist(), places[loud].tolist(), noisy[loud].tolist(), strict=True))
     found = np.zeros(len(values), dtype=bool)
     false = {True: 0, False: 0}
-    event, place, chunk = 0, 0, 64
-    shift = rng.laplace(0.0, method.threshold_scale)
-    for _ in range(method.reports):
-        limit = method.threshold + shift
-        hit, first = None, event
-        while first < len(values) and hit is None:
-            crossing = (
-                values[first : first + chunk] + rng.laplace(0.0, method.query_scale, size=len(values[first : first + chunk]))
-                >= limit
-            )
-            hit = first + int(crossing.argmax()) if crossing.any() else None
-            first += chunk
-        end = queries if hit is None else int(places[hit])
-        wrong = _first_false(method, limit, place, end, places, present, rng)
+    place, hit = 0, next(heard, None)
+    for stretch, limit in enumerate(limits.tolist()):
+        while hit is not None and (hit[1] < place or hit[2] < limit):
+            hit = next(heard, None)
+        end = queries if hit is None else hit[1]
+        wrong, gap = None, gaps[stretch]
+        while gap < end - place and wrong is None:
+            place += int(gap)
+            index = int(np.searchsorted(places, place))
+            if index == len(places) or places[index] != place:
+                held = present(place)
+                if held or rng.random() * high[stretch] < low[stretch]:
+                    wrong = held
+            place += 1
+            gap = rng.standard_exponential() / rates[stretch]
         if wrong is not None:
-            place = wrong[0] + 1
-            event = int(np.searchsorted(places, place))
-            false[wrong[1]] += 1
+            false[wrong] += 1
         elif hit is None:
             break
         else:
-            found[hit] = True
-            event, place = hit + 1, end + 1
-        if method.refreshed:
-            shift = rng.laplace(0.0, method.threshold_scale)
+            found[hit[0]] = True
+            place = end + 1
     return Outcome(found, false[False], false[True])
-
-
-def _first_false(
-    method: AboveThreshold,
-    limit: float,
-    place: int,
-    end: int,
-    places: Any,
-    present: Callable[[int], bool],
-    rng: np.random.Generator,
-) -> tuple[int, bool] | None:
-    """The first query in [place, end) without an event that crosses, and whether its element is held; None if none does.
-
-    Candidates come at the rate of value 1 and are thinned to that of value 0.
-    """
-    high, low = (float(laplace_sf(limit - value, method.query_scale)) for value in (1, 0))
-    while place < end:
-        gap = math.log1p(-rng.random()) / math.log1p(-high)
-        if gap >= end - place:
-            return None
-        place += int(gap)
-        index = int(np.searchsorted(places, place))
-        if index == len(places) or places[index] != place:
-            held = present(place)
-            if held or rng.random() * high < low:
-                return place, held
-        place += 1
-    return None

@@ -21,7 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.core import checks
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold, SvtState
-from evolvingdp.sparse_vector.histograms import Histogram, checked_inputs, histogram
+from evolvingdp.sparse_vector.histograms import Histogram, histogram
+from evolvingdp.sparse_vector.threshold_monitor import checked_inputs
 
 SHOWN = ("stable", "stable gaussian")
 _NOTHING: NDArray[np.int64] = np.zeros(0, dtype=np.int64)

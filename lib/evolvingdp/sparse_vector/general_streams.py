@@ -3,19 +3,21 @@
 Users who hold the same in every step are of one **type**: they count alike, whatever is answered, so that all that a run
 depends on is how many users a type has and how often the type has counted. `simulate` is exact, at a cost of the entries
 (type, element, step) and of the reports, whatever the number of users and |X| are; it pays for the number of types, which
-is that of the users where no two hold the same throughout.
+is that of the users where no two hold the same throughout. `brown_stream` is the Brown corpus as such a stream.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csc_array, csr_array
 
-from evolvingdp.core import checks
+from evolvingdp.core import brown, checks
 from evolvingdp.sparse_vector.shifting_simulation import rare_count
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
@@ -45,15 +47,21 @@ class GeneralStream:
         """How often, over all steps, an element is held by nobody."""
         return sum(self.n_elements - len(present) for present in self.elements)
 
-    def weights(self, step: int) -> Counts:
-        """(rows,): how many users hold each of `elements[step]`."""
-        return np.asarray(self.held[step] @ self.users, dtype=np.int64)
+    @cached_property
+    def weights(self) -> tuple[Counts, ...]:
+        """For each step (rows,): how many users hold each of its `elements`."""
+        return tuple(np.asarray(now @ self.users, dtype=np.int64) for now in self.held)
+
+    @cached_property
+    def by_type(self) -> tuple[csc_array, ...]:
+        """`held`, column by column."""
+        return tuple(now.tocsc() for now in self.held)
 
     def participation(self, weight: float) -> int:
         """k*: in how many elements of at least `weight`, over all steps, a user is at most."""
         total = np.zeros(len(self.users), dtype=np.int64)
-        for step, now in enumerate(self.held):
-            total += np.asarray((self.weights(step) >= weight).astype(np.int64) @ now, dtype=np.int64)
+        for weights, now in zip(self.weights, self.held, strict=True):
+            total += np.asarray((weights >= weight).astype(np.int64) @ now, dtype=np.int64)
         return int(total.max(initial=0))
 
 
@@ -65,21 +73,21 @@ def simulate(
     The law of asking, in every step, for all of the domain in the order of the elements' numbers.
     """
     counted = np.zeros(len(stream.users), dtype=np.int64)
-    found = [answer(monitor, now, stream.users, counted, rng) for now in stream.held]
+    found = [answer(monitor, stream, step, counted, rng) for step in range(len(stream.held))]
     return found, rare_count(stream.absent_queries, float(monitor.noise.sf(monitor.threshold)), rng)
 
 
 def answer(
-    monitor: ThresholdMonitorEvolving, held: csr_array, users: Counts, counted: Counts, rng: np.random.Generator
+    monitor: ThresholdMonitorEvolving, stream: GeneralStream, step: int, counted: Counts, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
-    """The answers to the rows of `held` (rows, types), one after the other; `counted` (types,) is changed.
+    """The answers of one step (rows,), one after the other; `counted` (types,) is changed.
 
     Sums only fall, so that no other row can be a yes than those that are with the users active at first.
     """
+    held, by_type, users = stream.held[step], stream.by_type[step], stream.users
     sums = np.asarray(held @ (users * (counted < monitor.reports)), dtype=np.int64)
     noise = monitor.noise.sample(held.shape[0], rng)
     above = np.zeros(held.shape[0], dtype=bool)
-    columns = None
     for row in np.flatnonzero(sums + noise >= monitor.threshold).tolist():
         if sums[row] + noise[row] < monitor.threshold:
             continue
@@ -87,8 +95,7 @@ def answer(
         holders = held.indices[held.indptr[row] : held.indptr[row + 1]]
         counted[holders] += 1
         for gone in holders[counted[holders] == monitor.reports].tolist():
-            columns = held.tocsc() if columns is None else columns
-            sums[columns.indices[columns.indptr[gone] : columns.indptr[gone + 1]]] -= users[gone]
+            sums[by_type.indices[by_type.indptr[gone] : by_type.indptr[gone + 1]]] -= users[gone]
     return above
 
 
@@ -139,6 +146,27 @@ def random_stream(
         elements.append(names[present])
         tables.append(table)
     return GeneralStream(users.astype(np.int64), tuple(elements), tuple(tables), n_elements)
+
+
+@cache
+def brown_stream(copies: int) -> GeneralStream:
+    """The Brown corpus, a step a category: who has a document holds its words while its category is on.
+
+    Each of 500 documents is a type of `copies` users; the domain are the words of six letters, the most frequent first.
+    """
+    checks.integer_at_least(1, copies=copies)
+    table = brown.documents()["documents"].str.split()
+    columns = np.concatenate(table.to_numpy()).astype(np.int64)
+    words = np.repeat(np.arange(len(table)), [len(documents) for documents in table])
+    sizes = list(brown.CATEGORY_SIZES.values())
+    elements, tables = [], []
+    for low, high in pairwise(np.cumsum([0, *sizes]).tolist()):
+        now = (columns >= low) & (columns < high)
+        present, rows = np.unique(words[now], return_inverse=True)
+        ones = np.ones(len(rows), dtype=np.int64)
+        tables.append(csr_array((ones, (rows, columns[now])), shape=(len(present), sum(sizes))))
+        elements.append(present)
+    return GeneralStream(np.full(sum(sizes), copies), tuple(elements), tuple(tables), 26**brown.LENGTH)
 
 
 def _zipf(size: int, exponent: float) -> NDArray[np.float64]:

@@ -15,7 +15,6 @@ inputs in all steps (two weights move by 1 in each), whatever the streams; after
 
 **Source.** Dwork, McSherry, Nissim and Smith (2006); stability as in Bun, Nissim and Stemmer (2016). The state is
 **secret**, the release public. `step` costs users and reports: the elements that nobody holds are drawn by number.
-`literal` has both mechanisms line by line.
 """
 
 from __future__ import annotations
@@ -34,6 +33,7 @@ from evolvingdp.sparse_vector.above_threshold import each_epsilon
 from evolvingdp.sparse_vector.noise import Array, laplace_sf
 from evolvingdp.sparse_vector.privacy import check_privacy
 from evolvingdp.sparse_vector.shifting_simulation import rare_count
+from evolvingdp.sparse_vector.threshold_monitor import checked_inputs
 
 HISTOGRAMS = ("laplace", "gaussian", "stable", "stable gaussian")
 
@@ -157,10 +157,3 @@ class HistogramEveryStep:
             raise ValueError(f"horizon must be larger to go on: {self.horizon} steps are paid for, and over")
         held = checked_inputs(inputs, state.n_users, self.n_elements)
         return HistogramState(state.n_users, state.left - 1), Reported(self.one.reported(held, self.n_elements, rng))
-
-
-def checked_inputs(inputs: ArrayLike, n_users: int, n_elements: int) -> NDArray[np.int64]:
-    """`inputs` (n_users,) of elements below `n_elements`; raises ValueError where the number of users has changed."""
-    if np.shape(inputs) != (n_users,):
-        raise ValueError(f"inputs must hold {n_users} users in every step, as at the start, got shape {np.shape(inputs)}")
-    return checks.integer_array("inputs", inputs, below=n_elements)

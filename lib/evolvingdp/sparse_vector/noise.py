@@ -1,6 +1,6 @@
 """The noise of ThresholdMonitor: Lap(10 cap) + min(Lap(inner), cap), in closed form.
 
-**Computes** density, distribution function, survival function and their logarithms, without cancellation in either tail (the
+**Computes** distribution function, survival function and their logarithms, without cancellation in either tail (the
 upper is exactly geometric, C e^(-z / scale) from `cap` on), and draws samples.
 
 **Source.** Line 3 of Algorithms 3 and 5: `cap` is Delta (Delta_1), `inner` the scale of v (Delta_2), `scale` = 10 cap
@@ -73,21 +73,6 @@ class MonitorNoise:
 
     def log_cdf(self, z: ArrayLike) -> Array:
         return self._both(z)[1]
-
-    def pdf(self, z: ArrayLike) -> Array:
-        """The density; continuous, for the outer noise has no atom."""
-        z = np.asarray(z, dtype=float)
-        a, b, d = self.scale, self.inner, self.cap
-        if b == 0:
-            return np.asarray(np.exp(-np.abs(z) / a) / (2 * a))
-        low, mid = np.minimum(z, 0), np.clip(z, 0, d)
-        shrink, decay = b / (4 * (a + b)), math.exp(-d * (1 / a + 1 / b))
-        below = np.exp(low / b) * shrink / b + self._blend(-low) / (4 * a * b)
-        below += np.exp(low / a) * (shrink / b * -math.expm1(-d * (1 / a + 1 / b)) + decay / (4 * a))
-        middle = np.exp(-mid / a) * shrink / b + self._blend(mid) / (4 * a * b)
-        middle += (np.exp(-mid / b) - np.exp(mid / a) * decay) * shrink / b + np.exp(mid / a) * decay / (4 * a)
-        above = self.tail_constant / a * np.exp(-np.maximum(z, d) / a)
-        return np.asarray(np.where(z <= 0, below, np.where(z < d, middle, above)))
 
     def isf(self, probability: float) -> float:
         """The z with Pr[noise >= z] = probability, where that is in the geometric tail; raises ValueError elsewhere."""

@@ -16,12 +16,12 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import gammaln, log_expit
 from scipy.stats import nbinom
 
 from evolvingdp.core import checks
+from evolvingdp.sparse_vector.noise import Array
 
 UNITS = ("replacement", "add-remove")
 _WEAK = 1.0  # a scale to start from where epsilon is large: at a loss of 1 an answer all sums are short
@@ -53,37 +53,45 @@ def delta_of_epsilon(epsilon: float, scale: float, reports: int, unit: str = "re
     checks.integer_at_least(1, reports=reports)
     checks.one_of(UNITS, unit=unit)
     loss = 1 / scale
-    slow, slow_law = _waiting(reports, -loss)
-    quick, quick_law = _waiting(reports, loss)
+    log_rare, log_likely = float(log_expit(-loss)), float(log_expit(loss))
+    slow, slow_law = waiting_law(reports, log_rare, log_likely)
+    quick, quick_law = waiting_law(reports, log_likely, log_rare)
     if unit == "add-remove":
         absent = loss * (slow - reports)
         present = loss * (reports - quick)
-        return max(_excess(epsilon, absent, slow_law), _excess(epsilon, present, quick_law)) + 2 * _TAIL
-    difference = np.convolve(slow_law, quick_law[::-1])
-    first = slow[0] - quick[-1]
-    return _excess(epsilon, loss * (first + np.arange(len(difference))), difference) + 4 * _TAIL
+        return max(excess_mass(epsilon, absent, slow_law), excess_mass(epsilon, present, quick_law)) + 2 * _TAIL
+    noes, law = difference(slow, slow_law, quick, quick_law)
+    return excess_mass(epsilon, loss * noes, law) + 4 * _TAIL
 
 
-def _excess(epsilon: float, losses: NDArray[np.float64], law: NDArray[np.float64]) -> float:
+def difference(slow: Array, slow_law: Array, quick: Array, quick_law: Array) -> tuple[Array, Array]:
+    """Values and law of the difference of two independent waiting times."""
+    law = np.convolve(slow_law, quick_law[::-1])
+    return slow[0] - quick[-1] + np.arange(len(law)), law
+
+
+def excess_mass(epsilon: float, losses: Array, law: Array) -> float:
+    """The delta at `epsilon` of privacy `losses` with these probabilities."""
     above = losses > epsilon
     return float(np.sum(law[above] * -np.expm1(epsilon - losses[above])))
 
 
 @lru_cache(maxsize=64)
-def _waiting(reports: int, log_odds: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """How many noes come before the yes number `reports`, each with these log odds: consecutive values and their law."""
-    log_yes, log_no = float(log_expit(log_odds)), float(log_expit(-log_odds))
-    law = nbinom(reports, math.exp(log_yes))
-    low, high = float(law.ppf(_TAIL)), float(law.isf(_TAIL))
+def waiting_law(reports: int, log_yes: float, log_no: float) -> tuple[Array, Array]:
+    """How many noes come before the yes number `reports`: consecutive values, and their probabilities.
+
+    All but 1e-40 on each side.  Raises TooLongError where that is more than fits.
+    """
+    chance, loss = math.exp(log_yes), abs(log_yes - log_no)
+    low, high = float(nbinom.ppf(_TAIL, reports, chance)), float(nbinom.isf(_TAIL, reports, chance))
     if not (math.isfinite(low) and math.isfinite(high)):
-        raise TooLongError(f"scale must be larger: at loss {abs(log_odds):.3g} a yes comes too rarely to be waited for")
-    first, last = max(0, int(low) - 1), int(high) + 1
-    if last - first > _CELLS:
+        raise TooLongError(f"scale must be larger: at loss {loss:.3g} a yes comes too rarely to be waited for")
+    if high - low > _CELLS:
         raise TooLongError(
-            f"scale must be larger, or reports smaller: the waiting time for {reports} reports at loss {abs(log_odds):.3g} "
-            f"spreads over {last - first} values, {_CELLS} fit"
+            f"scale must be larger, or reports smaller: the waiting time for {reports} reports at loss {loss:.3g} "
+            f"spreads over {high - low:.0f} values, {_CELLS} fit"
         )
-    noes = np.arange(first, last + 1, dtype=float)
+    noes = np.arange(max(0.0, low - 1), high + 2)
     log_law = gammaln(noes + reports) - gammaln(noes + 1) - gammaln(reports) + reports * log_yes + noes * log_no
     return noes, np.exp(log_law)
 
@@ -91,10 +99,11 @@ def _waiting(reports: int, log_odds: float) -> tuple[NDArray[np.float64], NDArra
 def epsilon_of_delta(delta: float, scale: float, reports: int, unit: str = "replacement") -> float:
     """The smallest epsilon at which `delta_of_epsilon` is at most `delta`, which is at least 1e-30."""
     _check_delta(delta)
+    return largest_epsilon(lambda epsilon: delta_of_epsilon(epsilon, scale, reports, unit) - delta)
 
-    def excess(epsilon: float) -> float:
-        return delta_of_epsilon(epsilon, scale, reports, unit) - delta
 
+def largest_epsilon(excess: Callable[[float], float]) -> float:
+    """Where the falling function `excess` becomes negative, to 1e-12; 0 where it is so from the start."""
     if excess(0.0) <= 0:
         return 0.0
     high = 1.0
@@ -110,7 +119,7 @@ def smallest_scale(epsilon: float, delta: float, reports: int, unit: str = "repl
     checks.integer_at_least(1, reports=reports)
     checks.one_of(UNITS, unit=unit)
     return _smallest(
-        lambda scale: delta_of_epsilon(epsilon, scale, reports, unit) <= delta,
+        lambda scale: math.log(delta_of_epsilon(epsilon, scale, reports, unit) / delta),
         max(_WEAK, 64 * math.sqrt(reports) / epsilon),
     )
 
@@ -120,28 +129,27 @@ def _check_delta(delta: float) -> None:
         raise ValueError(f"delta must lie in [1e-30, 1), got {delta!r}")
 
 
-def _smallest(enough: Callable[[float], bool], start: float) -> float:
-    """The boundary of a monotone condition on a positive number, from above, to 12 digits.
+def _smallest(excess: Callable[[float], float], start: float) -> float:
+    """Where the falling function `excess` of a positive number becomes negative, from above, to 12 digits.
 
-    Where the condition cannot be computed below the start, for sums that are too long, it counts as not met: more noise.
+    Where it cannot be computed below the start, for sums that are too long, it counts as positive: more noise.
     """
 
-    def surely(value: float) -> bool:
+    def known(value: float) -> float:
         try:
-            return enough(value)
+            return min(excess(value), _HUGE)
         except TooLongError:
-            return False
+            return _HUGE
 
     high = start
-    while not enough(high):
+    while excess(high) > 0:
         high *= 2
-    low = high / 2
-    while surely(low):  # from above: too little noise makes long sums
-        low, high = low / 2, low
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if surely(middle) else (middle, high)
-    return high
+    while known(high / 2) <= 0:  # from above: too little noise makes long sums
+        high /= 2
+    root = float(brentq(known, high / 2, high, xtol=1e-13 * high, rtol=1e-13))
+    while known(root) > 0:
+        root += 1e-13 * high
+    return root
 
 
 def renyi_rates(order: float, scale: float) -> tuple[float, float]:
@@ -151,9 +159,8 @@ def renyi_rates(order: float, scale: float) -> tuple[float, float]:
     """
     loss = 1 / scale
     rest = 1 + math.exp(loss) - math.exp(min(order * loss, 700.0))
-    if rest <= 0 or (order - 1) * loss > 2 * math.log(
-        order
-    ):  # the second half keeps the exponent convex in the query's value
+    # the second half keeps the exponent convex in the query's value
+    if rest <= 0 or (order - 1) * loss > 2 * math.log(order):
         return math.inf, math.inf
     rare = -(order - 1) * loss - math.log(rest)
     likely = order * loss - math.log(1 + math.exp(loss) - math.exp(-(order - 1) * loss))
@@ -199,6 +206,6 @@ def smallest_renyi_scale(
     """The smallest scale for which `renyi_epsilon` is at most `epsilon`."""
     check_privacy(epsilon, delta)
     return _smallest(
-        lambda scale: renyi_epsilon(delta, scale, budget, shared=shared, unit=unit) <= epsilon,
+        lambda scale: renyi_epsilon(delta, scale, budget, shared=shared, unit=unit) - epsilon,
         max(_WEAK, 64 * math.sqrt(budget) / epsilon),
     )

@@ -11,12 +11,15 @@ counters need not be kept; else all counters are.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.core import checks
+from evolvingdp.sparse_vector.noise import Array
 from evolvingdp.sparse_vector.streams import ShiftingStream
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
@@ -36,27 +39,26 @@ class Outcome:
 
 def simulate(monitor: ThresholdMonitorEvolving, stream: ShiftingStream, rng: np.random.Generator) -> Outcome:
     """One run of `shifting.solve` on `stream`.  Raises ValueError where all counters are needed and do not fit."""
-    sizes = np.array([one.size for one in stream.families])
-    absent_share, single_share, *crossing = monitor.noise.sf(monitor.threshold - np.concatenate([[0, 1], sizes])).tolist()
+    noise, threshold, limit = monitor.noise, monitor.threshold, monitor.reports
+    absent_share, single_share = noise.sf(threshold - np.array([0, 1])).tolist()
     absent = rare_count(stream.absent_queries, absent_share, rng)
     users, steps = _places(stream, rare_count(stream.single_queries, single_share, rng), rng)
-    found = rng.random(stream.n_events) < np.array(crossing)[stream.family]
-    if len(users) == 0 and monitor.reports >= stream.participation:
-        return Outcome(found, absent, 0)
-    keep_all = monitor.reports < stream.participation
+    keep_all = limit < stream.participation
     if keep_all:
         checks.fits_in_memory("a counter for each user", 8.0 * stream.n_users, "raise reports or lower n_users")
-        events = np.arange(stream.n_events)
+        found, events, watched = np.zeros(stream.n_events, dtype=bool), np.arange(stream.n_events), np.arange(stream.n_users)
     else:
+        found = crossing(noise.sf, threshold, stream, rng)
         events = np.array(sorted({event for user in users.tolist() for event in stream.events_of(user)}), dtype=np.int64)
-    watched = np.arange(stream.n_users) if keep_all else np.unique(users)
+        watched = np.unique(users)
     counted = np.zeros(len(watched), dtype=np.int64)
     single = 0
+    noisy = stream.sizes[events] + noise.sample(len(events), rng)
     order = np.argsort(np.concatenate([stream.steps[events], steps]), kind="stable")
     for item in order.tolist():
         if item >= len(events):
             place = int(np.searchsorted(watched, users[item - len(events)]))
-            if counted[place] < monitor.reports or rng.random() * single_share < absent_share:
+            if counted[place] < limit or rng.random() * single_share < absent_share:
                 counted[place] += 1
                 single += 1
             continue
@@ -65,13 +67,19 @@ def simulate(monitor: ThresholdMonitorEvolving, stream: ShiftingStream, rng: np.
             members = stream.members(event)
         else:
             members = np.array([place for place, user in enumerate(watched.tolist()) if event in stream.events_of(user)])
-        gone = int((counted[members] >= monitor.reports).sum())
-        if gone:
-            left = monitor.threshold - int(sizes[stream.family[event]]) + gone
-            found[event] = rng.random() < float(monitor.noise.sf(left))
+        gone = np.count_nonzero(counted[members] >= limit)
+        if keep_all or gone:
+            found[event] = noisy[item] - gone >= threshold
         if found[event]:
             counted[members] += 1
     return Outcome(found, absent, single)
+
+
+def crossing(
+    sf: Callable[[Any], Array], threshold: float, stream: ShiftingStream, rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    """(events,): whether each event's size and a noise of survival function `sf` reach the threshold, independently."""
+    return rng.random(stream.n_events) < sf(threshold - stream.family_sizes)[stream.family]
 
 
 def rare_count(trials: int, share: float, rng: np.random.Generator) -> int:

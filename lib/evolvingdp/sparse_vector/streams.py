@@ -8,6 +8,7 @@ group's members and a user's group are known without a table of n_users entries.
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -80,18 +81,22 @@ class ShiftingStream:
             raise ValueError(f"n_elements must be >= events + n_users = {len(family) + n_users}, got {n_elements}")
         group = np.concatenate([np.arange(one.n_groups) for one in families])
         order = rng.permutation(len(family))
-        return cls(
-            n_users, horizon, n_elements, tuple(families), _different(len(family), horizon, rng), family[order], group[order]
-        )
+        steps = np.sort(rng.choice(horizon, size=len(family), replace=False, shuffle=False)).astype(np.int64)
+        return cls(n_users, horizon, n_elements, tuple(families), steps, family[order], group[order])
 
     @property
     def n_events(self) -> int:
         return len(self.steps)
 
+    @property
+    def family_sizes(self) -> NDArray[np.int64]:
+        """(families,): the users of a group."""
+        return np.array([one.size for one in self.families], dtype=np.int64)
+
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
         """(events,): the users who hold each event's element."""
-        return np.array([one.size for one in self.families], dtype=np.int64)[self.family]
+        return self.family_sizes[self.family]
 
     @property
     def participation(self) -> int:
@@ -156,17 +161,5 @@ def example_sizes(n_users: int, smallest: float) -> dict[str, int]:
 
 
 def _coprime(n_users: int, share: float) -> int:
-    number = max(1, round(share * n_users)) if share < 1 else 1
-    while math.gcd(number, n_users) > 1:
-        number += 1
-    return number
-
-
-def _different(count: int, horizon: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """`count` different steps below `horizon`, sorted, uniform among all such sets."""
-    if 4 * count > horizon:
-        return np.sort(rng.permutation(horizon)[:count]).astype(np.int64)
-    steps = np.unique(rng.integers(0, horizon, size=count))
-    while len(steps) < count:
-        steps = np.unique(np.concatenate([steps, rng.integers(0, horizon, size=count - len(steps))]))
-    return steps
+    first = max(1, round(share * n_users)) if share < 1 else 1
+    return next(number for number in itertools.count(first) if math.gcd(number, n_users) == 1)

@@ -124,7 +124,7 @@ class ThresholdMonitorEvolving:
 
         The same, bit for bit, as a `step` for each element in order: the queries of a step concern different users.
         """
-        held = self._elements(state, inputs, n_elements)
+        held = checked_inputs(inputs, state.n_users, n_elements)
         weights = np.bincount(held[state.active], minlength=n_elements)
         above = ~(weights + self.noise.sample(n_elements, rng) < self.threshold)
         return (self._counted(state, above[held].astype(float)) if above.any() else state), above
@@ -185,13 +185,13 @@ class ThresholdMonitorEvolving:
         place = tuple(np.argwhere(~good)[0].tolist())
         return ValueError(f"query must have values in {range_}, got {array[place]!r} for user {place[-1]}")
 
-    def _elements(self, state: State, inputs: ArrayLike, n_elements: int) -> NDArray[np.int64]:
-        checks.integer_at_least(1, n_elements=n_elements)
-        if np.shape(inputs) != state.active.shape:
-            raise ValueError(
-                f"inputs must hold {state.n_users} users in every step, as at the start, got shape {np.shape(inputs)}"
-            )
-        return checks.integer_array("inputs", inputs, below=n_elements)
+
+def checked_inputs(inputs: ArrayLike, n_users: int, n_elements: int) -> NDArray[np.int64]:
+    """`inputs` (n_users,) of elements below `n_elements`; raises ValueError where the number of users has changed."""
+    checks.integer_at_least(1, n_elements=n_elements)
+    if np.shape(inputs) != (n_users,):
+        raise ValueError(f"inputs must hold {n_users} users in every step, as at the start, got shape {np.shape(inputs)}")
+    return checks.integer_array("inputs", inputs, below=n_elements)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

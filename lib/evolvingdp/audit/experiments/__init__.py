@@ -1,1 +1,1 @@
-"""One module a notebook: its parameters and the run that fills its table."""
+"""A folder a notebook: its parameters, run, tables, claims and figures."""

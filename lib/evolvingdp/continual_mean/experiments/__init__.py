@@ -1,1 +1,1 @@
-"""One module per notebook: its parameters, its run, its tables."""
+"""A folder per notebook: its parameters, its run, its tables, claims and figures; and what they share."""

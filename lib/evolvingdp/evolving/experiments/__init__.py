@@ -1,1 +1,1 @@
-"""One module a notebook: its parameters and the run that fills its table."""
+"""Everything that the chapter's notebooks run, each in its own folder."""

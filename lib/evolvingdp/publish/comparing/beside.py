@@ -16,11 +16,12 @@ import yaml
 
 from evolvingdp.publish.comparing import compare, preset
 from evolvingdp.publish.comparing.preset import Preset
-from evolvingdp.publish.rendering.book import Say, compute, render
-from evolvingdp.publish.running.execute import Job, export, problems
+from evolvingdp.publish.running.execute import export
+from evolvingdp.publish.running.job import Job, problems
 from evolvingdp.publish.sources.project import Project
 
-SOURCES = ("_config.yml", "_toc.yml", "book", "notebooks", "benchmarks", "data")  # what pages are made of
+# what pages are made of or look up
+SOURCES = ("_config.yml", "_toc.yml", "CITATION.cff", "book", "notebooks", "benchmarks", "data", "tests")
 YOURS = "book/yours"
 RECORD = "preset.json"
 
@@ -32,25 +33,6 @@ class Yours(Project):
     @property
     def results(self) -> Path:
         return self.root / YOURS
-
-
-def build(project: Project, path: Path, say: Say, *, workers: int | None = None) -> Path:
-    """Compute what the preset at `path` changes and what it is compared with, render both; returns the first page.
-
-    Raises ParameterError before anything runs where the file is wrong, BookError where a notebook or the rendering fails.
-    """
-    chosen = preset.read(project, path)
-    others = [Job.make(project, notebook, chosen.base) for notebook in project.pages()]
-    say(f"ours: preset {chosen.base}, seed 0")
-    compute(others, say, workers=workers)
-    say(f"yours: {chosen.file}")
-    compute(list(chosen.yours.values()), say, workers=workers)
-    home = project.root / "_build" / "yours" / chosen.name
-    copy = stage(project, chosen, others, home / "source")
-    render(copy, say)
-    shutil.rmtree(home / "html", ignore_errors=True)
-    shutil.copytree(copy.root / "_build" / "html", home / "html")
-    return home / "html" / f"{YOURS}/index.html"
 
 
 def stage(project: Project, chosen: Preset, others: list[Job], folder: Path) -> Project:

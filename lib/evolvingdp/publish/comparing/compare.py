@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from evolvingdp.experiment.result import in_words
+
 COORDINATES = ("value", "rank", "step", "epoch", "repetition")  # columns that say where a row stands, in every notebook
 NONE = "–"  # no number to show
 
@@ -46,20 +48,13 @@ def claims(ours: list[Claim], yours: list[Claim]) -> pd.DataFrame:
                 "yours": there,
                 "difference": there - here,
                 "relative": relative(there - here, here),
-                "our_bound": mine and bound(mine),
-                "your_bound": other and bound(other),
+                "our_bound": mine and in_words(mine["relation"], mine["bound"]),
+                "your_bound": other and in_words(other["relation"], other["bound"]),
                 "our_verdict": mine and mine["holds"],
                 "your_verdict": other and other["holds"],
             }
         )
     return pd.DataFrame(rows).astype({"our_verdict": object, "your_verdict": object}) if rows else pd.DataFrame()
-
-
-def bound(claim: Claim) -> str:
-    """What the claim's value must keep to."""
-    if isinstance(claim["bound"], list):
-        return f"{claim['bound'][0]:.4g} to {claim['bound'][1]:.4g}"
-    return f"{'at most' if claim['relation'] == '<=' else 'at least'} {claim['bound']:.4g}"
 
 
 def changed(table: pd.DataFrame) -> pd.DataFrame:

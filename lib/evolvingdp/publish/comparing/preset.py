@@ -11,6 +11,7 @@ Notebooks that it does not name stay ours.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Hashable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,11 +20,13 @@ from typing import Any
 import yaml
 
 from evolvingdp.experiment import ParameterError
-from evolvingdp.publish.running.execute import Job
+from evolvingdp.publish.running.job import Job
 from evolvingdp.publish.sources.project import Project, params_of
 
 EXAMPLE = "evolving/thresh: {epsilon: 2}"
+OURS = ("paper", "quick")
 _OWN = ("base", "seed")
+_NAME = re.compile(r"\w[\w.-]*\.ya?ml", re.ASCII)  # a folder is called so, and removed when the pages are made again
 
 
 @dataclass(frozen=True)
@@ -43,12 +46,14 @@ class Preset:
 
 def is_file(name: str) -> bool:
     """Whether --preset NAME means a reader's file and not one of our presets."""
-    return name.endswith((".yaml", ".yml")) or Path(name).is_file()
+    return name.endswith((".yaml", ".yml")) or (name not in OURS and Path(name).is_file())
 
 
 def read(project: Project, path: Path) -> Preset:
     """The preset at `path`; raises ParameterError, one line that starts with the file's name, before anything runs."""
     try:
+        if not _NAME.fullmatch(path.name):
+            raise ParameterError("must be called like mine.yaml, in letters, digits, -, _ and ., as its pages are")
         return _checked(project, path.name, _load(path))
     except ParameterError as error:
         raise ParameterError(f"{path.name}: {error}") from None
@@ -74,8 +79,8 @@ def _load(path: Path) -> dict[str, Any]:
 
 def _checked(project: Project, file: str, content: dict[str, Any]) -> Preset:
     base, seed = content.pop("base", "paper"), content.pop("seed", 0)
-    if base not in ("paper", "quick"):
-        raise ParameterError(f"base must be one of paper, quick, got {base!r}")
+    if base not in OURS:
+        raise ParameterError(f"base must be one of {', '.join(OURS)}, got {base!r}")
     if not content:
         raise ParameterError(f"names no notebook; try {EXAMPLE}")
     yours: dict[str, Job] = {}

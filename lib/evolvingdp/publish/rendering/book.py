@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
 from pathlib import Path
 
-from evolvingdp.publish.running.execute import MANIFEST, Job, NotebookError, export, problems, read_manifest, run
+from evolvingdp.publish.comparing import beside, preset
+from evolvingdp.publish.errors import BookError
+from evolvingdp.publish.running.compute import Say, compute
+from evolvingdp.publish.running.execute import export
+from evolvingdp.publish.running.job import MANIFEST, Job, problems, read_manifest
 from evolvingdp.publish.sources.project import Project
-
-Say = Callable[[str], None]
-
-
-class BookError(Exception):
-    """The book was not built; the message says why."""
 
 
 def build(project: Project, preset: str, say: Say, *, workers: int | None = None) -> None:
     """Execute every notebook of the table of contents at `preset` and render the HTML to _build/html.
 
-    Raises BookError when a notebook or the strict rendering fails; results of notebooks that finished are kept.
+    Raises NotebookError when a notebook fails, BookError when the strict rendering does; results of notebooks that
+    finished are kept.
     """
     jobs = [Job.make(project, notebook, preset) for notebook in project.pages()]
     compute(jobs, say, workers=workers)
@@ -40,28 +35,23 @@ def _shows(job: Job) -> bool:
     return read_manifest(job.project.results / job.notebook / MANIFEST).get("key") == job.key
 
 
-def compute(jobs: list[Job], say: Say, *, workers: int | None = None) -> None:
-    """Run the jobs that the cache lacks, over processes, with a line for each; raises BookError after all have ended."""
-    started = time.perf_counter()
-    waiting = [job for job in jobs if not job.cached]
-    for job in jobs:
-        if job not in waiting:
-            say(f"{job.notebook}: unchanged")
-    failures = []
-    if waiting:
-        processes = min(workers or os.cpu_count() or 1, len(waiting))
-        with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-            futures = {pool.submit(run, job): job for job in waiting}
-            for future in as_completed(futures):
-                notebook, elapsed = futures[future].notebook, time.perf_counter() - started
-                try:
-                    say(f"{notebook}: done in {future.result():.1f} s")
-                except NotebookError as error:
-                    say(f"{notebook}: failed after {elapsed:.1f} s\n{error}")
-                    failures.append(notebook)
-    say(f"{len(jobs)} notebooks, {len(waiting)} executed, {time.perf_counter() - started:.1f} s in total")
-    if failures:
-        raise BookError(f"{len(failures)} of {len(jobs)} notebooks failed: {', '.join(sorted(failures))}")
+def build_yours(project: Project, path: Path, say: Say, *, workers: int | None = None) -> Path:
+    """Compute what the preset at `path` changes and what it is compared with, render both; returns the first page.
+
+    Raises ParameterError before anything runs where the file is wrong, NotebookError or BookError as `build` does.
+    """
+    chosen = preset.read(project, path)
+    others = [Job.make(project, notebook, chosen.base) for notebook in project.pages()]
+    say(f"ours: preset {chosen.base}, seed 0")
+    compute(others, say, workers=workers)
+    say(f"yours: {chosen.file}")
+    compute(list(chosen.yours.values()), say, workers=workers)
+    home = project.root / "_build" / "yours" / chosen.name
+    copy = beside.stage(project, chosen, others, home / "source")
+    render(copy, say)
+    shutil.rmtree(home / "html", ignore_errors=True)
+    shutil.copytree(copy.root / "_build" / "html", home / "html")
+    return home / "html" / f"{beside.YOURS}/index.html"
 
 
 def render(project: Project, say: Say) -> None:

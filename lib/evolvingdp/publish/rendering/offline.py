@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from evolvingdp.publish.rendering.book import BookError
-from evolvingdp.publish.running.execute import problems
+from evolvingdp.publish.errors import BookError
+from evolvingdp.publish.files import pack, replacing
+from evolvingdp.publish.running.job import problems
 from evolvingdp.publish.sources.project import Project
 
 NAME = "evolving-privacy"
@@ -61,9 +59,7 @@ def archive(project: Project) -> Path:
     files = sorted(path for path in root.rglob("*") if path.is_file() and path.name != ".buildinfo")
     with replacing(target) as partial, zipfile.ZipFile(partial, "w") as book:
         for path in files:
-            entry = zipfile.ZipInfo(f"{NAME}/{path.relative_to(root).as_posix()}", (1980, 1, 1, 0, 0, 0))
-            entry.create_system, entry.external_attr = 3, 0o644 << 16  # a file that everybody may read, on every system
-            book.writestr(entry, _for_disk(path), zipfile.ZIP_DEFLATED, 6)
+            pack(book, f"{NAME}/{path.relative_to(root).as_posix()}", _for_disk(path))
     return target
 
 
@@ -76,12 +72,3 @@ def _for_disk(path: Path) -> bytes:
     if shown not in content and hidden not in content:
         raise BookError(f"{path.name} no longer has SHOW_SEARCH_SUMMARY: search would fail from disk")
     return content.replace(shown, hidden)
-
-
-@contextmanager
-def replacing(target: Path) -> Iterator[Path]:
-    """A file to write; it takes `target`'s place when all went well."""
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as folder:
-        partial = Path(folder) / target.name
-        yield partial
-        partial.replace(target)

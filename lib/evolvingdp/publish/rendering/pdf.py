@@ -20,8 +20,9 @@ from urllib.parse import unquote, urldefrag, urlparse
 
 import yaml
 
-from evolvingdp.publish.rendering.book import BookError
-from evolvingdp.publish.rendering.offline import FLAGS, NAME, check_rendered, chromium, replacing
+from evolvingdp.publish.errors import BookError
+from evolvingdp.publish.files import replacing
+from evolvingdp.publish.rendering.offline import FLAGS, NAME, check_rendered, chromium
 from evolvingdp.publish.sources import provenance
 from evolvingdp.publish.sources.project import Project
 

@@ -20,7 +20,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from evolvingdp.experiment import Claim, at_least, at_most, within
-from evolvingdp.publish.running.execute import MANIFEST, read_manifest
+from evolvingdp.experiment.result import in_words as bound_in_words
+from evolvingdp.publish.running.job import MANIFEST, read_manifest
 from evolvingdp.publish.sources.project import Project, params_of
 from evolvingdp.publish.sources.provenance import preset_of
 
@@ -266,6 +267,4 @@ def labelled(label: str, text: str) -> str:
 
 
 def _plain(relation: str, bound: Any, form: str) -> str:
-    if isinstance(bound, list):
-        return f"within {bound[0]:{form}} to {bound[1]:{form}}"
-    return f"{'at most' if relation == '<=' else 'at least'} {bound:{form}}"
+    return f"{'within ' if isinstance(bound, list) else ''}{bound_in_words(relation, bound, form)}"

@@ -30,7 +30,8 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from evolvingdp.publish.comparing import beside
 from evolvingdp.publish.rendering import accessible, peers, reproduction_ext
-from evolvingdp.publish.running.execute import problems
+from evolvingdp.publish.rendering.dated import Measured
+from evolvingdp.publish.running.job import problems
 from evolvingdp.publish.showing import citing
 from evolvingdp.publish.sources.project import Project
 
@@ -126,6 +127,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("builder-inited", refuse_stale_pages)
     app.connect("doctree-read", _say_whose_numbers)
     app.add_role("value", Value())
+    app.add_role("measured", Measured())
     accessible.setup(app)
     reproduction_ext.register(app)
     app.add_directive("cite-this", CiteThis)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,12 @@ from matplotlib.figure import Figure as Canvas
 
 from evolvingdp.experiment import Figure
 from evolvingdp.experiment.style import house
+from evolvingdp.publish.files import pack
 from evolvingdp.publish.showing import citing
 from evolvingdp.publish.showing.printed import WIDTHS, printed
 
 FORMATS = ("svg", "pdf", "png")
 _NO_DATE: dict[str, dict[str, None]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the first time that a zip can hold
-_FILE = 0o100644 << 16  # a plain file that everybody may read
 
 
 def names(figure_id: str) -> dict[str, str]:
@@ -32,10 +32,12 @@ def names(figure_id: str) -> dict[str, str]:
     return images | print_ | {"CSV": f"{figure_id}.csv", "JSON": f"{figure_id}.json", "all as ZIP": f"{figure_id}.zip"}
 
 
-def write(folder: Path, figure: Figure, record: Mapping[str, Any]) -> None:
-    """Write the bundle of `figure` with its provenance `record`: the files of `names`, and in the zip BibTeX, too."""
+def write(folder: Path, figure: Figure, record: Mapping[str, Any]) -> bytes:
+    """Write the bundle of `figure` with its provenance `record`: the files of `names`, and in the zip BibTeX, too; returns
+    the PNG."""
     words = {"figure": figure.id, "caption": figure.caption, "alt": figure.alt}
-    files = {f"{figure.id}.{kind}": image(figure.canvas, kind) for kind in FORMATS}
+    with _laid_out(figure.canvas):
+        files = {f"{figure.id}.{kind}": image(figure.canvas, kind) for kind in FORMATS}
     for name, width in WIDTHS.items():
         files[f"{figure.id}-{name}.pdf"] = image(printed(figure.canvas, width), "pdf")
     files[f"{figure.id}.csv"] = figure.data.to_csv(index=False, lineterminator="\n").encode()
@@ -44,16 +46,27 @@ def write(folder: Path, figure: Figure, record: Mapping[str, Any]) -> None:
         (folder / name).write_bytes(content)
     extra = {f"{figure.id}.bib": citing.figure(figure.id, record).encode(), "README.txt": _readme(figure, record).encode()}
     (folder / f"{figure.id}.zip").write_bytes(zipped(files | extra))
+    return files[f"{figure.id}.png"]
+
+
+@contextmanager
+def _laid_out(canvas: Canvas) -> Iterator[None]:
+    """While it is open, `canvas` keeps the layout that it has now: every format would find the same one again."""
+    house(canvas.draw_without_rendering)()
+    engine = canvas.get_layout_engine()
+    canvas.set_layout_engine("none")
+    try:
+        yield
+    finally:
+        canvas.set_layout_engine(engine)
 
 
 def zipped(files: Mapping[str, bytes]) -> bytes:
     """A zip of `files` in the order of their names, without times."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(buffer, "w") as archive:
         for name in sorted(files):
-            entry = zipfile.ZipInfo(name, _EPOCH)
-            entry.create_system, entry.external_attr = 3, _FILE  # the same on every system
-            archive.writestr(entry, files[name], zipfile.ZIP_DEFLATED)
+            pack(archive, name, files[name])
     return buffer.getvalue()
 
 

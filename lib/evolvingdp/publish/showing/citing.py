@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 from pybtex.database import BibliographyData, Entry, parse_file
 
-from evolvingdp.publish.sources.provenance import REPOSITORY
+from evolvingdp.publish.sources.digest import REPOSITORY
 
 KEY = "evolving-privacy"
 

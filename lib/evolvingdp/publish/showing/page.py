@@ -11,6 +11,7 @@ import base64
 import json
 import os
 import time
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +38,9 @@ class Page:
 
     def figure(self, figure: Figure) -> None:
         """Show `figure` with caption and alt text, and write its bundle: SVG, PDFs, PNG, CSV, JSON, and a zip of all."""
-        record = self._record()
-        if self.folder is not None:
-            bundle.write(self.folder, figure, record)
-        plain = {"image/png": base64.b64encode(bundle.image(figure.canvas, "png")).decode(), "text/plain": figure.caption}
+        record = self.record
+        png = bundle.image(figure.canvas, "png") if self.folder is None else bundle.write(self.folder, figure, record)
+        plain = {"image/png": base64.b64encode(png).decode(), "text/plain": figure.caption}
         _show(plain, self._figure_myst(figure, record))
 
     def table(self, table: pd.DataFrame) -> None:
@@ -57,7 +57,7 @@ class Page:
             {
                 "claim": claim.claim,
                 "measured": f"{claim.value:.4g}",
-                "bound": _bound(claim.relation, claim.bound),
+                "bound": claim.bound_in_words,
                 "verdict": "holds" if claim.holds else "**does not hold**",
             }
             for claim in self.result.claims
@@ -66,7 +66,7 @@ class Page:
 
     def close(self) -> None:
         """Write results.csv, claims.json, values.json and provenance.json; show how to compute this page again."""
-        record = self._record()
+        record = self.record | {"run_seconds": round(time.time() - psutil.Process().create_time(), 1)}
         if self.folder is not None:
             self.result.table.to_csv(self.folder / "results.csv", index=False, lineterminator="\n")
             _write_json(self.folder / "claims.json", [claim.as_dict() for claim in self.result.claims])
@@ -80,13 +80,15 @@ class Page:
         )
         _show({"text/plain": record["command"]}, myst)
 
-    def _record(self) -> dict[str, Any]:
-        return provenance.record(self.result, time.time() - psutil.Process().create_time())
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """Where the result comes from."""
+        return provenance.record(self.result)
 
     def _table(self, table: pd.DataFrame, name: str, title: str) -> None:
         markdown = table.replace(r"\|", r"\\|", regex=True).to_markdown(index=False, disable_numparse=True)
         if self.folder is not None:
-            record = self._record()
+            record = self.record
             version = f"Evolving Privacy {record['version']}"
             text = latex.table(
                 table,
@@ -107,12 +109,6 @@ class Page:
             f":::{{dropdown}} Compute this figure again\n```bash\n{record['command']}\n```\n:::\n\n"
             f":::{{dropdown}} Cite this figure\n```bibtex\n{citing.figure(figure.id, record)}```\n:::\n"
         )
-
-
-def _bound(relation: str, bound: float | tuple[float, float]) -> str:
-    if isinstance(bound, tuple):
-        return f"{bound[0]:.4g} to {bound[1]:.4g}"
-    return f"{'at most' if relation == '<=' else 'at least'} {bound:.4g}"
 
 
 def _show(plain: dict[str, str], myst: str) -> None:

@@ -7,13 +7,13 @@ import importlib
 import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
 
 from evolvingdp.experiment import ParameterError, Params, Result
-from evolvingdp.publish.sources.provenance import REPOSITORY
+from evolvingdp.publish.sources.digest import checkout, experiment
 
 RESULTS = "book/results/"
 
@@ -22,11 +22,11 @@ RESULTS = "book/results/"
 class Project:
     """A checkout: notebooks, table of contents, cache, and the results that the book shows."""
 
-    root: Path = REPOSITORY
+    root: Path = field(default_factory=checkout)
 
     @property
     def cache(self) -> Path:
-        return Path(os.environ.get("EVOLVINGDP_CACHE", self.root / ".cache")) / "runs"
+        return Path(os.environ.get("EVOLVINGDP_CACHE") or self.root / ".cache").absolute() / "runs"
 
     @property
     def results(self) -> Path:
@@ -71,7 +71,7 @@ class Project:
 
 def params_of(notebook: str) -> type[Params]:
     """The `Params` of evolvingdp.<paper>.experiments.<name>.params."""
-    module = f"{_experiment(notebook)}.params"
+    module = f"{experiment(notebook)}.params"
     try:
         params: type[Params] = importlib.import_module(module).Params
     except ModuleNotFoundError as error:
@@ -83,23 +83,18 @@ def params_of(notebook: str) -> type[Params]:
 
 def run_of(notebook: str) -> Callable[[Params, int], Result[Params]]:
     """The `run` of evolvingdp.<paper>.experiments.<name>.run: imports all that the experiment needs."""
-    run: Callable[[Params, int], Result[Params]] = importlib.import_module(f"{_experiment(notebook)}.run").run
+    run: Callable[[Params, int], Result[Params]] = importlib.import_module(f"{experiment(notebook)}.run").run
     return run
 
 
-def _experiment(notebook: str) -> str:
-    paper, name = notebook.split("/")
-    return f"evolvingdp.{paper}.experiments.{name}"
-
-
-def template_bytes(path: Path) -> bytes:
-    """What of a source notebook decides its output: types, tags and sources of the cells."""
+def cells_of(path: Path) -> tuple[bytes, str]:
+    """What of a source notebook decides its output, types, tags and sources of the cells; and all of its code."""
     try:
         cells = json.loads(path.read_text())["cells"]
     except (ValueError, KeyError) as error:
         raise ParameterError(f"{path.name} is not a notebook: {error!r}") from None
     parts = [[cell["cell_type"], cell["metadata"].get("tags", []), "".join(cell["source"])] for cell in cells]
-    return json.dumps(parts).encode()
+    return json.dumps(parts).encode(), "\n".join(source for kind, _, source in parts if kind == "code")
 
 
 def _files(node: object) -> list[str]:

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evolvingdp.experiment import ParameterError, engine
-from evolvingdp.publish.running.execute import ONE_CORE, environment
-from evolvingdp.publish.sweeping import point
+from evolvingdp.publish.running.environment import ONE_CORE, environment
 
 if TYPE_CHECKING:  # distributed is imported where it is used: half a second that the other commands need not wait
     from distributed import Client
@@ -107,6 +106,8 @@ def _no_scheduler(scheduler: str, why: str) -> ParameterError:
 
 def _check(client: Client, notebook: str) -> None:
     """Raise ParameterError unless every worker has the sources, data, versions that this process has."""
+    from evolvingdp.publish.sweeping import point
+
     ours = point.sources(notebook)
     for worker, theirs in client.run(point.sources, notebook, on_error="return").items():
         if not isinstance(theirs, dict):

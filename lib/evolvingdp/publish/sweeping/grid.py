@@ -19,7 +19,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, get_origin
 
 from evolvingdp.experiment import ParameterError, Params
-from evolvingdp.publish.running.execute import seed_of
+from evolvingdp.publish.running.job import seed_of
 from evolvingdp.publish.sources import provenance
 from evolvingdp.publish.sources.project import Project, params_of
 from evolvingdp.publish.sweeping import point
@@ -150,7 +150,7 @@ def _separator(model: type[Params], name: str) -> str:
 
 def _validated(model: type[Params], preset: str, fixed: dict[str, str], axes: dict[str, list[str]]) -> list[Params]:
     """The parameters of every combination; a rule may concern several parameters, so each is checked as a whole."""
-    model.make(preset)
+    model.check_preset(preset)
     settings: dict[str, str] = {}
     made, refused = [], []
     for values in itertools.product(*axes.values()):
@@ -218,6 +218,8 @@ def compute(sweep: Sweep, store: Store, client: Client, left: list[Point], done:
 
 def record(notebook: str) -> dict[str, str]:
     """Provenance that all points of one go share."""
-    sources = point.sources(notebook)
-    digests = {f"{part}_sha256": sources[part] for part in ("library", "data", "lock")}
-    return {"commit": provenance.commit(), "version": version("evolvingdp"), **digests, "python": sources["python"]}
+    packages = dict(point.sources(notebook))
+    digests = {f"{part}_sha256": packages.pop(part) for part in ("library", "data", "sweep")}
+    python = packages.pop("python")
+    told = ", ".join(f"{name} {installed}" for name, installed in packages.items())
+    return {"commit": provenance.commit(), "version": version("evolvingdp"), **digests, "python": python, "packages": told}

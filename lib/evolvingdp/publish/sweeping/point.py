@@ -12,30 +12,17 @@ import platform
 import time
 import traceback
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from evolvingdp.experiment import Params, Result, engine
-from evolvingdp.publish.sources import provenance
+from evolvingdp.publish.sources import digest, provenance
 from evolvingdp.publish.sources.project import params_of, run_of
 
 ABOUT = b"evolvingdp"  # the metadata's name
-_PACKAGES = ("numpy", "pandas", "pyarrow", "scipy")  # what a worker's environment could have in another version
-_PAPERS = sorted(folder.parent.name for folder in provenance.LIBRARY.glob("*/experiments"))
-
-# What this process has imported decides its numbers, not what stands on the disk when it is asked: digests as of the import.
-_SOURCES = {
-    "sweep": provenance.digest_files([Path(__file__)], Path(__file__).parent),
-    "data": provenance.data_digest(),
-    "lock": provenance.lock_digest(),
-    "python": platform.python_version(),
-    "packages": ", ".join(f"{name} {version(name)}" for name in _PACKAGES),
-}
-_LIBRARIES = {paper: provenance.library_digest(paper) for paper in _PAPERS}
+_LIBRARY = digest.Library()  # what this process has imported decides its numbers, not what stands on the disk later
 
 
 @dataclass(frozen=True)
@@ -46,15 +33,25 @@ class Outcome:
     traceback: str = ""
 
 
+@cache
 def sources(notebook: str) -> dict[str, str]:
-    """What decides the numbers of `notebook` in this process besides parameters and seed."""
-    return {"library": _LIBRARIES[notebook.split("/")[0]], **_SOURCES}
+    """What decides the numbers of `notebook` in this process besides parameters and seed: digests and versions."""
+    made_of = digest.of_numbers(notebook, _LIBRARY)
+    own = digest.digest_files([Path(__file__)], Path(__file__).parent)
+    parts: dict[str, str] = {
+        "library": made_of["library"],
+        "data": made_of["data"],
+        "sweep": own,
+        "python": platform.python_version(),
+    }
+    packages: dict[str, str] = made_of["packages"]
+    return parts | packages | {"pyarrow": version("pyarrow")}
 
 
 def compute(notebook: str, params: dict[str, Any], seed: int, record: dict[str, str], wanted: dict[str, str]) -> Outcome:
     """Run the experiment of `notebook` once.  An error comes back as text: a client cannot import all that a worker can."""
     try:
-        differing = [part for part, digest in sources(notebook).items() if digest != wanted[part]]
+        differing = [part for part, found in sources(notebook).items() if found != wanted.get(part)]
         if differing:
             raise RuntimeError(f"this worker differs from the sweep in: {', '.join(differing)}")
         os.environ.pop(engine.SCHEDULER, None)  # points run side by side already
@@ -68,6 +65,9 @@ def compute(notebook: str, params: dict[str, Any], seed: int, record: dict[str, 
 
 
 def _packed(result: Result[Params], record: dict[str, str], seconds: float) -> bytes:
+    import pyarrow as pa  # a refused parameter need not wait for it
+    import pyarrow.parquet as pq
+
     about = {
         "params": result.params.model_dump(mode="json"),
         "seed": result.seed,

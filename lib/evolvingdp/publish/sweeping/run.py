@@ -9,22 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
-from evolvingdp.experiment import ParameterError
+from evolvingdp.publish.errors import SweepError
 from evolvingdp.publish.sources.project import Project
 from evolvingdp.publish.sweeping import grid as sweeps
-from evolvingdp.publish.sweeping import report
 from evolvingdp.publish.sweeping.cluster import address_of, check_one_engine, connected
 from evolvingdp.publish.sweeping.grid import Failure, Sweep
 from evolvingdp.publish.sweeping.store import Store
 
 Say = Callable[[str], None]
 EVERY = 5.0  # seconds between two lines of progress
-
-
-class SweepError(Exception):
-    """Some points failed; the message holds their tracebacks.  All others are kept."""
 
 
 @dataclass
@@ -66,8 +59,6 @@ def run(
 
     Raises ParameterError before anything runs, SweepError at the end where points failed.
     """
-    if not out.name:
-        raise ParameterError("out must name a folder, got ''; try --out my-sweep")
     check_one_engine(scheduler, workers)
     sweep, store = sweeps.make(project, **what), Store(out)
     store.check(sweep.manifest, project.root)
@@ -91,6 +82,8 @@ def run(
     if keys:
         _write(sweep, store, keys, failures)
     if failures:
+        from evolvingdp.publish.sweeping import report
+
         told = "\n".join(map(report.told, failures))
         raise SweepError(
             f"{len(failures)} of {len(points)} points failed, the others are in {out}; the same command tries again\n{told}"
@@ -102,6 +95,10 @@ def _where(scheduler: str | None, count: int | None) -> str:
 
 
 def _write(sweep: Sweep, store: Store, keys: list[str], failures: list[Failure]) -> None:
+    import pandas as pd  # a refused parameter need not wait for tables and figures
+
+    from evolvingdp.publish.sweeping import report
+
     values = store.tabulate(keys)
     claims = pd.read_parquet(store.folder / "claims.parquet")
     page = report.page(sweep, values, claims, failures, sweeps.record(sweep.notebook))

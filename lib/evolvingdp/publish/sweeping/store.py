@@ -13,21 +13,19 @@ from __future__ import annotations
 
 import json
 import time
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
+from typing import TYPE_CHECKING, Any
 
 from evolvingdp.experiment import ParameterError
-from evolvingdp.publish.running.execute import check_writable
+from evolvingdp.publish.files import WRITING, replacing
+from evolvingdp.publish.running.folders import check_writable
 from evolvingdp.publish.sweeping.point import ABOUT
 
-_WRITING = ".writing-"
+if TYPE_CHECKING:  # a refused parameter need not wait for them
+    import pandas as pd
+    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ class Store:
         check_writable(self.folder, sources=sources)
         there = self.manifest
         if not there:
-            foreign = [path for path in self._entries() if not path.name.startswith(_WRITING)]
+            foreign = [path for path in self._entries() if not path.name.startswith(WRITING)]
             if foreign:
                 raise ParameterError(f"out holds {str(foreign[0])!r}, which no sweep wrote; choose another folder")
             return
@@ -66,24 +64,24 @@ class Store:
     def open(self, manifest: dict[str, Any]) -> None:
         """Make the folder that of `manifest`, and remove what killed sweeps left more than a day ago."""
         (self.folder / "points").mkdir(parents=True, exist_ok=True)
-        for left in self.folder.rglob(f"{_WRITING}*"):
+        for left in self.folder.rglob(f"{WRITING}*"):
             if time.time() - left.stat().st_mtime > 24 * 3600:
                 left.unlink(missing_ok=True)
         self.write("sweep.json", (json.dumps(manifest, indent=1) + "\n").encode())
 
     def write(self, name: str, content: bytes) -> None:
         """Write the file `name` whole or not at all."""
-        with self.replacing(name) as file:
+        with replacing(self.folder / name) as file:
             file.write_bytes(content)
-
-    def replacing(self, name: str) -> _Replacing:
-        return _Replacing(self.folder / name)
 
     def path(self, key: str) -> Path:
         return self.folder / "points" / f"{key}.parquet"
 
     def has(self, key: str) -> bool:
         """Whether the point `key` is finished: its file is there and can be read."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
         try:
             return ABOUT in (pq.read_table(self.path(key)).schema.metadata or {})
         except (OSError, pa.ArrowInvalid):
@@ -94,39 +92,25 @@ class Store:
 
     def tabulate(self, keys: list[str]) -> pd.DataFrame:
         """Write the tables of the points `keys`, in that order; returns that of the values, a row per point."""
+        import pandas as pd
+        import pyarrow.parquet as pq
+
         abouts = {key: json.loads(pq.read_schema(self.path(key)).metadata[ABOUT]) for key in keys}
         values = pd.DataFrame([_point(key, about) | about["values"] for key, about in abouts.items()])
         claims = [_point(key, about) | _claim(claim) for key, about in abouts.items() for claim in about["claims"]]
         timing = [{"point": key, "seconds": about["seconds"]} for key, about in abouts.items()]
-        with self.replacing("values.parquet") as file:
+        with replacing(self.folder / "values.parquet") as file:
             values.to_parquet(file, index=False)
-        with self.replacing("claims.parquet") as file:
+        with replacing(self.folder / "claims.parquet") as file:
             pd.DataFrame(claims).astype({"bound": float, "low": float, "high": float}).to_parquet(file, index=False)
-        with self.replacing("timing.csv") as file:
+        with replacing(self.folder / "timing.csv") as file:
             pd.DataFrame(timing).to_csv(file, index=False, lineterminator="\n")
-        with self.replacing("sweep.parquet") as file:
+        with replacing(self.folder / "sweep.parquet") as file:
             _concatenate([(self.path(key), _point(key, about), about["record"]) for key, about in abouts.items()], file)
         return values
 
     def _entries(self) -> Iterator[Path]:
         return self.folder.iterdir() if self.folder.is_dir() else iter(())
-
-
-@dataclass
-class _Replacing:
-    """`with _Replacing(path) as file` writes `file`, which becomes `path` at the end unless something was raised."""
-
-    path: Path
-
-    def __enter__(self) -> Path:
-        self.file = self.path.with_name(f"{_WRITING}{uuid.uuid4().hex}{self.path.suffix}")
-        return self.file
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        if kind is None:
-            self.file.replace(self.path)
-        else:
-            self.file.unlink(missing_ok=True)
 
 
 def _point(key: str, about: dict[str, Any]) -> dict[str, Any]:
@@ -147,6 +131,9 @@ def _claim(claim: dict[str, Any]) -> dict[str, Any]:
 
 def _concatenate(points: list[tuple[Path, dict[str, Any], dict[str, Any]]], out: Path) -> None:
     """One table of all points, a point in memory at a time; a column that some points lack is null there."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     schema = pa.unify_schemas([_widened(*point).schema for point in points], promote_options="permissive")
     with pq.ParquetWriter(out, schema) as writer:
         for point in points:
@@ -158,6 +145,9 @@ def _concatenate(points: list[tuple[Path, dict[str, Any], dict[str, Any]]], out:
 
 
 def _widened(path: Path, point: dict[str, Any], record: dict[str, Any]) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     rows = pq.read_table(path).replace_schema_metadata(None)
     for place, (name, value) in enumerate(point.items()):
         rows = rows.add_column(place, name, pa.array([value] * len(rows), pa.scalar(value).type))

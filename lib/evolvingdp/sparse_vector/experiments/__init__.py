@@ -1,1 +1,1 @@
-"""One module a notebook: its parameters and the run that fills its table."""
+"""What each notebook runs: its parameters, trials, tables, claims and figures in a folder of its name."""

@@ -1,0 +1,186 @@
+"""Mechanisms that add noise to sums: the exact change of the noise that hides a change of the data, over the noise's scale.
+
+If a release of one input and one of its neighbour are the same when noise j is moved by y_j, the loss of the two is at most
+the sum of |y_j| / scale with Laplace noise, and exactly that where the release determines the noise; with Gaussian noise
+the sum of squares of y_j / deviation is mu^2, and mu gives the exact delta at every epsilon (`core.accounting`). Neither
+needs samples. The mechanism itself runs, on a generator (`probes.Chosen`) that sees what its samplers ask for: `solved`
+finds y from what a unit of each noise does to the release; for the means of users who come back y is the change of the
+node sums (`released`), and `hides` runs the mechanism on both inputs to see that it is one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evolvingdp.audit.exact.probes import NORMAL, Chosen, Drawn
+from evolvingdp.continual_mean import offline, streams
+from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
+from evolvingdp.continual_mean.per_step import PerStepLaplace
+from evolvingdp.continual_mean.prefix_sums import PrefixSums, Toeplitz, Tree
+from evolvingdp.continual_mean.user_mean import UserMean
+from evolvingdp.core.noise import Noise
+from evolvingdp.core.seeds import stream
+
+Array = NDArray[np.float64]
+Sums = Callable[[Array, Chosen], ArrayLike]  # n numbers, and n sums of them and of noise
+
+
+def cost(moved: Array, drawn: Drawn) -> float:
+    """l1 norm over the scale for Laplace noise, squared l2 norm over the variance for Gaussian noise."""
+    if drawn.law == NORMAL:
+        return float(np.sum(moved**2)) / drawn.scale**2
+    return float(np.sum(np.abs(moved))) / drawn.scale
+
+
+def solved(sums: Sums, n_numbers: int, changes: Iterable[Array]) -> float:
+    """The largest `cost` over `changes` of the numbers: the noise that hides each is the solution of linear equations.
+
+    Raises ValueError unless `sums` draws one block of noise, numpy.linalg.LinAlgError where its noise hides nothing.
+    """
+    silent = Chosen()
+    rest = np.asarray(sums(np.zeros(n_numbers), silent))
+    (drawn,) = silent.asked
+    units = [np.asarray(sums(np.zeros(n_numbers), Chosen(moved=[unit]))) - rest for unit in np.eye(n_numbers)]
+    moved = [np.linalg.solve(np.array(units).T, np.asarray(sums(change, Chosen())) - rest) for change in changes]
+    return max(cost(one, drawn) for one in moved)
+
+
+def noise_cost(noise: Noise) -> float:
+    """Of a number that changes by 1."""
+    return solved(lambda number, rng: number + noise.draw(1, rng), 1, [np.ones(1)])  # type: ignore[arg-type]
+
+
+def binary_cost(mechanism: BinaryMechanism, n_elements: int, sensitivity: float | None = None) -> float:
+    """Of the element that changes, at worst, by `sensitivity` (default: the mechanism's), in a stream of `n_elements`.
+
+    The larger of all sums at once and step by step.
+    """
+
+    def steps(elements: Array, rng: Chosen) -> list[float]:
+        state, sums = mechanism.start(rng), []  # type: ignore[arg-type]
+        for element in elements.tolist():
+            state, release = mechanism.step(state, element)
+            sums.append(release)
+        return sums
+
+    changes = np.eye(n_elements) * (mechanism.sensitivity if sensitivity is None else sensitivity)
+    return max(solved(sums, n_elements, changes) for sums in (mechanism.release, steps))  # type: ignore[arg-type]
+
+
+def per_step_cost(settings: PerStepLaplace, users: ArrayLike) -> float:
+    """Of a user whose samples, all 0 or all 1, are in a mean at every step: the worst user."""
+    who = np.asarray(users)
+
+    def means(samples: Array, rng: Chosen) -> Array:
+        return settings.release(who, samples, rng)  # type: ignore[arg-type]
+
+    return solved(means, len(who), [(who == user).astype(float) for user in np.unique(who)])
+
+
+def released(sums: PrefixSums, elements: ArrayLike) -> Array:
+    """All that a tree or a factorization adds noise to, in the order of the noise."""
+    values = np.asarray(elements, dtype=float)
+    if isinstance(sums, Toeplitz):
+        return np.convolve(values, sums.coefficients)[: len(values)]
+    if not isinstance(sums, Tree):
+        raise TypeError(f"sums must be a Tree or a Toeplitz, got {sums!r}")
+    running, nodes = np.concatenate([[0.0], np.cumsum(values)]), []
+    for end in range(1, len(running)):
+        block, ending = 1, []
+        while end % block == 0:
+            ending.append(float(running[end] - running[end - block]))
+            block *= sums.branching
+        nodes += ending if sums.honaker else ending[-1:]  # plain trees have one node that ends here
+    return np.array(nodes)
+
+
+def _shown(settings: UserMean, users: ArrayLike, samples: ArrayLike, seed: int) -> tuple[list[offline.Exposed], Chosen]:
+    """A run of the mechanism, all that is public included, and what its samplers have asked for."""
+    rng = Chosen(stream(seed, "release"))
+    return offline.exposed(settings, users, samples, rng), rng  # type: ignore[arg-type]
+
+
+def node_changes(
+    settings: UserMean,
+    users: ArrayLike,
+    one: ArrayLike,
+    other: ArrayLike,
+    seed: int = 0,
+    shown: tuple[list[offline.Exposed], Chosen] | None = None,
+) -> list[list[tuple[Array, Drawn]]]:
+    """Of each tree and each of its parts: the change of its node sums between two samples of one user, and its noise.
+
+    All that is public is that of the first, whose run may be given as `shown`.
+    """
+    public, rng = shown or _shown(settings, users, one, seed)
+    changed = offline.exposed(settings, users, other, Chosen(), public)  # type: ignore[arg-type]
+    return [
+        [
+            (released(part.sums, part.elements) - released(part.sums, moved.elements), drawn)
+            for part, moved, drawn in zip(tree.parts, neighbour.parts, child.asked, strict=True)
+        ]
+        for tree, neighbour, child in zip(public, changed, rng.children, strict=True)
+    ]
+
+
+def user_mean_cost(settings: UserMean, users: ArrayLike, one: ArrayLike, other: ArrayLike, seed: int = 0) -> float:
+    """The `cost` of all trees together between two samples of one user."""
+    return user_mean_costs(settings, users, [(one, other)], seed)[0]
+
+
+def user_mean_costs(
+    settings: UserMean, users: ArrayLike, pairs: Iterable[tuple[ArrayLike, ArrayLike]], seed: int = 0
+) -> list[float]:
+    """`user_mean_cost` of each of `pairs`; the mechanism runs once for all that begin with the same samples."""
+    runs: dict[bytes, tuple[list[offline.Exposed], Chosen]] = {}
+    costs = []
+    for one, other in pairs:
+        key = np.asarray(one).tobytes()
+        runs[key] = runs.get(key) or _shown(settings, users, one, seed)
+        changes = node_changes(settings, users, one, other, seed, runs[key])
+        costs.append(sum(cost(*part) for tree in changes for part in tree))
+    return costs
+
+
+def hides(settings: UserMean, users: ArrayLike, one: ArrayLike, other: ArrayLike, seed: int = 0) -> bool:
+    """Whether noise that is moved by `node_changes` makes the second samples' release that of the first, at every step."""
+    seen = settings.but(clip=False)  # clipped estimates would be the same for many
+    moved = [[change for change, _ in tree] for tree in node_changes(seen, users, one, other, seed)]
+    first, second = (
+        offline.release(seen, users, samples, Chosen(stream(seed, "release"), by))  # type: ignore[arg-type]
+        for samples, by in ((one, ()), (other, moved))
+    )
+    return bool(np.allclose(first.estimate, second.estimate, rtol=1e-9, atol=1e-9))
+
+
+def neighbours(
+    users: ArrayLike, who: tuple[int, ...] = (0, 1), seed: int = 0
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Pairs of samples that differ in those of one user: zeros against all patterns (or ones, above 8 samples)."""
+    arrived = np.asarray(users)
+    background = streams.bits(0.5, len(arrived), stream(seed, "neighbours"))
+    for user in who:
+        places = np.flatnonzero(arrived == user)
+        patterns = itertools.product((0, 1), repeat=len(places)) if len(places) <= 8 else iter([(1,) * len(places)])
+        for pattern in patterns:
+            one, other = background.copy(), background.copy()
+            one[places], other[places] = 0, pattern
+            yield one, other
+
+
+def worst_user_mean_cost(settings: UserMean, order: str = "round_robin", who: tuple[int, ...] = (0, 1)) -> float:
+    """The largest `user_mean_cost` over `neighbours` in a full stream whose users arrive in `order`.
+
+    Infinite where the noise that is counted does not hide the pair (`hides`).
+    """
+    steps = settings.n_users * settings.samples_per_user
+    users = streams.arrivals(order, settings.n_users, settings.samples_per_user, steps, stream(0, "order"))
+    pairs = list(neighbours(users, who))
+    costs = user_mean_costs(settings, users, pairs)
+    worst = int(np.argmax(costs))
+    return costs[worst] if hides(settings, users, *pairs[worst]) else math.inf

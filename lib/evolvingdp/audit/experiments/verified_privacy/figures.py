@@ -1,0 +1,158 @@
+"""Promised against verified loss, how audits converge, two failures caught, and digits that give a count away."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from evolvingdp.audit.experiments.verified_privacy.params import (
+    DIGITS,
+    INTEGER,
+    KEPT,
+    LESS,
+    REDRAWN,
+    RIGHT,
+    UNCLEARED,
+    Params,
+)
+from evolvingdp.audit.experiments.verified_privacy.tables import part, shown
+from evolvingdp.experiment import Figure, Result
+from evolvingdp.experiment.describe import curves, short, span
+from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, TRUTH, band, canvas, house
+
+LOOKS = {
+    case: {"color": PALETTE[number], "marker": MARKERS[number], "markersize": 4}
+    for cases in ((KEPT, REDRAWN, UNCLEARED), (RIGHT, LESS, DIGITS, INTEGER))
+    for number, case in enumerate(cases)
+}
+NOTHING = "audit from outside: shows nothing"
+
+
+@house
+def promised(result: Result[Params]) -> Figure:
+    """Measured loss, audit and mutant over the promise, a row a mechanism."""
+    rows = part(result.table, "ledger").reset_index(drop=True)
+    boxes = part(result.table, "box").set_index("id")
+    figure, ax = canvas(8.0, 0.2 * len(rows) + 1.2)
+    place = np.arange(len(rows))[::-1]
+    ax.axvline(1.0, label="promised", **THEORY)
+    ax.plot(rows.measured / rows.promised, place, "o", color=TRUTH, markersize=4, label="verified")
+    audited = rows.id.isin(boxes.index).to_numpy()
+    bounds = boxes.bound.reindex(rows.id[audited]).to_numpy() / rows.promised[audited]
+    proved = bounds > 0
+    ax.plot(
+        bounds[proved], place[audited][proved], ">", color=PALETTE[0], markersize=5, label="audit from outside: at least"
+    )
+    ax.plot(rows.broken / rows.promised, place, "x", color=PALETTE[3], markersize=5, label="its mutant")
+    ax.set(xscale="log", xlabel="privacy loss over the promise", ylim=(-1, len(rows)))
+    left = ax.get_xlim()[0]  # where a log axis has its 0
+    silent = {"markerfacecolor": "white", "markersize": 5, "clip_on": False, "label": NOTHING}
+    ax.plot(np.full((~proved).sum(), left), place[audited][~proved], ">", color=PALETTE[0], **silent)
+    ax.set_xlim(left=left)
+    ax.set_yticks(place, rows.mechanism, fontsize="xx-small")
+    ax.legend(loc="upper left", fontsize="x-small")
+    return Figure(
+        "audit-promised",
+        figure,
+        shown(result.table),
+        "The verified worst case of every mechanism over its promise, at the delta that is promised; what its mutant loses; and, for some, a lower bound from an audit that only sees outputs. "
+        f"Of these {audited.sum()} bounds {(~proved).sum()} are 0, which shows nothing: open triangles at the left edge. "
+        "On the line a guarantee is tight, far to the left a proof gives budget away. Computed, not sampled, except for the audits, which are bounds with confidence.",
+        f"Dot plot with a row for each of {len(rows)} mechanisms against the privacy loss over the promise, on a log axis with a dashed "
+        f"line at one. The verified losses, dots, are {span(rows.measured / rows.promised)} times the promise, "
+        f"{int((rows.measured > 0.99 * rows.promised).sum())} of them on the line to within a percent; the mutants, crosses, lose "
+        f"{span(rows.broken / rows.promised)} times the promise; {audited.sum()} audits from outside, triangles, prove {span(bounds)} of it; "
+        f"{(~proved).sum()} of them, open and at the left edge, prove nothing.",
+    )
+
+
+def _repeated(table: pd.DataFrame, name: str, against: str, value: str) -> pd.DataFrame:
+    """Mean, deviation and number of the repetitions of a part, for each case."""
+    rows = part(table, name).groupby(["case", against], sort=False)
+    return rows[value].agg(["mean", "std", "count"]).reset_index()
+
+
+@house
+def convergence(result: Result[Params]) -> Figure:
+    """The bound of an audit against the number of its runs."""
+    lines = _repeated(result.table, "convergence", "runs", "bound")
+    figure, ax = canvas(7.0, 4.2)
+    for case in (RIGHT, LESS, DIGITS, INTEGER):
+        line = lines[lines.case == case]
+        band(ax, line.runs, line["mean"], line["std"], line["count"], LOOKS[case], case)
+    runs = np.array(sorted(lines.runs.unique()))
+    ax.plot(runs, np.log(runs / 3.7), color=TRUTH, linestyle=":", label="all that so many runs can show")
+    ax.axhline(1.0, label="promised", **THEORY)
+    ax.set(xscale="log", xlabel="runs of each input", ylabel=r"lower bound on $\epsilon$")
+    ax.legend(loc="upper left", fontsize="x-small")
+    return Figure(
+        "audit-convergence",
+        figure,
+        lines,
+        "Lower bounds on the epsilon of a noisy count that promises 1, against the runs of each input. From the value alone the bound approaches the truth from below, and a tenth less noise needs tens of "
+        "thousands of runs to show; from the last binary digits of naive Laplace noise it grows as fast as a bound can. Means of repeated audits with 95% bands.",
+        f"Line chart of the lower bound on epsilon against the runs of each input, {span(runs)} on a log axis, with a dashed line at the "
+        f"promised 1 and a dotted one for all that so many runs can show, up to {short(np.log(runs.max() / 3.7))}. From the fewest runs to "
+        f"the most, the bound goes for {curves(lines, 'case', 'runs', 'mean')}.",
+    )
+
+
+@house
+def caught(result: Result[Params]) -> Figure:
+    """Two failures: users recovered, and exact loss and audit against the number of reports."""
+    told = _repeated(result.table, "recovered", "n_reports", "recovered")
+    wrong = part(result.table, "failures")
+    figure, axes = canvas(9.0, 4.2, columns=2)
+    for case in (KEPT, REDRAWN):
+        line = told[told.case == case]
+        band(axes[0], line.n_reports, line["mean"], line["std"], line["count"], LOOKS[case], case)
+    axes[0].set(xscale="log", xlabel="reports of a user", ylabel="share of users recovered", ylim=(0, 1.05))
+    for case in (KEPT, REDRAWN, UNCLEARED):
+        line = wrong[wrong.case == case]
+        axes[1].plot(line.n_reports, line.loss, color=LOOKS[case]["color"], label=f"{case}: exact")
+        axes[1].plot(line.n_reports, line.bound, linestyle="none", **LOOKS[case], label=f"{case}: audit, at least")
+    axes[1].axhline(wrong.promised.iloc[0], label="promised", **THEORY)
+    axes[1].set(xscale="log", yscale="log", xlabel="reports of a user", ylabel=r"loss $\epsilon$", ylim=(0.3, None))
+    handles, labels = axes[1].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize="x-small")
+    return Figure(
+        "audit-failures",
+        figure,
+        wrong,
+        f"Left: of {result.params.n_users} users who report the same word again and again, those whose bit is told by the one shown most often; means with 95% bands. Right: the exact loss between two words, as lines, and "
+        "what an audit from outside proves, as points, each at its confidence. A client as stated stays below the promise of its permanent response for ever.",
+        f"Two panels against the reports of a user, {span(wrong.n_reports)}, on a log axis. Left, the share of users recovered: "
+        f"{curves(told, 'case', 'n_reports', 'mean')}. Right, the loss epsilon on a log axis, exact: "
+        f"{curves(wrong, 'case', 'n_reports', 'loss')}; a dashed line marks the promised {short(wrong.promised.iloc[0])}, and the points of "
+        "the audits lie at or below their lines.",
+    )
+
+
+@house
+def digits(result: Result[Params]) -> Figure:
+    """Binary digits after the point of noisy counts between 0 and 1."""
+    rows = part(result.table, "digits")
+    figure, ax = canvas(7.0, 3.6)
+    for number, count in enumerate((0, 1)):
+        line = rows[(rows["count"] == count) & (rows.digits >= 45)]
+        half = 1.96 * np.sqrt(line.share * (1 - line.share) / line.inside)
+        look = {"color": PALETTE[number], "hatch": ("", "///")[number], "capsize": 2, "error_kw": {"linewidth": 0.8}}
+        ax.bar(line.digits + 0.4 * (number - 0.5), line.share, 0.4, yerr=half, label=f"count {count}", **look)
+    ax.axvline(53.5, **THEORY)
+    ax.set_xticks(range(46, 63, 2))
+    ax.set(xlabel="binary digits after the point", ylabel="share of outputs in (0, 1)")
+    ax.legend(loc="upper right")
+    return Figure(
+        "audit-digits",
+        figure,
+        rows,
+        "How many binary digits noisy counts between 0 and 1 have, with textbook Laplace noise of scale 1 in floating point, and 95% intervals. Right of the line only a count of 0 can be: one such output proves it.",
+        "Bar chart of the share of outputs between 0 and 1 against the binary digits after the point, for a count of zero and a count of "
+        f"one. The bars of a count of one end at {_most_digits(rows, 1)} digits, at the dashed line; those of a count of zero go on to "
+        f"{_most_digits(rows, 0)}.",
+    )
+
+
+def _most_digits(rows: pd.DataFrame, count: int) -> int:
+    """The most binary digits that any output of `count` has."""
+    return int(rows[(rows["count"] == count) & (rows.share > 0)].digits.max())

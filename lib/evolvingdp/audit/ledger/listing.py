@@ -1,0 +1,37 @@
+"""The privacy ledger: all entries, and the table of what is measured."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import pandas as pd
+
+from evolvingdp.audit.ledger import continual_mean, core, coverage, evolving, heavy_hitters, sparse_vector
+from evolvingdp.audit.ledger.entry import Entry, kept, tight
+
+CHAPTERS = (core, heavy_hitters, evolving, continual_mean, sparse_vector)
+
+
+@functools.cache
+def entries() -> tuple[Entry, ...]:
+    """All entries, in the order of the chapters."""
+    return tuple(entry for chapter in CHAPTERS for entry in chapter.entries())
+
+
+def table() -> pd.DataFrame:
+    """The ledger, computed: a row an entry.  Raises LookupError where a mechanism of the library has none."""
+    if missing := coverage.without_entry(one for entry in entries() for one in entry.covers):
+        raise LookupError(f"the privacy ledger must have an entry for {', '.join(missing)}")
+    return pd.DataFrame([_row(entry, entry.measure(), entry.broken()) for entry in entries()])
+
+
+def _row(entry: Entry, measured: float, broken: float) -> dict[str, Any]:
+    names = ("id", "chapter", "mechanism", "guarantee", "unit", "neighbours", "how", "promised", "delta", "mutant", "test")
+    return {name: getattr(entry, name) for name in names} | {
+        "measured": measured,
+        "kept": kept(measured, entry.promised),
+        "tight": tight(measured, entry.promised),
+        "broken": broken,
+        "caught": not kept(broken, entry.promised),
+    }

@@ -1,0 +1,86 @@
+"""Running sums: what the page claims, and the numbers that prose prints."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from evolvingdp.continual_mean.binary_mechanism import printed_sums
+from evolvingdp.continual_mean.experiments.binary_tree.params import Params
+from evolvingdp.continual_mean.experiments.binary_tree.tables import (
+    BINARY,
+    GAUSSIAN,
+    GAUSSIAN_HONAKER,
+    HONAKER,
+    INTEGER,
+    PER_STEP,
+    ROOT,
+    WIDE,
+    branchings,
+    variances,
+    whole_stream,
+)
+from evolvingdp.continual_mean.prefix_sums import Tree
+from evolvingdp.experiment import Claim, Scalar, at_least, at_most
+
+
+def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
+    errors = whole_stream(table)
+    ratio = errors.measured / errors.exact
+    ones = [step & -step for step in range(1, 9)]
+    largest = {name: np.sqrt(variances(params, name).max()) for name in (GAUSSIAN, ROOT)}
+    return [
+        at_most(
+            "Measured errors are the exact ones: largest relative distance, all mechanisms",
+            float((ratio - 1).abs().max()),
+            0.2,
+        ),
+        at_least("Printed, Algorithm 1 counts eight ones as", float(printed_sums(ones)[-1]), 32),
+        at_least(
+            "Honaker's estimates cut the tree's error over the stream: binary over Honaker, exact",
+            errors.exact[BINARY] / errors.exact[HONAKER],
+            1.2,
+        ),
+        at_most(
+            "Integer noise costs nothing: its error over Laplace noise's, exact",
+            errors.exact[INTEGER] / errors.exact[HONAKER],
+            1.01,
+        ),
+        at_least(
+            "The square root beats both Gaussian trees over the stream: the better of them over it, exact",
+            min(errors.exact[GAUSSIAN], errors.exact[GAUSSIAN_HONAKER]) / errors.exact[ROOT],
+            1.5,
+        ),
+        at_least("A wide tree beats the binary one, pure, exact", errors.exact[BINARY] / errors.exact[WIDE], 1.5),
+        at_least(
+            "The square root beats the Gaussian binary tree at the worst step, too, exact",
+            largest[GAUSSIAN] / largest[ROOT],
+            1.5,
+        ),
+        at_least("A tree beats noise at every step, measured", errors.measured[PER_STEP] / errors.measured[BINARY], 100),
+    ]
+
+
+def values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
+    errors = whole_stream(table)
+    by_branching = branchings(params)
+    best = by_branching.loc[by_branching[by_branching.kind == "plain, pure"].error.idxmin()]
+    names = {
+        "per_step": PER_STEP,
+        "binary": BINARY,
+        "honaker": HONAKER,
+        "wide": WIDE,
+        "gaussian": GAUSSIAN,
+        "gaussian_honaker": GAUSSIAN_HONAKER,
+        "root": ROOT,
+    }
+    return {
+        "horizon": params.horizon,
+        "epsilon": params.epsilon,
+        "runs": params.repetitions,
+        "height": Tree(params.horizon).height,
+        "best_branching": int(best.branching),
+        "best_branching_error": float(best.error),
+        **{f"{short}_error": float(errors.exact[name]) for short, name in names.items()},
+        **{f"{short}_measured": float(errors.measured[name]) for short, name in names.items()},
+    }

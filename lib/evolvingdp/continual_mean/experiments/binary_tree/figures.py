@@ -1,0 +1,96 @@
+"""Running sums: error over the stream, and how it grows with length and branching."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from evolvingdp.continual_mean.experiments.binary_tree.params import Params
+from evolvingdp.continual_mean.experiments.binary_tree.tables import (
+    APPROXIMATE,
+    BINARY,
+    GAUSSIAN,
+    HONAKER,
+    PER_STEP,
+    PURE,
+    ROOT,
+    WIDE,
+    branchings,
+    growth,
+    over_time,
+)
+from evolvingdp.experiment import Figure, Result
+from evolvingdp.experiment.describe import curves, span
+from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, canvas, house
+
+LOOKS = {name: {"color": PALETTE[place]} for place, name in enumerate((*PURE, *APPROXIMATE))}
+
+
+@house
+def errors(result: Result[Params]) -> Figure:
+    """Root mean square error of the running sum against the step, pure and approximate, on the exact curves."""
+    frame = over_time(result.table)
+    frame_per_step = f"{frame[frame.mechanism == PER_STEP].exact.iloc[0]:,.0f}"
+    frame = frame[frame.mechanism != PER_STEP]  # orders of magnitude above; it is in the table
+    figure, axes = canvas(9.5, 4.4, 2, sharey=True)
+    for ax, names, title in zip(axes, (PURE[1:], APPROXIMATE), ("pure", r"$(\epsilon, \delta)$"), strict=True):
+        for name in names:
+            mine = frame[frame.mechanism == name]
+            marker = MARKERS[names.index(name)]
+            ax.fill_between(mine.step, mine.low, mine.high, alpha=0.25, linewidth=0, **LOOKS[name])
+            ax.plot(mine.step, mine.exact, **THEORY)
+            ax.plot(mine.step, mine.rmse, marker, markersize=4, label=name, **LOOKS[name])
+        ax.set(xscale="log", yscale="log", xlabel="step $t$", title=title)
+        ax.plot([], [], label="exact", **THEORY)
+        ax.legend(loc="upper left", fontsize="x-small")
+    axes[0].set_ylim(frame.exact.min() / 4, frame.exact.max() * 4)
+    axes[0].set_ylabel("error of the running sum (RMSE)")
+    params = result.params
+    return Figure(
+        "cm-tree-error",
+        figure,
+        frame,
+        f"Error of all running sums of {params.horizon:,} bits at $\\epsilon$ = {params.epsilon:g} (right: $\\delta$ = {params.delta:g}), each "
+        f"element one person's. Noise at every step, {frame_per_step} at all of them, is not drawn. Points: {params.repetitions} runs, in bins of steps, with 95% bands; dashed: the exact error.",
+        "Two panels of the error of the running sum against the step, on log axes; points lie on dashed curves of the exact error. From the "
+        f"first steps to the last, the exact error goes for {curves(frame, 'mechanism', 'step', 'exact')}: the first "
+        f"{len(PURE) - 1}, left, are pure, the others, right, approximate.",
+    )
+
+
+@house
+def designs(result: Result[Params]) -> Figure:
+    """Exact errors: against the length of the stream, and against the branching of the tree."""
+    lengths, wide = growth(result.params), branchings(result.params)
+    figure, (left, right) = canvas(9.5, 4.2, 2)
+    for place, name in enumerate((BINARY, WIDE, HONAKER, GAUSSIAN, ROOT)):
+        mine = lengths[lengths.mechanism == name]
+        left.plot(mine.horizon, mine.error, marker=MARKERS[place], markersize=4, label=name, **LOOKS[name])
+    left.set(xscale="log", xlabel="length of the stream $T$", ylabel="error over the stream (RMSE), exact")
+    left.legend(fontsize="x-small")
+    for place, (kind, mine) in enumerate(wide.groupby("kind", sort=False)):
+        right.plot(mine.branching, mine.error, marker=MARKERS[place], markersize=4, color=PALETTE[place], label=kind)
+    ticks = list(result.params.branching_sweep)
+    right.set(xscale="log", xlabel="branching $b$")
+    right.set_xticks(ticks, [str(tick) for tick in ticks])
+    right.minorticks_off()
+    right.legend(fontsize="x-small")
+    data = pd.concat([lengths.assign(panel="length"), wide.assign(panel="branching")], ignore_index=True)
+    params = result.params
+    return Figure(
+        "cm-tree-designs",
+        figure,
+        data,
+        "Exact root mean square error over all steps (no simulation, hence no band). Left: against the length of the stream. Right: "
+        f"against the branching of the tree, at $T$ = {params.horizon:,}. $\\epsilon$ = {params.epsilon:g}, $\\delta$ = {params.delta:g}.",
+        f"Two panels of the exact error. Left, lines against the length of the stream, {span(lengths.horizon)} steps on a log axis: "
+        f"{curves(lengths, 'mechanism', 'horizon', 'error')}. Right, lines against the branching, {span(wide.branching)}: "
+        f"{curves(wide, 'kind', 'branching', 'error')}, with the least error at a branching of {_best_branchings(wide)}.",
+    )
+
+
+def _best_branchings(wide: pd.DataFrame) -> str:
+    """For every kind of tree the branching of least error."""
+    best = wide.loc[wide.groupby("kind", sort=False).error.idxmin()]
+    return ", ".join(f"{branching} ({kind})" for branching, kind in zip(best.branching, best.kind, strict=True)).replace(
+        "$", ""
+    )

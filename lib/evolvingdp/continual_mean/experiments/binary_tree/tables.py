@@ -1,0 +1,111 @@
+"""Running sums: the mechanisms by the names that the page prints, their exact errors, and tables of errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
+from evolvingdp.continual_mean.experiments.binary_tree.params import Params
+from evolvingdp.continual_mean.experiments.scores import root_mean_square
+from evolvingdp.continual_mean.prefix_sums import PrefixSums, Toeplitz, Tree
+from evolvingdp.experiment import Result
+
+PER_STEP = "Laplace noise at every step"
+BINARY = "binary tree (Algorithm 1)"
+HONAKER = "binary tree, Honaker"
+WIDE = "16-ary tree"
+INTEGER = "binary tree, Honaker, integer noise"
+GAUSSIAN = "binary tree, Gaussian"
+GAUSSIAN_HONAKER = "binary tree, Honaker, Gaussian"
+ROOT = "square root, Gaussian"
+PURE = [PER_STEP, BINARY, WIDE, HONAKER, INTEGER]
+APPROXIMATE = [GAUSSIAN, GAUSSIAN_HONAKER, ROOT]
+
+
+def mechanism(params: Params, name: str, horizon: int | None = None) -> BinaryMechanism:
+    """The mechanism called `name`; per-step noise is a tree of one level for one element at epsilon / T (see `variances`)."""
+    steps = horizon or params.horizon
+    structures: dict[str, PrefixSums] = {
+        BINARY: Tree(steps),
+        WIDE: Tree(steps, 16),
+        HONAKER: Tree(steps, honaker=True),
+        INTEGER: Tree(steps, honaker=True),
+        GAUSSIAN: Tree(steps),
+        GAUSSIAN_HONAKER: Tree(steps, honaker=True),
+        ROOT: Toeplitz(steps),
+    }
+    delta = params.delta if name in APPROXIMATE else 0.0
+    return BinaryMechanism(steps, params.epsilon, delta=delta, integer=name == INTEGER, sums=structures[name])
+
+
+def variances(params: Params, name: str, horizon: int | None = None) -> NDArray[np.float64]:
+    """Exact variance of the running sum at every step."""
+    steps = horizon or params.horizon
+    if name == PER_STEP:
+        return np.full(steps, 2 * (steps / params.epsilon) ** 2)
+    made = mechanism(params, name, steps)
+    return made.structure.variances(steps) * made.noise.variance
+
+
+def over_time(table: pd.DataFrame) -> pd.DataFrame:
+    """Per mechanism and bin: root mean square error with a 95% band from the runs, and the exact one."""
+    by = ["mechanism", "first", "last"]
+    indexed = table.set_index(by)
+    exact = np.sqrt(indexed.exact.groupby(level=by, sort=False).first())
+    frame = root_mean_square(indexed.mean_square, by).assign(exact=exact.to_numpy())
+    return frame.assign(step=np.sqrt(frame["first"] * frame["last"]))
+
+
+def whole_stream(table: pd.DataFrame) -> pd.DataFrame:
+    """Per mechanism: root of the mean squared error over all steps and runs, measured and exact."""
+    weight = table["last"] - table["first"] + 1
+    sums = (
+        table.assign(measured=table.mean_square * weight, expected=table.exact * weight, weight=weight)
+        .groupby("mechanism", sort=False)[["measured", "expected", "weight"]]
+        .sum()
+    )
+    return pd.DataFrame({"measured": np.sqrt(sums.measured / sums.weight), "exact": np.sqrt(sums.expected / sums.weight)})
+
+
+def comparison(result: Result[Params]) -> pd.DataFrame:
+    """The page's table: guarantee, measured and exact error over the stream, largest exact error, memory."""
+    params = result.params
+    rows = whole_stream(result.table)
+    frame = pd.DataFrame(
+        {
+            "mechanism": rows.index,
+            "guarantee": [r"(eps, delta)" if name in APPROXIMATE else "eps" for name in rows.index],
+            "measured": [f"{value:,.1f}" for value in rows.measured],
+            "exact": [f"{value:,.1f}" for value in rows.exact],
+            "largest": [f"{np.sqrt(variances(params, name).max()):,.1f}" for name in rows.index],
+        }
+    )
+    return frame.rename(columns={"measured": "error, measured", "exact": "error, exact", "largest": "largest, exact"})
+
+
+def growth(params: Params) -> pd.DataFrame:
+    """Exact errors over the whole stream for other lengths."""
+    rows = []
+    for power in range(4, 21):
+        horizon = 2**power
+        for name in (BINARY, WIDE, HONAKER, *APPROXIMATE):
+            squares = variances(params, name, horizon)
+            error, largest = np.sqrt([squares.mean(), squares.max()]).tolist()
+            rows.append({"mechanism": name, "horizon": horizon, "error": error, "largest": largest})
+    return pd.DataFrame(rows)
+
+
+def branchings(params: Params) -> pd.DataFrame:
+    """Exact error over the whole stream for every branching, plain and by Honaker's estimates, pure and Gaussian."""
+    rows = []
+    for branching in params.branching_sweep:
+        for honaker in (False, True):
+            sums = Tree(params.horizon, branching, honaker)
+            square = sums.variances(params.horizon).mean()
+            for delta in (0.0, params.delta):
+                noise = BinaryMechanism(params.horizon, params.epsilon, delta=delta, sums=sums).noise
+                kind = ("Honaker" if honaker else "plain") + (", Gaussian" if delta else ", pure")
+                rows.append({"branching": branching, "kind": kind, "error": float(np.sqrt(square * noise.variance))})
+    return pd.DataFrame(rows)

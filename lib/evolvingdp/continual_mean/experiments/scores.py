@@ -1,0 +1,43 @@
+"""What the notebooks share: root mean square errors over runs with bands, and how orders of arrival are called."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy.stats import chi2
+
+from evolvingdp.continual_mean.offline import Changes
+
+ORDER_NAMES = {
+    "contiguous": "contiguous",
+    "round_robin": "round robin",
+    "random": "random",
+    "zipf": "Zipf",
+    "dominant": "dominant",
+}
+
+
+def root_mean_square(squares: pd.Series, by: list[str]) -> pd.DataFrame:
+    """Per group of the index levels `by`: root of the mean of `squares` (mean square errors of runs), and a 95% band.
+
+    The band takes each run for one normal error: chi-square with as many degrees of freedom as runs.  Errors averaged over
+    many steps vary less, so it is wide rather than narrow, and it is never empty or below zero.
+    """
+    grouped = squares.groupby(level=by, sort=False)
+    rmse, runs = np.sqrt(grouped.mean()), grouped.size()
+    band = {
+        "low": rmse * np.sqrt(runs / chi2.ppf(0.975, runs)),
+        "high": rmse * np.sqrt(runs / chi2.ppf(0.025, runs)),
+    }
+    return pd.DataFrame({"rmse": rmse, **band}).reset_index()
+
+
+def second_half(released: Changes, truth: ArrayLike) -> dict[str, float]:
+    """Mean squared distance to `truth` (one for all steps, or one each) over the second half of a stream, and as stated."""
+    late = released.since(released.n_steps // 2 + 1)
+    if np.ndim(truth):
+        square = np.mean(np.square(np.repeat(late.estimate, late.lasting) - truth))
+    else:
+        square = np.average(np.square(late.estimate - truth), weights=late.lasting)
+    return {"square": float(square), "predicted": float(np.average(np.square(late.standard_error), weights=late.lasting))}

@@ -1,1 +1,0 @@
-"""One module per notebook: its parameters, its run, its tables."""

@@ -1,0 +1,127 @@
+"""HEAVYTHRESH on the Brown corpus: the words over time, and error and recall against recomputation."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from evolvingdp.core import brown
+from evolvingdp.evolving.experiments.heavy_thresh.params import Params
+from evolvingdp.evolving.experiments.heavy_thresh.run import brown_trace
+from evolvingdp.evolving.experiments.heavy_thresh.settings import METHODS, TOP, brown_settings, brown_stream
+from evolvingdp.experiment import Figure, Result
+from evolvingdp.experiment.describe import short, span
+from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, canvas, house
+
+
+@house
+def words(result: Result[Params]) -> Figure:
+    """One run: some words' true and estimated frequencies, with the updates."""
+    params = result.params
+    settings, data, trace = brown_settings(params), brown_stream(params), brown_trace(params, result.seed, 0)
+    names = brown.words()["word"].tolist()
+    laws = data.distributions[data.which[0]]
+    spread = laws[:: params.epochs_each].std(axis=0)
+    shown = np.argsort(-spread)[:6]
+    epochs = np.arange(1, settings.voting.horizon + 1)
+    estimates = np.array([release.estimate[shown] for release in trace.public])
+    figure, ax = canvas(8.5, 5.0)
+    half = 1.96 * settings.standard_error
+    frames = []
+    for number, word in enumerate(shown):
+        colour, label = PALETTE[number], names[word]
+        ax.fill_between(
+            epochs, estimates[:, number] - half, estimates[:, number] + half, step="mid", color=colour, alpha=0.2
+        )
+        mark = {"marker": MARKERS[number], "markersize": 5, "markevery": (number, 10)}  # told apart without colour
+        ax.step(epochs, estimates[:, number], where="mid", color=colour, linewidth=2, label=label, **mark)
+        ax.step(epochs, laws[:, word], where="mid", color=colour, linewidth=1, linestyle=":")
+        frames.append(
+            pd.DataFrame(
+                {
+                    "word": label,
+                    "epoch": epochs,
+                    "truth": laws[:, word],
+                    "estimate": estimates[:, number],
+                    "half_width": half,
+                }
+            )
+        )
+    updates = [release.epoch for release in trace.public if release.updated]
+    ax.plot(updates, np.full(len(updates), -0.008), "^", color="black", markersize=5, label="update", clip_on=False)
+    categories = [name.replace("_", " ") for name in brown.categories().columns]
+    ax.set_xticks(1 + params.epochs_each * np.arange(len(categories)), categories, rotation=55, ha="right", fontsize=8)
+    ax.set(ylabel="frequency of the word", ylim=(-0.01, None), xlim=(0.5, epochs[-1] + 0.5))
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, 1.16), ncols=7, fontsize="x-small")
+    return Figure(
+        "ev-heavy-words",
+        figure,
+        pd.concat(frames, ignore_index=True),
+        f"One run on the Brown corpus: {params.n_users:,} users draw {params.epoch_length:,} words an epoch, from one category for "
+        f"{params.epochs_each} epochs and then from the next, $\\epsilon$ = {params.epsilon:g} for everything. Solid: estimates with 95% "
+        "intervals; dotted: truth; triangles: updates. The six words whose frequencies vary most between the categories, cut to six "
+        "letters and padded by their last.",
+        f"Step lines of the frequencies of six words over {len(epochs)} epochs in {len(categories)} categories: "
+        f"{', '.join(frame.word.iloc[0] + ' at ' + span(frame.truth) for frame in frames)}. The true frequency, dotted, is within the "
+        f"95 percent band of the estimate in {short(100 * np.mean([_covered(frame) for frame in frames]))} percent of the epochs; "
+        f"{len(updates)} triangles below the axis mark the updates.",
+    )
+
+
+@house
+def compared(result: Result[Params]) -> Figure:
+    """Largest error and share of the most frequent words found, epoch by epoch."""
+    params, table = result.params, result.table
+    rows = table[table.part == "brown"]
+    figure, axes = canvas(9.0, 3.8, columns=2)
+    parts = []
+    for number, method in enumerate(METHODS):
+        look = {"color": PALETTE[(1, 2, 4, 0, 3)[number]], "marker": MARKERS[number], "markersize": 3}
+        grouped = rows[rows.method == method].groupby("epoch")
+        for ax, column in zip(axes, ("max_error", "recall"), strict=True):
+            mean = grouped[column].mean()
+            half = stats.t.ppf(0.975, params.repetitions - 1) * grouped[column].std() / np.sqrt(params.repetitions)
+            ax.fill_between(mean.index, mean - half, mean + half, color=look["color"], alpha=0.2, linewidth=0)
+            ax.plot(mean.index, mean, label=method, **look)
+            parts.append(
+                pd.DataFrame({"method": method, "measure": column, "epoch": mean.index, "mean": mean, "half_width": half})
+            )
+    settings = brown_settings(params)
+    axes[0].axhline(
+        _expected_largest(settings.n_words, settings.standard_error), label=r"$\sqrt{2\ln d}$ standard errors", **THEORY
+    )
+    axes[0].set(xlabel="epoch", ylabel="largest error of a word", yscale="log")
+    axes[1].set(xlabel="epoch", ylabel=f"share of the top {TOP} words found", ylim=(0, 1.03))
+    axes[0].legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize="x-small")
+    return Figure(
+        "ev-heavy-compared",
+        figure,
+        pd.concat(parts, ignore_index=True),
+        f"HEAVYTHRESH, recomputation in every epoch and one word a user on the same stream at $\\epsilon$ = {params.epsilon:g}: the largest error over all "
+        f"{settings.n_words:,} words (left; dashed: what the largest of as many normal errors is about) and the share of the {TOP} most frequent words "
+        f"found (right). Mean over {params.repetitions} runs with 95% bands.",
+        "Two panels of lines against the epoch, on average over the epochs: left, on a log axis, the largest error of a word, "
+        f"{_means(parts, 'max_error')}, with a dashed line at "
+        f"{short(_expected_largest(settings.n_words, settings.standard_error))}; right, the share of the top {TOP} words found, "
+        f"{_means(parts, 'recall')}.",
+    )
+
+
+def _covered(frame: pd.DataFrame) -> float:
+    """The share of the epochs in which the truth is in the interval."""
+    return float(((frame.estimate - frame.truth).abs() <= frame.half_width).mean())
+
+
+def _means(parts: list[pd.DataFrame], measure: str) -> str:
+    """The mean of `measure` over the epochs, by method."""
+    return "; ".join(
+        f"{short(part['mean'].mean())} for {part.method.iloc[0]}" for part in parts if part.measure.iloc[0] == measure
+    )
+
+
+def _expected_largest(n_words: int, standard_error: float) -> float:
+    """About the largest of n_words normal errors, where estimates below zero are clipped: sqrt(2 ln d) standard errors."""
+    return standard_error * math.sqrt(2 * math.log(n_words))

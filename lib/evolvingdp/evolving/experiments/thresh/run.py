@@ -1,0 +1,158 @@
+"""THRESH, recomputation and users who report once on the same streams, a row a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from evolvingdp.core.seeds import stream
+from evolvingdp.evolving import baselines, streams
+from evolvingdp.evolving.experiments.thresh.claims import claims, values
+from evolvingdp.evolving.experiments.thresh.params import HORIZON_SWEEP_USERS, NOTEBOOK, Params
+from evolvingdp.evolving.experiments.thresh.scenarios import (
+    BASELINES,
+    HINDSIGHT,
+    METHODS,
+    ONCE,
+    ONLINE,
+    OPTIMAL,
+    START,
+    TUNED,
+    bits,
+    protocols,
+    scenarios,
+)
+from evolvingdp.evolving.experiments.thresh.tables import DELTA, predicted_delay, recomputed
+from evolvingdp.evolving.rivals import once
+from evolvingdp.evolving.rivals.detection import detect
+from evolvingdp.evolving.streams import BitStream
+from evolvingdp.evolving.thresh import Thresh
+from evolvingdp.evolving.thresh_simulation import Trace, simulate
+from evolvingdp.experiment import Result, engine
+
+
+def run(params: Params, seed: int) -> Result[Params]:
+    """A row per run (part: time, horizon, n_users, size, drift or scenario): errors of the clipped estimates, and more."""
+    compared = [(_compared, params, seed, part) for part in ("time", "horizon", "n_users")]
+    others = [(part, params, seed) for part in (_sizes, _drifts, _scenarios)]
+    table = pd.DataFrame(engine.rows([*compared, *others]))
+    return Result(NOTEBOOK, params, seed, table, claims(params, table), values(params, table))
+
+
+def trace(params: Params, seed: int, method: str, repetition: int) -> Trace:
+    """One run over time."""
+    data = bits(params.n_users, params.horizon, params.epoch_length)
+    settings = protocols(params, params.n_users, params.horizon)[method]
+    return simulate(settings, data, stream(seed, "time", method, repetition))
+
+
+def _errors(estimates: NDArray[np.float64], truth: NDArray[np.float64]) -> dict[str, float]:
+    error = np.abs(np.clip(estimates, 0, 1) - truth)
+    return {"mean_error": float(error.mean()), "max_error": float(error.max())}
+
+
+def _run(settings: Thresh, data: BitStream, rng: np.random.Generator) -> dict[str, Any]:
+    result = simulate(settings, data, rng)
+    updates = int(result.updated.sum())
+    return _errors(result.estimate, data.truth) | {
+        "updates": updates,
+        "frozen": int(result.frozen.sum()),
+        "spent": 2 * int(result.max_votes[-1]) * settings.vote_epsilon + updates * settings.estimate_epsilon,
+        "bound": settings.error_bound,
+    }
+
+
+def _once(params: Params, data: BitStream, rng: np.random.Generator, *methods: str) -> Iterator[dict[str, Any]]:
+    """Each user reports in one random epoch: the errors as reported, and averaged between detected changes."""
+    settings = once.Once(data.n_users, data.horizon, data.epoch_length, params.epsilon)
+    tally = once.simulate(settings, data, rng)
+    raw = settings.estimates(tally)
+    for method in methods:
+        shown = raw
+        if method != ONCE:
+            shown = detect(raw, tally.reports, settings.variance, online=method == ONLINE).estimates
+        shown = np.nan_to_num(shown, nan=0.5)  # before the first report
+        yield {"method": method} | _errors(shown, data.truth)
+
+
+def _compared(params: Params, seed: int, part: str) -> Iterator[dict[str, Any]]:
+    """Every method on the three changes: over time, and for each horizon or number of users of a sweep."""
+    points: dict[str, list[tuple[int, int, tuple[int, ...]]]] = {  # users, horizon, and what names the point's streams
+        "time": [(params.n_users, params.horizon, ())],
+        "horizon": [(HORIZON_SWEEP_USERS, horizon, (horizon,)) for horizon in params.horizon_sweep],
+        "n_users": [(n_users, params.horizon, (n_users,)) for n_users in params.n_users_sweep],
+    }
+    for n_users, horizon, point in points[part]:
+        data, both = bits(n_users, horizon, params.epoch_length), protocols(params, n_users, horizon)
+        for repetition in range(params.repetitions if part == "time" else params.sweep_repetitions):
+            setting = {"part": part, "repetition": repetition, "horizon": horizon, "n_users": n_users}
+            for method in METHODS:
+                rng = stream(seed, part, method, *point, repetition)
+                if method in both:
+                    yield setting | {"method": method} | _run(both[method], data, rng)
+                    continue
+                estimates = baselines.recompute(data, params.epsilon, rng, composition=BASELINES[method], delta=DELTA)
+                yield setting | {"method": method} | _errors(estimates, data.truth)
+            rng = stream(seed, part, ONCE, *point, repetition)
+            yield from (setting | row for row in _once(params, data, rng, ONCE, ONLINE, HINDSIGHT))
+
+
+def _sizes(params: Params, seed: int) -> Iterator[dict[str, Any]]:
+    """One change right after a quarter of the horizon: how many epochs until an update, against its size in top thresholds."""
+    settings = protocols(params, params.n_users, params.horizon)[TUNED]
+    top = settings.threshold(1)
+    change = params.horizon // 4 + 1
+    for share in np.round(np.geomspace(0.05, 2.0, 16), 3):
+        size = float(share * top)
+        if START + size > 1:
+            continue
+        means = streams.steps(params.horizon, START, {change: START + size})
+        data = BitStream.make([params.n_users], means, params.epoch_length)
+        for repetition in range(params.sweep_repetitions):
+            result = simulate(settings, data, stream(seed, "size", str(share), repetition))
+            after = np.flatnonzero(result.updated[change - 1 :])
+            delay = int(after[0]) if len(after) else params.horizon - change
+            yield {
+                "part": "size",
+                "repetition": repetition,
+                "size": size,
+                "share": float(share),
+                "delay": delay,
+                "found": int(len(after) > 0),
+                "predicted": predicted_delay(settings, size, change),
+                **_errors(result.estimate, data.truth),
+            }
+
+
+def _drifts(params: Params, seed: int) -> Iterator[dict[str, Any]]:
+    """A mean that moves by `size` over the horizon: THRESH, recomputation every so often, and one report a user."""
+    settings = protocols(params, params.n_users, params.horizon)[TUNED]
+    for size in (0.0, 0.05, 0.1, 0.2, 0.4):
+        means = streams.drift(params.horizon, START, START + size)
+        data = BitStream.make([params.n_users], means, params.epoch_length)
+        for repetition in range(params.sweep_repetitions):
+            setting = {"part": "drift", "repetition": repetition, "size": size}
+            yield setting | {"method": TUNED} | _run(settings, data, stream(seed, "drift", str(size), "thresh", repetition))
+            for every in (params.horizon // 16, params.horizon // 4):
+                rng = stream(seed, "drift", str(size), every, repetition)
+                estimates = baselines.recompute(data, params.epsilon, rng, every=every)
+                yield setting | {"method": recomputed(every)} | _errors(estimates, data.truth)
+            rng = stream(seed, "drift", str(size), ONCE, repetition)
+            yield from (setting | row for row in _once(params, data, rng, ONLINE, HINDSIGHT))
+
+
+def _scenarios(params: Params, seed: int) -> Iterator[dict[str, Any]]:
+    """Other streams: THRESH, tuned for each, recomputation in every epoch, and one report a user."""
+    for scenario in scenarios(params):
+        for repetition in range(params.sweep_repetitions):
+            setting = {"part": "scenario", "repetition": repetition, "scenario": scenario.name}
+            rng = stream(seed, "scenario", scenario.name, repetition)
+            yield setting | {"method": TUNED} | _run(scenario.settings, scenario.data, rng)
+            estimates = baselines.recompute(scenario.data, params.epsilon, rng, composition="optimal", delta=DELTA)
+            yield setting | {"method": OPTIMAL} | _errors(estimates, scenario.data.truth)
+            rng = stream(seed, "scenario", scenario.name, ONCE, repetition)
+            yield from (setting | row for row in _once(params, scenario.data, rng, ONLINE, HINDSIGHT))

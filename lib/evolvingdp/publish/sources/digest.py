@@ -1,0 +1,183 @@
+"""What decides a result: the modules that it imports, the data that they read, the packages as installed.
+
+An edit elsewhere, in another paper, in a package that is only built or tested with, in how pages are rendered, changes no
+key and runs no notebook again.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import sys
+from collections.abc import Iterable
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import evolvingdp
+from evolvingdp.publish.errors import PublishError
+
+LIBRARY = Path(evolvingdp.__file__).parent
+REPOSITORY = LIBRARY.parents[1]  # an editable install: lib/ stands in the repository
+RUNNER = "evolvingdp.publish.running.execute"  # every notebook passes through it
+_KERNEL = ("ipykernel",)  # started, not imported
+_WITHOUT = {"evolvingdp", "distributed"}  # its source counts; sharing repetitions between processes changes no number
+
+
+def checkout() -> Path:
+    """The repository that this package is installed from; raises PublishError where it is a copy, without the notebooks."""
+    if not (REPOSITORY / "_toc.yml").is_file():
+        raise PublishError(
+            "this command needs the book's notebooks, which no installed package has: clone the repository, run make there"
+        )
+    return REPOSITORY
+
+
+def digest_files(paths: Iterable[Path], relative_to: Path) -> str:
+    """SHA-256 over the names and contents of `paths`, in order of name."""
+    return _digest({path.relative_to(relative_to).as_posix(): path.read_bytes() for path in paths})
+
+
+def _digest(contents: dict[str, bytes]) -> str:
+    total = hashlib.sha256()
+    for name in sorted(contents):
+        total.update(f"{name}\0".encode())
+        total.update(hashlib.sha256(contents[name]).digest())
+    return total.hexdigest()
+
+
+class Library:
+    """The package's source as it was read when the object was made."""
+
+    def __init__(self, folder: Path = LIBRARY) -> None:
+        self.source = {_dotted(path, folder): path.read_bytes() for path in folder.rglob("*.py")}
+
+    def closure(self, *start: str) -> set[str]:
+        """The modules among `start` and all of evolvingdp that they import, at their top or in a function."""
+        found, waiting = set[str](), list(start)
+        while waiting:
+            name = self.behind(waiting.pop())
+            if name and name not in found:
+                found.add(name)
+                waiting += [*self.imports(name), name.rpartition(".")[0]]
+        return found
+
+    def imports(self, name: str) -> list[str]:
+        """What the module `name` imports of evolvingdp: modules, or names in them."""
+        return [named for named in imports(self.source[name]) if named.startswith("evolvingdp.")]
+
+    def behind(self, name: str) -> str:
+        """The module called `name`, or that holds it, or that a package's `attach` names for it; empty if there is none."""
+        package, dot, attribute = name.rpartition(".")
+        name = f"{package}{dot}{_attached(self.source.get(package, b'')).get(attribute, attribute)}"
+        while name and name not in self.source:
+            name = name.rpartition(".")[0]
+        return name
+
+    def digest(self, modules: Iterable[str]) -> str:
+        return _digest({name: self.source[name] for name in modules})
+
+    def data(self, modules: Iterable[str]) -> str:
+        """Digest of the files of data/ that the source of `modules` names."""
+        text = b"".join(self.source[name] for name in modules)
+        read = [path for path in (REPOSITORY / "data").glob("*.csv*") if f'"{path.name}"'.encode() in text]
+        return digest_files(read, REPOSITORY)
+
+    def packages(self, modules: Iterable[str]) -> dict[str, str]:
+        """The installed versions of what `modules` import, and of what that needs in turn."""
+        top = {entry.partition(".")[0] for name in modules for entry in imports(self.source[name])}
+        installed = _distributions()
+        return versions(tuple(sorted(_KERNEL + tuple(installed[name] for name in top - _WITHOUT if name in installed))))
+
+
+def _dotted(path: Path, folder: Path) -> str:
+    return ".".join(path.relative_to(folder.parent).with_suffix("").parts).removesuffix(".__init__")
+
+
+@cache
+def imports(source: bytes) -> tuple[str, ...]:
+    """The dotted names that `source` imports, at its top or in a function: of `from a import b` it is a.b."""
+    named = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom):
+            named += [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            named += [alias.name for alias in node.names]
+    return tuple(named)
+
+
+@cache
+def _attached(source: bytes) -> dict[str, str]:
+    """name -> module, of a package whose `__init__` calls `core.public.attach`."""
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    attach = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == "attach"]
+    return {name: str(entry.arg) for call in attach for entry in call.keywords for name in ast.literal_eval(entry.value)}
+
+
+@cache
+def _distributions() -> dict[str, str]:
+    return {name: found[0] for name, found in metadata.packages_distributions().items()}
+
+
+@cache
+def versions(names: tuple[str, ...]) -> dict[str, str]:
+    """name -> installed version, of the distributions `names` and all that they require."""
+    from packaging.requirements import Requirement
+
+    found, waiting = dict[str, str](), list(names)
+    while waiting:
+        try:
+            distribution = metadata.distribution(waiting.pop())
+        except metadata.PackageNotFoundError:  # required on other systems
+            continue
+        if found.get(distribution.name) is None:
+            found[distribution.name] = distribution.version
+            needed = map(Requirement, distribution.requires or [])
+            waiting += [one.name for one in needed if one.marker is None or one.marker.evaluate({"extra": ""})]
+    return dict(sorted(found.items()))
+
+
+def key(cells: bytes, code: str, notebook: str, params: dict[str, Any], seed: int) -> str:
+    """What decides a notebook's output, as one hash.
+
+    Its `cells`, parameters (as JSON) and seed, all that its `code` and the runner import, the data that this reads, the
+    packages as installed, Python's minor version, and CITATION.cff and the version, which results print.
+    """
+    library = Library()
+    modules = library.closure(RUNNER, *imports(code.encode()))
+    parts = {
+        "template": hashlib.sha256(cells).hexdigest(),
+        "notebook": notebook,
+        "params": params,
+        "seed": seed,
+        "library": library.digest(modules),
+        "data": library.data(modules),
+        "packages": library.packages(modules),
+        "python": list(sys.version_info[:2]),
+        "citation": digest_files([REPOSITORY / "CITATION.cff"], REPOSITORY),
+        "version": metadata.version("evolvingdp"),
+    }
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def of_results(notebook: str) -> dict[str, Any]:
+    """What decides table, claims and figures of `notebook`: digests of library and data, and packages with versions."""
+    library, package = Library(), experiment(notebook)
+    return _told(library, library.closure(RUNNER, *(name for name in library.source if name.startswith(package))))
+
+
+def of_numbers(notebook: str, library: Library) -> dict[str, Any]:
+    """What decides its table and claims alone, which is all that a sweep keeps, in the source `library`."""
+    return _told(library, library.closure(f"{experiment(notebook)}.run"))
+
+
+def _told(library: Library, modules: set[str]) -> dict[str, Any]:
+    return {"library": library.digest(modules), "data": library.data(modules), "packages": library.packages(modules)}
+
+
+def experiment(notebook: str) -> str:
+    """The package with all of one notebook."""
+    paper, name = notebook.split("/")
+    return f"evolvingdp.{paper}.experiments.{name}"

@@ -1,0 +1,118 @@
+"""Rows of streams beside Example 1.4: a general one, and the Brown corpus, where AboveThreshold gets what suits it best."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evolvingdp.core.seeds import stream
+from evolvingdp.sparse_vector import baselines
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters import methods
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Params
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.target import Target
+from evolvingdp.sparse_vector.general_streams import Counts, GeneralStream, brown_stream, random_stream, simulate
+from evolvingdp.sparse_vector.shifting import Plan, plan
+from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
+
+TYPES, STEPS, EXPONENT = 1000, 100, 0.7
+SMALLER = (3, 10, 30)  # k, beside k*
+
+
+def general_rows(params: Params, seed: int) -> Iterator[dict[str, Any]]:
+    """ThresholdMonitor at several k, up to the stream's own k*: heavy is what weighs at least the error at k*."""
+    target, rng = params.target, stream(seed, "general", "stream")
+    data = random_stream(params.n_users, TYPES, STEPS, target.n_elements, rng, held=2, exponent=EXPONENT)
+    enough, own = participation(target, data)
+    heavy = np.concatenate(data.weights) >= own.error
+    for reports in sorted({*SMALLER, enough}):
+        monitor = _plan(target, data, reports).monitor
+        for repetition in range(params.sweep_repetitions):
+            found = _found(monitor, data, heavy, stream(seed, "general", reports, repetition))
+            yield {
+                "part": "general", "method": methods.MONITOR, "reports": reports, "repetition": repetition, "error": own.error,
+                "participation": enough, "held": data.n_entries, "events": int(heavy.sum()),
+            } | found  # fmt: skip
+
+
+def _found(
+    monitor: ThresholdMonitorEvolving, data: GeneralStream, heavy: NDArray[np.bool_], rng: np.random.Generator
+) -> dict[str, Any]:
+    """All that is found, and which share of what is `heavy` (nan: there is nothing)."""
+    steps, absent = simulate(monitor, data, rng)
+    found = np.concatenate(steps)
+    share = float(found[heavy].mean()) if heavy.any() else math.nan
+    return {"heavy_share": share, "found": int(found.sum()), "absent": absent}
+
+
+def participation(target: Target, data: GeneralStream) -> tuple[int, Plan]:
+    """The smallest k for which nobody is in more than k elements that may be reported, with its plan.
+
+    An element of less than twice the threshold less the error is reported with probability beta / 2 at most.
+    """
+    reports = 1
+    while True:
+        found = _plan(target, data, reports)
+        needed = data.participation(2 * found.monitor.threshold - found.error)
+        if needed <= reports:
+            return reports, found
+        reports = needed
+
+
+def _plan(target: Target, data: GeneralStream, reports: int) -> Plan:
+    """All elements that are held count as events: none of them is missed, or reported far below the threshold."""
+    events = sum(len(one) for one in data.elements)
+    return plan(methods.calibrated(target, reports), len(data.held), target.n_elements, events, target.beta)
+
+
+def brown_rows(params: Params, seed: int) -> Iterator[dict[str, Any]]:
+    """Words found, of which heavy, at each k of the sweep; and by AboveThreshold at many c, its best one among them."""
+    data = brown_stream(params.copies)
+    weights = np.concatenate(data.weights)
+    for reports in params.brown_sweep:
+        own = plan(methods.calibrated(params.target, reports), len(data.held), data.n_elements, 1000, params.beta)
+        heavy = weights >= own.error
+        setting = {"part": "brown", "reports": reports, "error": own.error, "participation": data.participation(own.error)}
+        for repetition in range(params.sweep_repetitions):
+            found = _found(own.monitor, data, heavy, stream(seed, "brown", reports, repetition))
+            yield setting | {"method": methods.MONITOR, "repetition": repetition} | found
+    for name, kinds in ((methods.REPEATED, methods.TEXTBOOK), (methods.RENYI, ("renyi",))):
+        yield from _threshold_rows(params, weights, len(data.held) * data.n_elements, name, kinds, seed)
+
+
+def _threshold_rows(
+    params: Params, weights: Counts, queries: int, name: str, kinds: tuple[str, ...], seed: int
+) -> Iterator[dict[str, Any]]:
+    """A grid of c, and a finer one around the best: the choice looks at the runs, which favours this rival.
+
+    So does it that words which nobody holds are not asked for: they could only use up reports.
+    """
+
+    def words(total: int) -> list[int]:
+        method = baselines.best_composition(params.epsilon, params.delta, total, queries, kinds, params.beta)
+        runs = (stream(seed, "brown", name, total, repetition) for repetition in range(params.sweep_repetitions))
+        return [int(baselines.ask(method, weights, rng).sum()) for rng in runs]
+
+    found = {total: words(total) for total in coarse_totals(params.brown_sweep)}
+    found |= {total: words(total) for total in finer_totals(found)}
+    for total in sorted(found):
+        for repetition, count in enumerate(found[total]):
+            yield {"part": "brown", "method": name, "total": total, "repetition": repetition, "found": count}
+
+
+def coarse_totals(sweep: tuple[int, ...]) -> list[int]:
+    """Numbers of reports in all, c: from 10 times the least k to 10 times the largest, each a third more than the last."""
+    low, high = min(sweep), max(sweep)
+    between = np.geomspace(low, high, 2 + int(8 * np.log10(high / low)))
+    return sorted({10 * int(k) for k in (*sweep, *np.round(between))})
+
+
+def finer_totals(found: dict[int, list[int]]) -> list[int]:
+    """Ten more around that with the most words in all its runs, up to its neighbours; multiples of 10."""
+    tried = sorted(found)
+    best = tried.index(max(tried, key=lambda total: sum(found[total])))
+    low, high = tried[max(0, best - 1)], tried[min(best + 1, len(tried) - 1)]
+    return sorted({10 * round(total / 10) for total in np.linspace(low, high, 12)} - set(tried))

@@ -1,0 +1,37 @@
+"""What the page and the figures show of a run: recall, its scores, and the general stream."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from evolvingdp.experiment import Result
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.methods import FAMILIES, METHODS
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Params
+
+
+def recall(table: pd.DataFrame, part: str, by: str) -> pd.DataFrame:
+    """Mean, deviation and number of the runs' recall: a row a method, value of `by` and family."""
+    long = table[table.part == part].melt(["method", by], FAMILIES, "family", "recall")
+    return long.groupby(["method", by, "family"], sort=False).recall.agg(["mean", "std", "count"]).reset_index()
+
+
+def score_table(result: Result[Params]) -> pd.DataFrame:
+    part = result.table[result.table.part == "example"]
+    rows = []
+    for method in METHODS:
+        runs = part[part.method == method]
+        shares = {f"recall {family}": f"{runs[family].mean():.4f}" for family in FAMILIES}
+        wrong = f"{int((runs.absent > 0).sum())} of {len(runs)}"
+        rows.append({"method": method} | shares | {"runs with a report of weight zero": wrong})
+    return pd.DataFrame(rows)
+
+
+def general_table(table: pd.DataFrame) -> pd.DataFrame:
+    """A row a k."""
+    part = table[table.part == "general"]
+    rows = []
+    for reports in sorted(int(k) for k in part.reports.unique()):
+        runs = part[part.reports == reports]
+        share = f"{runs.heavy_share.mean():.4f} (sd {runs.heavy_share.std():.4f})" if runs.events.any() else "there are none"
+        rows.append({"k": f"{reports}", "heavy elements found": share, "elements found": f"{runs.found.mean():,.0f}"})
+    return pd.DataFrame(rows)

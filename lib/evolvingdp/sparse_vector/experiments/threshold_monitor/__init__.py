@@ -1,0 +1,1 @@
+"""ThresholdMonitor: what deletion buys, and what each way to calibrate it costs."""

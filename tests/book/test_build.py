@@ -1,0 +1,68 @@
+"""Building a book again: what has not changed is not run, what is stale or wrong is not shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from evolvingdp.publish.errors import BookError
+from evolvingdp.publish.rendering.book import build, render
+from evolvingdp.publish.running.execute import export, run
+from evolvingdp.publish.running.job import Job
+from support import TOY
+
+
+@pytest.fixture(scope="module")
+def book(small_book):
+    build(small_book, "quick", print)
+    return small_book
+
+
+def test_nothing_is_executed_when_nothing_has_changed(book, capsys):
+    build(book, "quick", print)
+    said = capsys.readouterr().out
+    assert f"{TOY}: unchanged" in said
+    assert " 0 executed" in said
+
+
+def test_chapters_follow_their_results(book):
+    """Another result in place: the chapter that prints its numbers is read again."""
+    chapter = book.root / "_build" / "html" / "book" / "chapter.html"
+    job = Job.make(book, TOY, "quick", {"epsilon": 1.5}, 1)
+    run(job)
+    assert "The loss is 2.00." in chapter.read_text()
+    try:
+        export(job, book.results / "heavy_hitters", as_page=True)
+        render(book, print)
+        assert "The loss is 1.50." in chapter.read_text()
+    finally:
+        build(book, "quick", print)
+    assert "The loss is 2.00." in chapter.read_text()
+
+
+@pytest.mark.parametrize("touched", ["notebook", "results", "page"])
+def test_a_stale_or_touched_page_fails_even_a_build_by_hand(book, touched):
+    path = {
+        "notebook": book.template(TOY),
+        "results": book.results / TOY / "claims.json",
+        "page": book.results / f"{TOY}.ipynb",
+    }[touched]
+    before = path.read_text()
+    try:
+        path.write_text(before.replace("# A line", "# A curve").replace('"holds": true', '"holds": false'))
+        assert path.read_text() != before
+        with pytest.raises(BookError, match=TOY):
+            render(book, print)
+    finally:
+        path.write_text(before)
+
+
+def test_a_value_that_no_result_has_fails_the_build(book):
+    page = book.root / "book" / "chapter.md"
+    before = page.read_text()
+    try:
+        page.write_text(before + f"\n{{value}}`{TOY} no_such_number`\n")
+        for _ in range(2):  # and fails again: a broken page is not kept
+            with pytest.raises(BookError, match="no_such_number"):
+                render(book, print)
+    finally:
+        page.write_text(before)

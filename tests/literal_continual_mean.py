@@ -1,0 +1,108 @@
+"""Algorithms 4, 5 and 6 line by line, slow, for comparison: each repair can be taken back.
+
+The reference that `online` and `offline` are tested against, and the means to show what the printed lines do.  Bits only.
+The lines are those of E-CM-1, E-CM-2, E-CM-3 and E-CM-10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from evolvingdp.continual_mean.binary_mechanism import printed_sums
+from evolvingdp.continual_mean.online import median
+from evolvingdp.continual_mean.user_mean import UserMean
+
+PRINTED = ("sum", "total", "inactive", "set")  # the lines that can be left as printed
+
+
+@dataclass
+class BinMech:
+    """Algorithm 1 as Section 3 uses it: Stream, NoisyPartialSums, Sum."""
+
+    noise: Callable[[], float]
+    printed: frozenset[str]
+    stream: list[int] = field(default_factory=list)
+    noisy_partial_sums: list[float] = field(default_factory=list)
+
+    def append(self, element: int) -> None:
+        if "set" in self.printed and element in self.stream:
+            return  # Stream U {x} holds an element once
+        self.stream.append(element)
+        t = len(self.stream)
+        largest = t & -t
+        self.noisy_partial_sums.append(sum(self.stream[t - largest : t]) + self.noise())
+
+    def sum(self) -> float:
+        if not self.stream:
+            return 0.0
+        if "sum" in self.printed:
+            return float(printed_sums(self.noisy_partial_sums)[-1])
+        total, index = 0.0, 0
+        for j in reversed(range(len(self.stream).bit_length())):
+            if len(self.stream) >> j & 1:
+                index += 1 << j
+                total += self.noisy_partial_sums[index - 1]
+        return total
+
+
+def run(
+    settings: UserMean,
+    stream: Iterable[tuple[int, int]],
+    noise: Callable[[int], Callable[[], float]],
+    rngs: list[np.random.Generator],
+    printed: Iterable[str] = (),
+) -> Iterator[tuple[float, dict[int, int]]]:
+    """The estimate after each (user, bit), and how often each level's median has been drawn.
+
+    `noise(tree)` returns that tree's supply of node noise; the generators in `rngs`, per tree, draw the medians.
+    """
+    as_printed = frozenset(printed)
+    if unknown := as_printed - set(PRINTED):
+        raise ValueError(f"printed must be among {', '.join(PRINTED)}, got {', '.join(sorted(unknown))}")
+    mechanisms = [BinMech(noise(tree), as_printed) for tree in range(settings.n_trees)]
+    prior = dict.fromkeys(range(len(settings.sizes)), settings.relative_prior)
+    inactive = [level for level in range(len(settings.sizes)) if settings.waits_for(level)]
+    buffers: dict[int, list[int]] = {level: [] for level in inactive}
+    samples: dict[int, list[int]] = {}
+    total, medians = 0, dict.fromkeys(inactive, 0)
+
+    def project(level: int, value: int) -> int:
+        if not settings.projects(level):
+            return value
+        interval = settings.interval(level, prior[level])
+        return min(max(value, interval.low), interval.high)
+
+    for user, bit in stream:
+        mine = samples.setdefault(user, [])
+        mine.append(bit)
+        for level in list(inactive):
+            size = settings.sizes[level]
+            if sum(min(len(theirs), size) for theirs in samples.values()) < settings.waits_for(level):
+                continue
+            first = [theirs[:size] for _, theirs in sorted(samples.items())]
+            values = np.array([value for theirs in first for value in theirs])[: settings.waits_for(level)]
+            prior[level] = median(settings, level, values, rngs[settings.tree_of(level)])
+            medians[level] += 1
+            mechanism = mechanisms[settings.tree_of(level)]
+            if "inactive" in as_printed:  # the level stays in Inactive, its buffer stays full: again at every step
+                mechanism.stream.clear()
+                mechanism.noisy_partial_sums.clear()
+            for value in buffers[level]:
+                mechanism.append(project(level, value))
+            total += size * len(buffers[level])
+            if "inactive" not in as_printed:
+                inactive.remove(level)
+                buffers[level] = []
+        count = len(mine)
+        if count & (count - 1) == 0:
+            level = count.bit_length() - 1
+            value = sum(mine[count // 2 :]) if level else bit
+            if level in inactive:
+                buffers[level].append(value)
+            else:
+                mechanisms[settings.tree_of(level)].append(project(level, value))
+                total += count if "total" in as_printed else settings.sizes[level]
+        yield (sum(mechanism.sum() for mechanism in mechanisms) / total if total else settings.first_estimate), dict(medians)

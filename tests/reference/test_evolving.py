@@ -1,0 +1,109 @@
+"""THRESH and HEAVYTHRESH user by user against their algorithms line by line: same data and noise in, same releases out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from evolving_reference import Scripted, heavy_runs, many_counts, sign_matrix, thresh_runs
+
+from evolvingdp.core.seeds import stream
+from evolvingdp.evolving import heavy_protocol, streams, thresh_protocol
+from evolvingdp.evolving.heavy_projection import Hadamard, HashSigns
+from evolvingdp.evolving.heavy_thresh import HeavyThresh
+from evolvingdp.evolving.streams import WordStream
+from evolvingdp.evolving.thresh import Thresh
+
+TINY = Thresh(2, 4, 3, 30.0, 2.0, 2.5, vote_cap=2, estimate_cap=2, unit=0.1, beta=0.9, margin=0.1)
+MIDDLE = Thresh(400, 16, 30, 50.0, 0.8, 1.0, vote_cap=3, estimate_cap=3, unit=0.05, beta=0.05)
+SMALL = Thresh(300, 8, 2000, 60.0, 1.5, 2.0, vote_cap=8, estimate_cap=3, unit=0.2, beta=0.05)
+LAWS = [[0.9, 0.02, 0.02, 0.02, 0.02, 0.02], [0.02, 0.02, 0.02, 0.02, 0.02, 0.9]]
+
+
+@pytest.mark.parametrize(
+    ("settings", "means", "runs"),
+    [
+        (replace(TINY, start="sentinel", unit=0.07), [0.3, 0.3, 0.8, 0.5], 1500),
+        (replace(TINY, exhaustion="printed", estimate_cap=1), [0.3, 0.3, 0.8, 0.5], 1500),
+        (MIDDLE, streams.steps(16, 0.3, {4: 0.6, 9: 0.35}), 50),
+        (replace(MIDDLE, vote_cap=1, estimate_cap=2, exhaustion="printed"), streams.drift(16, 0.2, 0.8), 50),
+    ],
+    ids=["sentinel", "printed", "steps", "drift, printed"],
+)
+def test_users_of_thresh_do_what_algorithms_1_to_3_say(settings, means, runs):
+    data, rng = (
+        streams.BitStream.make([settings.n_users], means, settings.epoch_length),
+        stream(0, "line by line", str(means)),
+    )
+    counts = many_counts(data, runs, rng)
+    votes, reports = rng.random(counts.shape), rng.random(counts.shape)
+    expected = thresh_runs(settings, counts, lambda t: votes[:, t], lambda t, pays: reports[pays, t])
+    for run in range(runs):
+        state = thresh_protocol.start(settings)
+        for t in range(settings.horizon):
+            silent = t == 0 and settings.start == "forced"
+            noise = Scripted([*([] if silent else [votes[run, t]]), reports[run, t]])
+            state, release = thresh_protocol.step(settings, state, counts[run, t], noise)
+            assert (release.updated, release.frozen) == (expected.updated[run, t], expected.frozen[run, t])
+            if expected.updated[run, : t + 1].any():
+                assert release.estimate == settings.estimate(int(expected.reported[run, t]))
+        assert np.array_equal(state.used, expected.used[run])
+    assert 0 < expected.updated.mean() < 1
+
+
+@pytest.mark.parametrize(
+    ("voting", "phi", "laws", "runs"),
+    [
+        (
+            replace(TINY, horizon=3, start="sentinel", unit=0.06),
+            HashSigns(2, 4, 3),
+            [[0.3, 0.7], [0.8, 0.2], [0.5, 0.5]],
+            1000,
+        ),
+        (
+            replace(TINY, horizon=3, exhaustion="printed", estimate_cap=1, margin=0.6),
+            Hadamard(2),
+            [[0.3, 0.7], [0.8, 0.2], [0.5, 0.5]],
+            1000,
+        ),
+        (
+            replace(TINY, horizon=3, epoch_length=2, unit=0.2),
+            HashSigns(3, 3, 0),
+            [[0.2, 0.7, 0.1], [0.6, 0.1, 0.3], [0.6, 0.1, 0.3]],
+            1000,
+        ),
+        (
+            replace(MIDDLE, horizon=8, epoch_length=12, unit=0.09),
+            HashSigns(3, 5, 1),
+            [[0.6, 0.3, 0.1], [0.1, 0.6, 0.3]] * 4,
+            40,
+        ),
+        (SMALL, Hadamard(6), [LAWS[t >= 3] for t in range(8)], 15),
+        (SMALL, HashSigns(6, 5, 8), [LAWS[t >= 3] for t in range(8)], 15),
+    ],
+    ids=["sentinel", "printed", "three words", "middle", "six words", "six words, hashed"],
+)
+def test_users_of_heavythresh_do_what_algorithms_4_to_8_say(voting, phi, laws, runs):
+    settings = HeavyThresh(voting, phi.n_words, phi)
+    data = WordStream.make([voting.n_users], laws, [list(range(voting.horizon))], voting.epoch_length)
+    rng = stream(0, "line by line", str(voting), str(phi))
+    counts = many_counts(data, runs, rng)
+    votes, reports = rng.random(counts.shape[:3]), rng.random(counts.shape[:3])
+    places = rng.integers(0, settings.width, size=counts.shape[:3])
+    expected = heavy_runs(settings, counts, votes, places, reports)
+    scale = voting.estimate_randomizer.debias / voting.n_users
+    for run in range(runs):
+        state = heavy_protocol.start(settings)
+        for t in range(voting.horizon):
+            silent = t == 0 and voting.start == "forced"
+            private = Scripted([*([] if silent else [votes[run, t]]), reports[run, t]])
+            public = Scripted(places=[places[run, t]])
+            state, release = heavy_protocol.step(settings, state, counts[run, t], public, private)
+            assert (release.updated, release.frozen) == (expected.updated[run, t], expected.frozen[run, t])
+            if expected.updated[run, : t + 1].any():
+                assert release.estimate == pytest.approx(
+                    expected.reported[run, t] @ sign_matrix(settings) * scale, abs=1e-12
+                )
+        assert np.array_equal(state.used, expected.used[run])
+    assert 0 < expected.updated.mean() < 1

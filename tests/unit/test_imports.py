@@ -1,0 +1,134 @@
+"""Imports: mechanisms need numpy and scipy, a command what it uses; and an installed copy works."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from support import REPOSITORY
+
+PAPERS = ("heavy_hitters", "evolving", "continual_mean", "sparse_vector")
+ABSENT = ("psutil", "pydantic", "papermill", "distributed", "matplotlib", "seaborn", "galois", "sklearn", "nltk", "click")
+EVERY_MECHANISM = f"""
+import importlib, pkgutil, sys
+sys.modules.update(dict.fromkeys({ABSENT!r}))  # importing one of them raises ModuleNotFoundError
+for paper in {PAPERS!r}:
+    package = importlib.import_module(f"evolvingdp.{{paper}}")
+    names = [f"evolvingdp.{{paper}}.{{module.name}}" for module in pkgutil.iter_modules(package.__path__)]
+    for name in names:
+        if not name.endswith(".experiments"):
+            importlib.import_module(name)
+    assert package.__all__ == dir(package) == sorted(package.__all__)
+    for name in package.__all__:
+        assert getattr(package, name) is not None, name
+    try:
+        package.NoSuchMechanism
+    except AttributeError as error:
+        assert str(error) == f"module 'evolvingdp.{{paper}}' has no attribute 'NoSuchMechanism'"
+import evolvingdp.core.checks, evolvingdp.core.noise, evolvingdp.core.accounting
+import evolvingdp.audit
+print(len(sys.modules))
+"""
+WHAT_A_COMMAND_IMPORTS = """
+import sys
+from evolvingdp.publish.cli import main
+try:
+    main(sys.argv[1:])
+except SystemExit as end:
+    print(end.code, *sorted({name.partition(".")[0] for name in sys.modules}))
+"""
+SLOW = {"scipy", "pandas", "matplotlib", "seaborn", "papermill", "distributed", "pyarrow", "galois", "sklearn", "IPython"}
+
+
+def python(*arguments: str, cwd: Path = REPOSITORY, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=cwd, env=os.environ | environment, capture_output=True, text=True
+    )
+
+
+def test_every_public_mechanism_is_imported_where_only_numpy_scipy_and_pandas_are():
+    done = python("-c", EVERY_MECHANISM)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "needed"),
+    [
+        (["--help"], 0, {"click"}),
+        (["run", "heavy_hitters/treehist", "-p", "epsilom", "1"], 1, {"click", "pydantic"}),
+        (["run", "heavy_hitters/bitstogram", "-p", "epsilon", "-1"], 1, {"click", "pydantic"}),
+        (["run", "evolving/thresh", "-p", "n_users", "many"], 1, {"click", "pydantic"}),
+        (["run", "continual_mean/past_the_paper", "-p", "delta", "2"], 1, {"click", "pydantic"}),
+        (["run", "sparse_vector/shifting_heavy_hitters", "--preset", "huge"], 1, {"click", "pydantic"}),
+        (["run", "audit/verified_privacy", "--seed", "-1"], 1, {"click", "pydantic"}),
+        (["sweep", "evolving/thresh", "--grid", "epsilon=-1", "--out", "x"], 1, {"click", "pydantic"}),
+        (["params", "heavy_hitters/treehist"], 0, {"click", "pydantic", "tabulate"}),
+    ],
+)
+def test_help_and_a_refused_parameter_wait_for_nothing_large(command, code, needed):
+    done = python("-c", WHAT_A_COMMAND_IMPORTS, *command)
+    status, *imported = done.stdout.splitlines()[-1].split()
+    assert int(status) == code, done.stderr
+    assert needed <= set(imported)
+    assert not SLOW & set(imported)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What an ordinary, not editable, installation puts beside other packages."""
+    folder = tmp_path_factory.mktemp("wheel")
+    done = python("-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder), str(sources(folder)))
+    assert done.returncode == 0, done.stderr
+    (wheel,) = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder / "site")
+    return folder / "site"
+
+
+def sources(folder: Path) -> Path:
+    """A copy, since building writes beside its sources."""
+    copy = folder / "sources"
+    copy.mkdir()
+    names = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=REPOSITORY, capture_output=True, text=True)
+    for name in names.stdout.splitlines():
+        if (name.startswith(("lib/", "data/")) or "/" not in name) and (REPOSITORY / name).is_file():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            (copy / name).write_bytes((REPOSITORY / name).read_bytes())
+    return copy
+
+
+def test_an_installed_library_has_its_data_and_audits(installed, tmp_path):
+    script = "import evolvingdp; from evolvingdp.core import brown; print(evolvingdp.__file__, len(brown.words()))"
+    done = python("-c", script, cwd=tmp_path, PYTHONPATH=str(installed))
+    assert done.stdout.split() == [str(installed / "evolvingdp" / "__init__.py"), "25992"], done.stderr
+    (tmp_path / "mine.py").write_text("def release(value, rng):\n    return value + rng.laplace()\n")
+    command = ["audit", "mine.py:release", "--inputs", "0, 1", "--epsilon", "1", "--runs", "1000"]
+    done = python("-m", "evolvingdp", *command, cwd=tmp_path, PYTHONPATH=str(installed))
+    assert done.returncode == 0, done.stderr
+    assert "not refuted" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "run evolving/thresh",
+        "sweep evolving/thresh --grid epsilon=1,2 --out x",
+        "params evolving/thresh",
+        "book",
+        "pdf",
+        "zip",
+        "data",
+    ],
+)
+def test_an_installed_command_that_needs_the_notebooks_says_so_in_one_line(installed, tmp_path, command):
+    done = python("-m", "evolvingdp", *command.split(), cwd=tmp_path, PYTHONPATH=str(installed))
+    assert done.returncode == 1
+    assert done.stderr == (
+        "Error: this command needs the book's notebooks, which no installed package has: "
+        "clone the repository, run make there\n"
+    )

@@ -1,0 +1,236 @@
+"""Users split over epochs, and change detection: by hand, against all divisions, and what is refused."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from evolvingdp.core.seeds import stream
+from evolvingdp.evolving import baselines, streams
+from evolvingdp.evolving.rivals import detection, once, once_words
+from evolvingdp.evolving.rivals.detection import Fit, detect, frequent, penalty
+from evolvingdp.evolving.rivals.once import Lots, Once, State, Tally
+from evolvingdp.evolving.rivals.once_words import OnceWords, WordTally
+
+LN3 = math.log(3)  # a bit is kept with probability 3/4; OLH has four hash values and keeps its own with probability 1/2
+
+
+def test_lots_name_the_first_epoch_of_each_period_and_values_stay_until_the_next():
+    lots = Lots(1000, 10, every=4)
+    assert lots.epochs.tolist() == [1, 5, 9]
+    assert lots.hold(np.array([7.0, 8.0, 9.0])).tolist() == [7.0] * 4 + [8.0] * 4 + [9.0] * 2
+    assert set(lots.deal(stream(0, "lots")).tolist()) == {1, 5, 9}
+    assert lots.split(np.array([400, 600]), stream(0, "split")).sum(axis=1).tolist() == [400, 600]
+
+
+def test_a_mean_is_estimated_from_the_reports_of_its_epoch():
+    settings = Once(100, 3, 10, LN3)
+    estimates = settings.estimates(Tally(np.array([8, 0, 4]), np.array([4, 0, 3])))
+    assert estimates[[0, 2]] == pytest.approx([0.5, 1.0])  # (share - 1/4) / (1/2)
+    assert math.isnan(estimates[1])
+    assert settings.variance == pytest.approx(1.0)  # coth(ln(3) / 2) = 2, squared, over 4
+    assert settings.standard_error == pytest.approx(math.sqrt(3 / 100))
+
+
+def test_users_report_in_the_epoch_of_their_lot_and_only_there():
+    settings = Once(5, 3, 10, 50.0, every=2)
+    state, rng = State(0, np.array([1, 3, 3, 1, 3])), stream(0, "reports")
+    state, first = once.step(settings, state, np.array([10, 0, 0, 10, 0]), rng)
+    state, second = once.step(settings, state, np.full(5, 10), rng)
+    state, third = once.step(settings, state, np.array([0, 10, 10, 0, 0]), rng)
+    assert [tally.reports.tolist() for tally in (first, second, third)] == [[2], [], [3]]
+    assert [tally.ones.tolist() for tally in (first, second, third)] == [[2], [], [2]]
+    assert (first + third).ones.tolist() == [4]
+    with pytest.raises(ValueError, match="horizon must be larger"):
+        once.step(settings, state, np.full(5, 10), rng)
+
+
+def test_words_are_estimated_by_hand():
+    olh = OnceWords(100, 1, 3, LN3)
+    estimates = olh.estimates(WordTally(np.array([8]), np.array([[4, 2, 3]])))
+    assert estimates[0] == pytest.approx([1.0, 0.0, 0.5])  # (share - 1/4) / (1/2 - 1/4)
+    assert olh.variances([0.0, 1.0]) == pytest.approx([3.0, 4.0])  # 1/4 3/4 16 and 1/2 1/2 16
+    signs = OnceWords(100, 1, 3, LN3, "hadamard")
+    assert signs.width == 4
+    rows = np.array([[5, 1, 3, -1]])  # times the columns ++++, +-+-, ++--, over 8 users, times coth(ln(3) / 2) = 2
+    assert signs.estimates(WordTally(np.array([8]), rows))[0] == pytest.approx([2.0, 2.0, 1.0])
+    assert signs.variances([0.0, 1.0]) == pytest.approx([4.0, 3.0])
+    assert signs.standard_error == pytest.approx(0.2)
+    nobody = olh.estimates(WordTally(np.array([0]), np.array([[0, 0, 0]])))
+    assert np.isnan(nobody).all()
+
+
+@pytest.mark.parametrize("oracle", once_words.ORACLES)
+def test_a_user_reports_one_of_its_words_of_its_epoch(oracle):
+    settings = OnceWords(3, 2, 4, 9.0, oracle)
+    counts = np.array([[0, 5, 0, 0], [0, 0, 0, 2], [1, 0, 0, 0]])
+    state = State(0, np.array([1, 2, 1]))
+    public, private = stream(0, "public"), stream(0, oracle)
+    state, first = once_words.step(settings, state, counts, public, private)
+    state, second = once_words.step(settings, state, counts, public, private)
+    assert [first.reports.tolist(), second.reports.tolist()] == [[2], [1]]
+    merged = settings.estimates(second)[0]
+    assert merged[3] == merged.max() > 0.9
+    with pytest.raises(ValueError, match="horizon must be larger"):
+        once_words.step(settings, state, counts, public, private)
+
+
+def test_a_penalty_is_the_quantile_that_its_union_bound_asks_for():
+    assert penalty(2) == pytest.approx(chi2.isf(0.05, 1))  # one place for one change
+    three = penalty(3, 4, 0.01)  # two places for one change, one for two
+    assert 2 * chi2.sf(three, 4) + chi2.sf(2 * three, 8) == pytest.approx(0.01)
+    assert penalty(1024) == pytest.approx(17.447, abs=1e-3)
+    assert penalty(1024, 2) > penalty(1024) > penalty(512)
+    assert penalty(1) == 0.0
+    for horizon in (200, 2**16):  # divisions with more changes than are counted add nothing
+        changes = np.arange(61, min(horizon - 1, 300))
+        logs = changes * np.log(horizon) - np.cumsum(np.log(np.arange(1, changes[-1] + 1)))[60:]
+        assert np.exp(logs + chi2.logsf(changes * penalty(horizon), changes)).sum() < 1e-6
+
+
+def test_a_step_of_ten_standard_errors_is_found_where_it_is():
+    estimates, reports = np.array([0.1, -0.1, math.nan, 10.0, 10.2]), np.array([2, 2, 0, 1, 3])
+    fit = detect(estimates, reports, 1.0)
+    assert fit.starts.tolist() in ([0, 0, 0, 3, 3], [0, 0, 2, 2, 2])
+    assert fit.estimates[[0, 1, 3, 4]] == pytest.approx([0.0, 0.0, 10.15, 10.15])
+    assert fit.reports[[0, 3]].tolist() == [4, 4]
+    assert fit.changes == 1
+    assert fit.standard_errors(1.0)[[0, 3]] == pytest.approx([0.5, 0.5])
+    online = detect(estimates, reports, 1.0, online=True)
+    assert online.estimates[[0, 1, 3, 4]] == pytest.approx([0.1, 0.0, 10.0, 10.15])
+    assert online.reports[[0, 1]].tolist() == [2, 4]
+
+
+def best_division(values, weights, cost):
+    """All divisions, tried one after the other: the first epoch of each epoch's segment in the best."""
+    best = math.inf
+    for cuts in itertools.product((False, True), repeat=len(values) - 1):
+        segment = np.concatenate([[0], np.cumsum(cuts)])
+        left = cost * sum(cuts)
+        for part in range(segment[-1] + 1):
+            inside, heavy = values[segment == part], weights[segment == part][:, None]
+            mean = (heavy * inside).sum(axis=0) / heavy.sum()
+            left += (heavy * (inside - mean) ** 2).sum()
+        if left < best:
+            best, starts = left, np.flatnonzero(np.concatenate([[True], cuts]))[segment]
+    return starts
+
+
+@pytest.mark.parametrize("n_words", [None, 3])
+def test_the_division_is_the_best_of_all_and_online_that_of_the_epochs_so_far(n_words):
+    found = 0
+    for run in range(6):
+        rng = stream(0, "divisions", run, n_words or 0)
+        shape = (9,) if n_words is None else (9, n_words)
+        blocks = np.repeat(rng.integers(0, 2, size=(3, *shape[1:])), 3, axis=0)  # means that last for three epochs
+        values, weights = rng.normal(size=shape) + 3.0 * blocks, rng.integers(1, 4, size=9)
+        variance = 1.0 if n_words is None else np.array([0.5, 1.0, 2.0])
+        cost = penalty(9, n_words or 1)
+        table = values.reshape(9, -1) / np.sqrt(variance)
+        fit = detect(values, weights, variance)
+        assert fit.starts.tolist() == best_division(table, weights, cost).tolist()
+        found += fit.changes
+        first = fit.starts == fit.starts[4]
+        assert fit.estimates[4] == pytest.approx(np.average(values[first], axis=0, weights=weights[first]))
+        now = detect(values, weights, variance, online=True)
+        for epoch in (2, 5, 8):  # the same cost, which is that of the whole horizon
+            last = best_division(table[: epoch + 1], weights[: epoch + 1], cost)[-1]
+            assert now.starts[epoch] == last
+            segment = slice(last, epoch + 1)
+            assert now.estimates[epoch] == pytest.approx(np.average(values[segment], axis=0, weights=weights[segment]))
+    assert found > 4
+
+
+def test_releases_stay_as_they_are_where_segments_do_not_explain_them():
+    """Means that alternate by four standard errors: a segment of all leaves residuals of 1 + 4 on average."""
+    values = np.tile([-2.0, 2.0], 100) + stream(0, "noise").normal(size=200)
+    fit = detect(values, np.ones(200), 1.0)
+    assert fit.estimates.tolist() == values.tolist()
+    assert not fit.explained.any()
+    assert fit.reports.tolist() == [1.0] * 200
+    online = detect(values, np.ones(200), 1.0, online=True)
+    assert online.explained[0]
+    assert not online.explained[30:].any()
+    slow = detect(values / 5, np.ones(200), 1.0)  # bias of .4 standard errors, and less noise than is stated
+    assert slow.explained.all()
+    assert slow.changes == 0
+
+
+def test_changes_are_looked_for_in_the_frequent_words_and_all_words_are_averaged():
+    values = np.zeros((4, 3))
+    values[:, 0] = [1.0, 1.0, 9.0, 9.0]
+    values[:, 2] = 0.4
+    reports = np.full(4, 4)
+    assert frequent(values, reports, np.ones(3)).tolist() == [0]  # averages 5, 0 and .4, standard errors 1/2
+    assert frequent(values, reports, 0.5).tolist() == [0, 2]
+    fit = detect(values, reports, np.ones(3), words=np.array([0]))
+    assert fit.estimates.tolist() == values.tolist()
+    assert detect(values, reports, np.ones(3), words=np.array([1, 2])).changes == 0
+
+
+def test_the_bound_is_the_distance_from_the_epoch_s_own_estimate_and_its_noise():
+    fit = Fit(np.array([0.5, 0.5]), np.array([0, 0]), np.array([5.0, 5.0]), np.ones(2, dtype=bool))
+    bound = detection.bound(fit, np.array([0.6, math.nan]), np.array([5, 0]), 1.0, beta=0.1)
+    assert bound[0] == pytest.approx(0.1 + math.sqrt(2 * math.log(40) / 5))
+    assert bound[1] == math.inf
+
+
+def test_recomputation_with_split_users_holds_each_period_s_estimate():
+    data = streams.BitStream.make([10**6], [[0.2] * 4 + [0.8] * 4], 100)
+    estimates = baselines.recompute(data, 1.0, stream(0, "recompute"), every=4, split="users")
+    assert len(set(estimates.tolist())) == 2
+    assert np.abs(estimates - data.truth).max() < 5 * Once(10**6, 8, 100, 1.0, every=4).standard_error
+    expected = once.simulate(Once(10**6, 8, 100, 1.0, 4), data, stream(0, "recompute"))
+    assert estimates[[0, 4]] == pytest.approx(Once(10**6, 8, 100, 1.0, 4).estimates(expected))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Once(10, 4, 1, math.nan), "epsilon must be > 0"),
+        (lambda: Once(10, 4, 0, 1.0), "epoch_length must be >= 1"),
+        (lambda: Once(10, 4, 1, 1.0, every=5), "every must be at most the horizon, 4, got 5"),
+        (lambda: OnceWords(10, 4, 1, 1.0), "n_words must be >= 2"),
+        (lambda: OnceWords(10, 4, 2, 1.0, "rappor"), "oracle must be one of olh, hadamard"),
+        (lambda: OnceWords(10, 4, 2, 11.0), "epsilon must be at most 10"),
+        (lambda: OnceWords(10, 4, 2, math.nan, "hadamard"), "epsilon must be > 0"),
+        (lambda: penalty(4, false_alarm=math.nan), "false_alarm must lie in"),
+        (lambda: detect(np.zeros(3), np.ones(2), 1.0), "one entry per epoch"),
+        (lambda: detect(np.zeros(2), np.ones(2), math.nan), "variance must be > 0"),
+        (lambda: detect(np.array([0.0, math.nan]), np.ones(2), 1.0), "finite where there are any"),
+        (lambda: detect(np.zeros(2), np.zeros(2), 1.0), "not all 0"),
+        (lambda: once.step(Once(2, 1, 1, 1.0), State(0, np.ones(2)), np.array([0, 2]), stream(0)), "counts must lie in"),
+        (lambda: once.step(Once(2, 1, 1, 1.0), State(0, np.ones(2)), np.array([0]), stream(0)), "one entry per user"),
+        (
+            lambda: once_words.step(OnceWords(1, 1, 2, 1.0), State(0, np.ones(1)), np.array([[0, 0]]), stream(0), stream(1)),
+            "a word or more of every user",
+        ),
+        (
+            lambda: once_words.step(OnceWords(1, 1, 2, 1.0), State(0, np.ones(1)), np.array([[1]]), stream(0), stream(1)),
+            r"counts must be \(1, 2\)",
+        ),
+        (
+            lambda: once.simulate(Once(2, 2, 1, 1.0), streams.BitStream.make([2], [[0.5]], 1), stream(0)),
+            "stream must have the sizes of the settings",
+        ),
+        (
+            lambda: once_words.simulate(
+                OnceWords(2, 2, 2, 1.0), streams.WordStream.make([2], [[0.5, 0.5]], [[0]], 1), stream(0)
+            ),
+            "stream must have the sizes of the settings",
+        ),
+        (
+            lambda: baselines.recompute(
+                streams.BitStream.make([2], [[0.5]], 1), 1.0, stream(0), split="users", composition="optimal"
+            ),
+            "composition must be 'basic'",
+        ),
+    ],
+)
+def test_what_cannot_work_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
