@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import ndtr, ndtri
 
 _TILTS = np.sinh(np.linspace(-3.2, 5.2, 60)) / 2  # in deviations of the score: -6 to 45, dense around 0
 _STEP = 6  # of the coarse grid
@@ -49,14 +49,14 @@ def _tail(values: NDArray[np.float64], n_hashes: int, scores: NDArray[np.float64
     with np.errstate(divide="ignore", invalid="ignore"):
         normal = w + np.log(tilts * np.sqrt(np.maximum(variance, 0.0)) / w) / w
     usable = np.isfinite(normal) & (np.abs(w) > 1e-4)
-    chernoff = np.where(w > 0, stats.norm.isf(np.exp(-np.square(w) / 2)), -np.inf)
+    chernoff = np.where(w > 0, -ndtri(np.exp(-np.square(w) / 2)), -np.inf)
     p_values = np.ones(scores.shape)
     for own in np.flatnonzero((deviation > 0) & usable.any(axis=0)):
         kept = usable[:, own]
         known = np.clip(normal[kept, own], chernoff[kept, own], _FARTHEST)
         ends, known = np.maximum.accumulate(mean[kept, own]), np.maximum.accumulate(known)
         place = np.interp(scores[own], ends, known, right=chernoff[kept, own][-1])
-        p_values[own] = stats.norm.sf(place)
+        p_values[own] = ndtr(-place)
     return p_values
 
 
