@@ -15,7 +15,7 @@ from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.binary_code import BinaryCode
 from evolvingdp.heavy_hitters.bitstogram import PLANS as BITSTOGRAM_PLANS
 from evolvingdp.heavy_hitters.bitstogram import READINGS, Bitstogram
-from evolvingdp.heavy_hitters.count_sketch import LocalRnd
+from evolvingdp.heavy_hitters.count_sketch import FreqOracle, LocalRnd
 from evolvingdp.heavy_hitters.olh import OLH
 from evolvingdp.heavy_hitters.rappor import Rappor
 from evolvingdp.heavy_hitters.tree_hist import PLANS, TreeHist
@@ -38,10 +38,8 @@ def test_every_report_costs_exactly_epsilon(epsilon):
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_an_uncompressed_report_costs_exactly_epsilon(epsilon):
-    client = LocalRnd(MultiplyShift.draw(1, 4, stream(0, "hashes")), epsilon)
-    laws = reports.uncompressed_laws(client, KEYS)
-    assert sum(laws[0].values()) == pytest.approx(1)
-    assert worst_loss(laws) == pytest.approx(epsilon, rel=1e-9)
+    oracle = FreqOracle(MultiplyShift.draw(1, 2, stream(0, "hashes")), epsilon, "none")
+    assert reports.collected_loss(lambda _: oracle, KEYS[:4], range(1)) == pytest.approx(epsilon, rel=1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.0, 4.0])
@@ -54,21 +52,21 @@ def test_an_olh_report_costs_exactly_epsilon(epsilon):
 
 @pytest.mark.parametrize("plan", PLANS)
 def test_a_tree_hist_user_s_transcript_costs_exactly_epsilon(plan):
-    """All of a user's reports together, enumerated for every level the user may be given and every slot of a tiny sketch."""
+    """All of a user's reports together, for levels and slots of a tiny sketch that the user may be given."""
     tree = WordTree((1, 1), length=2)
     protocol = TreeHist(tree, 1.7, 10.0, rows=1, width=4, plan=plan).draw_hashes(stream(0, "hashes"))
-    leaves = tree.encode(["ab", "ac", "zb", "mn"])
-    assert reports.tree_hist_loss(protocol, leaves) == pytest.approx(1.7, rel=1e-9)
+    leaves = tree.encode(["ab", "ac", "zb"])
+    assert reports.collected_loss(lambda _: protocol, leaves, range(8)) == pytest.approx(1.7, rel=1e-9)
 
 
 @pytest.mark.parametrize("plan", BITSTOGRAM_PLANS)
 @pytest.mark.parametrize("bit_as", READINGS)
 def test_a_bitstogram_user_s_transcript_costs_exactly_epsilon(plan, bit_as):
-    """All of a user's reports together, for every group, column and final slot that the user may be given."""
+    """All of a user's reports together, for groups, columns and final slots that the user may be given."""
     method = Bitstogram(1.3, 10.0, length=1, code=BinaryCode(7, 7), buckets=2, plan=plan, bit_as=bit_as, rows=1, width=2)
     drawn = method.draw_hashes(stream(0, "hashes"))
-    messages = method.encode(["a", "b", "p", "z"])
-    assert reports.bitstogram_loss(drawn, messages) == pytest.approx(1.3, rel=1e-9)
+    messages = method.encode(np.array(["a", "b", "z"]))
+    assert reports.collected_loss(lambda _: drawn, messages, range(16)) == pytest.approx(1.3, rel=1e-9)
 
 
 @pytest.mark.parametrize("n_reports", [1, 2])

@@ -11,8 +11,6 @@ from scipy.special import logsumexp
 from scipy.stats import nbinom
 
 from evolvingdp.audit.exact.laws import deltas
-from evolvingdp.audit.exact.queries import Forced
-from evolvingdp.audit.exact.queries import monitor_laws as transcripts
 from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector import privacy
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
@@ -22,6 +20,35 @@ from evolvingdp.sparse_vector.noise import MonitorNoise
 from evolvingdp.sparse_vector.threshold_monitor import State, ThresholdMonitorEvolving
 
 EPSILONS = np.array([0.0, 0.05, 0.2, 0.5, 1.0, 2.0, 4.0])
+
+
+class Forced:
+    """Stands for a generator: all noise has this sign and no end."""
+
+    def __init__(self, above):
+        self.value = 1e15 if above else -1e15
+
+    def laplace(self, *_):
+        return self.value
+
+
+def transcripts(monitor, others, strategy, depth, absent=False):
+    """Probabilities of all answers to `depth` adaptive queries in both worlds, (2, 2^depth)."""
+
+    def follow(state, world, so_far=(), probability=1.0):
+        if len(so_far) == depth:
+            yield probability
+            return
+        first, second, rest = strategy(so_far)
+        values = np.concatenate([[first if world == 0 else (0.0 if absent else second)], rest])
+        below = monitor.threshold - float(values[state.active].sum())
+        for above in (False, True):
+            after, release = monitor.step(state, values, lambda data: data, Forced(above))
+            assert release.above == above
+            share = float(monitor.noise.sf(below) if above else monitor.noise.cdf(below))
+            yield from follow(after, world, (*so_far, above), probability * share)
+
+    return np.array([list(follow(monitor.start(1 + others), world)) for world in (0, 1)])
 
 
 def merged_laws(monitor, moves, depth, absent=False):

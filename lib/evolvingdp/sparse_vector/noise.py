@@ -99,7 +99,8 @@ class MonitorNoise:
     def draw(self, rng: np.random.Generator) -> float:
         """One draw: the next that `sample` would make."""
         laplace = rng.laplace
-        return float(laplace(0.0, self.scale) + min(laplace(0.0, self.inner), self.cap))
+        noise: float = laplace(0.0, self.scale) + min(laplace(0.0, self.inner), self.cap)
+        return noise
 
     def _both(self, z: ArrayLike) -> tuple[Array, Array]:
         """Logarithms of survival and distribution function; each computed directly where it is the smaller one."""

@@ -63,7 +63,7 @@ def _local(loss: float) -> tuple[BlackBox, ...]:
         sent = oracle.report(_all_hold(key, users), stream(0, "public"), rng)
         return np.column_stack([oracle._hash(sent.seeds, np.uint64(word)) == sent.values for word in range(3)])
 
-    rappor = Rappor(n_bits=4)
+    rappor = Rappor(n_bits=4, one_from_zero=0.1, one_from_one=0.9)
     rappor = replace(
         rappor, permanent_noise=rappor.permanent_noise / loss, one_from_zero=rappor.one_from_zero / loss,
         one_from_one=1 - (1 - rappor.one_from_one) / loss,

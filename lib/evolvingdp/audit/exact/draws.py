@@ -1,54 +1,134 @@
-"""The law of what shipped code draws, by running it on all draws: uniform integers, and uniform numbers on a grid.
+"""The law of what shipped code returns, by following every decision that its draws can lead to.
 
-A uniform number is drawn as the middle of one of k cells, each with probability 1 / k. That is exact where code compares it
-with multiples of 1 / k: choose an epsilon for which its probabilities are such multiples.
+Code is handed a `Follower` instead of a generator. What it draws is not a number but an `Uncertain` one, of which only its
+law is known; where the code compares it, both answers are followed, each with its exact probability given what earlier
+answers have told. `law_of` runs the code once for each sequence of answers. Nothing is sampled and nothing is put on a grid,
+with one exception: where code makes a float of a continuous draw (the noise of a threshold that it keeps), one of its cells
+between integers is followed, each with its exact probability. Shifts by an integer then cost what they cost in truth.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import binom, poisson
+
+from evolvingdp.audit.exact.laws import epsilon_at
+from evolvingdp.audit.exact.uncertain import Array, Laplace, Law, Normal, Uncertain, Uniform
+
+_MOST_WAYS = 1 << 10  # of one draw
 
 
-class Answered:
-    """A generator whose draws are `answers`, in turn, and 0 after them; `spans` are how many values each could have had."""
+class Follower:
+    """Stands for a generator; `path` says which way to go at each of the first decisions, later ones take the first way."""
 
-    def __init__(self, answers: Sequence[int], grid: int) -> None:
-        self._left, self._grid = list(reversed(answers)), grid
-        self.drawn: list[int] = []
-        self.spans: list[int] = []
+    def __init__(self, path: Sequence[int] = ()) -> None:
+        self._path = path
+        self.taken: list[int] = []
+        self.ways: list[NDArray[np.float64]] = []
+        self.probability = 1.0
+        self.sums: dict[Any, Law] = {}  # of two draws, that have been compared
 
-    def random(self, size: Any = None) -> NDArray[np.float64]:
-        return (self._draw(np.full(() if size is None else size, self._grid)) + 0.5) / self._grid
+    def choose(self, chances: ArrayLike) -> int:
+        """One of several ways; those that are impossible are not followed."""
+        array = np.asarray(chances, dtype=float)
+        possible = np.flatnonzero(array > 0)
+        if len(possible) == 1:
+            return int(possible[0])
+        if not 1 < len(possible) <= _MOST_WAYS:
+            raise ValueError(f"a draw must have at most {_MOST_WAYS} possible values to be followed, got {len(possible)}")
+        place = self._path[len(self.taken)] if len(self.taken) < len(self._path) else 0
+        self.taken.append(place)
+        self.ways.append(array[possible])
+        self.probability *= float(array[possible[place]])
+        return int(possible[place])
 
-    def integers(self, low: ArrayLike, high: ArrayLike, size: Any = None, dtype: Any = np.int64) -> NDArray[Any]:
-        first, last = np.asarray(low), np.asarray(high)
-        spans = np.broadcast_to(last - first, np.broadcast(first, last).shape if size is None else size)
-        return np.asarray(first + self._draw(spans)).astype(dtype)
+    def _draws(self, law: type[Law], scale: Any, loc: Any, size: Any) -> Any:
+        if size is None and np.ndim(scale) == 0:
+            return Uncertain(self, float(loc), ((1.0, law(float(scale))),))
+        shape = np.shape(scale) if size is None else (size,) if np.ndim(size) == 0 else tuple(size)
+        scales = np.broadcast_to(np.asarray(scale, dtype=float), shape)
+        entries = np.empty(scales.size, dtype=object)
+        for place, one in enumerate(scales.flat):
+            entries[place] = Uncertain(self, float(loc), ((1.0, law(float(one))),))
+        return Array(entries.reshape(shape))
 
-    def _draw(self, spans: NDArray[np.integer]) -> NDArray[np.int64]:
-        answers = [self._left.pop() if self._left else 0 for _ in range(spans.size)]
-        self.drawn += answers
-        self.spans += [int(span) for span in spans.flat]
-        return np.array(answers, dtype=np.int64).reshape(spans.shape)
+    def random(self, size: Any = None) -> Any:
+        return self._draws(Uniform, 1.0, 0.0, size)
+
+    def laplace(self, loc: float = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        return self._draws(Laplace, scale, loc, size)
+
+    def normal(self, loc: float = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        return self._draws(Normal, scale, loc, size)
+
+    def integers(self, low: ArrayLike, high: ArrayLike | None = None, size: Any = None, dtype: Any = np.int64) -> Any:
+        first, last = (np.zeros_like(low), np.asarray(low)) if high is None else (np.asarray(low), np.asarray(high))
+        spans = np.asarray(last - first)
+        spans = np.broadcast_to(spans, np.broadcast(first, last).shape if size is None else size)
+        drawn = [self.choose(np.full(int(span), 1 / int(span))) for span in spans.flat]
+        return (first + np.array(drawn, dtype=np.int64).reshape(spans.shape)).astype(dtype)
+
+    def binomial(self, n: ArrayLike, p: ArrayLike, size: Any = None) -> Any:
+        return self._counts(lambda n, p: binom.pmf(np.arange(n + 1), n, p), n, p)
+
+    def poisson(self, lam: ArrayLike) -> Any:
+        return self._counts(lambda lam, _: poisson.pmf(np.arange(20), lam), lam, 0.0)
+
+    def _counts(self, law: Callable[[Any, Any], Any], first: ArrayLike, second: ArrayLike) -> Any:
+        each = np.broadcast(first, second)
+        drawn = np.array([self.choose(law(*one)) for one in each], dtype=np.int64).reshape(each.shape)
+        return drawn if drawn.ndim else int(drawn)
+
+    def permutation(self, n: int) -> NDArray[np.int64]:
+        return np.array(self._one_of(itertools.permutations(range(n))), dtype=np.int64)
+
+    def choice(self, n: int, size: int, replace: bool = True, shuffle: bool = True) -> NDArray[np.int64]:
+        return np.array(self._one_of(itertools.combinations(range(n), size)), dtype=np.int64)
+
+    def _one_of(self, every: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
+        listed = list(every)
+        return listed[self.choose(np.full(len(listed), 1 / len(listed)))]
 
 
-def law_of(run: Callable[[Any], Hashable], grid: int) -> dict[Hashable, float]:
-    """The law of what `run` returns when it is handed a generator: it is run once for each sequence of draws."""
+def law_of(run: Callable[[Any], Any]) -> dict[Hashable, float]:
+    """The law of what `run` returns (`frozen`) when it is handed a generator."""
     law: Counter[Hashable] = Counter()
-    answers: list[int] = []
+    path: list[int] = []
     while True:
-        rng = Answered(answers, grid)
-        law[run(rng)] += 1 / math.prod(rng.spans)  # type: ignore[assignment]
-        answers, spans = rng.drawn, rng.spans
-        while answers and answers[-1] + 1 == spans[-1]:
-            answers.pop()
-            spans.pop()
-        if not answers:
+        follow = Follower(path)
+        law[frozen(run(follow))] += follow.probability  # type: ignore[assignment]
+        path, ways = follow.taken, follow.ways
+        while path and path[-1] + 1 == len(ways[-1]):
+            path.pop()
+            ways.pop()
+        if not path:
             return dict(law)
-        answers[-1] += 1
+        path[-1] += 1
+
+
+def loss_of(run: Callable[[Any, Any], Any], inputs: Iterable[Any], delta: float = 0.0) -> float:
+    """The smallest epsilon at `delta` between the laws of `run(input, rng)` for any two of `inputs`."""
+    return epsilon_at([law_of(lambda rng, one=one: run(one, rng)) for one in inputs], delta)  # type: ignore[misc]
+
+
+def frozen(output: Any) -> Hashable:
+    """What can be seen of an output, as something to count: its type's fields, shapes and values."""
+    if is_dataclass(output) and not isinstance(output, type):
+        return (type(output).__name__, *(frozen(getattr(output, one.name)) for one in fields(output)))
+    if isinstance(output, np.ndarray | np.generic):
+        return (np.shape(output), frozen(output.tolist())) if np.ndim(output) else frozen(output.item())
+    if isinstance(output, dict):
+        return tuple((key, frozen(value)) for key, value in sorted(output.items(), key=repr))
+    if isinstance(output, list | tuple):
+        return tuple(map(frozen, output))
+    if isinstance(output, float):
+        return "nan" if math.isnan(output) else float(f"{output:.9g}")
+    return output  # type: ignore[no-any-return]

@@ -50,8 +50,8 @@ class Chosen:
     def random(self) -> float:
         return 0.0  # the place of a median: the first bin, whatever the data
 
-    def laplace(self, loc: float, scale: float, size: int) -> Array:
-        return loc + self._block(LAPLACE, scale, size)
+    def laplace(self, loc: float, scale: float, size: int | None = None) -> Any:
+        return loc + (self._block(LAPLACE, scale, 1)[0] if size is None else self._block(LAPLACE, scale, size))
 
     def normal(self, loc: float, scale: float, size: int) -> Array:
         return loc + self._block(NORMAL, scale, size)

@@ -1,218 +1,171 @@
-"""Laws of the answers of the sparse vector technique and of ThresholdMonitor to an adversary, enumerated.
+"""What the sparse vector technique, ThresholdMonitor and histograms answer, through the entry points that ship.
 
-`monitor_laws` takes the library's own steps; `Forced` stands for the generator so that a step takes the wanted answer, and
-its probability is read from the noise's distribution function.
+Each function runs a mechanism on a generator and returns all that everybody sees; `draws.law_of` makes laws of that.
 """
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.stats import norm
 
+from evolvingdp.audit.exact.draws import law_of, loss_of
+from evolvingdp.core.seeds import stream
+from evolvingdp.sparse_vector import shifting
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
-from evolvingdp.sparse_vector.find_step import FindState, FindStep
-from evolvingdp.sparse_vector.histograms import Histogram, HistogramEveryStep, HistogramState
+from evolvingdp.sparse_vector.find_step import FindStep
+from evolvingdp.sparse_vector.histograms import Histogram, HistogramEveryStep
 from evolvingdp.sparse_vector.noise import MonitorNoise
-from evolvingdp.sparse_vector.threshold_monitor import State, ThresholdMonitorEvolving
+from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitor, ThresholdMonitorEvolving
 
-Array = NDArray[np.float64]
 Strategy = Callable[[tuple[bool, ...]], tuple[float, float, Any]]  # answers -> user 0's value in both worlds, the others'
 
 
-class Forced:
-    """Stands for a generator: all noise has this sign and no end."""
-
-    def __init__(self, above: bool) -> None:
-        self.value = 1e15 if above else -1e15
-
-    def laplace(self, *_: Any) -> float:
-        return self.value
-
-
-def _transcripts(
-    branches: Callable[[Any, tuple[Any, ...]], Iterable[tuple[Any, float, Any]]],
-    state: Any,
-    probability: float = 1.0,
-    so_far: tuple[Any, ...] = (),
-) -> Iterator[tuple[tuple[Any, ...], float]]:
-    """All sequences of answers, with probabilities: `branches(state, so_far)` has (answer, its probability, state) of each
-    answer that may come next, and is empty at the end."""
-    following = list(branches(state, so_far))
-    for answer, share, after in following:
-        yield from _transcripts(branches, after, probability * share, (*so_far, answer))
-    if not following:
-        yield so_far, probability
+def answers(method: AboveThreshold, values: Sequence[float], rng: Any) -> list[bool]:
+    """To queries of these values, until it halts, which it must do by itself."""
+    state, told = method.start(rng), []
+    for value in values:
+        if state.left == 0:
+            break
+        state, release = method.step(state, value, rng)
+        told.append(release.above)
+    return told
 
 
-def monitor_laws(
-    monitor: ThresholdMonitorEvolving, others: int, strategy: Strategy, depth: int, absent: bool = False
-) -> Array:
-    """Probabilities of all answers to `depth` adaptive queries in both worlds, (2, 2^depth).
-
-    User 0 has the first value of `strategy` in world 0, the second in world 1 (0 throughout if `absent`).
-    """
-
-    def branches(state: State, answers: tuple[bool, ...], world: int) -> Iterator[tuple[bool, float, State]]:
-        first, second, rest = strategy(answers)
-        values = np.concatenate([[first if world == 0 else (0.0 if absent else second)], rest])
-        below = monitor.threshold - float(values[state.active].sum())
-        for above in (False, True) if len(answers) < depth else ():
-            forced: Any = Forced(above)
-            after, release = monitor.step(state, values, lambda data: data, forced)
-            _check(release.above, above)
-            yield above, float(monitor.noise.sf(below) if above else monitor.noise.cdf(below)), after
-
-    start = monitor.start(1 + others)
-    return np.array([[p for _, p in _transcripts(partial(branches, world=world), start)] for world in (0, 1)])
+def threshold_loss(method: AboveThreshold, queries: int, delta: float = 0.0, moves: Sequence[int] = ()) -> float:
+    """The worst over neighbours whose queries stand at the threshold in one world and are moved by one in the other: all up
+    and the last one down, the opposite, in turns, or `moves`."""
+    up = [1] * (queries - 1) + [-1]
+    patterns = [moves] if moves else [up, [-move for move in up], [(-1) ** place for place in range(queries)]]
+    still = [method.threshold] * queries
+    moved = [[method.threshold + move for move in pattern] for pattern in patterns]
+    return max(loss_of(lambda values, rng: answers(method, values, rng), (still, other), delta) for other in moved)
 
 
-def _check(told: Any, wanted: Any) -> None:
-    if told != wanted:
-        raise AssertionError(f"the step answered {told} to noise that forces {wanted}")
+def halting_loss(method: AboveThreshold, queries: int, delta: float) -> float:
+    """The same for queries in {0, 1}, half above the threshold or below, of a user who counts always, never or in turns."""
+    kinds = [[1] * queries, [0] * queries, [place % 2 for place in range(queries)]]
+    pairs = itertools.permutations(kinds, 2)
+    return max(loss_of(lambda values, rng: answers(method, values, rng), pair, delta) for pair in pairs)
 
 
-def above_threshold_loss(method: AboveThreshold, queries: int, grid: int = 24001) -> float:
-    """The worst log ratio of all answers until it halts, by integration over the threshold's noise; nothing is refreshed.
+WAYS = ("step", "users", "run", "fixed", "elements")
 
-    Every query moves by one, up or down, between the worlds; queries stand at the threshold.
-    """
-    if method.refreshed and method.reports > 1:
-        raise ValueError(f"reports must be 1 where the threshold is refreshed, got {method.reports}: compose single runs")
-    worst, chance = 0.0, partial(search_probability, replace(method, threshold=0.0, refreshed=False), grid=grid)
-    every = itertools.product(itertools.product((-1, 1), repeat=queries), _until_halt(queries, method.reports))
-    for pairs in {tuple(sorted(zip(moves, answers, strict=False))) for moves, answers in every}:  # their order is all one
-        moves, answers = zip(*pairs, strict=True)
-        worst = max(worst, abs(math.log(chance([0] * len(moves), answers) / chance(moves, answers))))
+
+def alternating(monitor: ThresholdMonitorEvolving, world: int, queries: int, rng: Any, way: str = "step") -> Any:
+    """All answers to a user who counts in every other query, the even ones in world 0, the odd ones in world 1, by one of
+    the `WAYS` to ask; and of another user who never counts (`elements`: who holds element 1)."""
+    counts = [[float(place % 2 == world), 0.0] for place in range(queries)]
+    if way == "elements":
+        return shifting.solve(monitor, [[world, 1]] * (queries // 2), 2, rng)
+    if way == "run":
+        return monitor.run(monitor.start(2), counts, rng)[1]
+    told = []
+    fixed = ThresholdMonitor(monitor)
+    state: Any = fixed.start([world, 2]) if way == "fixed" else monitor.start(2)
+    for place, values in enumerate(counts):
+        if way == "users":
+            state, release = monitor.step_users(state, [0] if values[0] else [], rng)
+        elif way == "fixed":
+            state, release = fixed.step(state, lambda held, place=place: [one == place % 2 for one in held], rng)  # type: ignore[misc]
+        else:
+            state, release = monitor.step(state, values, lambda data: data, rng)
+        told.append(release.above)
+    return told
+
+
+def adaptive(monitor: ThresholdMonitorEvolving, world: int, strategy: Strategy, depth: int, rng: Any) -> list[bool]:
+    """All answers to `depth` queries: user 0 has the first value of `strategy` in world 0, the second in world 1."""
+    state, told = monitor.start(3), list[bool]()
+    for _ in range(depth):
+        first, second, others = strategy(tuple(told))
+        state, release = monitor.step(state, np.append(second if world else first, others), lambda data: data, rng)
+        told.append(release.above)
+    return told
+
+
+class _Standard:
+    """A generator whose draws of Laplace noise are these multiples of the scale that is asked for."""
+
+    def __init__(self, *multiples: float) -> None:
+        self._left = list(multiples)
+
+    def laplace(self, loc: float, scale: Any, size: Any = None) -> Any:
+        return loc + scale * (self._left.pop(0) if size is None else np.resize(self._left, size))
+
+
+def outer_scale(noise: MonitorNoise) -> float:
+    """By how much the noise that is drawn moves with its outer part: the least of `draw` and `sample`."""
+    drawn = [noise.draw(_Standard(outer, 0.0)) for outer in (0.0, 1.0)]  # type: ignore[arg-type]
+    sampled = [float(noise.sample(1, _Standard(outer, 0.0))[0]) for outer in (0.0, 1.0)]  # type: ignore[arg-type]
+    return min(drawn[1] - drawn[0], sampled[1] - sampled[0])
+
+
+def one_step(made: Histogram) -> tuple[float, float]:
+    """What one step's `release` costs a user who moves two weights by one, from the chances that weights are reported:
+    epsilon for Laplace noise, mu^2 for normal noise; and the chance to see a weight of one if one of none is never seen."""
+
+    def chance(weight: int) -> float:
+        return law_of(lambda rng: bool(made.release([weight], rng)[0])).get(True, 0.0)
+
+    below = max(1, math.floor(made.threshold) - 2)
+    lower, upper = chance(below), chance(below + 1)
+    cost = 2 * (norm.isf(lower) - norm.isf(upper)) ** 2 if made.normal else 2 * math.log(upper / lower)
+    return float(cost), 0.0 if chance(0) else chance(1)
+
+
+def reported(method: HistogramEveryStep | FindStep, others: Sequence[Sequence[int]], world: int, rng: Any) -> list[Any]:
+    """What is told in steps in which `others` are the weights of the other users, and user 0 holds element `world`."""
+    n_users = 1 + sum(others[0])
+    search = isinstance(method, FindStep)
+    state: Any = method.start(n_users, rng) if isinstance(method, FindStep) else method.start(n_users)
+    told: list[Any] = []
+    for weights in others:
+        if search and state.search.left == 0:
+            break
+        state, release = method.step(state, np.append(np.repeat(np.arange(len(weights)), weights), world), rng)
+        told.append(release)
+    return told
+
+
+def reported_loss(method: HistogramEveryStep | FindStep, delta: float, steps: int = 2) -> float:
+    """The most that a few adversaries learn at `delta`: the others' weights lie around the threshold, or are 0."""
+    middle = math.ceil((method.one if isinstance(method, HistogramEveryStep) else method.shown).threshold)
+    worst = 0.0
+    for first, second in ((-2, 1), (0, -1), (-1, -1), (1, -2), (-middle, -middle), (1, -middle)):
+        for same in (True, False):
+            one = [middle + first, middle + second, 1]
+            others = [one, *[one if same else [one[1], one[0], one[2]]] * (steps - 1)]
+
+            def shown(world: int, rng: Any, others: Any = others) -> list[Any]:
+                return reported(method, others, world, rng)
+
+            worst = max(worst, loss_of(shown, (0, 1), delta))
     return worst
 
 
-def halting_laws(method: AboveThreshold, kinds: Sequence[int]) -> Array:
-    """Laws of all answers until it halts, in both worlds, (2, answers), half below the threshold: a query moves by 1 up or
-    down (`kinds`)."""
-    every, higher = _until_halt(len(kinds), method.reports), replace(method, threshold=0.5)
-    moved = [[float(kind == move) for kind in kinds] for move in (1, -1)]
-    return np.array([[search_probability(higher, values, answers) for answers in every] for values in moved])
+def refused(method: HistogramEveryStep, steps: Sequence[Any]) -> bool:
+    """Whether so many steps are too many: whoever has paid for fewer must raise."""
+    state, rng = method.start(len(steps[0])), stream(0, "refused")
+    try:
+        for held in steps:
+            state, _ = method.step(state, held, rng)
+    except ValueError:
+        return True
+    return False
 
 
-class Scripted:
-    """Stands for a generator: single draws from a list, draws of many by sign, and which of the absent are reported."""
+def strategies(count: int) -> Iterator[Strategy]:
+    """Adaptive adversaries with values in [0, 1], the same in every run."""
+    for number in range(count):
 
-    def __init__(self, singles: Sequence[float], many: Sequence[bool], absent: Sequence[int] = ()) -> None:
-        self.singles, self.absent = iter(singles), np.array(absent, dtype=np.int64)
-        self.many = np.where(many, 1e15, -1e15)
+        def strategy(answers: tuple[bool, ...], number: int = number) -> tuple[float, float, Any]:
+            rng = stream(0, "adversary", number, "".join("01"[answer] for answer in answers))
+            first, second = rng.integers(0, 2), rng.random()
+            return float(first), (1.0 - first) * second, rng.random(2)
 
-    def laplace(self, *_: Any, size: Any = None) -> Any:
-        return next(self.singles) if size is None else self.many
-
-    def normal(self, *_: Any, size: Any) -> Array:
-        return self.many
-
-    def binomial(self, *_: Any) -> int:
-        return len(self.absent)
-
-    poisson = binomial
-
-    def choice(self, *_: Any, **__: Any) -> NDArray[np.int64]:
-        return self.absent
-
-
-def _shown(one: Histogram, weights: Sequence[int]) -> list[tuple[tuple[int, ...], float]]:
-    """All lists of reported elements, each with its probability, from the noise's survival function."""
-    chances = [0.0 if one.stable and w == 0 else float(one.sf(one.threshold - w)) for w in weights]
-    pairs = []
-    for pattern in itertools.product((False, True), repeat=len(weights)):
-        probability = math.prod(p if above else 1 - p for p, above in zip(chances, pattern, strict=True))
-        if probability > 0:
-            pairs.append((tuple(itertools.compress(range(len(weights)), pattern)), probability))
-    return pairs
-
-
-def _weights(others: Sequence[Sequence[int]], world: int) -> list[list[int]]:
-    """Of all users, where user 0 holds element `world` in every step."""
-    return [[weight + (element == world) for element, weight in enumerate(one)] for one in others]
-
-
-def _as_rows(laws: Sequence[dict[Any, float]]) -> Array:
-    outcomes = sorted(set().union(*laws), key=repr)
-    return np.array([[law.get(outcome, 0.0) for outcome in outcomes] for law in laws])
-
-
-def histogram_laws(method: HistogramEveryStep, others: Sequence[Sequence[int]]) -> Array:
-    """Laws of the reports of all steps in both worlds, (2, outcomes): user 0 holds element 0 or 1 throughout.
-
-    `others` are the weights (elements,) of the other users in each step.
-    """
-
-    def branches(state: HistogramState, so_far: tuple[Any, ...], every: list[list[int]]) -> Iterator[tuple[Any, float, Any]]:
-        for weights in every[len(so_far) : len(so_far) + 1]:
-            free = [element for element, weight in enumerate(weights) if not weight]
-            for reported, share in _shown(method.one, weights):
-                absent = [rank for rank, element in enumerate(free) if element in reported]
-                forced: Any = Scripted((), _those_held(weights, reported), absent)
-                after, release = method.step(state, np.repeat(np.arange(len(weights)), weights), forced)
-                _check(tuple(release.elements.tolist()), reported)
-                yield reported, share, after
-
-    start = method.start(1 + sum(others[0]))
-    return _as_rows([dict(_transcripts(partial(branches, every=_weights(others, world)), start)) for world in (0, 1)])
-
-
-def find_step_laws(method: FindStep, others: Sequence[Sequence[int]], grid: int = 2001) -> Array:
-    """As `histogram_laws`, for the answers and reports until it halts; None stands for a no."""
-    answered = functools.cache(partial(search_probability, method.search, grid=grid))
-
-    def branches(state: FindState, so_far: tuple[Any, ...], every: list[list[int]]) -> Iterator[tuple[Any, float, Any]]:
-        halted = sum(one is not None for one in so_far) == method.search.reports
-        for weights in every[len(so_far) : len(so_far) + 1] if not halted else ():
-            for reported, share in [(None, 1.0), *_shown(method.shown, weights)]:
-                noise = 1e15 if reported is not None else -1e15
-                forced: Any = Scripted((noise, 0.0), _those_held(weights, reported or ()))
-                after, release = method.step(state, np.repeat(np.arange(len(weights)), weights), forced)
-                _check((release.above, *release.elements.tolist()), (reported is not None, *(reported or ())))
-                yield reported, share, after
-
-    fresh: Any = Scripted((0.0,), ())
-    start, laws = method.start(1 + sum(others[0]), fresh), []
-    for every in (_weights(others, 0), _weights(others, 1)):
-        law = dict(_transcripts(partial(branches, every=every), start))
-        for told, shown in law.items():  # the search's own noise is in all of its answers together
-            law[told] = shown * answered(tuple(map(max, every[: len(told)])), tuple(one is not None for one in told))
-        laws.append(law)
-    return _as_rows(laws)
-
-
-def _those_held(weights: Sequence[int], reported: Sequence[int]) -> list[bool]:
-    return [element in reported for element, weight in enumerate(weights) if weight]
-
-
-def search_probability(method: AboveThreshold, values: Sequence[float], answers: Sequence[int], grid: int = 2001) -> float:
-    """Of these answers to the first of these values, over all of the threshold's noise, fresh after each yes if it is."""
-    noise, scale = MonitorNoise(method.query_scale / 10, 0.0), method.threshold_scale
-    shifts = np.linspace(-30 * scale, 30 * scale, grid) if scale else np.zeros(1)
-    weight = np.exp(-np.abs(shifts) / scale) if scale else np.ones(1)
-    weight /= weight.sum()
-    probability, log = 1.0, np.zeros(len(shifts))
-    for value, answer in zip(values, answers, strict=False):
-        below = method.threshold + shifts - value
-        log = log + (noise.log_sf(below) if answer else noise.log_cdf(below))
-        if answer and method.refreshed:
-            probability *= float(weight @ np.exp(log))
-            log = np.zeros(len(shifts))
-    return probability * float(weight @ np.exp(log))
-
-
-def _until_halt(queries: int, reports: int) -> list[tuple[int, ...]]:
-    """All answers that can come: up to the last allowed yes, or to the last query."""
-    found: set[tuple[int, ...]] = set()
-    for answers in itertools.product((0, 1), repeat=queries):
-        places = [place for place, answer in enumerate(answers) if answer]
-        found.add(answers[: places[reports - 1] + 1] if len(places) >= reports else answers)
-    return sorted(found)
+        yield strategy

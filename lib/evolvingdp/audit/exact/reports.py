@@ -1,73 +1,30 @@
-"""Laws of what one user sends in the protocols of local reports: heavy hitters and RAPPOR.
-
-Public choices (slots, levels, hash functions) are fixed; each function gives a law for each of a few inputs of a user.
-"""
+"""Laws of what users send in local reports: heavy hitters, through `collect`, and RAPPOR's in closed form."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evolvingdp.audit.exact.laws import product, worst_loss
-from evolvingdp.heavy_hitters.bitstogram import BitstogramProtocol
-from evolvingdp.heavy_hitters.count_sketch import FreqOracle, LocalRnd
+from evolvingdp.audit.exact.draws import loss_of
+from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.rappor import Rappor
-from evolvingdp.heavy_hitters.tree_hist import Protocol
-
-Report = tuple[FreqOracle, Any, int]  # the oracle, the user's key there, and the user's slot
 
 
-def transcript_law(reports: Iterable[Report]) -> dict[tuple[Hashable, ...], float]:
-    """The law of all bits that a user sends, one to each (oracle, key, slot)."""
-    bits = (
-        oracle.client.randomizer.probabilities(int(oracle.client.true_bits(np.array([key]), np.array([slot]))[0]))
-        for oracle, key, slot in reports
-    )
-    return product(bits)
+def collected_loss(make: Callable[[int], Any], keys: Any, seeds: Iterable[int] = range(12)) -> float:
+    """The worst loss of all that two users send to `make(seed).collect`, over the public randomness of these seeds.
 
+    The first holds any of `keys`, the second the last of them: noise that the two share would give the first away.
+    """
 
-def reports_loss(*phases: tuple[FreqOracle, NDArray[np.uint64]]) -> float:
-    """Of a compressed report to each oracle together, over all slots and all pairs of users: phases have a key for each."""
-    slots = itertools.product(*(range(oracle.hashes.rows * oracle.hashes.width) for oracle, _ in phases))
-    users = range(len(phases[0][1]))
-    return max(
-        worst_loss(
-            transcript_law((oracle, keys[user], slot) for (oracle, keys), slot in zip(phases, own, strict=True))
-            for user in users
-        )
-        for own in slots
-    )
+    def sent(seed: int, key: Any, private: Any) -> Any:
+        held = np.array([key, keys[-1]], dtype=np.uint64)
+        return make(seed).collect(held, stream(seed, "public"), private)
 
-
-def uncompressed_laws(client: LocalRnd, keys: NDArray[np.uint64], row: int = 0) -> list[dict[Any, float]]:
-    """Laws of a report of `width` signs, of which all but that of the user's cell are fair coins."""
-    cells, signs = client.hashes.cells_and_signs(np.full(len(keys), row), keys)
-    width = client.hashes.width
-    laws = []
-    for cell, sign in zip(cells.tolist(), signs.tolist(), strict=True):
-        own = client.randomizer.probabilities(sign)
-        outputs = itertools.product((-1, 1), repeat=width)
-        laws.append({report: own[report[cell]] / 2 ** (width - 1) for report in outputs})
-    return laws
-
-
-def tree_hist_loss(protocol: Protocol, leaves: NDArray[np.uint64]) -> float:
-    """All of a user's reports together, for every level that it may be given and every slot."""
-    settings, oracles = protocol.settings, protocol.oracles
-    again = [(oracles[-1], leaves)] if settings.plan == "two_reports" else []
-    levels = range(settings.tree.depth)
-    return max(reports_loss((oracles[level], settings.tree.prefixes(leaves, level)), *again) for level in levels)
-
-
-def bitstogram_loss(protocol: BitstogramProtocol, messages: NDArray[np.uint64]) -> float:
-    """All of a user's reports together, for every group, column and final slot that it may be given."""
-    phases = (protocol.bits, messages), (protocol.final, messages)
-    return reports_loss(*phases) if protocol.settings.plan == "two_reports" else max(map(reports_loss, phases))
+    return max(loss_of(lambda key, rng, seed=seed: sent(seed, key, rng), keys) for seed in seeds)  # type: ignore[misc]
 
 
 def rappor_laws(settings: Rappor, filters: Iterable[int], n_reports: int) -> Iterator[dict[tuple[int, ...], float]]:

@@ -8,28 +8,25 @@ from typing import Any
 
 import numpy as np
 
-from evolvingdp.audit.exact.draws import law_of
-from evolvingdp.audit.exact.laws import worst_loss
+from evolvingdp.audit.exact.draws import loss_of
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving.rivals import once, once_words
 from evolvingdp.evolving.rivals.once import Once
 from evolvingdp.evolving.rivals.once_words import OnceWords
 
-GRID = 40  # cells of uniform numbers
 
-
-def once_loss(settings: Once, step: Callable[..., Any] = once.step, grid: int = GRID) -> float:
-    """The worst loss over all sequences of counts of the only user: lots, silence and reports together."""
+def once_loss(settings: Once, step: Callable[..., Any] = once.step) -> float:
+    """The worst loss over all sequences of counts of the first user; others have none: lots, silence, reports together."""
 
     def transcript(counts: tuple[int, ...], rng: Any) -> Hashable:
         state, sent = once.start(settings, rng), []
         for count in counts:
-            state, tally = step(settings, state, np.array([count]), rng)
+            state, tally = step(settings, state, np.array([count, *[0] * (settings.n_users - 1)]), rng)
             sent.append((tuple(tally.reports.tolist()), tuple(tally.ones.tolist())))
         return tuple(sent)
 
     inputs = itertools.product(range(settings.epoch_length + 1), repeat=settings.horizon)
-    return worst_loss(law_of(lambda rng, counts=counts: transcript(counts, rng), grid) for counts in inputs)  # type: ignore[misc]
+    return loss_of(transcript, inputs)
 
 
 def once_words_loss(settings: OnceWords, words_held: int = 1, seed: int = 0) -> float:
@@ -47,4 +44,4 @@ def once_words_loss(settings: OnceWords, words_held: int = 1, seed: int = 0) -> 
         return tuple(sent)
 
     inputs = itertools.product(histograms, repeat=settings.horizon)
-    return worst_loss(law_of(lambda rng, each=each: transcript(each, rng), GRID) for each in inputs)  # type: ignore[misc]
+    return loss_of(transcript, inputs)

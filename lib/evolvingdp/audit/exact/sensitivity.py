@@ -13,12 +13,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evolvingdp.audit.exact.draws import loss_of
 from evolvingdp.audit.exact.probes import NORMAL, Chosen, Drawn
-from evolvingdp.continual_mean import offline, streams
+from evolvingdp.continual_mean import offline, online, streams
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.per_step import PerStepLaplace
 from evolvingdp.continual_mean.prefix_sums import PrefixSums, Toeplitz, Tree
@@ -40,13 +42,16 @@ def cost(moved: Array, drawn: Drawn) -> float:
 def solved(sums: Sums, n_numbers: int, changes: Iterable[Array]) -> float:
     """The largest `cost` over `changes` of the numbers: the noise that hides each is the solution of linear equations.
 
-    Raises ValueError unless `sums` draws one block of noise, numpy.linalg.LinAlgError where its noise hides nothing.
+    Infinite where some number has no noise of its own. Raises ValueError unless `sums` draws one block of noise.
     """
     silent = Chosen()
     rest = np.asarray(sums(np.zeros(n_numbers), silent))
     (drawn,) = silent.asked
     units = [np.asarray(sums(np.zeros(n_numbers), Chosen(moved=[unit]))) - rest for unit in np.eye(n_numbers)]
-    moved = [np.linalg.solve(np.array(units).T, np.asarray(sums(change, Chosen())) - rest) for change in changes]
+    try:
+        moved = [np.linalg.solve(np.array(units).T, np.asarray(sums(change, Chosen())) - rest) for change in changes]
+    except np.linalg.LinAlgError:
+        return math.inf
     return max(cost(one, drawn) for one in moved)
 
 
@@ -79,6 +84,17 @@ def per_step_cost(settings: PerStepLaplace, users: ArrayLike) -> float:
     def means(samples: Array, rng: Chosen) -> Array:
         return settings.release(who, samples, rng)  # type: ignore[arg-type]
 
+    def steps(samples: Array, rng: Chosen) -> Array:
+        state, told = settings.start(rng), []  # type: ignore[arg-type]
+        for user, sample in zip(who.tolist(), samples.tolist(), strict=True):
+            state, release = settings.step(state, user, sample)
+            told.append(release)
+        return np.array(told)
+
+    samples = streams.bits(0.5, len(who), stream(0, "samples")).astype(float)
+    at_once, one_by_one = (shown(samples, Chosen(stream(0, "noise"))) for shown in (means, steps))
+    if not np.allclose(at_once, one_by_one, rtol=1e-12):
+        return math.inf  # what is shown step by step has other noise
     return solved(means, len(who), [(who == user).astype(float) for user in np.unique(who)])
 
 
@@ -148,14 +164,52 @@ def user_mean_costs(
 
 
 def hides(settings: UserMean, users: ArrayLike, one: ArrayLike, other: ArrayLike, seed: int = 0) -> bool:
-    """Whether noise that is moved by `node_changes` makes the second samples' release that of the first, at every step."""
+    """Whether noise that is moved by `node_changes` makes the second samples' release that of the first, at every step, all
+    at once and step by step."""
     seen = settings.but(clip=False)  # clipped estimates would be the same for many
     moved = [[change for change, _ in tree] for tree in node_changes(seen, users, one, other, seed)]
     first, second = (
         offline.release(seen, users, samples, Chosen(stream(seed, "release"), by))  # type: ignore[arg-type]
         for samples, by in ((one, ()), (other, moved))
     )
-    return bool(np.allclose(first.estimate, second.estimate, rtol=1e-9, atol=1e-9))
+    state, told = online.start(seen, Chosen(stream(seed, "release"), moved)), []  # type: ignore[arg-type]
+    for user, sample in zip(np.asarray(users).tolist(), np.asarray(other).tolist(), strict=True):
+        state, release = online.step(seen, state, user, sample)
+        told.append(release.estimate)
+    return all(np.allclose(first.estimate, also, rtol=1e-9, atol=1e-9) for also in (second.estimate, told))
+
+
+class _Silent:
+    """A generator without noise, but for the uniform numbers that place medians: `follow` has these."""
+
+    def __init__(self, follow: Any) -> None:
+        self.random = follow.random
+
+    def spawn(self, count: int) -> list[_Silent]:
+        return [self] * count
+
+    def laplace(self, loc: float, scale: float, size: int) -> Array:
+        return np.zeros(size)
+
+
+def median_loss(settings: UserMean) -> float:
+    """Of the intervals that private medians choose, all at once and step by step: between any samples of the first user."""
+    each = settings.samples_per_user
+    users = streams.arrivals("round_robin", settings.n_users, each, settings.n_users * each, stream(0, "order"))
+    read = np.flatnonzero(users == 0)[: settings.sizes[-1]]  # no median reads more of a user
+    inputs = np.tile(streams.bits(0.5, len(users), stream(0, "neighbours")), (1 << len(read), 1))
+    inputs[:, read] = list(itertools.product((0, 1), repeat=len(read)))
+
+    def at_once(samples: Array, follow: Any) -> Any:
+        return [tree.priors for tree in offline.exposed(settings, users, samples, _Silent(follow))]  # type: ignore[arg-type]
+
+    def steps(samples: Array, follow: Any) -> Any:
+        state = online.start(settings, _Silent(follow))  # type: ignore[arg-type]
+        for user, sample in zip(users.tolist(), samples.tolist(), strict=True):
+            state, _ = online.step(settings, state, user, sample)
+        return state.intervals
+
+    return max(loss_of(shown, inputs) for shown in (at_once, steps))
 
 
 def neighbours(
@@ -173,13 +227,16 @@ def neighbours(
             yield one, other
 
 
-def worst_user_mean_cost(settings: UserMean, order: str = "round_robin", who: tuple[int, ...] = (0, 1)) -> float:
-    """The largest `user_mean_cost` over `neighbours` in a full stream whose users arrive in `order`.
+def worst_user_mean_cost(
+    settings: UserMean, order: str = "round_robin", who: tuple[int, ...] = (0, 1), extra: int = 0
+) -> float:
+    """The largest `user_mean_cost` over `neighbours` in a full stream whose users arrive in `order`, each `extra` times more
+    often than the cap allows.
 
     Infinite where the noise that is counted does not hide the pair (`hides`).
     """
-    steps = settings.n_users * settings.samples_per_user
-    users = streams.arrivals(order, settings.n_users, settings.samples_per_user, steps, stream(0, "order"))
+    each = settings.samples_per_user + extra
+    users = streams.arrivals(order, settings.n_users, each, settings.n_users * each, stream(0, "order"))
     pairs = list(neighbours(users, who))
     costs = user_mean_costs(settings, users, pairs)
     worst = int(np.argmax(costs))

@@ -19,9 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evolvingdp.audit.exact.draws import law_of
-from evolvingdp.audit.exact.laws import worst_loss
-from evolvingdp.audit.exact.rivals import GRID
+from evolvingdp.audit.exact.draws import loss_of
 from evolvingdp.core import checks
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import heavy_protocol, thresh_protocol
@@ -236,7 +234,7 @@ def crew_loss(settings: CrewThresh, role: str) -> float:
 
 def crew_words_loss(settings: CrewWords, role: str) -> float:
     """The loss of a user of `crew_words.step` with one word an epoch: the largest over the lots of "voters", in crews of
-    three; of "reporters" in the first epoch, whose update they serve (for an epsilon that fits `rivals.GRID`)."""
+    three; of "reporters" in the first epoch, whose update they serve."""
     checks.one_of(("voters", "reporters"), role=role)
     three = replace(settings, voting=replace(settings.voting, voting=of_three(settings.voting.voting)))
     three = replace(three, n_users=sum(three.parts))
@@ -255,8 +253,7 @@ def crew_words_loss(settings: CrewWords, role: str) -> float:
         return tuple(np.round(release.estimate, 9).tolist())
 
     if role == "reporters":
-        laws = (law_of(lambda rng, each=each: reported(each, rng), GRID) for each in inputs)  # type: ignore[misc]
-        return worst_loss(laws)
+        return loss_of(reported, inputs)
 
     def of(crew: int) -> float:
         def step(state: Any, histogram: NDArray[np.int64], coins: Any, place: int) -> tuple[Any, Any]:

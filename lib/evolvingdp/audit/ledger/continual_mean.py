@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from evolvingdp.audit.exact import sensitivity
+from evolvingdp.audit.exact.draws import loss_of
 from evolvingdp.audit.exact.laws import composed_epsilon, gaussian_epsilon
 from evolvingdp.audit.ledger.entry import EXACT, SENSITIVITY, Entry
+from evolvingdp.audit.ledger.mutant import broken
 from evolvingdp.continual_mean import algorithms, coordinates, offline, online, private_median
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.per_step import PerStepLaplace
 from evolvingdp.continual_mean.prefix_sums import Toeplitz
 from evolvingdp.continual_mean.user_mean import UserMean
-from evolvingdp.core.noise import Gaussian
 
 _EPSILON, _DELTA = 1.0, 1e-6
-_CHAPTER, _USER = "continual_mean", "all samples of a user"
-_ALL = "any two of them; arrivals public"
-_LESS = "10 % less noise"
+_USER, _ALL = "all samples of a user", "any two of them; arrivals public"
+_ELEMENT = ("an element", "change by at most 1")
 
 
 def entries() -> Iterator[Entry]:
@@ -32,115 +31,129 @@ def entries() -> Iterator[Entry]:
     yield from _others()
 
 
-@dataclass(frozen=True)
-class _OneShort(BinaryMechanism):
-    """The mutant: noise for a stream that is one element shorter."""
-
-    @property
-    def noise(self) -> Any:
-        return BinaryMechanism(self.horizon - 1, self.epsilon, delta=self.delta, integer=self.integer).noise
-
-
-@dataclass(frozen=True)
-class _Less(BinaryMechanism):
-    """The mutant: nine tenths of the noise."""
-
-    @property
-    def noise(self) -> Any:
-        return Gaussian(0.9 * super().noise.variance ** 0.5)
+def _entry(
+    id: str, name: str, covers: tuple[Any, ...], how: str, promised: float, measure: Any, mutant: str,
+    change: tuple[str, str, str], delta: float = 0.0, who: tuple[str, str] = (_USER, _ALL),
+) -> Entry:  # fmt: skip
+    return Entry(id, "continual_mean", name, covers, *who, how, promised, measure, mutant, broken(measure, *change), delta)
 
 
 def _running_sums() -> Iterator[Entry]:
-    def loss(mechanism: BinaryMechanism) -> float:
+    path = "continual_mean/binary_mechanism.py"
+    less = (path, "Gaussian(uses * sensitivity * sums.l2", "Gaussian(0.9 * uses * sensitivity * sums.l2")
+
+    def loss(**options: Any) -> float:
+        mechanism = BinaryMechanism(8, _EPSILON, **options)
         cost = sensitivity.binary_cost(mechanism, mechanism.horizon)
         return gaussian_epsilon(cost, mechanism.delta) if mechanism.delta else cost
 
-    settings: dict[str, tuple[str, dict[str, Any]]] = {
-        "binary": ("BinaryMechanism", {}),
-        "binary_integer": ("BinaryMechanism, integer noise", {"integer": True}),
-        "binary_gaussian": ("BinaryMechanism, Gaussian noise", {"delta": _DELTA}),
-    }
-    for id, (name, options) in settings.items():
-        yield Entry(
-            id, _CHAPTER, name, (BinaryMechanism,), "an element", "change by at most 1", SENSITIVITY, _EPSILON,
-            partial(loss, BinaryMechanism(8, _EPSILON, **options)), "capacity off by one",
-            partial(loss, _OneShort(8, _EPSILON, **options)), options.get("delta", 0.0),
+    for id, name, options, mutant, change in (
+        ("binary", "BinaryMechanism", {}, "10 % less noise",
+         (path, "return DiscreteLaplace(scale) if integer else Laplace(scale)",
+          "return DiscreteLaplace(scale) if integer else Laplace(0.9 * scale)")),
+        ("binary_integer", "BinaryMechanism, integer noise", {"integer": True}, "sensitivity of a tree that is a level lower",
+         (path, "scale = finite_scale(uses * sensitivity * sums.l1, epsilon)",
+          "scale = finite_scale(uses * sensitivity * (sums.l1 - 1), epsilon)")),
+        ("binary_gaussian", "BinaryMechanism, Gaussian noise", {"delta": _DELTA}, "10 % less noise", less),
+    ):  # fmt: skip
+        yield _entry(
+            id, name, (BinaryMechanism,), SENSITIVITY, _EPSILON, partial(loss, **options), mutant, change,
+            options.get("delta", 0.0), _ELEMENT,
         )  # fmt: skip
-    root: dict[str, Any] = {"delta": _DELTA, "sums": Toeplitz(8)}
-    yield Entry(
-        "toeplitz", _CHAPTER, "square-root factorization", (BinaryMechanism, Toeplitz), "an element", "change by at most 1",
-        SENSITIVITY, _EPSILON, partial(loss, BinaryMechanism(8, _EPSILON, **root)),
-        _LESS, partial(loss, _Less(8, _EPSILON, **root)), _DELTA,
+    yield _entry(
+        "toeplitz", "square-root factorization", (BinaryMechanism, Toeplitz), SENSITIVITY, _EPSILON,
+        lambda: loss(delta=_DELTA, sums=Toeplitz(8)), "10 % less noise", less, _DELTA, _ELEMENT,
     )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _OneSample(UserMean):
-    """The mutant: noise for one sample of a user, as if nobody came back."""
-
-    def user_sensitivity(self, tree: int) -> float:
-        return 1.0
-
-
-@dataclass(frozen=True)
-class _Narrow(UserMean):
-    """The mutant: noise for half of what an interval allows."""
-
-    def noise(self, tree: int, sums: Any, sensitivity: float) -> Any:
-        return super().noise(tree, sums, 0.5 * sensitivity)
-
-
-def _as(kind: type[UserMean], settings: UserMean) -> UserMean:
-    return kind(**{name: getattr(settings, name) for name in UserMean.__dataclass_fields__})
 
 
 def _user_means() -> Iterator[Entry]:
     narrow: dict[str, Any] = {"beta": 0.9, "prior_deviations": 0.2}  # so that intervals are narrow in a stream this short
     few, choose = (4, 4, _EPSILON), algorithms.recommended
-    cases: list[tuple[str, str, Any, UserMean]] = [
-        ("naive", "Algorithm 2", algorithms.naive, algorithms.naive(*few)),
-        ("wishful", "Algorithm 3", algorithms.wishful, algorithms.wishful(*few, 0.4)),
-        ("single_tree", "Algorithm 4", algorithms.single_tree, algorithms.single_tree(*few, 0.4)),
-        ("multiple_trees", "Algorithm 5", algorithms.multiple_trees, algorithms.multiple_trees(*few, 0.4)),
-        ("full", "Algorithm 6", algorithms.full, algorithms.full(4, 8, 1000.0, beta=0.9)),
-        ("recommended", "recommended, pure", choose, choose(8, 4, _EPSILON)),
-        ("recommended_long", "recommended, narrow intervals", choose, choose(4, 64, 400.0, **narrow)),
-        (
-            "recommended_fine", "recommended, narrow intervals, fine values",
-            choose, choose(4, 64, 400.0, resolution=16, **narrow),
-        ),
-        (
-            "recommended_real", "recommended, narrow intervals, real noise",
-            choose, choose(4, 64, 400.0, integer=False, **narrow),
-        ),
-        ("recommended_gaussian", "recommended, Gaussian", choose, choose(8, 4, _EPSILON, _DELTA)),
+    path = "continual_mean/user_mean.py"
+    unscaled = (
+        path,
+        "return calibrate(sums, self._tree_budget(tree), 0.0, sensitivity,",
+        "return calibrate(sums, self._tree_budget(tree), 0.0, sensitivity / 2,",
+    )
+    once = (
+        path,
+        "def user_sensitivity(self, tree: int) -> float:",
+        "def user_sensitivity(self, tree: int) -> float:\n        return 1.0\n\n    def _real(self, tree: int) -> float:",
+    )
+    free = (
+        "continual_mean/online.py",
+        "tree.total += min(max(total, interval.low), interval.high) if interval else total",
+        "tree.total += total",
+    )
+    gauss = (
+        path,
+        "mu = self._mu * math.sqrt(self._share(tree) / self.dimensions)",
+        "mu = self._mu * math.sqrt(1 / self.dimensions)",
+    )
+    kept = (
+        "continual_mean/online.py",
+        "state.counts[user] >= settings.samples_per_user",
+        "state.counts[user] > settings.samples_per_user",
+    )
+    cases: list[tuple[str, str, Any, Callable[[], UserMean], str, tuple[str, str, str]]] = [
+        ("naive", "Algorithm 2", algorithms.naive, lambda: algorithms.naive(*few), "noise for one sample of a user", once),
+        ("naive_dropped", "Algorithm 2, more samples than the cap", algorithms.naive,
+         lambda: algorithms.naive(*few, excess="drop"), "a sample beyond the cap is let in, step by step", kept),
+        ("wishful", "Algorithm 3", algorithms.wishful, lambda: algorithms.wishful(*few, 0.4), "noise for one sample of a user", once),
+        ("single_tree", "Algorithm 4", algorithms.single_tree, lambda: algorithms.single_tree(*few, 0.4),
+         "noise for one sample of a user", once),
+        ("multiple_trees", "Algorithm 5", algorithms.multiple_trees, lambda: algorithms.multiple_trees(*few, 0.4),
+         "half the noise", unscaled),
+        ("full", "Algorithm 6", algorithms.full, lambda: algorithms.full(4, 8, 1000.0, beta=0.9), "half the noise", unscaled),
+        ("recommended", "recommended, pure", choose, lambda: choose(8, 4, _EPSILON), "half the noise", unscaled),
+        ("recommended_long", "recommended, narrow intervals", choose, lambda: choose(4, 64, 400.0, **narrow),
+         "sums are not projected, step by step", free),
+        ("recommended_fine", "recommended, narrow intervals, fine values", choose,
+         lambda: choose(4, 64, 400.0, resolution=16, **narrow), "half the noise", unscaled),
+        ("recommended_real", "recommended, narrow intervals, real noise", choose,
+         lambda: choose(4, 64, 400.0, integer=False, **narrow), "half the noise", unscaled),
+        ("recommended_gaussian", "recommended, Gaussian", choose, lambda: choose(8, 4, _EPSILON, _DELTA),
+         "each tree has all of mu", gauss),
     ]  # fmt: skip
-    for id, name, make, settings in cases:
-        mutant = _Narrow if make is choose else _OneSample
+    for id, name, make, settings, mutant, change in cases:
         covers = (UserMean, online.start, online.step, offline.release, make)
-        yield Entry(
-            f"user_mean_{id}", _CHAPTER, f"UserMean: {name}", covers, _USER, _ALL, SENSITIVITY, settings.epsilon,
-            partial(user_mean_epsilon, settings),
-            "noise for one sample of a user" if mutant is _OneSample else "noise for half of the interval",
-            partial(user_mean_epsilon, _as(mutant, settings)), settings.delta,
+        yield _entry(
+            f"user_mean_{id}", f"UserMean: {name}", covers, SENSITIVITY, {"full": 1000.0}.get(id, 400.0 if "_" in id and
+            id.rsplit("_")[-1] in ("long", "fine", "real") else _EPSILON),
+            lambda settings=settings, id=id: user_mean_epsilon(settings(), 2 * (id == "naive_dropped")), mutant, change,
+            _DELTA if id.endswith("gaussian") else 0.0,
         )  # fmt: skip
-    all_of_three = algorithms.recommended(8, 4, _EPSILON, integer=False)
+
+    def medians() -> float:
+        return sensitivity.median_loss(algorithms.full(6, 8, 64.0, beta=0.9))
+
+    yield _entry(
+        "user_mean_medians", "UserMean: the medians of Algorithm 6", (algorithms.full, private_median.draw), EXACT, 64 / 6, medians,
+        "medians at twice their epsilon",
+        ("continual_mean/online.py", "private_median.draw(means, settings.median_epsilon, level, rng)",
+         "private_median.draw(means, 2 * settings.median_epsilon, level, rng)"),
+    )  # fmt: skip
     for id, composition_delta in (("basic", 0.0), ("optimal", _DELTA)):
 
-        def loss(dimensions: int, composition_delta: float = composition_delta) -> float:
+        def loss(composition_delta: float = composition_delta) -> float:
+            all_of_three = algorithms.recommended(8, 4, _EPSILON, integer=False)
             one = user_mean_epsilon(coordinates.of_one(all_of_three, 3, composition_delta))
-            return composed_epsilon(one, dimensions, composition_delta) if composition_delta else dimensions * one
+            return composed_epsilon(one, 3, composition_delta) if composition_delta else 3 * one
 
-        yield Entry(
-            f"coordinates_{id}", _CHAPTER, f"means of vectors, {id} composition", (coordinates.release, coordinates.of_one),
-            _USER, _ALL, SENSITIVITY, _EPSILON, partial(loss, 3), "a coordinate more than is paid for",
-            partial(loss, 4), composition_delta,
+        yield _entry(
+            f"coordinates_{id}", f"means of vectors, {id} composition", (coordinates.release, coordinates.of_one), SENSITIVITY,
+            _EPSILON, loss, "a coordinate is not paid for",
+            ("continual_mean/coordinates.py", *(
+                ("composition_delta, n_dimensions)", "composition_delta, n_dimensions - 1)") if composition_delta
+                else ("settings.epsilon / n_dimensions", "settings.epsilon / (n_dimensions - 1)")
+            )), composition_delta,
         )  # fmt: skip
 
 
-def user_mean_epsilon(settings: UserMean) -> float:
+def user_mean_epsilon(settings: UserMean, extra: int = 0) -> float:
     """What a full stream costs: all trees, and the medians of the levels that wait for one, each at its own epsilon."""
-    cost = sensitivity.worst_user_mean_cost(settings, who=(0,))
+    order = "contiguous" if extra else "round_robin"
+    cost = sensitivity.worst_user_mean_cost(settings, order, (0,), extra)
     if settings.delta:
         return gaussian_epsilon(cost, settings.delta)
     medians = sum(settings.waits_for(level) > 0 for level in range(len(settings.sizes)))
@@ -153,26 +166,22 @@ def _others() -> Iterator[Entry]:
         middles, worst = private_median.bins(level), 0.0
         places = list(itertools.product(range(len(middles)), repeat=2))
         for rest in itertools.product((0, len(middles) - 1), repeat=4):
-            laws = [np.log(private_median.probabilities(middles[[*rest, *mine]], epsilon, level)) for mine in places]
-            worst = max(worst, max(float(np.max(one - other)) for one in laws for other in laws))
+            inputs = [middles[[*rest, *mine]] for mine in places]
+            worst = max(worst, loss_of(lambda means, rng: private_median.draw(means, epsilon, level, rng), inputs))
         return worst
 
-    yield Entry(
-        "private_median", _CHAPTER, "PrivateMedian", (private_median.draw, private_median.probabilities), _USER, _ALL, EXACT,
-        0.8, lambda: median(0.8), "a cost that changes by 2 is taken for 1", lambda: median(1.6),
+    yield _entry(
+        "private_median", "PrivateMedian", (private_median.draw, private_median.probabilities), EXACT, 0.8, lambda: median(0.8),
+        "a cost that changes by 2 is taken for 1",
+        ("continual_mean/private_median.py", "np.exp(-epsilon / 4 * (cost", "np.exp(-epsilon / 2 * (cost"),
     )  # fmt: skip
-    cost, always = sensitivity.per_step_cost, np.zeros(8, dtype=int)  # one user sends everything
+    always = np.zeros(8, dtype=int)  # one user sends everything
+    path = "continual_mean/per_step.py"
     for split in ("even", "harmonic"):
-        yield Entry(
-            f"per_step_{split}", _CHAPTER, f"noise at every step, {split} shares", (PerStepLaplace,), _USER, _ALL,
-            SENSITIVITY, _EPSILON, partial(cost, PerStepLaplace(8, _EPSILON, split), always),
-            "horizon off by one", partial(cost, _StepShort(8, _EPSILON, split), always),
+        yield _entry(
+            f"per_step_{split}", f"noise at every step, {split} shares", (PerStepLaplace,), SENSITIVITY, _EPSILON,
+            lambda split=split: sensitivity.per_step_cost(PerStepLaplace(8, _EPSILON, split), always),
+            "horizon off by one" if split == "even" else "half of the noise, step by step",
+            (path, "self.horizon / np.asarray(steps)", "(self.horizon - 1) / np.asarray(steps)") if split == "even"
+            else (path, "state.rng.laplace(0.0, 1.0) *", "state.rng.laplace(0.0, 0.5) *"),
         )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _StepShort(PerStepLaplace):
-    """The mutant: shares for a stream that is one step shorter."""
-
-    def scale(self, steps: Any, most: Any) -> Any:
-        return PerStepLaplace(self.horizon - 1, self.epsilon, self.split).scale(steps, most)

@@ -1,51 +1,92 @@
-"""Entries of the ledger for what every paper uses: randomized response and noise."""
+"""Entries of the ledger for what every paper uses: randomized response and noise, from the samplers that ship."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import partial
+from typing import Any
+
+import numpy as np
 
 from evolvingdp.audit.exact import probes
-from evolvingdp.audit.exact.laws import gaussian_epsilon, worst_loss
+from evolvingdp.audit.exact.draws import loss_of
+from evolvingdp.audit.exact.laws import gaussian_epsilon
 from evolvingdp.audit.exact.sensitivity import noise_cost
 from evolvingdp.audit.ledger.entry import EXACT, SENSITIVITY, Entry
-from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace
+from evolvingdp.audit.ledger.mutant import broken
+from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace, Noise, Tape
 from evolvingdp.core.randomizers import SignFlip
 
 _DELTA = 1e-6
+_NUMBER = ("a number", "numbers that differ by 1")
 
 
 def entries() -> Iterator[Entry]:
-    def flip(epsilon: float) -> float:
-        return worst_loss([SignFlip(epsilon).probabilities(bit) for bit in (-1, 1)])
+    def entry(
+        id: str, name: str, covers: tuple[Any, ...], how: str, promised: float, measure: Any, mutant: str,
+        change: tuple[str, str], who: tuple[str, str] = _NUMBER, file: str = "noise", **more: Any,
+    ) -> Entry:  # fmt: skip
+        return Entry(
+            id,
+            "core",
+            name,
+            covers,
+            *who,
+            how,
+            promised,
+            measure,
+            mutant,
+            broken(measure, f"core/{file}.py", *change),
+            **more,
+        )
 
-    yield Entry(
-        "sign_flip", "core", "SignFlip (randomized response)", (SignFlip,), "a report", "any two values", EXACT, 1.0,
-        partial(flip, 1.0), "10 % too small an epsilon in the noise", partial(flip, 1.1),
+    def flipped(bit: int, rng: Any) -> Any:
+        return SignFlip(1.0).randomize(np.array([bit, 1]), rng)
+
+    def shown(share: float, rng: Any) -> Any:
+        return SignFlip(1.0).draw_reports(np.array([share, 1.0]), rng)
+
+    report = ("a report", "any two values")
+    yield entry(
+        "sign_flip", "SignFlip (randomized response)", (SignFlip,), EXACT, 1.0, lambda: loss_of(flipped, (-1, 1)),
+        "10 % too small an epsilon in the noise",
+        ("rng.random(x.shape) < self.flip", "rng.random(x.shape) < SignFlip(1.1 * self.epsilon).flip"), report, "randomizers",
     )  # fmt: skip
-    number = ("a number", "numbers that differ by 1")
-    yield Entry(
-        "laplace", "core", "Laplace noise", (Laplace,), *number, SENSITIVITY, 0.5, lambda: noise_cost(Laplace(2.0)),
-        "10 % less noise", lambda: noise_cost(Laplace(1.8)),
+    yield entry(
+        "sign_flip_shares", "SignFlip, reports on means", (SignFlip,), EXACT, 1.0,
+        lambda: loss_of(shown, (0.0, 0.3, 1.0)), "one uniform number for all users",
+        ("rng.random(np.shape(shares)), ones <= zeros", "rng.random(1), ones <= zeros"), report, "randomizers",
     )  # fmt: skip
-    yield Entry(
-        "discrete_laplace", "core", "discrete Laplace noise", (DiscreteLaplace,), *number, EXACT, 1 / 0.3,
-        lambda: _discrete_loss(DiscreteLaplace(0.3)), "its scale rounded down", lambda: _discrete_loss(_RoundedDown(0.3)),
+    yield entry(
+        "laplace", "Laplace noise", (Laplace,), SENSITIVITY, 0.5, lambda: noise_cost(Laplace(2.0)),
+        "10 % less noise", ("return rng.laplace(0.0, self.scale, size)", "return 0.9 * rng.laplace(0.0, self.scale, size)"),
     )  # fmt: skip
-    yield Entry(
-        "gaussian", "core", "Gaussian noise", (Gaussian,), *number, SENSITIVITY, gaussian_epsilon(0.25, _DELTA),
+    yield entry(
+        "discrete_laplace", "discrete Laplace noise", (DiscreteLaplace,), EXACT, 1 / 0.3,
+        lambda: _discrete_loss(DiscreteLaplace(0.3)), "its scale rounded down", ("math.ceil(self.scale", "math.floor(self.scale"),
+    )  # fmt: skip
+    yield entry(
+        "gaussian", "Gaussian noise", (Gaussian,), SENSITIVITY, gaussian_epsilon(0.25, _DELTA),
         lambda: gaussian_epsilon(noise_cost(Gaussian(2.0)), _DELTA),
-        "10 % less noise", lambda: gaussian_epsilon(noise_cost(Gaussian(1.8)), _DELTA), _DELTA,
+        "10 % less noise", ("return rng.normal(0.0, self.scale, size)", "return 0.9 * rng.normal(0.0, self.scale, size)"),
+        delta=_DELTA,
     )  # fmt: skip
+    for id, noise, promised in (("laplace", Laplace(1.0), 3.0), ("gaussian", Gaussian(1.0), 30.0)):
+        yield entry(
+            f"tape_{id}", f"draws one by one and in blocks, {id.capitalize()}", (Tape,), EXACT, promised,
+            lambda noise=noise: loss_of(lambda moved, rng: _taped(noise, moved, rng), [(0, 0, 0), (1, -1, 1)]),
+            "a block is handed out twice",
+            ("self._block, self._list, self._used = self._noise.draw(self._next, self._rng), [], 0",
+             "self._block, self._used = self._block if len(self._block) else self._noise.draw(self._next, self._rng), 0"),
+            ("three numbers", "numbers that differ by 1 each"),
+        )  # fmt: skip
 
 
-class _RoundedDown(DiscreteLaplace):
-    """The mutant: less noise than was asked for."""
-
-    @property
-    def _numerator(self) -> int:
-        return super()._numerator - 1
+def _taped(noise: Noise, moved: tuple[int, ...], rng: Any) -> list[bool]:
+    """Whether the first, second and 1,025th draws of a tape are above 0, with what they hide."""
+    tape = Tape(noise, rng)
+    drawn = [tape.next(), tape.take(1)[0], tape.take(1023)[-1]]
+    return [bool(one + by > 0.5) for one, by in zip(drawn, moved, strict=True)]
 
 
 def _discrete_loss(noise: DiscreteLaplace, largest: int = 2) -> float:

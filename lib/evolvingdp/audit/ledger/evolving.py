@@ -1,156 +1,202 @@
-"""Entries of the ledger for data that change at home: whole transcripts of THRESH and HEAVYTHRESH, and recomputation."""
+"""Entries of the ledger for data that change at home: whole transcripts of THRESH and HEAVYTHRESH, and their rivals."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from evolvingdp.audit.exact import rivals, sequences, transcripts
-from evolvingdp.audit.exact.laws import epsilon_at, product
+from evolvingdp.audit.exact.draws import loss_of
 from evolvingdp.audit.ledger.entry import EXACT, Entry
-from evolvingdp.core.randomizers import SignFlip
+from evolvingdp.audit.ledger.mutant import broken
 from evolvingdp.evolving import baselines, heavy_protocol, heavy_simulation, thresh_protocol, thresh_simulation
 from evolvingdp.evolving.heavy_projection import HashSigns
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.rivals import crew_thresh, crew_words, memoized, once, once_words, signs, tree
 from evolvingdp.evolving.rivals.crew_thresh import CrewThresh
 from evolvingdp.evolving.rivals.crew_words import CrewWords
+from evolvingdp.evolving.streams import BitStream
 from evolvingdp.evolving.thresh import Thresh
 
 _EPSILON = 1.0
-_ON_A_GRID = math.log(3)  # randomizers' probabilities are then quarters and halves
 
 
 def entries() -> Iterator[Entry]:
     yield from _thresh()
+    yield from _recomputed()
     yield from _once()
     yield from _crews()
     yield from _few_changes()
 
 
+def _entry(
+    id: str, name: str, covers: tuple[Any, ...], promised: float, measure: Any, mutant: str, change: tuple[str, str, str],
+    **more: Any,
+) -> Entry:  # fmt: skip
+    one = {"unit": "all that a user ever sends", "neighbours": "any two sequences of a user"} | more
+    return Entry(
+        id, "evolving", name, covers, one["unit"], one["neighbours"], EXACT, promised, measure, mutant,
+        broken(measure, *change), more.get("delta", 0.0),
+    )  # fmt: skip
+
+
 def _once() -> Iterator[Entry]:
     """Users split over epochs: one report each."""
-    unit, neighbours, mutant = "all that a user ever sends", "any two sequences of a user", "epsilon is a tenth larger"
-    size, larger = (1, 2, 2), 1.1 * _ON_A_GRID
-    yield Entry(
-        "once", "evolving", "one report a user, means", (once.Once, once.step, once.simulate), unit, neighbours, EXACT,
-        _ON_A_GRID, partial(rivals.once_loss, once.Once(*size, _ON_A_GRID)),
-        mutant, partial(rivals.once_loss, once.Once(*size, larger)),
+    yield _entry(
+        "once", "one report a user, means", (once.Once, once.step, once.simulate), _EPSILON,
+        lambda: rivals.once_loss(once.Once(2, 2, 2, _EPSILON)), "users report from their epoch on",
+        ("evolving/rivals/once.py", "state.lots == state.epoch)", "state.lots <= state.epoch)"),
     )  # fmt: skip
     covers = (once_words.OnceWords, once_words.step, once_words.simulate)
     for oracle in once_words.ORACLES:
-        right, wrong = (once_words.OnceWords(*size, epsilon, oracle) for epsilon in (_ON_A_GRID, larger))
-        yield Entry(
-            f"once_words_{oracle}", "evolving", f"one report a user, words, {oracle}", covers, unit, neighbours, EXACT,
-            _ON_A_GRID, partial(rivals.once_words_loss, right), mutant, partial(rivals.once_words_loss, wrong),
+        yield _entry(
+            f"once_words_{oracle}", f"one report a user, words, {oracle}", covers, _EPSILON,
+            lambda oracle=oracle: rivals.once_words_loss(once_words.OnceWords(1, 2, 2, _EPSILON, oracle)),
+            "randomized at 1.1 epsilon",
+            ("evolving/rivals/once_words.py", *(
+                ("return OLH(self.epsilon)", "return OLH(1.1 * self.epsilon)") if oracle == "olh"
+                else ("return SignFlip(self.epsilon)", "return SignFlip(1.1 * self.epsilon)")
+            )),
         )  # fmt: skip
 
 
 def _crews() -> Iterator[Entry]:
     """Roles by lot: a voter has one truthful vote of epsilon / 2, a reporter one or two reports."""
-    unit, neighbours = "all that a user ever sends", "any two sequences of a user"
 
-    def voting(epsilon: float, cap: int, paid: float, reach: int = 1) -> Thresh:
-        return Thresh(3, 5, 1, epsilon, paid / 2, 0.0, cap, 2, unit=0.01, margin=0.1, reach=reach)
+    def voting(reach: int = 1) -> Thresh:
+        return Thresh(3, 5, 1, _EPSILON, _EPSILON / 2, 0.0, 1, 2, unit=0.01, margin=0.1, reach=reach)
 
-    def crews(epsilon: float = 1.0, cap: int = 1, reports: int = 2) -> CrewThresh:
-        return CrewThresh(9, epsilon, voting(epsilon, cap, 1.0), changes=1, cell=1, spare_cell=1, reports=reports)
+    def crews(role: str) -> float:
+        return transcripts.crew_loss(CrewThresh(9, _EPSILON, voting(), changes=1, cell=1, spare_cell=1, reports=2), role)
 
-    def words(epsilon: float = _ON_A_GRID, cap: int = 1) -> CrewWords:
-        heavy = HeavyThresh(voting(epsilon, cap, _ON_A_GRID, reach=2), 2)
-        return CrewWords(9, epsilon, heavy, changes=1, cell=1, spare_cell=1)
+    def words(role: str) -> float:
+        return transcripts.crew_words_loss(
+            CrewWords(9, _EPSILON, HeavyThresh(voting(2), 2), changes=1, cell=1, spare_cell=1), role
+        )
 
+    uncapped = ("evolving/thresh.py", "(used < self.vote_cap)", "(used <= self.vote_cap)")
     covers: tuple[Any, ...] = (CrewThresh, crew_thresh.step, crew_thresh.simulate)
-    for role, wrong, mutant in (
-        ("voters", crews(2.0, cap=2), "the cap on votes is off by one"),
-        ("reporters", crews(2.0, reports=1), "a report is paid as if it were two"),
-    ):
-        yield Entry(
-            f"crew_thresh_{role}", "evolving", f"THRESH with roles by lot, {role}", covers, unit, neighbours, EXACT, 1.0,
-            partial(transcripts.crew_loss, crews(), role), mutant, partial(transcripts.crew_loss, wrong, role),
+    for role, mutant, change in (
+        ("voters", "the cap on votes is off by one", uncapped),
+        ("reporters", "two reports are paid as if they were one",
+         ("evolving/rivals/crew_thresh.py", "(self.reports if update <= self.changes else 1)", "1")),
+    ):  # fmt: skip
+        yield _entry(
+            f"crew_thresh_{role}", f"THRESH with roles by lot, {role}", covers, _EPSILON,
+            partial(crews, role), mutant, change,
         )  # fmt: skip
     covers = (CrewWords, crew_words.step, crew_words.simulate)
-    for role, other, mutant in (
-        ("voters", words(2 * _ON_A_GRID, cap=2), "the cap on votes is off by one"),
-        ("reporters", words(1.1 * _ON_A_GRID), "epsilon is a tenth larger"),
-    ):
-        yield Entry(
-            f"crew_words_{role}", "evolving", f"HEAVYTHRESH with roles by lot, {role}", covers, unit, neighbours, EXACT,
-            _ON_A_GRID, partial(transcripts.crew_words_loss, words(), role),
-            mutant, partial(transcripts.crew_words_loss, other, role),
+    larger = ("evolving/rivals/once_words.py", "return OLH(self.epsilon)", "return OLH(1.1 * self.epsilon)")
+    for role, mutant, change in (
+        ("voters", "the cap on votes is off by one", uncapped), ("reporters", "reports at 1.1 epsilon", larger),
+    ):  # fmt: skip
+        yield _entry(
+            f"crew_words_{role}", f"HEAVYTHRESH with roles by lot, {role}", covers, _EPSILON,
+            partial(words, role), mutant, change,
         )  # fmt: skip
 
 
 def _thresh() -> Iterator[Entry]:
-    unit, neighbours = "all that a user ever sends", "any two sequences of a user"
-    mutant = "the cap on estimates is off by one"
-
     def voting(horizon: int, **changes: Any) -> Thresh:
         base = {"vote_epsilon": 0.2, "estimate_epsilon": 0.3, "vote_cap": 1, "estimate_cap": 1} | changes
         return Thresh(10, horizon, 1, 100.0, unit=0.01, beta=0.05, **base)
 
     covers: tuple[Any, ...] = (Thresh, thresh_protocol.step, thresh_simulation.simulate)
-    for start in ("forced", "sentinel"):
-        right, wrong = voting(5, start=start), voting(5, start=start, estimate_cap=2 if start == "forced" else 4)
-        yield Entry(
-            f"thresh_{start}", "evolving", f"THRESH, start {start}", covers, unit, neighbours, EXACT, right.privacy_loss,
-            partial(transcripts.thresh_loss, right),
-            mutant if start == "forced" else "three estimates too many", partial(transcripts.thresh_loss, wrong),
-        )  # fmt: skip
+    never = "estimates never run out"
+    spent = ("evolving/thresh_protocol.py", "max(0, self.estimates_left - 1)", "self.estimates_left")
+    capped = ("evolving/thresh_protocol.py", "used = used + yes", "used = used")
+    yield _entry(
+        "thresh_forced", "THRESH, start forced", covers, 0.7, lambda: transcripts.thresh_loss(voting(5)), never, spent,
+    )  # fmt: skip
+    yield _entry(
+        "thresh_sentinel", "THRESH, start sentinel", covers, 0.7,
+        lambda: transcripts.thresh_loss(voting(5, start="sentinel")), "votes are not counted", capped,
+    )  # fmt: skip
+    yield _entry(
+        "thresh_printed", "THRESH, exhaustion as printed", covers, 0.7,
+        lambda: transcripts.thresh_loss(voting(4, exhaustion="printed")), "users without estimates go on reporting",
+        ("evolving/thresh_protocol.py", "_reported(settings, counts, last.estimates_left > 0, rng)",
+         "_reported(settings, counts, True, rng)"),
+    )  # fmt: skip
+
+    def tuned() -> float:
+        settings = Thresh.tuned(10**6, 5, 1, _EPSILON, changes=1, deviation=0.01, spare=0)
+        return transcripts.thresh_loss(replace(settings, epsilon=100.0))
+
+    yield _entry(
+        "thresh_tuned", "THRESH, tuned", covers, _EPSILON, tuned, never, spent,
+    )  # fmt: skip
     covers = (HeavyThresh, heavy_protocol.step, heavy_simulation.simulate)
     for name, phi in (("Hadamard", None), ("hashed", HashSigns(2, 5, 0))):
-        right_words, wrong_words = (HeavyThresh(voting(4, estimate_cap=cap), 2, phi) for cap in (1, 2))
-        yield Entry(
-            f"heavy_thresh_{name.lower()}", "evolving", f"HEAVYTHRESH, {name} signs", covers, unit, neighbours, EXACT,
-            right_words.voting.privacy_loss,
-            partial(transcripts.heavy_loss, right_words),
-            mutant, partial(transcripts.heavy_loss, wrong_words),
+        yield _entry(
+            f"heavy_thresh_{name.lower()}", f"HEAVYTHRESH, {name} signs", covers, 0.7,
+            lambda phi=phi: transcripts.heavy_loss(HeavyThresh(voting(4), 2, phi)), never, spent,
         )  # fmt: skip
 
-    def recomputed(composition: str, delta: float, sent: int) -> float:
-        one = SignFlip(baselines.epsilon_of_report(_EPSILON, 6, composition, delta or 1e-6))
-        return epsilon_at([product([one.probabilities(bit)] * sent) for bit in (-1, 1)], delta)
+
+def _recomputed() -> Iterator[Entry]:
+    epochs = 6
+
+    def sent(composition: str, delta: float) -> float:
+        def estimates(bit: int, rng: Any) -> Any:
+            stream = BitStream.make([1], [[float(bit)] * epochs], 1)
+            return baselines.recompute(stream, _EPSILON, rng, composition=composition, delta=delta or 1e-6)
+
+        return loss_of(estimates, (0, 1), delta)
 
     for composition, delta in (("basic", 0.0), ("advanced", 1e-2), ("optimal", 1e-2)):
-        extra = 12 if composition == "advanced" else 7
-        yield Entry(
-            f"recompute_{composition}", "evolving", f"recomputation, {composition} composition",
-            (baselines.recompute, baselines.epsilon_of_report), unit, neighbours, EXACT, _EPSILON,
-            partial(recomputed, composition, delta, 6),
-            f"{extra} reports instead of the 6 that are composed",
-            partial(recomputed, composition, delta, extra), delta,
+        yield _entry(
+            f"recompute_{composition}", f"recomputation, {composition} composition",
+            (baselines.recompute, baselines.epsilon_of_report), _EPSILON, partial(sent, composition, delta),
+            "composed for half of the reports",
+            ("evolving/baselines.py", "epsilon_of_report(epsilon, len(asked), c", "epsilon_of_report(epsilon, len(asked) // 3, c"),
+            delta=delta,
         )  # fmt: skip
 
 
 def _few_changes() -> Iterator[Entry]:
     """Dyadic trees, and memoization with the two guarantees that it has."""
-    unit, neighbours = "all that a user ever sends", "any two sequences of a user"
+    larger = (
+        "evolving/rivals/tree.py",
+        "if self.tuned else self.changes, epsilon)",
+        "if self.tuned else self.changes, 1.1 * epsilon)",
+    )
     for randomizer in tree.RANDOMIZERS:
-        settings = tree.ChangeTree(10, 6, _EPSILON, 2, randomizer, tuned=False)
-        yield Entry(
-            f"tree_{randomizer}", "evolving", f"dyadic tree, {randomizer.replace('_', ' ')}",
-            (tree.ChangeTree, tree.collect, signs.Signs), unit, neighbours, EXACT, settings.privacy_loss,
-            partial(sequences.tree_loss, settings),
-            "one change more is let through", partial(sequences.tree_loss, settings, extra=1),
+        promised = {"erlingsson": _EPSILON / 2, "future_rand": 0.3}.get(randomizer, _EPSILON)
+
+        def loss(randomizer: str = randomizer) -> float:
+            settings = tree.ChangeTree(10, 3, _EPSILON, 2, randomizer, tuned=False)
+            few = replace(settings, horizon=2, changes=1)
+            return max(sequences.tree_loss(settings), sequences.tree_loss(few, others=1))
+
+        yield _entry(
+            f"tree_{randomizer}", f"dyadic tree, {randomizer.replace('_', ' ')}",
+            (tree.ChangeTree, tree.collect, signs.Signs), promised, loss, "flips at 1.1 epsilon", larger,
         )  # fmt: skip
     covers: tuple[Any, ...] = (memoized.Memoized, memoized.collect)
-    two_layers = {
-        "rappor": memoized.Memoized.rappor(10, 3, _EPSILON, _EPSILON / 2),
-        "loloha": memoized.Memoized.loloha(10, 3, _EPSILON, _EPSILON / 2),
-    }
-    for name, layers in two_layers.items():
-        yield Entry(
-            f"memoized_{name}", "evolving", f"memoization, two layers: {name}", covers,
-            f"{unit} in 3 epochs", neighbours, EXACT,
-            layers.transcript_loss(), partial(sequences.memoized_loss, layers, 3),
-            "one report more", partial(sequences.memoized_loss, layers, 4),
+    for name, promised in (("rappor", 0.7), ("loloha", 1.5)):
+
+        def two(name: str = name) -> float:
+            return max(
+                sequences.memoized_loss(getattr(memoized.Memoized, name)(10, epochs, _EPSILON, _EPSILON / 2), others=others)
+                for epochs, others in ((3, 0), (2, 1))
+            )
+
+        yield _entry(
+            f"memoized_{name}", f"memoization, two layers: {name}", covers, promised, two,
+            "the noise on reports is drawn once for all",
+            ("evolving/rivals/memoized.py", "noise = rng.random(bits.shape) < expit", "noise = rng.random((1, 1)) < expit"),
+            unit="all that a user ever sends in 3 epochs",
         )  # fmt: skip
-    layer, larger = (memoized.Memoized.dbitflip(10, 3, epsilon) for epsilon in (_EPSILON, 1.1 * _EPSILON))
-    yield Entry(
-        "memoized_dbitflip", "evolving", "memoization, one layer: dBitFlipPM", covers, unit,
-        "two bits that never change: changes are not protected", EXACT, layer.permanent_epsilon,
-        partial(sequences.memoized_loss, layer, 3, constant=True),
-        "answers at 1.1 epsilon", partial(sequences.memoized_loss, larger, 3, constant=True),
+
+    def one_layer() -> float:
+        return sequences.memoized_loss(memoized.Memoized.dbitflip(10, 3, _EPSILON), constant=True)
+
+    yield _entry(
+        "memoized_dbitflip", "memoization, one layer: dBitFlipPM", covers, _EPSILON / 2, one_layer,
+        "the bucket's bit is answered with all of epsilon",
+        ("evolving/rivals/memoized.py", "return cls(n_users, horizon, epsilon / 2)", "return cls(n_users, horizon, epsilon)"),
+        neighbours="two bits that never change: changes are not protected",
     )  # fmt: skip

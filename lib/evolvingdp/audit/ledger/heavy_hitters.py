@@ -1,151 +1,190 @@
-"""Entries of the ledger for heavy hitters: what one user reports, from home."""
+"""Entries of the ledger for heavy hitters: what users report from home, from the shipped `collect`, `report` and `step`.
+
+Two users report, of whom the second holds what it holds in both worlds: noise that users share would give the first away.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from evolvingdp.audit.empirical.failures import NeverClears
 from evolvingdp.audit.exact import reports
-from evolvingdp.audit.exact.laws import product, worst_loss
+from evolvingdp.audit.exact.draws import loss_of
 from evolvingdp.audit.ledger.entry import EXACT, Entry
+from evolvingdp.audit.ledger.mutant import broken
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import bitstogram, count_sketch, olh, pem, rappor, tree_hist
 from evolvingdp.heavy_hitters.binary_code import BinaryCode
 from evolvingdp.heavy_hitters.word_tree import WordTree
 
-_KEYS = np.arange(6, dtype=np.uint64)
 _TREE = WordTree((1, 1), length=2)
-_EPSILON, _TOO_MUCH = 1.0, 1.1
-_LESS = "10 % too small an epsilon in the noise"
+_WORDS = ["ab", "ac", "zb"]
+_EPSILON = 1.0
+_ANY = "any two words"
 
 
 def entries() -> Iterator[Entry]:
-    yield from _reports()
+    yield from _sketches()
+    yield from _trees()
     yield from _local_hashing()
     yield from _rappor()
 
 
-def _hashes(rows: int = 1, width: int = 4) -> MultiplyShift:
-    return MultiplyShift.draw(rows, width, stream(0, "hashes"))
+def _entry(
+    id: str, name: str, covers: tuple[Any, ...], measure: Any, mutant: str, change: tuple[str, str, str], **more: Any
+) -> Entry:
+    one: dict[str, Any] = {"unit": "all reports of a user", "promised": _EPSILON} | more
+    return Entry(
+        id, "heavy_hitters", name, covers, one["unit"], _ANY, EXACT, one["promised"], measure, mutant,
+        broken(measure, *change),
+    )  # fmt: skip
 
 
-def _reports() -> Iterator[Entry]:
-    def heavy(id: str, name: str, covers: tuple[Any, ...], measure: Any, mutant: str, broken: Any) -> Entry:
-        return Entry(
-            id, "heavy_hitters", name, covers, "all reports of a user", "any two words", EXACT, _EPSILON,
-            measure, mutant, broken,
-        )  # fmt: skip
+def _hashes(seed: int, width: int = 4, rows: int = 1) -> MultiplyShift:
+    return MultiplyShift.draw(rows, width, stream(seed, "hashes"))
 
-    def oracle(epsilon: float) -> count_sketch.FreqOracle:
-        return count_sketch.FreqOracle(_hashes(2), epsilon)
 
-    def twice() -> float:
-        one = oracle(_EPSILON)
-        return max(
-            worst_loss(reports.transcript_law([(one, key, 1), (one, key, slot)]) for key in _KEYS) for slot in range(8)
-        )
-
-    yield heavy(
+def _sketches() -> Iterator[Entry]:
+    sketch = "heavy_hitters/count_sketch.py"
+    keys = np.arange(4)
+    yield _entry(
         "freq_oracle", "LocalRnd, FreqOracle", (count_sketch.LocalRnd, count_sketch.FreqOracle),
-        lambda: reports.reports_loss((oracle(_EPSILON), _KEYS)), "a user reports twice", twice,
+        lambda: reports.collected_loss(lambda seed: count_sketch.FreqOracle(_hashes(seed, rows=2), _EPSILON), keys),
+        "randomized response at 1.1 epsilon", (sketch, "return SignFlip(self.epsilon)", "return SignFlip(1.1 * self.epsilon)"),
     )  # fmt: skip
-    yield heavy(
+    yield _entry(
         "freq_oracle_uncompressed", "FreqOracle, uncompressed", (count_sketch.FreqOracle,),
-        lambda: worst_loss(reports.uncompressed_laws(oracle(_EPSILON).client, _KEYS)),
-        _LESS, lambda: worst_loss(reports.uncompressed_laws(oracle(_TOO_MUCH).client, _KEYS)),
+        lambda: reports.collected_loss(
+            lambda seed: count_sketch.FreqOracle(_hashes(seed, 2), _EPSILON, "none"), keys, range(4)
+        ),
+        "the user's own sign is not randomized",
+        (sketch, "cells] = self.randomizer.randomize(signs, private)", "cells] = signs"),
+    )  # fmt: skip
+    yield _entry(
+        "hashtogram", "Hashtogram", (bitstogram.hashtogram, bitstogram.Unsigned),
+        lambda: reports.collected_loss(lambda seed: bitstogram.hashtogram(1, 4, _EPSILON, stream(seed, "hashes")), keys),
+        "the oracle gets 1.1 epsilon",
+        ("heavy_hitters/bitstogram.py", "draw(rows, width, public)), epsilon)", "draw(rows, width, public)), 1.1 * epsilon)"),
     )  # fmt: skip
 
-    def hashtogram(epsilon: float) -> float:
-        return reports.reports_loss((bitstogram.hashtogram(2, 4, epsilon, stream(0, "hashes")), _KEYS))
 
-    yield heavy(
-        "hashtogram", "Hashtogram", (bitstogram.hashtogram, bitstogram.Unsigned), lambda: hashtogram(_EPSILON),
-        _LESS, lambda: hashtogram(_TOO_MUCH),
-    )  # fmt: skip
+def _trees() -> Iterator[Entry]:
+    leaves = _TREE.encode(_WORDS)
 
-    def tree(plan: str, epsilon: float) -> float:
-        settings = tree_hist.TreeHist(_TREE, epsilon, 10.0, rows=1, width=4, plan=plan)
-        return reports.tree_hist_loss(settings.draw_hashes(stream(0, "hashes")), _TREE.encode(["ab", "ac", "zb", "mn"]))
+    def tree(plan: str) -> float:
+        settings = tree_hist.TreeHist(_TREE, _EPSILON, 10.0, rows=1, width=4, plan=plan)
+        return reports.collected_loss(lambda seed: settings.draw_hashes(stream(seed, "hashes")), leaves, range(6))
 
+    whole = 'return self.epsilon / 2 if self.plan == "two_reports" else self.epsilon'
     for plan in tree_hist.PLANS:
         two = plan == "two_reports"
-        yield heavy(
+        yield _entry(
             f"tree_hist_{plan}", f"TreeHist, plan {plan}", (tree_hist.TreeHist, tree_hist.Protocol),
-            partial(tree, plan, _EPSILON), "each report has the whole epsilon" if two else _LESS,
-            partial(tree, plan, 2 * _EPSILON if two else _TOO_MUCH),
+            lambda plan=plan: tree(plan),
+            "each report has the whole epsilon" if two else "a user reports at every level",
+            ("heavy_hitters/tree_hist.py", *(
+                (whole, "return self.epsilon") if two else ("self.keys(leaves[groups == level], level)", "self.keys(leaves, level)")
+            )),
         )  # fmt: skip
 
-    def bits(plan: str, epsilon: float) -> float:
-        code = BinaryCode(5, 5)
-        settings = bitstogram.Bitstogram(epsilon, 10.0, length=1, code=code, buckets=2, plan=plan, rows=1, width=2)
-        return reports.bitstogram_loss(settings.draw_hashes(stream(0, "hashes")), settings.encode(np.array(["a", "b", "p"])))
+    def bits(plan: str) -> float:
+        settings = bitstogram.Bitstogram(
+            _EPSILON, 10.0, length=1, code=BinaryCode(5, 5), buckets=2, plan=plan, rows=1, width=2
+        )
+        messages = settings.encode(np.array(["a", "b", "p"]))
+        return reports.collected_loss(lambda seed: settings.draw_hashes(stream(seed, "hashes")), messages, range(16))
 
     for plan in bitstogram.PLANS:
         two = plan == "two_reports"
-        yield heavy(
+        yield _entry(
             f"bitstogram_{plan}", f"Bitstogram, plan {plan}",
-            (bitstogram.Bitstogram, bitstogram.BitstogramProtocol, bitstogram.CodeHashes),
-            partial(bits, plan, _EPSILON), "each report has the whole epsilon" if two else _LESS,
-            partial(bits, plan, 2 * _EPSILON if two else _TOO_MUCH),
+            (bitstogram.Bitstogram, bitstogram.BitstogramProtocol, bitstogram.CodeHashes), lambda plan=plan: bits(plan),
+            "each report has the whole epsilon" if two else "everybody reports to the final oracle, too",
+            ("heavy_hitters/bitstogram.py", *(
+                (whole, "return self.epsilon") if two
+                else ("messages[~final], messages[final]", "messages[~final], messages")
+            )),
         )  # fmt: skip
 
 
 def _local_hashing() -> Iterator[Entry]:
-    def loss(oracle: olh.OLH) -> float:
-        return worst_loss([oracle.probabilities(hashed) for hashed in range(oracle.hash_values)])
+    keys = np.arange(3)
+
+    class Asked:
+        """An oracle's `report` under the name that the others have."""
+
+        def __init__(self, oracle: olh.OLH) -> None:
+            self.collect = oracle.report
 
     for id, name, make, covers in (
         ("olh", "OLH", olh.OLH, (olh.OLH,)),
         ("explicit_hist", "ExplicitHist", olh.explicit_hist, (olh.explicit_hist,)),
     ):
-        yield Entry(
-            id, "heavy_hitters", name, covers, "a report", "any two words", EXACT, _EPSILON,
-            partial(loss, make(_EPSILON)), _LESS, partial(loss, make(_TOO_MUCH)),
+        yield _entry(
+            id, name, covers, lambda make=make: reports.collected_loss(lambda seed: Asked(make(_EPSILON)), keys),
+            "a hash value is flipped a tenth less often",
+            ("core/olh.py", "private.random(len(keys)) >= self.keep", "private.random(len(keys)) >= 1 - 0.9 * (1 - self.keep)"),
+            unit="a report",
         )  # fmt: skip
-
-    method = pem.PEM(_TREE, _EPSILON, 10.0, shares=(0.5, 0.5))
-    leaves = _TREE.encode(["ab", "ac", "zb", "mn"])
-
-    def at(level: int, seed: int) -> list[dict[int, float]]:
-        hashed = method.oracle._hash(np.full(len(leaves), seed, dtype=np.uint64), _TREE.prefixes(leaves, level))
-        return [method.oracle.probabilities(int(value)) for value in hashed]
-
-    def everywhere(seed: int) -> float:
-        return worst_loss([product(laws) for laws in zip(at(0, seed), at(1, seed), strict=True)])
-
-    yield Entry(
-        "pem", "heavy_hitters", "PEM", (pem.PEM,), "all reports of a user", "any two words", EXACT, _EPSILON,
-        lambda: max(worst_loss(at(level, seed)) for level in (0, 1) for seed in range(20)),
-        "a user reports at every level", lambda: max(everywhere(seed) for seed in range(20)),
+    yield _entry(
+        "pem", "PEM", (pem.PEM,),
+        lambda: reports.collected_loss(lambda seed: pem.PEM(_TREE, _EPSILON, 10.0, shares=(0.5, 0.5)), _TREE.encode(_WORDS[1:]), range(2)),
+        "a user reports at every level",
+        ("heavy_hitters/pem.py", "self.tree.prefixes(leaves[level_of == level], level)", "self.tree.prefixes(leaves, level)"),
     )  # fmt: skip
 
 
 def _rappor() -> Iterator[Entry]:
-    settings, filters = rappor.Rappor(n_bits=4), (1, 2, 4, 8)
+    settings = rappor.Rappor(n_bits=2, n_cohorts=1, one_from_zero=0.1, one_from_one=0.9)
+    protocol = settings.draw_hashes(stream(0, "hashes"))
+    filters = protocol.bloom(np.arange(16, dtype=np.uint64), np.zeros(1, dtype=np.int64)).tolist()
+    words = (filters.index(1), filters.index(2))  # different filters
+    cohorts = np.zeros(2, dtype=np.int64)
 
-    def entry(id: str, name: str, unit: str, promised: float, measure: Any, mutant: str, broken: Any) -> Entry:
-        covers = (rappor.Rappor, rappor.RapporProtocol)
-        return Entry(id, "heavy_hitters", name, covers, unit, "any two words", EXACT, promised, measure, mutant, broken)
+    def steps(held: list[list[int]], rng: Any) -> Any:
+        memo, sent = protocol.start(), []
+        clients = np.arange(len(held[0]))
+        for keys in held:
+            memo, shown = protocol.step(memo, clients, cohorts[clients], np.array(keys, dtype=np.uint64), rng)
+            sent.append(shown)
+        return sent
 
-    def loss(of: rappor.Rappor, n_reports: int) -> float:
-        return worst_loss(reports.rappor_laws(of, filters, n_reports))
+    def two_clients(word: int, rng: Any) -> Any:
+        return steps([[word, words[0]]], rng)
 
-    yield entry(
-        "rappor_report", "RAPPOR, one report", "a report", settings.epsilon_of_reports(1), lambda: loss(settings, 1),
-        "a true bit is never cleared", lambda: loss(NeverClears(n_bits=4), 1),
+    def again(word: int, rng: Any) -> Any:
+        return steps([[word], [word]], rng)
+
+    def one_shot() -> float:
+        once = rappor.Rappor.one_shot(_EPSILON, n_bits=2, n_cohorts=1).draw_hashes(stream(0, "hashes"))
+
+        def sent(word: int, rng: Any) -> NDArray[np.int64]:
+            return once.collect(np.array([[word], [words[0]]], dtype=np.uint64), cohorts, rng).ones
+
+        return loss_of(sent, words)
+
+    path, covers = "heavy_hitters/rappor.py", (rappor.Rappor, rappor.RapporProtocol)
+    report = 2 * math.log(0.7 / 0.3)  # of the bits of two words, each shown as it is with 0.75 * 0.9 + 0.25 * 0.1
+    yield _entry(
+        "rappor_report", "RAPPOR, one report", covers, lambda: loss_of(two_clients, words),
+        "the permanent response is kept a tenth more often",
+        (path, "self.settings.permanent_one(0), self.settings.permanent_one(1), private)",
+         "0.9 * self.settings.permanent_one(0), 1 - 0.9 * self.settings.permanent_one(0), private)"),
+        unit="a report", promised=report,
     )  # fmt: skip
-    yield entry(
-        "rappor_permanent", "RAPPOR, any number of reports of one word", "all reports of one word",
-        settings.epsilon_permanent, lambda: max(loss(settings, 2), settings.epsilon_of_reports(200)),
-        "the permanent response is redrawn", lambda: 3 * loss(settings, 1),
+    yield _entry(
+        "rappor_permanent", "RAPPOR, any number of reports of one word", covers, lambda: loss_of(again, words),
+        "the permanent response is redrawn",
+        (path, "new = ~(asked.isin(memo.pairs) | asked.duplicated())", "memo, new = self.start(), ~asked.duplicated()"),
+        unit="all reports of one word", promised=2 * math.log(3),
     )  # fmt: skip
-    yield entry(
-        "rappor_one_shot", "RAPPOR without permanent response", "a report", _EPSILON,
-        lambda: loss(rappor.Rappor.one_shot(_EPSILON, n_bits=4), 1),
-        _LESS, lambda: loss(rappor.Rappor.one_shot(_TOO_MUCH, n_bits=4), 1),
+    yield _entry(
+        "rappor_one_shot", "RAPPOR without permanent response", covers, one_shot,
+        "both sides of a report have all of epsilon",
+        (path, "expit(-epsilon / (2 * n_hashes))", "expit(-epsilon / n_hashes)"), unit="a report",
     )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from evolvingdp.audit.ledger import continual_mean, core, coverage, evolving, heavy_hitters, sparse_vector
-from evolvingdp.audit.ledger.entry import Entry, kept, tight
+from evolvingdp.audit.ledger.entry import Entry, kept, tight, unchanged
 
 CHAPTERS = (core, heavy_hitters, evolving, continual_mean, sparse_vector)
 
@@ -27,11 +27,25 @@ def table() -> pd.DataFrame:
 
 
 def _row(entry: Entry, measured: float, broken: float) -> dict[str, Any]:
-    names = ("id", "chapter", "mechanism", "guarantee", "unit", "neighbours", "how", "promised", "delta", "mutant", "test")
+    names = (
+        "id",
+        "chapter",
+        "mechanism",
+        "guarantee",
+        "unit",
+        "neighbours",
+        "how",
+        "promised",
+        "delta",
+        "pinned",
+        "mutant",
+        "test",
+    )
     return {name: getattr(entry, name) for name in names} | {
         "measured": measured,
         "kept": kept(measured, entry.promised),
+        "unchanged": unchanged(measured, entry.pinned),
         "tight": tight(measured, entry.promised),
         "broken": broken,
-        "caught": not kept(broken, entry.promised),
+        "caught": not entry.holds(broken),
     }

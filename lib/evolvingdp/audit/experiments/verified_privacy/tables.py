@@ -13,22 +13,26 @@ def part(table: pd.DataFrame, name: str) -> pd.DataFrame:
 
 
 def shown(table: pd.DataFrame) -> pd.DataFrame:
-    """The ledger as readers see it."""
+    """The ledger as readers see it: verdict first, and a row's paper in front of what it is about."""
     rows = part(table, "ledger")
     return pd.DataFrame(
         {
-            "mechanism": rows.mechanism,
-            "epsilon, delta": rows.guarantee,
-            "unit": rows.unit,
-            "neighbours": rows.neighbours,
-            "verified": rows.how,
+            "verdict": list(map(_verdict, rows.kept, rows.unchanged, rows.tight)),
+            "mechanism": rows.chapter.str.replace("_", " ") + ": " + rows.mechanism,
+            "promise": rows.guarantee,
             "measured": rows.measured.map("{:.4g}".format),
-            "tight": rows.tight.map({True: "yes", False: "no"}),
-            "mutant": rows.mutant,
-            "its loss": rows.broken.map("{:.4g}".format),
+            "checked": rows.how,
+            "protects": rows.unit + " (" + rows.neighbours + ")",
+            "mutant: its loss": rows.mutant + ": " + rows.broken.map("{:.4g}".format),
             "test": rows.test.str.replace(f"{TEST}[", "").str.rstrip("]"),
         }
     )
+
+
+def _verdict(kept: bool, unchanged: bool, tight: bool) -> str:
+    if not kept:
+        return "broken"
+    return "tight" if tight else "kept, as pinned" if unchanged else "changed"
 
 
 def failure_table(table: pd.DataFrame) -> pd.DataFrame:

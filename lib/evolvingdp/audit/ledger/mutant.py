@@ -1,0 +1,100 @@
+"""A mutant of the code: a line of a file of the library, changed for as long as a row is measured."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+import evolvingdp
+
+LIBRARY = Path(evolvingdp.__path__[0])
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """`old`, which stands once in `path` (below the library's folder), becomes `new`."""
+
+    path: str
+    old: str
+    new: str
+
+    def source(self, library: Path = LIBRARY) -> str:
+        """The file with the change.  Raises LookupError unless `old` stands in it once."""
+        text = (library / self.path).read_text()
+        if text.count(self.old) != 1:
+            raise LookupError(f"{self.path} must hold {self.old!r} once, it does {text.count(self.old)} times")
+        return text.replace(self.old, self.new)
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """The library with the change in it, in this process: functions keep their place and get the mutant's code."""
+        module = importlib.import_module("evolvingdp." + self.path.removesuffix(".py").replace("/", "."))
+        twin = ModuleType(module.__name__)
+        twin.__dict__.update(__file__=module.__file__, __package__=module.__package__)
+        sys.modules[module.__name__] = twin  # dataclasses look there
+        try:
+            exec(compile(self.source(), str(module.__file__), "exec"), twin.__dict__)
+        finally:
+            sys.modules[module.__name__] = module
+        real, changed = dict(_functions(module)), dict(_functions(twin))
+        swaps = [
+            (function, function.__code__, changed[name].__code__)
+            for name, function in real.items()
+            if name in changed and function.__code__ != changed[name].__code__
+        ]
+        if not swaps:
+            raise LookupError(f"{self.path}: the mutant changes no function")
+        try:
+            for function, _, code in swaps:
+                function.__code__ = code
+            _forget()
+            yield
+        finally:
+            for function, code, _ in swaps:
+                function.__code__ = code
+            _forget()
+
+
+def broken(measure: Callable[[], float], path: str, old: str, new: str) -> Callable[[], float]:
+    """`measure` of the library with a mutant in it."""
+
+    def measured() -> float:
+        with Mutant(path, old, new).applied():
+            return measure()
+
+    return measured
+
+
+def _functions(module: ModuleType) -> Iterator[tuple[str, FunctionType]]:
+    for holder in (module, *(kind for kind in vars(module).values() if inspect.isclass(kind))):
+        if holder is not module and holder.__module__ != module.__name__:
+            continue
+        for value in vars(holder).values():
+            function = _of(value)
+            if isinstance(function, FunctionType) and function.__module__ == module.__name__:
+                yield function.__qualname__, function
+
+
+def _of(value: Any) -> Any:
+    if isinstance(value, property):
+        return value.fget
+    if isinstance(value, cached_property):
+        return value.func
+    return getattr(value, "__func__", getattr(value, "__wrapped__", value))
+
+
+def _forget() -> None:
+    """What has been computed with other code."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("evolvingdp."):
+            for value in vars(module).values():
+                if hasattr(value, "cache_clear") and name != "evolvingdp.audit.ledger.listing":
+                    value.cache_clear()
