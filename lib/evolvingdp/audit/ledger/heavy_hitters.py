@@ -14,7 +14,7 @@ from evolvingdp.audit.exact.laws import product, worst_loss
 from evolvingdp.audit.ledger.entry import EXACT, Entry
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters import bitstogram, count_sketch, olh, pem, rappor, tree_hist
+from evolvingdp.heavy_hitters import bitstogram, count_sketch, local_rnd, olh, pem, rappor, tree_hist
 from evolvingdp.heavy_hitters.binary_code import BinaryCode
 from evolvingdp.heavy_hitters.word_tree import WordTree
 
@@ -51,7 +51,7 @@ def _reports() -> Iterator[Entry]:
         )
 
     yield heavy(
-        "freq_oracle", "LocalRnd, FreqOracle", (count_sketch.LocalRnd, count_sketch.FreqOracle),
+        "freq_oracle", "LocalRnd, FreqOracle", (local_rnd.LocalRnd, count_sketch.FreqOracle),
         lambda: reports.reports_loss((oracle(_EPSILON), _KEYS)), "a user reports twice", twice,
     )  # fmt: skip
     yield heavy(
