@@ -4,7 +4,7 @@ from evolvingdp.core.public import attach
 
 __all__, __getattr__, __dir__ = attach(
     __name__,
-    local_rnd=["LocalRnd"],
+    **{"sketches.local_rnd": ["LocalRnd"]},
     count_sketch=["FreqOracle", "Sketch"],
     tree_hist=["TreeHist"],
     listing=["HeavyHitters", "Reports"],

@@ -27,9 +27,10 @@ from numpy.typing import NDArray
 from evolvingdp.core import checks, hadamard
 from evolvingdp.core.hashing import HashFamily, places, scramble
 from evolvingdp.core.sampling import blocks
-from evolvingdp.heavy_hitters import sketch_simulation, theory
-from evolvingdp.heavy_hitters.joint_fit import JointFit
-from evolvingdp.heavy_hitters.local_rnd import LocalRnd
+from evolvingdp.heavy_hitters import theory
+from evolvingdp.heavy_hitters.sketches import simulation
+from evolvingdp.heavy_hitters.sketches.joint_fit import JointFit
+from evolvingdp.heavy_hitters.sketches.local_rnd import LocalRnd
 
 COMPRESSIONS = ("hadamard", "none")
 ESTIMATORS = ("median", "mean", "joint")
@@ -175,7 +176,7 @@ class FreqOracle:
         checks.one_of(("auto", "groups", "users"), path=path)
         one = self.hashes, self.client.randomizer, keys, counts, rng
         compressed = self.compression == "hadamard"
-        sums = sketch_simulation.one_bit(*one, path) if compressed else sketch_simulation.all_signs(*one)
+        sums = simulation.one_bit(*one, path) if compressed else simulation.all_signs(*one)
         return self._sketch(sums, int(np.sum(counts)))
 
     def simulate_estimates(
@@ -192,7 +193,7 @@ class FreqOracle:
         counts = checks.counts_of_keys(counts, keys)
         if self.compression == "hadamard":
             return self.estimate(self.simulate(keys, counts, rng), asked, estimator)
-        sums = sketch_simulation.all_signs(self.hashes, self.client.randomizer, keys, counts, rng, asked)
+        sums = simulation.all_signs(self.hashes, self.client.randomizer, keys, counts, rng, asked)
         return self.estimate(Sketch(sums, int(np.sum(counts))), asked, estimator)
 
     def row_estimates(self, sketch: Sketch, keys: NDArray[np.uint64]) -> NDArray[np.float64]:

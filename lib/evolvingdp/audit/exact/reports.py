@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from evolvingdp.audit.exact.laws import product, worst_loss
 from evolvingdp.heavy_hitters.bitstogram import BitstogramProtocol
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
-from evolvingdp.heavy_hitters.local_rnd import LocalRnd
 from evolvingdp.heavy_hitters.rappor import Rappor
+from evolvingdp.heavy_hitters.sketches.local_rnd import LocalRnd
 from evolvingdp.heavy_hitters.tree_hist import Protocol
 
 Report = tuple[FreqOracle, Any, int]  # the oracle, the user's key there, and the user's slot

@@ -14,8 +14,9 @@ from evolvingdp.audit.exact.laws import product, worst_loss
 from evolvingdp.audit.ledger.entry import EXACT, Entry
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters import bitstogram, count_sketch, local_rnd, olh, pem, rappor, tree_hist
+from evolvingdp.heavy_hitters import bitstogram, count_sketch, olh, pem, rappor, tree_hist
 from evolvingdp.heavy_hitters.binary_code import BinaryCode
+from evolvingdp.heavy_hitters.sketches import local_rnd
 from evolvingdp.heavy_hitters.word_tree import WordTree
 
 _KEYS = np.arange(6, dtype=np.uint64)
