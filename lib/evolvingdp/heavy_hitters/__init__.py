@@ -4,7 +4,7 @@ from evolvingdp.core.public import attach
 
 __all__, __getattr__, __dir__ = attach(
     __name__,
-    **{"sketches.local_rnd": ["LocalRnd"]},
+    **{"sketches.local_rnd": ["LocalRnd"], "sketches.projective": ["ProjectiveOracle"]},
     count_sketch=["FreqOracle", "Sketch"],
     tree_hist=["TreeHist"],
     listing=["HeavyHitters", "Reports"],

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -67,7 +67,8 @@ class Sketch:
             raise ValueError(f"sketches must have one shape to be merged, got {self.sums.shape} and {other.sums.shape}")
         if self.oracle and other.oracle and self.oracle != other.oracle:
             raise ValueError(f"sketches must be of one oracle to be merged, got one of {self.oracle}, one of {other.oracle}")
-        return Sketch(self.sums + other.sums, self.n_reports + other.n_reports, self.oracle or other.oracle)
+        oracle = self.oracle or other.oracle
+        return replace(self, sums=self.sums + other.sums, n_reports=self.n_reports + other.n_reports, oracle=oracle)
 
 
 @dataclass(frozen=True)
@@ -106,14 +107,18 @@ class FreqOracle:
 
     def check(self, sketch: Sketch) -> None:
         """Raise ValueError unless `sketch` holds reports made for this oracle (by hand: has its shape)."""
-        shape = (self.hashes.rows, self.hashes.width)
-        if sketch.sums.shape != shape:
-            raise ValueError(f"sketch must have the oracle's shape {shape} (rows, width), got {sketch.sums.shape}")
+        if sketch.sums.shape != self.shape:
+            raise ValueError(f"sketch must have the oracle's shape {self.shape} (rows, width), got {sketch.sums.shape}")
         if sketch.oracle and sketch.oracle != self.fingerprint:
             raise ValueError(f"sketch must hold reports made for {self.fingerprint}, got one of {sketch.oracle}")
 
     def empty(self) -> Sketch:
-        return self._sketch(np.zeros((self.hashes.rows, self.hashes.width), dtype=np.int64), 0)
+        return self._sketch(np.zeros(self.shape, dtype=np.int64), 0)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """That of a sketch's sums."""
+        return self.hashes.rows, self.hashes.width
 
     def _sketch(self, sums: NDArray[np.int64], n_reports: int) -> Sketch:
         return Sketch(sums, n_reports, self.fingerprint)
@@ -143,7 +148,7 @@ class FreqOracle:
                 slots[own] = self.client.assign(len(some), public)
                 reports[own] = self.client.report(many[own], slots[own], private)
             sums += np.bincount(slots, weights=reports, minlength=len(sums))
-        return self._sketch(sums.astype(np.int64).reshape(self.hashes.rows, self.hashes.width), len(keys))
+        return self._sketch(sums.astype(np.int64).reshape(self.shape), len(keys))
 
     def _collect_uncompressed(
         self, keys: NDArray[np.uint64], public: np.random.Generator, private: np.random.Generator

@@ -26,9 +26,12 @@ from numpy.typing import NDArray
 
 from evolvingdp.core import checks
 from evolvingdp.core.hashing import MultiplyShift
+from evolvingdp.core.olh import OLH
 from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.count_sketch import COMPRESSIONS, ESTIMATORS, FreqOracle, Sketch
 from evolvingdp.heavy_hitters.listing import HeavyHitters, Reports, adaptive_cut
+from evolvingdp.heavy_hitters.sketches import projective
+from evolvingdp.heavy_hitters.sketches.geometry import geometry
 from evolvingdp.heavy_hitters.word_tree import WordTree, candidates_at
 
 PLANS = ("two_reports", "one_report", "split")
@@ -67,11 +70,14 @@ class TreeHist:
     def __post_init__(self) -> None:
         checks.positive(epsilon=self.epsilon, threshold=self.threshold)
         checks.integer_at_least(1, rows=self.rows, max_survivors=self.max_survivors, max_candidates=self.max_candidates)
-        checks.power_of_two(width=self.width)
+        if self.compression == "projective":
+            checks.integer_at_least(2, width=self.width)
+        else:
+            checks.power_of_two(width=self.width)
         checks.one_of(PLANS, plan=self.plan)
         checks.one_of(PRUNINGS, pruning=self.pruning)
         checks.one_of(ESTIMATORS, estimator=self.estimator)
-        checks.one_of(COMPRESSIONS, compression=self.compression)
+        checks.one_of((*COMPRESSIONS, "projective"), compression=self.compression)
         if self.plan == "split":
             checks.probability(leaf_share=self.leaf_share)
         if self.plan == "split" and self.tree.depth == 1:
@@ -98,6 +104,9 @@ class TreeHist:
 
     def report_error(self, n_reports: int) -> float:
         """Standard error of the estimates from `n_reports` reports, in users among those who reported."""
+        if self.compression == "projective":
+            response = OLH(self.epsilon_of_a_report, geometry(float(self.epsilon_of_a_report), self.width).order)
+            return projective.report_error(response, n_reports, self.rows if self.estimator == "median" else 1)
         if self.estimator == "median":
             return theory.noise_standard_error(n_reports, self.epsilon_of_a_report, self.rows)
         return theory.mean_standard_error(n_reports, self.epsilon_of_a_report)
@@ -112,11 +121,13 @@ class TreeHist:
     def draw_hashes(self, public: np.random.Generator) -> Protocol:
         """The protocol with hash functions drawn: what is published before anybody reports."""
         phases = self.tree.depth + (self.plan == "two_reports")
-        families = [MultiplyShift.draw(self.rows, self.width, public) for _ in range(phases)]
-        if self.shared_sketch:
-            families = [families[0]] * phases
-        oracles = tuple(FreqOracle(family, self.epsilon_of_a_report, self.compression) for family in families)
-        return Protocol(self, oracles)
+        oracles = [self._draw(public) for _ in range(1 if self.shared_sketch else phases)]
+        return Protocol(self, tuple(oracles * phases if self.shared_sketch else oracles))
+
+    def _draw(self, public: np.random.Generator) -> FreqOracle:
+        if self.compression == "projective":
+            return projective.ProjectiveOracle.draw(self.rows, self.width, self.epsilon_of_a_report, public)
+        return FreqOracle(MultiplyShift.draw(self.rows, self.width, public), self.epsilon_of_a_report, self.compression)
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,6 +244,8 @@ class Protocol:
         kept = estimates >= (settings.threshold if settings.final_cut else -np.inf)
         keys = survivors if final is not None else self._tag(survivors, level)
         errors = last.standard_errors(sketch, keys, settings.estimator) / share
+        if settings.compression == "projective":  # one bit's known noise has it already: who was dealt to the level
+            errors = np.hypot(errors, np.sqrt(np.maximum(estimates, 0) * (1 - share) / share))
         return HeavyHitters.of(settings.tree.decode(survivors[kept]), estimates[kept], errors[kept], path)
 
     def _prune(

@@ -53,13 +53,20 @@ class JointFit:
     def _gram(self) -> sparse.csc_array:
         return sparse.csc_array((self.design.T @ self.design) / self.rows)
 
+    @property
+    def _shared(self) -> float:
+        """What a uniform hash function gives each cell of a word, and what estimates without signs are centred by."""
+        return 1 / self.width if self.centred else 0.0
+
     def solve(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
         """f (keys,), from the means of the keys' rows (keys,), centred ones where there are no signs.
 
         Keys that collide in every row cannot be told apart: they share their sum.
         """
-        gram, shared = self._gram, 1 / self.width if self.centred else 0.0
-        matrix = sparse.linalg.LinearOperator(gram.shape, matvec=lambda f: gram @ f - shared * f.sum(), dtype=float)
+        gram, shared = self._gram, self._shared
+        matrix = sparse.linalg.LinearOperator(
+            gram.shape, matvec=lambda f: (gram @ f - shared * f.sum()) / (1 - shared), dtype=float
+        )
         solution, failed = sparse.linalg.cg(matrix, means, x0=means, rtol=_TOLERANCE)
         if failed:  # pragma: no cover - the system is consistent by construction
             raise RuntimeError(f"the joint estimate of {len(means)} keys did not converge in {failed} iterations")
@@ -68,7 +75,7 @@ class JointFit:
     def cells_of(self, frequencies: NDArray[np.float64]) -> NDArray[np.float64]:
         """What keys of these frequencies add to each cell, (rows, width)."""
         cells = np.asarray(self.design @ frequencies).reshape(self.rows, self.width)
-        return cells - frequencies.sum() / self.width if self.centred else cells
+        return np.asarray((cells - self._shared * frequencies.sum()) / (1 - self._shared))
 
     def spread(self) -> NDArray[np.float64]:
         """The diagonal of the inverse, (keys,): 1 for a key that is alone in its cells."""
@@ -80,7 +87,7 @@ class JointFit:
             columns = np.zeros((n_keys, len(own)))
             columns[own, own - first] = 1
             spread[own] = factors.solve(columns)[own, own - first]
-        if self.centred:  # the inverse of a matrix less 1/width everywhere, by Sherman and Morrison
+        if self.centred:  # the inverse of a matrix less a constant, by Sherman and Morrison
             sums = factors.solve(np.ones(n_keys))
             spread += np.square(sums) / max(self.width - sums.sum(), _TOLERANCE)
-        return spread
+        return spread * (1 - self._shared)
