@@ -20,6 +20,8 @@ from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import bitstogram, count_sketch, olh, pem, rappor, tree_hist
 from evolvingdp.heavy_hitters.binary_code import BinaryCode
+from evolvingdp.heavy_hitters.sketches import local_rnd, projective
+from evolvingdp.heavy_hitters.sketches.geometry import Geometry
 from evolvingdp.heavy_hitters.word_tree import WordTree
 
 _TREE = WordTree((1, 1), length=2)
@@ -32,6 +34,7 @@ def entries() -> Iterator[Entry]:
     yield from _sketches()
     yield from _trees()
     yield from _local_hashing()
+    yield from _projective()
     yield from _rappor()
 
 
@@ -50,10 +53,10 @@ def _hashes(seed: int, width: int = 4, rows: int = 1) -> MultiplyShift:
 
 
 def _sketches() -> Iterator[Entry]:
-    sketch = "heavy_hitters/count_sketch.py"
+    sketch = "heavy_hitters/sketches/local_rnd.py"
     keys = np.arange(4)
     yield _entry(
-        "freq_oracle", "LocalRnd, FreqOracle", (count_sketch.LocalRnd, count_sketch.FreqOracle),
+        "freq_oracle", "LocalRnd, FreqOracle", (local_rnd.LocalRnd, count_sketch.FreqOracle),
         lambda: reports.collected_loss(lambda seed: count_sketch.FreqOracle(_hashes(seed, rows=2), _EPSILON), keys),
         "randomized response at 1.1 epsilon", (sketch, "return SignFlip(self.epsilon)", "return SignFlip(1.1 * self.epsilon)"),
     )  # fmt: skip
@@ -136,6 +139,21 @@ def _local_hashing() -> Iterator[Entry]:
         lambda: reports.collected_loss(lambda seed: pem.PEM(_TREE, _EPSILON, 10.0, shares=(0.5, 0.5)), _TREE.encode(_WORDS[1:]), range(2)),
         "a user reports at every level",
         ("heavy_hitters/pem.py", "self.tree.prefixes(leaves[level_of == level], level)", "self.tree.prefixes(leaves, level)"),
+    )  # fmt: skip
+
+
+def _projective() -> Iterator[Entry]:
+    """All vectors of a small space."""
+
+    def small(seed: int) -> projective.ProjectiveOracle:
+        hashes = MultiplyShift.draw(1, 2**32, stream(seed, "hashes"))
+        return projective.ProjectiveOracle(projective.PointHashes(hashes, Geometry(3, 2)), _EPSILON)
+
+    yield _entry(
+        "projective", "Projective-geometry response", (projective.ProjectiveOracle,),
+        lambda: reports.collected_loss(small, np.arange(3), range(2)), "a twentieth of the lies is not told",
+        ("heavy_hitters/sketches/projective.py", "private.random(len(keys)) < self.lie", "private.random(len(keys)) < 0.95 * self.lie"),
+        unit="a report",
     )  # fmt: skip
 
 

@@ -25,7 +25,7 @@ from evolvingdp.sparse_vector.noise import MonitorNoise
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitor, ThresholdMonitorEvolving
 
 _EPSILON, _DELTA, _LARGE = 1.0, 1e-6, 1e-2
-_SIX = 6.0  # an epsilon with little noise, so that few cells of a threshold's noise are followed
+_TWELVE = 12.0  # an epsilon with little noise, so that few cells of a threshold's noise are followed
 _REPLACED = "replacement of a user"
 
 
@@ -82,14 +82,14 @@ def _above_threshold() -> Iterator[Entry]:
         ("optimal", _LARGE, "budget for one yes", unpaid),
     ):
         yield entry(
-            composition, f"twice, {composition} composition", _SIX,
+            composition, f"twice, {composition} composition", _TWELVE,
             lambda composition=composition, delta=delta: queries.threshold_loss(
-                made(_SIX, composition, 2, delta or _DELTA), len(turns), delta, turns
+                made(_TWELVE, composition, 2, delta or _DELTA), len(turns), delta, turns
             ),
             mutant, change, delta,
         )  # fmt: skip
     yield entry(
-        "single", "one threshold for two reports", _SIX, lambda: queries.threshold_loss(made(_SIX, "single", 2), 5),
+        "single", "one threshold for two reports", _TWELVE, lambda: queries.threshold_loss(made(_TWELVE, "single", 2), 5),
         "goes on for a third yes", (path, "left = state.left - 1", "left = state.left - (state.left < self.reports)"),
     )  # fmt: skip
     yield entry(
@@ -116,12 +116,12 @@ def _monitor() -> Iterator[Entry]:
     }
 
     def loss(way: str) -> float:
-        monitor = ThresholdMonitorEvolving.calibrated(calibrate(_SIX, _LARGE, 1), 0.5)
+        monitor = ThresholdMonitorEvolving.calibrated(calibrate(_TWELVE, _LARGE, 1), 0.5)
         return loss_of(lambda world, rng: queries.alternating(monitor, world, 5, rng, way), (0, 1), _LARGE)
 
     for way in queries.WAYS:
         yield _entry(
-            f"threshold_monitor_{way}", f"ThresholdMonitor, {names[way]}", _COVERS, EXACT, _SIX, partial(loss, way),
+            f"threshold_monitor_{way}", f"ThresholdMonitor, {names[way]}", _COVERS, EXACT, _TWELVE, partial(loss, way),
             "users who have counted enough still count" if way == "elements" else "deleted one report too late",
             changes.get(way, later), _LARGE,
         )  # fmt: skip
@@ -230,7 +230,7 @@ def _find_steps() -> Iterator[Entry]:
         return queries.reported_loss(method, _LARGE)
 
     for composition, kind, epsilon, reports, mutant, change in (
-        ("optimal", "stable", 2 * _SIX, 1, "the search has all of epsilon", whole),
+        ("optimal", "stable", _TWELVE, 1, "the search has all of epsilon", whole),
         ("renyi", "stable gaussian", _EPSILON, 2, "histograms are paid for once", late),
     ):
         yield _entry(
