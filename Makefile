@@ -6,7 +6,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 PARALLEL := -n logical --no-loadscope-reorder # a process a core, a file's tests in one of them (tests/conftest.py)
 
-.PHONY: help book pdf zip check lint test serve lock clean benchmarks front peers
+.PHONY: help book pdf zip check lint test serve lock clean audits benchmarks front mutants peers
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 12
@@ -45,6 +45,12 @@ benchmarks: $(READY) ## measure time and memory again (writes benchmarks/results
 
 peers: $(READY) ## compare with other packages, each in its own environment (an hour or less; writes benchmarks/results/peers*)
 	@$(BIN)/python benchmarks/compare.py
+
+mutants: $(READY) ## put mistakes into the library and count those that the privacy ledger notices (half an hour)
+	@$(BIN)/python benchmarks/ledger_mutants.py
+
+audits: $(READY) ## how often `evolvingdp audit` refutes mechanisms with known mistakes, and tight ones (ten minutes)
+	@$(BIN)/python benchmarks/audit_power.py
 
 front: book ## the README's figure from the book's results (PRESET=paper)
 	@cp book/results/heavy_hitters/frequency_oracle/hh-oracle-words.svg book/_static/front.svg

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 
 import pytest
@@ -51,6 +52,18 @@ def leaves_for_one(count, rng):
     return rng.random()
 
 
+def total(row, rng):
+    return sum(row) + rng.laplace(0.0, 1.0) * (0.2 if row[1] else 1.0)
+
+
+def nothing(output):
+    return 0
+
+
+def integers(count, rng):
+    return int(count + rng.geometric(0.6) - rng.geometric(0.6))
+
+
 number = 3
 '''
 
@@ -83,7 +96,7 @@ def test_a_private_mechanism_is_not_refuted(here, target):
 def test_too_little_noise_is_refuted_with_exit_code_1(here):
     done = audit("my_mechanism:careless", "--inputs", "[0, 1]", "--epsilon", "1", "--runs", "4000", "--seed", "1")
     assert done.exit_code == 1
-    assert "Error: my_mechanism:careless is not 1-differentially private\n" in done.stderr
+    assert "refuted: my_mechanism:careless is not 1-differentially private\n" in done.stdout
     assert done.stdout.startswith("epsilon >= 1.")
 
 
@@ -105,12 +118,6 @@ def test_without_a_promise_the_bound_is_all_that_is_said(here):
         (["my_mechanism:release", "--inputs", "zero, one"], "inputs must be Python literals"),
         (["my_mechanism:release", "--inputs", "0, 1", "--runs", "3"], "runs must be >= 10, got 3"),
         (["my_mechanism:release", "--inputs", "0, 1", "--delta", "2"], "delta must lie in [0, 1), got 2.0"),
-        (["my_mechanism:broken", "--inputs", "0, 1"], "fails in every run: ValueError: count must be a table, for 0"),
-        (["my_mechanism:missing", "--inputs", "0, 1"], "AttributeError: 'int' object has no attribute 'rows', for 0"),
-        (
-            ["my_mechanism:leaves", "--inputs", "0, 1", "--epsilon", "1"],
-            "leaves fails in every run: SystemExit: 0",
-        ),
         (["my_mechanism:release", "--inputs", "0, 0", "--epsilon", "1"], "inputs must differ from each other"),
         (["my_mechanism:release", "--inputs", "0, 1, 0", "--epsilon", "1"], "got 0 twice in '0, 1, 0'"),
         (["my_mechanism:release", "--inputs", "0, 1", "--epsilon", "nan"], "epsilon must be >= 0 and finite, got nan"),
@@ -122,16 +129,59 @@ def test_without_a_promise_the_bound_is_all_that_is_said(here):
 )
 def test_mistakes_are_one_clear_line(here, arguments, said):
     done = audit(*arguments)
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert said in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert done.stderr.splitlines()[-1].startswith("Error: ")
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("broken", "fails in every run: ValueError: count must be a table, for 0"),
+        ("missing", "AttributeError: 'int' object has no attribute 'rows', for 0"),
+        ("leaves", "leaves fails in every run: SystemExit: 0"),
+    ],
+)
+def test_a_mechanism_that_fails_in_every_run_is_neither_refuted_nor_used_wrongly(here, target, said):
+    done = audit(f"my_mechanism:{target}", "--inputs", "0, 1", "--epsilon", "1", "--runs", "100")
+    assert done.exit_code == 3
+    assert said in done.stdout
+
+
+def test_a_domain_is_searched_and_a_statistic_is_what_events_are_made_of(here):
+    done = audit(
+        "my_mechanism:total", "--domain", "(0, 0, 0), (0, 0, 1), (0, 5, 1), (0, 5, 0)", "--epsilon", "1", "--runs", "1000"
+    )
+    assert done.exit_code == 1
+    assert "(0, 5, " in done.stdout
+    blind = audit("my_mechanism:careless", "--inputs", "0, 1", "--statistic", "my_mechanism:nothing", "--runs", "200")
+    assert blind.stdout.startswith("epsilon >= 0.000")
+
+
+def test_floating_point_is_a_verdict_of_its_own(here):
+    done = audit("my_mechanism:release", "--inputs", "0, 1", "--epsilon", "1", "--floating-point", "--runs", "2000")
+    assert done.exit_code == 1
+    assert "epsilon = 1 is not refuted" in done.stdout
+    assert "floating point: the digits tell the inputs apart" in done.stdout
+    whole = audit("my_mechanism:integers", "--inputs", "0, 1", "--epsilon", "1", "--floating-point", "--runs", "2000")
+    assert whole.exit_code == 0
+    assert "the digits were not seen to tell the inputs apart" in whole.stdout
+
+
+def test_a_report_for_machines_and_a_curve_are_written(here):
+    arguments = ["--inputs", "0, 1", "--epsilon", "1", "--runs", "500", "--json", "found.json", "--plot", "curve.svg"]
+    assert audit("my_mechanism:careless", *arguments).exit_code == 1
+    found = json.loads((here / "found.json").read_text())
+    assert found["refuted"] is True
+    assert found["at_least"] > found["promised"] == 1.0
+    assert (here / "curve.svg").read_text().startswith("<?xml")
 
 
 @pytest.mark.parametrize(("target", "kind"), [("picky", "IndexError"), ("leaves_for_one", "SystemExit")])
 def test_a_mechanism_that_fails_for_one_input_alone_is_refuted(here, target, kind):
     done = audit(f"my_mechanism:{target}", "--inputs", "0, 1", "--epsilon", "3", "--runs", "500")
     assert done.exit_code == 1
-    assert f"my_mechanism:{target} is not 3-differentially private" in done.stderr
+    assert f"my_mechanism:{target} is not 3-differentially private" in done.stdout
     assert f"it raised in 1000 of 2000 runs, counted as outputs of their own; first {kind}" in done.stdout
 
 

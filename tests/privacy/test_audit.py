@@ -228,7 +228,7 @@ def test_arrays_and_tuples_are_told_apart_by_a_coordinate():
     vector = lambda value, rng: np.array([rng.normal(), value + rng.normal() / 10])  # noqa: E731
     found = auditor.audit(vector, (0, 1), stream(0, "vector"), runs=1000)
     assert found.epsilon > 4
-    assert found.event.startswith("output[1]")
+    assert "output[1]" in found.event
 
 
 @pytest.mark.parametrize(

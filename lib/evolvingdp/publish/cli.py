@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import functools
-import math
 from collections.abc import Callable
 from contextlib import nullcontext
 from importlib.util import find_spec
@@ -225,43 +224,41 @@ def archive() -> None:
 
 @main.command()
 @click.argument("mechanism")
-@click.option("--inputs", required=True, help="Neighbouring inputs as Python literals, such as '0, 1'.")
+@click.option("--inputs", help="Neighbouring inputs as Python literals, such as '0, 1'.")
+@click.option(
+    "--domain", help="Instead of --inputs: inputs among which neighbours are searched, such as '(0, 0), (0, 1), (1, 1)'."
+)
 @click.option("--epsilon", type=click.FloatRange(min=0), help="The promise: exit with 1 where it is refuted.")
 @click.option("--delta", default=0.0, show_default=True, help="The promise's delta.")
+@click.option("--statistic", metavar="MODULE:FUNCTION", help="What events are made of, a function of an output.")
+@click.option("--floating-point", is_flag=True, help="Also: can the digits tell the inputs apart? A verdict of its own.")
 @click.option("--runs", default=10_000, show_default=True, help="Runs an input: as many again decide.")
-@click.option("--confidence", default=0.95, show_default=True, help="Of the bound.")
+@click.option("--confidence", default=0.95, show_default=True, help="Of each bound.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the runs.")
-@_one_line
-def audit(mechanism: str, inputs: str, epsilon: float | None, delta: float, runs: int, confidence: float, seed: int) -> None:
+@click.option(
+    "--plot", type=click.Path(path_type=Path), help="A figure of the bound against delta: curve.svg, .png or .pdf."
+)
+@click.option(
+    "--json", "report", type=click.Path(path_type=Path, allow_dash=True), help="A report for machines; - is stdout."
+)
+def audit(**options: Any) -> None:
     """Bound epsilon of MECHANISM from below: module:function or file.py:function, a function (input, rng) -> output.
 
-    Every two of the inputs count as neighbours. To raise counts as an output. A bound below the promise proves nothing.
+    To raise counts as an output. A bound below the promise proves nothing. Exit codes: 0 not refuted, 1 refuted, 2 wrong
+    use, 3 the mechanism fails in every run.
 
     Example: evolvingdp audit my_mechanism.py:release --inputs "0, 1" --epsilon 1
     """
-    from evolvingdp.audit.empirical import auditor, outside
-    from evolvingdp.core.checks import ParameterError
-    from evolvingdp.core.seeds import stream
+    from evolvingdp.audit.empirical import command
 
-    if epsilon is not None and not math.isfinite(epsilon):
-        raise ParameterError(f"epsilon must be >= 0 and finite, got {epsilon}")
-    values, function = outside.inputs_of(inputs), outside.Guarded(outside.load(mechanism))
-    rng = stream(seed, "audit", mechanism)
     try:
-        bound = auditor.audit(function, values, rng, runs=runs, delta=delta, confidence=confidence)
-    except (TypeError, ValueError) as error:
-        raise ParameterError(f"{mechanism}: {' '.join(str(error).split())}") from None
-    if function.fails_always:
-        raise ParameterError(f"{mechanism} fails in every run: {function.first}")
-    click.echo(outside.sentence(bound))
-    if function.failures:
-        click.echo(function.sentence())
-    if epsilon is not None and bound.refutes(epsilon):
-        raise ParameterError(
-            f"{mechanism} is not {epsilon:g}-differentially private{f' at delta = {delta:g}' if delta else ''}"
-        )
-    if epsilon is not None:
-        click.echo(f"epsilon = {epsilon:g} is not refuted, which proves nothing: other inputs or more runs may do it")
+        lines, code = command.run(**options)
+    except ValueError as error:
+        raise click.UsageError(" ".join(str(error).split())) from None
+    for line in lines:
+        click.echo(line)
+    if code:
+        raise click.exceptions.Exit(code)
 
 
 @main.group(invoke_without_command=True)

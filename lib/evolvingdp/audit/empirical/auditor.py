@@ -1,36 +1,37 @@
 """A lower bound on epsilon for any black box, by trying to tell two inputs apart.
 
 **Computes** for a mechanism `(input, rng) -> output` and a few neighbouring inputs: an event E and a number that epsilon is
-not below, with the stated confidence. Half of the runs choose the pair of inputs and the event; the other half, which the
-choice has not seen, count how often it happens. For (epsilon, delta)-privacy P(E) <= e^epsilon Q(E) + delta, so epsilon is
-at least ln((p - delta) / q) with Clopper-Pearson limits p <= P(E) and q >= Q(E), each at half of the error probability.
+not below, with the stated confidence. A quarter of the runs teach scores that tell two inputs apart (`features`: likelihood
+ratios of the output, of its structure and leaves, and a classifier), the next quarter chooses score, cut and inputs, so that
+what was learned by heart is not believed; the other half, which none of this has seen, counts how often the event happens.
+For (epsilon, delta)-privacy P(E) <= e^epsilon Q(E) + delta, so epsilon is at least ln((p - delta) / q) with Clopper-Pearson
+limits p <= P(E) and q >= Q(E), each at half of the error probability.
 
 **What it says.** A bound above the promise refutes it. A bound below proves nothing: the event, the inputs and the number of
 runs may be poor. n runs an input cannot show more than about ln(n / 3.7), at 95 %, however bad the mechanism is.
+
+**Source.** The likelihood ratio's event is that of DP-Sniper (Bichsel et al. 2021), counted as in Ding et al. (2018).
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betaincinv
 
+from evolvingdp.audit.empirical.features import Kind, Outputs, Score, learned, scores
 from evolvingdp.core import checks
 
+__all__ = ["Batch", "Bound", "Kind", "Mechanism", "audit", "lower_bound", "lower_bounds"]
+
 Mechanism = Callable[[Any, np.random.Generator], Any]
-Samples = tuple[list[Any], list[Any]]  # outputs of both inputs
-View = Callable[[list[Any]], list[Any]]  # what is looked at of each output
-Score = Callable[[Any, Any], Any]  # the bounds for arrays of hits of both inputs
-_KINDS = 64  # outputs that count as one each; above, numbers are cut at quantiles
-_CUTS = 64
+_CUTS = 128
+_TRIES = 300  # so much more certain has an event to be when it is chosen: many are tried, and rare ones look best by luck
 
 
 @dataclass(frozen=True)
@@ -60,15 +61,6 @@ class Batch:
         return self.many(input, 1, rng)[0]
 
 
-@dataclass(frozen=True)
-class _Event:
-    """`hits` counts in how many of a list of outputs it happens; `score` is the bound on the runs that it was found on."""
-
-    hits: Callable[[list[Any]], int]
-    text: str
-    score: float
-
-
 def lower_bound(hits: tuple[int, int], runs: int, delta: float = 0.0, confidence: float = 0.95) -> float:
     """The bound for an event that was fixed beforehand and happened hits[0] and hits[1] times in `runs` runs each."""
     return float(_bounds(np.array([hits[0]]), np.array([hits[1]]), runs, delta, confidence)[0])
@@ -93,133 +85,117 @@ def audit(
     delta: float = 0.0,
     confidence: float = 0.95,
     statistic: Callable[[Any], Any] | None = None,
+    pairs: Sequence[tuple[int, int]] | None = None,
 ) -> Bound:
-    """Lower bound on the epsilon of `mechanism` over `inputs`, every two of which are neighbours.
+    """Lower bound on the epsilon of `mechanism` over `inputs`, every two of which are neighbours, or those in `pairs`.
 
     `runs` runs of each input choose pair and event, `runs` more of the chosen pair decide. `statistic` maps an output to
     what events are made of, where it is not the output itself. The runs of a `Batch` are drawn at once. Raises ValueError
     for arguments that allow no conclusion.
     """
+    options = {"runs": runs, "confidence": confidence, "statistic": statistic, "pairs": pairs}
+    return lower_bounds(mechanism, inputs, rng, (delta,), **options)[0]  # type: ignore[arg-type]
+
+
+def lower_bounds(
+    mechanism: Mechanism,
+    inputs: Sequence[Any],
+    rng: np.random.Generator,
+    deltas: Sequence[float],
+    *,
+    runs: int = 10_000,
+    confidence: float = 0.95,
+    statistic: Callable[[Any], Any] | None = None,
+    pairs: Sequence[tuple[int, int]] | None = None,
+) -> list[Bound]:
+    """`audit` at each of `deltas`, all from the same runs: each bound holds at its confidence."""
     checks.integer_at_least(10, runs=runs)
     if len(inputs) < 2:
         raise ValueError(f"inputs must hold two neighbouring inputs or more, got {len(inputs)}")
-    if not 0 <= delta < 1:
-        raise ValueError(f"delta must lie in [0, 1), got {delta!r}")
+    for delta in deltas:
+        if not 0 <= delta < 1:
+            raise ValueError(f"delta must lie in [0, 1), got {delta!r}")
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie in (0, 1), got {confidence!r}")
+    chosen = list(itertools.combinations(range(len(inputs)), 2)) if pairs is None else list(pairs)
+    if not chosen:
+        raise ValueError("pairs must hold a pair of neighbouring inputs or more, got none")
 
-    def outputs(position: int) -> list[Any]:
+    def outputs(position: int, count: int) -> Outputs:
         if isinstance(mechanism, Batch):
-            drawn = mechanism.many(inputs[position], runs, rng)
+            drawn = mechanism.many(inputs[position], count, rng)
         else:
-            drawn = [mechanism(inputs[position], rng) for _ in range(runs)]
-        return _all_plain(list(map(statistic, drawn)) if statistic else drawn)
+            drawn = [mechanism(inputs[position], rng) for _ in range(count)]
+        return Outputs.of(list(map(statistic, drawn)) if statistic else drawn)
 
-    seen = [outputs(position) for position in range(len(inputs))]
-    score = partial(_bounds, runs=runs, delta=delta, confidence=confidence)
-    pairs = itertools.permutations(range(len(inputs)), 2)
-    best, pair = max(
-        ((_best_event((seen[one], seen[other]), score), (one, other)) for one, other in pairs),
-        key=lambda found: found[0].score,
-    )
-    first, second = (best.hits(outputs(position)) for position in pair)
-    bound = lower_bound((first, second), runs, delta, confidence)
-    return Bound(bound, delta, confidence, (inputs[pair[0]], inputs[pair[1]]), best.text, (first, second), runs)
-
-
-@dataclass(frozen=True)
-class Kind:
-    """An output that is no value: equal to itself, which nan is not, and never cut with numbers."""
-
-    name: str
-
-    def __str__(self) -> str:
-        return self.name
+    if len(chosen) > 6:  # a search: a tenth of the runs says where the others go
+        few = {place: outputs(place, max(10, runs // 10)) for place in sorted({one for pair in chosen for one in pair})}
+        chosen = sorted(chosen, key=lambda pair: -_best(few, [pair], deltas[0], confidence, learn=False)[0])[:3]
+    seen = {place: outputs(place, runs) for place in sorted({one for pair in chosen for one in pair})}
+    fresh: dict[int, Outputs] = {}
+    found = []
+    for delta in deltas:
+        _, (one, other), score, cut = _best(seen, chosen, delta, confidence)
+        for place in (one, other):
+            fresh[place] = fresh.get(place) or outputs(place, runs)
+        first, second = (int(np.count_nonzero(score.of(fresh[place]) >= cut)) for place in (one, other))
+        bound = lower_bound((first, second), runs, delta, confidence)
+        found.append(
+            Bound(bound, delta, confidence, (inputs[one], inputs[other]), _words(score, cut), (first, second), runs)
+        )
+    return found
 
 
-_NAN, _NUMBER = Kind("nan"), Kind("a number")
+Found = tuple[float, tuple[int, int], Score, float]  # the bound on the runs that chose, the pair, the score, the cut
 
 
-def _all_plain(outputs: Any) -> list[Any]:
-    """Each of `outputs` as `_plain` has it; arrays of numbers at once."""
-    if isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biuf" and outputs.ndim < 3 and not np.isnan(outputs).any():
-        listed: list[Any] = outputs.tolist()
-        return listed if outputs.ndim == 1 else list(map(tuple, listed))
-    return list(map(_plain, outputs))
-
-
-def _plain(output: Any) -> Any:
-    """An output that can be compared and counted: arrays and lists as tuples, numpy's scalars as Python's, nan as a kind."""
-    if isinstance(output, np.ndarray | np.generic):
-        output = output.tolist()
-    if isinstance(output, float) and math.isnan(output):
-        return _NAN
-    return tuple(map(_plain, output)) if isinstance(output, list | tuple) else output
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, (int, float))
-
-
-def _numbers(values: list[Any]) -> NDArray[np.float64]:
-    return np.array([value for value in values if _number(value)], dtype=float)
-
-
-def _best_event(samples: Samples, score: Score) -> _Event:
-    """The event with the best bound on these runs, among sets of outputs and halves of the line for each coordinate."""
-    views: dict[str, View] = {"output": list}
-    lengths = {len(output) for side in samples for output in side if isinstance(output, tuple)}
-    for place in range(min(lengths, default=0)):
-        views[f"output[{place}]"] = partial(_coordinates, place)
-    events = [event for name, view in views.items() for event in _events(name, view, samples, score)]
-    return max(events, key=lambda event: event.score)
-
-
-def _coordinates(place: int, outputs: list[Any]) -> list[Any]:
-    return [output[place] if isinstance(output, tuple) else output for output in outputs]
-
-
-def _events(name: str, view: View, samples: Samples, score: Score) -> Iterator[_Event]:
-    values = [view(side) for side in samples]
-    yield _best_set(name, view, values, score)
-    numbers = list(map(_numbers, values))
-    found = sum(map(len, numbers))
-    if found:
-        yield _best_cut(name, view, numbers, score)
-    if 0 < found < sum(map(len, values)):
-
-        def kinds(outputs: list[Any]) -> list[Any]:
-            return [_NUMBER if _number(value) else value for value in view(outputs)]
-
-        yield _best_set(name, kinds, list(map(kinds, samples)), score)
-
-
-def _best_set(name: str, view: View, values: list[list[Any]], score: Score) -> _Event:
-    """The best of the sets of values that a likelihood ratio cuts off; the whole where there are too many values."""
-    first, second = map(Counter, values)
-    kinds = list(dict.fromkeys((*first, *second)))
-    if len(kinds) > max(_KINDS, len(values[0]) // 20):
-        return _Event(len, "any output", -1.0)
-    order = sorted(kinds, key=lambda value: (first[value] + 0.5) / (second[value] + 0.5), reverse=True)
-    bounds = score(*np.cumsum([(first[value], second[value]) for value in order], axis=0).T)
-    last = int(np.argmax(bounds))
-    members = frozenset(order[: last + 1])
-    shown = ", ".join(map(str, order[: min(3, last + 1)])) + (", ..." if last > 2 else "")
-    return _Event(
-        lambda outputs: sum(map(members.__contains__, view(outputs))), f"{name} in {{{shown}}}", float(bounds[last])
+def _best(
+    seen: dict[int, Outputs], pairs: Sequence[tuple[int, int]], delta: float, confidence: float, *, learn: bool = True
+) -> Found:
+    """The score, the cut and the ordered pair with the best bound on the second halves of the runs."""
+    return max(
+        (found for pair in pairs for found in _tried(seen, pair, delta, confidence, learn)), key=lambda found: found[0]
     )
 
 
-def _best_cut(name: str, view: View, numbers: list[NDArray[np.float64]], score: Score) -> _Event:
-    """x >= c or x <= c for quantiles c of the numbers in both samples together; what is no number is in neither."""
-    first, second = map(np.sort, numbers)
-    cuts = np.unique(np.quantile(np.concatenate([first, second]), np.linspace(0.002, 0.998, _CUTS), method="nearest"))
-    above = score(*(len(side) - np.searchsorted(side, cuts, "left") for side in (first, second)))
-    below = score(*(np.searchsorted(side, cuts, "right") for side in (first, second)))
-    sign, text, bounds = (1, ">=", above) if above.max() >= below.max() else (-1, "<=", below)
-    cut = float(cuts[np.argmax(bounds)])
+def _tried(seen: dict[int, Outputs], pair: tuple[int, int], delta: float, confidence: float, learn: bool) -> Iterator[Found]:
+    runs = len(seen[pair[0]])
+    taught = [seen[place].part(0, runs // 2) for place in pair]
+    picked = [seen[place].part(runs // 2, runs) for place in pair]
+    best, most = (
+        0.0,
+        float(
+            _bounds(np.array([runs - runs // 2]), np.array([0]), runs - runs // 2, delta, 1 - (1 - confidence) / _TRIES)[0]
+        ),
+    )
 
-    def beyond(outputs: list[Any]) -> int:
-        return int(np.count_nonzero(sign * _numbers(view(outputs)) >= sign * cut))
+    def tries() -> Iterator[Score]:
+        yield from scores(*taught)
+        more = learned(*taught) if learn and best < most - 1 else None  # nothing is left to learn where nearly all is shown
+        if more is not None:
+            yield more
 
-    return _Event(beyond, f"{name} {text} {cut:.6g}", float(bounds.max()))
+    for score in tries():
+        values = [score.of(side) for side in picked]
+        for order in (1, -1):
+            signed = score if order == 1 else _turned(score)
+            ahead, behind = (order * one for one in values[::order])
+            cuts = np.unique(np.quantile(np.concatenate([ahead, behind]), np.linspace(0.002, 1, _CUTS), method="nearest"))
+            sizes = [len(side) - np.searchsorted(np.sort(side), cuts, "left") for side in (ahead, behind)]
+            bounds = _bounds(sizes[0], sizes[1], len(ahead), delta, 1 - (1 - confidence) / _TRIES)
+            place = int(np.argmax(bounds))
+            best = max(best, float(bounds[place]))
+            yield float(bounds[place]), pair if order == 1 else (pair[1], pair[0]), signed, float(cuts[place])
+
+
+def _turned(score: Score) -> Score:
+    return Score(f"-({score.name})", lambda outputs: -score.of(outputs))
+
+
+def _words(score: Score, cut: float) -> str:
+    name, turned = score.name, 1
+    while name.startswith("-"):
+        name, turned = name[1:].removeprefix("(").removesuffix(")"), -turned
+    if math.isinf(cut):
+        return "any output"
+    return f"{name} {'>=' if turned > 0 else '<='} {turned * cut:.6g}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import importlib.util
+import itertools
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -94,6 +95,53 @@ def inputs_of(text: str) -> list[Any]:
         if one in value[:place]:
             raise ParameterError(f"inputs must differ from each other, got {one!r} twice in {text!r}")
     return list(value)
+
+
+def domain_of(text: str) -> tuple[list[Any], list[tuple[int, int]]]:
+    """A domain that is searched, and which two of it are neighbours: numbers that differ by at most 1, and sequences that
+    differ in one place, or of which one has an entry more."""
+    values = inputs_of(text)
+    pairs = [(i, j) for i, j in itertools.combinations(range(len(values)), 2) if _neighbours(values[i], values[j])]
+    if not pairs:
+        raise ParameterError(f"domain must hold two neighbours, such as 0 and 1 or (0, 1) and (1, 1), got {text!r}")
+    return values, pairs
+
+
+def _neighbours(one: Any, other: Any) -> bool:
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return bool(abs(one - other) <= 1)
+    if not isinstance(one, list | tuple | str) or not isinstance(other, list | tuple | str):
+        return False
+    if len(one) == len(other):
+        return bool(sum(a != b for a, b in zip(one, other, strict=True)) == 1)
+    longer, shorter = sorted((list(one), list(other)), key=len, reverse=True)
+    return len(longer) == len(shorter) + 1 and any(longer[:i] + longer[i + 1 :] == shorter for i in range(len(longer)))
+
+
+def report(mechanism: str, bound: Bound, epsilon: float | None, floating: Bound | None = None) -> dict[str, Any]:
+    """What an audit has found, for machines."""
+    told = {name: getattr(bound, name) for name in ("epsilon", "delta", "confidence", "event", "runs")}
+    found = {"mechanism": mechanism, "promised": epsilon, "at_least": told.pop("epsilon"), **told, "hits": list(bound.hits)}
+    found["inputs"] = list(map(repr, bound.inputs))
+    found["refuted"] = None if epsilon is None else bound.refutes(epsilon)
+    if floating is not None:
+        found["floating_point"] = {"at_least": floating.epsilon, "told_apart": floating.refutes(epsilon or 0.0)}
+    return found
+
+
+def draw_curve(bounds: list[Bound], epsilon: float | None, path: Path) -> None:
+    """The bound against delta, as a figure whose kind the file's name says."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    ax = figure.add_subplot()
+    ax.plot([bound.delta for bound in bounds], [bound.epsilon for bound in bounds], "o-", label="at least")
+    if epsilon is not None:
+        ax.axhline(epsilon, linestyle="--", color="black", label="promised")
+    ax.set(xscale="symlog", xlabel="delta", ylabel="lower bound on epsilon", ylim=(0, None))
+    ax.set_xscale("symlog", linthresh=1e-6)
+    ax.legend()
+    figure.savefig(path)
 
 
 def sentence(bound: Bound) -> str:

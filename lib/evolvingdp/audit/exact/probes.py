@@ -108,6 +108,25 @@ class Steps:
         return ~goes_on
 
 
+class _Rejected:
+    """Answers with which all rests of the first attempts are rejected; those of the second are accepted."""
+
+    def __init__(self) -> None:
+        self.batches, self._rounds, self._after = 0, 0, Steps(0, 0, False)
+
+    def integers(self, low: int, high: int | None = None, size: int = 1) -> Any:
+        if high is None and self.batches < 3:
+            return self  # to be compared
+        self.batches += high is not None
+        if self.batches < 3:  # rests of 1, then signs
+            return np.full(size, self.batches == 1, dtype=np.int64)
+        return self._after.integers(low, high, size)
+
+    def __lt__(self, numerator: Any) -> NDArray[np.bool_]:
+        self._rounds += 1
+        return np.full(len(numerator), self._rounds % 2 == 1)
+
+
 class _Turns:
     """A generator that answers comparisons with uniform integers: so often "yes", then "no", for all events alike."""
 
@@ -137,8 +156,11 @@ def event_law(numerator: NDArray[np.int64], denominator: int) -> Array:
 @functools.cache
 def discrete_law(law: DiscreteLaplace, largest: int) -> dict[int, float]:
     """Probabilities of -`largest` to `largest` in what `law.draw` draws, up to one factor: all its integers enumerated."""
-    first = Steps(0, 0, False)
+    first, rejected = Steps(0, 0, False), _Rejected()
     law.draw(1, first)  # type: ignore[arg-type]
+    law.draw(1, rejected)  # type: ignore[arg-type]
+    if rejected.batches < 4:
+        raise AssertionError("a draw must be attempted again where all rests are rejected")
     scale = first.asked[0]  # rests are uniform below it
     rests, one = event_law(np.arange(scale), scale) / scale, float(event_law(np.ones(1, dtype=np.int64), 1)[0])
     wholes = math.ceil((largest + 1) * noise._GRID / scale)

@@ -33,6 +33,8 @@ def answers(method: AboveThreshold, values: Sequence[float], rng: Any) -> list[b
             break
         state, release = method.step(state, value, rng)
         told.append(release.above)
+        if sum(told) == method.reports and state.left:
+            raise AssertionError(f"it must halt after {method.reports} reports")
     return told
 
 

@@ -14,7 +14,7 @@ from evolvingdp.evolving.rivals import memoized, tree
 
 
 def tree_loss(settings: tree.ChangeTree, others: int = 0) -> float:
-    """Of a dyadic tree's clients over all sequences of bits; `others` report beside the user, whose bits are 0."""
+    """Of a dyadic tree's clients over all sequences of bits; `others` report beside the user, whose bits are 1."""
     return _collected(tree.collect, settings, _every(settings.horizon), others)
 
 
@@ -28,7 +28,7 @@ def memoized_loss(settings: memoized.Memoized, *, constant: bool = False, others
 def _collected(collect: Callable[[Any, Any, Any], Any], settings: Any, sequences: NDArray[np.uint8], others: int) -> float:
     def sent(bits: NDArray[np.uint8], rng: Any) -> Any:
         rng.integers = _zeros if getattr(settings, "hashed", False) else rng.integers
-        return collect(settings, np.vstack([bits, *[np.zeros_like(bits)] * others]), rng)
+        return collect(settings, np.vstack([bits, *[np.ones_like(bits)] * others]), rng)
 
     return loss_of(sent, sequences)
 

@@ -149,6 +149,16 @@ def _user_means() -> Iterator[Entry]:
             )), composition_delta,
         )  # fmt: skip
 
+    def gaussian() -> float:
+        one = coordinates.of_one(algorithms.recommended(8, 4, _EPSILON, _DELTA), 3)
+        return gaussian_epsilon(3 * sensitivity.worst_user_mean_cost(one, who=(0,)), _DELTA)
+
+    yield _entry(
+        "coordinates_gaussian", "means of vectors, Gaussian noise", (coordinates.release, coordinates.of_one), SENSITIVITY,
+        _EPSILON, gaussian, "coordinates are not paid for",
+        ("continual_mean/user_mean.py", "math.sqrt(self._share(tree) / self.dimensions)", "math.sqrt(self._share(tree))"), _DELTA,
+    )  # fmt: skip
+
 
 def user_mean_epsilon(settings: UserMean, extra: int = 0) -> float:
     """What a full stream costs: all trees, and the medians of the levels that wait for one, each at its own epsilon."""

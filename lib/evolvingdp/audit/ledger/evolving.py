@@ -108,7 +108,7 @@ def _thresh() -> Iterator[Entry]:
     spent = ("evolving/thresh_protocol.py", "max(0, self.estimates_left - 1)", "self.estimates_left")
     capped = ("evolving/thresh_protocol.py", "used = used + yes", "used = used")
     yield _entry(
-        "thresh_forced", "THRESH, start forced", covers, 0.7, lambda: transcripts.thresh_loss(voting(5)), never, spent,
+        "thresh_forced", "THRESH, start forced", covers, voting(5).privacy_loss, lambda: transcripts.thresh_loss(voting(5)), never, spent,
     )  # fmt: skip
     yield _entry(
         "thresh_sentinel", "THRESH, start sentinel", covers, 0.7,
@@ -134,6 +134,10 @@ def _thresh() -> Iterator[Entry]:
             f"heavy_thresh_{name.lower()}", f"HEAVYTHRESH, {name} signs", covers, 0.7,
             lambda phi=phi: transcripts.heavy_loss(HeavyThresh(voting(4), 2, phi)), never, spent,
         )  # fmt: skip
+    yield _entry(
+        "heavy_thresh_sentinel", "HEAVYTHRESH, start sentinel", covers, 0.7,
+        lambda: transcripts.heavy_loss(HeavyThresh(voting(4, start="sentinel"), 2)), never, spent,
+    )  # fmt: skip
 
 
 def _recomputed() -> Iterator[Entry]:
@@ -168,21 +172,30 @@ def _few_changes() -> Iterator[Entry]:
 
         def loss(randomizer: str = randomizer) -> float:
             settings = tree.ChangeTree(10, 3, _EPSILON, 2, randomizer, tuned=False)
-            few = replace(settings, horizon=2, changes=1)
-            return max(sequences.tree_loss(settings), sequences.tree_loss(few, others=1))
+            return sequences.tree_loss(settings)
 
         yield _entry(
             f"tree_{randomizer}", f"dyadic tree, {randomizer.replace('_', ' ')}",
             (tree.ChangeTree, tree.collect, signs.Signs), promised, loss, "flips at 1.1 epsilon", larger,
         )  # fmt: skip
+    few = tree.ChangeTree(10, 2, _EPSILON, 1, "best", tuned=False)
+    yield _entry(
+        "tree_two_users", "dyadic tree, two users", (tree.ChangeTree, tree.collect, signs.Signs), _EPSILON,
+        lambda: sequences.tree_loss(few, others=1), "flips shared by users",
+        ("evolving/rivals/signs.py", "rng.random(users) < chances", "rng.random(1) < chances"),
+    )  # fmt: skip
     covers: tuple[Any, ...] = (memoized.Memoized, memoized.collect)
+    yield _entry(
+        "memoized_two_users", "memoization, two layers, two users", covers, _EPSILON,
+        lambda: sequences.memoized_loss(memoized.Memoized.rappor(10, 2, _EPSILON, _EPSILON / 2), others=1),
+        "answers shared by users",
+        ("evolving/rivals/memoized.py", "rng.random((len(bits), 2)) <", "rng.random((1, 2)) <"),
+        unit="all that a user ever sends in 2 epochs",
+    )  # fmt: skip
     for name, promised in (("rappor", 0.7), ("loloha", 1.5)):
 
         def two(name: str = name) -> float:
-            return max(
-                sequences.memoized_loss(getattr(memoized.Memoized, name)(10, epochs, _EPSILON, _EPSILON / 2), others=others)
-                for epochs, others in ((3, 0), (2, 1))
-            )
+            return sequences.memoized_loss(getattr(memoized.Memoized, name)(10, 3, _EPSILON, _EPSILON / 2))
 
         yield _entry(
             f"memoized_{name}", f"memoization, two layers: {name}", covers, promised, two,

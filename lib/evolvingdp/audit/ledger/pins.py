@@ -7,15 +7,17 @@ sampled, does. Where a mechanism is changed on purpose, so that its law is anoth
 PINS: dict[str, float] = {
     # core
     "discrete_laplace": 3.32467532,
-    "tape_laplace": 2.66359313,
-    "tape_gaussian": 3.14396333,
+    "tape_laplace": 3.66359313,
+    "tape_gaussian": 4.67399597,
     # heavy_hitters
     "rappor_permanent": 2.13270285,
     # evolving
     "thresh_sentinel": 0.3,
     "thresh_tuned": 0.962586942,
+    "heavy_thresh_sentinel": 0.3,
     "recompute_advanced": 0.646998217,
     "tree_future_rand": 0.282842712,
+    "memoized_two_users": 0.454672588,
     "memoized_rappor": 0.661117124,
     "memoized_loloha": 1.40113549,
     # continual_mean

@@ -1,0 +1,107 @@
+"""How many mistakes the privacy ledger notices by itself: each is put into a copy of the library, and the ledger is run.
+
+    python benchmarks/ledger_mutants.py      (or: make mutants)
+
+The mistakes are in ledger_mutants.json: realistic ones, each of which makes a mechanism lose more than it promises (half
+noise, 10 % less noise, memos redrawn, budgets not spent or spent twice, deletions off by one, sensitivities wrong, clamps
+missing, randomness shared). Writes benchmarks/results/ledger_mutants.csv, a row a mistake, and ledger_mutants_summary.csv,
+which the book shows. A mistake in `core` is looked for in all rows, one in a chapter in those of that chapter; an error in a
+row counts as noticed, since no book is built then.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pandas as pd
+
+import evolvingdp
+from evolvingdp.audit.ledger import listing
+from evolvingdp.audit.ledger.mutant import Mutant
+from evolvingdp.publish.rendering import dated
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results"
+LIBRARY = Path(evolvingdp.__path__[0])
+ALL = tuple(chapter.__name__.rsplit(".", 1)[1] for chapter in listing.CHAPTERS)
+
+
+Case = dict[str, str]  # file, mistake, old, new
+
+
+def noticed(case: Case) -> dict[str, str]:
+    """The first row of the ledger that fails, and by which verdict."""
+    chapter = case["file"].split("/")[0]
+    chapters = ALL if chapter == "core" else ("core", chapter)
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "evolvingdp"
+        shutil.copytree(LIBRARY, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        (copy / case["file"]).write_text(Mutant(case["file"], case["old"], case["new"]).source())
+        environment = os.environ | {"PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1"}
+        command = [sys.executable, str(HERE / "ledger_alone.py"), *chapters]
+        try:
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+        except subprocess.TimeoutExpired:
+            return {"row": "", "by": ""}
+    if done.returncode:
+        return {"row": "", "by": "raises on import"}
+    found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def table(cases: list[Case], known: dict[tuple[str, str], Case]) -> pd.DataFrame:
+    rows: list[Case] = []
+    for case in cases:
+        name = case["file"], case["mistake"]
+        if name in known:
+            rows.append(known[name])
+            continue
+        found = noticed(case)
+        rows.append({"file": name[0], "mistake": name[1], "noticed": "yes" if found["by"] else "no", **found})
+        print(f"{len(rows)}/{len(cases)} {name[0]}: {name[1]}: {found}", flush=True)
+        pd.DataFrame([*rows, *(row for key, row in known.items() if row not in rows)]).to_csv(
+            RESULTS / "ledger_mutants.csv", index=False
+        )
+    return pd.DataFrame(rows)
+
+
+def summary(rows: pd.DataFrame) -> pd.DataFrame:
+    """By chapter, and of all: mistakes, noticed, and by what."""
+    by = rows.by.where(~rows.by.str.startswith("raises"), "raised")
+    counted = rows.assign(by=by, chapter=rows.file.str.split("/").str[0])
+    parts = [*counted.groupby("chapter", sort=False), ("all", counted)]
+    return pd.DataFrame(
+        {
+            "in": str(name).replace("_", " "),
+            "mistakes": len(part),
+            "noticed": int((part.noticed == "yes").sum()),
+            "by the promise": int((part.by == "promise").sum()),
+            "by a pinned loss": int((part.by == "pinned loss").sum()),
+            "by an error": int((part.by == "raised").sum()),
+        }
+        for name, part in parts
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--resume", action="store_true", help="keep what a run that was stopped has noticed")
+    path, resume = RESULTS / "ledger_mutants.csv", parser.parse_args().resume
+    before = pd.read_csv(path, keep_default_na=False).to_dict("records") if resume and path.exists() else []
+    known = {(str(row["file"]), str(row["mistake"])): row for row in before if row["noticed"] == "yes"}
+    rows = table(json.loads((HERE / "ledger_mutants.json").read_text()), known)  # type: ignore[arg-type]
+    rows.to_csv(path, index=False)
+    summary(rows).to_csv(RESULTS / "ledger_mutants_summary.csv", index=False)
+    print(summary(rows).to_string(index=False))
+    dated.stamp("ledger_mutants", Path(__file__), "make mutants", RESULTS)
+
+
+if __name__ == "__main__":
+    main()

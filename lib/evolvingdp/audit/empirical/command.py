@@ -1,0 +1,87 @@
+"""`evolvingdp audit`: from its options to lines and an exit code."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evolvingdp.audit.empirical import auditor, features, outside
+from evolvingdp.core.checks import ParameterError
+from evolvingdp.core.seeds import stream
+
+KEPT, REFUTED, FAILS = 0, 1, 3  # 2 is wrong use
+_DELTAS = (0.0, *np.geomspace(1e-4, 0.3, 8).round(6).tolist())
+
+
+def run(
+    mechanism: str,
+    inputs: str | None,
+    domain: str | None,
+    epsilon: float | None,
+    delta: float,
+    statistic: str | None,
+    floating_point: bool,
+    runs: int,
+    confidence: float,
+    seed: int,
+    plot: Path | None,
+    report: Path | None,
+) -> tuple[list[str], int]:
+    """What to print, and the exit code.  Raises ValueError, one line, for what allows no audit."""
+    if epsilon is not None and not math.isfinite(epsilon):
+        raise ParameterError(f"epsilon must be >= 0 and finite, got {epsilon}")
+    if (inputs is None) == (domain is None):
+        raise ParameterError("either --inputs or --domain must be given, such as --inputs '0, 1'")
+    values, pairs = outside.domain_of(domain) if domain else (outside.inputs_of(str(inputs)), None)
+    function = outside.Guarded(outside.load(mechanism))
+    shown = outside.load(statistic) if statistic else None
+    options: dict[str, Any] = {"runs": runs, "confidence": confidence, "pairs": pairs}
+    try:
+        deltas = (delta, *(one for one in _DELTAS if plot and one != delta))
+        bounds = auditor.lower_bounds(
+            function, values, stream(seed, "audit", mechanism), deltas, statistic=_guarded(shown), **options
+        )
+        digits = None
+        if floating_point:
+            digits = auditor.audit(
+                function, values, stream(seed, "digits", mechanism), delta=delta, statistic=features.digits, **options
+            )
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"{mechanism}: {' '.join(str(error).split())}") from None
+    if function.fails_always:
+        return [f"Error: {mechanism} fails in every run: {function.first}"], FAILS
+    bound = bounds[0]
+    lines = [outside.sentence(bound)]
+    lines += [function.sentence()] if function.failures else []
+    if plot is not None:
+        outside.draw_curve(sorted(bounds, key=lambda one: one.delta), epsilon, plot)
+        lines.append(f"the bound against delta is drawn in {plot}")
+    told = outside.report(mechanism, bound, epsilon, digits)
+    if report is not None:
+        text = json.dumps(told, indent=1) + "\n"
+        lines.append(text.rstrip()) if str(report) == "-" else report.write_text(text)
+    refuted = epsilon is not None and bound.refutes(epsilon)
+    at = f" at delta = {delta:g}" if delta else ""
+    if refuted:
+        lines.append(f"refuted: {mechanism} is not {epsilon:g}-differentially private{at}")
+    elif epsilon is not None:
+        lines.append(f"epsilon = {epsilon:g} is not refuted, which proves nothing: other inputs or more runs may do it")
+    if digits is not None:
+        apart = digits.refutes(epsilon or 0.0)
+        lines.append(
+            f"floating point: the digits {'tell' if apart else 'were not seen to tell'} the inputs apart, "
+            f"epsilon >= {digits.epsilon:.3f} from them alone"
+        )
+        refuted = refuted or (apart and epsilon is not None)
+    return lines, REFUTED if refuted else KEPT
+
+
+def _guarded(statistic: Any) -> Any:
+    """A statistic that leaves alone what stands for an exception."""
+    if statistic is None:
+        return None
+    return lambda output: output if isinstance(output, features.Kind) else statistic(output)

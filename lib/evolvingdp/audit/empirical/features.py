@@ -1,0 +1,238 @@
+"""What an audit looks at of an output: its structure, its leaves, and what several of them say together.
+
+An output may be a number, a string, an array of any shape, or nested lists, tuples and dicts; it is flattened, and what gets
+lost in that (types, lengths, keys) becomes a feature of its own. A feature is a table with a column for each output, and a
+`Score` maps outputs to numbers of which events are made: the output is in {score >= cut}.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, is_dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+_BINS = 32  # of a number's likelihood ratio
+_MOST_LEAVES, _PAIRED = 64, 8  # leaves that are looked at, and whose differences are
+_LEARNABLE, _NOTHING = 50, -1e9  # runs; where an output has no number
+_DIGITS = 9  # of numbers that are compared exactly: what comes after belongs to floating point
+
+
+@dataclass(frozen=True)
+class Kind:
+    """An output that is no value: equal to itself, which nan is not, and never cut with numbers."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+NAN = Kind("nan")
+
+
+def flat(output: Any) -> tuple[str, list[Any]]:
+    """The structure of an output, in words, and its leaves."""
+    if is_dataclass(output) and not isinstance(output, type | Kind):
+        output = dict(vars(output))
+    if isinstance(output, np.ndarray | np.generic):
+        if np.ndim(output) > 1:
+            return f"array{np.shape(output)}", [_leaf(one) for one in np.ravel(output).tolist()]
+        output = output.tolist()
+    if isinstance(output, dict):
+        parts = [flat(value) for value in output.values()]
+        names = ", ".join(f"{key!r}: {shape}" for key, (shape, _) in zip(output, parts, strict=True))
+        return f"{{{names}}}", [leaf for _, leaves in parts for leaf in leaves]
+    if isinstance(output, set | frozenset):
+        output = sorted(output, key=repr)
+    if isinstance(output, list | tuple):
+        parts = [flat(value) for value in output]
+        shapes = [shape for shape, _ in parts]
+        same = len(set(shapes)) == 1
+        words = f"{len(shapes)} x {shapes[0]}" if same and len(shapes) > 1 else ", ".join(shapes)
+        return f"[{words}]", [leaf for _, leaves in parts for leaf in leaves]
+    leaf = _leaf(output)
+    return (str(leaf) if isinstance(leaf, Kind) else "None" if leaf is None else "."), [leaf]
+
+
+def _leaf(value: Any) -> Any:
+    if isinstance(value, float):
+        return NAN if math.isnan(value) else value
+    return value if isinstance(value, bool | int | str | Kind) or value is None else repr(value)
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Outputs of one input: structures (runs,), numeric leaves (runs, leaves), nan where there is none, and all leaves."""
+
+    shapes: list[str]
+    numbers: Array
+    leaves: list[tuple[Any, ...]]
+
+    @classmethod
+    def of(cls, outputs: Any) -> Outputs:
+        if (
+            isinstance(outputs, np.ndarray)
+            and outputs.dtype.kind in "biuf"
+            and outputs.ndim < 3
+            and np.isfinite(outputs).all()
+        ):
+            table = outputs.reshape(len(outputs), -1)[:, :_MOST_LEAVES]
+            shape = "." if outputs.ndim == 1 else f"[{outputs.shape[1]} x .]"
+            return cls([shape] * len(outputs), table.astype(float), list(map(tuple, table.tolist())))
+        parts = list(map(flat, outputs))
+        width = min(_MOST_LEAVES, max((len(leaves) for _, leaves in parts), default=0))
+        numbers = np.full((len(parts), width), np.nan)
+        for row, (_, leaves) in enumerate(parts):
+            for place, leaf in enumerate(leaves[:width]):
+                if isinstance(leaf, bool | int | float):
+                    numbers[row, place] = float(min(max(leaf, -1e300), 1e300))
+        return cls([shape for shape, _ in parts], numbers, [tuple(leaves) for _, leaves in parts])
+
+    def __len__(self) -> int:
+        return len(self.shapes)
+
+    def part(self, first: int, last: int) -> Outputs:
+        return Outputs(self.shapes[first:last], self.numbers[first:last], self.leaves[first:last])
+
+    def wide(self, width: int) -> Outputs:
+        """With so many columns of numbers."""
+        if self.numbers.shape[1] == width:
+            return self
+        more = np.full((len(self), max(0, width - self.numbers.shape[1])), np.nan)
+        return Outputs(self.shapes, np.hstack([self.numbers, more])[:, :width], self.leaves)
+
+    @property
+    def values(self) -> list[Any]:
+        """Whole outputs, to be counted."""
+        rounded = (tuple(round(one, _DIGITS) if isinstance(one, float) else one for one in row) for row in self.leaves)
+        return list(zip(self.shapes, rounded, strict=True))
+
+    @cached_property
+    def differences(self) -> tuple[list[str], Array]:
+        """Of every two of the first numeric leaves, and the sum of all."""
+        width = min(self.numbers.shape[1], _PAIRED)
+        pairs = list(itertools.combinations(range(width), 2))
+        columns = [np.round(self.numbers[:, j] - self.numbers[:, i], _DIGITS) for i, j in pairs]
+        columns.append(np.nan_to_num(self.numbers).sum(axis=1))
+        return [*(f"output[{j}] - output[{i}]" for i, j in pairs), "the sum"], np.column_stack(columns)
+
+
+@dataclass(frozen=True)
+class Score:
+    """`of(outputs)` is a number for each of them; `name` is what it is a score of."""
+
+    name: str
+    of: Callable[[Outputs], Array]
+
+
+def table_score(name: str, sides: Sequence[Sequence[Any]], values: Callable[[Outputs], list[Any]]) -> Score:
+    """The log likelihood ratio of what `values` says of an output, as counted in `sides`, 0 for what was not seen."""
+    first, second = map(Counter, sides)
+    ratios = {one: math.log((first[one] + 0.5) / (second[one] + 0.5)) for one in (*first, *second)}
+    best = sorted(ratios, key=lambda one: -ratios[one])
+    shown = ", ".join(_words(one) for one in best[:2]) + (", ..." if len(best) > 2 else "")
+    return Score(f"{name}, such as {shown}", lambda outputs: np.array([ratios.get(one, 0.0) for one in values(outputs)]))
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], tuple):
+        value = value[1][0] if len(value[1]) == 1 else value[1]
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def scores(first: Outputs, second: Outputs) -> Iterator[Score]:
+    """All scores that are worth a try to tell `first` from `second`, which they come from, but that which is `learned`."""
+    width = max(first.numbers.shape[1], second.numbers.shape[1])
+    first, second = first.wide(width), second.wide(width)
+    few = max(64, len(first) // 10)
+    whole = [side.values for side in (first, second)]
+    if len(set().union(*map(set, whole))) <= few:
+        yield table_score("the output", whole, lambda outputs: outputs.values)
+    if len({*first.shapes, *second.shapes}) > 1:
+        yield table_score("the structure", [first.shapes, second.shapes], lambda outputs: outputs.shapes)
+    names = ["output"] if width == 1 else [f"output[{place}]" for place in range(width)]
+    ratios: list[Callable[[Outputs], Array]] = []
+    for place, name in enumerate(names):
+
+        def column(outputs: Outputs, place: int = place) -> Array:
+            return _column(outputs, place)
+
+        yield Score(name, column)
+        yield Score(f"-{name}", lambda outputs, column=column: -column(outputs))  # type: ignore[misc]
+        ratios.append(_binned(first.numbers[:, place], second.numbers[:, place], column))
+        yield Score(f"the likelihood ratio of {name}", ratios[-1])
+    if width > 1:
+        yield Score("the likelihood ratio, leaf by leaf", lambda outputs: np.sum([one(outputs) for one in ratios], axis=0))
+        labels, columns = first.differences
+        others = second.differences[1]
+        for place, label in enumerate(labels):
+
+            def difference(outputs: Outputs, place: int = place) -> Array:
+                return np.asarray(outputs.wide(width).differences[1][:, place])
+
+            yield Score(f"the likelihood ratio of {label}", _binned(columns[:, place], others[:, place], difference))
+
+
+def _column(outputs: Outputs, place: int) -> Array:
+    if place >= outputs.numbers.shape[1]:
+        return np.full(len(outputs), -np.inf)
+    column = outputs.numbers[:, place]
+    return np.where(np.isnan(column), -np.inf, column)
+
+
+def _binned(first: Array, second: Array, column: Callable[[Outputs], Array]) -> Callable[[Outputs], Array]:
+    """The log likelihood ratio of a number by quantile, what is none counting as a bin of its own."""
+    both = np.concatenate([first, second])
+    finite = np.unique(both[np.isfinite(both)])
+    if len(finite) > 2 * _BINS:
+        finite = np.unique(np.quantile(both[np.isfinite(both)], np.linspace(0, 1, _BINS + 1)[1:-1], method="nearest"))
+    edges = finite
+
+    def bins(values: Array) -> NDArray[np.int64]:
+        return np.where(np.isfinite(values), 1 + np.searchsorted(edges, values, "left"), 0)
+
+    size = len(edges) + 2
+    counts = [np.bincount(bins(np.where(np.isfinite(side), side, np.nan)), minlength=size) + 0.5 for side in (first, second)]
+    ratios = np.log(counts[0] / counts[1])
+    return lambda outputs: ratios[bins(column(outputs))]
+
+
+def learned(first: Outputs, second: Outputs) -> Score | None:
+    """The score of a classifier: boosted trees on leaves, differences and structure; None where there is one leaf alone."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    width = max(first.numbers.shape[1], second.numbers.shape[1])
+    if width < 2 or len(first) < _LEARNABLE:
+        return None
+    codes = {shape: float(code) for code, shape in enumerate(dict.fromkeys([*first.shapes, *second.shapes]))}
+
+    def features(outputs: Outputs) -> Array:
+        wide = outputs.wide(width)
+        shapes = np.array([codes.get(shape, -1.0) for shape in outputs.shapes])
+        return np.asarray(np.nan_to_num(np.column_stack([wide.numbers, wide.differences[1], shapes]), nan=_NOTHING))
+
+    model = HistGradientBoostingClassifier(
+        max_iter=30, max_leaf_nodes=15, learning_rate=0.25, min_samples_leaf=max(5, len(first) // 200), early_stopping=False
+    )
+    with threadpool_limits(1):
+        model.fit(np.vstack([features(first), features(second)]), np.repeat([1, 0], [len(first), len(second)]))
+    return Score("a classifier's score", lambda outputs: np.asarray(model.decision_function(features(outputs))))
+
+
+def digits(output: Any) -> list[int]:
+    """The statistic of floating point: how many binary digits after the point each number of an output has, and not what it
+    is; -1 for what is no float."""
+    return [
+        one.as_integer_ratio()[1].bit_length() - 1 if isinstance(one, float) and math.isfinite(one) else -1
+        for one in flat(output)[1]
+    ]
