@@ -47,7 +47,7 @@ peers: $(READY) ## compare with other packages, each in its own environment (an 
 	@$(BIN)/python benchmarks/compare.py
 
 front: book ## the README's figure from the book's results (PRESET=paper)
-	@cp book/results/heavy_hitters/frequency_oracle/hh-oracle-words.svg book/_static/front.svg
+	@cp book/results/card-words.svg book/_static/front.svg
 
 lock: $(READY) ## resolve requirements.lock again, to the newest versions that pyproject.toml allows
 	@$(BIN)/uv pip compile pyproject.toml --extra run --group dev --universal --python-version 3.11.5 --generate-hashes \
