@@ -254,7 +254,7 @@ def test_errata_code_and_tests_carry_the_same_ids():
 
 
 def test_errata_are_listed_by_severity_and_located_as_the_papers_are():
-    """The index at the top has every erratum once, under its own severity and title; none is located by a line of our text."""
+    """The index at the top has every erratum once, under its severity and title; none is located by lines of our text."""
     page = (REPOSITORY / "book" / "errata.md").read_text()
     entries = re.findall(r"^## (E-\w+-\d+): (.*)\n\n- \*\*Severity:\*\* (.*)\n- \*\*Paper:\*\* (.*)$", page, re.MULTILINE)
     assert {erratum for erratum, *_ in entries} == set(re.findall(r"^## (E-\w+-\d+):", page, re.MULTILINE))
