@@ -50,7 +50,7 @@ loop: $(READY) ## measure set-up, book and tests in a clean clone (half an hour;
 	@$(BIN)/python benchmarks/loop.py
 
 front: book ## the README's figure from the book's results (PRESET=paper)
-	@cp book/results/heavy_hitters/frequency_oracle/hh-oracle-words.svg book/_static/front.svg
+	@cp book/results/card-words.svg book/_static/front.svg
 
 lock: $(READY) ## resolve requirements.lock again, to the newest versions that pyproject.toml allows
 	@$(BIN)/uv pip compile pyproject.toml --extra run --group dev --universal --python-version 3.11.5 --generate-hashes \
