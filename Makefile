@@ -6,7 +6,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 PARALLEL := -n logical --no-loadscope-reorder # a process a core, a file's tests in one of them (tests/conftest.py)
 
-.PHONY: help book pdf zip check lint test serve lock clean audits benchmarks front mutants peers
+.PHONY: help book pdf zip check lint test serve lock clean audits benchmarks front loop mutants peers
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 12
@@ -52,8 +52,11 @@ mutants: $(READY) ## put mistakes into the library and count those that the priv
 audits: $(READY) ## how often `evolvingdp audit` refutes mechanisms with known mistakes, and tight ones (ten minutes)
 	@$(BIN)/python benchmarks/audit_power.py
 
+loop: $(READY) ## measure set-up, book and tests in a clean clone (half an hour; writes benchmarks/results/)
+	@$(BIN)/python benchmarks/loop.py
+
 front: book ## the README's figure from the book's results (PRESET=paper)
-	@cp book/results/heavy_hitters/frequency_oracle/hh-oracle-words.svg book/_static/front.svg
+	@cp book/results/card-words.svg book/_static/front.svg
 
 lock: $(READY) ## resolve requirements.lock again, to the newest versions that pyproject.toml allows
 	@$(BIN)/uv pip compile pyproject.toml --extra run --group dev --universal --python-version 3.11.5 --generate-hashes \

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom, poisson
 
 from evolvingdp.audit.exact.laws import epsilon_at
-from evolvingdp.audit.exact.uncertain import Array, Laplace, Law, Normal, Uncertain, Uniform
+from evolvingdp.audit.exact.uncertain import Array, Exponential, Laplace, Law, Normal, Uncertain, Uniform
 
 _MOST_WAYS = 1 << 10  # of one draw
 
@@ -65,6 +65,9 @@ class Follower:
 
     def laplace(self, loc: float = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
         return self._draws(Laplace, scale, loc, size)
+
+    def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
+        return self._draws(Exponential, scale, 0.0, size)
 
     def normal(self, loc: float = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
         return self._draws(Normal, scale, loc, size)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.find_step import FindStep
 from evolvingdp.sparse_vector.histograms import Histogram, HistogramEveryStep
 from evolvingdp.sparse_vector.noise import MonitorNoise
+from evolvingdp.sparse_vector.stable_monitor import StableMonitor
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitor, ThresholdMonitorEvolving
 
 Strategy = Callable[[tuple[bool, ...]], tuple[float, float, Any]]  # answers -> user 0's value in both worlds, the others'
@@ -109,15 +111,42 @@ def outer_scale(noise: MonitorNoise) -> float:
 
 def one_step(made: Histogram) -> tuple[float, float]:
     """What one step's `release` costs a user who moves two weights by one, from the chances that weights are reported:
-    epsilon for Laplace noise, mu^2 for normal noise; and the chance to see a weight of one if one of none is never seen."""
+    epsilon of each weight for Laplace noise, mu^2 of both for normal noise; and the chance to see a weight of one if one of
+    none is never seen."""
 
     def chance(weight: int) -> float:
         return law_of(lambda rng: bool(made.release([weight], rng)[0])).get(True, 0.0)
 
     below = max(1, math.floor(made.threshold) - 2)
     lower, upper = chance(below), chance(below + 1)
-    cost = 2 * (norm.isf(lower) - norm.isf(upper)) ** 2 if made.normal else 2 * math.log(upper / lower)
+    normal = made.law == "gaussian"
+    cost = 2 * (norm.isf(lower) - norm.isf(upper)) ** 2 if normal else math.log(upper / lower)
     return float(cost), 0.0 if chance(0) else chance(1)
+
+
+class _Told:
+    """Stands for noise that is heard, or not, whatever is asked."""
+
+    def __init__(self, above: Sequence[bool]) -> None:
+        self.above = above
+
+    def sample(self, size: int, rng: Any) -> Any:
+        return np.where(self.above, 1e15, -1e15)
+
+
+def stable(method: StableMonitor, others: Sequence[Sequence[int]], world: int, rng: Any) -> list[Any]:
+    """What a StableMonitor tells in steps in which the others hold these elements, and user 0 element `world`: its noise is
+    heard with the probabilities that its law states, since integers are not followed."""
+    state, told = method.start(1 + len(others[0])), []
+    for elements in others:
+        inputs = np.array([world, *elements])
+        _, weights = np.unique(inputs[state.counters.active], return_counts=True)
+        chances = method.monitor.noise.sf(method.monitor.threshold - weights).tolist()
+        above: Any = _Told([rng.choose([chance, 1 - chance]) == 0 for chance in chances])
+        forced = replace(method, monitor=replace(method.monitor, noise=above))
+        state, release = forced.step(state, inputs, rng)
+        told.append(release)
+    return told
 
 
 def reported(method: HistogramEveryStep | FindStep, others: Sequence[Sequence[int]], world: int, rng: Any) -> list[Any]:

@@ -63,6 +63,13 @@ class Laplace(Law):
         return math.exp(-z / self.scale) / 2 if self.scale else 0.0 if z else 0.5
 
 
+class Exponential(Law):
+    low = 0.0
+
+    def mass(self, low: float, high: float) -> float:
+        return math.exp(-max(low, 0.0) / self.scale) - math.exp(-max(high, 0.0) / self.scale)
+
+
 class Normal(Law):
     def tail(self, z: float) -> float:
         return float(ndtr(-z / self.scale))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -64,11 +65,14 @@ class Mutant:
 
 
 def broken(measure: Callable[[], float], path: str, old: str, new: str) -> Callable[[], float]:
-    """`measure` of the library with a mutant in it."""
+    """`measure` of the library with a mutant in it; infinite where what must hold for any measurement does not."""
 
     def measured() -> float:
         with Mutant(path, old, new).applied():
-            return measure()
+            try:
+                return measure()
+            except AssertionError:  # a check of the measurement itself
+                return math.inf
 
     return measured
 

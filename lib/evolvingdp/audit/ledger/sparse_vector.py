@@ -15,13 +15,15 @@ from evolvingdp.audit.exact.draws import loss_of
 from evolvingdp.audit.exact.laws import composed_epsilon, gaussian_epsilon
 from evolvingdp.audit.ledger.entry import ADVERSARY, COMPOSED, EXACT, FORMULA, Entry
 from evolvingdp.audit.ledger.mutant import broken
-from evolvingdp.sparse_vector import baselines, privacy, shifting, shifting_simulation
+from evolvingdp.sparse_vector import baselines, gaussian, privacy, shifting, shifting_simulation
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.adversary import epsilon_attained
 from evolvingdp.sparse_vector.calibration import calibrate
 from evolvingdp.sparse_vector.find_step import FindStep
 from evolvingdp.sparse_vector.histograms import HISTOGRAMS, Histogram, HistogramEveryStep, histogram
+from evolvingdp.sparse_vector.integer_noise import IntegerNoise
 from evolvingdp.sparse_vector.noise import MonitorNoise
+from evolvingdp.sparse_vector.stable_monitor import StableMonitor
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitor, ThresholdMonitorEvolving
 
 _EPSILON, _DELTA, _LARGE = 1.0, 1e-6, 1e-2
@@ -35,6 +37,8 @@ def entries() -> Iterator[Entry]:
     yield from _calibrations()
     yield from _histograms()
     yield from _find_steps()
+    yield from _integers()
+    yield from _rivals()
 
 
 def _entry(
@@ -49,7 +53,7 @@ def _entry(
 
 def _above_threshold() -> Iterator[Entry]:
     path = "sparse_vector/above_threshold.py"
-    less = (path, "rng.laplace(0.0, self.query_scale) <", "0.9 * rng.laplace(0.0, self.query_scale) <")
+    less = (path, "noisy = value + noises.draw(", "noisy = value + 0.9 * noises.draw(")
     stale = (
         path,
         "SvtState(self._shift(rng) if self.refreshed and left else state.shift, left)",
@@ -57,8 +61,8 @@ def _above_threshold() -> Iterator[Entry]:
     )
     unpaid = (
         path,
-        "one = each_epsilon(epsilon, delta, reports, composition)",
-        "one = each_epsilon(epsilon, delta, 1, composition)",
+        "else each_epsilon(epsilon, delta, reports, composition)",
+        "else each_epsilon(epsilon, delta, 1, composition)",
     )
 
     def made(epsilon: float, composition: str, reports: int, delta: float = _DELTA) -> AboveThreshold:
@@ -94,7 +98,7 @@ def _above_threshold() -> Iterator[Entry]:
     )  # fmt: skip
     yield entry(
         "renyi", "without threshold noise", _EPSILON, lambda: queries.halting_loss(made(_EPSILON, "renyi", 2, _LARGE), 8, _LARGE),
-        "noise of one report for all", (path, "epsilon, delta, reports, shared=True", "epsilon, delta, 1, shared=True"), _LARGE,
+        "noise of one report for all", (path, "smallest_renyi_scale(epsilon, delta, reports, shared=True)", "smallest_renyi_scale(epsilon, delta, 1, shared=True)"), _LARGE,
     )  # fmt: skip
 
 
@@ -187,10 +191,11 @@ def _histograms() -> Iterator[Entry]:
     def pieces(kind: str) -> float:
         made = histogram(_EPSILON, _DELTA, steps, 10, kind=kind)
         one, alone = queries.one_step(made)
-        left = _DELTA - (2 if made.normal else 1) * steps * alone
+        normal = made.law == "gaussian"
+        left = _DELTA - (2 if normal else 1) * steps * alone
         if left <= 0:
             return math.inf
-        return gaussian_epsilon(steps * one, left) if made.normal else composed_epsilon(one, steps, left)
+        return gaussian_epsilon(steps * one, left) if normal else composed_epsilon(one, 2 * steps, left)
 
     def online(kind: str) -> float:
         method = HistogramEveryStep.calibrated(_EPSILON, _LARGE, 2, 3, kind=kind)
@@ -199,7 +204,7 @@ def _histograms() -> Iterator[Entry]:
             return math.inf
         return queries.reported_loss(method, _LARGE)
 
-    less = (path, "array + draw(0.0, self.scale, size=array.shape)", "array + 0.9 * draw(0.0, self.scale, size=array.shape)")
+    less = (path, "array + noise.draw(self.law,", "array + 0.9 * noise.draw(self.law,")
     for kind in HISTOGRAMS:
         name = f"histogram_{kind}".replace(" ", "_")
         yield _entry(
@@ -216,7 +221,7 @@ def _histograms() -> Iterator[Entry]:
 
 def _find_steps() -> Iterator[Entry]:
     covers, path = (FindStep, baselines.simulate_find_step), "sparse_vector/find_step.py"
-    whole = (path, "AboveThreshold.calibrated(share * epsilon, delta / 2,", "AboveThreshold.calibrated(epsilon, delta / 2,")
+    whole = (path, "share * epsilon, delta / 2, reports, threshold,", "epsilon, delta / 2, reports, threshold,")
     late = (
         path,
         "histogram((1 - share) * epsilon, delta / 2, reports, n_elements",
@@ -236,4 +241,86 @@ def _find_steps() -> Iterator[Entry]:
         yield _entry(
             f"find_step_{composition}", f"find the step, then histogram, {composition}, all answers", covers, EXACT, epsilon,
             partial(loss, epsilon, reports, composition, kind), mutant, change, _LARGE,
+        )  # fmt: skip
+
+
+def _integers() -> Iterator[Entry]:
+    """Integer noise: attained, and as a bound; and with what nobody holds left out."""
+    sampler = "test_integer_draws_have_the_closed_form_law"
+    path = "sparse_vector/integer_noise.py"
+
+    def attained() -> float:
+        return epsilon_attained(_DELTA, IntegerNoise.calibrated(_EPSILON, _DELTA, 3), 3)
+
+    yield _entry(
+        "integer_noise", "ThresholdMonitor, integer noise, attained", (IntegerNoise,), ADVERSARY, _EPSILON, attained,
+        "a scale 10 % less", (path, "return cls(scale, None, grid)", "return cls(0.9 * scale, None, grid)"), _DELTA,
+    )  # fmt: skip
+    covers, steps = (StableMonitor, StableMonitor.calibrated), 10**6
+    stable = "sparse_vector/stable_monitor.py"
+
+    def bound() -> float:
+        method = StableMonitor.calibrated(_EPSILON, _DELTA, steps, 2**32, 3)
+        noise = method.monitor.noise
+        spent = 2 * steps * IntegerNoise(noise.scale, int(method.monitor.threshold)).revealed
+        return privacy.epsilon_of_delta(_DELTA - spent, noise.scale, 3) if spent < _DELTA else math.inf
+
+    yield _entry(
+        "stable_monitor", "StableMonitor, calibration", covers, FORMULA, _EPSILON, bound, "a threshold of one user less",
+        (stable, "return IntegerNoise(scale, 1 + max(0, math.ceil(excess * scale)))",
+         "return IntegerNoise(scale, max(1, math.ceil(excess * scale)))"), _DELTA, sampler_test=sampler,
+    )  # fmt: skip
+
+    def learned() -> float:
+        """All reports of three steps; the others' weights lie around the threshold, or are 0."""
+        small, worst = StableMonitor.calibrated(_EPSILON, _LARGE, 3, 3, 1), 0.0
+        limit = int(small.monitor.threshold)
+        for first, second in ((-1, -limit), (0, 0), (-1, 0), (-limit, -limit)):
+            held = [[0] * (limit + first) + [1] * (limit + second) + [2]] * 3
+            worst = max(
+                worst, loss_of(lambda world, rng, held=held: queries.stable(small, held, world, rng), (0, 1), _LARGE)
+            )
+        return worst
+
+    yield _entry(
+        "stable_monitor_online", "StableMonitor, all reports", covers, EXACT, _EPSILON, learned,
+        "those who were reported are not counted", (stable, "if len(elements):", "if len(elements) > len(held):"), _LARGE,
+    )  # fmt: skip
+
+
+def _rivals() -> Iterator[Entry]:
+    """Exponential and normal noise, and both parts of finding a step accounted together."""
+    moved, path = "every query moves by at most 1", "sparse_vector/above_threshold.py"
+    covers = (AboveThreshold, baselines.repeated_threshold, gaussian.smallest_gaussian_scale)
+
+    def exponential() -> float:
+        made = AboveThreshold.calibrated(_TWELVE, _DELTA, 2, 0.0, composition="single", noise="exponential", split=0.25)
+        return queries.threshold_loss(made, 4)
+
+    yield _entry(
+        "above_threshold_exponential", "AboveThreshold, exponential noise", covers, EXACT, _TWELVE, exponential,
+        "no factor for reports", (path, "moves = 2 * (reports if single else 1)", "moves = 2"), neighbours=moved,
+    )  # fmt: skip
+
+    def normal() -> float:
+        made = AboveThreshold.calibrated(_EPSILON, _LARGE, 2, 0.0, composition="gaussian", moved=8)
+        return queries.halting_loss(made, 8, _LARGE)
+
+    yield _entry(
+        "above_threshold_gaussian", "AboveThreshold, Gaussian noise", covers, EXACT, _EPSILON, normal, "noise of one report",
+        (path, "scale = smallest_gaussian_scale(epsilon, delta, reports, moved)",
+         "scale = smallest_gaussian_scale(epsilon, delta, 1, moved)"), _LARGE, moved,
+    )  # fmt: skip
+
+    def joint(noise: str) -> float:
+        method = FindStep.joint(_EPSILON, _LARGE, 2, 0.0, 3, 2, noise=noise)
+        return queries.reported_loss(
+            replace(method, search=replace(method.search, threshold=method.shown.threshold)), _LARGE
+        )
+
+    for noise in ("gaussian", "laplace"):
+        yield _entry(
+            f"find_step_joint_{noise}", f"find the step, accounted together, {noise} search", (FindStep, FindStep.joint), EXACT,
+            _EPSILON, partial(joint, noise), "what is shown is paid for once",
+            ("sparse_vector/find_step.py", "gaussian.ALL, 2 * reports)", "gaussian.ALL, 1)"), _LARGE,
         )  # fmt: skip

@@ -15,8 +15,8 @@ mean distance of the largest point of a two-sided random walk with drift (Yao 19
 below the penalty. Online, when an epoch's estimate may read no later epoch, detection takes v penalty / s^2 epochs, and an
 average is of those reports of its segment that have come.
 
-**Source.** Ours. That the choice has at most twice the mean error of the best of all methods, 1.1 times in geometric mean over
-a map of inputs, is a claim of the notebook `evolving/choosing`, which measures it.
+**Source.** Ours. That the choice has at most twice the mean error of the best of all methods on a map of inputs, and 1.1
+times in geometric mean, is a claim of the notebook `evolving/choosing`, which measures it.
 """
 
 from __future__ import annotations
