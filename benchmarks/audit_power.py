@@ -21,7 +21,7 @@ from evolvingdp.core.seeds import stream
 from evolvingdp.publish.rendering import dated
 
 RESULTS = Path(__file__).parent / "results"
-DRAWS, REPEATS, QUIET_REPEATS, QUIET_DRAWS = 10_000, 20, 60, 2000
+DRAWS, REPEATS, QUIET_REPEATS, QUIET_DRAWS = 10_000, 12, 60, 2000
 
 
 def audited(box: Box, repeats: int, draws: int) -> dict[str, str]:
