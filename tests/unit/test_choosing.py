@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import streams
+from evolvingdp.evolving.experiments.choosing import methods, tables
+from evolvingdp.evolving.experiments.choosing.run import random_means
 from evolvingdp.evolving.rivals.choosing import METHODS, choose, noise
 from evolvingdp.evolving.rivals.crew_thresh import CrewThresh
 from evolvingdp.evolving.rivals.detection import penalty
@@ -106,3 +109,37 @@ def test_predictions_are_near_what_is_measured():
                 data = streams.BitStream.make([10**6], np.repeat(rng.random(4), 32), 10**6)
                 errors.append(np.abs(choice.simulate(data, rng, method) - data.truth).mean())
             assert 2 / 3 < np.mean(errors) / choice.predicted[method] < 3 / 2
+
+
+def test_a_winner_has_the_smallest_mean_over_streams_and_the_choice_is_compared_with_it():
+    """Two streams by hand: periods count as each user once, what needs later epochs only in hindsight."""
+    errors = {
+        methods.ONCE: (0.2, 0.4),
+        methods.split(2): (0.1, 0.3),
+        methods.TUNED: (0.4, 0.4),
+        methods.HINDSIGHT: (0.1, 0.1),
+        methods.CHOSEN: (0.2, 0.4),
+        methods.CHOSEN_LATE: (0.1, 0.1),
+        methods.SIXTEEN: (0.0, 0.0),  # another name of one of the periods
+    }
+    setting = {"part": "map"} | dict.fromkeys(tables.SETTING, 1)
+    rows = [
+        setting | {"method": method, "mean_error": error, "max_error": 1 - error}
+        for method, both in errors.items()
+        for error in both
+    ]
+    table = pd.DataFrame(rows)
+    (online,), (late,), (largest,) = (
+        tables.winners(table, *view).to_dict("records")
+        for view in (("mean_error", True), ("mean_error", False), ("max_error", True))
+    )
+    assert (online["best"], online["error"], online["factor"]) == (methods.ONCE, pytest.approx(0.2), pytest.approx(1.5))
+    assert (late["best"], late["factor"]) == (methods.HINDSIGHT, pytest.approx(1.0))
+    assert largest["best"] == methods.TUNED
+
+
+def test_random_means_change_as_often_as_asked_and_are_the_same_for_all_horizons():
+    short, long = (random_means(horizon, 3, stream(0, "means")) for horizon in (16, 400))
+    assert [np.count_nonzero(np.diff(means)) for means in (short, long)] == [3, 3]
+    assert list(dict.fromkeys(short)) == list(dict.fromkeys(long))
+    assert np.count_nonzero(np.diff(random_means(8, 7, stream(0, "every")))) == 7
