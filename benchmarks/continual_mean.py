@@ -14,7 +14,7 @@ import measure
 import numpy as np
 import pandas as pd
 
-from evolvingdp.continual_mean import algorithms, offline, online, streams
+from evolvingdp.continual_mean import algorithms, choosing, offline, online, streams
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.prefix_sums import Toeplitz, height
 from evolvingdp.continual_mean.user_mean import UserMean
@@ -80,11 +80,11 @@ def full(n_steps: int) -> UserMean:
 
 
 def recommended(n_steps: int) -> UserMean:
-    return algorithms.recommended(USERS, CAP, EPSILON, horizon=n_steps)
+    return choosing.users_alike(USERS, CAP, EPSILON, horizon=n_steps)
 
 
 def gaussian(n_steps: int) -> UserMean:
-    return algorithms.recommended(USERS, CAP, EPSILON, 1e-6, horizon=n_steps)
+    return choosing.users_alike(USERS, CAP, EPSILON, 1e-6, horizon=n_steps)
 
 
 def together(make: Callable[[int], UserMean], n_steps: int) -> measure.Work:
