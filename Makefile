@@ -4,7 +4,7 @@ PRESET ?= paper
 PORT ?= 8000
 BIN := .venv/bin
 READY := .venv/.ready
-PARALLEL := -n logical --dist loadgroup --no-loadscope-reorder # a process a core, a file's tests in one of them
+PARALLEL := -n logical --no-loadscope-reorder # a process a core, a file's tests in one of them (tests/conftest.py)
 
 .PHONY: help book pdf zip check lint test serve lock clean benchmarks front peers
 

@@ -24,8 +24,8 @@ from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace, Tape
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters.count_sketch import LocalRnd
 from evolvingdp.heavy_hitters.rappor import Rappor
+from evolvingdp.heavy_hitters.sketches.local_rnd import LocalRnd
 from evolvingdp.sparse_vector.calibration import calibrate
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 from support import ALPHA

@@ -15,9 +15,9 @@ from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.binary_code import BinaryCode
 from evolvingdp.heavy_hitters.bitstogram import PLANS as BITSTOGRAM_PLANS
 from evolvingdp.heavy_hitters.bitstogram import READINGS, Bitstogram
-from evolvingdp.heavy_hitters.count_sketch import LocalRnd
 from evolvingdp.heavy_hitters.olh import OLH
 from evolvingdp.heavy_hitters.rappor import Rappor
+from evolvingdp.heavy_hitters.sketches.local_rnd import LocalRnd
 from evolvingdp.heavy_hitters.tree_hist import PLANS, TreeHist
 from evolvingdp.heavy_hitters.word_tree import WordTree
 

@@ -14,8 +14,9 @@ from scipy.stats import ks_2samp, norm
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters import sketch_simulation, theory
+from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
+from evolvingdp.heavy_hitters.sketches import simulation as sketch_simulation
 from support import ALPHA, fits
 
 KEYS = np.array([0, 1], dtype=np.uint64)

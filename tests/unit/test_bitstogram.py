@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -276,3 +277,51 @@ def test_the_lemmas_of_succinct_hist_and_hashtogram_ask_for_what_they_print():
     assert hashtogram["buckets"] == pytest.approx(math.sqrt(10**7 / math.log(10**7 * 26**6 / 0.05)))
     assert hashtogram["error"] == pytest.approx(400 * math.sqrt(10**7 * math.log(12 * 10**7 * 26**6 / 0.05)))
     assert theory.hashtogram_constants(10**7, 0.5, 0.05, 6 * math.log(26))["error"] == pytest.approx(2 * hashtogram["error"])
+
+
+SMALL = {"length": 3, "code": BinaryCode(31, 16), "buckets": 64, "rows": 8, "width": 256}
+
+
+def test_a_word_that_only_the_second_repetition_reads_is_found():
+    """It shares its first bucket with a word of twice its users, and its second with nobody."""
+    method = Bitstogram(6.0, 5_000.0, **SMALL | {"repetitions": 2})
+    drawn = method.draw_hashes(stream(0, "hashes"))
+    texts = np.array(words.from_index(np.arange(26**3), 3))
+    home = drawn.bits.hashes.buckets.cells(np.array([[0], [1]]), method.encode(texts))
+    hidden = int(np.flatnonzero((home[0] == home[0, 0]) & (home[1] != home[1, 0]) & (home[1] != home[0]))[0])
+    asked = texts[[0, hidden]]
+    reports = drawn.simulate(method.encode(asked), np.array([60_000, 30_000]), stream(0, "noise"))
+    assert set(drawn.search(reports, 90_000).words.word) == set(asked)
+
+
+def test_the_final_cut_is_at_the_threshold_and_not_an_error_beside_it():
+    method = Bitstogram(6.0, 5_000.0, **SMALL)
+    drawn = method.draw_hashes(stream(0, "hashes"))
+    reports = drawn.simulate(method.encode(TEXTS), COUNTS, stream(0, "noise"))
+    estimate = drawn.search(reports, 100_000).words.set_index("word").estimate["dog"]
+    for threshold, listed in ((estimate + 1, False), (estimate - 1, True)):
+        found = replace(drawn, settings=replace(method, threshold=threshold)).search(reports, 100_000).words
+        assert ("dog" in set(found.word)) == listed
+
+
+@pytest.mark.parametrize("plan", ["two_reports", "split"])
+def test_a_search_reads_only_its_own_reports_and_knows_how_many_reported(plan):
+    method = Bitstogram(6.0, 5_000.0, plan=plan, **SMALL)
+    drawn, other = (method.draw_hashes(stream(0, "hashes", own)) for own in (0, 1))
+    reports = drawn.simulate(method.encode(TEXTS), COUNTS, stream(0, "noise"))
+    with pytest.raises(ValueError, match="sketch must hold reports made for"):
+        other.search(reports, 100_000)
+    with pytest.raises(ValueError, match="sketch must hold reports made for"):
+        drawn.search(replace(reports, final=other.final.empty()), 100_000)
+    for n_users in (99_999, 200_000):
+        with pytest.raises(ValueError, match=rf"n_users must be the number of users who reported, .* got {n_users}"):
+            drawn.search(reports, n_users)
+    with pytest.raises(ValueError, match="reports must be 1 sketch of bits and 1 of a final phase"):
+        drawn.search(replace(reports, final=None), 100_000)
+
+
+def test_local_hashing_serves_any_epsilon_with_few_values():
+    oracle = explicit_hist(800.0)
+    assert oracle.probabilities(0) == {0: 1.0, 1: 0.0}
+    reports = oracle.report([3, 4], stream(0, "seeds"), stream(0, "noise"))
+    assert oracle.support(reports, [3])[0] >= 1

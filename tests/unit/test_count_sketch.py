@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evolvingdp.core.hashing import MultiplyShift, ShaPrefix
+from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import count_sketch, theory
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
@@ -127,11 +128,11 @@ def test_the_paper_s_constants_at_ten_million_users_are_those_the_errata_evaluat
 def test_collisions_only_add_to_the_error_and_vanish_with_the_width():
     others = np.array([10**6, 10**5])
     alone = theory.noise_standard_error(10**7, 2.0, 285)
-    scale = count_sketch.SignFlip(2.0).debias * math.sqrt(1e7 * 285)
+    scale = SignFlip(2.0).debias * math.sqrt(1e7 * 285)
     for width in (2, 64):  # one other word: the density at zero is that of a mixture of two normals, by hand
         density = 1 - 1 / width + math.exp(-((3e6 / scale) ** 2) / 2) / width
         one = theory.median_error(np.array([3 * 10**6]), 10**7, 2.0, 285, width)
-        rounding = 285 * count_sketch.SignFlip(2.0).debias * math.sqrt((1 - 1 / 285) / 12)
+        rounding = 285 * SignFlip(2.0).debias * math.sqrt((1 - 1 / 285) / 12)
         assert one == pytest.approx(math.hypot(math.sqrt(alone**2 - rounding**2) / density, rounding), rel=1e-6)
     narrow, wide = (theory.median_error(others, 10**7, 2.0, 285, width) for width in (64, 2**20))
     assert narrow > wide > alone
@@ -268,3 +269,40 @@ def test_an_epsilon_that_no_coin_has_is_refused():
     coin = freq.client.randomizer
     assert coin.debias * (1 - 2 * math.ceil(coin.flip * 2**53) / 2**53) == pytest.approx(1, rel=1e-6)
     assert np.all(np.isfinite(freq.estimate(freq.simulate(KEYS, np.full(7, 10**6), stream(0, "noise")), KEYS)))
+
+
+@pytest.mark.parametrize("estimator", ["mean", "joint"])
+def test_the_stated_errors_are_those_of_many_runs_where_keys_are_many_and_collide(estimator):
+    """300 keys on 15 rows of 64 cells beside a heavy one that is not asked for: the known noise alone is too small."""
+    keys, counts, runs = np.arange(301, dtype=np.uint64) ** 2, np.full(301, 40), 30
+    counts[7] = 20_000
+    errors, stated = np.empty((2, runs, 300))
+    for run in range(runs):
+        freq = FreqOracle(MultiplyShift.draw(15, 64, stream(0, "hashes", run)), 2.0)
+        sketch = freq.simulate(keys, counts, stream(0, "noise", run))
+        errors[run] = freq.estimate(sketch, np.delete(keys, 7), estimator) - 40
+        stated[run] = freq.standard_errors(sketch, np.delete(keys, 7), estimator)
+    ratio = np.sqrt(np.mean(np.square(errors)) / np.mean(np.square(stated)))
+    assert abs(ratio - 1) < 0.1
+    assert np.sqrt(np.mean(np.square(errors))) > 1.15 * freq.standard_error(int(counts.sum()), estimator)
+
+
+def test_keys_that_no_cell_tells_apart_have_a_huge_error():
+    freq = oracle(rows=1, width=2)
+    cells = freq.hashes.cells(np.zeros(7, dtype=int), KEYS)
+    together = KEYS[cells == cells[0]][:2]
+    sketch = freq.simulate(KEYS, np.full(7, 1000), stream(0, "noise"))
+    assert np.all(freq.standard_errors(sketch, together, "joint") > 1e6)
+    assert np.array_equal(freq.standard_errors(sketch, KEYS, "median"), np.full(7, freq.standard_error(7000)))
+
+
+def test_keys_may_come_as_a_list_or_signed_and_others_are_named():
+    freq = oracle()
+    sketch = freq.simulate(KEYS.tolist(), np.arange(7), stream(0, "noise"))
+    for kind in (KEYS.tolist(), KEYS.astype(np.int64)):
+        assert np.array_equal(freq.estimate(sketch, kind), freq.estimate(sketch, KEYS))
+        assert freq.collect(kind, stream(0, "slots"), stream(0, "noise")).n_reports == 7
+    with pytest.raises(ValueError, match="keys must be >= 0, got -3 at position 1"):
+        freq.estimate(sketch, [2, -3])
+    with pytest.raises(TypeError, match=r"keys must be a one-dimensional array of integers .* got float64"):
+        freq.collect([1.5], stream(0, "slots"), stream(0, "noise"))

@@ -86,6 +86,18 @@ def counts(**values: ArrayLike) -> None:
             raise ValueError(f"{name} must sum to less than 2^63, got {array.max()} at position {array.argmax()}")
 
 
+def keys(value: ArrayLike, name: str = "keys") -> NDArray[np.uint64]:
+    """`value` as uint64 (n,); raises TypeError for what are no integers, ValueError for the first negative one."""
+    array = np.asarray(value)
+    if not array.size and array.ndim == 1:
+        return np.zeros(0, dtype=np.uint64)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be a one-dimensional array of integers below 2^64, got {array.dtype} {array.shape}")
+    if array.dtype.kind == "i" and array.min() < 0:
+        raise ValueError(f"{name} must be >= 0, got {array.min()} at position {array.argmin()}")
+    return array.astype(np.uint64, copy=False)
+
+
 def counts_of_keys(held: ArrayLike, keys: Sized) -> NDArray[np.int64]:
     """The counts `held` as int64 (n,), one for each of `keys`; raises as `counts` does, and for another length."""
     counts(counts=held)

@@ -60,15 +60,16 @@ class OLH:
     @property
     def keep(self) -> float:
         """The probability of reporting one's own hash value: e^epsilon / (e^epsilon + g - 1)."""
-        return math.exp(self.epsilon) / (math.exp(self.epsilon) + self.hash_values - 1)
+        return 1 / (1 + (self.hash_values - 1) * math.exp(-self.epsilon))
 
     def probabilities(self, hashed: int) -> dict[int, float]:
         """The law of a report given the user's own hash value."""
-        other = 1 / (math.exp(self.epsilon) + self.hash_values - 1)
+        other = self.keep * math.exp(-self.epsilon)
         return {value: self.keep if value == hashed else other for value in range(self.hash_values)}
 
     def report(self, keys: NDArray[np.uint64], public: np.random.Generator, private: np.random.Generator) -> LocalHashes:
         """One report a user; keys (n,).  The seeds are public randomness."""
+        keys = checks.keys(keys)
         seeds = public.integers(0, 2**64, size=len(keys), dtype=np.uint64)
         own = self._hash(seeds, keys)
         other = private.integers(1, self.hash_values, size=len(keys), dtype=np.uint16)  # one of the others, as a distance
@@ -77,6 +78,7 @@ class OLH:
 
     def support(self, reports: LocalHashes, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
         """For each key, the number of users whose report is their hash of that key, (keys,)."""
+        keys = checks.keys(keys)
         counts = np.zeros(len(keys), dtype=np.int64)
         for first in range(0, len(reports.seeds), _CHUNK):
             seeds, values = reports.seeds[first : first + _CHUNK], reports.values[first : first + _CHUNK]

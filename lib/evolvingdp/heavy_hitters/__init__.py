@@ -4,8 +4,10 @@ from evolvingdp.core.public import attach
 
 __all__, __getattr__, __dir__ = attach(
     __name__,
-    count_sketch=["FreqOracle", "LocalRnd", "Sketch"],
-    tree_hist=["HeavyHitters", "Reports", "TreeHist"],
+    **{"sketches.local_rnd": ["LocalRnd"], "sketches.projective": ["ProjectiveOracle"]},
+    count_sketch=["FreqOracle", "Sketch"],
+    tree_hist=["TreeHist"],
+    listing=["HeavyHitters", "Reports"],
     word_tree=["TooManyCandidatesError", "WordTree"],
     bitstogram=["Bitstogram", "hashtogram"],
     binary_code=["BinaryCode"],

@@ -20,7 +20,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from evolvingdp.core import checks, words
@@ -28,7 +27,7 @@ from evolvingdp.core.hashing import HashFamily, MultiplyShift
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.heavy_hitters.binary_code import BinaryCode
 from evolvingdp.heavy_hitters.count_sketch import ESTIMATORS, FreqOracle
-from evolvingdp.heavy_hitters.tree_hist import HeavyHitters, Reports
+from evolvingdp.heavy_hitters.listing import HeavyHitters, Reports
 
 PLANS = ("two_reports", "split")
 READINGS = ("cell", "sign")
@@ -176,7 +175,7 @@ class BitstogramProtocol:
 
     def collect(self, messages: NDArray[np.uint64], public: np.random.Generator, private: np.random.Generator) -> Reports:
         """Per-user path: user i holds messages[i], (n,)."""
-        first = last = messages
+        first = last = messages = checks.keys(messages, name="messages")
         if self.settings.plan == "split":
             final = public.random(len(messages)) < self.settings.final_share
             first, last = messages[~final], messages[final]
@@ -184,8 +183,8 @@ class BitstogramProtocol:
 
     def simulate(self, messages: NDArray[np.uint64], counts: NDArray[np.integer], rng: np.random.Generator) -> Reports:
         """Reports with exactly the law of `collect` when counts[i] users hold messages[i]."""
-        checks.counts(counts=counts)
-        first = last = np.asarray(counts)
+        messages = checks.keys(messages, name="messages")
+        first = last = checks.counts_of_keys(counts, messages)
         if self.settings.plan == "split":
             last = rng.binomial(first, self.settings.final_share)
             first = first - last
@@ -199,9 +198,18 @@ class BitstogramProtocol:
         return ones.swapaxes(1, 2).reshape(-1, code.length).astype(np.uint8)
 
     def search(self, reports: Reports, n_users: int) -> HeavyHitters:
-        """Steps 2 to 5: decode every bucket, estimate what decodes; what does not is counted in the path."""
+        """Steps 2 to 5: decode every bucket, estimate what decodes; what does not is counted in the path.
+
+        Raises ValueError for reports that were made for another protocol, or by another number of users.
+        """
         settings = self.settings
-        assert reports.final is not None
+        if len(reports.levels) != 1 or reports.final is None:
+            raise ValueError(f"reports must be 1 sketch of bits and 1 of a final phase, got {reports}")
+        self.bits.check(reports.levels[0])
+        self.final.check(reports.final)
+        sent = reports.levels[0].n_reports, reports.final.n_reports
+        if sent != (n_users, n_users) if settings.plan == "two_reports" else sum(sent) != n_users:
+            raise ValueError(f"n_users must be the number of users who reported, {sent} to the two phases, got {n_users}")
         messages, decoded = settings.code.decode(self.read_bits(reports))
         bucket = np.tile(np.arange(settings.buckets), settings.repetitions)
         repetition = np.repeat(np.arange(settings.repetitions), settings.buckets)
@@ -213,15 +221,8 @@ class BitstogramProtocol:
         candidates = np.unique(messages[kept])
         share = settings.shares[1]
         estimates = self.final.estimate(reports.final, candidates, settings.estimator) / share
-        error = self.final.standard_error(max(1, round(n_users * share)), settings.estimator) / share
-        listed = estimates >= settings.threshold if settings.final_cut else np.ones(len(candidates), dtype=bool)
-        order = np.argsort(-estimates[listed], kind="stable")
-        found = pd.DataFrame(
-            {
-                "word": words.from_index(candidates[listed][order], settings.length),
-                "estimate": estimates[listed][order],
-                "standard_error": error,
-            }
-        )
+        errors = self.final.standard_errors(reports.final, candidates, settings.estimator) / share
+        listed = estimates >= (settings.threshold if settings.final_cut else -np.inf)
         path = {"candidates": len(messages), "decoded": int(decoded.sum()), "survivors": len(candidates)}
-        return HeavyHitters(found, pd.DataFrame([path]))
+        found = words.from_index(candidates[listed], settings.length)
+        return HeavyHitters.of(found, estimates[listed], errors[listed], [path])

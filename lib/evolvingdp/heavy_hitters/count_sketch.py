@@ -1,38 +1,36 @@
-"""LocalRnd and FreqOracle: word frequencies from one private bit a user.
+"""FreqOracle: word frequencies from one private bit a user.
 
 **Computes** an estimate of f(v), the number of users who hold v, for any v asked after the collection.
 
-**Guarantee.** Pure epsilon-local differential privacy per report: `LocalRnd` is one randomized response on one bit that is
-a function of the user's word and of public randomness; neighbouring inputs are any two words of one user.  A user who
-takes part in two collections pays for both.  With `compression="none"` the report is `width` signs of which only the one
-at the user's cell depends on the word, so the guarantee is the same.
+**Guarantee.** Pure epsilon-local differential privacy per report, that of `local_rnd`; neighbouring inputs are any two words
+of one user.  A user who takes part in two collections pays for both.
 
 **Error.** Each row's estimate is unbiased over hashes, partition and noise, and the median nearly so where n is large beside
 the number of rows.  The median has a standard error of about sqrt(pi/2) a sqrt(n), a = coth(epsilon/2), plus what hash
 collisions add (`theory.py`).
 
-**Source.** Algorithms 1 and 2 of the paper; lines 1-7 of Algorithm 1 are `LocalRnd.assign` and `LocalRnd.report`, lines 3
-and 7-8 of Algorithm 2 are `FreqOracle.row_estimates` and `FreqOracle.estimate`.  Epsilon here is that of one report (line 7
-of Algorithm 1 has epsilon/2 because TreeHist asks each user twice).  Applies E-HH-1, E-HH-2 and E-HH-3.
+**Source.** Algorithm 2 of Bassily et al. (2020): lines 3 and 7-8 are `row_estimates` and `estimate`.  Applies E-HH-2 and
+E-HH-3.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from evolvingdp.core import checks, hadamard
 from evolvingdp.core.hashing import HashFamily, places, scramble
-from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.sampling import blocks
-from evolvingdp.heavy_hitters import sketch_simulation, theory
+from evolvingdp.heavy_hitters import theory
+from evolvingdp.heavy_hitters.sketches import simulation
+from evolvingdp.heavy_hitters.sketches.joint_fit import JointFit
+from evolvingdp.heavy_hitters.sketches.local_rnd import LocalRnd
 
 COMPRESSIONS = ("hadamard", "none")
 ESTIMATORS = ("median", "mean", "joint")
@@ -44,51 +42,6 @@ _KEYS_AT_ONCE = 1 << 13  # of an estimate
 _EXACT = 1 << 24  # below it float32 holds every integer
 _SMALLEST = 1e-9  # of epsilons: coins of 53 bits keep estimates unbiased to a millionth
 _PROBES = scramble(np.arange(64, dtype=np.uint64))  # keys that tell hash families apart
-
-
-@dataclass(frozen=True)
-class LocalRnd:
-    """Algorithm 1, the user's side.  epsilon-DP per report, pure, local."""
-
-    hashes: HashFamily
-    epsilon: float  # of one report
-
-    def __post_init__(self) -> None:
-        checks.positive(epsilon=self.epsilon)
-
-    @property
-    def randomizer(self) -> SignFlip:
-        return SignFlip(self.epsilon)
-
-    def assign(self, n_users: int, public: np.random.Generator) -> NDArray[np.int64]:
-        """Line 1: a uniform slot = row * width + column (j_i, r_i) per user, (n_users,).  Public."""
-        return public.integers(0, self.hashes.rows * self.hashes.width, size=n_users)
-
-    def true_bits(self, keys: NDArray[np.uint64], slots: NDArray[np.int64]) -> NDArray[np.int8]:
-        """Lines 2-6: x_i = g_j(v_i) W[r_i, h_j(v_i)], (n,) of +-1.  Secret: never leaves the user's device."""
-        rows = slots >> (self.hashes.width.bit_length() - 1)
-        columns = slots & (self.hashes.width - 1)
-        cells, signs = self.hashes.cells_and_signs(rows, keys)
-        return signs * hadamard.signs(columns, cells)
-
-    def report(
-        self, keys: NDArray[np.uint64], slots: NDArray[np.int64], private: np.random.Generator
-    ) -> NDArray[np.integer]:
-        """Lines 2-8: one private bit y_i a user, (n,) of +-1.  Drawn once and then fixed (E-HH-1)."""
-        return self.randomizer.randomize(self.true_bits(keys, slots), private)
-
-    def assign_rows(self, n_users: int, public: np.random.Generator) -> NDArray[np.int64]:
-        """The row j_i of each user where reports are not compressed, (n_users,).  Public."""
-        return public.integers(0, self.hashes.rows, size=n_users)
-
-    def report_all_signs(
-        self, keys: NDArray[np.uint64], rows: NDArray[np.int64], private: np.random.Generator
-    ) -> NDArray[np.int8]:
-        """A report without compression, as we read Section 4: (n, width) signs, all but that of the user's cell uniform."""
-        cells, signs = self.hashes.cells_and_signs(rows, keys)
-        reports = 1 - 2 * private.integers(0, 2, size=(len(keys), self.hashes.width), dtype=np.int8)
-        reports[np.arange(len(keys)), cells] = self.randomizer.randomize(signs, private)
-        return reports
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +67,8 @@ class Sketch:
             raise ValueError(f"sketches must have one shape to be merged, got {self.sums.shape} and {other.sums.shape}")
         if self.oracle and other.oracle and self.oracle != other.oracle:
             raise ValueError(f"sketches must be of one oracle to be merged, got one of {self.oracle}, one of {other.oracle}")
-        return Sketch(self.sums + other.sums, self.n_reports + other.n_reports, self.oracle or other.oracle)
+        oracle = self.oracle or other.oracle
+        return replace(self, sums=self.sums + other.sums, n_reports=self.n_reports + other.n_reports, oracle=oracle)
 
 
 @dataclass(frozen=True)
@@ -153,14 +107,18 @@ class FreqOracle:
 
     def check(self, sketch: Sketch) -> None:
         """Raise ValueError unless `sketch` holds reports made for this oracle (by hand: has its shape)."""
-        shape = (self.hashes.rows, self.hashes.width)
-        if sketch.sums.shape != shape:
-            raise ValueError(f"sketch must have the oracle's shape {shape} (rows, width), got {sketch.sums.shape}")
+        if sketch.sums.shape != self.shape:
+            raise ValueError(f"sketch must have the oracle's shape {self.shape} (rows, width), got {sketch.sums.shape}")
         if sketch.oracle and sketch.oracle != self.fingerprint:
             raise ValueError(f"sketch must hold reports made for {self.fingerprint}, got one of {sketch.oracle}")
 
     def empty(self) -> Sketch:
-        return self._sketch(np.zeros((self.hashes.rows, self.hashes.width), dtype=np.int64), 0)
+        return self._sketch(np.zeros(self.shape, dtype=np.int64), 0)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """That of a sketch's sums."""
+        return self.hashes.rows, self.hashes.width
 
     def _sketch(self, sums: NDArray[np.int64], n_reports: int) -> Sketch:
         return Sketch(sums, n_reports, self.fingerprint)
@@ -179,6 +137,7 @@ class FreqOracle:
 
     def collect(self, keys: NDArray[np.uint64], public: np.random.Generator, private: np.random.Generator) -> Sketch:
         """Per-user path: user i holds keys[i], (n,) uint64.  With compression, chunks do not change the result."""
+        keys = checks.keys(keys)
         if self.compression == "none":
             return self._collect_uncompressed(keys, public, private)
         sums = np.zeros(self.hashes.rows * self.hashes.width)
@@ -189,7 +148,7 @@ class FreqOracle:
                 slots[own] = self.client.assign(len(some), public)
                 reports[own] = self.client.report(many[own], slots[own], private)
             sums += np.bincount(slots, weights=reports, minlength=len(sums))
-        return self._sketch(sums.astype(np.int64).reshape(self.hashes.rows, self.hashes.width), len(keys))
+        return self._sketch(sums.astype(np.int64).reshape(self.shape), len(keys))
 
     def _collect_uncompressed(
         self, keys: NDArray[np.uint64], public: np.random.Generator, private: np.random.Generator
@@ -217,11 +176,12 @@ class FreqOracle:
         `path="users"`: a column for every user.  `"auto"` takes the cheaper of the two.  A simulation, not a run of the
         protocol: one generator serves as public and as private randomness.
         """
+        keys = checks.keys(keys)
         counts = checks.counts_of_keys(counts, keys)
         checks.one_of(("auto", "groups", "users"), path=path)
         one = self.hashes, self.client.randomizer, keys, counts, rng
         compressed = self.compression == "hadamard"
-        sums = sketch_simulation.one_bit(*one, path) if compressed else sketch_simulation.all_signs(*one)
+        sums = simulation.one_bit(*one, path) if compressed else simulation.all_signs(*one)
         return self._sketch(sums, int(np.sum(counts)))
 
     def simulate_estimates(
@@ -234,15 +194,16 @@ class FreqOracle:
     ) -> NDArray[np.float64]:
         """The estimates of `asked` with exactly the law of `estimate` after `simulate`.  Without compression only the cells
         that are read are drawn."""
+        keys, asked = checks.keys(keys), checks.keys(asked, name="asked")
         counts = checks.counts_of_keys(counts, keys)
         if self.compression == "hadamard":
             return self.estimate(self.simulate(keys, counts, rng), asked, estimator)
-        sums = sketch_simulation.all_signs(self.hashes, self.client.randomizer, keys, counts, rng, asked)
+        sums = simulation.all_signs(self.hashes, self.client.randomizer, keys, counts, rng, asked)
         return self.estimate(Sketch(sums, int(np.sum(counts))), asked, estimator)
 
     def row_estimates(self, sketch: Sketch, keys: NDArray[np.uint64]) -> NDArray[np.float64]:
         """Line 7 for every row and key, float64 (rows, keys): rows * a * sum_i y_i g_j(v) W[r_i, h_j(v)]."""
-        return np.asarray(self.users_of_a_report * self._read(self._cell_sums(sketch), keys).astype(np.float64))
+        return np.asarray(self.users_of_a_report * self._read(self._cell_sums(sketch), checks.keys(keys)).astype(np.float64))
 
     def estimate(self, sketch: Sketch, keys: NDArray[np.uint64], estimator: str = "median") -> NDArray[np.float64]:
         """The frequencies of `keys`, (keys,), in users.  May be negative or above n: not clipped, so that
@@ -253,11 +214,12 @@ class FreqOracle:
         collide in every row cannot be told apart: they share their sum).  Raises ValueError for more keys than cells.
         """
         checks.one_of(ESTIMATORS, estimator=estimator)
+        keys = checks.keys(keys)
         combine = _median_of_rows if estimator == "median" else _mean_of_rows
         sums = self._cell_sums(sketch)
         chunks = _chunks(keys, _KEYS_AT_ONCE)
         estimates = self.users_of_a_report * np.concatenate([combine(self._read(sums, chunk)) for chunk in chunks])
-        return self._without_collisions(keys, estimates) if estimator == "joint" else estimates
+        return self._joint_fit(keys).solve(estimates) if estimator == "joint" and len(keys) else estimates
 
     def reaching(
         self, sketch: Sketch, keys: NDArray[np.uint64], cut: float, estimator: str
@@ -283,32 +245,33 @@ class FreqOracle:
             counted += reached.ravel().take(places(self.hashes, rows[:, None], keys[None, :])).sum(axis=0)
         return counted
 
-    def _without_collisions(self, keys: NDArray[np.uint64], means: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Solve G f = means, where G[u, v] = mean over rows of g(u) g(v) 1{h(u) = h(v)}: E[means] = G f over the noise."""
-        if not len(keys):
-            return means
-        if len(keys) > self.hashes.rows * self.hashes.width:
-            raise ValueError(
-                f"the joint estimate of {len(keys)} keys does not exist with {self.hashes.rows} rows of "
-                f"{self.hashes.width} cells: ask for fewer keys, or widen the sketch"
-            )
-        rows = np.arange(self.hashes.rows)[:, None]
-        cells, signs = self.hashes.cells_and_signs(rows, keys[None, :])
-        _, place = np.unique(rows * self.hashes.width + cells, return_inverse=True)
-        columns = np.broadcast_to(np.arange(len(keys)), cells.shape)
-        design = sparse.csr_array((signs.ravel().astype(float), (place.ravel(), columns.ravel())))
-        gram = (design.T @ design) / self.hashes.rows
-        solution, failed = sparse.linalg.cg(gram, means, x0=means, rtol=1e-9)
-        if failed:  # pragma: no cover - the system is consistent by construction
-            raise RuntimeError(f"the joint estimate of {len(keys)} keys did not converge in {failed} iterations")
-        return np.asarray(solution)
-
     def standard_error(self, n_reports: int, estimator: str = "median") -> float:
-        """Standard error of `estimate`, in users, from the known noise alone (hash collisions: `theory.median_error`)."""
+        """Standard error of `estimate`, in users, from the known noise alone: without hash collisions (`theory.median_error`
+        has the median's), and for "joint" where keys are few beside cells (`standard_errors` has both)."""
         checks.one_of(ESTIMATORS, estimator=estimator)
         if estimator == "median":
             return theory.noise_standard_error(n_reports, self.epsilon, self.hashes.rows)
         return theory.mean_standard_error(n_reports, self.epsilon)
+
+    def standard_errors(self, sketch: Sketch, keys: NDArray[np.uint64], estimator: str) -> NDArray[np.float64]:
+        """Standard errors of the estimates of `keys`, (keys,), in users; those of "mean" and "joint" with collisions.
+
+        A cell's mean square is the noise's and that of the words in it: over the rows it is the variance of a mean.  For
+        "joint" it is what the fit leaves, times the diagonal of the fit's inverse: keys that nearly share their cells have
+        large errors.  Right on average over hash functions; never below the known noise.
+        """
+        keys = checks.keys(keys)
+        known = self.standard_error(max(1, sketch.n_reports), estimator)
+        if estimator == "median" or not len(keys):
+            return np.full(len(keys), known)
+        cells, spread = self.cell_estimates(sketch), np.ones(len(keys))
+        freedom = cells.size
+        if estimator == "joint":
+            fit = self._joint_fit(keys)
+            cells = cells - fit.cells_of(self.estimate(sketch, keys, "joint"))
+            spread, freedom = fit.spread(), max(1, freedom - len(keys))
+        variance = max(known**2, float(np.sum(np.square(cells))) / freedom / self.hashes.rows)
+        return np.asarray(np.sqrt(variance * spread))
 
     def cell_estimates(self, sketch: Sketch) -> NDArray[np.float64]:
         """For every row and cell, the signed number of users hashed there, float64 (rows, width), in users of all rows."""
@@ -318,6 +281,10 @@ class FreqOracle:
     def users_of_a_report(self) -> float:
         """How many users of all rows a report in one row stands for: rows * a."""
         return self.hashes.rows * self.client.randomizer.debias
+
+    def _joint_fit(self, keys: NDArray[np.uint64]) -> JointFit:
+        cells, signs = self.hashes.cells_and_signs(np.arange(self.hashes.rows)[:, None], keys[None, :])
+        return JointFit.of(cells, signs, self.hashes.width)
 
     def _cell_sums(self, sketch: Sketch) -> NDArray[np.number]:
         """The signed reports of every row and cell, (rows, width), exact integers."""

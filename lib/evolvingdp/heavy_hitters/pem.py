@@ -18,12 +18,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from evolvingdp.core import checks
+from evolvingdp.heavy_hitters.listing import HeavyHitters, adaptive_cut
 from evolvingdp.heavy_hitters.olh import OLH, LocalHashes
-from evolvingdp.heavy_hitters.tree_hist import HeavyHitters, adaptive_cut
 from evolvingdp.heavy_hitters.word_tree import WordTree, candidates_at
 
 Support = Callable[[NDArray[np.uint64], int], NDArray[np.int64]]  # nodes, level -> their support
@@ -31,16 +30,15 @@ Support = Callable[[NDArray[np.uint64], int], NDArray[np.int64]]  # nodes, level
 
 @dataclass(frozen=True, eq=False)
 class PrefixReports:
-    """What the server holds: the OLH reports of each level.  Merge with `+`."""
+    """What the server holds: the OLH reports of each level, and for which settings they were made.  Merge with `+`."""
 
     levels: tuple[LocalHashes, ...]
+    settings: str
 
     def __add__(self, other: PrefixReports) -> PrefixReports:
-        if len(self.levels) != len(other.levels):
-            raise ValueError(
-                f"reports must have as many levels to be merged, got {len(self.levels)} and {len(other.levels)}"
-            )
-        return PrefixReports(tuple(a + b for a, b in zip(self.levels, other.levels, strict=True)))
+        if self.settings != other.settings:
+            raise ValueError(f"reports must be of one PEM to be merged, got one of {self.settings}, one of {other.settings}")
+        return PrefixReports(tuple(a + b for a, b in zip(self.levels, other.levels, strict=True)), self.settings)
 
 
 @dataclass(frozen=True)
@@ -66,6 +64,11 @@ class PEM:
     def oracle(self) -> OLH:
         return OLH(self.epsilon)
 
+    @property
+    def fingerprint(self) -> str:
+        """What users and server must share: a search does not read reports of another tree, epsilon or shares."""
+        return f"steps {self.tree.steps} {self.tree.unit}, epsilon {float(self.epsilon)!r}, shares {self.shares}"
+
     def collect(
         self, leaves: NDArray[np.uint64], public: np.random.Generator, private: np.random.Generator
     ) -> PrefixReports:
@@ -76,13 +79,14 @@ class PEM:
             tuple(
                 self.oracle.report(self.tree.prefixes(leaves[level_of == level], level), public, private)
                 for level in range(self.tree.depth)
-            )
+            ),
+            self.fingerprint,
         )
 
     def search(self, reports: PrefixReports) -> HeavyHitters:
         """Descend the tree on the users' reports; the cost is users times candidates."""
-        if len(reports.levels) != self.tree.depth:
-            raise ValueError(f"reports must have the tree's {self.tree.depth} levels, got {len(reports.levels)}")
+        if reports.settings != self.fingerprint:
+            raise ValueError(f"reports must be made for {self.fingerprint}, got some for {reports.settings}")
         sizes = [len(level.seeds) for level in reports.levels]
         return self._descend(lambda nodes, level: self.oracle.support(reports.levels[level], nodes), sizes)
 
@@ -122,11 +126,7 @@ class PEM:
             estimates = self.oracle.estimate(support(nodes, level), size) / share
             nodes, estimates = nodes[estimates >= cut], estimates[estimates >= cut]
             path.append({"level": level, "candidates": asked, "survivors": len(nodes), "standard_error": error, "cut": cut})
-        order = np.argsort(-estimates, kind="stable")
-        nodes, estimates = nodes[order], estimates[order]
-        errors = self.standard_errors(estimates, sizes[-1])
-        words = pd.DataFrame({"word": self.tree.decode(nodes), "estimate": estimates, "standard_error": errors})
-        return HeavyHitters(words, pd.DataFrame(path))
+        return HeavyHitters.of(self.tree.decode(nodes), estimates, self.standard_errors(estimates, sizes[-1]), path)
 
     def standard_errors(self, held: NDArray[np.float64], n_reports: int) -> NDArray[np.float64]:
         """Of the estimates of words with `held` users, (words,), when `n_reports` users report whole words; in users."""

@@ -19,49 +19,25 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from evolvingdp.core import checks
 from evolvingdp.core.hashing import MultiplyShift
+from evolvingdp.core.olh import OLH
 from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.count_sketch import COMPRESSIONS, ESTIMATORS, FreqOracle, Sketch
+from evolvingdp.heavy_hitters.listing import HeavyHitters, Reports, adaptive_cut
+from evolvingdp.heavy_hitters.sketches import projective
+from evolvingdp.heavy_hitters.sketches.geometry import geometry
 from evolvingdp.heavy_hitters.word_tree import WordTree, candidates_at
 
 PLANS = ("two_reports", "one_report", "split")
 PRUNINGS = ("fixed", "adaptive")
 _LEVEL = np.uint64(60)  # prefixes are below 2^60: the level stands above them in a hashed key
 _AT_ONCE = 1 << 20  # candidates
-
-
-@dataclass(frozen=True)
-class Reports:
-    """What the server holds: a sketch per level (one of all levels where they share it), and one of whole words after a
-    final phase.  Merge with `+`.
-    """
-
-    levels: tuple[Sketch, ...]
-    final: Sketch | None
-
-    def __add__(self, other: Reports) -> Reports:
-        if len(self.levels) != len(other.levels) or (self.final is None) != (other.final is None):
-            raise ValueError(f"reports must be of one plan to be merged, got {self} and {other}")
-        final = None if self.final is None or other.final is None else self.final + other.final
-        return Reports(tuple(a + b for a, b in zip(self.levels, other.levels, strict=True)), final)
-
-    def __str__(self) -> str:
-        return f"{len(self.levels)} sketches of levels and {0 if self.final is None else 1} of a final phase"
-
-
-@dataclass(frozen=True)
-class HeavyHitters:
-    """The public result: columns word, estimate, standard_error (in users), most frequent first; and the search's path."""
-
-    words: pd.DataFrame
-    path: pd.DataFrame = field(compare=False)  # a row per level: candidates asked for, survivors, dropped, error, cut
 
 
 @dataclass(frozen=True)
@@ -94,11 +70,14 @@ class TreeHist:
     def __post_init__(self) -> None:
         checks.positive(epsilon=self.epsilon, threshold=self.threshold)
         checks.integer_at_least(1, rows=self.rows, max_survivors=self.max_survivors, max_candidates=self.max_candidates)
-        checks.power_of_two(width=self.width)
+        if self.compression == "projective":
+            checks.integer_at_least(2, width=self.width)
+        else:
+            checks.power_of_two(width=self.width)
         checks.one_of(PLANS, plan=self.plan)
         checks.one_of(PRUNINGS, pruning=self.pruning)
         checks.one_of(ESTIMATORS, estimator=self.estimator)
-        checks.one_of(COMPRESSIONS, compression=self.compression)
+        checks.one_of((*COMPRESSIONS, "projective"), compression=self.compression)
         if self.plan == "split":
             checks.probability(leaf_share=self.leaf_share)
         if self.plan == "split" and self.tree.depth == 1:
@@ -125,6 +104,9 @@ class TreeHist:
 
     def report_error(self, n_reports: int) -> float:
         """Standard error of the estimates from `n_reports` reports, in users among those who reported."""
+        if self.compression == "projective":
+            response = OLH(self.epsilon_of_a_report, geometry(float(self.epsilon_of_a_report), self.width).order)
+            return projective.report_error(response, n_reports, self.rows if self.estimator == "median" else 1)
         if self.estimator == "median":
             return theory.noise_standard_error(n_reports, self.epsilon_of_a_report, self.rows)
         return theory.mean_standard_error(n_reports, self.epsilon_of_a_report)
@@ -139,11 +121,13 @@ class TreeHist:
     def draw_hashes(self, public: np.random.Generator) -> Protocol:
         """The protocol with hash functions drawn: what is published before anybody reports."""
         phases = self.tree.depth + (self.plan == "two_reports")
-        families = [MultiplyShift.draw(self.rows, self.width, public) for _ in range(phases)]
-        if self.shared_sketch:
-            families = [families[0]] * phases
-        oracles = tuple(FreqOracle(family, self.epsilon_of_a_report, self.compression) for family in families)
-        return Protocol(self, oracles)
+        oracles = [self._draw(public) for _ in range(1 if self.shared_sketch else phases)]
+        return Protocol(self, tuple(oracles * phases if self.shared_sketch else oracles))
+
+    def _draw(self, public: np.random.Generator) -> FreqOracle:
+        if self.compression == "projective":
+            return projective.ProjectiveOracle.draw(self.rows, self.width, self.epsilon_of_a_report, public)
+        return FreqOracle(MultiplyShift.draw(self.rows, self.width, public), self.epsilon_of_a_report, self.compression)
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,23 +233,20 @@ class Protocol:
         survivors, estimates, path = np.zeros(1, dtype=np.uint64), np.zeros(1), []
         for level in range(settings.tree.depth):
             asked = candidates_at(level, len(survivors), settings.tree, settings.max_candidates)
-            error, cut = settings.level_error(level, n_users), settings.cut(level, n_users)
-            survivors, estimates, dropped = self._prune(sketch_of(level), survivors, level, cut)
+            error, cut, sketch = settings.level_error(level, n_users), settings.cut(level, n_users), sketch_of(level)
+            survivors, estimates, dropped = self._prune(sketch, survivors, level, cut)
             row = {"level": level, "candidates": asked, "survivors": len(survivors), "dropped": dropped}
             path.append(row | {"standard_error": error, "cut": cut})
+        last, share = self.oracles[settings.tree.depth - 1], settings.shares[-1]
         if final is not None and len(survivors):
-            estimates = self.oracles[-1].estimate(final(), survivors, settings.estimator)
-            error = settings.report_error(n_users)
-        kept = estimates >= settings.threshold if settings.final_cut else np.ones(len(survivors), dtype=bool)
-        order = np.argsort(-estimates[kept], kind="stable")
-        words = pd.DataFrame(
-            {
-                "word": settings.tree.decode(survivors[kept][order]),
-                "estimate": estimates[kept][order],
-                "standard_error": error,
-            }
-        )
-        return HeavyHitters(words, pd.DataFrame(path))
+            last, share, sketch = self.oracles[-1], 1.0, final()
+            estimates = last.estimate(sketch, survivors, settings.estimator)
+        kept = estimates >= (settings.threshold if settings.final_cut else -np.inf)
+        keys = survivors if final is not None else self._tag(survivors, level)
+        errors = last.standard_errors(sketch, keys, settings.estimator) / share
+        if settings.compression == "projective":  # one bit's known noise has it already: who was dealt to the level
+            errors = np.hypot(errors, np.sqrt(np.maximum(estimates, 0) * (1 - share) / share))
+        return HeavyHitters.of(settings.tree.decode(survivors[kept]), estimates[kept], errors[kept], path)
 
     def _prune(
         self, sketch: Sketch, parents: NDArray[np.uint64], level: int, cut: float
@@ -319,11 +300,6 @@ class Protocol:
     def _tag(self, prefixes: NDArray[np.uint64], level: int) -> NDArray[np.uint64]:
         """Keys that differ between levels, so that one sketch can hold several."""
         return prefixes | (np.uint64(level + 1) << _LEVEL) if self.settings.shared_sketch else prefixes
-
-
-def adaptive_cut(threshold: float, error: float) -> float:
-    """A cut above the last level at which a word at the threshold is rarely lost, and few words that nobody holds pass."""
-    return max(threshold - 3 * error, 2 * error)
 
 
 def _blocks(nodes: NDArray[np.uint64], size: int) -> Iterator[NDArray[np.uint64]]:

@@ -23,9 +23,9 @@ from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.noise import Gaussian, Laplace
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters.count_sketch import LocalRnd
 from evolvingdp.heavy_hitters.olh import OLH
 from evolvingdp.heavy_hitters.rappor import Rappor
+from evolvingdp.heavy_hitters.sketches.local_rnd import LocalRnd
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.calibration import calibrate
 from evolvingdp.sparse_vector.histograms import HistogramEveryStep

@@ -14,9 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.audit.exact.laws import product, worst_loss
+from evolvingdp.core.hashing import MultiplyShift
+from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.bitstogram import BitstogramProtocol
-from evolvingdp.heavy_hitters.count_sketch import FreqOracle, LocalRnd
+from evolvingdp.heavy_hitters.count_sketch import FreqOracle
 from evolvingdp.heavy_hitters.rappor import Rappor
+from evolvingdp.heavy_hitters.sketches.geometry import Geometry
+from evolvingdp.heavy_hitters.sketches.local_rnd import LocalRnd
+from evolvingdp.heavy_hitters.sketches.projective import PointHashes, ProjectiveOracle
 from evolvingdp.heavy_hitters.tree_hist import Protocol
 
 Report = tuple[FreqOracle, Any, int]  # the oracle, the user's key there, and the user's slot
@@ -79,3 +84,22 @@ def rappor_laws(settings: Rappor, filters: Iterable[int], n_reports: int) -> Ite
             logs = [settings.log_bit_probability(held >> bit & 1, count, n_reports) for bit, count in enumerate(ones)]
             law[sent] = math.exp(math.fsum(logs))
         yield law
+
+
+def projective_laws(oracle: ProjectiveOracle, space: Geometry | None = None) -> list[dict[Hashable, float]]:
+    """Laws of a report of each point, from what is sent for every uniform vector by those who lie and those who do not.
+
+    `space` in the oracle's place: one that is small enough to enumerate.
+    """
+    if space is not None:
+        oracle = type(oracle)(PointHashes(MultiplyShift.draw(1, 2**32, stream(0, "hashes")), space), oracle.epsilon)
+    vectors, size = np.arange(oracle.space.vectors), oracle.space.points + 1
+    laws: list[dict[Hashable, float]] = []
+    for point in range(oracle.space.points):
+        own = np.full(len(vectors), point)
+        lying, honest = (
+            np.bincount(oracle.sent(own, vectors, np.full(len(vectors), lies)), minlength=size) / len(vectors)
+            for lies in (True, False)
+        )
+        laws.append(dict(enumerate((oracle.lie * lying + (1 - oracle.lie) * honest).tolist())))
+    return laws

@@ -16,6 +16,8 @@ from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import bitstogram, count_sketch, olh, pem, rappor, tree_hist
 from evolvingdp.heavy_hitters.binary_code import BinaryCode
+from evolvingdp.heavy_hitters.sketches import local_rnd, projective
+from evolvingdp.heavy_hitters.sketches.geometry import Geometry
 from evolvingdp.heavy_hitters.word_tree import WordTree
 
 _KEYS = np.arange(6, dtype=np.uint64)
@@ -27,6 +29,7 @@ _LESS = "10 % too small an epsilon in the noise"
 def entries() -> Iterator[Entry]:
     yield from _reports()
     yield from _local_hashing()
+    yield from _projective()
     yield from _rappor()
 
 
@@ -51,7 +54,7 @@ def _reports() -> Iterator[Entry]:
         )
 
     yield heavy(
-        "freq_oracle", "LocalRnd, FreqOracle", (count_sketch.LocalRnd, count_sketch.FreqOracle),
+        "freq_oracle", "LocalRnd, FreqOracle", (local_rnd.LocalRnd, count_sketch.FreqOracle),
         lambda: reports.reports_loss((oracle(_EPSILON), _KEYS)), "a user reports twice", twice,
     )  # fmt: skip
     yield heavy(
@@ -122,6 +125,24 @@ def _local_hashing() -> Iterator[Entry]:
         "pem", "heavy_hitters", "PEM", (pem.PEM,), "all reports of a user", "any two words", EXACT, _EPSILON,
         lambda: max(worst_loss(at(level, seed)) for level in (0, 1) for seed in range(20)),
         "a user reports at every level", lambda: max(everywhere(seed) for seed in range(20)),
+    )  # fmt: skip
+
+
+def _projective() -> Iterator[Entry]:
+    """All vectors of a small space, through the hash functions that users have."""
+
+    class Hushed(projective.ProjectiveOracle):
+        @property
+        def lie(self) -> float:
+            return 0.95 * super().lie
+
+    def loss(kind: type[projective.ProjectiveOracle]) -> float:
+        return worst_loss(reports.projective_laws(kind.draw(1, 2, _EPSILON, stream(0, "hashes")), Geometry(3, 2)))
+
+    yield Entry(
+        "projective", "heavy_hitters", "Projective-geometry response", (projective.ProjectiveOracle,), "a report",
+        "any two words", EXACT, _EPSILON, partial(loss, projective.ProjectiveOracle), "a twentieth of the lies is not told",
+        partial(loss, Hushed),
     )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from evolvingdp.heavy_hitters.experiments.bitstogram.claims import claims, value
 from evolvingdp.heavy_hitters.experiments.bitstogram.params import Params
 from evolvingdp.heavy_hitters.experiments.bitstogram.variants import BEST, DATASETS, PRINTED, VARIANTS, corrected, method
 from evolvingdp.heavy_hitters.experiments.lists import brown_words, data, judge
-from evolvingdp.heavy_hitters.tree_hist import Reports
+from evolvingdp.heavy_hitters.listing import Reports
 
 NOTEBOOK = "heavy_hitters/bitstogram"
 

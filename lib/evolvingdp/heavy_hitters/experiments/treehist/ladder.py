@@ -14,8 +14,9 @@ from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.experiments.lists import brown_words
 from evolvingdp.heavy_hitters.experiments.treehist.params import Params, threshold
 from evolvingdp.heavy_hitters.experiments.treehist.predicted import expected_candidates
+from evolvingdp.heavy_hitters.listing import HeavyHitters
 from evolvingdp.heavy_hitters.pem import PEM
-from evolvingdp.heavy_hitters.tree_hist import HeavyHitters, TreeHist
+from evolvingdp.heavy_hitters.tree_hist import TreeHist
 from evolvingdp.heavy_hitters.word_tree import WordTree
 
 LETTERS = WordTree((2, 2, 2))

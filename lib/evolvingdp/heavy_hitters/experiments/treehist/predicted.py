@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
-from evolvingdp.heavy_hitters import sketch_simulation
+from evolvingdp.heavy_hitters.sketches import simulation
 from evolvingdp.heavy_hitters.tree_hist import Protocol, TreeHist
 
 
@@ -70,7 +70,7 @@ def found_probability(
     nodes = np.array([protocol.keys(asked, level) for level in levels])
     found = np.ones(len(asked))
     for own_levels, (oracle, held) in zip(_levels_of_sketches(settings), protocol.holders(leaves, counts, rng), strict=True):
-        plus, minus = sketch_simulation.holders(oracle.hashes, *held, rng)
+        plus, minus = simulation.holders(oracle.hashes, *held, rng)
         rows = np.arange(settings.rows)[:, None]
         cells, signs = oracle.hashes.cells_and_signs(rows, nodes[own_levels].ravel()[None, :])
         same, other = np.where(signs > 0, (plus[rows, cells], minus[rows, cells]), (minus[rows, cells], plus[rows, cells]))

@@ -1,0 +1,56 @@
+"""What a search holds, and what it returns: sketches of reports, and a list of words with estimates and standard errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from evolvingdp.heavy_hitters.count_sketch import Sketch
+
+
+@dataclass(frozen=True)
+class Reports:
+    """What the server holds: a sketch per level (one of all levels where they share it), and one of whole words after a
+    final phase.  Merge with `+`.
+    """
+
+    levels: tuple[Sketch, ...]
+    final: Sketch | None
+
+    def __add__(self, other: Reports) -> Reports:
+        if len(self.levels) != len(other.levels) or (self.final is None) != (other.final is None):
+            raise ValueError(f"reports must be of one plan to be merged, got {self} and {other}")
+        final = None if self.final is None or other.final is None else self.final + other.final
+        return Reports(tuple(a + b for a, b in zip(self.levels, other.levels, strict=True)), final)
+
+    def __str__(self) -> str:
+        return f"{len(self.levels)} sketches of levels and {0 if self.final is None else 1} of a final phase"
+
+
+@dataclass(frozen=True)
+class HeavyHitters:
+    """The public result: columns word, estimate, standard_error (in users), most frequent first; and the search's path."""
+
+    words: pd.DataFrame
+    path: pd.DataFrame = field(compare=False)  # a row per level: candidates asked for, survivors, dropped, error, cut
+
+    @classmethod
+    def of(
+        cls,
+        words: list[str],
+        estimates: NDArray[np.float64],
+        errors: NDArray[np.float64],
+        path: list[dict[str, Any]],
+    ) -> HeavyHitters:
+        """The list in the order of the estimates, largest first; ties as given."""
+        table = pd.DataFrame({"word": words, "estimate": estimates, "standard_error": errors})
+        return cls(table.sort_values("estimate", ascending=False, kind="stable", ignore_index=True), pd.DataFrame(path))
+
+
+def adaptive_cut(threshold: float, error: float) -> float:
+    """A cut above the last level at which a word at the threshold is rarely lost, and few words that nobody holds pass."""
+    return max(threshold - 3 * error, 2 * error)

@@ -1,0 +1,215 @@
+"""Projective-geometry response inside a count sketch: OLH's error from a server that reads a sketch.
+
+**Computes** an estimate of how many users hold any word asked about after the collection.  A public hash function of a
+public row sends the word to a point of a finite projective space; the user reports a random vector, more likely one that is
+orthogonal to that point.  The server counts the vectors, and one fast transform a row tells how many are orthogonal to each
+point: asking for a word is then a look-up a row, where OLH asks every report.
+
+**Guarantee.** Pure epsilon-local differential privacy per report: each vector has one of two probabilities whose ratio is
+e^epsilon.  Neighbouring inputs are any two words of one user.
+
+**Error.** That of OLH with q hash values: sqrt(n) (e^epsilon + q - 1) / ((e^epsilon - 1) sqrt(q - 1)) for a rare word, q
+the prime next to e^epsilon + 1, plus what hash collisions add (pairwise; hash values are uniform to 2^-12).
+
+**Source.** Feldman, Nelson, Nguyen and Talwar (2022), see `geometry`; the rows and hash functions are Algorithm 2's of
+Bassily et al. (2020), without signs: estimates are centred by what all words together add to a cell.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evolvingdp.core import checks
+from evolvingdp.core.hashing import MultiplyShift, scramble
+from evolvingdp.core.olh import OLH
+from evolvingdp.core.sampling import blocks, split_evenly
+from evolvingdp.heavy_hitters import theory
+from evolvingdp.heavy_hitters.count_sketch import ESTIMATORS, FreqOracle, Sketch
+from evolvingdp.heavy_hitters.sketches.geometry import Geometry, geometry
+from evolvingdp.heavy_hitters.sketches.joint_fit import JointFit
+
+_CHUNK = 1 << 15  # users at a time
+_HASH_BITS = np.int64(32)
+
+
+def report_error(response: OLH, n_reports: int, median_of: int = 1) -> float:
+    """The standard error of a rare word, in users among those who report: of the mean, or of the median of so many rows."""
+    return response.standard_error(n_reports) * theory.normal_median_deviation(median_of) * math.sqrt(median_of)
+
+
+@dataclass(frozen=True)
+class PointHashes:
+    """Hash functions to the points of a space; all signs are +1."""
+
+    family: MultiplyShift  # 2^32 cells
+    space: Geometry
+
+    @property
+    def rows(self) -> int:
+        return self.family.rows
+
+    @property
+    def width(self) -> int:
+        return self.space.points
+
+    def cells_and_signs(
+        self, rows: NDArray[np.integer], keys: NDArray[np.uint64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
+        cells = self.cells(rows, keys)
+        return cells, np.ones(cells.shape, dtype=np.int8)
+
+    def cells(self, rows: NDArray[np.integer], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+        return (self.family.cells(rows, scramble(keys)) * self.width) >> _HASH_BITS  # keys in progression collide together
+
+
+@dataclass(frozen=True, eq=False)
+class PointCounts(Sketch):
+    """What the server holds: how often each point was reported in each row, int64 (rows, points + 1); the last is 0's."""
+
+    space: Geometry = field(default=Geometry(2, 2))
+
+    @cached_property
+    def transformed(self) -> NDArray[np.int64]:
+        """How many reports of each row are orthogonal to each point, (rows, points)."""
+        return np.array([self.space.orthogonal(row) for row in self.sums])
+
+
+@dataclass(frozen=True)
+class ProjectiveOracle(FreqOracle):
+    """A `FreqOracle` whose users report points: `draw` makes one.  Estimators, joint fit and merging are FreqOracle's."""
+
+    compression: str = "projective"
+
+    @classmethod
+    def draw(cls, rows: int, cells: int, epsilon: float, public: np.random.Generator) -> ProjectiveOracle:
+        """With `rows` hash functions to about `cells` points (see `geometry`), and epsilon > 0 of one report."""
+        checks.positive(epsilon=epsilon)
+        checks.integer_at_least(2, cells=cells)
+        return cls(PointHashes(MultiplyShift.draw(rows, 2**32, public), geometry(float(epsilon), cells)), epsilon)
+
+    def __post_init__(self) -> None:
+        checks.positive(epsilon=self.epsilon)
+        if not isinstance(self.hashes, PointHashes):
+            raise TypeError(f"hashes must be PointHashes, as draw makes them, got {type(self.hashes).__name__}")
+
+    @property
+    def space(self) -> Geometry:
+        assert isinstance(self.hashes, PointHashes)
+        return self.hashes.space
+
+    @property
+    def response(self) -> OLH:
+        """Local hashing with as many values: a vector is orthogonal to the own point with probability `keep`, to others with
+        1 / order."""
+        return OLH(self.epsilon, self.space.order)
+
+    @property
+    def lie(self) -> float:
+        """The probability that a report is a uniform vector, whatever the word; else it is a uniform orthogonal one."""
+        return self.response.keep * self.space.order * math.exp(-self.epsilon)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.hashes.rows, self.space.points + 1
+
+    def _sketch(self, sums: NDArray[np.int64], n_reports: int) -> PointCounts:
+        return PointCounts(sums, n_reports, self.fingerprint, self.space)
+
+    def sent(self, points: NDArray[np.int64], vectors: NDArray[np.int64], lies: NDArray[np.bool_]) -> NDArray[np.integer]:
+        """The points that users at `points` send, (n,), from a uniform vector each and whether they lie."""
+        vectors = np.where(lies, vectors, self.space.made_orthogonal(vectors, points))
+        return self.space.point_of[vectors]
+
+    def report(self, keys: NDArray[np.uint64], rows: NDArray[np.int64], private: np.random.Generator) -> NDArray[np.integer]:
+        """One report a user, (n,): a point, or their number for the vector 0.  Drawn once and then fixed.
+
+        A uniform number decides on lying: it rounds the probability up, which is never less private.
+        """
+        vectors = private.integers(0, self.space.vectors, size=len(keys))
+        return self.sent(self.hashes.cells(rows, keys), vectors, private.random(len(keys)) < self.lie)
+
+    def add(self, sketch: Sketch, slots: NDArray[np.int64], reports: NDArray[np.integer]) -> Sketch:
+        """`sketch` plus `reports` (n,) of users in the rows `slots` (n,)."""
+        self.check(sketch)
+        rows = checks.integer_array("slots", slots, below=self.hashes.rows)
+        reports = checks.integer_array("reports", reports, below=self.shape[1])
+        if len(rows) != len(reports):
+            raise ValueError(f"reports must have one entry per slot, got {len(reports)} for {len(rows)}")
+        counts = np.bincount(rows * self.shape[1] + reports, minlength=sketch.sums.size).reshape(self.shape)
+        return self._sketch(sketch.sums + counts, sketch.n_reports + len(rows))
+
+    def collect(self, keys: NDArray[np.uint64], public: np.random.Generator, private: np.random.Generator) -> Sketch:
+        """Per-user path: user i holds keys[i], (n,)."""
+        keys, sketch = checks.keys(keys), self.empty()
+        sums = sketch.sums.ravel()
+        for some in blocks(len(keys), _CHUNK):
+            own = keys[some[0] : some[-1] + 1]
+            rows = public.integers(0, self.hashes.rows, size=len(own))
+            places = rows * self.shape[1] + self.report(own, rows, private)
+            np.add.at(sums, places, 1)
+        return self._sketch(sums.reshape(self.shape), len(keys))
+
+    def simulate(
+        self, keys: NDArray[np.uint64], counts: NDArray[np.integer], rng: np.random.Generator, *, path: str = "auto"
+    ) -> Sketch:
+        """A sketch with exactly the law of `collect` when counts[i] users hold keys[i].
+
+        Those who lie are one multinomial a row; of the others, a point with more users than orthogonal points is a
+        multinomial (`path="groups"`), the others' vectors are drawn (`"users"`); `"auto"` does both.
+        """
+        keys = checks.keys(keys)
+        checks.one_of(("auto", "groups", "users"), path=path)
+        dealt = split_evenly(checks.counts_of_keys(counts, keys), self.hashes.rows, rng).T
+        least = {"auto": 2 * self.space.points // self.space.order, "groups": 1, "users": np.inf}[path]
+        sums = np.empty(self.shape, dtype=np.int64)
+        for row, users in enumerate(dealt):
+            held = np.bincount(self.hashes.cells(np.array(row), keys), weights=users, minlength=self.space.points)
+            honest = rng.binomial(held.astype(np.int64), 1 - self.lie)
+            sums[row] = rng.multinomial(users.sum() - honest.sum(), self._law(np.arange(self.space.points)))
+            many = honest >= least
+            for point in np.flatnonzero(many):
+                orthogonal = np.flatnonzero(self.space.product(self.space.vector_of, np.array(point)) == 0)
+                sums[row, np.append(orthogonal, -1)] += rng.multinomial(honest[point], self._law(orthogonal))
+            few = np.repeat(np.flatnonzero(~many), honest[~many])
+            for some in blocks(len(few), _CHUNK):
+                vectors = rng.integers(0, self.space.vectors, size=len(some))
+                sent = self.sent(few[some], vectors, np.zeros(len(some), dtype=bool))
+                sums[row] += np.bincount(sent, minlength=self.shape[1])
+        return self._sketch(sums, int(np.sum(counts)))
+
+    def _law(self, points: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Of a uniform vector among the multiples of `points` and 0: the probabilities of the points and of 0."""
+        vectors = np.append(np.full(len(points), self.space.order - 1.0), 1.0)
+        return np.asarray(vectors / vectors.sum())
+
+    @property
+    def users_of_a_report(self) -> float:
+        return self.hashes.rows / (self.response.keep - 1 / self.space.order) / (1 - 1 / self.space.points)
+
+    def _cell_sums(self, sketch: Sketch) -> NDArray[np.float64]:
+        """Reports of every row that are orthogonal to every point, less those expected if all words were spread evenly."""
+        self.check(sketch)
+        reports = sketch.sums.sum(axis=1, keepdims=True)
+        gap = self.response.keep - 1 / self.space.order
+        return np.asarray(sketch.transformed - reports / self.space.order - gap * reports / self.space.points)
+
+    def standard_error(self, n_reports: int, estimator: str = "median") -> float:
+        """Of a rare word, in users, without collisions: OLH's, for the median of rows as much more as normals have."""
+        checks.one_of(ESTIMATORS, estimator=estimator)
+        return report_error(self.response, n_reports, self.hashes.rows if estimator == "median" else 1)
+
+    def standard_errors(self, sketch: Sketch, keys: NDArray[np.uint64], estimator: str) -> NDArray[np.float64]:
+        """As FreqOracle's; a word's own holders add their own variance."""
+        others = super().standard_errors(sketch, keys, estimator)
+        held = np.clip(self.estimate(sketch, keys, estimator), 0, sketch.n_reports)
+        rare, own = (self.response.standard_errors(sketch.n_reports, count) ** 2 for count in (0 * held, held))
+        return np.asarray(np.sqrt(np.maximum(others**2 + own - rare, 0)))
+
+    def _joint_fit(self, keys: NDArray[np.uint64]) -> JointFit:
+        cells = self.hashes.cells(np.arange(self.hashes.rows)[:, None], keys[None, :])
+        return JointFit.of(cells, None, self.hashes.width)

@@ -1,0 +1,172 @@
+"""Projective-geometry response: the geometry by brute force, reports, estimates and their errors, what is refused."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from evolvingdp.audit.exact.reports import projective_laws
+from evolvingdp.core.hashing import MultiplyShift
+from evolvingdp.core.seeds import stream
+from evolvingdp.heavy_hitters.count_sketch import FreqOracle
+from evolvingdp.heavy_hitters.sketches.geometry import MOST_VECTORS, Geometry, geometry
+from evolvingdp.heavy_hitters.sketches.joint_fit import JointFit
+from evolvingdp.heavy_hitters.sketches.projective import PointCounts, PointHashes, ProjectiveOracle
+from evolvingdp.heavy_hitters.tree_hist import TreeHist
+from evolvingdp.heavy_hitters.word_tree import WordTree
+
+SPACES = [Geometry(2, 4), Geometry(3, 3), Geometry(5, 2), Geometry(5, 3)]
+KEYS = np.arange(7, dtype=np.uint64)
+
+
+def oracle(epsilon=2.0, rows=4, cells=300, seed=0):
+    return ProjectiveOracle.draw(rows, cells, epsilon, stream(seed, "hashes"))
+
+
+@pytest.mark.parametrize("space", SPACES, ids=str)
+def test_every_vector_but_0_is_a_multiple_of_one_point(space):
+    vectors = list(itertools.product(range(space.order), repeat=space.dimension))
+    assert space.digits.tolist() == [list(vector) for vector in vectors]
+    assert space.point_of[0] == space.points
+    for vector, point in zip(vectors[1:], space.point_of[1:], strict=True):
+        own = vectors[space.vector_of[point]]
+        assert next(digit for digit in own if digit) == 1
+        assert vector in {tuple(b * digit % space.order for digit in own) for b in range(1, space.order)}
+    assert np.bincount(space.point_of[1:]).tolist() == [space.order - 1] * space.points
+
+
+@pytest.mark.parametrize("space", SPACES, ids=str)
+def test_the_transform_counts_the_orthogonal_reports_of_each_point(space):
+    counts = stream(0, "counts").integers(0, 9, size=space.points + 1)
+    points = space.digits[space.vector_of].astype(int)
+    orthogonal = points @ points.T % space.order == 0
+    assert space.orthogonal(counts).tolist() == (orthogonal @ counts[:-1] + counts[-1]).tolist()
+
+
+@pytest.mark.parametrize("space", SPACES, ids=str)
+def test_uniform_vectors_become_uniform_orthogonal_ones(space):
+    vectors = np.arange(space.vectors)
+    for point in range(space.points):
+        made = space.made_orthogonal(vectors, np.full(space.vectors, point))
+        orthogonal = space.product(vectors, np.full(space.vectors, point)) == 0
+        assert np.array_equal(np.bincount(made, minlength=space.vectors), np.where(orthogonal, space.order, 0))
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0])
+def test_the_space_is_large_and_its_variance_near_the_least(epsilon):
+    space = geometry(epsilon, 2_000)
+    least = 4 * math.exp(epsilon) / math.expm1(epsilon) ** 2
+    assert oracle(epsilon, cells=2_000).standard_error(10_000, "mean") ** 2 / 1e4 <= 1.1 * least  # 2 is the least prime
+    assert 2_000 <= space.points <= space.vectors <= MOST_VECTORS
+    assert all(space.order % factor for factor in range(2, space.order))
+
+
+def test_nobody_s_noise_is_lower_than_one_bit_s():
+    for epsilon in (0.5, 1.0, 2.0, 4.0):
+        bit = FreqOracle(MultiplyShift.draw(4, 512, stream(0, "hashes")), epsilon)
+        assert oracle(epsilon).standard_error(10**6, "mean") < bit.standard_error(10**6, "mean")
+        ratio = oracle(epsilon).standard_error(10**6) / oracle(epsilon).standard_error(10**6, "mean")
+        assert ratio == pytest.approx(bit.standard_error(10**6) / bit.standard_error(10**6, "mean"), rel=1e-3)
+
+
+@pytest.mark.parametrize("space", [Geometry(2, 3), Geometry(3, 2), Geometry(5, 2)], ids=str)
+def test_a_projective_report_costs_exactly_epsilon(space):
+    """Enumerated from what the code sends for every uniform vector, honest or not."""
+    laws = projective_laws(oracle(1.0), space)
+    assert all(sum(law.values()) == pytest.approx(1) for law in laws)
+    worst = max(abs(math.log(a[report] / b[report])) for a in laws for b in laws for report in a)
+    assert worst == pytest.approx(1.0, rel=1e-12)
+
+
+def test_a_user_adds_one_to_the_own_point_and_nothing_to_the_average_point():
+    space = Geometry(3, 2)
+    freq = ProjectiveOracle(PointHashes(MultiplyShift.draw(1, 2**32, stream(0, "hashes")), space), 1.0)
+    for point, law in enumerate(projective_laws(freq)):
+        sums = np.rint(1e12 * np.array([list(law.values())])).astype(np.int64)
+        cells = freq.cell_estimates(PointCounts(sums, int(sums.sum()), freq.fingerprint, space))[0] / 1e12
+        assert cells[point] == pytest.approx(1)
+        assert np.delete(cells, point) == pytest.approx(np.full(space.points - 1, -1 / (space.points - 1)))
+
+
+@pytest.mark.parametrize("signed", [True, False])
+def test_the_joint_fit_and_its_spread_are_those_of_the_dense_inverse(signed):
+    rng = stream(0, "cells")
+    cells, signs = rng.integers(0, 8, size=(5, 12)), 2 * rng.integers(0, 2, size=(5, 12)) - 1
+    fit = JointFit.of(cells, signs.astype(np.int8) if signed else None, 8)
+    columns = np.eye(8)[cells] * (signs[:, :, None] if signed else 1)  # (rows, keys, cells)
+    centred = columns if signed else columns - 1 / 8
+    gram = np.einsum("ruc,rvc->uv", centred, centred) / 5 / (1 if signed else 1 - 1 / 8)
+    truth = rng.normal(size=12)
+    assert np.allclose(fit.solve(gram @ truth), truth, atol=1e-6)
+    assert np.allclose(fit.spread(), np.diag(np.linalg.inv(gram)), rtol=1e-6)
+    by_cell = np.einsum("ruc,u->rc", centred, truth) / (1 if signed else 1 - 1 / 8)
+    assert np.allclose(fit.cells_of(truth), by_cell)
+
+
+def test_reports_of_two_groups_of_users_merge_and_are_added():
+    freq = oracle()
+    keys = np.repeat(KEYS, 100)
+    rows, reports = stream(0, "rows").integers(0, 4, size=700), None
+    reports = freq.report(keys, rows, stream(0, "noise"))
+    parts = [freq.add(freq.empty(), rows[own], reports[own]) for own in (slice(0, 300), slice(300, 700))]
+    merged = parts[0] + parts[1]
+    assert merged.n_reports == 700
+    assert np.array_equal(merged.sums, freq.add(freq.empty(), rows, reports).sums)
+    assert np.array_equal(freq.estimate(merged, KEYS), freq.estimate(parts[1] + parts[0], KEYS))
+
+
+def test_without_noise_the_estimate_is_what_the_cells_hold():
+    """At epsilon = 30 nobody lies: what is left is who is orthogonal by chance."""
+    freq = ProjectiveOracle.draw(3, 300, 30.0, stream(0, "hashes"))
+    counts = np.array([5000, 3000])
+    estimates = freq.estimate(freq.simulate(KEYS[:2], counts, stream(0, "noise")), KEYS[:2], "joint")
+    assert np.all(np.abs(estimates - counts) < 5 * freq.standard_error(8000, "mean"))
+
+
+@pytest.mark.parametrize("other", [oracle(1.0), oracle(seed=1), oracle(rows=3), oracle(cells=5_000)])
+def test_sketches_of_another_oracle_are_neither_merged_nor_read(other):
+    freq, foreign = oracle(), other.simulate(KEYS, np.arange(7), stream(0, "noise"))
+    with pytest.raises(ValueError, match=r"sketches must (be of one oracle|have one shape) to be merged"):
+        freq.empty() + foreign
+    with pytest.raises(ValueError, match=r"sketch must (hold reports made for|have the oracle's shape)"):
+        freq.estimate(foreign, KEYS)
+
+
+@pytest.mark.parametrize(
+    ("rows", "reports", "message"),
+    [
+        ([4], [0], r"slots must lie in \[0, 4\), got 4"),
+        ([0], [401], r"reports must lie in \[0, 401\), got 401"),
+        ([0, 1], [0], "reports must have one entry per slot, got 1 for 2"),
+    ],
+)
+def test_reports_that_nobody_can_send_are_refused(rows, reports, message):
+    with pytest.raises(ValueError, match=message):
+        oracle().add(oracle().empty(), np.array(rows), np.array(reports))
+
+
+def test_settings_that_cannot_work_are_refused():
+    with pytest.raises(ValueError, match="epsilon must be > 0 and finite, got nan"):
+        oracle(math.nan)
+    with pytest.raises(ValueError, match="cells must be >= 2, got 1"):
+        oracle(cells=1)
+    with pytest.raises(TypeError, match="hashes must be PointHashes, as draw makes them, got MultiplyShift"):
+        ProjectiveOracle(MultiplyShift.draw(2, 16, stream(0, "hashes")), 1.0)
+
+
+@pytest.mark.parametrize("plan", ["split", "two_reports"])
+def test_a_tree_is_searched_with_projective_reports(plan):
+    tree, words, counts = WordTree((1, 1), length=2), ["ab", "ac", "zz", "qq"], np.array([4000, 3000, 2000, 1])
+    settings = TreeHist(tree, 6.0, 1000.0, rows=8, width=300, plan=plan, compression="projective")
+    drawn = settings.draw_hashes(stream(0, "hashes"))
+    users = np.repeat(tree.encode(words), counts)
+    for reports in (
+        drawn.collect(users, stream(0, "rows"), stream(0, "noise")),
+        drawn.simulate(tree.encode(words), counts, stream(0, "noise")),
+    ):
+        found = drawn.search(reports, 9001).words.set_index("word")
+        assert set(words[:3]) == set(found.index)
+        assert np.all(np.abs(found.estimate[words[:3]] - counts[:3]) < 5 * found.standard_error[words[:3]])
