@@ -274,3 +274,29 @@ def test_a_balanced_tree_hides_every_element_at_the_noise_it_adds(branching, int
         costs.append(sensitivity.cost(moved, silent.asked[0]))
     assert max(costs) <= 1
     assert max(costs) == pytest.approx(1, rel=1e-3 if integer else 1e-12)  # the scale of integers is rounded up
+
+
+@pytest.mark.parametrize("resolution", [1, 3])
+def test_an_interval_is_never_wider_than_its_noise_is_for(resolution):
+    """One narrow interval that binds at both ends, and no slack: a rounding outwards would cost more than epsilon."""
+    widths = []
+    for prior in np.linspace(0.3, 0.7, 41):
+        settings = algorithms.wishful(4, 64, 1.0, float(prior), beta=0.9, resolution=resolution)
+        interval = settings.interval(0, settings.relative_prior)
+        assert 0 < interval.low < interval.high < 64 * resolution
+        widths.append((interval.high - interval.low) / settings.sensitivities[0])
+    assert 1 - 1 / settings.sensitivities[0] <= max(widths) <= 1
+    worst = algorithms.wishful(4, 64, 1.0, float(np.linspace(0.3, 0.7, 41)[np.argmax(widths)]), beta=0.9)
+    assert 0.95 < sensitivity.worst_user_mean_cost(worst, "contiguous", (0,)) <= 1
+
+
+@pytest.mark.parametrize("estimate", [-0.5, 0.5, 1.5])
+def test_a_bootstrapped_prior_that_noise_has_put_outside_the_range_is_moved_to_its_end(estimate):
+    """All totals of a block of 256 bits, projected by a tree whose lower levels say `estimate` nearly exactly."""
+    settings = choosing.users_alike(300, 512, 1.0, 1e-6, beta=0.9, prior_deviations=1e-9)
+    half = settings.bootstrap_half(9, 0.0)
+    totals, level = np.arange(257), np.full(257, 9)
+    below = np.tile([[1e6 * estimate], [1e6], [0.0]], (1, 257))
+    _, (part,) = offline._tree(settings, level, totals, 9, {}, below, stream(0, "noise"))
+    center = round(min(max(estimate, 0.0), 1.0) * 256)
+    np.testing.assert_array_equal(part.elements, np.clip(totals, max(center - half, 0), min(center + half, 256)))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evolvingdp.continual_mean import algorithms, coordinates, offline, streams
+from evolvingdp.continual_mean import algorithms, coordinates, offline, private_median, streams
 from evolvingdp.continual_mean.arranged import arrange
 from evolvingdp.continual_mean.experiments.past_the_paper import rungs
 from evolvingdp.continual_mean.experiments.past_the_paper.claims import POPULATION_RUNS, claims, values
@@ -49,6 +49,7 @@ def _runs(params: Params) -> Iterator[tuple[Any, ...]]:
     few = range(2)
     yield from ((_dimensions, repetition) for repetition in few)
     yield from ((_orders, order, repetition) for order in streams.ORDERS for repetition in few)
+    yield from ((_one_block, repetition) for repetition in few)
     yield from (
         (_populations, population, repetition) for population in rungs.POPULATIONS for repetition in range(POPULATION_RUNS)
     )
@@ -108,6 +109,28 @@ def _orders(params: Params, seed: int, order: str, repetition: int) -> Iterator[
                 "predicted": float(released.standard_error[step - 1] ** 2),
                 "bias": float(released.bias[step - 1]),
             }
+
+
+def _one_block(params: Params, seed: int, repetition: int) -> Iterator[dict[str, Any]]:
+    """Users alike, one after the other: Algorithm 3 with a prior from a private median of the first users' means.
+
+    Each user is in the median or in the sums, all samples at once, so that either may cost epsilon.  An array holds one user,
+    whose cost changes by 1 and not by 2: the median has twice the epsilon.
+    """
+    _, cap, epsilon, horizon = sizes(params, "random")
+    level, complete = max(2, cap.bit_length()), horizon // cap
+    first = private_median.n_arrays(2 * epsilon, level, 0.05)
+    if complete < 2 * first:
+        return  # too few users for both
+    rng = stream(seed, "one block", repetition)
+    users = streams.arrivals("contiguous", complete, cap, complete * cap, rng)
+    bits = streams.bits(params.mean, len(users), rng)
+    means = bits[: first * cap].reshape(first, cap).mean(axis=1)
+    prior = private_median.draw(means, 2 * epsilon, level, rng)
+    settings = algorithms.wishful(complete - first, cap, epsilon, prior, capped=True, branching=0, integer=True, clip=True)
+    later = slice(first * cap, None)
+    released = offline.release(settings, users[later] - first, bits[later], stream(seed, "one block noise", repetition))
+    yield {"part": "one block", "repetition": repetition, "square": float((released.estimate[-1] - bits.mean()) ** 2)}
 
 
 def _populations(params: Params, seed: int, population: str, repetition: int) -> Iterator[dict[str, Any]]:
