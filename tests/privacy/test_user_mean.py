@@ -251,7 +251,7 @@ def test_several_elements_of_a_user_move_what_is_released_by_no_more_than_is_cha
         assert norms.max() <= sums.l2_of(uses) * (1 + 1e-12)
         if not isinstance(sums, Tree) or sums.honaker:
             assert np.linalg.norm(of_one[:uses].sum(axis=0)) == pytest.approx(sums.l2_of(uses))
-        assert sums.l2_of(uses) <= uses * sums.l2 * (1 + 1e-12)
+        assert sums.l2_of(uses) <= uses * sums.l2_of(1) * (1 + 1e-12)
         assert (np.abs(moved).sum(axis=2) <= uses * sums.l1 * (1 + 1e-12)).all()
 
 

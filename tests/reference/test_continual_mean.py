@@ -165,7 +165,7 @@ def test_the_square_root_factorization_squares_to_running_sums():
     np.testing.assert_allclose(root @ root, np.tril(np.ones((size, size))), atol=1e-12)
     sums = Toeplitz(size)
     np.testing.assert_allclose(sums.relative_variance(np.arange(1, size + 1)), (root**2).sum(axis=1))
-    assert sums.l2**2 == pytest.approx((root**2).sum(axis=0).max())
+    assert sums.l2_of(1) ** 2 == pytest.approx((root**2).sum(axis=0).max())
     draws = Gaussian(1.0).draw(4096, stream(4, "z"))[:size]
     np.testing.assert_allclose(sums.all(size, Tape(Gaussian(1.0), stream(4, "z"))), root @ draws, atol=1e-12)
 

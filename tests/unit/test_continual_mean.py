@@ -379,7 +379,7 @@ def test_a_balanced_tree_is_as_high_as_its_longest_prefix_needs(branching):
 def test_buffered_noise_is_nearly_as_good_as_the_square_root():
     for horizon in (10, 1000, 10**6):
         root, buffered = Toeplitz(horizon), Buffered(horizon)
-        assert 1 <= buffered.l2 * math.sqrt(buffered.variance_at(horizon)) / root.l2**2 < 1.005
+        assert 1 <= buffered.l2_of(1) * math.sqrt(buffered.variance_at(horizon)) / root.l2_of(1) ** 2 < 1.005
 
 
 def test_bands_take_each_sample_once_and_bound_what_a_user_sends():

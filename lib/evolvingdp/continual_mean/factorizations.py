@@ -74,10 +74,6 @@ class Toeplitz:
     def l1(self) -> float:
         return float(np.sum(self.coefficients))
 
-    @property
-    def l2(self) -> float:
-        return float(np.sqrt(self._squares[-1]))
-
     def l2_of(self, uses: int) -> float:
         """Largest change in l2 when `uses` elements change by at most one each."""
         sums = np.concatenate([np.zeros(min(uses, self.capacity)), np.cumsum(self.coefficients)])
@@ -132,10 +128,6 @@ class Buffered:
     @property
     def l1(self) -> float:
         return float(np.sum(self.coefficients))
-
-    @property
-    def l2(self) -> float:
-        return self.l2_of(1)
 
     def l2_of(self, uses: int) -> float:
         """Largest change in l2 when `uses` elements change by at most one each; in closed form."""

@@ -107,8 +107,10 @@ def step(settings: UserMean, state: State, user: int, sample: float) -> tuple[St
 def _valid(settings: UserMean, state: State, user: int, sample: float) -> int | None:
     """The sample in grid units; None where it is beyond a cap and dropped.  Changes nothing."""
     low, high = settings.low, settings.high
-    checks.number(sample=sample)
-    checks.integer_at_least(0, user=user)
+    if type(sample) is not int and type(sample) is not float:
+        checks.number(sample=sample)
+    if type(user) is not int or user < 0:
+        checks.integer_at_least(0, user=user)
     if not low <= sample <= high:
         raise ValueError(f"sample must lie in [{low:g}, {high:g}], got {sample!r}")
     steps = (sample - low) / (high - low) * settings.resolution
@@ -237,9 +239,10 @@ def _estimate(settings: UserMean, state: State) -> None:
     """The release's estimate, and its variance about the mean that samples with one mean have."""
     weighted = samples = spread = 0.0
     for tree in state.trees:
-        weighted += tree.now[0]
-        samples += tree.now[1]
-        spread += tree.now[2]
+        now = tree.now
+        weighted += now[0]
+        samples += now[1]
+        spread += now[2]
     if samples:
         unit = (settings.high - settings.low) / settings.resolution
         estimate = settings.low + unit * (weighted / samples)

@@ -80,10 +80,6 @@ class Tree:
         """Change of what is released, in l1, when one element changes by one."""
         return float(self.height)
 
-    @property
-    def l2(self) -> float:
-        return self.l2_of(1)
-
     def l2_of(self, uses: int) -> float:
         """Largest change in l2 when `uses` elements change by at most one each."""
         return blocks_l2(min(uses, self.capacity), [self.branching**level for level in range(self.height)])
@@ -226,7 +222,7 @@ class BalancedTree:
         checks.integer_at_least(2, branching=self.branching)
         checks.plain_integers(self, "capacity", "branching")
 
-    @property
+    @cached_property
     def below(self) -> int:
         """Blocks of a size that are subtracted at most."""
         return (self.branching - 1) // 2
@@ -247,17 +243,21 @@ class BalancedTree:
         """An upper bound: no Gaussian noise is added."""
         return blocks_l2(min(uses, self.capacity), [self.branching**level for level in range(self.height)])
 
-    def variance_at(self, length: Any) -> Any:
-        """The sum of the digits' sizes, of a number or of an array."""
-        total = 0.0
-        for _ in range(self.height):
-            length, digit = divmod(length + self.below, self.branching)
-            total = total + abs(digit - self.below)
-        return total
+    def variance_at(self, length: int) -> float:
+        """The sum of the digits' sizes."""
+        total, below, base = 0, self.below, self.branching
+        while length:
+            length, digit = divmod(length + below, base)
+            total += abs(digit - below)
+        return float(total)
 
     def relative_variance(self, lengths: ArrayLike) -> NDArray[np.float64]:
-        variances: NDArray[np.float64] = self.variance_at(np.asarray(lengths, dtype=np.int64))
-        return variances
+        left = np.asarray(lengths, dtype=np.int64)
+        total = np.zeros(left.shape)
+        for _ in range(self.height):
+            left, digit = np.divmod(left + self.below, self.branching)
+            total += np.abs(digit - self.below)
+        return total
 
     def variances(self, count: int) -> NDArray[np.float64]:
         return self.relative_variance(np.arange(1, count + 1))

@@ -175,7 +175,7 @@ class UserMean:
     def relative_prior(self) -> float:
         return (self.first_estimate - self.low) / (self.high - self.low)
 
-    @property
+    @cached_property
     def max_steps(self) -> int:
         places = self.n_users * self.samples_per_user
         return min(places, self.horizon) if self.horizon else places
@@ -221,7 +221,7 @@ class UserMean:
             return max(1, min(self.n_users * uses, self.max_steps * uses // ((1 << tree) // 2 + uses)))
         return self.max_steps if self.blocks == "single" else self.n_users * uses
 
-    @property
+    @cached_property
     def any_users(self) -> bool:
         """Whether all samples in the estimate weigh the same, and none is projected."""
         return self.weights == "samples" and not any(map(self.projects, range(len(self.sizes))))
