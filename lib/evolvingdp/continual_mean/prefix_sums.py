@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -144,36 +144,34 @@ class Tree:
 
     def online(self, tape: Tape) -> Callable[[], Any]:
         """A function whose k-th call returns the noise of the prefix of length k; it keeps `height` numbers."""
-        base, weights = self.branching, self._node_variance
         last = [0] * (self.height + 1)  # noise of the last prefix whose length is a multiple of b^h
         children: list[Any] = [0] * (self.height + 1)
-        count = 0
+        return partial(self._advance, tape, last, children, [0])
 
-        def advance() -> Any:
-            nonlocal count
-            self._fits(count + 1)
-            count += 1
-            level, rest, node = 0, count, tape.next()
-            while True:
-                if self.honaker:
-                    if level and isinstance(node, int):
-                        node = base**level * node + children[level]
-                    elif level:
-                        node = weights[level] * node + (1 - weights[level]) * children[level]
-                    children[level + 1] = node if rest % base == 1 else children[level + 1] + node
-                if rest % base:
-                    break
-                rest //= base
-                level += 1
-                if self.honaker:
-                    node = tape.next()
-            if self.honaker and isinstance(node, int):
-                node = self._rounded(node, level)
-            prefix = node + last[level]
-            last[: level + 1] = [prefix] * (level + 1)
-            return prefix
-
-        return advance
+    def _advance(self, tape: Tape, last: list[Any], children: list[Any], counted: list[int]) -> Any:
+        """Noise of the next prefix, the one of length `counted` + 1: a method, so that a state can be pickled."""
+        base, weights = self.branching, self._node_variance
+        self._fits(counted[0] + 1)
+        counted[0] += 1
+        level, rest, node = 0, counted[0], tape.next()
+        while True:
+            if self.honaker:
+                if level and isinstance(node, int):
+                    node = base**level * node + children[level]
+                elif level:
+                    node = weights[level] * node + (1 - weights[level]) * children[level]
+                children[level + 1] = node if rest % base == 1 else children[level + 1] + node
+            if rest % base:
+                break
+            rest //= base
+            level += 1
+            if self.honaker:
+                node = tape.next()
+        if self.honaker and isinstance(node, int):
+            node = self._rounded(node, level)
+        prefix = node + last[level]
+        last[: level + 1] = [prefix] * (level + 1)
+        return prefix
 
     def _fits(self, count: int) -> None:
         if count > self.capacity:
@@ -238,8 +236,7 @@ class Toeplitz:
 
     def online(self, tape: Tape) -> Callable[[], Any]:
         """As `all`; the noise does not depend on data, so it is drawn at once and kept (one number per element)."""
-        remaining = iter(self.all(self.capacity, tape).tolist())
-        return lambda: next(remaining)
+        return partial(next, iter(self.all(self.capacity, tape).tolist()))
 
 
 PrefixSums = Tree | Toeplitz
