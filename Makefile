@@ -33,6 +33,7 @@ lint: $(READY) ## lint and types
 
 serve: $(READY) ## show the rendered book at http://localhost:8000 (PORT=...)
 	@test -f _build/html/index.html || { echo "nothing is rendered yet: run make book first"; exit 1; }
+	@$(BIN)/python -c 'import socket, sys; sys.exit(not socket.socket().connect_ex(("localhost", $(PORT))) and "port $(PORT) is in use: try make serve PORT=...")'
 	@$(BIN)/python -m http.server --bind localhost --directory _build/html $(PORT)
 
 benchmarks: $(READY) ## measure time and memory again (writes benchmarks/results/, which the book shows)

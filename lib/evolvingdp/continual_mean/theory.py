@@ -16,6 +16,7 @@ from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core import checks
 
 
+@checks.plain
 def laplace_sum_tail(standard_deviation: ArrayLike, beta: float) -> NDArray[np.float64]:
     """x such that a sum of independent centred Laplace draws with this standard deviation exceeds +-x with probability <=
     beta.
@@ -28,6 +29,7 @@ def laplace_sum_tail(standard_deviation: ArrayLike, beta: float) -> NDArray[np.f
     return bound
 
 
+@checks.plain
 def error_bound(settings: UserMean, steps: ArrayLike, largest: ArrayLike, beta: float) -> NDArray[np.float64]:
     """Bound on |estimate - mean| at `steps` t with probability 1 - beta, when no user has more than `largest` samples yet.
 

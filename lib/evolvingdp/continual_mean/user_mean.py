@@ -65,6 +65,7 @@ class Interval(NamedTuple):
     high: int
 
 
+@checks.plain
 @dataclass(frozen=True)
 class UserMean:
     """A continual mean for at most `n_users` users of `samples_per_user` samples each; every choice is one argument."""
