@@ -80,6 +80,7 @@ def _filled(estimates: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(last < 0, 0.5, estimates[last])
 
 
+@checks.plain
 def choose(
     n_users: int,
     horizon: int,
