@@ -10,6 +10,7 @@ import pytest
 
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import streams
+from evolvingdp.evolving.experiments import split_users
 from evolvingdp.evolving.experiments.choosing import methods, tables
 from evolvingdp.evolving.experiments.choosing.run import random_means
 from evolvingdp.evolving.rivals.choosing import METHODS, choose, noise
@@ -114,13 +115,13 @@ def test_predictions_are_near_what_is_measured():
 def test_a_winner_has_the_smallest_mean_over_streams_and_the_choice_is_compared_with_it():
     """Two streams by hand: periods count as each user once, what needs later epochs only in hindsight."""
     errors = {
-        methods.ONCE: (0.2, 0.4),
+        split_users.ONCE: (0.2, 0.4),
         methods.split(2): (0.1, 0.3),
         methods.TUNED: (0.4, 0.4),
-        methods.HINDSIGHT: (0.1, 0.1),
+        split_users.HINDSIGHT: (0.1, 0.1),
         methods.CHOSEN: (0.2, 0.4),
         methods.CHOSEN_LATE: (0.1, 0.1),
-        methods.SIXTEEN: (0.0, 0.0),  # another name of one of the periods
+        split_users.SIXTEEN: (0.0, 0.0),  # another name of one of the periods
     }
     setting = {"part": "map"} | dict.fromkeys(tables.SETTING, 1)
     rows = [
@@ -133,8 +134,8 @@ def test_a_winner_has_the_smallest_mean_over_streams_and_the_choice_is_compared_
         tables.winners(table, *view).to_dict("records")
         for view in (("mean_error", True), ("mean_error", False), ("max_error", True))
     )
-    assert (online["best"], online["error"], online["factor"]) == (methods.ONCE, pytest.approx(0.2), pytest.approx(1.5))
-    assert (late["best"], late["factor"]) == (methods.HINDSIGHT, pytest.approx(1.0))
+    assert (online["best"], online["error"], online["factor"]) == (split_users.ONCE, pytest.approx(0.2), pytest.approx(1.5))
+    assert (late["best"], late["factor"]) == (split_users.HINDSIGHT, pytest.approx(1.0))
     assert largest["best"] == methods.TUNED
 
 

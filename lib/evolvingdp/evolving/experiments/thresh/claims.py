@@ -7,19 +7,15 @@ import math
 import pandas as pd
 
 from evolvingdp.evolving.constants import paper_error_bound
+from evolvingdp.evolving.experiments.split_users import CREWS, HINDSIGHT, ONCE, ONLINE, SIXTEEN
 from evolvingdp.evolving.experiments.thresh.params import HORIZON_SWEEP_USERS, Params
 from evolvingdp.evolving.experiments.thresh.scenarios import (
     ADVANCED,
     CHANGES,
-    CREWS,
-    HINDSIGHT,
     METHODS,
     NAIVE,
-    ONCE,
-    ONLINE,
     OPTIMAL,
     PAPER,
-    SIXTEEN,
     TUNED,
     protocols,
 )

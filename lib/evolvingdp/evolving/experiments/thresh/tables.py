@@ -8,14 +8,11 @@ import numpy as np
 import pandas as pd
 
 from evolvingdp.evolving import baselines
+from evolvingdp.evolving.experiments.split_users import CREWS, HINDSIGHT, ONCE, ONLINE
 from evolvingdp.evolving.experiments.thresh.params import Params
 from evolvingdp.evolving.experiments.thresh.scenarios import (
     BASELINES,
     CHANGES,
-    CREWS,
-    HINDSIGHT,
-    ONCE,
-    ONLINE,
     OPTIMAL,
     PAPER,
     RIVALS,
