@@ -6,7 +6,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 PARALLEL := -n logical --no-loadscope-reorder # a process a core, a file's tests in one of them (tests/conftest.py)
 
-.PHONY: help book pdf zip check lint test serve lock clean benchmarks front peers
+.PHONY: help book pdf zip check lint test serve lock clean benchmarks front loop peers
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 12
@@ -46,8 +46,11 @@ benchmarks: $(READY) ## measure time and memory again (writes benchmarks/results
 peers: $(READY) ## compare with other packages, each in its own environment (an hour or less; writes benchmarks/results/peers*)
 	@$(BIN)/python benchmarks/compare.py
 
+loop: $(READY) ## measure set-up, book and tests in a clean clone (half an hour; writes benchmarks/results/)
+	@$(BIN)/python benchmarks/loop.py
+
 front: book ## the README's figure from the book's results (PRESET=paper)
-	@cp book/results/heavy_hitters/frequency_oracle/hh-oracle-words.svg book/_static/front.svg
+	@cp book/results/card-words.svg book/_static/front.svg
 
 lock: $(READY) ## resolve requirements.lock again, to the newest versions that pyproject.toml allows
 	@$(BIN)/uv pip compile pyproject.toml --extra run --group dev --universal --python-version 3.11.5 --generate-hashes \

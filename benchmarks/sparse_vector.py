@@ -20,7 +20,7 @@ from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector.baselines import simulate_threshold
 from evolvingdp.sparse_vector.calibration import calibrate
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.methods import (
-    TEXTBOOK,
+    REPEATED,
     calibrated,
     example_plan,
     example_stream,
@@ -28,12 +28,12 @@ from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.methods import 
     repeated,
 )
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.target import Target
-from evolvingdp.sparse_vector.general_streams import random_stream
-from evolvingdp.sparse_vector.general_streams import simulate as simulate_general
 from evolvingdp.sparse_vector.privacy import delta_of_epsilon
 from evolvingdp.sparse_vector.shifting import plan
 from evolvingdp.sparse_vector.shifting_simulation import simulate
-from evolvingdp.sparse_vector.streams import ShiftingStream
+from evolvingdp.sparse_vector.streams.example import ShiftingStream
+from evolvingdp.sparse_vector.streams.general import random_stream
+from evolvingdp.sparse_vector.streams.general import simulate as simulate_general
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
 TARGET = Target(1.0, 1e-6, 0.05, 2**32)
@@ -60,7 +60,7 @@ def general_stream() -> measure.Work:
 
 def repeated_threshold(n_users: int) -> measure.Work:
     data = example(n_users)
-    method = repeated(TARGET, data, TEXTBOOK, data.horizon * data.n_elements)
+    method = repeated(TARGET, data, REPEATED)
     return lambda: simulate_threshold(method, data, stream(0, "benchmark", "svt"))
 
 

@@ -17,6 +17,7 @@ FIGURES = {
     "heavy_hitters/rappor": 4,
     "evolving/thresh": 3,
     "evolving/heavy_thresh": 2,
+    "evolving/choosing": 3,
     "continual_mean/binary_tree": 2,
     "continual_mean/user_mean": 3,
     "continual_mean/past_the_paper": 3,

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import distributed
 import pandas as pd
@@ -40,7 +41,12 @@ def sweep(*arguments: str | Path, notebook: str = NOTEBOOK):
 
 
 class Serial:
-    """A cluster in this process: runs a task when it is submitted, keeps its arguments, and can break a seed."""
+    """A cluster in this process: runs a task when it is submitted, keeps its arguments, and can break a seed.
+
+    It is the client, too, as far as a sweep asks one.
+    """
+
+    status = "running"
 
     def __init__(self) -> None:
         self.ran: list[tuple] = []
@@ -50,6 +56,9 @@ class Serial:
         self.ran.append((json.dumps(params), seed))
         outcome = point.Outcome(traceback="the third term diverged") if seed in self.broken else None
         return Done(outcome or function(notebook, params, seed, *rest))
+
+    def nthreads(self) -> dict[str, int]:
+        return {"here": 1}
 
 
 class Done:
@@ -72,7 +81,7 @@ def serial(monkeypatch: pytest.MonkeyPatch) -> Serial:
         yield client
 
     monkeypatch.setattr(sweeping, "connected", connected)
-    monkeypatch.setattr(distributed, "as_completed", iter)
+    monkeypatch.setattr(distributed, "wait", lambda futures, **_: SimpleNamespace(done=futures))
     return client
 
 
@@ -292,13 +301,20 @@ def test_any_grid_can_be_drawn(grid, axes):
     assert "branching_sweep = 6,7" in drawn or len(axes) < 3 or "<!-- branching_sweep = 6,7 -->" in drawn
 
 
-def test_the_time_left_is_estimated_from_this_session_s_points():
+def test_the_time_left_is_estimated_from_this_session_s_points_once_they_are_many():
+    """The first two, one a worker, waited 20 s for their workers; from then on a point takes a second."""
     said: list[str] = []
-    clock = iter([0.0, 1.0, 6.0, 7.0, 120.0])
-    progress = sweeping.Progress(60, 40, said.append, lambda: next(clock))
-    for _ in range(4):
+    clock = iter([0.0, *range(20, 60)])
+    progress = sweeping.Progress(60, 40, said.append, warm=2, clock=lambda: next(clock))
+    for _ in range(20):
         progress()
-    assert said == ["42 of 60 points, 6 s, about 54 s left", "44 of 60 points, 2 min 00 s, about 8 min 00 s left"]
+    assert said == [
+        "41 of 60 points, 20 s",
+        "46 of 60 points, 25 s",
+        "51 of 60 points, 30 s",
+        "56 of 60 points, 35 s, about 4 s left",
+        "60 of 60 points, 39 s",
+    ]
 
 
 # What follows starts processes: a scheduler and workers apart from the client, as on a cluster.

@@ -65,7 +65,7 @@ def log_moment(laws, order):
 
 
 class DeletesOneReportLater(ThresholdMonitorEvolving):
-    def _counted(self, state, values):
+    def counted(self, state, values):
         counted = state.counted + values
         return State(counted, counted <= self.reports)
 

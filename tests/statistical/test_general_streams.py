@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from evolvingdp.core.seeds import stream
-from evolvingdp.sparse_vector.general_streams import GeneralStream, random_stream, simulate
 from evolvingdp.sparse_vector.noise import MonitorNoise
 from evolvingdp.sparse_vector.shifting import solve
+from evolvingdp.sparse_vector.streams.general import GeneralStream, random_stream, simulate
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 from support import ALPHA, pvalue
 

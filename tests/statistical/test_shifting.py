@@ -20,10 +20,12 @@ from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.baselines import simulate_find_step, simulate_histogram, simulate_threshold
 from evolvingdp.sparse_vector.find_step import FindStep
 from evolvingdp.sparse_vector.histograms import HISTOGRAMS, Histogram, HistogramEveryStep
+from evolvingdp.sparse_vector.integer_noise import IntegerNoise
 from evolvingdp.sparse_vector.noise import MonitorNoise
 from evolvingdp.sparse_vector.shifting import solve
 from evolvingdp.sparse_vector.shifting_simulation import simulate
-from evolvingdp.sparse_vector.streams import ShiftingStream
+from evolvingdp.sparse_vector.stable_monitor import StableMonitor
+from evolvingdp.sparse_vector.streams.example import ShiftingStream
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 from support import ALPHA, fits, pvalue
 
@@ -80,6 +82,24 @@ def test_the_simulation_has_the_law_of_the_literal_solver(reports):
     assert pvalue(slow, simulated(simulate, wrong, "monitor", 1400)) < ALPHA
 
 
+def test_the_simulation_has_the_law_of_a_stable_monitor():
+    monitor = ThresholdMonitorEvolving(IntegerNoise(1.0, 4), 4.0, 2)
+    method = StableMonitor(monitor, SMALL.horizon, 24)
+
+    def draw(rng):
+        state, reported = method.start(12), []
+        for inputs in INPUTS:
+            state, release = method.step(state, inputs, rng)
+            reported.append(release.elements.tolist())
+        return seen_in(reported)
+
+    slow = sample(draw, "literal stable", 400)
+    assert len(slow) > 12
+    assert pvalue(slow, simulated(simulate, monitor, "stable", 1600)) > ALPHA
+    wrong = replace(monitor, noise=IntegerNoise(1.5, 4))
+    assert pvalue(slow, simulated(simulate, wrong, "stable", 1600)) < ALPHA
+
+
 def literal_threshold(method):
     """The literal repetition of AboveThreshold, element by element."""
 
@@ -96,9 +116,18 @@ def literal_threshold(method):
     return draw
 
 
-@pytest.mark.parametrize("composition", ["basic", "single", "renyi"])
-def test_the_simulation_has_the_law_of_repeated_above_threshold(composition):
-    method = replace(AboveThreshold.calibrated(18.0, 1e-2, 4, 0.0, composition=composition), threshold=4.5)
+SEARCHES = {
+    "basic": AboveThreshold.calibrated(18.0, 1e-2, 4, 0.0, composition="basic"),
+    "single": AboveThreshold.calibrated(18.0, 1e-2, 4, 0.0, composition="single"),
+    "renyi": AboveThreshold.calibrated(18.0, 1e-2, 4, 0.0, composition="renyi"),
+    "exponential": AboveThreshold.calibrated(18.0, 1e-2, 4, 0.0, composition="basic", noise="exponential"),
+    "stable": AboveThreshold(0.0, 4, 1.0, 0.0, False, "gaussian", True),
+}
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_the_simulation_has_the_law_of_repeated_above_threshold(name):
+    method = replace(SEARCHES[name], threshold=4.5)
     slow = sample(literal_threshold(method), "literal svt", 700)
     assert len(slow) > 12
     wrong = replace(method, query_scale=1.2 * method.query_scale, threshold=4.0)
@@ -113,7 +142,7 @@ def histogram_step(one, inputs, rng):
         weight = inputs.count(element)
         if one.stable and weight == 0:
             continue
-        noise = rng.normal(0.0, one.scale) if one.normal else rng.laplace(0.0, one.scale)
+        noise = rng.normal(0.0, one.scale) if one.law == "gaussian" else rng.laplace(0.0, one.scale)
         if weight + noise >= one.threshold:
             reported.append(element)
     return reported

@@ -10,14 +10,14 @@ import pytest
 
 from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.claims import _other_streams, general_values
-from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.methods import MONITOR, calibrated
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.methods import GAUSSIAN, MONITOR, REPEATED, calibrated
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.other_streams import general_rows, participation
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Params
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.tables import general_table
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.target import Target
-from evolvingdp.sparse_vector.general_streams import GeneralStream, answer, csr_array, random_stream, simulate
 from evolvingdp.sparse_vector.noise import MonitorNoise
 from evolvingdp.sparse_vector.shifting import plan
+from evolvingdp.sparse_vector.streams.general import GeneralStream, answer, csr_array, random_stream, simulate
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
 STREAM = random_stream(1000, 40, 6, 2**32, stream(0, "general"), vocabulary=30, held=3)
@@ -117,7 +117,8 @@ def test_where_no_element_is_heavy_there_is_no_share_of_them_and_no_claim(n_user
     assert table.heavy_share.isna().all()
     assert general_values(table)["general_events"] == 0
     assert set(general_table(table)["heavy elements found"]) == {"there are none"}
-    brown = pd.DataFrame({"part": "brown", "reports": 1, "total": 1, "found": [3.0, 1.0], "method": [MONITOR, "another"]})
+    methods = [MONITOR, REPEATED, GAUSSIAN]
+    brown = pd.DataFrame({"part": "brown", "reports": 1, "total": 1, "found": [3.0, 1.0, 9.0], "method": methods})
     shares = [claim for claim in _other_streams(pd.concat([table, brown])) if "general stream" in claim.claim]
     assert [math.isnan(claim.value) for claim in shares] == [True]
 

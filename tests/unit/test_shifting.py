@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import chisquare, norm
 
 from evolvingdp.core import accounting
 from evolvingdp.core import brown as brown_corpus
 from evolvingdp.core.seeds import stream
-from evolvingdp.sparse_vector import baselines
+from evolvingdp.sparse_vector import baselines, gaussian
+from evolvingdp.sparse_vector import noise as noises
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.calibration import calibrate
-from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters import methods, other_streams
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters import groups, methods, other_streams
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.claims import brown_values
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Params
 from evolvingdp.sparse_vector.find_step import FindStep
-from evolvingdp.sparse_vector.general_streams import brown_stream
-from evolvingdp.sparse_vector.general_streams import simulate as simulate_general
-from evolvingdp.sparse_vector.histograms import HISTOGRAMS, Histogram, HistogramEveryStep, histogram
-from evolvingdp.sparse_vector.noise import MonitorNoise, laplace_sf
+from evolvingdp.sparse_vector.histograms import HISTOGRAMS, SHARES, Histogram, HistogramEveryStep, _stable, histogram
+from evolvingdp.sparse_vector.noise import MonitorNoise
 from evolvingdp.sparse_vector.shifting import plan, solve
 from evolvingdp.sparse_vector.shifting_simulation import simulate
-from evolvingdp.sparse_vector.streams import ShiftingStream, example_sizes
+from evolvingdp.sparse_vector.streams.example import ShiftingStream, _distinct, example_sizes
+from evolvingdp.sparse_vector.streams.general import brown_stream
+from evolvingdp.sparse_vector.streams.general import simulate as simulate_general
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
 HISTOGRAM = Histogram("stable", 1.0, 3.0)
@@ -65,21 +71,88 @@ def test_a_plan_keeps_its_two_promises():
     assert 1383 * float(noise.cdf(found.monitor.threshold - found.error)) == pytest.approx(0.025)
 
 
-def test_repeated_above_threshold_s_threshold_keeps_its_promise():
+@pytest.mark.parametrize("noise", ["laplace", "exponential"])
+@pytest.mark.parametrize("composition", ["basic", "single", "renyi"])
+def test_repeated_above_threshold_s_threshold_keeps_its_promise(composition, noise):
+    if composition == "renyi" and noise != "laplace":
+        pytest.skip("without threshold noise there is no exponential one")
     rng, queries = stream(0, "silent"), 10**6
-    for composition in ("basic", "single", "renyi"):
-        method = baselines.repeated_threshold(1.0, 1e-6, 4, queries, composition=composition, beta=0.4)
-        stretches = 4 if method.refreshed else 1
-        shifts = rng.laplace(0, method.threshold_scale or 1e-300, size=(20_000, stretches))
-        loud = 1 - (1 - laplace_sf(method.threshold + shifts, method.query_scale)) ** (queries / stretches)
-        assert 0.09 < np.mean(1 - np.prod(1 - loud, axis=1)) < 0.2
+    method = baselines.repeated_threshold(1.0, 1e-6, 4, queries, composition=composition, noise=noise, beta=0.4)
+    stretches = 4 if method.refreshed else 1
+    shifts = noises.draw(noise, method.threshold_scale or 1e-300, rng, size=(20_000, stretches))
+    loud = 1 - (1 - method.sf(method.threshold + shifts)) ** (queries / stretches)
+    assert 0.09 < np.mean(1 - np.prod(1 - loud, axis=1)) < 0.2
 
 
-def test_the_difference_of_two_laplace_noises_has_its_closed_form():
-    rng = stream(0, "difference")
-    draws = rng.laplace(0, 4, 400_000) - rng.laplace(0, 2, 400_000)
-    for z in (1.0, 9.0):
-        assert np.mean(draws >= z) == pytest.approx(baselines.laplace_difference_sf(z, 4, 2), abs=0.004)
+@pytest.mark.parametrize("noise", ["laplace", "exponential"])
+@pytest.mark.parametrize("scales", [(4.0, 2.0), (3.0, 3.0), (2.0, 5.0)])
+def test_a_query_crosses_a_noisy_threshold_with_its_closed_form(noise, scales):
+    rng, method = stream(0, "difference"), AboveThreshold(0.0, 1, *scales, True, noise)
+    one, other = (noises.draw(noise, scale, rng, size=200_000) for scale in scales)
+    for z in (-6.0, -1.0, 1.0, 6.0):
+        assert np.mean(one - other >= z) == pytest.approx(method.crossing(z), abs=0.006)
+    log = -2.0
+    some = np.minimum(1, np.exp(log - other / scales[0])).mean()
+    assert baselines._some_yes(log, *scales, noise) == pytest.approx(some, rel=0.02)
+
+
+def test_the_best_rival_is_no_worse_than_any_of_its_grid():
+    for noise in ("laplace", "exponential"):
+        best = baselines.best_composition(1.0, 1e-6, 20, 10**9, methods.TEXTBOOK, noise=noise)
+        for composition in ("basic", "advanced", "optimal", "single"):
+            for split in baselines.SPLITS:
+                one = baselines.repeated_threshold(1.0, 1e-6, 20, 10**9, composition=composition, noise=noise, split=split)
+                assert baselines.threshold_error(best, 20) <= baselines.threshold_error(one, 20) * (1 + 1e-9)
+
+
+def test_a_split_spends_epsilon():
+    method = AboveThreshold.calibrated(1.0, 1e-6, 5, 0.0, composition="single", split=0.3, noise="exponential")
+    assert (method.threshold_scale, method.query_scale) == pytest.approx((1 / 0.3, 10 / 0.7))
+    piece = AboveThreshold.calibrated(1.0, 1e-6, 5, 0.0, composition="basic", split=0.4)
+    assert 1 / piece.threshold_scale + 2 / piece.query_scale == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("position", np.linspace(-3, 4, 15))
+def test_prices_of_gaussian_answers_cover_every_position(position):
+    """One step of the supermartingale, with positions between those of the table, for all three kinds of budget."""
+    for order, scale in ((5.0, 30.0), (20.0, 60.0)):
+        for theta in (0.0, 0.5 * order / scale**2, 20 * order / scale**2):
+            eta = gaussian.price(order, scale, theta)
+            z = scale * (position + 0.013)
+            for here, there in ((z, z - 1), (z - 1, z)):
+                yes, other = norm.sf([here, there], scale=scale)
+                mean = yes * (other / yes) ** order * math.exp(-theta) + (1 - yes) * ((1 - other) / (1 - yes)) ** order
+                assert mean <= math.exp(eta) * (1 + 1e-12)
+
+
+def test_yes_or_no_tells_less_than_a_number():
+    """All answers of a histogram: about sqrt(2 / pi) of the Gaussian mechanism's noise for the same Renyi bound."""
+    numbers = math.sqrt(2000) / accounting.gaussian_mu(1.0, 1e-6)
+    answers = gaussian.smallest_gaussian_scale(1.0, 1e-6, gaussian.ALL, 2000)
+    assert math.sqrt(2 / math.pi) < answers / numbers < 1.1 * math.sqrt(2 / math.pi)
+    few = gaussian.smallest_gaussian_scale(1.0, 1e-6, 3, 2000)
+    assert few < 0.5 * answers
+
+
+def test_a_stable_search_never_finds_what_nobody_holds_and_shows_one_user_rarely():
+    method = AboveThreshold.stable_gaussian(1.0, 1e-2, 3, 20)
+    assert 20 * float(method.sf(method.threshold - 1)) == pytest.approx(1e-2 / 4)
+    state, rng = method.start(stream(0, "start")), stream(0, "stable")
+    loud = replace(method, threshold=-1e9)
+    assert not loud.step(state, 0, rng)[1].above
+    assert loud.step(state, 1, rng)[1].above
+
+
+def test_steps_of_events_are_different_and_every_set_is_alike():
+    seen = Counter(tuple(_distinct(2, 8, stream(0, "steps", run)).tolist()) for run in range(5600))
+    assert len(seen) == 28
+    assert chisquare(list(seen.values())).pvalue > 1e-6
+    for count in (0, 1, 8):
+        drawn = _distinct(count, 8, stream(0, "all", count))
+        assert len(set(drawn.tolist())) == count
+    many = _distinct(10**5, 10**6, stream(0, "many"))
+    assert len(many) == 10**5
+    assert np.all(np.diff(many) > 0)
 
 
 def test_gaussian_noise_is_exactly_private():
@@ -172,19 +245,34 @@ def test_a_histogram_s_error_is_where_it_misses_rarely():
 
 def test_every_method_runs_on_example_1_4_and_the_monitor_finds_its_groups():
     target = methods.Target(1.0, 1e-6, 0.05, 2**32)
-    data = methods.example_stream(target, 10**4, stream(0, "example"))
+    data = methods.example_stream(target, 10**5, stream(0, "example"))
     simulated = methods.simulations(target, data)
     assert tuple(simulated) == methods.METHODS
     recall = {name: one(data, stream(0, "run", name)).recall(data) for name, one in simulated.items()}
-    assert min(recall[methods.MONITOR].values()) == 1
-    assert recall[methods.REPEATED]["C"] == 1
-    rival = [simulated[methods.REPEATED](data, stream(0, "rival", run)).recall(data) for run in range(100)]
-    assert max(np.mean([run["A"] for run in rival]), np.mean([run["B"] for run in rival])) < 0.1
+    assert min(recall[methods.MONITOR].values()) == min(recall[methods.STABLE].values()) == 1
+    assert recall[methods.REPEATED]["C"] > 0.5
     assert all(max(recall[name].values()) == 0 for name in (methods.THEOREM, *methods.HISTOGRAMS))
-    assert recall[methods.FIND]["C"] == recall[methods.FIND_BEST]["C"] == 1
-    assert recall[methods.FIND_BEST]["B"] >= 0.9 > recall[methods.FIND]["B"]  # the split and the accounting matter
-    textbook = methods.repeated(target, data, methods.TEXTBOOK, data.horizon * data.n_elements)
+    assert recall[methods.FIND_BEST]["B"] >= 0.8 > recall[methods.FIND]["B"]  # the split and the accounting matter
+    assert recall[methods.GAUSSIAN]["B"] >= 0.8 > recall[methods.RENYI]["B"]
+    textbook = methods.repeated(target, data, methods.REPEATED)
     assert data.families[1].size < textbook.threshold < data.families[2].size
+
+
+def test_the_smallest_group_is_found_as_often_as_it_says():
+    """By 40,000 draws of the methods' noise at its size, told the number of events; rivals get worse with more users."""
+    target, rng = methods.Target(1.0, 1e-6, 0.05, 2**32), stream(0, "smallest")
+    few, many = (groups.smallest_groups(target, n_users, 3) for n_users in (4000, 10**6))
+    own = methods.stable(target, 4000, 3).monitor
+    seen = np.mean(own.noise.sample(40_000, rng) + few[methods.STABLE] >= own.threshold)
+    assert 0.99 <= seen + 0.002 < 0.996
+    c = groups.events(4000, 3, few[methods.REPEATED])
+    method = methods.lowest(target, methods.REPEATED, c, 4000, 4000 * 2**32, groups._alone)[0]
+    shift = rng.laplace(0, method.threshold_scale, 40_000)
+    assert np.mean(few[methods.REPEATED] + rng.laplace(0, method.query_scale, 40_000) - shift >= method.threshold) == (
+        pytest.approx(0.99, abs=0.006)
+    )
+    assert few[groups.BOUND] < few[methods.STABLE] < min(few[name] for name in groups.RIVALS)
+    assert many[methods.FIND_BEST] / many[methods.STABLE] > 3 * few[methods.FIND_BEST] / few[methods.STABLE]
 
 
 def test_histograms_pay_for_two_weights_in_every_step():
@@ -192,11 +280,17 @@ def test_histograms_pay_for_two_weights_in_every_step():
     gaussian = histogram(1.0, 1e-6, 8, 100, kind="gaussian")
     assert 4 / gaussian.scale == pytest.approx(accounting.gaussian_mu(1.0, 1e-6))
     assert histogram(1.0, 1e-6, 1, 100).scale == pytest.approx(2.0, rel=1e-5)
-    both = histogram(1.0, 1e-6, 8, 100, kind="stable gaussian")
-    assert 4 / both.scale == pytest.approx(accounting.gaussian_mu(1.0, 5e-7))
-    assert 8 * 2 * float(both.sf(both.threshold - 1)) == pytest.approx(5e-7)  # shown in one input, or in the other
-    stable = histogram(1.0, 1e-6, 1, 100, kind="stable")
-    assert float(stable.sf(stable.threshold - 1)) == pytest.approx(1e-6 / 2)  # all that presence may cost in one step
+    laplace = histogram(1.0, 1e-6, 10_000, 100)
+    assert accounting.delta_of_reports(1 / laplace.scale, 1.0, 20_000) == pytest.approx(1e-6)  # 16 pieces of 1, not 8 of 2
+    assert laplace.scale == pytest.approx(597.4, rel=1e-3)
+    for kind, both in (("stable gaussian", 2), ("stable", 1)):  # shown in one input, and with normal noise in the other
+        made = histogram(1.0, 1e-6, 8, 100, kind=kind)
+        every = {share: _stable(1.0, 1e-6, 8, kind, share) for share in SHARES}
+        assert made in every.values()
+        assert made.threshold == min(one.threshold for one in every.values())
+        for share, one in every.items():
+            assert 8 * both * float(one.sf(one.threshold - 1)) == pytest.approx((1 - share) * 1e-6)
+    assert 4 / _stable(1.0, 1e-6, 8, "stable gaussian", 0.5).scale == pytest.approx(accounting.gaussian_mu(1.0, 5e-7))
 
 
 def test_the_paper_s_constants_need_more_than_10_to_the_14_users():
@@ -274,7 +368,7 @@ def test_above_threshold_is_tried_around_its_best_number_of_reports_on_brown():
     coarse = other_streams.coarse_totals((1, 10, 300))
     assert (coarse[0], coarse[-1]) == (10, 3000)
     assert {10, 100, 3000} <= set(coarse)
-    assert max(np.array(coarse[5:]) / np.array(coarse[4:-1])) < 1.45
+    assert max(np.array(coarse[5:]) / np.array(coarse[4:-1])) < 1.75
     found = {total: [abs(total - 487), abs(total - 487)] for total in coarse}
     found = {total: [1000 - miss for miss in missed] for total, missed in found.items()}  # the best c is near 487
     finer = other_streams.finer_totals(found)
@@ -295,10 +389,10 @@ def test_the_rival_on_brown_is_shown_at_its_best_number_of_reports():
     coarse = {total: [alone[total]] for total in other_streams.coarse_totals((10, 30))}
     assert set(alone) == {*coarse, *other_streams.finer_totals(coarse)}
     assert len(alone) > 10
-    assert values["brown_over_renyi"] == pytest.approx(values["brown_monitor"] / values["brown_renyi"])
+    assert values["brown_over_gaussian"] == pytest.approx(values["brown_monitor"] / values["brown_gaussian"])
 
 
-def test_the_best_split_of_find_the_step_is_the_best_on_the_grid():
+def test_the_best_way_to_find_a_step_is_the_best_on_the_grid():
     target = methods.Target(1.0, 1e-6, 0.05, 2**32)
     data = methods.example_stream(target, 10**5, stream(0, "split"))
     sizes = np.array([one.size for one in data.families])
@@ -306,19 +400,14 @@ def test_the_best_split_of_find_the_step_is_the_best_on_the_grid():
     def expected(method):
         return float(np.mean(methods._expected(method.search, data) * method.shown.sf(method.shown.threshold - sizes)))
 
-    best = methods.best_find_step(target, data, ("single", "renyi"), "stable gaussian", methods.SHARES)
-    for share in methods.SHARES:
-        one = methods.find_step(target, data, ("single", "renyi"), "stable gaussian", share)
-        assert expected(one) <= expected(best)
-        assert one.search == methods.repeated(
-            methods.Target(share, 5e-7, 0.05, 2**32), data, ("single", "renyi"), data.horizon
-        )
-        assert one.shown == histogram(1 - share, 5e-7, one.search.reports, 2**32, kind="stable gaussian")
-    half = methods.best_find_step(target, data, ("single", "renyi"), "stable gaussian", (0.5,))
-    part = methods.Target(0.5, 5e-7, 0.05, 2**32)
-    assert half.search in list(methods._options(part, data, ("single", "renyi"), data.horizon))  # pays with its share only
-    runs = [baselines.simulate_find_step(best, data, stream(0, "split", run)).recall(data) for run in range(20)]
+    best, every = methods.best_find_step(target, data), list(methods.find_options(target, data))
+    assert max(map(expected, every)) == expected(best)
+    noises_tried = {(one.search.noise, round(one.shown.scale / one.search.query_scale, 2)) for one in every}
+    assert {(noise, ratio) for noise, ratio in methods.JOINT} <= noises_tried
+    assert expected(methods.find_half(target, data)) < expected(best)
+    runs = []
+    for run in range(20):
+        fresh = methods.example_stream(target, 10**5, stream(0, "split", "stream", run))
+        runs.append(baselines.simulate_find_step(best, fresh, stream(0, "split", run)).recall(fresh))
     seen = np.mean([[run[name] for name in "ABC"] for run in runs])
     assert seen == pytest.approx(expected(best), abs=0.02)  # the choice is by a number that runs confirm
-    with pytest.raises(ValueError, match="shares must hold at least one share"):
-        methods.best_find_step(target, data, ("renyi",), "stable", ())

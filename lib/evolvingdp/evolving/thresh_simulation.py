@@ -211,9 +211,11 @@ class Simulation:
 
         def draw() -> _Group:
             users = np.zeros((last, len(spent) + 1), dtype=np.int64)
-            users[:, 1:] = law.draw_outside(voted, low, high, self.rng)
-            users[:, :-1] += law.draw_inside(may - voted, low, high, self.rng)
-            users[:, :-1] += self.rng.multinomial(spent, law.mass).T
+            for drawn, held, later in ((law.draw_outside, voted, 1), (law.draw_inside, may - voted, 0)):
+                some = np.flatnonzero(held.any(axis=0))  # few numbers of votes occur
+                users[:, some + later] += drawn(held[:, some], low, high, self.rng)
+            some = np.flatnonzero(spent)
+            users[:, some] += self.rng.multinomial(spent[some], law.mass).T
             return _Group.make(law.values, users)
 
         state.cast(voted)

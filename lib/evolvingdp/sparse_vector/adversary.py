@@ -13,16 +13,17 @@ import math
 from scipy.optimize import minimize_scalar
 
 from evolvingdp.core import checks
+from evolvingdp.sparse_vector.integer_noise import IntegerNoise
 from evolvingdp.sparse_vector.noise import Array, MonitorNoise
 from evolvingdp.sparse_vector.privacy import difference, excess_mass, largest_epsilon, waiting_law
 
 
-def delta_attained(epsilon: float, noise: MonitorNoise, reports: int, position: float) -> float:
+def delta_attained(epsilon: float, noise: MonitorNoise | IntegerNoise, reports: int, position: float) -> float:
     """The delta that the adversary needs at `epsilon` under replacement; the others sum to the threshold less `position`."""
     return excess_mass(epsilon, *_losses(noise, reports, position))
 
 
-def _losses(noise: MonitorNoise, reports: int, position: float) -> tuple[Array, Array]:
+def _losses(noise: MonitorNoise | IntegerNoise, reports: int, position: float) -> tuple[Array, Array]:
     """The privacy losses of all that can be seen, and their probabilities."""
     checks.integer_at_least(1, reports=reports)
     log_with, log_without = float(noise.log_sf(position - 1)), float(noise.log_sf(position))
@@ -32,12 +33,17 @@ def _losses(noise: MonitorNoise, reports: int, position: float) -> tuple[Array, 
     return gain * noes, law
 
 
-def epsilon_attained(delta: float, noise: MonitorNoise, reports: int) -> float:
-    """The largest epsilon at which the adversary, at its best position, still needs more than `delta`."""
+def epsilon_attained(delta: float, noise: MonitorNoise | IntegerNoise, reports: int) -> float:
+    """The largest epsilon at which the adversary, at its best position, still needs more than `delta`.
+
+    With integer noise that is one below the threshold, where it attains the bound.
+    """
 
     def at(position: float) -> float:
         losses, law = _losses(noise, reports, position)
         return largest_epsilon(lambda epsilon: excess_mass(epsilon, losses, law) - delta)
 
+    if isinstance(noise, IntegerNoise):
+        return at(1 / noise.grid)
     best = minimize_scalar(lambda z: -at(z), bounds=(-noise.cap, noise.cap + 1), method="bounded", options={"xatol": 1e-3})
     return max(-float(best.fun), at(0.5))

@@ -15,71 +15,105 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.stats import laplace
+from scipy.special import exprel
 
 from evolvingdp.core import checks
+from evolvingdp.sparse_vector import noise as noises
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.find_step import FindStep
 from evolvingdp.sparse_vector.histograms import Histogram
-from evolvingdp.sparse_vector.noise import laplace_sf
 from evolvingdp.sparse_vector.shifting_simulation import Outcome, crossing, rare_count
-from evolvingdp.sparse_vector.streams import ShiftingStream
+from evolvingdp.sparse_vector.streams.example import ShiftingStream
 
-_QUANTILES = laplace.ppf((np.arange(20_000) + 0.5) / 20_000)  # in the middle of equally likely cells
+SPLITS = (None, 0.05, 0.1, 0.2, 0.3, 0.4)  # of epsilon, for the threshold's noise; None: as printed
 
 
 def repeated_threshold(
-    epsilon: float, delta: float, reports: int, queries: int, *, composition: str = "optimal", beta: float = 0.05
+    epsilon: float,
+    delta: float,
+    reports: int,
+    queries: int,
+    *,
+    composition: str = "optimal",
+    beta: float = 0.05,
+    noise: str = "laplace",
+    split: float | None = None,
+    moved: float = math.nan,
 ) -> AboveThreshold:
     """AboveThreshold until `reports` yeses, with the lowest threshold that keeps `queries` queries of value zero silent.
 
-    The probability that one is not is at most beta / 2, averaged over the threshold noise of as many equal stretches.
+    The probability that one is not is at most beta / 2, integrated over the threshold noise of as many equal stretches.
     """
     checks.integer_at_least(1, queries=queries)
     checks.probability(beta=beta)
-    method = AboveThreshold.calibrated(epsilon, delta, reports, 0.0, composition=composition)
-    stretches = reports if method.refreshed else 1
-    shift = method.threshold_scale * _QUANTILES if method.threshold_scale else np.zeros(1)
+    method = AboveThreshold.calibrated(
+        epsilon, delta, reports, 0.0, composition=composition, noise=noise, split=split, moved=moved
+    )
+    return silent(method, queries, beta)
+
+
+def silent(method: AboveThreshold, queries: int, beta: float) -> AboveThreshold:
+    """`method` with the threshold of `repeated_threshold`."""
+    q, r = method.query_scale, method.threshold_scale
+    if r == 0:
+        return replace(method, threshold=noises.isf(method.noise, beta / (2 * queries), q))
+    stretches = method.reports if method.refreshed else 1
+    log = math.log(queries / stretches) - (math.log(2) if method.noise == "laplace" else 0.0)
 
     def excess(threshold: float) -> float:
-        expected = queries / stretches * laplace_sf(threshold + shift, method.query_scale)
-        return stretches * float(np.minimum(1.0, expected).mean()) - beta / 2
+        return stretches * _some_yes(log - threshold / q, q, r, method.noise) - beta / 2
 
-    high = method.query_scale * math.log(4 * queries / beta) + method.threshold_scale * math.log(4e6 * stretches / beta)
-    threshold = float(brentq(excess, 0.0, high, rtol=1e-10))
-    return AboveThreshold(threshold, reports, method.query_scale, method.threshold_scale, method.refreshed)
+    high = q * (log + 1) + (q + r) * math.log(4e6 * stretches / beta)
+    return replace(method, threshold=float(brentq(excess, 0.0, high, rtol=1e-10)))
+
+
+def _some_yes(log: float, q: float, r: float, noise: str) -> float:
+    """E[min(1, e^(log - shift / q))] over the threshold's noise `shift` of scale r; 1 where it is above about 1/2."""
+    first = q * log  # up to this shift it is 1
+    if noise == "exponential":
+        return math.exp(log) * q / (q + r) if first <= 0 else 1 - r / (q + r) * math.exp(-first / r)
+    if first >= 0:
+        return 1.0
+    below = -first * float(exprel(-first * (1 / q - 1 / r)))  # integral of e^(shift / r - shift / q) up to 0
+    return math.exp(first / r) / 2 + math.exp(log) * (below + q * r / (q + r)) / (2 * r)
 
 
 def threshold_error(method: AboveThreshold, n_events: int, beta: float = 0.05) -> float:
     """The weight from which `n_events` events are all found with probability 1 - beta / 2, by a union bound."""
     checks.integer_at_least(1, n_events=n_events)
     checks.probability(beta=beta)
-    q, r, share = method.query_scale, method.threshold_scale, beta / (2 * n_events)
-    gap = brentq(lambda gap: laplace_difference_sf(gap, q, r) - share, 0.0, (q + r) * math.log(10 / share), rtol=1e-10)
+    share, scale = beta / (2 * n_events), method.query_scale + method.threshold_scale
+    gap = brentq(lambda gap: 1 - method.crossing(-gap) - share, -scale, 2 * scale * math.log(10 / share), xtol=1e-9 * scale)
     return method.threshold + float(gap)
 
 
-def laplace_difference_sf(z: float, one: float, other: float) -> float:
-    """Pr[Lap(one) - Lap(other) >= z] for one > other >= 0."""
-    far = abs(z)
-    if other == 0:
-        tail = math.exp(-far / one) / 2
-    else:
-        tail = (one**2 * math.exp(-far / one) - other**2 * math.exp(-far / other)) / (2 * (one**2 - other**2))
-    return tail if z >= 0 else 1 - tail
-
-
 def best_composition(
-    epsilon: float, delta: float, reports: int, queries: int, compositions: tuple[str, ...], beta: float = 0.05
+    epsilon: float,
+    delta: float,
+    reports: int,
+    queries: int,
+    kinds: tuple[str, ...],
+    beta: float = 0.05,
+    *,
+    noise: str = "laplace",
+    moved: float = math.nan,
+    goal: Callable[[AboveThreshold], float] | None = None,
 ) -> AboveThreshold:
-    """The composition that finds `reports` events with the smallest `threshold_error`."""
-    methods = [repeated_threshold(epsilon, delta, reports, queries, composition=name, beta=beta) for name in compositions]
-    return min(methods, key=lambda method: threshold_error(method, reports, beta))
+    """The composition of `kinds` and the split with the smallest `goal`; else `threshold_error` for `reports` events."""
+    methods = [
+        repeated_threshold(
+            epsilon, delta, reports, queries, composition=kind, beta=beta, noise=noise, split=split, moved=moved
+        )
+        for kind in kinds
+        for split in (SPLITS if kind not in ("renyi", "gaussian") else (None,))
+    ]
+    return min(methods, key=goal or (lambda method: threshold_error(method, reports, beta)))
 
 
 def simulate_histogram(method: Histogram, stream: ShiftingStream, rng: np.random.Generator) -> Outcome:
@@ -132,10 +166,12 @@ def _scan(
     Only the events that cross the lowest of all limits are looked at one by one. Between them, candidates for a false yes
     come at the rate of value 1, exponential gaps rounded down, and are thinned to that of value 0.
     """
-    shifts = rng.laplace(0.0, method.threshold_scale, size=method.reports if method.refreshed else 1)
+    shifts = noises.draw(method.noise, method.threshold_scale, rng, size=method.reports if method.refreshed else 1)
     limits = np.resize(method.threshold + shifts, method.reports)  # of each stretch up to a yes
-    noisy = values + rng.laplace(0.0, method.query_scale, size=len(values))
-    high, low = (laplace_sf(limits - value, method.query_scale) for value in (1, 0))
+    noisy = values + noises.draw(method.noise, method.query_scale, rng, size=len(values))
+    high, low = (method.sf(limits - value) for value in (1, 0))
+    if method.stable:
+        low = np.zeros_like(low)
     rates = -np.log1p(-np.clip(high, 1e-300, 1 - 1e-16))
     gaps = (rng.standard_exponential(method.reports) / rates).tolist()
     loud = np.flatnonzero(noisy >= limits.min())

@@ -4,28 +4,45 @@
 `reports` such steps it halts.
 
 **Guarantee.** (epsilon, delta)-differential privacy of all answers and reports together, for **replacement** of one user's
-inputs in all steps, whatever the streams: the largest weight moves by at most 1, two weights of a histogram by 1 each. The
-search and the histograms get a share of epsilon and half of delta each; the losses add up, the choice of a step is
-post-processing of the search's answers.
+inputs in all steps, whatever the streams: the largest weight moves by at most 1, two weights of a histogram by 1 each.
+`calibrated`: the search and the histograms get a share of epsilon and half of delta each; the losses add up, the choice of a
+step is post-processing of the search's answers. `joint`: their Renyi divergences add up, for `horizon` steps.
 
-**Source.** Algorithm 2 with `histograms`; what one would do without ThresholdMonitor. The state is **secret**, the release
-public.
+**Source.** Algorithm 2 with `histograms` and `gaussian`; what one would do without ThresholdMonitor. The state is
+**secret**, the release public.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.core import checks
+from evolvingdp.sparse_vector import gaussian
+from evolvingdp.sparse_vector import noise as noises
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold, SvtState
 from evolvingdp.sparse_vector.histograms import Histogram, histogram
+from evolvingdp.sparse_vector.privacy import check_privacy
 from evolvingdp.sparse_vector.threshold_monitor import checked_inputs
 
 SHOWN = ("stable", "stable gaussian")
 _NOTHING: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+
+
+@lru_cache(maxsize=256)
+def _joint_scale(epsilon: float, delta: float, reports: int, horizon: int, noise: str, ratio: float) -> float:
+    """Of the search: a user moves the largest weight of every step, and two weights of each that is shown."""
+
+    def cost(order: float, scale: float) -> float:
+        shown = gaussian.search_cost(order, ratio * scale, gaussian.ALL, 2 * reports)
+        if noise == "laplace":
+            return shown + gaussian.laplace_cost(order, scale, reports)
+        return shown + gaussian.search_cost(order, scale, reports, horizon)
+
+    return gaussian.smallest_joint(epsilon, delta, cost)
 
 
 @dataclass(frozen=True)
@@ -65,6 +82,7 @@ class FindStep:
         n_elements: int,
         *,
         composition: str = "optimal",
+        noise: str = "laplace",
         share: float = 0.5,
         kind: str = "stable",
     ) -> FindStep:
@@ -74,8 +92,28 @@ class FindStep:
         """
         checks.probability(share=share)
         checks.one_of(SHOWN, kind=kind)
-        search = AboveThreshold.calibrated(share * epsilon, delta / 2, reports, threshold, composition=composition)
+        search = AboveThreshold.calibrated(
+            share * epsilon, delta / 2, reports, threshold, composition=composition, noise=noise
+        )
         return cls(search, histogram((1 - share) * epsilon, delta / 2, reports, n_elements, kind=kind), n_elements)
+
+    @classmethod
+    def joint(
+        cls, epsilon: float, delta: float, reports: int, threshold: float, n_elements: int, horizon: int,
+        *, noise: str = "gaussian", ratio: float = 1.0,
+    ) -> FindStep:  # fmt: skip
+        """`noise` "gaussian" or "laplace" for the search, `ratio` times its scale of normal noise for what is shown.
+
+        A quarter of `delta` is for showing elements that one user alone holds.
+        """
+        check_privacy(epsilon, delta)
+        checks.integer_at_least(1, reports=reports, horizon=horizon)
+        checks.one_of(("laplace", "gaussian"), noise=noise)
+        checks.positive(ratio=ratio)
+        scale = _joint_scale(epsilon, 0.75 * delta, reports, horizon, noise, ratio)
+        least = 1 + noises.isf("gaussian", delta / (8 * reports), ratio * scale)
+        search = AboveThreshold(threshold, reports, scale, 0.0, False, noise)
+        return cls(search, Histogram("stable gaussian", ratio * scale, least), n_elements)
 
     def start(self, n_users: int, rng: np.random.Generator) -> FindState:
         checks.integer_at_least(1, n_users=n_users)

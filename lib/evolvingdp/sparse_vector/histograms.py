@@ -8,10 +8,12 @@ inputs in all steps (two weights move by 1 in each), whatever the streams; after
 
 | kind | noise | how the budget is spent |
 |---|---|---|
-| laplace | Lap(2 / e) on every element of the domain | e composed optimally over the steps |
+| laplace | Lap(1 / e) on every element of the domain | e composed optimally over two weights a step |
 | gaussian | normal, on every element of the domain | composed exactly |
-| stable | Lap(2 / e) on the elements that somebody holds | half of delta for e, half for showing that an element is held |
-| stable gaussian | normal, on the elements that somebody holds | half of delta for the noise, half as before |
+| stable | Lap(1 / e) on the elements that somebody holds | optimally, with a part of delta for showing that one is held |
+| stable gaussian | normal, on the elements that somebody holds | exactly, with a part of delta as before |
+
+The stable ones split delta at the one of `SHARES` with the lowest threshold.
 
 **Source.** Dwork, McSherry, Nissim and Smith (2006); stability as in Bun, Nissim and Stemmer (2016). The state is
 **secret**, the release public. `step` costs users and reports: the elements that nobody holds are drawn by number.
@@ -25,17 +27,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr
-from scipy.stats import norm
 
 from evolvingdp.core import accounting, checks
+from evolvingdp.sparse_vector import noise
 from evolvingdp.sparse_vector.above_threshold import each_epsilon
-from evolvingdp.sparse_vector.noise import Array, laplace_sf
+from evolvingdp.sparse_vector.noise import Array
 from evolvingdp.sparse_vector.privacy import check_privacy
 from evolvingdp.sparse_vector.shifting_simulation import rare_count
 from evolvingdp.sparse_vector.threshold_monitor import checked_inputs
 
 HISTOGRAMS = ("laplace", "gaussian", "stable", "stable gaussian")
+SHARES = (0.25, 0.5, 0.75, 0.9, 0.95, 0.98)  # of delta, for the noise of a stable histogram
 
 
 @dataclass(frozen=True)
@@ -68,22 +70,21 @@ class Histogram:
             raise ValueError(f"threshold must be finite, got {self.threshold!r}")
 
     @property
-    def normal(self) -> bool:
-        return "gaussian" in self.kind
+    def law(self) -> str:
+        return "gaussian" if "gaussian" in self.kind else "laplace"
 
     @property
     def stable(self) -> bool:
         return "stable" in self.kind
 
     def sf(self, z: Any) -> Array:
-        return np.asarray(ndtr(-np.asarray(z) / self.scale) if self.normal else laplace_sf(z, self.scale))
+        return noise.sf(self.law, z, self.scale)
 
     def release(self, weights: ArrayLike, rng: np.random.Generator) -> NDArray[np.bool_]:
         """Which elements of one step are reported, for `weights` (elements,) of all of the domain; only this is public."""
         checks.counts(weights=weights)
         array = np.asarray(weights, dtype=np.int64)
-        draw = rng.normal if self.normal else rng.laplace
-        above = array + draw(0.0, self.scale, size=array.shape) >= self.threshold
+        above = array + noise.draw(self.law, self.scale, rng, size=array.shape) >= self.threshold
         return np.asarray(above & (array > 0) if self.stable else above)
 
     def reported(self, inputs: NDArray[np.int64], n_elements: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -100,10 +101,7 @@ class Histogram:
 
     def error(self, n_events: int, beta: float) -> float:
         """The weight from which all events are found with probability 1 - beta / 2."""
-        share = min(beta / (2 * n_events), 0.5)
-        return self.threshold + (
-            float(norm.isf(share, scale=self.scale)) if self.normal else -self.scale * math.log(2 * share)
-        )
+        return self.threshold + noise.isf(self.law, min(beta / (2 * n_events), 0.5), self.scale)
 
 
 def histogram(
@@ -114,19 +112,27 @@ def histogram(
     checks.integer_at_least(1, horizon=horizon, n_elements=n_elements)
     checks.one_of(HISTOGRAMS, kind=kind)
     checks.probability(beta=beta)
-    share = beta / (2 * horizon * n_elements)
-    if kind == "gaussian":
-        scale = math.sqrt(2 * horizon) / accounting.gaussian_mu(epsilon, delta)
-        return Histogram(kind, scale, float(norm.isf(share, scale=scale)))
-    if kind == "stable gaussian":
-        # one user's element in one input, delta / 4 horizon; and in the other as much less noise than the normal law has
-        scale = math.sqrt(2 * horizon) / accounting.gaussian_mu(epsilon, delta / 2)
-        return Histogram(kind, scale, 1 + float(norm.isf(delta / (4 * horizon), scale=scale)))
-    if kind == "stable":
-        scale = 2 / each_epsilon(epsilon, delta / 2, horizon, "optimal")
-        return Histogram(kind, scale, 1 + scale * math.log(horizon / delta))  # an element of one user: delta / 2 horizon
-    scale = 2 / each_epsilon(epsilon, delta, horizon, "optimal")
-    return Histogram(kind, scale, -scale * math.log(2 * share))
+    if "stable" in kind:
+        return min((_stable(epsilon, delta, horizon, kind, share) for share in SHARES), key=lambda made: made.threshold)
+    scale = _scale(epsilon, delta, horizon, kind)
+    return Histogram(kind, scale, noise.isf(kind, beta / (2 * horizon * n_elements), scale))
+
+
+def _scale(epsilon: float, delta: float, horizon: int, kind: str) -> float:
+    """In each step two weights move by 1: Laplace noise composes as 2 `horizon` pieces of loss 1 / scale."""
+    if "gaussian" in kind:
+        return math.sqrt(2 * horizon) / accounting.gaussian_mu(epsilon, delta)
+    return 1 / each_epsilon(epsilon, delta, 2 * horizon, "optimal")
+
+
+def _stable(epsilon: float, delta: float, horizon: int, kind: str, share: float) -> Histogram:
+    """`share` of delta for the noise, the rest for showing an element that one user holds, in all steps together.
+
+    With normal noise half of the rest: the other input's element is seen not to be shown, at a loss that is not bounded.
+    """
+    scale, law = _scale(epsilon, share * delta, horizon, kind), "gaussian" if "gaussian" in kind else "laplace"
+    alone = (1 - share) * delta / (horizon * (1 + (law == "gaussian")))
+    return Histogram(kind, scale, 1 + noise.isf(law, alone, scale))
 
 
 @dataclass(frozen=True)

@@ -11,22 +11,40 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
-from scipy.special import exprel
+from scipy.special import exprel, ndtr, ndtri
 
 from evolvingdp.core import checks
 
 Array = NDArray[np.float64]
 
 
-def laplace_sf(z: ArrayLike, scale: float) -> Array:
-    """Pr[Lap(scale) >= z]."""
-    z = np.asarray(z, dtype=float)
-    tail = np.exp(-np.abs(z) / scale) / 2
-    return np.asarray(np.where(z > 0, tail, 1 - tail))
+KINDS = ("laplace", "gaussian", "exponential")  # the last of mean `scale`, never negative
+
+
+def sf(kind: str, z: ArrayLike, scale: float) -> Array:
+    """Pr[noise >= z]."""
+    z = np.asarray(z, dtype=float) / scale
+    if kind == "gaussian":
+        return np.asarray(ndtr(-z))
+    tail = np.exp(-np.maximum(z, 0.0))
+    return tail if kind == "exponential" else np.where(z > 0, tail / 2, 1 - np.exp(np.minimum(z, 0.0)) / 2)
+
+
+def isf(kind: str, share: float, scale: float) -> float:
+    """What the noise reaches with probability `share`, at most 1/2."""
+    return -scale * (float(ndtri(share)) if kind == "gaussian" else math.log(share * (1 + (kind == "laplace"))))
+
+
+def draw(kind: str, scale: float, rng: np.random.Generator, **size: Any) -> Any:
+    """One number, or an array of `size`."""
+    if kind == "exponential":
+        return rng.exponential(scale, **size)
+    return (rng.normal if kind == "gaussian" else rng.laplace)(0.0, scale, **size)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from evolvingdp.core import checks
 from evolvingdp.sparse_vector.noise import Array
-from evolvingdp.sparse_vector.streams import ShiftingStream
+from evolvingdp.sparse_vector.streams.example import ShiftingStream
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
 

@@ -7,7 +7,8 @@ the users exceeds `threshold`. A yes counts for the users who contributed to it;
 together**, for one user in all steps, however many there are, whatever the adversary chooses and however the other users'
 data evolve. `ThresholdMonitorEvolving` takes new data in every step (Definition 4.3), `ThresholdMonitor` has fixed data.
 That is for real-valued noise: `rng.laplace` is never more than 52 ln 2 = 36.04 scales from 0, so that each query whose yes
-needs more may add 2^-53 to delta. Only below 2^53 delta such queries (9e9 at 1e-6) is that less than delta itself.
+needs more may add 2^-53 to delta. Only below 2^53 delta such queries (9e9 at 1e-6) is that less than delta itself; with
+`IntegerNoise` it holds for any number of queries in {0, 1}.
 The state is **secret**, the release is public; a no leaves the state as it is.
 A query's value for a user must depend on that user's data alone, as the paper's f: X -> [0, 1] does: that is the caller's
 promise, no check can see it. Errors name users and values; they are for the curator, not for the analyst.
@@ -30,6 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.core import checks
 from evolvingdp.sparse_vector.calibration import QUERIES, Calibration
+from evolvingdp.sparse_vector.integer_noise import IntegerNoise
 from evolvingdp.sparse_vector.noise import MonitorNoise
 
 Query = Callable[[Any], ArrayLike]  # (n_users,) inputs -> (n_users,) values, each from the input of its user alone
@@ -68,7 +70,7 @@ class State:
 class ThresholdMonitorEvolving:
     """Algorithm 5 with noise of `Calibration.noise`; `queries`: "binary" takes values in {0, 1}, "interval" in [0, 1]."""
 
-    noise: MonitorNoise
+    noise: MonitorNoise | IntegerNoise
     threshold: float
     reports: int  # k
     queries: str = "binary"
@@ -94,7 +96,7 @@ class ThresholdMonitorEvolving:
             raise ValueError(f"query must have a value for each of {state.n_users} users, got shape {values.shape}")
         if self._weights(state, values) + self.noise.draw(rng) < self.threshold:
             return state, BELOW
-        return self._counted(state, values), ABOVE
+        return self.counted(state, values), ABOVE
 
     def step_users(self, state: State, users: Collection[int], rng: np.random.Generator) -> tuple[State, Release]:
         """The same for a query in {0, 1}, given by the users (each once) for whom it is 1: no cost for the others.
@@ -115,7 +117,7 @@ class ThresholdMonitorEvolving:
         if below + self.noise.draw(rng) < self.threshold:
             return state, BELOW
         values = np.bincount(np.array(chosen, dtype=np.int64), minlength=n_users).astype(float)
-        return self._counted(state, values), ABOVE
+        return self.counted(state, values), ABOVE
 
     def step_elements(
         self, state: State, inputs: ArrayLike, n_elements: int, rng: np.random.Generator
@@ -127,7 +129,7 @@ class ThresholdMonitorEvolving:
         held = checked_inputs(inputs, state.n_users, n_elements)
         weights = np.bincount(held[state.active], minlength=n_elements)
         above = ~(weights + self.noise.sample(n_elements, rng) < self.threshold)
-        return (self._counted(state, above[held].astype(float)) if above.any() else state), above
+        return (self.counted(state, above[held].astype(float)) if above.any() else state), above
 
     def run(self, state: State, values: ArrayLike, rng: np.random.Generator) -> tuple[State, NDArray[np.bool_]]:
         """All queries with `values` (queries, n_users) one after the other: bit for bit what as many `step`s give.
@@ -141,7 +143,7 @@ class ThresholdMonitorEvolving:
         while first < len(table):
             block = table[first : first + rows]
             hits = np.flatnonzero(~(self._weights(state, block) + noise[first : first + rows] < self.threshold))
-            counted = np.cumsum(np.concatenate([state.counted[None], block[hits]]), axis=0)  # as `_counted` adds up
+            counted = np.cumsum(np.concatenate([state.counted[None], block[hits]]), axis=0)  # as `counted` adds up
             gone = ((counted >= self.reports) & state.active).any(axis=1)
             last = int(gone.argmax()) if gone.any() else len(hits)  # row 0 is before the first yes
             above[first + hits[:last]] = True
@@ -151,7 +153,8 @@ class ThresholdMonitorEvolving:
             rows = max(_FEWEST, min(2 * done, _CELLS // state.n_users))
         return state, above
 
-    def _counted(self, state: State, values: NDArray[Any]) -> State:
+    def counted(self, state: State, values: NDArray[Any]) -> State:
+        """The state after a yes to a query of these values (n_users,); secret."""
         counted = state.counted + values
         return State(counted, counted < self.reports)
 

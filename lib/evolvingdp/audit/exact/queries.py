@@ -21,6 +21,7 @@ from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.find_step import FindState, FindStep
 from evolvingdp.sparse_vector.histograms import Histogram, HistogramEveryStep, HistogramState
 from evolvingdp.sparse_vector.noise import MonitorNoise
+from evolvingdp.sparse_vector.stable_monitor import StableMonitor, StableState
 from evolvingdp.sparse_vector.threshold_monitor import State, ThresholdMonitorEvolving
 
 Array = NDArray[np.float64]
@@ -112,8 +113,7 @@ class Scripted:
     def laplace(self, *_: Any, size: Any = None) -> Any:
         return next(self.singles) if size is None else self.many
 
-    def normal(self, *_: Any, size: Any) -> Array:
-        return self.many
+    normal = laplace
 
     def binomial(self, *_: Any) -> int:
         return len(self.absent)
@@ -165,6 +165,38 @@ def histogram_laws(method: HistogramEveryStep, others: Sequence[Sequence[int]]) 
     return _as_rows([dict(_transcripts(partial(branches, every=_weights(others, world)), start)) for world in (0, 1)])
 
 
+class Told:
+    """Stands for noise that is heard, or not, whatever is asked."""
+
+    def __init__(self, above: Sequence[bool]) -> None:
+        self.above = above
+
+    def sample(self, size: int, rng: Any) -> Array:
+        return np.where(self.above, 1e15, -1e15)
+
+
+def stable_laws(method: StableMonitor, others: Sequence[Sequence[int]]) -> Array:
+    """As `histogram_laws`, where `others` are the elements that the other users hold in each step."""
+    noise, threshold = method.monitor.noise, method.monitor.threshold
+
+    def branches(state: StableState, so_far: tuple[Any, ...], world: int) -> Iterator[tuple[Any, float, Any]]:
+        for elements in others[len(so_far) : len(so_far) + 1]:
+            inputs = np.array([world, *elements])
+            present, weights = np.unique(inputs[state.counters.active], return_counts=True)
+            chances = noise.sf(threshold - weights).tolist()
+            for pattern in itertools.product((False, True), repeat=len(present)):
+                share = math.prod(p if above else 1 - p for p, above in zip(chances, pattern, strict=True))
+                told: Any = Told(pattern)
+                forced = replace(method, monitor=replace(method.monitor, noise=told))
+                after, release = forced.step(state, inputs, told)
+                reported = tuple(itertools.compress(present.tolist(), pattern))
+                _check(tuple(release.elements.tolist()), reported)
+                yield reported, share, after
+
+    start = method.start(1 + len(others[0]))
+    return _as_rows([dict(_transcripts(partial(branches, world=world), start)) for world in (0, 1)])
+
+
 def find_step_laws(method: FindStep, others: Sequence[Sequence[int]], grid: int = 2001) -> Array:
     """As `histogram_laws`, for the answers and reports until it halts; None stands for a no."""
     answered = functools.cache(partial(search_probability, method.search, grid=grid))
@@ -195,14 +227,19 @@ def _those_held(weights: Sequence[int], reported: Sequence[int]) -> list[bool]:
 
 def search_probability(method: AboveThreshold, values: Sequence[float], answers: Sequence[int], grid: int = 2001) -> float:
     """Of these answers to the first of these values, over all of the threshold's noise, fresh after each yes if it is."""
-    noise, scale = MonitorNoise(method.query_scale / 10, 0.0), method.threshold_scale
-    shifts = np.linspace(-30 * scale, 30 * scale, grid) if scale else np.zeros(1)
+    scale, laplace = method.threshold_scale, method.noise == "laplace"
+    noise = MonitorNoise(method.query_scale / 10, 0.0)
+    shifts = np.linspace(-30 * scale if laplace else 0.0, 30 * scale, grid) if scale else np.zeros(1)
     weight = np.exp(-np.abs(shifts) / scale) if scale else np.ones(1)
     weight /= weight.sum()
     probability, log = 1.0, np.zeros(len(shifts))
     for value, answer in zip(values, answers, strict=False):
         below = method.threshold + shifts - value
-        log = log + (noise.log_sf(below) if answer else noise.log_cdf(below))
+        if laplace:
+            log = log + (noise.log_sf(below) if answer else noise.log_cdf(below))
+        else:
+            with np.errstate(divide="ignore"):
+                log = log + np.log(method.sf(below) if answer else 1 - method.sf(below))
         if answer and method.refreshed:
             probability *= float(weight @ np.exp(log))
             log = np.zeros(len(shifts))

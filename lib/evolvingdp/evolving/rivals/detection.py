@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,6 +34,7 @@ from evolvingdp.core import checks
 _CHANGES = 60  # of the union bound; divisions with more add less than a millionth to it
 
 
+@lru_cache(maxsize=64)
 def penalty(horizon: int, dimensions: int = 1, false_alarm: float = 0.05) -> float:
     """What a change must lower the squared residuals by, in variances: chosen before any data, from public numbers.
 

@@ -15,7 +15,8 @@ changed report proves a changed bit; for two layers it grows with T without end,
 (2 (2p - 1) sqrt(n)), twice that for `loloha`. It hardly falls with averages over time: permanent answers stay as they are.
 
 **Source.** Erlingsson, Pihur and Korolova (2014), RAPPOR; Ding, Kulkarni and Yekhanin (2017), dBitFlipPM; Arcolezi, Pinzon,
-Palamidessi and Gambs (2023), LOLOHA. All three for one Boolean.
+Palamidessi and Gambs (2023), LOLOHA. All three for one Boolean; the probabilities of the latter two agree with the code that
+LOLOHA's authors publish. The losses of transcripts are ours.
 `transcript_loss`: report epochs by (bit of one sequence, bit of the other), and let s be reports of 1 less those of 0. Given
 both answers reports are independent, so a sequence has probability (...)^T f(s of its 1s) f(-s of its 0s), f(s) = p1 e^(bs)
 + (1 - p1) e^(-bs), b = report_epsilon / 2, and the factor left out is the same for both. Sums s_0, s_1 of one and r_0, r_1

@@ -30,6 +30,7 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from evolvingdp.publish.comparing import beside
 from evolvingdp.publish.rendering import accessible, peers, reproduction_ext
+from evolvingdp.publish.rendering.cards import Cards
 from evolvingdp.publish.rendering.dated import Measured
 from evolvingdp.publish.running.job import problems
 from evolvingdp.publish.showing import citing
@@ -132,4 +133,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     reproduction_ext.register(app)
     app.add_directive("cite-this", CiteThis)
     app.add_directive("peers", Peers)
+    app.add_directive("cards", Cards)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

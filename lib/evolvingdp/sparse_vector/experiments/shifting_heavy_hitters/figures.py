@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,39 +12,95 @@ from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import curves, ends, short, span
 from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, band, canvas, house
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters import methods
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.groups import BOUND
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Params
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.tables import recall
 
-LOOKS = {
-    name: {"color": PALETTE[n], "marker": MARKERS[n % len(MARKERS)], "markersize": 4}
-    for n, name in enumerate([*(method for method in methods.METHODS if method != methods.FIND_BEST), methods.FIND_BEST])
+_SHOWN = {  # few enough to be told apart, each at least 4.5 : 1 on white; the others are in the table
+    methods.MONITOR: ("#0b5394", "o", "ThresholdMonitor,\nStableMonitor"),
+    methods.FIND_BEST: ("#a8430a", "s", "find the step"),
+    methods.GAUSSIAN: ("#6a1b9a", "D", "AboveThreshold,\nGaussian"),
+    methods.REPEATED: ("#1b6e35", "^", "AboveThreshold"),
+    "histogram, Gaussian, stable": ("#555555", "v", "histogram"),
 }
+LOOKS = {name: {"color": color, "marker": marker, "markersize": 4} for name, (color, marker, _) in _SHOWN.items()}
+LOOKS["histogram, Gaussian"] = LOOKS["histogram, Gaussian, stable"]
 
 
 @house
 def users(result: Result[Params]) -> Figure:
-    """Recall of A, B and C for every method against the number of users."""
+    """Recall of A, B and C against the number of users, for ThresholdMonitor and the best rival of each kind."""
     lines = recall(result.table, "n_users", "n_users")
-    figure, axes = canvas(10.0, 3.8, columns=3, sharey=True)
-    for ax, family in zip(axes, methods.FAMILIES, strict=True):
-        for number, method in enumerate(methods.METHODS):
-            line = lines[(lines.method == method) & (lines.family == family)]
-            shift = 1.06 ** (number - len(methods.METHODS) / 2)
-            band(ax, line.n_users * shift, line["mean"], line["std"], line["count"], LOOKS[method], method)
+    figure, axes = canvas(10.0, 3.6, columns=3, sharey=True)
+    for ax, family in zip(axes, "ACB", strict=True):  # B last: there the lines end apart, and are labelled
+        for name, look in ((name, LOOKS[name]) for name in _SHOWN):
+            line = lines[(lines.method == name) & (lines.family == family)]
+            band(ax, line.n_users, line["mean"], line["std"], line["count"], look, name)
         ax.set(xscale="log", xlabel="users n", title=f"groups {family}", ylim=(-0.05, 1.05))
     axes[0].set_ylabel("recall")
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize="x-small")
+    last = lines[(lines.family == "B") & (lines.n_users == lines.n_users.max())].set_index("method")["mean"]
+    _label(axes[2], lines.n_users.max(), {name: float(last[name]) for name in _SHOWN}, 0.15)
+    shown = lines[lines.method.isin(_SHOWN)]
     return Figure(
         "sv-shifting-users",
         figure,
         lines,
         f"Example 1.4: the share of the events of each kind of group that is found, $\\epsilon$ = {result.params.epsilon:g}, $\\delta$ = {result.params.delta:g}, "
-        f"$\\beta$ = {result.params.beta:g}, $m = n$ steps, $\\lvert X\\rvert = 2^{{{result.params.domain_bits}}}$. Means over runs with 95% bands; points are shifted sideways a little so that they can be told apart.",
-        f"Three panels of lines, one a method, of the recall of groups A, B and C against users, {span(lines.n_users)}, on a log axis. With "
+        f"$\\beta$ = {result.params.beta:g}, $m = n$ steps, $\\lvert X\\rvert = 2^{{{result.params.domain_bits}}}$. Each rival with its best split, threshold and number of reports; of each kind the best "
+        "(the table has all). Means over runs with 95% bands, the order of the events drawn anew in each.",
+        f"Three panels of lines, one a method, of the recall of groups A, C and B against users, {span(lines.n_users)}, on a log axis. With "
         "the most users it is, in "
-        + " ".join(f"{family}: {_grouped(lines[lines.family == family])}." for family in methods.FAMILIES),
+        + " ".join(f"{family}: {_grouped(shown[shown.family == family])}." for family in methods.FAMILIES),
     )
+
+
+@house
+def groups(result: Result[Params]) -> Figure:
+    """The smallest group that is found with probability .99, against the number of users."""
+    params = result.params
+    part = result.table[result.table.part == "groups"]
+    part = part[(part.reports == params.reports) & (part.bits == params.domain_bits)].sort_values("n_users")
+    names = {methods.STABLE: ("black", "P", "StableMonitor")} | {
+        name: (color, marker, label.partition(",\nStable")[0]) for name, (color, marker, label) in _SHOWN.items()
+    }
+    figure, ax = canvas(7.5, 4.4)
+    ends = {}
+    for name, (color, marker, _) in names.items():
+        line = part[part.method == name]
+        ax.plot(line.n_users, line["size"], color=color, marker=marker, markersize=4)
+        ends[name] = math.log10(line["size"].iloc[-1])
+    bound = part[part.method == BOUND]
+    ax.plot(bound.n_users, bound["size"], **THEORY)
+    ax.set(xscale="log", yscale="log", xlabel="users and steps n", ylabel="smallest group found (users)")
+    every = {name: label for name, (_, _, label) in names.items()} | {BOUND: "no method can"}
+    ends[BOUND] = math.log10(bound["size"].iloc[-1])
+    _label(ax, part.n_users.max(), ends, 0.28, every, {name: color for name, (color, _, _) in names.items()}, log=True)
+    return Figure(
+        "sv-shifting-groups",
+        figure,
+        part,
+        f"The smallest group that is found with probability .99 where every user is in $k$ = {params.reports} groups of that size, at $\\epsilon$ = {params.epsilon:g}, "
+        f"$\\delta$ = {params.delta:g} and $\\lvert X\\rvert = 2^{{{params.domain_bits}}}$; dashed: the lower bound for any private method. Each rival at the best setting of its grid. Computed, "
+        "not sampled: no bands.",
+        f"Lines on log axes of the smallest group against users, {span(part.n_users)}, above a dashed lower bound: "
+        f"{curves(part, 'method', 'n_users', 'size')}.",
+    )
+
+
+def _label(
+    ax: Any, x: float, places: dict[str, float], gap: float, names: dict[str, str] | None = None,
+    colors: dict[str, str] | None = None, *, log: bool = False,
+) -> None:  # fmt: skip
+    """Names beside the ends of lines, from the lowest up and at least `gap` apart."""
+    height = -math.inf
+    for name, place in sorted(places.items(), key=lambda item: item[1]):
+        height = max(place, height + gap)
+        text = (names or {key: label for key, (_, _, label) in _SHOWN.items()})[name]
+        color = (colors or {key: color for key, (color, _, _) in _SHOWN.items()}).get(name, "black")
+        ax.annotate(
+            text, (x, 10**height if log else height), (8, 0), textcoords="offset points", color=color, va="center",
+            fontsize="x-small", annotation_clip=False,
+        )  # fmt: skip
 
 
 @house
@@ -125,7 +182,7 @@ def brown(result: Result[Params]) -> Figure:
     part["allowed"] = np.where(part.method == methods.MONITOR, part.reports, part.total)
     lines = part.groupby(["method", "allowed"], sort=False).found.agg(["mean", "std", "count"]).reset_index()
     figure, ax = canvas(7.0, 4.0)
-    for method in (methods.MONITOR, methods.REPEATED, methods.RENYI):
+    for method in (methods.MONITOR, methods.REPEATED, methods.GAUSSIAN):
         line = lines[lines.method == method].sort_values("allowed")
         band(ax, line.allowed, line["mean"], line["std"], line["count"], LOOKS[method], method)
     ax.set(
@@ -137,7 +194,7 @@ def brown(result: Result[Params]) -> Figure:
         figure,
         lines,
         f"The Brown corpus, category by category: {result.params.copies} users hold the words of each of the 500 documents and are asked for while their category is on. "
-        "More reports mean more noise: ThresholdMonitor pays for those of one document, AboveThreshold for all. Means over runs with 95% bands.",
+        "More reports mean more noise: ThresholdMonitor pays for those of one document, AboveThreshold for all, with Gaussian noise at most for as many queries as a document has words. Means over runs with 95% bands.",
         f"Lines of the words found against the reports allowed, {span(lines.allowed)} on a log axis. They rise to a peak and fall again: "
         + ", ".join(
             f"{method} from {ends(line, 'allowed', 'mean')} with a peak of {short(line['mean'].max())}"

@@ -1,8 +1,8 @@
 """All methods for shifting heavy hitters at one privacy budget, ready for a stream: plans, budgets of reports, simulations.
 
 AboveThreshold has to be told how many reports it may make. It is given the best of three numbers (the C events, B and C,
-all events) with the best threshold (the lowest, or one between two sizes) by expected recall. That favours it: the choice
-looks at the stream (at its sizes, not at a run). So does the best split between finding a step and showing it.
+all events) with the best threshold (the lowest, or one between two sizes) and split, by expected recall. That favours it:
+the choice looks at the stream (at its sizes, not at a run). So does the best way to find a step and show it.
 """
 
 from __future__ import annotations
@@ -21,21 +21,42 @@ from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.target import T
 from evolvingdp.sparse_vector.find_step import FindStep
 from evolvingdp.sparse_vector.shifting import Plan, plan
 from evolvingdp.sparse_vector.shifting_simulation import Outcome, simulate
-from evolvingdp.sparse_vector.streams import ShiftingStream, example_sizes
+from evolvingdp.sparse_vector.stable_monitor import StableMonitor
+from evolvingdp.sparse_vector.streams.example import ShiftingStream, example_sizes
 
 FAMILIES = ("A", "B", "C")  # of Example 1.4
 MONITOR = "ThresholdMonitor"
+STABLE = "StableMonitor"
 THEOREM = "ThresholdMonitor, Theorem 3.2"
 REPEATED = "AboveThreshold, repeated"
+EXPONENTIAL = "AboveThreshold, exponential"
 RENYI = "AboveThreshold, Rényi"
+GAUSSIAN = "AboveThreshold, Gaussian"
 FIND = "find the step, then histogram"
-FIND_BEST = "find the step, Rényi, best split"
-HISTOGRAMS = {"histogram, Laplace": "laplace", "histogram, Gaussian": "gaussian", "histogram, stable": "stable"}
-METHODS = (MONITOR, THEOREM, REPEATED, RENYI, FIND, FIND_BEST, *HISTOGRAMS)
-CURVE = (MONITOR, REPEATED, RENYI, "histogram, Gaussian")  # of error against events
+FIND_BEST = "find the step, at its best"
+HISTOGRAMS = {
+    "histogram, Laplace": "laplace",
+    "histogram, Gaussian": "gaussian",
+    "histogram, Laplace, stable": "stable",
+    "histogram, Gaussian, stable": "stable gaussian",
+}
+METHODS = (MONITOR, STABLE, THEOREM, REPEATED, EXPONENTIAL, RENYI, GAUSSIAN, FIND, FIND_BEST, *HISTOGRAMS)
+CURVE = (MONITOR, REPEATED, GAUSSIAN, "histogram, Gaussian")  # of error against events
 CURVE_HORIZON = 10**7
-SHARES = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)  # of epsilon, for the search
-TEXTBOOK = ("basic", "advanced", "optimal", "single")
+TEXTBOOK = ("optimal", "single")  # basic and advanced composition are never better
+SEARCHES = {  # compositions and noise of AboveThreshold
+    REPEATED: (TEXTBOOK, "laplace"),
+    EXPONENTIAL: (TEXTBOOK, "exponential"),
+    RENYI: (("renyi",), "laplace"),
+    GAUSSIAN: (("gaussian",), "laplace"),
+}
+SHARES = (0.5, 0.7, 0.85)  # of epsilon, for a search by its own composition
+JOINT = (
+    ("gaussian", 0.5),
+    ("gaussian", 0.9),
+    ("laplace", 2.0),
+    ("laplace", 4.0),
+)  # noise of a search, ratio of what is shown
 
 Simulation = Callable[[ShiftingStream, np.random.Generator], Outcome]
 
@@ -76,8 +97,11 @@ def example_stream(target: Target, n_users: int, rng: np.random.Generator, repor
 
 
 def monitor(target: Target, stream: ShiftingStream, reports: int, method: str = "exact") -> Plan:
-    found = calibrated(target, reports, method)
-    return plan(found, stream.horizon, target.n_elements, stream.n_events, target.beta)
+    return monitor_plan(target, stream.horizon, reports, stream.n_events, method)
+
+
+def monitor_plan(target: Target, horizon: int, reports: int, n_events: int, method: str = "exact") -> Plan:
+    return plan(calibrated(target, reports, method), horizon, target.n_elements, n_events, target.beta)
 
 
 def every_step(target: Target, horizon: int, method: str) -> histograms.Histogram:
@@ -85,33 +109,64 @@ def every_step(target: Target, horizon: int, method: str) -> histograms.Histogra
     return histograms.histogram(target.epsilon, target.delta, horizon, target.n_elements, kind=kind, beta=target.beta)
 
 
-def repeated(target: Target, stream: ShiftingStream, compositions: tuple[str, ...], queries: int) -> AboveThreshold:
-    """AboveThreshold with the best composition, threshold and number of reports for this stream."""
-    options = _options(target, stream, compositions, queries)
-    return max(options, key=lambda method: float(np.mean(_expected(method, stream))))
+def repeated(target: Target, stream: ShiftingStream, name: str) -> AboveThreshold:
+    """AboveThreshold of this name with the best composition, split, threshold and number of reports for this stream."""
+    return max(_options(target, stream, name), key=lambda method: float(np.mean(_expected(method, stream))))
 
 
-def find_step(target: Target, stream: ShiftingStream, compositions: tuple[str, ...], kind: str, share: float) -> FindStep:
-    """Find the step with `share` of epsilon for the search, which is the best for this stream on its own."""
-    return _shown(target, repeated(_part(target, share), stream, compositions, stream.horizon), kind, share)
+def lowest(
+    target: Target,
+    name: str,
+    reports: int,
+    horizon: int,
+    queries: int,
+    goal: Callable[[AboveThreshold], float] | None = None,
+) -> list[AboveThreshold]:
+    """AboveThreshold for this many reports, the least `goal`, with the lowest threshold; Gaussian also as stable."""
+    kinds, noise = SEARCHES[name]
+    moved = (2 if queries > horizon else 1) * horizon  # a user moves two elements, or the largest weight
+    privacy = target.epsilon, target.delta, reports
+    found = [baselines.best_composition(*privacy, queries, kinds, target.beta, noise=noise, moved=moved, goal=goal)]
+    if name == GAUSSIAN and queries > horizon:
+        found.append(AboveThreshold.stable_gaussian(*privacy, moved))
+    return found
 
 
-def best_find_step(
-    target: Target, stream: ShiftingStream, compositions: tuple[str, ...], kind: str, shares: tuple[float, ...]
-) -> FindStep:
-    """The share of epsilon and the search with the largest expected recall of both together."""
-    options = [
-        _shown(target, search, kind, share)
-        for share in shares
-        for search in _options(_part(target, share), stream, compositions, stream.horizon)
-    ]
-    if not options:
-        raise ValueError(f"shares must hold at least one share, got {shares!r}")
+def find_half(target: Target, stream: ShiftingStream) -> FindStep:
+    """Find the step with half of epsilon for a textbook search, which is the best for this stream on its own."""
+    part = _part(target, 0.5)
+    search = max(_options(part, stream, REPEATED, steps=True), key=lambda one: float(np.mean(_expected(one, stream))))
+    return _shown(target, search, "stable", 0.5)
+
+
+def best_find_step(target: Target, stream: ShiftingStream) -> FindStep:
+    """The way to search, number of reports, threshold and split with the largest expected recall of both together."""
 
     def recall(both: FindStep) -> float:
         return float(np.mean(_expected(both.search, stream) * both.shown.sf(both.shown.threshold - stream.family_sizes)))
 
-    return max(options, key=recall)
+    return max(find_options(target, stream), key=recall)
+
+
+def find_options(target: Target, stream: ShiftingStream) -> Iterator[FindStep]:
+    for c in _counts(stream):
+        for made in find_lowest(target, c, stream.horizon):
+            yield from (replace(made, search=search) for search in _raised(made.search, stream))
+
+
+def find_lowest(target: Target, reports: int, horizon: int) -> Iterator[FindStep]:
+    """All ways to find so many steps and show them, each with the search's lowest threshold."""
+    for share in SHARES:
+        for search in lowest(_part(target, share), EXPONENTIAL, reports, horizon, horizon):
+            yield _shown(target, search, "stable gaussian", share)
+    for noise, ratio in JOINT:
+        yield joint(target, reports, horizon, noise, ratio)
+
+
+def joint(target: Target, reports: int, horizon: int, noise: str, ratio: float) -> FindStep:
+    """Find the step with both parts accounted together, at the search's lowest threshold."""
+    made = FindStep.joint(target.epsilon, target.delta, reports, 0.0, target.n_elements, horizon, noise=noise, ratio=ratio)
+    return replace(made, search=baselines.silent(made.search, horizon, target.beta))
 
 
 def _part(target: Target, share: float) -> Target:
@@ -130,44 +185,51 @@ def _histogram(epsilon: float, delta: float, reports: int, n_elements: int, kind
     return histograms.histogram(epsilon, delta, reports, n_elements, kind=kind)
 
 
-def _options(
-    target: Target, stream: ShiftingStream, compositions: tuple[str, ...], queries: int
-) -> Iterator[AboveThreshold]:
-    """The best composition for three numbers of reports, each at the lowest threshold and at those between two sizes."""
+def _counts(stream: ShiftingStream) -> set[int]:
+    """Numbers of reports: the events of the last families."""
     counts = np.array([one.n_groups for one in stream.families])
+    return {int(counts[first:].sum()) for first in range(len(counts))}
+
+
+def _options(target: Target, stream: ShiftingStream, name: str, *, steps: bool = False) -> Iterator[AboveThreshold]:
+    """For three numbers of reports, each at the lowest threshold and at those between two sizes; for elements or `steps`."""
+    queries = stream.horizon * (1 if steps else target.n_elements)
+    for c in _counts(stream):
+        for method in lowest(target, name, c, stream.horizon, queries):
+            yield from _raised(method, stream)
+
+
+def _raised(method: AboveThreshold, stream: ShiftingStream) -> Iterator[AboveThreshold]:
+    yield method
     sizes = stream.family_sizes
-    for c in {int(counts[first:].sum()) for first in range(len(counts))}:
-        lowest = baselines.best_composition(target.epsilon, target.delta, c, queries, compositions, target.beta)
-        yield lowest
-        for threshold in ((sizes[:-1] + sizes[1:]) / 2).tolist():
-            if threshold > lowest.threshold:
-                yield replace(lowest, threshold=threshold)
+    for threshold in ((sizes[:-1] + sizes[1:]) / 2).tolist():
+        if threshold > method.threshold:
+            yield replace(method, threshold=threshold)
 
 
 def _expected(method: AboveThreshold, stream: ShiftingStream) -> NDArray[np.float64]:
     """Of each family, the share of events that are expected to be reported."""
-    scales = method.query_scale, method.threshold_scale
-    crossing = np.array([baselines.laplace_difference_sf(method.threshold - one.size, *scales) for one in stream.families])
+    crossing = np.array([method.crossing(method.threshold - one.size) for one in stream.families])
     wanted = float(crossing @ np.array([one.n_groups for one in stream.families]))
     return np.asarray(crossing * min(1.0, method.reports / max(wanted, 1e-9)))
 
 
+def stable(target: Target, horizon: int, reports: int) -> StableMonitor:
+    return StableMonitor.calibrated(target.epsilon, target.delta, horizon, target.n_elements, reports)
+
+
 def simulations(target: Target, stream: ShiftingStream, reports: int = 3) -> dict[str, Simulation]:
-    """A function (stream, rng) -> Outcome for each of `METHODS`."""
+    """A function (stream, rng) -> Outcome for each of `METHODS`, for all streams of these sizes."""
     exact, printed = monitor(target, stream, reports).monitor, monitor(target, stream, reports, "theorem").monitor
-    queries = stream.horizon * target.n_elements
-    textbook = repeated(target, stream, TEXTBOOK, queries)
-    renyi = repeated(target, stream, ("renyi",), queries)
-    find = find_step(target, stream, TEXTBOOK, "stable", 0.5)
-    best = best_find_step(target, stream, ("single", "renyi"), "stable gaussian", SHARES)
     result: dict[str, Simulation] = {
         MONITOR: partial(simulate, exact),
+        STABLE: partial(simulate, stable(target, stream.horizon, reports).monitor),
         THEOREM: partial(simulate, printed),
-        REPEATED: partial(baselines.simulate_threshold, textbook),
-        RENYI: partial(baselines.simulate_threshold, renyi),
-        FIND: partial(baselines.simulate_find_step, find),
-        FIND_BEST: partial(baselines.simulate_find_step, best),
     }
+    for name in SEARCHES:
+        result[name] = partial(baselines.simulate_threshold, repeated(target, stream, name))
+    result[FIND] = partial(baselines.simulate_find_step, find_half(target, stream))
+    result[FIND_BEST] = partial(baselines.simulate_find_step, best_find_step(target, stream))
     for name in HISTOGRAMS:
         result[name] = partial(baselines.simulate_histogram, every_step(target, stream.horizon, name))
     return result

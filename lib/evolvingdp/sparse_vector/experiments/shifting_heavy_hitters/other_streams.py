@@ -14,8 +14,8 @@ from evolvingdp.sparse_vector import baselines
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters import methods
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Params
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.target import Target
-from evolvingdp.sparse_vector.general_streams import Counts, GeneralStream, brown_stream, random_stream, simulate
 from evolvingdp.sparse_vector.shifting import Plan, plan
+from evolvingdp.sparse_vector.streams.general import Counts, GeneralStream, brown_stream, random_stream, simulate
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
 TYPES, STEPS, EXPONENT = 1000, 100, 0.7
@@ -79,34 +79,38 @@ def brown_rows(params: Params, seed: int) -> Iterator[dict[str, Any]]:
         for repetition in range(params.sweep_repetitions):
             found = _found(own.monitor, data, heavy, stream(seed, "brown", reports, repetition))
             yield setting | {"method": methods.MONITOR, "repetition": repetition} | found
-    for name, kinds in ((methods.REPEATED, methods.TEXTBOOK), (methods.RENYI, ("renyi",))):
-        yield from _threshold_rows(params, weights, len(data.held) * data.n_elements, name, kinds, seed)
+    for name in (methods.REPEATED, methods.GAUSSIAN):
+        yield from _threshold_rows(params, weights, data, name, seed)
 
 
-def _threshold_rows(
-    params: Params, weights: Counts, queries: int, name: str, kinds: tuple[str, ...], seed: int
-) -> Iterator[dict[str, Any]]:
+def _threshold_rows(params: Params, weights: Counts, data: GeneralStream, name: str, seed: int) -> Iterator[dict[str, Any]]:
     """A grid of c, and a finer one around the best: the choice looks at the runs, which favours this rival.
 
-    So does it that words which nobody holds are not asked for: they could only use up reports.
+    So does it that words which nobody holds are not asked for: they could only use up reports. A user moves at most all
+    words of two documents.
     """
+    kinds, noise = methods.SEARCHES[name]
+    moved = 2 * max(int(held.sum(axis=0).max()) for held in data.held)
+    queries = len(data.held) * data.n_elements
 
     def words(total: int) -> list[int]:
-        method = baselines.best_composition(params.epsilon, params.delta, total, queries, kinds, params.beta)
+        method = baselines.best_composition(
+            params.epsilon, params.delta, total, queries, kinds, params.beta, noise=noise, moved=moved
+        )
         runs = (stream(seed, "brown", name, total, repetition) for repetition in range(params.sweep_repetitions))
         return [int(baselines.ask(method, weights, rng).sum()) for rng in runs]
 
-    found = {total: words(total) for total in coarse_totals(params.brown_sweep)}
+    found = {total: words(total) for total in coarse_totals(params.brown_sweep, 100 if name == methods.GAUSSIAN else 10)}
     found |= {total: words(total) for total in finer_totals(found)}
     for total in sorted(found):
         for repetition, count in enumerate(found[total]):
             yield {"part": "brown", "method": name, "total": total, "repetition": repetition, "found": count}
 
 
-def coarse_totals(sweep: tuple[int, ...]) -> list[int]:
-    """Numbers of reports in all, c: from 10 times the least k to 10 times the largest, each a third more than the last."""
-    low, high = min(sweep), max(sweep)
-    between = np.geomspace(low, high, 2 + int(8 * np.log10(high / low)))
+def coarse_totals(sweep: tuple[int, ...], factor: int = 10) -> list[int]:
+    """Numbers of reports in all, c: from 10 times the least k to `factor` times the largest, each less than twice the last."""
+    low, high = min(sweep), max(sweep) * factor // 10
+    between = np.geomspace(low, high, 2 + int(5 * np.log10(high / low)))
     return sorted({10 * int(k) for k in (*sweep, *np.round(between))})
 
 

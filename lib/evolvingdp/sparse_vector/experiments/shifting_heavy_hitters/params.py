@@ -10,7 +10,7 @@ from evolvingdp import experiment
 from evolvingdp.experiment import parameter
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.target import Target
 
-Users = Annotated[int, Field(ge=10**4, le=10**9)]
+Users = Annotated[int, Field(ge=4000, le=10**9)]
 Small = Annotated[int, Field(ge=1, le=10**5)]
 Bits = Annotated[int, Field(ge=8, le=200)]
 
@@ -19,7 +19,7 @@ class Params(experiment.Params):
     """The paper runs no experiment; the presets differ in runs and in how far the sweeps go."""
 
     n_users: int = parameter(
-        1_000_000, symbol="$n$", unit="users", meaning="users, and steps, of Example 1.4", ge=10**4, le=10**7
+        1_000_000, symbol="$n$", unit="users", meaning="users, and steps, of Example 1.4", ge=4000, le=10**7
     )
     epsilon: float = parameter(1.0, symbol=r"$\epsilon$", meaning="privacy loss of a user in all steps", ge=0.1, le=5)
     delta: float = parameter(1e-6, symbol=r"$\delta$", meaning="its failure probability", ge=1e-20, le=0.01)
@@ -44,6 +44,12 @@ class Params(experiment.Params):
     bits_sweep: tuple[Bits, ...] = parameter(
         (16, 32, 64, 128), symbol=r"$\log_2\lvert X\rvert$", unit="bits", meaning="domains compared", min_length=2
     )
+    group_users_sweep: tuple[Users, ...] = parameter(
+        (4000, 10**7), symbol="$n$", unit="users", meaning="numbers of users for the smallest group", min_length=1
+    )
+    group_reports_sweep: tuple[Small, ...] = parameter(
+        (10,), symbol="$k$", unit="groups", meaning="groups of one user for the smallest group", min_length=1
+    )
     copies: int = parameter(100, symbol="", unit="users", meaning="users that stand for one Brown document", ge=1, le=10**4)
     brown_sweep: tuple[Small, ...] = parameter(
         (1, 10, 100, 300),
@@ -61,12 +67,22 @@ class Params(experiment.Params):
             "n_users_sweep": (10**4, 10**5, 10**6, 10**7, 10**8, 10**9),
             "tops_sweep": (3, 10, 30, 100, 300, 1000, 3000, 10_000, 30_000),
             "reports_sweep": (1, 2, 3, 4, 6, 8, 10, 15, 30),
+            "group_users_sweep": (4000, 10**4, 10**5, 10**6, 10**7, 10**8, 10**9),
+            "group_reports_sweep": (1, 3, 10, 30, 100),
             "bits_sweep": (8, 16, 32, 64, 96, 128, 160),
             "brown_sweep": (1, 3, 10, 30, 60, 100, 200, 300),
         }
     }
 
-    @field_validator("n_users_sweep", "tops_sweep", "reports_sweep", "bits_sweep", "brown_sweep")
+    @field_validator(
+        "n_users_sweep",
+        "group_users_sweep",
+        "group_reports_sweep",
+        "tops_sweep",
+        "reports_sweep",
+        "bits_sweep",
+        "brown_sweep",
+    )
     @classmethod
     def _each_once(cls, values: tuple[Any, ...]) -> tuple[Any, ...]:
         return experiment.distinct(values)

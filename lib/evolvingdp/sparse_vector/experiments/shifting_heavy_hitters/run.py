@@ -11,48 +11,61 @@ import pandas as pd
 
 from evolvingdp.core.seeds import stream
 from evolvingdp.experiment import Result
-from evolvingdp.sparse_vector import baselines
+from evolvingdp.sparse_vector import baselines, noise
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters import methods
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.claims import claims, values
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.groups import group_rows
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.other_streams import brown_rows, general_rows
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Params
 from evolvingdp.sparse_vector.shifting import plan
 from evolvingdp.sparse_vector.shifting_simulation import simulate
-from evolvingdp.sparse_vector.streams import ShiftingStream
+
+ENOUGH = 100  # groups C of all runs at a number of users together
 
 NOTEBOOK = "sparse_vector/shifting_heavy_hitters"
 
 
 def run(params: Params, seed: int) -> Result[Params]:
-    """Rows of parts example, n_users, tops, reports, general, brown (a run each) and domain (computed)."""
-    parts = (_example, _sizes, _tops, _reports, _domain, general_rows, brown_rows)
+    """Rows of parts example, n_users, tops, reports, general, brown (a run each), groups and domain (computed)."""
+    parts = (_sizes, group_rows, _tops, _reports, _domain, general_rows, brown_rows)
     table = pd.DataFrame([row for rows in parts for row in rows(params, seed)])
     return Result(NOTEBOOK, params, seed, table, claims(params, table), values(params, table))
 
 
 def _runs(
-    simulation: methods.Simulation, data: ShiftingStream, repetitions: int, row: dict[str, Any], seed: int, *name: Any
+    simulations: dict[str, methods.Simulation],
+    params: Params,
+    n_users: int,
+    runs: int,
+    row: dict[str, Any],
+    seed: int,
+    *name: Any,
 ) -> Iterator[dict[str, Any]]:
-    """`row` with what each run finds; a run's randomness is the stream `name` and its number."""
-    for repetition in range(repetitions):
-        outcome = simulation(data, stream(seed, *name, repetition))
-        false = {"absent": outcome.absent, "single": outcome.single}
-        yield row | {"repetition": repetition} | outcome.recall(data) | false
-
-
-def _example(params: Params, seed: int) -> Iterator[dict[str, Any]]:
-    data = methods.example_stream(params.target, params.n_users, stream(seed, "example", "stream"), params.reports)
-    for method, simulation in methods.simulations(params.target, data, params.reports).items():
-        row = {"part": "example", "method": method}
-        yield from _runs(simulation, data, params.repetitions, row, seed, "example", method)
+    """`row` with what each run of each method finds; the order of the events is drawn anew in every repetition, and is the
+    same for all methods."""
+    for repetition in range(runs):
+        data = methods.example_stream(params.target, n_users, stream(seed, *name, "stream", repetition), params.reports)
+        for method, simulation in simulations.items():
+            outcome = simulation(data, stream(seed, *name, method, repetition))
+            yield (
+                row
+                | {"method": method, "repetition": repetition, "absent": outcome.absent, "single": outcome.single}
+                | outcome.recall(data)
+            )
 
 
 def _sizes(params: Params, seed: int) -> Iterator[dict[str, Any]]:
-    for n_users in params.n_users_sweep:
-        data = methods.example_stream(params.target, n_users, stream(seed, "n_users", "stream", n_users), params.reports)
-        for method, simulation in methods.simulations(params.target, data, params.reports).items():
-            row = {"part": "n_users", "n_users": n_users, "events": data.n_events, "method": method}
-            yield from _runs(simulation, data, params.sweep_repetitions, row, seed, "n_users", method, n_users)
+    """Rows "n_users" for each number of users, of at least `ENOUGH` groups C; and "example" for the one of `n_users`."""
+    for n_users in sorted({params.n_users, *params.n_users_sweep}):
+        sizes = methods.example_stream(params.target, n_users, stream(seed, "sizes"), params.reports)
+        simulations = methods.simulations(params.target, sizes, params.reports)
+        row = {"n_users": n_users, "events": sizes.n_events}
+        if n_users == params.n_users:
+            part = row | {"part": "example"}
+            yield from _runs(simulations, params, n_users, params.repetitions, part, seed, "example")
+        if n_users in params.n_users_sweep:
+            runs = max(params.sweep_repetitions, math.ceil(ENOUGH / sizes.families[-1].n_groups))
+            yield from _runs(simulations, params, n_users, runs, row | {"part": "n_users"}, seed, "n_users", n_users)
 
 
 def _tops(params: Params, seed: int) -> Iterator[dict[str, Any]]:
@@ -62,18 +75,17 @@ def _tops(params: Params, seed: int) -> Iterator[dict[str, Any]]:
     gaussian = methods.every_step(target, methods.CURVE_HORIZON, methods.CURVE[-1])
     for tops in params.tops_sweep:
         own = plan(methods.calibrated(target, params.reports), methods.CURVE_HORIZON, target.n_elements, tops, target.beta)
-        svt = {
-            name: baselines.best_composition(target.epsilon, target.delta, tops, queries, kinds, target.beta)
-            for name, kinds in ((methods.REPEATED, methods.TEXTBOOK), (methods.RENYI, ("renyi",)))
-        }
+        svt = {name: methods.lowest(target, name, tops, methods.CURVE_HORIZON, queries)[0] for name in methods.CURVE[1:-1]}
         for repetition in range(params.sweep_repetitions):
             setting = {"part": "tops", "tops": tops, "repetition": repetition}
             rng = stream(seed, "tops", tops, repetition)
             needed = own.monitor.threshold - own.monitor.noise.sample(tops, rng).min()
             yield setting | {"method": methods.MONITOR, "needed": needed, "bound": own.error}
             for name, method in svt.items():
-                shift = rng.laplace(0, method.threshold_scale, size=tops if method.refreshed else 1)
-                needed = method.threshold + float((shift - rng.laplace(0, method.query_scale, size=tops)).max())
+                shift = noise.draw(method.noise, method.threshold_scale, rng, size=tops if method.refreshed else 1)
+                needed = method.threshold + float(
+                    (shift - noise.draw(method.noise, method.query_scale, rng, size=tops)).max()
+                )
                 bound = baselines.threshold_error(method, tops, target.beta)
                 yield setting | {"method": name, "needed": needed, "bound": bound}
             needed = gaussian.threshold - rng.normal(0, gaussian.scale, size=tops).min()
@@ -82,11 +94,11 @@ def _tops(params: Params, seed: int) -> Iterator[dict[str, Any]]:
 
 def _reports(params: Params, seed: int) -> Iterator[dict[str, Any]]:
     """ThresholdMonitor with other values of k, on the stream that is made for `reports`."""
-    data = methods.example_stream(params.target, params.n_users, stream(seed, "example", "stream"), params.reports)
+    sizes = methods.example_stream(params.target, params.n_users, stream(seed, "sizes"), params.reports)
     for reports in params.reports_sweep:
-        chosen = methods.monitor(params.target, data, reports).monitor
-        row = {"part": "reports", "method": methods.MONITOR, "reports": reports}
-        yield from _runs(partial(simulate, chosen), data, params.sweep_repetitions, row, seed, "reports", reports)
+        chosen = {methods.MONITOR: partial(simulate, methods.monitor(params.target, sizes, reports).monitor)}
+        row = {"part": "reports", "reports": reports}
+        yield from _runs(chosen, params, params.n_users, params.sweep_repetitions, row, seed, "reports", reports)
 
 
 def _domain(params: Params, seed: int) -> Iterator[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from evolvingdp.experiment import Result
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.groups import BOUND, GROUPS
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.methods import FAMILIES, METHODS
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Params
 
@@ -24,6 +25,15 @@ def score_table(result: Result[Params]) -> pd.DataFrame:
         wrong = f"{int((runs.absent > 0).sum())} of {len(runs)}"
         rows.append({"method": method} | shares | {"runs with a report of weight zero": wrong})
     return pd.DataFrame(rows)
+
+
+def group_table(table: pd.DataFrame) -> pd.DataFrame:
+    """The smallest group, a row a setting."""
+    part = table[table.part == "groups"].astype({"n_users": int, "reports": int, "bits": int})
+    sizes = part.pivot(index=["n_users", "reports", "bits"], columns="method", values="size").sort_index()
+    sizes = sizes[[BOUND, *GROUPS]].map("{:,.0f}".format).reset_index()
+    sizes["n_users"] = sizes.n_users.map("{:.0e}".format).str.replace("e+0", "e")
+    return sizes.rename(columns={"n_users": "n", "reports": "k", "bits": "log2 |X|"}).astype(str)
 
 
 def general_table(table: pd.DataFrame) -> pd.DataFrame:

@@ -81,7 +81,7 @@ class ShiftingStream:
             raise ValueError(f"n_elements must be >= events + n_users = {len(family) + n_users}, got {n_elements}")
         group = np.concatenate([np.arange(one.n_groups) for one in families])
         order = rng.permutation(len(family))
-        steps = np.sort(rng.choice(horizon, size=len(family), replace=False, shuffle=False)).astype(np.int64)
+        steps = _distinct(len(family), horizon, rng)
         return cls(n_users, horizon, n_elements, tuple(families), steps, family[order], group[order])
 
     @property
@@ -158,6 +158,17 @@ def example_sizes(n_users: int, smallest: float) -> dict[str, int]:
         "B": math.ceil(round(100 * n_users ** (1 / 4), 6)),
         "C": math.ceil(round(100 * n_users ** (1 / 3), 6)),
     }
+
+
+def _distinct(count: int, below: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """`count` different numbers, increasing, all sets alike: independent draws, again for those that came twice."""
+    if 3 * count > below:
+        return np.sort(rng.permutation(below)[:count]).astype(np.int64)
+    drawn = np.zeros(0, dtype=np.int64)
+    while len(drawn) < count:
+        drawn = np.sort(np.concatenate([drawn, rng.integers(below, size=count - len(drawn))]))
+        drawn = drawn[np.diff(drawn, prepend=-1) > 0]
+    return drawn
 
 
 def _coprime(n_users: int, share: float) -> int:

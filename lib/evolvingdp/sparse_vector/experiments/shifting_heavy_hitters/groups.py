@@ -1,0 +1,92 @@
+"""The smallest group that each method finds with probability .99, where every user is in k groups of that size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from scipy.optimize import brentq
+
+from evolvingdp.sparse_vector import baselines
+from evolvingdp.sparse_vector.above_threshold import AboveThreshold
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters import methods
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Params
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.target import Target
+from evolvingdp.sparse_vector.find_step import FindStep
+from evolvingdp.sparse_vector.stable_monitor import smallest_detectable
+
+FOUND = 0.99
+BOUND = "no method finds less"
+RIVALS = (methods.REPEATED, methods.EXPONENTIAL, methods.RENYI, methods.GAUSSIAN, methods.FIND_BEST)
+GROUPS = (methods.STABLE, methods.MONITOR, *RIVALS, "histogram, Gaussian, stable")
+
+
+def group_rows(params: Params, seed: int) -> Iterator[dict[str, Any]]:
+    """A row a method and setting (n, k, |X|); computed, nothing is drawn."""
+    settings = [(n_users, params.reports, params.domain_bits) for n_users in params.group_users_sweep]
+    settings += [(params.n_users, k, params.domain_bits) for k in params.group_reports_sweep]
+    settings += [(params.n_users, params.reports, bits) for bits in (params.domain_bits, max(params.bits_sweep))]
+    for n_users, reports, bits in dict.fromkeys(settings):
+        target = Target(params.epsilon, params.delta, params.beta, 2**bits)
+        found = smallest_groups(target, n_users, reports)
+        for method, size in found.items():
+            yield {"part": "groups", "method": method, "n_users": n_users, "reports": reports, "bits": bits, "size": size}
+
+
+def smallest_groups(target: Target, n_users: int, reports: int) -> dict[str, float]:
+    """Of each method and the lower bound; n steps. AboveThreshold is told how many groups of this size there are."""
+    own = methods.stable(target, n_users, reports).monitor
+    laplace = methods.monitor_plan(target, n_users, reports, 1).monitor
+    every = methods.every_step(target, n_users, GROUPS[-1])
+    sizes = {
+        methods.STABLE: own.threshold - own.noise.lower_quantile(1 - FOUND),
+        methods.MONITOR: laplace.threshold - laplace.noise.lower_quantile(1 - FOUND),
+    }
+    for name in RIVALS:
+        sizes[name] = _with_reports(partial(_needed, target, name, n_users), n_users, reports)
+    sizes[GROUPS[-1]] = every.error(1, 2 * (1 - FOUND))
+    sizes[BOUND] = smallest_detectable(target.epsilon, target.delta, n_users, target.n_elements - n_users, FOUND)
+    return sizes
+
+
+def _with_reports(needed: Callable[[int], float], n_users: int, reports: int) -> float:
+    """The size that is as large as needed for its number of groups, to 0.3 %, as far as whole groups allow.
+
+    What is needed grows about like the square root of the reports, which makes the iteration short.
+    """
+    size = 1000.0
+    for _ in range(30):
+        before, size = size, math.cbrt(needed(events(n_users, reports, size)) ** 2 * size)
+        if abs(size / before - 1) < 3e-3:
+            break
+    return size
+
+
+def events(n_users: int, reports: int, size: float) -> int:
+    """How many groups of `size` there are, each user in as many as `reports`."""
+    return max(1, reports * math.floor(n_users / size))
+
+
+def _needed(target: Target, name: str, horizon: int, reports: int) -> float:
+    """The size found with probability `FOUND` by a method that may report this often, at its best setting."""
+    if name != methods.FIND_BEST:
+        return min(map(_alone, methods.lowest(target, name, reports, horizon, horizon * target.n_elements, _alone)))
+    return min(_both(one) for one in methods.find_lowest(target, reports, horizon))
+
+
+def _alone(method: AboveThreshold) -> float:
+    """The size that it finds with probability `FOUND`."""
+    return baselines.threshold_error(method, 1, 2 * (1 - FOUND))
+
+
+def _both(method: FindStep) -> float:
+    """The size that search and histogram together find with probability `FOUND`."""
+    search, shown = method.search, method.shown
+
+    def missed(size: float) -> float:
+        return FOUND - search.crossing(search.threshold - size) * float(shown.sf(shown.threshold - size))
+
+    high = max(search.threshold, shown.threshold) + 8 * (search.query_scale + search.threshold_scale + shown.scale)
+    return float(brentq(missed, 0.0, high, rtol=1e-6))

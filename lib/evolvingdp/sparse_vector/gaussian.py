@@ -1,0 +1,104 @@
+"""What yes/no answers cost that normal noise decides: a price for each query that a user moves, and one for each yes.
+
+**Computes** the least scale of normal noise for answers "sum + N(0, scale^2) >= threshold", asked adaptively, no noise on
+the threshold, so that all answers together are (epsilon, delta)-private for one user who moves at most `moved` of the
+queries, each by 1, where at most `reports` answers are yes.
+
+**Why.** Let q and p be the probabilities of a yes in two worlds, R the likelihood ratio of the transcript so far. Each query
+multiplies the mean of R^order by 1 + q expm1(order ln(p/q)) + (1-q) expm1(order ln((1-p)/(1-q))). If a yes is discounted by
+e^-theta and every moved query by e^-eta, with eta large enough at all positions of the sum and in both directions, the
+discounted power is a supermartingale, so that the Renyi divergence is at most (reports theta + moved eta) / (order - 1).
+
+**Source.** Zhu and Wang (2020), Improving the sparse vector technique with Renyi differential privacy, whose bound depends
+on the number of queries, too; the two prices in place of their bound are ours. `theta` = 0 prices all answers of histograms:
+as a yes or no tells less than a number, that takes about sqrt(2 / pi) of the noise of the Gaussian mechanism.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import log_ndtr
+
+from evolvingdp.core import checks
+from evolvingdp.sparse_vector.privacy import check_privacy, renyi_rates, renyi_to_epsilon
+
+Array = NDArray[np.float64]
+_POSITIONS = np.linspace(-9.0, 12.0, 211)  # of the threshold above the sum, in scales; beyond it answers are too rare
+_BETWEEN = 1.005  # what a price may be higher between two positions
+_STEEP = 4.0  # order / scale: up to here the dearest yes lies within the positions
+ALL = math.inf  # reports: any number of them, all answers are paid as queries
+
+
+@lru_cache(maxsize=64)
+def _logarithms(scale: float) -> tuple[tuple[Array, Array, Array, Array], ...]:
+    """For a query that moves up, and down: probabilities of yes and no, and the logarithms of their likelihood ratios."""
+    here, there = ((log_ndtr(-z), log_ndtr(z)) for z in (_POSITIONS, _POSITIONS - 1 / scale))
+    pairs = ((here, there), (there, here))
+    return tuple((np.exp(one[0]), np.exp(one[1]), other[0] - one[0], other[1] - one[1]) for one, other in pairs)
+
+
+def price(order: float, scale: float, theta: float) -> float:
+    """eta of a moved query, where each yes pays `theta`; infinite where `order` is too large for the `scale`."""
+    if order > _STEEP * scale:
+        return math.inf
+    dearest = max(
+        float((yes * np.expm1(order * gain - theta) + no * np.expm1(order * loss)).max())
+        for yes, no, gain, loss in _logarithms(scale)
+    )
+    return math.log1p(max(0.0, _BETWEEN * dearest))
+
+
+def search_cost(order: float, scale: float, reports: float, moved: float) -> float:
+    """(order - 1) times the divergence of all answers, for the best theta."""
+    alone = moved * price(order, scale, 0.0)
+    if math.isinf(reports) or math.isinf(alone):
+        return alone
+    best = minimize_scalar(
+        lambda log: reports * math.exp(log) + moved * price(order, scale, math.exp(log)),
+        bounds=(math.log(order / scale**2) - 1, math.log(40 * order / scale**2) + 4),
+        method="bounded",
+        options={"xatol": 0.03},
+    )
+    return min(alone, float(best.fun))
+
+
+def laplace_cost(order: float, scale: float, reports: float) -> float:
+    """The same with Laplace noise, whatever the number of queries."""
+    return reports * max(renyi_rates(order, scale))
+
+
+@lru_cache(maxsize=4096)
+def smallest_gaussian_scale(epsilon: float, delta: float, reports: float, moved: float) -> float:
+    """The least scale; `reports` = `ALL` for any number of yeses, as in a histogram in every step."""
+    check_privacy(epsilon, delta)
+    checks.positive(moved=moved)
+    return smallest_joint(epsilon, delta, lambda order, scale: search_cost(order, scale, reports, moved))
+
+
+def smallest_joint(epsilon: float, delta: float, cost: Callable[[float, float], float]) -> float:
+    """The least scale at which mechanisms of this total `cost(order, scale)` are (epsilon, delta)-private, to 2e-3."""
+
+    def excess(log_scale: float) -> float:
+        scale = math.exp(log_scale)
+
+        def bound(log_excess: float) -> float:
+            order = 1 + math.exp(log_excess)
+            spent = cost(order, scale)
+            return min(1e6, renyi_to_epsilon(spent / (order - 1), order, delta)) if spent < math.inf else 1e6
+
+        middle = math.log(2 * math.log(1 / delta) / epsilon)
+        best = minimize_scalar(bound, bounds=(middle - 3, middle + 2.5), method="bounded", options={"xatol": 0.02})
+        return float(best.fun) - epsilon
+
+    high = 2.0
+    while excess(high) > 0:
+        high += 1
+    while excess(high - 1) <= 0:
+        high -= 1
+    return math.exp(float(brentq(excess, high - 1, high, xtol=1e-3)) + 1e-3)
