@@ -6,6 +6,7 @@ import pytest
 
 from evolvingdp.publish.errors import BookError
 from evolvingdp.publish.rendering.book import build, render
+from evolvingdp.publish.rendering.offline import UNFINISHED, check_rendered
 from evolvingdp.publish.running.execute import export, run
 from evolvingdp.publish.running.job import Job
 from support import TOY
@@ -37,6 +38,19 @@ def test_chapters_follow_their_results(book):
     finally:
         build(book, "quick", print)
     assert "The loss is 2.00." in chapter.read_text()
+
+
+def test_pages_of_a_build_that_was_killed_are_not_packed_and_all_made_anew(book):
+    """It may have read what changed, and not have written the page."""
+    page = book.root / "_build" / "html" / "book" / "chapter.html"
+    check_rendered(book)
+    (book.root / "_build" / UNFINISHED).touch()
+    page.write_text("half a p")
+    with pytest.raises(BookError, match="not rendered yet, or not all of it"):
+        check_rendered(book)
+    render(book, print)
+    assert "The loss is 2.00." in page.read_text()
+    check_rendered(book)
 
 
 @pytest.mark.parametrize("touched", ["notebook", "results", "page"])

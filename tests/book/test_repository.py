@@ -232,7 +232,8 @@ ERRATUM = re.compile(r"\bE-([A-Z]{2})-(\d+)\b")
 
 def test_errata_code_and_tests_carry_the_same_ids():
     page = (REPOSITORY / "book" / "errata.md").read_text()
-    entries = {entry.split(":")[0]: entry for entry in page.split("\n## ")[1:]}
+    entries = {entry.split(":")[0]: entry for entry in page.split("\n## E-")[1:]}
+    entries = {f"E-{erratum}": entry for erratum, entry in entries.items()}
     tests = {
         name: f"E-{match[1]}-{match[2]}"
         for path in (REPOSITORY / "tests").rglob("*.py")
@@ -250,6 +251,24 @@ def test_errata_code_and_tests_carry_the_same_ids():
         listed = set(re.findall(r"`([a-z_/]+\.py)`", entry.split("**Code:**")[1].split("- **Test")[0]))
         assert listed == in_code.get(erratum, set()), f"{erratum}: code that carries the id and code that the page names"
     assert set(in_code) <= set(entries)
+
+
+def test_errata_are_listed_by_severity_and_located_as_the_papers_are():
+    """The index at the top has every erratum once, under its severity and title; none is located by lines of our text."""
+    page = (REPOSITORY / "book" / "errata.md").read_text()
+    entries = re.findall(r"^## (E-\w+-\d+): (.*)\n\n- \*\*Severity:\*\* (.*)\n- \*\*Paper:\*\* (.*)$", page, re.MULTILINE)
+    assert {erratum for erratum, *_ in entries} == set(re.findall(r"^## (E-\w+-\d+):", page, re.MULTILINE))
+    assert {severity for _, _, severity, _ in entries} == {"privacy", "accuracy", "proof", "notation"}
+    index = page.split("## By severity")[1].split("\n## ")[0]
+    listed = {
+        (erratum, title, part.split("**")[0].lower())
+        for part in re.split(r"^\*\*(?=\w)", index, flags=re.MULTILINE)[1:]
+        for erratum, title in re.findall(r"^- \[(E-\w+-\d+)\]\(#e-\w+-\d+\): (.*)$", part, re.MULTILINE)
+    }
+    assert listed == {(erratum, title, severity) for erratum, title, severity, _ in entries}
+    assert index.count("](#e-") == len(entries)
+    text_lines = re.compile(r"\(\d{3}\b|\d{3}-\d{3}|\blines? \d{3}")
+    assert not [erratum for erratum, *_, place in entries if text_lines.search(place)]
 
 
 def test_nothing_names_a_path_of_a_machine_or_a_registry():

@@ -120,6 +120,21 @@ def test_verdicts_follow_the_checks_and_statements_only_lower_them():
     assert verdict(unchecked, []) == "not attempted"
 
 
+def test_counts_tell_a_correction_that_is_listed_from_a_check_that_fails():
+    def said(stated, errata, reached, *outcomes):
+        why = {"stated": stated, "why": "w"} if stated else {}
+        row = Row(items=("Table 1",), says="s", checks=(Check(test="test_a"),), errata=errata, **why)
+        return reproduction.words(row, reached, [(holds, "") for holds in outcomes])
+
+    assert said("partly", ("E-HH-1",), "partly", True, None) == "after a listed correction"
+    assert said("partly", ("E-HH-1",), "partly", True, False) == "in part"
+    assert said("partly", (), "partly", True) == "in part"
+    assert said(None, ("E-HH-1",), "partly", True, False) == "in part"
+    assert said("not", ("E-HH-1",), "not", True) == "refuted"
+    assert said(None, ("E-HH-1",), "not", False) == "not reproduced"
+    assert said(None, ("E-HH-1",), "reproduced", True) == "reproduced"
+
+
 @pytest.mark.parametrize(
     ("found", "holds"), [(0.86, True), (0.8101, True), (0.8099, False), (0.9099, True), (0.9101, False)]
 )
@@ -229,7 +244,7 @@ def test_the_built_book_s_references_all_lead_somewhere_and_small_runs_are_said_
     for paper in PAPERS:
         found = reproduction.judged(built_book.root, paper)
         assert len(found) == len(rows(paper))
-        assert reproduction.in_words(reproduction.counts(built_book.root, paper)) in html
+        assert reproduction.in_words(reproduction.judged(built_book.root, paper)) in html
     assert html.count("built with smaller presets") == len(PAPERS)
     assert html.count('class="verdict verdict-') == sum(len(rows(paper)) for paper in PAPERS)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import re
 import shlex
 
@@ -48,3 +49,9 @@ def test_a_shown_command_is_valid(command, tmp_path, monkeypatch):
         assert result.exit_code == 0
     else:
         assert isinstance(result.exception, AllCheckedError), result.output
+
+
+def test_the_readme_s_python_prints_what_it_says():
+    failed, tried = doctest.testfile(str(REPOSITORY / "README.md"), module_relative=False)
+    assert tried >= 4
+    assert failed == 0

@@ -39,7 +39,7 @@ def test_changes_cost_their_size_until_they_are_seen():
     assert choice.predicted["crews"] == pytest.approx(noise(crews.standard_error()) + stale, rel=0.02)
     variance = Once(10**7, 128, 10**6, 1.0).standard_error ** 2
     seen = sizes**2 * lasts / 2 > variance * penalty(128)
-    places = few / 128 * float(shares @ (np.where(seen, 1.5 * variance / sizes**2, lasts) * sizes))
+    places = few / 128 * float(shares @ (np.where(seen, 1.5 * variance / sizes**2, 2 * lasts / 3) * sizes))
     assert choice.predicted["detected"] == pytest.approx(noise(math.sqrt(variance / lasts)) + places, rel=0.02)
     every = choice.settings["once"].every
     held = few / 128 * (every - 1) / 2 / 3  # changes are of size 1/3 in the mean
@@ -54,6 +54,9 @@ def test_changes_cost_their_size_until_they_are_seen():
         ((10**6, 1024, 1, 1.0), 3, False, "detected"),  # a bit an epoch
         ((10**7, 16, 10**6, 1.0), 3, False, "detected"),
         ((10**5, 128, 10**6, 5.0), 3, True, "crews"),
+        ((10**6, 256, 1, 1.0), 255, True, "once"),  # a new mean in every epoch: segments of one epoch explain nothing
+        ((10**6, 256, 1, 1.0), 255, False, "once"),
+        ((10**6, 256, 1, 1.0), 31, True, "detected"),
     ],
 )
 def test_the_method_that_a_reader_would_expect_is_chosen(inputs, changes, online, method):

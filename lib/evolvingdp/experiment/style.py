@@ -57,3 +57,18 @@ def band(ax: Any, x: Any, mean: Any, sd: Any, runs: Any, look: dict[str, Any], l
     half = stats.t.ppf(0.975, runs - 1) * sd / np.sqrt(runs)
     ax.fill_between(x, np.maximum(mean - half, 0), mean + half, color=look["color"], alpha=0.2, linewidth=0)
     ax.plot(x, mean, label=label, **look)
+
+
+def names_beside(ax: Any, ends: dict[str, float], colours: Any, size: str = "small") -> None:
+    """The names of lines beside their right ends on a logarithmic axis, in their colours, pushed apart."""
+    low, high = np.log(ax.get_ylim())
+    order = sorted(ends, key=lambda name: ends[name])
+    gap = {"small": 0.085, "x-small": 0.07}[size]
+    spots = [(np.log(ends[name]) - low) / (high - low) for name in order]
+    for number in range(1, len(spots)):
+        spots[number] = max(spots[number], spots[number - 1] + gap)
+    for number, highest in enumerate(0.97 - gap * np.arange(len(spots))[::-1]):
+        spots[number] = min(spots[number], highest)
+    for name, spot in zip(order, spots, strict=True):
+        place = {"xycoords": "axes fraction", "va": "center", "annotation_clip": False}
+        ax.annotate(name, (1.03, spot), color=colours[name], fontsize=size, **place)

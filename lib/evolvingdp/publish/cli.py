@@ -16,7 +16,10 @@ from typing import Any
 
 import click
 
+from evolvingdp.publish import stopping
 from evolvingdp.publish.errors import PublishError
+
+MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ENAMETOOLONG, errno.ELOOP)
 
 
 def _one_line(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -29,7 +32,7 @@ def _one_line(command: Callable[..., Any]) -> Callable[..., Any]:
         except PublishError as error:
             raise click.ClickException(str(error)) from None
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EROFS, errno.EDQUOT):
+            if error.errno not in MACHINE:
                 raise
             raise click.ClickException(f"{error.strerror}: {error.filename or 'the results could not be written'}") from None
         except ValueError as error:
@@ -62,7 +65,28 @@ def _in_checkout(command: Callable[..., Any]) -> Callable[..., Any]:
     return _one_line(wrapped)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def _alone(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`_in_checkout`, for a command that writes in _build, as one process at a time may."""
+
+    @functools.wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        from evolvingdp.publish.files import held
+        from evolvingdp.publish.sources.project import Project
+
+        with held(Project().root / "_build"):
+            return command(*args, **kwargs)
+
+    return _in_checkout(wrapped)
+
+
+class _Stoppable(click.Group):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What the command line calls, and nobody who uses the commands within Python."""
+        stopping.listen()
+        return super().__call__(*args, **kwargs)
+
+
+@click.group(cls=_Stoppable, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="evolvingdp")
 def main() -> None:
     """Evolving Privacy: rerun the book's notebooks, or the book.
@@ -144,7 +168,7 @@ def params(notebook: str) -> None:
 @main.command()
 @click.option("--preset", default="paper", show_default=True, help="quick, paper, or a YAML file of your own.")
 @click.option("--workers", type=click.IntRange(min=1), help="Notebooks at a time  [default: one per core]")
-@_in_checkout
+@_alone
 def book(preset: str, workers: int | None) -> None:
     """Execute what has changed and render the book to _build/html.
 
@@ -198,7 +222,7 @@ def sweep(out: str, scheduler: str | None, workers: int | None, **what: Any) -> 
 
 
 @main.command()
-@_in_checkout
+@_alone
 def pdf() -> None:
     """Print the rendered book to _build/evolving-privacy.pdf; needs chromium (CHROMIUM names it where PATH does not).
 
@@ -211,7 +235,7 @@ def pdf() -> None:
 
 
 @main.command("zip")
-@_in_checkout
+@_alone
 def archive() -> None:
     """Pack the rendered book into _build/evolving-privacy.zip, which reads from disk without a server.
 
@@ -245,11 +269,13 @@ def audit(mechanism: str, inputs: str, epsilon: float | None, delta: float, runs
 
     if epsilon is not None and not math.isfinite(epsilon):
         raise ParameterError(f"epsilon must be >= 0 and finite, got {epsilon}")
+    if runs > 10**8:
+        raise ParameterError(f"runs must be <= 100000000, got {runs:.3g}")
     values, function = outside.inputs_of(inputs), outside.Guarded(outside.load(mechanism))
     rng = stream(seed, "audit", mechanism)
     try:
         bound = auditor.audit(function, values, rng, runs=runs, delta=delta, confidence=confidence)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ParameterError(f"{mechanism}: {' '.join(str(error).split())}") from None
     if function.fails_always:
         raise ParameterError(f"{mechanism} fails in every run: {function.first}")

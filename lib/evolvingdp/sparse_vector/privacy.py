@@ -41,6 +41,7 @@ def check_privacy(epsilon: float, delta: float) -> None:
         raise ValueError(f"delta must lie in (0, 1), got {delta!r}")
 
 
+@checks.plain
 def delta_of_epsilon(epsilon: float, scale: float, reports: int, unit: str = "replacement") -> float:
     """The delta at `epsilon` >= 0 of a ThresholdMonitor with outer noise Lap(`scale`), users deleted after `reports`.
 
@@ -103,6 +104,7 @@ def waiting_law(reports: int, log_yes: float, log_no: float) -> tuple[Array, Arr
     return noes, np.exp(log_law)
 
 
+@checks.plain
 def epsilon_of_delta(delta: float, scale: float, reports: int, unit: str = "replacement") -> float:
     """The smallest epsilon at which `delta_of_epsilon` is at most `delta`, which is at least 1e-30."""
     _check_delta(delta)
@@ -119,6 +121,7 @@ def largest_epsilon(excess: Callable[[float], float]) -> float:
     return float(brentq(excess, 0.0, high, xtol=1e-12, rtol=1e-12))
 
 
+@checks.plain
 def smallest_scale(epsilon: float, delta: float, reports: int, unit: str = "replacement") -> float:
     """The smallest scale of the outer noise for which `delta_of_epsilon(epsilon)` is at most `delta`."""
     checks.positive(epsilon=epsilon)
@@ -174,6 +177,7 @@ def renyi_rates(order: float, scale: float) -> tuple[float, float]:
     return rare, likely
 
 
+@checks.plain
 def renyi_epsilon(delta: float, scale: float, budget: float, *, shared: bool = False, unit: str = "replacement") -> float:
     """An epsilon for `delta` from the best Renyi order, for queries in [0, 1] with at most `budget` reported in all.
 
@@ -207,6 +211,7 @@ def renyi_to_epsilon(divergence: float, order: float, delta: float) -> float:
     return max(0.0, divergence + math.log1p(-1 / order) - (math.log(delta) + math.log(order)) / (order - 1))
 
 
+@checks.plain
 def smallest_renyi_scale(
     epsilon: float, delta: float, budget: float, *, shared: bool = False, unit: str = "replacement"
 ) -> float:

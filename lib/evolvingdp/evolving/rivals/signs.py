@@ -25,7 +25,7 @@ FutureRand's.
 
 **Source.** Erlingsson et al. (2019), Amplification by shuffling, Section 4, who spend epsilon/2 of a budget of epsilon,
 though what they do has a loss of no more than they spend; Ohrimenko, Wirth and Wu (2022), Randomize the future. Of the
-latter we know the construction and epsilon'; its annulus is re-derived, not as printed. Used is the annulus with the largest gain of all
+latter we know the construction and epsilon'; its annulus is re-derived: the one with the largest gain of all
 whose exact loss is at most epsilon (below k = 25 nothing is drawn anew), so that the printed one can do no better.
 """
 

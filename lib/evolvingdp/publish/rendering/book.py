@@ -10,6 +10,8 @@ from pathlib import Path
 
 from evolvingdp.publish.comparing import beside, preset
 from evolvingdp.publish.errors import BookError
+from evolvingdp.publish.files import scratch
+from evolvingdp.publish.rendering.offline import UNFINISHED
 from evolvingdp.publish.running.compute import Say, compute
 from evolvingdp.publish.running.execute import export
 from evolvingdp.publish.running.job import MANIFEST, Job, problems, read_manifest
@@ -48,21 +50,30 @@ def build_yours(project: Project, path: Path, say: Say, *, workers: int | None =
     compute(list(chosen.yours.values()), say, workers=workers)
     home = project.root / "_build" / "yours" / chosen.name
     copy = beside.stage(project, chosen, others, home / "source")
-    render(copy, say)
     shutil.rmtree(home / "html", ignore_errors=True)
-    shutil.copytree(copy.root / "_build" / "html", home / "html")
+    render(copy, say)
+    with scratch(home, ".html-") as folder:
+        shutil.copytree(copy.root / "_build" / "html", folder / "html")
+        (folder / "html").rename(home / "html")
     return home / "html" / f"{beside.YOURS}/index.html"
 
 
 def render(project: Project, say: Say) -> None:
-    """Strict jupyter-book build of `project`; a warning is an error.  Raises BookError."""
-    started = time.perf_counter()
+    """Strict jupyter-book build of `project`; a warning is an error.  Raises BookError.
+
+    While it runs, and after it was killed or has failed, a file says so: then all pages are made anew.
+    """
+    started, unfinished = time.perf_counter(), project.root / "_build" / UNFINISHED
+    if unfinished.exists():
+        shutil.rmtree(unfinished.parent / ".doctrees", ignore_errors=True)  # or it would not warn, nor render, again
+    unfinished.parent.mkdir(exist_ok=True)
+    unfinished.touch()
     jupyter_book = str(Path(sys.executable).with_name("jupyter-book"))
     command = [jupyter_book, "build", str(project.root), "-W", "-n", "--keep-going"]
     finished = subprocess.run(command, cwd=project.root, capture_output=True, text=True)
     if finished.returncode:
-        shutil.rmtree(project.root / "_build" / ".doctrees", ignore_errors=True)  # or the next build would not warn again
         raise BookError(f"the book does not render:\n{finished.stdout[-4000:]}\n{finished.stderr[-6000:]}")
+    unfinished.unlink()
     say(f"rendered in {time.perf_counter() - started:.1f} s: {project.root / '_build' / 'html' / 'index.html'}")
 
 

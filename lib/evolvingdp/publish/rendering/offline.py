@@ -13,6 +13,7 @@ from evolvingdp.publish.running.job import problems
 from evolvingdp.publish.sources.project import Project
 
 NAME = "evolving-privacy"
+UNFINISHED = ".rendering"  # stands in _build until the pages are whole
 FLAGS = [
     "--headless",
     "--no-sandbox",
@@ -38,7 +39,7 @@ def chromium() -> str:
 def check_rendered(project: Project) -> None:
     """Raise BookError unless _build/html shows the sources and results as they are now."""
     pages = [(source, project.root / "_build" / "html" / f"{_stem(source)}.html") for source in project.contents()]
-    if not all(page.exists() for _, page in pages):
+    if (project.root / "_build" / UNFINISHED).exists() or not all(page.exists() for _, page in pages):
         raise BookError("the book is not rendered yet, or not all of it; run make book (or make book PRESET=quick) first")
     stale = [problem for notebook in project.pages() for problem in problems(project, notebook)]
     for source, page in pages:

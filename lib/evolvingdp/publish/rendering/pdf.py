@@ -10,7 +10,6 @@ import json
 import logging
 import posixpath
 import shlex
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -21,7 +20,7 @@ from urllib.parse import unquote, urldefrag, urlparse
 import yaml
 
 from evolvingdp.publish.errors import BookError
-from evolvingdp.publish.files import replacing
+from evolvingdp.publish.files import replacing, scratch
 from evolvingdp.publish.rendering.offline import FLAGS, NAME, check_rendered, chromium
 from evolvingdp.publish.sources import provenance
 from evolvingdp.publish.sources.project import Project
@@ -54,10 +53,10 @@ def build(project: Project) -> Path:
     program = chromium()
     check_rendered(project)
     target = project.root / "_build" / f"{NAME}.pdf"
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".print-") as folder:
-        source = Path(folder) / "book.html"
+    with scratch(target.parent, ".print-") as folder:
+        source = folder / "book.html"
         source.write_text(joined(project), encoding="utf-8")
-        book, numbers = Path(folder) / "book.pdf", Path(folder) / "numbers.pdf"
+        book, numbers = folder / "book.pdf", folder / "numbers.pdf"
         _print(program, source, book, numbers, entries(project))
         with replacing(target) as partial:
             _finish(project, book, numbers, partial)

@@ -251,15 +251,23 @@ def judged(root: Path, paper: str) -> list[Judged]:
     return found
 
 
-def counts(root: Path, paper: str) -> Counter[str]:
-    return Counter(reached for _, reached, _ in judged(root, paper))
+WORDS = ("reproduced", "after a listed correction", "in part", "refuted", "not reproduced", "not attempted")
 
 
-def in_words(found: Counter[str], *, short: bool = False) -> str:
-    """ "17 reproduced, 6 partly, 2 not", or "17 of 25"."""
-    if short:
-        return f"{found['reproduced']} of {found.total()}"
-    return ", ".join(f"{found[name]} {name}" for name in VERDICTS if found[name])
+def in_words(found: Sequence[Judged]) -> str:
+    """ "6 reproduced, 8 after a listed correction, 2 refuted, 2 not attempted": the verdicts of `found` in full words."""
+    named = Counter(words(*one) for one in found)
+    return ", ".join(f"{named[name]} {name}" for name in WORDS if named[name])
+
+
+def words(row: Row, reached: Verdict, outcomes: Sequence[Found]) -> str:
+    """A verdict as the pages count it: errata excuse what the row states, and no check that fails in this build."""
+    listed = bool(row.errata) and row.stated == reached
+    if reached == "partly":
+        return "after a listed correction" if listed and all(holds is not False for holds, _ in outcomes) else "in part"
+    if reached == "not":
+        return "refuted" if listed else "not reproduced"
+    return reached
 
 
 def labelled(label: str, text: str) -> str:

@@ -2,12 +2,11 @@
 
 ```{reproduction} heavy_hitters
 ```                                   the table of one paper
-{reproduced}`heavy_hitters`           its counts in words; {reproduced}`heavy_hitters short` is "n of m"
+{reproduced}`heavy_hitters`           its counts in words
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -29,12 +28,11 @@ class Reproduced(SphinxRole):
     """The counts of one paper's verdicts."""
 
     def run(self) -> tuple[Sequence[nodes.Node], Sequence[nodes.system_message]]:  # type: ignore[override]
-        paper, *form = self.text.split()
         root = Path(self.env.srcdir)
         try:
-            for path in _sources(root, paper):
+            for path in _sources(root, self.text):
                 self.env.note_dependency(str(path))
-            return [nodes.Text(in_words(reproduction.counts(root, paper), short=form == ["short"]))], []
+            return [nodes.Text(in_words(reproduction.judged(root, self.text)))], []
         except (ReproductionError, ParameterError) as error:
             return [], [self.inliner.reporter.error(str(error), line=self.lineno)]
 
@@ -53,8 +51,7 @@ class Table(SphinxDirective):
             smaller = Evidence(root).smaller([row for row, _, _ in found])
         except (ReproductionError, ParameterError) as error:
             raise self.error(str(error)) from None
-        summary = in_words(Counter(reached for _, reached, _ in found))
-        lines = [f"**{len(found)} rows: {summary}.**"]
+        lines = [f"**{len(found)} rows: {in_words(found)}.**"]
         if smaller:
             lines.append(f"\n:::{{note}}\n{SMALL} {', '.join(f'{{doc}}`results/{notebook}`' for notebook in smaller)}.\n:::")
         return [*self.parse_text_to_nodes("\n".join(lines)), self._table(found)]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 
+from evolvingdp.publish import stopping
 from evolvingdp.publish.errors import NotebookError
 from evolvingdp.publish.running.execute import run
 from evolvingdp.publish.running.job import Job
@@ -25,8 +26,9 @@ def compute(jobs: list[Job], say: Say, *, workers: int | None = None) -> None:
     failures = []
     if waiting:
         processes = min(workers or os.cpu_count() or 1, len(waiting))
-        with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-            futures = {pool.submit(run, job): job for job in waiting}
+        with ProcessPoolExecutor(processes, get_context("spawn"), stopping.end_with_parent) as pool:
+            with stopping.starting():
+                futures = {pool.submit(run, job): job for job in waiting}
             for future in as_completed(futures):
                 notebook, elapsed = futures[future].notebook, time.perf_counter() - started
                 try:
@@ -34,6 +36,14 @@ def compute(jobs: list[Job], say: Say, *, workers: int | None = None) -> None:
                 except NotebookError as error:
                     say(f"{notebook}: failed after {elapsed:.1f} s\n{error}")
                     failures.append(notebook)
+                except BrokenExecutor:
+                    raise NotebookError(
+                        "a process that runs notebooks was killed, perhaps for want of memory (--workers 1 needs least); "
+                        "the same command continues with what is finished"
+                    ) from None
+                except BaseException:  # such as a full disk, which the next notebook would meet, too
+                    pool.shutdown(wait=False, cancel_futures=True)
+                    raise
     say(f"{len(jobs)} notebooks, {len(waiting)} executed, {time.perf_counter() - started:.1f} s in total")
     if failures:
         raise NotebookError(f"{len(failures)} of {len(jobs)} notebooks failed: {', '.join(sorted(failures))}")

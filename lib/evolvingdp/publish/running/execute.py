@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 import time
 import warnings
 from pathlib import Path
@@ -13,6 +12,7 @@ import nbformat
 import papermill
 
 from evolvingdp.publish.errors import NotebookError
+from evolvingdp.publish.files import scratch
 from evolvingdp.publish.running.environment import ONE_CORE, environment, own_settings
 from evolvingdp.publish.running.job import MANIFEST, Job, file_digest, read_manifest
 from evolvingdp.publish.showing import page, postprocess
@@ -24,13 +24,11 @@ def run(job: Job) -> float:
     if job.cached:
         return 0.0
     started, key, store = time.perf_counter(), job.key, job.store
-    job.project.cache.mkdir(parents=True, exist_ok=True)
-    _sweep(job.project.cache)
-    with tempfile.TemporaryDirectory(dir=job.project.cache, prefix="running-") as folder:
-        work = Path(folder)
+    with scratch(job.project.cache, "running-") as folder:
+        work = folder / "whole"
         results = work / job.name
-        results.mkdir()
-        executed = _execute(job, work, results)
+        results.mkdir(parents=True)
+        executed = _execute(job, folder, work, results)
         nbformat.write(postprocess.clean(executed), work / f"{job.name}.ipynb")
         files = {file.relative_to(work).as_posix(): file_digest(file) for file in sorted(work.rglob("*")) if file.is_file()}
         manifest = {
@@ -46,27 +44,17 @@ def run(job: Job) -> float:
                 f"{job.notebook}: its sources changed while it ran, so the result is of neither; run it again"
             )
         if not job.cached:  # another process may have been faster
-            whole = Path(tempfile.mkdtemp(dir=job.project.cache, prefix="running-"))
-            shutil.copytree(work, whole, dirs_exist_ok=True)
             shutil.rmtree(store, ignore_errors=True)  # an entry that is not whole
-            whole.rename(store)
+            work.rename(store)
     return time.perf_counter() - started
 
 
-def _sweep(cache: Path) -> None:
-    """Remove what runs that were killed left behind more than a day ago."""
-    for left in cache.glob("running-*"):
-        if time.time() - left.stat().st_mtime > 24 * 3600:
-            shutil.rmtree(left, ignore_errors=True)
-
-
-def _execute(job: Job, work: Path, results: Path) -> nbformat.NotebookNode:
-    output = work / "executed.ipynb"
+def _execute(job: Job, folder: Path, work: Path, results: Path) -> nbformat.NotebookNode:
+    output = folder / "executed.ipynb"
     parameters = job.params.model_dump(mode="json") | {"seed": job.seed}
     try:
         with (
-            tempfile.TemporaryDirectory(prefix="evolvingdp-") as settings,
-            environment({page.RESULTS: str(results), **ONE_CORE, **own_settings(Path(settings))}),
+            environment({page.RESULTS: str(results), **ONE_CORE, **own_settings(folder)}),
             warnings.catch_warnings(),
         ):
             warnings.simplefilter("ignore")  # of papermill's own dependencies; a notebook's warnings stand in its output
@@ -83,9 +71,7 @@ def _execute(job: Job, work: Path, results: Path) -> nbformat.NotebookNode:
         raise NotebookError(f"{job.notebook} failed in cell {error.exec_count}:\n{error}") from None
     except Exception as error:  # the kernel died, or papermill could not start it: a failed notebook all the same
         raise NotebookError(f"{job.notebook} could not be executed: {error!r}") from error
-    executed = nbformat.read(output, as_version=4)
-    output.unlink()
-    return executed
+    return nbformat.read(output, as_version=4)
 
 
 def export(job: Job, out: Path, *, as_page: bool = False) -> None:
@@ -93,20 +79,19 @@ def export(job: Job, out: Path, *, as_page: bool = False) -> None:
 
     Copies are new files with new times: Sphinx reads a chapter again when the values that it prints are newer.
     """
-    out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=out, prefix=f".{job.name}-") as folder:
-        work = Path(folder)
+    with scratch(out, f".{job.name}-") as work:
         shutil.copytree(job.store / job.name, work / "new", copy_function=shutil.copyfile)
         notebook = nbformat.read(job.store / f"{job.name}.ipynb", as_version=4)
         nbformat.write(postprocess.page(notebook, _banner(job)) if as_page else notebook, work / "page.ipynb")
         manifest = read_manifest(job.store / MANIFEST)
         manifest["files"][f"{job.name}.ipynb"] = file_digest(work / "page.ipynb")
         (work / "new" / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
-        target = out / job.name
+        target, page = out / job.name, out / f"{job.name}.ipynb"
+        page.unlink(missing_ok=True)  # whoever is killed from here on leaves no page beside another run's results
         if target.exists():
             target.rename(work / "old")
         (work / "new").rename(target)
-        (work / "page.ipynb").replace(out / f"{job.name}.ipynb")
+        (work / "page.ipynb").replace(page)
 
 
 def _banner(job: Job) -> str:

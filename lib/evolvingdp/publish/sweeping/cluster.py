@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evolvingdp.experiment import ParameterError, engine
+from evolvingdp.publish import stopping
 from evolvingdp.publish.running.environment import ONE_CORE, environment
 
 if TYPE_CHECKING:  # distributed is imported where it is used: half a second that the other commands need not wait
@@ -35,15 +36,17 @@ def connected(scheduler: str | None, workers: int | None, notebook: str) -> Iter
             _check(client, notebook)
             yield client
         return
-    with LocalCluster(
-        n_workers=workers or os.cpu_count() or 1,
-        threads_per_worker=1,
-        dashboard_address="127.0.0.1:0",  # no port that another sweep holds, and not for other machines
-        host="127.0.0.1",
-        memory_limit=None,  # Params check what a run needs against the machine's memory
-        silence_logs=logging.ERROR,  # a worker that died is started again; points that fail are reported at the end
-        env=ONE_CORE,
-    ) as local, local.get_client() as client:  # fmt: skip
+    with stopping.starting():
+        local = LocalCluster(
+            n_workers=workers or os.cpu_count() or 1,
+            threads_per_worker=1,
+            dashboard_address="127.0.0.1:0",  # no port that another sweep holds, and not for other machines
+            host="127.0.0.1",
+            memory_limit=None,  # Params check what a run needs against the machine's memory
+            silence_logs=logging.CRITICAL,  # a worker that died is started again; points that fail are reported at the end
+            env=ONE_CORE,
+        )
+    with local, local.get_client() as client:
         yield client
 
 
@@ -67,9 +70,11 @@ def check_one_engine(scheduler: str | None, workers: int | None) -> None:
 def _existing(scheduler: str) -> Iterator[Client]:
     from distributed import Client
 
+    for name in ("distributed", "asyncio", "tornado"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # what they would say of a lost scheduler, one line says
     try:
         client = Client(address_of(scheduler), timeout=ANSWER)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, TypeError, RuntimeError, ImportError) as error:  # TypeError: tls:// without certificates
         raise _no_scheduler(scheduler, str(error) or "no answer") from None
     with client:
         try:

@@ -12,21 +12,14 @@ import itertools
 import json
 import math
 import shlex
-from asyncio import CancelledError
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, get_origin
+from typing import Any, get_origin
 
 from evolvingdp.experiment import ParameterError, Params
 from evolvingdp.publish.running.job import seed_of
-from evolvingdp.publish.sources import provenance
 from evolvingdp.publish.sources.project import Project, params_of
 from evolvingdp.publish.sweeping import point
-from evolvingdp.publish.sweeping.store import Store
-
-if TYPE_CHECKING:
-    from distributed import Client
 
 MOST_POINTS = 10_000
 
@@ -174,52 +167,3 @@ def _validated(model: type[Params], preset: str, fixed: dict[str, str], axes: di
 
 def _distinct(values: Iterable[Any]) -> list[Any]:
     return list({json.dumps(value): value for value in values}.values())
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A point that has no result: its command, and the traceback or what ended its workers."""
-
-    key: str
-    command: str
-    reason: str
-
-
-def compute(sweep: Sweep, store: Store, client: Client, left: list[Point], done: Callable[[], None]) -> list[Failure]:
-    """Run the points `left` on the workers of `client`; each is kept here as it arrives, since workers may share no disk.
-
-    A point whose worker dies is given to another one, a few times (dask's allowed-failures).  Calls `done` after each point.
-    """
-    from distributed import as_completed
-
-    sources, shared = point.sources(sweep.notebook), record(sweep.notebook)
-    tasks = {}
-    for each in left:
-        values = each.params.model_dump(mode="json")
-        future = client.submit(point.compute, sweep.notebook, values, each.seed, shared, sources, pure=False)
-        tasks[future] = each
-    failures = []
-    for future in as_completed(list(tasks)):
-        each = tasks.pop(future)
-        try:
-            outcome = future.result()
-        except (Exception, CancelledError) as error:  # its workers died again and again, or the scheduler went away
-            outcome = point.Outcome(traceback=f"{type(error).__name__}: {error}\n")
-        if outcome.traceback:
-            failures.append(
-                Failure(each.key, provenance.command_of(sweep.notebook, each.params, each.seed), outcome.traceback)
-            )
-        else:
-            store.keep(each.key, outcome.file)
-        future.release()
-        done()
-    return failures
-
-
-def record(notebook: str) -> dict[str, str]:
-    """Provenance that all points of one go share."""
-    packages = dict(point.sources(notebook))
-    digests = {f"{part}_sha256": packages.pop(part) for part in ("library", "data", "sweep")}
-    python = packages.pop("python")
-    told = ", ".join(f"{name} {installed}" for name, installed in packages.items())
-    return {"commit": provenance.commit(), "version": version("evolvingdp"), **digests, "python": python, "packages": told}

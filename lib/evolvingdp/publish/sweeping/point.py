@@ -27,10 +27,11 @@ _LIBRARY = digest.Library()  # what this process has imported decides its number
 
 @dataclass(frozen=True)
 class Outcome:
-    """The file of a point that was computed, or the traceback of one that failed."""
+    """The file of a point that was computed, or the traceback of one that failed, or that killed its workers."""
 
     file: bytes = b""
     traceback: str = ""
+    killed: bool = False
 
 
 @cache

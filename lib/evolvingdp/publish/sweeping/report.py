@@ -13,7 +13,8 @@ from scipy import stats
 
 from evolvingdp.experiment import Metric, Params, style
 from evolvingdp.publish.sources.project import params_of
-from evolvingdp.publish.sweeping.grid import Failure, Sweep
+from evolvingdp.publish.sweeping.dealing import Failure
+from evolvingdp.publish.sweeping.grid import Sweep
 
 CURVES, PANELS = 8, 6  # as many as a reader can tell apart; the table has all
 _NOTHING = {"Creator": None, "Date": None, "Format": None, "Type": None}

@@ -5,32 +5,43 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from evolvingdp.publish.errors import SweepError
+from evolvingdp.publish.files import held
 from evolvingdp.publish.sources.project import Project
+from evolvingdp.publish.sweeping import dealing
 from evolvingdp.publish.sweeping import grid as sweeps
 from evolvingdp.publish.sweeping.cluster import address_of, check_one_engine, connected
-from evolvingdp.publish.sweeping.grid import Failure, Sweep
+from evolvingdp.publish.sweeping.dealing import Failure
+from evolvingdp.publish.sweeping.grid import Sweep
 from evolvingdp.publish.sweeping.store import Store
 
 Say = Callable[[str], None]
 EVERY = 5.0  # seconds between two lines of progress
+SURE = 10  # points whose time says something about the others
 
 
 @dataclass
 class Progress:
-    """Says how many points are done and about how long the rest takes, at most every `EVERY` seconds."""
+    """Says how many points are done, at most every `EVERY` seconds, and about how long the rest takes.
+
+    The first point of each worker waits for the worker's start and imports: the clock of the estimate starts after the
+    `warm`-th point, and nothing is said of the rest until `SURE` more have ended.
+    """
 
     total: int
     done: int
     say: Say
+    warm: int = 1
     clock: Callable[[], float] = time.monotonic
     said: float = field(init=False)
     started: float = field(init=False)
     before: int = field(init=False)
+    warmed: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
         self.said = self.started = self.clock()
@@ -38,10 +49,13 @@ class Progress:
 
     def __call__(self) -> None:
         self.done += 1
-        now, here = self.clock(), self.done - self.before
+        now, here = self.clock(), self.done - self.before - self.warm
+        if not here:
+            self.warmed = now
         if now - self.said >= EVERY or self.done == self.total:
-            left = (now - self.started) / here * (self.total - self.done)
-            rest = f", about {_duration(left)} left" if self.done < self.total else ""
+            rest = ""
+            if here >= SURE and self.done < self.total:
+                rest = f", about {_duration((now - self.warmed) / here * (self.total - self.done))} left"
             self.say(f"{self.done} of {self.total} points, {_duration(now - self.started)}{rest}")
             self.said = now
 
@@ -64,23 +78,24 @@ def run(
     store.check(sweep.manifest, project.root)
     points = sweep.points
     left = [point for point in points if not store.has(point.key)]
-    failures: list[Failure] = []
-    if left:
-        if scheduler is not None:
-            address_of(scheduler)  # before anything is said or written
-        count = None if scheduler is not None else min(workers or os.cpu_count() or 1, len(left))
-        say(f"{sweep.notebook}: {len(points)} points, {len(points) - len(left)} finished before; {_where(scheduler, count)}")
-        with connected(scheduler, count, sweep.notebook) as client:
-            store.open(sweep.manifest)
-            progress = Progress(len(points), len(points) - len(left), say)
-            failures = sweeps.compute(sweep, store, client, left, progress)
-    else:
-        say(f"{sweep.notebook}: {len(points)} points, all finished before")
+    before, failures = len(points) - len(left), list[Failure]()
+    with ExitStack() as opened:
+        if left:
+            if scheduler is not None:
+                address_of(scheduler)  # before anything is said or written
+            count = None if scheduler is not None else min(workers or os.cpu_count() or 1, len(left))
+            say(f"{sweep.notebook}: {len(points)} points, {before} finished before; {_where(scheduler, count)}")
+            client = opened.enter_context(connected(scheduler, count, sweep.notebook))
+        else:
+            say(f"{sweep.notebook}: {len(points)} points, all finished before")
+        opened.enter_context(held(out))
         store.open(sweep.manifest)
-    failed = {failure.key for failure in failures}
-    keys = [point.key for point in points if point.key not in failed]
-    if keys:
-        _write(sweep, store, keys, failures)
+        if left:
+            failures = dealing.compute(sweep, store, client, left, Progress(len(points), before, say, count or 1))
+        failed = {failure.key for failure in failures}
+        keys = [point.key for point in points if point.key not in failed]
+        if keys:
+            _write(sweep, store, keys, failures)
     if failures:
         from evolvingdp.publish.sweeping import report
 
@@ -101,5 +116,5 @@ def _write(sweep: Sweep, store: Store, keys: list[str], failures: list[Failure])
 
     values = store.tabulate(keys)
     claims = pd.read_parquet(store.folder / "claims.parquet")
-    page = report.page(sweep, values, claims, failures, sweeps.record(sweep.notebook))
+    page = report.page(sweep, values, claims, failures, dealing.record(sweep.notebook))
     store.write("index.html", page.encode())

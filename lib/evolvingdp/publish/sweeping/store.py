@@ -12,14 +12,13 @@ index.html        the summary
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evolvingdp.experiment import ParameterError
-from evolvingdp.publish.files import WRITING, replacing
+from evolvingdp.publish.files import HELD, WRITING, clear, replacing
 from evolvingdp.publish.running.folders import check_writable
 from evolvingdp.publish.sweeping.point import ABOUT
 
@@ -36,19 +35,21 @@ class Store:
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """What sweep.json says; empty where there is none that can be read."""
+        """What sweep.json says; empty where there is none that can be read, or that says anything else."""
         try:
             manifest = json.loads((self.folder / "sweep.json").read_text())
         except (OSError, ValueError):
             return {}
-        return manifest if isinstance(manifest, dict) and {"notebook", "settings", "seeds"} <= set(manifest) else {}
+        kinds = {"notebook": str, "command": str, "settings": list, "seeds": list}
+        whole = isinstance(manifest, dict) and all(isinstance(manifest.get(name), kind) for name, kind in kinds.items())
+        return manifest if whole and all(isinstance(seed, int) for seed in manifest["seeds"]) else {}
 
     def check(self, manifest: dict[str, Any], sources: Path) -> None:
         """Raise ParameterError unless the folder is free, or holds a part of `manifest`'s sweep: nothing may be lost."""
         check_writable(self.folder, sources=sources)
         there = self.manifest
         if not there:
-            foreign = [path for path in self._entries() if not path.name.startswith(WRITING)]
+            foreign = [path for path in self._entries() if not path.name.startswith((WRITING, HELD))]
             if foreign:
                 raise ParameterError(f"out holds {str(foreign[0])!r}, which no sweep wrote; choose another folder")
             return
@@ -62,11 +63,10 @@ class Store:
             )
 
     def open(self, manifest: dict[str, Any]) -> None:
-        """Make the folder that of `manifest`, and remove what killed sweeps left more than a day ago."""
+        """Make the folder that of `manifest`, and remove what killed sweeps left."""
         (self.folder / "points").mkdir(parents=True, exist_ok=True)
-        for left in self.folder.rglob(f"{WRITING}*"):
-            if time.time() - left.stat().st_mtime > 24 * 3600:
-                left.unlink(missing_ok=True)
+        clear(self.folder)
+        clear(self.folder / "points")
         self.write("sweep.json", (json.dumps(manifest, indent=1) + "\n").encode())
 
     def write(self, name: str, content: bytes) -> None:

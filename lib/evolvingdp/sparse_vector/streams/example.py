@@ -32,6 +32,7 @@ class Family:
     inverse: int
 
 
+@checks.plain
 @dataclass(frozen=True, eq=False)
 class ShiftingStream:
     """Events sorted by time, at most one a step: `steps` (events,), the `family` and the `group` of each."""
@@ -154,6 +155,7 @@ class ShiftingStream:
         return held
 
 
+@checks.plain
 def example_sizes(n_users: int, smallest: float) -> dict[str, int]:
     """Example 1.4's three kinds of groups: A of ceil(`smallest`) users, B of 100 n^(1/4), C of 100 n^(1/3)."""
     checks.positive(smallest=smallest)

@@ -127,9 +127,11 @@ def values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
     }
     names = {"tuned": TUNED, "crews": CREWS, "once": ONCE, "online": ONLINE, "detected": HINDSIGHT, "sixteen": SIXTEEN}
     for view, won in {"online": online, "late": late, "largest": largest}.items():
-        for short, method in names.items():
-            shown[f"won_{view}_{short}"] = int((won.best == method).sum())
+        for name, method in names.items():
+            shown[f"won_{view}_{name}"] = int((won.best == method).sum())
         shown[f"won_{view}_votes"] = int(won.best.isin([CREWS, TUNED]).sum())
+    short = online[online.epoch_length == min(params.map_lengths)]
+    shown["won_short_votes"] = int(short.best.isin([CREWS, TUNED]).sum())
     rare = line(table, "rare").set_index(["method", "horizon"]).mean_error
     last = max(params.horizons)
     shown["last_horizon"] = last

@@ -25,7 +25,7 @@ from evolvingdp.evolving.experiments.choosing.params import Params
 from evolvingdp.evolving.experiments.choosing.tables import line, winners
 from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import curves, short, span
-from evolvingdp.experiment.style import MARKERS, PALETTE, band, canvas, house
+from evolvingdp.experiment.style import MARKERS, PALETTE, band, canvas, house, names_beside
 
 COLOURS = {
     TUNED: PALETTE[1],
@@ -38,7 +38,6 @@ COLOURS = {
     **dict(zip(TREES.values(), (PALETTE[9], PALETTE[6], PALETTE[5], PALETTE[3]), strict=True)),
     **dict.fromkeys(MEMOIZED, "0.45"),
 }
-NAMES = {OPTIMAL: r"every epoch, ($\epsilon$, $10^{-6}$)"}
 PARTS = {"horizon": "epochs $T$", "changes": "changes", "epoch_length": r"bits of an epoch $\ell$"}
 MEASURES = {"mean_error": "mean error", "max_error": "largest error"}
 
@@ -75,7 +74,7 @@ def regimes(result: Result[Params]) -> Figure:
     for row, (measure, label) in enumerate(MEASURES.items()):
         axes[row, 0].set_ylabel(label)
         last = parts[-1][parts[-1].value == parts[-1].value.max()].set_index("method")[measure]
-        _label(axes[row, 2], {method: float(last[method]) for method in shown if method in last.index})
+        names_beside(axes[row, 2], {method: float(last[method]) for method in shown if method in last.index}, COLOURS)
     names = {"horizon": "epochs", "changes": "changes", "epoch_length": "bits of an epoch"}
     described = "; then ".join(
         f"against {span(frame.value)} {names[sweep]}: {curves(frame, 'method', 'value', 'mean_error')}"
@@ -92,25 +91,6 @@ def regimes(result: Result[Params]) -> Figure:
         f"{params.repetitions} streams with 95% bands.",
         f"Six panels of lines on log axes, the mean error in the upper row and the largest in the lower. Mean errors {described}.",
     )
-
-
-def _label(ax: Any, ends: dict[str, float]) -> None:
-    """Names beside the right ends of lines on a log axis, pushed apart."""
-    low, high = np.log(ax.get_ylim())
-    places = {method: (math.log(value) - low) / (high - low) for method, value in ends.items()}
-    order = sorted(places, key=lambda method: places[method])
-    gap, shift = 0.085, 0.0
-    spots = [places[method] for method in order]
-    for number in range(1, len(spots)):
-        spots[number] = max(spots[number], spots[number - 1] + gap)
-    shift = max(0.0, spots[-1] - 0.97)
-    for number in range(len(spots) - 1, -1, -1):
-        spots[number] = min(spots[number], 0.97 - gap * (len(spots) - 1 - number)) if shift else spots[number]
-    for method, spot in zip(order, spots, strict=True):
-        ax.annotate(
-            NAMES.get(method, method), (1.03, spot), xycoords="axes fraction", color=COLOURS[method], fontsize="small",
-            va="center", annotation_clip=False,
-        )  # fmt: skip
 
 
 @house
@@ -193,7 +173,7 @@ def rare(result: Result[Params]) -> Figure:
         band(axes[0], one.horizon, one.mean_error, one.mean_error_sd, one.runs, _look(method), method)
     axes[0].set(xscale="log", yscale="log", xlabel="epochs $T$", ylabel="mean error", ylim=(lines.mean_error.min() / 2, 0.3))
     last = lines[lines.horizon == lines.horizon.max()].set_index("method").mean_error
-    _label(axes[0], {method: float(last[method]) for method in methods})
+    names_beside(axes[0], {method: float(last[method]) for method in methods}, COLOURS)
     axes[0].minorticks_off()
     epochs, prices = np.unique(np.geomspace(1, max(params.horizons), 24).astype(int)), []
     for method in MEMOIZED[:2]:
@@ -203,7 +183,7 @@ def rare(result: Result[Params]) -> Figure:
         prices.append(pd.DataFrame({"method": method, "horizon": epochs, "loss": losses}))
     axes[1].axhline(params.epsilon, color="black", linewidth=1.2)
     axes[1].set(xscale="log", yscale="log", xlabel="epochs $T$", ylabel=r"exact $\epsilon$ of a user's reports")
-    _label(axes[1], {part.method.iloc[0]: part.loss.iloc[-1] for part in prices})
+    names_beside(axes[1], {part.method.iloc[0]: part.loss.iloc[-1] for part in prices}, COLOURS)
     axes[1].annotate("all others", (1.03, params.epsilon), xycoords=("axes fraction", "data"), va="center", fontsize="small")
     price = pd.concat(prices, ignore_index=True)
     return Figure(

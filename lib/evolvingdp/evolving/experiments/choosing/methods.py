@@ -21,7 +21,7 @@ Size = tuple[int, int, int, float]  # n_users, horizon, epoch_length, epsilon
 
 TUNED, CREWS = "THRESH, tuned", "THRESH, roles by lot"
 ONCE, ONLINE, HINDSIGHT = "each user once", "once, averaged online", "once, averaged in hindsight"
-SIXTEEN, OPTIMAL = "users split over 16 periods", "every epoch, optimal (epsilon, delta)"
+SIXTEEN, OPTIMAL = "users split over 16 periods", r"every epoch, ($\epsilon$, $10^{-6}$)"
 CHOSEN, CHOSEN_LATE = "the choice, online", "the choice, in hindsight"
 DELTA = 1e-6  # of OPTIMAL
 TREES = {

@@ -7,11 +7,14 @@ import pandas as pd
 from evolvingdp.evolving.experiments.heavy_thresh.params import Params
 from evolvingdp.evolving.experiments.heavy_thresh.settings import (
     COMPOSITIONS,
+    CREWS,
+    HADAMARD,
     HINDSIGHT,
     NAIVE,
     ONCE,
     OPTIMAL,
     PAPER,
+    PERIODS,
     TOP,
     TUNED,
     brown_settings,
@@ -25,6 +28,8 @@ def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
     error = brown_rows.groupby("method").max_error.mean()
     ours, paper = (table[(table.part == "dictionary") & (table.method == method)] for method in (TUNED, PAPER))
     both = table[(table.part == "dictionary") & table.method.isin([TUNED, PAPER])]
+    crews = table[(table.part == "dictionary") & (table.method == CREWS)]
+    by_lot = crews.groupby("place").mean_error.mean() / ours.groupby("place").mean_error.mean()
     ratio = paper.groupby("place").mean_error.mean() / ours.groupby("place").mean_error.mean()
     bound = brown_settings(params).error_bound
     return [
@@ -41,6 +46,11 @@ def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
         at_most(
             "Averaging in hindsight makes it smaller: over one word a user as reported", error[HINDSIGHT] / error[ONCE], 1.0
         ),
+        at_most("With HEAVYTHRESH's own oracle, too: over HEAVYTHRESH's", error[HADAMARD] / error[TUNED], 1.0),
+        at_most("Roles by lot halve HEAVYTHRESH's largest error: over HEAVYTHRESH's", error[CREWS] / error[TUNED], 0.5),
+        at_most("and have a smaller one than one word a user as reported", error[CREWS] / error[ONCE], 1.0),
+        at_least("They find more words than HEAVYTHRESH: difference", recall[CREWS] - recall[TUNED], 0.0),
+        at_most("On every dictionary they have a smaller error than HEAVYTHRESH: largest ratio", float(by_lot.max()), 1.0),
         at_most(
             "HEAVYTHRESH's largest error over that of recomputing with optimal composition",
             error[TUNED] / error[OPTIMAL],
@@ -70,6 +80,7 @@ def values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
     voting = settings.voting
     rows = table[table.part == "brown"].groupby("method")
     short = {TUNED: "tuned", NAIVE: "naive", OPTIMAL: "optimal", ONCE: "once", HINDSIGHT: "detected"}
+    short |= {HADAMARD: "hadamard", PERIODS: "periods", CREWS: "crews"}
     shown: dict[str, Scalar] = {
         "n_users": params.n_users,
         "horizon": voting.horizon,
@@ -85,7 +96,7 @@ def values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
         ),
     }
     dictionaries = table[table.part == "dictionary"].groupby("method")
-    for method, name in ((TUNED, "tuned"), (PAPER, "paper"), (NAIVE, "naive")):
+    for method, name in ((TUNED, "tuned"), (PAPER, "paper"), (NAIVE, "naive"), (CREWS, "crews")):
         shown[f"dictionary_recall_{name}"] = float(dictionaries.recall.mean()[method])
         shown[f"dictionary_error_{name}"] = float(dictionaries.mean_error.mean()[method])
     for method, name in short.items():

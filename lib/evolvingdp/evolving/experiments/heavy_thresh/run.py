@@ -15,21 +15,26 @@ from evolvingdp.evolving.experiments.heavy_thresh.claims import claims, values
 from evolvingdp.evolving.experiments.heavy_thresh.params import NOTEBOOK, Params
 from evolvingdp.evolving.experiments.heavy_thresh.settings import (
     COMPOSITIONS,
+    CREWS,
     DELTA,
     DICTIONARIES,
+    HADAMARD,
     HINDSIGHT,
     NAIVE,
     ONCE,
     PAPER,
+    PERIODS,
     TOP,
     TUNED,
     brown_settings,
     brown_stream,
+    by_lot,
     dictionary,
 )
 from evolvingdp.evolving.heavy_simulation import Trace, simulate
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
-from evolvingdp.evolving.rivals import detection, once_words
+from evolvingdp.evolving.rivals import crew_words, detection, once_words
+from evolvingdp.evolving.rivals.once_words import OnceWords
 from evolvingdp.evolving.streams import WordStream
 from evolvingdp.experiment import Result
 
@@ -66,6 +71,7 @@ def _judged(estimates_by_epoch: Iterable[NDArray[np.float64]], data: WordStream,
 
 def _brown(params: Params, seed: int) -> Iterator[dict[str, Any]]:
     settings, data = brown_settings(params), brown_stream(params)
+    crews = by_lot(settings)
     for repetition in range(params.repetitions):
         trace = brown_trace(params, seed, repetition)
         runs: dict[str, Any] = {TUNED: [release.estimate for release in trace.public]}
@@ -74,6 +80,8 @@ def _brown(params: Params, seed: int) -> Iterator[dict[str, Any]]:
                 settings, data, stream(seed, "brown", method, repetition), composition=composition, delta=DELTA
             )
         runs |= _once(params, data, stream(seed, "brown", ONCE, repetition))
+        served = crew_words.simulate(crews, data, stream(seed, "brown", CREWS, repetition))
+        runs[CREWS] = [release.estimate for release in served.public]
         for method, all_estimates in runs.items():
             for epoch, judgment in enumerate(_judged(all_estimates, data, TOP), start=1):
                 row = {"part": "brown", "method": method, "repetition": repetition, "epoch": epoch}
@@ -83,15 +91,22 @@ def _brown(params: Params, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def _once(params: Params, data: WordStream, rng: np.random.Generator) -> dict[str, NDArray[np.float64]]:
-    """Each user reports one word in one random epoch through OLH: as reported, and averaged between detected changes."""
-    horizon, n_words = data.which.shape[1], data.distributions.shape[1]
-    settings = once_words.OnceWords(data.n_users, horizon, n_words, params.epsilon)
+    """Each user reports one word: in one random epoch, through OLH or HEAVYTHRESH's own oracle, as reported and averaged between
+    detected changes; or in the first epoch of a category."""
+    size = (data.n_users, data.which.shape[1], data.distributions.shape[1], params.epsilon)
+    others = {}
+    for method, other in {
+        HADAMARD: OnceWords(*size, "hadamard"),
+        PERIODS: OnceWords(*size, every=params.epochs_each),
+    }.items():
+        others[method] = other.lots.hold(other.estimates(once_words.simulate(other, data, rng)))
+    settings = OnceWords(*size)
     tally = once_words.simulate(settings, data, rng)
     raw = settings.estimates(tally)
     average = np.average(raw, axis=0, weights=tally.reports)
     words = detection.frequent(raw, tally.reports, settings.variances())
     fit = detection.detect(raw, tally.reports, settings.variances(average), words=words)
-    return {ONCE: raw, HINDSIGHT: fit.estimates}
+    return {ONCE: raw, HINDSIGHT: fit.estimates} | others
 
 
 def _dictionaries(params: Params, seed: int) -> Iterator[dict[str, Any]]:
@@ -105,6 +120,8 @@ def _dictionaries(params: Params, seed: int) -> Iterator[dict[str, Any]]:
             yield setting | {"method": TUNED} | _run(tuned, data, rng)
             paper_rng = stream(seed, "dictionary run", PAPER, place, repetition)
             yield setting | {"method": PAPER} | _run(printed, data, paper_rng)
+            served = crew_words.simulate(by_lot(tuned), data, stream(seed, "dictionary run", CREWS, place, repetition))
+            yield setting | {"method": CREWS} | _mean_judgment([release.estimate for release in served.public], data)
             naive = next(recompute_words(tuned, data, rng))  # all epochs have one law: one stands for them
             judgment = _judge(naive, data.distributions[data.which[0, 0]], 5)
             yield setting | {"method": NAIVE, "mean_error": judgment["max_error"], "recall": judgment["recall"]}
@@ -113,14 +130,20 @@ def _dictionaries(params: Params, seed: int) -> Iterator[dict[str, Any]]:
 def _run(settings: HeavyThresh, data: WordStream, rng: np.random.Generator) -> dict[str, float]:
     """Errors, recall and loss of one run on a dictionary."""
     trace = simulate(settings, data, rng)
-    errors = list(_judged((release.estimate for release in trace.public), data, 5))
     updates = sum(release.updated for release in trace.public)
     voting = settings.voting
-    return {
-        "mean_error": float(np.mean([each["max_error"] for each in errors])),
-        "recall": float(np.mean([each["recall"] for each in errors])),
+    return _mean_judgment([release.estimate for release in trace.public], data) | {
         "updates": updates,
         "spent": 2 * max(trace.votes_cast) * voting.vote_epsilon + updates * voting.estimate_epsilon,
         "bound": settings.error_bound,
         "epsilon": voting.epsilon,
+    }
+
+
+def _mean_judgment(estimates: list[NDArray[np.float64]], data: WordStream) -> dict[str, float]:
+    """Over the epochs of a dictionary with five frequent words."""
+    judged = list(_judged(estimates, data, 5))
+    return {
+        "mean_error": float(np.mean([each["max_error"] for each in judged])),
+        "recall": float(np.mean([each["recall"] for each in judged])),
     }

@@ -7,13 +7,16 @@ import numpy as np
 from evolvingdp.core import brown
 from evolvingdp.evolving.experiments.heavy_thresh.params import Params
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
+from evolvingdp.evolving.rivals.crew_words import CrewWords
 from evolvingdp.evolving.streams import WordStream
 
 TUNED, NAIVE, OPTIMAL = "HEAVYTHRESH, tuned", "every epoch, epsilon/T", "every epoch, optimal"
 PAPER = "HEAVYTHRESH, paper's constants"
 COMPOSITIONS = {NAIVE: "basic", OPTIMAL: "optimal"}  # of recomputation's reports
-ONCE, HINDSIGHT = "one word a user, once (OLH)", "the same, averaged in hindsight"
-METHODS = [TUNED, *COMPOSITIONS, ONCE, HINDSIGHT]
+ONCE, HINDSIGHT = "one word a user, once (OLH)", "once (OLH), averaged in hindsight"
+HADAMARD, PERIODS = "one word a user, once (Hadamard)", "users split over the categories (OLH)"
+CREWS = "HEAVYTHRESH, roles by lot"
+METHODS = [TUNED, *COMPOSITIONS, HADAMARD, ONCE, HINDSIGHT, PERIODS, CREWS]
 DELTA = 1e-6
 TOP = 10  # words
 # n, d, T, ell, epsilon of the dictionaries whose five frequent words are drawn anew twice
@@ -29,6 +32,13 @@ def brown_settings(params: Params) -> HeavyThresh:
     horizon = params.epochs_each * categories.shape[1]
     size = (params.n_users, horizon, params.epoch_length, params.epsilon, len(categories))
     return HeavyThresh.tuned(*size, changes=categories.shape[1] - 1, beta=params.beta)
+
+
+def by_lot(settings: HeavyThresh) -> CrewWords:
+    """Roles by lot for as many changes, at the same sizes."""
+    voting = settings.voting
+    size = (voting.n_users, voting.horizon, voting.epoch_length, voting.epsilon, settings.n_words)
+    return CrewWords.plan(*size, changes=voting.changes, beta=voting.beta)
 
 
 def brown_stream(params: Params) -> WordStream:

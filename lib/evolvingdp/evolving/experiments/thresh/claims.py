@@ -11,6 +11,7 @@ from evolvingdp.evolving.experiments.thresh.params import HORIZON_SWEEP_USERS, P
 from evolvingdp.evolving.experiments.thresh.scenarios import (
     ADVANCED,
     CHANGES,
+    CREWS,
     HINDSIGHT,
     METHODS,
     NAIVE,
@@ -18,6 +19,7 @@ from evolvingdp.evolving.experiments.thresh.scenarios import (
     ONLINE,
     OPTIMAL,
     PAPER,
+    SIXTEEN,
     TUNED,
     protocols,
 )
@@ -64,6 +66,28 @@ def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
             time.max_error.mean()[ONLINE] / time.max_error.mean()[TUNED],
             1.0,
         ),
+        at_least(
+            "Roles by lot, too: the largest error of each user once, averaged online, over theirs",
+            time.max_error.mean()[ONLINE] / time.max_error.mean().get(CREWS, math.nan),
+            1.0,
+        ),
+        within(
+            "Their standard error explains them: measured over predicted mean error",
+            error.get(CREWS, math.nan) / predicted_error(params, CREWS, params.n_users, params.horizon),
+            0.6,
+            1.4,
+        ),
+        within(
+            "Averaged in hindsight, each user once is about as good as if it were known when changes come: ratio",
+            error[HINDSIGHT] / predicted_error(params, HINDSIGHT, params.n_users, params.horizon),
+            0.6,
+            1.4,
+        ),
+        at_most(
+            "Splitting users over 16 periods beats splitting epsilon, where nothing moves: ratio of mean errors",
+            drift[SIXTEEN, 0.0] / drift[rare, 0.0],
+            0.5,
+        ),
         at_most(
             "The known standard error explains each user once: measured over predicted mean error, largest over the horizons",
             max(
@@ -81,6 +105,11 @@ def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
             0.7,
         ),
         at_most("Changes well above the top threshold are found at once: longest delay", float(sizes.delay.max()), 0.0),
+        at_most(
+            "On a drift of .4 each user once, averaged online, is better than THRESH, tuned: ratio of mean errors",
+            drift[ONLINE, 0.4] / drift[TUNED, 0.4],
+            1.0,
+        ),
         at_least(
             "On a drift of .4 recomputing 16 times is better: THRESH's error over that",
             drift[TUNED, 0.4] / drift[rare, 0.4],
@@ -91,6 +120,12 @@ def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
         found += [
             at_most("Mean error with the paper's constants", error[PAPER], 0.010),
             at_most("Mean error, tuned", error[TUNED], 0.006),
+            at_most("Mean error, roles by lot", error[CREWS], 0.0028),
+            at_most(
+                "Mean error, each user once, averaged in hindsight, over 40 runs and more",
+                error[HINDSIGHT] if params.repetitions >= 40 else math.nan,
+                0.002,
+            ),
         ]
     return [claim for claim in found if not math.isnan(claim.value)]
 
@@ -103,7 +138,7 @@ def values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
     time = table[table.part == "time"].groupby("method")
     settings = protocols(params, params.n_users, params.horizon)
     names = dict(zip(("paper", "tuned", "naive", "advanced", "optimal"), METHODS, strict=True))
-    names |= {"once": ONCE, "online": ONLINE, "detected": HINDSIGHT}
+    names |= {"once": ONCE, "online": ONLINE, "detected": HINDSIGHT, "crews": CREWS, "sixteen": SIXTEEN}
     shown: dict[str, Scalar] = {
         "n_users": params.n_users,
         "horizon": params.horizon,
@@ -123,7 +158,16 @@ def values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
             params.n_users, params.horizon, params.epoch_length, params.epsilon, beta=params.beta
         ).privacy_loss,
     }
+    drifts = table[table.part == "drift"].groupby(["size", "method"]).mean_error.mean()
+    shown["drift_basic"], shown["drift_sixteen"] = (
+        float(drifts[0, method]) for method in (recomputed(params.horizon // 16), SIXTEEN)
+    )
     for short, method in names.items():
+        if (0.4, method) in drifts.index:
+            shown[f"moved_{short}"] = float(drifts[0.4, method])
+    for short, method in names.items():
+        if method not in time.groups:
+            continue
         shown[f"error_{short}"] = float(time.mean_error.mean()[method])
         shown[f"largest_{short}"] = float(time.max_error.max()[method])
         if not math.isnan(slope(table, method)):

@@ -11,17 +11,30 @@ from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import baselines
 from evolvingdp.evolving.experiments.thresh.params import HORIZON_SWEEP_USERS, Params
 from evolvingdp.evolving.experiments.thresh.run import trace
-from evolvingdp.evolving.experiments.thresh.scenarios import METHODS, NAIVE, ONCE, OPTIMAL, RIVALS, TUNED, bits, protocols
+from evolvingdp.evolving.experiments.thresh.scenarios import (
+    ADVANCED,
+    CREWS,
+    METHODS,
+    NAIVE,
+    ONCE,
+    OPTIMAL,
+    RIVALS,
+    SIXTEEN,
+    TUNED,
+    bits,
+    protocols,
+)
 from evolvingdp.evolving.experiments.thresh.tables import curve, predicted_error
 from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import curves, ends, short, span
-from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, TRUTH, band, canvas, house
+from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, TRUTH, band, canvas, house, names_beside
 
 LOOKS = {
-    method: {"color": PALETTE[number], "marker": MARKERS[number], "markersize": 4}
-    for number, method in enumerate([*METHODS, *RIVALS])
+    method: {"color": PALETTE[place], "marker": MARKERS[number % len(MARKERS)], "markersize": 4}
+    for number, (method, place) in enumerate(zip([*METHODS, *RIVALS], (5, 1, 6, 6, 7, 3, 9, 0, 2, 4), strict=True))
+    if method not in (ADVANCED, SIXTEEN)  # between the other two; stale
 }
-WITH_THEORY = [*METHODS, ONCE]  # the others average over stretches that data decide
+WITH_THEORY = [*METHODS, CREWS, ONCE]  # the others average over stretches that data decide, or lag
 
 
 @house
@@ -82,7 +95,7 @@ def over_time(result: Result[Params]) -> Figure:
 @house
 def horizons(result: Result[Params]) -> Figure:
     """Error against the number of epochs, and against the number of users."""
-    figure, axes = canvas(9.0, 4.0, columns=2)
+    figure, axes = canvas(10.5, 4.2, columns=2)
     parts = []
     for ax, part, label in zip(axes, ("horizon", "n_users"), ("epochs T", "users n"), strict=True):
         lines = curve(result.table, part)
@@ -94,19 +107,23 @@ def horizons(result: Result[Params]) -> Figure:
             fixed = result.params.horizon if part == "n_users" else HORIZON_SWEEP_USERS
             sizes = [(fixed, int(x)) if part == "horizon" else (int(x), fixed) for x in line[part]]
             theory = [predicted_error(result.params, method, *size) for size in sizes]
-            ax.plot(line[part], theory, **THEORY, label="standard error alone" if method == ONCE else None)
+            ax.plot(line[part], theory, **THEORY)
         ax.set(xscale="log", yscale="log", xlabel=label, ylim=(3e-5, 1))
         parts.append(lines.rename(columns={part: "value"}).assign(sweep=part))
     axes[0].set_ylabel("mean absolute error")
-    axes[0].legend(loc="upper left", fontsize="x-small")
+    last = lines[lines.n_users == lines.n_users.max()].set_index("method").mean_error
+    names_beside(
+        axes[1], {method: float(last[method]) for method in LOOKS}, {name: look["color"] for name, look in LOOKS.items()}
+    )
     return Figure(
         "ev-thresh-sweeps",
         figure,
         pd.concat(parts, ignore_index=True),
         f"Mean absolute error over all epochs (estimates clipped to [0, 1]), three changes, $\\epsilon$ = {result.params.epsilon:g}: "
         f"against the horizon at $n$ = {HORIZON_SWEEP_USERS:,} (left) and against the users at $T$ = {result.params.horizon} "
-        "(right). Means over runs with 95% bands; dashed: the mean absolute value of a normal error with the method's standard "
-        "error at mean 1/2.",
+        "(right); epochs of "
+        f"{result.params.epoch_length:,} bits a user, which only THRESH needs. Means over runs with 95% bands; dashed: the mean absolute value of a normal "
+        "error with the method's standard error at mean 1/2.",
         "Two panels of lines on log axes, of the mean absolute error with dashed curves of the standard error alone. Left, against "
         f"{span(parts[0].value)} epochs: {curves(parts[0], 'method', 'value', 'mean_error')}. Right, against {span(parts[1].value)} users: "
         f"{curves(parts[1], 'method', 'value', 'mean_error')}.",
@@ -138,10 +155,9 @@ def limits(result: Result[Params]) -> Figure:
     )
     axes[0].legend(loc="upper right", fontsize="x-small")
     lines = curve(table.assign(drift=table["size"]), "drift")
-    for number, method in enumerate(dict.fromkeys(lines.method)):
+    for method in dict.fromkeys(lines.method):
         line = lines[lines.method == method]
-        place = (1, 0, 2, 6, 7)[number]
-        look = {"color": PALETTE[place], "marker": MARKERS[place]}
+        look = LOOKS.get(str(method), {"color": "black" if method == SIXTEEN else "grey", "marker": "x"})
         band(axes[1], line.drift, line.mean_error, line.mean_error_sd, line.runs, look, str(method))
     axes[1].plot(lines.drift.unique(), lines.drift.unique() / 2, label="no update at all", **THEORY)
     axes[1].set(xlabel="drift over the whole horizon", ylabel="mean absolute error", ylim=(0, None))

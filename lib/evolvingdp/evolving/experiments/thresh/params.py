@@ -27,7 +27,7 @@ class Params(experiment.Params):
     epsilon: float = parameter(1.0, symbol=r"$\epsilon$", meaning="privacy loss of a user in all epochs", gt=0, le=20)
     beta: float = parameter(0.05, symbol=r"$\delta$", meaning="failure probability of the accuracy statement", gt=0, lt=1)
     repetitions: int = parameter(10, symbol="", unit="runs", meaning="runs over time", ge=2, le=10**4)
-    sweep_repetitions: int = parameter(5, symbol="", unit="runs", meaning="runs per point of the sweeps", ge=2, le=10**4)
+    sweep_repetitions: int = parameter(4, symbol="", unit="runs", meaning="runs per point of the sweeps", ge=2, le=10**4)
     horizon_sweep: tuple[Horizon, ...] = parameter(
         (16, 64, 256, 1024), symbol="$T$", unit="epochs", meaning="horizons compared", min_length=2
     )

@@ -1,4 +1,4 @@
-"""THRESH, recomputation and users who report once on the same streams, a row a run."""
+"""THRESH, recomputation and the rivals that split users on the same streams, a row a run."""
 
 from __future__ import annotations
 
@@ -15,19 +15,23 @@ from evolvingdp.evolving.experiments.thresh.claims import claims, values
 from evolvingdp.evolving.experiments.thresh.params import HORIZON_SWEEP_USERS, NOTEBOOK, Params
 from evolvingdp.evolving.experiments.thresh.scenarios import (
     BASELINES,
+    CREWS,
     HINDSIGHT,
     METHODS,
     ONCE,
     ONLINE,
     OPTIMAL,
+    SIXTEEN,
     START,
     TUNED,
     bits,
+    by_lot,
     protocols,
     scenarios,
 )
 from evolvingdp.evolving.experiments.thresh.tables import DELTA, predicted_delay, recomputed
-from evolvingdp.evolving.rivals import once
+from evolvingdp.evolving.rivals import crew_thresh, once
+from evolvingdp.evolving.rivals.crew_thresh import CrewThresh
 from evolvingdp.evolving.rivals.detection import detect
 from evolvingdp.evolving.streams import BitStream
 from evolvingdp.evolving.thresh import Thresh
@@ -66,17 +70,23 @@ def _run(settings: Thresh, data: BitStream, rng: np.random.Generator) -> dict[st
     }
 
 
-def _once(params: Params, data: BitStream, rng: np.random.Generator, *methods: str) -> Iterator[dict[str, Any]]:
-    """Each user reports in one random epoch: the errors as reported, and averaged between detected changes."""
+def _rivals(
+    params: Params, data: BitStream, crews: CrewThresh | None, rng: np.random.Generator, *methods: str
+) -> Iterator[dict[str, Any]]:
+    """Users split instead of epsilon: roles by lot, over epochs as reported and averaged, and over 16 periods."""
     settings = once.Once(data.n_users, data.horizon, data.epoch_length, params.epsilon)
     tally = once.simulate(settings, data, rng)
-    raw = settings.estimates(tally)
+    shown = raw = settings.estimates(tally)
     for method in methods:
-        shown = raw
-        if method != ONCE:
+        if method == CREWS:
+            if crews is None:
+                continue
+            shown = np.array([release.estimate for release in crew_thresh.simulate(crews, data, rng)])
+        elif method == SIXTEEN:
+            shown = baselines.recompute(data, params.epsilon, rng, every=max(1, data.horizon // 16), split="users")
+        elif method != ONCE:
             shown = detect(raw, tally.reports, settings.variance, online=method == ONLINE).estimates
-        shown = np.nan_to_num(shown, nan=0.5)  # before the first report
-        yield {"method": method} | _errors(shown, data.truth)
+        yield {"method": method} | _errors(np.nan_to_num(shown, nan=0.5), data.truth)  # 1/2 before the first report
 
 
 def _compared(params: Params, seed: int, part: str) -> Iterator[dict[str, Any]]:
@@ -88,6 +98,7 @@ def _compared(params: Params, seed: int, part: str) -> Iterator[dict[str, Any]]:
     }
     for n_users, horizon, point in points[part]:
         data, both = bits(n_users, horizon, params.epoch_length), protocols(params, n_users, horizon)
+        crews = by_lot(params, n_users, horizon)
         for repetition in range(params.repetitions if part == "time" else params.sweep_repetitions):
             setting = {"part": part, "repetition": repetition, "horizon": horizon, "n_users": n_users}
             for method in METHODS:
@@ -98,7 +109,7 @@ def _compared(params: Params, seed: int, part: str) -> Iterator[dict[str, Any]]:
                 estimates = baselines.recompute(data, params.epsilon, rng, composition=BASELINES[method], delta=DELTA)
                 yield setting | {"method": method} | _errors(estimates, data.truth)
             rng = stream(seed, part, ONCE, *point, repetition)
-            yield from (setting | row for row in _once(params, data, rng, ONCE, ONLINE, HINDSIGHT))
+            yield from (setting | row for row in _rivals(params, data, crews, rng, ONCE, ONLINE, HINDSIGHT, CREWS, SIXTEEN))
 
 
 def _sizes(params: Params, seed: int) -> Iterator[dict[str, Any]]:
@@ -129,24 +140,24 @@ def _sizes(params: Params, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def _drifts(params: Params, seed: int) -> Iterator[dict[str, Any]]:
-    """A mean that moves by `size` over the horizon: THRESH, recomputation every so often, and one report a user."""
-    settings = protocols(params, params.n_users, params.horizon)[TUNED]
+    """A mean that moves by `size` over the horizon: THRESH, recomputation 16 times, and the rivals that split users."""
+    settings, every = protocols(params, params.n_users, params.horizon)[TUNED], params.horizon // 16
+    crews = by_lot(params, params.n_users, params.horizon)
     for size in (0.0, 0.05, 0.1, 0.2, 0.4):
         means = streams.drift(params.horizon, START, START + size)
         data = BitStream.make([params.n_users], means, params.epoch_length)
         for repetition in range(params.sweep_repetitions):
             setting = {"part": "drift", "repetition": repetition, "size": size}
             yield setting | {"method": TUNED} | _run(settings, data, stream(seed, "drift", str(size), "thresh", repetition))
-            for every in (params.horizon // 16, params.horizon // 4):
-                rng = stream(seed, "drift", str(size), every, repetition)
-                estimates = baselines.recompute(data, params.epsilon, rng, every=every)
-                yield setting | {"method": recomputed(every)} | _errors(estimates, data.truth)
+            rng = stream(seed, "drift", str(size), every, repetition)
+            estimates = baselines.recompute(data, params.epsilon, rng, every=every)
+            yield setting | {"method": recomputed(every)} | _errors(estimates, data.truth)
             rng = stream(seed, "drift", str(size), ONCE, repetition)
-            yield from (setting | row for row in _once(params, data, rng, ONLINE, HINDSIGHT))
+            yield from (setting | row for row in _rivals(params, data, crews, rng, ONLINE, HINDSIGHT, CREWS, SIXTEEN))
 
 
 def _scenarios(params: Params, seed: int) -> Iterator[dict[str, Any]]:
-    """Other streams: THRESH, tuned for each, recomputation in every epoch, and one report a user."""
+    """Other streams: THRESH, tuned for each, recomputation in every epoch, and the rivals that split users."""
     for scenario in scenarios(params):
         for repetition in range(params.sweep_repetitions):
             setting = {"part": "scenario", "repetition": repetition, "scenario": scenario.name}
@@ -155,4 +166,5 @@ def _scenarios(params: Params, seed: int) -> Iterator[dict[str, Any]]:
             estimates = baselines.recompute(scenario.data, params.epsilon, rng, composition="optimal", delta=DELTA)
             yield setting | {"method": OPTIMAL} | _errors(estimates, scenario.data.truth)
             rng = stream(seed, "scenario", scenario.name, ONCE, repetition)
-            yield from (setting | row for row in _once(params, scenario.data, rng, ONLINE, HINDSIGHT))
+            found = _rivals(params, scenario.data, scenario.crews, rng, ONLINE, HINDSIGHT, CREWS)
+            yield from (setting | row for row in found)

@@ -11,6 +11,7 @@ import numpy as np
 from evolvingdp.evolving import streams
 from evolvingdp.evolving.constants import paper_epsilons
 from evolvingdp.evolving.experiments.thresh.params import Params
+from evolvingdp.evolving.rivals.crew_thresh import CrewThresh
 from evolvingdp.evolving.streams import BitStream
 from evolvingdp.evolving.thresh import Thresh
 
@@ -19,7 +20,8 @@ NAIVE, ADVANCED, OPTIMAL = "every epoch, epsilon/T", "every epoch, advanced", "e
 BASELINES = {NAIVE: "basic", ADVANCED: "advanced", OPTIMAL: "optimal"}  # how each composes its reports
 METHODS = [PAPER, TUNED, *BASELINES]
 ONCE, ONLINE, HINDSIGHT = "each user once", "each user once, averaged online", "each user once, averaged in hindsight"
-RIVALS = [ONCE, ONLINE, HINDSIGHT]  # one report a user, and averages between detected changes
+CREWS, SIXTEEN = "THRESH, roles by lot", "users split over 16 periods"
+RIVALS = [CREWS, ONCE, ONLINE, HINDSIGHT, SIXTEEN]  # voters never report, and a user reports once
 START = 0.3
 CHANGES = ((0.2, 0.5), (0.5, 0.25), (0.8, 0.65))  # share of the horizon after which the mean becomes this
 
@@ -41,6 +43,15 @@ def protocols(params: Params, n_users: int, horizon: int) -> dict[str, Thresh]:
     }
 
 
+def by_lot(params: Params, n_users: int, horizon: int, changes: int = len(CHANGES), **options: int) -> CrewThresh | None:
+    """THRESH with roles by lot, where there are users enough."""
+    size = (n_users, horizon, params.epoch_length, params.epsilon)
+    try:
+        return CrewThresh.plan(*size, changes=changes, beta=params.beta, **options)
+    except ValueError:
+        return None
+
+
 def bits(n_users: int, horizon: int, epoch_length: int) -> BitStream:
     """Three changes at a fifth, a half and four fifths of the horizon."""
     changes = {max(2, round(share * horizon)): mean for share, mean in CHANGES}
@@ -49,11 +60,12 @@ def bits(n_users: int, horizon: int, epoch_length: int) -> BitStream:
 
 @dataclass(frozen=True, eq=False)
 class Scenario:
-    """A name that a table can show, the data, and the settings."""
+    """A name that a table can show, the data, and the settings of THRESH and of that with roles by lot."""
 
     name: str
     data: BitStream
     settings: Thresh
+    crews: CrewThresh | None
 
 
 def scenarios(params: Params) -> list[Scenario]:
@@ -66,6 +78,9 @@ def scenarios(params: Params) -> list[Scenario]:
     def tuned(changes: int, **options: int) -> Thresh:
         size = (n_users, horizon, epoch_length, params.epsilon)
         return Thresh.tuned(*size, changes=changes, beta=params.beta, **options)
+
+    def both(changes: int, **options: int) -> tuple[Thresh, CrewThresh | None]:
+        return tuned(changes, **options), by_lot(params, n_users, horizon, changes, **options)
 
     def one_group(changes: dict[int, float]) -> BitStream:
         return BitStream.make([n_users], streams.steps(horizon, 0.3, changes), epoch_length)
@@ -89,16 +104,16 @@ def scenarios(params: Params) -> list[Scenario]:
     many = {
         at(share): mean for share, mean in zip((0.1, 0.2, 0.35, 0.5, 0.7, 0.85), (0.6, 0.2, 0.7, 0.3, 0.8, 0.4), strict=True)
     }
-    few = tuned(3, spare=0)
+    few, few_crews = both(3, spare=0)
     two_groups = BitStream.make([small_group, n_users - small_group], groups, epoch_length)
     return [
-        Scenario("two groups, staggered changes", two_groups, tuned(3, min_group=small_group, n_groups=2)),
+        Scenario("two groups, staggered changes", two_groups, *both(3, min_group=small_group, n_groups=2)),
         Scenario(
             "a change in the middle of an epoch",
             BitStream.make([n_users], after, epoch_length, late=half, late_means=np.full(horizon, 0.6)),
-            tuned(2),
+            *both(2),
         ),
-        Scenario("three changes of .4 of the top threshold", one_group(small), tuned(3)),
-        Scenario("six changes, caps for three: freeze", one_group(many), few),
-        Scenario("six changes, caps for three: as printed", one_group(many), replace(few, exhaustion="printed")),
+        Scenario("three changes of .4 of the top threshold", one_group(small), *both(3)),
+        Scenario("six changes, caps for three: freeze", one_group(many), few, few_crews),
+        Scenario("six changes, caps for three: as printed", one_group(many), replace(few, exhaustion="printed"), None),
     ]

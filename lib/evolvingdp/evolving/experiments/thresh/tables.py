@@ -11,6 +11,8 @@ from evolvingdp.evolving import baselines
 from evolvingdp.evolving.experiments.thresh.params import Params
 from evolvingdp.evolving.experiments.thresh.scenarios import (
     BASELINES,
+    CHANGES,
+    CREWS,
     HINDSIGHT,
     ONCE,
     ONLINE,
@@ -18,6 +20,7 @@ from evolvingdp.evolving.experiments.thresh.scenarios import (
     PAPER,
     RIVALS,
     TUNED,
+    by_lot,
     protocols,
 )
 from evolvingdp.evolving.rivals.once import Once
@@ -25,6 +28,7 @@ from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.experiment import Result
 
 DELTA = 1e-6  # of the (epsilon, delta) baselines
+REPORTS = dict.fromkeys(RIVALS, "1") | {CREWS: "1, or votes"}  # of a user
 CLIPPED = 0.15  # a mean error above is no longer that of the noise: estimates are clipped
 
 
@@ -58,7 +62,7 @@ def summary(result: Result[Params]) -> pd.DataFrame:
                 "largest error of a run, mean": f"{runs.max_error.mean():.4f}",
                 "proved bound": f"{runs.bound.iloc[0]:.3f}" if thresh else "",
                 "updates": f"{runs.updates.mean():.1f}" if thresh else f"{horizon}",
-                "reports of a user": "in each update" if thresh else "1" if method in RIVALS else f"{horizon}",
+                "reports of a user": "in each update" if thresh else REPORTS.get(str(method), f"{horizon}"),
                 "loss": f"{runs.spent.max():.2f} of {epsilon:g}" if thresh else f"{epsilon:g}",
             }
         )
@@ -69,7 +73,11 @@ def other_streams(result: Result[Params]) -> pd.DataFrame:
     """Other streams: errors, updates, and epochs in which an update was wanted that nobody could pay for."""
     table, rows = result.table, []
     for name, runs in table[table.part == "scenario"].groupby("scenario", sort=False):
-        ours, theirs, online, hindsight = (runs[runs.method == name] for name in (TUNED, OPTIMAL, ONLINE, HINDSIGHT))
+        ours, theirs = (runs[runs.method == name] for name in (TUNED, OPTIMAL))
+        others = {
+            name: runs[runs.method == method].mean_error.mean()
+            for name, method in {"roles by lot": CREWS, "once, online": ONLINE, "once, in hindsight": HINDSIGHT}.items()
+        }
         rows.append(
             {
                 "stream": name,
@@ -78,9 +86,8 @@ def other_streams(result: Result[Params]) -> pd.DataFrame:
                 "updates": f"{ours.updates.mean():.1f}",
                 "flagged epochs": f"{ours.frozen.mean():.0f}",
                 "every epoch, optimal": f"{theirs.mean_error.mean():.4f}",
-                "once, online": f"{online.mean_error.mean():.4f}",
-                "once, in hindsight": f"{hindsight.mean_error.mean():.4f}",
             }
+            | {name: "" if math.isnan(error) else f"{error:.4f}" for name, error in others.items()}
         )
     return pd.DataFrame(rows)
 
@@ -98,9 +105,17 @@ def recomputed(every: int) -> str:
 
 
 def predicted_error(params: Params, method: str, n_users: int, horizon: int) -> float:
-    """Mean absolute error of one estimate if it is normal with the standard error at mean 1/2; THRESH: after each change."""
-    if method == ONCE:
-        return math.sqrt(2 / math.pi) * Once(n_users, horizon, params.epoch_length, params.epsilon).standard_error
+    """Mean absolute error of one estimate if it is normal with the standard error at mean 1/2; THRESH: after each change;
+    averaged in hindsight: as if it were known when changes come."""
+    if method in (ONCE, HINDSIGHT):
+        one = math.sqrt(2 / math.pi) * Once(n_users, horizon, params.epoch_length, params.epsilon).standard_error
+        stretches = (
+            np.diff([0.0, *(share for share, _ in CHANGES), 1.0]) if method == HINDSIGHT else np.ones(horizon) / horizon
+        )
+        return one * float(np.sqrt(stretches).sum()) / math.sqrt(horizon)
+    if method == CREWS:
+        crews = by_lot(params, n_users, horizon)
+        return math.nan if crews is None else crews.predicted_error
     if method in BASELINES:
         one = baselines.epsilon_of_report(params.epsilon, horizon, BASELINES[method], DELTA)
         return math.sqrt(2 / math.pi) * baselines.standard_error(n_users, one)

@@ -1,0 +1,72 @@
+"""What a change waits for: set-up, the book, the tests and the command line, in a clean clone of the last commit.
+
+    python benchmarks/loop.py      (or: make loop)
+
+writes benchmarks/results/loop.csv, which the book's performance page shows.  Half an hour on two free cores; seconds of the
+processor are those of all processes that a command has started.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import measure
+import pandas as pd
+
+REPOSITORY = Path(__file__).parent.parent
+COMMANDS = {
+    "set-up: environment, bytecode, lint's and types' first run": "make lint",
+    "`make book`, nothing computed yet": "make book",
+    "`make book`, nothing changed": "make book",
+    "`make check`": "make check",
+    "`make test`": "make test",
+    "`evolvingdp --help`": ".venv/bin/evolvingdp --help",
+    "a refused parameter": ".venv/bin/evolvingdp run evolving/thresh -p epsilon 0",
+}
+DONE = re.compile(r"^(\w+/\w+): done in ([\d.]+) s", re.MULTILINE)
+
+
+def timed(command: str, folder: Path) -> tuple[float, float, str]:
+    """Seconds of the processor and of the clock, and what `command` printed."""
+    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    ran = subprocess.run(
+        command.split(), cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if ran.returncode and "-p epsilon 0" not in command:
+        raise SystemExit(f"{command} failed:\n{ran.stdout[-5000:]}")
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return used, time.perf_counter() - started, ran.stdout
+
+
+def main() -> None:
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=REPOSITORY, text=True, capture_output=True, check=True
+    )
+    os.environ.pop("EVOLVINGDP_CACHE", None)
+    rows: list[dict[str, str]] = []
+
+    def add(what: str, processor: float | None, clock: float) -> None:
+        told = "" if processor is None else f"{processor:.2f}" if processor < 10 else f"{processor:.0f}"
+        rows.append({f"at {commit.stdout.strip()}": what, "processor (s)": told, "clock (s)": f"{clock:.1f}"})
+        print(rows[-1], flush=True)
+
+    with tempfile.TemporaryDirectory() as folder:
+        clone = Path(folder) / "clone"
+        subprocess.run(["git", "clone", "--quiet", REPOSITORY, clone], check=True)
+        for what, command in COMMANDS.items():
+            processor, clock, printed = timed(command, clone)
+            add(what, processor, clock)
+            for notebook, seconds in DONE.findall(printed):
+                add(f"its notebook `{notebook}`, one of two at a time", None, float(seconds))
+    measure.write("loop", pd.DataFrame(rows))
+
+
+if __name__ == "__main__":
+    main()

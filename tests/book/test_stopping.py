@@ -1,0 +1,111 @@
+"""Stopping and dying: everything ends at once, nothing half done is kept, who holds a folder is said."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import nbformat
+import psutil
+import pytest
+
+from evolvingdp.publish.errors import PublishError
+from evolvingdp.publish.files import HELD, clear, held, replacing, scratch
+from evolvingdp.publish.running.job import Job
+from evolvingdp.publish.sources.project import Project, params_of
+from support import TOY
+
+COMPUTE = """
+import sys
+from pathlib import Path
+from evolvingdp.publish import stopping
+from evolvingdp.publish.running.compute import compute
+from evolvingdp.publish.running.job import Job
+from evolvingdp.publish.sources.project import Project
+if __name__ == "__main__":
+    stopping.listen()
+    project = Project(Path(sys.argv[1]))
+    compute([Job.make(project, sys.argv[2], "quick", seed=seed) for seed in (0, 1)], print, workers=1)
+"""
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory) -> Project:
+    """A project whose one notebook says when it is at work, and works until it is stopped."""
+    root = tmp_path_factory.mktemp("stopped")
+    values = params_of(TOY).make().model_dump(mode="json") | {"seed": 0}
+    parameters = "\n".join(f"{name} = {value!r}" for name, value in values.items())
+    cells = [nbformat.v4.new_code_cell(parameters, id="parameters", metadata={"tags": ["parameters"]})]
+    work = f"from pathlib import Path\nimport time\nPath({str(root / 'at-work')!r}).touch()\ntime.sleep(99)"
+    cells.append(nbformat.v4.new_code_cell(work, id="work"))
+    path = root / "notebooks" / f"{TOY}.ipynb"
+    path.parent.mkdir(parents=True)
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel}), path)
+    (root / "compute.py").write_text(COMPUTE)
+    return Project(root)
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_all_processes_of_a_command_end_within_five_seconds_of_a_signal(project, how):
+    """Ctrl-C goes to every process of the terminal, kill to the one that was started."""
+    command = [sys.executable, "compute.py", str(project.root), TOY]
+    environment = os.environ | {"EVOLVINGDP_CACHE": str(project.root / "cache")}
+    (project.root / "at-work").unlink(missing_ok=True)
+    with subprocess.Popen(
+        command,
+        cwd=project.root,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as started:
+        end = time.monotonic() + 120
+        while not (project.root / "at-work").exists() and time.monotonic() < end and started.poll() is None:
+            time.sleep(0.05)
+        family = psutil.Process(started.pid).children(recursive=True)
+        assert len(family) >= 2, "a worker and its kernel"
+        (os.killpg if how == signal.SIGINT else os.kill)(started.pid, how)
+        _, alive = psutil.wait_procs(family, timeout=5)
+        assert alive == []
+        assert started.wait(5) == -how
+        said = started.stderr.read()
+    if how != signal.SIGKILL:
+        assert said == "Stopped; the same command continues with what is finished.\n"
+    runs = project.root / "cache" / "runs"
+    assert all(left.name.startswith("running-") for left in runs.iterdir())
+    clear(runs, "running-")
+    assert list(runs.iterdir()) == []
+    assert not Job.make(project, TOY, "quick").cached
+
+
+def test_a_folder_that_is_held_says_by_whom_and_until_when(tmp_path):
+    with held(tmp_path / "made"):
+        said = f"made' is being written by process {os.getpid()} on .* since .*; wait until it ends, or stop it"
+        with pytest.raises(PublishError, match=said), held(tmp_path / "made"):
+            pytest.fail("two hold it")
+    with held(tmp_path / "made"):
+        assert str(os.getpid()) in (tmp_path / "made" / HELD).read_text()
+    assert (tmp_path / "made" / HELD).read_text() == ""
+
+
+def test_whoever_died_holds_nothing_and_what_it_left_is_removed(tmp_path):
+    """And what a process writes that lives is not."""
+    script = (
+        "import os, sys; from pathlib import Path\n"
+        "from evolvingdp.publish.files import held, replacing, scratch\n"
+        "folder = Path(sys.argv[1])\n"
+        "with held(folder), scratch(folder, 'running-') as work, replacing(folder / 'a.zip') as file:\n"
+        "    (work / 'half').touch(); file.touch(); os.kill(os.getpid(), 9)"
+    )
+    assert subprocess.run([sys.executable, "-c", script, str(tmp_path)]).returncode == -signal.SIGKILL
+    assert len(list(tmp_path.iterdir())) == 3
+    with held(tmp_path), replacing(tmp_path / "b.zip") as mine, scratch(tmp_path, "running-") as work:
+        mine.touch()
+        clear(tmp_path)
+        clear(tmp_path, "running-")
+        assert {path.name for path in tmp_path.iterdir()} == {HELD, mine.name, work.name}
