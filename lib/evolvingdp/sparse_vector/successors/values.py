@@ -43,6 +43,7 @@ def step_with_value(
     """`monitor.step`, with the value.  Raises ValueError for queries in [0, 1], which the proof does not cover."""
     if monitor.queries != "binary":
         raise ValueError(f"queries must be 'binary' for a value with each yes, got {monitor.queries!r}")
+    checks.state(state, State)
     values = monitor.values(state, query(data))
     noisy = float(np.count_nonzero(values & state.active) + monitor.noise.draw(rng))
     if noisy < monitor.threshold:
