@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.continual_mean.user_mean import UserMean
+from evolvingdp.core import checks
 
 
+@checks.plain
 def naive(n_users: int, samples_per_user: int, epsilon: float, **options: Any) -> UserMean:
     """Algorithm 2: every sample is an element of one binary tree, and a user has `samples_per_user` of them.
 
@@ -22,6 +24,7 @@ def naive(n_users: int, samples_per_user: int, epsilon: float, **options: Any) -
     return UserMean(n_users, samples_per_user, epsilon, blocks="single", prior="none", **options)
 
 
+@checks.plain
 def bands(n_users: int, samples_per_user: int, epsilon: float, **options: Any) -> UserMean:
     """A tree for each band of a user's samples: the first, the second, two, four, ... more; open when a user gets there.
 
@@ -30,6 +33,7 @@ def bands(n_users: int, samples_per_user: int, epsilon: float, **options: Any) -
     return UserMean(n_users, samples_per_user, epsilon, blocks="bands", prior="none", **options)
 
 
+@checks.plain
 def wishful(n_users: int, samples_per_user: int, epsilon: float, prior_mean: float, **options: Any) -> UserMean:
     """Algorithm 3: a user's sum of all m samples is projected and becomes an element; nothing before the first full user.
 
@@ -39,16 +43,19 @@ def wishful(n_users: int, samples_per_user: int, epsilon: float, prior_mean: flo
     return UserMean(n_users, samples_per_user, epsilon, blocks="whole", prior="given", prior_mean=prior_mean, **options)
 
 
+@checks.plain
 def single_tree(n_users: int, samples_per_user: int, epsilon: float, prior_mean: float, **options: Any) -> UserMean:
     """Algorithm 4: blocks of 1, 1, 2, 4, ... samples of a user, all in one binary tree."""
     return UserMean(n_users, samples_per_user, epsilon, one_tree=True, prior="given", prior_mean=prior_mean, **options)
 
 
+@checks.plain
 def multiple_trees(n_users: int, samples_per_user: int, epsilon: float, prior_mean: float, **options: Any) -> UserMean:
     """Algorithm 5: a tree per block size, so that the noise is that of the blocks in use."""
     return UserMean(n_users, samples_per_user, epsilon, prior="given", prior_mean=prior_mean, **options)
 
 
+@checks.plain
 def full(n_users: int, samples_per_user: int, epsilon: float, **options: Any) -> UserMean:
     """Algorithm 6: as 5, each block size with a private median as prior, before which its sums wait."""
     return UserMean(n_users, samples_per_user, epsilon, **options)

@@ -85,6 +85,7 @@ class State:
     length: int = 0
 
 
+@checks.plain
 @dataclass(frozen=True)
 class BinaryMechanism:
     """Algorithm 1 for at most `horizon` elements; `sums` other than the plain binary tree go past it."""
@@ -147,6 +148,7 @@ class BinaryMechanism:
 
     def step(self, state: State, element: float) -> tuple[State, float]:
         """Take the next element; Release is S_t.  Memory grows with log T."""
+        checks.state(state, State)
         checks.number(element=element)
         if not math.isfinite(element):
             raise ValueError(f"element must be finite, got {element!r}")

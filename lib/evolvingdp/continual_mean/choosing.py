@@ -21,12 +21,14 @@ from scipy.stats import binom
 
 from evolvingdp.continual_mean.algorithms import bands, naive
 from evolvingdp.continual_mean.user_mean import UserMean
+from evolvingdp.core import checks
 
 Array = NDArray[np.float64]
 _LATE = (0.5, 0.7, 1.0)  # of the horizon: where the error counts
 _LEAST = 0.1  # of an even share: what a band has at least, also one that is not expected to open
 
 
+@checks.plain
 def recommended(
     n_users: int,
     samples_per_user: int,

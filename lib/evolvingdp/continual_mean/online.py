@@ -97,6 +97,7 @@ def start(settings: UserMean, rng: np.random.Generator) -> State:
 
 def step(settings: UserMean, state: State, user: int, sample: float) -> tuple[State, Release]:
     """User `user` in [0, n_users) contributes `sample`; Release is the estimate after it."""
+    checks.state(state, State)
     value = _valid(settings, state, user, sample)
     state.step += 1
     if value is None:

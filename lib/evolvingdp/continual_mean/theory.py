@@ -17,6 +17,7 @@ from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core import checks
 
 
+@checks.plain
 def laplace_sum_tail(standard_deviation: ArrayLike, beta: float) -> NDArray[np.float64]:
     """x such that a sum of independent centred Laplace draws with this standard deviation exceeds +-x with probability <=
     beta.
@@ -29,6 +30,7 @@ def laplace_sum_tail(standard_deviation: ArrayLike, beta: float) -> NDArray[np.f
     return bound
 
 
+@checks.plain
 def disagreement(settings: UserMean, levels: Sequence[tuple[float, float]], looks: int = 1) -> float:
     """A bound on how probable levels (mean, squared error; `online.levels`) are to differ so much if users are alike.
 
@@ -56,6 +58,7 @@ def disagreement(settings: UserMean, levels: Sequence[tuple[float, float]], look
     return float(min(1.0, looks * len(means) * np.exp(log_tail.min())))
 
 
+@checks.plain
 def error_bound(settings: UserMean, steps: ArrayLike, largest: ArrayLike, beta: float) -> NDArray[np.float64]:
     """Bound on |estimate - mean| at `steps` t with probability 1 - beta, when no user has more than `largest` samples yet.
 

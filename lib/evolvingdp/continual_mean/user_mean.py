@@ -10,8 +10,7 @@ projected on an interval and becomes an element of a stream of prefix sums (`pre
 enters each level's stream, so a level costs (width of the interval) x (l1 or l2 of its prefix sums) / scale, and the
 levels' costs add up to epsilon (in squares, to mu^2, with Gaussian noise).  With `blocks="single"` every sample is an
 element of one stream, which a user enters m times; with `"bands"` those from a user's (2^(l-1) + 1)-th to the 2^l-th
-have one; both cost what `uses` elements move (`l2_of`).  Values are whole numbers of 1/`resolution` of the
-range, so that all sums are exact.
+have one; both cost what `uses` elements move (`l2_of`).  Values are whole numbers of grid steps, so that sums are exact.
 
 **Source.** George et al. (2022), Section 3; what `recommended` adds is proved in `book/continual_mean.md`.  Applies E-CM-2
 (a block counts the samples it holds), E-CM-4, E-CM-5 and E-CM-7 (whole levels), E-CM-6 (levels 0 and 1), E-CM-12 (caps),
@@ -48,6 +47,7 @@ class Interval(NamedTuple):
     high: int
 
 
+@checks.plain
 @dataclass(frozen=True)
 class UserMean:
     """A continual mean for at most `n_users` users of `samples_per_user` samples each; every choice is one argument."""
@@ -193,9 +193,9 @@ class UserMean:
 
     def capacity_of(self, tree: int) -> int:
         """Elements that enter a tree at most."""
-        uses = self.uses(tree)
-        if self.blocks == "bands":  # whoever enters it has sent 2^tree / 2 samples before
-            return max(1, min(self.n_users * uses, self.max_steps * uses // ((1 << tree) // 2 + uses)))
+        uses, before = self.uses(tree), (1 << tree) // 2
+        if self.blocks == "bands":  # whoever enters it has sent that many before
+            return max(1, min(self.n_users * uses, self.max_steps * uses // (before + uses)))
         return self.max_steps if self.blocks == "single" else self.n_users * uses
 
     @cached_property
