@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from job import Job, Work, serve
 
-from evolvingdp.continual_mean import prefix_sums, private_median
+from evolvingdp.continual_mean import binary_mechanism, private_median
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.prefix_sums import Toeplitz, Tree
 from evolvingdp.core import accounting
@@ -109,7 +109,7 @@ def counting(mechanism: Callable[[Job], BinaryMechanism], online: bool = True) -
 
 
 def best_tree(job: Job) -> BinaryMechanism:
-    return BinaryMechanism(job.n, job.epsilon, sums=prefix_sums.best_tree(job.n))
+    return BinaryMechanism(job.n, job.epsilon, sums=binary_mechanism.best_tree(job.n))
 
 
 def draws(noise: Noise) -> Callable[[Job], Work]:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from scipy.stats import chi2, kstest, norm
+from scipy.stats import chi2, kstest, laplace, norm
 
 from evolvingdp.audit.exact.probes import Chosen
-from evolvingdp.continual_mean import algorithms, choosing, offline, streams
+from evolvingdp.continual_mean import algorithms, choosing, offline, online, streams, theory
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.prefix_sums import BalancedTree, Buffered, Toeplitz, Tree
 from evolvingdp.core.noise import DiscreteLaplace, Laplace, Tape
@@ -184,6 +184,46 @@ def test_where_the_most_active_differ_users_alike_err_more_than_the_standard_err
     released = offline.release(settings, users, bits, stream(0, "noise", "bias"))
     off = abs(released.estimate[-1] - bits.mean())
     assert norm.isf(ALPHA / 2) * released.standard_error[-1] < off < released.bias[-1] == 1
+
+
+@pytest.mark.parametrize(
+    ("population", "order", "delta", "seen"),
+    [
+        ("active kind", "zipf", 1e-6, True),
+        ("active kind", "zipf", 0.0, True),
+        ("alike", "zipf", 1e-6, False),
+        ("alike", "zipf", 0.0, False),
+        ("alike", "random", 1e-6, False),
+    ],
+)
+def test_levels_disagree_where_active_users_differ_and_not_where_users_are_alike(population, order, delta, seen):
+    """Of some streams, all; the bound at the last of all powers of two, which holds over time.  Pure: longer."""
+    n_users, cap, steps, runs = (500, 128, 20_000, 10) if delta else (5000, 1024, 100_000, 3)
+    settings = choosing.users_alike(n_users, cap, 20.0, delta, horizon=steps)
+    for run in range(runs):
+        rng = stream(0, "levels", population, order, run)
+        users, bits = streams.readings("active kind", order, n_users, cap, steps, rng)
+        samples = streams.bits(0.3, steps, rng) if population == "alike" else bits
+        trees = offline.exposed(settings, users, samples, stream(0, "levels", "noise", run))
+        now = [tree.contributions[:, -1] for tree in trees]
+        means = [(weighted / held, spread / held**2) for weighted, held, spread in now if held > 0]
+        assert (theory.disagreement(settings, means, looks=2 * 18**2) < ALPHA) is seen
+        if delta and not run:
+            state = online.start(settings, stream(0, "levels", "noise", run))
+            for user, sample in zip(users.tolist(), samples.tolist(), strict=True):
+                online.step(settings, state, user, sample)
+            assert online.levels(state) == means
+
+
+@pytest.mark.parametrize(("delta", "law"), [(1e-6, norm), (0.0, laplace(scale=0.5**0.5))])
+def test_the_bound_on_a_disagreement_is_above_the_exact_law(delta, law):
+    """Two levels, one of them exact: a difference with standard error 1, normal or of one Laplace draw."""
+    settings = choosing.users_alike(10, 8, 1.0, delta)
+    for off in (0.5, 2.0, 5.0, 12.0):
+        assert theory.disagreement(settings, [(0.0, 1e-12), (off, 1.0)]) >= 2 * law.sf(off)
+        tail = np.exp(-(off**2) / 2) if delta else np.exp(1.1 - off)
+        assert theory.disagreement(settings, [(0.0, 1e-12), (off, 1.0)], looks=3) == pytest.approx(min(1, 12 * tail))
+    assert theory.disagreement(settings, [(0.0, 1.0)]) == theory.disagreement(settings, []) == 1
 
 
 def test_populations_are_what_they_say():

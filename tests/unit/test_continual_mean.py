@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from evolvingdp.continual_mean import algorithms, choosing, coordinates, offline, online, private_median, streams, theory
 from evolvingdp.continual_mean.arranged import arrange
-from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
+from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism, best_branching, best_tree
 from evolvingdp.continual_mean.experiments.binary_tree import params as binary_tree
 from evolvingdp.continual_mean.experiments.past_the_paper import params as past_the_paper
 from evolvingdp.continual_mean.experiments.scores import second_half
 from evolvingdp.continual_mean.experiments.user_mean import params as user_mean
 from evolvingdp.continual_mean.per_step import PerStepLaplace, most_samples
-from evolvingdp.continual_mean.prefix_sums import BalancedTree, Buffered, Toeplitz, Tree, best_branching, best_tree, height
+from evolvingdp.continual_mean.prefix_sums import BalancedTree, Buffered, Toeplitz, Tree, height
 from evolvingdp.core.noise import DiscreteLaplace
 from evolvingdp.core.seeds import stream
 from evolvingdp.experiment import ParameterError

@@ -11,13 +11,14 @@ from evolvingdp.core.public import attach
 __all__, __getattr__, __dir__ = attach(
     __name__,
     algorithms=["bands", "full", "multiple_trees", "naive", "running_mean", "single_tree", "wishful"],
-    binary_mechanism=["BinaryMechanism"],
+    binary_mechanism=["BinaryMechanism", "best_branching", "best_tree"],
     choosing=["recommended", "users_alike"],
     offline=["Releases"],
+    online=["Release"],
     per_step=["PerStepLaplace"],
     factorizations=["Buffered", "Toeplitz"],
-    prefix_sums=["BalancedTree", "PrefixSums", "Tree", "best_branching", "best_tree"],
+    prefix_sums=["BalancedTree", "PrefixSums", "Tree"],
     streams=["arrivals", "bits", "readings"],
-    theory=["diverse", "error_bound", "laplace_sum_tail"],
-    user_mean=["Release", "UserMean"],
+    theory=["disagreement", "diverse", "error_bound", "laplace_sum_tail"],
+    user_mean=["UserMean"],
 )

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,27 @@ def calibrate(
         return Gaussian(sensitivity * sums.l2_of(uses) / accounting.gaussian_mu(epsilon, delta))
     scale = finite_scale(uses * sensitivity * sums.l1, epsilon)
     return DiscreteLaplace(scale) if integer else Laplace(scale)
+
+
+@cache
+def best_branching(capacity: int, honaker: bool = True, largest: int = 32) -> int:
+    """The branching with the least l1-calibrated error, exact, averaged over evenly spread lengths up to `capacity`."""
+    return min(range(2, largest + 1), key=lambda branching: _error(Tree(capacity, branching, honaker)))
+
+
+@cache
+def best_tree(capacity: int, largest: int = 32) -> Tree | BalancedTree:
+    """The tree with the least l1-calibrated error, in the same way: with Honaker's estimates, or with negative digits."""
+    trees: list[Tree | BalancedTree] = [
+        Tree(capacity, best_branching(capacity), honaker=True),
+        *(BalancedTree(capacity, branching) for branching in range(2, largest + 1)),
+    ]
+    return min(trees, key=_error)
+
+
+def _error(tree: Tree | BalancedTree) -> float:
+    lengths = np.unique(np.linspace(1, tree.capacity, 1024).astype(np.int64))
+    return float(np.mean(tree.relative_variance(lengths))) * tree.l1**2
 
 
 @dataclass(repr=False)

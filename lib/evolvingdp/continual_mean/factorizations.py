@@ -31,9 +31,9 @@ Array = NDArray[np.float64]
 _BLOCK, _LONG = 1 << 10, 1 << 14  # steps whose noise and variances a buffered factorization works out at once
 
 
-def _check_count(count: int, capacity: int) -> None:
+def check_count(count: int, capacity: int) -> None:
     if count > capacity:
-        raise ValueError(f"a factorization of capacity {capacity} was asked for a prefix of {count} elements")
+        raise ValueError(f"a sum of capacity {capacity} was asked for a prefix of {count} elements")
 
 
 @dataclass(repr=False)
@@ -45,7 +45,7 @@ class Replay:
 
     def __call__(self) -> float:
         if self.used >= len(self.values):
-            _check_count(self.used + 1, len(self.values))
+            check_count(self.used + 1, len(self.values))
         self.used += 1
         return float(self.values[self.used - 1])
 
@@ -90,7 +90,7 @@ class Toeplitz:
 
     def all(self, count: int, tape: Tape) -> Array:
         """Noise of the prefixes of length 1 to `count`; always drawn for the whole capacity, then cut."""
-        _check_count(count, self.capacity)
+        check_count(count, self.capacity)
         noise: Array = fftconvolve(tape.take(self.capacity), self.coefficients)[:count]
         return noise
 
@@ -171,7 +171,7 @@ class Buffered:
 
     def all(self, count: int, tape: Tape) -> Array:
         """Noise of the prefixes of length 1 to `count`."""
-        _check_count(count, self.capacity)
+        check_count(count, self.capacity)
         noise = BufferedNoise(self, tape)
         parts = [noise.take(min(_LONG, count - start)) for start in range(0, count, _LONG)]
         return np.concatenate(parts) if parts else np.zeros(0)
@@ -204,9 +204,9 @@ class BufferedNoise:
     def __call__(self) -> float:
         place = self.used % _BLOCK
         if place == 0:
-            _check_count(self.used + 1, self.sums.capacity)
+            check_count(self.used + 1, self.sums.capacity)
             self.ahead = self.take(min(_BLOCK, self.sums.capacity - self.used)).tolist()
-        _check_count(self.used + 1, self.sums.capacity)
+        check_count(self.used + 1, self.sums.capacity)
         self.used += 1
         return self.ahead[place]
 

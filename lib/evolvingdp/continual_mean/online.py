@@ -11,15 +11,30 @@ import math
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from evolvingdp.continual_mean import private_median
 from evolvingdp.continual_mean.prefix_sums import PrefixSums
-from evolvingdp.continual_mean.user_mean import Interval, Release, UserMean
+from evolvingdp.continual_mean.user_mean import Interval, UserMean
 from evolvingdp.core import checks
 from evolvingdp.core.noise import Tape
+
+
+class Release(NamedTuple):
+    """Public.  Errors are distances to the mean of all samples so far, those that were dropped included.
+
+    `standard_error` is that of the noise, exactly, and of what samples that are left out or weigh less than others add if
+    samples are independent with one mean and variance range^2/4.  `bias`: what the latter can be for any users and values;
+    the whole range where blocks are projected or levels weighted.
+    """
+
+    estimate: float
+    standard_error: float
+    bias: float
+    samples: int  # in the estimate
+    dropped: int  # samples beyond a cap, where excess is "drop"
 
 
 @dataclass(repr=False)
@@ -261,3 +276,11 @@ def _restate(settings: UserMean, state: State) -> Release:
     bias = scale * (state.step - state.used) / state.step if settings.any_users else scale
     state.last = Release(state.last.estimate, error, bias, state.used, state.dropped)
     return state.last
+
+
+def levels(state: State) -> list[tuple[float, float]]:
+    """Public: of each level that has released something its mean, in grid units, and the square of its standard error.
+
+    They are functions of noisy sums alone; `theory.disagreement` compares them.
+    """
+    return [(now[0] / now[1], now[2] / now[1] ** 2) for now in (tree.now for tree in state.trees) if now[1] > 0]

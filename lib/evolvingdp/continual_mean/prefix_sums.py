@@ -2,7 +2,6 @@
 
 **Computes** z_1, z_2, ...: noise such that (x_1 + ... + x_k) + z_k is a function of sums of x over few nodes, each with
 independent noise.  A `Tree` releases the sums over blocks of b^h elements; a `BalancedTree` also subtracts such sums.
-`factorizations` has what is better than trees for Gaussian noise.
 
 **Privacy.** An element enters at most `height` nodes of a tree, so that one element's change by s moves the nodes by at most
 s * height in l1 and s * sqrt(height) in l2; k elements by k times that in l1, and by s * `l2_of(k)` in l2.
@@ -17,7 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
@@ -26,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.continual_mean.factorizations import Buffered as Buffered
 from evolvingdp.continual_mean.factorizations import Toeplitz as Toeplitz
+from evolvingdp.continual_mean.factorizations import check_count
 from evolvingdp.core import checks
 from evolvingdp.core.noise import Tape
 
@@ -38,11 +38,6 @@ def height(count: int, branching: int = 2) -> int:
     while branching**levels <= count:
         levels += 1
     return levels
-
-
-def _fits(count: int, capacity: int) -> None:
-    if count > capacity:
-        raise ValueError(f"a tree of capacity {capacity} was asked for a prefix of {count} elements")
 
 
 def blocks_l2(uses: int, blocks: list[int]) -> float:
@@ -95,8 +90,7 @@ class Tree:
 
     def relative_variance(self, lengths: ArrayLike) -> NDArray[np.float64]:
         """Of the noise of the prefixes of these lengths (any shape, 0 to capacity), over the variance of one draw."""
-        variances: NDArray[np.float64] = self.variance_at(np.asarray(lengths, dtype=np.int64))
-        return variances
+        return np.asarray(self.variance_at(np.asarray(lengths, dtype=np.int64)), dtype=float)
 
     def variance_at(self, length: Any) -> Any:
         """The same for one length, faster."""
@@ -118,7 +112,7 @@ class Tree:
 
     def all(self, count: int, tape: Tape) -> NDArray[Any]:
         """Noise of the prefixes of length 1 to `count`."""
-        _fits(count, self.capacity)
+        check_count(count, self.capacity)
         prefix = self._refined(count, tape) if self.honaker else np.concatenate([[0], tape.take(count)])
         for level in reversed(range(height(max(count, 1), self.branching))):
             block = self.branching**level
@@ -168,18 +162,17 @@ class TreeNoise:
 
     sums: Tree
     tape: Tape
-    last: list[Any] = field(default_factory=list)  # noise of the last prefix whose length is a multiple of b^h
-    children: list[Any] = field(default_factory=list)
+    last: list[Any] = field(init=False)  # noise of the last prefix whose length is a multiple of b^h
+    children: list[Any] = field(init=False)
     count: int = 0
 
     def __post_init__(self) -> None:
-        self.last = self.last or [0] * (self.sums.height + 1)
-        self.children = self.children or [0] * (self.sums.height + 1)
+        self.last, self.children = [0] * (self.sums.height + 1), [0] * (self.sums.height + 1)
 
     def __call__(self) -> Any:
         sums, children = self.sums, self.children
         base, honaker = sums.branching, sums.honaker
-        _fits(self.count + 1, sums.capacity)
+        check_count(self.count + 1, sums.capacity)
         self.count += 1
         level, rest, node = 0, self.count, self.tape.next()
         while True:
@@ -208,10 +201,8 @@ class BalancedTree:
     """Sums over blocks of b^h elements with digits from -(b-1)/2 to b/2, rounded down: few blocks are added or subtracted.
 
     A block that is subtracted, or that is added before it ends, holds elements to come.  They cancel; what a prefix needs is
-    the block's noise, which no data enter.  All nodes with their noise are private, and every release is a function of them.
-    That also holds where elements depend on earlier releases: for a given sequence of releases the elements are given, and
-    moving the noise by the change of the nodes gives the same sequence.  (So for Laplace noise, whose ratio of densities is
-    bounded at every point; Gaussian noise is refused.)
+    the block's noise, which no data enter.  Private for Laplace noise, also if elements depend on earlier releases (proof in
+    `book/continual_mean.md`); Gaussian noise is refused.
     """
 
     capacity: int
@@ -264,7 +255,7 @@ class BalancedTree:
 
     def all(self, count: int, tape: Tape) -> NDArray[Any]:
         """Noise of the prefixes of length 1 to `count`; a group of siblings is drawn at the first prefix that needs one."""
-        _fits(count, self.capacity)
+        check_count(count, self.capacity)
         base, reach, first, levels = self.branching, 0, [], []
         for level in range(self.height):
             reach = reach * base + self.below  # of all digits up to this level's
@@ -309,7 +300,7 @@ class BalancedNoise:
 
     def __call__(self) -> Any:
         sums = self.sums
-        _fits(self.count + 1, sums.capacity)
+        check_count(self.count + 1, sums.capacity)
         if not self.count:
             self.groups, self.places = [self._group(0) for _ in range(sums.height)][::-1], [sums.below] * sums.height
         self.count += 1
@@ -322,27 +313,6 @@ class BalancedNoise:
         for lower in reversed(range(level)):
             self.groups[lower] = self._group(self.groups[lower + 1][self.places[lower + 1]])
         return self.groups[0][self.places[0]]
-
-
-@cache
-def best_branching(capacity: int, honaker: bool = True, largest: int = 32) -> int:
-    """The branching with the least l1-calibrated error, exact, averaged over evenly spread lengths up to `capacity`."""
-    return min(range(2, largest + 1), key=lambda branching: _error(Tree(capacity, branching, honaker)))
-
-
-@cache
-def best_tree(capacity: int, largest: int = 32) -> Tree | BalancedTree:
-    """The tree with the least l1-calibrated error, in the same way: with Honaker's estimates, or with negative digits."""
-    trees: list[Tree | BalancedTree] = [
-        Tree(capacity, best_branching(capacity), honaker=True),
-        *(BalancedTree(capacity, branching) for branching in range(2, largest + 1)),
-    ]
-    return min(trees, key=_error)
-
-
-def _error(tree: Tree | BalancedTree) -> float:
-    lengths = np.unique(np.linspace(1, tree.capacity, 1024).astype(np.int64))
-    return float(np.mean(tree.relative_variance(lengths))) * tree.l1**2
 
 
 PrefixSums = Tree | BalancedTree | Toeplitz | Buffered

@@ -1,19 +1,16 @@
-"""The settings of a continual private mean: blocks, trees, priors, and what each costs.  Algorithms 2 to 6 are choices of
-them.
+"""The settings of a continual private mean: blocks, trees, priors, and what each costs; Algorithms 2 to 6 among them.
 
-**Computes** at every step an estimate of the mean of all samples' common law, from a stream in which users come back.
+**Computes** at every step an estimate of the mean of all samples so far, from a stream in which users come back.
 
 **Guarantee.** User-level epsilon-DP for the whole sequence (`delta` > 0: (epsilon, delta)-DP with Gaussian noise).
-Neighbouring streams differ in the values of all samples of one user; who arrives when is the same in both, and public
-(E-CM-4).
+Neighbours differ in the values of all samples of one user; who arrives when is the same in both, and public (E-CM-4).
 
 **How.** A user's samples are summed in blocks of 1, 1, 2, 4, ... samples (`blocks="doubling"`); the sum of a full block is
 projected on an interval and becomes an element of a stream of prefix sums (`prefix_sums`).  At most one element of a user
 enters each level's stream, so a level costs (width of the interval) x (l1 or l2 of its prefix sums) / scale, and the
 levels' costs add up to epsilon (in squares, to mu^2, with Gaussian noise).  With `blocks="single"` every sample is an
-element of one stream, which a user enters m times; with `"bands"` those from a user's (2^(l-1) + 1)-th to the 2^l-th sample
-have a stream of their own; both cost what `uses` elements move (`l2_of`).  Values are whole numbers of 1/`resolution` of the
-range, so that all sums are exact.
+element of one stream, which a user enters m times; with `"bands"` those from a user's (2^(l-1) + 1)-th to the 2^l-th
+have one; both cost what `uses` elements move (`l2_of`).  Values are whole numbers of grid steps, so that sums are exact.
 
 **Source.** George et al. (2022), Section 3; what `recommended` adds is proved in `book/continual_mean.md`.  Applies E-CM-2
 (a block counts the samples it holds), E-CM-4, E-CM-5 and E-CM-7 (whole levels), E-CM-6 (levels 0 and 1), E-CM-12 (caps),
@@ -31,8 +28,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.continual_mean import private_median
-from evolvingdp.continual_mean.binary_mechanism import calibrate, finite_scale
-from evolvingdp.continual_mean.prefix_sums import Buffered, PrefixSums, Toeplitz, Tree, best_tree
+from evolvingdp.continual_mean.binary_mechanism import best_tree, calibrate, finite_scale
+from evolvingdp.continual_mean.prefix_sums import Buffered, PrefixSums, Toeplitz, Tree
 from evolvingdp.continual_mean.streams import to_grid
 from evolvingdp.core import accounting, checks
 from evolvingdp.core.noise import Gaussian, Noise
@@ -41,21 +38,6 @@ BLOCKS = ("single", "bands", "whole", "doubling")
 PRIORS = ("none", "given", "median", "bootstrap")
 WEIGHTS = ("samples", "precision")
 EXCESS = ("error", "drop")
-
-
-class Release(NamedTuple):
-    """Public.  Errors are distances to the mean of all samples so far, those that were dropped included.
-
-    `standard_error` is that of the noise, exactly, and of what samples that are left out or weigh less than others add if
-    samples are independent with one mean and variance range^2/4.  `bias`: what the latter can be for any users and values;
-    the whole range where blocks are projected or levels weighted.
-    """
-
-    estimate: float
-    standard_error: float
-    bias: float
-    samples: int  # in the estimate
-    dropped: int  # samples beyond a cap, where excess is "drop"
 
 
 class Interval(NamedTuple):
@@ -120,9 +102,7 @@ class UserMean:
             checks.integer_at_least(1, horizon=self.horizon)
             checks.plain_integers(self, "horizon")
         if (self.toeplitz or self.buffered) and not self.delta:
-            raise ValueError(
-                "toeplitz and buffered must go with delta > 0: their l1 sensitivity grows with the root of the capacity"
-            )
+            raise ValueError("toeplitz and buffered must go with delta > 0: their l1 sensitivity grows with the capacity")
         if self.branching == 0 and self.delta:
             raise ValueError("branching 0, the best tree, must go with delta = 0: buffered is better than trees otherwise")
         if self.dimensions > 1 and not self.delta:
@@ -133,11 +113,9 @@ class UserMean:
             raise ValueError(f'prior "{self.prior}" must go with blocks "doubling" and a tree per level')
         if self.blocks == "bands" and (self.one_tree or self.prior != "none"):
             raise ValueError('blocks "bands" must go with prior "none" and a tree per band')
-        if self.shares and (len(self.shares) != self.n_trees or not math.isclose(math.fsum(self.shares), 1, abs_tol=1e-9)):
-            raise ValueError(
-                f"shares must be {self.n_trees} numbers that sum to 1, got {len(self.shares)} that sum to "
-                f"{math.fsum(self.shares):.6g}"
-            )
+        given, total = len(self.shares), math.fsum(self.shares)
+        if given and (given != self.n_trees or not math.isclose(total, 1, abs_tol=1e-9)):
+            raise ValueError(f"shares must be {self.n_trees} numbers that sum to 1, got {given} that sum to {total:.6g}")
         if any(not share > 0 for share in self.shares):
             raise ValueError(f"shares must all be > 0, got {self.shares}")
         _ = calibrate(Tree(1), 1.0, self.delta, 1.0, integer=self.integer)
@@ -147,14 +125,12 @@ class UserMean:
         """All sums, and all integer noise, must fit in 64 bits; all noise must have a finite variance."""
         if self.n_users >= 2**31:
             raise ValueError(f"n_users must be below 2^31, got {self.n_users}")
-        if self.n_users * self.samples_per_user > 2**60:
-            largest = 2**60 // self.n_users
+        places, cap = self.n_users * self.samples_per_user, 2**60 // self.n_users
+        if places > 2**60:
+            raise ValueError(f"samples_per_user must be at most {cap} for {self.n_users} users, got {self.samples_per_user}")
+        if places * self.resolution > 2**60:
             raise ValueError(
-                f"samples_per_user must be at most {largest} for {self.n_users} users, got {self.samples_per_user}"
-            )
-        if self.n_users * self.samples_per_user * self.resolution > 2**60:
-            raise ValueError(
-                f"resolution must be at most {2**60 // (self.n_users * self.samples_per_user)} for {self.n_users} users of "
+                f"resolution must be at most {2**60 // places} for {self.n_users} users of "
                 f"{self.samples_per_user} samples, so that sums are exact, got {self.resolution}"
             )
         for tree in range(self.n_trees if not self.delta else 0):
@@ -217,9 +193,9 @@ class UserMean:
 
     def capacity_of(self, tree: int) -> int:
         """Elements that enter a tree at most."""
-        uses = self.uses(tree)
-        if self.blocks == "bands":  # whoever enters it has sent 2^tree / 2 samples before
-            return max(1, min(self.n_users * uses, self.max_steps * uses // ((1 << tree) // 2 + uses)))
+        uses, before = self.uses(tree), (1 << tree) // 2
+        if self.blocks == "bands":  # whoever enters it has sent that many before
+            return max(1, min(self.n_users * uses, self.max_steps * uses // (before + uses)))
         return self.max_steps if self.blocks == "single" else self.n_users * uses
 
     @cached_property
@@ -314,8 +290,7 @@ class UserMean:
         """The law of a node's noise when a user moves the elements of `tree` by `sensitivity` in all."""
         if self.delta:
             mu = self._mu * math.sqrt(self._share(tree) / self.dimensions)  # squares add up, over trees and coordinates
-            uses = self.uses(tree)
-            return Gaussian(sensitivity / uses * sums.l2_of(uses) / mu)
+            return Gaussian(sensitivity / self.uses(tree) * sums.l2_of(self.uses(tree)) / mu)
         return calibrate(sums, self._tree_budget(tree), 0.0, sensitivity, integer=self.integer)
 
     def _share(self, tree: int) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from evolvingdp.continual_mean.binary_mechanism import printed_sums
+from evolvingdp.continual_mean.binary_mechanism import best_tree, printed_sums
 from evolvingdp.continual_mean.experiments.binary_tree.params import Params
 from evolvingdp.continual_mean.experiments.binary_tree.tables import (
     BALANCED,
@@ -23,7 +23,7 @@ from evolvingdp.continual_mean.experiments.binary_tree.tables import (
     variances,
     whole_stream,
 )
-from evolvingdp.continual_mean.prefix_sums import Tree, best_tree
+from evolvingdp.continual_mean.prefix_sums import Tree
 from evolvingdp.experiment import Claim, Scalar, at_least, at_most, within
 
 

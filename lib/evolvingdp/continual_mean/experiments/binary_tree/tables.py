@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
+from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism, best_tree
 from evolvingdp.continual_mean.experiments.binary_tree.params import Params
 from evolvingdp.continual_mean.experiments.scores import root_mean_square
-from evolvingdp.continual_mean.prefix_sums import BalancedTree, Buffered, PrefixSums, Toeplitz, Tree, best_tree
+from evolvingdp.continual_mean.prefix_sums import BalancedTree, Buffered, PrefixSums, Toeplitz, Tree
 from evolvingdp.core import accounting
 from evolvingdp.experiment import Result
 
