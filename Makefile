@@ -6,7 +6,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 PARALLEL := -n logical --no-loadscope-reorder # a process a core, a file's tests in one of them (tests/conftest.py)
 
-.PHONY: help book pdf zip check lint test serve lock clean benchmarks front loop peers
+.PHONY: help book pdf zip check lint test serve lock clean benchmarks claims front loop peers
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 12
@@ -33,6 +33,7 @@ lint: $(READY) ## lint and types
 
 serve: $(READY) ## show the rendered book at http://localhost:8000 (PORT=...)
 	@test -f _build/html/index.html || { echo "nothing is rendered yet: run make book first"; exit 1; }
+	@$(BIN)/python -c 'import socket, sys; sys.exit(not socket.socket().connect_ex(("localhost", $(PORT))) and "port $(PORT) is in use: try make serve PORT=...")'
 	@$(BIN)/python -m http.server --bind localhost --directory _build/html $(PORT)
 
 benchmarks: $(READY) ## measure time and memory again (writes benchmarks/results/, which the book shows)
@@ -40,8 +41,12 @@ benchmarks: $(READY) ## measure time and memory again (writes benchmarks/results
 	@$(BIN)/python benchmarks/tree_hist.py
 	@$(BIN)/python benchmarks/bitstogram_rappor.py
 	@$(BIN)/python benchmarks/thresh.py
+	@$(BIN)/python benchmarks/evolving_rivals.py
 	@$(BIN)/python benchmarks/continual_mean.py
 	@$(BIN)/python benchmarks/sparse_vector.py
+
+claims: $(READY) ## try all claims at seeds that nobody has looked at (SEEDS=5 a notebook; goes on where it was stopped)
+	@$(BIN)/python benchmarks/claims.py --seeds $(or $(SEEDS),5)
 
 peers: $(READY) ## compare with other packages, each in its own environment (an hour or less; writes benchmarks/results/peers*)
 	@$(BIN)/python benchmarks/compare.py

@@ -16,6 +16,7 @@ from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core import checks
 
 
+@checks.plain
 def laplace_sum_tail(standard_deviation: ArrayLike, beta: float) -> NDArray[np.float64]:
     """x such that a sum of independent centred Laplace draws with this standard deviation exceeds +-x with probability <=
     beta.
@@ -28,13 +29,14 @@ def laplace_sum_tail(standard_deviation: ArrayLike, beta: float) -> NDArray[np.f
     return bound
 
 
+@checks.plain
 def error_bound(settings: UserMean, steps: ArrayLike, largest: ArrayLike, beta: float) -> NDArray[np.float64]:
     """Bound on |estimate - mean| at `steps` t with probability 1 - beta, when no user has more than `largest` samples yet.
 
     At least t/2 samples are in the estimate (Claim C.1): sqrt(ln(4/beta) / t) for the samples (Hoeffding), and the tail of
     the noise of all levels up to log2(largest), at their largest, over t/2.  For Algorithm 2 all t samples and its one tree.
     """
-    if settings.delta or settings.weights != "samples" or settings.blocks == "whole":
+    if settings.delta or settings.weights != "samples" or settings.blocks in ("whole", "bands"):
         raise ValueError(
             'settings must have Laplace noise, weights "samples" and blocks "single" or "doubling" for this bound'
         )

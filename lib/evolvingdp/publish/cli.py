@@ -269,11 +269,13 @@ def audit(mechanism: str, inputs: str, epsilon: float | None, delta: float, runs
 
     if epsilon is not None and not math.isfinite(epsilon):
         raise ParameterError(f"epsilon must be >= 0 and finite, got {epsilon}")
+    if runs > 10**8:
+        raise ParameterError(f"runs must be <= 100000000, got {runs:.3g}")
     values, function = outside.inputs_of(inputs), outside.Guarded(outside.load(mechanism))
     rng = stream(seed, "audit", mechanism)
     try:
         bound = auditor.audit(function, values, rng, runs=runs, delta=delta, confidence=confidence)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ParameterError(f"{mechanism}: {' '.join(str(error).split())}") from None
     if function.fails_always:
         raise ParameterError(f"{mechanism} fails in every run: {function.first}")
