@@ -6,7 +6,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 PARALLEL := -n logical --no-loadscope-reorder # a process a core, a file's tests in one of them (tests/conftest.py)
 
-.PHONY: help book pdf zip check lint test serve lock clean benchmarks front loop peers release
+.PHONY: help book pdf zip check lint test serve lock clean benchmarks claims front loop peers release
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 12
@@ -41,8 +41,12 @@ benchmarks: $(READY) ## measure time and memory again (writes benchmarks/results
 	@$(BIN)/python benchmarks/tree_hist.py
 	@$(BIN)/python benchmarks/bitstogram_rappor.py
 	@$(BIN)/python benchmarks/thresh.py
+	@$(BIN)/python benchmarks/evolving_rivals.py
 	@$(BIN)/python benchmarks/continual_mean.py
 	@$(BIN)/python benchmarks/sparse_vector.py
+
+claims: $(READY) ## try all claims at seeds that nobody has looked at (SEEDS=5 a notebook; goes on where it was stopped)
+	@$(BIN)/python benchmarks/claims.py --seeds $(or $(SEEDS),5)
 
 peers: $(READY) ## compare with other packages, each in its own environment (an hour or less; writes benchmarks/results/peers*)
 	@$(BIN)/python benchmarks/compare.py

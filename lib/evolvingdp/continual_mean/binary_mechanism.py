@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evolvingdp.continual_mean.prefix_sums import PrefixSums, Tree
+from evolvingdp.continual_mean.prefix_sums import BalancedTree, PrefixSums, Tree
 from evolvingdp.core import accounting, checks
 from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace, Noise, Tape
 
@@ -47,7 +47,9 @@ def calibrate(
     if delta > 0:
         if integer:
             raise ValueError("integer noise must go with delta = 0: it is discrete Laplace noise")
-        return Gaussian(uses * sensitivity * sums.l2 / accounting.gaussian_mu(epsilon, delta))
+        if isinstance(sums, BalancedTree):
+            raise ValueError("sums must have Laplace noise: a BalancedTree adds noise of blocks to come, so delta must be 0")
+        return Gaussian(sensitivity * sums.l2_of(uses) / accounting.gaussian_mu(epsilon, delta))
     scale = finite_scale(uses * sensitivity * sums.l1, epsilon)
     return DiscreteLaplace(scale) if integer else Laplace(scale)
 

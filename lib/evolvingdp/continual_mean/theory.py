@@ -36,7 +36,7 @@ def error_bound(settings: UserMean, steps: ArrayLike, largest: ArrayLike, beta: 
     At least t/2 samples are in the estimate (Claim C.1): sqrt(ln(4/beta) / t) for the samples (Hoeffding), and the tail of
     the noise of all levels up to log2(largest), at their largest, over t/2.  For Algorithm 2 all t samples and its one tree.
     """
-    if settings.delta or settings.weights != "samples" or settings.blocks == "whole":
+    if settings.delta or settings.weights != "samples" or settings.blocks in ("whole", "bands"):
         raise ValueError(
             'settings must have Laplace noise, weights "samples" and blocks "single" or "doubling" for this bound'
         )

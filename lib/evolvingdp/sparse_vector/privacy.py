@@ -53,16 +53,23 @@ def delta_of_epsilon(epsilon: float, scale: float, reports: int, unit: str = "re
     checks.positive(scale=scale)
     checks.integer_at_least(1, reports=reports)
     checks.one_of(UNITS, unit=unit)
+    every = loss_distributions(scale, reports, unit)
+    return max(excess_mass(epsilon, losses, law) for losses, law in every) + 4 * _TAIL
+
+
+def loss_distributions(scale: float, reports: int, unit: str = "replacement") -> list[tuple[Array, Array]]:
+    """Privacy losses (increasing, multiples of 1 / scale) and their probabilities, all but 4e-40: what composes.
+
+    One pair for replacement, which is symmetric; for add-remove that of the user who is absent, and who is present.
+    """
     loss = 1 / scale
     log_rare, log_likely = float(log_expit(-loss)), float(log_expit(loss))
     slow, slow_law = waiting_law(reports, log_rare, log_likely)
     quick, quick_law = waiting_law(reports, log_likely, log_rare)
     if unit == "add-remove":
-        absent = loss * (slow - reports)
-        present = loss * (reports - quick)
-        return max(excess_mass(epsilon, absent, slow_law), excess_mass(epsilon, present, quick_law)) + 2 * _TAIL
+        return [(loss * (slow - reports), slow_law), (loss * (reports - quick)[::-1], quick_law[::-1])]
     noes, law = difference(slow, slow_law, quick, quick_law)
-    return excess_mass(epsilon, loss * noes, law) + 4 * _TAIL
+    return [(loss * noes, law)]
 
 
 def difference(slow: Array, slow_law: Array, quick: Array, quick_law: Array) -> tuple[Array, Array]:

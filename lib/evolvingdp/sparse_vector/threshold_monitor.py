@@ -92,7 +92,7 @@ class ThresholdMonitorEvolving:
     def step(self, state: State, data: Any, query: Query, rng: np.random.Generator) -> tuple[State, Release]:
         """Answer `query`, which maps this step's `data` to a value for each user, from that user's data alone."""
         checks.state(state, State)
-        values = self._values(state, query(data))
+        values = self.values(state, query(data))
         if values.ndim != 1:
             raise ValueError(f"query must have a value for each of {state.n_users} users, got shape {values.shape}")
         if self._weights(state, values) + self.noise.draw(rng) < self.threshold:
@@ -141,7 +141,7 @@ class ThresholdMonitorEvolving:
         and the block grows and shrinks with the distance to that.
         """
         checks.state(state, State)
-        table = self._values(state, np.atleast_2d(np.asarray(values)))
+        table = self.values(state, np.atleast_2d(np.asarray(values)))
         noise = self.noise.sample(len(table), rng)
         above, first, rows = np.zeros(len(table), dtype=bool), 0, _FEWEST
         while first < len(table):
@@ -168,8 +168,8 @@ class ThresholdMonitorEvolving:
             return np.count_nonzero(values & state.active)
         return values @ state.live if self.queries == "binary" else np.add.reduce(values * state.live, axis=-1)
 
-    def _values(self, state: State, values: ArrayLike) -> NDArray[Any]:
-        """Of a query (n_users,) or of many (queries, n_users): bool for queries in {0, 1}, else float."""
+    def values(self, state: State, values: ArrayLike) -> NDArray[Any]:
+        """Checked, of a query (n_users,) or of many (queries, n_users): bool for queries in {0, 1}, else float."""
         array = np.asarray(values)
         if array.shape[-1:] != state.active.shape:
             raise ValueError(

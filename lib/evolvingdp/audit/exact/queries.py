@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -22,6 +23,8 @@ from evolvingdp.sparse_vector.find_step import FindState, FindStep
 from evolvingdp.sparse_vector.histograms import Histogram, HistogramEveryStep, HistogramState
 from evolvingdp.sparse_vector.noise import MonitorNoise
 from evolvingdp.sparse_vector.stable_monitor import StableMonitor, StableState
+from evolvingdp.sparse_vector.successors.target_charging import TargetCharging
+from evolvingdp.sparse_vector.successors.values import step_with_value
 from evolvingdp.sparse_vector.threshold_monitor import State, ThresholdMonitorEvolving
 
 Array = NDArray[np.float64]
@@ -195,6 +198,52 @@ def stable_laws(method: StableMonitor, others: Sequence[Sequence[int]]) -> Array
 
     start = method.start(1 + len(others[0]))
     return _as_rows([dict(_transcripts(partial(branches, world=world), start)) for world in (0, 1)])
+
+
+class Fixed:
+    """Stands for noise that is this number."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def draw(self, rng: Any) -> float:
+        return self.value
+
+
+def value_laws(monitor: ThresholdMonitorEvolving, others: int, kinds: Sequence[int], reach: int) -> Array:
+    """Laws of all answers with their values in both worlds, (2, outcomes), for integer noise up to `reach`.
+
+    The query number i is met by all `others`, and by user 0 in world `kinds[i]`; what is out of reach is one outcome more.
+    """
+
+    def branches(state: State, so_far: tuple[Any, ...], world: int) -> Iterator[tuple[Any, float, Any]]:
+        for kind in kinds[len(so_far) : len(so_far) + 1] if "far" not in so_far else ():
+            values = np.array([kind == world] + [True] * others)
+            total = int(np.count_nonzero(values & state.active))
+            need = monitor.threshold - total
+            yield "no", float(monitor.noise.cdf(need)), state
+            yield "far", float(monitor.noise.sf(need + reach)), state
+            for noise in np.arange(need, need + reach).tolist():
+                fixed: Any = Fixed(noise)
+                after, release = step_with_value(replace(monitor, noise=fixed), state, values, lambda data: data, fixed)
+                _check((release.above, release.value), (True, total + noise))
+                yield release.value, float(monitor.noise.sf(noise) - monitor.noise.sf(noise + 1)), after
+
+    start = monitor.start(1 + others)
+    return _as_rows([dict(_transcripts(partial(branches, world=world), start)) for world in (0, 1)])
+
+
+def charged_laws(method: TargetCharging, depth: int) -> Array:
+    """Laws of all outputs of up to `depth` randomized responses whose rarer, or likelier, answer is the target."""
+
+    def branches(left: int, so_far: tuple[Any, ...], chance: float) -> Iterator[tuple[Any, float, Any]]:
+        for hit in (False, True) if left and len(so_far) < depth else ():
+            nothing: Any = False
+            after, output = method.step(left, partial(operator.or_, hit), bool, nothing)
+            yield output, chance if hit else 1 - chance, after
+
+    rare = 1 / (1 + math.exp(method.epsilon))
+    return _as_rows([dict(_transcripts(partial(branches, chance=p), method.start())) for p in (rare, 1 - rare)])
 
 
 def find_step_laws(method: FindStep, others: Sequence[Sequence[int]], grid: int = 2001) -> Array:

@@ -13,12 +13,12 @@ import numpy as np
 from evolvingdp.audit.exact import sensitivity
 from evolvingdp.audit.exact.laws import composed_epsilon, gaussian_epsilon
 from evolvingdp.audit.ledger.entry import EXACT, SENSITIVITY, Entry
-from evolvingdp.continual_mean import algorithms, coordinates, offline, online, private_median
+from evolvingdp.continual_mean import algorithms, choosing, coordinates, offline, online, private_median
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.per_step import PerStepLaplace
-from evolvingdp.continual_mean.prefix_sums import Toeplitz
+from evolvingdp.continual_mean.prefix_sums import BalancedTree, Buffered, Toeplitz
 from evolvingdp.continual_mean.user_mean import UserMean
-from evolvingdp.core.noise import Gaussian
+from evolvingdp.core.noise import Gaussian, Laplace
 
 _EPSILON, _DELTA = 1.0, 1e-6
 _CHAPTER, _USER = "continual_mean", "all samples of a user"
@@ -29,6 +29,7 @@ _LESS = "10 % less noise"
 def entries() -> Iterator[Entry]:
     yield from _running_sums()
     yield from _user_means()
+    yield from _for_any_users()
     yield from _others()
 
 
@@ -96,24 +97,24 @@ def _as(kind: type[UserMean], settings: UserMean) -> UserMean:
 
 def _user_means() -> Iterator[Entry]:
     narrow: dict[str, Any] = {"beta": 0.9, "prior_deviations": 0.2}  # so that intervals are narrow in a stream this short
-    few, choose = (4, 4, _EPSILON), algorithms.recommended
+    few, choose = (4, 4, _EPSILON), choosing.users_alike
     cases: list[tuple[str, str, Any, UserMean]] = [
         ("naive", "Algorithm 2", algorithms.naive, algorithms.naive(*few)),
         ("wishful", "Algorithm 3", algorithms.wishful, algorithms.wishful(*few, 0.4)),
         ("single_tree", "Algorithm 4", algorithms.single_tree, algorithms.single_tree(*few, 0.4)),
         ("multiple_trees", "Algorithm 5", algorithms.multiple_trees, algorithms.multiple_trees(*few, 0.4)),
         ("full", "Algorithm 6", algorithms.full, algorithms.full(4, 8, 1000.0, beta=0.9)),
-        ("recommended", "recommended, pure", choose, choose(8, 4, _EPSILON)),
-        ("recommended_long", "recommended, narrow intervals", choose, choose(4, 64, 400.0, **narrow)),
+        ("recommended", "users alike, pure", choose, choose(8, 4, _EPSILON)),
+        ("recommended_long", "users alike, narrow intervals", choose, choose(4, 64, 400.0, honaker=True, **narrow)),
         (
-            "recommended_fine", "recommended, narrow intervals, fine values",
+            "recommended_fine", "users alike, narrow intervals, fine values",
             choose, choose(4, 64, 400.0, resolution=16, **narrow),
         ),
         (
-            "recommended_real", "recommended, narrow intervals, real noise",
+            "recommended_real", "users alike, narrow intervals, real noise",
             choose, choose(4, 64, 400.0, integer=False, **narrow),
         ),
-        ("recommended_gaussian", "recommended, Gaussian", choose, choose(8, 4, _EPSILON, _DELTA)),
+        ("recommended_gaussian", "users alike, Gaussian", choose, choose(8, 4, _EPSILON, _DELTA)),
     ]  # fmt: skip
     for id, name, make, settings in cases:
         mutant = _Narrow if make is choose else _OneSample
@@ -124,7 +125,7 @@ def _user_means() -> Iterator[Entry]:
             "noise for one sample of a user" if mutant is _OneSample else "noise for half of the interval",
             partial(user_mean_epsilon, _as(mutant, settings)), settings.delta,
         )  # fmt: skip
-    all_of_three = algorithms.recommended(8, 4, _EPSILON, integer=False)
+    all_of_three = choosing.users_alike(8, 4, _EPSILON, integer=False)
     for id, composition_delta in (("basic", 0.0), ("optimal", _DELTA)):
 
         def loss(dimensions: int, composition_delta: float = composition_delta) -> float:
@@ -145,6 +146,51 @@ def user_mean_epsilon(settings: UserMean) -> float:
         return gaussian_epsilon(cost, settings.delta)
     medians = sum(settings.waits_for(level) > 0 for level in range(len(settings.sizes)))
     return cost + medians * settings.median_epsilon
+
+
+def _for_any_users() -> Iterator[Entry]:
+    """What is recommended: several elements of a user in one stream, streams for bands, better running sums."""
+    cases: list[tuple[str, str, Any, UserMean]] = [
+        ("any_users", "recommended, pure", choosing.recommended, choosing.recommended(4, 4, _EPSILON, excess="error")),
+        ("any_users_gaussian", "recommended, Gaussian", choosing.recommended,
+         choosing.recommended(4, 4, _EPSILON, _DELTA, excess="error")),
+        ("bands", "bands", algorithms.bands, algorithms.bands(4, 4, _EPSILON, branching=3)),
+        ("bands_gaussian", "bands, Gaussian", algorithms.bands,
+         algorithms.bands(4, 4, _EPSILON, delta=_DELTA, buffered=True)),
+    ]  # fmt: skip
+    for id, name, make, settings in cases:
+        yield Entry(
+            f"user_mean_{id}", _CHAPTER, f"UserMean: {name}", (UserMean, online.step, offline.release, make), _USER, _ALL,
+            SENSITIVITY, settings.epsilon, partial(user_mean_epsilon, settings), "noise for one sample of a user",
+            partial(user_mean_epsilon, _as(_OneSample, settings)), settings.delta,
+        )  # fmt: skip
+    balanced = BinaryMechanism(12, _EPSILON, sums=BalancedTree(12, 5))
+    yield Entry(
+        "balanced", _CHAPTER, "tree with negative digits", (BinaryMechanism, BalancedTree), "an element",
+        "change by at most 1",
+        SENSITIVITY, _EPSILON, partial(sensitivity.balanced_cost, balanced),
+        "a level fewer", partial(sensitivity.balanced_cost, _LevelShort(12, _EPSILON, sums=BalancedTree(12, 5))),
+    )  # fmt: skip
+    buffers: dict[str, Any] = {"delta": _DELTA, "sums": Buffered(8)}
+    yield Entry(
+        "buffered", _CHAPTER, "buffered factorization", (BinaryMechanism, Buffered), "an element", "change by at most 1",
+        SENSITIVITY, _EPSILON, partial(_buffered_epsilon, BinaryMechanism(8, _EPSILON, **buffers)),
+        _LESS, partial(_buffered_epsilon, _Less(8, _EPSILON, **buffers)), _DELTA,
+    )  # fmt: skip
+
+
+def _buffered_epsilon(mechanism: BinaryMechanism) -> float:
+    return gaussian_epsilon(sensitivity.binary_cost(mechanism, mechanism.horizon), mechanism.delta)
+
+
+@dataclass(frozen=True)
+class _LevelShort(BinaryMechanism):
+    """The mutant: noise for one level of the tree fewer."""
+
+    @property
+    def noise(self) -> Any:
+        levels = self.structure.l1
+        return Laplace(super().noise.variance ** 0.5 / 2**0.5 * (levels - 1) / levels)
 
 
 def _others() -> Iterator[Entry]:

@@ -99,6 +99,11 @@ class ShiftingStream:
         """(events,): the users who hold each event's element."""
         return self.family_sizes[self.family]
 
+    @cached_property
+    def events_in(self) -> list[NDArray[np.int64]]:
+        """The events of each family."""
+        return [np.flatnonzero(self.family == number) for number in range(len(self.families))]
+
     @property
     def participation(self) -> int:
         """k*: in how many events a user is at most."""
@@ -132,8 +137,7 @@ class ShiftingStream:
     @cached_property
     def _event_of_group(self) -> list[NDArray[np.int64]]:
         tables = [np.empty(one.n_groups, dtype=np.int64) for one in self.families]
-        for number, table in enumerate(tables):
-            events = np.flatnonzero(self.family == number)
+        for table, events in zip(tables, self.events_in, strict=True):
             table[self.group[events]] = events
         return tables
 
