@@ -6,7 +6,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 PARALLEL := -n logical --no-loadscope-reorder # a process a core, a file's tests in one of them (tests/conftest.py)
 
-.PHONY: help book pdf zip check lint test serve lock clean benchmarks claims front loop peers
+.PHONY: help book pdf zip check lint test serve lock clean benchmarks claims front loop peers release
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 12
@@ -56,6 +56,9 @@ loop: $(READY) ## measure set-up, book and tests in a clean clone (half an hour;
 
 front: book ## the README's figure from the book's results (PRESET=paper)
 	@cp book/results/card-words.svg book/_static/front.svg
+
+release: test pdf zip ## what an archive needs, in _build/release: wheel, book, PDF, checksums (PRESET=paper)
+	@$(BIN)/python .ci/release.py
 
 lock: $(READY) ## resolve requirements.lock again, to the newest versions that pyproject.toml allows
 	@$(BIN)/uv pip compile pyproject.toml --extra run --group dev --universal --python-version 3.11.5 --generate-hashes \

@@ -33,7 +33,13 @@ CHAPTERS = {
     "sparse_vector": ("sparse_vector", ["kaplan2021"]),
     "privacy": ("audit", ["bassily2020", "joseph2018", "george2022", "kaplan2021"]),
 }
-RECORD = {"notebook": "paper/some_notebook", "command": "evolvingdp run x", "version": "0.1.0", "commit": "a" * 40}
+RECORD = {
+    "notebook": "paper/some_notebook",
+    "command": "evolvingdp run x",
+    "version": "0.1.0",
+    "python": "3.11.5",
+    "commit": "a" * 40,
+}
 
 
 def entries(text: str) -> dict[str, Entry]:
@@ -178,7 +184,7 @@ def test_a_bundle_is_one_zip_whose_bytes_the_result_decides(tmp_path, monkeypatc
     assert list(inside) == sorted(inside)
     beside = {name: content for name, content in written[0].items() if not name.endswith(".zip")}
     assert {name: inside[name] for name in beside} == beside
-    assert set(inside) - set(beside) == {"README.txt", "xx-drawing.bib"}
+    assert set(inside) - set(beside) == {"README.txt", "xx-drawing.bib", "ro-crate-metadata.json"}
     assert list(entries(inside["xx-drawing.bib"].decode())) == ["evolving-privacy-xx-drawing"]
     for words in ("A caption.", "A drawing.", RECORD["command"], RECORD["commit"]):
         assert words in inside["README.txt"].decode()
