@@ -6,7 +6,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 PARALLEL := -n logical --no-loadscope-reorder # a process a core, a file's tests in one of them (tests/conftest.py)
 
-.PHONY: help book pdf zip check lint test serve lock clean audits benchmarks front loop mutants peers
+.PHONY: help book pdf zip check lint test serve lock clean audits benchmarks claims front loop mutants peers release
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 12
@@ -33,6 +33,7 @@ lint: $(READY) ## lint and types
 
 serve: $(READY) ## show the rendered book at http://localhost:8000 (PORT=...)
 	@test -f _build/html/index.html || { echo "nothing is rendered yet: run make book first"; exit 1; }
+	@$(BIN)/python -c 'import socket, sys; sys.exit(not socket.socket().connect_ex(("localhost", $(PORT))) and "port $(PORT) is in use: try make serve PORT=...")'
 	@$(BIN)/python -m http.server --bind localhost --directory _build/html $(PORT)
 
 benchmarks: $(READY) ## measure time and memory again (writes benchmarks/results/, which the book shows)
@@ -40,8 +41,12 @@ benchmarks: $(READY) ## measure time and memory again (writes benchmarks/results
 	@$(BIN)/python benchmarks/tree_hist.py
 	@$(BIN)/python benchmarks/bitstogram_rappor.py
 	@$(BIN)/python benchmarks/thresh.py
+	@$(BIN)/python benchmarks/evolving_rivals.py
 	@$(BIN)/python benchmarks/continual_mean.py
 	@$(BIN)/python benchmarks/sparse_vector.py
+
+claims: $(READY) ## try all claims at seeds that nobody has looked at (SEEDS=5 a notebook; goes on where it was stopped)
+	@$(BIN)/python benchmarks/claims.py --seeds $(or $(SEEDS),5)
 
 peers: $(READY) ## compare with other packages, each in its own environment (an hour or less; writes benchmarks/results/peers*)
 	@$(BIN)/python benchmarks/compare.py
@@ -57,6 +62,9 @@ loop: $(READY) ## measure set-up, book and tests in a clean clone (half an hour;
 
 front: book ## the README's figure from the book's results (PRESET=paper)
 	@cp book/results/card-words.svg book/_static/front.svg
+
+release: test pdf zip ## what an archive needs, in _build/release: wheel, book, PDF, checksums (PRESET=paper)
+	@$(BIN)/python .ci/release.py
 
 lock: $(READY) ## resolve requirements.lock again, to the newest versions that pyproject.toml allows
 	@$(BIN)/uv pip compile pyproject.toml --extra run --group dev --universal --python-version 3.11.5 --generate-hashes \

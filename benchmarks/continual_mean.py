@@ -14,9 +14,9 @@ import measure
 import numpy as np
 import pandas as pd
 
-from evolvingdp.continual_mean import algorithms, offline, online, streams
+from evolvingdp.continual_mean import algorithms, choosing, offline, online, streams
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
-from evolvingdp.continual_mean.prefix_sums import Toeplitz, height
+from evolvingdp.continual_mean.prefix_sums import Buffered, Toeplitz, height
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core.seeds import stream
 from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, canvas, house
@@ -75,16 +75,29 @@ def binary_online(n_steps: int) -> measure.Work:
     return work
 
 
+def buffers(n_steps: int) -> measure.Work:
+    elements = bits(n_steps)
+    return lambda: BinaryMechanism(n_steps, 1.0, delta=1e-6, sums=Buffered(n_steps)).release(elements, noise())
+
+
+def naive(n_steps: int) -> UserMean:
+    return algorithms.naive(USERS, CAP, EPSILON, horizon=n_steps)
+
+
+def any_users(n_steps: int) -> UserMean:
+    return choosing.recommended(USERS, CAP, EPSILON, horizon=n_steps)
+
+
 def full(n_steps: int) -> UserMean:
     return algorithms.full(USERS, CAP, EPSILON)
 
 
-def recommended(n_steps: int) -> UserMean:
-    return algorithms.recommended(USERS, CAP, EPSILON, horizon=n_steps)
+def alike(n_steps: int) -> UserMean:
+    return choosing.users_alike(USERS, CAP, EPSILON, horizon=n_steps)
 
 
 def gaussian(n_steps: int) -> UserMean:
-    return algorithms.recommended(USERS, CAP, EPSILON, 1e-6, horizon=n_steps)
+    return choosing.users_alike(USERS, CAP, EPSILON, 1e-6, horizon=n_steps)
 
 
 def together(make: Callable[[int], UserMean], n_steps: int) -> measure.Work:
@@ -107,21 +120,26 @@ def one_by_one(make: Callable[[int], UserMean], n_steps: int) -> measure.Work:
 CASES: dict[str, tuple[int, Callable[[], measure.Work]]] = {
     "binary mechanism": (10**7, lambda: binary(10**7)),
     "square root, Gaussian": (10**7, lambda: square_root(10**7)),
+    "eight buffers, Gaussian": (10**7, lambda: buffers(10**7)),
     "binary mechanism, one by one": (10**6, lambda: binary_online(10**6)),
     "the peer: a textbook's loop": (10**6, lambda: textbook(10**6)),
     "Algorithm 6": (10**7, lambda: together(full, 10**7)),
-    "recommended, pure": (10**7, lambda: together(recommended, 10**7)),
-    "recommended, Gaussian": (10**7, lambda: together(gaussian, 10**7)),
+    "Algorithm 2": (10**7, lambda: together(naive, 10**7)),
+    "recommended, pure": (10**7, lambda: together(any_users, 10**7)),
+    "users alike, pure": (10**7, lambda: together(alike, 10**7)),
+    "users alike, Gaussian": (10**7, lambda: together(gaussian, 10**7)),
     "Algorithm 6, one by one": (10**6, lambda: one_by_one(full, 10**6)),
-    "recommended, pure, one by one": (10**6, lambda: one_by_one(recommended, 10**6)),
+    "recommended, pure, one by one": (10**6, lambda: one_by_one(any_users, 10**6)),
+    "users alike, pure, one by one": (10**6, lambda: one_by_one(alike, 10**6)),
 }
 
 LENGTHS = (10**4, 10**5, 10**6, 10**7)
 GROWING: dict[str, Callable[[int], measure.Work]] = {
     "binary mechanism": binary,
     "Algorithm 6": lambda n: together(full, n),
-    "recommended, pure": lambda n: together(recommended, n),
-    "recommended, Gaussian": lambda n: together(gaussian, n),
+    "recommended, pure": lambda n: together(any_users, n),
+    "users alike, pure": lambda n: together(alike, n),
+    "users alike, Gaussian": lambda n: together(gaussian, n),
     "a textbook's loop": textbook,
 }
 

@@ -26,8 +26,10 @@ from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.methods import 
     example_stream,
     monitor,
     repeated,
+    stable,
 )
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.target import Target
+from evolvingdp.sparse_vector.integer_noise import IntegerNoise
 from evolvingdp.sparse_vector.privacy import delta_of_epsilon
 from evolvingdp.sparse_vector.shifting import plan
 from evolvingdp.sparse_vector.shifting_simulation import simulate
@@ -47,6 +49,13 @@ def example(n_users: int) -> ShiftingStream:
 def simulated(n_users: int, reports: int = 3) -> measure.Work:
     data = example(n_users)
     chosen = monitor(TARGET, data, reports).monitor
+    simulate(chosen, data, stream(0, "benchmark", "first"))
+    return lambda: simulate(chosen, data, stream(0, "benchmark", "simulation"))
+
+
+def simulated_stable(n_users: int) -> measure.Work:
+    data = example(n_users)
+    chosen = stable(TARGET, n_users, 3).monitor
     simulate(chosen, data, stream(0, "benchmark", "first"))
     return lambda: simulate(chosen, data, stream(0, "benchmark", "simulation"))
 
@@ -71,6 +80,19 @@ def online() -> measure.Work:
 
     def work() -> None:
         state, rng = chosen.start(1000), stream(0, "benchmark", "online")
+        for pair in users:
+            state, _ = chosen.step_users(state, pair, rng)
+
+    return work
+
+
+def online_integers() -> measure.Work:
+    """The same queries with exact integer noise, a tenth as many."""
+    chosen = ThresholdMonitorEvolving(IntegerNoise.calibrated(1.0, 1e-6, 3), 800.0, 3)
+    users = [(query % 1000, (query + 1) % 1000) for query in range(ONE_BY_ONE // 10)]
+
+    def work() -> None:
+        state, rng = chosen.start(1000), stream(0, "benchmark", "online integers")
         for pair in users:
             state, _ = chosen.step_users(state, pair, rng)
 
@@ -121,6 +143,7 @@ def batch() -> measure.Work:
 CASES: dict[str, tuple[int, Callable[[], measure.Work]]] = {
     "Example 1.4, n = m = 10^6, simulated": (1, lambda: simulated(10**6)),
     "the same, n = m = 10^9": (1, lambda: simulated(10**9)),
+    "the same, StableMonitor, n = m = 10^9": (1, lambda: simulated_stable(10**9)),
     "the same, n = m = 10^6, k = 1 (all counters)": (1, lambda: simulated(10**6, 1)),
     "the same, AboveThreshold repeated, n = m = 10^6": (1, lambda: repeated_threshold(10**6)),
     "the stream of n = m = 10^9": (1, lambda: lambda: example(10**9)),
@@ -129,6 +152,7 @@ CASES: dict[str, tuple[int, Callable[[], measure.Work]]] = {
     "the same, 1000 users": (ONE_BY_ONE, lambda: general(1000, "binary")),
     "online, one by one (step), [0, 1], 10 users": (ONE_BY_ONE, lambda: general(10, "interval")),
     "online, one by one, by the users who meet it (step_users)": (ONE_BY_ONE, online),
+    "the same, integer noise": (ONE_BY_ONE // 10, lambda: online_integers()),
     "online, a batch of queries (run), {0, 1}, 10 users": (10**6, lambda: table(10, "binary", 200.0)),
     "the same, every second answer a yes": (10**6, lambda: table(10, "binary", 0.0)),
     "online, a batch of queries (run), [0, 1], 10 users": (10**6, lambda: table(10, "interval", 200.0)),

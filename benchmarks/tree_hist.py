@@ -16,9 +16,10 @@ import pandas as pd
 from evolvingdp.core import brown
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import streams
-from evolvingdp.heavy_hitters.experiments.treehist.ladder import AS_RUN, BEST, OLH_PEM, protocol
+from evolvingdp.heavy_hitters.experiments.treehist.ladder import AS_RUN, BEST, OLH_PEM, PROJECTIVE, protocol
 from evolvingdp.heavy_hitters.experiments.treehist.params import Params
 from evolvingdp.heavy_hitters.pem import PEM
+from evolvingdp.heavy_hitters.tree_hist import TreeHist
 
 PRINTED = "Algorithm 3, two letters"
 WORDS = brown.words()["word"]
@@ -48,6 +49,15 @@ def asked_of_every_report(n_users: int, n_candidates: int) -> measure.Work:
     return lambda: method.oracle.support(reports, leaves[:n_candidates])
 
 
+def searched(n_users: int) -> measure.Work:
+    """The search among 26^6 words on the server's sketches of projective reports."""
+    method = protocol(Params(), PROJECTIVE, n_users, 2.0)
+    assert isinstance(method, TreeHist)
+    drawn = method.draw_hashes(stream(0, "benchmark", "hashes"))
+    reports = drawn.simulate(method.tree.encode(WORDS), counts(n_users), stream(0, "benchmark", "simulation"))
+    return lambda: drawn.search(reports, n_users)
+
+
 def simulated(variant: str, n_users: int) -> measure.Work:
     """Reports and search, from the counts."""
     method = protocol(Params(), variant, n_users, 2.0)
@@ -67,6 +77,8 @@ CASES: dict[str, tuple[int, Callable[[], measure.Work]]] = {
     f"per user, both reports: {PRINTED}": (10**7, lambda: per_user(PRINTED, 10**7)),
     f"per user, one report: {BEST}": (10**7, lambda: per_user(BEST, 10**7)),
     f"per user, one report: {OLH_PEM}": (10**7, lambda: per_user(OLH_PEM, 10**7)),
+    f"per user, one report: {PROJECTIVE}": (10**7, lambda: per_user(PROJECTIVE, 10**7)),
+    f"per user, search: {PROJECTIVE}, among 26^6 words": (10**7, lambda: searched(10**7)),
     f"per user, search: {OLH_PEM}, a thousand candidates": (10**6, lambda: asked_of_every_report(10**6, 1000)),
     f"simulation and search: {AS_RUN}": (10**7, lambda: simulated(AS_RUN, 10**7)),
     f"simulation and search: {PRINTED}": (10**7, lambda: simulated(PRINTED, 10**7)),

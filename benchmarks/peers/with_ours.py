@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from job import Job, Work, serve
 
-from evolvingdp.continual_mean import private_median
+from evolvingdp.continual_mean import binary_mechanism, private_median
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
-from evolvingdp.continual_mean.prefix_sums import Toeplitz, Tree, best_branching
+from evolvingdp.continual_mean.prefix_sums import Toeplitz, Tree
 from evolvingdp.core import accounting
 from evolvingdp.core.hashing import MultiplyShift, scramble
 from evolvingdp.core.noise import DiscreteLaplace, Laplace, Noise
@@ -109,7 +109,7 @@ def counting(mechanism: Callable[[Job], BinaryMechanism], online: bool = True) -
 
 
 def best_tree(job: Job) -> BinaryMechanism:
-    return BinaryMechanism(job.n, job.epsilon, sums=Tree(job.n, best_branching(job.n), honaker=True))
+    return BinaryMechanism(job.n, job.epsilon, sums=binary_mechanism.best_tree(job.n))
 
 
 def draws(noise: Noise) -> Callable[[Job], Work]:

@@ -20,6 +20,7 @@ from pypdf import PdfReader
 
 from evolvingdp.experiment import Figure
 from evolvingdp.experiment.style import canvas, house
+from evolvingdp.publish.rendering import bibliography
 from evolvingdp.publish.showing import bundle, citing, latex
 from evolvingdp.publish.showing.printed import WIDTHS, broken, printed
 from evolvingdp.publish.sources.project import Project
@@ -32,7 +33,13 @@ CHAPTERS = {
     "sparse_vector": ("sparse_vector", ["kaplan2021"]),
     "privacy": ("audit", ["bassily2020", "joseph2018", "george2022", "kaplan2021"]),
 }
-RECORD = {"notebook": "paper/some_notebook", "command": "evolvingdp run x", "version": "0.1.0", "commit": "a" * 40}
+RECORD = {
+    "notebook": "paper/some_notebook",
+    "command": "evolvingdp run x",
+    "version": "0.1.0",
+    "python": "3.11.5",
+    "commit": "a" * 40,
+}
 
 
 def entries(text: str) -> dict[str, Entry]:
@@ -55,6 +62,34 @@ def test_a_paper_s_bibtex_says_what_references_bib_says():
         assert facts(read[1]) == facts(entry)
 
 
+def test_every_paper_says_where_it_is_and_its_title_leads_there():
+    references = parse_file(REPOSITORY / "book" / "references.bib").entries
+    lacking = {key for key, entry in references.items() if not {"doi", "url"} & set(entry.fields)}
+    assert lacking == set(), "each entry has a doi or a stable url"
+    assert not {
+        key
+        for key, entry in references.items()
+        if entry.fields.get("url", "http").partition("://")[0] not in ("http", "https")
+    }
+    without = {key for key, entry in references.items() if entry.type == "inproceedings" and "pages" not in entry.fields}
+    unknown = {"joseph2018", "honaker2015", "ohrimenko2022", "zhu2020", "cohen2023", "dvijotham2024", "andersson2025"}
+    assert without <= unknown, "pages, but where we know of none"
+    for entry in bibliography.Linked().format_entries(references.values()):
+        cited = references[entry.key]
+        title = re.sub(r"[{}]", "", cited.fields["title"]).lower()
+        links = re.findall(r'<a href="([^"]*)">(.*?)</a>', entry.text.render_as("html"))
+        plain = {re.sub(r"<.*?>", "", text).lower().rstrip("."): link for link, text in links}
+        assert plain[html.escape(title, quote=False)] == bibliography.address(cited.fields), entry.key
+
+
+def test_the_bibliography_links_every_paper_that_the_book_cites(built_book):
+    source = (built_book.root / "_build" / "html" / "book" / "bibliography.html").read_text()
+    cited = set(re.findall(r'id="[^"]*?([a-z]+\d{4}[a-z]*)"', source))
+    assert {"bassily2020", "joseph2018", "george2022", "kaplan2021", "apple2017"} <= cited
+    for key, entry in parse_file(REPOSITORY / "book" / "references.bib").entries.items():
+        assert key not in cited or html.escape(bibliography.address(entry.fields)) in source
+
+
 def test_the_book_s_bibtex_has_authors_title_version_and_year():
     (entry,) = entries(citing.book()).values()
     facts_of = citing.citation()
@@ -63,6 +98,8 @@ def test_the_book_s_bibtex_has_authors_title_version_and_year():
     assert entry.fields["title"] == f"{{{facts_of['title']}}}"
     assert entry.fields["version"] == facts_of["version"]
     assert entry.fields["year"] == str(facts_of["date-released"])[:4]
+    assert entry.fields["date"] == str(facts_of["date-released"])
+    assert entry.fields["url"] == facts_of.get("url", citing.SLOT)
 
 
 def test_a_figure_s_bibtex_names_the_figure_the_version_and_the_commit():
@@ -70,7 +107,7 @@ def test_a_figure_s_bibtex_names_the_figure_the_version_and_the_commit():
     assert key == "evolving-privacy-hh-oracle-words"
     assert entry.fields["title"].startswith("Figure hh-oracle-words of ")
     assert entry.fields["howpublished"] == f"Version 0.1.0, commit {'a' * 40}"
-    assert {"author", "title", "howpublished", "year"} == {*entry.fields, *entry.persons}
+    assert {"author", "title", "howpublished", "year", "date", "url"} == {*entry.fields, *entry.persons}
 
 
 def test_a_chapter_computed_at_several_commits_says_which_computed_what():
@@ -148,7 +185,7 @@ def test_a_bundle_is_one_zip_whose_bytes_the_result_decides(tmp_path, monkeypatc
     assert list(inside) == sorted(inside)
     beside = {name: content for name, content in written[0].items() if not name.endswith(".zip")}
     assert {name: inside[name] for name in beside} == beside
-    assert set(inside) - set(beside) == {"README.txt", "xx-drawing.bib"}
+    assert set(inside) - set(beside) == {"README.txt", "xx-drawing.bib", "ro-crate-metadata.json"}
     assert list(entries(inside["xx-drawing.bib"].decode())) == ["evolving-privacy-xx-drawing"]
     for words in ("A caption.", "A drawing.", RECORD["command"], RECORD["commit"]):
         assert words in inside["README.txt"].decode()

@@ -221,6 +221,8 @@ BAD = {
     "huge": (["-p", "n_users", "1e300"], "n_users must be <= 1e+10, got 1e+300"),
     "too small a sweep": (["-p", "n_users_sweep", "1,2"], "n_users_sweep must be >= 1000, got '1'"),
     "too many runs": (["-p", "repetitions", "1e12"], "repetitions must be <= 10000, got 1000000000000"),
+    "hundreds of digits": (["-p", "n_users", "1" + "0" * 400], "must be <= 1e+10, got '1000"),
+    "a long name": (["--out", "a" * 300], "File name too long: "),
     "no name": (["-p", "", "1"], "unknown parameter ''; there are n_users, epsilon"),
     "empty out": (["--out", ""], "out must name a folder"),
     "out among the sources": (["--out", "notebooks/heavy_hitters"], "out must lie outside the book's own sources"),
@@ -329,10 +331,33 @@ def test_papermill_by_hand_works_and_shows_the_figures(tmp_path):
 
 
 def test_papermill_by_hand_is_told_what_is_wrong(tmp_path):
-    with pytest.raises(papermill.PapermillExecutionError, match="epsilon must be >= 1e-06, got -1"):
-        papermill.execute_notebook(
-            str(Project().template(NOTEBOOK)), str(tmp_path / "out.ipynb"), {"epsilon": -1}, progress_bar=False
-        )
+    """Papermill only warns of a name that the notebook does not have: the notebook itself refuses it."""
+    values, out = {"epsilon": -1, "epsilom": 3, "seed": 2}, str(tmp_path / "out.ipynb")
+    said = "epsilon must be >= 1e-06, got -1; unknown parameter 'epsilom'; did you mean 'epsilon'?"
+    with pytest.raises(papermill.PapermillExecutionError, match=re.escape(said)):
+        papermill.execute_notebook(str(Project().template(NOTEBOOK)), out, values, progress_bar=False)
+
+
+@pytest.mark.parametrize(
+    ("cell", "refused"),
+    [
+        ("# Parameters\nepsilom = 3", True),
+        ("epsilon: float = 1.0  # typed over\nrow: int = 3\nseed = 1", True),
+        ("epsilon = 2\nseed = 4", False),
+        ("import math\nhalf = 0.5", False),
+        ("half = epsilon / 2", False),
+        ("%matplotlib inline\nhalf = 1", False),
+        ("", False),
+    ],
+)
+def test_a_cell_of_nothing_but_values_sets_parameters(cell, refused):
+    params = params_of(NOTEBOOK)
+    namespace = params.make().model_dump() | {"epsilom": 3, "row": 3, "half": 1, "seed": 1, "In": ["", PARAMETERS, cell]}
+    if refused:
+        with pytest.raises(ParameterError, match=r"unknown parameter '(epsilom|row)'"):
+            params.from_namespace(namespace)
+    else:
+        assert params.from_namespace(namespace) == params.make()
 
 
 def test_what_evolvingdp_did_not_write_is_not_replaced(project, tmp_path):

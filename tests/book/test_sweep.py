@@ -11,8 +11,9 @@ import signal
 import subprocess
 import sys
 import time
+from asyncio import CancelledError
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -23,7 +24,7 @@ from click.testing import CliRunner
 
 from evolvingdp.experiment import ParameterError
 from evolvingdp.publish.cli import main
-from evolvingdp.publish.sweeping import cluster, point, report
+from evolvingdp.publish.sweeping import cluster, dealing, point, report
 from evolvingdp.publish.sweeping import run as sweeping
 from support import REPOSITORY
 
@@ -111,6 +112,7 @@ BAD = {
     "both engines": (["--grid", "epsilon=1", "--scheduler", "tcp://h:1", "--workers", "2"], "leave --workers away"),
     "no address": (["--grid", "epsilon=1", "--scheduler", ""], "such as tcp://127.0.0.1:8786, got '' (no address)"),
     "half an address": (["--grid", "epsilon=1", "--scheduler", "tcp://"], "got 'tcp://' (no address)"),
+    "a long name": (["--grid", "epsilon=1", "--out", "a" * 300], "File name too long: "),
     "no file": (["--grid", "epsilon=1", "--scheduler", "no_file.json"], "got 'no_file.json' ([Errno 2] No such file"),
     "no folder": (["--grid", "epsilon=1", "--scheduler", "nowhere/x.json"], "got 'nowhere/x.json' ([Errno 2] No such file"),
     "sources": (["--grid", "epsilon=1", "--out", "notebooks/mine"], "out must lie outside the book's own sources"),
@@ -198,6 +200,97 @@ def test_finished_points_are_never_run_again_and_a_larger_grid_keeps_them(tmp_pa
     whole = tmp_path / "whole"
     sweep(*larger[:-1], whole)
     assert same(out, whole)
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"notebook": 1, "command": "", "settings": [], "seeds": []}', '{"seeds": ["a"]}']
+)
+def test_a_damaged_manifest_is_one_line_and_nothing_is_lost(tmp_path, serial, text):
+    sweep(*SMALL, "--out", tmp_path)
+    (tmp_path / "sweep.json").write_text(text)
+    done = sweep(*SMALL, "--out", tmp_path)
+    assert done.exit_code == 1
+    assert done.stderr.count("\n") == 1
+    assert "which no sweep wrote; choose another folder" in done.stderr
+    assert len(list((tmp_path / "points").iterdir())) == 8
+
+
+class Dying(Serial):
+    """Workers die of seed 1; or they are gone, or the scheduler is, from the fourth point on."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__()
+        self.what = what
+
+    def submit(self, function, notebook, params, seed, *rest, pure):
+        done = super().submit(function, notebook, params, seed, *rest, pure=pure)
+        if self.what == "point" and seed == 1:
+            done.result = self._killed
+        return done
+
+    def _killed(self):
+        raise distributed.KilledWorker("point", None, 3)
+
+    def nthreads(self) -> dict[str, int]:
+        return {} if self.what == "workers" and len(self.ran) >= 4 else {"here": 1}
+
+
+@pytest.fixture
+def dying(serial, monkeypatch):
+    def make(what: str) -> Dying:
+        client = Dying(what)
+        monkeypatch.setattr(sweeping, "connected", lambda *_: nullcontext(client))
+
+        def wait(futures, **_):
+            if what == "scheduler" and len(client.ran) >= 4:
+                raise CancelledError
+            if what == "workers" and len(client.ran) >= 4:
+                raise TimeoutError
+            return SimpleNamespace(done=futures[:1])
+
+        monkeypatch.setattr(distributed, "wait", wait)
+        monkeypatch.setattr(dealing, "PATIENCE", 0.0)
+        monkeypatch.setattr(dealing, "LOOK", 0.0)
+        return client
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("scheduler", "the scheduler went away; all finished points are kept"),
+        ("workers", "the cluster has had no worker for"),
+    ],
+)
+def test_a_sweep_that_nobody_runs_any_more_says_so_in_one_line_and_goes_on_later(tmp_path, dying, what, said, serial):
+    dying(what)
+    done = sweep(*SMALL, "--out", tmp_path)
+    assert done.exit_code == 1
+    assert done.stderr.splitlines()[-1].startswith(f"Error: {said}")
+    assert done.stderr.count("\n") <= 3
+    kept = len(list((tmp_path / "points").iterdir()))
+    again = dying("nothing")
+    assert f"{kept} finished before" in sweep(*SMALL, "--out", tmp_path).stderr
+    assert len(again.ran) == 8 - kept
+
+
+def test_a_point_that_kills_its_workers_is_tried_once_more_alone_and_reported(tmp_path, dying):
+    client = dying("point")
+    done = sweep(*SMALL, "--out", tmp_path)
+    assert "4 of 8 points failed" in done.stderr
+    assert done.stderr.count("each worker that ran it died") == 4
+    assert [seed for _, seed in client.ran[-4:]] == [1] * 4
+    assert len(client.ran) == 12
+
+
+def test_only_a_few_points_a_core_are_under_way(tmp_path, serial, monkeypatch):
+    under_way = []
+    monkeypatch.setattr(
+        distributed, "wait", lambda futures, **_: under_way.append(len(futures)) or SimpleNamespace(done=futures[:1])
+    )
+    sweep(*SMALL, "--out", tmp_path)
+    assert max(under_way) == dealing.AHEAD
 
 
 @pytest.mark.parametrize("damage", ["cut", "gone", "empty"])
@@ -481,7 +574,7 @@ def test_a_file_that_is_no_scheduler_s_is_refused(tmp_path, text):
 
 
 def test_a_scheduler_that_does_not_answer_is_one_clear_line(tmp_path):
-    addresses = ["tcp://127.0.0.1:1", "nowhere", "missing.json"]
+    addresses = ["tcp://127.0.0.1:1", "nowhere", "missing.json", "tls://127.0.0.1:1"]
     asked = [["sweep", NOTEBOOK, *SMALL, "--scheduler", address, "--out", str(tmp_path / "out")] for address in addresses]
     script = (
         "from click.testing import CliRunner; from evolvingdp.publish import cli\n"
@@ -490,7 +583,7 @@ def test_a_scheduler_that_does_not_answer_is_one_clear_line(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", script], env=ENVIRONMENT, cwd=tmp_path, capture_output=True, text=True)
     lines = [line for line in done.stdout.splitlines() if line.startswith("Error: ")]
-    assert len(lines) == 3, done
+    assert len(lines) == 4, done
     for address, line in zip(addresses, lines, strict=True):
         assert "must be the address or the scheduler file of a running dask scheduler, such as tcp://127.0.0.1:8786" in line
         assert f"got '{address}'" in line

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
-from evolvingdp.continual_mean import algorithms, coordinates, offline, online, streams
+from evolvingdp.continual_mean import algorithms, choosing, coordinates, offline, online, streams
 from evolvingdp.continual_mean.per_step import PerStepLaplace
-from evolvingdp.continual_mean.prefix_sums import Toeplitz, Tree
+from evolvingdp.continual_mean.prefix_sums import BalancedTree, Buffered, Toeplitz, Tree
 from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace, Tape
 from evolvingdp.core.seeds import stream
 from literal_continual_mean import run as run_literally
@@ -20,9 +22,13 @@ SETTINGS = {
     "multiple trees": algorithms.multiple_trees(N, M, 5.0, 0.3),
     "full": algorithms.full(N, M, 500.0),
     "full, capped": algorithms.full(N, M, 500.0, capped=True),
-    "recommended": algorithms.recommended(N, M, 50.0),
-    "recommended, gaussian": algorithms.recommended(N, M, 50.0, delta=1e-6),
-    "ternary trees": algorithms.recommended(N, M, 5.0, branching=3, integer=False),
+    "recommended": choosing.users_alike(N, M, 50.0),
+    "recommended, gaussian": choosing.users_alike(N, M, 50.0, delta=1e-6),
+    "one tree, best": algorithms.naive(N, M, 5.0, horizon=STEPS, branching=0, integer=True, clip=True),
+    "buffered": algorithms.naive(N, M, 5.0, delta=1e-6, horizon=STEPS, buffered=True),
+    "bands, few allowed": algorithms.bands(N, 9, 5.0, excess="drop", branching=0, integer=True),
+    "bands, buffered": algorithms.bands(N, M, 5.0, delta=1e-6, buffered=True),
+    "ternary trees": choosing.users_alike(N, M, 5.0, branching=3, integer=False),
 }
 STRUCTURES = [
     Tree(100),
@@ -30,14 +36,23 @@ STRUCTURES = [
     Tree(100, honaker=True),
     Tree(100, 4, honaker=True),
     Tree(1, honaker=True),
+    BalancedTree(100, 3),
+    BalancedTree(100, 4),
+    BalancedTree(3000, 19),
+    BalancedTree(1),
     Toeplitz(100),
+    Buffered(1),
+    Buffered(3000),
 ]
 
 
 def step_by_step(settings, users, samples, rng):
+    """A service that stops after a third of the stream, and goes on from what it has written down."""
     state = online.start(settings, rng)
     releases = []
     for user, sample in zip(users.tolist(), samples.tolist(), strict=True):
+        if len(releases) == len(users) // 3:
+            state = pickle.loads(pickle.dumps(state))
         state, release = online.step(settings, state, user, sample)
         releases.append(release)
     return releases
@@ -48,6 +63,7 @@ def assert_equal(settings, users, samples, seed=5):
     single = step_by_step(settings, users, samples, stream(seed, "noise"))
     np.testing.assert_array_equal([release.estimate for release in single], together.estimate)
     np.testing.assert_array_equal([release.standard_error for release in single], together.standard_error)
+    np.testing.assert_array_equal([release.bias for release in single], together.bias)
     np.testing.assert_array_equal([release.samples for release in single], together.samples)
     assert single[-1].dropped == together.dropped
     return together
@@ -63,7 +79,7 @@ def test_online_and_offline_agree_bit_for_bit_on_every_order(name, order):
 
 def test_they_agree_where_levels_start_new_trees_with_narrower_intervals():
     rng = stream(0, "narrow")
-    settings = algorithms.recommended(400, 256, 200.0, horizon=30_000, beta=0.5)
+    settings = choosing.users_alike(400, 256, 200.0, horizon=30_000, beta=0.5)
     users = streams.arrivals("contiguous", 400, 256, 30_000, rng)
     opened = []
     once = online._open
@@ -77,7 +93,7 @@ def test_they_agree_where_levels_start_new_trees_with_narrower_intervals():
 def test_they_agree_where_samples_are_real_and_some_are_dropped(options):
     rng = stream(0, "dropped")
     users, samples = rng.integers(0, N + 20, STEPS), rng.uniform(-1, 3, STEPS)
-    settings = algorithms.recommended(
+    settings = choosing.users_alike(
         N, 7, 50.0, excess="drop", resolution=2**20, horizon=1500, low=-1.0, high=3.0, integer=False, **options
     )
     assert assert_equal(settings, users, samples).dropped == STEPS - 1500
@@ -112,6 +128,8 @@ def test_prefix_noise_agrees_one_by_one_and_together(sums, kind):
     together = sums.all(sums.capacity, Tape(kind, stream(1, "tape")))
     advance = sums.online(Tape(kind, stream(1, "tape")))
     np.testing.assert_array_equal([advance() for _ in range(sums.capacity)], together)
+    with pytest.raises(ValueError, match="was asked for a prefix of"):
+        advance()
 
 
 @pytest.mark.parametrize("branching", [2, 3])
@@ -147,9 +165,47 @@ def test_the_square_root_factorization_squares_to_running_sums():
     np.testing.assert_allclose(root @ root, np.tril(np.ones((size, size))), atol=1e-12)
     sums = Toeplitz(size)
     np.testing.assert_allclose(sums.relative_variance(np.arange(1, size + 1)), (root**2).sum(axis=1))
-    assert sums.l2**2 == pytest.approx((root**2).sum(axis=0).max())
+    assert sums.l2_of(1) ** 2 == pytest.approx((root**2).sum(axis=0).max())
     draws = Gaussian(1.0).draw(4096, stream(4, "z"))[:size]
     np.testing.assert_allclose(sums.all(size, Tape(Gaussian(1.0), stream(4, "z"))), root @ draws, atol=1e-12)
+
+
+@pytest.mark.parametrize(("size", "buffers"), [(1, 2), (2, 3), (64, 2), (64, 8)])
+def test_the_buffered_factorization_is_one_of_running_sums_with_falling_coefficients(size, buffers):
+    sums = Buffered(size, buffers)
+    first = sums.coefficients
+    assert (first > 0).all()
+    assert (np.diff(first) < 0).all()
+    released = np.array([[first[i - j] if i >= j else 0.0 for j in range(size)] for i in range(size)])
+    draws = np.eye(size)  # what one draw adds to all sums
+    added = np.linalg.solve(released.T, np.tril(np.ones((size, size))).T).T @ draws
+    np.testing.assert_allclose(sums.relative_variance(np.arange(1, size + 1)), (added**2).sum(axis=1), rtol=1e-9)
+    noise = Gaussian(1.0).draw(4096, stream(4, "z"))[:size]
+    np.testing.assert_allclose(sums.all(size, Tape(Gaussian(1.0), stream(4, "z"))), added @ noise, atol=1e-9)
+
+
+def test_a_balanced_tree_adds_and_subtracts_the_blocks_of_the_digits():
+    """Each prefix, from what each draw adds: an odd base, digits -2 to 2, blocks around the multiples of the next size."""
+    sums = BalancedTree(62, 5)
+
+    def digits(length):
+        found = []
+        for _ in range(3):
+            digit = (length + 2) % 5 - 2
+            found.append(digit)
+            length = (length - digit) // 5
+        return found[::-1]
+
+    law = Laplace(1.0)
+    noise = dict(zip(range(1, 63), sums.all(62, Tape(law, stream(2, "nodes"))), strict=True)) | {0: 0.0}
+    for length in range(1, 63):
+        first, second, third = digits(length)
+        assert 25 * first + 5 * second + third == length
+        assert sums.variance_at(length) == abs(first) + abs(second) + abs(third)
+        near, far = length - third, length - third - 5 * second  # prefixes with fewer digits
+        steps = [noise[near + step] - noise[near + step - 1] for step in range(min(third, 0) + 1, max(third, 0) + 1)]
+        assert noise[length] - noise[near] == pytest.approx(np.sign(third) * sum(steps))
+        assert abs(near - far) == 5 * abs(second)
 
 
 @pytest.mark.parametrize("name", ["single tree", "multiple trees", "full"])
@@ -182,7 +238,7 @@ def test_coordinates_are_one_mechanism_each():
     rng = stream(0, "coordinates")
     users = streams.arrivals("random", N, M, 500, rng)
     samples = np.stack([streams.bits(mean, 500, rng) for mean in (0.2, 0.8)], axis=1)
-    settings = algorithms.recommended(N, M, 8.0)
+    settings = choosing.users_alike(N, M, 8.0)
     estimates = coordinates.release(settings, users, samples, stream(7, "noise"))
     children = stream(7, "noise").spawn(2)
     for column in (0, 1):

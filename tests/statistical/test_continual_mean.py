@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from scipy.stats import chi2, kstest
+from scipy.stats import chi2, kstest, laplace, norm
 
 from evolvingdp.audit.exact.probes import Chosen
-from evolvingdp.continual_mean import algorithms, offline, streams
+from evolvingdp.continual_mean import algorithms, choosing, offline, online, streams, theory
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
-from evolvingdp.continual_mean.experiments.past_the_paper import rungs
-from evolvingdp.continual_mean.prefix_sums import Toeplitz, Tree
+from evolvingdp.continual_mean.prefix_sums import BalancedTree, Buffered, Toeplitz, Tree
 from evolvingdp.core.noise import DiscreteLaplace, Laplace, Tape
 from evolvingdp.core.seeds import stream
 from support import ALPHA, fits
@@ -52,16 +51,28 @@ class Given:
 
 
 @pytest.mark.parametrize(
-    "sums", [Tree(100), Tree(100, 3), Tree(100, honaker=True), Tree(100, 3, honaker=True), Toeplitz(100)]
+    "sums",
+    [
+        Tree(100),
+        Tree(100, 3),
+        Tree(100, honaker=True),
+        Tree(100, 3, honaker=True),
+        BalancedTree(100, 5),
+        Toeplitz(100),
+        Buffered(100, 3),
+    ],
 )
 def test_prefix_noise_has_the_variance_that_is_stated(sums):
     """Noise is linear in its draws: what each draw adds gives all variances, and runs without number."""
-    mechanism = BinaryMechanism(100, 1.0, delta=1e-6, sums=sums)
+    balanced = isinstance(sums, BalancedTree)  # it has Laplace noise, hence no runs below
+    mechanism = BinaryMechanism(100, 1.0, delta=0.0 if balanced else 1e-6, sums=sums)
     added = np.array([sums.all(100, Tape(Given(unit), None)) for unit in np.eye(200)])
     assert not added[-1].any()  # there are no more draws
     np.testing.assert_allclose((added**2).sum(axis=0), sums.relative_variance(np.arange(1, 101)), rtol=1e-12)
     released = mechanism.release(np.zeros(100), stream(0, "prefix"))
     np.testing.assert_allclose(released, mechanism.noise.draw(200, stream(0, "prefix")) @ added, atol=1e-8 * released.std())
+    if balanced:
+        return
     runs = mechanism.noise.draw(25_000 * 200, stream(0, "prefix", "runs")).reshape(-1, 200) @ added[:, [0, 62, 63, 99]]
     for place, length in enumerate((1, 63, 64, 100)):
         stated = mechanism.standard_error(length) ** 2
@@ -78,7 +89,7 @@ def test_a_laplace_tree_of_one_node_has_laplace_noise_of_the_calibrated_scale():
     assert mechanism.noise == Laplace(6.0)
 
 
-@pytest.mark.parametrize("name", ["naive", "recommended"])
+@pytest.mark.parametrize("name", ["naive", "bands, half dropped", "users alike"])
 def test_the_standard_error_of_a_release_is_that_of_its_noise_and_samples(name):
     """Gaussian noise and fair bits, whose variance is the largest: estimates are nearly normal about 1/2.
 
@@ -87,7 +98,8 @@ def test_the_standard_error_of_a_release_is_that_of_its_noise_and_samples(name):
     """
     make = {
         "naive": lambda: algorithms.naive(40, 4, 2.0, delta=1e-6),
-        "recommended": lambda: algorithms.recommended(40, 4, 2.0, delta=1e-6, clip=False),
+        "bands, half dropped": lambda: algorithms.bands(40, 2, 2.0, delta=1e-6, excess="drop", buffered=True),
+        "users alike": lambda: choosing.users_alike(40, 4, 2.0, delta=1e-6, clip=False, toeplitz=True),
     }
     settings = make[name]()
     users = streams.arrivals("random", 40, 4, 160, stream(0, "users"))
@@ -115,43 +127,103 @@ def test_the_standard_error_of_a_release_is_that_of_its_noise_and_samples(name):
     samples = streams.bits(0.5, 25_000 * 160, stream(0, "samples")).reshape(-1, 160)
     noise = stream(0, "noise").normal(size=(25_000, settings.n_trees, 160)) * np.array(scales)[:, None]
     stated = offline.release(settings, users, none, stream(0, "noise")).standard_error[-1] ** 2
-    measured = simulated(samples, noise) - 0.5
+    measured = simulated(samples, noise) - samples.mean(axis=1)
     assert variance_fits(measured, stated) > ALPHA
     assert variance_fits(measured, 1.1 * stated) < ALPHA
     assert variance_fits(measured, stated / 1.1) < ALPHA
     scaled = of_draw * np.array(scales)[:, None]
-    assert (of_sample**2).sum() / 4 + (scaled**2).sum() == pytest.approx(stated, rel=1e-6)
+    assert ((of_sample - 1 / 160) ** 2).sum() / 4 + (scaled**2).sum() == pytest.approx(stated, rel=1e-6)
 
 
-def over_stated(population, order, name):
-    """Root mean square over four runs of the last estimate's distance to the mean of all readings, over what it states."""
-    n_users, cap, horizon = 500, 512, 500 * 512 if order == "random" else 100_000
-    settings = rungs.rung(name, n_users, cap, 4.0, horizon, 1e-6)
-    ratios = []
-    for run in range(4):
-        users, bits = streams.readings(population, order, n_users, cap, horizon, stream(0, "differ", order, run))
-        released = offline.release(settings, users, bits, stream(0, "noise", order, name, run))
-        ratios.append((released.estimate[-1] - bits.mean()) / released.standard_error[-1])
-    return np.sqrt(np.mean(np.square(ratios)))
+N_USERS, MOST, STEPS = 300, 128, 6000
+RUNS = 4
+HONEST = np.sqrt(chi2.ppf(1 - ALPHA, RUNS) / RUNS)
 
 
-HONEST = np.sqrt(chi2.ppf(1 - ALPHA, 4) / 4)
+def over_stated(make, population, order, given):
+    """Root mean square over runs, early and late, of what the distance to the mean has beyond the stated bias, over the
+    standard error; `given`: whether the settings were chosen by arrivals in this order, or by none.
+    """
+    before = streams.arrivals(order, N_USERS, MOST, STEPS, stream(0, "before", order)) if given else None
+    settings = make(N_USERS, MOST, 4.0, 1e-6, arrivals=before, horizon=STEPS)
+    excess = []
+    for run in range(RUNS):
+        users, bits = streams.readings(population, order, N_USERS, MOST, STEPS, stream(0, "differ", population, order, run))
+        released = offline.release(settings, users, bits, stream(0, "noise", population, order, run))
+        off = np.abs(released.estimate - np.cumsum(bits) / np.arange(1, STEPS + 1))
+        excess.append((np.maximum(off - released.bias, 0) / released.standard_error)[[STEPS // 10, STEPS // 2, -1]])
+    return np.sqrt(np.mean(np.square(excess), axis=0))
+
+
+@pytest.mark.parametrize("given", [True, False])
+@pytest.mark.parametrize("order", streams.ORDERS)
+@pytest.mark.parametrize("population", streams.POPULATIONS)
+def test_what_is_recommended_states_errors_that_hold_for_any_users_in_any_order(population, order, given):
+    assert (over_stated(choosing.recommended, population, order, given) < HONEST).all()
+
+
+@pytest.mark.parametrize("run", range(10))
+def test_it_holds_for_random_users_and_orders(run):
+    """Numbers of samples, means and orders drawn at random; the settings were chosen for another horizon and cap."""
+    rng = stream(0, "random users", run)
+    users = np.repeat(np.arange(200), rng.geometric(1 / rng.integers(2, 60), 200))
+    rng.shuffle(users[: rng.integers(len(users))])
+    means = rng.beta(*rng.uniform(0.1, 2, 2), 200)
+    bits = (rng.random(len(users)) < means[users]).astype(int)
+    settings = choosing.recommended(200, int(rng.integers(4, 200)), 2.0, 1e-6, horizon=int(rng.integers(500, 9000)))
+    released = offline.release(settings, users, bits, stream(0, "random users", "noise", run))
+    off = np.abs(released.estimate - np.cumsum(bits) / np.arange(1, len(bits) + 1))
+    excess = np.maximum(off - released.bias, 0) / released.standard_error
+    assert np.isfinite(released.standard_error[0])
+    assert (excess[[9, len(bits) // 2, -1]] < norm.isf(ALPHA / 6)).all()
+
+
+def test_where_the_most_active_differ_users_alike_err_more_than_the_standard_error_and_the_bias_covers_it():
+    settings = choosing.users_alike(N_USERS, MOST, 4.0, 1e-6, horizon=STEPS)
+    users, bits = streams.readings("active kind", "zipf", N_USERS, MOST, STEPS, stream(0, "differ", "bias"))
+    released = offline.release(settings, users, bits, stream(0, "noise", "bias"))
+    off = abs(released.estimate[-1] - bits.mean())
+    assert norm.isf(ALPHA / 2) * released.standard_error[-1] < off < released.bias[-1] == 1
 
 
 @pytest.mark.parametrize(
-    ("population", "order", "name", "honest"),
+    ("population", "order", "delta", "seen"),
     [
-        ("two kinds", "random", rungs.RECOMMENDED_DELTA, False),
-        ("two kinds", "random", rungs.UNPROJECTED_DELTA, True),
-        ("two kinds", "random", rungs.EQUAL_DELTA, True),
-        ("active kind", "zipf", rungs.RECOMMENDED, False),
-        ("active kind", "zipf", rungs.UNPROJECTED_DELTA, False),
-        ("active kind", "zipf", rungs.EQUAL, True),
-        ("active kind", "zipf", rungs.EQUAL_DELTA, True),
+        ("active kind", "zipf", 1e-6, True),
+        ("active kind", "zipf", 0.0, True),
+        ("alike", "zipf", 1e-6, False),
+        ("alike", "zipf", 0.0, False),
+        ("alike", "random", 1e-6, False),
     ],
 )
-def test_where_users_differ_the_stated_error_holds_without_projection_or_without_weights(population, order, name, honest):
-    assert (over_stated(population, order, name) < HONEST) is np.bool_(honest)
+def test_levels_disagree_where_active_users_differ_and_not_where_users_are_alike(population, order, delta, seen):
+    """Of some streams, all; the bound at the last of all powers of two, which holds over time.  Pure: longer."""
+    n_users, cap, steps, runs = (500, 128, 20_000, 10) if delta else (5000, 1024, 100_000, 3)
+    settings = choosing.users_alike(n_users, cap, 20.0, delta, horizon=steps)
+    for run in range(runs):
+        rng = stream(0, "levels", population, order, run)
+        users, bits = streams.readings("active kind", order, n_users, cap, steps, rng)
+        samples = streams.bits(0.3, steps, rng) if population == "alike" else bits
+        trees = offline.exposed(settings, users, samples, stream(0, "levels", "noise", run))
+        now = [tree.contributions[:, -1] for tree in trees]
+        means = [(weighted / held, spread / held**2) for weighted, held, spread in now if held > 0]
+        assert (theory.disagreement(settings, means, looks=2 * 18**2) < ALPHA) is seen
+        if delta and not run:
+            state = online.start(settings, stream(0, "levels", "noise", run))
+            for user, sample in zip(users.tolist(), samples.tolist(), strict=True):
+                online.step(settings, state, user, sample)
+            assert online.levels(state) == means
+
+
+@pytest.mark.parametrize(("delta", "law"), [(1e-6, norm), (0.0, laplace(scale=0.5**0.5))])
+def test_the_bound_on_a_disagreement_is_above_the_exact_law(delta, law):
+    """Two levels, one of them exact: a difference with standard error 1, normal or of one Laplace draw."""
+    settings = choosing.users_alike(10, 8, 1.0, delta)
+    for off in (0.5, 2.0, 5.0, 12.0):
+        assert theory.disagreement(settings, [(0.0, 1e-12), (off, 1.0)]) >= 2 * law.sf(off)
+        tail = np.exp(-(off**2) / 2) if delta else np.exp(1.1 - off)
+        assert theory.disagreement(settings, [(0.0, 1e-12), (off, 1.0)], looks=3) == pytest.approx(min(1, 12 * tail))
+    assert theory.disagreement(settings, [(0.0, 1.0)]) == theory.disagreement(settings, []) == 1
 
 
 def test_populations_are_what_they_say():

@@ -12,9 +12,10 @@ from scipy.stats import binom, ks_2samp
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.experiments.lists import score
 from evolvingdp.heavy_hitters.experiments.treehist import predicted
-from evolvingdp.heavy_hitters.experiments.treehist.predicted import expected_f1, found_probability
+from evolvingdp.heavy_hitters.experiments.treehist.predicted import found_probability
 from evolvingdp.heavy_hitters.olh import OLH
 from evolvingdp.heavy_hitters.pem import PEM
+from evolvingdp.heavy_hitters.planning import expected_f1
 from evolvingdp.heavy_hitters.tree_hist import PLANS, TreeHist
 from evolvingdp.heavy_hitters.word_tree import WordTree
 from support import ALPHA, fits

@@ -5,10 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import streams
+from evolvingdp.evolving.experiments import split_users
+from evolvingdp.evolving.experiments.choosing import methods, tables
+from evolvingdp.evolving.experiments.choosing.run import random_means
 from evolvingdp.evolving.rivals.choosing import METHODS, choose, noise
 from evolvingdp.evolving.rivals.crew_thresh import CrewThresh
 from evolvingdp.evolving.rivals.detection import penalty
@@ -39,7 +43,7 @@ def test_changes_cost_their_size_until_they_are_seen():
     assert choice.predicted["crews"] == pytest.approx(noise(crews.standard_error()) + stale, rel=0.02)
     variance = Once(10**7, 128, 10**6, 1.0).standard_error ** 2
     seen = sizes**2 * lasts / 2 > variance * penalty(128)
-    places = few / 128 * float(shares @ (np.where(seen, 1.5 * variance / sizes**2, lasts) * sizes))
+    places = few / 128 * float(shares @ (np.where(seen, 1.5 * variance / sizes**2, 2 * lasts / 3) * sizes))
     assert choice.predicted["detected"] == pytest.approx(noise(math.sqrt(variance / lasts)) + places, rel=0.02)
     every = choice.settings["once"].every
     held = few / 128 * (every - 1) / 2 / 3  # changes are of size 1/3 in the mean
@@ -54,6 +58,9 @@ def test_changes_cost_their_size_until_they_are_seen():
         ((10**6, 1024, 1, 1.0), 3, False, "detected"),  # a bit an epoch
         ((10**7, 16, 10**6, 1.0), 3, False, "detected"),
         ((10**5, 128, 10**6, 5.0), 3, True, "crews"),
+        ((10**6, 256, 1, 1.0), 255, True, "once"),  # a new mean in every epoch: segments of one epoch explain nothing
+        ((10**6, 256, 1, 1.0), 255, False, "once"),
+        ((10**6, 256, 1, 1.0), 31, True, "detected"),
     ],
 )
 def test_the_method_that_a_reader_would_expect_is_chosen(inputs, changes, online, method):
@@ -103,3 +110,37 @@ def test_predictions_are_near_what_is_measured():
                 data = streams.BitStream.make([10**6], np.repeat(rng.random(4), 32), 10**6)
                 errors.append(np.abs(choice.simulate(data, rng, method) - data.truth).mean())
             assert 2 / 3 < np.mean(errors) / choice.predicted[method] < 3 / 2
+
+
+def test_a_winner_has_the_smallest_mean_over_streams_and_the_choice_is_compared_with_it():
+    """Two streams by hand: periods count as each user once, what needs later epochs only in hindsight."""
+    errors = {
+        split_users.ONCE: (0.2, 0.4),
+        methods.split(2): (0.1, 0.3),
+        methods.TUNED: (0.4, 0.4),
+        split_users.HINDSIGHT: (0.1, 0.1),
+        methods.CHOSEN: (0.2, 0.4),
+        methods.CHOSEN_LATE: (0.1, 0.1),
+        split_users.SIXTEEN: (0.0, 0.0),  # another name of one of the periods
+    }
+    setting = {"part": "map"} | dict.fromkeys(tables.SETTING, 1)
+    rows = [
+        setting | {"method": method, "mean_error": error, "max_error": 1 - error}
+        for method, both in errors.items()
+        for error in both
+    ]
+    table = pd.DataFrame(rows)
+    (online,), (late,), (largest,) = (
+        tables.winners(table, *view).to_dict("records")
+        for view in (("mean_error", True), ("mean_error", False), ("max_error", True))
+    )
+    assert (online["best"], online["error"], online["factor"]) == (split_users.ONCE, pytest.approx(0.2), pytest.approx(1.5))
+    assert (late["best"], late["factor"]) == (split_users.HINDSIGHT, pytest.approx(1.0))
+    assert largest["best"] == methods.TUNED
+
+
+def test_random_means_change_as_often_as_asked_and_are_the_same_for_all_horizons():
+    short, long = (random_means(horizon, 3, stream(0, "means")) for horizon in (16, 400))
+    assert [np.count_nonzero(np.diff(means)) for means in (short, long)] == [3, 3]
+    assert list(dict.fromkeys(short)) == list(dict.fromkeys(long))
+    assert np.count_nonzero(np.diff(random_means(8, 7, stream(0, "every")))) == 7

@@ -11,16 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evolvingdp.continual_mean import algorithms, coordinates, offline, online, private_median, streams, theory
+from evolvingdp.continual_mean import algorithms, choosing, coordinates, offline, online, private_median, streams, theory
 from evolvingdp.continual_mean.arranged import arrange
-from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
+from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism, best_branching, best_tree
 from evolvingdp.continual_mean.experiments.binary_tree import params as binary_tree
 from evolvingdp.continual_mean.experiments.past_the_paper import params as past_the_paper
-from evolvingdp.continual_mean.experiments.past_the_paper.run import projected_share
 from evolvingdp.continual_mean.experiments.scores import second_half
 from evolvingdp.continual_mean.experiments.user_mean import params as user_mean
 from evolvingdp.continual_mean.per_step import PerStepLaplace, most_samples
-from evolvingdp.continual_mean.prefix_sums import Toeplitz, Tree, best_branching, height
+from evolvingdp.continual_mean.prefix_sums import BalancedTree, Buffered, Toeplitz, Tree, height
 from evolvingdp.core.noise import DiscreteLaplace
 from evolvingdp.core.seeds import stream
 from evolvingdp.experiment import ParameterError
@@ -83,7 +82,7 @@ def test_height_is_the_number_of_digits(count, branching):
 
 @given(length=st.integers(0, 400), branching=st.integers(2, 5), honaker=st.booleans())
 def test_variances_one_by_one_and_together_agree(length, branching, honaker):
-    for sums in (Tree(400, branching, honaker), Toeplitz(400)):
+    for sums in (Tree(400, branching, honaker), Toeplitz(400), BalancedTree(400, branching), Buffered(400, 3)):
         assert sums.variance_at(length) == sums.relative_variance(np.array([length]))[0]
         np.testing.assert_array_equal(sums.variances(length), sums.relative_variance(np.arange(1, length + 1)))
 
@@ -136,7 +135,7 @@ def test_the_release_before_any_element_is_the_prior():
 
 
 def test_clipping_keeps_estimates_in_the_range():
-    settings = algorithms.recommended(50, 8, 0.05, low=-2.0, high=5.0, resolution=1)
+    settings = choosing.users_alike(50, 8, 0.05, low=-2.0, high=5.0, resolution=1)
     users = streams.arrivals("random", 50, 8, 400, stream(0, "users"))
     samples = np.where(stream(0, "x").random(400) < 0.5, -2.0, 5.0)
     estimate = offline.release(settings, users, samples, stream(0, "noise")).estimate
@@ -145,11 +144,68 @@ def test_clipping_keeps_estimates_in_the_range():
     assert estimate.min() == -2  # at this epsilon it is needed
 
 
-def test_shares_favour_the_levels_that_users_reach():
-    settings = algorithms.recommended(50_000, 4096, 2.0, horizon=10**6)
+@pytest.mark.parametrize(("order", "delta"), [("random", 0.0), ("random", 1e-6), ("zipf", 0.0), ("contiguous", 0.0)])
+def test_shares_for_users_alike_have_less_stated_error_than_simple_ones(order, delta):
+    """The rule before: 2^(l/3) up to T/n samples, then half of the level below; and even shares."""
+    users = streams.arrivals(order, 500, 256, 10_000, stream(0, "shares", order))
+    settings = choosing.users_alike(500, 256, 4.0, delta, arrivals=users, horizon=10_000)
     assert math.fsum(settings.shares) == pytest.approx(1)
-    assert int(np.argmax(settings.shares)) in (4, 5)  # twenty samples a user
-    assert int(np.argmax(algorithms.recommended(2000, 2048, 4.0).shares)) == 11
+    level, typical = np.arange(9), math.log2(20)
+    simple = np.where(level < typical, 2 ** ((level - typical) / 3), 2 ** -(level - typical))
+
+    def late(shares):
+        released = offline.release(settings.but(shares=shares), users, np.zeros(10_000, dtype=int), stream(0, "noise"))
+        return np.sqrt(np.mean(released.standard_error[5000:] ** 2))
+
+    assert late(settings.shares) < min(late(simple / simple.sum()), late(()))
+
+
+def test_what_is_recommended_has_the_cap_with_the_least_stated_error():
+    """Recomputed from exact noise and the law of the counts: no cap is better for the late error, nor is any band."""
+    settings = choosing.recommended(5000, 1024, 2.0, horizon=100_000)
+    times = list(choosing.expected_counts(algorithms.naive(5000, 1024, 2.0, horizon=100_000)))
+    assert settings.blocks == "single"
+    errors = {cap: choosing.late_error(settings.but(samples_per_user=cap), times) for cap in range(15, 60)}
+    assert settings.samples_per_user == min(errors, key=errors.get)
+    last, counts = times[-1]
+    assert (last, counts.sum()) == (100_000, pytest.approx(5000))
+    assert counts @ np.arange(len(counts)) == pytest.approx(100_000)
+    noise = settings.noise(0, settings.prefix_sums(100_000), settings.user_sensitivity(0)).variance
+    by_hand = []
+    for steps, held in times:
+        used = held @ np.minimum(np.arange(len(held)), settings.samples_per_user)
+        lengths = np.unique(np.linspace(0.9 * round(used), round(used), 32).astype(int))
+        variance = np.mean(settings.prefix_sums(100_000).relative_variance(lengths)) * noise
+        by_hand.append(variance / used**2 + (1 - used / steps) ** 2)
+    assert errors[settings.samples_per_user] == pytest.approx(math.sqrt(np.mean(by_hand)))
+
+
+def test_bands_are_recommended_where_they_have_less_error_and_their_shares_sum_to_one():
+    settings = choosing.recommended(500, 512, 4.0, 1e-6)
+    assert settings.blocks == "bands"
+    assert math.fsum(settings.shares) == pytest.approx(1)
+    assert min(settings.shares) >= 0.09 / len(settings.shares)
+    times = list(choosing.expected_counts(settings))
+    one = algorithms.naive(500, 512, 4.0, delta=1e-6, buffered=True)
+    assert choosing.late_error(settings, times) < choosing.late_error(one, times)
+    for uneven in (1.3, 1 / 1.3):  # no two bands would gain by another split
+        for low, high in ((6, 9), (8, 9)):
+            shares = np.array(settings.shares)
+            moved = shares[low] * (uneven - 1)
+            shares[low], shares[high] = shares[low] + moved, shares[high] - moved
+            assert choosing.late_error(settings.but(shares=shares), times[-1:]) > choosing.late_error(settings, times[-1:])
+
+
+def test_arrivals_that_are_known_decide_the_cap():
+    users = np.repeat(np.arange(100), 7)
+    for delta in (0.0, 1e-6):
+        settings = choosing.recommended(100, 1000, 1.0, delta, arrivals=users, horizon=len(users))
+        assert settings.samples_per_user == 7  # nobody sends more
+        assert offline.release(settings, users, np.zeros(700, dtype=int), stream(0, "noise")).bias.max() == 0
+    refusing = choosing.recommended(100, 1000, 1.0, arrivals=users, excess="error")
+    assert (refusing.samples_per_user, refusing.excess) == (1000, "error")
+    with pytest.raises(TypeError, match="arrivals must be integers, one a step, got float64"):
+        choosing.recommended(100, 1000, 1.0, arrivals=[0.5])
 
 
 def test_coordinates_share_the_budget():
@@ -157,14 +213,14 @@ def test_coordinates_share_the_budget():
     assert coordinates.of_one(settings, 4).epsilon == 0.5
     assert 8 / 64 < coordinates.of_one(algorithms.full(100, 16, 8.0), 64, 1e-6).epsilon < 8
     with pytest.raises(ValueError, match="composition_delta must be 0"):
-        coordinates.of_one(algorithms.recommended(100, 16, 2.0, 1e-6), 4, 1e-6)
+        coordinates.of_one(choosing.users_alike(100, 16, 2.0, 1e-6), 4, 1e-6)
     with pytest.raises(TypeError, match=r"samples must have shape \(steps, dimensions\), got \(5,\)"):
         coordinates.release(settings, np.zeros(5, dtype=int), np.zeros(5, dtype=int), stream(0, "noise"))
 
 
 def test_bounds_are_far_above_the_known_standard_error_and_refuse_what_they_do_not_cover():
     with pytest.raises(ValueError, match=r'settings must have .*, weights "samples"'):
-        theory.error_bound(algorithms.recommended(10, 8, 1.0), [1], [1], 0.05)
+        theory.error_bound(choosing.users_alike(10, 8, 1.0), [1], [1], 0.05)
     for settings in (
         algorithms.naive(100, 64, 1.0),
         algorithms.full(100, 64, 1.0),
@@ -175,21 +231,6 @@ def test_bounds_are_far_above_the_known_standard_error_and_refuse_what_they_do_n
         steps = np.array([100, 1000, 6400])
         bound = theory.error_bound(settings, steps, most_samples(users)[steps - 1], 0.05)
         assert (bound > 3 * released.standard_error[steps - 1]).all()
-
-
-def test_projected_blocks_are_those_behind_a_narrower_interval():
-    """Full users, a large epsilon: all blocks of the levels whose concentration alone leaves room are projected."""
-    settings = algorithms.recommended(50, 1024, 1e4)
-    users = streams.arrivals("round_robin", 50, 1024, 50 * 1024, stream(0, "users"))
-    bits = np.zeros(len(users), dtype=int)
-    narrow = [settings.bootstrap_half(level, 0.0) > 0 for level in range(11)]
-    assert narrow == [False] * 6 + [True] * 5  # 2 sqrt(2^(l-2) ln(2 * 50 * 10 / .05)) < 2^(l-1) from l = 6 on
-    assert projected_share(settings, users, bits, stream(0, "noise")) == 5 / 11
-    few = users[: 50 * 32]
-    assert projected_share(settings, few, bits[: len(few)], stream(0, "noise")) == 0
-    assert projected_share(settings, [], [], stream(0, "noise")) == 0
-    with pytest.raises(ValueError, match="settings must have prior \"bootstrap\", got 'none'"):
-        projected_share(settings.but(prior="none"), users, bits, stream(0, "noise"))
 
 
 @pytest.mark.parametrize("largest", [1, 64])
@@ -221,13 +262,15 @@ BAD = [
     ({"epsilon": math.nan}, "epsilon must be > 0"),
     ({"delta": 1.0}, r"delta must lie in \[0, 1\), got 1.0"),
     ({"beta": 0.0}, r"beta must lie in \(0, 1\), got 0.0"),
-    ({"blocks": "triple"}, "blocks must be one of single, whole, doubling"),
+    ({"blocks": "triple"}, "blocks must be one of single, bands, whole, doubling"),
     ({"prior": "guess"}, "prior must be one of"),
     ({"weights": "equal"}, "weights must be one of"),
     ({"excess": "keep"}, "excess must be one of error, drop"),
     ({"low": 1.0, "high": 0.0}, "low must be below high"),
     ({"prior_mean": 2.0}, r"prior_mean must lie in \[0.0, 1.0\], got 2.0"),
-    ({"toeplitz": True}, "toeplitz must go with delta > 0"),
+    ({"toeplitz": True}, "toeplitz and buffered must go with delta > 0"),
+    ({"branching": 0, "delta": 1e-6, "prior": "none"}, "branching 0, the best tree, must go with delta = 0"),
+    ({"blocks": "bands", "prior": "given"}, 'blocks "bands" must go with prior "none"'),
     ({"delta": 1e-6}, 'prior "median" must go with delta = 0'),
     ({"delta": 1e-6, "prior": "none", "integer": True}, "integer noise must go with delta = 0"),
     ({"prior": "bootstrap", "one_tree": True}, 'prior "bootstrap" must go with blocks "doubling"'),
@@ -258,7 +301,7 @@ def test_settings_of_a_wrong_type_are_refused(name):
 
 
 def test_settings_take_the_numbers_of_numpy():
-    plain = algorithms.recommended(5, 8, 1.0, horizon=30)
+    plain = choosing.users_alike(5, 8, 1.0, horizon=30)
     given = {"n_users": np.int16(5), "samples_per_user": np.int64(8), "horizon": np.uint8(30), "resolution": np.int32(1)}
     assert plain.but(**given) == plain
     assert all(type(getattr(plain.but(**given), name)) is int for name in given)  # n * m would wrap in 16 bits
@@ -291,14 +334,14 @@ def test_streams_that_break_the_rules_are_refused(users, samples, error, message
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
 def test_samples_of_any_float_stay_on_the_grid(kind):
-    settings = algorithms.recommended(10, 8, 1.0, low=0.25, high=0.75, resolution=2**20)
+    settings = choosing.users_alike(10, 8, 1.0, low=0.25, high=0.75, resolution=2**20)
     assert settings.encode(np.array([0.25, 0.5, 0.75], dtype=kind)).tolist() == [0, 2**19, 2**20]
-    awkward = algorithms.recommended(10, 8, 1.0, low=0.1, high=0.3, resolution=2**30, integer=False)
+    awkward = choosing.users_alike(10, 8, 1.0, low=0.1, high=0.3, resolution=2**30, integer=False)
     assert awkward.encode(np.array([0.3], dtype=np.float32).clip(0.1, 0.3)).max() <= 2**30
 
 
 def test_users_beyond_any_cap_are_dropped_and_empty_streams_are_streams():
-    settings = algorithms.recommended(10, 8, 1.0, excess="drop")
+    settings = choosing.users_alike(10, 8, 1.0, excess="drop")
     far = np.array([0, 2**63 + 1, 2**40], dtype=np.uint64)
     assert offline.release(settings, far, [1, 1, 1], stream(0, "noise")).dropped == 2
     assert len(offline.release(settings, [], [], stream(0, "noise")).estimate) == 0
@@ -310,13 +353,63 @@ def test_the_branching_is_the_one_with_the_least_exact_error():
     assert best_branching(500) == min(errors, key=errors.get)
 
 
+def test_negative_digits_have_the_least_pure_error_on_long_streams():
+    """Exact root mean squares at epsilon 1: a balanced tree, and the best tree of Honaker's estimates."""
+    for horizon, branching, balanced, honaker in ((5000, 22, 17.0, 20.5), (10**6, 19, 33.8, 42.0)):
+        trees = BalancedTree(horizon, branching), Tree(horizon, best_branching(horizon), honaker=True)
+        errors = [math.sqrt(2 * tree.variances(horizon).mean()) * tree.l1 for tree in trees]
+        assert errors == pytest.approx([balanced, honaker], abs=0.06)
+        best = best_tree(horizon)
+        assert math.sqrt(2 * best.variances(horizon).mean()) * best.l1 <= errors[0]
+    with pytest.raises(ValueError, match="sums must have Laplace noise: a BalancedTree"):
+        BinaryMechanism(5, 1.0, delta=1e-6, sums=BalancedTree(5)).release([1], stream(0, "noise"))
+
+
+@pytest.mark.parametrize("branching", [2, 3, 4, 7, 19])
+def test_a_balanced_tree_is_as_high_as_its_longest_prefix_needs(branching):
+    below = (branching - 1) // 2
+    for digits in (1, 2, 3):
+        longest = sum(branching // 2 * branching**level for level in range(digits))
+        assert (BalancedTree(longest, branching).height, BalancedTree(longest + 1, branching).height) == (digits, digits + 1)
+        assert BalancedTree(longest, branching).variance_at(longest) == digits * (branching // 2)
+        one = longest - branching // 2 + branching - below  # the last digit is the most negative one
+        assert BalancedTree(10**6, branching).variance_at(one) >= below
+
+
+def test_buffered_noise_is_nearly_as_good_as_the_square_root():
+    for horizon in (10, 1000, 10**6):
+        root, buffered = Toeplitz(horizon), Buffered(horizon)
+        assert 1 <= buffered.l2_of(1) * math.sqrt(buffered.variance_at(horizon)) / root.l2_of(1) ** 2 < 1.005
+
+
+def test_bands_take_each_sample_once_and_bound_what_a_user_sends():
+    settings = algorithms.bands(10, 11, 1.0, horizon=60)
+    levels = [online._finished(settings, rank) for rank in range(1, 12)]
+    assert levels == [0, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4]
+    assert [settings.uses(level) for level in range(5)] == [levels.count(level) for level in range(5)]
+    entered = Counter(levels[place % 11] for place in range(60))  # users one after the other: as many as can be
+    for level in range(5):  # whoever comes late has come before
+        assert entered[level] <= settings.capacity_of(level) <= 60
+
+
+def test_the_bias_is_what_the_samples_that_are_left_out_can_make():
+    settings = algorithms.naive(3, 2, 1.0, excess="drop", low=-1.0, high=3.0)
+    released = offline.release(settings, [0, 1, 0, 0, 5, 2], [-1, -1, -1, 3, 3, -1], stream(0, "noise"))
+    assert released.bias.tolist() == pytest.approx([0, 0, 0, 1, 8 / 5, 8 / 6])
+    assert released.samples.tolist() == [1, 2, 3, 3, 3, 4]
+    left_out = settings.but(epsilon=1e9)
+    exact = offline.release(left_out, [0, 1, 0, 0, 5, 2], [-1, -1, -1, 3, 3, -1], stream(0, "noise"))
+    assert np.mean([-1, -1, -1, 3, 3, -1]) - exact.estimate[-1] == pytest.approx(8 / 6, abs=1e-6)  # it is attained
+    assert set(offline.release(choosing.users_alike(3, 8, 1.0), [0], [1], stream(0, "noise")).bias) == {1.0}
+
+
 def test_a_state_does_not_print_what_it_holds():
-    state = online.start(algorithms.recommended(10, 8, 1.0), stream(0, "noise"))
+    state = online.start(choosing.users_alike(10, 8, 1.0), stream(0, "noise"))
     assert "counts" not in repr(state)
 
 
 def test_a_stream_that_is_arranged_once_is_released_by_those_alone_whose_noise_is_enough_for_it():
-    settings = algorithms.recommended(10, 8, 1.0, horizon=50, excess="drop")
+    settings = choosing.users_alike(10, 8, 1.0, horizon=50, excess="drop")
     users = streams.arrivals("random", 10, 8, 50, stream(0, "users"))
     given = users, streams.bits(0.3, 50, stream(0, "bits"))
     arranged = arrange(settings, *given)
@@ -348,7 +441,9 @@ def test_errors_of_what_changes_are_those_of_every_step(n_steps):
     assert released.lasting.sum() == len(every.estimate) == n_steps
     for truth in (0.3, np.linspace(0, 1, n_steps)[late]):
         by_hand = np.mean((every.estimate[late] - truth) ** 2), np.mean(every.standard_error[late] ** 2)
-        assert second_half(released, truth) == {"square": pytest.approx(by_hand[0]), "predicted": pytest.approx(by_hand[1])}
+        bias = np.sqrt(np.mean(every.bias[late] ** 2))
+        shown = {"square": by_hand[0], "predicted": by_hand[1], "bias": bias}
+        assert second_half(released, truth) == pytest.approx(shown)
 
 
 def test_users_of_any_number_count_as_themselves():
@@ -390,7 +485,7 @@ def test_a_sample_that_is_no_number_is_refused(sample):
 
 def assert_unchanged(user, sample, error, message):
     """A step with them is refused, and the next one releases what it would have without."""
-    settings = algorithms.recommended(10, 2, 1.0)
+    settings = choosing.users_alike(10, 2, 1.0)
     states = [online.start(settings, stream(0, "noise")) for _ in range(2)]
     for state in states:
         for _ in range(2):
@@ -402,7 +497,7 @@ def assert_unchanged(user, sample, error, message):
 
 
 def test_dropped_samples_are_counted_and_repeat_the_release():
-    settings = algorithms.recommended(10, 2, 1.0, excess="drop", horizon=4)
+    settings = choosing.users_alike(10, 2, 1.0, excess="drop", horizon=4)
     state = online.start(settings, stream(0, "noise"))
     releases = [online.step(settings, state, user, 1)[1] for user in (1, 1, 1, 12, 2, 3, 4)]
     assert [release.dropped for release in releases] == [0, 0, 1, 2, 2, 2, 3]

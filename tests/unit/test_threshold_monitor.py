@@ -210,13 +210,13 @@ def test_queries_may_be_bools_integers_or_floats(kind):
 @pytest.mark.parametrize("value", [0.0, -0.0, 5e-324, 0.5, 1.0, np.nextafter(1, 0)])
 def test_every_number_from_0_to_1_is_a_value(value):
     table = np.array([[0.25, value], [value, 1.0]])[:, ::-1]  # not contiguous
-    assert INTERVAL._values(INTERVAL.start(2), table).tolist() == table.tolist()
+    assert INTERVAL.values(INTERVAL.start(2), table).tolist() == table.tolist()
 
 
 @pytest.mark.parametrize("value", [np.nextafter(1, 2), -5e-324, math.inf, -math.inf, math.nan, -math.nan, -1.0])
 def test_no_other_number_is(value):
     with pytest.raises(ValueError, match=r"query must have values in \[0, 1\], got .* for user 1"):
-        INTERVAL._values(INTERVAL.start(2), np.array([0.25, value]))
+        INTERVAL.values(INTERVAL.start(2), np.array([0.25, value]))
 
 
 def test_a_no_leaves_the_state_itself():

@@ -14,14 +14,15 @@ from hypothesis import strategies as st
 
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import theory
-from evolvingdp.heavy_hitters.algorithm_3 import as_printed
 from evolvingdp.heavy_hitters.experiments.lists import judge, score
 from evolvingdp.heavy_hitters.experiments.treehist import ladder
 from evolvingdp.heavy_hitters.experiments.treehist.params import Params
-from evolvingdp.heavy_hitters.experiments.treehist.predicted import expected_f1, found_probability
+from evolvingdp.heavy_hitters.experiments.treehist.predicted import found_probability
 from evolvingdp.heavy_hitters.listing import Reports, adaptive_cut
 from evolvingdp.heavy_hitters.olh import OLH
 from evolvingdp.heavy_hitters.pem import PEM
+from evolvingdp.heavy_hitters.planning import as_printed, expected_candidates, expected_f1, planned
+from evolvingdp.heavy_hitters.streams import random_words
 from evolvingdp.heavy_hitters.tree_hist import PLANS, TreeHist
 from evolvingdp.heavy_hitters.word_tree import WordTree
 
@@ -219,8 +220,7 @@ def test_a_rung_of_the_ladder_changes_what_it_says_and_nothing_else():
     made = {name: ladder.protocol(Params(), name, 10**7, 2.0) for name in ladder.VARIANTS}
     assert replace(made[ladder.AS_RUN], shared_sketch=False, compression="hadamard") == made["one sketch a level"]
     assert replace(made["Algorithm 3, two letters"], plan="split", final_cut=True) == made[ladder.SPLIT]
-    assert replace(made[ladder.WIDE], estimator="joint") == made[ladder.BEST]
-    assert [ladder.bits_a_user(Params(), name) for name in ladder.LADDER] == [4096, 1, 2, 2, 2, 2, 1, 1, 1, 3]
+    assert [ladder.bits_a_user(Params(), name) for name in ladder.LADDER] == [4096, 1, 2, 2, 2, 2, 1, 1, 15, 3]
 
 
 def test_algorithm_3_as_printed_has_the_paper_s_constants_and_at_ten_million_users_finds_nothing():
@@ -460,3 +460,28 @@ def test_a_word_that_a_collision_pushes_below_the_cut_is_fitted_before_it_is_cut
     counts = np.array([12_000, 12_000])
     found = drawn.search(drawn.simulate(TREE.encode(["ab", "ac"]), counts, stream(0, "noise")), 24_000)
     assert set(found.words.word) == {"ab", "ac"}
+
+
+def test_a_plan_needs_no_data_and_has_the_best_f1_that_is_expected_of_its_kind():
+    """On a power law with other words: no share or tree of the grid does better by more than the prior's own .01."""
+    counts = np.rint(1e7 / np.arange(1, 2001) / 8.2).astype(int)
+    leaves = WordTree().encode(random_words(2000, stream(0, "words")))
+    for epsilon in (1.0, 2.0):
+        plan = planned(epsilon, 10**7, 47_430.0)
+        assert plan == planned(epsilon, 10**7, 47_430.0)
+        assert expected_candidates(plan, 10**7) <= 0.75 * plan.max_candidates
+        others = [
+            replace(plan, tree=WordTree(steps), leaf_share=share)
+            for steps in ((2, 2, 2), (3, 3))
+            for share in np.arange(0.5, 1, 0.05)
+        ]
+        best = max(expected_f1(other, leaves, counts) for other in others)
+        assert expected_f1(plan, leaves, counts) > best - 0.01
+    assert planned(2.0, 10**7, 47_430.0, compression="hadamard").width <= 2**17
+
+
+def test_a_plan_that_no_search_can_follow_is_refused():
+    with pytest.raises(ValueError, match=r"threshold must be higher, or max_candidates, .* got 100 and 1000"):
+        planned(0.1, 10**6, 100.0, max_candidates=1000)
+    with pytest.raises(ValueError, match="power must be > 0 and finite, got nan"):
+        planned(1.0, 10**6, 1e4, power=math.nan)

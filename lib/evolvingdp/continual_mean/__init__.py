@@ -1,6 +1,7 @@
 """User-level private mean of a stream: George, Ramesh, Singh and Tyagi (2022), and past it.
 
-Settings are a `UserMean`, made by `recommended` or by a name of the paper; the modules `online` (step by step) and `offline`
+Settings are a `UserMean`, made by `recommended` (for any users), `users_alike` or a name of the paper; the modules `online`
+(step by step) and `offline`
 (a whole stream at once) run them, `coordinates` in several dimensions.  `BinaryMechanism` has running sums of elements that
 are one person's each.
 """
@@ -9,12 +10,15 @@ from evolvingdp.core.public import attach
 
 __all__, __getattr__, __dir__ = attach(
     __name__,
-    algorithms=["full", "multiple_trees", "naive", "recommended", "running_mean", "shares_for", "single_tree", "wishful"],
-    binary_mechanism=["BinaryMechanism"],
+    algorithms=["bands", "full", "multiple_trees", "naive", "running_mean", "single_tree", "wishful"],
+    binary_mechanism=["BinaryMechanism", "best_branching", "best_tree"],
+    choosing=["recommended", "users_alike"],
     offline=["Releases"],
+    online=["Release"],
     per_step=["PerStepLaplace"],
-    prefix_sums=["PrefixSums", "Toeplitz", "Tree", "best_branching"],
+    factorizations=["Buffered", "Toeplitz"],
+    prefix_sums=["BalancedTree", "PrefixSums", "Tree"],
     streams=["arrivals", "bits", "readings"],
-    theory=["diverse", "error_bound", "laplace_sum_tail"],
-    user_mean=["Release", "UserMean"],
+    theory=["disagreement", "diverse", "error_bound", "laplace_sum_tail"],
+    user_mean=["UserMean"],
 )

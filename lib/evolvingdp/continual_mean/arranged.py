@@ -1,10 +1,10 @@
-"""A stream sorted by user, then time, and refused or cut where it breaks the rules: what several releases of it share."""
+"""A stream, refused or cut where it breaks the rules, and sorted by user where that is needed: what releases of it share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,22 +14,37 @@ from evolvingdp.continual_mean.user_mean import UserMean
 Integers = NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Arranged:
-    """The accepted samples, sorted by user, then time; what they are is secret."""
+class Ranked(NamedTuple):
+    """Samples sorted by user, then time."""
 
-    user: Integers
     step: Integers  # 1 is the first
     rank: Integers  # 1 is the user's first
     value: Integers
-    n_steps: int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Arranged:
+    """The accepted samples, in order; what they are is secret."""
+
+    users: Integers
+    step: Integers  # 1 is the first
+    values: Integers  # of all steps, in grid units
     grid: tuple[float, float, int]  # low, high, resolution
     known: dict[Any, Any] = field(default_factory=dict)  # what releases have worked out of it, without noise
 
+    @property
+    def n_steps(self) -> int:
+        return len(self.values)
+
+    @cached_property
+    def by_user(self) -> Ranked:
+        _, step, rank = by_user(self.users, self.step)
+        return Ranked(step, rank, self.values[step - 1])
+
     @cached_property
     def most(self) -> tuple[int, int, int]:
-        """The largest user and rank, and the number of samples."""
-        return int(self.user.max(initial=-1)), int(self.rank.max(initial=0)), len(self.user)
+        """The largest user, the most samples of one, and the number of samples."""
+        return int(self.users.max(initial=-1)), _most(self.users), len(self.users)
 
     def check(self, settings: UserMean) -> None:
         """Raise ValueError unless `settings` would have accepted all of it: their noise is for no more."""
@@ -52,8 +67,7 @@ def arrange(settings: UserMean, users: ArrayLike, samples: ArrayLike) -> Arrange
     who, values = np.asarray(users), settings.encode(samples)
     if who.ndim != 1 or (who.dtype.kind not in "iu" and who.size) or who.shape != values.shape:
         raise TypeError(f"users must be integers of shape {values.shape}, got {who.dtype} {who.shape}")
-    user, step, rank = _accepted(settings, who)
-    return Arranged(user, step, rank, values[step - 1], len(who), grid(settings))
+    return Arranged(*_accepted(settings, who), values, grid(settings))
 
 
 def by_user(users: Integers, steps: Integers) -> tuple[Integers, Integers, Integers]:
@@ -65,31 +79,42 @@ def by_user(users: Integers, steps: Integers) -> tuple[Integers, Integers, Integ
     return user, step, np.arange(1, len(user) + 1) - np.repeat(first, np.diff(first, append=len(user)))
 
 
-def _accepted(settings: UserMean, who: NDArray[np.integer]) -> tuple[Integers, Integers, Integers]:
-    """`by_user` of the samples within the caps; raises where there are others, unless those may be dropped."""
+def _most(users: Integers) -> int:
+    """The most samples of one user; counted, or by sorting where the users' numbers are too far apart to count."""
+    if not len(users):
+        return 0
+    if users.max() > 10**6 + 8 * len(users):
+        return int(np.unique(users, return_counts=True)[1].max())
+    return int(np.bincount(users).max())
+
+
+def _accepted(settings: UserMean, who: NDArray[np.integer]) -> tuple[Integers, Integers]:
+    """Users and steps of the samples within the caps; raises where there are others, unless those may be dropped."""
     users = np.minimum(who, settings.n_users).astype(np.int64, copy=False)  # large unsigned numbers would turn negative
     if len(users) and users.min() < 0:
         raise ValueError(f"users must be >= 0, got {users.min()} at position {users.argmin()}")
-    late = users >= settings.n_users
+    late, cap = users >= settings.n_users, settings.samples_per_user
     known = np.flatnonzero(~late)
-    user, step, rank = by_user(users[known], known + 1)
-    kept = rank <= settings.samples_per_user
-    if np.count_nonzero(kept) > settings.max_steps:  # the earliest stay
-        kept &= step <= np.partition(step[kept], settings.max_steps - 1)[settings.max_steps - 1]
-    if len(user) == len(users) and kept.all():
-        return user, step, rank
-    if settings.excess == "drop":
-        return user[kept], step[kept], rank[kept]
-    hint = '; excess="drop" leaves such samples out'
-    if late.any():
+    over = np.empty(0, dtype=np.int64)
+    if _most(users[known]) > cap:
+        user, step, rank = by_user(users[known], known + 1)
+        over = step[rank > cap] - 1
+        if settings.excess == "error" and not late.any():
+            raise ValueError(
+                f"users must occur at most samples_per_user = {cap} times, user {user[rank > cap][0]} comes again at "
+                f'position {over[0]}; excess="drop" leaves such samples out'
+            )
+        known = np.sort(step[rank <= cap]) - 1
+    if settings.excess == "error" and len(known) < len(users):
         position = int(np.argmax(late))
         raise ValueError(
-            f"users must be below n_users = {settings.n_users}, got {who[position]} at position {position}{hint}"
+            f"users must be below n_users = {settings.n_users}, got {who[position]} at position {position}; "
+            'excess="drop" leaves such samples out'
         )
-    over = rank > settings.samples_per_user
-    if over.any():
+    if settings.excess == "error" and len(known) > settings.max_steps:
         raise ValueError(
-            f"users must occur at most samples_per_user = {settings.samples_per_user} times, user {user[over][0]} comes"
-            f" again at position {step[over][0] - 1}{hint}"
+            f"users must have at most horizon = {settings.max_steps} entries, got {len(users)}; "
+            'excess="drop" leaves such samples out'
         )
-    raise ValueError(f"users must have at most horizon = {settings.max_steps} entries, got {len(users)}{hint}")
+    known = known[: settings.max_steps]  # the earliest stay
+    return users[known], known + 1

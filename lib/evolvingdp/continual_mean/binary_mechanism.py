@@ -18,12 +18,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evolvingdp.continual_mean.prefix_sums import PrefixSums, Tree
+from evolvingdp.continual_mean.prefix_sums import BalancedTree, PrefixSums, Tree
 from evolvingdp.core import accounting, checks
 from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace, Noise, Tape
 
@@ -47,9 +48,32 @@ def calibrate(
     if delta > 0:
         if integer:
             raise ValueError("integer noise must go with delta = 0: it is discrete Laplace noise")
-        return Gaussian(uses * sensitivity * sums.l2 / accounting.gaussian_mu(epsilon, delta))
+        if isinstance(sums, BalancedTree):
+            raise ValueError("sums must have Laplace noise: a BalancedTree adds noise of blocks to come, so delta must be 0")
+        return Gaussian(sensitivity * sums.l2_of(uses) / accounting.gaussian_mu(epsilon, delta))
     scale = finite_scale(uses * sensitivity * sums.l1, epsilon)
     return DiscreteLaplace(scale) if integer else Laplace(scale)
+
+
+@cache
+def best_branching(capacity: int, honaker: bool = True, largest: int = 32) -> int:
+    """The branching with the least l1-calibrated error, exact, averaged over evenly spread lengths up to `capacity`."""
+    return min(range(2, largest + 1), key=lambda branching: _error(Tree(capacity, branching, honaker)))
+
+
+@cache
+def best_tree(capacity: int, largest: int = 32) -> Tree | BalancedTree:
+    """The tree with the least l1-calibrated error, in the same way: with Honaker's estimates, or with negative digits."""
+    trees: list[Tree | BalancedTree] = [
+        Tree(capacity, best_branching(capacity), honaker=True),
+        *(BalancedTree(capacity, branching) for branching in range(2, largest + 1)),
+    ]
+    return min(trees, key=_error)
+
+
+def _error(tree: Tree | BalancedTree) -> float:
+    lengths = np.unique(np.linspace(1, tree.capacity, 1024).astype(np.int64))
+    return float(np.mean(tree.relative_variance(lengths))) * tree.l1**2
 
 
 @dataclass(repr=False)
@@ -61,6 +85,7 @@ class State:
     length: int = 0
 
 
+@checks.plain
 @dataclass(frozen=True)
 class BinaryMechanism:
     """Algorithm 1 for at most `horizon` elements; `sums` other than the plain binary tree go past it."""
@@ -123,6 +148,7 @@ class BinaryMechanism:
 
     def step(self, state: State, element: float) -> tuple[State, float]:
         """Take the next element; Release is S_t.  Memory grows with log T."""
+        checks.state(state, State)
         checks.number(element=element)
         if not math.isfinite(element):
             raise ValueError(f"element must be finite, got {element!r}")

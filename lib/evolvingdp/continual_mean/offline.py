@@ -26,6 +26,7 @@ class Releases:
 
     estimate: NDArray[np.float64]
     standard_error: NDArray[np.float64]
+    bias: NDArray[np.float64]
     samples: NDArray[np.int64]  # in the estimate
     dropped: int
 
@@ -49,12 +50,13 @@ class Exposed:
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """Public: what is released where it changes, first before any element; steps between two changes repeat the last."""
+    """Public: the estimates where they change, first before any element; steps between two changes repeat the last."""
 
     step: NDArray[np.int64]  # the first with each release: 1, then not falling (of equal steps the last counts)
     estimate: NDArray[np.float64]
-    standard_error: NDArray[np.float64]
+    variance: NDArray[np.float64]  # about the mean that samples with one mean have
     samples: NDArray[np.int64]
+    settings: UserMean
     n_steps: int
     dropped: int
 
@@ -66,12 +68,19 @@ class Changes:
     def since(self, first: int) -> Changes:
         """Those of the steps from `first` on."""
         start = int(np.searchsorted(self.step, first, side="right")) - 1
-        left = {name: getattr(self, name)[start:] for name in ("estimate", "standard_error", "samples")}
+        left = {name: getattr(self, name)[start:] for name in ("estimate", "variance", "samples")}
         return replace(self, step=np.maximum(self.step[start:], first), **left)
 
     def every_step(self) -> Releases:
+        """What is released at each of the steps, from the first of these changes on."""
         index = np.repeat(np.arange(len(self.step)), self.lasting)
-        return Releases(self.estimate[index], self.standard_error[index], self.samples[index], self.dropped)
+        samples = self.samples[index]
+        steps, scale = np.arange(self.n_steps + 1 - len(samples), self.n_steps + 1), self.settings.high - self.settings.low
+        error: NDArray[np.float64] = np.sqrt(np.maximum(self.variance[index] - 0.25 * (scale * scale) / steps, 0.0))
+        bias: NDArray[np.float64] = (
+            scale * (steps - samples) / steps if self.settings.any_users else np.full(len(steps), scale)
+        )
+        return Releases(self.estimate[index], error, bias, samples, self.dropped)
 
 
 class _Read(NamedTuple):
@@ -107,10 +116,11 @@ def changes(settings: UserMean, arranged: Arranged, rng: np.random.Generator) ->
     return Changes(
         np.append(1, elements.step),
         np.append(settings.first_estimate, estimate),
-        np.append(np.inf, error),
+        np.append(np.inf, error * error),
         np.append(0, np.cumsum(np.asarray(settings.sizes)[elements.level])),
+        settings,
         arranged.n_steps,
-        arranged.n_steps - len(arranged.user),
+        arranged.n_steps - len(arranged.users),
     )
 
 
@@ -138,7 +148,11 @@ def _run(
         arranged.known[blocks] = _blocks(settings, arranged)
     if order not in arranged.known:
         medians = _medians(settings, arranged, waits)
-        arranged.known[order] = medians, _elements(arranged.known[blocks], medians, arranged.n_steps)
+        elements = arranged.known[blocks]
+        arranged.known[order] = (
+            medians,
+            (elements if settings.blocks == "single" else _elements(elements, medians, arranged.n_steps)),
+        )
     read, elements = arranged.known[order]
     sums = np.zeros((3, len(elements.step)))
     mine: Any = slice(None)
@@ -159,7 +173,7 @@ def _run(
 
 def _medians(settings: UserMean, arranged: Arranged, waits: dict[int, int]) -> dict[int, _Read]:
     """Per level that waits for a median: when it has seen enough, and what it reads."""
-    read, (steps, ranks, values) = {}, (arranged.step, arranged.rank, arranged.value)
+    read, (steps, ranks, values) = {}, arranged.by_user
     for level, needed in sorted(waits.items(), reverse=True):
         early = ranks <= settings.sizes[level]
         steps, ranks, values = steps[early], ranks[early], values[early]  # all that a lower level reads is among these
@@ -171,17 +185,22 @@ def _medians(settings: UserMean, arranged: Arranged, waits: dict[int, int]) -> d
 
 
 def _blocks(settings: UserMean, arranged: Arranged) -> _Elements:
-    """Sums of full blocks, at the steps that fill them, in any order."""
-    rank, sizes = arranged.rank, np.asarray(settings.sizes)
+    """Sums of full blocks, at the steps that fill them; in any order, but for single samples."""
+    if settings.blocks == "single":
+        return _Elements(arranged.step, np.zeros(len(arranged.step), dtype=np.int64), arranged.values[arranged.step - 1])
+    step, rank, value = arranged.by_user
+    if settings.blocks == "bands":
+        return _Elements(step, np.frexp(rank - 1)[1].astype(np.int64), value)
+    sizes = np.asarray(settings.sizes)
     if settings.blocks == "doubling":
         ends = np.flatnonzero(rank & (rank - 1) == 0)
         level = np.frexp(rank[ends])[1].astype(np.int64) - 1
     else:
         ends = np.flatnonzero(rank % sizes[0] == 0)
         level = np.zeros(len(ends), dtype=np.int64)
-    running = np.concatenate([[0], np.cumsum(arranged.value)])
+    running = np.concatenate([[0], np.cumsum(value)])
     total = running[ends + 1] - running[ends + 1 - sizes[level]]
-    return _Elements(arranged.step[ends], level, total)
+    return _Elements(step[ends], level, total)
 
 
 def _elements(blocks: _Elements, read: dict[int, _Read], n_steps: int) -> _Elements:
@@ -243,7 +262,7 @@ def _tree(
             interval = settings.interval(level, prior)
             chosen = levels[part] == level
             projected[chosen] = np.clip(projected[chosen], interval.low, interval.high)
-        sums = settings.prefix_sums(settings.capacity - first)
+        sums = settings.prefix_sums(settings.capacity_of(index) - first)
         noise = settings.noise(index, sums, sensitivity)
         parts.append(Part(projected, sums, noise))
         noisy = np.cumsum(projected) + sums.all(last - first, Tape(noise, rng))

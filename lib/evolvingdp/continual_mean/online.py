@@ -11,15 +11,30 @@ import math
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from evolvingdp.continual_mean import private_median
 from evolvingdp.continual_mean.prefix_sums import PrefixSums
-from evolvingdp.continual_mean.user_mean import Interval, Release, UserMean
+from evolvingdp.continual_mean.user_mean import Interval, UserMean
 from evolvingdp.core import checks
 from evolvingdp.core.noise import Tape
+
+
+class Release(NamedTuple):
+    """Public.  Errors are distances to the mean of all samples so far, those that were dropped included.
+
+    `standard_error` is that of the noise, exactly, and of what samples that are left out or weigh less than others add if
+    samples are independent with one mean and variance range^2/4.  `bias`: what the latter can be for any users and values;
+    the whole range where blocks are projected or levels weighted.
+    """
+
+    estimate: float
+    standard_error: float
+    bias: float
+    samples: int  # in the estimate
+    dropped: int  # samples beyond a cap, where excess is "drop"
 
 
 @dataclass(repr=False)
@@ -54,7 +69,8 @@ class State:
     step: int = 0
     dropped: int = 0
     used: int = 0
-    last: Release = field(default=Release(math.nan, math.inf, 0, 0))
+    last: Release = field(default=Release(math.nan, math.inf, math.inf, 0, 0))
+    variance: float = math.inf  # of the last release about the samples' mean
 
 
 def start(settings: UserMean, rng: np.random.Generator) -> State:
@@ -75,18 +91,18 @@ def start(settings: UserMean, rng: np.random.Generator) -> State:
         buffers={level: [] for level in levels if settings.waits_for(level)},
         filled=[0] * (len(settings.sizes) + 1),
         early=(array("q"), array("q"), array("q")),
-        last=Release(settings.first_estimate, math.inf, 0, 0),
+        last=Release(settings.first_estimate, math.inf, settings.high - settings.low, 0, 0),
     )
 
 
 def step(settings: UserMean, state: State, user: int, sample: float) -> tuple[State, Release]:
     """User `user` in [0, n_users) contributes `sample`; Release is the estimate after it."""
+    checks.state(state, State)
     value = _valid(settings, state, user, sample)
     state.step += 1
     if value is None:
         state.dropped += 1
-        state.last = state.last._replace(dropped=state.dropped)
-        return state, state.last
+        return state, _restate(settings, state)
     rank = state.counts[user] + 1
     state.counts[user] = rank
     state.sums[user] += value
@@ -100,15 +116,17 @@ def step(settings: UserMean, state: State, user: int, sample: float) -> tuple[St
             _add(settings, state, level, total)
             changed = True
     if changed:
-        state.last = _release(settings, state)
-    return state, state.last
+        _estimate(settings, state)
+    return state, _restate(settings, state)
 
 
 def _valid(settings: UserMean, state: State, user: int, sample: float) -> int | None:
     """The sample in grid units; None where it is beyond a cap and dropped.  Changes nothing."""
     low, high = settings.low, settings.high
-    checks.number(sample=sample)
-    checks.integer_at_least(0, user=user)
+    if type(sample) is not int and type(sample) is not float:
+        checks.number(sample=sample)
+    if type(user) is not int or user < 0:
+        checks.integer_at_least(0, user=user)
     if not low <= sample <= high:
         raise ValueError(f"sample must lie in [{low:g}, {high:g}], got {sample!r}")
     steps = (sample - low) / (high - low) * settings.resolution
@@ -135,13 +153,15 @@ def _finished(settings: UserMean, rank: int) -> int | None:
     """The level whose block the rank-th sample of a user completes."""
     if settings.blocks == "doubling":
         return rank.bit_length() - 1 if rank & (rank - 1) == 0 else None
+    if settings.blocks == "bands":
+        return (rank - 1).bit_length()
     return 0 if rank % settings.sizes[0] == 0 else None
 
 
 def _open(settings: UserMean, index: int, tree: TreeState, sensitivity: float) -> None:
     """New prefix sums for the elements to come; what the old ones say is kept."""
     tree.done, tree.now = tree.now, tree.now
-    tree.sums = settings.prefix_sums(settings.capacity - tree.elements)
+    tree.sums = settings.prefix_sums(settings.capacity_of(index) - tree.elements)
     noise = settings.noise(index, tree.sums, sensitivity)
     tree.node_variance = noise.variance
     tree.advance = tree.sums.online(Tape(noise, tree.rng))
@@ -231,15 +251,36 @@ def median(settings: UserMean, level: int, values: np.ndarray, rng: np.random.Ge
     return private_median.draw(means, settings.median_epsilon, level, rng)
 
 
-def _release(settings: UserMean, state: State) -> Release:
+def _estimate(settings: UserMean, state: State) -> None:
+    """The release's estimate, and its variance about the mean that samples with one mean have."""
     weighted = samples = spread = 0.0
     for tree in state.trees:
-        weighted += tree.now[0]
-        samples += tree.now[1]
-        spread += tree.now[2]
-    unit = (settings.high - settings.low) / settings.resolution
-    estimate = settings.low + unit * (weighted / samples) if samples else settings.first_estimate
-    if settings.clip:
-        estimate = min(max(estimate, settings.low), settings.high)
-    error = unit * math.sqrt(spread) / samples if samples else math.inf
-    return Release(estimate, error, state.used, state.dropped)
+        now = tree.now
+        weighted += now[0]
+        samples += now[1]
+        spread += now[2]
+    if samples:
+        unit = (settings.high - settings.low) / settings.resolution
+        estimate = settings.low + unit * (weighted / samples)
+        if settings.clip:
+            estimate = min(max(estimate, settings.low), settings.high)
+        error = unit * math.sqrt(spread) / samples
+        state.variance = error * error
+        state.last = state.last._replace(estimate=estimate)
+
+
+def _restate(settings: UserMean, state: State) -> Release:
+    """The last estimate, with its errors about the mean of all samples so far; public."""
+    scale = settings.high - settings.low
+    error = math.sqrt(max(state.variance - 0.25 * (scale * scale) / state.step, 0.0))
+    bias = scale * (state.step - state.used) / state.step if settings.any_users else scale
+    state.last = Release(state.last.estimate, error, bias, state.used, state.dropped)
+    return state.last
+
+
+def levels(state: State) -> list[tuple[float, float]]:
+    """Public: of each level that has released something its mean, in grid units, and the square of its standard error.
+
+    They are functions of noisy sums alone; `theory.disagreement` compares them.
+    """
+    return [(now[0] / now[1], now[2] / now[1] ** 2) for now in (tree.now for tree in state.trees) if now[1] > 0]

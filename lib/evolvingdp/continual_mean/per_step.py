@@ -34,6 +34,7 @@ class State:
     most: int = 0
 
 
+@checks.plain
 @dataclass(frozen=True)
 class PerStepLaplace:
     """Laplace noise at each of at most `horizon` steps."""
@@ -78,6 +79,7 @@ class PerStepLaplace:
 
     def step(self, state: State, user: int, sample: float) -> tuple[State, float]:
         """Take a sample; Release is the noisy mean.  The same as `release`, bit for bit, from the same generator."""
+        checks.state(state, State)
         if not 0 <= sample <= 1:
             raise ValueError(f"sample must lie in [0, 1], got {sample!r}")
         if state.length >= self.horizon:

@@ -1,29 +1,31 @@
-"""Noise for all prefix sums of a stream: trees (binary, b-ary, with Honaker's estimator) and the square-root factorization.
+"""Noise for all prefix sums of a stream from trees: binary, b-ary, with Honaker's estimator, and with negative digits.
 
 **Computes** z_1, z_2, ...: noise such that (x_1 + ... + x_k) + z_k is a function of sums of x over few nodes, each with
-independent noise.  A `Tree` releases the sums over blocks of b^h elements.  `Toeplitz` releases C x + noise, where
-C C = (all ones below the diagonal), and multiplies by C again (Fichtenberger, Henzinger and Upadhyay 2023; Bennett 1977).
+independent noise.  A `Tree` releases the sums over blocks of b^h elements; a `BalancedTree` also subtracts such sums.
 
 **Privacy.** An element enters at most `height` nodes of a tree, so that one element's change by s moves the nodes by at most
-s * height in l1 and s * sqrt(height) in l2; of the factorization by s * `l2` in l2.
+s * height in l1 and s * sqrt(height) in l2; k elements by k times that in l1, and by s * `l2_of(k)` in l2.
 
 **Error.** `relative_variance(k)`: variance of z_k over that of one draw, exact and public.
 
 **Source.** Algorithm 1 (BinaryMechanism) of George et al. (2022) with E-CM-1 and E-CM-5; Honaker (2015), estimation from
-below.
+below; Andersson, Pagh, Steiner and Torkamani (2025), negative digits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache, cached_property
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.signal import fftconvolve
 
+from evolvingdp.continual_mean.factorizations import Buffered as Buffered
+from evolvingdp.continual_mean.factorizations import Toeplitz as Toeplitz
+from evolvingdp.continual_mean.factorizations import check_count
 from evolvingdp.core import checks
 from evolvingdp.core.noise import Tape
 
@@ -36,6 +38,14 @@ def height(count: int, branching: int = 2) -> int:
     while branching**levels <= count:
         levels += 1
     return levels
+
+
+def blocks_l2(uses: int, blocks: list[int]) -> float:
+    """Largest change in l2 of the sums over blocks of these sizes when `uses` elements change by at most one each.
+
+    A level's squares add up to most where the elements fill as few of its blocks as they can.
+    """
+    return math.sqrt(sum(uses // size * size**2 + (uses % size) ** 2 for size in blocks))
 
 
 @dataclass(frozen=True)
@@ -65,9 +75,9 @@ class Tree:
         """Change of what is released, in l1, when one element changes by one."""
         return float(self.height)
 
-    @property
-    def l2(self) -> float:
-        return float(np.sqrt(self.height))
+    def l2_of(self, uses: int) -> float:
+        """Largest change in l2 when `uses` elements change by at most one each."""
+        return blocks_l2(min(uses, self.capacity), [self.branching**level for level in range(self.height)])
 
     @cached_property
     def _node_variance(self) -> list[float]:
@@ -80,8 +90,7 @@ class Tree:
 
     def relative_variance(self, lengths: ArrayLike) -> NDArray[np.float64]:
         """Of the noise of the prefixes of these lengths (any shape, 0 to capacity), over the variance of one draw."""
-        variances: NDArray[np.float64] = self.variance_at(np.asarray(lengths, dtype=np.int64))
-        return variances
+        return np.asarray(self.variance_at(np.asarray(lengths, dtype=np.int64)), dtype=float)
 
     def variance_at(self, length: Any) -> Any:
         """The same for one length, faster."""
@@ -103,7 +112,7 @@ class Tree:
 
     def all(self, count: int, tape: Tape) -> NDArray[Any]:
         """Noise of the prefixes of length 1 to `count`."""
-        self._fits(count)
+        check_count(count, self.capacity)
         prefix = self._refined(count, tape) if self.honaker else np.concatenate([[0], tape.take(count)])
         for level in reversed(range(height(max(count, 1), self.branching))):
             block = self.branching**level
@@ -142,104 +151,168 @@ class Tree:
         whole = (self.branching ** (level + 1) - 1) // (self.branching - 1)
         return (2 * scaled + whole) // (2 * whole)
 
-    def online(self, tape: Tape) -> Callable[[], Any]:
-        """A function whose k-th call returns the noise of the prefix of length k; it keeps `height` numbers."""
-        base, weights = self.branching, self._node_variance
-        last = [0] * (self.height + 1)  # noise of the last prefix whose length is a multiple of b^h
-        children: list[Any] = [0] * (self.height + 1)
-        count = 0
-
-        def advance() -> Any:
-            nonlocal count
-            self._fits(count + 1)
-            count += 1
-            level, rest, node = 0, count, tape.next()
-            while True:
-                if self.honaker:
-                    if level and isinstance(node, int):
-                        node = base**level * node + children[level]
-                    elif level:
-                        node = weights[level] * node + (1 - weights[level]) * children[level]
-                    children[level + 1] = node if rest % base == 1 else children[level + 1] + node
-                if rest % base:
-                    break
-                rest //= base
-                level += 1
-                if self.honaker:
-                    node = tape.next()
-            if self.honaker and isinstance(node, int):
-                node = self._rounded(node, level)
-            prefix = node + last[level]
-            last[: level + 1] = [prefix] * (level + 1)
-            return prefix
-
-        return advance
-
-    def _fits(self, count: int) -> None:
-        if count > self.capacity:
-            raise ValueError(f"a tree of capacity {self.capacity} was asked for a prefix of {count} elements")
+    def online(self, tape: Tape) -> TreeNoise:
+        """What returns, at the k-th call, the noise of the prefix of length k; it keeps two numbers a level."""
+        return TreeNoise(self, tape)
 
 
-@cache
-def best_branching(capacity: int, honaker: bool = True, largest: int = 32) -> int:
-    """The branching with the least l1-calibrated error, exact, averaged over evenly spread lengths up to `capacity`."""
-    lengths = np.unique(np.linspace(1, capacity, 4096).astype(np.int64))
+@dataclass(repr=False)
+class TreeNoise:
+    """The noise of a tree's prefixes one after the other."""
 
-    def error(branching: int) -> float:
-        tree = Tree(capacity, branching, honaker)
-        return float(np.mean(tree.relative_variance(lengths))) * tree.l1**2
+    sums: Tree
+    tape: Tape
+    last: list[Any] = field(init=False)  # noise of the last prefix whose length is a multiple of b^h
+    children: list[Any] = field(init=False)
+    count: int = 0
 
-    return min(range(2, largest + 1), key=error)
+    def __post_init__(self) -> None:
+        self.last, self.children = [0] * (self.sums.height + 1), [0] * (self.sums.height + 1)
+
+    def __call__(self) -> Any:
+        sums, children = self.sums, self.children
+        base, honaker = sums.branching, sums.honaker
+        check_count(self.count + 1, sums.capacity)
+        self.count += 1
+        level, rest, node = 0, self.count, self.tape.next()
+        while True:
+            if honaker:
+                if level and isinstance(node, int):
+                    node = base**level * node + children[level]
+                elif level:
+                    weight = sums._node_variance[level]
+                    node = weight * node + (1 - weight) * children[level]
+                children[level + 1] = node if rest % base == 1 else children[level + 1] + node
+            if rest % base:
+                break
+            rest //= base
+            level += 1
+            if honaker:
+                node = self.tape.next()
+        if honaker and isinstance(node, int):
+            node = sums._rounded(node, level)
+        prefix = node + self.last[level]
+        self.last[: level + 1] = [prefix] * (level + 1)
+        return prefix
 
 
 @dataclass(frozen=True)
-class Toeplitz:
-    """The square root of the all-ones lower triangle: entries f_(i-j) with f_j = C(2j, j) / 4^j.  Gaussian noise only."""
+class BalancedTree:
+    """Sums over blocks of b^h elements with digits from -(b-1)/2 to b/2, rounded down: few blocks are added or subtracted.
+
+    A block that is subtracted, or that is added before it ends, holds elements to come.  They cancel; what a prefix needs is
+    the block's noise, which no data enter.  Private for Laplace noise, also if elements depend on earlier releases (proof in
+    `book/continual_mean.md`); Gaussian noise is refused.
+    """
 
     capacity: int
+    branching: int = 19
 
     def __post_init__(self) -> None:
         checks.integer_at_least(1, capacity=self.capacity)
-        checks.plain_integers(self, "capacity")
+        checks.integer_at_least(2, branching=self.branching)
+        checks.plain_integers(self, "capacity", "branching")
 
     @cached_property
-    def coefficients(self) -> NDArray[np.float64]:
-        """f_0 = 1, f_j = f_(j-1) (2j - 1) / (2j)."""
-        step = np.arange(1, self.capacity, dtype=float)
-        return np.concatenate([[1.0], np.cumprod((2 * step - 1) / (2 * step))])
+    def below(self) -> int:
+        """Blocks of a size that are subtracted at most."""
+        return (self.branching - 1) // 2
 
     @cached_property
-    def _squares(self) -> NDArray[np.float64]:
-        return np.concatenate([[0.0], np.cumsum(self.coefficients**2)])
+    def height(self) -> int:
+        """The least number of digits that can write `capacity`."""
+        levels, reach = 1, self.branching // 2
+        while reach < self.capacity:
+            levels, reach = levels + 1, reach * self.branching + self.branching // 2
+        return levels
 
     @property
     def l1(self) -> float:
-        return float(np.sum(self.coefficients))
+        return float(self.height)
 
-    @property
-    def l2(self) -> float:
-        return float(np.sqrt(self._squares[-1]))
-
-    def relative_variance(self, lengths: ArrayLike) -> NDArray[np.float64]:
-        return self._squares[np.asarray(lengths, dtype=np.int64)]
+    def l2_of(self, uses: int) -> float:
+        """An upper bound: no Gaussian noise is added."""
+        return blocks_l2(min(uses, self.capacity), [self.branching**level for level in range(self.height)])
 
     def variance_at(self, length: int) -> float:
-        return float(self._squares[length])
+        """The sum of the digits' sizes."""
+        total, below, base = 0, self.below, self.branching
+        while length:
+            length, digit = divmod(length + below, base)
+            total += abs(digit - below)
+        return float(total)
+
+    def relative_variance(self, lengths: ArrayLike) -> NDArray[np.float64]:
+        left = np.asarray(lengths, dtype=np.int64)
+        total = np.zeros(left.shape)
+        for _ in range(self.height):
+            left, digit = np.divmod(left + self.below, self.branching)
+            total += np.abs(digit - self.below)
+        return total
 
     def variances(self, count: int) -> NDArray[np.float64]:
-        return self._squares[1 : count + 1]
+        return self.relative_variance(np.arange(1, count + 1))
 
-    def all(self, count: int, tape: Tape) -> NDArray[np.float64]:
-        """Noise of the prefixes of length 1 to `count`; always drawn for the whole capacity, then cut."""
-        if count > self.capacity:
-            raise ValueError(f"a factorization of capacity {self.capacity} was asked for a prefix of {count} elements")
-        noise: NDArray[np.float64] = fftconvolve(tape.take(self.capacity), self.coefficients)[:count]
-        return noise
+    def all(self, count: int, tape: Tape) -> NDArray[Any]:
+        """Noise of the prefixes of length 1 to `count`; a group of siblings is drawn at the first prefix that needs one."""
+        check_count(count, self.capacity)
+        base, reach, first, levels = self.branching, 0, [], []
+        for level in range(self.height):
+            reach = reach * base + self.below  # of all digits up to this level's
+            groups = np.arange((count + reach) // base ** (level + 1) + 1)
+            first.append(np.maximum(groups * base ** (level + 1) - reach, 1))
+            levels.append(np.full(len(groups), -level))
+        place = np.empty(sum(map(len, first)), dtype=np.int64)
+        place[np.lexsort((np.concatenate(levels), np.concatenate(first)))] = np.arange(len(place))
+        nodes = tape.take(len(place) * (base - 1)).reshape(-1, base - 1)
+        ends = np.cumsum([len(times) for times in first])
+        center = np.zeros(1, dtype=nodes.dtype)
+        for level in reversed(range(self.height)):
+            end = int(ends[level])
+            drawn = nodes[place[end - len(first[level]) : end]]
+            center = center[: len(drawn), None]
+            added = center + np.cumsum(drawn[:, self.below :], axis=1)
+            subtracted = center - np.cumsum(drawn[:, : self.below], axis=1)[:, ::-1]
+            center = np.concatenate([subtracted, center, added], axis=1).ravel()[self.below :]
+        return center[1 : count + 1]
 
-    def online(self, tape: Tape) -> Callable[[], Any]:
-        """As `all`; the noise does not depend on data, so it is drawn at once and kept (one number per element)."""
-        remaining = iter(self.all(self.capacity, tape).tolist())
-        return lambda: next(remaining)
+    def online(self, tape: Tape) -> BalancedNoise:
+        """What returns, at the k-th call, the noise of the prefix of length k; it keeps b numbers a level."""
+        return BalancedNoise(self, tape)
 
 
-PrefixSums = Tree | Toeplitz
+@dataclass(repr=False)
+class BalancedNoise:
+    """The noise of a balanced tree's prefixes one after the other."""
+
+    sums: BalancedTree
+    tape: Tape
+    groups: list[list[Any]] = field(default_factory=list)  # noise of the prefixes around the current one, per level
+    places: list[int] = field(default_factory=list)  # of the current one in its group
+    count: int = 0
+
+    def _group(self, center: Any) -> list[Any]:
+        """The siblings around a prefix of a higher level, with their draws."""
+        sums = self.sums
+        drawn = [self.tape.next() for _ in range(sums.branching - 1)]
+        subtracted = [center - noise for noise in accumulate(drawn[: sums.below])]
+        return [*subtracted[::-1], center, *(center + noise for noise in accumulate(drawn[sums.below :]))]
+
+    def __call__(self) -> Any:
+        sums = self.sums
+        check_count(self.count + 1, sums.capacity)
+        if not self.count:
+            self.groups, self.places = [self._group(0) for _ in range(sums.height)][::-1], [sums.below] * sums.height
+        self.count += 1
+        level = 0
+        self.places[0] += 1
+        while self.places[level] == sums.branching:
+            self.places[level] = 0
+            level += 1
+            self.places[level] += 1
+        for lower in reversed(range(level)):
+            self.groups[lower] = self._group(self.groups[lower + 1][self.places[lower + 1]])
+        return self.groups[0][self.places[0]]
+
+
+PrefixSums = Tree | BalancedTree | Toeplitz | Buffered

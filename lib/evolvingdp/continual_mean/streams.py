@@ -19,6 +19,7 @@ POPULATIONS = ("beta", "two kinds", "active kind")
 ORDERS = ("contiguous", "round_robin", "random", "zipf", "dominant")
 
 
+@checks.plain
 def arrivals(
     order: str,
     n_users: int,
@@ -76,6 +77,7 @@ def _counts(
     return counts
 
 
+@checks.plain
 def bits(mean: float, horizon: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """`horizon` independent bits of this mean."""
     if not 0 <= mean <= 1:
@@ -123,6 +125,7 @@ def user_means(population: str, n_users: int, rng: np.random.Generator) -> NDArr
     return rng.permutation(means) if population == "two kinds" else means
 
 
+@checks.plain
 def readings(
     population: str, order: str, n_users: int, cap: int, horizon: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -1,17 +1,16 @@
-"""The settings of a continual private mean: blocks, trees, priors, and what each costs.  Algorithms 2 to 6 are choices of
-them.
+"""The settings of a continual private mean: blocks, trees, priors, and what each costs; Algorithms 2 to 6 among them.
 
-**Computes** at every step an estimate of the mean of all samples' common law, from a stream in which users come back.
+**Computes** at every step an estimate of the mean of all samples so far, from a stream in which users come back.
 
 **Guarantee.** User-level epsilon-DP for the whole sequence (`delta` > 0: (epsilon, delta)-DP with Gaussian noise).
-Neighbouring streams differ in the values of all samples of one user; who arrives when is the same in both, and public
-(E-CM-4).
+Neighbours differ in the values of all samples of one user; who arrives when is the same in both, and public (E-CM-4).
 
 **How.** A user's samples are summed in blocks of 1, 1, 2, 4, ... samples (`blocks="doubling"`); the sum of a full block is
 projected on an interval and becomes an element of a stream of prefix sums (`prefix_sums`).  At most one element of a user
 enters each level's stream, so a level costs (width of the interval) x (l1 or l2 of its prefix sums) / scale, and the
-levels' costs add up to epsilon (in squares, to mu^2, with Gaussian noise).  Values are whole numbers of 1/`resolution` of
-the range, so that all sums are exact.
+levels' costs add up to epsilon (in squares, to mu^2, with Gaussian noise).  With `blocks="single"` every sample is an
+element of one stream, which a user enters m times; with `"bands"` those from a user's (2^(l-1) + 1)-th to the 2^l-th
+have one; both cost what `uses` elements move (`l2_of`).  Values are whole numbers of grid steps, so that sums are exact.
 
 **Source.** George et al. (2022), Section 3; what `recommended` adds is proved in `book/continual_mean.md`.  Applies E-CM-2
 (a block counts the samples it holds), E-CM-4, E-CM-5 and E-CM-7 (whole levels), E-CM-6 (levels 0 and 1), E-CM-12 (caps),
@@ -29,28 +28,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.continual_mean import private_median
-from evolvingdp.continual_mean.binary_mechanism import calibrate, finite_scale
-from evolvingdp.continual_mean.prefix_sums import PrefixSums, Toeplitz, Tree
+from evolvingdp.continual_mean.binary_mechanism import best_tree, calibrate, finite_scale
+from evolvingdp.continual_mean.prefix_sums import Buffered, PrefixSums, Toeplitz, Tree
 from evolvingdp.continual_mean.streams import to_grid
 from evolvingdp.core import accounting, checks
 from evolvingdp.core.noise import Gaussian, Noise
 
-BLOCKS = ("single", "whole", "doubling")
+BLOCKS = ("single", "bands", "whole", "doubling")
 PRIORS = ("none", "given", "median", "bootstrap")
 WEIGHTS = ("samples", "precision")
 EXCESS = ("error", "drop")
-
-
-class Release(NamedTuple):
-    """Public.  `standard_error` is that of the noise, exactly, and of independent samples with one mean, variance range^2/4.
-
-    It leaves out what projection and weights do where users differ from each other (`streams.readings`).
-    """
-
-    estimate: float
-    standard_error: float
-    samples: int  # in the estimate
-    dropped: int  # samples beyond a cap, where excess is "drop"
 
 
 class Interval(NamedTuple):
@@ -60,6 +47,7 @@ class Interval(NamedTuple):
     high: int
 
 
+@checks.plain
 @dataclass(frozen=True)
 class UserMean:
     """A continual mean for at most `n_users` users of `samples_per_user` samples each; every choice is one argument."""
@@ -77,9 +65,10 @@ class UserMean:
     exact_start: bool = False  # levels 0 and 1, whose elements are samples, have sensitivity 1 and not 2 Delta
     capped: bool = False  # a sensitivity is never more than the range of a block's sum
     weights: str = "samples"
-    branching: int = 2
+    branching: int = 2  # of trees; 0: the best tree of all for its capacity (`best_tree`)
     honaker: bool = False
     toeplitz: bool = False
+    buffered: bool = False
     shares: tuple[float, ...] = field(default=())  # of the trees' budget, per level; default even
     dimensions: int = 1  # of d coordinates with Gaussian noise, which share (epsilon, delta)
     clip: bool = False
@@ -112,21 +101,21 @@ class UserMean:
         if self.horizon is not None:
             checks.integer_at_least(1, horizon=self.horizon)
             checks.plain_integers(self, "horizon")
-        if self.toeplitz and not self.delta:
-            raise ValueError(
-                "toeplitz must go with delta > 0: its l1 sensitivity grows with the square root of the capacity"
-            )
+        if (self.toeplitz or self.buffered) and not self.delta:
+            raise ValueError("toeplitz and buffered must go with delta > 0: their l1 sensitivity grows with the capacity")
+        if self.branching == 0 and self.delta:
+            raise ValueError("branching 0, the best tree, must go with delta = 0: buffered is better than trees otherwise")
         if self.dimensions > 1 and not self.delta:
             raise ValueError("dimensions above 1 must go with delta > 0; otherwise give each coordinate its own epsilon")
         if self.prior == "median" and self.delta:
             raise ValueError('prior "median" must go with delta = 0; "bootstrap" needs no budget of its own')
         if self.prior in ("median", "bootstrap") and (self.one_tree or self.blocks != "doubling"):
             raise ValueError(f'prior "{self.prior}" must go with blocks "doubling" and a tree per level')
-        if self.shares and (len(self.shares) != self.n_trees or not math.isclose(math.fsum(self.shares), 1, abs_tol=1e-9)):
-            raise ValueError(
-                f"shares must be {self.n_trees} numbers that sum to 1, got {len(self.shares)} that sum to "
-                f"{math.fsum(self.shares):.6g}"
-            )
+        if self.blocks == "bands" and (self.one_tree or self.prior != "none"):
+            raise ValueError('blocks "bands" must go with prior "none" and a tree per band')
+        given, total = len(self.shares), math.fsum(self.shares)
+        if given and (given != self.n_trees or not math.isclose(total, 1, abs_tol=1e-9)):
+            raise ValueError(f"shares must be {self.n_trees} numbers that sum to 1, got {given} that sum to {total:.6g}")
         if any(not share > 0 for share in self.shares):
             raise ValueError(f"shares must all be > 0, got {self.shares}")
         _ = calibrate(Tree(1), 1.0, self.delta, 1.0, integer=self.integer)
@@ -136,24 +125,22 @@ class UserMean:
         """All sums, and all integer noise, must fit in 64 bits; all noise must have a finite variance."""
         if self.n_users >= 2**31:
             raise ValueError(f"n_users must be below 2^31, got {self.n_users}")
-        if self.n_users * self.samples_per_user > 2**60:
-            largest = 2**60 // self.n_users
+        places, cap = self.n_users * self.samples_per_user, 2**60 // self.n_users
+        if places > 2**60:
+            raise ValueError(f"samples_per_user must be at most {cap} for {self.n_users} users, got {self.samples_per_user}")
+        if places * self.resolution > 2**60:
             raise ValueError(
-                f"samples_per_user must be at most {largest} for {self.n_users} users, got {self.samples_per_user}"
-            )
-        if self.n_users * self.samples_per_user * self.resolution > 2**60:
-            raise ValueError(
-                f"resolution must be at most {2**60 // (self.n_users * self.samples_per_user)} for {self.n_users} users of "
+                f"resolution must be at most {2**60 // places} for {self.n_users} users of "
                 f"{self.samples_per_user} samples, so that sums are exact, got {self.resolution}"
             )
         for tree in range(self.n_trees if not self.delta else 0):
             full = self.resolution * self.sizes[tree] if self.prior == "bootstrap" else self.user_sensitivity(tree)
-            sums = self.prefix_sums(self.capacity)
-            scale = finite_scale(float(full) * sums.l1, self._tree_budget(tree))
-            if self.integer and not (scale <= 2**46 and scale * self.capacity <= 2**54):
+            capacity = self.capacity_of(tree)
+            scale = finite_scale(float(full) * self.prefix_sums(capacity).l1, self._tree_budget(tree))
+            if self.integer and not (scale <= 2**46 and scale * capacity <= 2**54):
                 raise ValueError(
                     f"resolution must be lower, or integer=False: level {tree} needs integer noise of scale {scale:.3g}, "
-                    f"too much for 64 bits with {self.capacity} elements; got resolution {self.resolution}"
+                    f"too much for 64 bits with {capacity} elements; got resolution {self.resolution}"
                 )
 
     @property
@@ -165,7 +152,7 @@ class UserMean:
     def relative_prior(self) -> float:
         return (self.first_estimate - self.low) / (self.high - self.low)
 
-    @property
+    @cached_property
     def max_steps(self) -> int:
         places = self.n_users * self.samples_per_user
         return min(places, self.horizon) if self.horizon else places
@@ -180,6 +167,8 @@ class UserMean:
         """Samples in an element, per level."""
         if self.blocks == "doubling":
             return (1, *(2 ** (level - 1) for level in range(1, self.top_level + 1)))
+        if self.blocks == "bands":
+            return (1,) * (1 + (self.samples_per_user - 1).bit_length())
         return (self.samples_per_user if self.blocks == "whole" else 1,)
 
     @property
@@ -189,12 +178,30 @@ class UserMean:
     def tree_of(self, level: int) -> int:
         return 0 if self.one_tree else level
 
+    def uses(self, tree: int) -> int:
+        """Elements of one user that enter a tree at most."""
+        if self.blocks == "bands":
+            return min(1 << tree, self.samples_per_user) - (1 << tree) // 2
+        if self.blocks == "single":
+            return self.samples_per_user
+        return len(self.sizes) if self.one_tree else 1
+
     @property
     def capacity(self) -> int:
+        """Elements that enter the first tree at most."""
+        return self.capacity_of(0)
+
+    def capacity_of(self, tree: int) -> int:
         """Elements that enter a tree at most."""
-        if self.blocks == "single":
-            return self.max_steps
-        return self.n_users * len(self.sizes) if self.one_tree else self.n_users
+        uses, before = self.uses(tree), (1 << tree) // 2
+        if self.blocks == "bands":  # whoever enters it has sent that many before
+            return max(1, min(self.n_users * uses, self.max_steps * uses // (before + uses)))
+        return self.max_steps if self.blocks == "single" else self.n_users * uses
+
+    @cached_property
+    def any_users(self) -> bool:
+        """Whether all samples in the estimate weigh the same, and none is projected."""
+        return self.weights == "samples" and not any(map(self.projects, range(len(self.sizes))))
 
     @property
     def tree_epsilon(self) -> float:
@@ -209,7 +216,7 @@ class UserMean:
     @cached_property
     def _concentration(self) -> tuple[float, ...]:
         """Per level: how far a block's sum may be from its mean, in samples, with probability 1 - beta over all users."""
-        levels = {"single": 1.0, "whole": 1.0, "doubling": max(1.0, math.log2(self.samples_per_user))}[self.blocks]
+        levels = max(1.0, math.log2(self.samples_per_user)) if self.blocks == "doubling" else 1.0
         share = self.beta / 3 if self.prior == "median" else self.beta  # (9) divides delta by 3
         half = math.log(2 * self.n_users * levels / share) / 2
         return tuple(math.sqrt(half * self._block(level)) for level in range(len(self.sizes)))
@@ -275,13 +282,15 @@ class UserMean:
         return half if 2 * half < size * self.resolution else 0
 
     def prefix_sums(self, capacity: int) -> PrefixSums:
-        return Toeplitz(capacity) if self.toeplitz else Tree(capacity, self.branching, self.honaker)
+        if self.toeplitz or self.buffered:
+            return Toeplitz(capacity) if self.toeplitz else Buffered(capacity)
+        return Tree(capacity, self.branching, self.honaker) if self.branching else best_tree(capacity)
 
     def noise(self, tree: int, sums: PrefixSums, sensitivity: float) -> Noise:
         """The law of a node's noise when a user moves the elements of `tree` by `sensitivity` in all."""
         if self.delta:
             mu = self._mu * math.sqrt(self._share(tree) / self.dimensions)  # squares add up, over trees and coordinates
-            return Gaussian(sensitivity * sums.l2 / mu)
+            return Gaussian(sensitivity / self.uses(tree) * sums.l2_of(self.uses(tree)) / mu)
         return calibrate(sums, self._tree_budget(tree), 0.0, sensitivity, integer=self.integer)
 
     def _share(self, tree: int) -> float:
@@ -300,11 +309,7 @@ class UserMean:
 
     def user_sensitivity(self, tree: int) -> float:
         """The sum over a user's elements in `tree` of what they can move, grid units."""
-        if self.blocks == "single":
-            return self.samples_per_user * self.sensitivities[0]
-        if self.one_tree:
-            return len(self.sizes) * max(self.sensitivities)
-        return self.sensitivities[tree]
+        return self.uses(tree) * (max(self.sensitivities) if self.one_tree else self.sensitivities[tree])
 
     def encode(self, samples: ArrayLike) -> NDArray[np.int64]:
         """Samples (T,) in [low, high] as whole numbers of grid steps; raises ValueError with the first that is none."""

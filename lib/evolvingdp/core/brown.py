@@ -47,7 +47,7 @@ READINGS: dict[str, tuple[str, Callable[[str], str]]] = {
 
 @cache
 def words() -> pd.DataFrame:
-    """The shipped table: columns word (6 letters a-z) and count, most frequent first."""
+    """The shipped table: columns word (6 letters a-z), count, and whole, as in `count_words`; most frequent first."""
     return pd.read_csv(DATA / "brown_words.csv.gz", keep_default_na=False)
 
 
@@ -85,14 +85,22 @@ def corpus_tokens() -> Counter[str]:
 
 
 def count_words(tokens: Counter[str], reading: str = "paper") -> pd.DataFrame:
-    """`tokens` preprocessed by `reading`: columns word and count, most frequent first, ties in alphabetical order."""
+    """`tokens` preprocessed by `reading`: columns word, count, and whole, the most frequent token behind the word in lower
+    case, which is what a reader should see; most frequent first, ties in alphabetical order."""
     preprocess = READINGS[reading][1]
-    counts: Counter[str] = Counter()
+    behind: dict[str, Counter[str]] = {}
     for token, count in tokens.items():
         if word := preprocess(token):
-            counts[word] += count
-    ordered = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
-    return pd.DataFrame(ordered, columns=["word", "count"])
+            behind.setdefault(word, Counter())[token.lower()] += count
+    first = {word: sorted(own.items(), key=lambda item: (-item[1], item[0]))[0][0] for word, own in behind.items()}
+    rows = sorted((-own.total(), word, first[word]) for word, own in behind.items())
+    return pd.DataFrame([(word, -less, whole) for less, word, whole in rows], columns=["word", "count", "whole"])
+
+
+@cache
+def wholes() -> pd.Series:
+    """The whole word to show for each of `words`, by that word."""
+    return words().set_index("word")["whole"]
 
 
 def compare_readings(tokens: Counter[str]) -> pd.DataFrame:

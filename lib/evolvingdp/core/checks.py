@@ -2,18 +2,63 @@
 
 from __future__ import annotations
 
+import functools
+import math
 import operator
 import os
-from collections.abc import Sized
+from collections.abc import Callable, Sized
 from numbers import Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+C = TypeVar("C", bound=Callable[..., Any])
+
 
 class ParameterError(ValueError):
     """A parameter that cannot be used; the message is one line that names it, its value and what would work."""
+
+
+def plain(what: C) -> C:
+    """A function, or a class with its class methods, to which numpy's numbers arrive as Python's: e^89 is no float32."""
+    if isinstance(what, type):
+        setattr(what, "__init__", plain(what.__dict__["__init__"]))  # noqa: B010 (mypy allows no assignment)
+        for name, made in list(vars(what).items()):
+            if isinstance(made, classmethod):
+                setattr(what, name, classmethod(plain(made.__func__)))
+        return what
+
+    @functools.wraps(what)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return what(*map(_plain, args), **{name: _plain(value) for name, value in kwargs.items()})
+
+    return called  # type: ignore[return-value]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.floating):
+        return float(value)
+    if isinstance(value, np.integer) or (isinstance(value, np.ndarray) and not value.ndim and value.dtype.kind in "iuf"):
+        return value.item()
+    return value
+
+
+def finite(**values: float) -> None:
+    """Raise TypeError unless every value is one real number, ValueError unless it is finite."""
+    for name, value in values.items():
+        _number(name, value, "that is finite")
+        if not math.isfinite(_float(value)):
+            raise ValueError(f"{name} must be finite, got {value!r}")
+
+
+def state(given: Any, kind: type, **shapes: tuple[int, ...]) -> None:
+    """Raise unless `given` is a state of this `kind` with arrays of these `shapes`: another's may have the same names."""
+    if type(given) is not kind:
+        raise TypeError(f"state must be a {kind.__qualname__} of {kind.__module__}, as start returns, got {type(given)!r}")
+    for name, shape in shapes.items():
+        if getattr(given, name).shape != shape:
+            raise ValueError(f"state must be these settings' own, with {name} {shape}, got {getattr(given, name).shape}")
 
 
 def number(**values: Any) -> None:
@@ -27,7 +72,7 @@ def positive(**values: float) -> None:
     """Raise TypeError unless every value is one number, ValueError unless it is finite and > 0."""
     for name, value in values.items():
         _number(name, value, "> 0 and finite")
-        if not 0 < value < float("inf"):  # "not <" also catches nan
+        if not 0 < _float(value) < math.inf:  # "not <" also catches nan
             raise ValueError(f"{name} must be > 0 and finite, got {value!r}")
 
 
@@ -130,8 +175,15 @@ def _number(name: str, value: Any, wanted: str = "") -> None:
     if isinstance(value, np.ndarray):
         if value.ndim or value.dtype.kind not in "iuf":
             raise TypeError(f"{name} must be {f'one number {wanted}'.rstrip()}, got an array of {value.dtype} {value.shape}")
-    elif not isinstance(value, Real):
+    elif not isinstance(value, Real) or (wanted and isinstance(value, bool)):
         raise TypeError(f"{name} must be {f'a number {wanted}'.rstrip()}, got {value!r}")
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # an integer that no float holds
+        return math.inf
 
 
 def _gigabytes(size: float) -> str:

@@ -28,6 +28,7 @@ COMPOSITIONS = ("basic", "advanced", "optimal")
 SPLITS = ("epsilon", "users")
 
 
+@checks.plain
 def epsilon_of_report(epsilon: float, n_reports: int, composition: str = "basic", delta: float = 1e-6) -> float:
     """The epsilon of one report for `n_reports` reports of a user in all."""
     checks.one_of(COMPOSITIONS, composition=composition)
@@ -37,6 +38,7 @@ def epsilon_of_report(epsilon: float, n_reports: int, composition: str = "basic"
     return compose(epsilon, delta, n_reports)
 
 
+@checks.plain
 def recompute(
     stream: BitStream,
     epsilon: float,
@@ -68,6 +70,7 @@ def recompute(
     return np.repeat(estimates, every)[: stream.horizon]
 
 
+@checks.plain
 def recompute_words(
     settings: HeavyThresh,
     stream: WordStream,

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evolvingdp.core import checks
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.streams import WordStream
 from evolvingdp.evolving.thresh_protocol import Release, State
@@ -45,6 +46,7 @@ def step(
     `public` gives each user its coordinate in an update, `private` all noise. Raises TypeError or ValueError, before any
     noise, for other counts: a mean outside of [-1, 1] would cost more than the budget.
     """
+    checks.state(state, State, reference=(settings.voting.n_users, settings.n_words))
     voting, last = settings.voting, state.release
     epoch = last.epoch + 1
     if epoch > voting.horizon:

@@ -124,6 +124,7 @@ class WordStream:
         return np.concatenate(drawn)
 
 
+@checks.plain
 def steps(horizon: int, start: float, changes: dict[int, float]) -> NDArray[np.float64]:
     """A mean that is `start` and becomes changes[epoch] at each epoch named, (horizon,)."""
     means = np.full(horizon, float(start))
@@ -134,6 +135,7 @@ def steps(horizon: int, start: float, changes: dict[int, float]) -> NDArray[np.f
     return means
 
 
+@checks.plain
 def drift(horizon: int, start: float, end: float) -> NDArray[np.float64]:
     """A mean that moves evenly from `start` to `end`, (horizon,)."""
     return np.linspace(start, end, horizon)

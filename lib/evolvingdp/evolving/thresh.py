@@ -43,6 +43,7 @@ STARTS = ("forced", "sentinel")
 EXHAUSTIONS = ("freeze", "printed")
 
 
+@checks.plain
 @dataclass(frozen=True)
 class Thresh:
     """A THRESH with all its numbers. Make one with `Thresh.paper`, `Thresh.tuned` or, to see it fail, `Thresh.printed`.

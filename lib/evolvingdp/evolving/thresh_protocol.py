@@ -80,6 +80,7 @@ def step(
     `ask` gets the last release and gives the estimate of an update for which others report; None: these users do.
     Raises ValueError when the horizon is over: the thresholds are made for it.
     """
+    checks.state(state, State, reference=(settings.n_users,))
     last = state.release
     epoch = last.epoch + 1
     if epoch > settings.horizon:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import math
 from collections.abc import Mapping
@@ -68,11 +69,14 @@ class Params(BaseModel):
 
     @classmethod
     def from_namespace(cls, namespace: Mapping[str, Any]) -> Self:
-        """The parameters from a notebook's globals(); raises ParameterError for one that its parameters cell lacks."""
+        """The parameters from a notebook's globals(); raises ParameterError for one that its parameters cell lacks, and for
+        one that a cell of nothing but values, such as papermill injects, sets beside them."""
         missing = [name for name in cls.model_fields if name not in namespace]
         if missing:
             raise ParameterError(f"the parameters cell must define {', '.join(missing)}")
-        return cls.make(overrides={name: namespace[name] for name in cls.model_fields})
+        given = {name: namespace[name] for cell in namespace.get("In", ()) for name in _set_by(cell) if name in namespace}
+        given.pop("seed", None)
+        return cls.make(overrides={name: namespace[name] for name in cls.model_fields} | given)
 
     @classmethod
     def describe(cls) -> list[dict[str, str]]:
@@ -94,6 +98,26 @@ class Params(BaseModel):
             kind = getattr(entry, "__origin__", entry)  # of an Annotated type
             return tuple(_number(kind, part) for part in value)
         return _number(annotation, value)
+
+
+def _set_by(cell: str) -> list[str]:
+    """The names that a cell sets which does nothing else than set names to values; of other cells none."""
+    try:
+        lines = ast.parse(cell).body
+    except SyntaxError:  # a magic command
+        return []
+    targets = [line.target if isinstance(line, ast.AnnAssign) else getattr(line, "targets", [None])[0] for line in lines]
+    names = [target.id for target in targets if isinstance(target, ast.Name)]
+    values = all(_is_literal(line.value) for line in lines if isinstance(line, ast.Assign | ast.AnnAssign))
+    return names if len(names) == len(lines) and values else []
+
+
+def _is_literal(node: ast.expr | None) -> bool:
+    try:
+        ast.literal_eval(node or "")
+    except (ValueError, SyntaxError):
+        return False
+    return True
 
 
 def _number(kind: Any, value: Any) -> Any:
@@ -123,6 +147,8 @@ def _line(model: type[Params], details: ErrorDetails) -> str:
     """One pydantic error in the project's form: name, what it must be, what it got."""
     name = str(details["loc"][0]) if details["loc"] else ""
     kind, context, got = details["type"], details.get("ctx", {}), details["input"]
+    if isinstance(got, str) and len(got) > 60:
+        got = f"{got[:40]}... ({len(got)} characters)"
     if kind == "extra_forbidden":
         near = difflib.get_close_matches(name, model.model_fields, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(model.model_fields)}"
@@ -134,7 +160,7 @@ def _line(model: type[Params], details: ErrorDetails) -> str:
     if kind in relations:
         bound = next(iter(context.values()))
         if isinstance(got, int) and abs(got) > 10**15:
-            got = float(got)  # hundreds of digits say less than 1e+300
+            got = float(got) if abs(got) < 10**301 else f"{str(got)[:6]}... ({len(str(abs(got)))} digits)"
         return f"{name} must be {relations[kind]} {bound:g}, got {got!r}"
     wanted = {
         "finite_number": "a finite number",

@@ -13,6 +13,7 @@ __all__, __getattr__, __dir__ = attach(
     binary_code=["BinaryCode"],
     olh=["OLH", "explicit_hist"],
     pem=["PEM"],
+    planning=["planned"],
     rappor=["BitCounts", "Rappor"],
     rappor_decoding=["Decoded", "decode"],
 )

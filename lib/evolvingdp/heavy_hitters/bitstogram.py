@@ -57,6 +57,7 @@ class Unsigned:
         return self.family.cells(rows, keys)
 
 
+@checks.plain
 def hashtogram(rows: int, width: int, epsilon: float, public: np.random.Generator) -> FreqOracle:
     """Hashtogram (Algorithm 7): FreqOracle without signs; the pairwise independent columns of Z are Hadamard's.
 
@@ -99,6 +100,7 @@ class CodeHashes:
         return self.cells_and_signs(rows, keys)[0]
 
 
+@checks.plain
 @dataclass(frozen=True)
 class Bitstogram:
     """Algorithm 8 and its variants.  `threshold` in users; `buckets` is T, `repetitions` is R.

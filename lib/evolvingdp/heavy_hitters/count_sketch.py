@@ -71,6 +71,7 @@ class Sketch:
         return replace(self, sums=self.sums + other.sums, n_reports=self.n_reports + other.n_reports, oracle=oracle)
 
 
+@checks.plain
 @dataclass(frozen=True)
 class FreqOracle:
     """Algorithm 2: collect reports into a sketch, then estimate the frequency of any word.

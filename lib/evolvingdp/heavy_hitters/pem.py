@@ -41,6 +41,7 @@ class PrefixReports:
         return PrefixReports(tuple(a + b for a, b in zip(self.levels, other.levels, strict=True)), self.settings)
 
 
+@checks.plain
 @dataclass(frozen=True)
 class PEM:
     """`shares[l]` of the users report their prefix at level l; cuts are those of an adaptive `TreeHist`."""

@@ -14,10 +14,10 @@ makes the errors of all others skewed, since few share a cell with it and those 
 unbiased estimate with its standard error. It compares a candidate's score, the sum in its cells of what the *other*
 candidates leave (cut at `_CUT` robust deviations, or one stranger would hide the rest), with the law of that score over
 the cells of a candidate that nobody reported (`rappor_null`), which needs no assumption on noise or strangers.  The p-values
-are exact but for the saddlepoint's error. **Not in the wide case**: which candidates the lasso fits depends on their hashes,
-and beside a frequent stranger more than the stated share of the list can be false. Intervals are normal and, around
-a heavy stranger, right on average over words only. Candidates that always set the same bits cannot be told apart: their
-standard errors are huge and they are not listed.
+are exact but for the saddlepoint's error. **Refused in the wide case**: which candidates the lasso fits depends on their
+hashes, and beside a frequent stranger up to a third of such a list was false; there are no p-values then. Intervals are
+normal and, around a heavy stranger, right on average over words only. Candidates that always set the same bits cannot be
+told apart: their standard errors are huge and they are not listed.
 
 **Privacy.** Post-processing of the reports: it costs nothing.
 """
@@ -47,16 +47,24 @@ _UNPENALIZED = 1e4  # a column scaled up by this pays this much less
 @dataclass(frozen=True, eq=False)
 class Decoded:
     """`words`: a row per candidate in the order asked, all in reports: estimate (non-negative), unbiased, standard_error,
-    low and high (95%), p_value, adjusted_p_value (listed at a false-discovery rate from there on)."""
+    low and high (95%), p_value, adjusted_p_value (listed at a false-discovery rate from there on); no p-values, nan, in the
+    wide case."""
 
     words: pd.DataFrame
     dispersion: float  # residual variance over that of independent reports: words that are no candidates and clients who
     # repeat themselves, and so their permanent noise, raise it
+    n_equations: int  # reported bits
 
     def listed(self, false_discovery_rate: float = 0.05) -> NDArray[np.bool_]:
-        """Which candidates are listed, (candidates,)."""
+        """Which candidates are listed, (candidates,).  Raises ValueError for more than .8 candidates a reported bit."""
         if not 0 < false_discovery_rate < 1:
             raise ValueError(f"false_discovery_rate must lie in (0, 1), got {false_discovery_rate!r}")
+        most = int(WIDE * self.n_equations)
+        if len(self.words) > most:
+            raise ValueError(
+                f"candidates must be at most {most}, {WIDE:g} of the {self.n_equations} reported bits, for a list with a "
+                f"false-discovery rate, got {len(self.words)}: ask for fewer, or take more cohorts or bits"
+            )
         return np.asarray(self.words.adjusted_p_value <= false_discovery_rate)
 
 
@@ -89,8 +97,7 @@ def decode(protocol: RapporProtocol, counts: BitCounts, candidates: NDArray[np.u
     # the fit's own weights lean on a candidate's cells; these know no candidate
     smooth = (shown * reports + _PRIOR_REPORTS * share.mean()) / (reports + _PRIOR_REPORTS)
     weight = np.sqrt(reports / (smooth * (1 - smooth))) * settings.gain
-    fitted = fit[:-1] > 0 if wide else np.ones(len(candidates), dtype=bool)
-    p_value = _p_values(settings, design, weight, target * weight, fitted)
+    p_value = np.full(len(candidates), np.nan) if wide else _p_values(settings, design, weight, target * weight)
     words = pd.DataFrame(
         {
             "estimate": fit[:-1] * total,
@@ -99,10 +106,10 @@ def decode(protocol: RapporProtocol, counts: BitCounts, candidates: NDArray[np.u
             "low": (unbiased - 1.96 * error) * total,
             "high": (unbiased + 1.96 * error) * total,
             "p_value": p_value,
-            "adjusted_p_value": _adjusted(p_value),
+            "adjusted_p_value": p_value if wide else _adjusted(p_value),
         }
     )
-    return Decoded(words, dispersion)
+    return Decoded(words, dispersion, len(target))
 
 
 def _design(protocol: RapporProtocol, candidates: NDArray[np.uint64], cohorts: NDArray[np.int64]) -> sparse.csc_array:
@@ -147,28 +154,18 @@ def _inverse(weighted: sparse.csc_array) -> tuple[NDArray[np.float64], NDArray[n
 
 
 def _p_values(
-    settings: Rappor,
-    design: sparse.csc_array,
-    weight: NDArray[np.float64],
-    target: NDArray[np.float64],
-    fitted: NDArray[np.bool_],
+    settings: Rappor, design: sparse.csc_array, weight: NDArray[np.float64], target: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Each candidate against what least squares on the `fitted` others leave: values that do not know its hashes."""
-    weighted = sparse.diags_array(weight) @ design[:, np.append(np.flatnonzero(fitted), len(fitted))]
+    """Each candidate against what least squares on the others leaves: values that do not know its hashes."""
+    weighted = sparse.diags_array(weight) @ design
     inverse, lost = _inverse(weighted)
     solution = inverse @ (weighted.T @ target)
-    left = target - weighted @ solution
-    known = design[:, :-1].tocoo()
     cells = (len(target) // settings.n_bits, settings.n_bits)
-    values = weight * _cut(left)
-    scores = np.asarray(np.bincount(known.col, weights=values[known.row], minlength=len(fitted)), dtype=np.float64)
-    p_value = tail(values.reshape(1, *cells), settings.n_hashes, scores[None, :])[0]
-    own = np.flatnonzero(fitted)
-    without = left + (weighted @ (inverse * (solution / np.diag(inverse))))[:, :-1].T
+    without = target - weighted @ solution + (weighted @ (inverse * (solution / np.diag(inverse))))[:, :-1].T
     each = weight * _cut(without)
-    scores = np.asarray((each * design[:, own].T.toarray()).sum(axis=1), dtype=np.float64)
-    p_value[own] = np.where(lost[:-1], 1.0, tail(each.reshape(-1, *cells), settings.n_hashes, scores[:, None])[:, 0])
-    return np.asarray(p_value)
+    scores = np.asarray((each * design[:, :-1].T.toarray()).sum(axis=1), dtype=np.float64)
+    shown = tail(each.reshape(-1, *cells), settings.n_hashes, scores[:, None])[:, 0]
+    return np.asarray(np.where(lost[:-1], 1.0, shown))
 
 
 def _cut(values: NDArray[np.float64]) -> NDArray[np.float64]:

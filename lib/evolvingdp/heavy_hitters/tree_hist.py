@@ -40,6 +40,7 @@ _LEVEL = np.uint64(60)  # prefixes are below 2^60: the level stands above them i
 _AT_ONCE = 1 << 20  # candidates
 
 
+@checks.plain
 @dataclass(frozen=True)
 class TreeHist:
     """Algorithm 3 and its variants; each choice is one argument.

@@ -18,7 +18,8 @@ import click
 from evolvingdp.publish import stopping
 from evolvingdp.publish.errors import PublishError
 
-MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ENAMETOOLONG, errno.ELOOP)
+# what the machine refuses, and no fault of a program
+MACHINE = {getattr(errno, f"E{name}") for name in ("NOSPC", "DQUOT", "ROFS", "ACCES", "PERM", "IO", "NAMETOOLONG", "FBIG")}
 
 
 def _one_line(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -50,6 +50,7 @@ class SvtState:
     left: int
 
 
+@checks.plain
 @dataclass(frozen=True)
 class AboveThreshold:
     """`reports` = 1 with "basic" is Algorithm 2. Make one with `calibrated`."""
@@ -63,8 +64,7 @@ class AboveThreshold:
     stable: bool = False
 
     def __post_init__(self) -> None:
-        if not math.isfinite(self.threshold):
-            raise ValueError(f"threshold must be finite, got {self.threshold!r}")
+        checks.finite(threshold=self.threshold)
         checks.integer_at_least(1, reports=self.reports)
         checks.positive(query_scale=self.query_scale)
         checks.one_of(noises.KINDS, noise=self.noise)
@@ -116,6 +116,7 @@ class AboveThreshold:
 
     def step(self, state: SvtState, value: float, rng: np.random.Generator) -> tuple[SvtState, Release]:
         """Answer a query with this `value`.  Raises ValueError once it has halted: nothing may be asked any more."""
+        checks.state(state, SvtState)
         if state.left == 0:
             raise ValueError(f"reports must be larger to go on: it has halted after {self.reports}")
         if not math.isfinite(value):

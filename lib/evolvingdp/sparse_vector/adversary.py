@@ -18,6 +18,7 @@ from evolvingdp.sparse_vector.noise import Array, MonitorNoise
 from evolvingdp.sparse_vector.privacy import difference, excess_mass, largest_epsilon, waiting_law
 
 
+@checks.plain
 def delta_attained(epsilon: float, noise: MonitorNoise | IntegerNoise, reports: int, position: float) -> float:
     """The delta that the adversary needs at `epsilon` under replacement; the others sum to the threshold less `position`."""
     return excess_mass(epsilon, *_losses(noise, reports, position))
@@ -33,6 +34,7 @@ def _losses(noise: MonitorNoise | IntegerNoise, reports: int, position: float) -
     return gain * noes, law
 
 
+@checks.plain
 def epsilon_attained(delta: float, noise: MonitorNoise | IntegerNoise, reports: int) -> float:
     """The largest epsilon at which the adversary, at its best position, still needs more than `delta`.
 

@@ -34,6 +34,7 @@ from evolvingdp.sparse_vector.streams.example import ShiftingStream
 SPLITS = (None, 0.05, 0.1, 0.2, 0.3, 0.4)  # of epsilon, for the threshold's noise; None: as printed
 
 
+@checks.plain
 def repeated_threshold(
     epsilon: float,
     delta: float,
@@ -84,6 +85,7 @@ def _some_yes(log: float, q: float, r: float, noise: str) -> float:
     return math.exp(first / r) / 2 + math.exp(log) * (below + q * r / (q + r)) / (2 * r)
 
 
+@checks.plain
 def threshold_error(method: AboveThreshold, n_events: int, beta: float = 0.05) -> float:
     """The weight from which `n_events` events are all found with probability 1 - beta / 2, by a union bound."""
     checks.integer_at_least(1, n_events=n_events)
@@ -93,6 +95,7 @@ def threshold_error(method: AboveThreshold, n_events: int, beta: float = 0.05) -
     return method.threshold + float(gap)
 
 
+@checks.plain
 def best_composition(
     epsilon: float,
     delta: float,

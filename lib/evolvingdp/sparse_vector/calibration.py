@@ -36,6 +36,7 @@ QUERIES = ("binary", "interval")  # values in {0, 1}, in [0, 1]
 SMALLEST_INNER = 2.0  # E-SV-1: the paper's proof uses Pr[v < -Delta] <= 1/4 and Delta >= 1
 
 
+@checks.plain
 @dataclass(frozen=True)
 class Calibration:
     """Noise with the promise that it keeps."""
@@ -53,6 +54,7 @@ class Calibration:
         return self.noise.scale
 
 
+@checks.plain
 def calibrate(
     epsilon: float,
     delta: float,

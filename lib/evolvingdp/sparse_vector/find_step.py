@@ -121,6 +121,7 @@ class FindStep:
 
     def step(self, state: FindState, inputs: ArrayLike, rng: np.random.Generator) -> tuple[FindState, Found]:
         """Answer for users who hold `inputs` (n_users,).  Raises ValueError once it has halted, as the search does."""
+        checks.state(state, FindState)
         held = checked_inputs(inputs, state.n_users, self.n_elements)
         largest = int(np.unique(held, return_counts=True)[1].max())
         search, release = self.search.step(state.search, largest, rng)

@@ -73,6 +73,7 @@ def laplace_cost(order: float, scale: float, reports: float) -> float:
     return reports * max(renyi_rates(order, scale))
 
 
+@checks.plain
 @lru_cache(maxsize=4096)
 def smallest_gaussian_scale(epsilon: float, delta: float, reports: float, moved: float) -> float:
     """The least scale; `reports` = `ALL` for any number of yeses, as in a histogram in every step."""

@@ -55,6 +55,7 @@ class HistogramState:
     left: int
 
 
+@checks.plain
 @dataclass(frozen=True)
 class Histogram:
     """The noisy weights of one step; the stable ones leave out the elements that nobody holds."""
@@ -66,8 +67,7 @@ class Histogram:
     def __post_init__(self) -> None:
         checks.one_of(HISTOGRAMS, kind=self.kind)
         checks.positive(scale=self.scale)
-        if not math.isfinite(self.threshold):
-            raise ValueError(f"threshold must be finite, got {self.threshold!r}")
+        checks.finite(threshold=self.threshold)
 
     @property
     def law(self) -> str:
@@ -104,6 +104,7 @@ class Histogram:
         return self.threshold + noise.isf(self.law, min(beta / (2 * n_events), 0.5), self.scale)
 
 
+@checks.plain
 def histogram(
     epsilon: float, delta: float, horizon: int, n_elements: int, *, kind: str = "laplace", beta: float = 0.05
 ) -> Histogram:
@@ -135,6 +136,7 @@ def _stable(epsilon: float, delta: float, horizon: int, kind: str, share: float)
     return Histogram(kind, scale, 1 + noise.isf(law, alone, scale))
 
 
+@checks.plain
 @dataclass(frozen=True)
 class HistogramEveryStep:
     """`one` in each of `horizon` steps, of users who hold one of `n_elements` elements. Make one with `calibrated`."""
@@ -159,6 +161,7 @@ class HistogramEveryStep:
 
     def step(self, state: HistogramState, inputs: ArrayLike, rng: np.random.Generator) -> tuple[HistogramState, Reported]:
         """Report on users who hold `inputs` (n_users,).  Raises ValueError once `horizon` steps are over."""
+        checks.state(state, HistogramState)
         if state.left == 0:
             raise ValueError(f"horizon must be larger to go on: {self.horizon} steps are paid for, and over")
         held = checked_inputs(inputs, state.n_users, self.n_elements)

@@ -41,6 +41,7 @@ def check_privacy(epsilon: float, delta: float) -> None:
         raise ValueError(f"delta must lie in (0, 1), got {delta!r}")
 
 
+@checks.plain
 def delta_of_epsilon(epsilon: float, scale: float, reports: int, unit: str = "replacement") -> float:
     """The delta at `epsilon` >= 0 of a ThresholdMonitor with outer noise Lap(`scale`), users deleted after `reports`.
 
@@ -52,16 +53,23 @@ def delta_of_epsilon(epsilon: float, scale: float, reports: int, unit: str = "re
     checks.positive(scale=scale)
     checks.integer_at_least(1, reports=reports)
     checks.one_of(UNITS, unit=unit)
+    every = loss_distributions(scale, reports, unit)
+    return max(excess_mass(epsilon, losses, law) for losses, law in every) + 4 * _TAIL
+
+
+def loss_distributions(scale: float, reports: int, unit: str = "replacement") -> list[tuple[Array, Array]]:
+    """Privacy losses (increasing, multiples of 1 / scale) and their probabilities, all but 4e-40: what composes.
+
+    One pair for replacement, which is symmetric; for add-remove that of the user who is absent, and who is present.
+    """
     loss = 1 / scale
     log_rare, log_likely = float(log_expit(-loss)), float(log_expit(loss))
     slow, slow_law = waiting_law(reports, log_rare, log_likely)
     quick, quick_law = waiting_law(reports, log_likely, log_rare)
     if unit == "add-remove":
-        absent = loss * (slow - reports)
-        present = loss * (reports - quick)
-        return max(excess_mass(epsilon, absent, slow_law), excess_mass(epsilon, present, quick_law)) + 2 * _TAIL
+        return [(loss * (slow - reports), slow_law), (loss * (reports - quick)[::-1], quick_law[::-1])]
     noes, law = difference(slow, slow_law, quick, quick_law)
-    return excess_mass(epsilon, loss * noes, law) + 4 * _TAIL
+    return [(loss * noes, law)]
 
 
 def difference(slow: Array, slow_law: Array, quick: Array, quick_law: Array) -> tuple[Array, Array]:
@@ -96,6 +104,7 @@ def waiting_law(reports: int, log_yes: float, log_no: float) -> tuple[Array, Arr
     return noes, np.exp(log_law)
 
 
+@checks.plain
 def epsilon_of_delta(delta: float, scale: float, reports: int, unit: str = "replacement") -> float:
     """The smallest epsilon at which `delta_of_epsilon` is at most `delta`, which is at least 1e-30."""
     _check_delta(delta)
@@ -112,6 +121,7 @@ def largest_epsilon(excess: Callable[[float], float]) -> float:
     return float(brentq(excess, 0.0, high, xtol=1e-12, rtol=1e-12))
 
 
+@checks.plain
 def smallest_scale(epsilon: float, delta: float, reports: int, unit: str = "replacement") -> float:
     """The smallest scale of the outer noise for which `delta_of_epsilon(epsilon)` is at most `delta`."""
     checks.positive(epsilon=epsilon)
@@ -167,6 +177,7 @@ def renyi_rates(order: float, scale: float) -> tuple[float, float]:
     return rare, likely
 
 
+@checks.plain
 def renyi_epsilon(delta: float, scale: float, budget: float, *, shared: bool = False, unit: str = "replacement") -> float:
     """An epsilon for `delta` from the best Renyi order, for queries in [0, 1] with at most `budget` reported in all.
 
@@ -200,6 +211,7 @@ def renyi_to_epsilon(divergence: float, order: float, delta: float) -> float:
     return max(0.0, divergence + math.log1p(-1 / order) - (math.log(delta) + math.log(order)) / (order - 1))
 
 
+@checks.plain
 def smallest_renyi_scale(
     epsilon: float, delta: float, budget: float, *, shared: bool = False, unit: str = "replacement"
 ) -> float:

@@ -35,6 +35,7 @@ class Plan:
     error: float  # tau
 
 
+@checks.plain
 def plan(calibration: Calibration, horizon: int, n_elements: int, n_events: int, beta: float = 0.05) -> Plan:
     """The lowest threshold at which an element of weight zero is reported with probability beta / 2 at most.
 

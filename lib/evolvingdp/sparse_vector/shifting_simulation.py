@@ -44,13 +44,17 @@ def simulate(monitor: ThresholdMonitorEvolving, stream: ShiftingStream, rng: np.
     absent = rare_count(stream.absent_queries, absent_share, rng)
     users, steps = _places(stream, rare_count(stream.single_queries, single_share, rng), rng)
     keep_all = limit < stream.participation
+    holders: dict[int, list[int]] = {}  # of the events of watched users: their places
     if keep_all:
         checks.fits_in_memory("a counter for each user", 8.0 * stream.n_users, "raise reports or lower n_users")
         found, events, watched = np.zeros(stream.n_events, dtype=bool), np.arange(stream.n_events), np.arange(stream.n_users)
     else:
         found = crossing(noise.sf, threshold, stream, rng)
-        events = np.array(sorted({event for user in users.tolist() for event in stream.events_of(user)}), dtype=np.int64)
         watched = np.unique(users)
+        for place, user in enumerate(watched.tolist()):
+            for event in stream.events_of(user):
+                holders.setdefault(event, []).append(place)
+        events = np.array(sorted(holders), dtype=np.int64)
     counted = np.zeros(len(watched), dtype=np.int64)
     single = 0
     noisy = stream.sizes[events] + noise.sample(len(events), rng)
@@ -63,10 +67,7 @@ def simulate(monitor: ThresholdMonitorEvolving, stream: ShiftingStream, rng: np.
                 single += 1
             continue
         event = int(events[item])
-        if keep_all:
-            members = stream.members(event)
-        else:
-            members = np.array([place for place, user in enumerate(watched.tolist()) if event in stream.events_of(user)])
+        members = stream.members(event) if keep_all else np.array(holders[event])
         gone = np.count_nonzero(counted[members] >= limit)
         if keep_all or gone:
             found[event] = noisy[item] - gone >= threshold
@@ -78,8 +79,16 @@ def simulate(monitor: ThresholdMonitorEvolving, stream: ShiftingStream, rng: np.
 def crossing(
     sf: Callable[[Any], Array], threshold: float, stream: ShiftingStream, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
-    """(events,): whether each event's size and a noise of survival function `sf` reach the threshold, independently."""
-    return rng.random(stream.n_events) < sf(threshold - stream.family_sizes)[stream.family]
+    """(events,): whether each event's size and a noise of survival function `sf` reach the threshold, independently.
+
+    The rarer of found and missed are drawn by number and place, family by family.
+    """
+    found = np.zeros(stream.n_events, dtype=bool)
+    for events, share in zip(stream.events_in, sf(threshold - stream.family_sizes).tolist(), strict=True):
+        rarer = rng.binomial(len(events), min(share, 1 - share))
+        found[events] = share > 0.5
+        found[events[rng.choice(len(events), size=rarer, replace=False, shuffle=False)]] = share <= 0.5
+    return found
 
 
 def rare_count(trials: int, share: float, rng: np.random.Generator) -> int:

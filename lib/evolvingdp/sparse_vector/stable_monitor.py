@@ -36,6 +36,7 @@ class StableState:
     left: int
 
 
+@checks.plain
 @dataclass(frozen=True)
 class StableMonitor:
     """`monitor` with noise that has its threshold as `limit`. Make one with `calibrated`."""
@@ -66,6 +67,7 @@ class StableMonitor:
 
     def step(self, state: StableState, inputs: ArrayLike, rng: np.random.Generator) -> tuple[StableState, Reported]:
         """Report on users who hold `inputs` (n_users,).  Raises ValueError once `horizon` steps are over."""
+        checks.state(state, StableState)
         if state.left == 0:
             raise ValueError(f"horizon must be larger to go on: {self.horizon} steps are paid for, and over")
         counters = state.counters
@@ -85,6 +87,7 @@ def _noise(epsilon: float, delta: float, horizon: int, reports: int, share: floa
     return IntegerNoise(scale, 1 + max(0, math.ceil(excess * scale)))
 
 
+@checks.plain
 def smallest_detectable(epsilon: float, delta: float, horizon: int, n_elements: int, found: float = 0.99) -> int:
     """No (epsilon, delta)-private method of any kind finds a smaller group with probability `found` (chapter).
 

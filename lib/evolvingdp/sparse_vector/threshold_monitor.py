@@ -66,6 +66,7 @@ class State:
         return self.active.astype(float)
 
 
+@checks.plain
 @dataclass(frozen=True)
 class ThresholdMonitorEvolving:
     """Algorithm 5 with noise of `Calibration.noise`; `queries`: "binary" takes values in {0, 1}, "interval" in [0, 1]."""
@@ -76,8 +77,7 @@ class ThresholdMonitorEvolving:
     queries: str = "binary"
 
     def __post_init__(self) -> None:
-        if not np.isfinite(self.threshold):
-            raise ValueError(f"threshold must be finite, got {self.threshold!r}")
+        checks.finite(threshold=self.threshold)
         checks.integer_at_least(1, reports=self.reports)
         checks.one_of(QUERIES, queries=self.queries)
 
@@ -91,7 +91,8 @@ class ThresholdMonitorEvolving:
 
     def step(self, state: State, data: Any, query: Query, rng: np.random.Generator) -> tuple[State, Release]:
         """Answer `query`, which maps this step's `data` to a value for each user, from that user's data alone."""
-        values = self._values(state, query(data))
+        checks.state(state, State)
+        values = self.values(state, query(data))
         if values.ndim != 1:
             raise ValueError(f"query must have a value for each of {state.n_users} users, got shape {values.shape}")
         if self._weights(state, values) + self.noise.draw(rng) < self.threshold:
@@ -103,6 +104,7 @@ class ThresholdMonitorEvolving:
 
         Everything that can be wrong is found before the noise is drawn: an error after it would tell the answer, unpaid.
         """
+        checks.state(state, State)
         active, below, chosen = state.active, 0, list(users)
         n_users = len(active)
         for user in chosen:
@@ -126,6 +128,7 @@ class ThresholdMonitorEvolving:
 
         The same, bit for bit, as a `step` for each element in order: the queries of a step concern different users.
         """
+        checks.state(state, State)
         held = checked_inputs(inputs, state.n_users, n_elements)
         weights = np.bincount(held[state.active], minlength=n_elements)
         above = ~(weights + self.noise.sample(n_elements, rng) < self.threshold)
@@ -137,7 +140,8 @@ class ThresholdMonitorEvolving:
         Linear in queries and deletions: sums are computed for a block of queries, again only after somebody is deleted,
         and the block grows and shrinks with the distance to that.
         """
-        table = self._values(state, np.atleast_2d(np.asarray(values)))
+        checks.state(state, State)
+        table = self.values(state, np.atleast_2d(np.asarray(values)))
         noise = self.noise.sample(len(table), rng)
         above, first, rows = np.zeros(len(table), dtype=bool), 0, _FEWEST
         while first < len(table):
@@ -164,8 +168,8 @@ class ThresholdMonitorEvolving:
             return np.count_nonzero(values & state.active)
         return values @ state.live if self.queries == "binary" else np.add.reduce(values * state.live, axis=-1)
 
-    def _values(self, state: State, values: ArrayLike) -> NDArray[Any]:
-        """Of a query (n_users,) or of many (queries, n_users): bool for queries in {0, 1}, else float."""
+    def values(self, state: State, values: ArrayLike) -> NDArray[Any]:
+        """Checked, of a query (n_users,) or of many (queries, n_users): bool for queries in {0, 1}, else float."""
         array = np.asarray(values)
         if array.shape[-1:] != state.active.shape:
             raise ValueError(
@@ -220,5 +224,6 @@ class ThresholdMonitor:
         return FixedState(self.evolving.start(len(data)), data)
 
     def step(self, state: FixedState, query: Query, rng: np.random.Generator) -> tuple[FixedState, Release]:
+        checks.state(state, FixedState)
         counters, release = self.evolving.step(state.counters, state.data, query, rng)
         return state if counters is state.counters else FixedState(counters, state.data), release

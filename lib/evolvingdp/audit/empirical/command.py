@@ -34,6 +34,8 @@ def run(
     """What to print, and the exit code.  Raises ValueError, one line, for what allows no audit."""
     if epsilon is not None and not math.isfinite(epsilon):
         raise ParameterError(f"epsilon must be >= 0 and finite, got {epsilon}")
+    if runs > 10**8:
+        raise ParameterError(f"runs must be <= 100000000, got {runs:.3g}")
     if (inputs is None) == (domain is None):
         raise ParameterError("either --inputs or --domain must be given, such as --inputs '0, 1'")
     values, pairs = outside.domain_of(domain) if domain else (outside.inputs_of(str(inputs)), None)
@@ -50,7 +52,7 @@ def run(
             digits = auditor.audit(
                 function, values, stream(seed, "digits", mechanism), delta=delta, statistic=features.digits, **options
             )
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ParameterError(f"{mechanism}: {' '.join(str(error).split())}") from None
     if function.fails_always:
         return [f"Error: {mechanism} fails in every run: {function.first}"], FAILS

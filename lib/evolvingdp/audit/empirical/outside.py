@@ -87,8 +87,9 @@ def inputs_of(text: str) -> list[Any]:
     """The inputs from `0, 1` or `[(0, 1), (1, 1)]`.  Raises ParameterError unless two different literals or more."""
     try:
         value = ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        raise ParameterError(f"inputs must be Python literals, such as '0, 1', got {text!r}") from None
+        repr(value)  # of an integer of thousands of digits there is none
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        raise ParameterError(f"inputs must be Python literals, such as '0, 1', got {text[:60]!r}") from None
     if not isinstance(value, list | tuple) or len(value) < 2:
         raise ParameterError(f"inputs must be two neighbouring inputs or more, such as '0, 1', got {text!r}")
     for place, one in enumerate(value):

@@ -10,6 +10,7 @@ node sums (`released`), and `hides` runs the mechanism on both inputs to see tha
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
@@ -23,7 +24,7 @@ from evolvingdp.audit.exact.probes import NORMAL, Chosen, Drawn
 from evolvingdp.continual_mean import offline, online, streams
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.per_step import PerStepLaplace
-from evolvingdp.continual_mean.prefix_sums import PrefixSums, Toeplitz, Tree
+from evolvingdp.continual_mean.prefix_sums import BalancedTree, Buffered, PrefixSums, Toeplitz, Tree
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core.noise import Noise
 from evolvingdp.core.seeds import stream
@@ -101,10 +102,14 @@ def per_step_cost(settings: PerStepLaplace, users: ArrayLike) -> float:
 def released(sums: PrefixSums, elements: ArrayLike) -> Array:
     """All that a tree or a factorization adds noise to, in the order of the noise."""
     values = np.asarray(elements, dtype=float)
-    if isinstance(sums, Toeplitz):
+    if isinstance(sums, BalancedTree):
+        return np.array(
+            [float(values[max(first, 0) : max(last, 0)].sum()) for first, last in balanced_nodes(sums, len(values))]
+        )
+    if isinstance(sums, Toeplitz | Buffered):
         return np.convolve(values, sums.coefficients)[: len(values)]
     if not isinstance(sums, Tree):
-        raise TypeError(f"sums must be a Tree or a Toeplitz, got {sums!r}")
+        raise TypeError(f"sums must be a Tree, a BalancedTree or a factorization, got {sums!r}")
     running, nodes = np.concatenate([[0.0], np.cumsum(values)]), []
     for end in range(1, len(running)):
         block, ending = 1, []
@@ -113,6 +118,37 @@ def released(sums: PrefixSums, elements: ArrayLike) -> Array:
             block *= sums.branching
         nodes += ending if sums.honaker else ending[-1:]  # plain trees have one node that ends here
     return np.array(nodes)
+
+
+@functools.cache
+def balanced_nodes(sums: BalancedTree, count: int) -> list[tuple[int, int]]:
+    """The blocks of elements that are nodes of the prefixes 1 to `count`, in the order of their noise.
+
+    A prefix needs, from the largest size on, the blocks around the multiple of the next size that its larger digits write.
+    """
+    base, known, nodes = sums.branching, set(), []
+    for length in range(1, count + 1):
+        for level in reversed(range(sums.height)):
+            size = base**level
+            reach = sums.below * sum(base**lower for lower in range(level + 1))
+            group = (length + reach) // (size * base)
+            if (level, group) not in known:
+                known.add((level, group))
+                center = group * size * base
+                nodes += [(center - size * (far + 1), center - size * far) for far in range(sums.below)]
+                nodes += [(center + size * far, center + size * (far + 1)) for far in range(base // 2)]
+    return nodes
+
+
+def balanced_cost(mechanism: BinaryMechanism) -> float:
+    """Of the element that changes by 1 at worst; infinite where the change of the nodes does not hide it."""
+    count, worst = mechanism.horizon, 0.0
+    for element in np.eye(count):
+        moved, silent = -released(mechanism.structure, element), Chosen()
+        first = mechanism.release(np.zeros(count), silent)  # type: ignore[arg-type]
+        second = mechanism.release(element, Chosen(moved=[moved]))  # type: ignore[arg-type]
+        worst = max(worst, cost(moved, silent.asked[0]) if np.allclose(first, second, atol=1e-9) else math.inf)
+    return worst
 
 
 def _shown(settings: UserMean, users: ArrayLike, samples: ArrayLike, seed: int) -> tuple[list[offline.Exposed], Chosen]:

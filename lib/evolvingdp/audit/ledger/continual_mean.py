@@ -14,10 +14,10 @@ from evolvingdp.audit.exact.draws import loss_of
 from evolvingdp.audit.exact.laws import composed_epsilon, gaussian_epsilon
 from evolvingdp.audit.ledger.entry import EXACT, SENSITIVITY, Entry
 from evolvingdp.audit.ledger.mutant import broken
-from evolvingdp.continual_mean import algorithms, coordinates, offline, online, private_median
+from evolvingdp.continual_mean import algorithms, choosing, coordinates, offline, online, private_median
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.per_step import PerStepLaplace
-from evolvingdp.continual_mean.prefix_sums import Toeplitz
+from evolvingdp.continual_mean.prefix_sums import BalancedTree, Buffered, Toeplitz
 from evolvingdp.continual_mean.user_mean import UserMean
 
 _EPSILON, _DELTA = 1.0, 1e-6
@@ -28,6 +28,7 @@ _ELEMENT = ("an element", "change by at most 1")
 def entries() -> Iterator[Entry]:
     yield from _running_sums()
     yield from _user_means()
+    yield from _for_any_users()
     yield from _others()
 
 
@@ -40,7 +41,7 @@ def _entry(
 
 def _running_sums() -> Iterator[Entry]:
     path = "continual_mean/binary_mechanism.py"
-    less = (path, "Gaussian(uses * sensitivity * sums.l2", "Gaussian(0.9 * uses * sensitivity * sums.l2")
+    less = (path, "Gaussian(sensitivity * sums.l2_of(uses)", "Gaussian(0.9 * sensitivity * sums.l2_of(uses)")
 
     def loss(**options: Any) -> float:
         mechanism = BinaryMechanism(8, _EPSILON, **options)
@@ -60,15 +61,22 @@ def _running_sums() -> Iterator[Entry]:
             id, name, (BinaryMechanism,), SENSITIVITY, _EPSILON, partial(loss, **options), mutant, change,
             options.get("delta", 0.0), _ELEMENT,
         )  # fmt: skip
+    for id, name, kind in (("toeplitz", "square-root", Toeplitz), ("buffered", "buffered", Buffered)):
+        yield _entry(
+            id, f"{name} factorization", (BinaryMechanism, kind), SENSITIVITY, _EPSILON,
+            lambda kind=kind: loss(delta=_DELTA, sums=kind(8)), "10 % less noise", less, _DELTA, _ELEMENT,
+        )  # fmt: skip
     yield _entry(
-        "toeplitz", "square-root factorization", (BinaryMechanism, Toeplitz), SENSITIVITY, _EPSILON,
-        lambda: loss(delta=_DELTA, sums=Toeplitz(8)), "10 % less noise", less, _DELTA, _ELEMENT,
+        "balanced", "tree with negative digits", (BinaryMechanism, BalancedTree), SENSITIVITY, _EPSILON,
+        lambda: sensitivity.balanced_cost(BinaryMechanism(12, _EPSILON, sums=BalancedTree(12, 5))), "a level fewer",
+        (path, "scale = finite_scale(uses * sensitivity * sums.l1, epsilon)",
+         "scale = finite_scale(uses * sensitivity * (sums.l1 - 1), epsilon)"), 0.0, _ELEMENT,
     )  # fmt: skip
 
 
 def _user_means() -> Iterator[Entry]:
     narrow: dict[str, Any] = {"beta": 0.9, "prior_deviations": 0.2}  # so that intervals are narrow in a stream this short
-    few, choose = (4, 4, _EPSILON), algorithms.recommended
+    few, choose = (4, 4, _EPSILON), choosing.users_alike
     path = "continual_mean/user_mean.py"
     unscaled = (
         path,
@@ -105,14 +113,14 @@ def _user_means() -> Iterator[Entry]:
         ("multiple_trees", "Algorithm 5", algorithms.multiple_trees, lambda: algorithms.multiple_trees(*few, 0.4),
          "half the noise", unscaled),
         ("full", "Algorithm 6", algorithms.full, lambda: algorithms.full(4, 8, 1000.0, beta=0.9), "half the noise", unscaled),
-        ("recommended", "recommended, pure", choose, lambda: choose(8, 4, _EPSILON), "half the noise", unscaled),
-        ("recommended_long", "recommended, narrow intervals", choose, lambda: choose(4, 64, 400.0, **narrow),
+        ("recommended", "users alike, pure", choose, lambda: choose(8, 4, _EPSILON), "half the noise", unscaled),
+        ("recommended_long", "users alike, narrow intervals", choose, lambda: choose(4, 64, 400.0, honaker=True, **narrow),
          "sums are not projected, step by step", free),
-        ("recommended_fine", "recommended, narrow intervals, fine values", choose,
+        ("recommended_fine", "users alike, narrow intervals, fine values", choose,
          lambda: choose(4, 64, 400.0, resolution=16, **narrow), "half the noise", unscaled),
-        ("recommended_real", "recommended, narrow intervals, real noise", choose,
+        ("recommended_real", "users alike, narrow intervals, real noise", choose,
          lambda: choose(4, 64, 400.0, integer=False, **narrow), "half the noise", unscaled),
-        ("recommended_gaussian", "recommended, Gaussian", choose, lambda: choose(8, 4, _EPSILON, _DELTA),
+        ("recommended_gaussian", "users alike, Gaussian", choose, lambda: choose(8, 4, _EPSILON, _DELTA),
          "each tree has all of mu", gauss),
     ]  # fmt: skip
     for id, name, make, settings, mutant, change in cases:
@@ -136,7 +144,7 @@ def _user_means() -> Iterator[Entry]:
     for id, composition_delta in (("basic", 0.0), ("optimal", _DELTA)):
 
         def loss(composition_delta: float = composition_delta) -> float:
-            all_of_three = algorithms.recommended(8, 4, _EPSILON, integer=False)
+            all_of_three = choosing.users_alike(8, 4, _EPSILON, integer=False)
             one = user_mean_epsilon(coordinates.of_one(all_of_three, 3, composition_delta))
             return composed_epsilon(one, 3, composition_delta) if composition_delta else 3 * one
 
@@ -150,7 +158,7 @@ def _user_means() -> Iterator[Entry]:
         )  # fmt: skip
 
     def gaussian() -> float:
-        one = coordinates.of_one(algorithms.recommended(8, 4, _EPSILON, _DELTA), 3)
+        one = coordinates.of_one(choosing.users_alike(8, 4, _EPSILON, _DELTA), 3)
         return gaussian_epsilon(3 * sensitivity.worst_user_mean_cost(one, who=(0,)), _DELTA)
 
     yield _entry(
@@ -158,6 +166,28 @@ def _user_means() -> Iterator[Entry]:
         _EPSILON, gaussian, "coordinates are not paid for",
         ("continual_mean/user_mean.py", "math.sqrt(self._share(tree) / self.dimensions)", "math.sqrt(self._share(tree))"), _DELTA,
     )  # fmt: skip
+
+
+def _for_any_users() -> Iterator[Entry]:
+    """What is recommended: several elements of a user in one stream, streams for bands, better running sums."""
+    path, make = "continual_mean/user_mean.py", choosing.recommended
+    cases: list[tuple[str, str, Any, Callable[[], UserMean], str, tuple[str, str, str]]] = [
+        ("any_users", "recommended, pure", make, lambda: make(4, 4, _EPSILON, excess="error"),
+         "noise for one sample of a user", (path, "return self.samples_per_user\n        return len", "return 1\n        return len")),
+        ("any_users_gaussian", "recommended, Gaussian", make, lambda: make(4, 4, _EPSILON, _DELTA, excess="error"),
+         "noise for one sample of a user", (path, "* sums.l2_of(self.uses(tree)) / mu", "* sums.l2_of(1) / mu")),
+        ("bands", "bands", algorithms.bands, lambda: algorithms.bands(4, 4, _EPSILON, branching=3),
+         "half the noise", (path, "return calibrate(sums, self._tree_budget(tree), 0.0, sensitivity,",
+                            "return calibrate(sums, self._tree_budget(tree), 0.0, sensitivity / 2,")),
+        ("bands_gaussian", "bands, Gaussian", algorithms.bands,
+         lambda: algorithms.bands(4, 4, _EPSILON, delta=_DELTA, buffered=True), "each band has all of mu",
+         (path, "math.sqrt(self._share(tree) / self.dimensions)", "math.sqrt(1 / self.dimensions)")),
+    ]  # fmt: skip
+    for id, name, maker, settings, mutant, change in cases:
+        yield _entry(
+            f"user_mean_{id}", f"UserMean: {name}", (UserMean, online.step, offline.release, maker), SENSITIVITY, _EPSILON,
+            lambda settings=settings: user_mean_epsilon(settings()), mutant, change, _DELTA if "gaussian" in id else 0.0,
+        )  # fmt: skip
 
 
 def user_mean_epsilon(settings: UserMean, extra: int = 0) -> float:

@@ -7,10 +7,18 @@ from typing import Any
 
 import pandas as pd
 
-from evolvingdp.audit.ledger import continual_mean, core, coverage, evolving, heavy_hitters, sparse_vector
+from evolvingdp.audit.ledger import (
+    continual_mean,
+    core,
+    coverage,
+    evolving,
+    heavy_hitters,
+    sparse_vector,
+    sparse_vector_since,
+)
 from evolvingdp.audit.ledger.entry import Entry, kept, tight, unchanged
 
-CHAPTERS = (core, heavy_hitters, evolving, continual_mean, sparse_vector)
+CHAPTERS = (core, heavy_hitters, evolving, continual_mean, sparse_vector, sparse_vector_since)
 
 
 @functools.cache

@@ -92,7 +92,9 @@ def _of(value: Any) -> Any:
         return value.fget
     if isinstance(value, cached_property):
         return value.func
-    return getattr(value, "__func__", getattr(value, "__wrapped__", value))
+    while hasattr(value, "__func__") or hasattr(value, "__wrapped__"):
+        value = getattr(value, "__func__", None) or value.__wrapped__
+    return value
 
 
 def _forget() -> None:

@@ -34,10 +34,13 @@ def root_mean_square(squares: pd.Series, by: list[str]) -> pd.DataFrame:
 
 
 def second_half(released: Changes, truth: ArrayLike) -> dict[str, float]:
-    """Mean squared distance to `truth` (one for all steps, or one each) over the second half of a stream, and as stated."""
-    late = released.since(released.n_steps // 2 + 1)
-    if np.ndim(truth):
-        square = np.mean(np.square(np.repeat(late.estimate, late.lasting) - truth))
-    else:
-        square = np.average(np.square(late.estimate - truth), weights=late.lasting)
-    return {"square": float(square), "predicted": float(np.average(np.square(late.standard_error), weights=late.lasting))}
+    """Mean squared distance to `truth` (one for all steps, or one each) over the second half of a stream, and as stated.
+
+    Stated: the square of the standard error, and of the bias that is possible if any users are allowed for.
+    """
+    late = released.since(released.n_steps // 2 + 1).every_step()
+    return {
+        "square": float(np.mean(np.square(late.estimate - truth))),
+        "predicted": float(np.mean(np.square(late.standard_error))),
+        "bias": float(np.sqrt(np.mean(np.square(late.bias)))),
+    }

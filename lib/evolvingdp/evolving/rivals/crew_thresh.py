@@ -43,6 +43,7 @@ from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.evolving.thresh_protocol import Release, State
 
 
+@checks.plain
 @dataclass(frozen=True)
 class CrewThresh:
     """`voting` is the THRESH of one crew's voters, who never report; its `estimate_cap` counts the crews. The reporters of
@@ -171,6 +172,7 @@ def step(
     settings: CrewThresh, state: CrewState, counts: NDArray[np.integer], rng: np.random.Generator
 ) -> tuple[CrewState, Release[float]]:
     """An epoch in which user i has counts[i] ones among `epoch_length` bits, (n_users,)."""
+    checks.state(state, CrewState, order=(settings.n_users,))
     voting = settings.voting
     counts = checks.integer_array("counts", counts, below=voting.epoch_length + 1)
     if len(counts) != settings.n_users:

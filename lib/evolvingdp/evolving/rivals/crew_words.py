@@ -34,6 +34,7 @@ from evolvingdp.evolving.streams import WordStream
 from evolvingdp.evolving.thresh_protocol import Release, State
 
 
+@checks.plain
 @dataclass(frozen=True)
 class CrewWords:
     """`voting` is the HEAVYTHRESH of one crew's voters, who never report. Make one with `CrewWords.plan`."""
@@ -128,6 +129,7 @@ def step(
     private: np.random.Generator,
 ) -> tuple[CrewWordsState, Release[Words]]:
     """An epoch in which user i has counts[i, v] words v, (n_users, n_words); `public` draws the hash functions."""
+    checks.state(state, CrewWordsState, order=(settings.n_users,))
     if np.shape(counts) != (settings.n_users, settings.voting.n_words):
         raise ValueError(f"counts must be ({settings.n_users}, {settings.voting.n_words}), got {np.shape(counts)}")
     voting, update = settings.voting.voting, settings.crews - state.release.estimates_left

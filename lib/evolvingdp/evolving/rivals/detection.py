@@ -58,6 +58,7 @@ def penalty(horizon: int, dimensions: int = 1, false_alarm: float = 0.05) -> flo
     return float(optimize.brentq(excess, 0.0, high))
 
 
+@checks.plain
 @dataclass(frozen=True, eq=False)
 class Fit:
     """Of every epoch, (T,): its estimate, the first epoch (from 0) of its segment, the reports behind the estimate, and

@@ -43,6 +43,7 @@ from evolvingdp.evolving.streams import BitStream
 _ENTRIES = 1 << 22  # bits of a chunk of users
 
 
+@checks.plain
 @dataclass(frozen=True)
 class Memoized:
     """`permanent_epsilon` of the answer to each value, `report_epsilon` of the noise on every report (inf for none)."""

@@ -70,6 +70,7 @@ class Tally:
         return Tally(self.reports + other.reports, self.ones + other.ones)
 
 
+@checks.plain
 @dataclass(frozen=True)
 class Once:
     """Users of `horizon` epochs of `epoch_length` bits each; `epsilon` of a user's only report."""
@@ -132,6 +133,7 @@ def start(settings: Once, rng: np.random.Generator) -> State:
 def step(settings: Once, state: State, counts: NDArray[np.integer], rng: np.random.Generator) -> tuple[State, Tally]:
     """An epoch in which user i has counts[i] ones among `epoch_length` bits, (n_users,), and the tally of this epoch: one
     entry, or none where no lot names it."""
+    checks.state(state, State, lots=(settings.n_users,))
     state = state.following(settings.horizon)
     counts = checks.integer_array("counts", counts, below=settings.epoch_length + 1)
     if len(counts) != settings.n_users:

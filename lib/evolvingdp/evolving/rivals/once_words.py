@@ -48,6 +48,7 @@ class WordTally:
         return WordTally(self.reports + other.reports, self.sums + other.sums)
 
 
+@checks.plain
 @dataclass(frozen=True)
 class OnceWords:
     """Users of `horizon` epochs and a dictionary of `n_words`; `epsilon` of a user's only report."""
@@ -149,6 +150,7 @@ def step(
 ) -> tuple[State, WordTally]:
     """An epoch in which user i holds word v counts[i, v] times, (n_users, n_words), once or more in all, and the tally of
     this epoch: one entry, or none where no lot names it."""
+    checks.state(state, State, lots=(settings.n_users,))
     state = state.following(settings.horizon)
     if np.shape(counts) != (settings.n_users, settings.n_words):
         raise ValueError(f"counts must be ({settings.n_users}, {settings.n_words}), got {np.shape(counts)}")

@@ -21,6 +21,7 @@ from evolvingdp.evolving.streams import BitStream
 _ENTRIES = 1 << 22  # bits of a chunk of users
 
 
+@checks.plain
 @dataclass(frozen=True, eq=False)
 class ThresholdStream:
     """`n_users` with uniform thresholds; the mean of their bits in each epoch, `means` (epochs,)."""

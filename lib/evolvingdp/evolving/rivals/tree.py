@@ -50,6 +50,7 @@ class NodeTally:
         return NodeTally(self.users + other.users, tuple(a + b for a, b in zip(self.sums, other.sums, strict=True)))
 
 
+@checks.plain
 @dataclass(frozen=True)
 class ChangeTree:
     """`horizon` epochs; `epsilon` of all that a user sends; `changes` of a bit that are followed."""

@@ -20,6 +20,7 @@ from evolvingdp.core.hashing import HashFamily
 from evolvingdp.core.randomizers import SignFlip
 
 
+@checks.plain
 @dataclass(frozen=True)
 class LocalRnd:
     """Algorithm 1, the user's side.  epsilon-DP per report, pure, local."""

@@ -118,7 +118,13 @@ def settings(notebook: str) -> set[str]:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML in which a key may stand once: the second would silently replace the first."""
+    """YAML in which a key may stand once, as the second would silently replace the first, and a number is what it looks."""
+
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        return int(_as_it_looks(node, super().construct_yaml_int(node)))
+
+    def construct_yaml_float(self, node: yaml.ScalarNode) -> float:
+        return float(_as_it_looks(node, super().construct_yaml_float(node)))
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen = set()
@@ -128,3 +134,15 @@ class _Loader(yaml.SafeLoader):
                 raise ParameterError(f"{name!r} stands twice, again in line {key.start_mark.line + 1}")
             seen.add(name)
         return super().construct_mapping(node, deep)
+
+
+def _as_it_looks(node: yaml.ScalarNode, read: float) -> float:
+    """YAML 1.1 reads 1:30 as 90 and 017 as 15."""
+    text = str(node.value)
+    if ":" in text or (text.lstrip("+-")[:1] == "0" and text.lstrip("+-0_").isdigit() and len(text.lstrip("+-")) > 1):
+        raise ParameterError(f"{text!r} in line {node.start_mark.line + 1} would be read as {read:g}; write that number")
+    return read
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
+_Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_yaml_float)

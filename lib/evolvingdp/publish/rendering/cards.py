@@ -96,7 +96,7 @@ def found(results: Path, ax: Any) -> None:
 def mean(results: Path, ax: Any) -> None:
     """The error of a running mean, from the paper's algorithm to ours."""
     values = _values(results, "continual_mean/past_the_paper")
-    ladder = {"Algorithm 6": "full", "one tree": "naive", "recommended": "recommended", "no privacy": "mean"}
+    ladder = {"Algorithm 6": "full", "one tree": "naive", "with a cap": "cap", "recommended": "recommended"}
     errors = {name: values[f"random_{key}"] for name, key in ladder.items()}
     _ladder(ax, errors, ".2g", "recommended", "error (log scale)", log=True)
 

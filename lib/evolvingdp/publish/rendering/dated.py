@@ -21,10 +21,14 @@ from evolvingdp.publish.sources import digest
 FOLDER = Path("benchmarks", "results")
 
 
-def stamp(name: str, script: Path, command: str, folder: Path) -> None:
-    """Write `name`.json to `folder`: `command`, which runs `script` of benchmarks/, has made `name`'s tables today."""
+def stamp(name: str, script: Path, command: str, folder: Path, notebooks: dict[str, str] | None = None) -> None:
+    """Write `name`.json to `folder`: `command`, which runs `script` of benchmarks/, has made `name`'s tables today.
+
+    `notebooks`: the digests of those that it ran, where it imports them by name only.
+    """
     place = script.resolve().relative_to(digest.REPOSITORY / "benchmarks").as_posix()
-    told = {"command": command, "date": str(datetime.date.today()), "script": place, "library_sha256": library(script)}
+    told: dict[str, object] = {"command": command, "date": str(datetime.date.today()), "script": place}
+    told |= {"notebooks": notebooks} if notebooks else {"library_sha256": library(script)}
     (folder / f"{name}.json").write_text(json.dumps(told, indent=1) + "\n")
 
 
@@ -37,8 +41,13 @@ def library(script: Path) -> str:
 def sentence(root: Path, name: str) -> list[nodes.Node]:
     """When and how the result `name` was made; raises OSError, KeyError or ValueError where its stamp cannot be read."""
     told = json.loads((root / FOLDER / f"{name}.json").read_text())
-    same = told["library_sha256"] == library(root / "benchmarks" / told["script"])
-    since = "." if same else "; what it measures has changed in the library since."
+    if "notebooks" in told:
+        now = digest.Library()
+        changed = [name for name, before in told["notebooks"].items() if digest.of_numbers(name, now)["library"] != before]
+        since = f"; since then the code of {', '.join(changed)} has changed." if changed else "."
+    else:
+        same = told["library_sha256"] == library(root / "benchmarks" / told["script"])
+        since = "." if same else "; what it measures has changed in the library since."
     command = nodes.literal(text=told["command"])
     return [nodes.Text(f"Measured on {told['date']} by "), command, nodes.Text(since)]
 

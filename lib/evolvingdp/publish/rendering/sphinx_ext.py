@@ -29,7 +29,7 @@ from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from evolvingdp.publish.comparing import beside
-from evolvingdp.publish.rendering import accessible, peers, reproduction_ext
+from evolvingdp.publish.rendering import accessible, bibliography, forked, peers, reproduction_ext
 from evolvingdp.publish.rendering.cards import Cards
 from evolvingdp.publish.rendering.dated import Measured
 from evolvingdp.publish.running.job import problems
@@ -130,6 +130,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_role("value", Value())
     app.add_role("measured", Measured())
     accessible.setup(app)
+    forked.setup(app)
+    bibliography.register()
     reproduction_ext.register(app)
     app.add_directive("cite-this", CiteThis)
     app.add_directive("peers", Peers)

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure as Canvas
 from evolvingdp.experiment import Figure
 from evolvingdp.experiment.style import house
 from evolvingdp.publish.files import pack
-from evolvingdp.publish.showing import citing
+from evolvingdp.publish.showing import citing, crate
 from evolvingdp.publish.showing.printed import WIDTHS, printed
 
 FORMATS = ("svg", "pdf", "png")
@@ -33,8 +33,8 @@ def names(figure_id: str) -> dict[str, str]:
 
 
 def write(folder: Path, figure: Figure, record: Mapping[str, Any]) -> bytes:
-    """Write the bundle of `figure` with its provenance `record`: the files of `names`, and in the zip BibTeX, too; returns
-    the PNG."""
+    """Write the bundle of `figure` with its provenance `record`: the files of `names`, and in the zip BibTeX and
+    RO-Crate metadata, too; returns the PNG."""
     words = {"figure": figure.id, "caption": figure.caption, "alt": figure.alt}
     with _laid_out(figure.canvas):
         files = {f"{figure.id}.{kind}": image(figure.canvas, kind) for kind in FORMATS}
@@ -45,7 +45,8 @@ def write(folder: Path, figure: Figure, record: Mapping[str, Any]) -> bytes:
     for name, content in files.items():
         (folder / name).write_bytes(content)
     extra = {f"{figure.id}.bib": citing.figure(figure.id, record).encode(), "README.txt": _readme(figure, record).encode()}
-    (folder / f"{figure.id}.zip").write_bytes(zipped(files | extra))
+    described = crate.metadata(f"Figure {figure.id}", figure.alt, record["command"], record, files | extra)
+    (folder / f"{figure.id}.zip").write_bytes(zipped(files | extra | {crate.NAME: described}))
     return files[f"{figure.id}.png"]
 
 
@@ -85,4 +86,5 @@ def _readme(figure: Figure, record: Mapping[str, Any]) -> str:
         f"Computed by: {record['command']}\nat commit {record['commit']}, version {record['version']}\n\n"
         f"{figure.id}.svg, .pdf, .png: as on the page\n{figure.id}-column.pdf, -text.pdf: laid out again for print, "
         f"{column} and {text} wide\n.csv: the data that it shows; .json: all parameters and digests; .bib: how to cite it\n"
+        f"{crate.NAME}: where all of it comes from, for archives\n"
     )

@@ -6,6 +6,7 @@ a result in its provenance.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from pybtex.database import BibliographyData, Entry, parse_file
 from evolvingdp.publish.sources.digest import REPOSITORY
 
 KEY = "evolving-privacy"
+SLOT = "address of the copy that you read"  # until CITATION.cff has a url
 
 
 def citation(root: Path = REPOSITORY) -> dict[str, Any]:
@@ -70,6 +72,8 @@ def _software(facts: Mapping[str, Any], before_title: str = "") -> Entry:
         "title": f"{before_title}{{{facts['title']}}}",
         "version": str(facts["version"]),
         "year": released[:4],
+        "date": released,
+        "url": facts.get("url", SLOT),
     }
     return Entry("software", fields=fields)
 
@@ -84,4 +88,5 @@ def _bibtex(key: str, entry: Entry) -> str:
     persons = {role: " and ".join(map(str, people)) for role, people in entry.persons.items()}
     whole = Entry(entry.type, fields={**persons, **dict(entry.fields.items())})
     text: str = BibliographyData(entries={key: whole}).to_string("bibtex", encoding=None)
+    text = re.sub(r"^ +(doi|url) = .*", lambda line: line[0].replace("\\", ""), text, flags=re.MULTILINE)
     return text.replace("    ", "  ").strip() + "\n"

@@ -12,7 +12,8 @@ from typing import Any
 
 from evolvingdp.publish.errors import SweepError
 from evolvingdp.publish.files import held
-from evolvingdp.publish.sources.project import Project
+from evolvingdp.publish.showing import crate
+from evolvingdp.publish.sources.project import Project, params_of
 from evolvingdp.publish.sweeping import dealing
 from evolvingdp.publish.sweeping import grid as sweeps
 from evolvingdp.publish.sweeping.cluster import address_of, check_one_engine, connected
@@ -118,3 +119,11 @@ def _write(sweep: Sweep, store: Store, keys: list[str], failures: list[Failure])
     claims = pd.read_parquet(store.folder / "claims.parquet")
     page = report.page(sweep, values, claims, failures, dealing.record(sweep.notebook))
     store.write("index.html", page.encode())
+    described = crate.metadata(
+        f"Sweep of {sweep.notebook}",
+        params_of(sweep.notebook).metric.meaning,
+        sweep.command,
+        dealing.record(sweep.notebook) | {"params": sweep.grid, "seed": list(sweep.seeds)},
+        ("index.html", "sweep.parquet", "values.parquet", "claims.parquet", "timing.csv", "sweep.json"),
+    )
+    store.write(crate.NAME, described)

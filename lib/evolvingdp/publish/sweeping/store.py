@@ -7,6 +7,7 @@ values.parquet    a row per point: its headline values
 claims.parquet    a row per point and claim
 timing.csv        seconds per point: apart, since they differ between two runs of the same sweep
 index.html        the summary
+ro-crate-metadata.json  the provenance, for archives
 """
 
 from __future__ import annotations

@@ -32,6 +32,7 @@ class Family:
     inverse: int
 
 
+@checks.plain
 @dataclass(frozen=True, eq=False)
 class ShiftingStream:
     """Events sorted by time, at most one a step: `steps` (events,), the `family` and the `group` of each."""
@@ -98,6 +99,11 @@ class ShiftingStream:
         """(events,): the users who hold each event's element."""
         return self.family_sizes[self.family]
 
+    @cached_property
+    def events_in(self) -> list[NDArray[np.int64]]:
+        """The events of each family."""
+        return [np.flatnonzero(self.family == number) for number in range(len(self.families))]
+
     @property
     def participation(self) -> int:
         """k*: in how many events a user is at most."""
@@ -131,8 +137,7 @@ class ShiftingStream:
     @cached_property
     def _event_of_group(self) -> list[NDArray[np.int64]]:
         tables = [np.empty(one.n_groups, dtype=np.int64) for one in self.families]
-        for number, table in enumerate(tables):
-            events = np.flatnonzero(self.family == number)
+        for table, events in zip(tables, self.events_in, strict=True):
             table[self.group[events]] = events
         return tables
 
@@ -150,6 +155,7 @@ class ShiftingStream:
         return held
 
 
+@checks.plain
 def example_sizes(n_users: int, smallest: float) -> dict[str, int]:
     """Example 1.4's three kinds of groups: A of ceil(`smallest`) users, B of 100 n^(1/4), C of 100 n^(1/3)."""
     checks.positive(smallest=smallest)

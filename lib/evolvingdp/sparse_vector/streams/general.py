@@ -99,6 +99,7 @@ def answer(
     return above
 
 
+@checks.plain
 def random_stream(
     n_users: int,
     n_types: int,

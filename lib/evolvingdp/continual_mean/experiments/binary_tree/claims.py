@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from evolvingdp.continual_mean.binary_mechanism import printed_sums
+from evolvingdp.continual_mean.binary_mechanism import best_tree, printed_sums
 from evolvingdp.continual_mean.experiments.binary_tree.params import Params
 from evolvingdp.continual_mean.experiments.binary_tree.tables import (
+    BALANCED,
     BINARY,
+    BUFFERED,
     GAUSSIAN,
     GAUSSIAN_HONAKER,
     HONAKER,
@@ -17,16 +19,19 @@ from evolvingdp.continual_mean.experiments.binary_tree.tables import (
     ROOT,
     WIDE,
     branchings,
+    lower_bound,
     variances,
     whole_stream,
 )
 from evolvingdp.continual_mean.prefix_sums import Tree
-from evolvingdp.experiment import Claim, Scalar, at_least, at_most
+from evolvingdp.experiment import Claim, Scalar, at_least, at_most, within
 
 
 def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
     errors = whole_stream(table)
     ratio = errors.measured / errors.exact
+    by_branching = branchings(params)
+    by_branching = by_branching[by_branching.kind.str.endswith("pure")]
     ones = [step & -step for step in range(1, 9)]
     largest = {name: np.sqrt(variances(params, name).max()) for name in (GAUSSIAN, ROOT)}
     return [
@@ -57,6 +62,22 @@ def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
             largest[GAUSSIAN] / largest[ROOT],
             1.5,
         ),
+        at_least(
+            "Negative digits cut the error of the best tree drawn by a tenth or more: the better of wide and Honaker, over it",
+            min(errors.exact[WIDE], errors.exact[HONAKER], by_branching.error.min()) / errors.exact[BALANCED],
+            1.1,
+        ),
+        at_most(
+            "Eight buffers cost next to nothing: their error over the square root's, exact",
+            errors.exact[BUFFERED] / errors.exact[ROOT],
+            1.02,
+        ),
+        within(
+            "No factorization does much better: the square root's error over the lower bound for all of them",
+            errors.exact[ROOT] / lower_bound(params, params.horizon),
+            1.0,
+            1.2,
+        ),
         at_least("A tree beats noise at every step, measured", errors.measured[PER_STEP] / errors.measured[BINARY], 100),
     ]
 
@@ -73,6 +94,8 @@ def values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
         "gaussian": GAUSSIAN,
         "gaussian_honaker": GAUSSIAN_HONAKER,
         "root": ROOT,
+        "balanced": BALANCED,
+        "buffered": BUFFERED,
     }
     return {
         "horizon": params.horizon,
@@ -80,6 +103,8 @@ def values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
         "runs": params.repetitions,
         "height": Tree(params.horizon).height,
         "best_branching": int(best.branching),
+        "digits_branching": best_tree(params.horizon).branching,
+        "over_bound": float(errors.exact[ROOT] / lower_bound(params, params.horizon)),
         "best_branching_error": float(best.error),
         **{f"{short}_error": float(errors.exact[name]) for short, name in names.items()},
         **{f"{short}_measured": float(errors.measured[name]) for short, name in names.items()},

@@ -7,7 +7,10 @@ import pandas as pd
 from evolvingdp.continual_mean.experiments.binary_tree.params import Params
 from evolvingdp.continual_mean.experiments.binary_tree.tables import (
     APPROXIMATE,
+    BALANCED,
     BINARY,
+    BOUND,
+    BUFFERED,
     GAUSSIAN,
     HONAKER,
     PER_STEP,
@@ -62,9 +65,11 @@ def designs(result: Result[Params]) -> Figure:
     """Exact errors: against the length of the stream, and against the branching of the tree."""
     lengths, wide = growth(result.params), branchings(result.params)
     figure, (left, right) = canvas(9.5, 4.2, 2)
-    for place, name in enumerate((BINARY, WIDE, HONAKER, GAUSSIAN, ROOT)):
+    for place, name in enumerate((BINARY, WIDE, HONAKER, BALANCED, GAUSSIAN, ROOT, BUFFERED)):
         mine = lengths[lengths.mechanism == name]
         left.plot(mine.horizon, mine.error, marker=MARKERS[place], markersize=4, label=name, **LOOKS[name])
+    bound = lengths[lengths.mechanism == BOUND]
+    left.plot(bound.horizon, bound.error, label="lower bound for Gaussian noise", **THEORY)
     left.set(xscale="log", xlabel="length of the stream $T$", ylabel="error over the stream (RMSE), exact")
     left.legend(fontsize="x-small")
     for place, (kind, mine) in enumerate(wide.groupby("kind", sort=False)):
@@ -80,7 +85,8 @@ def designs(result: Result[Params]) -> Figure:
         "cm-tree-designs",
         figure,
         data,
-        "Exact root mean square error over all steps (no simulation, hence no band). Left: against the length of the stream. Right: "
+        "Exact root mean square error over all steps (no simulation, hence no band). Left: against the length of the stream; dashed: what "
+        "no factorization with Gaussian noise of this guarantee can fall below. Right: "
         f"against the branching of the tree, at $T$ = {params.horizon:,}. $\\epsilon$ = {params.epsilon:g}, $\\delta$ = {params.delta:g}.",
         f"Two panels of the exact error. Left, lines against the length of the stream, {span(lengths.horizon)} steps on a log axis: "
         f"{curves(lengths, 'mechanism', 'horizon', 'error')}. Right, lines against the branching, {span(wide.branching)}: "

@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
+from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism, best_tree
 from evolvingdp.continual_mean.experiments.binary_tree.params import Params
 from evolvingdp.continual_mean.experiments.scores import root_mean_square
-from evolvingdp.continual_mean.prefix_sums import PrefixSums, Toeplitz, Tree
+from evolvingdp.continual_mean.prefix_sums import BalancedTree, Buffered, PrefixSums, Toeplitz, Tree
+from evolvingdp.core import accounting
 from evolvingdp.experiment import Result
 
 PER_STEP = "Laplace noise at every step"
@@ -17,11 +18,14 @@ BINARY = "binary tree (Algorithm 1)"
 HONAKER = "binary tree, Honaker"
 WIDE = "16-ary tree"
 INTEGER = "binary tree, Honaker, integer noise"
+BALANCED = "balanced tree (negative digits)"
 GAUSSIAN = "binary tree, Gaussian"
 GAUSSIAN_HONAKER = "binary tree, Honaker, Gaussian"
 ROOT = "square root, Gaussian"
-PURE = [PER_STEP, BINARY, WIDE, HONAKER, INTEGER]
-APPROXIMATE = [GAUSSIAN, GAUSSIAN_HONAKER, ROOT]
+BUFFERED = "8 buffers, Gaussian"
+BOUND = "lower bound, any factorization"
+PURE = [PER_STEP, BINARY, WIDE, HONAKER, INTEGER, BALANCED]
+APPROXIMATE = [GAUSSIAN, GAUSSIAN_HONAKER, ROOT, BUFFERED]
 
 
 def mechanism(params: Params, name: str, horizon: int | None = None) -> BinaryMechanism:
@@ -35,9 +39,11 @@ def mechanism(params: Params, name: str, horizon: int | None = None) -> BinaryMe
         GAUSSIAN: Tree(steps),
         GAUSSIAN_HONAKER: Tree(steps, honaker=True),
         ROOT: Toeplitz(steps),
+        BALANCED: best_tree(steps),
+        BUFFERED: Buffered(steps),
     }
     delta = params.delta if name in APPROXIMATE else 0.0
-    return BinaryMechanism(steps, params.epsilon, delta=delta, integer=name == INTEGER, sums=structures[name])
+    return BinaryMechanism(steps, params.epsilon, delta=delta, integer=name in (INTEGER, BALANCED), sums=structures[name])
 
 
 def variances(params: Params, name: str, horizon: int | None = None) -> NDArray[np.float64]:
@@ -80,9 +86,34 @@ def comparison(result: Result[Params]) -> pd.DataFrame:
             "measured": [f"{value:,.1f}" for value in rows.measured],
             "exact": [f"{value:,.1f}" for value in rows.exact],
             "largest": [f"{np.sqrt(variances(params, name).max()):,.1f}" for name in rows.index],
+            "memory": [f"{memory(params, name):,}" for name in rows.index],
         }
     )
-    return frame.rename(columns={"measured": "error, measured", "exact": "error, exact", "largest": "largest, exact"})
+    errors = {"measured": "error, measured", "exact": "error, exact", "largest": "largest, exact"}
+    return frame.rename(columns=errors | {"memory": "numbers kept"})
+
+
+def memory(params: Params, name: str) -> int:
+    """Numbers of noise that go from one step to the next."""
+    if name == PER_STEP:
+        return 0
+    sums = mechanism(params, name).structure
+    if isinstance(sums, BalancedTree):
+        return sums.branching * sums.height
+    if isinstance(sums, Tree):
+        return sums.height * (2 if sums.honaker else 1)
+    return sums.buffers if isinstance(sums, Buffered) else sums.capacity
+
+
+def lower_bound(params: Params, horizon: int) -> float:
+    """Of the error over the stream of any factorization with Gaussian noise at the same mu, however it is found.
+
+    If B C is the matrix A of all ones on and below the diagonal, |B|_F max|C e_j| >= |B|_F |C|_F / sqrt(T) is at least the
+    nuclear norm of A over sqrt(T); the singular values are 1 / (2 sin((2j - 1) pi / (4T + 2))).
+    """
+    angles = (2 * np.arange(1, horizon + 1) - 1) * np.pi / (4 * horizon + 2)
+    mu = accounting.gaussian_mu(params.epsilon, params.delta)
+    return float(np.sum(0.5 / np.sin(angles))) / horizon / mu
 
 
 def growth(params: Params) -> pd.DataFrame:
@@ -90,10 +121,11 @@ def growth(params: Params) -> pd.DataFrame:
     rows = []
     for power in range(4, 21):
         horizon = 2**power
-        for name in (BINARY, WIDE, HONAKER, *APPROXIMATE):
+        for name in (BINARY, WIDE, HONAKER, BALANCED, *APPROXIMATE):
             squares = variances(params, name, horizon)
             error, largest = np.sqrt([squares.mean(), squares.max()]).tolist()
             rows.append({"mechanism": name, "horizon": horizon, "error": error, "largest": largest})
+        rows.append({"mechanism": BOUND, "horizon": horizon, "error": lower_bound(params, horizon), "largest": np.nan})
     return pd.DataFrame(rows)
 
 

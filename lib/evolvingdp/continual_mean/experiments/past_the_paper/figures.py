@@ -1,4 +1,4 @@
-"""The ladder from Algorithm 6 to what we recommend; the recommended estimates over time; what dimensions cost."""
+"""The ladder from Algorithms 2 and 6 to what we recommend; the estimates over time; what dimensions cost."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import pandas as pd
 
 from evolvingdp.continual_mean.experiments.past_the_paper.params import SETTINGS, Params
 from evolvingdp.continual_mean.experiments.past_the_paper.rungs import (
+    ALIKE,
+    ALIKE_DELTA,
+    ANY_USERS,
     FULL,
     LADDER,
-    MEAN,
     NAIVE,
     RECOMMENDED,
     RECOMMENDED_DELTA,
@@ -27,13 +29,14 @@ def ladder(result: Result[Params]) -> Figure:
     params = result.params
     frame = part(result.table, "ladder", ["rung", "setting"])
     figure, axes = canvas(9.5, 5.0, 3, sharey=True)
-    names = [MEAN, *LADDER]
+    names = list(LADDER)
     for ax, (setting, title) in zip(axes, SETTINGS.items(), strict=True):
         mine = frame[frame.setting == setting].set_index("rung").loc[names]
         places = np.arange(len(names))[::-1]
         ax.hlines(places, mine.low, mine.high, color=PALETTE[0], alpha=0.4, linewidth=5)
         ax.plot(mine.rmse, places, "o", color=PALETTE[0], label="measured")
         ax.plot(mine.predicted, places, "|", color="black", markersize=12, label="stated")
+        ax.axhspan(len(names) - len(ANY_USERS) - 0.5, len(names) - 0.5, color=PALETTE[2], alpha=0.12, linewidth=0)
         ax.set(xscale="log", xlabel="error (RMSE), second half", title=title)
     axes[0].set_yticks(np.arange(len(names))[::-1], names)
     axes[0].legend(fontsize="x-small", loc="lower right")
@@ -42,10 +45,10 @@ def ladder(result: Result[Params]) -> Figure:
         figure,
         frame,
         f"Root mean square error over the second half of the stream, {params.repetitions} runs with 95% bands, and the standard error that each "
-        f"release states (samples counted with the largest variance). Left and middle: {params.n_users:,} users of at most "
+        f"release states, about the mean of all samples so far. Shaded rows hold for any users, the others for users who are alike. Left and middle: {params.n_users:,} users of at most "
         f"{params.samples_per_user:,} samples, {params.horizon:,} steps, $\\epsilon$ = {params.epsilon:g}. Right: {params.full_users:,} users of "
-        f"{params.full_samples:,} samples each, $\\epsilon$ = {params.full_epsilon:g}. $\\delta$ = {params.delta:g} in the last two rows. Each row "
-        "keeps the switches of the pure rows above it.",
+        f"{params.full_samples:,} samples each, $\\epsilon$ = {params.full_epsilon:g}. $\\delta$ = {params.delta:g} where there is one. Rows below "
+        "Algorithm 6 keep the switches of those above them.",
         f"Three panels of dots with bands, a row for each of {len(names)} algorithms, against the error on a log axis. "
         + " ".join(
             f"{title.capitalize()}: {_steps_down(frame[frame.setting == setting])}." for setting, title in SETTINGS.items()
@@ -55,34 +58,29 @@ def ladder(result: Result[Params]) -> Figure:
 
 @house
 def orders(result: Result[Params]) -> Figure:
-    """The recommended estimates and the naive one over time, a panel per order of arrival."""
+    """Algorithm 2, what is recommended for any users, and what for users alike over time, a panel per order of arrival."""
     params = result.params
     frame = part(result.table, "orders", ["rung", "setting", "step"])
     figure, axes = canvas(9.5, 3.8, len(ORDER_NAMES), sharey=True)
     for ax, (order, title) in zip(axes, ORDER_NAMES.items(), strict=True):
-        for place, name in enumerate((NAIVE, RECOMMENDED, RECOMMENDED_DELTA)):
+        for place, name in enumerate((NAIVE, RECOMMENDED, RECOMMENDED_DELTA, ALIKE, ALIKE_DELTA)):
             mine = frame[(frame.setting == order) & (frame.rung == name)]
             look = {"color": PALETTE[place]}
             ax.fill_between(mine.step, mine.low, mine.high, alpha=0.2, linewidth=0, **look)
-            label = {
-                NAIVE: name,
-                RECOMMENDED: "recommended, pure",
-                RECOMMENDED_DELTA: "recommended, $(\\epsilon, \\delta)$",
-            }[name]
-            ax.plot(mine.step, mine.rmse, label=label, marker=MARKERS[place], markersize=4, markevery=(2 * place, 8), **look)
+            ax.plot(mine.step, mine.rmse, label=name, marker=MARKERS[place], markersize=4, markevery=(2 * place, 10), **look)
             ax.plot(mine.step, mine.predicted, **THEORY | {"linewidth": 0.7})
-        ax.set(xscale="log", yscale="log", xlabel="step $t$", title=title, ylim=(2e-4, 1e2))
+        ax.set(xscale="log", yscale="log", xlabel="step $t$", title=title, ylim=(1e-4, 1e2))
     axes[0].set_ylabel("error (RMSE)")
     axes[0].plot([], [], label="stated standard error", **THEORY)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, fontsize="small")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize="small")
     return Figure(
         "cm-past-orders",
         figure,
         frame,
         f"Error over time on five orders of arrival, {params.n_users:,} users of at most {params.samples_per_user:,} samples, $\\epsilon$ = "
         f"{params.epsilon:g}, with 95% bands; dashed: the standard error that the releases state, before clipping.",
-        "Five panels of the error against the step, on log axes, with lines for Algorithm 2 with a binary tree and two recommended "
-        "estimates, and dashed curves of the standard errors that they state. At the last step the errors are "
+        "Five panels of the error against the step, on log axes, with lines for Algorithm 2 with a binary tree, two recommended "
+        "estimates and two for users alike, and dashed curves of the standard errors that they state. At the last step the errors are "
         + "; ".join(f"{title}: {_last_errors(frame[frame.setting == order])}" for order, title in ORDER_NAMES.items())
         + ".",
     )
@@ -116,9 +114,9 @@ def dimensions(result: Result[Params]) -> Figure:
 
 
 def _steps_down(frame: pd.DataFrame) -> str:
-    """The error of the first rung, of Algorithm 6, of the recommended ones, and without privacy, of one setting."""
+    """The error of the first rung, of the recommended ones, of Algorithm 6 and for users alike, of one setting."""
     error = frame.set_index("rung").rmse
-    return ", ".join(f"{name} at {short(error[name])}" for name in (NAIVE, FULL, RECOMMENDED, RECOMMENDED_DELTA, MEAN))
+    return ", ".join(f"{name} at {short(error[name])}" for name in (NAIVE, RECOMMENDED, RECOMMENDED_DELTA, FULL, ALIKE))
 
 
 def _last_errors(frame: pd.DataFrame) -> str:

@@ -1,4 +1,4 @@
-"""From Algorithm 6 to what we recommend, one switch at a time; (epsilon, delta), dimensions, and where nothing helps."""
+"""From Algorithms 2 and 6 to what we recommend, one switch at a time; (epsilon, delta), dimensions, and where nothing helps."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 
-from evolvingdp.continual_mean import algorithms, coordinates, offline, streams
+from evolvingdp.continual_mean import algorithms, coordinates, offline, private_median, streams
 from evolvingdp.continual_mean.arranged import arrange
 from evolvingdp.continual_mean.experiments.past_the_paper import rungs
 from evolvingdp.continual_mean.experiments.past_the_paper.claims import POPULATION_RUNS, claims, values
@@ -21,11 +20,13 @@ from evolvingdp.experiment import Result, engine
 
 NOTEBOOK = "continual_mean/past_the_paper"
 KEPT = 60  # steps
+ORDER_RUNGS = (rungs.NAIVE, rungs.RECOMMENDED, rungs.RECOMMENDED_DELTA, rungs.ALIKE, rungs.ALIKE_DELTA)
 
 
-def rung(params: Params, setting: str, name: str) -> UserMean:
-    """The settings of a rung."""
-    return rungs.rung(name, *sizes(params, setting), params.delta)
+def rung(params: Params, setting: str, name: str, order: str = "", seed: int = 0) -> UserMean:
+    """The settings of a rung; users arrive in the setting's own order unless another is given."""
+    own = "zipf" if setting == "zipf" else "random"
+    return rungs.rung(name, *sizes(params, setting), params.delta, order or own, seed)
 
 
 def data(params: Params, setting: str, seed: int, repetition: int) -> tuple[Any, Any]:
@@ -45,9 +46,10 @@ def run(params: Params, seed: int) -> Result[Params]:
 def _runs(params: Params) -> Iterator[tuple[Any, ...]]:
     """Part, setting or order, repetition: each has its own data and noise."""
     yield from ((_ladder, setting, repetition) for setting in SETTINGS for repetition in range(params.repetitions))
-    few = range(min(3, params.repetitions))
+    few = range(2)
     yield from ((_dimensions, repetition) for repetition in few)
     yield from ((_orders, order, repetition) for order in streams.ORDERS for repetition in few)
+    yield from ((_one_block, repetition) for repetition in few)
     yield from (
         (_populations, population, repetition) for population in rungs.POPULATIONS for repetition in range(POPULATION_RUNS)
     )
@@ -55,50 +57,47 @@ def _runs(params: Params) -> Iterator[tuple[Any, ...]]:
 
 def _ladder(params: Params, seed: int, setting: str, repetition: int) -> Iterator[dict[str, Any]]:
     users, bits = data(params, setting, seed, repetition)
-    arranged = arrange(rung(params, setting, rungs.NAIVE), users, bits)
-    common = {"part": "ladder", "setting": setting, "repetition": repetition}
+    arranged: dict[tuple[int, str], Any] = {}
     mean = algorithms.running_mean(bits)[len(bits) // 2 :]
-    yield common | {"rung": rungs.MEAN, "square": float(np.mean((mean - params.mean) ** 2))}
     for name in rungs.LADDER:
-        noise = stream(seed, "noise", setting, name, repetition)
-        released = offline.changes(rung(params, setting, name), arranged, noise)
-        used = float(released.samples[-1] / len(users))
-        yield common | {"rung": name, **second_half(released, params.mean), "used": used}
-    if not repetition:
-        noise = stream(seed, "noise", setting, "projected")
-        share = projected_share(rung(params, setting, rungs.RECOMMENDED), users, bits, noise)
-        yield {"part": "projected", "setting": setting, "share": share}
+        settings = rung(params, setting, name, seed=seed)
+        caps = settings.samples_per_user, settings.excess
+        arranged[caps] = arranged.get(caps) or arrange(settings, users, bits)
+        released = offline.changes(settings, arranged[caps], stream(seed, "noise", setting, name, repetition))
+        common = {"part": "ladder", "setting": setting, "repetition": repetition, "rung": name}
+        yield common | second_half(released, mean) | {"used": float(released.samples[-1] / len(users))}
 
 
 def _dimensions(params: Params, seed: int, repetition: int) -> Iterator[dict[str, Any]]:
     """What a coordinate of d dimensions costs: the first coordinate's error, its budget being a share of all."""
-    n_users, cap, epsilon, horizon = sizes(params, "random")
-    pure = algorithms.recommended(n_users, cap, epsilon, horizon=horizon)
-    gaussian = algorithms.recommended(n_users, cap, epsilon, params.delta, horizon=horizon)
+    horizon = params.horizon
+    pure, gaussian = (rung(params, "random", name, seed=seed) for name in (rungs.ALIKE, rungs.ALIKE_DELTA))
     kinds: dict[str, Callable[[int], UserMean]] = {
         "pure: epsilon / d": lambda d: coordinates.of_one(pure, d),
         "(eps, delta): optimal composition": lambda d: coordinates.of_one(pure, d, params.delta) if d > 1 else pure,
         "(eps, delta): Gaussian": lambda d: coordinates.of_one(gaussian, d),
     }
-    arranged = arrange(pure, *data(params, "random", seed, repetition))
+    users, bits = data(params, "random", seed, repetition)
+    arranged, mean = arrange(pure, users, bits), algorithms.running_mean(bits)[horizon // 2 :]
     for name, kind in kinds.items():
         for dimension in params.dimensions:
             noise = stream(seed, "dimension", name, dimension, repetition)
-            errors = second_half(offline.changes(kind(dimension), arranged, noise), params.mean)
+            errors = second_half(offline.changes(kind(dimension), arranged, noise), mean)
             yield {"part": "dimensions", "rung": name, "dimension": dimension, "repetition": repetition, **errors}
 
 
 def _orders(params: Params, seed: int, order: str, repetition: int) -> Iterator[dict[str, Any]]:
-    """The recommended estimates over time on every order of arrival."""
+    """Algorithm 2, and the recommended estimates and those for users alike over time on every order of arrival."""
     n_users, cap, _, horizon = sizes(params, "random")
     steps = np.unique(np.round(np.geomspace(10, horizon, KEPT)).astype(np.int64))
     rng = stream(seed, "order data", order, repetition)
     users = streams.arrivals(order, n_users, cap, horizon, rng)
-    arranged = arrange(rung(params, "random", rungs.NAIVE), users, streams.bits(params.mean, horizon, rng))
-    for name in (rungs.NAIVE, rungs.RECOMMENDED, rungs.RECOMMENDED_DELTA):
-        noise = stream(seed, "order noise", order, name, repetition)
-        released = offline.changes(rung(params, "random", name), arranged, noise).every_step()
-        squares = (released.estimate - params.mean) ** 2
+    bits = streams.bits(params.mean, horizon, rng)
+    mean = algorithms.running_mean(bits)
+    for name in ORDER_RUNGS:
+        settings = rung(params, "random", name, order, seed)
+        released = offline.release(settings, users, bits, stream(seed, "order noise", order, name, repetition))
+        squares = (released.estimate - mean) ** 2
         for step in steps:
             yield {
                 "part": "orders",
@@ -108,7 +107,30 @@ def _orders(params: Params, seed: int, order: str, repetition: int) -> Iterator[
                 "step": int(step),
                 "square": float(np.mean(squares[step - 1 : max(step, int(1.1 * step))])),
                 "predicted": float(released.standard_error[step - 1] ** 2),
+                "bias": float(released.bias[step - 1]),
             }
+
+
+def _one_block(params: Params, seed: int, repetition: int) -> Iterator[dict[str, Any]]:
+    """Users alike, one after the other: Algorithm 3 with a prior from a private median of the first users' means.
+
+    Each user is in the median or in the sums, all samples at once, so that either may cost epsilon.  An array holds one user,
+    whose cost changes by 1 and not by 2: the median has twice the epsilon.
+    """
+    _, cap, epsilon, horizon = sizes(params, "random")
+    level, complete = max(2, cap.bit_length()), horizon // cap
+    first = private_median.n_arrays(2 * epsilon, level, 0.05)
+    if complete < 2 * first:
+        return  # too few users for both
+    rng = stream(seed, "one block", repetition)
+    users = streams.arrivals("contiguous", complete, cap, complete * cap, rng)
+    bits = streams.bits(params.mean, len(users), rng)
+    means = bits[: first * cap].reshape(first, cap).mean(axis=1)
+    prior = private_median.draw(means, 2 * epsilon, level, rng)
+    settings = algorithms.wishful(complete - first, cap, epsilon, prior, capped=True, branching=0, integer=True, clip=True)
+    later = slice(first * cap, None)
+    released = offline.release(settings, users[later] - first, bits[later], stream(seed, "one block noise", repetition))
+    yield {"part": "one block", "repetition": repetition, "square": float((released.estimate[-1] - bits.mean()) ** 2)}
 
 
 def _populations(params: Params, seed: int, population: str, repetition: int) -> Iterator[dict[str, Any]]:
@@ -117,25 +139,11 @@ def _populations(params: Params, seed: int, population: str, repetition: int) ->
     n_users, cap, _, horizon = sizes(params, setting)
     data = stream(seed, "population data", population, repetition)
     users, bits = streams.readings(population, "zipf" if setting == "zipf" else "random", n_users, cap, horizon, data)
-    arranged = arrange(rung(params, setting, rungs.NAIVE), users, bits)
     truth = algorithms.running_mean(bits)[horizon // 2 :]
     for name in rungs.FOR_ALL_USERS:
-        noise = stream(seed, "population noise", population, name, repetition)
-        errors = second_half(offline.changes(rung(params, setting, name), arranged, noise), truth)
+        settings, noise = (
+            rung(params, setting, name, seed=seed),
+            stream(seed, "population noise", population, name, repetition),
+        )
+        errors = second_half(offline.changes(settings, arrange(settings, users, bits), noise), truth)
         yield {"part": "populations", "rung": name, "setting": population, "repetition": repetition, **errors}
-
-
-def projected_share(settings: UserMean, users: ArrayLike, samples: ArrayLike, rng: np.random.Generator) -> float:
-    """Of the blocks that a release with bootstrapped priors uses, the share that meets an interval narrower than its range.
-
-    Public: the intervals' widths follow from the arrivals.
-    """
-    if settings.prior != "bootstrap":
-        raise ValueError(f'settings must have prior "bootstrap", got {settings.prior!r}')
-    blocks = projected = 0
-    for level, tree in enumerate(offline.exposed(settings, users, samples, rng)):
-        for part in tree.parts:
-            whole = settings.noise(level, part.sums, float(settings.sizes[level] * settings.resolution))
-            blocks += len(part.elements)
-            projected += len(part.elements) if part.noise.variance < whole.variance else 0
-    return projected / blocks if blocks else 0.0

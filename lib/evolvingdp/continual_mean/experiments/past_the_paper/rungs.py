@@ -2,46 +2,33 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
-from evolvingdp.continual_mean import algorithms
-from evolvingdp.continual_mean.prefix_sums import best_branching
+from evolvingdp.continual_mean import algorithms, choosing, streams
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core import checks
+from evolvingdp.core.seeds import stream
 
 KEYS = {  # what each is called in the names of a result's values
-    (MEAN := "no privacy"): "mean",
     (NAIVE := "Algorithm 2, binary tree"): "naive",
-    (NAIVE_WIDE := "Algorithm 2, wide tree"): "naive_wide",
+    (CAP := "+ a cap of 2T/n"): "cap",
+    (RECOMMENDED := "recommended, pure"): "recommended",
+    (NAIVE_ROOT := "Algorithm 2, square root, (eps, delta)"): "naive_root",
+    (RECOMMENDED_DELTA := "recommended, (eps, delta)"): "root",
     (FULL := "Algorithm 6, corrected"): "full",
     (START := "+ levels 0 and 1 exact"): "start",
     (CAPPED := "+ sensitivities capped"): "capped",
     (WEIGHTED := "+ weights by precision"): "weighted",
     (NO_MEDIANS := "+ no medians, no projection"): "no_medians",
     (BOOTSTRAP := "+ bootstrapped prior"): "bootstrap",
-    (HONAKER := "+ Honaker's estimates"): "honaker",
-    (SHARES := "+ budget shares"): "shares",
-    (WIDE := "+ wide trees"): "wide",
-    (INTEGER := "+ integer noise, clipped"): "recommended",
-    (GAUSSIAN := "(eps, delta): Gaussian tree"): "gaussian",
-    (ROOT := "(eps, delta): square root"): "root",
+    (SHARES := "+ best trees and shares"): "shares",
+    (ALIKE := "users alike, pure"): "alike",
+    (ALIKE_DELTA := "users alike, (eps, delta)"): "alike_root",
 }
-LADDER = tuple(name for name in KEYS if name != MEAN)
-RECOMMENDED, RECOMMENDED_DELTA = INTEGER, ROOT
-
-UNPROJECTED = "no projection"  # the recommended ones with prior="none"
-UNPROJECTED_DELTA = "no projection, (eps, delta)"
-EQUAL = NAIVE_WIDE  # every reading has the same weight
-EQUAL_DELTA = "Algorithm 2, square root, (eps, delta)"
-POPULATION_KEYS = {
-    RECOMMENDED: "recommended",
-    RECOMMENDED_DELTA: "root",
-    UNPROJECTED: "unprojected",
-    UNPROJECTED_DELTA: "unprojected_root",
-    EQUAL: "equal",
-    EQUAL_DELTA: "equal_root",
-}
-FOR_ALL_USERS = tuple(POPULATION_KEYS)
+LADDER = tuple(KEYS)
+ANY_USERS = (NAIVE, CAP, RECOMMENDED, NAIVE_ROOT, RECOMMENDED_DELTA)  # what these state holds for any users
+FOR_ALL_USERS = (RECOMMENDED, RECOMMENDED_DELTA, ALIKE, ALIKE_DELTA)
 POPULATIONS = {
     "beta": ("full", "means from Beta(3, 7), full users"),
     "two kinds": ("full", "a tenth always sends 1, full users"),
@@ -49,21 +36,25 @@ POPULATIONS = {
 }
 
 
-def rung(name: str, n_users: int, cap: int, epsilon: float, horizon: int, delta: float) -> UserMean:
-    """The settings of one of `LADDER` or `FOR_ALL_USERS`; `delta` is for those with Gaussian noise."""
-    checks.one_of((*LADDER, *FOR_ALL_USERS), name=name)
-    if name in (UNPROJECTED, UNPROJECTED_DELTA):
-        recommended = RECOMMENDED if name == UNPROJECTED else RECOMMENDED_DELTA
-        return rung(recommended, n_users, cap, epsilon, horizon, delta).but(prior="none")
-    if name in (NAIVE, NAIVE_WIDE, EQUAL_DELTA):
+@cache
+def rung(
+    name: str, n_users: int, cap: int, epsilon: float, horizon: int, delta: float, order: str = "random", seed: int = 0
+) -> UserMean:
+    """The settings of one of `LADDER`; `delta` is for those with Gaussian noise.
+
+    The recommended ones are chosen by another stream whose users arrive in this `order`, as last month's might have.
+    """
+    checks.one_of(LADDER, name=name)
+    if name in (RECOMMENDED, RECOMMENDED_DELTA, ALIKE, ALIKE_DELTA):
+        make = choosing.recommended if name in (RECOMMENDED, RECOMMENDED_DELTA) else choosing.users_alike
+        own_delta = delta if name in (RECOMMENDED_DELTA, ALIKE_DELTA) else 0.0
+        before = streams.arrivals(order, n_users, cap, horizon, stream(seed, "stream before", order))
+        return make(n_users, cap, epsilon, own_delta, arrivals=before, horizon=horizon)
+    if name in (NAIVE, CAP, NAIVE_ROOT):
         made = algorithms.naive(n_users, cap, epsilon, horizon=horizon)
-        if name == NAIVE:
-            return made
-        if name == EQUAL_DELTA:
-            return made.but(delta=delta, toeplitz=True, clip=True)
-        return made.but(branching=best_branching(made.capacity), honaker=True, integer=True, clip=True)
-    if name in (GAUSSIAN, ROOT):
-        return algorithms.recommended(n_users, cap, epsilon, delta, horizon=horizon, toeplitz=name == ROOT)
+        if name == CAP:
+            return made.but(samples_per_user=min(cap, max(1, 2 * horizon // n_users)), excess="drop")
+        return made if name == NAIVE else made.but(delta=delta, buffered=True)
     made = algorithms.full(n_users, cap, epsilon, horizon=horizon)
     switches: dict[str, dict[str, Any]] = {
         START: {"exact_start": True},
@@ -71,10 +62,7 @@ def rung(name: str, n_users: int, cap: int, epsilon: float, horizon: int, delta:
         WEIGHTED: {"weights": "precision"},
         NO_MEDIANS: {"prior": "none"},
         BOOTSTRAP: {"prior": "bootstrap"},
-        HONAKER: {"honaker": True},
-        SHARES: {"shares": algorithms.shares_for(made)},
-        WIDE: {"branching": best_branching(n_users)},
-        INTEGER: {"integer": True, "clip": True},
+        SHARES: {"branching": 0, "shares": choosing.shares_for(made.but(prior="bootstrap", capped=True))},
     }
     for switch, change in switches.items():
         if LADDER.index(switch) <= LADDER.index(name):
@@ -85,8 +73,8 @@ def rung(name: str, n_users: int, cap: int, epsilon: float, horizon: int, delta:
 def check(name: str, n_users: int, cap: int, epsilon: float, horizon: int, dimensions: int) -> None:
     """Raise ValueError with the parameter `name` where the epsilon is too small for integer noise on some rung."""
     try:
-        rung(EQUAL, n_users, cap, epsilon, horizon, 0.0)
-        rung(RECOMMENDED, n_users, cap, epsilon / dimensions, horizon, 0.0)
+        algorithms.naive(n_users, cap, epsilon / dimensions, horizon=horizon, integer=True, branching=0)
+        choosing.users_alike(n_users, cap, epsilon / dimensions, horizon=horizon)
     except ValueError:
         raise ValueError(
             f"{name} must be larger, or users, samples, horizon and dimensions fewer, so that integer noise fits in 64 "

@@ -2,42 +2,54 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pandas as pd
 
 from evolvingdp.continual_mean.experiments.past_the_paper import rungs
 from evolvingdp.continual_mean.experiments.past_the_paper.params import SETTINGS, Params
-from evolvingdp.continual_mean.experiments.scores import root_mean_square
+from evolvingdp.continual_mean.experiments.scores import ORDER_NAMES, root_mean_square
 from evolvingdp.experiment import Result
 
 
 def part(table: pd.DataFrame, name: str, by: list[str]) -> pd.DataFrame:
-    """Root mean square errors with bands, and the root of the mean predicted square, of a part of the table."""
+    """Root mean square errors with bands, the root of the mean predicted square, and the bias, of a part of the table."""
     mine = table[table.part == name].set_index(by)
-    predicted = np.sqrt(mine.predicted.groupby(level=by, sort=False).mean())
-    return root_mean_square(mine.square, by).assign(predicted=predicted.to_numpy())
+    stated = mine.groupby(level=by, sort=False)[["predicted", "bias"]].mean()
+    return root_mean_square(mine.square, by).assign(
+        predicted=np.sqrt(stated.predicted).to_numpy(), bias=stated.bias.to_numpy()
+    )
 
 
 def ladder_table(result: Result[Params]) -> pd.DataFrame:
-    """The page's table: error of each rung over the second half of the stream, measured (predicted)."""
-    return _shown(part(result.table, "ladder", ["rung", "setting"]), [rungs.MEAN, *rungs.LADDER], SETTINGS)
+    """The page's table: error of each rung over the second half of the stream, measured (stated)."""
+    return _shown(part(result.table, "ladder", ["rung", "setting"]), list(rungs.LADDER), SETTINGS)
 
 
 def populations_table(result: Result[Params]) -> pd.DataFrame:
-    """The page's table of users who differ: distance to the mean of all readings, second half, measured (predicted)."""
+    """The page's table of users who differ, second half, measured (stated)."""
     titles = {population: title for population, (_, title) in rungs.POPULATIONS.items()}
-    names = {rungs.RECOMMENDED: "recommended, pure", rungs.RECOMMENDED_DELTA: "recommended, (eps, delta)"}
-    shown = _shown(part(result.table, "populations", ["rung", "setting"]), list(rungs.FOR_ALL_USERS), titles)
-    return shown.replace({"rung": names})
+    return _shown(part(result.table, "populations", ["rung", "setting"]), list(rungs.FOR_ALL_USERS), titles)
+
+
+def orders_table(result: Result[Params]) -> pd.DataFrame:
+    """The page's table of orders: error after a hundredth of the stream, and at its end."""
+    frame = part(result.table, "orders", ["rung", "setting", "step"])
+    steps = np.sort(frame.step.unique())
+    early = steps[np.argmin(np.abs(steps - result.params.horizon / 100))]
+    wide = frame.pivot(index=["rung", "step"], columns="setting", values="rmse").sort_index()
+    names = list(frame.rung.unique())
+    shown = {
+        title: [f"{wide.loc[(name, early), order]:.2g}; {wide.loc[(name, steps[-1]), order]:.2g}" for name in names]
+        for order, title in ORDER_NAMES.items()
+    }
+    return pd.DataFrame({"rung": names, **shown})
 
 
 def _shown(frame: pd.DataFrame, rungs: list[str], titles: dict[str, str]) -> pd.DataFrame:
-    """A row per rung, a column per setting."""
-    shown = [
-        f"{rmse:.2g}" if math.isnan(predicted) else f"{rmse:.2g} ({predicted:.2g})"
-        for rmse, predicted in zip(frame.rmse, frame.predicted, strict=True)
-    ]
+    """A row per rung, a column per setting; what is stated for any users with the bias that is possible."""
+    shown = []
+    for row in frame.itertuples():
+        bias = f" + {row.bias:.2g}" if 5e-5 < row.bias < 1 else ""
+        shown.append(f"{row.rmse:.2g} ({row.predicted:.2g}{bias})")
     wide = frame.assign(shown=shown).pivot(index="rung", columns="setting", values="shown")
     return wide.reindex(rungs)[list(titles)].rename(columns=titles).reset_index()

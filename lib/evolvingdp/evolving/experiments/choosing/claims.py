@@ -6,21 +6,10 @@ import math
 
 import pandas as pd
 
-from evolvingdp.evolving.experiments.choosing.methods import (
-    CREWS,
-    HINDSIGHT,
-    MEMOIZED,
-    ONCE,
-    ONLINE,
-    OPTIMAL,
-    SIXTEEN,
-    TREES,
-    TUNED,
-    TWO_LAYERS,
-    layered,
-)
+from evolvingdp.evolving.experiments.choosing.methods import MEMOIZED, OPTIMAL, TREES, TUNED, TWO_LAYERS, layered
 from evolvingdp.evolving.experiments.choosing.params import Params
 from evolvingdp.evolving.experiments.choosing.tables import geometric_mean, line, winners
+from evolvingdp.evolving.experiments.split_users import CREWS, HINDSIGHT, ONCE, ONLINE, SIXTEEN
 from evolvingdp.evolving.rivals.memoized import Memoized
 from evolvingdp.experiment import Claim, Scalar, at_least, at_most, within
 

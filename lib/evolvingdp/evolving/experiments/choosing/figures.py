@@ -9,20 +9,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.colors import ListedColormap
 
-from evolvingdp.evolving.experiments.choosing.methods import (
-    CREWS,
-    HINDSIGHT,
-    MEMOIZED,
-    ONCE,
-    ONLINE,
-    OPTIMAL,
-    SIXTEEN,
-    TREES,
-    TUNED,
-    layered,
-)
+from evolvingdp.evolving.experiments.choosing.methods import MEMOIZED, OPTIMAL, TREES, TUNED, layered
 from evolvingdp.evolving.experiments.choosing.params import Params
 from evolvingdp.evolving.experiments.choosing.tables import line, winners
+from evolvingdp.evolving.experiments.split_users import CREWS, HINDSIGHT, ONCE, ONLINE, SIXTEEN
 from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import curves, short, span
 from evolvingdp.experiment.style import MARKERS, PALETTE, band, canvas, house, names_beside

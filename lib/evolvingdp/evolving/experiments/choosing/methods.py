@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evolvingdp.evolving import baselines
+from evolvingdp.evolving.experiments.split_users import CREWS, HINDSIGHT, ONCE, ONLINE, SIXTEEN, errors, reported_once
 from evolvingdp.evolving.rivals import memoized, once, tree
 from evolvingdp.evolving.rivals.choosing import Choice, choose
-from evolvingdp.evolving.rivals.detection import detect
 from evolvingdp.evolving.rivals.memoized import Memoized
 from evolvingdp.evolving.rivals.threshold_stream import ThresholdStream
 from evolvingdp.evolving.rivals.tree import ChangeTree
@@ -19,9 +18,7 @@ from evolvingdp.evolving.streams import BitStream
 
 Size = tuple[int, int, int, float]  # n_users, horizon, epoch_length, epsilon
 
-TUNED, CREWS = "THRESH, tuned", "THRESH, roles by lot"
-ONCE, ONLINE, HINDSIGHT = "each user once", "once, averaged online", "once, averaged in hindsight"
-SIXTEEN, OPTIMAL = "users split over 16 periods", r"every epoch, ($\epsilon$, $10^{-6}$)"
+TUNED, OPTIMAL = "THRESH, tuned", r"every epoch, ($\epsilon$, $10^{-6}$)"
 CHOSEN, CHOSEN_LATE = "the choice, online", "the choice, in hindsight"
 DELTA = 1e-6  # of OPTIMAL
 TREES = {
@@ -54,7 +51,7 @@ def chosen_method(choice: Choice) -> str:
 def all_errors(size: Size, chosen: dict[str, Choice], data: BitStream, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     """Of every method that is possible, with the settings that a reader would plan, and for periods of 1, 2, 4, ... epochs."""
     horizon, epsilon, planned = size[1], size[-1], chosen[CHOSEN]
-    found = reported_once(size, data, rng)
+    found = reported_once(data, epsilon, rng, ONCE, ONLINE, HINDSIGHT)
     for method, name in {TUNED: "tuned", CREWS: "crews"}.items():
         if name in planned.settings:
             found[method] = planned.simulate(data, rng, name)
@@ -63,37 +60,23 @@ def all_errors(size: Size, chosen: dict[str, Choice], data: BitStream, rng: np.r
     found[OPTIMAL] = baselines.recompute(data, epsilon, rng, composition="optimal", delta=DELTA)
     found[SIXTEEN] = found.get(split(horizon // 16), found[ONCE])
     found |= {name: found[chosen_method(choice)] for name, choice in chosen.items()}
-    yield from judged(found, data.truth)
-
-
-def reported_once(size: Size, data: BitStream, rng: np.random.Generator) -> dict[str, NDArray[np.float64]]:
-    """The estimates of each user once: as reported, and averaged between detected changes."""
-    settings = once.Once(*size)
-    tally = once.simulate(settings, data, rng)
-    raw = settings.estimates(tally)
-    fits = {name: detect(raw, tally.reports, settings.variance, online=name == ONLINE) for name in (ONLINE, HINDSIGHT)}
-    return {ONCE: raw} | {name: fit.estimates for name, fit in fits.items()}
-
-
-def judged(found: dict[str, NDArray[np.float64]], truth: NDArray[np.float64]) -> Iterator[dict[str, Any]]:
-    """The mean and the largest error of estimates that are clipped to [0, 1]; where nothing is known, 1/2."""
     for method, estimates in found.items():
-        error = np.abs(np.clip(np.nan_to_num(estimates, nan=0.5), 0, 1) - truth)
-        yield {"method": method, "mean_error": float(error.mean()), "max_error": float(error.max())}
+        yield {"method": method} | errors(estimates, data.truth)
 
 
 def rare_errors(data: ThresholdStream, epsilon: float, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     """Of what is made for bits that hardly change, trees for as many changes as any bit has; of each user once; and of
     memoization, whose epsilon promises less."""
     most = data.most_changes()
-    found = reported_once((data.n_users, data.horizon, 1, epsilon), data.read_once, rng)
+    found = reported_once(data.read_once, epsilon, rng, ONCE, ONLINE, HINDSIGHT)
     for randomizer, method in TREES.items():
         nodes = ChangeTree(data.n_users, data.horizon, epsilon, most, randomizer, tuned=randomizer == "best")
         found[method] = nodes.estimates(tree.simulate(nodes, data, rng))
     for method in MEMOIZED:
         layers = layered(method, data.n_users, data.horizon, epsilon)
         found[method] = layers.estimates(memoized.simulate(layers, data, rng))
-    yield from judged(found, data.truth)
+    for method, estimates in found.items():
+        yield {"method": method} | errors(estimates, data.truth)
 
 
 def layered(method: str, n_users: int, horizon: int, epsilon: float) -> Memoized:

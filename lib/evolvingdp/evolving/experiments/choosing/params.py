@@ -61,7 +61,7 @@ class Params(experiment.Params):
             "horizons": (16, 64, 256, 1024, 4096),
             "changes_sweep": (1, 3, 7, 15, 31, 63, 127, 255),
             "epoch_lengths": (1, 10, 100, 10**3, 10**4, 10**5, 10**6, 10**7),
-            "map_runs": 30,
+            "map_runs": 20,
             "map_horizons": (32, 256),
             "map_epsilons": (1.0, 2.0, 4.0),
             "map_lengths": (1, 10**4, 10**6),

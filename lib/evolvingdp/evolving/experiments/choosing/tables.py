@@ -5,17 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from evolvingdp.evolving.experiments.choosing.methods import (
-    CHOSEN,
-    CHOSEN_LATE,
-    CREWS,
-    HINDSIGHT,
-    ONCE,
-    ONLINE,
-    OPTIMAL,
-    SIXTEEN,
-    TUNED,
-)
+from evolvingdp.evolving.experiments.choosing.methods import CHOSEN, CHOSEN_LATE, OPTIMAL, TUNED
+from evolvingdp.evolving.experiments.split_users import CREWS, HINDSIGHT, ONCE, ONLINE, SIXTEEN
 from evolvingdp.experiment import Result
 
 SETTING = ["n_users", "epsilon", "epoch_length", "horizon", "changes"]

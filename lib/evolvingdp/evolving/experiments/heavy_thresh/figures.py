@@ -22,7 +22,7 @@ def words(result: Result[Params]) -> Figure:
     """One run: some words' true and estimated frequencies, with the updates."""
     params = result.params
     settings, data, trace = brown_settings(params), brown_stream(params), brown_trace(params, result.seed, 0)
-    names = brown.words()["word"].tolist()
+    names = brown.words()["whole"].tolist()
     laws = data.distributions[data.which[0]]
     spread = laws[:: params.epochs_each].std(axis=0)
     shown = np.argsort(-spread)[:6]
@@ -63,7 +63,7 @@ def words(result: Result[Params]) -> Figure:
         f"One run on the Brown corpus: {params.n_users:,} users draw {params.epoch_length:,} words an epoch, from one category for "
         f"{params.epochs_each} epochs and then from the next, $\\epsilon$ = {params.epsilon:g} for everything. Solid: estimates with 95% "
         "intervals; dotted: truth; triangles: updates. The six words whose frequencies vary most between the categories, cut to six "
-        "letters and padded by their last.",
+        "letters, and shown as the most frequent word behind each.",
         f"Step lines of the frequencies of six words over {len(epochs)} epochs in {len(categories)} categories: "
         f"{', '.join(frame.word.iloc[0] + ' at ' + span(frame.truth) for frame in frames)}. The true frequency, dotted, is within the "
         f"95 percent band of the estimate in {short(100 * np.mean([_covered(frame) for frame in frames]))} percent of the epochs; "

@@ -9,17 +9,15 @@ import pandas as pd
 
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import baselines
+from evolvingdp.evolving.experiments.split_users import CREWS, ONCE, SIXTEEN
 from evolvingdp.evolving.experiments.thresh.params import HORIZON_SWEEP_USERS, Params
 from evolvingdp.evolving.experiments.thresh.run import trace
 from evolvingdp.evolving.experiments.thresh.scenarios import (
     ADVANCED,
-    CREWS,
     METHODS,
     NAIVE,
-    ONCE,
     OPTIMAL,
     RIVALS,
-    SIXTEEN,
     TUNED,
     bits,
     protocols,

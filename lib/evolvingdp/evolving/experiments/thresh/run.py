@@ -7,21 +7,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import baselines, streams
+from evolvingdp.evolving.experiments.split_users import CREWS, HINDSIGHT, ONCE, ONLINE, SIXTEEN, errors, reported_once
 from evolvingdp.evolving.experiments.thresh.claims import claims, values
 from evolvingdp.evolving.experiments.thresh.params import HORIZON_SWEEP_USERS, NOTEBOOK, Params
 from evolvingdp.evolving.experiments.thresh.scenarios import (
     BASELINES,
-    CREWS,
-    HINDSIGHT,
     METHODS,
-    ONCE,
-    ONLINE,
     OPTIMAL,
-    SIXTEEN,
     START,
     TUNED,
     bits,
@@ -30,9 +25,8 @@ from evolvingdp.evolving.experiments.thresh.scenarios import (
     scenarios,
 )
 from evolvingdp.evolving.experiments.thresh.tables import DELTA, predicted_delay, recomputed
-from evolvingdp.evolving.rivals import crew_thresh, once
+from evolvingdp.evolving.rivals import crew_thresh
 from evolvingdp.evolving.rivals.crew_thresh import CrewThresh
-from evolvingdp.evolving.rivals.detection import detect
 from evolvingdp.evolving.streams import BitStream
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.evolving.thresh_simulation import Trace, simulate
@@ -54,15 +48,10 @@ def trace(params: Params, seed: int, method: str, repetition: int) -> Trace:
     return simulate(settings, data, stream(seed, "time", method, repetition))
 
 
-def _errors(estimates: NDArray[np.float64], truth: NDArray[np.float64]) -> dict[str, float]:
-    error = np.abs(np.clip(estimates, 0, 1) - truth)
-    return {"mean_error": float(error.mean()), "max_error": float(error.max())}
-
-
 def _run(settings: Thresh, data: BitStream, rng: np.random.Generator) -> dict[str, Any]:
     result = simulate(settings, data, rng)
     updates = int(result.updated.sum())
-    return _errors(result.estimate, data.truth) | {
+    return errors(result.estimate, data.truth) | {
         "updates": updates,
         "frozen": int(result.frozen.sum()),
         "spent": 2 * int(result.max_votes[-1]) * settings.vote_epsilon + updates * settings.estimate_epsilon,
@@ -74,19 +63,13 @@ def _rivals(
     params: Params, data: BitStream, crews: CrewThresh | None, rng: np.random.Generator, *methods: str
 ) -> Iterator[dict[str, Any]]:
     """Users split instead of epsilon: roles by lot, over epochs as reported and averaged, and over 16 periods."""
-    settings = once.Once(data.n_users, data.horizon, data.epoch_length, params.epsilon)
-    tally = once.simulate(settings, data, rng)
-    shown = raw = settings.estimates(tally)
-    for method in methods:
-        if method == CREWS:
-            if crews is None:
-                continue
-            shown = np.array([release.estimate for release in crew_thresh.simulate(crews, data, rng)])
-        elif method == SIXTEEN:
-            shown = baselines.recompute(data, params.epsilon, rng, every=max(1, data.horizon // 16), split="users")
-        elif method != ONCE:
-            shown = detect(raw, tally.reports, settings.variance, online=method == ONLINE).estimates
-        yield {"method": method} | _errors(np.nan_to_num(shown, nan=0.5), data.truth)  # 1/2 before the first report
+    found = reported_once(data, params.epsilon, rng, *methods)
+    if CREWS in methods and crews is not None:
+        found[CREWS] = np.array([release.estimate for release in crew_thresh.simulate(crews, data, rng)])
+    if SIXTEEN in methods:
+        found[SIXTEEN] = baselines.recompute(data, params.epsilon, rng, every=max(1, data.horizon // 16), split="users")
+    for method, estimates in found.items():
+        yield {"method": method} | errors(estimates, data.truth)
 
 
 def _compared(params: Params, seed: int, part: str) -> Iterator[dict[str, Any]]:
@@ -107,7 +90,7 @@ def _compared(params: Params, seed: int, part: str) -> Iterator[dict[str, Any]]:
                     yield setting | {"method": method} | _run(both[method], data, rng)
                     continue
                 estimates = baselines.recompute(data, params.epsilon, rng, composition=BASELINES[method], delta=DELTA)
-                yield setting | {"method": method} | _errors(estimates, data.truth)
+                yield setting | {"method": method} | errors(estimates, data.truth)
             rng = stream(seed, part, ONCE, *point, repetition)
             yield from (setting | row for row in _rivals(params, data, crews, rng, ONCE, ONLINE, HINDSIGHT, CREWS, SIXTEEN))
 
@@ -135,7 +118,7 @@ def _sizes(params: Params, seed: int) -> Iterator[dict[str, Any]]:
                 "delay": delay,
                 "found": int(len(after) > 0),
                 "predicted": predicted_delay(settings, size, change),
-                **_errors(result.estimate, data.truth),
+                **errors(result.estimate, data.truth),
             }
 
 
@@ -151,7 +134,7 @@ def _drifts(params: Params, seed: int) -> Iterator[dict[str, Any]]:
             yield setting | {"method": TUNED} | _run(settings, data, stream(seed, "drift", str(size), "thresh", repetition))
             rng = stream(seed, "drift", str(size), every, repetition)
             estimates = baselines.recompute(data, params.epsilon, rng, every=every)
-            yield setting | {"method": recomputed(every)} | _errors(estimates, data.truth)
+            yield setting | {"method": recomputed(every)} | errors(estimates, data.truth)
             rng = stream(seed, "drift", str(size), ONCE, repetition)
             yield from (setting | row for row in _rivals(params, data, crews, rng, ONLINE, HINDSIGHT, CREWS, SIXTEEN))
 
@@ -164,7 +147,7 @@ def _scenarios(params: Params, seed: int) -> Iterator[dict[str, Any]]:
             rng = stream(seed, "scenario", scenario.name, repetition)
             yield setting | {"method": TUNED} | _run(scenario.settings, scenario.data, rng)
             estimates = baselines.recompute(scenario.data, params.epsilon, rng, composition="optimal", delta=DELTA)
-            yield setting | {"method": OPTIMAL} | _errors(estimates, scenario.data.truth)
+            yield setting | {"method": OPTIMAL} | errors(estimates, scenario.data.truth)
             rng = stream(seed, "scenario", scenario.name, ONCE, repetition)
             found = _rivals(params, scenario.data, scenario.crews, rng, ONLINE, HINDSIGHT, CREWS)
             yield from (setting | row for row in found)

@@ -10,6 +10,7 @@ import numpy as np
 
 from evolvingdp.evolving import streams
 from evolvingdp.evolving.constants import paper_epsilons
+from evolvingdp.evolving.experiments.split_users import CREWS, HINDSIGHT, ONCE, ONLINE, SIXTEEN
 from evolvingdp.evolving.experiments.thresh.params import Params
 from evolvingdp.evolving.rivals.crew_thresh import CrewThresh
 from evolvingdp.evolving.streams import BitStream
@@ -19,8 +20,6 @@ PAPER, TUNED = "THRESH, paper's constants", "THRESH, tuned"
 NAIVE, ADVANCED, OPTIMAL = "every epoch, epsilon/T", "every epoch, advanced", "every epoch, optimal"
 BASELINES = {NAIVE: "basic", ADVANCED: "advanced", OPTIMAL: "optimal"}  # how each composes its reports
 METHODS = [PAPER, TUNED, *BASELINES]
-ONCE, ONLINE, HINDSIGHT = "each user once", "each user once, averaged online", "each user once, averaged in hindsight"
-CREWS, SIXTEEN = "THRESH, roles by lot", "users split over 16 periods"
 RIVALS = [CREWS, ONCE, ONLINE, HINDSIGHT, SIXTEEN]  # voters never report, and a user reports once
 START = 0.3
 CHANGES = ((0.2, 0.5), (0.5, 0.25), (0.8, 0.65))  # share of the horizon after which the mean becomes this

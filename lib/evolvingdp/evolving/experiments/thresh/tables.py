@@ -8,13 +8,11 @@ import numpy as np
 import pandas as pd
 
 from evolvingdp.evolving import baselines
+from evolvingdp.evolving.experiments.split_users import CREWS, HINDSIGHT, ONCE, ONLINE
 from evolvingdp.evolving.experiments.thresh.params import Params
 from evolvingdp.evolving.experiments.thresh.scenarios import (
     BASELINES,
-    CREWS,
-    HINDSIGHT,
-    ONCE,
-    ONLINE,
+    CHANGES,
     OPTIMAL,
     PAPER,
     RIVALS,
@@ -104,9 +102,14 @@ def recomputed(every: int) -> str:
 
 
 def predicted_error(params: Params, method: str, n_users: int, horizon: int) -> float:
-    """Mean absolute error of one estimate if it is normal with the standard error at mean 1/2; THRESH: after each change."""
-    if method == ONCE:
-        return math.sqrt(2 / math.pi) * Once(n_users, horizon, params.epoch_length, params.epsilon).standard_error
+    """Mean absolute error of one estimate if it is normal with the standard error at mean 1/2; THRESH: after each change;
+    averaged in hindsight: as if it were known when changes come."""
+    if method in (ONCE, HINDSIGHT):
+        one = math.sqrt(2 / math.pi) * Once(n_users, horizon, params.epoch_length, params.epsilon).standard_error
+        stretches = (
+            np.diff([0.0, *(share for share, _ in CHANGES), 1.0]) if method == HINDSIGHT else np.ones(horizon) / horizon
+        )
+        return one * float(np.sqrt(stretches).sum()) / math.sqrt(horizon)
     if method == CREWS:
         crews = by_lot(params, n_users, horizon)
         return math.nan if crews is None else crews.predicted_error

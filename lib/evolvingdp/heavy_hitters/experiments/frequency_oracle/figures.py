@@ -142,7 +142,7 @@ def words(result: Result[Params]) -> Figure:
         "hh-oracle-words",
         figure,
         data,
-        f"The {len(data)} most frequent words of the Brown corpus (six letters, short words padded by the last one), as "
+        f"The {len(data)} most frequent words of the Brown corpus (cut to six letters; shown as the most frequent word behind each), as "
         f"estimated in one run from one private bit of each of {result.params.n_users:,} users at $\\epsilon$ = "
         f"{result.params.epsilon:g}.",
         f"A list of the {len(data)} most frequent words against their frequency, from {short(fraction.truth.max())} down to "

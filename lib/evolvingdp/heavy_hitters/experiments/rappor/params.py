@@ -48,6 +48,11 @@ class Params(experiment.Params):
                 f"n_bits * n_cohorts * (n_values + n_strangers) must be at most 10^8 for the fit, got "
                 f"{equations * (self.n_values + self.n_strangers):.3g}"
             )
+        if self.n_values + self.n_strangers > 0.8 * equations:
+            raise ValueError(
+                f"n_values + n_strangers must be at most {int(0.8 * equations)}, four fifths of n_bits * n_cohorts, so that a list "
+                f"of candidates has a false-discovery rate, got {self.n_values + self.n_strangers}"
+            )
         from evolvingdp.heavy_hitters.experiments.rappor.tables import rappor
 
         rappor(self)

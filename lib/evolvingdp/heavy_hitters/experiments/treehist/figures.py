@@ -11,7 +11,7 @@ from evolvingdp.experiment.describe import curves, ends, short, span
 from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, TRUTH, band, canvas, house
 from evolvingdp.heavy_hitters.experiments.dots import dots, told
 from evolvingdp.heavy_hitters.experiments.lists import data
-from evolvingdp.heavy_hitters.experiments.treehist.ladder import BEST, LADDER, OLH_PEM
+from evolvingdp.heavy_hitters.experiments.treehist.ladder import BEST, LADDER, OLH_PEM, PROJECTIVE
 from evolvingdp.heavy_hitters.experiments.treehist.params import PAPER_TABLE_2, Params, threshold
 from evolvingdp.heavy_hitters.experiments.treehist.tables import found_words, summary
 
@@ -59,8 +59,10 @@ def ladder(result: Result[Params]) -> Figure:
             marker = MARKERS[("precision", "recall").index(name)]
             colour = TRUTH
             ax.plot(value, -0.42, marker, color=colour, markersize=6, fillstyle="none", clip_on=False)
-        (best,) = rungs[(rungs.dataset == dataset) & (rungs.variant == BEST)].expected_f1
-        ax.plot([best, best], [place[BEST] - 0.4, place[BEST] + 0.45], label="F1 predicted", **THEORY)
+        for variant in (BEST, PROJECTIVE):
+            (f1,) = rungs[(rungs.dataset == dataset) & (rungs.variant == variant)].expected_f1
+            label = "F1 predicted" if variant == BEST else None
+            ax.plot([f1, f1], [place[variant] - 0.4, place[variant] + 0.45], label=label, **THEORY)
     axes[1].legend(loc="lower left")
     return Figure(
         "hh-treehist-ladder",
@@ -70,8 +72,8 @@ def ladder(result: Result[Params]) -> Figure:
         f"$n$ = {result.params.n_users:,} (mean over {result.params.repetitions} runs, bars: 95% interval of the mean). Black "
         "outlines in the first row: what the paper prints. Dashed: the F1 that normal errors predict.",
         f"Dots with error bars for {len(LADDER)} protocols, one panel a data set, against the score from 0 to 1; black outlines in the first row for "
-        "what the paper prints, and a dashed mark for the F1 predicted in the last. "
-        + " ".join(told(rungs, dataset, [LADDER[0], BEST, OLH_PEM]) for dataset in PAPER_TABLE_2),
+        "what the paper prints, and dashed marks for the F1 predicted of two. "
+        + " ".join(told(rungs, dataset, [LADDER[0], BEST, PROJECTIVE, OLH_PEM]) for dataset in PAPER_TABLE_2),
     )
 
 
@@ -142,8 +144,8 @@ def words(result: Result[Params]) -> Figure:
         figure,
         frame,
         f"What the server learns without a dictionary: all words found in one run of {BEST!r} on Brown, and all heavy hitters that it "
-        f"missed, $n$ = {result.params.n_users:,}, $\\epsilon$ = {result.params.epsilon:g}. The words themselves come out of the protocol; "
-        "short ones repeat their last letter.",
+        f"missed, $n$ = {result.params.n_users:,}, $\\epsilon$ = {result.params.epsilon:g}. Their first six letters come out of the "
+        "protocol, and are shown as the most frequent word behind them.",
         f"A list of {len(frame)} words in order of their frequency, from {short(scaled.truth.max())} to {short(scaled.truth.min())} on a log "
         f"axis, with a dot for the estimate, a bar for its interval and a tick for the truth. {int((~missed).sum())} were found, the bars of "
         f"{int(((scaled.low <= scaled.truth) & (scaled.truth <= scaled.high)).sum())} hold the truth; crosses mark {int(missed.sum())} missed, "

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.experiments.lists import brown_words
 from evolvingdp.heavy_hitters.experiments.treehist.params import Params, threshold
-from evolvingdp.heavy_hitters.experiments.treehist.predicted import expected_candidates
 from evolvingdp.heavy_hitters.listing import HeavyHitters
 from evolvingdp.heavy_hitters.pem import PEM
+from evolvingdp.heavy_hitters.planning import expected_candidates, planned
+from evolvingdp.heavy_hitters.sketches.geometry import geometry
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
 from evolvingdp.heavy_hitters.word_tree import WordTree
 
@@ -23,8 +24,8 @@ LETTERS = WordTree((2, 2, 2))
 BITS = WordTree((1,) * 30, unit="bits")
 AS_RUN = "as the paper ran it"
 SPLIT = "one bit, users split"
-WIDE = "the same, cuts from the noise, wide rows"
 BEST = "one bit, users split, joint fit"
+PROJECTIVE = "projective reports, planned"
 OLH_PEM = "PEM with OLH"
 _PRINTED: dict[str, Any] = {"estimator": "median", "pruning": "fixed"}
 _TUNED: dict[str, Any] = {"plan": "split", "pruning": "adaptive", "rows": 16, "width": 2**16, "leaf_share": 0.8}
@@ -34,8 +35,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "Algorithm 3, 30 bits": {"plan": "two_reports", "tree": BITS, "final_cut": False, **_PRINTED},
     "Algorithm 3, two letters": {"plan": "two_reports", "final_cut": False, **_PRINTED},
     SPLIT: {"plan": "split", **_PRINTED},
-    WIDE: {**_TUNED, "estimator": "median"},
     BEST: {**_TUNED, "estimator": "joint"},
+    PROJECTIVE: {},
 }
 FINAL_CUT = ", final cut"  # the same run of Algorithm 3 with its list cut at the threshold
 LADDER = [
@@ -48,7 +49,12 @@ def protocol(params: Params, variant: str, n_users: int, epsilon: float, factor:
     least = threshold(params, n_users) if factor is None else factor * math.isqrt(n_users)
     if variant == OLH_PEM:
         return PEM(LETTERS, epsilon, least)
+    if variant == PROJECTIVE:
+        return _planned(epsilon, n_users, least)
     return TreeHist(**{"tree": LETTERS, "epsilon": epsilon, "threshold": least, **VARIANTS[variant]})
+
+
+_planned = cache(planned)
 
 
 def answers(method: TreeHist | PEM, n_users: int) -> bool:
@@ -61,6 +67,8 @@ def bits_a_user(params: Params, variant: str) -> int:
     method = protocol(params, variant.removesuffix(FINAL_CUT), params.n_users, params.epsilon)
     if isinstance(method, PEM):
         return math.ceil(math.log2(method.oracle.hash_values))
+    if method.compression == "projective":
+        return math.ceil(math.log2(geometry(method.epsilon, method.width).points + 1))
     return method.width if method.compression == "none" else 1 + (method.plan == "two_reports")
 
 

@@ -33,7 +33,7 @@ class Params(experiment.Params):
         (1.0, 4.0), symbol=r"$\epsilon$", meaning="values of epsilon on Brown", min_length=2
     )
     n_users_sweep: tuple[Users, ...] = parameter(
-        (1_000_000, 10_000_000), symbol="$n$", unit="users", meaning="values of n on Brown", min_length=2
+        (100_000, 1_000_000), symbol="$n$", unit="users", meaning="values of n on Brown", min_length=2
     )
 
     metric = experiment.Metric("brown_best_f1", "F1 of TreeHist with one bit a user on Brown", better="higher")

@@ -1,45 +1,13 @@
-"""Scores of a list of words, and what the known noise predicts of them for a `TreeHist` before any run."""
+"""The probability that a search of the paper's kind finds a word, given who shares a cell with whom."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom, norm
+from scipy.stats import binom
 
 from evolvingdp.heavy_hitters.sketches import simulation
 from evolvingdp.heavy_hitters.tree_hist import Protocol, TreeHist
-
-
-def expected_f1(settings: TreeHist, leaves: NDArray[np.uint64], counts: NDArray[np.integer]) -> float:
-    """The F1 that normal errors with the known standard errors predict for plans without a final phase.
-
-    A node passes a cut with the normal probability of its count; errors of different levels are independent.  Nodes that
-    nobody holds count too: below each survivor there are many, and a cut of few standard errors lets some of them
-    through.  Expected numbers of hits and finds are divided, not the ratio averaged.
-    """
-    if settings.plan == "two_reports":
-        raise ValueError("settings must have a plan without a final phase (one_report, split), got plan 'two_reports'")
-    true = np.asarray(counts) > settings.threshold
-    n_users = int(np.sum(counts))
-    passed, empty, survivors = np.ones(len(leaves)), 0.0, 1.0
-    for level in range(settings.tree.depth):
-        error, cut = settings.level_error(level, n_users), settings.cut(level, n_users)
-        prefixes, first, place = np.unique(settings.tree.prefixes(leaves, level), return_index=True, return_inverse=True)
-        held = np.bincount(place, weights=counts, minlength=len(prefixes))
-        passed *= norm.sf((cut - held[place]) / error)
-        empty = survivors * settings.tree.fan(level) * norm.sf(cut / error)
-        survivors = min(empty + passed[first].sum(), settings.max_survivors)
-    return float(2 * passed[true].sum() / (passed.sum() + empty + true.sum()))
-
-
-def expected_candidates(settings: TreeHist, n_users: int) -> float:
-    """How many nodes that nobody holds a search by normal errors asks for at the level where it asks for most."""
-    survivors, most = 1.0, 0.0
-    for level in range(settings.tree.depth):
-        asked = survivors * settings.tree.fan(level)
-        passing = norm.sf(settings.cut(level, n_users) / settings.level_error(level, n_users))
-        survivors, most = min(asked * float(passing), settings.max_survivors), max(most, asked)
-    return most
 
 
 def found_probability(

@@ -17,13 +17,15 @@ from evolvingdp.heavy_hitters.experiments.treehist.ladder import (
     FINAL_CUT,
     LADDER,
     OLH_PEM,
+    PROJECTIVE,
     VARIANTS,
     find,
     leaves_of,
     protocol,
 )
 from evolvingdp.heavy_hitters.experiments.treehist.params import PAPER_TABLE_2, Params
-from evolvingdp.heavy_hitters.experiments.treehist.predicted import expected_f1, found_probability
+from evolvingdp.heavy_hitters.experiments.treehist.predicted import found_probability
+from evolvingdp.heavy_hitters.planning import expected_f1
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
 
 NOTEBOOK = "heavy_hitters/treehist"
@@ -66,7 +68,7 @@ def _trial(
         "candidates": int(found.path.candidates.sum()),
     }
     leaves, counts = leaves_of(method.tree, truth.index), truth.to_numpy()
-    if variant == BEST and isinstance(method, TreeHist):
+    if variant in (BEST, PROJECTIVE) and isinstance(method, TreeHist):
         setting["expected_f1"] = expected_f1(method, leaves, counts)
     if variant == AS_RUN and isinstance(method, TreeHist):
         drawn = method.draw_hashes(stream(seed, "hashes", *name))

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 
+from evolvingdp.core import brown
 from evolvingdp.experiment import Result
 from evolvingdp.heavy_hitters.experiments.lists import data
-from evolvingdp.heavy_hitters.experiments.treehist.ladder import BEST, LADDER, bits_a_user, find, protocol
-from evolvingdp.heavy_hitters.experiments.treehist.params import PAPER_TABLE_2, Params
+from evolvingdp.heavy_hitters.experiments.treehist.ladder import BEST, LADDER, bits_a_user, find, leaves_of, protocol
+from evolvingdp.heavy_hitters.experiments.treehist.params import PAPER_TABLE_2, Params, threshold
+from evolvingdp.heavy_hitters.planning import expected_f1, planned
 
+MAP_EPSILONS = (0.5, 1.0, 2.0, 4.0)
+WRONG_POWERS = (0.7, 1.5)  # of the prior; Brown's own is near 1
 _SETTING = ["dataset", "sweep", "variant", "n_users", "epsilon"]
 
 
@@ -50,6 +56,26 @@ def found_words(result: Result[Params]) -> pd.DataFrame:
     found = find(method, truth, seed, *name).words.set_index("word")
     shown = found.index.union(truth.index[truth > method.threshold])
     frame = pd.DataFrame({"truth": truth.reindex(shown, fill_value=0), "estimate": found.estimate.reindex(shown)})
-    half = 1.96 * found.standard_error.iloc[0]
+    half = 1.96 * found.standard_error.reindex(shown)
     frame = frame.assign(low=frame.estimate - half, high=frame.estimate + half, threshold=method.threshold)
+    frame.index = frame.index.map(lambda word: brown.wholes().get(word, word))  # what nobody holds has no whole word
     return frame.sort_values("truth", ascending=False).rename_axis("word").reset_index()
+
+
+def plans(result: Result[Params]) -> pd.DataFrame:
+    """What `planned` chooses at some epsilons, the F1 that normal errors predict on Brown, and what a wrong prior costs."""
+    params = result.params
+    truth = data(params.n_items, "brown", params.n_users, result.seed, 0)
+    least, counts, rows = threshold(params, params.n_users), truth.to_numpy(), []
+    for epsilon in MAP_EPSILONS:
+        row: dict[str, Any] = {"epsilon": epsilon}
+        for name, compression in (("one bit", "hadamard"), ("projective", "projective")):
+            plan = planned(epsilon, params.n_users, least, compression=compression)
+            row[f"error, {name}"] = f"{plan.report_error(params.n_users):,.0f}"
+            row[f"F1, {name}"] = f"{expected_f1(plan, leaves_of(plan.tree, truth.index), counts):.3f}"
+        row |= {"letters a level": " + ".join(map(str, plan.tree.steps)), "whole words": f"{plan.leaf_share:.0%}"}
+        wrong = [planned(epsilon, params.n_users, least, power=power) for power in WRONG_POWERS]
+        scores = [expected_f1(plan, leaves_of(plan.tree, truth.index), counts) for plan in wrong]
+        row["F1, wrong priors"] = f"{min(scores):.3f} to {max(scores):.3f}"
+        rows.append(row)
+    return pd.DataFrame(rows)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 
 import pandas as pd
+from scipy.optimize import brentq
 
 from evolvingdp.experiment import Claim, Scalar, at_least, at_most, within
 from evolvingdp.sparse_vector import privacy
 from evolvingdp.sparse_vector.calibration import METHODS, calibrate
 from evolvingdp.sparse_vector.experiments.threshold_monitor.params import MONITOR, Params, halting
 from evolvingdp.sparse_vector.experiments.threshold_monitor.tables import calibrations
+from evolvingdp.sparse_vector.successors.target_charging import TargetCharging
 
 SMALL_LOSS = 0.07  # lambda up to which the adversary is claimed to attain nearly all
 
@@ -53,6 +55,16 @@ def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
     return made
 
 
+def _charging_scale(epsilon: float, delta: float, hits: int) -> float:
+    """The least noise of comparisons that pay for their hits by target charging."""
+    least = privacy.smallest_scale(epsilon, delta, hits, "add-remove")
+
+    def excess(scale: float) -> float:
+        return TargetCharging.comparisons(1 / scale, hits).delta_of_epsilon(epsilon) / delta - 1
+
+    return float(brentq(excess, least, 3 * least, rtol=1e-6))
+
+
 def values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
     scales = calibrations(table)
     values: dict[str, Scalar] = params.model_dump(include={"epsilon", "delta", "n_groups", "group_size"})
@@ -83,5 +95,9 @@ def values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
         if privacy.smallest_renyi_scale(params.epsilon, params.delta, c, shared=True)
         < privacy.smallest_scale(params.epsilon, params.delta, c)
     )  # fmt: skip
+    for k in (1, 10, 1000):
+        values[f"charging_{k}"] = _charging_scale(params.epsilon, params.delta, k) / privacy.smallest_scale(
+            params.epsilon, params.delta, k, "add-remove"
+        )
     values["interval_3"] = calibrate(params.epsilon, params.delta, 3, method="renyi", queries="interval").scale
     return values

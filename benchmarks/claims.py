@@ -1,0 +1,97 @@
+"""All claims of every notebook at seeds that nobody has looked at: which of them fail?
+
+    python benchmarks/claims.py                      (or: make claims)
+    python benchmarks/claims.py --seeds 5 sparse_vector/threshold_monitor
+
+Seeds are drawn from the operating system and kept with what they gave, none is left out. The same command goes on where it
+was stopped, with the runs whose code is still the same; writes benchmarks/results/claims*.csv, which the book shows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import secrets
+import time
+from pathlib import Path
+
+import pandas as pd
+from measure import RESULTS
+
+from evolvingdp.publish.rendering import dated
+from evolvingdp.publish.sources import digest
+from evolvingdp.publish.sources.project import Project, params_of, run_of
+
+RUNS = RESULTS / "claims_runs.csv"
+COLUMNS = ["notebook", "preset", "seed", "library", "date", "seconds", "claims", "failed"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("notebooks", nargs="*", help="<paper>/<name>  [default: all]")
+    parser.add_argument("--seeds", type=int, default=5, help="fresh seeds of each notebook  [default: 5]")
+    parser.add_argument("--preset", default="quick")
+    asked = parser.parse_args()
+    project, library = Project(), digest.Library()
+    names = [project.notebook(name) for name in asked.notebooks] or project.notebooks()
+    for name in names:
+        now = digest.of_numbers(name, library)["library"]
+        for _ in range(asked.seeds - len(kept(name, asked.preset, now))):
+            row = one(name, asked.preset, now)
+            runs = pd.concat([stored(), pd.DataFrame([row])], ignore_index=True)
+            runs.to_csv(RUNS, index=False, lineterminator="\n")
+            print(f"{name}, seed {row['seed']}: {row['claims']} claims, failed: {row['failed']}", flush=True)
+            show(runs, Path(__file__))
+
+
+def stored() -> pd.DataFrame:
+    return pd.read_csv(RUNS, keep_default_na=False) if RUNS.is_file() else pd.DataFrame(columns=COLUMNS)
+
+
+def kept(name: str, preset: str, library: str) -> pd.DataFrame:
+    """The runs of a notebook that the code of today would make again."""
+    runs = stored()
+    return runs[(runs.notebook == name) & (runs.preset == preset) & (runs.library == library)]
+
+
+def one(name: str, preset: str, library: str) -> dict[str, object]:
+    """A run at a seed that is drawn now; which claims fail, as JSON."""
+    seed, started = secrets.randbelow(2**31), time.process_time()
+    claims = run_of(name)(params_of(name).make(preset), seed).claims
+    failed = [f"{claim.claim}: {claim.value:.4g}, {claim.bound_in_words}" for claim in claims if not claim.holds]
+    return dict(
+        zip(
+            COLUMNS,
+            [
+                name, preset, seed, library, time.strftime("%Y-%m-%d"), round(time.process_time() - started, 1), len(claims),
+                json.dumps(failed, ensure_ascii=False),
+            ],
+            strict=True,
+        )
+    )  # fmt: skip
+
+
+def show(runs: pd.DataFrame, script: Path) -> None:
+    """The tables of the book: a row a notebook, of the runs of its newest code; and a row a claim that failed once."""
+    newest = runs[runs.library == runs.groupby(["notebook", "preset"]).library.transform("last")]
+    summary = newest.groupby(["notebook", "preset"]).agg(
+        seeds=("seed", "count"),
+        claims=("claims", "last"),
+        failures=("failed", lambda lists: sum(len(json.loads(one)) for one in lists)),
+        last=("date", "last"),
+    )
+    summary.reset_index().to_csv(RESULTS / "claims.csv", index=False, lineterminator="\n")
+    failures = [
+        {"notebook": row.notebook, "seed": row.seed, "claim, value, bound": told, "date": row.date, "code": state}
+        for state, part in (("this", newest), ("since mended", runs.drop(newest.index)))
+        for row in part.itertuples()
+        for told in json.loads(str(row.failed))
+    ]
+    none = [{"notebook": "none", "seed": "", "claim, value, bound": "", "date": "", "code": ""}]
+    pd.DataFrame(failures or none).to_csv(RESULTS / "claims_failed.csv", index=False, lineterminator="\n")
+    made_of = {str(name): str(code) for name, code in newest.groupby("notebook").library.last().items()}
+    dated.stamp("claims", script, "make claims", RESULTS, made_of)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""Laws of what is told step by step, enumerated from the library's own steps where what they draw are integers, or choices.
+
+A step is forced to each answer that may come next, and its probability is read from the noise's distribution function.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evolvingdp.sparse_vector.successors.target_charging import TargetCharging
+from evolvingdp.sparse_vector.successors.values import step_with_value
+from evolvingdp.sparse_vector.threshold_monitor import State, ThresholdMonitorEvolving
+
+Array = NDArray[np.float64]
+
+
+def _transcripts(
+    branches: Callable[[Any, tuple[Any, ...]], Iterable[tuple[Any, float, Any]]],
+    state: Any,
+    probability: float = 1.0,
+    so_far: tuple[Any, ...] = (),
+) -> Iterator[tuple[tuple[Any, ...], float]]:
+    """All sequences of answers, with probabilities: `branches(state, so_far)` has (answer, its probability, state) of each
+    answer that may come next, and is empty at the end."""
+    following = list(branches(state, so_far))
+    for answer, share, after in following:
+        yield from _transcripts(branches, after, probability * share, (*so_far, answer))
+    if not following:
+        yield so_far, probability
+
+
+def _as_rows(laws: Sequence[dict[Any, float]]) -> Array:
+    outcomes = sorted(set().union(*laws), key=repr)
+    return np.array([[law.get(outcome, 0.0) for outcome in outcomes] for law in laws])
+
+
+class Fixed:
+    """Stands for noise that is this number."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def draw(self, rng: Any) -> float:
+        return self.value
+
+
+def value_laws(monitor: ThresholdMonitorEvolving, others: int, kinds: Sequence[int], reach: int) -> Array:
+    """Laws of all answers with their values in both worlds, (2, outcomes), for integer noise up to `reach`.
+
+    The query number i is met by all `others`, and by user 0 in world `kinds[i]`; what is out of reach is one outcome more.
+    """
+
+    def branches(state: State, so_far: tuple[Any, ...], world: int) -> Iterator[tuple[Any, float, Any]]:
+        for kind in kinds[len(so_far) : len(so_far) + 1] if "far" not in so_far else ():
+            values = np.array([kind == world] + [True] * others)
+            total = int(np.count_nonzero(values & state.active))
+            need = monitor.threshold - total
+            yield "far", float(monitor.noise.sf(need + reach)), state
+            for noise in np.arange(need - 1, need + reach).tolist():
+                fixed: Any = Fixed(noise)
+                after, release = step_with_value(replace(monitor, noise=fixed), state, values, lambda data: data, fixed)
+                if release.above != (noise >= need) or (release.above and release.value != total + noise):
+                    raise AssertionError(f"the step told {release} to noise that makes {total + noise}")
+                share = monitor.noise.sf(noise) - monitor.noise.sf(noise + 1) if release.above else monitor.noise.cdf(need)
+                yield release.value if release.above else "no", float(share), after
+
+    start = monitor.start(1 + others)
+    return _as_rows([dict(_transcripts(partial(branches, world=world), start)) for world in (0, 1)])
+
+
+def charged_laws(method: TargetCharging, depth: int) -> Array:
+    """Laws of all outputs of up to `depth` randomized responses whose rarer, or likelier, answer is the target."""
+
+    def branches(left: int, so_far: tuple[Any, ...], chance: float) -> Iterator[tuple[Any, float, Any]]:
+        for hit in (False, True) if left and len(so_far) < depth else ():
+            nothing: Any = False
+            after, output = method.step(left, partial(operator.or_, hit), bool, nothing)
+            yield output, chance if hit else 1 - chance, after
+
+    rare = 1 / (1 + math.exp(method.epsilon))
+    return _as_rows([dict(_transcripts(partial(branches, chance=p), method.start())) for p in (rare, 1 - rare)])

@@ -1,0 +1,143 @@
+"""TreeHists with settings worked out beforehand: the paper's constants, and those of the best list that can be expected.
+
+**Source.** `as_printed`: Bassily et al. (2020), t and m of Section 5, the threshold 2 eta of line 10, no cut of the final
+list.  `planned` is ours: the plan whose list has the best F1 in expectation, by the known noise, if words follow a power law
+that is public and not learnt from anybody.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from evolvingdp.core import checks
+from evolvingdp.core.hashing import scramble
+from evolvingdp.heavy_hitters import theory
+from evolvingdp.heavy_hitters.tree_hist import TreeHist
+from evolvingdp.heavy_hitters.word_tree import WordTree
+
+_SHARES = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)  # of the users who report whole words
+_WORDS = 5_000  # of the prior: lighter ones are heavy at no threshold that a search can have
+_FEW = 1_000_000  # candidates: half a second of a search
+_A_DOUBLING = 0.0005  # of the candidates: what it must add to F1
+_CELLS_OF_A_SKETCH = (1 << 14, 1 << 17)
+
+
+def as_printed(tree: WordTree, epsilon: float, n_users: int, beta: float) -> TreeHist:
+    """Two reports of epsilon/2, medians of ceil(t) rows of m cells (the next power of two), every level cut at 2 eta.
+
+    The levels of `tree` stand for the paper's log2 d bits.  Words of more than 3 eta users are promised to be found with
+    probability 1 - beta; where 3 eta >= n_users, which `threshold` shows, nothing is.  `beta` in (0, 1).
+    """
+    return TreeHist(
+        tree,
+        epsilon,
+        threshold=2 * theory.paper_threshold(n_users, epsilon, beta, tree.depth),
+        rows=math.ceil(theory.paper_rows(n_users, beta)),
+        width=2 ** math.ceil(math.log2(theory.paper_width(n_users, beta))),
+        plan="two_reports",
+        pruning="fixed",
+        estimator="median",
+        final_cut=False,
+    )
+
+
+def planned(
+    epsilon: float,
+    n_users: int,
+    threshold: float,
+    *,
+    length: int = 6,
+    power: float = 1.0,
+    max_candidates: int = 20_000_000,
+    compression: str = "projective",
+) -> TreeHist:
+    """The TreeHist with the best expected F1 among trees of two or three levels and shares of the users for whole words.
+
+    Expected if the word of rank r has a frequency proportional to r^-`power` (`power` > 0) and words are random letters: a
+    prior, never the data.  Beyond a million candidates, twice as many must add .0005; none may ask for more than
+    three quarters of `max_candidates`.  Cells follow from the number of users: collisions then weigh no more than noise.
+
+    Raises ValueError where every plan would ask for too many.
+    """
+    checks.positive(epsilon=epsilon, threshold=threshold, power=power)
+    checks.integer_at_least(2, n_users=n_users, length=length)
+    checks.integer_at_least(1, max_candidates=max_candidates)
+    cells = min(max(n_users // 50, _CELLS_OF_A_SKETCH[0]), _CELLS_OF_A_SKETCH[1])
+    rows, width = (8, 2**14) if compression == "projective" else (16, 2 ** max(10, (cells // 16).bit_length()))
+    leaves, counts = _prior(n_users, length, power)
+    found = []
+    for steps in _steps(length):
+        settings = TreeHist(
+            WordTree(steps, length), epsilon, threshold, rows, width, compression=compression, max_candidates=max_candidates
+        )
+        for share in _SHARES:
+            method = replace(settings, leaf_share=share)
+            f1, asked = _expected(method, leaves, counts)
+            if asked <= 0.75 * max_candidates:
+                found.append((f1 - _A_DOUBLING * math.log2(max(asked, _FEW)), method))
+    if not found:
+        raise ValueError(
+            f"threshold must be higher, or max_candidates, so that a search among words of {length} letters can end, "
+            f"got {threshold:g} and {max_candidates} for epsilon = {epsilon:g} and {n_users} users"
+        )
+    return max(found, key=lambda row: row[0])[1]
+
+
+def _steps(length: int) -> list[tuple[int, ...]]:
+    """Trees of two and three levels, as even as the length allows."""
+    return [
+        tuple(int(part) for part in np.diff(np.arange(levels + 1) * length // levels))
+        for levels in range(2, 1 + min(3, length))
+    ]
+
+
+def _prior(n_users: int, length: int, power: float) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Leaves and counts of the prior: ranks' frequencies, and letters from a fixed bijection of the ranks."""
+    weights = np.arange(1, _WORDS + 1, dtype=float) ** -power
+    counts = np.rint(n_users * weights / weights.sum()).astype(np.int64)
+    letters = scramble(np.arange(_WORDS * length, dtype=np.uint64)).reshape(_WORDS, length) % np.uint64(26) + np.uint64(1)
+    places = np.uint64(27) ** np.arange(length - 1, -1, -1, dtype=np.uint64)
+    return (letters * places).sum(axis=1, dtype=np.uint64), counts
+
+
+def expected_f1(settings: TreeHist, leaves: NDArray[np.uint64], counts: NDArray[np.integer]) -> float:
+    """The F1 that normal errors with the known standard errors predict for plans without a final phase.
+
+    A node passes a cut with the normal probability of its count; errors of different levels are independent.  Nodes that
+    nobody holds count too: below each survivor there are many, and a cut of few standard errors lets some of them
+    through.  Expected numbers of hits and finds are divided, not the ratio averaged.
+    """
+    return _expected(settings, leaves, counts)[0]
+
+
+def _expected(settings: TreeHist, leaves: NDArray[np.uint64], counts: NDArray[np.integer]) -> tuple[float, float]:
+    """The F1, and for how many nodes the search asks at the level where it asks for most."""
+    if settings.plan == "two_reports":
+        raise ValueError("settings must have a plan without a final phase (one_report, split), got plan 'two_reports'")
+    true = np.asarray(counts) > settings.threshold
+    n_users = int(np.sum(counts))
+    passed, empty, survivors, most = np.ones(len(leaves)), 0.0, 1.0, 0.0
+    for level in range(settings.tree.depth):
+        error, cut = settings.level_error(level, n_users), settings.cut(level, n_users)
+        prefixes, first, place = np.unique(settings.tree.prefixes(leaves, level), return_index=True, return_inverse=True)
+        held = np.bincount(place, weights=counts, minlength=len(prefixes))
+        passed *= norm.sf((cut - held[place]) / error)
+        asked = survivors * settings.tree.fan(level)
+        empty, most = asked * float(norm.sf(cut / error)), max(most, asked)
+        survivors = min(empty + passed[first].sum(), settings.max_survivors)
+    return float(2 * passed[true].sum() / (passed.sum() + empty + true.sum())), most
+
+
+def expected_candidates(settings: TreeHist, n_users: int) -> float:
+    """How many nodes that nobody holds a search by normal errors asks for at the level where it asks for most."""
+    survivors, most = 1.0, 0.0
+    for level in range(settings.tree.depth):
+        asked = survivors * settings.tree.fan(level)
+        passing = norm.sf(settings.cut(level, n_users) / settings.level_error(level, n_users))
+        survivors, most = min(asked * float(passing), settings.max_survivors), max(most, asked)
+    return most

@@ -1,0 +1,29 @@
+"""The bibliography's style `linked`: plain, and each title leads to its paper, by DOI or by the entry's stable address."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pybtex.plugin import register_plugin
+from pybtex.style.formatting.plain import Style as Plain
+from pybtex.style.template import href
+
+
+def address(fields: Any) -> str:
+    """Where a paper is; raises KeyError where its entry has neither doi nor url."""
+    return f"https://doi.org/{fields['doi']}" if "doi" in fields else str(fields["url"])
+
+
+class Linked(Plain):  # type: ignore[misc]
+    """Plain, with titles that are links."""
+
+    def format_title(self, e: Any, which_field: str, as_sentence: bool = True) -> Any:
+        return href(address(e.fields))[super().format_title(e, which_field, as_sentence)]
+
+    def format_btitle(self, e: Any, which_field: str, as_sentence: bool = True) -> Any:
+        title = super().format_btitle(e, which_field, as_sentence)
+        return href(address(e.fields))[title] if which_field == "title" else title  # proceedings are no paper
+
+
+def register() -> None:
+    register_plugin("pybtex.style.formatting", "linked", Linked)

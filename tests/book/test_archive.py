@@ -1,0 +1,150 @@
+"""What an archive, a journal or a fork finds: metadata that agree, crates whose links resolve, workflows, an appendix."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import shlex
+
+import pytest
+import yaml
+
+from evolvingdp.publish.errors import BookError
+from evolvingdp.publish.rendering import forked
+from evolvingdp.publish.running.job import Job
+from evolvingdp.publish.showing import crate
+from evolvingdp.publish.sources.project import Project
+from support import REPOSITORY
+
+RECORD = {
+    "command": "evolvingdp run a/b",
+    "params": {"epsilon": 1.0, "sweep": [1, 2]},
+    "seed": 3,
+    "commit": "c0ffee",
+    "version": "0.1.0",
+    "python": "3.11.5",
+    "library_sha256": "ab",
+}
+
+
+@pytest.fixture(scope="module")
+def release():
+    spec = importlib.util.spec_from_file_location("release", REPOSITORY / ".ci" / "release.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_version_date_licence_and_requirements_are_the_same_everywhere(release):
+    assert release.faults() == []
+    assert "CC-BY-4.0" in (REPOSITORY / "LICENSE-CONTENT").read_text()
+    assert all((REPOSITORY / name).is_file() for name in (*release.DESCRIBED, "SECURITY.md"))
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "fault"),
+    [
+        ("pyproject.toml", 'version = "0.1.0"', 'version = "0.2.0"', "CITATION.cff has another version"),
+        ("codemeta.json", '"numpy>=2.0"', '"numpy"', "codemeta.json has other requirements"),
+        ("CHANGELOG.md", "## 0.1.0 (", "## 0.1.1 (", "CHANGELOG.md has no such version and date"),
+    ],
+)
+def test_a_release_is_refused_where_they_differ_and_set_mends_the_version(release, tmp_path, name, old, new, fault):
+    for file in ("pyproject.toml", *release.DESCRIBED):
+        (tmp_path / file).write_text((REPOSITORY / file).read_text())
+    text = (tmp_path / name).read_text()
+    assert old in text
+    (tmp_path / name).write_text(text.replace(old, new))
+    assert fault in release.faults(tmp_path)
+    release.set_version(tmp_path)
+    assert not [left for left in release.faults(tmp_path) if "another version" in left or "date than" in left]
+
+
+def ids(node: object) -> set[str]:
+    """What is referred to: every {"@id": ...} of one key."""
+    if isinstance(node, list):
+        return {found for each in node for found in ids(each)}
+    if isinstance(node, dict):
+        return {node["@id"]} if set(node) == {"@id"} else {found for value in node.values() for found in ids(value)}
+    return set()
+
+
+def test_a_crate_maps_our_provenance_to_a_run_and_all_its_links_resolve():
+    files = ["b.csv", "a.svg"]
+    content = crate.metadata("A figure", "A line.", RECORD["command"], RECORD, files)
+    assert content == crate.metadata("A figure", "A line.", RECORD["command"], RECORD, reversed(files))
+    written = json.loads(content)
+    graph = {entity["@id"]: entity for entity in written["@graph"]}
+    assert len(graph) == len(written["@graph"])
+    assert written["@context"] == "https://w3id.org/ro/crate/1.1/context"
+    assert graph[crate.NAME]["about"] == {"@id": "./"}
+    outside = {"https://w3id.org/ro/crate/1.1"}
+    assert ids(list(graph.values())) - set(graph) == outside
+    root, run = graph["./"], graph["#run"]
+    assert {"name", "description", "datePublished", "license"} <= set(root), "what RO-Crate 1.1 asks of the root"
+    assert root["conformsTo"] == {"@id": "https://w3id.org/ro/wfrun/process/0.5"}
+    assert (run["@type"], run["instrument"], run["name"]) == ("CreateAction", {"@id": "#software"}, RECORD["command"])
+    assert ids(run["result"]) == ids(root["hasPart"]) == set(files)
+    values = {graph[key]["name"]: graph[key]["value"] for key in ids(run["object"])}
+    assert values == {"epsilon": 1.0, "sweep": "[1, 2]", "seed": 3, "library_sha256": "ab"}
+    assert graph["#software"]["version"] == RECORD["version"]
+
+
+@pytest.mark.parametrize("name", ["test", "pages"])
+def test_a_workflow_names_steps_that_exist_and_asks_for_no_more_rights_than_it_uses(name):
+    text = (REPOSITORY / ".github" / "workflows" / f"{name}.yml").read_text()
+    workflow = yaml.load(text, yaml.BaseLoader)
+    assert set(workflow) == {"name", "on", "permissions", "concurrency", "jobs"}
+    assert workflow["permissions"].get("contents") == "read"
+    makefile = (REPOSITORY / "Makefile").read_text()
+    for job in workflow["jobs"].values():
+        assert {"runs-on", "timeout-minutes", "steps"} <= set(job)
+        for step in job["steps"]:
+            assert ("uses" in step) != ("run" in step)
+            if "uses" in step:
+                assert re.fullmatch(r"actions/[a-z-]+@v\d+", step["uses"])
+            elif step["run"].startswith("make "):
+                assert f"\n{shlex.split(step['run'])[1]}: " in makefile
+            else:
+                assert os.access(REPOSITORY / step["run"], os.X_OK), step["run"]
+    assert (f"{forked.REPOSITORY}: " in text) == (name == "pages")
+
+
+def test_binder_installs_the_checkout_beside_the_lock_s_packages():
+    script = (REPOSITORY / "postBuild").read_text()
+    assert os.access(REPOSITORY / "postBuild", os.X_OK)
+    assert "pip install --quiet --no-deps --no-build-isolation -e ." in script
+
+
+def test_a_fork_s_pages_say_where_to_report_and_open_their_notebooks_and_ours_ask_nobody(monkeypatch):
+    theirs = forked.links("https://github.com/a/b", "book/results/evolving/thresh")
+    assert 'href="https://github.com/a/b/issues/new?title=book/results/evolving/thresh"' in theirs
+    assert 'href="https://mybinder.org/v2/gh/a/b/HEAD?urlpath=lab/tree/notebooks/evolving/thresh.ipynb"' in theirs
+    assert 'href="https://github.com/a/b/raw/HEAD/notebooks/evolving/thresh.ipynb"' in theirs
+    assert "mybinder" not in forked.links("https://github.com/a/b", "book/evolving")
+    for wrong in ("a/b", "https://example.org/a/b", 'https://github.com/a/b" onclick="'):
+        with pytest.raises(BookError, match="must be https:"):
+            forked.links(wrong, "book/evolving")
+    context = {"body": "text"}
+    for value, links in (("", 0), ("https://github.com/a/b", 1)):
+        monkeypatch.setenv(forked.REPOSITORY, value)
+        forked._add(None, "book/evolving", "page.html", context, object())
+        assert context["body"].count("<a ") == links
+
+
+def test_the_artifact_appendix_has_valid_commands_costs_and_numbers_of_the_same_notebook():
+    page = (REPOSITORY / "book" / "artifact.md").read_text()
+    rows = [
+        [cell.strip() for cell in row.strip("|").split(" | ")] for row in re.findall(r"^\| .*evolvingdp run.*$", page, re.M)
+    ]
+    assert len(rows) >= 2
+    for _, command, minutes, memory, disk, number in rows:
+        _, _, notebook, *options = shlex.split(command.strip("`"))
+        assert options == ["--preset", "paper", "--out", "my-run"]
+        Job.make(Project(), notebook, "paper")
+        assert re.fullmatch(r"[\d.]+", minutes)
+        assert re.fullmatch(r"\d+ MB", memory)
+        assert re.fullmatch(r"[\d.]+ MB", disk)
+        assert set(re.findall(r"\{value\}`(\S+) ", number)) == {notebook}

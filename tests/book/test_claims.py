@@ -1,0 +1,57 @@
+"""`make claims`: fresh seeds, none left out, and runs that are kept as long as their code is."""
+
+from __future__ import annotations
+
+import json
+import sys
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+
+from evolvingdp.experiment import at_most
+from support import REPOSITORY
+
+
+@pytest.fixture
+def claims(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(str(REPOSITORY / "benchmarks"))
+    import claims
+
+    monkeypatch.setattr(claims, "RESULTS", tmp_path)
+    monkeypatch.setattr(claims, "RUNS", tmp_path / "claims_runs.csv")
+    monkeypatch.setattr(claims, "params_of", lambda name: SimpleNamespace(make=lambda preset: preset))
+
+    def run(params, seed):
+        return SimpleNamespace(claims=[at_most("It holds", 0.0, 1.0), at_most("It may fail", seed % 2, 0.5)])
+
+    monkeypatch.setattr(claims, "run_of", lambda name: run)
+    seeds = iter(range(10, 100))
+    monkeypatch.setattr(claims.secrets, "randbelow", lambda _: next(seeds))
+
+    def command(*words):
+        monkeypatch.setattr(sys, "argv", ["claims.py", *words])
+        claims.main()
+        return pd.read_csv(tmp_path / "claims_runs.csv"), pd.read_csv(tmp_path / "claims_failed.csv")
+
+    return SimpleNamespace(command=command, module=claims, folder=tmp_path)
+
+
+def test_every_seed_that_is_drawn_stays_with_what_failed(claims):
+    runs, failed = claims.command("--seeds", "3", "sparse_vector/threshold_monitor")
+    assert runs.seed.tolist() == [10, 11, 12]
+    assert failed.seed.tolist() == [11]
+    assert failed["claim, value, bound"].tolist() == ["It may fail: 1, at most 0.5"]
+    summary = pd.read_csv(claims.folder / "claims.csv")
+    assert summary[["seeds", "claims", "failures"]].to_numpy().tolist() == [[3, 2, 1]]
+    assert list(json.loads((claims.folder / "claims.json").read_text())["notebooks"]) == ["sparse_vector/threshold_monitor"]
+
+
+def test_the_command_goes_on_where_it_was_stopped_and_starts_anew_with_new_code(claims, monkeypatch):
+    claims.command("--seeds", "2", "sparse_vector/threshold_monitor")
+    runs, _ = claims.command("--seeds", "3", "sparse_vector/threshold_monitor")
+    assert runs.seed.tolist() == [10, 11, 12]
+    monkeypatch.setattr(claims.module.digest, "of_numbers", lambda name, library: {"library": "another"})
+    runs, failed = claims.command("--seeds", "1", "sparse_vector/threshold_monitor")
+    assert runs.seed.tolist() == [10, 11, 12, 13]
+    assert failed.code.tolist() == ["this", "since mended"]

@@ -1,0 +1,114 @@
+"""What arrives from outside: numpy's numbers, truth values, complex numbers; and the states of other mechanisms."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+from evolvingdp import continual_mean, evolving, heavy_hitters, sparse_vector
+from evolvingdp.continual_mean import online
+from evolvingdp.core import checks
+from evolvingdp.core.seeds import stream
+from evolvingdp.evolving import heavy_protocol, thresh_protocol
+from evolvingdp.evolving.rivals import once
+
+MONITOR = sparse_vector.ThresholdMonitorEvolving.calibrated(sparse_vector.calibrate(1.0, 1e-6, 2), 10.0)
+SEARCH = sparse_vector.AboveThreshold.calibrated(1.0, 1e-6, 2, 10.0)
+HISTOGRAMS = sparse_vector.HistogramEveryStep.calibrated(1.0, 1e-6, 4, 3)
+BINARY = continual_mean.BinaryMechanism(8, 1.0)
+PER_STEP = continual_mean.PerStepLaplace(8, 1.0)
+MEAN = continual_mean.wishful(4, 4, 1.0, 0.5)
+THRESH = evolving.Thresh(500, 8, 400, 4.0, 0.5, 0.5, 2, 4, 0.2)
+WORDS = evolving.HeavyThresh(THRESH, 2)
+ONCE = evolving.Once(500, 8, 400, 4.0)
+
+
+def rng():
+    return stream(0, "boundary")
+
+
+MECHANISMS = {  # start, and a step from a state
+    "ThresholdMonitorEvolving": (lambda: MONITOR.start(3), lambda state: MONITOR.step_users(state, [0], rng())),
+    "ThresholdMonitor": (
+        lambda: sparse_vector.ThresholdMonitor(MONITOR).start([0, 1, 1]),
+        lambda state: sparse_vector.ThresholdMonitor(MONITOR).step(state, np.asarray, rng()),
+    ),
+    "AboveThreshold": (lambda: SEARCH.start(rng()), lambda state: SEARCH.step(state, 3.0, rng())),
+    "HistogramEveryStep": (lambda: HISTOGRAMS.start(3), lambda state: HISTOGRAMS.step(state, [0, 1, 1], rng())),
+    "BinaryMechanism": (lambda: BINARY.start(rng()), lambda state: BINARY.step(state, 1.0)),
+    "PerStepLaplace": (lambda: PER_STEP.start(rng()), lambda state: PER_STEP.step(state, 0, 0.5)),
+    "UserMean": (lambda: online.start(MEAN, rng()), lambda state: online.step(MEAN, state, 0, 1)),
+    "Thresh": (
+        lambda: thresh_protocol.start(THRESH),
+        lambda state: thresh_protocol.step(THRESH, state, np.zeros(500, dtype=int), rng()),
+    ),
+    "HeavyThresh": (
+        lambda: heavy_protocol.start(WORDS),
+        lambda state: heavy_protocol.step(WORDS, state, np.full((500, 2), 200), rng(), rng()),
+    ),
+    "Once": (
+        lambda: once.start(ONCE, rng()),
+        lambda state: once.step(ONCE, state, np.zeros(500, dtype=int), rng()),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_state_can_be_pickled_and_is_refused_by_all_other_mechanisms(name):
+    start, step = MECHANISMS[name]
+    kept = pickle.dumps(start())
+    (_, first), (_, second) = step(start()), step(pickle.loads(kept))
+    assert repr(first) == repr(second)
+    for other in set(MECHANISMS) - {name}:
+        with pytest.raises((TypeError, ValueError), match="state must be "):
+            step(MECHANISMS[other][0]())
+
+
+NUMBERS = {  # calls with a number of a kind that numpy makes, and with Python's
+    "calibrate": lambda number: sparse_vector.calibrate(number(1), number(1e-6), 3),
+    "plan": lambda number: sparse_vector.smallest_renyi_scale(number(2), number(1e-6), 3),
+    "loss": lambda number: sparse_vector.delta_attained(number(1), MONITOR.noise, 3, 1),
+    "histogram": lambda number: sparse_vector.histogram(number(1), number(1e-30), 3, 4, kind="stable"),
+    "binary": lambda number: continual_mean.BinaryMechanism(8, number(90), delta=0.0).noise,
+    "recommended": lambda number: continual_mean.recommended(50, 8, number(1)),
+    "report": lambda number: evolving.epsilon_of_report(number(1), 40, "optimal", number(1e-6)),
+    "hashtogram": lambda number: heavy_hitters.hashtogram(3, 8, number(90), rng()).epsilon,
+    "thresh": lambda number: evolving.Thresh(500, 8, 400, number(4), 0.5, 0.5, 2, 4, number(0.25)).privacy_loss,
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("kind", [np.float32, np.float16, lambda value: np.array(value, np.float32)])
+def test_numpy_s_numbers_give_what_the_same_numbers_of_python_give(name, kind):
+    """float16(1e-30) is 0 and float16(1e-6) another number: what arrives is what counts."""
+    call = NUMBERS[name]
+    try:
+        wanted = call(lambda value: float(kind(value)))
+    except ValueError:
+        with pytest.raises(ValueError, match="must"):
+            call(kind)
+    else:
+        assert repr(call(kind)) == repr(wanted)
+
+
+@pytest.mark.parametrize("value", [True, np.True_, 1j, "1", None, 10**400, float("nan")])
+def test_what_is_no_epsilon_is_refused_by_name(value):
+    with pytest.raises((TypeError, ValueError), match="epsilon must be "):
+        sparse_vector.calibrate(value, 1e-6, 3)
+    with pytest.raises((TypeError, ValueError), match="epsilon must be "):
+        continual_mean.BinaryMechanism(8, value)
+
+
+@pytest.mark.parametrize("value", [1j, np.complex64(1), "1", None, float("inf"), 10**400])
+def test_what_is_no_threshold_is_refused_by_name(value):
+    noise = MONITOR.noise
+    for make in (
+        lambda: sparse_vector.ThresholdMonitorEvolving(noise, value, 2),
+        lambda: sparse_vector.AboveThreshold.calibrated(1.0, 1e-6, 2, value),
+        lambda: sparse_vector.Histogram("stable", 1.0, value),
+        lambda: checks.finite(threshold=value),
+    ):
+        with pytest.raises((TypeError, ValueError), match="threshold must be "):
+            make()
