@@ -79,7 +79,7 @@ def regimes(result: Result[Params]) -> Figure:
         f"{params.epoch_length:,} bits, of which each column changes one. Every method is planned for the number of changes; where THRESH's line ends, "
         "nobody could vote or the budget is too small. Squares: the best of those that answer at the end of each epoch. Means over "
         f"{params.repetitions} streams with 95% bands.",
-        f"Six panels of lines on log axes against epochs, changes and bits of an epoch, the mean error in the upper row and the largest in the lower. Mean errors {described}.",
+        f"Six panels of lines on log axes against epochs, changes and bits of an epoch at epsilon {params.epsilon:g}, the mean error in the upper row and the largest in the lower. Mean errors {described}.",
     )
 
 
