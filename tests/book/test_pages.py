@@ -22,7 +22,7 @@ FIGURES = {
     "continual_mean/user_mean": 3,
     "continual_mean/past_the_paper": 3,
     "sparse_vector/threshold_monitor": 3,
-    "sparse_vector/shifting_heavy_hitters": 4,
+    "sparse_vector/shifting_heavy_hitters": 5,
     "audit/verified_privacy": 4,
 }
 

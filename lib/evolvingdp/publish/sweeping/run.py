@@ -12,7 +12,6 @@ from typing import Any
 
 from evolvingdp.publish.errors import SweepError
 from evolvingdp.publish.files import held
-from evolvingdp.publish.showing import crate
 from evolvingdp.publish.sources.project import Project, params_of
 from evolvingdp.publish.sweeping import dealing
 from evolvingdp.publish.sweeping import grid as sweeps
@@ -113,6 +112,7 @@ def _where(scheduler: str | None, count: int | None) -> str:
 def _write(sweep: Sweep, store: Store, keys: list[str], failures: list[Failure]) -> None:
     import pandas as pd  # a refused parameter need not wait for tables and figures
 
+    from evolvingdp.publish.showing import crate
     from evolvingdp.publish.sweeping import report
 
     values = store.tabulate(keys)

@@ -79,7 +79,7 @@ def regimes(result: Result[Params]) -> Figure:
         f"{params.epoch_length:,} bits, of which each column changes one. Every method is planned for the number of changes; where THRESH's line ends, "
         "nobody could vote or the budget is too small. Squares: the best of those that answer at the end of each epoch. Means over "
         f"{params.repetitions} streams with 95% bands.",
-        f"Six panels of lines on log axes, the mean error in the upper row and the largest in the lower. Mean errors {described}.",
+        f"Six panels of lines on log axes against epochs, changes and bits of an epoch at epsilon {params.epsilon:g}, the mean error in the upper row and the largest in the lower. Mean errors {described}.",
     )
 
 
@@ -142,7 +142,7 @@ def where(result: Result[Params]) -> Figure:
         pd.concat(parts, ignore_index=True),
         f"The method with the smallest error in each of {len(parts[0])} settings, on {params.map_runs} streams or, with two changes, twice as many. Numbers: the mean error of the method that "
         "`choose` takes from public inputs alone, over that of the best (1: within 5%). Each user once stands for periods of any length.",
-        f"Three maps of {len(parts[0])} cells coloured by the method with the smallest error. {counts}. The choice's mean error is at most "
+        f"Three heat maps of {len(parts[0])} cells, users and epsilon against bits of an epoch, epochs and changes, coloured by the method with the smallest error. {counts}. The choice's mean error is at most "
         f"{short(parts[0].factor.max())} times the best at the end of each epoch and {short(parts[1].factor.max())} times looking back.",
     )
 
