@@ -32,23 +32,28 @@ class Follower:
     def __init__(self, path: Sequence[int] = ()) -> None:
         self._path = path
         self.taken: list[int] = []
-        self.ways: list[NDArray[np.float64]] = []
+        self.ways: list[int] = []
         self.probability = 1.0
         self.sums: dict[Any, Law] = {}  # of two draws, that have been compared
 
-    def choose(self, chances: ArrayLike) -> int:
+    def choose(self, chances: Any) -> int:
         """One of several ways; those that are impossible are not followed."""
-        array = np.asarray(chances, dtype=float)
-        possible = np.flatnonzero(array > 0)
+        listed: Any = chances
+        if isinstance(chances, list):  # of few: faster without arrays
+            possible: Any = [way for way, chance in enumerate(chances) if chance > 0]
+        else:
+            listed = np.asarray(chances, dtype=float)
+            possible = np.flatnonzero(listed > 0)
         if len(possible) == 1:
             return int(possible[0])
         if not 1 < len(possible) <= _MOST_WAYS:
             raise ValueError(f"a draw must have at most {_MOST_WAYS} possible values to be followed, got {len(possible)}")
         place = self._path[len(self.taken)] if len(self.taken) < len(self._path) else 0
+        way = int(possible[place])
         self.taken.append(place)
-        self.ways.append(array[possible])
-        self.probability *= float(array[possible[place]])
-        return int(possible[place])
+        self.ways.append(len(possible))
+        self.probability *= float(listed[way])
+        return way
 
     def _draws(self, law: type[Law], scale: Any, loc: Any, size: Any) -> Any:
         if size is None and np.ndim(scale) == 0:
@@ -109,7 +114,7 @@ def law_of(run: Callable[[Any], Any]) -> dict[Hashable, float]:
         follow = Follower(path)
         law[frozen(run(follow))] += follow.probability  # type: ignore[assignment]
         path, ways = follow.taken, follow.ways
-        while path and path[-1] + 1 == len(ways[-1]):
+        while path and path[-1] + 1 == ways[-1]:
             path.pop()
             ways.pop()
         if not path:
@@ -124,6 +129,8 @@ def loss_of(run: Callable[[Any, Any], Any], inputs: Iterable[Any], delta: float 
 
 def frozen(output: Any) -> Hashable:
     """What can be seen of an output, as something to count: its type's fields, shapes and values."""
+    if type(output) in (int, bool, str):
+        return output  # type: ignore[no-any-return]
     if is_dataclass(output) and not isinstance(output, type):
         return (type(output).__name__, *(frozen(getattr(output, one.name)) for one in fields(output)))
     if isinstance(output, np.ndarray | np.generic):

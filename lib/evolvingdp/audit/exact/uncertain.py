@@ -109,6 +109,15 @@ def _beyond(x: Any, g: float, y: Any, cut: float) -> tuple[float, float]:
     return under, over
 
 
+@lru_cache(maxsize=1 << 12)
+def _cells(kind: Any, scale: float, low: float, high: float, factor: float, last: int) -> NDArray[np.float64]:
+    """The chances that `factor` times a draw that lies in (low, high) lies in each of its cells."""
+    law, edges = kind(scale), np.array([-math.inf, *range(1 - last, last), math.inf]) / factor
+    chances = np.array([law.mass(max(a, low), min(b, high)) for a, b in itertools.pairwise(edges)])
+    shares: NDArray[np.float64] = chances / chances.sum()
+    return shares
+
+
 class Uncertain:
     """offset + f x + g y + ..., of draws x, y, ...: numbers are added, it is scaled, and compared."""
 
@@ -187,9 +196,8 @@ class Uncertain:
         if law.scale == 0:
             return self.offset
         last = math.ceil(abs(factor) * min(_REACH * law.scale, _CELLS))
-        edges = np.array([-math.inf, *range(1 - last, last), math.inf]) / abs(factor)
-        chances = np.array([law.mass(max(a, law.low), min(b, law.high)) for a, b in itertools.pairwise(edges)])
-        cell: int = self.follow.choose(chances / chances.sum())
+        kind: Any = type(law)
+        cell: int = self.follow.choose(_cells(kind, law.scale, law.low, law.high, abs(factor), last))
         return self.offset + math.copysign(1.0, factor) * (cell - last + 0.5)
 
 
