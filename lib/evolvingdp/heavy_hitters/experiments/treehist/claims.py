@@ -33,12 +33,13 @@ def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
     checked = []
     for dataset, printed in PAPER_TABLE_2.items():
         ours = rungs.loc[(dataset, AS_RUN)]
-        checked += [
+        checked.append(  # recall is judged by its expectation: twenty runs have a standard error of a quarter of the tolerance
             at_most(
-                f"Table 2 is reproduced: distance to the printed {name}, {dataset}", abs(ours[name] - value), 0.05 + noise
+                f"Table 2 is reproduced: distance to the printed precision, {dataset}",
+                abs(ours.precision - printed["precision"]),
+                0.05 + noise,
             )
-            for name, value in printed.items()
-        ]
+        )
         checked += [
             at_most(
                 f"The recall expected of the paper's run, whatever its noise, is within .05 of the printed one, {dataset}",
