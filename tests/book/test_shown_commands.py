@@ -38,7 +38,7 @@ def test_a_shown_command_is_valid(command, tmp_path, monkeypatch):
         raise AllCheckedError
 
     monkeypatch.chdir(tmp_path)
-    for module, name in ((execute, "run"), (book, "compute"), (sweeping, "connected"), (auditor, "audit")):
+    for module, name in ((execute, "run"), (book, "compute"), (sweeping, "connected"), (auditor, "lower_bounds")):
         monkeypatch.setattr(module, name, stop)
     (yaml,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "mine.yaml").write_text(yaml)
