@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, chi2, norm
 
-from evolvingdp.audit.exact import sequences
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import ChangeTree, Memoized, ThresholdStream, streams
 from evolvingdp.evolving.rivals import memoized, signs, tree
@@ -50,6 +49,22 @@ def test_flips_follow_their_law(make, k):
     assert fits(counts, laws[1], len(flips)) < ALPHA
 
 
+def level_law(sums, law):
+    """(inputs, outputs): of a level's reports, as bits of a number, for each row of `sums`, over all flips and coins."""
+    flips = np.array(list(itertools.product((False, True), repeat=law.changes)))
+    coins = np.array(list(itertools.product((-1, 1), repeat=sums.shape[1])), dtype=np.int8)
+    chances = np.ones(len(flips))
+    for place in range(law.changes):
+        flipped = law.flip_chances[place, flips[:, :place].sum(axis=1)]
+        chances *= np.where(flips[:, place], flipped, 1 - flipped)
+    laws = np.zeros((len(sums), 2 ** sums.shape[1]))
+    for of_row, row in zip(laws, sums, strict=True):
+        for flip, chance in zip(flips, chances, strict=True):
+            sent = tree.reports(row[None].repeat(len(coins), axis=0), flip[None].repeat(len(coins), axis=0), coins)
+            np.add.at(of_row, (sent > 0) @ (1 << np.arange(sums.shape[1])), chance / len(coins))
+    return laws
+
+
 def test_both_paths_of_a_tree_have_the_enumerated_law():
     """Two users, three epochs, of which two changes are followed."""
     settings, data = ChangeTree(2, 3, 3.0, 2), ThresholdStream.make(2, MEANS)
@@ -57,7 +72,7 @@ def test_both_paths_of_a_tree_have_the_enumerated_law():
     one: Counter = Counter()
     for level, law in enumerate(settings.signs):
         sums = tree.partial_sums(truncate(bits, 2), level)
-        laws = shares @ sequences._level_law(sums, law, 0)
+        laws = shares @ level_law(sums, law)
         for number, mass in enumerate(laws):
             sent = [2 * (number >> node & 1) - 1 for node in range(settings.nodes[level])]
             empty = [[0] * m for m in settings.nodes]
