@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -21,7 +22,7 @@ _REACH, _CELLS = 25.0, 500.0  # scales, and cells: what lies further out is one 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 
-class Law:
+class Law(ABC):
     """A continuous draw of which it is known that it lies in (low, high)."""
 
     low, high = -math.inf, math.inf
@@ -29,17 +30,9 @@ class Law:
     def __init__(self, scale: float) -> None:
         self.scale = scale
 
+    @abstractmethod
     def mass(self, low: float, high: float) -> float:
         """Of an interval; computed in the tail where it lies in one."""
-        if low >= high:
-            return 0.0
-        if low >= 0:
-            return self.tail(low) - self.tail(high)
-        return self.tail(-high) - self.tail(-low) if high <= 0 else 1.0 - self.tail(-low) - self.tail(high)
-
-    def tail(self, z: float) -> float:
-        """Beyond z >= 0; laws are symmetric about 0 unless they say otherwise in `mass`."""
-        raise NotImplementedError
 
     def below(self, cut: float, follow: Any) -> bool:
         """Whether it lies below `cut`; what is not known yet is decided, and then known."""
@@ -51,6 +44,21 @@ class Law:
         return answer
 
 
+class _Symmetric(Law):
+    """A law that is symmetric about 0."""
+
+    @abstractmethod
+    def tail(self, z: float) -> float:
+        """Beyond z >= 0."""
+
+    def mass(self, low: float, high: float) -> float:
+        if low >= high:
+            return 0.0
+        if low >= 0:
+            return self.tail(low) - self.tail(high)
+        return self.tail(-high) - self.tail(-low) if high <= 0 else 1.0 - self.tail(-low) - self.tail(high)
+
+
 class Uniform(Law):
     low, high = 0.0, 1.0
 
@@ -58,7 +66,7 @@ class Uniform(Law):
         return max(0.0, min(high, 1.0) - max(low, 0.0))
 
 
-class Laplace(Law):
+class Laplace(_Symmetric):
     def tail(self, z: float) -> float:
         return math.exp(-z / self.scale) / 2 if self.scale else 0.0 if z else 0.5
 
@@ -70,7 +78,7 @@ class Exponential(Law):
         return math.exp(-max(low, 0.0) / self.scale) - math.exp(-max(high, 0.0) / self.scale)
 
 
-class Normal(Law):
+class Normal(_Symmetric):
     def tail(self, z: float) -> float:
         return float(ndtr(-z / self.scale))
 
@@ -79,8 +87,8 @@ class _Sum(Law):
     """x + g y of two independent draws, given what is known of both when they are first compared together."""
 
     def __init__(self, x: Law, g: float, y: Law) -> None:
-        if not all(isinstance(one, Laplace | Normal) for one in (x, y)):
-            raise NotImplementedError("uniform draws are compared with numbers")
+        if not all(isinstance(one, _Symmetric) for one in (x, y)):
+            raise TypeError("only Laplace and normal draws are compared with each other; others with numbers")
         self._key = ((type(x), x.scale, x.low, x.high), g, (type(y), y.scale, y.low, y.high))
 
     def mass(self, low: float, high: float) -> float:
@@ -174,7 +182,7 @@ class Uncertain:
 
     def _negative(self) -> bool:
         if len(self.terms) > 2:
-            raise NotImplementedError("sums of three draws are not followed")
+            raise ValueError(f"a comparison is of at most two draws, got {len(self.terms)}")
         if not self.terms:
             return self.offset < 0
         if len(self.terms) == 1:
