@@ -15,6 +15,7 @@ queries that are.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -120,12 +121,12 @@ class IntegerNoise:
             drawn = np.concatenate([drawn, more[more >= 0]])
         return drawn[:count]
 
-    def _first(self, enough: object, length: float) -> float:
+    def _first(self, enough: Callable[[float], bool], length: float) -> float:
         """The smallest number on the grid from 0 on that is `enough`, by bisection."""
         low, high = -1, math.ceil((length + 2) * self.scale * self.grid)
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if enough(middle / self.grid) else (middle, high)  # type: ignore[operator]
+            low, high = (low, middle) if enough(middle / self.grid) else (middle, high)
         return high / self.grid
 
     def _both(self, z: ArrayLike) -> tuple[Array, Array]:
