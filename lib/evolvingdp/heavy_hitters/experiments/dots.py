@@ -21,9 +21,9 @@ def dots(axes: Any, rungs: pd.DataFrame, datasets: list[str], protocols: list[st
     returns the row of each protocol."""
     place = {name: position for position, name in enumerate(protocols)}
     for ax, dataset in zip(axes, datasets, strict=True):
-        for row in rungs[rungs.dataset == dataset].itertuples():
+        for _, row in rungs[rungs.dataset == dataset].iterrows():
             half = stats.t.ppf(0.975, row.runs - 1) * row.f1_sd / np.sqrt(row.runs)
-            low, missed, high = (max(LEAST, 1 - f1) for f1 in (min(1.0, row.f1 + half), row.f1, row.f1 - half))
+            low, missed, high = np.maximum(LEAST, 1 - row.f1 + np.array([-half, 0.0, half]))
             colour, y = INKS[0] if row.variant in ours else INKS[-1], place[row.variant]
             ax.plot([low, high], [y, y], color=colour, linewidth=3, alpha=0.4)
             ax.plot(missed, y, "o", color=colour, markersize=7)
