@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -66,35 +67,48 @@ def sniper(mechanism: Mechanism, inputs: tuple[Any, ...], promised: float, rng: 
     return lower_bound((hits[best[2]], hits[1 - best[2]]), runs) > promised
 
 
-def _events(taught: list[Outputs]) -> Iterator[Callable[[Outputs], Array]]:
-    """The structure; a leaf's value, interval or half-line; how many leaves have a value; all leaves on the same side."""
+Event = Callable[[Outputs], Array]
+
+
+def _shaped(shape: str, outputs: Outputs) -> Array:
+    return np.array([one == shape for one in outputs.shapes])
+
+
+def _equal(whole: tuple[Any, ...], outputs: Outputs) -> Array:
+    return np.array([one == whole for one in outputs.leaves])
+
+
+def _counted(width: int, value: float, least: int, most: int, outputs: Outputs) -> Array:
+    count = np.sum(outputs.wide(width).numbers == value, axis=1)
+    return np.asarray((least <= count) & (count <= most))
+
+
+def _between(width: int, place: int, low: float, high: float, outputs: Outputs) -> Array:
+    column = outputs.wide(width).numbers[:, place]
+    return np.asarray((low <= column) & (column <= high))
+
+
+def _events(taught: list[Outputs]) -> Iterator[Event]:
+    """The structure; how many leaves have a value; a leaf's value, interval or half-line; the most frequent outputs."""
     for shape in {*taught[0].shapes, *taught[1].shapes}:
-        yield lambda outputs, shape=shape: np.array([one == shape for one in outputs.shapes])
+        yield partial(_shaped, shape)
     width = max(side.numbers.shape[1] for side in taught)
     both = np.vstack([side.wide(width).numbers for side in taught])
     values = np.unique(both[np.isfinite(both)])
     if len(values) <= _FEW:
         for value, count in itertools.product(values, range(width + 1)):
-            yield lambda outputs, v=value, c=count: np.sum(outputs.wide(width).numbers == v, axis=1) == c
-            yield lambda outputs, v=value, c=count: np.sum(outputs.wide(width).numbers == v, axis=1) >= c
-    for place in range(min(width, 64)):
-        column = both[:, place]
+            yield partial(_counted, width, value, count, count)
+            yield partial(_counted, width, value, count, width)
+    for place, column in enumerate(both.T):
         seen = np.unique(column[np.isfinite(column)])
         if len(seen) <= _FEW:
-            for value in seen:
-                yield lambda outputs, p=place, v=value: outputs.wide(width).numbers[:, p] == v
+            yield from (partial(_between, width, place, value, value) for value in seen)
             continue
         ends = np.quantile(column[np.isfinite(column)], np.linspace(0, 1, _CUTS + 1))
         for low, high in itertools.combinations([-np.inf, *ends[1:-1], np.inf], 2):
-            yield (
-                lambda outputs, p=place, a=low, b=high: (
-                    (outputs.wide(width).numbers[:, p] > a) & (outputs.wide(width).numbers[:, p] <= b)
-                )
-            )
+            yield partial(_between, width, place, low, high)
     whole = Counter(leaves for side in taught for leaves in side.leaves)
-    for output, times in whole.most_common(_FEW):
-        if times > 1:
-            yield lambda outputs, output=output: np.array([one == output for one in outputs.leaves])
+    yield from (partial(_equal, output) for output, times in whole.most_common(_FEW) if times > 1)
 
 
 def _p_value(hits: tuple[int, int], runs: int, epsilon: float, rng: np.random.Generator) -> float:

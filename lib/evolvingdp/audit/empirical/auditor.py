@@ -126,12 +126,14 @@ def lower_bounds(
     found = []
     for delta in deltas:
         _, (one, other), score, cut = _best(seen, chosen, delta)
-        chose = tuple(_hits(score, cut, seen[place].part(runs // 2, runs)) for place in (one, other))
-        limit = max((limits.joint, limits.separate), key=lambda limit: limit(chose, runs - runs // 2, delta, confidence))
+        chose = [_hits(score, cut, seen[place].part(runs // 2, runs)) for place in (one, other)]
+        apart, joint = (
+            way((chose[0], chose[1]), runs - runs // 2, delta, confidence) for way in (limits.separate, limits.joint)
+        )
         for place in (one, other):
             fresh[place] = fresh.get(place) or outputs(place, runs)
         first, second = (_hits(score, cut, fresh[place]) for place in (one, other))
-        bound = limit((first, second), runs, delta, confidence)
+        bound = (limits.joint if joint > apart else limits.separate)((first, second), runs, delta, confidence)
         found.append(
             Bound(bound, delta, confidence, (inputs[one], inputs[other]), _words(score, cut), (first, second), runs)
         )
