@@ -24,6 +24,7 @@ PINS: dict[str, float] = {
     "user_mean_naive": 0.8,
     "user_mean_naive_dropped": 0.8,
     "user_mean_wishful": 0.385656582,
+    "user_mean_wishful_narrow": 0.9779090815034445,
     "user_mean_single_tree": 0.100372522,
     "user_mean_multiple_trees": 0.236473161,
     "user_mean_full": 426.072885,
