@@ -31,7 +31,7 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 from evolvingdp.publish.comparing import beside
 from evolvingdp.publish.rendering import accessible, bibliography, forked, peers, reproduction_ext
 from evolvingdp.publish.rendering.cards import Cards
-from evolvingdp.publish.rendering.dated import Measured
+from evolvingdp.publish.rendering.dated import Loop, Measured, Timings
 from evolvingdp.publish.running.job import problems
 from evolvingdp.publish.showing import citing
 from evolvingdp.publish.sources.project import Project
@@ -136,4 +136,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("cite-this", CiteThis)
     app.add_directive("peers", Peers)
     app.add_directive("cards", Cards)
+    app.add_directive("timings", Timings)
+    app.add_directive("loop", Loop)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
