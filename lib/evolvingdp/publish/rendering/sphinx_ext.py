@@ -29,7 +29,7 @@ from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from evolvingdp.publish.comparing import beside
-from evolvingdp.publish.rendering import accessible, bibliography, forked, peers, reproduction_ext
+from evolvingdp.publish.rendering import accessible, api, bibliography, forked, peers, reading, reproduction_ext
 from evolvingdp.publish.rendering.cards import Cards
 from evolvingdp.publish.rendering.dated import Loop, Measured, Timings
 from evolvingdp.publish.running.job import problems
@@ -132,10 +132,13 @@ def setup(app: Sphinx) -> dict[str, Any]:
     accessible.setup(app)
     forked.setup(app)
     bibliography.register()
+    reading.register(app)
     reproduction_ext.register(app)
     app.add_directive("cite-this", CiteThis)
     app.add_directive("peers", Peers)
     app.add_directive("cards", Cards)
     app.add_directive("timings", Timings)
     app.add_directive("loop", Loop)
+    app.add_directive("public-names", api.PublicNames)
+    app.add_directive("source", api.Source)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
