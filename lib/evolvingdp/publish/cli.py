@@ -5,8 +5,8 @@ A command imports what it needs when it runs, so that help and a refused paramet
 
 from __future__ import annotations
 
-import errno
 import functools
+import shutil
 from collections.abc import Callable
 from contextlib import nullcontext
 from importlib.util import find_spec
@@ -18,9 +18,6 @@ import click
 from evolvingdp.publish import stopping
 from evolvingdp.publish.errors import PublishError
 
-# what the machine refuses, and no fault of a program
-MACHINE = {getattr(errno, f"E{name}") for name in ("NOSPC", "DQUOT", "ROFS", "ACCES", "PERM", "IO", "NAMETOOLONG", "FBIG")}
-
 
 def _one_line(command: Callable[..., Any]) -> Callable[..., Any]:
     """Expected errors become click's: a line on stderr and exit code 1."""
@@ -31,8 +28,10 @@ def _one_line(command: Callable[..., Any]) -> Callable[..., Any]:
             return command(*args, **kwargs)
         except PublishError as error:
             raise click.ClickException(str(error)) from None
+        except shutil.Error as error:  # of a copied folder; it names each file with what the machine said
+            raise click.ClickException(f"the results could not be copied: {error.args[0][0][2]}") from None
         except OSError as error:
-            if error.errno not in MACHINE:
+            if error.errno not in stopping.MACHINE:
                 raise
             raise click.ClickException(f"{error.strerror}: {error.filename or 'the results could not be written'}") from None
         except ValueError as error:
