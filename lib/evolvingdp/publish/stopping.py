@@ -5,7 +5,6 @@ What is finished is kept, what is half done was not yet where anybody looks for 
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import threading
@@ -15,8 +14,6 @@ from multiprocessing import parent_process
 from typing import Any
 
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-# what the machine refuses, and no fault of a program
-MACHINE = {getattr(errno, f"E{name}") for name in ("NOSPC", "DQUOT", "ROFS", "ACCES", "PERM", "IO", "NAMETOOLONG", "FBIG")}
 LINE = "Stopped; the same command continues with what is finished.\n"
 
 
