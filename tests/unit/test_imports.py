@@ -31,7 +31,8 @@ for paper in {PAPERS!r}:
     except AttributeError as error:
         assert str(error) == f"module 'evolvingdp.{{paper}}' has no attribute 'NoSuchMechanism'"
 import evolvingdp.core.checks, evolvingdp.core.noise, evolvingdp.core.accounting
-import evolvingdp.audit
+import evolvingdp.audit, evolvingdp.streams
+assert len(evolvingdp.streams.read_counts("inaugural").dates) == 59
 print(len(sys.modules))
 """
 WHAT_A_COMMAND_IMPORTS = """

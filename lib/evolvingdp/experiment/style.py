@@ -16,6 +16,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 PALETTE = sns.color_palette("colorblind")
+INKS = ("#0b5394", "#a8430a", "#6a1b9a", "#1b6e35", "#b0125b", "#555555")  # of lines: told apart, 4.5 : 1 on white
 TRUTH = "black"
 THEORY: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 1.2}
 MARKERS = "osD^vPX*"

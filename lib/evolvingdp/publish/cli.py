@@ -223,27 +223,15 @@ def audit(**options: Any) -> None:
         raise click.exceptions.Exit(code)
 
 
-@main.group(invoke_without_command=True)
-@click.pass_context
-@in_checkout
-def data(context: click.Context) -> None:
-    """Check the shipped tables against the checksums in data/README.md, or rebuild one.
-
-    Example: evolvingdp data brown
-    """
-    if context.invoked_subcommand is None:
-        from evolvingdp.publish import datasets
-        from evolvingdp.publish.sources.project import Project
-
-        for name in datasets.check(Project().root / "data"):
-            click.echo(f"{name}: as listed in data/README.md")
-
-
-@data.command("brown")
+@main.command()
+@click.argument("tables", required=False, type=click.Choice(["brown", "addresses"]))
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the tables  [default: data/]")
 @in_checkout
-def rebuild_brown(out: Path | None) -> None:
-    """Count the Brown corpus again (NLTK_DATA, or a download where there is a network) and write its tables.
+def data(tables: str | None, out: Path | None) -> None:
+    """Check the shipped tables against the checksums in data/README.md; or, with a name, count a corpus again.
+
+    brown: the Brown corpus; addresses: presidents' addresses, by year. NLTK finds the corpora (NLTK_DATA), or downloads
+    them where there is a network.
 
     Example: NLTK_DATA=~/nltk_data evolvingdp data brown
     """
@@ -251,9 +239,14 @@ def rebuild_brown(out: Path | None) -> None:
     from evolvingdp.publish.running.folders import check_writable
     from evolvingdp.publish.sources.project import Project
 
-    out = out if out is not None else Project().root / "data"
+    folder = Project().root / "data"
+    if tables is None:
+        for name in datasets.check(folder):
+            click.echo(f"{name}: as listed in data/README.md")
+        return
+    out = out if out is not None else folder
     check_writable(out)
-    for path in datasets.rebuild_brown(out):
+    for path in datasets.REBUILD[tables](out):
         click.echo(f"{path.name}: sha256 {datasets.checksum(path)}")
 
 

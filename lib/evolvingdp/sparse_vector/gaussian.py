@@ -43,24 +43,33 @@ def _logarithms(scale: float) -> tuple[tuple[Array, Array, Array, Array], ...]:
     return tuple((np.exp(one[0]), np.exp(one[1]), other[0] - one[0], other[1] - one[1]) for one, other in pairs)
 
 
+def _answers(order: float, scale: float) -> tuple[Array, Array] | None:
+    """With e^-theta on each yes, 1 + price is the largest a e^-theta + b: a, b; None where `order` is too large."""
+    if order > _STEEP * scale:
+        return None
+    sides = _logarithms(scale)
+    yes = np.concatenate([yes * np.exp(order * gain) for yes, _, gain, _ in sides])
+    return yes, np.concatenate([no * np.expm1(order * loss) - yes for yes, no, _, loss in sides])
+
+
+def _price(answers: tuple[Array, Array], theta: float) -> float:
+    return math.log1p(max(0.0, _BETWEEN * float((answers[0] * math.exp(-theta) + answers[1]).max())))
+
+
 def price(order: float, scale: float, theta: float) -> float:
     """eta of a moved query, where each yes pays `theta`; infinite where `order` is too large for the `scale`."""
-    if order > _STEEP * scale:
-        return math.inf
-    dearest = max(
-        float((yes * np.expm1(order * gain - theta) + no * np.expm1(order * loss)).max())
-        for yes, no, gain, loss in _logarithms(scale)
-    )
-    return math.log1p(max(0.0, _BETWEEN * dearest))
+    answers = _answers(order, scale)
+    return math.inf if answers is None else _price(answers, theta)
 
 
 def search_cost(order: float, scale: float, reports: float, moved: float) -> float:
     """(order - 1) times the divergence of all answers, for the best theta."""
-    alone = moved * price(order, scale, 0.0)
-    if math.isinf(reports) or math.isinf(alone):
+    answers = _answers(order, scale)
+    alone = math.inf if answers is None else moved * _price(answers, 0.0)
+    if math.isinf(reports) or answers is None:
         return alone
     best = minimize_scalar(
-        lambda log: reports * math.exp(log) + moved * price(order, scale, math.exp(log)),
+        lambda log: reports * math.exp(log) + moved * _price(answers, math.exp(log)),
         bounds=(math.log(order / scale**2) - 1, math.log(40 * order / scale**2) + 4),
         method="bounded",
         options={"xatol": 0.03},

@@ -17,7 +17,9 @@ for reports.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,33 +126,37 @@ def start(settings: CrewWords, rng: np.random.Generator) -> CrewWordsState:
 def step(
     settings: CrewWords,
     state: CrewWordsState,
-    counts: NDArray[np.integer],
+    counts: NDArray[np.integer] | Callable[[NDArray[np.int64]], NDArray[np.integer]],
     public: np.random.Generator,
     private: np.random.Generator,
 ) -> tuple[CrewWordsState, Release[Words]]:
-    """An epoch in which user i has counts[i, v] words v, (n_users, n_words); `public` draws the hash functions."""
+    """An epoch in which user i has counts[i, v] words v, (n_users, n_words); `public` draws the hash functions.
+
+    Only those who serve are asked: `counts` may be a function that returns the rows of some users, each asked for once.
+    """
     checks.state(state, CrewWordsState, order=(settings.n_users,))
-    if np.shape(counts) != (settings.n_users, settings.voting.n_words):
+    if not callable(counts) and np.shape(counts) != (settings.n_users, settings.voting.n_words):
         raise ValueError(f"counts must be ({settings.n_users}, {settings.voting.n_words}), got {np.shape(counts)}")
     voting, update = settings.voting.voting, settings.crews - state.release.estimates_left
     ends = np.cumsum([0, *settings.parts])
 
-    def part(number: int) -> NDArray[np.int64]:
-        return state.order[ends[number] : ends[number + 1]]
+    def part(number: int) -> NDArray[np.integer]:
+        users = state.order[ends[number] : ends[number + 1]]
+        return counts(users) if callable(counts) else counts[users]
 
     def ask(last: Release[Words]) -> NDArray[np.float64]:
         reporters = settings.reporters(update)
-        words = sampled(counts[part(settings.crews + update)], private)
+        words = sampled(part(settings.crews + update), private)
         return estimated(reporters, reporters.collect(words, public, private))
 
-    votes, release = heavy_protocol.step(
-        settings.voting, state.votes, counts[part(max(0, update - 1))], public, private, ask
-    )
+    voters = part(max(0, update - 1))
+    votes, release = heavy_protocol.step(settings.voting, state.votes, voters, public, private, ask)
     since = release.epoch if release.updated else state.since
     release = served(settings, release, since)
     reference, used = votes.reference, votes.used
     if release.updated:
-        reference, used = np.asarray(counts[part(update)], dtype=np.int64), np.zeros(voting.n_users, dtype=np.int64)
+        successors = part(update) if update else voters
+        reference, used = np.asarray(successors, dtype=np.int64), np.zeros(voting.n_users, dtype=np.int64)
     return CrewWordsState(state.order, State(reference, used, release), since), release
 
 
@@ -165,10 +171,10 @@ def run(
     settings: CrewWords, stream: WordStream, *, words: np.random.Generator, public: np.random.Generator,
     private: np.random.Generator,
 ) -> list[Release[Words]]:  # fmt: skip
-    """All epochs of `stream`, user by user; `words` draws the users' data, `private` their lots and noise."""
+    """All epochs of `stream`, user by user; `words` draws the data of those who serve, `private` their lots and noise."""
     state, releases = start(settings, private), []
     for epoch in range(1, stream.which.shape[1] + 1):
-        state, release = step(settings, state, stream.counts(epoch, words), public, private)
+        state, release = step(settings, state, partial(stream.counts, epoch, words), public, private)
         releases.append(release)
     return releases
 

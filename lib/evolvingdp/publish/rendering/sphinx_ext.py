@@ -32,6 +32,7 @@ from evolvingdp.publish.comparing import beside
 from evolvingdp.publish.rendering import accessible, bibliography, forked, peers, reproduction_ext
 from evolvingdp.publish.rendering.cards import Cards
 from evolvingdp.publish.rendering.dated import Measured
+from evolvingdp.publish.rendering.ideas import directive as ideas
 from evolvingdp.publish.rendering.planned_ext import Plan, PlanFields
 from evolvingdp.publish.running.job import problems
 from evolvingdp.publish.showing import citing
@@ -134,6 +135,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     forked.setup(app)
     bibliography.register()
     reproduction_ext.register(app)
+    ideas.register(app)
     app.add_directive("cite-this", CiteThis)
     app.add_directive("peers", Peers)
     app.add_directive("cards", Cards)
