@@ -33,6 +33,7 @@ LAYERS = {
     **{paper: {"core", paper} for paper in PAPERS},
     "audit": {"core", "audit", *PAPERS},
     "streams": {"core", "streams", *PAPERS},
+    "planning": {"core", "planning", *PAPERS},
 }
 ROOMS = ("sources", "showing", "running", "sweeping", "comparing", "rendering")  # of publish, each above those before it
 MOST_FILES = 14  # in a room, not counting its __init__
