@@ -15,7 +15,7 @@ from evolvingdp.heavy_hitters.experiments.treehist import predicted
 from evolvingdp.heavy_hitters.experiments.treehist.predicted import found_probability
 from evolvingdp.heavy_hitters.olh import OLH
 from evolvingdp.heavy_hitters.pem import PEM
-from evolvingdp.heavy_hitters.planning import expected_f1
+from evolvingdp.heavy_hitters.planning import expected_f1, several_words
 from evolvingdp.heavy_hitters.tree_hist import PLANS, TreeHist
 from evolvingdp.heavy_hitters.word_tree import WordTree
 from support import ALPHA, fits
@@ -80,6 +80,18 @@ def test_olh_s_standard_errors_are_those_of_its_estimates():
     measured = oracle.estimate(supports, 10_000).std(axis=0)
     assert np.all(np.abs(measured / oracle.standard_errors(10_000, holders) - 1) < 4.9 / np.sqrt(2 * draws))
     assert oracle.standard_error(10_000) == pytest.approx(oracle.standard_errors(10_000, holders)[0])
+
+
+def test_who_draws_one_of_several_words_has_the_stated_error():
+    """Of 30,000 users with 4 words each, 9,000 have the one asked about; 10 % more or less would be 10 deviations off."""
+    oracle, words, holders, draws = OLH(2.0), 4, 9_000, 5_000
+    rng = stream(0, "drawn words")
+    told = rng.binomial(holders, 1 / words, size=draws)
+    estimates = words * oracle.estimate(oracle.simulate_support(told, 30_000, rng), 30_000)
+    stated, each = several_words(2.0, 30_000, words, holders)
+    assert abs(estimates.mean() - holders) < 4.9 * stated / np.sqrt(draws)
+    assert abs(estimates.std() / stated - 1) < 4.9 / np.sqrt(2 * draws)
+    assert each == pytest.approx(OLH(0.5).standard_error(120_000))
 
 
 PEM_TREE = WordTree((1, 1), length=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from dataclasses import replace
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import theory
-from evolvingdp.heavy_hitters.experiments.lists import judge, score
+from evolvingdp.heavy_hitters.experiments.lists import data, judge, score
 from evolvingdp.heavy_hitters.experiments.treehist import ladder
 from evolvingdp.heavy_hitters.experiments.treehist.params import Params
 from evolvingdp.heavy_hitters.experiments.treehist.predicted import found_probability
@@ -478,6 +479,38 @@ def test_a_plan_needs_no_data_and_has_the_best_f1_that_is_expected_of_its_kind()
         best = max(expected_f1(other, leaves, counts) for other in others)
         assert expected_f1(plan, leaves, counts) > best - 0.01
     assert planned(2.0, 10**7, 47_430.0, compression="hadamard").width <= 2**17
+
+
+@pytest.mark.parametrize(
+    ("dataset", "n_users", "epsilon"),
+    [("synthetic", 10**5, 1.0), ("synthetic", 10**7, 1.0), ("brown", 10**7, 1.0), ("brown", 10**7, 2.0)],
+)
+def test_a_plan_is_within_a_hundredth_of_the_best_that_the_scored_data_would_choose(dataset, n_users, epsilon):
+    """Over trees, shares and cuts of so many standard errors above the last level; in expectation, three data sets."""
+    plan = planned(epsilon, n_users, 15.0 * math.isqrt(n_users))
+    several = [data(100, dataset, n_users, 0, draw) for draw in range(3 if dataset == "synthetic" else 1)]
+    several = [(WordTree().encode(counts.index), counts.to_numpy()) for counts in several]
+
+    class Cutting(TreeHist):
+        above = 2.0
+
+        def cut(self, level, n_users):
+            last = level == self.tree.depth - 1
+            return self.threshold if last else max(0.5 * self.threshold, self.above * self.level_error(level, n_users))
+
+    def mean_f1(method):
+        return np.mean([expected_f1(method, leaves, counts) for leaves, counts in several])
+
+    tuned = []
+    for Cutting.above in (1.5, 2.0, 2.5):
+        for steps in ((3, 3), (2, 2, 2)):
+            for share in (0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95):
+                fields = {field.name: getattr(plan, field.name) for field in dataclasses.fields(TreeHist)}
+                method = Cutting(**fields | {"tree": WordTree(steps), "leaf_share": share})
+                if expected_candidates(method, n_users) < 0.75 * plan.max_candidates:
+                    tuned.append(mean_f1(method))
+    assert mean_f1(plan) > max(tuned) - 0.01
+    assert mean_f1(replace(plan, leaf_share=0.4)) < max(tuned) - 0.01
 
 
 def test_a_plan_that_no_search_can_follow_is_refused():

@@ -17,6 +17,7 @@ from scipy.stats import norm
 from evolvingdp.core import checks
 from evolvingdp.core.hashing import scramble
 from evolvingdp.heavy_hitters import theory
+from evolvingdp.heavy_hitters.olh import OLH
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
 from evolvingdp.heavy_hitters.word_tree import WordTree
 
@@ -86,6 +87,19 @@ def planned(
             f"got {threshold:g} and {max_candidates} for epsilon = {epsilon:g} and {n_users} users"
         )
     return max(found, key=lambda row: row[0])[1]
+
+
+def several_words(epsilon: float, n_users: int, words: int, holders: float = 0.0) -> tuple[float, float]:
+    """Standard errors, in users, where each user has `words` words, of which `holders` users have the one asked about.
+
+    First: the user draws one of them, reports it with `epsilon`, and the server multiplies by `words`.  Second: a report of
+    each with `epsilon` / `words`.  Both are local hashing and cost a user `epsilon`, over all words.
+    """
+    checks.positive(epsilon=epsilon)
+    checks.integer_at_least(1, n_users=n_users, words=words)
+    one, each = OLH(epsilon), OLH(epsilon / words)
+    sampled = words * float(one.standard_errors(n_users, np.array([holders / words]))[0])
+    return math.hypot(sampled, math.sqrt(holders * (words - 1))), each.standard_error(n_users * words)
 
 
 def _steps(length: int) -> list[tuple[int, ...]]:

@@ -80,7 +80,8 @@ def over_optimum() -> pd.DataFrame:
         {"report": name, "bits": bits(max(EPSILONS)), **{f"epsilon {e:g}": variance(e) / optimum(e) for e in EPSILONS}}
         for name, (bits, variance) in VARIANCES.items()
     ]
-    return pd.DataFrame(rows).round(3)
+    table = pd.DataFrame(rows).round(3)
+    return table.assign(published=table.report.map(PUBLISHED).map("{:g}".format).replace("nan", ""))
 
 
 def optimum(epsilon: float) -> float:
@@ -108,6 +109,11 @@ def _hadamard_response(epsilon: float) -> float:
     return float(min((2 * (1 - 1 / b) + (e + 1) / b) * (e + 2 * b - 1) for b in blocks) / math.expm1(epsilon) ** 2)
 
 
+PUBLISHED = {  # squared errors at epsilon = 5 over that of projective reports, 50,000 users: by the authors' own programs
+    "one of 22,000 values (randomized response)": 37.0,
+    "Hadamard response": 2.5,
+    "projective": 1.0,
+}
 VARIANCES: dict[str, tuple[Callable[[float], int], Callable[[float], float]]] = {
     "one of 22,000 values (randomized response)": (lambda _: 15, _one_value),
     "all of 22,000 bits (symmetric, as RAPPOR's)": (lambda _: DOMAIN, lambda e: 1 / (4 * math.sinh(e / 4) ** 2)),

@@ -11,9 +11,10 @@ from evolvingdp.experiment import Result
 from evolvingdp.heavy_hitters.experiments.lists import data
 from evolvingdp.heavy_hitters.experiments.treehist.ladder import BEST, LADDER, bits_a_user, find, leaves_of, protocol
 from evolvingdp.heavy_hitters.experiments.treehist.params import PAPER_TABLE_2, Params, threshold
-from evolvingdp.heavy_hitters.planning import expected_f1, planned
+from evolvingdp.heavy_hitters.planning import expected_f1, planned, several_words
 
 MAP_EPSILONS = (0.5, 1.0, 2.0, 4.0)
+WORDS_A_USER = (1, 2, 5, 10)
 WRONG_POWERS = (0.7, 1.5)  # of the prior; Brown's own is near 1
 _SETTING = ["dataset", "sweep", "variant", "n_users", "epsilon"]
 
@@ -78,4 +79,15 @@ def plans(result: Result[Params]) -> pd.DataFrame:
         scores = [expected_f1(plan, leaves_of(plan.tree, truth.index), counts) for plan in wrong]
         row["F1, wrong priors"] = f"{min(scores):.3f} to {max(scores):.3f}"
         rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def words_a_user(result: Result[Params]) -> pd.DataFrame:
+    """Errors of a rare word where each user has several, in users: one word drawn and reported, or a report of each."""
+    rows = []
+    for words in WORDS_A_USER:
+        sampled, each = several_words(result.params.epsilon, result.params.n_users, words)
+        rows.append(
+            {"words a user": words, "error, one drawn": f"{sampled:,.0f}", "error, a report of each": f"{each:,.0f}"}
+        )
     return pd.DataFrame(rows)
