@@ -98,6 +98,11 @@ def _user_means() -> Iterator[Entry]:
         "mu = self._mu * math.sqrt(self._share(tree) / self.dimensions)",
         "mu = self._mu * math.sqrt(1 / self.dimensions)",
     )
+    outwards = (
+        path,
+        "math.ceil(center - half), math.floor(center + half)",
+        "math.floor(center - half), math.ceil(center + half)",
+    )
     kept = (
         "continual_mean/online.py",
         "state.counts[user] >= settings.samples_per_user",
@@ -108,6 +113,8 @@ def _user_means() -> Iterator[Entry]:
         ("naive_dropped", "Algorithm 2, more samples than the cap", algorithms.naive,
          lambda: algorithms.naive(*few, excess="drop"), "a sample beyond the cap is let in, step by step", kept),
         ("wishful", "Algorithm 3", algorithms.wishful, lambda: algorithms.wishful(*few, 0.4), "noise for one sample of a user", once),
+        ("wishful_narrow", "Algorithm 3, an interval that binds at both ends", algorithms.wishful,
+         lambda: algorithms.wishful(4, 64, _EPSILON, 0.41, beta=0.9), "an interval rounded outwards", outwards),
         ("single_tree", "Algorithm 4", algorithms.single_tree, lambda: algorithms.single_tree(*few, 0.4),
          "noise for one sample of a user", once),
         ("multiple_trees", "Algorithm 5", algorithms.multiple_trees, lambda: algorithms.multiple_trees(*few, 0.4),
