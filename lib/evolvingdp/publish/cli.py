@@ -165,7 +165,7 @@ def pdf() -> None:
 
     Example: evolvingdp pdf
     """
-    from evolvingdp.publish.rendering import pdf
+    from evolvingdp.publish.rendering.copies import pdf
     from evolvingdp.publish.sources.project import Project
 
     click.echo(f"printed: {pdf.build(Project())}")
@@ -178,7 +178,7 @@ def archive() -> None:
 
     Example: evolvingdp zip
     """
-    from evolvingdp.publish.rendering import offline
+    from evolvingdp.publish.rendering.copies import offline
     from evolvingdp.publish.sources.project import Project
 
     click.echo(f"packed: {offline.archive(Project())}")

@@ -141,10 +141,10 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("cite-this", CiteThis)
     app.add_directive("peers", Peers)
     app.add_directive("cards", Cards)
+    app.add_directive("plan", Plan)
+    app.add_directive("plan-fields", PlanFields)
     app.add_directive("timings", Timings)
     app.add_directive("loop", Loop)
     app.add_directive("public-names", api.PublicNames)
     app.add_directive("source", api.Source)
-    app.add_directive("plan", Plan)
-    app.add_directive("plan-fields", PlanFields)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
