@@ -2,6 +2,8 @@
 
 Each fix is a pure function from HTML to HTML; `setup` hangs them into Sphinx.  Colours and focus rings are in
 book/_static/book.css, what depends on the size of the window in book/_static/book.js.
+
+For everybody: numbers as people write them, columns of them aligned, proofs that fold (book.js unfolds them for print).
 """
 
 from __future__ import annotations
@@ -11,7 +13,12 @@ from collections.abc import Callable
 from html import unescape
 from typing import Any
 
+from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.writers.html5 import HTML5Translator
+from sphinx_proof.nodes import proof_node
+
+from evolvingdp.publish.showing.numerals import numeric, readable
 
 _SWITCH = re.compile(r"(<a [^>]*>)(.*?)(</a>\s*<details[^>]*>\s*<summary)>", re.DOTALL)
 _EMPTY_HEADER = re.compile(r"<th\b([^>]*)>((?:\s|</?p>)*)</th>")
@@ -51,6 +58,50 @@ def _fix(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any],
         context["generate_toctree_html"] = lambda *args, **options: named_switches(str(toctree(*args, **options)))
 
 
+_FORMULA = (nodes.math, nodes.math_block)
+_VERBATIM = (nodes.literal, nodes.literal_block, nodes.raw, nodes.comment, nodes.Invisible, *_FORMULA)
+_BARE = re.compile(r"(?<![\w.,\])}])\.(?=\d)")  # a decimal without its zero, in a formula
+
+
+def _read(app: Sphinx, doctree: nodes.document) -> None:
+    for text in list(doctree.findall(nodes.Text)):
+        in_formula = isinstance(text.parent, _FORMULA)
+        better = _BARE.sub("0.", text) if in_formula else str(text) if _verbatim(text.parent) else readable(text)
+        if better != text:
+            text.parent.replace(text, nodes.Text(better))
+    for group in doctree.findall(nodes.tgroup):
+        _align(group)
+    for proof in doctree.findall(proof_node):
+        first = next(iter(proof.findall(nodes.Text)))
+        first.parent.replace(first, nodes.Text(first.removeprefix("Proof. ")))
+
+
+def _verbatim(node: nodes.Node | None) -> bool:
+    return node is not None and (isinstance(node, _VERBATIM) or _verbatim(node.parent))
+
+
+def _align(group: nodes.tgroup) -> None:
+    """Columns of numbers on the right, their headers too; tables of merged cells have none."""
+    rows = [[*row.findall(nodes.entry)] for row in group.findall(nodes.row)]
+    body = [[*row.findall(nodes.entry)] for part in group.findall(nodes.tbody) for row in part.findall(nodes.row)]
+    if any("morecols" in entry for row in rows for entry in row):
+        return
+    for place in range(max(map(len, rows))):
+        if numeric([row[place].astext() for row in body if len(row) > place]):
+            for entry in (row[place] for row in rows if len(row) > place):
+                entry["classes"] = [name for name in entry["classes"] if name != "text-left"] + ["text-right"]
+
+
+def _open_proof(translator: HTML5Translator, node: nodes.Element) -> None:
+    translator.body.append('<details class="proof-fold"><summary>Proof</summary>')
+
+
+def _close_proof(translator: HTML5Translator, node: nodes.Element) -> None:
+    translator.body.append("</details>")
+
+
 def setup(app: Sphinx) -> None:
-    """Fix every page, after the theme has set up its own functions."""
+    """Fix every page, its HTML after the theme has set up its own functions."""
     app.connect("html-page-context", _fix, priority=900)
+    app.connect("doctree-read", _read)
+    app.add_node(proof_node, override=True, html=(_open_proof, _close_proof))

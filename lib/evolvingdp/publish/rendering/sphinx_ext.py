@@ -29,7 +29,7 @@ from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from evolvingdp.publish.comparing import beside
-from evolvingdp.publish.rendering import accessible, api, bibliography, forked, peers, reading, reproduction_ext
+from evolvingdp.publish.rendering import accessible, api, bibliography, forked, peers, reproduction_ext
 from evolvingdp.publish.rendering.cards import Cards
 from evolvingdp.publish.rendering.dated import Loop, Measured, Timings
 from evolvingdp.publish.rendering.ideas import directive as ideas
@@ -135,7 +135,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     accessible.setup(app)
     forked.setup(app)
     bibliography.register()
-    reading.register(app)
     reproduction_ext.register(app)
     ideas.register(app)
     explorers.register(app)
