@@ -20,7 +20,7 @@ from pypdf import PageObject, PdfReader
 from browsing import chromium, in_browser, in_thread
 from evolvingdp.publish.cli import main
 from evolvingdp.publish.errors import BookError
-from evolvingdp.publish.rendering import legible, offline, pdf
+from evolvingdp.publish.rendering.copies import legible, offline, pdf
 from evolvingdp.publish.sources import provenance
 from evolvingdp.publish.sources.project import Project
 

@@ -311,6 +311,12 @@ def test_a_real_run_writes_everything_and_twice_the_same(tmp_path, monkeypatch):
     assert record["params"]["n_users"] == 2000
     assert record["seed"] == 0
     assert "-p rows 3" in record["command"]
+    cells = nbformat.read(outs[0] / "frequency_oracle.ipynb", as_version=4).cells
+    shown = [output.data for cell in cells for output in cell.get("outputs", []) if "data" in output]
+    assert sum("<strong>Figure <code>" in data.get("text/html", "") for data in shown) == 5, "captions"
+    assert sum("<table>" in data.get("text/html", "") for data in shown) == 2
+    assert not any("text/x-myst" in data or "text/markdown" in data for data in shown)
+    assert not any("{value}" in cell.source for cell in cells)
 
 
 def _without_run_times(text: str, name: str) -> str:

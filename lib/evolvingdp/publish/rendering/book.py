@@ -11,7 +11,7 @@ from pathlib import Path
 from evolvingdp.publish.comparing import beside, preset
 from evolvingdp.publish.errors import BookError
 from evolvingdp.publish.files import scratch
-from evolvingdp.publish.rendering.offline import UNFINISHED
+from evolvingdp.publish.rendering.copies.offline import UNFINISHED
 from evolvingdp.publish.running.compute import Say, compute
 from evolvingdp.publish.running.execute import export
 from evolvingdp.publish.running.job import MANIFEST, Job, problems, read_manifest

@@ -21,8 +21,8 @@ import yaml
 
 from evolvingdp.publish.errors import BookError
 from evolvingdp.publish.files import replacing, scratch
-from evolvingdp.publish.rendering import legible
-from evolvingdp.publish.rendering.offline import FLAGS, NAME, check_rendered, chromium
+from evolvingdp.publish.rendering.copies import legible
+from evolvingdp.publish.rendering.copies.offline import FLAGS, NAME, check_rendered, chromium
 from evolvingdp.publish.sources import provenance
 from evolvingdp.publish.sources.project import Project
 
