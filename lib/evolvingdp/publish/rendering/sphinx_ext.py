@@ -33,7 +33,7 @@ from evolvingdp.publish.rendering import accessible, bibliography, forked, peers
 from evolvingdp.publish.rendering.cards import Cards
 from evolvingdp.publish.rendering.dated import Measured
 from evolvingdp.publish.rendering.ideas import directive as ideas
-from evolvingdp.publish.rendering.planned_ext import Plan, PlanFields
+from evolvingdp.publish.rendering.planned_ext import Plan
 from evolvingdp.publish.running.job import problems
 from evolvingdp.publish.showing import citing
 from evolvingdp.publish.sources.project import Project
@@ -140,5 +140,4 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("peers", Peers)
     app.add_directive("cards", Cards)
     app.add_directive("plan", Plan)
-    app.add_directive("plan-fields", PlanFields)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
