@@ -7,12 +7,12 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
+from scipy.special import log_ndtr, logsumexp
 from scipy.stats import nbinom
 
 from evolvingdp.audit.exact.laws import deltas
 from evolvingdp.core.seeds import stream
-from evolvingdp.sparse_vector import privacy
+from evolvingdp.sparse_vector import gaussian, privacy
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.adversary import delta_attained, epsilon_attained
 from evolvingdp.sparse_vector.calibration import calibrate, paper_noise, tight_loss
@@ -366,6 +366,52 @@ def test_above_threshold_costs_at_most_its_epsilon():
                 logs.append(math.log(float((weight * np.exp(log)).sum())))
             worst = max(worst, abs(logs[0] - logs[1]))
     assert 0.5 < worst <= 1.0
+
+
+def test_gaussian_noise_on_the_threshold_and_on_queries_costs_at_most_its_price():
+    """One repetition of four queries, of which some move, all transcripts by integration over the threshold."""
+    order, scale, ratio = 3.0, 6.0, 0.5
+    grid = np.linspace(-20, 20, 801)
+    weight = np.exp(-0.5 * (grid / (ratio * scale)) ** 2)
+    weight /= weight.sum()
+    largest = 0.0
+    for moves in product((-1, 0, 1), repeat=4):
+        laws = np.exp([list(_log_first_yes(weight, grid + 3.0, world, moves, scale)) for world in (0, 1)])
+        assert laws.sum(axis=1) == pytest.approx([1, 1])
+        largest = max(largest, log_moment(laws, order))
+    price = gaussian.threshold_cost(order, scale, ratio, 1, 4, 4)
+    assert 0.1 < largest <= price
+    assert gaussian.threshold_cost(order, scale, ratio, 7, 4, 4) == pytest.approx(7 * price)
+
+
+@pytest.mark.parametrize(("order", "scale", "queries", "moved"), [(9.0, 30.0, 1e15, 1e6), (4.0, 12.0, 1e6, 1.0)])
+def test_the_price_of_noise_on_the_threshold_is_that_of_the_best_bound_on_a_yes(order, scale, queries, moved):
+    """Directly: up to a position, another for queries that move, the ratio of a yes; beyond it, all queries at the worst."""
+    at = np.linspace(-3, 14, 1701)
+
+    def parts(shift):
+        ratio = (order - 1) * (log_ndtr(-at) - log_ndtr(-at - shift / scale))
+        tail = [float(np.exp(ratio[n:] + log_ndtr(-at[n:])).max()) for n in range(len(at))]
+        return np.exp(ratio), np.array(tail)
+
+    (two, far_two), (one, far_one) = parts(2), parts(1)
+    best = min(
+        max(two[n], one[m]) + moved * far_two[n] + queries * far_one[m] for n in range(0, 1701, 9) for m in range(0, 1701, 9)
+    )
+    threshold = (order - 1) * order / (2 * (0.5 * scale) ** 2)
+    assert gaussian.threshold_cost(order, scale, 0.5, 1, queries, moved) == pytest.approx(
+        threshold + math.log(best), rel=0.05
+    )
+
+
+def _log_first_yes(weight, threshold, world, moves, scale):
+    """Of each place of the first yes, and of none: the logarithm of its probability."""
+    quiet = np.zeros_like(weight)
+    for move in moves:
+        above = (world * move - threshold) / scale
+        yield math.log(float(weight @ np.exp(quiet + log_ndtr(above))))
+        quiet = quiet + log_ndtr(-above)
+    yield math.log(float(weight @ np.exp(quiet)))
 
 
 def test_svt_without_threshold_noise_keeps_its_renyi_promise():

@@ -30,7 +30,7 @@ from evolvingdp.evolving.constants import hashed_unit
 from evolvingdp.evolving.heavy_projection import Projection, chosen
 from evolvingdp.evolving.heavy_protocol import Words
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
-from evolvingdp.evolving.rivals.crews import Crews
+from evolvingdp.evolving.rivals.crews import Crews, check_voting, served
 from evolvingdp.evolving.rivals.once_words import OnceWords, WordTally, sampled
 from evolvingdp.evolving.streams import WordStream
 from evolvingdp.evolving.thresh_protocol import Release, State
@@ -54,10 +54,7 @@ class CrewWords:
         voting = self.voting.voting
         if not 0 <= self.changes < self.crews:
             raise ValueError(f"changes must be at least 0 and below the number of crews, {self.crews}, got {self.changes}")
-        if voting.estimate_epsilon or voting.privacy_loss > self.epsilon * (1 + 1e-9):
-            raise ValueError(f"voting must have estimate_epsilon 0 and a loss of at most {self.epsilon}, got {voting}")
-        if voting.start != "forced" or sum(self.parts) > self.n_users:
-            raise ValueError(f"n_users must be at least {sum(self.parts)}, all crews together, got {self.n_users}")
+        check_voting(voting, self.epsilon, sum(self.parts), self.n_users)
 
     @classmethod
     def plan(
@@ -152,19 +149,12 @@ def step(
     voters = part(max(0, update - 1))
     votes, release = heavy_protocol.step(settings.voting, state.votes, voters, public, private, ask)
     since = release.epoch if release.updated else state.since
-    release = served(settings, release, since)
+    release = served(voting, release, since)
     reference, used = votes.reference, votes.used
     if release.updated:
         successors = part(update) if update else voters
         reference, used = np.asarray(successors, dtype=np.int64), np.zeros(voting.n_users, dtype=np.int64)
     return CrewWordsState(state.order, State(reference, used, release), since), release
-
-
-def served(settings: CrewWords, release: Release[Words], since: int) -> Release[Words]:
-    """`release` with the votes that every voter of the crew has left at least, when the crew serves since that epoch."""
-    voting = settings.voting.voting
-    voted = voting.voting_epochs(release.epoch) - voting.voting_epochs(since)
-    return replace(release, votes_left=max(0, voting.vote_cap - voted))
 
 
 def run(
@@ -203,5 +193,5 @@ def simulate(settings: CrewWords, stream: WordStream, rng: np.random.Generator) 
     releases, since = [], 0
     for release in trace.public:
         since = release.epoch if release.updated else since
-        releases.append(served(settings, release, since))
+        releases.append(served(settings.voting.voting, release, since))
     return replace(trace, public=releases)

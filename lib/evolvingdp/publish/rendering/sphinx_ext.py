@@ -33,6 +33,7 @@ from evolvingdp.publish.rendering import accessible, bibliography, forked, peers
 from evolvingdp.publish.rendering.cards import Cards
 from evolvingdp.publish.rendering.dated import Measured
 from evolvingdp.publish.rendering.ideas import directive as ideas
+from evolvingdp.publish.rendering.ideas import explorers
 from evolvingdp.publish.rendering.planned_ext import Plan
 from evolvingdp.publish.running.job import problems
 from evolvingdp.publish.showing import citing
@@ -136,6 +137,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     bibliography.register()
     reproduction_ext.register(app)
     ideas.register(app)
+    explorers.register(app)
     app.add_directive("cite-this", CiteThis)
     app.add_directive("peers", Peers)
     app.add_directive("cards", Cards)
