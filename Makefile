@@ -6,7 +6,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 PARALLEL := -n logical --no-loadscope-reorder # a process a core, a file's tests in one of them (tests/conftest.py)
 
-.PHONY: help book pdf zip check lint test serve lock clean audits benchmarks claims front loop mutants peers planner release
+.PHONY: help book pdf zip check lint test serve lock clean artifact audits benchmarks claims faults front loop matrix mutants peers planner release
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 12
@@ -44,6 +44,7 @@ benchmarks: $(READY) ## measure time and memory again (writes benchmarks/results
 	@$(BIN)/python benchmarks/evolving_rivals.py
 	@$(BIN)/python benchmarks/continual_mean.py
 	@$(BIN)/python benchmarks/sparse_vector.py
+	@$(BIN)/python benchmarks/sweep.py
 
 claims: $(READY) ## try all claims at seeds that nobody has looked at (SEEDS=5 a notebook; goes on where it was stopped)
 	@$(BIN)/python benchmarks/claims.py --seeds $(or $(SEEDS),5)
@@ -56,6 +57,15 @@ peers: $(READY) ## compare with other packages, each in its own environment (an 
 
 mutants: $(READY) ## put mistakes into the library and count those that the privacy ledger notices (half an hour)
 	@$(BIN)/python benchmarks/ledger_mutants.py
+
+faults: $(READY) ## stop book, run and sweep at 30 random moments each and go on (half an hour; goes on where it was stopped)
+	@$(BIN)/python benchmarks/faults.py
+
+matrix: $(READY) ## unit and privacy tests on each Python that is installed, with the oldest and the newest packages (half an hour)
+	@$(BIN)/python benchmarks/matrix.py
+
+artifact: $(READY) ## measure what the commands of the artifact appendix cost (ten minutes)
+	@$(BIN)/python benchmarks/artifact.py
 
 audits: $(READY) ## how often `evolvingdp audit` refutes mechanisms with known mistakes, and tight ones (ten minutes)
 	@$(BIN)/python benchmarks/audit_power.py

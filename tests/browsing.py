@@ -16,7 +16,7 @@ from bs4 import BeautifulSoup
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from evolvingdp.publish.errors import BookError
-from evolvingdp.publish.rendering import offline
+from evolvingdp.publish.rendering.copies import offline
 
 MADE_BY_SPHINX = ["genindex.html", "prf-prf.html", "search.html?q=Hadamard"]
 

@@ -12,7 +12,24 @@
       scrolls ? formula.setAttribute("tabindex", "0") : formula.removeAttribute("tabindex");
     }
   };
+  const breakable = (table) => { // names of code break where they have an underscore or a slash
+    const walker = document.createTreeWalker(table, NodeFilter.SHOW_TEXT), texts = [];
+    while (walker.nextNode()) texts.push(walker.currentNode);
+    for (const text of texts.filter((each) => /[_/]/.test(each.data))) {
+      text.replaceWith(...text.data.split(/(?<=[_/])/).flatMap((part, place) => (place ? [document.createElement("wbr"), part] : [part])));
+    }
+    table.dataset.breakable = "";
+  };
+  const tables = () => {
+    for (const table of document.querySelectorAll("article table")) {
+      table.classList.remove("tight");
+      const wide = window.innerWidth >= 992 && table.scrollWidth > (table.closest(".pst-scrollable-table-container") ?? table.parentElement).clientWidth + 1;
+      table.classList.toggle("tight", wide);
+      if ((wide || table.matches(".searchable")) && !("breakable" in table.dataset)) breakable(table);
+    }
+  };
   window.addEventListener("resize", formulas);
+  window.addEventListener("resize", tables);
   // what was folded away had no size: let everybody who watches the window measure again
   document.addEventListener("toggle", () => window.dispatchEvent(new Event("resize")), true);
   // the theme takes the focus off its buttons when they are used: a mouse does not mind, a keyboard is back at the top
@@ -22,5 +39,13 @@
     button.blur = () => {};
     setTimeout(() => delete button.blur);
   }, true);
-  window.addEventListener("load", () => window.MathJax?.startup?.promise.then(formulas));
+  // what is folded is printed, but for code that the page hides
+  const folded = [];
+  const unfold = () => document.querySelectorAll("article details:not([open], .above-input)").forEach((fold) => { fold.open = true; folded.push(fold); });
+  const restore = () => folded.splice(0).forEach((fold) => { fold.open = false; });
+  window.addEventListener("beforeprint", unfold);
+  window.addEventListener("afterprint", restore);
+  matchMedia("print").addEventListener("change", (print) => (print.matches ? unfold : restore)());
+  window.addEventListener("load", () => window.MathJax?.startup?.promise.then(formulas).then(tables));
+  window.addEventListener("load", tables);
 })();

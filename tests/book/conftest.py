@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from browsing import Quiet, Visit, chromium, visited
-from evolvingdp.publish.rendering.offline import FLAGS
+from evolvingdp.publish.rendering.copies.offline import FLAGS
 from evolvingdp.publish.sources.project import Project
 
 

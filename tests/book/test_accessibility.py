@@ -172,6 +172,33 @@ def test_dropdowns_open_and_close_by_keyboard_and_what_is_in_them_is_reached(sit
         assert not details.evaluate("details => details.open")
 
 
+@pytest.mark.parametrize(
+    ("address", "fold", "said"),
+    [
+        (CHAPTER, "details.proof-fold", "Proof"),
+        ("book/evolving.html", ".algorithm-code details:not([open])", "In code: step"),
+        (NOTEBOOK, "details:has(table)", "claims hold; their bounds come from theory, from the paper"),
+    ],
+)
+def test_proofs_code_and_claims_unfold_by_keyboard_and_in_print(site, page, address, fold, said):
+    visit(page, site + address)
+    found = page.query_selector_all(f"article {fold}")
+    (details, *_) = [each for each in found if said in each.query_selector("summary").inner_text()]
+    shown = "details => details.open && details.lastElementChild.checkVisibility()"
+    details.query_selector("summary").focus()
+    for key in ("Enter", "Space"):
+        page.keyboard.press(key)
+        assert details.evaluate(shown)
+        page.keyboard.press(key)
+        assert not details.evaluate(shown)
+    page.emulate_media(media="print")
+    try:
+        page.wait_for_function("document.querySelectorAll('article details:not([open], .above-input)').length === 0")
+    finally:
+        page.emulate_media(media="screen")
+    page.wait_for_function("details => !details.open", arg=details)
+
+
 def test_menu_theme_and_search_work_by_keyboard(site, page):
     visit(page, site + NOTEBOOK)
     page.locator(".dropdown-download-buttons button.dropdown-toggle").focus()

@@ -75,6 +75,22 @@ def test_a_preset_s_name_is_a_folder_s_and_nothing_else_is_removed(name, tmp_pat
         preset.read(Project(), path)
 
 
+def test_presets_of_one_name_do_not_replace_each_other_s_pages(tmp_path):
+    project = Project(tmp_path)
+    files = [tmp_path / name for name in ("mine.yaml", "mine.yml", "other/mine.yaml")]
+    (tmp_path / "other").mkdir()
+    for file in files:
+        file.write_text("evolving/thresh: {}\n")
+    mine, *others = [(preset.read(Project(), file), file) for file in files]
+    for _ in range(2):
+        assert preset.home(project, *mine) == tmp_path / "_build" / "yours" / "mine"
+    for other in others:
+        with pytest.raises(ParameterError, match=r"has the pages of .*mine.yaml'; rename one of them"):
+            preset.home(project, *other)
+    files[0].unlink()  # nobody can make its pages any more
+    assert preset.home(project, *others[0]).name == "mine"
+
+
 def test_a_file_called_paper_does_not_take_the_preset_s_place(tmp_path, monkeypatch):
     (tmp_path / "paper").write_text("evolving/thresh: {}\n")
     monkeypatch.chdir(tmp_path)

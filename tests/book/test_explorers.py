@@ -7,10 +7,12 @@ import math
 import re
 
 import pytest
+from accessibility import AXE_SCRIPT, WCAG_AA, dress, violations
 from bs4 import BeautifulSoup
 
 from browsing import in_browser, opened
 from evolvingdp.publish.rendering.ideas import explorers
+from evolvingdp.publish.rendering.ideas.directive import PICTURES
 from evolvingdp.publish.rendering.ideas.explorers import EXPLORERS, short
 from support import REPOSITORY
 
@@ -66,9 +68,9 @@ def test_numbers_have_three_digits(number, said):
     assert short(number) == said
 
 
-def test_sliders_work_with_keys_from_disk(tmp_path):
+def test_sliders_work_with_keys_from_disk_and_axe_finds_nothing(tmp_path):
     style, script = (STATIC / "ideas.css").read_text(), (STATIC / "explorers.js").read_text()
-    boxes = "".join(map(explorers.page, EXPLORERS))
+    boxes = "".join(map(explorers.page, EXPLORERS)) + "".join(draw().svg(name) for name, draw in PICTURES.items())
     page = tmp_path / "page.html"
     page.write_text(
         f"<!doctype html><html lang=en><meta charset=utf-8><title>x</title><style>{style}</style><script>{script}</script>"
@@ -88,7 +90,12 @@ def test_sliders_work_with_keys_from_disk(tmp_path):
                 tab.locator(f"{box} circle").first.get_attribute("cx"),
                 tab.locator(f"{box} input").first.get_attribute("aria-valuetext"),
             )
-        return seen, problems, tab.evaluate("document.documentElement.scrollWidth")
+        width = tab.evaluate("document.documentElement.scrollWidth")
+        tab.evaluate(AXE_SCRIPT)
+        found = violations(tab, WCAG_AA)
+        dress(tab, "dark")
+        tab.evaluate("document.body.style.background = '#14181e'; document.body.style.color = '#fff'")
+        return seen, problems + found + violations(tab, WCAG_AA), width
 
     seen, problems, width = in_browser(look)
     assert problems == []

@@ -7,18 +7,20 @@ import os
 import re
 import unicodedata
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urljoin, urlparse
 
 import pytest
 from bs4 import BeautifulSoup
 from click.testing import CliRunner
-from pypdf import PdfReader
+from pypdf import PageObject, PdfReader
 
 from browsing import chromium, in_browser, in_thread
 from evolvingdp.publish.cli import main
 from evolvingdp.publish.errors import BookError
-from evolvingdp.publish.rendering import offline, pdf
+from evolvingdp.publish.rendering.copies import legible, offline, pdf
 from evolvingdp.publish.sources import provenance
 from evolvingdp.publish.sources.project import Project
 
@@ -39,10 +41,63 @@ def told(built_book: Project, command: str) -> Path:
     return Path(result.stdout.strip().split(": ", 1)[1])
 
 
+@dataclass
+class Sheet:
+    """A page of the PDF: its text, ligatures as letters, the page's number first; and what stands where, in points.
+
+    `words` are (height, text), `frames` the (top, bottom) of filled boxes as broad as the text, `strokes` lines' heights.
+    """
+
+    text: str
+    words: list[tuple[float, str]]
+    frames: list[tuple[float, float]]
+    strokes: list[float]
+
+    @property
+    def end(self) -> float:
+        """The height of the lowest thing above the page's number."""
+        return min([height for height, _ in self.words if height > FOOT] + self.strokes)
+
+
+FOOT = 56.0  # points, where the text ends
+
+
+def sheet(page: PageObject) -> Sheet:
+    words, frames, strokes, path = [], [], [], []
+
+    def on_text(text: str, cm: list[float], tm: list[float], *_: object) -> None:
+        if text.strip():
+            words.append((tm[4] * cm[1] + tm[5] * cm[3] + cm[5], text.strip()))
+
+    def on_operation(operator: bytes, operands: list[Any], cm: list[float], *_: object) -> None:
+        if operator == b"re":
+            x, y, width, height = map(float, operands)
+            left, right, *edges = (
+                x * cm[0] + cm[4],
+                (x + width) * cm[0] + cm[4],
+                y * cm[3] + cm[5],
+                (y + height) * cm[3] + cm[5],
+            )
+            if 48 < left < 54 and 540 < right < 550 and max(edges) - min(edges) > 4:
+                frames.append((max(edges), min(edges)))
+        elif operator in (b"m", b"l"):
+            path.append(float(operands[1]) * cm[3] + cm[5])
+        elif operator in (b"S", b"f", b"f*", b"B", b"n"):
+            strokes.extend(path if operator == b"S" else ())
+            path.clear()
+
+    text = page.extract_text(visitor_text=on_text, visitor_operand_before=on_operation)
+    return Sheet(" ".join(unicodedata.normalize("NFKC", text).split()), words, frames, [y for y in strokes if y > FOOT])
+
+
 @pytest.fixture(scope="module")
-def texts(printed: PdfReader) -> list[str]:
-    """Each page's text, ligatures as letters; a page's number comes first."""
-    return [" ".join(unicodedata.normalize("NFKC", page.extract_text()).split()) for page in printed.pages]
+def sheets(printed: PdfReader) -> list[Sheet]:
+    return [sheet(page) for page in printed.pages]
+
+
+@pytest.fixture(scope="module")
+def texts(sheets: list[Sheet]) -> list[str]:
+    return [sheet.text for sheet in sheets]
 
 
 @pytest.fixture(scope="module")
@@ -66,8 +121,8 @@ def test_the_pdf_opens_with_a_title_page_and_contents_that_name_the_right_pages(
 
 
 def test_every_page_of_the_book_is_in_the_pdf_and_every_page_of_the_pdf_has_a_number(built_book, texts, titles):
-    assert 80 < len(texts) < 200
-    assert all(text.startswith(f"{number} ") for number, text in enumerate(texts[1:], start=2))
+    assert 80 < len(texts) < 260
+    assert [text[:60] for number, text in enumerate(texts[1:], start=2) if text.split()[0] != str(number)] == []
     whole = "".join(texts).replace(" ", "")
     for entry in pdf.entries(built_book):
         article = BeautifulSoup((built_book.root / f"_build/html/{entry.page}.html").read_text(), "html.parser").article
@@ -89,6 +144,68 @@ def test_the_outline_of_the_pdf_is_that_of_the_book(built_book, printed, titles)
     assert depths == [entry.depth for entry in pdf.entries(built_book)]
     pages = [printed.get_destination_page_number(node) for _, node in outline]
     assert pages == sorted(pages)
+
+
+def test_the_numbers_of_the_contents_stand_on_their_titles_lines(sheets, titles):
+    heights = {text: height for height, text in sheets[1].words}
+    numbers = [height for height, text in sheets[1].words if text.isdigit()][1:]
+    assert len(numbers) == len(titles)
+    for title, number in zip(titles, numbers, strict=True):
+        line = next(height for text, height in heights.items() if unicodedata.normalize("NFKC", text) == title)
+        assert abs(line - number) < 1.5, title
+
+
+def outlined(nodes: list[Any]) -> list[Any]:
+    return [leaf for node in nodes for leaf in (outlined(node) if isinstance(node, list) else [node])]
+
+
+def test_no_heading_of_the_pdf_stands_alone_at_the_end_of_a_page(printed, sheets):
+    headings = outlined(printed.outline)
+    assert len(headings) > 150
+    alone = []
+    for heading in headings:
+        page = sheets[printed.get_destination_page_number(heading)]
+        alone += [heading.title] if float(heading.top) - page.end < 30 else []
+    assert alone == []
+
+
+def test_every_frame_of_the_pdf_holds_its_text(sheets):
+    """A frame that is cut from its code stays empty on the page before."""
+    seen = 0
+    for number, page in enumerate(sheets, start=1):
+        there = [*page.strokes, *(height for height, _ in page.words)]
+        for top, bottom in page.frames:
+            assert any(bottom - 2 < height < top for height in there), f"page {number}: {top:.0f} to {bottom:.0f}"
+            seen += 1
+    assert seen > 500
+
+
+def test_pages_of_the_pdf_are_full_but_where_a_page_of_the_book_ends(built_book, printed, sheets):
+    """None but the last of an article ends in its upper 60 %, and one in a hundred where a large figure follows."""
+    starts = [f"/{entry.slug}" for entry in pdf.entries(built_book)]
+    last = {printed.get_destination_page_number(printed.named_destinations[start]) - 1 for start in starts}
+    ends = {number + 1: page.end for number, page in enumerate(sheets) if number not in {0, *last, len(sheets) - 1}}
+    height = float(printed.pages[0].mediabox.height)
+    assert len({number: end for number, end in ends.items() if end > 0.4 * height}) <= len(sheets) // 100
+
+
+def test_labels_of_figures_in_print_have_six_points_or_nearly(built_book):
+    """A label's size in the file times how much smaller the figure is printed; the tallest goes on on other pages."""
+    soup, html = BeautifulSoup(pdf.joined(built_book), "html.parser"), built_book.root / "_build" / "html"
+    images = soup.select("figure img[src$='.svg']")
+    assert len(images) > 40
+    for image in images:
+        svg = (html / image["src"].removeprefix("../html/")).read_text()
+        width = float(re.search(r'<svg\b[^>]* width="([\d.]+)pt"', svg)[1])
+        printed = float(re.match(r"width: ([\d.]+)pt", image["style"])[1])
+        assert min(size for _, size in legible.labels(svg)) * printed / width > 5.65, image["src"]
+        assert printed < 540
+    slices = soup.select(".slice")
+    assert len(slices) >= 2
+    heights = [float(re.match(r"height: ([\d.]+)pt", part["style"])[1]) for part in slices]
+    assert max(heights) <= legible.TALLEST
+    offsets = [-float(re.search(r"margin-top: (-?[\d.]+)pt", part.img["style"])[1]) for part in slices]
+    assert offsets == pytest.approx([sum(heights[:place]) for place in range(len(slices))], abs=0.5)
 
 
 def test_links_of_the_pdf_lead_inside_or_to_the_web_and_never_to_this_machine(built_book, printed):

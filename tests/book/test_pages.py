@@ -8,6 +8,7 @@ from urllib.parse import unquote, urldefrag, urljoin, urlparse
 
 import pytest
 
+from browsing import opened
 from evolvingdp.publish.sources.project import Project
 
 FIGURES = {
@@ -81,6 +82,13 @@ def test_every_internal_link_leads_somewhere(built_book, site, visits):
             assert not fragment or path not in ids or fragment in ids[path], f"{address} links to {link}"
             followed += 1
     assert followed > 100
+
+
+def test_search_leads_to_a_public_name(site, browser):
+    page, problems = opened(browser, f"{site}search.html?q=smallest_renyi_scale")
+    page.wait_for_selector('#search-results a[href*="api/sparse_vector.html#evolvingdp.sparse_vector.smallest_renyi"]')
+    assert problems == []
+    page.context.close()
 
 
 def test_no_page_holds_a_path_of_this_machine(built_book, addresses):

@@ -7,6 +7,7 @@ import graphlib
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import tomllib
@@ -172,6 +173,16 @@ def test_every_make_target_explains_itself():
     targets = set(re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[1].split())
     shown = subprocess.run(["make", "help"], cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
     assert targets == {line.split()[0] for line in shown.splitlines() if not line.startswith("make")}
+
+
+def test_a_port_that_is_in_use_is_one_line():
+    check = re.search(r"python -c '(.*\$\(PORT\).*)'", (REPOSITORY / "Makefile").read_text())[1]
+    with socket.create_server(("localhost", 0)) as server:
+        port = str(server.getsockname()[1])
+        command = [sys.executable, "-c", check.replace("$(PORT)", port)]
+        used = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (used.returncode, used.stderr) == (1, f"port {port} is in use: try make serve PORT=...\n")
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 def test_citation_and_package_agree():

@@ -23,7 +23,7 @@ from evolvingdp.publish.errors import NotebookError
 from evolvingdp.publish.running import execute
 from evolvingdp.publish.running.compute import compute
 from evolvingdp.publish.running.folders import check_writable
-from evolvingdp.publish.running.job import MANIFEST, Job
+from evolvingdp.publish.running.job import MANIFEST, Job, file_digest, read_manifest, touched
 from evolvingdp.publish.showing import bundle
 from evolvingdp.publish.sources import digest
 from evolvingdp.publish.sources.project import Project, cells_of, params_of
@@ -311,6 +311,12 @@ def test_a_real_run_writes_everything_and_twice_the_same(tmp_path, monkeypatch):
     assert record["params"]["n_users"] == 2000
     assert record["seed"] == 0
     assert "-p rows 3" in record["command"]
+    cells = nbformat.read(outs[0] / "frequency_oracle.ipynb", as_version=4).cells
+    shown = [output.data for cell in cells for output in cell.get("outputs", []) if "data" in output]
+    assert sum("<strong>Figure <code>" in data.get("text/html", "") for data in shown) == 5, "captions"
+    assert sum("<table>" in data.get("text/html", "") for data in shown) == 2
+    assert not any("text/x-myst" in data or "text/markdown" in data for data in shown)
+    assert not any("{value}" in cell.source for cell in cells)
 
 
 def _without_run_times(text: str, name: str) -> str:
@@ -494,11 +500,65 @@ def test_results_may_be_written_here(project, tmp_path, monkeypatch):
     assert (tmp_path / "here" / "frequency_oracle" / MANIFEST).is_file()
 
 
-def test_a_full_disk_is_one_line(monkeypatch, tmp_path):
+@pytest.mark.parametrize("step", range(4))
+def test_whatever_stops_the_writing_of_results_no_page_is_half_or_of_another_run(step, tmp_path, monkeypatch):
+    """The page of an older run gives way to a newer one; the disk is full at one of the steps."""
+    monkeypatch.setenv("EVOLVINGDP_CACHE", str(tmp_path / "cache"))
+    jobs = [Job.make(Project(), NOTEBOOK, "quick", seed=seed) for seed in (1, 2)]
+    for job in jobs:
+        (job.store / job.name).mkdir(parents=True)
+        (job.store / job.name / "results.csv").write_text(f"{job.seed}\n")
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(f"# Seed {job.seed}", id="title")])
+        nbformat.write(notebook, job.store / f"{job.name}.ipynb")
+        files = {f"{job.name}/results.csv": file_digest(job.store / job.name / "results.csv")}
+        manifest = {"key": job.key, "notebook": NOTEBOOK, "params": job.params.model_dump(mode="json"), "seed": job.seed}
+        (job.store / MANIFEST).write_text(json.dumps(manifest | {"files": files}))
+    old, new = jobs
+    out = tmp_path / "out"
+    execute.export(old, out)
+    taken = 0
+
+    def full(real):
+        def stopped(*arguments, **options):
+            nonlocal taken
+            taken += Path(arguments[1]).is_relative_to(out)
+            if taken == step + 1:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return real(*arguments, **options)
+
+        return stopped
+
+    with monkeypatch.context() as disk:
+        for name in ("rename", "replace"):
+            disk.setattr(os, name, full(getattr(os, name)))
+        disk.setattr(shutil, "copyfile", full(shutil.copyfile))
+        with pytest.raises(OSError, match="No space"):
+            execute.export(new, out)
+    monkeypatch.undo()
+    monkeypatch.setenv("EVOLVINGDP_CACHE", str(tmp_path / "cache"))
+    manifest = read_manifest(out / old.name / MANIFEST)
+    assert touched(out, manifest) in ([], [f"{old.name}.ipynb"]) if manifest else not (out / f"{old.name}.ipynb").exists()
+    execute.export(new, out)
+    assert read_manifest(out / new.name / MANIFEST)["seed"] == 2
+    assert touched(out, read_manifest(out / new.name / MANIFEST)) == []
+    assert {path.name for path in out.iterdir()} == {new.name, f"{new.name}.ipynb"}
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "results.csv"), "No space left on device: results.csv"),
+        (
+            shutil.Error([("a.csv", "b.csv", "[Errno 28] No space left on device: 'b.csv'")]),
+            "the results could not be copied: [Errno 28] No space left on device: 'b.csv'",
+        ),
+    ],
+)
+def test_a_full_disk_is_one_line(error, said, monkeypatch, tmp_path):
     def full(job):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "results.csv")
+        raise error
 
     monkeypatch.setattr(execute, "run", full)
     done = CliRunner().invoke(main, ["run", NOTEBOOK, "-p", "rows", "9", "--out", str(tmp_path / "out")])
     assert done.exit_code == 1
-    assert done.stderr == "Error: No space left on device: results.csv\n"
+    assert done.stderr == f"Error: {said}\n"

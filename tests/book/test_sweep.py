@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -293,6 +294,34 @@ def test_only_a_few_points_a_core_are_under_way(tmp_path, serial, monkeypatch):
     assert max(under_way) == dealing.AHEAD
 
 
+@pytest.mark.parametrize("step", [0, 1, 2, 4, 8])
+def test_whatever_write_finds_the_disk_full_nothing_is_half_and_the_end_is_the_same(step, tmp_path, serial, monkeypatch):
+    """sweep.json, two points, four tables and the summary, one of which cannot be put in its place."""
+    grid = ["--grid", "epsilon=1,2", "-p", "horizon", "64", *TINY]
+    real, left = os.replace, step
+
+    def full(source, target, **options):
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target))
+        real(source, target, **options)
+
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "replace", full)
+        done = sweep(*grid, "--out", tmp_path / "out")
+    assert done.exit_code == 1
+    assert done.stderr.splitlines()[-1].startswith("Error: No space left on device: ")
+    points = list((tmp_path / "out" / "points").glob("*"))
+    assert len(points) == min(max(step - 1, 0), 2)
+    assert not list((tmp_path / "out").rglob(".writing-*"))
+    done = sweep(*grid, "--out", tmp_path / "out")
+    assert f"{len(points)} finished before" in done.stderr or "all finished before" in done.stderr
+    assert sweep(*grid, "--out", tmp_path / "whole").exit_code == 0
+    for name in (*TABLES, "index.html", "ro-crate-metadata.json"):
+        assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+
+
 @pytest.mark.parametrize("damage", ["cut", "gone", "empty"])
 def test_a_damaged_point_is_run_again(tmp_path, serial, damage):
     sweep(*SMALL, "--out", tmp_path)
@@ -571,6 +600,29 @@ def test_a_file_that_is_no_scheduler_s_is_refused(tmp_path, text):
     (tmp_path / "file.json").write_text(text)
     with pytest.raises(ParameterError, match=r"must be the address or the scheduler file .*file.json' \("):
         cluster.address_of(str(tmp_path / "file.json"))
+
+
+def test_a_scheduler_that_goes_away_while_its_workers_are_looked_at_is_one_line(tmp_path, monkeypatch):
+    class Gone:
+        """A client that connects, and then the scheduler dies."""
+
+        def __init__(self, *_, **__):
+            self.wait_for_workers = lambda *_, **__: None
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def run(self, *_, **__):
+            raise distributed.comm.CommClosedError("Stream is closed")
+
+    monkeypatch.setattr(distributed, "Client", Gone)
+    done = sweep("--grid", "epsilon=1", "--scheduler", "tcp://127.0.0.1:1", "--out", tmp_path / "out")
+    assert done.exit_code == 1
+    assert done.stderr.splitlines()[-1].endswith("got 'tcp://127.0.0.1:1' (it went away: Stream is closed)")
+    assert done.stderr.count("\n") == 2
 
 
 def test_a_scheduler_that_does_not_answer_is_one_clear_line(tmp_path):

@@ -5,6 +5,7 @@ from evolvingdp.core.public import attach
 __all__, __getattr__, __dir__ = attach(
     __name__,
     **{"sketches.local_rnd": ["LocalRnd"], "sketches.projective": ["ProjectiveOracle"]},
+    **{"trust.shuffling": ["Shuffled", "epsilon_of_a_report"], "trust.prefix_counts": ["PrefixCounts"]},
     count_sketch=["FreqOracle", "Sketch"],
     tree_hist=["TreeHist"],
     listing=["HeavyHitters", "Reports"],

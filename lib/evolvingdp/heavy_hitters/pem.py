@@ -102,7 +102,7 @@ class PEM:
     def supports(
         self, leaves: NDArray[np.uint64], counts: NDArray[np.integer], rng: np.random.Generator
     ) -> tuple[Support, list[int]]:
-        """How to draw the supports of nodes, each asked for once, and how many users report to each level."""
+        """How to draw the supports of nodes, ascending and each asked for once, and how many users report to each level."""
         leaves = self.tree.checked(leaves)
         counts = checks.counts_of_keys(counts, leaves)
         groups = rng.multinomial(counts, self.shares).T
@@ -110,8 +110,10 @@ class PEM:
         def support(nodes: NDArray[np.uint64], level: int) -> NDArray[np.int64]:
             prefixes, place = np.unique(self.tree.prefixes(leaves, level), return_inverse=True)
             held = np.bincount(place, weights=groups[level], minlength=len(prefixes)).astype(np.int64)
-            own, known = np.zeros(len(nodes), dtype=np.int64), np.isin(nodes, prefixes)
-            own[known] = held[np.searchsorted(prefixes, nodes[known])]
+            own, found = np.zeros(len(nodes), dtype=np.int64), np.searchsorted(nodes, prefixes)
+            known = found < len(nodes)
+            known[known] = nodes[found[known]] == prefixes[known]
+            own[found[known]] = held[known]
             return self.oracle.simulate_support(own, int(groups[level].sum()), rng)
 
         return support, [int(group.sum()) for group in groups]

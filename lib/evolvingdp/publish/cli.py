@@ -76,11 +76,13 @@ def run(
     if scheduler is not None and not cached:
         cluster.address_of(scheduler)
     from evolvingdp.publish.running import execute
+    from evolvingdp.publish.showing.standalone import Reader
 
     click.echo(f"{job.notebook}: {'already computed' if cached else 'running'}")
     with nullcontext() if cached else cluster.shared(scheduler, workers, job.notebook):
         seconds = execute.run(job)
-    execute.export(job, folder)
+    reader = Reader(project.root, job.notebook, folder, job.store / job.name / "values.json")
+    execute.export(job, folder, finish=reader.read)
     click.echo(f"{job.notebook}: done in {seconds:.1f} s, see {folder / job.name}.ipynb and {folder / job.name}/")
 
 
@@ -96,10 +98,8 @@ def params(notebook: str) -> None:
 
     from evolvingdp.publish.sources.project import Project, params_of
 
-    rows = params_of(Project().notebook(notebook)).describe()
-    click.echo(
-        tabulate(rows, headers="keys", tablefmt="simple", maxcolwidths=[None] * 5 + [16, 16, 44], disable_numparse=True)
-    )
+    rows, widths = params_of(Project().notebook(notebook)).describe(), [None] * 5 + [16, 16, 44]
+    click.echo(tabulate(rows, headers="keys", tablefmt="simple", maxcolwidths=widths, disable_numparse=True))
 
 
 @main.command()
@@ -165,7 +165,7 @@ def pdf() -> None:
 
     Example: evolvingdp pdf
     """
-    from evolvingdp.publish.rendering import pdf
+    from evolvingdp.publish.rendering.copies import pdf
     from evolvingdp.publish.sources.project import Project
 
     click.echo(f"printed: {pdf.build(Project())}")
@@ -178,7 +178,7 @@ def archive() -> None:
 
     Example: evolvingdp zip
     """
-    from evolvingdp.publish.rendering import offline
+    from evolvingdp.publish.rendering.copies import offline
     from evolvingdp.publish.sources.project import Project
 
     click.echo(f"packed: {offline.archive(Project())}")

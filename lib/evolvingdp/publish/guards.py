@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import functools
+import shutil
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
@@ -25,6 +26,8 @@ def one_line(command: Callable[..., Any]) -> Callable[..., Any]:
             return command(*args, **kwargs)
         except PublishError as error:
             raise click.ClickException(str(error)) from None
+        except shutil.Error as error:  # of a copied folder; it names each file with what the machine said
+            raise click.ClickException(f"the results could not be copied: {error.args[0][0][2]}") from None
         except OSError as error:
             if error.errno not in MACHINE:
                 raise

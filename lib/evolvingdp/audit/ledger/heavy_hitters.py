@@ -13,8 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.audit.exact import reports
-from evolvingdp.audit.exact.draws import loss_of
-from evolvingdp.audit.ledger.entry import EXACT, Entry
+from evolvingdp.audit.exact.draws import law_of, loss_of
+from evolvingdp.audit.exact.laws import epsilon_at
+from evolvingdp.audit.exact.probes import Chosen
+from evolvingdp.audit.exact.sensitivity import cost
+from evolvingdp.audit.ledger.entry import EXACT, SENSITIVITY, Entry
 from evolvingdp.audit.ledger.mutant import broken
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.seeds import stream
@@ -22,6 +25,7 @@ from evolvingdp.heavy_hitters import bitstogram, count_sketch, olh, pem, rappor,
 from evolvingdp.heavy_hitters.binary_code import BinaryCode
 from evolvingdp.heavy_hitters.sketches import local_rnd, projective
 from evolvingdp.heavy_hitters.sketches.geometry import Geometry
+from evolvingdp.heavy_hitters.trust import prefix_counts, shuffling
 from evolvingdp.heavy_hitters.word_tree import WordTree
 
 _TREE = WordTree((1, 1), length=2)
@@ -35,6 +39,7 @@ def entries() -> Iterator[Entry]:
     yield from _trees()
     yield from _local_hashing()
     yield from _projective()
+    yield from _trusting()
     yield from _rappor()
 
 
@@ -154,6 +159,48 @@ def _projective() -> Iterator[Entry]:
         lambda: reports.collected_loss(small, np.arange(3), range(2)), "a twentieth of the lies is not told",
         ("heavy_hitters/sketches/projective.py", "private.random(len(keys)) < self.lie", "private.random(len(keys)) < 0.95 * self.lie"),
         unit="a report",
+    )  # fmt: skip
+
+
+def _trusting() -> Iterator[Entry]:
+    """What leaves a shuffler, at delta; and what those learn who know one server's noise."""
+    delta, space = 0.1, Geometry(2, 2)
+    tree, words = WordTree((1, 1), length=2), ["ab", "cd"]
+
+    def mixed() -> float:
+        one = shuffling.epsilon_of_a_report(_EPSILON, delta, 3, lambda _: space.order, 10.0)
+        hashes = projective.PointHashes(MultiplyShift.draw(1, 2**32, stream(0, "hashes")), space)
+        oracle = projective.ProjectiveOracle(hashes, one)
+        points = hashes.cells(np.array(0), np.arange(20, dtype=np.uint64)).tolist()
+        keys = [points.index(point) for point in range(space.points)]
+
+        def sums(held: list[int], private: Any) -> Any:  # what the shuffler passes on: how often each report was sent
+            return oracle.collect(np.array(held, dtype=np.uint64), stream(0, "rows"), private).sums
+
+        return max(
+            epsilon_at([law_of(lambda rng, held=[key, *others]: sums(held, rng)) for key in keys[:2]], delta)  # type: ignore[misc]
+            for others in ([keys[0], keys[0]], [keys[2], keys[2]])
+        )
+
+    def counted() -> float:
+        settings = prefix_counts.PrefixCounts(tree, _EPSILON, 500.0, shares=(0.4, 0.6))
+        leaves, neighbours = tree.encode(words), (np.array([1000, 1000]), np.array([1001, 999]))
+        hidden = [np.eye(26)[2] - np.eye(26)[0], np.eye(52)[26 + 3] - np.eye(52)[1]]  # noise of c, a; of cd, ab
+        honest, lists = Chosen(moved=hidden), []
+        for counts, rng in zip(neighbours, (Chosen(), honest), strict=True):
+            lists.append(settings.search(leaves, counts, (rng, Chosen())).words)  # type: ignore[arg-type]
+        hides = lists[0].equals(lists[1]) and len(lists[0]) == len(words)
+        return sum(map(cost, hidden, honest.asked)) if hides else math.inf
+
+    yield Entry(
+        "shuffled", "heavy_hitters", "Projective reports, shuffled", (shuffling.Shuffled, shuffling.epsilon_of_a_report),
+        "the reports of three users", _ANY, EXACT, _EPSILON, mixed, "one more user in the blanket",
+        broken(mixed, "heavy_hitters/trust/shuffling.py", "int(m) + 1)", "int(m) + 2)"), delta,
+    )  # fmt: skip
+    yield Entry(
+        "prefix_counts", "heavy_hitters", "Counts of prefixes, one of two servers honest", (prefix_counts.PrefixCounts,),
+        "all counts of a user", _ANY, SENSITIVITY, _EPSILON, counted, "a tenth less noise of each server",
+        broken(counted, "heavy_hitters/trust/prefix_counts.py", "DiscreteLaplace(2 / (", "DiscreteLaplace(1.8 / ("),
     )  # fmt: skip
 
 

@@ -11,6 +11,8 @@ PINS: dict[str, float] = {
     "tape_gaussian": 4.67399597,
     # heavy_hitters
     "rappor_permanent": 2.13270285,
+    "shuffled": 0.753008778,
+    "prefix_counts": 0.999882835,
     # evolving
     "thresh_sentinel": 0.3,
     "thresh_tuned": 0.962586942,

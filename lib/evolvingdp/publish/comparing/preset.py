@@ -59,6 +59,17 @@ def read(project: Project, path: Path) -> Preset:
         raise ParameterError(f"{path.name}: {error}") from None
 
 
+def home(project: Project, chosen: Preset, path: Path) -> Path:
+    """The folder of the pages of `chosen`, which stands at `path`; raises ParameterError where they are another file's."""
+    folder, whose = project.root / "_build" / "yours" / chosen.name, str(path.resolve())
+    owner = folder / "preset.txt"
+    if owner.is_file() and owner.read_text() != whose and Path(owner.read_text()).is_file():
+        raise ParameterError(f"{chosen.file}: {str(folder)!r} has the pages of {owner.read_text()!r}; rename one of them")
+    folder.mkdir(parents=True, exist_ok=True)
+    owner.write_text(whose)
+    return folder
+
+
 def _load(path: Path) -> dict[str, Any]:
     try:
         content = yaml.load(path.read_text(encoding="utf-8"), _Loader)

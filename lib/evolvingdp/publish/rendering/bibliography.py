@@ -8,10 +8,7 @@ from pybtex.plugin import register_plugin
 from pybtex.style.formatting.plain import Style as Plain
 from pybtex.style.template import href
 
-
-def address(fields: Any) -> str:
-    """Where a paper is; raises KeyError where its entry has neither doi nor url."""
-    return f"https://doi.org/{fields['doi']}" if "doi" in fields else str(fields["url"])
+from evolvingdp.publish.showing.citing import address
 
 
 class Linked(Plain):  # type: ignore[misc]

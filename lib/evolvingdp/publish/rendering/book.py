@@ -11,7 +11,7 @@ from pathlib import Path
 from evolvingdp.publish.comparing import beside, preset
 from evolvingdp.publish.errors import BookError
 from evolvingdp.publish.files import scratch
-from evolvingdp.publish.rendering.offline import UNFINISHED
+from evolvingdp.publish.rendering.copies.offline import UNFINISHED
 from evolvingdp.publish.running.compute import Say, compute
 from evolvingdp.publish.running.execute import export
 from evolvingdp.publish.running.job import MANIFEST, Job, problems, read_manifest
@@ -43,12 +43,12 @@ def build_yours(project: Project, path: Path, say: Say, *, workers: int | None =
     Raises ParameterError before anything runs where the file is wrong, NotebookError or BookError as `build` does.
     """
     chosen = preset.read(project, path)
+    home = preset.home(project, chosen, path)
     others = [Job.make(project, notebook, chosen.base) for notebook in project.pages()]
     say(f"ours: preset {chosen.base}, seed 0")
     compute(others, say, workers=workers)
     say(f"yours: {chosen.file}")
     compute(list(chosen.yours.values()), say, workers=workers)
-    home = project.root / "_build" / "yours" / chosen.name
     copy = beside.stage(project, chosen, others, home / "source")
     shutil.rmtree(home / "html", ignore_errors=True)
     render(copy, say)

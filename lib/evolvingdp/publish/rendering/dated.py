@@ -3,18 +3,28 @@
     {measured}`thresh`
 
 prints when and by which command benchmarks/results/thresh.csv was made, from thresh.json beside it, which `stamp` writes,
-and whether what that command imports of the library is still what it was.
+and whether what that command imports of the library is still what it was, and on which machine where that is recorded.
+
+    ```{timings}
+    Ten million users send a bit each | frequency_oracle | per user: client and server
+    ```
+
+is a table of seconds and memory, a row for each line: what it is, the table in benchmarks/results/, its row.  `{loop}` is
+the table of what a change waits for, if loop.csv is there, and what it was before, of loop_before.csv.
 """
 
 from __future__ import annotations
 
+import csv
 import datetime
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
+import psutil
 from docutils import nodes
-from sphinx.util.docutils import SphinxRole
+from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from evolvingdp.publish.sources import digest
 
@@ -29,7 +39,16 @@ def stamp(name: str, script: Path, command: str, folder: Path, notebooks: dict[s
     place = script.resolve().relative_to(digest.REPOSITORY / "benchmarks").as_posix()
     told: dict[str, object] = {"command": command, "date": str(datetime.date.today()), "script": place}
     told |= {"notebooks": notebooks} if notebooks else {"library_sha256": library(script)}
+    told["machine"] = machine()
     (folder / f"{name}.json").write_text(json.dumps(told, indent=1) + "\n")
+
+
+def machine() -> str:
+    """This machine's processor, cores and memory: "AMD EPYC, 2 cores, 24 GB"."""
+    cores, memory = psutil.cpu_count(), psutil.virtual_memory().total / 1e9
+    info = Path("/proc/cpuinfo")
+    model = re.search(r"^model name\s*: (.+)$", info.read_text() if info.exists() else "", re.MULTILINE)
+    return f"{model[1] if model else 'unknown processor'}, {cores} cores, {memory:.0f} GB"
 
 
 def library(script: Path) -> str:
@@ -49,7 +68,56 @@ def sentence(root: Path, name: str) -> list[nodes.Node]:
         same = told["library_sha256"] == library(root / "benchmarks" / told["script"])
         since = "." if same else "; what it measures has changed in the library since."
     command = nodes.literal(text=told["command"])
-    return [nodes.Text(f"Measured on {told['date']} by "), command, nodes.Text(since)]
+    where = f" ({told['machine']})" if "machine" in told else ""
+    return [nodes.Text(f"Measured on {told['date']} by "), command, nodes.Text(where + since)]
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def timings(root: Path, lines: Sequence[str]) -> str:
+    """The table of the directive as Markdown; raises OSError, KeyError or ValueError for a line without a result."""
+    table = ["| | seconds | memory (GB) |", "|---|--:|--:|"]
+    for line in lines:
+        said, name, what = (part.strip() for part in line.split(" | "))
+        (row,) = (row for row in rows(root / FOLDER / f"{name}.csv") if row["what"] == what)
+        table.append(f"| {said} | {row['seconds']} | {row['peak memory (GB)']} |")
+    return "\n".join(table)
+
+
+def loop(root: Path) -> str:
+    """What a change waits for, now and before, as Markdown; empty without loop.csv."""
+    if not (root / FOLDER / "loop.csv").exists():
+        return ""
+    now, before = rows(root / FOLDER / "loop.csv"), rows(root / FOLDER / "loop_before.csv")
+    at, then = next(iter(now[0])), next(iter(before[0]))
+    table = [f"| {at} | clock (s) | processor (s) |", "|---|--:|--:|"]
+    table += [f"| {row[at]} | {row['clock (s)']} | {row['processor (s)']} |" for row in now if row["processor (s)"]]
+    old = "; ".join(f"{row[then]} {float(row['processor (s)']):,g}" for row in before)
+    return "\n".join(table) + f"\n\nProcessor seconds {then}: {old}. {{measured}}`loop`\n"
+
+
+class Timings(SphinxDirective):
+    """Chosen rows of the benchmarks' tables."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        self.env.note_reread()
+        try:
+            return self.parse_text_to_nodes(timings(Path(self.env.srcdir), list(self.content)))
+        except (OSError, KeyError, ValueError) as error:
+            raise self.error(f"no timings: {error!r}") from error
+
+
+class Loop(SphinxDirective):
+    """The table of benchmarks/loop.py, if it has run."""
+
+    def run(self) -> list[nodes.Node]:
+        self.env.note_reread()
+        return self.parse_text_to_nodes(loop(Path(self.env.srcdir)))
 
 
 class Measured(SphinxRole):

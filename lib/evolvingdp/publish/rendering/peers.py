@@ -152,6 +152,23 @@ def task_section(root: Path, task: str) -> str:
     return f"{settings[task]}\n\n{markdown(HEADER, rows(runs, task))}\n\n{said}\n"
 
 
+def better_section(root: Path) -> str:
+    """Who is better than ours, in all tasks: a line a measure."""
+    runs = read(root, "peers")
+    every = [(str(task), pair) for task in runs["task"].unique() for pair in pairs(runs, str(task))]
+    said = []
+    for measure, word in BETTER.items():
+        found = [(task, pair) for task, pair in every if pair.better(measure)]
+        parts = [ratio(pair.ratios[measure]) for _, pair in found]
+        if len(found) > len(every) / 4:
+            span = f"from {min(parts, key=float)} to {max(parts, key=float)} of ours"
+            said.append(f"- **{word.capitalize()}**: {len(found)} of {len(every)} methods, {span}.")
+        elif found:
+            names = (f"{pair.name} ({task}): {part} of ours" for (task, pair), part in zip(found, parts, strict=True))
+            said.append(f"- **{word.capitalize()}**: {'; '.join(names)}.")
+    return "\n".join(said) + "\n"
+
+
 def package_section(root: Path) -> str:
     """The packages with their versions, and the machine."""
     facts, runs = read(root, "peers_packages"), read(root, "peers")
@@ -207,7 +224,6 @@ def broken(budget: pd.DataFrame) -> list[str]:
 
 
 def section(root: Path, what: str) -> str:
-    """Markdown of one directive: `packages`, `budget` or a task's name."""
-    if what == "packages":
-        return package_section(root)
-    return budget_section(root) if what == "budget" else task_section(root, what)
+    """Markdown of one directive: `better`, `packages`, `budget` or a task's name."""
+    sections = {"better": better_section, "packages": package_section, "budget": budget_section}
+    return sections[what](root) if what in sections else task_section(root, what)

@@ -29,9 +29,9 @@ from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from evolvingdp.publish.comparing import beside
-from evolvingdp.publish.rendering import accessible, bibliography, forked, peers, reproduction_ext
+from evolvingdp.publish.rendering import accessible, api, bibliography, forked, peers, reading, reproduction_ext
 from evolvingdp.publish.rendering.cards import Cards
-from evolvingdp.publish.rendering.dated import Measured
+from evolvingdp.publish.rendering.dated import Loop, Measured, Timings
 from evolvingdp.publish.rendering.ideas import directive as ideas
 from evolvingdp.publish.rendering.ideas import explorers
 from evolvingdp.publish.rendering.planned_ext import Plan
@@ -135,6 +135,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     accessible.setup(app)
     forked.setup(app)
     bibliography.register()
+    reading.register(app)
     reproduction_ext.register(app)
     ideas.register(app)
     explorers.register(app)
@@ -142,4 +143,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("peers", Peers)
     app.add_directive("cards", Cards)
     app.add_directive("plan", Plan)
+    app.add_directive("timings", Timings)
+    app.add_directive("loop", Loop)
+    app.add_directive("public-names", api.PublicNames)
+    app.add_directive("source", api.Source)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import shutil
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import nbformat
@@ -74,15 +76,19 @@ def _execute(job: Job, folder: Path, work: Path, results: Path) -> nbformat.Note
     return nbformat.read(output, as_version=4)
 
 
-def export(job: Job, out: Path, *, as_page: bool = False) -> None:
+Finish = Callable[[nbformat.NotebookNode], nbformat.NotebookNode]
+
+
+def export(job: Job, out: Path, *, as_page: bool = False, finish: Finish = copy.copy) -> None:
     """Copy the finished `job` to `out`: <name>.ipynb and the folder <name>; what stood there is replaced at the end.
 
+    The notebook is a page of the book, or what `finish` makes of it.
     Copies are new files with new times: Sphinx reads a chapter again when the values that it prints are newer.
     """
     with scratch(out, f".{job.name}-") as work:
         shutil.copytree(job.store / job.name, work / "new", copy_function=shutil.copyfile)
         notebook = nbformat.read(job.store / f"{job.name}.ipynb", as_version=4)
-        nbformat.write(postprocess.page(notebook, _banner(job)) if as_page else notebook, work / "page.ipynb")
+        nbformat.write(postprocess.page(notebook, _banner(job)) if as_page else finish(notebook), work / "page.ipynb")
         manifest = read_manifest(job.store / MANIFEST)
         manifest["files"][f"{job.name}.ipynb"] = file_digest(work / "page.ipynb")
         (work / "new" / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")

@@ -31,6 +31,11 @@ def paper(key: str, root: Path = REPOSITORY) -> str:
     return _bibtex(key, parse_file(root / "book" / "references.bib").entries[key])
 
 
+def address(fields: Mapping[str, str]) -> str:
+    """Where a paper is; raises KeyError where its entry has neither doi nor url."""
+    return f"https://doi.org/{fields['doi']}" if "doi" in fields else fields["url"]
+
+
 def book(root: Path = REPOSITORY) -> str:
     """The whole book as BibTeX."""
     return _bibtex(KEY, _software(citation(root)))

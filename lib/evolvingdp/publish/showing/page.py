@@ -1,6 +1,6 @@
 """What a notebook shows: figures, tables, claims and provenance, and the files that go with them.
 
-Each output carries two forms: one that Jupyter shows (PNG, plain text), and MyST source under the type `MYST`, which
+Each output carries two forms: one that Jupyter shows (PNG, Markdown), and MyST source under the type `MYST`, which
 `postprocess.page` turns into a markdown cell of the book's page.  Files are written where `evolvingdp run` says (the
 environment variable `RESULTS`); papermill or Jupyter by hand only shows.
 """
@@ -11,6 +11,7 @@ import base64
 import json
 import os
 import time
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,9 @@ import pandas as pd
 import psutil
 from IPython.display import display
 
-from evolvingdp.experiment import Figure, Params, Result
+from evolvingdp.experiment import Claim, Figure, Params, Result
 from evolvingdp.publish.showing import bundle, citing, latex
+from evolvingdp.publish.showing.numerals import numeric
 from evolvingdp.publish.sources import provenance
 
 MYST = "text/x-myst"
@@ -40,8 +42,9 @@ class Page:
         """Show `figure` with caption and alt text, and write its bundle: SVG, PDFs, PNG, CSV, JSON, and a zip of all."""
         record = self.record
         png = bundle.image(figure.canvas, "png") if self.folder is None else bundle.write(self.folder, figure, record)
-        plain = {"image/png": base64.b64encode(png).decode(), "text/plain": figure.caption}
-        _show(plain, self._figure_myst(figure, record))
+        image = {"image/png": base64.b64encode(png).decode(), "text/plain": figure.alt}
+        _show(image, self._figure_myst(figure, record), {"image/png": {"alt": " ".join(figure.alt.split())}})
+        _show(_markdown(f"**Figure `{figure.id}`.** {figure.caption}\n\n{self._files(figure.id)}"))
 
     def table(self, table: pd.DataFrame) -> None:
         """Show a small table and write it as LaTeX; cells are Markdown, numbers are formatted by the caller.
@@ -49,10 +52,12 @@ class Page:
         Its file is <notebook>-table-<k>.tex: the k-th table of the notebook.
         """
         self._tables += 1
-        self._table(table, f"{self.name}-table-{self._tables}", f"Table {self._tables} of `{self.result.notebook}`")
+        name = f"{self.name}-table-{self._tables}"
+        shown = self._table(table, name, f"Table {self._tables} of `{self.result.notebook}`")
+        _show(_markdown(shown), shown)
 
     def claims(self) -> None:
-        """Show every claim with its value, its bound and its verdict."""
+        """Show how many claims hold, and behind it each with its value, its bound and its verdict."""
         rows = [
             {
                 "claim": claim.claim,
@@ -62,7 +67,10 @@ class Page:
             }
             for claim in self.result.claims
         ]
-        self._table(pd.DataFrame(rows), f"{self.name}-claims", f"The claims of `{self.result.notebook}`")
+        shown = self._table(pd.DataFrame(rows), f"{self.name}-claims", f"The claims of `{self.result.notebook}`")
+        said = how_many_hold(self.result.claims)
+        unfolded = "" if all(claim.holds for claim in self.result.claims) else ":open:\n"
+        _show(_markdown(f"**{said}**\n\n{shown}"), f"::::{{dropdown}} {said}\n{unfolded}\n{shown}\n::::\n")
 
     def close(self) -> None:
         """Write results.csv, claims.json, values.json and provenance.json; show how to compute this page again."""
@@ -78,15 +86,18 @@ class Page:
             f"at commit `{record['commit']}`, version {record['version']}, "
             f"in {record['run_seconds']:.0f} s.  All numbers: {files}."
         )
-        _show({"text/plain": record["command"]}, myst)
+        _show(_markdown(myst), myst)
 
     @cached_property
     def record(self) -> dict[str, Any]:
         """Where the result comes from."""
         return provenance.record(self.result)
 
-    def _table(self, table: pd.DataFrame, name: str, title: str) -> None:
-        markdown = table.replace(r"\|", r"\\|", regex=True).to_markdown(index=False, disable_numparse=True)
+    def _table(self, table: pd.DataFrame, name: str, title: str) -> str:
+        """Write `table` as LaTeX; returns it as Markdown, with a link to that file."""
+        sides = ["right" if numeric([*map(str, table.iloc[:, place])]) else "left" for place in range(table.shape[1])]
+        cells = table.replace(r"\|", r"\\|", regex=True)
+        markdown = cells.to_markdown(index=False, disable_numparse=True, colalign=sides)
         if self.folder is not None:
             record = self.record
             version = f"Evolving Privacy {record['version']}"
@@ -97,22 +108,37 @@ class Page:
                 comment=f"{name}: {version}, commit {record['commit']}\n{record['command']}",
             )
             (self.folder / f"{name}.tex").write_text(text)
-        _show({"text/plain": markdown}, f"{markdown}\n\n[LaTeX]({self.name}/{name}.tex) (`{name}`)")
+        return f"{markdown}\n\n[LaTeX]({self.name}/{name}.tex) (`{name}`)"
+
+    def _files(self, figure_id: str) -> str:
+        links = " · ".join(f"[{kind}]({self.name}/{file})" for kind, file in bundle.names(figure_id).items())
+        return f"{links} (`{figure_id}`)"
 
     def _figure_myst(self, figure: Figure, record: dict[str, Any]) -> str:
-        links = " · ".join(f"[{kind}]({self.name}/{file})" for kind, file in bundle.names(figure.id).items())
         alt = " ".join(figure.alt.split())
         return (
             f"```{{figure}} {self.name}/{figure.id}.svg\n:name: {figure.id}\n:alt: {alt}\n:width: 100%\n\n"
             f"{figure.caption}\n```\n\n"
-            f"{links} (`{figure.id}`)\n\n"
+            f"{self._files(figure.id)}\n\n"
             f":::{{dropdown}} Compute this figure again\n```bash\n{record['command']}\n```\n:::\n\n"
             f":::{{dropdown}} Cite this figure\n```bibtex\n{citing.figure(figure.id, record)}```\n:::\n"
         )
 
 
-def _show(plain: dict[str, str], myst: str) -> None:
-    display(plain | {MYST: myst}, raw=True)
+def how_many_hold(claims: Sequence[Claim]) -> str:
+    """ "All 9 claims hold; ...": the count, and where bounds come from, which book/limitations.md says in full."""
+    holding = sum(claim.holds for claim in claims)
+    many = f"{'All' if holding == len(claims) else f'{holding} of'} {len(claims)} claims hold"
+    return f"{many}; their bounds come from theory, from the paper, or were set before the run"
+
+
+def _markdown(text: str) -> dict[str, str]:
+    return {"text/markdown": text, "text/plain": text}
+
+
+def _show(shown: dict[str, str], myst: str = "", metadata: dict[str, Any] | None = None) -> None:
+    """Show `shown` in Jupyter, and `myst` instead in the book."""
+    display(shown | {MYST: myst}, raw=True, metadata=metadata)
 
 
 def _write_json(path: Path, content: Any) -> None:

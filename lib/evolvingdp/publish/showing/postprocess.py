@@ -41,7 +41,7 @@ def page(executed: nbformat.NotebookNode, banner: str = "") -> nbformat.Notebook
             cell.metadata["tags"] = [*tags, "hide-input"]
         cells.append(cell)
         if cell.cell_type == "code":
-            sources = [output["data"][MYST] for output in cell.outputs if MYST in output.get("data", {})]
+            sources = [output["data"][MYST] for output in cell.outputs if output.get("data", {}).get(MYST)]
             cell.outputs = [output for output in cell.outputs if MYST not in output.get("data", {})]
             cells += [_markdown(f"{cell.id}-{number}", source) for number, source in enumerate(sources)]
     notebook.cells = cells

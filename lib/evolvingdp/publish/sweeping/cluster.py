@@ -32,8 +32,7 @@ def connected(scheduler: str | None, workers: int | None, notebook: str) -> Iter
     from distributed import LocalCluster
 
     if scheduler is not None:
-        with _existing(scheduler) as client:
-            _check(client, notebook)
+        with _existing(scheduler, notebook) as client:
             yield client
         return
     with stopping.starting():
@@ -67,7 +66,7 @@ def check_one_engine(scheduler: str | None, workers: int | None) -> None:
 
 
 @contextmanager
-def _existing(scheduler: str) -> Iterator[Client]:
+def _existing(scheduler: str, notebook: str) -> Iterator[Client]:
     from distributed import Client
 
     for name in ("distributed", "asyncio", "tornado"):
@@ -79,8 +78,11 @@ def _existing(scheduler: str) -> Iterator[Client]:
     with client:
         try:
             client.wait_for_workers(1, timeout=ANSWER)
+            _check(client, notebook)
         except TimeoutError:
             raise ParameterError(f"scheduler {scheduler} has no workers; start some: dask worker {scheduler}") from None
+        except OSError as error:
+            raise _no_scheduler(scheduler, f"it went away: {error}") from None
         yield client
 
 

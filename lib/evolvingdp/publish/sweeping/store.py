@@ -65,10 +65,10 @@ class Store:
 
     def open(self, manifest: dict[str, Any]) -> None:
         """Make the folder that of `manifest`, and remove what killed sweeps left."""
-        (self.folder / "points").mkdir(parents=True, exist_ok=True)
         clear(self.folder)
+        self.write("sweep.json", (json.dumps(manifest, indent=1) + "\n").encode())  # first: points alone would be nobody's
+        (self.folder / "points").mkdir(exist_ok=True)
         clear(self.folder / "points")
-        self.write("sweep.json", (json.dumps(manifest, indent=1) + "\n").encode())
 
     def write(self, name: str, content: bytes) -> None:
         """Write the file `name` whole or not at all."""

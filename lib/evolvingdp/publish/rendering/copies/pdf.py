@@ -21,7 +21,8 @@ import yaml
 
 from evolvingdp.publish.errors import BookError
 from evolvingdp.publish.files import replacing, scratch
-from evolvingdp.publish.rendering.offline import FLAGS, NAME, check_rendered, chromium
+from evolvingdp.publish.rendering.copies import legible
+from evolvingdp.publish.rendering.copies.offline import FLAGS, NAME, check_rendered, chromium
 from evolvingdp.publish.sources import provenance
 from evolvingdp.publish.sources.project import Project
 
@@ -88,7 +89,7 @@ def joined(project: Project) -> str:
     pages = {entry.page: (root / f"{entry.page}.html").read_text(encoding="utf-8") for entry in book}
     soups = {page: BeautifulSoup(text, "html.parser", parse_only=needed) for page, text in pages.items()}
     ids = {page: {node["id"] for node in soup.select("article [id]")} for page, soup in soups.items()}
-    articles = [_article(soups[entry.page], entry, ids) for entry in book]
+    articles = [_article(soups[entry.page], entry, ids, root) for entry in book]
     titles = [_heading(article).get_text() for article in articles]
     body = "\n".join(str(article) for article in articles)
     return (
@@ -142,7 +143,7 @@ def _drop_repeated(article: Tag) -> None:
             fold.decompose()
 
 
-def _article(soup: BeautifulSoup, entry: Entry, ids: dict[str, set[Any]]) -> Tag:
+def _article(soup: BeautifulSoup, entry: Entry, ids: dict[str, set[Any]], root: Path) -> Tag:
     """The page's article without what only a screen can use; links lead inside the document or outside the machine."""
     article = soup.select_one("article")
     if article is None:
@@ -156,6 +157,8 @@ def _article(soup: BeautifulSoup, entry: Entry, ids: dict[str, set[Any]]) -> Tag
         _redirect(node, entry, ids)
     for node in article.select("img[src]"):
         node["src"] = _UP + _resolve(entry.page, str(node["src"]))
+        if str(node["src"]).endswith(".svg") and node.find_parent("figure"):
+            legible.fit(node, (root / str(node["src"]).removeprefix(_UP)).read_text(encoding="utf-8"))
     for node in article.select("[id]"):
         node["id"] = f"{entry.slug}--{node['id']}"
     for node in article.select("details"):
@@ -233,22 +236,7 @@ def _contents(book: list[Entry], titles: list[str]) -> str:
     return f'<section class="contents" id="contents"><h1>Contents</h1>{"".join(lines)}</section>\n'
 
 
-_WIDTH = 657  # of an A4 page between its margins (print.css), in pixels of 1/96 inch
-# tables that would be cut off are set smaller and may break names at _ and /; what is still too wide is named
-_FIT = """width => {
-  const wide = () => [...document.querySelectorAll("article table, article pre, article img, article mjx-container")]
-    .filter(node => node.getBoundingClientRect().right > width + 1);
-  for (const table of wide().filter(node => node.matches("table"))) {
-    table.classList.add("tight");
-    const walker = document.createTreeWalker(table, NodeFilter.SHOW_TEXT), texts = [];
-    while (walker.nextNode()) texts.push(walker.currentNode);
-    for (const text of texts) {
-      const parts = text.data.split(/(?<=[_/])/);
-      text.replaceWith(...parts.flatMap((part, place) => place ? [document.createElement("wbr"), part] : [part]));
-    }
-  }
-  return wide().map(node => `${node.closest("article").id}: ${node.textContent.trim().slice(0, 60)}`);
-}"""
+_WIDTH = 718  # of an A4 page between its margins (print.css), in pixels of 1/96 inch; 30 on each side are for broad figures
 
 
 def _print(program: str, source: Path, book: Path, numbers: Path, pages: list[Entry]) -> None:
@@ -263,7 +251,7 @@ def _print(program: str, source: Path, book: Path, numbers: Path, pages: list[En
         tab.evaluate("() => MathJax.startup.promise.then(() => document.fonts.ready)")
         if failed or tab.locator("mjx-merror").count():
             raise BookError(f"the book's pages are not whole: {failed or 'a formula does not typeset'}")
-        cut = tab.evaluate(_FIT, _WIDTH)
+        cut = tab.evaluate((source.parents[1] / "html" / "_static" / "print.js").read_text(encoding="utf-8"), _WIDTH)
         if cut:
             raise BookError(f"wider than a page of the PDF: {'; '.join(cut)}")
         tab.pdf(path=book, prefer_css_page_size=True, print_background=True, outline=True, tagged=True)

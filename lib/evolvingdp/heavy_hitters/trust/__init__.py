@@ -1,0 +1,1 @@
+"""What users get who trust a shuffler, one server of two, or a curator."""

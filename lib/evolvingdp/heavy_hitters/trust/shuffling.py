@@ -1,0 +1,129 @@
+"""What local reports cost together once a shuffler has mixed them: privacy amplification, computed, not a formula's bound.
+
+**Computes** delta at a total epsilon, the total epsilon at a delta, and the largest epsilon of one report that both allow.
+
+**Guarantee.** (epsilon, delta)-differential privacy of the multiset of all reports; neighbouring inputs differ in the word
+of one user.  It holds against those who see what the shuffler passes on and nothing of who sent it.  Whatever is public
+about a user (a level, a row, a hash seed) divides the users: `n_users` is then that of the smallest group who look alike.
+
+**Error.** An upper bound, exact for one adversary: who is told whose reports did not come from the blanket.
+
+**Source.** The blanket of Balle et al. (2019), computed as in Su et al. (2025) instead of bounded; re-derived for reports of
+one of g values.  A report is uniform, whatever the word, with probability l = g / (p + g - 1), p = e^epsilon: the blanket.
+Of the M reports that are from it or the user's own, A support the user's word only, B the other word only, C both: the
+likelihoods of the words are as h A + h C + l M to h B + h C + l M, with h = (p - 1) l.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import binom
+
+from evolvingdp.core import checks
+
+_TAIL = 42.0  # e^-42 of a binomial's law on either side may be left out: it is added to delta
+_GROUPS = 4  # of sizes of the blanket, each taken for its least
+_LEAST_DELTA = 1e-12
+_MOST = 15.0  # epsilon of a report
+
+
+@checks.plain
+@dataclass(frozen=True)
+class Shuffled:
+    """`n_users` reports of `epsilon` each, in random order, one of `values` values: one's own more likely than any other.
+
+    `hashed`: the value is that of a random hash function, which is part of the report (`OLH.hash_values`; for projective
+    reports the order of their space).  Else the word itself is one of `values`.
+    """
+
+    epsilon: float  # of one report
+    n_users: int
+    values: int
+    hashed: bool = True
+
+    def __post_init__(self) -> None:
+        checks.positive(epsilon=self.epsilon)
+        checks.integer_at_least(2, n_users=self.n_users, values=self.values)
+        if self.epsilon > _MOST:
+            raise ValueError(f"epsilon must be at most {_MOST:g}, got {self.epsilon:g}")
+
+    @property
+    def blanket(self) -> float:
+        """The probability that a report is uniform, whatever the word."""
+        return self.values / (math.exp(self.epsilon) + self.values - 1)
+
+    def delta(self, epsilon: float) -> float:
+        """The delta at total `epsilon`, 0 or more."""
+        if not 0 <= epsilon <= _MOST:
+            raise ValueError(f"epsilon must be from 0 to {_MOST:g}, got {epsilon!r}")
+        low, high = _range(self.n_users - 1, self.blanket)
+        groups = high + 1 - low if high - low < 4 * _GROUPS else _GROUPS
+        edges = np.unique(np.linspace(low, high + 1, groups + 1).astype(np.int64))
+        shares = np.diff(binom.cdf(edges - 1, self.n_users - 1, self.blanket))
+        found = sum(share * self._delta(epsilon, int(m) + 1) for m, share in zip(edges, shares, strict=False))
+        return min(1.0, float(found) + 4 * math.exp(self.epsilon - _TAIL))
+
+    def _delta(self, epsilon: float, reports: int) -> float:
+        """With so many reports from the blanket, the user's included; it falls with them."""
+        e, low = math.exp(epsilon), self.blanket
+        gap = math.expm1(self.epsilon) * low
+        one = (1 - 1 / self.values) / self.values if self.hashed else 1 / self.values  # supports one given word only
+        first, last = _range(reports, 2 * one)
+        told = np.arange(max(first, 1), last + 1)  # A + B
+        both: Any = 0
+        if self.hashed:
+            both = _least(reports - told, self.values**-2 / (1 - 2 * one))
+        needed = gap * e * told + (e - 1) * (low * reports + gap * both)
+        least = np.ceil(needed / (gap * (1 + e)) - 1e-9)  # of A: from here on the user's word is e^epsilon times as likely
+        near = (least <= told) & ((2 * least - told) ** 2 < 120 * told)  # beyond, Hoeffding's bound is e^-60
+        told, least, needed = told[near], least[near], needed[near]
+        beyond = binom.sf(least - 1, told - 1, 0.5)
+        up = beyond + binom.pmf(least - 1, told - 1, 0.5)
+        gain = gap * (1 + e) * told / 2 * up - needed * (up + beyond) / 2
+        return float((binom.pmf(told, reports, 2 * one) * np.maximum(gain, 0)).sum() / reports)
+
+    def total_epsilon(self, delta: float) -> float:
+        """The total epsilon at `delta`, from 1e-12 to 1; never more than that of one report."""
+        _check(delta)
+        return _last(lambda epsilon: self.delta(epsilon) <= delta, self.epsilon, 0.0)
+
+
+def epsilon_of_a_report(epsilon: float, delta: float, n_users: int, values: Callable[[float], int], most: float) -> float:
+    """The largest epsilon, up to `most`, of hashed reports that are (`epsilon`, `delta`)-private once shuffled.
+
+    `values`: how many hash values a report of a given epsilon has.  Never less than `epsilon`.
+    """
+    checks.positive(epsilon=epsilon, most=most)
+    _check(delta)
+    return _last(lambda one: Shuffled(one, n_users, values(one)).delta(epsilon) <= delta, epsilon, max(most, epsilon))
+
+
+def _least(trials: Any, probability: float) -> Any:
+    """Below which a binomial falls with probability e^-_TAIL at most (Chernoff); 0 or more, shape of `trials`."""
+    mean = trials * probability
+    return np.floor(np.maximum(0, mean - np.sqrt(2 * _TAIL * mean)))
+
+
+def _range(trials: int, probability: float) -> tuple[int, int]:
+    """Where a binomial is but for its tails (above: trials less so many failures)."""
+    return int(_least(trials, probability)), trials - int(_least(trials, 1 - probability))
+
+
+def _last(holds: Callable[[float], bool], good: float, other: float) -> float:
+    """The end of where `holds` holds, from `good`, where it does, towards `other`: a number at which it does."""
+    if holds(other):
+        return other
+    for _ in range(18):
+        middle = (good + other) / 2
+        good, other = (middle, other) if holds(middle) else (good, middle)
+    return good
+
+
+def _check(delta: float) -> None:
+    if not _LEAST_DELTA <= delta < 1:
+        raise ValueError(f"delta must be at least {_LEAST_DELTA:g} and below 1, got {delta!r}")

@@ -1,0 +1,33 @@
+"""Numbers as people write them: 76,600 and 5.5·10⁻⁵ where a computer prints 7.66e+04 and 5.5e-05, and 0.5 for .5."""
+
+from __future__ import annotations
+
+import re
+
+_END = r"(?!\w|\.\d)"
+_EXPONENT = re.compile(rf"(?<![\w.])([-−]?)(\d+(?:\.\d+)?)e([+-]?\d+){_END}|(?<![\w.])(\d+)\^([-+]?\d+){_END}")
+_BARE = re.compile(r"(?<![\w.,\])}])\.(?=\d)")
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_CELL = re.compile(r"[-+−]?([\d.,]+|([\d.,]+·)?10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)[ %x]*(\(.*\)|± ?[\d.,]+)?|inf|no|none|")
+_LARGEST = 6  # powers of ten up to which all digits are written
+
+
+def readable(text: str) -> str:
+    """`text`, which is neither code nor a formula, with its numbers as people write them."""
+    return _BARE.sub("0.", _EXPONENT.sub(_power, text))
+
+
+def _power(match: re.Match[str]) -> str:
+    sign, digits, power, base, raised = match.groups()
+    if base:
+        return f"{base}{raised.translate(_RAISED)}"
+    if 0 <= int(power) <= _LARGEST:
+        return f"{sign}{float(digits) * 10 ** int(power):,.0f}"
+    factor = "" if float(digits) == 1 else f"{digits}·"
+    return f"{sign}{factor}10{str(int(power)).translate(_RAISED)}"
+
+
+def numeric(column: list[str]) -> bool:
+    """Whether the cells of a column are numbers, as far as there are any: such a column is set to the right."""
+    cells = [readable(cell).strip(" *") for cell in column]
+    return any(any(map(str.isdigit, cell)) for cell in cells) and all(map(_CELL.fullmatch, cells))

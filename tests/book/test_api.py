@@ -1,0 +1,73 @@
+"""The library in the book: public names with signature and source, an algorithm's lines as they stand in the file."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from typing import Any
+
+import pytest
+from sphinx.util.inventory import InventoryFile
+
+from evolvingdp.core.randomizers import SignFlip
+from evolvingdp.publish.rendering import api
+from support import REPOSITORY
+
+ROOMS = ("heavy_hitters", "evolving", "continual_mean", "sparse_vector", "audit")
+SHOWN = re.compile(r"^```\{source\} (\S+) (.+)\n((?:.*\n)*?)```$", re.MULTILINE)
+CHAPTERS = [path.stem for path in sorted((REPOSITORY / "book").glob("*.md")) if SHOWN.search(path.read_text())]
+
+
+@pytest.mark.parametrize("package", ROOMS)
+def test_every_public_name_has_a_signature_and_says_what_it_is(package):
+    room = importlib.import_module(f"evolvingdp.{package}")
+    text = api.page(package)
+    for name in room.__all__:
+        (kind,) = re.findall(rf"^````{{py:(\w+)}} {name}$", text, re.MULTILINE)
+        assert (kind == "data") == (not callable(getattr(room, name))), name
+        assert kind == "data" or f"\n{name}(" in text
+        assert api._said(getattr(room, name)) in text
+        assert len(api._said(getattr(room, name))) > 20, f"{name} has no docstring"
+    for module in api.listed(package):
+        assert inspect.getdoc(importlib.import_module(module)) in text
+
+
+def test_an_algorithm_s_lines_are_the_file_s_without_docstrings():
+    lines = api.lines(SignFlip)
+    assert '"""' not in lines
+    compile(lines, "shown", "exec")
+    source = inspect.getsource(SignFlip)
+    assert all(line in source for line in lines.splitlines())
+    assert "def randomize(self" in lines
+    assert api.lines(api._reached(importlib.import_module("evolvingdp.core.randomizers"), "SignFlip.randomize")) in (
+        "\n".join(line.removeprefix("    ") for line in lines.splitlines()) + "\n"
+    )
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_the_calls_that_a_chapter_shows_run_one_after_the_other(chapter, capsys):
+    names: dict[str, Any] = {}
+    calls = [call for _, _, call in SHOWN.findall((REPOSITORY / "book" / f"{chapter}.md").read_text()) if call]
+    for call in calls:
+        exec(call, names)
+    assert capsys.readouterr().out
+
+
+def test_search_finds_every_public_name_its_file_and_the_way_back_to_its_algorithm(built_book):
+    site = built_book.root / "_build" / "html"
+    with (site / "objects.inv").open("rb") as stream:
+        found = InventoryFile.load(stream, "", lambda _, name: name)
+    objects = {name for kind, items in found.items() if kind.startswith("py:") for name in items}
+    for package in ROOMS:
+        room = importlib.import_module(f"evolvingdp.{package}")
+        assert {f"evolvingdp.{package}.{name}" for name in room.__all__} <= objects
+        for module in api.listed(package):
+            assert (site / "_modules" / f"{module.replace('.', '/')}.html").is_file()
+    reference = (site / "book" / "api" / "heavy_hitters.html").read_text()
+    chapter = (site / "book" / "heavy_hitters.html").read_text()
+    (label,) = api.boxes(REPOSITORY)["evolvingdp.heavy_hitters.sketches.local_rnd"]
+    assert f'href="../heavy_hitters.html#{label}"' in reference
+    assert f'id="{label}"' in chapter
+    assert 'href="api/heavy_hitters.html#evolvingdp.heavy_hitters.LocalRnd"' in chapter
+    assert 'href="../_modules/evolvingdp/heavy_hitters/sketches/local_rnd.html"' in chapter

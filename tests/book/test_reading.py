@@ -1,0 +1,89 @@
+"""Numbers as people write them, and a notebook that reads by itself: its own numbers in its sentences."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import nbformat
+import pytest
+
+from evolvingdp.publish.showing.numerals import numeric, readable
+from evolvingdp.publish.showing.page import MYST
+from evolvingdp.publish.showing.standalone import Reader
+from evolvingdp.publish.sources.project import Project
+from support import REPOSITORY
+
+ROLE = re.compile(r"\{[\w:]+\}`")
+
+
+@pytest.mark.parametrize(
+    ("printed", "written"),
+    [
+        ("7.66e+04", "76,600"),
+        ("1e-06", "10⁻⁶"),
+        ("(1, 1e-06)", "(1, 10⁻⁶)"),
+        ("-5.549e-05.", "-5.549·10⁻⁵."),
+        ("9.0e+09 queries, n = 10^7, 2^53", "9.0·10⁹ queries, n = 10⁷, 2⁵³"),
+        ("at .5, not -.25", "at 0.5, not -0.25"),
+        ("E-HH-1, 3e7b9, v1.2e5x, 0.5, core.noise, x[1].5", "E-HH-1, 3e7b9, v1.2e5x, 0.5, core.noise, x[1].5"),
+    ],
+)
+def test_numbers_are_written_as_people_write_them(printed, written):
+    assert readable(printed) == written
+    assert readable(written) == written
+
+
+def test_a_column_is_set_to_the_right_where_all_its_cells_are_numbers():
+    for column in (["1", "2.5", ""], ["1e-06", "-3,000"], ["0.5 ± 0.1", "**2**", "2 (3 %)"], ["inf", "7"], ["12%"]):
+        assert numeric(column), column
+    for column in ([""], ["holds", "1"], ["1 to 2"], ["2026-11-22"], ["at most 3"]):
+        assert not numeric(column), column
+
+
+TEXT = (
+    "{cite:t}`bassily2020` ({cite}`ye2018, warner1965`) has {value}`heavy_hitters/x n ,.0f` words, [E-HH-1](#e-hh-1), "
+    "{doc}`/book/notation`, {doc}`frequency_oracle`, {doc}`here </book/evolving>`, {prf:ref}`thm-oracle-error`, "
+    "{numref}`fig-a`, `1e-06`, $1e-06$, 1e-06, {value}`heavy_hitters/x unknown`, {value}`evolving/thresh n`"
+)
+
+
+def test_a_notebook_in_the_repository_has_its_numbers_and_links_that_lead_there(tmp_path):
+    out, values = REPOSITORY / "runs" / "mine", tmp_path / "values.json"
+    values.write_text('{"n": 1234.4}')
+    read = Reader(REPOSITORY, "heavy_hitters/x", out, values).resolved(TEXT)
+    assert "[Bassily et al. (2020)](http" in read
+    assert "([Ye and Barg, 2018](https://arxiv.org/abs/1702.00610); [Warner, 1965](" in read
+    assert "has 1,234 words" in read
+    assert "`1e-06`, $1e-06$, 10⁻⁶" in read
+    assert "Theorem “Error” of [Heavy hitters]" in read
+    assert read.endswith("{value}`heavy_hitters/x unknown`, {value}`evolving/thresh n`"), "what nobody knows is left"
+    links = re.findall(r"\[([^\]]+)\]\((\.\.[^)#]+)", read)
+    assert [words for words, _ in links] == ["E-HH-1", "Notation", "The frequency oracle", "here", "Heavy hitters"]
+    assert all((out / file).resolve().is_file() for _, file in links)
+    elsewhere = Reader(REPOSITORY, "heavy_hitters/x", tmp_path, values).resolved(TEXT)
+    assert "*Notation*, *The frequency oracle*, *here*" in elsewhere
+    assert "](.." not in elsewhere
+
+
+def test_captions_and_tables_become_html_and_the_book_s_source_is_gone(tmp_path):
+    table = "| word | users |\n|:--|--:|\n| $a_b$ < {cite}`ye2018` | 2e-07 |"
+    data = {"text/markdown": table, "text/plain": table, MYST: "unused"}
+    cell = nbformat.v4.new_code_cell("show()", outputs=[nbformat.v4.new_output("display_data", data=data)])
+    read = Reader(REPOSITORY, "a/b", tmp_path, tmp_path / "none.json").read(nbformat.v4.new_notebook(cells=[cell]))
+    (output,) = read.cells[0].outputs
+    assert set(output.data) == {"text/html", "text/plain"}
+    assert '<td style="text-align:right">2·10⁻⁷</td>' in output.data["text/html"]
+    assert "$a_b$" in output.data["text/html"]
+    assert 'href="https://arxiv.org/abs/1702.00610"' in output.data["text/html"]
+    assert cell.outputs[0].data == data, "the cached notebook stays as it is"
+
+
+@pytest.mark.parametrize("notebook", Project().notebooks())
+def test_no_role_is_left_in_any_notebook_that_somebody_runs(built_book, notebook, tmp_path):
+    source = nbformat.read(Project().template(notebook), as_version=4)
+    read = Reader(REPOSITORY, notebook, tmp_path, built_book.results / notebook / "values.json").read(source)
+    text = "\n".join(cell.source for cell in read.cells if cell.cell_type == "markdown")
+    assert ROLE.search(json.dumps([cell.source for cell in source.cells]))
+    assert not ROLE.findall(text)
+    assert "](#" not in text

@@ -1,0 +1,120 @@
+"""Privacy amplification by shuffling: the bound against all multisets of small numbers of reports, enumerated."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from evolvingdp.audit.exact.reports import projective_laws
+from evolvingdp.core.seeds import stream
+from evolvingdp.heavy_hitters.olh import OLH
+from evolvingdp.heavy_hitters.sketches.geometry import Geometry
+from evolvingdp.heavy_hitters.sketches.projective import ProjectiveOracle
+from evolvingdp.heavy_hitters.trust.shuffling import Shuffled, epsilon_of_a_report
+
+
+def multisets(laws, held):
+    """The law of how often each output was sent by users with these words."""
+    law = Counter({(0,) * len(laws[0]): 1.0})
+    for word in held:
+        after = Counter()
+        for counts, probability in law.items():
+            for output, chance in enumerate(laws[word]):
+                after[(*counts[:output], counts[output] + 1, *counts[output + 1 :])] += probability * chance
+        law = after
+    return law
+
+
+def enumerated(laws, n_users, epsilon):
+    """The largest delta between a first user with word 0 and with word 1, over all words of the others."""
+    worst = 0.0
+    for others in itertools.combinations_with_replacement(range(len(laws)), n_users - 1):
+        one, other = (multisets(laws, (first, *others)) for first in (0, 1))
+        worst = max(worst, sum(max(0.0, mass - math.exp(epsilon) * other[sent]) for sent, mass in one.items()))
+    return worst
+
+
+def responses(epsilon, values):
+    return [list(OLH(epsilon, values).probabilities(word).values()) for word in range(values)]
+
+
+@pytest.mark.parametrize("values", [2, 3, 4])
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+@pytest.mark.parametrize("n_users", [2, 6])
+def test_the_bound_is_above_shuffled_randomized_response_and_near_it(values, epsilon, n_users):
+    for total in (0.0, 0.2, 0.9 * epsilon):
+        truth = enumerated(responses(epsilon, values), n_users, total)
+        stated = Shuffled(epsilon, n_users, values, hashed=False).delta(total)
+        assert truth * (1 - 1e-9) <= stated <= 1.13 * truth
+
+
+def test_with_two_users_the_bound_is_attained():
+    for values, epsilon, total in itertools.product((2, 3, 5), (0.5, 3.0), (0.0, 0.3)):
+        stated = Shuffled(epsilon, 2, values, hashed=False).delta(total)
+        assert stated == pytest.approx(enumerated(responses(epsilon, values), 2, total))
+
+
+@pytest.mark.parametrize("space", [Geometry(2, 2), Geometry(3, 2)], ids=str)
+def test_the_bound_is_above_shuffled_projective_reports(space):
+    laws = [list(law.values()) for law in projective_laws(ProjectiveOracle.draw(1, 2, 1.5, stream(0, "hashes")), space)]
+    for total in (0.1, 0.8):
+        truth = enumerated(laws, 4, total)
+        assert truth <= Shuffled(1.5, 4, space.order).delta(total)
+
+
+def test_clones_that_count_a_user_who_tells_nothing_promise_too_little():
+    """The user in question and two values that matter, the crowd with the least chance of each: less than the truth."""
+    epsilon, values, total = 2.0, 3, 1.8
+    rare = 1 / (math.exp(epsilon) + values - 1)
+    kinds, crowd = (rare * math.exp(epsilon), rare), (rare, rare)
+
+    def law(own):
+        sent = [(1, 0, own[0]), (0, 1, own[1]), (0, 0, 1 - sum(own))]
+        other = [(1, 0, crowd[0]), (0, 1, crowd[1]), (0, 0, 1 - sum(crowd))]
+        both = Counter()
+        for (a, b, p), (c, d, q) in itertools.product(sent, other):
+            both[a + c, b + d] += p * q
+        return both
+
+    one, other = law(kinds), law(kinds[::-1])
+    clones = sum(max(0.0, one[seen] - math.exp(total) * other[seen]) for seen in one)
+    assert clones < 0.7 * enumerated(responses(epsilon, values), 2, total)
+
+
+def test_the_total_epsilon_is_where_delta_is_reached_and_falls_with_users():
+    reports = Shuffled(4.0, 10**4, 56)
+    total = reports.total_epsilon(1e-9)
+    assert reports.delta(total) <= 1e-9 < reports.delta(0.999 * total)
+    totals = [Shuffled(4.0, n, 56).total_epsilon(1e-9) for n in (2, 100, 10**4, 10**6)]
+    assert totals[0] == pytest.approx(4.0, abs=1e-3)
+    assert np.all(np.diff(totals) < 0)
+    assert totals[3] == pytest.approx(totals[2] / 10, rel=0.2)  # about as 1 / sqrt(n)
+
+
+def test_the_epsilon_of_a_report_is_the_largest_that_the_total_allows():
+    one = epsilon_of_a_report(1.0, 1e-9, 10**5, lambda epsilon: OLH(epsilon).hash_values, 10.0)
+    assert Shuffled(one, 10**5, OLH(one).hash_values).delta(1.0) <= 1e-9
+    assert Shuffled(one + 0.01, 10**5, OLH(one + 0.01).hash_values).delta(1.0) > 1e-9
+    assert epsilon_of_a_report(1.0, 1e-9, 2, lambda _: 4, 10.0) == 1.0  # never less than without a shuffler
+    assert epsilon_of_a_report(4.0, 1e-3, 10**8, lambda _: 4, 6.0) == 6.0
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: Shuffled(math.nan, 10, 2), "epsilon must be"),
+        (lambda: Shuffled(16.0, 10, 2), "epsilon must be at most 15, got 16"),
+        (lambda: Shuffled(1.0, 1, 2), "n_users must be"),
+        (lambda: Shuffled(1.0, 10, 1), "values must be"),
+        (lambda: Shuffled(1.0, 10, 2).delta(-0.1), "epsilon must be from 0 to 15"),
+        (lambda: Shuffled(1.0, 10, 2).total_epsilon(0.0), "delta must be at least 1e-12"),
+        (lambda: epsilon_of_a_report(1.0, math.nan, 10, lambda _: 2, 3.0), "delta must be"),
+    ],
+)
+def test_what_cannot_be_worked_out_is_refused(call, says):
+    with pytest.raises(ValueError, match=says):
+        call()
