@@ -33,8 +33,8 @@ LAYERS = {
     "experiment": {"core", "experiment"},
     **{paper: {"core", paper} for paper in PAPERS},
     "audit": {"core", "audit", *PAPERS},
-    "streams": {"core", "streams", *PAPERS},
     "planning": {"core", "planning", *PAPERS},
+    "streams": {"core", "streams", *PAPERS},
 }
 ROOMS = ("sources", "showing", "running", "sweeping", "comparing", "rendering")  # of publish, each above those before it
 MOST_FILES = 14  # in a room, not counting its __init__

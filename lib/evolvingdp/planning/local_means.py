@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
+from scipy.special import digamma
 
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
@@ -183,8 +184,8 @@ def own(question: Question, weight: float) -> float:
 
 def weight_of_a_period(question: Question, online: bool) -> float:
     """In the average of a stretch without a change, in hindsight, or of those of its periods that have come."""
-    stretch = max(1, round(question.periods / (question.moves + 1)))
-    return float(np.mean(1 / np.arange(1, stretch + 1))) if online else 1 / stretch
+    stretch = question.periods / (question.moves + 1)
+    return float(digamma(stretch + 1) - digamma(1)) / stretch if online else 1 / stretch
 
 
 def _simulated(question: Question, choice: Choice, streams: int, method: str) -> Expected:

@@ -34,7 +34,7 @@ from evolvingdp.publish.rendering.cards import Cards
 from evolvingdp.publish.rendering.dated import Loop, Measured, Timings
 from evolvingdp.publish.rendering.ideas import directive as ideas
 from evolvingdp.publish.rendering.ideas import explorers
-from evolvingdp.publish.rendering.planned_ext import Plan, PlanFields
+from evolvingdp.publish.rendering.planned_ext import Plan
 from evolvingdp.publish.running.job import problems
 from evolvingdp.publish.showing import citing
 from evolvingdp.publish.sources.project import Project
@@ -142,7 +142,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("peers", Peers)
     app.add_directive("cards", Cards)
     app.add_directive("plan", Plan)
-    app.add_directive("plan-fields", PlanFields)
     app.add_directive("timings", Timings)
     app.add_directive("loop", Loop)
     app.add_directive("public-names", api.PublicNames)
