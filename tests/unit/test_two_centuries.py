@@ -35,7 +35,7 @@ def test_parameters_know_words_of_the_data_and_refuse_others_in_one_line(mine):
     assert (params.data, params.followed, params.watched) == (str(mine), "yes", ("yes", "no"))
     assert (Params.make().followed, Params.make().watched) == ("we", WATCHED)
     for overrides, message in (
-        ({"data": str(mine), "word": "we"}, r"word must be a word of mine.csv, such as no, yes, got 'we'"),
+        ({"data": str(mine), "word": "we"}, r"word must be a word of mine.csv, such as yes, no, got 'we'"),
         ({"data": str(mine), "watch": "yes,maybe"}, r"watch must be a word of mine.csv, .* got 'maybe'"),
         ({"data": str(mine), "window": "11"}, r"window must be at most 10, half of the 20 epochs, got 11"),
         ({"data": "absent.csv"}, r"data must be inaugural or state_union or a CSV file .*absent.csv does not exist"),
