@@ -24,6 +24,7 @@ FIGURES = {
     "continual_mean/past_the_paper": 3,
     "sparse_vector/threshold_monitor": 3,
     "sparse_vector/shifting_heavy_hitters": 5,
+    "streams/two_centuries": 4,
     "audit/verified_privacy": 4,
 }
 

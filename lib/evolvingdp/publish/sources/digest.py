@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+import os
 import sys
 from collections.abc import Iterable
 from functools import cache
@@ -158,8 +159,15 @@ def key(cells: bytes, code: str, notebook: str, params: dict[str, Any], seed: in
         "python": list(sys.version_info[:2]),
         "citation": digest_files([REPOSITORY / "CITATION.cff"], REPOSITORY),
         "version": metadata.version("evolvingdp"),
+        **of_files(params),
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def of_files(params: dict[str, Any]) -> dict[str, str]:
+    """SHA-256 of the reader's files that parameters name, by their full names; most runs have none."""
+    files = [Path(value) for value in params.values() if isinstance(value, str) and value.startswith(os.sep)]
+    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files if path.is_file()}
 
 
 def of_results(notebook: str) -> dict[str, Any]:

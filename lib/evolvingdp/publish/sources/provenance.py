@@ -53,17 +53,19 @@ def command_of(notebook: str, params: Params, seed: int) -> str:
 
 def record(result: Result[Params]) -> dict[str, Any]:
     """The provenance that stands beside every result; two runs of one commit have the same."""
-    made_of = digest.of_results(result.notebook)
+    made_of, params = digest.of_results(result.notebook), result.params.model_dump(mode="json")
+    files = digest.of_files(params)
     return {
         "notebook": result.notebook,
         "command": command(result),
-        "params": result.params.model_dump(mode="json"),
+        "params": params,
         "seed": result.seed,
         "repetitions": getattr(result.params, "repetitions", 1),
         "commit": commit(),
         "version": version("evolvingdp"),
         "library_sha256": made_of["library"],
         "data_sha256": made_of["data"],
+        **({"files_sha256": files} if files else {}),
         "lock_sha256": digest.digest_files([REPOSITORY / "requirements.lock"], REPOSITORY),
         "python": ".".join(map(str, sys.version_info[:3])),
         "packages": made_of["packages"],

@@ -1,0 +1,85 @@
+"""The methods by name and guarantee, the share of one word by each of them, and their standard errors beforehand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evolvingdp.continual_mean import BinaryMechanism, Tree
+from evolvingdp.core.noise import Laplace
+from evolvingdp.core.randomizers import SignFlip
+from evolvingdp.evolving import BitStream, CrewThresh, Thresh, baselines, thresh_simulation
+from evolvingdp.evolving.experiments.split_users import CREWS, HINDSIGHT, ONCE, ONLINE, reported_once
+from evolvingdp.evolving.rivals import crew_thresh
+from evolvingdp.streams.experiments.two_centuries.params import Params
+
+TUNED, OPTIMAL = "THRESH, tuned", "every epoch, composed"
+EVERY, CENTRAL, TREE = "every epoch, a report at a time", "noise in every epoch", "Algorithm 2, differences"
+FOREVER = (ONCE, ONLINE, HINDSIGHT, CREWS, TUNED, OPTIMAL)
+GUARANTEES = {
+    "local, for ever": ONCE,
+    "local, a report": EVERY,
+    "central, for ever": CENTRAL,
+}  # with the best of its methods for one epoch
+
+Array = NDArray[np.float64]
+
+
+def shares(
+    params: Params, n_users: int, rng: np.random.Generator
+) -> tuple[dict[str, Array], dict[str, str], dict[str, int]]:
+    """Estimates of the followed share in all epochs, (epochs,), by method; why others are refused; and the last epoch (from
+    0) in which those that vote have updated."""
+    truth, epsilon = followed(params), params.epsilon
+    horizon, length = len(truth), params.words_per_user
+    data, size = BitStream.make([n_users], truth, length), (n_users, horizon, length, epsilon)
+    found, refused, last = reported_once(data, epsilon, rng, ONCE, ONLINE, HINDSIGHT), dict[str, str](), dict[str, int]()
+    try:
+        releases = crew_thresh.simulate(CrewThresh.plan(*size, changes=params.changes), data, rng)
+        found[CREWS] = np.array([release.estimate for release in releases])
+        last[CREWS] = max(place for place, release in enumerate(releases) if release.updated)
+    except ValueError as error:
+        refused[CREWS] = str(error)
+    try:
+        trace = thresh_simulation.simulate(Thresh.tuned(*size, changes=params.changes), data, rng)
+        found[TUNED], last[TUNED] = trace.estimate, int(np.flatnonzero(trace.updated).max(initial=0))
+    except ValueError as error:
+        refused[TUNED] = str(error)
+    found[OPTIMAL] = baselines.recompute(data, epsilon, rng, composition="optimal", delta=params.delta)
+    found[EVERY] = baselines.recompute(data, horizon * epsilon, rng)  # epsilon each
+    totals = rng.binomial(n_users, truth)
+    found[CENTRAL] = (totals + Laplace(horizon / epsilon).draw(horizon, rng)) / n_users
+    running = BinaryMechanism(horizon, epsilon, float(horizon), sums=Tree(horizon)).release(totals, rng)
+    found[TREE] = np.diff(running, prepend=0.0) / n_users
+    return found, refused, last
+
+
+def followed(params: Params) -> Array:
+    counts = params.counts
+    return np.asarray(counts.shares[:, counts.place(params.followed)])
+
+
+def predicted(params: Params, method: str, n_users: int) -> Array:
+    """The exact standard error of each epoch's estimate, (epochs,), for one of `GUARANTEES`: noise and the drawing of the users'
+    words together; of `ONCE` with as many reports as there are on average."""
+    truth = followed(params)
+    if method == CENTRAL:
+        return np.asarray(
+            np.sqrt(truth * (1 - truth) / n_users + Laplace(len(truth) / params.epsilon).variance / n_users**2)
+        )
+    flip = SignFlip(params.epsilon)
+    one = flip.flip + truth * (flip.keep - flip.flip)
+    reports = n_users / len(truth) if method == ONCE else n_users
+    return np.asarray(np.sqrt(one * (1 - one) / reports) / (flip.keep - flip.flip))
+
+
+def clipped(estimates: Array) -> Array:
+    """In [0, 1]; where nothing is known, 1/2."""
+    return np.asarray(np.clip(np.nan_to_num(estimates, nan=0.5), 0, 1))
+
+
+def five_deviations(n_values: int, kurtosis: float = 3.0) -> float:
+    """Five standard deviations of the root mean square of so many standardized errors."""
+    return 5 * math.sqrt((kurtosis - 1) / n_values) / 2

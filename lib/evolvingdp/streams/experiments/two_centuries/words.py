@@ -1,0 +1,182 @@
+"""All words at once: errors by epoch under each guarantee, what is noticed of the watched ones and when, and searches
+without a list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evolvingdp.core.seeds import stream
+from evolvingdp.evolving import CrewWords, HeavyThresh, OnceWords, WordStream, heavy_simulation
+from evolvingdp.evolving.rivals import crew_words, detection, once_words
+from evolvingdp.heavy_hitters import TreeHist, WordTree
+from evolvingdp.sparse_vector import histogram
+from evolvingdp.streams.dated import OTHER
+from evolvingdp.streams.experiments.two_centuries.methods import GUARANTEES
+from evolvingdp.streams.experiments.two_centuries.params import Params
+
+Array = NDArray[np.float64]
+SPLIT, AVERAGED, HEAVY, HEAVY_LOT = (
+    "users split (OLH)",
+    "the same, averaged in hindsight",
+    "HEAVYTHRESH, tuned",
+    "HEAVYTHRESH, by lot",
+)
+REPORTS, HISTOGRAM = "every epoch (OLH)", "histogram in every epoch (Gaussian)"
+TOP = 10
+FACTOR, LEAST = 2.0, 0.002  # what counts as a rise or a fall
+DEVIATIONS = 4.0  # a private observer waits until it is so far from that
+TESTS = 4  # of a word and epoch: rise and fall, ratio and size
+LETTERS = 6  # of the words that are searched without a list: prefixes, as in the paper
+
+
+def word_rows(params: Params, seed: int) -> Iterator[dict[str, Any]]:
+    """The largest error over words and the recall of the ten most frequent, by method and epoch; then what is noticed."""
+    counts = params.counts
+    truth, refused = counts.shares, dict[str, str]()
+    places = [counts.place(word) for word in params.watched]
+    happened = noticed(truth[:, places], np.zeros_like(truth[:, places]), params.window)
+    for repetition in range(params.repetitions):
+        rng = stream(seed, "words", repetition)
+        found, variances = _known(params, truth, rng)
+        voted = _voted(params, truth, stream(seed, "voted", repetition), refused) if repetition < 3 else {}
+        for method, estimates in (found | voted).items():
+            for epoch, (own, true) in enumerate(zip(estimates, truth, strict=True)):
+                yield {"part": "words", "method": method, "repetition": repetition, "epoch": epoch} | _judged(own, true)
+        for guarantee, method in zip(GUARANTEES, (SPLIT, REPORTS, HISTOGRAM), strict=True):
+            seen = noticed(found[method][:, places], variances[method][:, places], params.window)
+            for word, own, true in zip(params.watched, seen, happened, strict=True):
+                row = {"part": "noticed", "guarantee": guarantee, "word": word, "repetition": repetition}
+                yield row | {
+                    "epoch": own[0],
+                    "kind": own[1],
+                    "event": true[0],
+                    "event_kind": true[1],
+                    "early": _early(own, true),
+                }
+    for method, why in refused.items():
+        yield {"part": "refused", "method": method, "why": why}
+
+
+def _known(params: Params, truth: Array, rng: np.random.Generator) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Estimates (epochs, words) of the words of the list, and variances as an observer would work them out from those."""
+    horizon, n_words = truth.shape
+    once, each = (OnceWords(params.n_users, epochs, n_words, params.epsilon) for epochs in (horizon, 1))
+    data = WordStream.make([params.n_users], truth, np.arange(horizon)[None, :], params.words_per_user)
+    tally = once_words.simulate(once, data, rng)
+    raw = once.estimates(tally)
+    average = np.average(np.nan_to_num(raw), axis=0, weights=tally.reports)
+    words = detection.frequent(raw, tally.reports, once.variances())
+    fit = detection.detect(raw, tally.reports, once.variances(average), words=words)
+    users = np.array([params.n_users])
+    supports = np.stack([each.draw_sums(users, law[None, :], rng) for law in truth])
+    every = each.estimates(once_words.WordTally(np.full(horizon, params.n_users), supports))
+    noise = histogram(params.epsilon, params.delta, horizon, n_words, kind="gaussian").scale
+    held = rng.multinomial(params.n_users, truth)
+    trusted = (held + rng.normal(0.0, noise, held.shape)) / params.n_users
+    found = {SPLIT: raw, AVERAGED: fit.estimates, REPORTS: every, HISTOGRAM: trusted}
+    fair = np.clip(trusted, 0, 1)
+    variances = {
+        SPLIT: once.variances(raw) / np.maximum(tally.reports, 1)[:, None],
+        REPORTS: each.variances(every) / params.n_users,
+        HISTOGRAM: fair * (1 - fair) / params.n_users + (noise / params.n_users) ** 2,
+    }
+    return found, variances
+
+
+def _voted(params: Params, truth: Array, rng: np.random.Generator, refused: dict[str, str]) -> dict[str, Array]:
+    horizon, n_words = truth.shape
+    data = WordStream.make([params.n_users], truth, np.arange(horizon)[None, :], params.words_per_user)
+    size = (params.n_users, horizon, params.words_per_user, params.epsilon, n_words)
+    found = {}
+    for method, plan, simulate in (
+        (HEAVY, HeavyThresh.tuned, heavy_simulation.simulate),
+        (HEAVY_LOT, CrewWords.plan, crew_words.simulate),
+    ):
+        try:
+            trace = simulate(plan(*size, changes=params.changes), data, rng)
+            found[method] = np.stack([release.estimate for release in trace.public])
+        except ValueError as error:
+            refused[method] = str(error)
+    return found
+
+
+def _judged(estimates: Array, truth: Array) -> dict[str, float]:
+    own, top = np.clip(np.nan_to_num(estimates), 0, 1), min(TOP, len(truth) - 1)
+    best, right = (set(np.argpartition(-values, top)[:top].tolist()) for values in (own, truth))
+    return {"max_error": float(np.abs(own - truth).max()), "recall": len(best & right) / top}
+
+
+def noticed(estimates: Array, variances: Array, window: int) -> list[tuple[int, str]]:
+    """For each column the first epoch (from 0), and how, in which the mean of the last `window` epochs is certainly twice or
+    half of the mean of all epochs before them, and `LEAST` away from it; -1 if never. Certainly: by `DEVIATIONS` standard
+    errors."""
+    found = []
+    for own, spread in zip(estimates.T, variances.T, strict=True):
+        seen = [(int(np.argmax(certain)), kind) for kind, certain in _certain(own, spread, window).items() if certain.any()]
+        found.append(min(seen, default=(-1, "")))
+    return found
+
+
+def _certain(own: Array, spread: Array, window: int) -> dict[str, NDArray[np.bool_]]:
+    """Whether the share has doubled or halved by more than the noise, (epochs,); never before two windows are over."""
+    sums, squares = (np.concatenate([[0.0], np.cumsum(values)]) for values in (own, spread))
+    ends = np.arange(1, len(own) + 1)
+    early = np.maximum(ends - window, 1)
+    now, then = (sums[ends] - sums[early]) / window, sums[early] / early
+    of_now, of_then = (squares[ends] - squares[early]) / window**2, squares[early] / early**2
+    over = ends >= 2 * window
+    found = {}
+    for kind, high, low, of_high, of_low in (
+        ("doubled", now, then, of_now, of_then),
+        ("halved", then, now, of_then, of_now),
+    ):
+        ratio = high - FACTOR * low - DEVIATIONS * np.sqrt(of_high + FACTOR**2 * of_low)
+        size = high - low - LEAST - DEVIATIONS * np.sqrt(of_high + of_low)
+        found[kind] = over & (ratio > 0) & (size > 0)
+    return found
+
+
+def _early(own: tuple[int, str], true: tuple[int, str]) -> bool:
+    """Whether something was noticed before it happened, or that never did."""
+    return own[0] >= 0 and (true[0] < 0 or own[0] < true[0])
+
+
+def search_rows(params: Params, seed: int) -> Iterator[dict[str, Any]]:
+    """TreeHist in some epochs: words that nobody has listed, of those in letters a to z, cut to six."""
+    counts = params.counts
+    plain = [place for place, word in enumerate(counts.words) if word.isascii() and word.isalpha() and word != OTHER]
+    prefixes = [counts.words[place].lower()[:LETTERS] for place in plain]
+    if not plain or not params.searched:
+        return
+    for epoch in np.unique(np.linspace(0, counts.horizon - 1, params.searched).round().astype(int)).tolist():
+        rng = stream(seed, "search", epoch)
+        held = rng.multinomial(params.n_users, counts.shares[epoch])[plain]
+        users = dict[str, int]()
+        for prefix, count in zip(prefixes, held.tolist(), strict=True):
+            users[prefix] = users.get(prefix, 0) + count
+        settings = _tree_hist(params.epsilon, params.n_users)
+        leaves = settings.tree.encode(users)
+        listed = settings.draw_hashes(rng).simulate_search(leaves, np.array(list(users.values())), rng)
+        found = set(listed.words["word"])
+        heavy = {word for word, count in users.items() if count >= settings.threshold}
+        yield {
+            "part": "search", "epoch": epoch, "threshold": settings.threshold / params.n_users, "found": len(found),
+            "right": len(found & heavy), "heavy": len(heavy),
+            "false": sum(users.get(word, 0) < settings.threshold / 2 for word in found),
+        }  # fmt: skip
+
+
+@lru_cache(maxsize=4)
+def _tree_hist(epsilon: float, n_users: int) -> TreeHist:
+    """Half of the users report whole words; the threshold is where five standard errors of theirs are."""
+    settings = TreeHist(
+        WordTree((2, 1, 1, 1, 1), LETTERS, shorter=True), epsilon, n_users / 2, rows=4, width=2**12, leaf_share=0.5,
+        compression="projective",
+    )  # fmt: skip
+    return replace(settings, threshold=max(5 * settings.level_error(4, n_users), 2 * settings.level_error(0, n_users)))

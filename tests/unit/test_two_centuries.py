@@ -1,0 +1,54 @@
+"""The chapter on one real stream: what is noticed and when, parameters for data of the reader's own, and their keys."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from evolvingdp.experiment import ParameterError
+from evolvingdp.publish.sources import digest
+from evolvingdp.streams.experiments.two_centuries.params import WATCHED, Params
+from evolvingdp.streams.experiments.two_centuries.words import noticed
+
+
+@pytest.fixture
+def mine(tmp_path):
+    path = tmp_path / "mine.csv"
+    lines = [f"{year},{word},{count}" for year in range(2000, 2020) for word, count in (("yes", year - 1990), ("no", 100))]
+    path.write_text("date,word,count\n" + "\n".join(lines) + "\n")
+    return path
+
+
+def test_a_share_that_doubles_is_noticed_in_the_epoch_in_which_that_is_certain():
+    share = np.array([0.01] * 6 + [0.03] * 6)[:, None]
+    exactly = np.zeros_like(share)
+    assert noticed(share, exactly, 2) == [(7, "doubled")]  # (.03 + .03) / 2 > 2 * .01; at 6 it is .02, and not more
+    assert noticed(share[::-1], exactly, 2) == [(7, "halved")]
+    assert noticed(share / 10, exactly, 2) == [(-1, "")], "less than two in a thousand"
+    # ratio .03 - .02 against 4 sqrt(v / 2 + 4 v / 6): certain below v = 5.4e-6
+    assert noticed(share, exactly + 5.3e-6, 2)[0] == (7, "doubled")
+    assert noticed(share, exactly + 5.5e-6, 2)[0][0] != 7
+
+
+def test_parameters_know_words_of_the_data_and_refuse_others_in_one_line(mine):
+    params = Params.make(overrides={"data": str(mine)})
+    assert (params.data, params.followed, params.watched) == (str(mine), "yes", ("yes", "no"))
+    assert (Params.make().followed, Params.make().watched) == ("we", WATCHED)
+    for overrides, message in (
+        ({"data": str(mine), "word": "we"}, r"word must be a word of mine.csv, such as yes, no, got 'we'"),
+        ({"data": str(mine), "watch": "yes,maybe"}, r"watch must be a word of mine.csv, .* got 'maybe'"),
+        ({"data": str(mine), "window": "11"}, r"window must be at most 10, half of the 20 epochs, got 11"),
+        ({"data": "absent.csv"}, r"data must be inaugural or state_union or a CSV file .*absent.csv does not exist"),
+    ):
+        with pytest.raises(ParameterError, match=message) as refused:
+            Params.make(overrides=overrides)
+        assert "\n" not in str(refused.value)
+
+
+def test_a_file_that_changes_changes_the_key_of_its_run(mine):
+    params = Params.make(overrides={"data": str(mine)}).model_dump(mode="json")
+    before = digest.of_files(params)
+    assert set(before) == {str(mine)}
+    mine.write_text(mine.read_text().replace("2000,yes,10", "2000,yes,11"))
+    assert digest.of_files(params) != before
+    assert digest.of_files(Params.make().model_dump(mode="json")) == {}
