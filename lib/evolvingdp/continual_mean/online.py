@@ -120,7 +120,7 @@ def step(settings: UserMean, state: State, user: int, sample: float) -> tuple[St
     return state, _restate(settings, state)
 
 
-def _valid(settings: UserMean, state: State, user: int, sample: float) -> int | None:
+def _valid(settings: UserMean, state: Any, user: int, sample: float) -> int | None:
     """The sample in grid units; None where it is beyond a cap and dropped.  Changes nothing."""
     low, high = settings.low, settings.high
     if type(sample) is not int and type(sample) is not float:

@@ -23,6 +23,11 @@ PINS: dict[str, float] = {
     # continual_mean
     "user_mean_naive": 0.8,
     "user_mean_naive_dropped": 0.8,
+    "anytime": 0.5655721965544586,
+    "binary_discrete_gaussian": 0.9272441309160446,
+    "days_tree": 0.8888888888888888,
+    "days_gaussian": 0.906478234609114,
+    "days_buffered": 0.935591965284449,
     "user_mean_wishful": 0.385656582,
     "user_mean_wishful_narrow": 0.9779090815034445,
     "user_mean_single_tree": 0.100372522,
