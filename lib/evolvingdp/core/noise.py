@@ -124,7 +124,7 @@ class DiscreteGaussian:
     def _steps(self) -> tuple[int, int]:
         """Steps of the grid in the scale, and in one."""
         grid = min(_GRID, 1 << math.floor(math.log2(2**25 / self.scale)))
-        return math.ceil(self.scale * grid), grid
+        return math.ceil(grid * self.scale), grid
 
     @property
     def variance(self) -> float:

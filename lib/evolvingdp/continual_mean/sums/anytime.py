@@ -121,9 +121,9 @@ def _column(power: float, bits: int) -> NDArray[np.float64]:
     """
     points = 4 << bits
     radius = 10 ** (-12 / points)
-    circle = radius * np.exp(2j * np.pi * np.arange(points) / points)
+    circle = radius * np.exp(2j * np.pi * np.arange(points // 2 + 1) / points)  # the other half is conjugate
     values = (1 - circle) ** -0.5 * _perturbed(circle, power)
-    column: NDArray[np.float64] = (np.fft.fft(values).real / points)[: 1 << bits] / radius ** np.arange(1 << bits)
+    column: NDArray[np.float64] = np.fft.hfft(values, points)[: 1 << bits] / points / radius ** np.arange(1 << bits)
     return column
 
 
