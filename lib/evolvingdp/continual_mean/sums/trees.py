@@ -97,6 +97,8 @@ class Tree:
 
     def variance_at(self, length: Any) -> Any:
         """The same for one length, faster."""
+        if self.branching == 2 and not self.honaker and type(length) is int:
+            return float(length.bit_count())
         total = 0.0
         for variance in self._node_variance:
             length, digit = divmod(length, self.branching)
