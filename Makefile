@@ -6,7 +6,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 PARALLEL := -n logical --no-loadscope-reorder # a process a core, a file's tests in one of them (tests/conftest.py)
 
-.PHONY: help book pdf zip check lint test serve lock clean audits benchmarks claims front loop mutants peers release
+.PHONY: help book pdf zip check lint test serve lock clean audits benchmarks claims front loop mutants peers planner release
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 12
@@ -47,6 +47,9 @@ benchmarks: $(READY) ## measure time and memory again (writes benchmarks/results
 
 claims: $(READY) ## try all claims at seeds that nobody has looked at (SEEDS=5 a notebook; goes on where it was stopped)
 	@$(BIN)/python benchmarks/claims.py --seeds $(or $(SEEDS),5)
+
+planner: $(READY) ## compare what the planner says with the protocols, user by user, on random questions (ten minutes)
+	@$(BIN)/python benchmarks/planner.py
 
 peers: $(READY) ## compare with other packages, each in its own environment (an hour or less; writes benchmarks/results/peers*)
 	@$(BIN)/python benchmarks/compare.py

@@ -56,8 +56,8 @@ def _svt(
     queries: list[float], rng: Rng, *, threshold: float, noise: float, count: float = math.inf, numbers: bool = False
 ) -> list[Any]:
     shift, told, yes = rng.laplace(0.0, threshold), [], 0
-    for query in queries:
-        value = query + (rng.laplace(0.0, noise) if noise else 0.0)
+    noisy = np.asarray(queries) + (rng.laplace(0.0, noise, len(queries)) if noise else 0.0)
+    for value in noisy.tolist():
         above = value >= shift
         told.append((value if numbers else True) if above else None if numbers else False)
         yes += above

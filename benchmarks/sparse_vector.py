@@ -101,8 +101,7 @@ def online_integers() -> measure.Work:
 
 def general(n_users: int, queries: str) -> measure.Work:
     """`step` with a predicate of the users' data, or with a value in [0, 1] for each, one query after the other."""
-    method = "exact" if queries == "binary" else "renyi"
-    chosen = ThresholdMonitorEvolving.calibrated(calibrate(1.0, 1e-6, 3, method=method, queries=queries), 800.0 + n_users)
+    chosen = ThresholdMonitorEvolving.calibrated(calibrate(1.0, 1e-6, 3, queries=queries), 800.0 + n_users)
     draw = np.random.default_rng(0)
     data = draw.integers(0, 4, size=n_users) if queries == "binary" else draw.random((50, n_users))
     predicates = [partial(np.equal, element) for element in range(4)]
@@ -125,8 +124,7 @@ def planned() -> object:
 
 def table(n_users: int, queries: str, threshold: float) -> measure.Work:
     """`run` of queries with a value a user and query, of which some are answered yes."""
-    method = "exact" if queries == "binary" else "renyi"
-    chosen = ThresholdMonitorEvolving.calibrated(calibrate(1.0, 1e-6, 3, method=method, queries=queries), threshold)
+    chosen = ThresholdMonitorEvolving.calibrated(calibrate(1.0, 1e-6, 3, queries=queries), threshold)
     draw = np.random.default_rng(0).random((10**6, n_users))
     values, state = draw < 0.5 if queries == "binary" else draw, chosen.start(n_users)
     return lambda: chosen.run(state, values, stream(0, "benchmark", "table"))

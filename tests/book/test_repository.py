@@ -20,6 +20,7 @@ from evolvingdp.core import brown
 from evolvingdp.publish import datasets
 from evolvingdp.publish.sources import digest
 from evolvingdp.publish.sources.project import Project, params_of
+from evolvingdp.streams import addresses
 from support import REPOSITORY
 
 LIBRARY = REPOSITORY / "lib" / "evolvingdp"
@@ -31,6 +32,8 @@ LAYERS = {
     "experiment": {"core", "experiment"},
     **{paper: {"core", paper} for paper in PAPERS},
     "audit": {"core", "audit", *PAPERS},
+    "streams": {"core", "streams", *PAPERS},
+    "planning": {"core", "planning", *PAPERS},
 }
 ROOMS = ("sources", "showing", "running", "sweeping", "comparing", "rendering")  # of publish, each above those before it
 MOST_FILES = 14  # in a room, not counting its __init__
@@ -180,6 +183,8 @@ def test_citation_and_package_agree():
 
 def test_shipped_tables_are_those_that_their_readme_lists():
     assert datasets.check(REPOSITORY / "data") == [
+        "address_function_words.csv",
+        "address_words.csv.gz",
         "brown_categories.csv.gz",
         "brown_documents.csv.gz",
         "brown_readings.csv",
@@ -214,6 +219,19 @@ def test_the_brown_table_is_the_corpus_counted_again():
     assert brown.compare_readings(tokens).equals(brown.readings())
     assert len(counted) == 25_992  # one more than Table 2 prints: a draw of 10^7 misses none or one
     assert np.all(np.diff(counted["count"]) <= 0)
+
+
+def test_the_table_of_addresses_is_the_corpora_counted_again():
+    try:
+        found = addresses.corpus_counts()
+    except LookupError:
+        assert not os.environ.get("NLTK_DATA"), "NLTK_DATA holds no addresses"
+        pytest.skip("the addresses are not here (set NLTK_DATA)")
+    table = addresses.count_table(found)
+    assert table.equals(addresses.counts())
+    assert set(addresses.tagged_function_words(set(table["word"]))["word"]) == addresses.function_words()
+    assert table.groupby(["corpus", "year"])["count"].sum().to_dict() == {one: words.total() for one, words in found.items()}
+    assert found["inaugural", 1917]["we"] == 47  # `grep -oiw we` counts as many in the text
 
 
 def test_a_missing_corpus_without_a_network_is_one_clear_line(tmp_path):

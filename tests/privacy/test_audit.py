@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from scipy.stats import binom, binomtest
+from scipy.stats import binom, binomtest, nchypergeom_fisher
 
-from evolvingdp.audit.empirical import auditor, failures
+from evolvingdp.audit.empirical import auditor, failures, limits
 from evolvingdp.audit.exact import laws as exact
 from evolvingdp.audit.exact import probes, reports, sensitivity
 from evolvingdp.audit.ledger.entry import kept as is_kept
@@ -87,6 +87,40 @@ def test_the_bound_of_known_hits_is_clopper_and_pearson_s():
     assert auditor.lower_bound((90, 10), 100, delta=0.5) == pytest.approx(math.log((low - 0.5) / high))
     assert auditor.lower_bound((10, 90), 100) == 0.0
     assert auditor.lower_bound((100, 0), 100) == pytest.approx(math.log(100 / 3.7), abs=0.05)
+
+
+@pytest.mark.parametrize("limit", [limits.joint, limits.separate])
+@pytest.mark.parametrize("delta", [0.0, 0.05])
+def test_no_law_is_accused_more_often_than_a_limit_says(limit, delta):
+    """All pairs of counts of 24 runs, for laws that attain e^epsilon Q + delta: the limit exceeds epsilon rarely enough."""
+    runs = 24
+    limited = np.array([[limit((i, j), runs, delta, 0.9) for j in range(runs + 1)] for i in range(runs + 1)])
+    wrong = []
+    for q, epsilon in itertools.product(np.linspace(0.005, 0.6, 40), np.linspace(0.01, 3.5, 20)):
+        p = math.exp(epsilon) * q + delta
+        if p <= 1:
+            first, second = (binom.pmf(np.arange(runs + 1), runs, chance) for chance in (p, q))
+            wrong.append(float(first @ (limited > epsilon + 1e-12) @ second))
+    assert max(wrong) <= 0.1
+
+
+def test_given_all_hits_the_first_count_bounds_the_odds_at_the_error_that_it_pays_for():
+    """The limit's odds ratio is the one at which 200 or more of 241 hits have nine tenths of the error probability."""
+    found = limits.joint((200, 41), 5000)
+    assert (round(found, 2), round(limits.separate((200, 41), 5000), 2)) == (1.28, 1.14)
+    high = binomtest(200, 5000, alternative="less").proportion_ci(0.995).high
+    odds = (math.exp(found) - high) / (1 - high)
+    assert nchypergeom_fisher(10_000, 5000, 241, odds).sf(199) == pytest.approx(0.045, rel=1e-4)
+
+
+def test_rare_events_are_not_given_up_for_common_ones():
+    """An event of .04 against .008 shows more than one of .3 against .15, which a limit of each count apart prefers."""
+
+    def release(x, rng):
+        return int(rng.choice(3, p=((0.642, 0.35, 0.008), (0.66, 0.3, 0.04))[x]))
+
+    bounds = [auditor.audit(release, (0, 1), stream(0, "rare", n), runs=5000).epsilon for n in range(5)]
+    assert min(bounds) > 0.9
 
 
 def test_a_tenth_too_little_noise_is_caught_from_outside():

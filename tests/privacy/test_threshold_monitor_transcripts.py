@@ -7,12 +7,12 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
+from scipy.special import log_ndtr, logsumexp
 from scipy.stats import nbinom
 
 from evolvingdp.audit.exact.laws import deltas
 from evolvingdp.core.seeds import stream
-from evolvingdp.sparse_vector import privacy
+from evolvingdp.sparse_vector import gaussian, privacy
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.adversary import delta_attained, epsilon_attained
 from evolvingdp.sparse_vector.calibration import calibrate, paper_noise, tight_loss
@@ -173,6 +173,89 @@ def test_no_enumerated_adversary_with_fractions_exceeds_the_renyi_bound(reports)
                 assert log_moment(interval, order) > reports * one  # what is enough for {0, 1} is not for [0, 1]
 
 
+@pytest.mark.parametrize("unit", privacy.UNITS)
+@pytest.mark.parametrize("reports", [1, 2, 3])
+def test_queries_with_fractions_cost_one_report_more_and_no_less(reports, unit):
+    """Greed with 0.99, and 1 at the end, attains nearly what `reports` + 1 cost; random fractions learn less."""
+    noise, epsilons = MonitorNoise(2.0, 0.0), np.array([0.02, 0.05, 0.1])
+    monitor = ThresholdMonitorEvolving(noise, 0.5, reports, "interval")
+    absent = unit == "add-remove"
+    laws = merged_laws(monitor, greedy(reports, 0.99), 40, absent)
+    binary, interval = (
+        np.array([privacy.delta_of_epsilon(epsilon, noise.scale, budget, unit) for epsilon in epsilons])
+        for budget in (reports, reports + 1)
+    )
+    attained = np.maximum(deltas(laws, epsilons), deltas(laws[::-1], epsilons))
+    assert np.all(attained <= interval)
+    assert attained == pytest.approx(interval, rel=0.04)
+    assert np.all(attained > 1.1 * binary)
+    for number in range(3):
+        strategy = random_strategy(f"f{number}", 3, interval=True)
+        few = transcripts(ThresholdMonitorEvolving(noise, 0.3 + 0.8 * number, reports, "interval"), 3, strategy, 6, absent)
+        assert np.all(deltas(few, epsilons) <= interval)
+
+
+def best_with_fractions(grid, scale, reports, rounds, epsilon):
+    """What the best adversary of `rounds` coins gets at `epsilon`, exactly: queries in multiples of 1 / `grid`.
+
+    Value iteration over the likelihood ratio e^(j lambda / grid), which coins move on its lattice, and both counters.
+    """
+    loss, full = 1 / scale / grid, reports * grid
+    final = np.maximum(1 - np.exp(epsilon + loss * np.arange(-40 * grid, 40 * grid + 1)), 0)
+    place = np.arange(len(final))
+
+    def moved(value, steps):
+        return value[np.clip(place + steps, 0, len(place) - 1)]
+
+    counters = list(product(range(full + 1), repeat=2))
+    value = dict.fromkeys(counters, final)
+    for _ in range(rounds):
+        new = {}
+        for counter in counters:
+            best = value[counter]
+            for which, y in product((0, 1), range(1, grid + 1)):
+                if counter[which] == full:
+                    continue
+                after = tuple(min(full, c + y * (place == which)) for place, c in enumerate(counter))
+                yes, sign = 1 / (1 + math.exp(-y * loss if which == 0 else y * loss)), 1 - 2 * which
+                best = np.maximum(best, yes * moved(value[after], -sign * y) + (1 - yes) * moved(value[counter], sign * y))
+            new[counter] = best
+        value = new
+    return float(value[(0, 0)][40 * grid])
+
+
+@pytest.mark.parametrize(("grid", "reports", "scale"), [(1, 2, 3.0), (4, 1, 3.0), (4, 1, 1.0), (2, 2, 3.0)])
+def test_the_best_adversary_with_fractions_stays_below_its_bound(grid, reports, scale):
+    best = best_with_fractions(grid, scale, reports, 60, 0.8)
+    assert best <= privacy.delta_of_epsilon(0.8, scale, reports + 1 - 1 / grid) * (1 + 1e-9)
+    assert best >= 0.8 * privacy.delta_of_epsilon(0.8, scale, reports + 1 - 1 / grid)
+    if grid > 1:
+        assert best > privacy.delta_of_epsilon(0.8, scale, reports + 0.5 - 1 / grid)
+    else:
+        assert best == pytest.approx(privacy.delta_of_epsilon(0.8, scale, reports), rel=1e-6)
+
+
+@pytest.mark.parametrize("scale", [0.4, 3.0, 20.0])
+@pytest.mark.parametrize("value", [0.02, 0.3, 0.5, 0.8, 1.0])
+def test_a_coin_of_a_fraction_is_worth_less_than_the_waiting_time_of_that_fraction(scale, value):
+    """The lemma behind it, for all thresholds of the likelihood ratio; equality at its end, and at the fraction 1."""
+    loss, waits = value / scale, np.arange(6000)
+    rare = 1 / (1 + math.exp(1 / scale))
+    laws = nbinom.pmf(waits, value, rare), nbinom.pmf(waits, value, 1 - rare)
+
+    def beyond(log):
+        return np.array([np.maximum(laws[0] - math.exp(x) * laws[1], 0).sum() for x in log])
+
+    log = np.linspace(-loss, 10 / scale + loss, 301)
+    left, right = beyond(log), beyond(log - loss) / (1 + math.exp(-loss))
+    assert np.all(left >= right - 1e-12)
+    assert left[0] == pytest.approx(right[0], rel=1e-9)
+    if value == 1:
+        assert left == pytest.approx(right, abs=1e-12)
+    else:
+        assert np.any(left < beyond(log - loss) / (1 + math.exp(-1.1 * loss)))  # a coin that tells 10 % more is worth more
+
+
 def waiting_log_moments(orders, scale, reports, slow):
     """log E[ratio^order] of one kind of coins up to the last yes, by hand; a yes is rarer in the world `slow`."""
     loss, noes = 1 / scale, np.arange(6000)
@@ -283,6 +366,52 @@ def test_above_threshold_costs_at_most_its_epsilon():
                 logs.append(math.log(float((weight * np.exp(log)).sum())))
             worst = max(worst, abs(logs[0] - logs[1]))
     assert 0.5 < worst <= 1.0
+
+
+def test_gaussian_noise_on_the_threshold_and_on_queries_costs_at_most_its_price():
+    """One repetition of four queries, of which some move, all transcripts by integration over the threshold."""
+    order, scale, ratio = 3.0, 6.0, 0.5
+    grid = np.linspace(-20, 20, 801)
+    weight = np.exp(-0.5 * (grid / (ratio * scale)) ** 2)
+    weight /= weight.sum()
+    largest = 0.0
+    for moves in product((-1, 0, 1), repeat=4):
+        laws = np.exp([list(_log_first_yes(weight, grid + 3.0, world, moves, scale)) for world in (0, 1)])
+        assert laws.sum(axis=1) == pytest.approx([1, 1])
+        largest = max(largest, log_moment(laws, order))
+    price = gaussian.threshold_cost(order, scale, ratio, 1, 4, 4)
+    assert 0.1 < largest <= price
+    assert gaussian.threshold_cost(order, scale, ratio, 7, 4, 4) == pytest.approx(7 * price)
+
+
+@pytest.mark.parametrize(("order", "scale", "queries", "moved"), [(9.0, 30.0, 1e15, 1e6), (4.0, 12.0, 1e6, 1.0)])
+def test_the_price_of_noise_on_the_threshold_is_that_of_the_best_bound_on_a_yes(order, scale, queries, moved):
+    """Directly: up to a position, another for queries that move, the ratio of a yes; beyond it, all queries at the worst."""
+    at = np.linspace(-3, 14, 1701)
+
+    def parts(shift):
+        ratio = (order - 1) * (log_ndtr(-at) - log_ndtr(-at - shift / scale))
+        tail = [float(np.exp(ratio[n:] + log_ndtr(-at[n:])).max()) for n in range(len(at))]
+        return np.exp(ratio), np.array(tail)
+
+    (two, far_two), (one, far_one) = parts(2), parts(1)
+    best = min(
+        max(two[n], one[m]) + moved * far_two[n] + queries * far_one[m] for n in range(0, 1701, 9) for m in range(0, 1701, 9)
+    )
+    threshold = (order - 1) * order / (2 * (0.5 * scale) ** 2)
+    assert gaussian.threshold_cost(order, scale, 0.5, 1, queries, moved) == pytest.approx(
+        threshold + math.log(best), rel=0.05
+    )
+
+
+def _log_first_yes(weight, threshold, world, moves, scale):
+    """Of each place of the first yes, and of none: the logarithm of its probability."""
+    quiet = np.zeros_like(weight)
+    for move in moves:
+        above = (world * move - threshold) / scale
+        yield math.log(float(weight @ np.exp(quiet + log_ndtr(above))))
+        quiet = quiet + log_ndtr(-above)
+    yield math.log(float(weight @ np.exp(quiet)))
 
 
 def test_svt_without_threshold_noise_keeps_its_renyi_promise():

@@ -136,6 +136,36 @@ def test_the_number_of_users_that_a_refusal_names_is_the_smallest_that_works():
         CrewThresh.plan(needed - 1, 64, 10**6, 1.0, changes=2)
 
 
+def test_only_those_who_serve_are_asked_for_their_words_and_each_once():
+    laws = [[0.9, 0.1, 0.0], [0.0, 0.1, 0.9]]
+    data = streams.WordStream.make([600, 400], laws, [[0, 0, 1, 1], [0, 0, 1, 1]], 2000)
+    settings = CrewWords.plan(1000, 4, 2000, 9.0, 3, changes=1, beta=0.5)
+    settings = replace(settings, voting=replace(settings.voting, voting=replace(settings.voting.voting, unit=0.15)))
+    state = other = crew_words.start(settings, stream(0, "deal"))
+    updated = []
+    for epoch in range(1, 5):
+        held, asked = data.counts(epoch, stream(0, "words", epoch)), []
+
+        def rows(users, held=held, asked=asked):
+            asked.append(users)
+            return held[users]
+
+        noises = [[stream(0, name, epoch) for name in ("public", "private")] for _ in range(2)]
+        state, release = crew_words.step(settings, state, rows, *noises[0])
+        other, same = crew_words.step(settings, other, held, *noises[1])
+        assert np.array_equal(release.estimate, same.estimate)
+        assert np.array_equal(state.votes.reference, other.votes.reference)
+        users = np.concatenate(asked)
+        assert len(users) == len(set(users.tolist()))
+        crews = (1 if epoch == 1 else 2) if release.updated else 1
+        assert len(users) == crews * settings.voting.voting.n_users + release.updated * settings.cell
+        updated += [epoch] if release.updated else []
+    assert updated == [1, 3]
+    some = np.array([700, 3])
+    assert np.array_equal(data.counts(1, stream(0, "w"), some).argmax(axis=1), [0, 0])
+    assert np.array_equal(data.counts(3, stream(0, "w"), some).argmax(axis=1), [2, 2])
+
+
 @pytest.mark.parametrize("path", ["users", "simulation"])
 def test_words_are_found_by_crews(path):
     laws = [[0.9, 0.02, 0.02, 0.02, 0.02, 0.02], [0.02, 0.02, 0.02, 0.02, 0.02, 0.9]]

@@ -15,7 +15,7 @@ from evolvingdp.core import hadamard
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import heavy_protocol, heavy_simulation
 from evolvingdp.evolving.constants import hashed_unit, paper_estimate_epsilon, paper_margin, paper_vote_epsilon
-from evolvingdp.evolving.experiments.heavy_thresh.run import _judge, _run
+from evolvingdp.evolving.experiments.heavy_thresh.run import _judge, _mean_judgment, _run
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.streams import WordStream
 from evolvingdp.evolving.thresh import Thresh
@@ -150,6 +150,13 @@ def test_recall_is_the_share_of_the_top_words_that_are_found_and_the_error_is_of
         "max_error": pytest.approx(0.2),
         "recall": pytest.approx(2 / 3),
     }
+
+
+def test_errors_and_recall_of_a_dictionary_are_means_over_its_epochs():
+    first, other = np.repeat([[0.2, 0.0], [0.0, 0.2]], 5, axis=1)
+    data = WordStream.make([4], [first, other], [[0, 0, 1, 1]], 10)
+    found = _mean_judgment([first, first, first, np.where(np.arange(10) < 6, other, 0.1)], data)
+    assert found == {"mean_error": pytest.approx((0.2 + 0.1) / 4), "recall": pytest.approx(3 / 4)}
 
 
 def test_what_a_run_has_spent_is_two_votes_for_each_cast_and_all_updates():

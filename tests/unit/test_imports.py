@@ -31,7 +31,8 @@ for paper in {PAPERS!r}:
     except AttributeError as error:
         assert str(error) == f"module 'evolvingdp.{{paper}}' has no attribute 'NoSuchMechanism'"
 import evolvingdp.core.checks, evolvingdp.core.noise, evolvingdp.core.accounting
-import evolvingdp.audit
+import evolvingdp.audit, evolvingdp.streams
+assert len(evolvingdp.streams.read_counts("inaugural").dates) == 59
 print(len(sys.modules))
 """
 WHAT_A_COMMAND_IMPORTS = """
@@ -60,6 +61,8 @@ def test_every_public_mechanism_is_imported_where_only_numpy_scipy_and_pandas_ar
     ("command", "code", "needed"),
     [
         (["--help"], 0, {"click"}),
+        (["plan", "--help"], 0, {"click"}),
+        (["plan", "mean", "--epsilon", "-1"], 1, {"click"}),
         (["run", "heavy_hitters/treehist", "-p", "epsilom", "1"], 1, {"click", "pydantic"}),
         (["run", "heavy_hitters/bitstogram", "-p", "epsilon", "-1"], 1, {"click", "pydantic"}),
         (["run", "evolving/thresh", "-p", "n_users", "many"], 1, {"click", "pydantic"}),
@@ -102,7 +105,7 @@ def sources(folder: Path) -> Path:
     return copy
 
 
-def test_an_installed_library_has_its_data_and_audits(installed, tmp_path):
+def test_an_installed_library_has_its_data_audits_and_plans(installed, tmp_path):
     script = "import evolvingdp; from evolvingdp.core import brown; print(evolvingdp.__file__, len(brown.words()))"
     done = python("-c", script, cwd=tmp_path, PYTHONPATH=str(installed))
     assert done.stdout.split() == [str(installed / "evolvingdp" / "__init__.py"), "25992"], done.stderr
@@ -111,6 +114,8 @@ def test_an_installed_library_has_its_data_and_audits(installed, tmp_path):
     done = python("-m", "evolvingdp", *command, cwd=tmp_path, PYTHONPATH=str(installed))
     assert done.returncode == 0, done.stderr
     assert "not refuted" in done.stdout
+    done = python("-m", "evolvingdp", "plan", "mean", cwd=tmp_path, PYTHONPATH=str(installed))
+    assert "Best: each user once" in done.stdout, done.stderr
 
 
 @pytest.mark.parametrize(

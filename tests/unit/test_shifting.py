@@ -237,6 +237,17 @@ def test_weights_that_are_no_counts_are_a_type_error():
         HISTOGRAM.release([0.5], stream(0, "n"))
 
 
+def test_a_table_says_what_the_grid_has_chosen():
+    search = AboveThreshold(70.0, 1200, 9.5, 4.25, True)
+    shown = Histogram("stable gaussian", 12.345, 81.0)
+    assert methods.setting(search) == "$c$ = 1,200, $t$ = 70, noise 9.5, of the threshold 4.25, new after each yes"
+    assert methods.setting(replace(search, refreshed=False)).endswith("of the threshold 4.25")
+    assert methods.setting(replace(search, threshold_scale=0.0)).endswith("noise 9.5")
+    assert methods.setting(FindStep(search, shown, 9)) == f"{methods.setting(search)}; shown: $t$ = 81, noise 12.35"
+    monitor = ThresholdMonitorEvolving(MonitorNoise(2.0, 0.0), 800.4, 3)
+    assert methods.setting(monitor) == "$k$ = 3, $t$ = 800, noise 20"
+
+
 def test_a_histogram_s_error_is_where_it_misses_rarely():
     for kind in HISTOGRAMS:
         method = Histogram(kind, 3.0, 10.0)

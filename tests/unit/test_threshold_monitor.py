@@ -87,6 +87,15 @@ def test_the_exact_calibration_has_these_scales(delta, reports, scale):
     assert privacy.epsilon_of_delta(delta, found.scale, reports) == pytest.approx(1, rel=1e-8)
 
 
+def test_queries_with_fractions_are_calibrated_as_one_report_more():
+    for unit in privacy.UNITS:
+        found = calibrate(1.0, 1e-6, 3, queries="interval", unit=unit)
+        assert found.scale == calibrate(1.0, 1e-6, 4, unit=unit).scale
+        assert found.scale < 0.96 * calibrate(1.0, 1e-6, 3, method="renyi", queries="interval", unit=unit).scale
+        scales = [privacy.smallest_scale(1.0, 1e-6, 4 - 1 / grid, unit) for grid in (1, 2, 16)]
+        assert calibrate(1.0, 1e-6, 3, unit=unit).scale == scales[0] < scales[1] < scales[2] < found.scale
+
+
 def test_the_paper_s_constants_are_thousands_of_times_too_large():
     assert calibrate(1.0, 1e-6, 1, method="theorem").scale == pytest.approx(7.66e4, rel=1e-3)
     assert calibrate(1.0, 1e-6, 3, method="theorem").scale == pytest.approx(1.01e5, rel=1e-3)
@@ -321,7 +330,8 @@ def test_many_pieces_are_composed_for_any_epsilon_and_delta(epsilon, delta):
         (lambda: calibrate(1.0, 1e-6, 0), "reports must be >= 1, got 0"),
         (lambda: calibrate(1.0, 1e-6, 3, method="best"), "method must be one of theorem, epochs"),
         (lambda: calibrate(1.0, 1e-6, 3, unit="rows"), "unit must be one of replacement, add-remove"),
-        (lambda: calibrate(1.0, 1e-6, 3, queries="interval"), "queries must be 'binary' for method='exact'"),
+        (lambda: privacy.smallest_scale(1.0, 1e-6, 0.5), "reports must be >= 1, got 0.5"),
+        (lambda: privacy.delta_of_epsilon(1.0, 2.0, math.nan), "reports must be > 0 and finite, got nan"),
         (lambda: calibrate(1e4, 0.5, 1, method="theorem", unit="add-remove"), "inner must be > 2, got"),
         (lambda: calibrate(1e4, 0.5, 1, method="theorem"), "epsilon must be smaller for method='theorem', got"),
         (lambda: paper_noise(2.0), "inner must be > 2, got 2.0"),

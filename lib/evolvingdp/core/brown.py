@@ -6,17 +6,14 @@ called `paper` has 25,992 distinct words, of which ten million draws miss none o
 
 from __future__ import annotations
 
-import gzip
-import io
 from collections import Counter
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 
 import pandas as pd
 
-_PACKAGE = Path(__file__).parents[1]
-DATA = _PACKAGE / "data" if (_PACKAGE / "data").is_dir() else _PACKAGE.parents[1] / "data"  # installed, or in a checkout
+from evolvingdp.core.tables import DATA
+
 LENGTH = 6  # letters a word is cut to, Section 4.2
 
 
@@ -110,15 +107,6 @@ def compare_readings(tokens: Counter[str]) -> pd.DataFrame:
         [(name, READINGS[name][0], len(table), int(table["count"].sum())) for name, table in tables.items()],
         columns=["reading", "meaning", "distinct words", "tokens"],
     )
-
-
-def table_bytes(table: pd.DataFrame) -> bytes:
-    """`table`, without its index, as gzipped CSV, byte for byte the same each time."""
-    text = table.to_csv(index=False, lineterminator="\n").encode()
-    buffer = io.BytesIO()
-    with gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0) as file:
-        file.write(text)
-    return buffer.getvalue()
 
 
 # Documents by category in the corpus's order, which is that of its files.

@@ -61,6 +61,11 @@ class SignFlip:
         (1 + share (e^epsilon - 1)) / (e^epsilon + 1), which is epsilon-DP for any two shares in [0, 1]."""
         return self.flip + share * (self.keep - self.flip)
 
+    def variance(self, share: float = 0.5) -> float:
+        """Of the unbiased estimate from one report of `report_one`; 1/2 has the largest, debias^2 / 4."""
+        one = float(self.report_one(share))
+        return one * (1 - one) * self.debias**2
+
     def draw_reports(self, shares: NDArray[np.floating], rng: np.random.Generator) -> NDArray[np.bool_]:
         """Which users report 1, (n,), with bits of mean `shares`: a draw per user.
 

@@ -8,14 +8,16 @@ from typing import Any, ParamSpec, TypeVar
 
 import matplotlib as mpl
 import numpy as np
-import seaborn as sns
 from matplotlib.figure import Figure as Canvas
 from scipy import stats
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-PALETTE = sns.color_palette("colorblind")
+PALETTE = (  # 4 : 1 or more on white, so that names may have a line's colour; of like lightness, so that markers differ, too
+    "#0173b2", "#b26b00", "#028a63", "#c8381e", "#b04ca0", "#5f4bb6", "#d1407f", "#6f6f6f", "#678300", "#1f86b0",
+)  # fmt: skip
+INKS = ("#0b5394", "#a8430a", "#6a1b9a", "#1b6e35", "#b0125b", "#555555")  # of lines: told apart, 4.5 : 1 on white
 TRUTH = "black"
 THEORY: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 1.2}
 MARKERS = "osD^vPX*"

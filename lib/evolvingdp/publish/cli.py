@@ -5,78 +5,15 @@ A command imports what it needs when it runs, so that help and a refused paramet
 
 from __future__ import annotations
 
-import errno
-import functools
-from collections.abc import Callable
 from contextlib import nullcontext
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import click
 
 from evolvingdp.publish import stopping
-from evolvingdp.publish.errors import PublishError
-
-# what the machine refuses, and no fault of a program
-MACHINE = {getattr(errno, f"E{name}") for name in ("NOSPC", "DQUOT", "ROFS", "ACCES", "PERM", "IO", "NAMETOOLONG", "FBIG")}
-
-
-def _one_line(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Expected errors become click's: a line on stderr and exit code 1."""
-
-    @functools.wraps(command)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return command(*args, **kwargs)
-        except PublishError as error:
-            raise click.ClickException(str(error)) from None
-        except OSError as error:
-            if error.errno not in MACHINE:
-                raise
-            raise click.ClickException(f"{error.strerror}: {error.filename or 'the results could not be written'}") from None
-        except ValueError as error:
-            from evolvingdp.core.checks import ParameterError
-
-            if not isinstance(error, ParameterError):
-                raise
-            raise click.ClickException(str(error)) from None
-        except ModuleNotFoundError as error:
-            package = (error.name or "").partition(".")[0]
-            if package == "evolvingdp" or find_spec(package):
-                raise
-            raise click.ClickException(
-                f"this command needs {package}, which is not installed: make installs it in the checkout"
-            ) from None
-
-    return wrapped
-
-
-def _in_checkout(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`_one_line`, for a command that an installed package cannot run."""
-
-    @functools.wraps(command)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        from evolvingdp.publish.sources.digest import checkout
-
-        checkout()
-        return command(*args, **kwargs)
-
-    return _one_line(wrapped)
-
-
-def _alone(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`_in_checkout`, for a command that writes in _build, as one process at a time may."""
-
-    @functools.wraps(command)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        from evolvingdp.publish.files import held
-        from evolvingdp.publish.sources.project import Project
-
-        with held(Project().root / "_build"):
-            return command(*args, **kwargs)
-
-    return _in_checkout(wrapped)
+from evolvingdp.publish.guards import alone, in_checkout
+from evolvingdp.publish.planned import plan
 
 
 class _Stoppable(click.Group):
@@ -105,7 +42,7 @@ def main() -> None:
 @click.option("--out", metavar="FOLDER", help="Folder for the results  [default: runs/NOTEBOOK/KEY]")
 @click.option("--workers", type=click.IntRange(min=1), help="Processes that share the repetitions  [default: none]")
 @click.option("--scheduler", metavar="ADDRESS", help="Share them on an existing dask cluster: tcp://HOST:PORT or its file.")
-@_in_checkout
+@in_checkout
 def run(
     notebook: str,
     overrides: tuple[tuple[str, str], ...],
@@ -149,7 +86,7 @@ def run(
 
 @main.command()
 @click.argument("notebook")
-@_in_checkout
+@in_checkout
 def params(notebook: str) -> None:
     """Show the parameters of NOTEBOOK: name, symbol, type, range, unit, default, preset paper, meaning.
 
@@ -168,7 +105,7 @@ def params(notebook: str) -> None:
 @main.command()
 @click.option("--preset", default="paper", show_default=True, help="quick, paper, or a YAML file of your own.")
 @click.option("--workers", type=click.IntRange(min=1), help="Notebooks at a time  [default: one per core]")
-@_alone
+@alone
 def book(preset: str, workers: int | None) -> None:
     """Execute what has changed and render the book to _build/html.
 
@@ -204,7 +141,7 @@ def book(preset: str, workers: int | None) -> None:
 )
 @click.option("--workers", type=click.IntRange(min=1), help="Processes of this machine  [default: one per core]")
 @click.option("--out", metavar="FOLDER", required=True, help="Folder for the results.")
-@_in_checkout
+@in_checkout
 def sweep(out: str, scheduler: str | None, workers: int | None, **what: Any) -> None:
     """Run the experiment of NOTEBOOK over a grid of parameters and seeds; write sweep.parquet and a summary, index.html.
 
@@ -222,7 +159,7 @@ def sweep(out: str, scheduler: str | None, workers: int | None, **what: Any) -> 
 
 
 @main.command()
-@_alone
+@alone
 def pdf() -> None:
     """Print the rendered book to _build/evolving-privacy.pdf; needs chromium (CHROMIUM names it where PATH does not).
 
@@ -235,7 +172,7 @@ def pdf() -> None:
 
 
 @main.command("zip")
-@_alone
+@alone
 def archive() -> None:
     """Pack the rendered book into _build/evolving-privacy.zip, which reads from disk without a server.
 
@@ -286,27 +223,15 @@ def audit(**options: Any) -> None:
         raise click.exceptions.Exit(code)
 
 
-@main.group(invoke_without_command=True)
-@click.pass_context
-@_in_checkout
-def data(context: click.Context) -> None:
-    """Check the shipped tables against the checksums in data/README.md, or rebuild one.
-
-    Example: evolvingdp data brown
-    """
-    if context.invoked_subcommand is None:
-        from evolvingdp.publish import datasets
-        from evolvingdp.publish.sources.project import Project
-
-        for name in datasets.check(Project().root / "data"):
-            click.echo(f"{name}: as listed in data/README.md")
-
-
-@data.command("brown")
+@main.command()
+@click.argument("tables", required=False, type=click.Choice(["brown", "addresses"]))
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the tables  [default: data/]")
-@_in_checkout
-def rebuild_brown(out: Path | None) -> None:
-    """Count the Brown corpus again (NLTK_DATA, or a download where there is a network) and write its tables.
+@in_checkout
+def data(tables: str | None, out: Path | None) -> None:
+    """Check the shipped tables against the checksums in data/README.md; or, with a name, count a corpus again.
+
+    brown: the Brown corpus; addresses: presidents' addresses, by year. NLTK finds the corpora (NLTK_DATA), or downloads
+    them where there is a network.
 
     Example: NLTK_DATA=~/nltk_data evolvingdp data brown
     """
@@ -314,7 +239,15 @@ def rebuild_brown(out: Path | None) -> None:
     from evolvingdp.publish.running.folders import check_writable
     from evolvingdp.publish.sources.project import Project
 
-    out = out if out is not None else Project().root / "data"
+    folder = Project().root / "data"
+    if tables is None:
+        for name in datasets.check(folder):
+            click.echo(f"{name}: as listed in data/README.md")
+        return
+    out = out if out is not None else folder
     check_writable(out)
-    for path in datasets.rebuild_brown(out):
+    for path in datasets.REBUILD[tables](out):
         click.echo(f"{path.name}: sha256 {datasets.checksum(path)}")
+
+
+main.add_command(plan)

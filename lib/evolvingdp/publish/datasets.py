@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter
 from pathlib import Path
 
+import pandas as pd
+
 from evolvingdp.core import brown
+from evolvingdp.core.tables import table_bytes
 from evolvingdp.publish.errors import DataError
 from evolvingdp.publish.files import replacing
+from evolvingdp.streams import addresses
+from evolvingdp.streams.dated import SHIPPED
+
+NAMES = {"brown": "Brown corpus", "inaugural": "inaugural corpus", "state_union": "state of the union corpus"}
 
 
 def checksum(path: Path) -> str:
@@ -28,32 +34,53 @@ def check(folder: Path) -> list[str]:
     return sorted(listed)
 
 
-def corpus_tokens() -> Counter[str]:
-    """The Brown corpus, downloaded where NLTK does not find it; raises DataError that says what to do."""
+def needed(*corpora: str) -> None:
+    """Download the NLTK corpora that NLTK does not find; raises DataError that says what to do."""
     import nltk
 
-    try:
-        return brown.corpus_tokens()
-    except LookupError:
-        pass
-    if not nltk.download("brown", quiet=True):
-        raise DataError(
-            "the Brown corpus was not found and could not be downloaded; set NLTK_DATA to a folder that holds "
-            "corpora/brown.zip, or run `python -m nltk.downloader brown` where there is a network"
-        )
-    return brown.corpus_tokens()
+    for corpus in corpora:
+        try:
+            getattr(nltk.corpus, corpus).fileids()
+        except LookupError:
+            if not nltk.download(corpus, quiet=True):
+                raise DataError(
+                    f"the {NAMES[corpus]} was not found and could not be downloaded; set NLTK_DATA to a folder that holds "
+                    f"corpora/{corpus}.zip, or run `python -m nltk.downloader {corpus}` where there is a network"
+                ) from None
 
 
 def rebuild_brown(folder: Path) -> list[Path]:
     """Write the Brown tables to `folder`, each at once; returns their paths."""
-    tokens = corpus_tokens()
+    needed("brown")
+    tokens = brown.corpus_tokens()
     by_category = brown.count_by_category(brown.category_tokens())
-    contents = {
-        "brown_words.csv.gz": brown.table_bytes(brown.count_words(tokens)),
-        "brown_categories.csv.gz": brown.table_bytes(by_category.reset_index()),
-        "brown_documents.csv.gz": brown.table_bytes(brown.holders(brown.document_tokens()).reset_index()),
-        "brown_readings.csv": brown.compare_readings(tokens).to_csv(index=False, lineterminator="\n").encode(),
-    }
+    return _write(
+        folder,
+        {
+            "brown_words.csv.gz": table_bytes(brown.count_words(tokens)),
+            "brown_categories.csv.gz": table_bytes(by_category.reset_index()),
+            "brown_documents.csv.gz": table_bytes(brown.holders(brown.document_tokens()).reset_index()),
+            "brown_readings.csv": _plain_bytes(brown.compare_readings(tokens)),
+        },
+    )
+
+
+def rebuild_addresses(folder: Path) -> list[Path]:
+    """Write the tables of presidents' addresses to `folder`, each at once; returns their paths."""
+    needed(*SHIPPED, "brown")
+    table = addresses.count_table(addresses.corpus_counts())
+    words = addresses.tagged_function_words(set(table["word"]))
+    return _write(folder, {"address_words.csv.gz": table_bytes(table), "address_function_words.csv": _plain_bytes(words)})
+
+
+REBUILD = {"brown": rebuild_brown, "addresses": rebuild_addresses}
+
+
+def _plain_bytes(table: pd.DataFrame) -> bytes:
+    return table.to_csv(index=False, lineterminator="\n").encode()
+
+
+def _write(folder: Path, contents: dict[str, bytes]) -> list[Path]:
     for name, content in contents.items():
         with replacing(folder / name) as file:
             file.write_bytes(content)

@@ -8,7 +8,7 @@
 | epochs | Theorem 3.8's proof: epochs of counter length K, composed; the best K and composition (E-SV-5) | [0, 1] |
 | tight-proof | Lemma 3.7's proof, with one event in place of E_3 and its constants evaluated (chapter) | [0, 1] |
 | renyi | the supermartingale of the chapter, over Renyi orders | [0, 1] |
-| exact | waiting times of randomized responses (chapter); optimal for what the proof uses | {0, 1} |
+| exact | waiting times of randomized responses (chapter); optimal for what the proof uses | [0, 1] |
 
 **Guarantee.** (epsilon, delta)-differential privacy of all answers to any number of adaptive queries, for the chosen unit:
 "replacement" of one user's whole input (Definition 4.3) or "add-remove". The first three are proved for add-remove; for
@@ -66,19 +66,16 @@ def calibrate(
 ) -> Calibration:
     """The least noise that `method` proves (`epsilon`, `delta`)-private when users are deleted after `reports` reports.
 
-    Raises ValueError for what is out of range, and where a method does not cover the queries or the size asked for.
+    Raises ValueError for what is out of range, and where a method does not cover the size asked for.
     """
     check_privacy(epsilon, delta)
     checks.integer_at_least(1, reports=reports)
     checks.one_of(METHODS, method=method)
     checks.one_of(UNITS, unit=unit)
     checks.one_of(QUERIES, queries=queries)
-    if method == "exact":
-        if queries != "binary":
-            raise ValueError("queries must be 'binary' for method='exact', got 'interval'; method='renyi' covers [0, 1]")
-        noise = _with_scale(smallest_scale(epsilon, delta, reports, unit))
-    elif method == "renyi":
-        noise = _with_scale(smallest_renyi_scale(epsilon, delta, reports + (queries == "interval"), unit=unit))
+    if method in ("exact", "renyi"):
+        smallest = smallest_scale if method == "exact" else smallest_renyi_scale
+        noise = _with_scale(smallest(epsilon, delta, reports + (queries == "interval"), unit=unit))
     else:
         half = (epsilon, delta) if unit == "add-remove" else (epsilon / 2, delta * float(expit(-epsilon / 2)))
         if half[1] < 1e-300:

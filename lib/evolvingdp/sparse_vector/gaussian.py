@@ -10,8 +10,9 @@ e^-theta and every moved query by e^-eta, with eta large enough at all positions
 discounted power is a supermartingale, so that the Renyi divergence is at most (reports theta + moved eta) / (order - 1).
 
 **Source.** Zhu and Wang (2020), Improving the sparse vector technique with Renyi differential privacy, whose bound depends
-on the number of queries, too; the two prices in place of their bound are ours. `theta` = 0 prices all answers of histograms:
-as a yes or no tells less than a number, that takes about sqrt(2 / pi) of the noise of the Gaussian mechanism.
+on the number of queries, too; the two prices in place of their bound are ours. `threshold_cost` is what theirs becomes with
+noise on the threshold, too (re-derived, with a sharper tail). `theta` = 0 prices all answers of histograms: as a yes or no
+tells less than a number, that takes about sqrt(2 / pi) of the noise of the Gaussian mechanism.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from evolvingdp.sparse_vector.privacy import check_privacy, renyi_rates, renyi_t
 
 Array = NDArray[np.float64]
 _POSITIONS = np.linspace(-9.0, 12.0, 211)  # of the threshold above the sum, in scales; beyond it answers are too rare
+_FAR = np.linspace(-3.0, 14.0, 341)
 _BETWEEN = 1.005  # what a price may be higher between two positions
 _STEEP = 4.0  # order / scale: up to here the dearest yes lies within the positions
 ALL = math.inf  # reports: any number of them, all answers are paid as queries
@@ -43,29 +45,54 @@ def _logarithms(scale: float) -> tuple[tuple[Array, Array, Array, Array], ...]:
     return tuple((np.exp(one[0]), np.exp(one[1]), other[0] - one[0], other[1] - one[1]) for one, other in pairs)
 
 
+def _answers(order: float, scale: float) -> tuple[Array, Array] | None:
+    """With e^-theta on each yes, 1 + price is the largest a e^-theta + b: a, b; None where `order` is too large."""
+    if order > _STEEP * scale:
+        return None
+    sides = _logarithms(scale)
+    yes = np.concatenate([yes * np.exp(order * gain) for yes, _, gain, _ in sides])
+    return yes, np.concatenate([no * np.expm1(order * loss) - yes for yes, no, _, loss in sides])
+
+
+def _price(answers: tuple[Array, Array], theta: float) -> float:
+    return math.log1p(max(0.0, _BETWEEN * float((answers[0] * math.exp(-theta) + answers[1]).max())))
+
+
 def price(order: float, scale: float, theta: float) -> float:
     """eta of a moved query, where each yes pays `theta`; infinite where `order` is too large for the `scale`."""
-    if order > _STEEP * scale:
-        return math.inf
-    dearest = max(
-        float((yes * np.expm1(order * gain - theta) + no * np.expm1(order * loss)).max())
-        for yes, no, gain, loss in _logarithms(scale)
-    )
-    return math.log1p(max(0.0, _BETWEEN * dearest))
+    answers = _answers(order, scale)
+    return math.inf if answers is None else _price(answers, theta)
 
 
 def search_cost(order: float, scale: float, reports: float, moved: float) -> float:
     """(order - 1) times the divergence of all answers, for the best theta."""
-    alone = moved * price(order, scale, 0.0)
-    if math.isinf(reports) or math.isinf(alone):
+    answers = _answers(order, scale)
+    alone = math.inf if answers is None else moved * _price(answers, 0.0)
+    if math.isinf(reports) or answers is None:
         return alone
     best = minimize_scalar(
-        lambda log: reports * math.exp(log) + moved * price(order, scale, math.exp(log)),
+        lambda log: reports * math.exp(log) + moved * _price(answers, math.exp(log)),
         bounds=(math.log(order / scale**2) - 1, math.log(40 * order / scale**2) + 4),
         method="bounded",
         options={"xatol": 0.03},
     )
     return min(alone, float(best.fun))
+
+
+def threshold_cost(order: float, scale: float, ratio: float, reports: float, queries: float, moved: float) -> float:
+    """The same with noise of `ratio` times this scale on the threshold, new after each yes; `moved` of the `queries` move.
+
+    The threshold's noise moves by one, so that a no costs nothing. A yes moves by two, or by one: up to some position of the
+    threshold, the best of a grid, its likelihood ratio is bounded; beyond, it is so rare that all `queries` may go there.
+    """
+    ratios = np.geomspace(1e-3, 40, 200)  # logarithms of the moment's bound
+    moment = np.exp(ratios)
+    for shift, number in ((2, moved), (1, queries)):
+        yes = log_ndtr(-_FAR)
+        gain = (order - 1) * (yes - log_ndtr(-_FAR - shift / scale))
+        beyond = np.append(np.maximum.accumulate((gain + yes)[::-1])[::-1], -math.inf)
+        moment = moment + np.exp(np.minimum(beyond[np.searchsorted(gain, ratios, side="right")] + math.log(number), 700.0))
+    return reports * ((order - 1) * order / (2 * (ratio * scale) ** 2) + math.log(moment.min()))
 
 
 def laplace_cost(order: float, scale: float, reports: float) -> float:

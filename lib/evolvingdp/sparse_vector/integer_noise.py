@@ -7,7 +7,7 @@ then reaches the threshold t with probability Pr[N >= t - s] (1 - e^(-s / scale)
 **Guarantee.** That of `privacy` for queries in {0, 1} and a threshold that is an integer: the triangle's corner is met
 exactly at sums t - 1 and t, so that the bound is attained, and no draw is out of reach, however many queries there are. With
 a limit each query that a user moves adds at most `revealed` to delta (chapter); `grid` = g draws multiples of 1 / g, for
-queries that are.
+queries that are, of which a user's last report may overshoot by 1 - 1 / g.
 
 **Source.** Ours. The sampler is `core.noise.DiscreteLaplace`, whose `scale` is a multiple of 1/1024.
 """
@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from evolvingdp.core import checks
 from evolvingdp.core.noise import DiscreteLaplace
 from evolvingdp.sparse_vector.noise import Array
-from evolvingdp.sparse_vector.privacy import smallest_renyi_scale, smallest_scale
+from evolvingdp.sparse_vector.privacy import smallest_scale
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,10 @@ class IntegerNoise:
     def calibrated(
         cls, epsilon: float, delta: float, reports: int, *, unit: str = "replacement", grid: int = 1
     ) -> IntegerNoise:
-        """The least scale for ThresholdMonitor by the exact analysis, as in `calibration`; with a grid by the Renyi bound.
-
-        A grid's queries may have values between 0 and 1, so that the last report may overshoot.
-        """
-        scale = smallest_scale(epsilon, delta, reports, unit)
-        if grid > 1:
-            scale = smallest_renyi_scale(epsilon, delta, reports + 1, unit=unit)
+        """The least scale for ThresholdMonitor by the exact analysis, as in `calibration`."""
+        checks.integer_at_least(1, reports=reports)
+        checks.power_of_two(grid=grid)
+        scale = smallest_scale(epsilon, delta, reports + 1 - 1 / grid, unit)
         return cls(scale, None, grid)
 
     @cached_property

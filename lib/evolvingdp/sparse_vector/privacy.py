@@ -1,8 +1,9 @@
-"""What ThresholdMonitor costs: the exact loss for queries in {0, 1}, and a Renyi bound for queries in [0, 1].
+"""What ThresholdMonitor costs: the exact loss, for queries in {0, 1} and in [0, 1], and a Renyi bound.
 
 **Source.** Our analysis, in place of the paper's Theorems 3.2 and 3.8; the proofs are on the chapter's page. The noise has a
 (1 / scale)-log-Lipschitz survival and distribution function, so each answer is a public mixture of always-no, always-yes and
-randomized response with p = 1 / (1 + e^lambda); a user is in at most `reports` randomized responses that say yes.
+randomized response with p = 1 / (1 + e^lambda); a user is in at most `reports` randomized responses that say yes. Queries
+in [0, 1] cost what `reports` + 1 do, since the last report may overshoot; multiples of 1 / g what `reports` + 1 - 1 / g do.
 
 **Units.** "replacement": one user's whole input is another one, in every step (Definition 4.3); "add-remove": one user is
 there or not (Theorem 3.2). With replacement each of the two inputs has a counter of its own, so the loss is that of two
@@ -42,22 +43,22 @@ def check_privacy(epsilon: float, delta: float) -> None:
 
 
 @checks.plain
-def delta_of_epsilon(epsilon: float, scale: float, reports: int, unit: str = "replacement") -> float:
+def delta_of_epsilon(epsilon: float, scale: float, reports: float, unit: str = "replacement") -> float:
     """The delta at `epsilon` >= 0 of a ThresholdMonitor with outer noise Lap(`scale`), users deleted after `reports`.
 
-    An upper bound for queries in {0, 1} and any number of adaptive rounds.
+    An upper bound for queries in {0, 1} and any number of adaptive rounds; `reports` >= 1 need not be whole (module).
     Absolute precision 1e-40, relative 1e-9.  Raises ValueError where noise is so small that the sum would not fit.
     """
     if not 0 <= epsilon < math.inf:
         raise ValueError(f"epsilon must be >= 0 and finite, got {epsilon!r}")
     checks.positive(scale=scale)
-    checks.integer_at_least(1, reports=reports)
+    _check_reports(reports)
     checks.one_of(UNITS, unit=unit)
     every = loss_distributions(scale, reports, unit)
     return max(excess_mass(epsilon, losses, law) for losses, law in every) + 4 * _TAIL
 
 
-def loss_distributions(scale: float, reports: int, unit: str = "replacement") -> list[tuple[Array, Array]]:
+def loss_distributions(scale: float, reports: float, unit: str = "replacement") -> list[tuple[Array, Array]]:
     """Privacy losses (increasing, multiples of 1 / scale) and their probabilities, all but 4e-40: what composes.
 
     One pair for replacement, which is symmetric; for add-remove that of the user who is absent, and who is present.
@@ -85,7 +86,7 @@ def excess_mass(epsilon: float, losses: Array, law: Array) -> float:
 
 
 @lru_cache(maxsize=64)
-def waiting_law(reports: int, log_yes: float, log_no: float) -> tuple[Array, Array]:
+def waiting_law(reports: float, log_yes: float, log_no: float) -> tuple[Array, Array]:
     """How many noes come before the yes number `reports`: consecutive values, and their probabilities.
 
     All but 1e-40 on each side.  Raises TooLongError where that is more than fits.
@@ -105,7 +106,7 @@ def waiting_law(reports: int, log_yes: float, log_no: float) -> tuple[Array, Arr
 
 
 @checks.plain
-def epsilon_of_delta(delta: float, scale: float, reports: int, unit: str = "replacement") -> float:
+def epsilon_of_delta(delta: float, scale: float, reports: float, unit: str = "replacement") -> float:
     """The smallest epsilon at which `delta_of_epsilon` is at most `delta`, which is at least 1e-30."""
     _check_delta(delta)
     return largest_epsilon(lambda epsilon: delta_of_epsilon(epsilon, scale, reports, unit) - delta)
@@ -122,11 +123,11 @@ def largest_epsilon(excess: Callable[[float], float]) -> float:
 
 
 @checks.plain
-def smallest_scale(epsilon: float, delta: float, reports: int, unit: str = "replacement") -> float:
+def smallest_scale(epsilon: float, delta: float, reports: float, unit: str = "replacement") -> float:
     """The smallest scale of the outer noise for which `delta_of_epsilon(epsilon)` is at most `delta`."""
     checks.positive(epsilon=epsilon)
     _check_delta(delta)
-    checks.integer_at_least(1, reports=reports)
+    _check_reports(reports)
     checks.one_of(UNITS, unit=unit)
     return _smallest(
         lambda scale: math.log(delta_of_epsilon(epsilon, scale, reports, unit) / delta),
@@ -137,6 +138,12 @@ def smallest_scale(epsilon: float, delta: float, reports: int, unit: str = "repl
 def _check_delta(delta: float) -> None:
     if not 1e-30 <= delta < 1:
         raise ValueError(f"delta must lie in [1e-30, 1), got {delta!r}")
+
+
+def _check_reports(reports: float) -> None:
+    checks.positive(reports=reports)
+    if reports < 1:
+        raise ValueError(f"reports must be >= 1, got {reports!r}")
 
 
 def _smallest(excess: Callable[[float], float], start: float) -> float:

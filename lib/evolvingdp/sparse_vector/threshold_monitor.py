@@ -8,7 +8,7 @@ together**, for one user in all steps, however many there are, whatever the adve
 data evolve. `ThresholdMonitorEvolving` takes new data in every step (Definition 4.3), `ThresholdMonitor` has fixed data.
 That is for real-valued noise: `rng.laplace` is never more than 52 ln 2 = 36.04 scales from 0, so that each query whose yes
 needs more may add 2^-53 to delta. Only below 2^53 delta such queries (9e9 at 1e-6) is that less than delta itself; with
-`IntegerNoise` it holds for any number of queries in {0, 1}.
+`IntegerNoise` it holds for any number of queries on its grid.
 The state is **secret**, the release is public; a no leaves the state as it is.
 A query's value for a user must depend on that user's data alone, as the paper's f: X -> [0, 1] does: that is the caller's
 promise, no check can see it. Errors name users and values; they are for the curator, not for the analyst.

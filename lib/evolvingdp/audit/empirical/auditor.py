@@ -4,8 +4,8 @@
 not below, with the stated confidence. A quarter of the runs teach scores that tell two inputs apart (`features`: likelihood
 ratios of the output, of its structure and leaves, and a classifier), the next quarter chooses score, cut and inputs, so that
 what was learned by heart is not believed; the other half, which none of this has seen, counts how often the event happens.
-For (epsilon, delta)-privacy P(E) <= e^epsilon Q(E) + delta, so epsilon is at least ln((p - delta) / q) with Clopper-Pearson
-limits p <= P(E) and q >= Q(E), each at half of the error probability.
+For (epsilon, delta)-privacy P(E) <= e^epsilon Q(E) + delta; `limits` bounds epsilon from the two counts, by that one of
+its two limits which showed more where the event was chosen.
 
 **What it says.** A bound above the promise refutes it. A bound below proves nothing: the event, the inputs and the number of
 runs may be poor. n runs an input cannot show more than about ln(n / 3.7), at 95 %, however bad the mechanism is.
@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import betaincinv
 
+from evolvingdp.audit.empirical import limits
 from evolvingdp.audit.empirical.features import Kind, Outputs, Score, learned, scores
 from evolvingdp.core import checks
 
@@ -31,7 +31,7 @@ __all__ = ["Batch", "Bound", "Kind", "Mechanism", "audit", "lower_bound", "lower
 
 Mechanism = Callable[[Any, np.random.Generator], Any]
 _CUTS = 128
-_TRIES = 300  # so much more certain has an event to be when it is chosen: many are tried, and rare ones look best by luck
+_CAUTION = 2.5  # standard errors off what an event seems to show, when one is chosen: rare ones look best by luck
 
 
 @dataclass(frozen=True)
@@ -63,17 +63,7 @@ class Batch:
 
 def lower_bound(hits: tuple[int, int], runs: int, delta: float = 0.0, confidence: float = 0.95) -> float:
     """The bound for an event that was fixed beforehand and happened hits[0] and hits[1] times in `runs` runs each."""
-    return float(_bounds(np.array([hits[0]]), np.array([hits[1]]), runs, delta, confidence)[0])
-
-
-def _bounds(first: Any, second: Any, runs: int, delta: float, confidence: float) -> Any:
-    """Clopper-Pearson for arrays of hits; never below 0, which holds for every mechanism."""
-    error = (1 - confidence) / 2
-    low = np.where(first > 0, betaincinv(np.maximum(first, 1), runs - first + 1, error), 0.0)
-    high = np.where(second < runs, betaincinv(second + 1, np.maximum(runs - second, 1), 1 - error), 1.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        bound = np.log(np.maximum(low - delta, 0.0)) - np.log(high)
-    return np.maximum(bound, 0.0)
+    return limits.separate(hits, runs, delta, confidence)
 
 
 def audit(
@@ -130,16 +120,20 @@ def lower_bounds(
 
     if len(chosen) > 6:  # a search: a tenth of the runs says where the others go
         few = {place: outputs(place, max(10, runs // 10)) for place in sorted({one for pair in chosen for one in pair})}
-        chosen = sorted(chosen, key=lambda pair: -_best(few, [pair], deltas[0], confidence, learn=False)[0])[:3]
+        chosen = sorted(chosen, key=lambda pair: -_best(few, [pair], deltas[0], learn=False)[0])[:3]
     seen = {place: outputs(place, runs) for place in sorted({one for pair in chosen for one in pair})}
     fresh: dict[int, Outputs] = {}
     found = []
     for delta in deltas:
-        _, (one, other), score, cut = _best(seen, chosen, delta, confidence)
+        _, (one, other), score, cut = _best(seen, chosen, delta)
+        chose = [_hits(score, cut, seen[place].part(runs // 2, runs)) for place in (one, other)]
+        apart, joint = (
+            way((chose[0], chose[1]), runs - runs // 2, delta, confidence) for way in (limits.separate, limits.joint)
+        )
         for place in (one, other):
             fresh[place] = fresh.get(place) or outputs(place, runs)
-        first, second = (int(np.count_nonzero(score.of(fresh[place]) >= cut)) for place in (one, other))
-        bound = lower_bound((first, second), runs, delta, confidence)
+        first, second = (_hits(score, cut, fresh[place]) for place in (one, other))
+        bound = (limits.joint if joint > apart else limits.separate)((first, second), runs, delta, confidence)
         found.append(
             Bound(bound, delta, confidence, (inputs[one], inputs[other]), _words(score, cut), (first, second), runs)
         )
@@ -149,25 +143,21 @@ def lower_bounds(
 Found = tuple[float, tuple[int, int], Score, float]  # the bound on the runs that chose, the pair, the score, the cut
 
 
-def _best(
-    seen: dict[int, Outputs], pairs: Sequence[tuple[int, int]], delta: float, confidence: float, *, learn: bool = True
-) -> Found:
+def _hits(score: Score, cut: float, outputs: Outputs) -> int:
+    return int(np.count_nonzero(score.of(outputs) >= cut))
+
+
+def _best(seen: dict[int, Outputs], pairs: Sequence[tuple[int, int]], delta: float, *, learn: bool = True) -> Found:
     """The score, the cut and the ordered pair with the best bound on the second halves of the runs."""
-    return max(
-        (found for pair in pairs for found in _tried(seen, pair, delta, confidence, learn)), key=lambda found: found[0]
-    )
+    return max((found for pair in pairs for found in _tried(seen, pair, delta, learn)), key=lambda found: found[0])
 
 
-def _tried(seen: dict[int, Outputs], pair: tuple[int, int], delta: float, confidence: float, learn: bool) -> Iterator[Found]:
+def _tried(seen: dict[int, Outputs], pair: tuple[int, int], delta: float, learn: bool) -> Iterator[Found]:
     runs = len(seen[pair[0]])
     taught = [seen[place].part(0, runs // 2) for place in pair]
     picked = [seen[place].part(runs // 2, runs) for place in pair]
-    best, most = (
-        0.0,
-        float(
-            _bounds(np.array([runs - runs // 2]), np.array([0]), runs - runs // 2, delta, 1 - (1 - confidence) / _TRIES)[0]
-        ),
-    )
+    size = runs - runs // 2
+    best, most = 0.0, float(limits.predicted(size, 0, size, delta, _CAUTION))
 
     def tries() -> Iterator[Score]:
         yield from scores(*taught)
@@ -182,7 +172,7 @@ def _tried(seen: dict[int, Outputs], pair: tuple[int, int], delta: float, confid
             ahead, behind = (order * one for one in values[::order])
             cuts = np.unique(np.quantile(np.concatenate([ahead, behind]), np.linspace(0.002, 1, _CUTS), method="nearest"))
             sizes = [len(side) - np.searchsorted(np.sort(side), cuts, "left") for side in (ahead, behind)]
-            bounds = _bounds(sizes[0], sizes[1], len(ahead), delta, 1 - (1 - confidence) / _TRIES)
+            bounds = limits.predicted(sizes[0], sizes[1], len(ahead), delta, _CAUTION)
             place = int(np.argmax(bounds))
             best = max(best, float(bounds[place]))
             yield float(bounds[place]), pair if order == 1 else (pair[1], pair[0]), signed, float(cuts[place])

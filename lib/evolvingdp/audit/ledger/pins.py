@@ -55,7 +55,7 @@ PINS: dict[str, float] = {
     "threshold_monitor_fixed": 2.29271919,
     "threshold_monitor_elements": 2.01811398,
     "threshold_monitor_attained": 0.939842047,
-    "threshold_monitor_interval": 0.21396578,
+    "threshold_monitor_interval": 0.312999558,
     "threshold_monitor_theorem_replacement": 5.54912173e-05,
     "threshold_monitor_theorem_add_remove": 0.000138839281,
     "threshold_monitor_epochs_replacement": 5.54912173e-05,

@@ -80,7 +80,7 @@ def _monitor() -> Iterator[Entry]:
 
     def fractions() -> float:
         """The most that a few adaptive adversaries learn."""
-        noise = calibrate(EPSILON, LARGE, 1, method="renyi", queries="interval").noise
+        noise = calibrate(EPSILON, LARGE, 1, queries="interval").noise
 
         def learned(number: int, strategy: queries.Strategy) -> float:
             monitor = ThresholdMonitorEvolving(noise, 0.5 + number, 1, "interval")

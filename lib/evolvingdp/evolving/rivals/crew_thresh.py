@@ -28,7 +28,7 @@ voter's own mean is far from its group's), beta/6 (reports).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,7 @@ from evolvingdp.core import checks
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.evolving import thresh_protocol, thresh_simulation
 from evolvingdp.evolving.constants import unit
-from evolvingdp.evolving.rivals.crews import Crews
+from evolvingdp.evolving.rivals.crews import Crews, check_voting, served
 from evolvingdp.evolving.streams import BitStream
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.evolving.thresh_protocol import Release, State
@@ -63,10 +63,7 @@ class CrewThresh:
         checks.positive(epsilon=self.epsilon)
         if not 0 <= self.changes < self.crews or not self.reports <= self.changes + 1:
             raise ValueError(f"reports must be at most changes + 1, and these at most {self.crews}, got {self.reports}")
-        if self.voting.estimate_epsilon or self.voting.privacy_loss > self.epsilon * (1 + 1e-9):
-            raise ValueError(f"voting must have estimate_epsilon 0 and a loss of at most {self.epsilon}, got {self.voting}")
-        if self.voting.start != "forced" or sum(self.parts) > self.n_users:
-            raise ValueError(f"n_users must be at least {sum(self.parts)}, all crews together, got {self.n_users}")
+        check_voting(self.voting, self.epsilon, sum(self.parts), self.n_users)
 
     @classmethod
     def plan(
@@ -138,11 +135,6 @@ class CrewThresh:
         deviations = math.sqrt(2 * math.log(12 * self.crews / self.voting.beta))
         return 2 * (self.voting.levels + 2) * self.voting.unit + deviations * self.standard_error(self.changes)
 
-    def served(self, release: Release[float], since: int) -> Release[float]:
-        """`release` with the votes that every voter of the crew has left at least, when the crew serves since that epoch."""
-        voted = self.voting.voting_epochs(release.epoch) - self.voting.voting_epochs(since)
-        return replace(release, votes_left=max(0, self.voting.vote_cap - voted))
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CrewState:
@@ -187,7 +179,7 @@ def step(
     voters = members(settings, state.order, [max(0, update - 1)])
     votes, release = thresh_protocol.step(voting, state.votes, counts[voters], rng, ask)
     since = release.epoch if release.updated else state.since
-    release = settings.served(release, since)
+    release = served(settings.voting, release, since)
     reference, used = votes.reference, votes.used
     if release.updated:
         reference, used = counts[members(settings, state.order, [update])], np.zeros_like(used)
@@ -213,7 +205,7 @@ def simulate(settings: CrewThresh, stream: BitStream, rng: np.random.Generator) 
     releases, since = [], 0
     for release in _Crews(settings, stream, rng).run().public:
         since = release.epoch if release.updated else since
-        releases.append(settings.served(release, since))
+        releases.append(served(settings.voting, release, since))
     return releases
 
 

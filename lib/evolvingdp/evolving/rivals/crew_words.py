@@ -17,7 +17,9 @@ for reports.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +30,7 @@ from evolvingdp.evolving.constants import hashed_unit
 from evolvingdp.evolving.heavy_projection import Projection, chosen
 from evolvingdp.evolving.heavy_protocol import Words
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
-from evolvingdp.evolving.rivals.crews import Crews
+from evolvingdp.evolving.rivals.crews import Crews, check_voting, served
 from evolvingdp.evolving.rivals.once_words import OnceWords, WordTally, sampled
 from evolvingdp.evolving.streams import WordStream
 from evolvingdp.evolving.thresh_protocol import Release, State
@@ -52,10 +54,7 @@ class CrewWords:
         voting = self.voting.voting
         if not 0 <= self.changes < self.crews:
             raise ValueError(f"changes must be at least 0 and below the number of crews, {self.crews}, got {self.changes}")
-        if voting.estimate_epsilon or voting.privacy_loss > self.epsilon * (1 + 1e-9):
-            raise ValueError(f"voting must have estimate_epsilon 0 and a loss of at most {self.epsilon}, got {voting}")
-        if voting.start != "forced" or sum(self.parts) > self.n_users:
-            raise ValueError(f"n_users must be at least {sum(self.parts)}, all crews together, got {self.n_users}")
+        check_voting(voting, self.epsilon, sum(self.parts), self.n_users)
 
     @classmethod
     def plan(
@@ -124,51 +123,48 @@ def start(settings: CrewWords, rng: np.random.Generator) -> CrewWordsState:
 def step(
     settings: CrewWords,
     state: CrewWordsState,
-    counts: NDArray[np.integer],
+    counts: NDArray[np.integer] | Callable[[NDArray[np.int64]], NDArray[np.integer]],
     public: np.random.Generator,
     private: np.random.Generator,
 ) -> tuple[CrewWordsState, Release[Words]]:
-    """An epoch in which user i has counts[i, v] words v, (n_users, n_words); `public` draws the hash functions."""
+    """An epoch in which user i has counts[i, v] words v, (n_users, n_words); `public` draws the hash functions.
+
+    Only those who serve are asked: `counts` may be a function that returns the rows of some users, each asked for once.
+    """
     checks.state(state, CrewWordsState, order=(settings.n_users,))
-    if np.shape(counts) != (settings.n_users, settings.voting.n_words):
+    if not callable(counts) and np.shape(counts) != (settings.n_users, settings.voting.n_words):
         raise ValueError(f"counts must be ({settings.n_users}, {settings.voting.n_words}), got {np.shape(counts)}")
     voting, update = settings.voting.voting, settings.crews - state.release.estimates_left
     ends = np.cumsum([0, *settings.parts])
 
-    def part(number: int) -> NDArray[np.int64]:
-        return state.order[ends[number] : ends[number + 1]]
+    def part(number: int) -> NDArray[np.integer]:
+        users = state.order[ends[number] : ends[number + 1]]
+        return counts(users) if callable(counts) else counts[users]
 
     def ask(last: Release[Words]) -> NDArray[np.float64]:
         reporters = settings.reporters(update)
-        words = sampled(counts[part(settings.crews + update)], private)
+        words = sampled(part(settings.crews + update), private)
         return estimated(reporters, reporters.collect(words, public, private))
 
-    votes, release = heavy_protocol.step(
-        settings.voting, state.votes, counts[part(max(0, update - 1))], public, private, ask
-    )
+    voters = part(max(0, update - 1))
+    votes, release = heavy_protocol.step(settings.voting, state.votes, voters, public, private, ask)
     since = release.epoch if release.updated else state.since
-    release = served(settings, release, since)
+    release = served(voting, release, since)
     reference, used = votes.reference, votes.used
     if release.updated:
-        reference, used = np.asarray(counts[part(update)], dtype=np.int64), np.zeros(voting.n_users, dtype=np.int64)
+        successors = part(update) if update else voters
+        reference, used = np.asarray(successors, dtype=np.int64), np.zeros(voting.n_users, dtype=np.int64)
     return CrewWordsState(state.order, State(reference, used, release), since), release
-
-
-def served(settings: CrewWords, release: Release[Words], since: int) -> Release[Words]:
-    """`release` with the votes that every voter of the crew has left at least, when the crew serves since that epoch."""
-    voting = settings.voting.voting
-    voted = voting.voting_epochs(release.epoch) - voting.voting_epochs(since)
-    return replace(release, votes_left=max(0, voting.vote_cap - voted))
 
 
 def run(
     settings: CrewWords, stream: WordStream, *, words: np.random.Generator, public: np.random.Generator,
     private: np.random.Generator,
 ) -> list[Release[Words]]:  # fmt: skip
-    """All epochs of `stream`, user by user; `words` draws the users' data, `private` their lots and noise."""
+    """All epochs of `stream`, user by user; `words` draws the data of those who serve, `private` their lots and noise."""
     state, releases = start(settings, private), []
     for epoch in range(1, stream.which.shape[1] + 1):
-        state, release = step(settings, state, stream.counts(epoch, words), public, private)
+        state, release = step(settings, state, partial(stream.counts, epoch, words), public, private)
         releases.append(release)
     return releases
 
@@ -197,5 +193,5 @@ def simulate(settings: CrewWords, stream: WordStream, rng: np.random.Generator) 
     releases, since = [], 0
     for release in trace.public:
         since = release.epoch if release.updated else since
-        releases.append(served(settings, release, since))
+        releases.append(served(settings.voting.voting, release, since))
     return replace(trace, public=releases)

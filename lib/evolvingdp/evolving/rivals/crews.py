@@ -8,7 +8,7 @@ inequality. The rest of the users report: in `changes` + 1 planned updates as ma
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scipy.stats import binom
 
@@ -16,6 +16,7 @@ from evolvingdp.core import checks
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.evolving.constants import VOTES_PER_CHANGE, check_beta, smallest_group, smallest_users
 from evolvingdp.evolving.thresh import Thresh
+from evolvingdp.evolving.thresh_protocol import E, Release
 
 SPARE = 4  # reporters of a planned update for each of a spare one
 
@@ -71,6 +72,20 @@ class Crews:
         margin = (self.cut + 0.5) / self.voters - SignFlip(a).flip
         caps = VOTES_PER_CHANGE, self.count
         return Thresh(self.voters, horizon, epoch_length, epsilon, a, 0.0, *caps, unit, beta, margin=margin, reach=reach)
+
+
+def check_voting(voting: Thresh, epsilon: float, together: int, n_users: int) -> None:
+    """Raise ValueError unless voters spend at most `epsilon`, on votes alone, and all `together` are at most `n_users`."""
+    if voting.estimate_epsilon or voting.privacy_loss > epsilon * (1 + 1e-9):
+        raise ValueError(f"voting must have estimate_epsilon 0 and a loss of at most {epsilon}, got {voting}")
+    if voting.start != "forced" or together > n_users:
+        raise ValueError(f"n_users must be at least {together}, all crews together, got {n_users}")
+
+
+def served(voting: Thresh, release: Release[E], since: int) -> Release[E]:
+    """`release` with the votes that every voter of the crew has left at least, when the crew serves since that epoch."""
+    voted = voting.voting_epochs(release.epoch) - voting.voting_epochs(since)
+    return replace(release, votes_left=max(0, voting.vote_cap - voted))
 
 
 def heard_cut(

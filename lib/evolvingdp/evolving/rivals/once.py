@@ -97,7 +97,7 @@ class Once:
     @property
     def variance(self) -> float:
         """Of an estimate from one report, coth(epsilon/2)^2 / 4, the largest for any data; of m reports, one m-th."""
-        return self.randomizer.debias**2 / 4
+        return self.randomizer.variance()
 
     @property
     def standard_error(self) -> float:

@@ -24,9 +24,10 @@ epsilon tanh(epsilon/2) C(k-1, (k-1)/2) / 2^(k-1), about tanh(epsilon/2) sqrt(2 
 FutureRand's.
 
 **Source.** Erlingsson et al. (2019), Amplification by shuffling, Section 4, who spend epsilon/2 of a budget of epsilon,
-though what they do has a loss of no more than they spend; Ohrimenko, Wirth and Wu (2022), Randomize the future. Of the
-latter we know the construction and epsilon'; its annulus is re-derived: the one with the largest gain of all
-whose exact loss is at most epsilon (below k = 25 nothing is drawn anew), so that the printed one can do no better.
+though what they do has a loss of no more than they spend; Ohrimenko, Wirth and Wu (2022), Randomize the future. Both are
+re-derived; their errors' orders, k / epsilon and sqrt(k) / epsilon, are those of 1 / `gain`. Of the latter we know the
+construction and epsilon', not the annulus: it is the one with the largest gain of all whose exact loss is at most epsilon
+(below k = 25 nothing is drawn anew), so that the printed one can do no better.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Precision, recall and F1 of several protocols as dots, one panel a data set."""
+"""What several protocols miss as dots, one panel a data set: 1 - F1 on a logarithmic axis, where good lists are told apart."""
 
 from __future__ import annotations
 
@@ -6,27 +6,34 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from scipy import stats
 
 from evolvingdp.experiment.describe import short
-from evolvingdp.experiment.style import MARKERS, PALETTE
+from evolvingdp.experiment.style import INKS
 
 SCORES = ("precision", "recall", "f1")
+LEAST = 0.002  # a list without a fault is drawn here
 
 
-def dots(axes: Any, rungs: pd.DataFrame, datasets: list[str], protocols: list[str]) -> dict[str, int]:
-    """Draw `rungs` (dataset, variant, runs, a score and its _sd each) with 95% intervals; the row of each protocol."""
+def dots(axes: Any, rungs: pd.DataFrame, datasets: list[str], protocols: list[str], ours: tuple[str, ...]) -> dict[str, int]:
+    """Draw 1 - F1 of `rungs` (dataset, variant, runs, f1 and f1_sd) with 95% intervals, `ours` in colour, each with its F1;
+    returns the row of each protocol."""
     place = {name: position for position, name in enumerate(protocols)}
     for ax, dataset in zip(axes, datasets, strict=True):
-        part = rungs[rungs.dataset == dataset]
-        y = part.variant.map(place)
-        for number, (score, offset) in enumerate(zip(SCORES, (-0.22, 0.0, 0.22), strict=True)):
-            half = stats.t.ppf(0.975, part.runs - 1) * part[f"{score}_sd"] / np.sqrt(part.runs)
-            label = "F1" if score == "f1" else score
-            look = {"fmt": MARKERS[number], "color": PALETTE[number], "capsize": 2, "label": label}
-            ax.errorbar(part[score], y + offset, xerr=half, **look)
-        ax.axvline(1.0, color="grey", linewidth=0.8)
-        ax.set(xlim=(0, 1.04), title=dataset, xlabel="score")
+        for _, row in rungs[rungs.dataset == dataset].iterrows():
+            half = stats.t.ppf(0.975, row.runs - 1) * row.f1_sd / np.sqrt(row.runs)
+            low, missed, high = np.maximum(LEAST, 1 - row.f1 + np.array([-half, 0.0, half]))
+            colour, y = INKS[0] if row.variant in ours else INKS[-1], place[row.variant]
+            ax.plot([low, high], [y, y], color=colour, linewidth=3, alpha=0.4)
+            ax.plot(missed, y, "o", color=colour, markersize=7)
+            ax.annotate(
+                f"{row.f1:.3f}", (high, y), (6, 0), textcoords="offset points", va="center", fontsize="small", color=colour
+            )
+        ax.set(xscale="log", xlim=(0.7 * LEAST, 8), title=dataset, xlabel="1 − F1, the numbers are F1")
+        ax.xaxis.set_major_locator(LogLocator(10))
+        ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        ax.xaxis.set_minor_formatter(NullFormatter())
     axes[0].set_yticks(list(place.values()), list(place))
     axes[0].set_ylim(len(place) - 0.5, -0.7)
     return place

@@ -10,7 +10,7 @@ prints the value `lemma_error` of that notebook's values.json in the given Pytho
 
 shows BibTeX of the papers and of the chapter's experiments, with the commits that computed the results in
 book/results/heavy_hitters; without a name, BibTeX of the whole book.  The directive `peers` (see
-`publish.peers`) writes a section of the performance page from the benchmarks' tables.
+`publish.peers`) writes a section of the performance page from the benchmarks' tables, `plan` shows what the planner says.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ from evolvingdp.publish.comparing import beside
 from evolvingdp.publish.rendering import accessible, bibliography, forked, peers, reproduction_ext
 from evolvingdp.publish.rendering.cards import Cards
 from evolvingdp.publish.rendering.dated import Measured
+from evolvingdp.publish.rendering.ideas import directive as ideas
+from evolvingdp.publish.rendering.ideas import explorers
+from evolvingdp.publish.rendering.planned_ext import Plan, PlanFields
 from evolvingdp.publish.running.job import problems
 from evolvingdp.publish.showing import citing
 from evolvingdp.publish.sources.project import Project
@@ -133,7 +136,11 @@ def setup(app: Sphinx) -> dict[str, Any]:
     forked.setup(app)
     bibliography.register()
     reproduction_ext.register(app)
+    ideas.register(app)
+    explorers.register(app)
     app.add_directive("cite-this", CiteThis)
     app.add_directive("peers", Peers)
     app.add_directive("cards", Cards)
+    app.add_directive("plan", Plan)
+    app.add_directive("plan-fields", PlanFields)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

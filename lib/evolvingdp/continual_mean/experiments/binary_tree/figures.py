@@ -40,7 +40,7 @@ def errors(result: Result[Params]) -> Figure:
     frame = over_time(result.table)
     frame_per_step = f"{frame[frame.mechanism == PER_STEP].exact.iloc[0]:,.0f}"
     frame = frame[frame.mechanism != PER_STEP]  # orders of magnitude above; it is in the table
-    figure, axes = canvas(9.5, 4.4, 2, sharey=True)
+    figure, axes = canvas(9.5, 5.2, 2, sharey=True)
     for ax, names, title in zip(axes, (PURE[1:], APPROXIMATE), ("pure", r"$(\epsilon, \delta)$"), strict=True):
         for name in names:
             mine = frame[frame.mechanism == name]
@@ -50,7 +50,7 @@ def errors(result: Result[Params]) -> Figure:
             ax.plot(mine.step, mine.rmse, marker, markersize=4, label=name, **LOOKS[name])
         ax.set(xscale="log", yscale="log", xlabel="step $t$", title=title)
         ax.plot([], [], label="exact", **THEORY)
-        ax.legend(loc="upper left", fontsize="x-small")
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, fontsize="x-small")
     axes[0].set_ylim(frame.exact.min() / 4, frame.exact.max() * 4)
     axes[0].set_ylabel("error of the running sum (RMSE)")
     params = result.params

@@ -17,16 +17,19 @@ from evolvingdp.continual_mean.experiments.user_mean.tables import (
     METHODS,
     MULTIPLE,
     NAIVE,
+    PER_STEP,
     SINGLE,
+    WISHFUL,
     advantage,
     bounds,
     rmse,
 )
 from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import curves, short, span
-from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, canvas, house
+from evolvingdp.experiment.style import INKS, MARKERS, THEORY, canvas, house
 
-LOOKS = {name: {"color": "black" if name == MEAN else PALETTE[place]} for place, name in enumerate(METHODS)}
+INKED = dict(zip((FULL, NAIVE, WISHFUL, SINGLE, MULTIPLE, PER_STEP, MEAN), (*INKS, "black"), strict=True))
+LOOKS = {name: {"color": INKED[name], "linewidth": 2.8 if name == FULL else 1.2} for name in METHODS}
 MARKED: dict[str, dict[str, Any]] = {
     name: {"marker": MARKERS[place], "markersize": 4, "markevery": (place, 9)} for place, name in enumerate(METHODS)
 }
@@ -43,8 +46,8 @@ def orders(result: Result[Params]) -> Figure:
     for ax, (order, title) in zip(panels[:5], ORDER_NAMES.items(), strict=True):
         for name in METHODS:
             mine = frame[(frame.order == order) & (frame.method == name)]
-            ax.fill_between(mine.step, mine.low, mine.high, alpha=0.2, linewidth=0, **LOOKS[name])
-            ax.plot(mine.step, mine.rmse, linewidth=1.4, **MARKED[name], **LOOKS[name])
+            ax.fill_between(mine.step, mine.low, mine.high, alpha=0.2, linewidth=0, color=INKED[name])
+            ax.plot(mine.step, mine.rmse, **MARKED[name], **LOOKS[name])
         if order == "random":
             full = limit[limit.method == FULL]
             ax.plot(full.step, full.bound, **THEORY)
@@ -57,9 +60,13 @@ def orders(result: Result[Params]) -> Figure:
     legend = panels[5]
     legend.axis("off")
     for name in METHODS:
-        legend.plot([], [], linewidth=2, label=name, **MARKED[name], **LOOKS[name])
+        legend.plot([], [], label=name, **MARKED[name], **LOOKS[name])
     legend.plot([], [], label="bound for Algorithm 6 (random)", **THEORY)
     legend.legend(loc="center", fontsize="small")
+    last = {order: frame[frame.order == order] for order in ORDER_NAMES}
+    better = sum(_last(ends, FULL).item() < _last(ends, NAIVE).item() for ends in last.values())
+    message = f"In {better} of {len(last)} orders Algorithm 6 ends with less error than Algorithm 2"
+    figure.suptitle(message, fontsize="medium")
     return Figure(
         "cm-user-orders",
         figure,
@@ -84,7 +91,7 @@ def caps(result: Result[Params]) -> Figure:
     for ax, frame, names in ((left, tight, (NAIVE, SINGLE, MULTIPLE)), (right, loose, (NAIVE, SINGLE, MULTIPLE, FULL))):
         for place, name in enumerate(names):
             mine = frame[frame.method == name]
-            ax.fill_between(mine.cap, mine.low, mine.high, alpha=0.2, linewidth=0, **LOOKS[name])
+            ax.fill_between(mine.cap, mine.low, mine.high, alpha=0.2, linewidth=0, color=INKED[name])
             ax.plot(mine.cap, mine.rmse, marker=MARKERS[place], markersize=5, label=name, **LOOKS[name])
         ax.set(xscale="log", yscale="log", xlabel="cap $m$")
         values = sorted(set(frame.cap.astype(int)))

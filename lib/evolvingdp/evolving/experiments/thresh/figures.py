@@ -133,7 +133,7 @@ def limits(result: Result[Params]) -> Figure:
     """Delay against the size of a change; error against the size of a drift."""
     params, table = result.params, result.table
     settings = protocols(params, params.n_users, params.horizon)[TUNED]
-    figure, axes = canvas(9.0, 3.8, columns=2)
+    figure, axes = canvas(9.0, 4.4, columns=2)
     sizes = table[table.part == "size"].groupby("share")
     delay = sizes[["delay", "size", "predicted", "found"]].mean().reset_index()
     low, high = sizes.delay.min().to_numpy(), sizes.delay.max().to_numpy()
@@ -151,7 +151,6 @@ def limits(result: Result[Params]) -> Figure:
         ylabel="epochs until an update",
         ylim=(-0.3, params.horizon),
     )
-    axes[0].legend(loc="upper right", fontsize="x-small")
     lines = curve(table.assign(drift=table["size"]), "drift")
     for method in dict.fromkeys(lines.method):
         line = lines[lines.method == method]
@@ -159,7 +158,8 @@ def limits(result: Result[Params]) -> Figure:
         band(axes[1], line.drift, line.mean_error, line.mean_error_sd, line.runs, look, str(method))
     axes[1].plot(lines.drift.unique(), lines.drift.unique() / 2, label="no update at all", **THEORY)
     axes[1].set(xlabel="drift over the whole horizon", ylabel="mean absolute error", ylim=(0, None))
-    axes[1].legend(loc="upper left", fontsize="x-small")
+    for ax in axes:
+        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize="x-small")
     return Figure(
         "ev-thresh-limits",
         figure,

@@ -20,15 +20,14 @@ def ladder(result: Result[Params]) -> Figure:
     """Precision, recall and F1 of each variant."""
     rungs = summary(result.table, "ladder")
     figure, axes = canvas(9.0, 3.6, columns=2, sharey=True)
-    dots(axes, rungs, DATASETS, LADDER)
-    axes[1].legend(loc="lower left")
+    dots(axes, rungs, DATASETS, LADDER, (BEST,))
     return Figure(
         "hh-bitstogram-ladder",
         figure,
         rungs,
-        f"Bitstogram as printed and its variants: precision, recall and F1 at $\\epsilon$ = {result.params.epsilon:g} and "
+        f"Bitstogram as printed and its variants: one minus F1, the further left the better, at $\\epsilon$ = {result.params.epsilon:g} and "
         f"$n$ = {result.params.n_users:,} (mean over {result.params.repetitions} runs, bars: 95% interval of the mean).",
-        "Dots with error bars for four protocols, one panel a data set, against the score from 0 to 1. "
+        "Dots with error bars for four protocols, one panel a data set, against one minus F1 on a log axis. "
         + " ".join(told(rungs, dataset, LADDER) for dataset in DATASETS),
     )
 

@@ -9,7 +9,13 @@ import pandas as pd
 from scipy.stats import binomtest
 
 from evolvingdp.experiment import Claim, Scalar, at_least, at_most
-from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.groups import BOUND, GROUPS
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.groups import (
+    BOUND,
+    GROUPS,
+    best_alone,
+    with_least_laplace,
+    with_threshold_noise,
+)
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.methods import (
     EXPONENTIAL,
     FAMILIES,
@@ -28,6 +34,7 @@ from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.methods import 
 )
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.other_streams import STEPS, TYPES
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Params
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.target import Target
 
 _LETTERS = list(FAMILIES)
 _NAMES = (("monitor", MONITOR), ("repeated", REPEATED), ("gaussian", GAUSSIAN))
@@ -142,7 +149,21 @@ def _groups(params: Params, table: pd.DataFrame) -> list[Claim]:
         at_most(
             "StableMonitor's over all domains: largest over smallest", (domains.max(axis=1) / domains.min(axis=1)).max(), 1.0
         ),
+        at_least(
+            "AboveThreshold with Gaussian noise on the threshold, too, over the best without, 1 to 400 reports: smallest",
+            min(with_threshold_noise(*one) / best_alone(*one) for one in _alone(params)),
+            1.0,
+        ),
+        at_least(
+            "AboveThreshold with Laplace noise on queries alone, as little as any analysis allows, over the best: smallest",
+            min(with_least_laplace(*one) / best_alone(*one) for one in _alone(params)),
+            1.0,
+        ),
     ]
+
+
+def _alone(params: Params) -> list[tuple[Target, int, int]]:
+    return [(params.target, params.n_users, reports) for reports in (1, 40, 400)]
 
 
 def _low(mean: pd.DataFrame, method: str, letters: str) -> float:
@@ -229,6 +250,10 @@ def values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
         values[f"{end}_users"] = users
         for key, name in (("find", FIND_BEST), ("gaussian", GAUSSIAN)):
             values |= {f"{key}_{end}_{family}": float(sweep[family][name, users]) for family in FAMILIES}
+    for one in _alone(params):
+        values[f"noisy_threshold_{one[2]}"] = with_threshold_noise(*one)
+        values[f"least_laplace_{one[2]}"] = with_least_laplace(*one)
+        values[f"best_alone_{one[2]}"] = best_alone(*one)
     return values | group_values(params, table) | brown_values(table) | general_values(table)
 
 

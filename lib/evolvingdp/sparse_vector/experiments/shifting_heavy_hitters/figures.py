@@ -10,18 +10,18 @@ import pandas as pd
 
 from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import curves, ends, short, span
-from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, band, canvas, house
+from evolvingdp.experiment.style import INKS, MARKERS, PALETTE, THEORY, band, canvas, house
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters import methods
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.groups import BOUND
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Params
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.tables import recall
 
-_SHOWN = {  # few enough to be told apart, each at least 4.5 : 1 on white; the others are in the table
-    methods.MONITOR: ("#0b5394", "o", "ThresholdMonitor,\nStableMonitor"),
-    methods.FIND_BEST: ("#a8430a", "s", "find the step"),
-    methods.GAUSSIAN: ("#6a1b9a", "D", "AboveThreshold,\nGaussian"),
-    methods.REPEATED: ("#1b6e35", "^", "AboveThreshold"),
-    "histogram, Gaussian, stable": ("#555555", "v", "histogram"),
+_SHOWN = {  # few enough to be told apart; the others are in the table
+    methods.MONITOR: (INKS[0], "o", "ThresholdMonitor,\nStableMonitor"),
+    methods.FIND_BEST: (INKS[1], "s", "find the step"),
+    methods.GAUSSIAN: (INKS[2], "D", "AboveThreshold,\nGaussian"),
+    methods.REPEATED: (INKS[3], "^", "AboveThreshold"),
+    "histogram, Gaussian, stable": (INKS[5], "v", "histogram"),
 }
 LOOKS = {name: {"color": color, "marker": marker, "markersize": 4} for name, (color, marker, _) in _SHOWN.items()}
 LOOKS["histogram, Gaussian"] = LOOKS["histogram, Gaussian, stable"]

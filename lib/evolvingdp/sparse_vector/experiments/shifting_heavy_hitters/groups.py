@@ -9,15 +9,18 @@ from typing import Any
 
 from scipy.optimize import brentq
 
-from evolvingdp.sparse_vector import baselines
+from evolvingdp.sparse_vector import baselines, gaussian
+from evolvingdp.sparse_vector import noise as noises
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters import methods
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Params
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.target import Target
 from evolvingdp.sparse_vector.find_step import FindStep
+from evolvingdp.sparse_vector.privacy import smallest_scale
 from evolvingdp.sparse_vector.stable_monitor import smallest_detectable
 
 FOUND = 0.99
+THRESHOLD_RATIOS = (0.25, 0.5, 1.0, 2.0)  # of noise on the threshold to noise on the queries
 BOUND = "no method finds less"
 RIVALS = (methods.REPEATED, methods.EXPONENTIAL, methods.RENYI, methods.GAUSSIAN, methods.FIND_BEST)
 GROUPS = (methods.STABLE, methods.MONITOR, *RIVALS, "histogram, Gaussian, stable")
@@ -74,6 +77,34 @@ def _needed(target: Target, name: str, horizon: int, reports: int) -> float:
     if name != methods.FIND_BEST:
         return min(map(_alone, methods.lowest(target, name, reports, horizon, horizon * target.n_elements, _alone)))
     return min(_both(one) for one in methods.find_lowest(target, reports, horizon))
+
+
+def with_threshold_noise(target: Target, horizon: int, reports: int) -> float:
+    """What AboveThreshold finds with Gaussian noise on the threshold, too, at the best ratio of a grid; favoured by a threshold
+    that keeps silent what nobody holds as if there were noise on queries alone."""
+    queries = horizon * target.n_elements
+
+    def size(ratio: float) -> float:
+        def cost(order: float, scale: float) -> float:
+            return gaussian.threshold_cost(order, scale, ratio, reports, queries, 2 * horizon)
+
+        scale = gaussian.smallest_joint(target.epsilon, target.delta, cost)
+        silent = noises.isf("gaussian", target.beta / (2 * queries), scale)
+        return silent + noises.isf("gaussian", 1 - FOUND, math.hypot(1, ratio) * scale)
+
+    return min(map(size, THRESHOLD_RATIOS))
+
+
+def with_least_laplace(target: Target, horizon: int, reports: int) -> float:
+    """What the row that Rényi accounts for would find if its noise were as little as waiting for its reports allows."""
+    scale = smallest_scale(target.epsilon, target.delta, reports, "add-remove")
+    method = AboveThreshold(0.0, reports, scale, 0.0, False)
+    return _alone(baselines.silent(method, horizon * target.n_elements, target.beta))
+
+
+def best_alone(target: Target, horizon: int, reports: int) -> float:
+    """What the best AboveThreshold finds that the figure has."""
+    return min(_needed(target, name, horizon, reports) for name in (methods.REPEATED, methods.EXPONENTIAL, methods.GAUSSIAN))
 
 
 def _alone(method: AboveThreshold) -> float:

@@ -23,6 +23,7 @@ from evolvingdp.sparse_vector.shifting import Plan, plan
 from evolvingdp.sparse_vector.shifting_simulation import Outcome, simulate
 from evolvingdp.sparse_vector.stable_monitor import StableMonitor
 from evolvingdp.sparse_vector.streams.example import ShiftingStream, example_sizes
+from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
 FAMILIES = ("A", "B", "C")  # of Example 1.4
 MONITOR = "ThresholdMonitor"
@@ -58,7 +59,8 @@ JOINT = (
     ("laplace", 4.0),
 )  # noise of a search, ratio of what is shown
 
-Simulation = Callable[[ShiftingStream, np.random.Generator], Outcome]
+Simulation = partial[Outcome]  # of a method; takes a stream and a generator
+Method = ThresholdMonitorEvolving | AboveThreshold | FindStep | histograms.Histogram
 
 
 @lru_cache(maxsize=256)
@@ -212,6 +214,20 @@ def _expected(method: AboveThreshold, stream: ShiftingStream) -> NDArray[np.floa
     crossing = np.array([method.crossing(method.threshold - one.size) for one in stream.families])
     wanted = float(crossing @ np.array([one.n_groups for one in stream.families]))
     return np.asarray(crossing * min(1.0, method.reports / max(wanted, 1e-9)))
+
+
+def setting(method: Method) -> str:
+    """What a plan or the grid has chosen, as a table says it."""
+    if isinstance(method, FindStep):
+        return f"{setting(method.search)}; shown: {setting(method.shown)}"
+    if isinstance(method, histograms.Histogram):
+        return f"$t$ = {method.threshold:,.0f}, noise {method.scale:.4g}"
+    if isinstance(method, ThresholdMonitorEvolving):
+        return f"$k$ = {method.reports}, $t$ = {method.threshold:,.0f}, noise {method.noise.scale:.4g}"
+    found = f"$c$ = {method.reports:,}, $t$ = {method.threshold:,.0f}, noise {method.query_scale:.4g}"
+    if not method.threshold_scale:
+        return found
+    return f"{found}, of the threshold {method.threshold_scale:.4g}" + (", new after each yes" if method.refreshed else "")
 
 
 def stable(target: Target, horizon: int, reports: int) -> StableMonitor:

@@ -61,8 +61,8 @@ def _sizes(params: Params, seed: int) -> Iterator[dict[str, Any]]:
         simulations = methods.simulations(params.target, sizes, params.reports)
         row = {"n_users": n_users, "events": sizes.n_events}
         if n_users == params.n_users:
-            part = row | {"part": "example"}
-            yield from _runs(simulations, params, n_users, params.repetitions, part, seed, "example")
+            for run in _runs(simulations, params, n_users, params.repetitions, row, seed, "example"):
+                yield run | {"part": "example", "setting": methods.setting(simulations[run["method"]].args[0])}
         if n_users in params.n_users_sweep:
             runs = max(params.sweep_repetitions, math.ceil(ENOUGH / sizes.families[-1].n_groups))
             yield from _runs(simulations, params, n_users, runs, row | {"part": "n_users"}, seed, "n_users", n_users)

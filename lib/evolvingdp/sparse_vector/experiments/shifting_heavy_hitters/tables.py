@@ -23,7 +23,8 @@ def score_table(result: Result[Params]) -> pd.DataFrame:
         runs = part[part.method == method]
         shares = {f"recall {family}": f"{runs[family].mean():.4f}" for family in FAMILIES}
         wrong = f"{int((runs.absent > 0).sum())} of {len(runs)}"
-        rows.append({"method": method} | shares | {"runs with a report of weight zero": wrong})
+        chosen = {"runs with a report of weight zero": wrong, "its setting": runs.setting.iloc[0]}
+        rows.append({"method": method} | shares | chosen)
     return pd.DataFrame(rows)
 
 

@@ -1,0 +1,287 @@
+"""What the planner's methods do, user by user: the errors that its predictions are compared with.
+
+Each function returns errors of answers, one array a run, about what the same users' data say without privacy; or, of an
+alarm, whether all hot items of a size were found. Data are drawn here, from streams that no prediction has seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evolvingdp.continual_mean import offline
+from evolvingdp.core.noise import Tape
+from evolvingdp.core.olh import OLH
+from evolvingdp.core.randomizers import SignFlip
+from evolvingdp.core.seeds import stream
+from evolvingdp.evolving import thresh_protocol
+from evolvingdp.evolving.rivals import crew_thresh, once, once_words, tree
+from evolvingdp.evolving.rivals.crew_thresh import CrewThresh
+from evolvingdp.evolving.rivals.detection import detect
+from evolvingdp.evolving.rivals.threshold_stream import ThresholdStream
+from evolvingdp.evolving.streams import BitStream, WordStream
+from evolvingdp.heavy_hitters.pem import PEM
+from evolvingdp.heavy_hitters.tree_hist import TreeHist
+from evolvingdp.planning import local_means
+from evolvingdp.planning.question import Question
+from evolvingdp.sparse_vector.above_threshold import AboveThreshold
+from evolvingdp.sparse_vector.histograms import Histogram
+from evolvingdp.sparse_vector.shifting import Plan
+from evolvingdp.sparse_vector.stable_monitor import StableMonitor
+
+Array = NDArray[np.float64]
+Truth = Callable[[Question, Any, int], Array]  # question, settings, seed of a run -> errors
+
+
+def _pooled(question: Question, estimates: Array, own: Array) -> Array:
+    """Errors of the answers: of every period, of the windows that end in each, of all so far at the end."""
+    off = estimates - own
+    if question.target == "cumulative":
+        return np.array([off.mean()])
+    window = question.pooled
+    sums = np.cumsum(np.append(0.0, off))
+    return np.asarray((sums[window:] - sums[:-window]) / window)
+
+
+def _own(question: Question, data: BitStream, seed: int) -> Array:
+    """The users' own mean in each period: the same draws again."""
+    bits = stream(seed, "bits")
+    return np.array([data.counts(epoch, bits).mean() for epoch in range(1, data.horizon + 1)]) / question.readings
+
+
+def every_period(question: Question, randomizer: SignFlip, seed: int) -> Array:
+    data, bits, private = local_means.bits(question, stream(seed, "moves")), stream(seed, "bits"), stream(seed, "private")
+    estimates, own = np.empty(data.horizon), np.empty(data.horizon)
+    for epoch in range(data.horizon):
+        ones = data.counts(epoch + 1, bits)
+        shares = ones / question.readings
+        if question.unit == "report":  # each reading is a report
+            shares = np.repeat([1.0, 0.0], [ones.sum(), question.users * question.readings - ones.sum()])
+        reports = randomizer.draw_reports(shares, private).mean()
+        estimates[epoch] = (reports - randomizer.flip) / (randomizer.keep - randomizer.flip)
+        own[epoch] = ones.mean() / question.readings
+    return _pooled(question, estimates, own)
+
+
+def each_once(question: Question, settings: once.Once, seed: int) -> Array:
+    data = local_means.bits(question, stream(seed, "moves"))
+    tally = once.run(settings, data, bits=stream(seed, "bits"), private=stream(seed, "private"))
+    if question.target == "period":
+        return np.asarray(settings.estimates(tally) - _own(question, data, seed))
+    own = _own(question, data, seed)
+    if question.target == "cumulative":
+        all_reports = once.Tally(tally.reports.sum(keepdims=True), tally.ones.sum(keepdims=True))
+        return np.asarray(settings.estimates(all_reports) - own.mean())
+    sums = [np.convolve(part, np.ones(question.window, dtype=np.int64), "valid") for part in (tally.reports, tally.ones)]
+    averaged = np.convolve(own, np.ones(question.window) / question.window, "valid")
+    return np.asarray(settings.estimates(once.Tally(*sums)) - averaged)
+
+
+def followed(method: str) -> Truth:
+    """What `choose` runs: its per-user paths, with its clipping."""
+
+    def truth(question: Question, choice: Any, seed: int) -> Array:
+        data, settings = local_means.bits(question, stream(seed, "moves")), choice.settings[method]
+        generators = {"bits": stream(seed, "bits"), "private": stream(seed, "private")}
+        if isinstance(settings, CrewThresh):
+            found = np.array([release.estimate for release in crew_thresh.run(settings, data, **generators)])
+        elif method == "tuned":
+            found = np.array([release.estimate for release in thresh_protocol.run(settings, data, **generators)])
+        else:
+            tally = once.run(settings, data, **generators)
+            found = settings.estimates(tally)
+            if method == "detected":
+                found = detect(found, tally.reports, settings.variance, online=choice.online).estimates
+            found = settings.lots.hold(found)
+        return np.asarray(np.clip(found, 0, 1) - _own(question, data, seed))
+
+    return truth
+
+
+def on_a_tree(question: Question, settings: tree.ChangeTree, seed: int) -> Array:
+    """Users whose bits change rarely: one share, and each other user keeps its bit."""
+    means = np.full(question.periods, question.level)
+    data = ThresholdStream.make(question.users, means)
+    tally = tree.run(settings, data, bits=stream(seed, "bits"), private=stream(seed, "private"))
+    own = next(data.chunks(stream(seed, "bits"))).mean(axis=0)  # all users are in one chunk
+    return np.asarray(settings.estimates(tally) - own)
+
+
+def _words(question: Question, seed: int) -> tuple[WordStream, Array]:
+    """A list's first word, which moves, and the others, which share the rest; and the users' own share of the first."""
+    means = local_means.moving(question, stream(seed, "moves"))
+    rest = (1 - means[:, None]) * np.ones(question.items - 1) / (question.items - 1)
+    laws = np.column_stack([means, rest])
+    data = WordStream.make([question.users], laws, [list(range(question.periods))], question.readings)
+    words = stream(seed, "words")
+    own = [data.counts(epoch, words)[:, 0].mean() / question.readings for epoch in range(1, question.periods + 1)]
+    return data, np.array(own)
+
+
+def words_once(question: Question, settings: once_words.OnceWords, seed: int) -> Array:
+    data, own = _words(question, seed)
+    tally = _run_words(settings, data, seed)
+    if question.target == "period":
+        return np.asarray(settings.estimates(tally)[:, 0] - own)
+    if question.target == "cumulative":
+        tally = once_words.WordTally(tally.reports.sum(keepdims=True), tally.sums.sum(axis=0, keepdims=True))
+        return np.asarray(settings.estimates(tally)[:, 0] - own.mean())
+    ends = np.arange(question.window, question.periods + 1)
+    reports, sums = (
+        np.cumsum(np.concatenate([np.zeros_like(part[:1]), part]), axis=0) for part in (tally.reports, tally.sums)
+    )
+    window = once_words.WordTally(reports[ends] - reports[ends - question.window], sums[ends] - sums[ends - question.window])
+    averaged = np.convolve(own, np.ones(question.window) / question.window, "valid")
+    return np.asarray(settings.estimates(window)[:, 0] - averaged)
+
+
+def _run_words(settings: once_words.OnceWords, data: WordStream, seed: int) -> once_words.WordTally:
+    generators = {"words": stream(seed, "words"), "public": stream(seed, "public"), "private": stream(seed, "private")}
+    return once_words.run(settings, data, **generators)
+
+
+def words_detected(online: bool) -> Truth:
+    def truth(question: Question, settings: once_words.OnceWords, seed: int) -> Array:
+        data, own = _words(question, seed)
+        tally = _run_words(settings, data, seed)
+        estimates = settings.estimates(tally)[:, 0]
+        return detect(estimates, tally.reports, float(settings.variances()), online=online).estimates - own
+
+    return truth
+
+
+def words_every_period(question: Question, oracle: OLH, seed: int) -> Array:
+    data, own = _words(question, seed)
+    words, public, private = stream(seed, "words"), stream(seed, "public"), stream(seed, "private")
+    estimates = np.empty(question.periods)
+    for epoch in range(question.periods):
+        counts = data.counts(epoch + 1, words)
+        if question.unit == "report":
+            held = np.repeat(np.tile(np.arange(question.items), question.users), counts.ravel())
+        else:
+            held = once_words.sampled(counts, private)
+        reports = oracle.report(held.astype(np.uint64), public, private)
+        support = oracle.support(reports, np.zeros(1, dtype=np.uint64))
+        estimates[epoch] = float(oracle.estimate(support, len(held))[0]) / len(held)
+    return _pooled(question, estimates, own)
+
+
+def searched(question: Question, settings: TreeHist | PEM, seed: int) -> Array:
+    """The word of the asked frequency among others of a power law; nothing where it is not found. Exact simulation."""
+    rng, dealt = stream(seed, "words"), question.periods if question.unit == "user" else 1
+    length = settings.tree.length
+    leaves = settings.tree.encode([_word(number, length) for number in range(200)])
+    weights = 1 / np.arange(2.0, 201.0)
+    laws = np.append(question.level, (1 - question.level) * weights / weights.sum())
+    everybody = rng.multinomial(question.users * question.pooled, laws)
+    users = rng.multivariate_hypergeometric(everybody, everybody.sum() // dealt)
+    rare = users > 0
+    if isinstance(settings, PEM):
+        found = settings.simulate(leaves[rare], users[rare], stream(seed, "private"))
+    else:
+        protocol = settings.draw_hashes(stream(seed, "public"))
+        found = protocol.simulate_search(leaves[rare], users[rare], stream(seed, "private"))
+    own = found.words[found.words.word == _word(0, length)]
+    return np.asarray(own.estimate / users.sum() - everybody[0] / everybody.sum())
+
+
+def _word(number: int, length: int) -> str:
+    mixed = number * 7919 + 104729  # spread over the first letters, too
+    return "".join(chr(97 + mixed // 26**place % 26) for place in (0, 1, 2, *range(3, length)))[:length]
+
+
+def fresh(question: Question, noise: Any, seed: int) -> Array:
+    units = question.users * (question.readings if question.unit == "report" else 1)
+    return _pooled(question, noise.draw(question.periods, stream(seed, "private")) / units, np.zeros(question.periods))
+
+
+def running_sums(question: Question, made: tuple[Any, Any], seed: int) -> Array:
+    """The last tenth of the sums, as shares of all."""
+    sums, noise = made
+    units = question.users * (question.readings if question.unit == "report" else 1)
+    off = sums.all(question.periods, Tape(noise, stream(seed, "private")))
+    return np.asarray(off[int(np.ceil(0.9 * question.periods)) - 1 :] / units / question.periods, dtype=float)
+
+
+def users_mean(question: Question, settings: Any, seed: int) -> Array:
+    """Bits of users in random order within periods; the last tenth, as at the end."""
+    rng = stream(seed, "bits")
+    steps = question.users * question.readings
+    order = np.arange(steps) % question.users
+    users = np.concatenate([rng.permutation(order) for _ in range(question.periods)])
+    samples = (rng.random(len(users)) < question.level).astype(np.int64)
+    found = offline.release(settings.but(clip=False), users, samples, stream(seed, "private")).estimate
+    means = np.cumsum(samples) / np.arange(1, len(samples) + 1)
+    last = np.unique(np.linspace(0.9 * len(users), len(users), 200).astype(int)) - 1
+    return np.asarray((found[last] - means[last]) * (last + 1) / len(users))
+
+
+def all_found(question: Question, settings: Any, size: int, seed: int) -> bool:
+    """Whether `events` items that `size` users hold, in a period each and others' items elsewhere, are all reported."""
+    rng, n_users = stream(seed, "private"), question.users
+    if isinstance(settings, AboveThreshold):
+        state = settings.start(rng)
+        for _ in range(question.events):
+            state, release = settings.step(state, float(size), rng)
+            if not release.above:
+                return False
+        return True
+    places = np.arange(n_users)
+    for event in range(question.events):
+        holders = (places + event * size) % n_users < size  # others each time
+        held = np.where(holders, 0, 1 + places % (question.items - 1))
+        if isinstance(settings, Histogram):
+            found = 0 in settings.reported(held, question.items, rng)
+        elif isinstance(settings, once_words.OnceWords):
+            found = _seen_locally(question, settings, size, seed + event)
+        elif isinstance(settings, StableMonitor):
+            found = 0 in settings.step(settings.start(n_users), held, rng)[1].elements
+        else:
+            assert isinstance(settings, Plan)
+            found = bool(settings.monitor.step_elements(settings.monitor.start(n_users), held, question.items, rng)[1][0])
+        if not found:
+            return False
+    return True
+
+
+def _seen_locally(question: Question, settings: once_words.OnceWords, size: int, seed: int) -> bool:
+    """The period's reporters, one by one, and the planner's cut."""
+    from scipy.stats import norm
+
+    private, public = stream(seed, "private"), stream(seed, "public")
+    reporters = np.flatnonzero(settings.lots.deal(private) == 1)
+    held = (reporters >= size).astype(np.uint64)
+    oracle = settings.local_hash
+    support = oracle.support(oracle.report(held, public, private), np.zeros(1, dtype=np.uint64))
+    estimate = float(oracle.estimate(support, len(held))[0]) / max(1, len(held))
+    return estimate >= settings.standard_error * float(norm.isf(0.025 / question.periods / question.items))
+
+
+TRUTHS: dict[str, Truth] = {
+    "every user in every period": every_period,
+    "every user in every period, composed with delta": every_period,
+    "each user once": each_once,
+    "each user once, for several periods": followed("once"),
+    "each user once, changes found afterwards": followed("detected"),
+    "each user once, changes found as they come": followed("detected"),
+    "THRESH with roles by lot": followed("crews"),
+    "THRESH, tuned": followed("tuned"),
+    "changes on a dyadic tree": on_a_tree,
+    "OLH from every user in every period": words_every_period,
+    "OLH from every user in every period, composed with delta": words_every_period,
+    "each user once, OLH": words_once,
+    "each user once, one sign (FreqOracle, Hadamard)": words_once,
+    "each user once, OLH, changes found afterwards": words_detected(False),
+    "each user once, OLH, changes found as they come": words_detected(True),
+    "TreeHist": searched,
+    "PEM": searched,
+    "fresh Laplace noise in every period": fresh,
+    "fresh Gaussian noise in every period": fresh,
+    "running sums, the best tree": running_sums,
+    "running sums, eight buffers": running_sums,
+    "running mean of users who come back, discrete Laplace": users_mean,
+    "running mean of users who come back, Gaussian": users_mean,
+}

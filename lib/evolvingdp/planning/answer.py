@@ -1,0 +1,115 @@
+"""What the planner answers with: a prediction of a method's error, or why there is none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from evolvingdp.planning.question import Question
+
+BETA = 0.05  # of what is missed, or listed and held by nobody
+NORMAL_95 = 1.959963984540054
+LAPLACE_95 = math.log(20) / math.sqrt(2)  # standard deviations that 95 % of a Laplace law lie within
+
+
+class CannotServeError(Exception):
+    """Why a method does not serve a question, and the options that would make it do so, where that is known."""
+
+    def __init__(self, reason: str, nearest: str = "") -> None:
+        super().__init__(reason)
+        self.nearest = nearest
+
+
+class OnTheEdgeError(CannotServeError):
+    """It may serve or not: the setting is where its error jumps, and a number would mislead."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """An error in shares of the users, before `Question.scale`; `found` is the share from which an item is found."""
+
+    standard_error: float | None
+    within_95: float
+    found: float | None = None
+    note: str = ""
+
+    @classmethod
+    def normal(cls, standard_error: float, **more: Any) -> Expected:
+        return cls(standard_error, NORMAL_95 * standard_error, **more)
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way of the book to answer questions. Texts are formatted with the question's fields.
+
+    `settle` makes the library's settings for a question, or raises why not; `expect` predicts their error.
+    """
+
+    name: str
+    statistics: tuple[str, ...]
+    settle: Callable[[Question], Any]
+    expect: Callable[..., Expected]  # (question, settings), and where it is `simulated` how many streams
+    guarantee: str
+    assumes: str
+    sends: str
+    server: str
+    cannot: str
+    notebook: Callable[[Question], str]
+    trust: str = "nobody"
+    targets: tuple[str, ...] = ("period", "window", "cumulative")
+    simulated: bool = False
+    costly: bool = False  # too slow to be asked many times
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A method that serves: its error in the statistic's unit, and what else decides."""
+
+    method: str
+    standard_error: float | None  # of an alarm there is none
+    within_95: float
+    found_from: float | None  # share of the users from which an item is found with 95 %
+    how: str
+    guarantee: str
+    assumes: str
+    sends: str
+    server: str
+    cannot: str
+    settings: str
+    command: str
+    note: str = ""
+
+    @property
+    def rank(self) -> float:
+        """What methods are ordered by: the smaller the better."""
+        return self.found_from or self.standard_error or self.within_95
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A method that does not serve; `edge`: it may, and no number would be true."""
+
+    method: str
+    reason: str
+    nearest: str
+    edge: bool = False
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Best first."""
+
+    question: Question
+    predictions: list[Prediction]
+    refusals: list[Refusal]
+    sentence: str
+    reached: list[Any] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything, for machines."""
+        told = asdict(self)
+        asked = self.question
+        told["question"] |= {"delta": asked.failure, "share": asked.level, "change": asked.jump}
+        return told | {"sampling_error": self.question.sampling * self.question.scale}

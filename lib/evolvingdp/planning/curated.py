@@ -1,0 +1,132 @@
+"""Means, counts and frequencies that a trusted curator releases: fresh noise, running sums, users who come back.
+
+The curator sees all readings; what it releases differs from them by noise of known variance only.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from evolvingdp.continual_mean.binary_mechanism import best_tree, calibrate
+from evolvingdp.continual_mean.choosing import late_error, recommended
+from evolvingdp.continual_mean.prefix_sums import Buffered
+from evolvingdp.continual_mean.user_mean import UserMean
+from evolvingdp.core import accounting
+from evolvingdp.core.noise import Gaussian, Laplace, Noise
+from evolvingdp.planning.answer import LAPLACE_95, CannotServeError, Expected, Method
+from evolvingdp.planning.commands import mean_run, sums_run
+from evolvingdp.planning.local_means import MEANS, reports_of_a_unit
+from evolvingdp.planning.question import Question
+
+NUMBERS = (*MEANS, "frequencies")
+_MOST_SAMPLES = 10**5  # of a user, for a tree over samples
+
+
+def moved(question: Question, gaussian: bool = False) -> float:
+    """By how much a unit changes the total of one period, or of all words together, in l1 or in l2.
+
+    One user of a list replaces words: two totals move. A user's readings of a period count as one, as a mean of them.
+    """
+    words = question.statistic in ("frequencies", "words")
+    return (math.sqrt(2.0) if gaussian else 2.0) if words else 1.0
+
+
+def _denominator(question: Question) -> float:
+    """Users whose unit is one: a user's mean of its readings, or a reading by itself."""
+    return question.users * (question.readings if question.unit == "report" else 1)
+
+
+def needs_delta(question: Question) -> float:
+    if not question.failure:
+        raise CannotServeError("it needs a delta above 0", "--delta 1e-9")
+    return question.failure
+
+
+def _fresh(question: Question, gaussian: bool) -> Noise:
+    """Of each period's total."""
+    reports = reports_of_a_unit(question)
+    if gaussian:
+        mu = accounting.gaussian_mu(question.epsilon, needs_delta(question))
+        return Gaussian(moved(question, True) * math.sqrt(reports) / mu)
+    return Laplace(moved(question) / accounting.basic(question.epsilon, reports))
+
+
+def _fresh_expected(question: Question, noise: Noise) -> Expected:
+    error = math.sqrt(noise.variance / question.pooled) / _denominator(question)
+    single = isinstance(noise, Laplace) and question.pooled == 1
+    return Expected(error, LAPLACE_95 * error) if single else Expected.normal(error)
+
+
+def _sums(question: Question, gaussian: bool) -> tuple[Any, Noise]:
+    """Prefix sums over periods' totals, and the noise of a node."""
+    delta = needs_delta(question) if gaussian else 0.0
+    sums: Any = Buffered(question.periods) if gaussian else best_tree(question.periods)
+    uses = reports_of_a_unit(question)
+    return sums, calibrate(sums, question.epsilon, delta, moved(question, gaussian), uses=uses)
+
+
+def _sums_expected(question: Question, made: tuple[Any, Noise]) -> Expected:
+    """At the end: trees' variances, which go up and down, are averaged over the last tenth."""
+    sums, noise = made
+    lengths = np.arange(math.ceil(0.9 * question.periods), question.periods + 1)
+    variance = float(np.mean(sums.relative_variance(lengths))) * noise.variance
+    return Expected.normal(math.sqrt(variance) / question.periods / _denominator(question))
+
+
+def _users_mean(question: Question, gaussian: bool) -> UserMean:
+    if question.unit != "user":
+        raise CannotServeError("it protects all samples of a user together, which is more than is asked for", "--unit user")
+    samples = question.periods * question.readings
+    if samples > _MOST_SAMPLES:
+        raise CannotServeError(
+            f"it has an element for each of {samples:,} samples of a user; running sums have one a period"
+        )
+    delta = needs_delta(question) if gaussian else 0.0
+    return recommended(question.users, samples, question.epsilon, delta, excess="error")
+
+
+def _users_mean_expected(question: Question, settings: UserMean) -> Expected:
+    everybody = np.zeros(settings.samples_per_user + 1)
+    everybody[-1] = question.users
+    return Expected.normal(late_error(settings, [(settings.max_steps, everybody)]))
+
+
+METHODS = [
+    Method(
+        "fresh Laplace noise in every period", NUMBERS, lambda q: _fresh(q, False), _fresh_expected,
+        "pure epsilon-DP of {unit}; of all periods {for_ever}", "nothing", "its data, to the curator", "one draw an answer",
+        "be precise over many periods", sums_run, trust="curator",
+    ),
+    Method(
+        "fresh Gaussian noise in every period", NUMBERS, lambda q: _fresh(q, True), _fresh_expected,
+        "({epsilon}, {delta})-DP of {unit}", "nothing", "its data, to the curator", "one draw an answer",
+        "have a pure guarantee", sums_run, trust="curator",
+    ),
+    Method(
+        "running sums, the best tree", NUMBERS, lambda q: _sums(q, False), _sums_expected,
+        "pure epsilon-DP of {unit}, all running sums together", "nothing", "its data, to the curator",
+        "a draw a period, log(periods) numbers of memory", "answer for single periods", sums_run,
+        trust="curator", targets=("cumulative",),
+    ),
+    Method(
+        "running sums, eight buffers", NUMBERS, lambda q: _sums(q, True), _sums_expected,
+        "({epsilon}, {delta})-DP of {unit}, all running sums together", "nothing", "its data, to the curator",
+        "a draw a period, eight numbers of memory", "have a pure guarantee", sums_run,
+        trust="curator", targets=("cumulative",),
+    ),
+    Method(
+        "running mean of users who come back, discrete Laplace", MEANS,
+        lambda q: _users_mean(q, False), _users_mean_expected,
+        "pure epsilon-DP of {unit}", "nothing: samples come in any order and number", "its data, to the curator",
+        "a counter a user", "answer for single periods", mean_run, trust="curator", targets=("cumulative",), costly=True,
+    ),
+    Method(
+        "running mean of users who come back, Gaussian", MEANS,
+        lambda q: _users_mean(q, True), _users_mean_expected,
+        "({epsilon}, {delta})-DP of {unit}", "nothing: samples come in any order and number", "its data, to the curator",
+        "a counter a user", "answer for single periods", mean_run, trust="curator", targets=("cumulative",), costly=True,
+    ),
+]  # fmt: skip

@@ -1,0 +1,114 @@
+"""What many hold now, and words without a list, seen by a trusted curator: monitors, AboveThreshold, histograms.
+
+Each is as precise as the weight, in users, from which all `events` hot items are found with 95 %; but for 2.5 % nothing is
+reported that nobody holds. Formulas: `sparse_vector`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from evolvingdp.planning.answer import BETA, CannotServeError, Expected, Method
+from evolvingdp.planning.commands import hot_run
+from evolvingdp.planning.curated import needs_delta
+from evolvingdp.planning.local_means import reports_of_a_unit, up
+from evolvingdp.planning.question import Question
+from evolvingdp.sparse_vector.above_threshold import AboveThreshold
+from evolvingdp.sparse_vector.baselines import best_composition, threshold_error
+from evolvingdp.sparse_vector.calibration import calibrate
+from evolvingdp.sparse_vector.histograms import HISTOGRAMS, Histogram, histogram
+from evolvingdp.sparse_vector.shifting import Plan, plan
+from evolvingdp.sparse_vector.stable_monitor import StableMonitor
+
+HOT = ("hot",)
+
+
+def _of_a_user(question: Question) -> None:
+    if question.unit != "user":
+        raise CannotServeError("it protects all that a user ever holds, which is more than is asked for", "--unit user")
+
+
+def _monitor(question: Question) -> Plan:
+    _of_a_user(question)
+    noise = calibrate(question.epsilon, needs_delta(question), question.taking_part)
+    return plan(noise, question.periods, question.items, question.events, BETA)
+
+
+def _stable(question: Question) -> StableMonitor:
+    _of_a_user(question)
+    size = question.epsilon, needs_delta(question), question.periods, question.items, question.taking_part
+    return StableMonitor.calibrated(*size)
+
+
+def _repeated(question: Question) -> AboveThreshold:
+    _of_a_user(question)
+    kinds = ("optimal", "single", "renyi", "gaussian")
+    size = question.epsilon, needs_delta(question), question.events, question.periods * question.items
+    return best_composition(*size, kinds, BETA, moved=2 * question.periods)
+
+
+def _histogram(question: Question, kind: str) -> Histogram:
+    reports = reports_of_a_unit(question)
+    return histogram(question.epsilon, needs_delta(question), reports, question.items, kind=kind, beta=BETA)
+
+
+def _expected(question: Question, weight: float) -> Expected:
+    """Of a method that finds items from this weight on."""
+    found = weight / question.users
+    if found > 1:
+        raise CannotServeError("more than all users would have to hold an item", f"--users {up(weight)}")
+    return Expected(None, found, found=found)
+
+
+def _shown(question: Question) -> Histogram:
+    """A period's words that enough users hold, without a list."""
+    domain = min(27**question.length, 2**60)
+    return histogram(
+        question.epsilon, needs_delta(question), reports_of_a_unit(question), domain, kind="stable gaussian", beta=BETA
+    )
+
+
+def _shown_expected(question: Question, settings: Histogram) -> Expected:
+    error, found = settings.scale / question.users, settings.error(1, 2 * BETA) / question.users
+    if found > 1:
+        raise CannotServeError("more than all users would have to hold a word")
+    note = "" if question.level > found else f"a word of {question.level:.2g} of the users is not found"
+    return Expected.normal(error, found=found, note=note)
+
+
+def _method(name: str, settle: Any, weight: Any, assumes: str, cannot: str) -> Method:
+    return Method(
+        name, HOT, settle, lambda q, settings: _expected(q, weight(q, settings)),
+        "({epsilon}, {delta})-DP of {unit}", assumes, "its data, to the curator", "a draw for each item held or asked for",
+        cannot, hot_run, trust="curator", targets=("period",),
+    )  # fmt: skip
+
+
+METHODS = [
+    _method(
+        "ThresholdMonitor", _monitor, lambda q, made: made.error,
+        "a user holds at most {taking_part} hot items; later ones do not count", "tell by how much an item is hot",
+    ),
+    _method(
+        "StableMonitor", _stable, lambda q, made: made.error(q.events, BETA),
+        "a user holds at most {taking_part} hot items; later ones do not count", "tell by how much an item is hot",
+    ),
+    _method(
+        "AboveThreshold, repeated", _repeated, lambda q, made: threshold_error(made, q.events, BETA),
+        "at most {events} hot items in all; then it halts", "go on after so many",
+    ),
+    *(
+        _method(
+            f"a histogram in every period, {kind}", partial(_histogram, kind=kind),
+            lambda q, made: made.error(q.events, BETA),
+            "nothing: any number of hot items", "be precise over many periods",
+        )
+        for kind in HISTOGRAMS
+    ),
+    Method(
+        "stable histogram", ("words",), _shown, _shown_expected,
+        "({epsilon}, {delta})-DP of {unit}", "nothing", "its data, to the curator", "a draw for each word that is held",
+        "show a word that few hold", hot_run, trust="curator", targets=("period",),
+    ),
+]  # fmt: skip

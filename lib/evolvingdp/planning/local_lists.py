@@ -1,0 +1,159 @@
+"""Frequencies of the words of a list that users report themselves, and what of a list is hot now.
+
+A word that a fraction f of the users hold has the errors of `evolving.rivals.once_words`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from numpy.random import Generator
+from scipy.stats import norm
+
+from evolvingdp.core.olh import OLH
+from evolvingdp.core.seeds import stream
+from evolvingdp.evolving.rivals.crew_words import CrewWords
+from evolvingdp.evolving.rivals.detection import detect
+from evolvingdp.evolving.rivals.once_words import OnceWords, simulate
+from evolvingdp.evolving.streams import WordStream
+from evolvingdp.planning import local_means
+from evolvingdp.planning.answer import BETA, CannotServeError, Expected, Method
+from evolvingdp.planning.commands import oracle_run, words_heavy_run
+from evolvingdp.planning.question import Question, in_options
+
+LIST = ("frequencies",)
+
+
+def _every_period(question: Question, composition: str) -> OLH:
+    return OLH(local_means.report_epsilon(question, composition))
+
+
+def _every_period_expected(question: Question, settings: OLH) -> Expected:
+    reports = question.users * (question.readings if question.unit == "report" else 1) * question.pooled
+    return _of_words(question, OnceWords(1, 1, 2, settings.epsilon), reports)
+
+
+def _of_words(question: Question, settings: OnceWords, reports: float) -> Expected:
+    return local_means.about_the_users(question, lambda share: float(settings.variances(share)), reports)
+
+
+def _once(question: Question, oracle: str) -> OnceWords:
+    local_means.enough_reports(question)
+    return OnceWords(question.users, question.periods, question.items, question.epsilon, oracle)
+
+
+def _once_expected(question: Question, settings: OnceWords) -> Expected:
+    return _of_words(question, settings, question.users * question.pooled / question.periods)
+
+
+def _detected(question: Question, online: bool) -> OnceWords:
+    local_means.detectable(question, _once(question, "olh").standard_error)
+    return _once(question, "olh")
+
+
+def _detected_expected(question: Question, settings: OnceWords, streams: int, online: bool) -> Expected:
+    """The word and all others: the law of its own series, in which changes are looked for."""
+    one = replace(settings, n_words=2)
+    rng, errors = stream(0, "planner", "words", str(online)), []
+    for _ in range(local_means.rounds(question, streams)):
+        data = word(question, rng)
+        tally = simulate(one, data, rng)
+        found = detect(one.estimates(tally)[:, 0], tally.reports, float(one.variances()), online=online)
+        errors.append(found.estimates - data.truth[:, 0])
+    return local_means.summed_up(errors, local_means.own(question, local_means.weight_of_a_period(question, online)))
+
+
+def word(question: Question, rng: Generator) -> WordStream:
+    """One word, whose frequency moves as `local_means.moving`, and the others."""
+    means = local_means.moving(question, rng)
+    laws = [[mean, 1 - mean] for mean in means]
+    return WordStream.make([question.users], laws, [list(range(question.periods))], question.readings)
+
+
+def _crews(question: Question) -> CrewWords:
+    if question.periods < 2:
+        raise CannotServeError("there is one period, and nothing to follow", "--periods 2")
+    size = question.users, question.periods, question.readings, question.epsilon, min(question.items, 2**20)
+    try:
+        settings = CrewWords.plan(*size, changes=question.moves)
+    except ValueError as error:
+        raise CannotServeError(in_options(str(error))) from None
+    voting = settings.voting.voting
+    lowest = voting.threshold(1 << voting.levels)
+    raise CannotServeError(
+        f"votes are about signed sums of all words, with a lowest threshold of {lowest:.2g}: whether a change of a word is "
+        f"seen depends on the others. An update has a standard error of {settings.standard_error(0, question.level):.2g}"
+    )
+
+
+def _hot(question: Question) -> OnceWords:
+    return _once(question, "olh")
+
+
+def _hot_expected(question: Question, settings: OnceWords) -> Expected:
+    """Above the cut none of all items in all periods is by chance, with 95 %; an item that is hot is, with 95 %."""
+    rare = settings.standard_error
+    cut = rare * float(norm.isf(BETA / 2 / question.periods / question.items))
+    found = cut + rare * float(norm.isf(BETA / 2 / question.events))
+    held = settings.variances(min(found, 1.0)) * question.periods / question.users
+    found = cut + math.sqrt(float(held)) * float(norm.isf(BETA / 2 / question.events))
+    if found > 1:
+        raise CannotServeError(
+            "more than all users would have to hold an item", f"--users {local_means.up(found**2 * question.users)}"
+        )
+    return Expected(None, found, found=found)
+
+
+_PURE = "pure epsilon-local DP of everything that a user ever sends"
+METHODS = [
+    Method(
+        "OLH from every user in every period", LIST,
+        lambda q: _every_period(q, "basic"), _every_period_expected,
+        "pure epsilon-local DP of {unit}; of all periods {for_ever}",
+        "nothing", "a seed of 64 bits and a number below e^epsilon + 1 a period", "a hash for each report and word",
+        "be precise where epsilon has to pay for many periods", oracle_run,
+    ),
+    Method(
+        "OLH from every user in every period, composed with delta", LIST,
+        lambda q: _every_period(q, "optimal"), _every_period_expected,
+        "({epsilon}, {delta})-local DP of {unit}",
+        "nothing", "a seed of 64 bits and a number below e^epsilon + 1 a period", "a hash for each report and word",
+        "have a pure guarantee", oracle_run,
+    ),
+    Method(
+        "each user once, OLH", LIST, lambda q: _once(q, "olh"), _once_expected,
+        _PURE, "nothing: any data, any number of changes", "a seed of 64 bits and a number below e^epsilon + 1, once",
+        "a hash for each report and word", "answer for words that are not asked for", oracle_run,
+    ),
+    Method(
+        "each user once, one sign (FreqOracle, Hadamard)", LIST, lambda q: _once(q, "hadamard"), _once_expected,
+        _PURE, "nothing: any data, any number of changes", "1 bit, and log2 of the list's length of public bits, once",
+        "a sketch, one transform a period", "be as precise as OLH where epsilon is above 1", oracle_run,
+    ),
+    Method(
+        "each user once, OLH, changes found afterwards", LIST,
+        lambda q: _detected(q, False), lambda q, s, streams=0: _detected_expected(q, s, streams, False),
+        f"{_PURE}; averaging costs nothing", "jumps, and few of them", "a seed of 64 bits and a small number, once",
+        "a hash for each report and word, periods^2 operations", "answer before all periods are over", words_heavy_run,
+        targets=("period",), simulated=True,
+    ),
+    Method(
+        "each user once, OLH, changes found as they come", LIST,
+        lambda q: _detected(q, True), lambda q, s, streams=0: _detected_expected(q, s, streams, True),
+        f"{_PURE}; averaging costs nothing", "jumps, and few of them", "a seed of 64 bits and a small number, once",
+        "a hash for each report and word, periods^2 operations", "see a change at once", words_heavy_run,
+        targets=("period",), simulated=True,
+    ),
+    Method(
+        "HEAVYTHRESH with roles by lot", LIST,
+        _crews, lambda q, settings: Expected.normal(settings.standard_error(0, q.level)),
+        _PURE, "long periods, changes that all users see", "voters 1 bit a period, reporters once", "a sketch an update",
+        "follow a drift", words_heavy_run, targets=("period",),
+    ),
+    Method(
+        "each user once, OLH, and a cut", ("hot",), _hot, _hot_expected,
+        _PURE, "a list of the items", "a seed of 64 bits and a small number, once", "a hash for each report and item",
+        "see an item between two periods", oracle_run, targets=("period",),
+    ),
+]  # fmt: skip

@@ -1,0 +1,314 @@
+"""Means and counts that users report themselves: everybody in every period, each user once, changes found, THRESH, trees.
+
+Formulas are those of `core.randomizers` and `evolving`; what depends on where changes fall is simulated, exactly, on streams
+whose changes are at random places (`moving`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from evolvingdp.core.randomizers import SignFlip
+from evolvingdp.core.seeds import stream
+from evolvingdp.evolving import baselines
+from evolvingdp.evolving.rivals.choosing import Choice, choose
+from evolvingdp.evolving.rivals.crew_thresh import CrewThresh
+from evolvingdp.evolving.rivals.detection import penalty
+from evolvingdp.evolving.rivals.memoized import Memoized
+from evolvingdp.evolving.rivals.once import Once
+from evolvingdp.evolving.rivals.tree import ChangeTree
+from evolvingdp.evolving.streams import BitStream, steps
+from evolvingdp.evolving.thresh import Thresh
+from evolvingdp.planning.answer import CannotServeError, Expected, Method, OnTheEdgeError
+from evolvingdp.planning.commands import once_run
+from evolvingdp.planning.question import Question, in_options
+
+MEANS = ("mean", "counts")
+_EDGE = 2.5  # a change whose power is within this factor of the penalty is only just detectable
+_FEW_REPORTS = 20  # of an answer
+_DRAWN = 16_000  # epochs that a prediction simulates
+
+
+def moving(question: Question, rng: Generator) -> NDArray[np.float64]:
+    """The share in every period, (periods,): it starts at the level and jumps up or down at random places, within [0, 1]."""
+    places = np.sort(rng.choice(question.periods - 1, size=question.moves, replace=False)) + 2 if question.moves else ()
+    level, changes = question.level, {}
+    for place in places:
+        by = question.jump if rng.integers(2) else -question.jump
+        by = by if 0 <= level + by <= 1 else -by
+        level = min(1.0, max(0.0, level + by))
+        changes[int(place)] = level
+    return steps(question.periods, question.level, changes)
+
+
+def bits(question: Question, rng: Generator) -> BitStream:
+    """Users whose readings are drawn afresh from `moving`."""
+    return BitStream.make([question.users], moving(question, rng), question.readings)
+
+
+def reports_of_a_unit(question: Question) -> int:
+    """How many periods' reports epsilon pays for."""
+    return question.periods if question.unit == "user" else 1
+
+
+def report_epsilon(question: Question, composition: str) -> float:
+    """Of each period's report of everybody."""
+    reports = reports_of_a_unit(question)
+    if composition != "basic":
+        if not question.failure:
+            raise CannotServeError("delta is 0, and composing reports needs one", "--delta 1e-9")
+        if reports == 1:
+            raise CannotServeError("there is one report for epsilon to pay for, and nothing to compose")
+    return baselines.epsilon_of_report(question.epsilon, reports, composition, question.failure or 0.5)
+
+
+@lru_cache
+def _levels(question: Question) -> tuple[list[float], NDArray[np.int64]]:
+    """The shares of all periods of some streams, and how often each occurs."""
+    rng = stream(0, "planner", "levels")
+    drawn = [moving(question, rng) for _ in range(min(64, max(8, _DRAWN // question.periods)) if question.moves else 1)]
+    values, counts = np.unique(np.round(np.concatenate(drawn), 9), return_counts=True)
+    return values.tolist(), counts
+
+
+def averaged(question: Question, of_share: Callable[[float], float]) -> float:
+    """The mean of a function of the share over all periods, where the share moves as it does."""
+    values, counts = _levels(question)
+    return float(np.average([of_share(value) for value in values], weights=counts))
+
+
+def about_the_users(question: Question, variance: Callable[[float], float], reports: float) -> Expected:
+    """Of the mean of so many reports, each of this variance about the population's share; the users' own is subtracted."""
+
+    def square(share: float) -> float:
+        return variance(share) / reports - share * (1 - share) / (question.users * question.readings * question.pooled)
+
+    return Expected.normal(math.sqrt(max(averaged(question, square), 0.0)))
+
+
+def every_period(question: Question, randomizer: SignFlip) -> Expected:
+    """Errors of periods are independent, so that those of a window average out."""
+    reports = question.users * (question.readings if question.unit == "report" else 1) * question.pooled
+    return about_the_users(question, randomizer.variance, reports)
+
+
+def enough_reports(question: Question) -> None:
+    """Raise unless each answer has reports when users are dealt to periods."""
+    reports = question.users * question.pooled / question.periods
+    if reports < _FEW_REPORTS:
+        raise OnTheEdgeError(
+            f"an answer has {reports:.3g} reports on average, and some have none",
+            f"--users {up(_FEW_REPORTS * question.periods / question.pooled)}",
+        )
+
+
+def up(value: float) -> str:
+    """Two digits, rounded up."""
+    unit = 10 ** max(0, math.floor(math.log10(value)) - 1)
+    return f"{math.ceil(value / unit) * unit}"
+
+
+def _once(question: Question) -> Once:
+    enough_reports(question)
+    return Once(question.users, question.periods, question.readings, question.epsilon)
+
+
+def _once_expected(question: Question, settings: Once) -> Expected:
+    return about_the_users(question, settings.randomizer.variance, question.users * question.pooled / question.periods)
+
+
+def _chosen(question: Question, method: str) -> Choice:
+    """Settings of all of `choose`; raises with its reason where `method` is refused."""
+    if question.periods < 2:
+        raise CannotServeError("there is one period, and nothing to follow", "--periods 2")
+    size = question.users, question.periods, question.readings, question.epsilon
+    choice = choose(*size, changes=question.moves, online=method == "online")
+    method = "detected" if method == "online" else method
+    if method in choice.refused:
+        raise CannotServeError(in_options(choice.refused[method]))
+    return choice
+
+
+def _detected(question: Question, method: str) -> Choice:
+    enough_reports(question)
+    choice = _chosen(question, method)
+    once = choice.settings["detected"]
+    assert isinstance(once, Once)
+    detectable(question, once.standard_error)
+    return choice
+
+
+def detectable(question: Question, standard_error: float) -> None:
+    """Raise where a change of the mean is only just what `detect` sees, in estimates of this error a period."""
+    if question.periods < 2:
+        raise CannotServeError("there is one period, and nothing to follow", "--periods 2")
+    stretch = question.periods / (question.moves + 1)
+    power = question.jump**2 * stretch / 2 / (standard_error**2 * penalty(question.periods))
+    if question.moves and 1 / _EDGE < power < _EDGE:
+        raise OnTheEdgeError(
+            f"a change of {question.jump:g} is only just detectable: it lowers the residuals by {power:.2g} times the "
+            "penalty, and the error depends on which changes are seen"
+        )
+
+
+def _voted(question: Question, method: str) -> Choice:
+    choice = _chosen(question, method)
+    settings = choice.settings[method]
+    voting = settings.voting if isinstance(settings, CrewThresh) else settings
+    assert isinstance(voting, Thresh)
+    lowest = voting.threshold(1 << voting.levels)
+    if question.moves and question.jump < 1.25 * lowest:
+        kind = OnTheEdgeError if question.jump > 0.8 * lowest else CannotServeError
+        raise kind(f"the lowest threshold that users vote by is {lowest:.2g}, and a change of {question.jump:g} is not seen")
+    return choice
+
+
+def rounds(question: Question, streams: int) -> int:
+    """How many streams a prediction simulates; 0: as many as it has time for."""
+    return streams or min(400, max(6, _DRAWN // question.periods))
+
+
+def own(question: Question, weight: float) -> float:
+    """What the users' own mean of a period adds to the square of an error about the population's, for estimates in which
+    this period's reports have so much weight."""
+    return (1 - 2 * weight) * averaged(question, lambda share: share * (1 - share)) / question.users / question.readings
+
+
+def weight_of_a_period(question: Question, online: bool) -> float:
+    """In the average of a stretch without a change, in hindsight, or of those of its periods that have come."""
+    stretch = max(1, round(question.periods / (question.moves + 1)))
+    return float(np.mean(1 / np.arange(1, stretch + 1))) if online else 1 / stretch
+
+
+def _simulated(question: Question, choice: Choice, streams: int, method: str) -> Expected:
+    """About the users' own means."""
+    rng, errors = stream(0, "planner", method), []
+    for _ in range(rounds(question, streams)):
+        data = bits(question, rng)
+        errors.append(choice.simulate(data, rng, method) - data.truth)
+    weight = weight_of_a_period(question, choice.online)
+    if method == "once":
+        once = choice.settings["once"]
+        assert isinstance(once, Once)
+        weight = 1 / once.every
+    return summed_up(errors, own(question, weight))
+
+
+def summed_up(errors: list[NDArray[np.float64]], own: float) -> Expected:
+    """Root mean square and 95 % over periods and streams; `own`: the variance of the users' own means."""
+    sizes = np.abs(np.concatenate(errors))
+    square = float(np.mean(sizes**2))
+    whole = math.sqrt(max(square + own, 0.0))
+    return Expected(whole, float(np.quantile(sizes, 0.95)) * whole / max(math.sqrt(square), 1e-300))
+
+
+def _pooled_periods(question: Question) -> Choice:
+    choice = _chosen(question, "once")
+    settings = choice.settings["once"]
+    assert isinstance(settings, Once)
+    if settings.every == 1:
+        raise CannotServeError("a new estimate in every period is best, as in 'each user once'")
+    return choice
+
+
+def _tree(question: Question) -> ChangeTree:
+    if question.readings > 1:
+        raise CannotServeError("it is for one bit a period", "--readings 1")
+    if not question.own_changes:
+        raise CannotServeError("it needs a limit on the changes of one user's own bit", "--own-changes 2")
+    return ChangeTree(question.users, question.periods, question.epsilon, question.own_changes)
+
+
+def _tree_expected(question: Question, settings: ChangeTree) -> Expected:
+    return Expected.normal(
+        math.sqrt(float(np.mean(settings.standard_errors**2))),
+        note="a bound, nearly reached where few bits change at a time",
+    )
+
+
+def _memoized(question: Question) -> Any:
+    reason = "its epsilon is for a value that never changes, and not for a sequence"
+    if question.epsilon >= 0.02 and question.periods > 1:
+        periods = min(question.periods, 64)
+        two = Memoized.rappor(question.users, periods, question.epsilon, question.epsilon / 2)
+        reason += f": {periods} periods of two layers cost {two.transcript_loss():.3g}, and one layer has no limit"
+    raise CannotServeError(reason)
+
+
+_SERVER = "two counters a period"
+METHODS = [
+    Method(
+        "every user in every period", MEANS,
+        lambda q: SignFlip(report_epsilon(q, "basic")), every_period,
+        "pure epsilon-local DP of {unit}; of all periods {for_ever}",
+        "nothing", "1 bit a period", _SERVER,
+        "be precise where epsilon has to pay for many periods", once_run,
+    ),
+    Method(
+        "every user in every period, composed with delta", MEANS,
+        lambda q: SignFlip(report_epsilon(q, "optimal")), every_period,
+        "({epsilon}, {delta})-local DP of {unit}", "nothing", "1 bit a period", _SERVER,
+        "have a pure guarantee", once_run,
+    ),
+    Method(
+        "each user once", MEANS, _once, _once_expected,
+        "pure epsilon-local DP of everything that a user ever sends",
+        "nothing: any data, any number of changes", "1 bit in all periods together", _SERVER,
+        "say anything about a single user, or use what a user would answer later", once_run,
+    ),
+    Method(
+        "each user once, for several periods", MEANS,
+        _pooled_periods, lambda q, c, streams=0: _simulated(q, c, streams, "once"),
+        "pure epsilon-local DP of everything that a user ever sends",
+        "few changes: one within a stretch of periods is seen at the next", "1 bit in all periods together", _SERVER,
+        "see a change before the next stretch", once_run, targets=("period",), simulated=True,
+    ),
+    Method(
+        "each user once, changes found afterwards", MEANS,
+        lambda q: _detected(q, "detected"), lambda q, c, streams=0: _simulated(q, c, streams, "detected"),
+        "pure epsilon-local DP of everything that a user ever sends; averaging costs nothing",
+        "jumps, and few of them; a drift is blurred, and says so", "1 bit in all periods together",
+        "two counters a period, periods^2 operations at the end", "answer before all periods are over", once_run,
+        targets=("period",), simulated=True,
+    ),
+    Method(
+        "each user once, changes found as they come", MEANS,
+        lambda q: _detected(q, "online"), lambda q, c, streams=0: _simulated(q, c, streams, "detected"),
+        "pure epsilon-local DP of everything that a user ever sends; averaging costs nothing",
+        "jumps, and few of them", "1 bit in all periods together", "two counters a period, periods^2 operations",
+        "see a change at once: its averages hold periods before it", once_run, targets=("period",), simulated=True,
+    ),
+    Method(
+        "THRESH with roles by lot", MEANS,
+        lambda q: _voted(q, "crews"), lambda q, c, streams=0: _simulated(q, c, streams, "crews"),
+        "pure epsilon-local DP of everything that a user ever sends",
+        "long periods, changes that all users see, no more than planned", "voters 1 bit a period, reporters 1 in all",
+        "a vote and an estimate a period", "follow a drift, or more changes than planned", once_run,
+        targets=("period",), simulated=True,
+    ),
+    Method(
+        "THRESH, tuned", MEANS,
+        lambda q: _voted(q, "tuned"), lambda q, c, streams=0: _simulated(q, c, streams, "tuned"),
+        "pure epsilon-local DP of everything that a user ever sends",
+        "long periods, changes that all users see, no more than planned", "1 bit a period, 1 more at each update",
+        "a vote and an estimate a period", "follow a drift, or more changes than planned", once_run,
+        targets=("period",), simulated=True,
+    ),
+    Method(
+        "changes on a dyadic tree", MEANS, _tree, _tree_expected,
+        "pure epsilon-local DP of everything that a user ever sends",
+        "a user's own bit changes at most {own_changes} times", "1 bit after each 2^h periods, h by lot",
+        "sums of the tree's nodes", "count users whose bit changes more often", once_run, targets=("period",),
+    ),
+    Method(
+        "memoized answers (RAPPOR, dBitFlipPM, LOLOHA)", MEANS, _memoized, every_period,
+        "", "", "", "", "", once_run,
+    ),
+]  # fmt: skip

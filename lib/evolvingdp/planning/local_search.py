@@ -1,0 +1,114 @@
+"""Words that no list has, which users report themselves: what a search finds, and how precisely.
+
+Errors are those of the last level's reports; `heavy_hitters.planning` chooses the plan for words of a power law.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from scipy.stats import norm
+
+from evolvingdp.core.olh import OLH
+from evolvingdp.heavy_hitters.pem import PEM
+from evolvingdp.heavy_hitters.planning import planned
+from evolvingdp.heavy_hitters.tree_hist import TreeHist
+from evolvingdp.planning import local_means
+from evolvingdp.planning.answer import BETA, CannotServeError, Expected, Method
+from evolvingdp.planning.commands import words_run
+from evolvingdp.planning.question import Question
+
+NO_LIST = ("words",)
+_FACTORS = [4 * 1.25**step for step in range(16)]  # thresholds, in standard errors of whole words
+
+
+def _reports(question: Question) -> float:
+    """Reports that one answer reads: those of its periods, where each user reports once, or of everybody in each of them."""
+    return question.users * question.pooled / local_means.reports_of_a_unit(question)
+
+
+def _reporters(question: Question) -> int:
+    return max(1, int(_reports(question)))
+
+
+@lru_cache
+def _tree_hist(question: Question) -> TreeHist:
+    """The lowest threshold, of steps of a quarter, at which a search can end."""
+    if question.unit == "user":
+        local_means.enough_reports(question)
+    users = _reporters(question)
+    if users < 1000:
+        raise CannotServeError(
+            f"an answer has {users} reports, and a search needs 1,000", f"--users {_times(question, 1000)}"
+        )
+    error = OLH(question.epsilon).standard_error(users)
+    low, high, found = 0, len(_FACTORS), None
+    while low < high:
+        middle = (low + high) // 2
+        try:
+            found, high = planned(question.epsilon, users, _FACTORS[middle] * error, length=question.length), middle
+        except ValueError:
+            low = middle + 1
+    if found is None:
+        raise CannotServeError(
+            f"no threshold lets a search among words of {question.length} letters end with {users:,} reports", "--length 6"
+        )
+    return found
+
+
+def _tree_hist_expected(question: Question, settings: TreeHist) -> Expected:
+    users, last = _reporters(question), settings.tree.depth - 1
+    share, held = settings.shares[last], question.level * users
+    noise = settings.level_error(last, users)
+    error = math.hypot(noise, math.sqrt(held * (1 - share) / share))
+    return _search_expected(question, settings.threshold, error, users)
+
+
+def _pem(question: Question) -> PEM:
+    like = _tree_hist(question)
+    return PEM(like.tree, question.epsilon, like.threshold, like.shares)
+
+
+def _pem_expected(question: Question, settings: PEM) -> Expected:
+    users = _reporters(question)
+    error = float(settings.standard_errors(np.array([question.level * users]), round(settings.shares[-1] * users))[0])
+    return _search_expected(question, settings.threshold, error, users)
+
+
+def _search_expected(question: Question, threshold: float, error: float, users: int) -> Expected:
+    """A word is found where its estimate reaches the last cut; those of earlier levels are looser."""
+    found = (threshold + float(norm.isf(BETA)) * error) / users
+    if found > 1:
+        raise CannotServeError(
+            f"a word would need {found:.3g} times all users to be found", f"--users {_times(question, 2 * found * users)}"
+        )
+    note = "" if question.level > found else f"a word of {question.level:.2g} of the users is not found"
+    return Expected.normal(math.hypot(error / users, _dealt(question, users)), found=found, note=note)
+
+
+def _dealt(question: Question, users: int) -> float:
+    """Which users' words an answer reads is chance, too."""
+    return math.sqrt(question.level * (1 - question.level) * max(0.0, 1 / users - 1 / (question.users * question.pooled)))
+
+
+def _times(question: Question, reports: float) -> str:
+    """How many users make so many reports."""
+    return local_means.up(reports * question.users / _reports(question))
+
+
+METHODS = [
+    Method(
+        "TreeHist", NO_LIST, _tree_hist, _tree_hist_expected,
+        "pure epsilon-local DP of {lot}", "nothing for the estimates; a power law for what is found",
+        "one report of a prefix, {words} in all", "a sketch a level, and a search", "find words below its threshold",
+        words_run,
+    ),
+    Method(
+        "PEM", NO_LIST, _pem, _pem_expected,
+        "pure epsilon-local DP of {lot}", "nothing for the estimates; a power law for what is found",
+        "one report of a prefix, {words} in all", "a hash for each report and candidate", "find words below its threshold",
+        words_run,
+    ),
+]  # fmt: skip

@@ -1,0 +1,264 @@
+"""All methods asked one question, and the same question asked the other way round.
+
+**Computes** for each method its predicted error, or why it does not serve and the nearest setting at which it would. No
+formula is here: `local_*`, `curated` and `hot` call those of the papers' rooms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from evolvingdp.core.checks import ParameterError
+from evolvingdp.planning.answer import Answer, CannotServeError, Expected, Method, OnTheEdgeError, Prediction, Refusal
+from evolvingdp.planning.question import TRUST, Question, in_options
+
+ROOMS = {  # that have methods for a statistic; only these are imported
+    "mean": ("local_means", "curated"),
+    "counts": ("local_means", "curated"),
+    "frequencies": ("local_lists", "curated"),
+    "words": ("local_search", "hot"),
+    "hot": ("local_lists", "hot"),
+}
+UNIT = {
+    "report": "one report",
+    "period": "all that a user sends in a period",
+    "user": "everything that a user ever sends",
+}
+_SEARCHED = ("readings", "users", "epsilon")  # where a setting that works is looked for, in this order
+_USELESS = 0.29  # the standard error of a share that is guessed
+
+
+def plan(question: Question) -> Answer:
+    """Predictions, best first, and refusals of all methods for this statistic."""
+    predictions, refusals = [], []
+    for method in asked(question):
+        found = _ask(method, question)
+        if isinstance(found, Prediction):
+            predictions.append(found)
+        else:
+            refusals.append(found)
+    predictions.sort(key=lambda one: one.rank)
+    return Answer(question, predictions, refusals, sentence(question, predictions, refusals))
+
+
+def asked(question: Question) -> list[Method]:
+    """All methods for this statistic, whether they serve or not."""
+    rooms = [import_module(f"evolvingdp.planning.{room}") for room in ROOMS[question.statistic]]
+    return [method for room in rooms for method in room.METHODS if question.statistic in method.statistics]
+
+
+def settled(method: Method, question: Question) -> Any:
+    """The library's settings; raises CannotServeError with what would work."""
+    if TRUST.index(method.trust) > TRUST.index(question.trust):
+        raise CannotServeError("somebody has to be trusted with data before noise is added", f"--trust {method.trust}")
+    if question.target not in method.targets:
+        raise CannotServeError(
+            f"it answers for {' and '.join(_TARGETS[one] for one in method.targets)}", f"--target {method.targets[0]}"
+        )
+    return method.settle(question)
+
+
+_TARGETS = {"period": "single periods", "window": "windows", "cumulative": "all periods so far"}
+
+
+def expected(method: Method, question: Question, streams: int = 0) -> Expected:
+    """The error in shares; `streams`: how many are simulated where there is no formula, 0 for as many as there is time."""
+    settings = settled(method, question)
+    return method.expect(question, settings, streams) if method.simulated else method.expect(question, settings)
+
+
+def _ask(method: Method, question: Question) -> Prediction | Refusal:
+    try:
+        settings = settled(method, question)
+        found = method.expect(question, settings)
+    except CannotServeError as reason:
+        nearest = reason.nearest or _nearest(method, question)
+        return Refusal(method.name, str(reason), nearest, isinstance(reason, OnTheEdgeError))
+    except ValueError as error:
+        return Refusal(method.name, in_options(str(error)), _nearest(method, question))
+    size, note = found.standard_error, found.note
+    if size is not None and size > _USELESS:
+        note = "no better than a guess"
+    told = {text: _filled(getattr(method, text), question) for text in ("guarantee", "assumes", "sends", "server", "cannot")}
+    return Prediction(
+        method=method.name,
+        standard_error=None if size is None else size * question.scale,
+        within_95=found.within_95 * question.scale,
+        found_from=found.found,
+        how="exact simulation" if method.simulated else "formula",
+        settings=_shown(settings, question),
+        command=method.notebook(question),
+        note=note,
+        **told,
+    )
+
+
+def _filled(text: str, question: Question) -> str:
+    whole = question.unit == "user"
+    for_ever = "together the same" if whole else f"together it is {question.periods * question.epsilon:g}"
+    return text.format(
+        unit=UNIT[question.unit], epsilon=f"{question.epsilon:g}", delta=f"{question.failure:g}", for_ever=for_ever,
+        own_changes=question.own_changes, taking_part=question.taking_part, events=question.events,
+        lot=UNIT["user" if whole else "report"], words="one" if whole else "one a period",
+    )  # fmt: skip
+
+
+def _shown(settings: Any, question: Question) -> str:
+    """What to make with the library; of a choice, how it is asked for."""
+    if hasattr(settings, "predicted"):
+        size = f"{question.users}, {question.periods}, {question.readings}, {question.epsilon:g}"
+        return f"choose({size}, changes={question.moves}, online={settings.online})"
+    return repr(settings)
+
+
+def _nearest(method: Method, question: Question) -> str:
+    """The smallest value of one option at which the method serves, to two digits, where there is one."""
+    for name in _SEARCHED:
+        high = float(Question.__dataclass_fields__[name].metadata["high"])
+        value = _least(partial(_serves, method, question, name), getattr(question, name), high)
+        if value is not None:
+            return f"--{name} {value:.12g}"
+    return ""
+
+
+def _serves(method: Method, question: Question, name: str, value: float) -> bool:
+    try:
+        settled(method, _set(question, name, value))
+    except (CannotServeError, ValueError):
+        return False
+    return True
+
+
+def _set(question: Question, name: str, value: float) -> Question:
+    """`question` with another value of an option, and with what depends on it."""
+    if name == "periods":
+        periods = round(value)
+        return replace(question, periods=periods, window=min(question.window, periods))
+    changed: dict[str, Any] = {name: value if name == "epsilon" else round(value)}
+    return replace(question, **changed)
+
+
+def _least(works: Callable[[float], bool], low: float, high: float) -> float | None:
+    """The least value from which it works, rounded up to two digits; None where `high` does not."""
+    if not works(high):
+        return None
+    grid = [value for value in _two_digits(low, high) if value >= low]
+    first, last = 0, len(grid) - 1
+    while first < last:
+        middle = (first + last) // 2
+        first, last = (first, middle) if works(grid[middle]) else (middle + 1, last)
+    return grid[first]
+
+
+def _two_digits(low: float, high: float) -> Iterator[float]:
+    """Numbers of two digits between, and both ends."""
+    unit = 1e-5
+    yield low
+    while unit < high:
+        yield from (value for digits in range(10, 100) if low < (value := round(digits * unit, 6)) < high)
+        unit *= 10
+    yield high
+
+
+@dataclass(frozen=True)
+class Reached:
+    """Of one method: the least epsilon and users, and the most periods, with so small an error; None where none is."""
+
+    method: str
+    epsilon: float | None
+    users: int | None
+    periods: int | None
+
+
+def reach(question: Question, error: float) -> list[Reached]:
+    """What each method needs for a standard error of `error` (an alarm: for a share), all else as in `question`.
+
+    To 5 %: errors fall with epsilon and users, and grow with periods. Where a method is on the edge of its range it does not
+    reach `error`; what is too slow to be asked many times (`Method.costly`) is left out.
+    """
+    if not error > 0:
+        raise ParameterError(f"error must be > 0, got {error!r}")
+    found = []
+    for method in asked(question):
+        if not method.costly:
+            least = {name: _reached(partial(_small, method, question, error, name), question, name) for name in _INVERTED}
+            if any(least.values()):
+                users, periods = least["users"], least["periods"]
+                whole = None if users is None else _round_up(users), None if periods is None else int(periods)
+                found.append(Reached(method.name, least["epsilon"], *whole))
+    return sorted(found, key=lambda one: one.epsilon or math.inf)
+
+
+def _round_up(users: float) -> int:
+    """To three digits."""
+    unit = 10.0 ** max(0, math.floor(math.log10(users)) - 2)
+    return round(math.ceil(users / unit) * unit)
+
+
+_INVERTED = {"epsilon": 1, "users": 1, "periods": -1}  # what helps: more of it, or less
+_STEP, _FINE, _BEYOND = 4.0, 1.05, 3  # of the search, its end, and how many steps it goes on where a method does not serve
+
+
+def _small(method: Method, question: Question, error: float, name: str, value: float) -> bool | None:
+    """Whether the error is small enough at this value; None where there is no number."""
+    try:
+        changed = _set(question, name, value)
+        reached = expected(method, changed, streams=6)
+    except (CannotServeError, ValueError):
+        return None
+    size = reached.found if reached.standard_error is None else reached.standard_error * changed.scale
+    return size is not None and size <= error
+
+
+def _reached(small: Callable[[float], bool | None], question: Question, name: str) -> float | None:
+    """The value of `name` at which the error becomes small enough: from the question's own in steps, then by bisection."""
+    about, helps = Question.__dataclass_fields__[name].metadata, _INVERTED[name]
+    low, high = about["low"], about["high"]
+    value, missing = float(getattr(question, name)), 0
+    reached = small(value)
+    towards = -helps if reached else helps  # to worse values while it is reached, else to better ones
+    last = value
+    while True:
+        following = min(max(last * _STEP**towards, low), high)
+        if following == last:
+            return last if reached else None
+        now = small(following)
+        missing += now is None
+        if reached and not now:
+            good, bad = last, following
+            break
+        if not reached and now:
+            good, bad = following, last
+            break
+        if missing > _BEYOND:
+            return None
+        last = following
+    while max(good, bad) > _FINE * min(good, bad) and (name == "epsilon" or abs(good - bad) > 1):
+        middle = math.sqrt(good * bad)
+        middle = middle if name == "epsilon" else float(round(middle))
+        if middle in (good, bad):
+            break
+        good, bad = (middle, bad) if small(middle) else (good, middle)
+    return good
+
+
+def sentence(question: Question, predictions: list[Prediction], refusals: list[Refusal]) -> str:
+    """The answer in words."""
+    if not predictions:
+        first = next((one for one in refusals if one.nearest), None)
+        return "No method serves." + (f" Nearest: {first.method}, with {first.nearest}." if first else "")
+    best = predictions[0]
+    if best.found_from is not None and best.standard_error is None:
+        told = f"finds what {best.found_from * question.users:,.0f} users hold ({best.found_from:.2%} of them)"
+    elif best.found_from is not None:
+        told = f"finds words of {best.found_from:.2%} of the users, with a standard error of {best.standard_error:.2g}"
+    else:
+        told = f"has a standard error of {best.standard_error:,.3g}; 95 % of its errors are within {best.within_95:,.3g}"
+    second = predictions[1] if len(predictions) > 1 else None
+    beside = f" Next: {second.method}, {second.rank / best.rank:.2g} times that." if second else ""
+    return f"Best: {best.method}. It {told}.{beside}"

@@ -1,0 +1,136 @@
+"""What one knows before anything is collected: the question that the planner answers.
+
+Imports no numpy, so that the command line's help, which shows these fields, comes at once.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+STATISTICS = ("mean", "counts", "frequencies", "words", "hot")
+TRUST = ("nobody", "shuffler", "curator")
+UNITS = ("report", "period", "user")
+TARGETS = ("period", "window", "cumulative")
+USUAL_DELTA = 1e-9  # far below one over the users of any question
+
+
+def _ask(default: Any, help: str, low: float = 0, high: float = math.inf, choices: tuple[str, ...] = ()) -> Any:
+    return field(default=default, metadata={"help": help, "low": low, "high": high, "choices": choices})
+
+
+@dataclass(frozen=True)
+class Question:
+    """Every field has a default; the metadata holds its help and range. Raises ParameterError, one line.
+
+    Users hold `readings` values in each period, each drawn afresh; all of them are there in every period. The share that is
+    asked for moves `changes` times by `change`, for all users together, at random places.
+    """
+
+    statistic: str = _ask(
+        "mean",
+        "mean (of numbers in [0, 1], or a share); counts (of events); frequencies (of a list of words); words (without a "
+        "list); hot (which items many hold now)",
+        choices=STATISTICS,
+    )
+    trust: str = _ask("nobody", "who may see data before noise is added", choices=TRUST)
+    unit: str = _ask(
+        "user",
+        "what epsilon protects: one report, all that a user sends in a period, or everything that a user ever sends",
+        choices=UNITS,
+    )
+    users: int = _ask(100_000, "users, all there in every period", 1, 10**9)
+    periods: int = _ask(365, "periods (days, months) with an answer each", 1, 10_000)
+    readings: int = _ask(1, "values of one user in a period", 1, 10**9)
+    changes: int = _ask(3, "how often the answer jumps, in all periods together", 0, 10_000)
+    change: float | None = _ask(None, "by how much it jumps  [default: .1 of a mean; its level of a word]", 0, 1)
+    own_changes: int = _ask(0, "how often one user's own value changes at most; 0: any number of times", 0, 10_000)
+    target: str = _ask("period", "one answer a period, for the last `window` periods, or for all so far", choices=TARGETS)
+    window: int = _ask(7, "periods of a window", 1, 10_000)
+    epsilon: float = _ask(1.0, "privacy loss of a unit", 1e-4, 20)
+    delta: float | None = _ask(
+        None, "its failure probability; 0 for a pure guarantee  [default: 0 if nobody is trusted, else 1e-9]", 0, 0.01
+    )
+    share: float | None = _ask(
+        None, "the answer to expect  [default: .5, the worst, of a mean; .01 of a word or an item]", 0, 1
+    )
+    items: int = _ask(1000, "words of the list, or items that can be hot", 2, 2**40)
+    length: int = _ask(6, "letters of a word without a list", 2, 12)
+    events: int = _ask(10, "hot items in all periods together", 1, 10**6)
+    taking_part: int = _ask(3, "hot items that one user holds at most", 1, 1000)
+
+    def __post_init__(self) -> None:
+        for name, what in self.__dataclass_fields__.items():
+            _check(name, getattr(self, name), **{key: value for key, value in what.metadata.items() if key != "help"})
+        if self.target == "window" and self.window > self.periods:
+            _refuse(f"window must be at most the periods, {self.periods}, got {self.window}")
+
+    @property
+    def failure(self) -> float:
+        """delta, or its default."""
+        if self.delta is not None:
+            return self.delta
+        return 0.0 if self.trust == "nobody" else USUAL_DELTA
+
+    @property
+    def level(self) -> float:
+        """The answer to expect, or its default."""
+        if self.share is not None:
+            return self.share
+        return 0.5 if self.statistic in ("mean", "counts") else 0.01
+
+    @property
+    def pooled(self) -> int:
+        """Periods that one answer is about."""
+        return {"period": 1, "window": self.window, "cumulative": self.periods}[self.target]
+
+    @property
+    def moves(self) -> int:
+        """Changes that fit between the periods."""
+        return min(self.changes, self.periods - 1) if self.jump else 0
+
+    @property
+    def jump(self) -> float:
+        """The size of a change, or its default."""
+        if self.change is not None:
+            return self.change
+        return 0.1 if self.statistic in ("mean", "counts") else self.level
+
+    @property
+    def scale(self) -> float:
+        """What a share is multiplied with: of counts the readings that one answer is about."""
+        return float(self.users * self.readings * self.pooled) if self.statistic == "counts" else 1.0
+
+    @property
+    def sampling(self) -> float:
+        """Standard error of the users' own share as an estimate of a larger population's."""
+        return math.sqrt(self.level * (1 - self.level) / self.users / self.readings / self.pooled)
+
+
+def _check(name: str, value: Any, low: float, high: float, choices: tuple[str, ...]) -> None:
+    if choices:
+        if value not in choices:
+            _refuse(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+    elif value is None and name in ("change", "delta", "share"):
+        return
+    elif isinstance(value, bool) or not isinstance(value, int | float):
+        _refuse(f"{name} must be a number, got {value!r}")
+    elif name not in ("change", "epsilon", "delta", "share") and not isinstance(value, int):
+        _refuse(f"{name} must be a whole number, got {value!r}")
+    elif not low <= value <= high:
+        _refuse(f"{name} must lie in [{low:g}, {high:g}], got {value!r}")
+
+
+def _refuse(message: str) -> None:
+    from evolvingdp.core.checks import ParameterError  # with numpy, which help does not wait for
+
+    raise ParameterError(message)
+
+
+def in_options(message: str) -> str:
+    """A mechanism's reason in the words of the question."""
+    names = {"epoch_length": "readings", "horizon": "periods", "n_users": "users", "n_words": "items"}
+    for name, option in names.items():
+        message = message.replace(name, option)
+    return message.removesuffix("; vote_cap=0, nobody voting, would work")

@@ -1,0 +1,123 @@
+"""An answer as text, for a terminal and for the book."""
+
+from __future__ import annotations
+
+import textwrap
+
+from evolvingdp.planning.answer import Answer, Prediction
+from evolvingdp.planning.planner import UNIT
+from evolvingdp.planning.question import Question
+
+_WIDTH = 118
+_CURATOR = "--trust curator"
+_UNITS = {"mean": "share", "counts": "readings", "frequencies": "share", "words": "share", "hot": "share of the users"}
+
+
+def asked(question: Question) -> str:
+    """The question in words."""
+    what = {
+        "mean": f"A mean near {question.level:g}",
+        "counts": f"A count of events, a share near {question.level:g}",
+        "frequencies": f"The frequencies of {question.items:,} words, one near {question.level:g}",
+        "words": f"Words of at most {question.length} letters without a list",
+        "hot": f"Which of {question.items:,} items are hot, {question.events:,} in all",
+    }[question.statistic]
+    when = {
+        "period": f"in each of {question.periods:,} periods",
+        "window": f"in the last {question.window:,} of {question.periods:,} periods",
+        "cumulative": f"so far, after {question.periods:,} periods",
+    }[question.target]
+    delta = f", delta = {question.failure:g}" if question.failure else ""
+    trusted = {"nobody": "nobody is trusted", "shuffler": "a shuffler is trusted", "curator": "a curator is trusted"}
+    lines = [
+        f"{what}, {when}: {question.users:,} users, {question.readings:,} a user and period;",
+        f"epsilon = {question.epsilon:g}{delta} for {UNIT[question.unit]}; {trusted[question.trust]}.",
+    ]
+    if question.statistic in ("mean", "counts", "frequencies") and question.target == "period":
+        lines[-1] += f" {question.moves} changes of {question.jump:g}."
+    return "\n".join(lines)
+
+
+def text(answer: Answer, error: float | None = None) -> str:
+    """Best first; what cannot serve, and why; the command of the best."""
+    question, lines = answer.question, [asked(answer.question), "", answer.sentence, ""]
+    if answer.predictions:
+        lines += _table(question, answer.predictions)
+    for one in answer.predictions[:1]:
+        lines += ["", *_details(one)]
+    for edge, title in ((True, "On the edge of their range, no number:"), (False, "Cannot serve:")):
+        told: dict[str, list[str]] = {}
+        for refused in answer.refusals:
+            if refused.edge == edge and refused.nearest != _CURATOR:
+                told.setdefault(refused.reason + _try(refused.nearest), []).append(refused.method)
+        if told:
+            lines += ["", title, *(f"- {'; '.join(methods)}: {reason}" for reason, methods in told.items())]
+    others = "; ".join(one.method for one in answer.refusals if one.nearest == _CURATOR)
+    lines += ["", f"With a trusted curator ({_CURATOR}): {others}."] if others else []
+    if error is not None:
+        lines += ["", *_reached(answer, error)]
+    if question.trust == "shuffler":
+        lines += ["", "No method of the book uses a shuffler: it would only add to what is promised here."]
+    if question.statistic != "hot":
+        sampling = _number(question.sampling * question.scale)
+        lines += [
+            "",
+            f"Errors are about these users. Where they stand for a population, add {sampling}, in squares, for sampling.",
+        ]
+    return "\n".join(_wrapped(line) for line in lines)
+
+
+def _wrapped(line: str) -> str:
+    """Sentences within the width; tables, and what is to be copied, as they are."""
+    if line.startswith((" ", "1", "2", "3", "4", "5", "6", "7", "8", "9")):
+        return line
+    return textwrap.fill(line, _WIDTH, subsequent_indent="  " if line.startswith("- ") else "") if line else ""
+
+
+def _try(nearest: str) -> str:
+    return f". Try {nearest}." if nearest else "."
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:,.0f}" if value >= 1000 else f"{value:.2g}"
+
+
+def _table(question: Question, predictions: list[Prediction]) -> list[str]:
+    found = any(one.found_from is not None for one in predictions)
+    alarm = all(one.standard_error is None for one in predictions)
+    rows = [["", f"method ({_UNITS[question.statistic]})", *([] if alarm else ["std. error", "95 %"])]]
+    rows[0] += (["found from, share", "users"] if found else []) + ["how"]
+    for place, one in enumerate(predictions, start=1):
+        row = [f"{place}.", one.method, *([] if alarm else [_number(one.standard_error), _number(one.within_95)])]
+        if found:
+            row += [_number(one.found_from), "" if one.found_from is None else f"{one.found_from * question.users:,.0f}"]
+        rows.append([*row, one.how + (f"; {one.note}" if one.note else "")])
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _details(best: Prediction) -> list[str]:
+    told = {
+        "guarantee": best.guarantee,
+        "assumes": best.assumes,
+        "a user sends": best.sends,
+        "server": best.server,
+        "cannot": best.cannot,
+        "settings": best.settings,
+        "try it": best.command,
+    }
+    return [f"{best.method}", *(f"  {name:<13}{value}" for name, value in told.items())]
+
+
+def _reached(answer: Answer, error: float) -> list[str]:
+    if not answer.reached:
+        return [f"No method reaches an error of {error:g} by epsilon, users or periods alone."]
+    rows = [[f"for an error of {error:g}", "epsilon from", "users from", "periods up to"]]
+    for one in answer.reached:
+        numbers = [
+            f"{one.epsilon:.3g}" if one.epsilon else "none",
+            *(f"{n:,}" if n else "none" for n in (one.users, one.periods)),
+        ]
+        rows.append([one.method, *numbers])
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -1,0 +1,1 @@
+"""All of a notebook on a real stream, a folder each."""

@@ -1,0 +1,95 @@
+"""Dated counts: the shipped ones are what they were counted as, the reader's own are read, or refused in one line."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from evolvingdp.streams import read_counts
+from evolvingdp.streams.addresses import counts, function_words
+from evolvingdp.streams.dated import MOST_WORDS, OTHER
+
+GOOD = "date,word,count\n2024-03,we,3\n2024-01,they,1\n2024-03,they,1\n2024-01,we,0\n"
+
+
+@pytest.fixture
+def file(tmp_path):
+    def make(text, encoding="utf-8"):
+        path = tmp_path / "mine.csv"
+        path.write_text(text, encoding=encoding)
+        return path
+
+    return make
+
+
+@pytest.mark.parametrize("corpus", ["inaugural", "state_union"])
+def test_a_shipped_corpus_has_the_table_s_counts(corpus):
+    read, table = read_counts(corpus), counts().query("corpus == @corpus")
+    assert read.dates == tuple(map(str, sorted(set(table["year"]))))
+    assert read.counts.sum() == table["count"].sum()
+    for word, year, count in zip(table["word"][::997], table["year"][::997], table["count"][::997], strict=True):
+        assert read.counts[read.dates.index(str(year)), read.place(word)] == count
+    assert np.allclose(read.shares.sum(axis=1), 1)
+    assert {"we", "upon", "must"} <= function_words()
+    assert not {"freedom", "government", OTHER} & function_words()
+
+
+def test_a_file_is_read_by_date_and_the_most_frequent_word_comes_first(file):
+    read = read_counts(file(GOOD))
+    assert (read.name, read.dates, read.words) == ("mine.csv", ("2024-01", "2024-03"), ("we", "they"))
+    assert read.counts.tolist() == [[0, 1], [3, 1]]
+    assert read.shares.tolist() == [[0, 1], [0.75, 0.25]]
+    assert read.years == pytest.approx([2024, 2024 + 60 / 366])
+    assert read.moving(1) == ("we",)  # both move by .75
+    with pytest.raises(ValueError, match=r"^must be a word of mine.csv, such as we, they, got 'us'$"):
+        read.place("us")
+
+
+def test_columns_may_stand_in_any_order_and_words_be_quoted(file):
+    read = read_counts(file('\ufeffcount, Word ,date\n2," a,b ",2001\n\n3,c,1999\n'))
+    assert (read.dates, read.words) == (("1999", "2001"), ("c", "a,b"))
+
+
+def test_rare_words_of_a_large_file_are_counted_together(file):
+    lines = [f"{year},word{place},{2 if place < 5 else 1}" for year in (1, 2) for place in range(MOST_WORDS + 10)]
+    read = read_counts(file("date,word,count\n" + "\n".join(lines)))
+    assert (len(read.words), read.words[-1]) == (MOST_WORDS + 1, OTHER)
+    assert read.counts.sum() == 2 * (MOST_WORDS + 15)
+    assert OTHER not in read.moving(10_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "line 1: must name the columns date,word,count, got nothing"),
+        ("date,word\n1,a\n", "line 1: must name the columns date,word,count, got date,word"),
+        (GOOD + "2024-04,we\n", "line 6: must have 3 values, got 2; quote a word with a comma"),
+        (GOOD + "2024-13,we,1\n", "line 6: date must be YYYY, YYYY-MM or YYYY-MM-DD, got '2024-13'"),
+        (GOOD + "2024,we,1\n", "line 6: date must be .* like the lines before, which have a month, got '2024'"),
+        (GOOD + "March,we,1\n", "line 6: date must be YYYY, YYYY-MM or YYYY-MM-DD, got 'March'"),
+        (GOOD + "2024-04,,1\n", r"line 6: word must not be empty; leave the line out, or call it '\(other\)'"),
+        (GOOD + "2024-04,we,-1\n", r"line 6: count must be a whole number from 0 to 10\^15 - 1, got '-1'"),
+        (GOOD + "2024-04,we,nan\n", "line 6: count must be a whole number .* got 'nan'"),
+        (GOOD + "2024-04,we,1.5\n", "line 6: count must be a whole number .* got '1.5'"),
+        (GOOD + "2024-03,we,1\n", "line 6: 'we' of 2024-03 stands in line 2 already; one line must have the sum"),
+        (GOOD + "2024-04,we,0\n", "all counts of 2024-04 are 0; leave the date out, or give it a count"),
+        ("date,word,count\n1999,a,1\n1999,b,1\n", "must have 2 to 1000 dates, got 1; join days to months or years"),
+        ("date,word,count\n1999,a,1\n2000,a,1\n", "must have two words or more, got only 'a'; count the others as"),
+        (GOOD + '2024-04,"we,1\n', r"is not CSV text in UTF-8 \(unexpected end of data\); save it as such"),
+    ],
+)  # fmt: skip
+def test_a_file_that_cannot_be_used_is_refused_in_one_line_that_says_where_and_why(file, text, message):
+    path = file(text)
+    with pytest.raises(ValueError, match=message) as refused:
+        read_counts(path)
+    assert str(path) in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_what_is_no_text_or_no_file_is_refused(file, tmp_path):
+    with pytest.raises(ValueError, match="is not CSV text in UTF-8"):
+        read_counts(file("date,word,count\n1999,\xe9,1\n", "latin-1"))
+    with pytest.raises(ValueError, match=r"must be inaugural or state_union or a CSV .*absent.csv does not exist$"):
+        read_counts(tmp_path / "absent.csv")
+    with pytest.raises(ValueError, match=r"is no file$"):
+        read_counts(tmp_path)
