@@ -9,6 +9,7 @@ performance page shows.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import measure
 import numpy as np
@@ -16,8 +17,9 @@ import pandas as pd
 
 from evolvingdp.continual_mean import algorithms, choosing, offline, online, streams
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
-from evolvingdp.continual_mean.prefix_sums import Buffered, Toeplitz, height
+from evolvingdp.continual_mean.prefix_sums import Anytime, Banded, Buffered, Toeplitz, height
 from evolvingdp.continual_mean.user_mean import UserMean
+from evolvingdp.core.noise import Gaussian, Tape
 from evolvingdp.core.seeds import stream
 from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, canvas, house
 
@@ -88,6 +90,10 @@ def any_users(n_steps: int) -> UserMean:
     return choosing.recommended(USERS, CAP, EPSILON, horizon=n_steps)
 
 
+def any_users_gaussian(n_steps: int) -> UserMean:
+    return choosing.recommended(USERS, CAP, EPSILON, 1e-6, horizon=n_steps)
+
+
 def full(n_steps: int) -> UserMean:
     return algorithms.full(USERS, CAP, EPSILON)
 
@@ -117,20 +123,38 @@ def one_by_one(make: Callable[[int], UserMean], n_steps: int) -> measure.Work:
     return work
 
 
+SHORT = 200_000
+ONLINE: dict[str, Callable[[int], UserMean]] = {
+    "Algorithm 2": naive,
+    "Algorithm 3": lambda n: algorithms.wishful(USERS, CAP, EPSILON, 0.3),
+    "Algorithm 4": lambda n: algorithms.single_tree(USERS, CAP, EPSILON, 0.3),
+    "Algorithm 5": lambda n: algorithms.multiple_trees(USERS, CAP, EPSILON, 0.3),
+    "Algorithm 6": full,
+    "recommended, pure": any_users,
+    "recommended, Gaussian": any_users_gaussian,
+    "bands, Gaussian": lambda n: algorithms.bands(USERS, CAP, EPSILON, delta=1e-6, buffered=True, horizon=n),
+    "users alike, pure": alike,
+    "users alike, Gaussian": gaussian,
+}
+
 CASES: dict[str, tuple[int, Callable[[], measure.Work]]] = {
     "binary mechanism": (10**7, lambda: binary(10**7)),
     "square root, Gaussian": (10**7, lambda: square_root(10**7)),
     "eight buffers, Gaussian": (10**7, lambda: buffers(10**7)),
     "binary mechanism, one by one": (10**6, lambda: binary_online(10**6)),
     "the peer: a textbook's loop": (10**6, lambda: textbook(10**6)),
+    "noise of eight buffers": (10**7, lambda: lambda: Buffered(10**7).all(10**7, Tape(Gaussian(1.0), noise()))),
+    "noise without an end": (10**6, lambda: lambda: Anytime().all(10**6, Tape(Gaussian(1.0), noise()))),
+    "noise of a banded matrix, 256 bands": (
+        10**6,
+        lambda: lambda: Banded(10**6, 256).all(10**6, Tape(Gaussian(1.0), noise())),
+    ),
     "Algorithm 6": (10**7, lambda: together(full, 10**7)),
     "Algorithm 2": (10**7, lambda: together(naive, 10**7)),
     "recommended, pure": (10**7, lambda: together(any_users, 10**7)),
     "users alike, pure": (10**7, lambda: together(alike, 10**7)),
     "users alike, Gaussian": (10**7, lambda: together(gaussian, 10**7)),
-    "Algorithm 6, one by one": (10**6, lambda: one_by_one(full, 10**6)),
-    "recommended, pure, one by one": (10**6, lambda: one_by_one(any_users, 10**6)),
-    "users alike, pure, one by one": (10**6, lambda: one_by_one(alike, 10**6)),
+    **{f"{name}, one by one": (SHORT, partial(one_by_one, make, SHORT)) for name, make in ONLINE.items()},
 }
 
 LENGTHS = (10**4, 10**5, 10**6, 10**7)

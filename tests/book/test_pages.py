@@ -22,6 +22,7 @@ FIGURES = {
     "continual_mean/binary_tree": 2,
     "continual_mean/user_mean": 3,
     "continual_mean/past_the_paper": 3,
+    "continual_mean/which_one": 2,
     "sparse_vector/threshold_monitor": 3,
     "sparse_vector/shifting_heavy_hitters": 5,
     "streams/two_centuries": 4,

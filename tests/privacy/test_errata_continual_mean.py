@@ -223,8 +223,8 @@ def test_E_CM_18_the_condition_for_d_dimensions_grows_with_the_cap_and_samples_n
     assert np.minimum(counts, 2**17).sum() > 1e5 * printed[2]
     assert not theory.diverse(one, counts)
 
-    first = one.noise(0, one.prefix_sums(one.capacity), one.user_sensitivity(0))
-    losses = [size * one.prefix_sums(one.capacity).l1 / first.scale for size in (1.0, 1e3, 1e6)]
+    first = one.noise(0, one.prefix_sums(one.capacity_of(0)), one.user_sensitivity(0))
+    losses = [size * one.prefix_sums(one.capacity_of(0)).l1 / first.scale for size in (1.0, 1e3, 1e6)]
     assert losses[0] < one.epsilon  # samples in [0, 1]
     assert losses[2] > 1000 * one.epsilon  # samples a million apart, not projected
     with pytest.raises(ValueError, match=r"samples must lie in \[0, 1\], got 1000000.0"):

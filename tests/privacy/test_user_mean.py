@@ -14,7 +14,7 @@ from evolvingdp.audit.exact.probes import Chosen
 from evolvingdp.audit.exact.sensitivity import binary_cost, hides, neighbours, user_mean_cost
 from evolvingdp.continual_mean import algorithms, choosing, coordinates, offline, private_median, streams
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
-from evolvingdp.continual_mean.prefix_sums import BalancedTree, Buffered, Toeplitz, Tree
+from evolvingdp.continual_mean.prefix_sums import Anytime, BalancedTree, Banded, Buffered, Toeplitz, Tree
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core import accounting
 from evolvingdp.core.noise import DiscreteLaplace, Tape
@@ -257,9 +257,41 @@ def test_several_elements_of_a_user_move_what_is_released_by_no_more_than_is_cha
 
 @pytest.mark.parametrize("capacity", [1, 2, 100, 5000])
 def test_the_factorizations_have_the_coefficients_that_the_charge_for_several_elements_rests_on(capacity):
-    for sums in (Toeplitz(capacity), Buffered(capacity), Buffered(capacity, 2)):
-        assert (sums.coefficients >= 0).all()
-        assert (np.diff(sums.coefficients) <= 0).all()
+    banded = Banded(capacity, 9), Banded(capacity, 90, True)
+    columns = [sums.coefficients for sums in (Toeplitz(capacity), Buffered(capacity), Buffered(capacity, 2), *banded)]
+    for column in (*columns, Anytime().coefficients_of(capacity)):
+        assert (column >= 0).all()
+        assert (np.diff(column) <= 0).all()
+
+
+@pytest.mark.parametrize("gap", [2, 3])
+@pytest.mark.parametrize("sums", [Toeplitz(9), Buffered(9, 3), Banded(9, 3), Banded(9, 3, True), Tree(9, honaker=True)])
+def test_elements_that_are_far_apart_move_less_and_what_is_charged_is_attained(sums, gap):
+    """All places of two or three elements at least `gap` apart, and all signs."""
+    of_one = np.array([sensitivity.released(sums, unit) for unit in np.eye(9)])
+    for uses in (2, 3):
+        places = [p for p in itertools.combinations(range(9), uses) if min(np.diff(p)) >= gap]
+        signs = np.array(list(itertools.product((-1, 1), repeat=uses)))
+        norms = np.linalg.norm(np.einsum("su,puk->spk", signs, of_one[np.array(places)]), axis=2)
+        assert norms.max() <= sums.l2_of(uses, gap) * (1 + 1e-12)
+        if not isinstance(sums, Tree):
+            assert norms.max() == pytest.approx(sums.l2_of(uses, gap))
+        assert sums.l2_of(uses, gap) < sums.l2_of(uses)
+
+
+def test_concentrated_privacy_bounds_the_exact_delta_of_discrete_gaussian_noise():
+    """One to five nodes that move by one: the exact epsilon is below what is accounted, and 20 % more is not enough."""
+    for rho in (0.02, 0.5):
+        for epsilon in (0.5, 2.0):
+            assert accounting.delta_of_gaussian(math.sqrt(2 * rho), epsilon) < accounting.delta_of_concentrated(rho, epsilon)
+            orders = np.geomspace(1e-3, 30, 2000) + 1
+            bounds = np.exp((orders - 1) * (orders * rho - epsilon)) * (1 - 1 / orders) ** orders / (orders - 1)
+            assert accounting.delta_of_concentrated(rho, epsilon) == pytest.approx(min(bounds.min(), 1), rel=1e-3)
+    assert accounting.delta_of_concentrated(accounting.concentrated_rho(1.0, 1e-6), 1.0) == pytest.approx(1e-6)
+    for horizon in (1, 4, 16):
+        mechanism = BinaryMechanism(horizon, 1.0, delta=1e-6, integer=True)
+        assert 0.9 < sensitivity.discrete_gaussian_epsilon(mechanism) < 1
+        assert sensitivity.discrete_gaussian_epsilon(BinaryMechanism(horizon, 1.2, delta=1e-6, integer=True)) > 1
 
 
 @pytest.mark.parametrize(("branching", "integer"), [(2, False), (3, True), (4, True), (5, False)])

@@ -7,10 +7,10 @@ import pickle
 import numpy as np
 import pytest
 
-from evolvingdp.continual_mean import algorithms, choosing, coordinates, offline, online, streams
+from evolvingdp.continual_mean import algorithms, choosing, coordinates, offline, online, streams, windows
 from evolvingdp.continual_mean.per_step import PerStepLaplace
-from evolvingdp.continual_mean.prefix_sums import BalancedTree, Buffered, Toeplitz, Tree
-from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace, Tape
+from evolvingdp.continual_mean.prefix_sums import Anytime, BalancedTree, Banded, Buffered, Toeplitz, Tree
+from evolvingdp.core.noise import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, Tape
 from evolvingdp.core.seeds import stream
 from literal_continual_mean import run as run_literally
 
@@ -27,6 +27,7 @@ SETTINGS = {
     "one tree, best": algorithms.naive(N, M, 5.0, horizon=STEPS, branching=0, integer=True, clip=True),
     "buffered": algorithms.naive(N, M, 5.0, delta=1e-6, horizon=STEPS, buffered=True),
     "bands, few allowed": algorithms.bands(N, 9, 5.0, excess="drop", branching=0, integer=True),
+    "bands, integer Gaussian": algorithms.bands(N, M, 5.0, delta=1e-6, branching=4, honaker=True, integer=True),
     "bands, buffered": algorithms.bands(N, M, 5.0, delta=1e-6, buffered=True),
     "ternary trees": choosing.users_alike(N, M, 5.0, branching=3, integer=False),
 }
@@ -43,6 +44,8 @@ STRUCTURES = [
     Toeplitz(100),
     Buffered(1),
     Buffered(3000),
+    Banded(3000, 7),
+    Banded(100, 200, True),
 ]
 
 
@@ -99,6 +102,25 @@ def test_they_agree_where_samples_are_real_and_some_are_dropped(options):
     assert assert_equal(settings, users, samples).dropped == STEPS - 1500
 
 
+@pytest.mark.parametrize("name", ["naive", "one tree, best", "buffered", "bands, few allowed", "bands, integer Gaussian"])
+def test_snapshots_of_a_service_are_those_of_the_whole_stream(name):
+    rng, settings = stream(0, "snapshots"), SETTINGS[name]
+    users = streams.arrivals("zipf", N, M, STEPS, rng)
+    samples, state = streams.bits(0.3, STEPS, rng), online.start(settings, stream(5, "noise"))
+    kept = [windows.snapshot(settings, state)]
+    for step, (user, sample) in enumerate(zip(users.tolist(), samples.tolist(), strict=True), start=1):
+        online.step(settings, state, user, sample)
+        if step % 500 == 0:
+            kept.append(windows.snapshot(settings, state))
+    assert kept == windows.snapshots(settings, users, samples, stream(5, "noise"), range(0, STEPS + 1, 500))
+    whole, released = (
+        windows.between(settings, kept[0], kept[-1]),
+        offline.release(settings, users, samples, stream(5, "noise")),
+    )
+    assert whole.estimate == pytest.approx(released.estimate[-1])
+    assert (whole.bias, whole.samples) == (pytest.approx(released.bias[-1]), released.samples[-1])
+
+
 @pytest.mark.parametrize("split", ["even", "harmonic"])
 def test_noise_at_every_step_agrees_online_and_offline(split):
     rng = stream(0, "per step")
@@ -122,7 +144,14 @@ def test_the_state_does_not_grow_with_the_stream(name):
     assert sizes[0] == sizes[1]
 
 
-@pytest.mark.parametrize("kind", [Laplace(3.0), DiscreteLaplace(3.0), Gaussian(2.0)])
+def test_noise_without_an_end_agrees_one_by_one_and_together():
+    together = Anytime().all(5000, Tape(Gaussian(2.0), stream(1, "tape")))
+    advance = Anytime().online(Tape(Gaussian(2.0), stream(1, "tape")))
+    np.testing.assert_array_equal([advance() for _ in range(5000)], together)
+    np.testing.assert_array_equal(Anytime().all(3, Tape(Gaussian(2.0), stream(1, "tape"))), together[:3])
+
+
+@pytest.mark.parametrize("kind", [Laplace(3.0), DiscreteLaplace(3.0), Gaussian(2.0), DiscreteGaussian(2.0)])
 @pytest.mark.parametrize("sums", STRUCTURES)
 def test_prefix_noise_agrees_one_by_one_and_together(sums, kind):
     together = sums.all(sums.capacity, Tape(kind, stream(1, "tape")))
@@ -222,7 +251,7 @@ def test_the_algorithms_line_by_line_give_the_same_estimates(name, order):
 
         def draw():
             if not tapes:
-                sums = settings.prefix_sums(settings.capacity)
+                sums = settings.prefix_sums(settings.capacity_of(0))
                 tapes.append(Tape(settings.noise(tree, sums, settings.user_sensitivity(tree)), rngs[tree]))
             return tapes[0].next()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 
@@ -9,11 +10,11 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, kstest, laplace, norm
 
-from evolvingdp.audit.exact.probes import Chosen
-from evolvingdp.continual_mean import algorithms, choosing, offline, online, streams, theory
+from evolvingdp.audit.exact.probes import LAPLACE, Chosen
+from evolvingdp.continual_mean import algorithms, choosing, offline, online, streams, theory, windows
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
-from evolvingdp.continual_mean.prefix_sums import BalancedTree, Buffered, Toeplitz, Tree
-from evolvingdp.core.noise import DiscreteLaplace, Laplace, Tape
+from evolvingdp.continual_mean.prefix_sums import Anytime, BalancedTree, Banded, Buffered, Toeplitz, Tree
+from evolvingdp.core.noise import DiscreteGaussian, DiscreteLaplace, Laplace, Tape
 from evolvingdp.core.seeds import stream
 from support import ALPHA, fits
 
@@ -39,6 +40,24 @@ def test_discrete_laplace_has_its_law(scale):
     assert DiscreteLaplace(scale).variance == pytest.approx(sum(p * z * z for z, p in law(exact).items()), rel=1e-6)
 
 
+@pytest.mark.parametrize("scale", [0.4, 2.5, 30.0])
+def test_discrete_gaussian_has_its_law(scale):
+    draws = DiscreteGaussian(scale).draw(400_000, stream(0, "discrete gaussian", round(10 * scale)))
+    exact = np.ceil(scale * 1024) / 1024
+    support = np.arange(-int(12 * scale) - 4, int(12 * scale) + 5)
+
+    def law(scale):
+        weights = np.exp(-((support / scale) ** 2) / 2)
+        return dict(zip(support.tolist(), (weights / weights.sum()).tolist(), strict=True))
+
+    assert fits(Counter(draws.tolist()), law(exact), len(draws)) > ALPHA
+    assert fits(Counter(draws.tolist()), law(1.1 * exact), len(draws)) < ALPHA
+    assert DiscreteGaussian(scale).variance == pytest.approx(sum(p * z * z for z, p in law(exact).items()), rel=1e-9)
+    large = DiscreteGaussian(1e6).draw(50_000, stream(0, "discrete gaussian")) / 1e6  # a coarser grid
+    assert kstest(large, "norm").pvalue > ALPHA
+    assert kstest(large / 1.1, "norm").pvalue < ALPHA
+
+
 @dataclass(frozen=True)
 class Given:
     """Noise whose first draws are given."""
@@ -60,15 +79,23 @@ class Given:
         BalancedTree(100, 5),
         Toeplitz(100),
         Buffered(100, 3),
+        Banded(100, 7),
+        Banded(100, 7, True),
+        Anytime(),
     ],
 )
 def test_prefix_noise_has_the_variance_that_is_stated(sums):
-    """Noise is linear in its draws: what each draw adds gives all variances, and runs without number."""
+    """Noise is linear in its draws: what each adds gives all variances, of differences too, and runs without number."""
     balanced = isinstance(sums, BalancedTree)  # it has Laplace noise, hence no runs below
     mechanism = BinaryMechanism(100, 1.0, delta=0.0 if balanced else 1e-6, sums=sums)
     added = np.array([sums.all(100, Tape(Given(unit), None)) for unit in np.eye(200)])
-    assert not added[-1].any()  # there are no more draws
+    assert np.abs(added[-1]).max() < 1e-15  # there are no more draws
     np.testing.assert_allclose((added**2).sum(axis=0), sums.relative_variance(np.arange(1, 101)), rtol=1e-12)
+    together = np.concatenate([np.zeros((200, 1)), added], axis=1)
+    first, last = np.triu_indices(101)
+    covariance = together.T @ together
+    apart = covariance[first, first] + covariance[last, last] - 2 * covariance[first, last]
+    np.testing.assert_allclose(sums.difference_variance(first, last), apart, atol=1e-10)
     released = mechanism.release(np.zeros(100), stream(0, "prefix"))
     np.testing.assert_allclose(released, mechanism.noise.draw(200, stream(0, "prefix")) @ added, atol=1e-8 * released.std())
     if balanced:
@@ -78,6 +105,40 @@ def test_prefix_noise_has_the_variance_that_is_stated(sums):
         stated = mechanism.standard_error(length) ** 2
         assert variance_fits(runs[:, place], stated) > ALPHA
         assert variance_fits(runs[:, place], 1.1 * stated) < ALPHA
+
+
+@pytest.mark.parametrize("kind", ["tree", "buffers", "bands", "balanced", "days", "days in a tree"])
+def test_the_error_of_a_window_is_the_one_that_is_stated(kind):
+    """The last 20 of 60 samples: what each draw of noise adds, found by running the mechanism, has the variance stated."""
+    naive = algorithms.naive(12, 5, 2.0, delta=1e-6, honaker=True)
+    make = {
+        "tree": lambda: naive,
+        "buffers": lambda: naive.but(honaker=False, buffered=True),
+        "bands": lambda: algorithms.bands(12, 5, 2.0, delta=1e-6, honaker=True),
+        "balanced": lambda: algorithms.naive(12, 5, 2.0, branching=0),
+        "days": lambda: windows.Days(naive, 6, 2),
+        "days in a tree": lambda: windows.Days(naive, 6, 2, Tree(6, honaker=True)),
+    }
+    settings, bits = make[kind](), streams.bits(0.4, 60, stream(0, "window", "bits"))
+    users = np.arange(60) % 12 if "days" in kind else streams.arrivals("random", 12, 5, 60, stream(0, "window"))
+
+    def window(rng):
+        if "days" in kind:
+            kept = settings.release(users, bits, np.repeat(np.arange(6), 10), rng)
+            return windows.between(settings, kept[3], kept[5])
+        return windows.between(settings, *windows.snapshots(settings, users, bits, rng, [40, 60]))
+
+    silent = Chosen()
+    found = window(silent)
+    assert found.estimate == pytest.approx(bits[40:].mean())
+    assert (found.samples, found.dropped, found.bias) == (20, 0, 0)
+    variance, several = 0.0, len(silent.children)
+    for place, asked in enumerate([child.asked for child in silent.children] or [silent.asked]):
+        units = [[unit] for unit in np.eye(120)]
+        moved = [[unit if other == place else [] for other in range(several)] for unit in units] if several else units
+        added = np.array([window(Chosen(moved=one)).estimate for one in moved]) - found.estimate
+        variance += (added**2).sum() * asked[0].scale ** 2 * (2 if asked[0].law == LAPLACE else 1) if asked else 0.0
+    assert math.sqrt(variance) == pytest.approx(found.standard_error)
 
 
 def test_a_laplace_tree_of_one_node_has_laplace_noise_of_the_calibrated_scale():

@@ -10,8 +10,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.signal import lfilter
 
-from evolvingdp.continual_mean import algorithms, choosing, coordinates, offline, online, private_median, streams, theory
+from evolvingdp.continual_mean import (
+    algorithms,
+    choosing,
+    coordinates,
+    offline,
+    online,
+    private_median,
+    streams,
+    theory,
+    windows,
+)
 from evolvingdp.continual_mean.arranged import arrange
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism, best_branching, best_tree
 from evolvingdp.continual_mean.experiments.binary_tree import params as binary_tree
@@ -19,7 +30,7 @@ from evolvingdp.continual_mean.experiments.past_the_paper import params as past_
 from evolvingdp.continual_mean.experiments.scores import second_half
 from evolvingdp.continual_mean.experiments.user_mean import params as user_mean
 from evolvingdp.continual_mean.per_step import PerStepLaplace, most_samples
-from evolvingdp.continual_mean.prefix_sums import BalancedTree, Buffered, Toeplitz, Tree, height
+from evolvingdp.continual_mean.prefix_sums import Anytime, BalancedTree, Banded, Buffered, Toeplitz, Tree, height
 from evolvingdp.core.noise import DiscreteLaplace
 from evolvingdp.core.seeds import stream
 from evolvingdp.experiment import ParameterError
@@ -65,7 +76,7 @@ def test_noise_scales_of_algorithms_2_to_5_by_hand():
         algorithms.single_tree(n, m, epsilon, 0.5): 2 * (math.sqrt(32 * log) + 8) * 7 * 13 / epsilon,
     }
     for settings, scale in cases.items():
-        noise = settings.noise(0, settings.prefix_sums(settings.capacity), settings.user_sensitivity(0))
+        noise = settings.noise(0, settings.prefix_sums(settings.capacity_of(0)), settings.user_sensitivity(0))
         assert noise.scale == pytest.approx(scale)
     settings = algorithms.multiple_trees(n, m, epsilon, 0.5)
     noise = settings.noise(5, settings.prefix_sums(n), settings.user_sensitivity(5))
@@ -82,7 +93,8 @@ def test_height_is_the_number_of_digits(count, branching):
 
 @given(length=st.integers(0, 400), branching=st.integers(2, 5), honaker=st.booleans())
 def test_variances_one_by_one_and_together_agree(length, branching, honaker):
-    for sums in (Tree(400, branching, honaker), Toeplitz(400), BalancedTree(400, branching), Buffered(400, 3)):
+    trees = Tree(400, branching, honaker), BalancedTree(400, branching)
+    for sums in (*trees, Toeplitz(400), Buffered(400, 3), Banded(400, 3 * branching, honaker), Anytime()):
         assert sums.variance_at(length) == sums.relative_variance(np.array([length]))[0]
         np.testing.assert_array_equal(sums.variances(length), sums.relative_variance(np.arange(1, length + 1)))
 
@@ -280,7 +292,11 @@ BAD = [
     ({"branching": 0, "delta": 1e-6, "prior": "none"}, "branching 0, the best tree, must go with delta = 0"),
     ({"blocks": "bands", "prior": "given"}, 'blocks "bands" must go with prior "none"'),
     ({"delta": 1e-6}, 'prior "median" must go with delta = 0'),
-    ({"delta": 1e-6, "prior": "none", "integer": True}, "integer noise must go with delta = 0"),
+    (
+        {"delta": 1e-6, "prior": "none", "integer": True, "buffered": True},
+        "toeplitz and buffered .* real noise",
+    ),
+    ({"delta": 1e-6, "prior": "none", "integer": True, "resolution": 2**24}, "resolution must be lower, or integer=False"),
     ({"prior": "bootstrap", "one_tree": True}, 'prior "bootstrap" must go with blocks "doubling"'),
     ({"shares": (0.5, 0.4, 0.1)}, "shares must be 4 numbers that sum to 1, got 3"),
     ({"shares": (0.5, 0.4, 0.1, 0.1)}, "shares must be 4 numbers that sum to 1, got 4 that sum to 1.1"),
@@ -390,6 +406,54 @@ def test_buffered_noise_is_nearly_as_good_as_the_square_root():
         assert 1 <= buffered.l2_of(1) * math.sqrt(buffered.variance_at(horizon)) / root.l2_of(1) ** 2 < 1.005
 
 
+def test_banded_factorizations_are_best_where_elements_are_far_apart_and_optimized_ones_are_better():
+    """4096 steps, 16 elements of a person, at least 256 steps apart: exact errors over the stream at the same guarantee."""
+    sums = Banded(4096, 256, True), Banded(4096, 256), Toeplitz(4096), Tree(4096, honaker=True)
+    errors = [one.l2_of(16, 256) * math.sqrt(one.variances(4096).mean()) for one in sums]
+    assert errors == sorted(errors)
+    assert errors[1] < 0.8 * errors[2]
+    assert sums[0].l2_of(16, 256) == pytest.approx(4 * sums[0].l2_of(1))
+    assert Banded(4096, 4096).l2_of(3, 7) == pytest.approx(Toeplitz(4096).l2_of(3, 7))
+    nudged = sums[0].bands * np.linspace(1, 0.97, 256)  # a change of the entries does not help
+    unit = np.eye(1, 4096)[0]
+    for bands in (nudged, 2 * sums[0].bands - nudged):
+        own = np.cumsum(lfilter([1.0], bands, unit))
+        error = 4 * np.linalg.norm(bands) * math.sqrt(np.cumsum(own**2).mean())
+        assert error > errors[0]
+
+
+def test_the_anytime_factorization_has_columns_of_finite_norm_and_half_again_the_error_of_a_known_length():
+    sums = Anytime()
+    rows = np.convolve(sums.coefficients_of(3000), np.sqrt(np.diff(sums.variances(3000), prepend=0)))[:3000]
+    np.testing.assert_allclose(rows, 1, atol=1e-9)  # B C is all ones
+    column = sums.coefficients_of(1 << 17)
+    assert column @ column < sums.l2_of(1) ** 2 < column @ column + 1.02 * _tail(1 << 17)
+    for length in (16, 1000, 1 << 17):
+        known = Toeplitz(length).l2_of(1) ** 2
+        assert sums.l2_of(1) ** 2 * sums.variance_at(length) < 2 * known**2
+    assert sums.l2_of(3, 5) < 3 * sums.l2_of(1)
+    whole = np.linalg.norm(np.convolve(column[: 1 << 16], [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1])[: 1 << 16])
+    assert whole**2 + 8.5 * _tail(1 << 16) < sums.l2_of(3, 5) ** 2 < whole**2 + 9.1 * _tail(1 << 16)
+
+
+def _tail(length):
+    """About what the squares of the infinite column add up to from there on: 1 / (pi k (1 + (ln k + c) / 12)^3)."""
+    return 12 / (2 * math.pi) / (1 + (math.log(length) + 0.5772 + math.log(4) - 1) / 12) ** 2
+
+
+def test_integer_noise_is_normal_on_trees_alone_and_costs_little():
+    for sums in (Toeplitz(8), Buffered(8), Banded(8, 2)):
+        with pytest.raises(ValueError, match="integer noise must go with trees: a factorization adds noise to products"):
+            BinaryMechanism(8, 1.0, delta=1e-6, integer=True, sums=sums)
+    whole, real = (BinaryMechanism(8, 1.0, delta=1e-6, integer=integer).noise for integer in (True, False))
+    assert 1 < whole.scale / real.scale < 1.08
+    settings = algorithms.naive(5, 4, 1.0, delta=1e-6, honaker=True)
+    scales = [settings.but(integer=integer).noise(0, settings.prefix_sums(20), 4.0).scale for integer in (True, False)]
+    assert scales[0] / scales[1] == pytest.approx(whole.scale / real.scale)
+    released = offline.release(settings.but(integer=True), [0, 1, 0], [1, 0, 1], stream(0, "noise"))
+    assert (released.estimate * [1, 2, 3] == np.rint(released.estimate * [1, 2, 3])).all()
+
+
 def test_bands_take_each_sample_once_and_bound_what_a_user_sends():
     settings = algorithms.bands(10, 11, 1.0, horizon=60)
     levels = [online._finished(settings, rank) for rank in range(1, 12)]
@@ -409,6 +473,44 @@ def test_the_bias_is_what_the_samples_that_are_left_out_can_make():
     exact = offline.release(left_out, [0, 1, 0, 0, 5, 2], [-1, -1, -1, 3, 3, -1], stream(0, "noise"))
     assert np.mean([-1, -1, -1, 3, 3, -1]) - exact.estimate[-1] == pytest.approx(8 / 6, abs=1e-6)  # it is attained
     assert set(offline.release(choosing.users_alike(3, 8, 1.0), [0], [1], stream(0, "noise")).bias) == {1.0}
+
+
+def test_days_drop_what_is_beyond_a_day_s_cap_and_say_so():
+    settings = algorithms.naive(3, 3, 1e9, low=-1.0, high=3.0)
+    days = windows.Days(settings, 3, 2)
+    kept = [
+        windows.START,
+        *days.release([0, 0, 0, 1, 0, 0, 2], [3, 3, -1, -1, 3, 3, -1], [0, 0, 0, 0, 2, 2, 2], stream(0, "days")),
+    ]
+    means = [windows.between(days, *pair) for pair in ((kept[0], kept[1]), (kept[2], kept[3]), (kept[0], kept[3]))]
+    assert [(mean.samples, mean.dropped) for mean in means] == [(3, 1), (2, 1), (5, 2)]
+    assert [mean.estimate for mean in means] == pytest.approx([5 / 3, 1, 7 / 5], abs=1e-6)
+    assert [mean.bias for mean in means] == pytest.approx([1, 4 / 3, 8 / 7])
+    assert math.isinf(windows.standard_error(days, kept[1], kept[2]))  # an empty day
+    with pytest.raises(ValueError, match="later must be after earlier, got 4 and 4 steps"):
+        windows.between(days, kept[1], kept[2])
+    with pytest.raises(TypeError, match="days must be integers that never fall"):
+        days.release([0, 1], [3, 3], [1, 0], stream(0, "days"))
+    with pytest.raises(ValueError, match='settings must have blocks "single" or "bands"'):
+        windows.snapshots(algorithms.full(3, 3, 1.0), [0], [1], stream(0, "days"), [1])
+    with pytest.raises(ValueError, match="sums must have capacity 3 or more, got 2"):
+        windows.Days(settings, 3, 2, Tree(2))
+
+
+def test_a_day_of_its_own_has_less_noise_than_a_difference_of_running_sums_and_long_windows_more():
+    """Exact: 365 days of 1000 samples, users of 30 samples in all, one a day."""
+    settings = algorithms.naive(12_167, 30, 1.0, horizon=365_000, branching=0)
+    alone, tree = windows.Days(settings, 365, 1), windows.Days(settings, 365, 1, best_tree(365))
+
+    def errors(width):
+        ends = [windows.Snapshot(1000 * day, 1000 * day, 0.0, (day,)) for day in (300 - width, 300)]
+        steps = [end._replace(elements=(end.steps,)) for end in ends]
+        return [windows.standard_error(made, *pair) for made, pair in ((alone, ends), (tree, ends), (settings, steps))]
+
+    day, year = errors(1), errors(300)
+    assert day[0] == pytest.approx(math.sqrt(2) * 30 / 1000)  # Laplace noise for 30 samples, and no tree
+    assert day[0] < day[1] < day[2]
+    assert year[1] < year[0] < year[2]  # a tree of samples pays for answers between the days
 
 
 def test_a_state_does_not_print_what_it_holds():

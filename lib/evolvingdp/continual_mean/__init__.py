@@ -16,9 +16,9 @@ __all__, __getattr__, __dir__ = attach(
     offline=["Releases"],
     online=["Release"],
     per_step=["PerStepLaplace"],
-    factorizations=["Buffered", "Toeplitz"],
-    prefix_sums=["BalancedTree", "PrefixSums", "Tree"],
+    prefix_sums=["Anytime", "BalancedTree", "Banded", "Buffered", "PrefixSums", "Toeplitz", "Tree"],
     streams=["arrivals", "bits", "readings"],
     theory=["disagreement", "diverse", "error_bound", "laplace_sum_tail"],
     user_mean=["UserMean"],
+    windows=["Days", "Snapshot", "between"],
 )

@@ -3,7 +3,8 @@
 **Computes** S_1, S_2, ..., S_T, noisy sums of the first t elements.
 
 **Guarantee.** epsilon-DP for the whole sequence (with `delta`: (epsilon, delta)-DP, Gaussian noise).  Neighbours differ in
-one element, by at most `sensitivity`; which element it is, and how many there are, is public.
+one element, by at most `sensitivity`, or in up to `uses` of them, at least `gap` steps apart; which elements these are, and
+how many there are, is public.
 
 **Error.** The standard deviation of S_t is `standard_error(t)`, exactly: at most (sensitivity * height / epsilon) *
 sqrt(2 * height) for the plain tree, height = floor(log2 T) + 1.
@@ -26,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.continual_mean.prefix_sums import BalancedTree, PrefixSums, Tree
 from evolvingdp.core import accounting, checks
-from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace, Noise, Tape
+from evolvingdp.core.noise import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, Noise, Tape
 
 LARGEST = 2**60  # of a running sum with integer noise, so that both fit in 64 bits
 
@@ -39,20 +40,41 @@ def finite_scale(change: float, epsilon: float) -> float:
 
 
 def calibrate(
-    sums: PrefixSums, epsilon: float, delta: float, sensitivity: float, *, integer: bool = False, uses: int = 1
+    sums: PrefixSums, epsilon: float, delta: float, sensitivity: float, *, integer: bool = False, uses: int = 1, gap: int = 1
 ) -> Noise:
     """The noise of a draw that makes `sums` private when `uses` elements of one person change by `sensitivity` each.
 
-    delta = 0: Laplace (or, on integers, discrete Laplace); delta > 0: Gaussian.
+    delta = 0: Laplace (or, on integers, discrete Laplace); delta > 0: Gaussian, where `gap` is how many steps apart the
+    person's elements are at least; on the integer nodes of a `Tree` discrete Gaussian, as zero-concentrated privacy.
     """
     if delta > 0:
-        if integer:
-            raise ValueError("integer noise must go with delta = 0: it is discrete Laplace noise")
         if isinstance(sums, BalancedTree):
             raise ValueError("sums must have Laplace noise: a BalancedTree adds noise of blocks to come, so delta must be 0")
-        return Gaussian(sensitivity * sums.l2_of(uses) / accounting.gaussian_mu(epsilon, delta))
+        return normal(sums, sensitivity * sums.l2_of(uses, gap), budget(epsilon, delta, integer), integer)
     scale = finite_scale(uses * sensitivity * sums.l1, epsilon)
     return DiscreteLaplace(scale) if integer else Laplace(scale)
+
+
+def budget(epsilon: float, delta: float, integer: bool = False) -> float:
+    """What an l2 change of 1 may be over the noise's scale: mu, or with integer noise the root of 2 rho."""
+    if integer:
+        return math.sqrt(2 * accounting.concentrated_rho(epsilon, delta))
+    return accounting.gaussian_mu(epsilon, delta)
+
+
+def normal(sums: PrefixSums, moved: float, mu: float, integer: bool) -> Gaussian | DiscreteGaussian:
+    """Gaussian noise for what moves by `moved` in l2, at `budget` mu.
+
+    Raises ValueError where integer noise would be added to what is no integer: the products of a factorization.
+    """
+    if not integer:
+        return Gaussian(moved / mu)
+    if not isinstance(sums, Tree):
+        raise ValueError(
+            "integer noise must go with trees: a factorization adds noise to products with real numbers, whose fractions "
+            f"no integer hides, got {type(sums).__name__}"
+        )
+    return DiscreteGaussian(moved / mu)
 
 
 @cache
@@ -94,12 +116,14 @@ class BinaryMechanism:
     epsilon: float
     sensitivity: float = 1.0  # largest change of one element
     delta: float = 0.0
-    integer: bool = False  # discrete Laplace noise, for integer elements
+    integer: bool = False  # discrete noise, for integer elements
     sums: PrefixSums | None = None  # default: Tree(horizon)
+    uses: int = 1  # elements that one person may change
+    gap: int = 1  # how many steps apart these are at least; counts where delta > 0
 
     def __post_init__(self) -> None:
-        checks.integer_at_least(1, horizon=self.horizon)
-        checks.plain_integers(self, "horizon")
+        checks.integer_at_least(1, horizon=self.horizon, uses=self.uses, gap=self.gap)
+        checks.plain_integers(self, "horizon", "uses", "gap")
         checks.positive(epsilon=self.epsilon, sensitivity=self.sensitivity)
         checks.number(delta=self.delta)
         if not 0 <= self.delta < 1:
@@ -114,7 +138,8 @@ class BinaryMechanism:
 
     @property
     def noise(self) -> Noise:
-        return calibrate(self.structure, self.epsilon, self.delta, self.sensitivity, integer=self.integer)
+        given = {"integer": self.integer, "uses": self.uses, "gap": self.gap}
+        return calibrate(self.structure, self.epsilon, self.delta, self.sensitivity, **given)  # type: ignore[arg-type]
 
     def standard_error(self, lengths: ArrayLike) -> NDArray[np.float64]:
         """Exact standard deviation of S_t for t in `lengths`; public."""

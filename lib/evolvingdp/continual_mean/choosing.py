@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,12 @@ from scipy.optimize import minimize
 from scipy.stats import binom
 
 from evolvingdp.continual_mean.algorithms import bands, naive
+from evolvingdp.continual_mean.prefix_sums import PrefixSums
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core import checks
 
 Array = NDArray[np.float64]
-_LATE = (0.5, 0.7, 1.0)  # of the horizon: where the error counts
+_LATE = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # of the horizon: where the error counts
 _LEAST = 0.1  # of an even share: what a band has at least, also one that is not expected to open
 
 
@@ -126,14 +128,20 @@ def elements(settings: UserMean, counts: Array) -> Array:
 def noise_variances(settings: UserMean, entered: Array) -> Array:
     """Variance of each tree's noise, grid units, when that many elements have entered it."""
     variances = np.zeros(settings.n_trees)
-    for tree, count in enumerate(entered.tolist()):
+    for tree, (count, (sums, node)) in enumerate(zip(entered.tolist(), _nodes(settings), strict=True)):
         if count > 0:
-            capacity = settings.capacity_of(tree)
-            sums, last = settings.prefix_sums(capacity), min(max(round(count), 1), capacity)
+            last = min(max(round(count), 1), sums.capacity)
             lengths = [last] if settings.delta else np.unique(np.linspace(max(1, 0.9 * last), last, 32).astype(int))
-            node = settings.noise(tree, sums, settings.user_sensitivity(tree)).variance
             variances[tree] = float(np.mean(sums.relative_variance(lengths))) * node * min(count, 1.0)
     return variances
+
+
+@lru_cache(maxsize=8)
+def _nodes(settings: UserMean) -> list[tuple[PrefixSums, float]]:
+    """Each tree's prefix sums, and the variance of a draw."""
+    made = [settings.prefix_sums(settings.capacity_of(tree)) for tree in range(settings.n_trees)]
+    moved = map(settings.user_sensitivity, range(settings.n_trees))
+    return [(sums, settings.noise(tree, sums, by).variance) for tree, (sums, by) in enumerate(zip(made, moved, strict=True))]
 
 
 def _with_shares(settings: UserMean, times: list[tuple[int, Array]]) -> UserMean:

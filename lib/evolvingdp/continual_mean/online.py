@@ -65,6 +65,7 @@ class State:
     waiting: list[int]  # levels without a median yet, ascending
     buffers: dict[int, list[int]]
     filled: list[int]  # at b: samples that count for a median of level b and above, but not below
+    missing: int  # samples, until the lowest waiting level has its median
     early: tuple[array[int], array[int], array[int]]  # user, rank, value of the samples that a median may read
     step: int = 0
     dropped: int = 0
@@ -90,6 +91,7 @@ def start(settings: UserMean, rng: np.random.Generator) -> State:
         waiting=[level for level in levels if settings.waits_for(level)],
         buffers={level: [] for level in levels if settings.waits_for(level)},
         filled=[0] * (len(settings.sizes) + 1),
+        missing=next(filter(None, map(settings.waits_for, levels)), 0),
         early=(array("q"), array("q"), array("q")),
         last=Release(settings.first_estimate, math.inf, settings.high - settings.low, 0, 0),
     )
@@ -120,7 +122,7 @@ def step(settings: UserMean, state: State, user: int, sample: float) -> tuple[St
     return state, _restate(settings, state)
 
 
-def _valid(settings: UserMean, state: State, user: int, sample: float) -> int | None:
+def _valid(settings: UserMean, state: Any, user: int, sample: float) -> int | None:
     """The sample in grid units; None where it is beyond a cap and dropped.  Changes nothing."""
     low, high = settings.low, settings.high
     if type(sample) is not int and type(sample) is not float:
@@ -222,15 +224,16 @@ def _activate(settings: UserMean, state: State, user: int, rank: int, value: int
     needed_from = (rank - 1).bit_length() + 1  # the lowest level whose arrays take the rank-th sample
     if needed_from > top:
         return False
-    for column, entry in zip(state.early, (user, rank, value), strict=True):
-        column.append(entry)
+    users_seen, ranks_seen, values_seen = state.early
+    users_seen.append(user)
+    ranks_seen.append(rank)
+    values_seen.append(value)
     state.filled[needed_from] += 1
+    if needed_from <= state.waiting[0]:
+        state.missing -= 1
     changed = False
-    while state.waiting:
-        level = state.waiting[0]
-        if sum(state.filled[: level + 1]) < settings.waits_for(level):
-            break
-        state.waiting.pop(0)
+    while state.missing <= 0:
+        level = state.waiting.pop(0)
         users, ranks, values = (np.frombuffer(column, dtype=np.int64) for column in state.early)
         counted = np.flatnonzero(ranks <= settings.sizes[level])
         by_user = counted[np.argsort(users[counted], kind="stable")]
@@ -240,8 +243,11 @@ def _activate(settings: UserMean, state: State, user: int, rank: int, value: int
         for total in state.buffers.pop(level):
             _add(settings, state, level, total)
             changed = True
-    if not state.waiting:
-        state.early = (array("q"), array("q"), array("q"))
+        if not state.waiting:
+            state.early = (array("q"), array("q"), array("q"))
+            break
+        above = state.waiting[0]
+        state.missing = settings.waits_for(above) - sum(state.filled[: above + 1])
     return changed
 
 
@@ -266,7 +272,7 @@ def _estimate(settings: UserMean, state: State) -> None:
             estimate = min(max(estimate, settings.low), settings.high)
         error = unit * math.sqrt(spread) / samples
         state.variance = error * error
-        state.last = state.last._replace(estimate=estimate)
+        state.last = Release(estimate, *state.last[1:])
 
 
 def _restate(settings: UserMean, state: State) -> Release:

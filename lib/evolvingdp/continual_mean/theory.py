@@ -73,8 +73,8 @@ def error_bound(settings: UserMean, steps: ArrayLike, largest: ArrayLike, beta: 
     fraction = 1.0 if settings.blocks == "single" else 0.5
     statistical = np.sqrt(np.log(4 / beta) / (2 * fraction * t))
     levels = np.frexp(np.maximum(most, 1))[1] - 1
-    sums = settings.prefix_sums(settings.capacity)
-    worst = float(sums.variances(settings.capacity).max())
+    sums = settings.prefix_sums(settings.capacity_of(0))
+    worst = float(sums.variances(settings.capacity_of(0)).max())
     variances = [
         worst * settings.noise(tree, sums, settings.user_sensitivity(tree)).variance for tree in range(settings.n_trees)
     ]

@@ -28,11 +28,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.continual_mean import private_median
-from evolvingdp.continual_mean.binary_mechanism import best_tree, calibrate, finite_scale
+from evolvingdp.continual_mean.binary_mechanism import best_tree, budget, calibrate, finite_scale, normal
 from evolvingdp.continual_mean.prefix_sums import Buffered, PrefixSums, Toeplitz, Tree
 from evolvingdp.continual_mean.streams import to_grid
-from evolvingdp.core import accounting, checks
-from evolvingdp.core.noise import Gaussian, Noise
+from evolvingdp.core import checks
+from evolvingdp.core.noise import Noise
 
 BLOCKS = ("single", "bands", "whole", "doubling")
 PRIORS = ("none", "given", "median", "bootstrap")
@@ -101,8 +101,8 @@ class UserMean:
         if self.horizon is not None:
             checks.integer_at_least(1, horizon=self.horizon)
             checks.plain_integers(self, "horizon")
-        if (self.toeplitz or self.buffered) and not self.delta:
-            raise ValueError("toeplitz and buffered must go with delta > 0: their l1 sensitivity grows with the capacity")
+        if (self.toeplitz or self.buffered) and (self.integer or not self.delta):
+            raise ValueError("toeplitz and buffered must go with delta > 0, and real noise: they release no integers")
         if self.branching == 0 and self.delta:
             raise ValueError("branching 0, the best tree, must go with delta = 0: buffered is better than trees otherwise")
         if self.dimensions > 1 and not self.delta:
@@ -118,7 +118,6 @@ class UserMean:
             raise ValueError(f"shares must be {self.n_trees} numbers that sum to 1, got {given} that sum to {total:.6g}")
         if any(not share > 0 for share in self.shares):
             raise ValueError(f"shares must all be > 0, got {self.shares}")
-        _ = calibrate(Tree(1), 1.0, self.delta, 1.0, integer=self.integer)
         self._check_sizes()
 
     def _check_sizes(self) -> None:
@@ -133,11 +132,13 @@ class UserMean:
                 f"resolution must be at most {2**60 // places} for {self.n_users} users of "
                 f"{self.samples_per_user} samples, so that sums are exact, got {self.resolution}"
             )
-        for tree in range(self.n_trees if not self.delta else 0):
+        for tree in range(self.n_trees if self.integer or not self.delta else 0):
             full = self.resolution * self.sizes[tree] if self.prior == "bootstrap" else self.user_sensitivity(tree)
-            capacity = self.capacity_of(tree)
-            scale = finite_scale(float(full) * self.prefix_sums(capacity).l1, self._tree_budget(tree))
-            if self.integer and not (scale <= 2**46 and scale * capacity <= 2**54):
+            capacity, uses = self.capacity_of(tree), self.uses(tree)
+            sums, most = self.prefix_sums(capacity), 2**25 if self.delta else 2**46
+            moved = full / uses * sums.l2_of(uses) if self.delta else float(full) * sums.l1
+            scale = finite_scale(moved, self._tree_budget(tree))
+            if self.integer and not (scale <= most and scale * capacity <= 2**54):
                 raise ValueError(
                     f"resolution must be lower, or integer=False: level {tree} needs integer noise of scale {scale:.3g}, "
                     f"too much for 64 bits with {capacity} elements; got resolution {self.resolution}"
@@ -185,11 +186,6 @@ class UserMean:
         if self.blocks == "single":
             return self.samples_per_user
         return len(self.sizes) if self.one_tree else 1
-
-    @property
-    def capacity(self) -> int:
-        """Elements that enter the first tree at most."""
-        return self.capacity_of(0)
 
     def capacity_of(self, tree: int) -> int:
         """Elements that enter a tree at most."""
@@ -289,19 +285,21 @@ class UserMean:
     def noise(self, tree: int, sums: PrefixSums, sensitivity: float) -> Noise:
         """The law of a node's noise when a user moves the elements of `tree` by `sensitivity` in all."""
         if self.delta:
-            mu = self._mu * math.sqrt(self._share(tree) / self.dimensions)  # squares add up, over trees and coordinates
-            return Gaussian(sensitivity / self.uses(tree) * sums.l2_of(self.uses(tree)) / mu)
+            moved = sensitivity / self.uses(tree) * sums.l2_of(self.uses(tree))
+            return normal(sums, moved, self._tree_budget(tree), self.integer)
         return calibrate(sums, self._tree_budget(tree), 0.0, sensitivity, integer=self.integer)
 
     def _share(self, tree: int) -> float:
         return self.shares[tree] / math.fsum(self.shares) if self.shares else 1 / self.n_trees
 
     def _tree_budget(self, tree: int) -> float:
+        if self.delta:  # squares of mu add up, over trees and coordinates
+            return self._mu * math.sqrt(self._share(tree) / self.dimensions)
         return self.tree_epsilon * self._share(tree)
 
     @cached_property
     def _mu(self) -> float:
-        return accounting.gaussian_mu(self.epsilon, self.delta)
+        return budget(self.epsilon, self.delta, self.integer)
 
     def _block(self, level: int) -> float:
         """2^(l-1), as the formulas of Delta_l have it: one half at level 0 of a doubling sequence."""

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from scipy.optimize import brentq
+from scipy.optimize import brentq, minimize_scalar
 from scipy.special import gammaln, log_expit, log_ndtr, ndtr
 
 from evolvingdp.core import checks
@@ -86,6 +86,28 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     """The largest mu of Gaussian differential privacy that implies (epsilon, delta)."""
     _check(epsilon, delta, 1)
     return _root(lambda mu: delta_of_gaussian(mu, epsilon) - delta)
+
+
+def delta_of_concentrated(rho: float, epsilon: float) -> float:
+    """A bound on the delta at `epsilon` of rho-zero-concentrated mechanisms (Canonne, Kamath and Steinke 2020, Cor. 13).
+
+    The least over a > 1 of exp((a - 1)(a rho - epsilon)) (1 - 1/a)^a / (a - 1); any a gives a bound.
+    """
+    checks.positive(rho=rho, epsilon=epsilon)
+
+    def log_delta(log_excess: float) -> float:
+        excess = math.exp(log_excess)
+        order = 1 + excess
+        return excess * (order * rho - epsilon) + order * (log_excess - math.log(order)) - log_excess
+
+    found = minimize_scalar(log_delta, bounds=(-20.0, 20.0), method="bounded", options={"xatol": 1e-10})
+    return float(math.exp(min(float(found.fun), 0.0)))
+
+
+def concentrated_rho(epsilon: float, delta: float) -> float:
+    """The largest rho of zero-concentrated privacy that is known to imply (epsilon, delta)."""
+    _check(epsilon, delta, 1)
+    return _root(lambda rho: delta_of_concentrated(rho, epsilon) - delta)
 
 
 def _check(epsilon: float, delta: float, n_reports: int) -> None:

@@ -1,14 +1,15 @@
-"""Additive noise: Laplace, Gaussian, and the discrete Laplace law drawn by integer arithmetic only.
+"""Additive noise: Laplace, Gaussian, and the discrete laws of both, drawn by integer arithmetic only.
 
-A real-valued Laplace draw in floating point reveals its last bits (Mironov 2012), so that the textbook guarantee does not
-hold for it to the letter.  `DiscreteLaplace` draws integers from the exact law by comparing uniform integers (Canonne,
-Kamath and Steinke 2020, Algorithm 2); added to integers it keeps the guarantee.  Seeded generators are for study in any
-case.
+A real-valued draw in floating point reveals its last bits (Mironov 2012), so that the textbook guarantee does not
+hold for it to the letter.  `DiscreteLaplace` and `DiscreteGaussian` draw integers from the exact law by comparing uniform
+integers (Canonne, Kamath and Steinke 2020, Algorithms 2 and 3); added to integers they keep the guarantee.  Seeded
+generators are for study in any case.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -84,10 +85,7 @@ class DiscreteLaplace:
         return 0.5 / math.sinh(_GRID / (2 * self._numerator)) ** 2  # 2 q / (1 - q)^2 with q = exp(-1/scale)
 
     def draw(self, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        drawn = np.empty(0, dtype=np.int64)
-        while len(drawn) < size:
-            drawn = np.concatenate([drawn, self._attempts(5 * (size - len(drawn)) // 3 + 8, rng)])
-        return drawn[:size]
+        return _until(size, self._attempts, rng)
 
     def _attempts(self, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Those of `size` attempts that are accepted, in order."""
@@ -104,6 +102,67 @@ class DiscreteLaplace:
         accepted = ~(negative & (size_of == 0))
         signed: NDArray[np.int64] = np.where(negative, -size_of, size_of)[accepted]
         return signed
+
+
+@dataclass(frozen=True)
+class DiscreteGaussian:
+    """P(z) proportional to exp(-z^2 / (2 scale^2)) on the integers; `scale` is rounded up to a multiple of 1/1024, or of
+    scale / 2^25 where that is more.
+
+    (s^2 / (2 scale^2))-zero-concentrated for integer sums of l2 sensitivity s, whatever their number; that of a real number
+    it cannot hide: which numbers can be released would tell its fraction.
+    """
+
+    scale: float
+
+    def __post_init__(self) -> None:
+        checks.positive(scale=self.scale)
+        if not self.scale <= 2**25:
+            raise ValueError(f"scale must be at most 2^25, so that integers of 64 bits suffice, got {self.scale!r}")
+
+    @property
+    def _steps(self) -> tuple[int, int]:
+        """Steps of the grid in the scale, and in one."""
+        grid = min(_GRID, 1 << math.floor(math.log2(2**25 / self.scale)))
+        return math.ceil(grid * self.scale), grid
+
+    @property
+    def variance(self) -> float:
+        numerator, grid = self._steps
+        scale = numerator / grid
+        if scale > 8:
+            return scale**2  # to rounding
+        support = np.arange(1, math.ceil(40 * scale) + 1)
+        mass = np.exp(-((support / scale) ** 2) / 2)
+        return float(2 * (mass @ support**2) / (1 + 2 * mass.sum()))
+
+    def draw(self, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        return _until(size, self._attempts, rng)
+
+    def _attempts(self, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Discrete Laplace draws y of the same scale s, each accepted with probability exp(-(|y| - s)^2 / (2 s^2))."""
+        numerator, grid = self._steps
+        drawn = DiscreteLaplace(numerator / grid).draw(size, rng)
+        off = np.abs(drawn) * grid - numerator
+        whole, rest = np.divmod(off * off, 2 * numerator * numerator)
+        accepted = _happens(rest, 2 * numerator * numerator, rng)
+        going = np.flatnonzero(accepted)
+        while len(going := going[whole[going] > 0]):
+            whole[going] -= 1
+            happened = _happens(np.ones(len(going), dtype=np.int64), 1, rng)
+            accepted[going[~happened]] = False
+            going = going[happened]
+        return drawn[accepted]
+
+
+def _until(
+    size: int, attempts: Callable[[int, np.random.Generator], NDArray[np.int64]], rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """The first `size` that are accepted."""
+    drawn = np.empty(0, dtype=np.int64)
+    while len(drawn) < size:
+        drawn = np.concatenate([drawn, attempts(5 * (size - len(drawn)) // 3 + 8, rng)])
+    return drawn[:size]
 
 
 def _happens(numerator: NDArray[np.int64], denominator: int, rng: np.random.Generator) -> NDArray[np.bool_]:

@@ -20,11 +20,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.audit.exact.draws import loss_of
+from evolvingdp.audit.exact.laws import pair_epsilon
 from evolvingdp.audit.exact.probes import NORMAL, Chosen, Drawn
 from evolvingdp.continual_mean import offline, online, streams
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.per_step import PerStepLaplace
-from evolvingdp.continual_mean.prefix_sums import BalancedTree, Buffered, PrefixSums, Toeplitz, Tree
+from evolvingdp.continual_mean.prefix_sums import Anytime, BalancedTree, Banded, Buffered, PrefixSums, Toeplitz, Tree
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core.noise import Noise
 from evolvingdp.core.seeds import stream
@@ -62,7 +63,8 @@ def noise_cost(noise: Noise) -> float:
 
 
 def binary_cost(mechanism: BinaryMechanism, n_elements: int, sensitivity: float | None = None) -> float:
-    """Of the element that changes, at worst, by `sensitivity` (default: the mechanism's), in a stream of `n_elements`.
+    """Of the elements that change, at worst, by `sensitivity` each (default: the mechanism's), in a stream of `n_elements`:
+    as many as one person may have, and as far apart as they must be.
 
     The larger of all sums at once and step by step.
     """
@@ -74,7 +76,13 @@ def binary_cost(mechanism: BinaryMechanism, n_elements: int, sensitivity: float 
             sums.append(release)
         return sums
 
-    changes = np.eye(n_elements) * (mechanism.sensitivity if sensitivity is None else sensitivity)
+    apart = [
+        places
+        for places in itertools.combinations(range(n_elements), min(mechanism.uses, -(-n_elements // mechanism.gap)))
+        if all(later - place >= mechanism.gap for place, later in itertools.pairwise(places))
+    ]
+    by = mechanism.sensitivity if sensitivity is None else sensitivity
+    changes = [np.eye(n_elements)[list(places)].sum(axis=0) * by for places in apart]
     return max(solved(sums, n_elements, changes) for sums in (mechanism.release, steps))  # type: ignore[arg-type]
 
 
@@ -106,8 +114,9 @@ def released(sums: PrefixSums, elements: ArrayLike) -> Array:
         return np.array(
             [float(values[max(first, 0) : max(last, 0)].sum()) for first, last in balanced_nodes(sums, len(values))]
         )
-    if isinstance(sums, Toeplitz | Buffered):
-        return np.convolve(values, sums.coefficients)[: len(values)]
+    if isinstance(sums, Toeplitz | Buffered | Banded | Anytime):
+        first = sums.coefficients_of(len(values)) if isinstance(sums, Anytime) else sums.coefficients
+        return np.convolve(values, first)[: len(values)]
     if not isinstance(sums, Tree):
         raise TypeError(f"sums must be a Tree, a BalancedTree or a factorization, got {sums!r}")
     running, nodes = np.concatenate([[0.0], np.cumsum(values)]), []
@@ -138,6 +147,21 @@ def balanced_nodes(sums: BalancedTree, count: int) -> list[tuple[int, int]]:
                 nodes += [(center - size * (far + 1), center - size * far) for far in range(sums.below)]
                 nodes += [(center + size * far, center + size * (far + 1)) for far in range(base // 2)]
     return nodes
+
+
+def discrete_gaussian_epsilon(mechanism: BinaryMechanism) -> float:
+    """The exact epsilon at the mechanism's delta, for an element that changes by 1: of all discrete Gaussian noise together.
+
+    The loss is a function of the sum of the noise of the nodes that the element is in, all of which move by 1.
+    """
+    noise, count = mechanism.noise, mechanism.horizon
+    nodes = max(int(np.abs(released(mechanism.structure, element)).sum()) for element in np.eye(count))
+    scale = math.sqrt(noise.variance)
+    reach = np.arange(-math.ceil(12 * scale), math.ceil(12 * scale) + 1)
+    mass = np.exp(-((reach / scale) ** 2) / 2)
+    law = functools.reduce(np.convolve, [mass / mass.sum()] * nodes)
+    still = np.zeros(nodes)
+    return pair_epsilon([np.concatenate([law, still]), np.concatenate([still, law])], mechanism.delta)
 
 
 def balanced_cost(mechanism: BinaryMechanism) -> float:

@@ -12,13 +12,15 @@ import numpy as np
 from evolvingdp.audit.exact import sensitivity
 from evolvingdp.audit.exact.draws import loss_of
 from evolvingdp.audit.exact.laws import composed_epsilon, gaussian_epsilon
-from evolvingdp.audit.ledger.entry import EXACT, SENSITIVITY, Entry
+from evolvingdp.audit.ledger.entry import EXACT, FORMULA, SENSITIVITY, Entry
 from evolvingdp.audit.ledger.mutant import broken
-from evolvingdp.continual_mean import algorithms, choosing, coordinates, offline, online, private_median
+from evolvingdp.continual_mean import algorithms, choosing, coordinates, offline, online, private_median, windows
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.per_step import PerStepLaplace
-from evolvingdp.continual_mean.prefix_sums import BalancedTree, Buffered, Toeplitz
+from evolvingdp.continual_mean.prefix_sums import Anytime, BalancedTree, Banded, Buffered, PrefixSums, Toeplitz, Tree
 from evolvingdp.continual_mean.user_mean import UserMean
+from evolvingdp.core import accounting
+from evolvingdp.core.noise import DiscreteGaussian
 
 _EPSILON, _DELTA = 1.0, 1e-6
 _USER, _ALL = "all samples of a user", "any two of them; arrivals public"
@@ -29,6 +31,7 @@ def entries() -> Iterator[Entry]:
     yield from _running_sums()
     yield from _user_means()
     yield from _for_any_users()
+    yield from _days()
     yield from _others()
 
 
@@ -41,7 +44,11 @@ def _entry(
 
 def _running_sums() -> Iterator[Entry]:
     path = "continual_mean/binary_mechanism.py"
-    less = (path, "Gaussian(sensitivity * sums.l2_of(uses)", "Gaussian(0.9 * sensitivity * sums.l2_of(uses)")
+    less = (
+        path,
+        "normal(sums, sensitivity * sums.l2_of(uses, gap)",
+        "normal(sums, 0.9 * sensitivity * sums.l2_of(uses, gap)",
+    )
 
     def loss(**options: Any) -> float:
         mechanism = BinaryMechanism(8, _EPSILON, **options)
@@ -61,11 +68,34 @@ def _running_sums() -> Iterator[Entry]:
             id, name, (BinaryMechanism,), SENSITIVITY, _EPSILON, partial(loss, **options), mutant, change,
             options.get("delta", 0.0), _ELEMENT,
         )  # fmt: skip
-    for id, name, kind in (("toeplitz", "square-root", Toeplitz), ("buffered", "buffered", Buffered)):
+    several = ("up to 3 elements of a person", "each changes by at most 1; at least 3 steps apart")
+    factorizations: tuple[tuple[str, str, Callable[[int], PrefixSums], tuple[str, str]], ...] = (
+        ("toeplitz", "square-root factorization", Toeplitz, _ELEMENT),
+        ("buffered", "buffered factorization", Buffered, _ELEMENT),
+        ("banded", "banded factorization", lambda steps: Banded(steps, 3), several),
+        ("banded_best", "banded factorization, optimized", lambda steps: Banded(steps, 3, True), several),
+        ("anytime", "factorization without an end", lambda steps: Anytime(), several),
+    )
+    for id, name, make, who in factorizations:
+        uses: dict[str, Any] = {"uses": 3, "gap": 3} if who is several else {}
         yield _entry(
-            id, f"{name} factorization", (BinaryMechanism, kind), SENSITIVITY, _EPSILON,
-            lambda kind=kind: loss(delta=_DELTA, sums=kind(8)), "10 % less noise", less, _DELTA, _ELEMENT,
+            id, name, (BinaryMechanism, type(make(8))), SENSITIVITY, _EPSILON,
+            lambda make=make, uses=uses: loss(delta=_DELTA, sums=make(8), **uses),
+            "elements of a person are taken for one" if uses else "10 % less noise",
+            (path, "sums.l2_of(uses, gap), budget", "sums.l2_of(1, gap), budget") if uses else less, _DELTA, who,
         )  # fmt: skip
+
+    def whole() -> float:
+        return sensitivity.discrete_gaussian_epsilon(BinaryMechanism(8, _EPSILON, delta=_DELTA, integer=True))
+
+    yield Entry(
+        "binary_discrete_gaussian", "continual_mean", "BinaryMechanism, discrete Gaussian noise",
+        (BinaryMechanism, DiscreteGaussian, accounting.concentrated_rho), *_ELEMENT, FORMULA, _EPSILON, whole,
+        "10 % less noise than Gaussian",
+        broken(whole, path, "return math.sqrt(2 * accounting.concentrated_rho(epsilon, delta))",
+               "return 1.1 * accounting.gaussian_mu(epsilon, delta)"),
+        _DELTA, sampler_test="test_discrete_gaussian_has_its_law",
+    )  # fmt: skip
     yield _entry(
         "balanced", "tree with negative digits", (BinaryMechanism, BalancedTree), SENSITIVITY, _EPSILON,
         lambda: sensitivity.balanced_cost(BinaryMechanism(12, _EPSILON, sums=BalancedTree(12, 5))), "a level fewer",
@@ -95,8 +125,8 @@ def _user_means() -> Iterator[Entry]:
     )
     gauss = (
         path,
-        "mu = self._mu * math.sqrt(self._share(tree) / self.dimensions)",
-        "mu = self._mu * math.sqrt(1 / self.dimensions)",
+        "return self._mu * math.sqrt(self._share(tree) / self.dimensions)",
+        "return self._mu * math.sqrt(1 / self.dimensions)",
     )
     outwards = (
         path,
@@ -182,7 +212,7 @@ def _for_any_users() -> Iterator[Entry]:
         ("any_users", "recommended, pure", make, lambda: make(4, 4, _EPSILON, excess="error"),
          "noise for one sample of a user", (path, "return self.samples_per_user\n        return len", "return 1\n        return len")),
         ("any_users_gaussian", "recommended, Gaussian", make, lambda: make(4, 4, _EPSILON, _DELTA, excess="error"),
-         "noise for one sample of a user", (path, "* sums.l2_of(self.uses(tree)) / mu", "* sums.l2_of(1) / mu")),
+         "noise for one sample of a user", (path, "self.uses(tree) * sums.l2_of(self.uses(tree))", "self.uses(tree) * sums.l2_of(1)")),
         ("bands", "bands", algorithms.bands, lambda: algorithms.bands(4, 4, _EPSILON, branching=3),
          "half the noise", (path, "return calibrate(sums, self._tree_budget(tree), 0.0, sensitivity,",
                             "return calibrate(sums, self._tree_budget(tree), 0.0, sensitivity / 2,")),
@@ -194,6 +224,34 @@ def _for_any_users() -> Iterator[Entry]:
         yield _entry(
             f"user_mean_{id}", f"UserMean: {name}", (UserMean, online.step, offline.release, maker), SENSITIVITY, _EPSILON,
             lambda settings=settings: user_mean_epsilon(settings()), mutant, change, _DELTA if "gaussian" in id else 0.0,
+        )  # fmt: skip
+
+
+def _days() -> Iterator[Entry]:
+    """One user, who has 3 samples in all and 2 a day at most and sends up to 3 a day: from all zeros to all ones."""
+
+    def loss(sums: PrefixSums | None, delta: float) -> float:
+        days, worst = windows.Days(algorithms.naive(1, 3, _EPSILON, delta=delta), 4, 2, sums), 0.0
+        for held in itertools.product(range(4), repeat=4):
+            when = np.repeat(np.arange(4), held)
+
+            def shown(ones: Any, rng: Any, when: Any = when) -> list[float]:
+                bits = np.full(len(when), int(ones.any()))
+                return [closed.total for closed in days.release(np.zeros_like(when), bits, when, rng)]
+
+            worst = max(worst, sensitivity.solved(shown, 4, [np.array(held, dtype=float)]))
+        return gaussian_epsilon(worst, delta) if delta else worst
+
+    path, capped = "continual_mean/windows.py", "or state.today.get(user, 0) >= self.per_day:"
+    for id, name, sums, delta, mutant, old, new in (
+        ("days", "each with noise of its own", None, 0.0, "noise for one sample", "made.resolution * held *", "made.resolution *"),
+        ("days_tree", "in a tree", Tree(4), 0.0, "noise for one sample", "made.resolution * held *", "made.resolution *"),
+        ("days_gaussian", "Gaussian noise", None, _DELTA, "no cap a day", capped, "or False:"),
+        ("days_buffered", "eight buffers", Buffered(4), _DELTA, "noise for a sample a day", "made.resolution * most *", "made.resolution *"),
+    ):  # fmt: skip
+        yield _entry(
+            id, f"sums of days, {name}", (windows.Days, windows.between), SENSITIVITY, _EPSILON,
+            lambda sums=sums, delta=delta: loss(sums, delta), mutant, (path, old, new), delta,
         )  # fmt: skip
 
 

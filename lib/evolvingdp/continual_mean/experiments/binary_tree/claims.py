@@ -8,23 +8,31 @@ import pandas as pd
 from evolvingdp.continual_mean.binary_mechanism import best_tree, printed_sums
 from evolvingdp.continual_mean.experiments.binary_tree.params import Params
 from evolvingdp.continual_mean.experiments.binary_tree.tables import (
+    ANYTIME,
     BALANCED,
+    BANDED,
+    BANDED_BEST,
     BINARY,
     BUFFERED,
+    FAR,
     GAUSSIAN,
     GAUSSIAN_HONAKER,
     HONAKER,
     INTEGER,
     PER_STEP,
     ROOT,
+    WHOLE,
     WIDE,
     branchings,
     lower_bound,
+    separated,
     variances,
     whole_stream,
 )
 from evolvingdp.continual_mean.prefix_sums import Tree
 from evolvingdp.experiment import Claim, Scalar, at_least, at_most, within
+
+SEPARATED = {"tree": GAUSSIAN_HONAKER, "root": ROOT, "buffered": BUFFERED, "banded": BANDED, "best": BANDED_BEST}
 
 
 def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
@@ -33,6 +41,7 @@ def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
     by_branching = branchings(params)
     by_branching = by_branching[by_branching.kind.str.endswith("pure")]
     ones = [step & -step for step in range(1, 9)]
+    apart = separated(params).set_index(["mechanism", "uses"]).error
     largest = {name: np.sqrt(variances(params, name).max()) for name in (GAUSSIAN, ROOT)}
     return [
         at_most(
@@ -78,12 +87,28 @@ def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
             1.0,
             1.2,
         ),
+        at_most(
+            "Discrete Gaussian noise, accounted as zero-concentrated privacy, costs little: its error over Gaussian noise's, exact",
+            errors.exact[WHOLE] / errors.exact[GAUSSIAN_HONAKER],
+            1.1,
+        ),
+        at_most(
+            "A length that is not known costs half again at most: the error without an end over the square root's, exact",
+            errors.exact[ANYTIME] / errors.exact[ROOT],
+            1.5,
+        ),
+        at_most(
+            "Where a person's elements are far apart, bands pay: the banded square root's error over the square root's, 64 elements",
+            apart[BANDED, 64] / apart[ROOT, 64],
+            0.8,
+        ),
         at_least("A tree beats noise at every step, measured", errors.measured[PER_STEP] / errors.measured[BINARY], 100),
     ]
 
 
 def values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
     errors = whole_stream(table)
+    apart = separated(params).set_index(["mechanism", "uses"])
     by_branching = branchings(params)
     best = by_branching.loc[by_branching[by_branching.kind == "plain, pure"].error.idxmin()]
     names = {
@@ -104,8 +129,13 @@ def values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
         "height": Tree(params.horizon).height,
         "best_branching": int(best.branching),
         "digits_branching": best_tree(params.horizon).branching,
+        "whole_error": float(errors.exact[WHOLE]),
+        "far_error": float(errors.exact[FAR]),
+        "anytime_error": float(errors.exact[ANYTIME]),
         "over_bound": float(errors.exact[ROOT] / lower_bound(params, params.horizon)),
         "best_branching_error": float(best.error),
+        "apart_horizon": int(apart.horizon.iloc[0]),
+        **{f"apart_{short}": float(apart.error[name, 64]) for short, name in SEPARATED.items()},
         **{f"{short}_error": float(errors.exact[name]) for short, name in names.items()},
         **{f"{short}_measured": float(errors.measured[name]) for short, name in names.items()},
     }

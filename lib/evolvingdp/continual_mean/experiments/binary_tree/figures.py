@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 
 from evolvingdp.continual_mean.experiments.binary_tree.params import Params
 from evolvingdp.continual_mean.experiments.binary_tree.tables import (
+    ANYTIME,
     APPROXIMATE,
     BALANCED,
     BINARY,
     BOUND,
     BUFFERED,
+    FAR,
     GAUSSIAN,
     HONAKER,
     PER_STEP,
@@ -20,12 +24,14 @@ from evolvingdp.continual_mean.experiments.binary_tree.tables import (
     branchings,
     growth,
     over_time,
+    separated,
 )
 from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import curves, span
 from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, canvas, house
 
-LOOKS = {name: {"color": PALETTE[place]} for place, name in enumerate((*PURE, *APPROXIMATE))}
+LOOKS: dict[str, Any] = {name: {"color": PALETTE[place % 10]} for place, name in enumerate((*PURE, *APPROXIMATE))}
+LOOKS |= {FAR: {"color": PALETTE[4]}, ANYTIME: {"color": "0.35"}}
 
 
 @house
@@ -62,16 +68,20 @@ def errors(result: Result[Params]) -> Figure:
 
 @house
 def designs(result: Result[Params]) -> Figure:
-    """Exact errors: against the length of the stream, and against the branching of the tree."""
-    lengths, wide = growth(result.params), branchings(result.params)
-    figure, (left, right) = canvas(9.5, 4.2, 2)
-    for place, name in enumerate((BINARY, WIDE, HONAKER, BALANCED, GAUSSIAN, ROOT, BUFFERED)):
+    """Exact errors: against the length of the stream, against a person's elements, and against the branching of the tree."""
+    lengths, wide, apart = growth(result.params), branchings(result.params), separated(result.params)
+    figure, (left, middle, right) = canvas(12.5, 4.4, 3)
+    for place, name in enumerate((BINARY, WIDE, HONAKER, BALANCED, GAUSSIAN, ROOT, BUFFERED, FAR, ANYTIME)):
         mine = lengths[lengths.mechanism == name]
-        left.plot(mine.horizon, mine.error, marker=MARKERS[place], markersize=4, label=name, **LOOKS[name])
+        left.plot(mine.horizon, mine.error, marker=MARKERS[place % len(MARKERS)], markersize=4, label=name, **LOOKS[name])
     bound = lengths[lengths.mechanism == BOUND]
     left.plot(bound.horizon, bound.error, label="lower bound for Gaussian noise", **THEORY)
     left.set(xscale="log", xlabel="length of the stream $T$", ylabel="error over the stream (RMSE), exact")
     left.legend(fontsize="x-small")
+    for place, (kind, mine) in enumerate(apart.groupby("mechanism", sort=False)):
+        middle.plot(mine.uses, mine.error, marker=MARKERS[place], markersize=4, color=PALETTE[place], label=kind)
+    middle.set(xscale="log", yscale="log", xlabel="elements of a person", title="far apart")
+    middle.legend(fontsize="x-small")
     for place, (kind, mine) in enumerate(wide.groupby("kind", sort=False)):
         right.plot(mine.branching, mine.error, marker=MARKERS[place], markersize=4, color=PALETTE[place], label=kind)
     ticks = list(result.params.branching_sweep)
@@ -79,17 +89,20 @@ def designs(result: Result[Params]) -> Figure:
     right.set_xticks(ticks, [str(tick) for tick in ticks])
     right.minorticks_off()
     right.legend(fontsize="x-small")
-    data = pd.concat([lengths.assign(panel="length"), wide.assign(panel="branching")], ignore_index=True)
+    panels = {"length": lengths, "apart": apart, "branching": wide}
+    data = pd.concat([panel.assign(panel=name) for name, panel in panels.items()], ignore_index=True)
     params = result.params
     return Figure(
         "cm-tree-designs",
         figure,
         data,
         "Exact root mean square error over all steps (no simulation, hence no band). Left: against the length of the stream; dashed: what "
-        "no factorization with Gaussian noise of this guarantee can fall below. Right: "
+        "no factorization with Gaussian noise of this guarantee can fall below. Middle: "
+        f"several elements of a person in {apart.horizon.iloc[0]:,} steps, as far apart as so many can be, all covered by the guarantee; Gaussian noise. Right: "
         f"against the branching of the tree, at $T$ = {params.horizon:,}. $\\epsilon$ = {params.epsilon:g}, $\\delta$ = {params.delta:g}.",
-        f"Two panels of the exact error. Left, lines against the length of the stream, {span(lengths.horizon)} steps on a log axis: "
-        f"{curves(lengths, 'mechanism', 'horizon', 'error')}. Right, lines against the branching, {span(wide.branching)}: "
+        f"Three panels of the exact error. Left, lines against the length of the stream, {span(lengths.horizon)} steps on a log axis: "
+        f"{curves(lengths, 'mechanism', 'horizon', 'error')}. Middle, lines against "
+        f"the elements of a person, {span(apart.uses)}: {curves(apart, 'mechanism', 'uses', 'error')}. Right, lines against the branching, {span(wide.branching)}: "
         f"{curves(wide, 'kind', 'branching', 'error')}, with the least error at a branching of {_best_branchings(wide)}.",
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -9,7 +11,7 @@ from numpy.typing import NDArray
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism, best_tree
 from evolvingdp.continual_mean.experiments.binary_tree.params import Params
 from evolvingdp.continual_mean.experiments.scores import root_mean_square
-from evolvingdp.continual_mean.prefix_sums import BalancedTree, Buffered, PrefixSums, Toeplitz, Tree
+from evolvingdp.continual_mean.prefix_sums import Anytime, BalancedTree, Banded, Buffered, PrefixSums, Toeplitz, Tree
 from evolvingdp.core import accounting
 from evolvingdp.experiment import Result
 
@@ -23,9 +25,14 @@ GAUSSIAN = "binary tree, Gaussian"
 GAUSSIAN_HONAKER = "binary tree, Honaker, Gaussian"
 ROOT = "square root, Gaussian"
 BUFFERED = "8 buffers, Gaussian"
+WHOLE = "binary tree, Honaker, discrete Gaussian"
+FAR = "12 buffers for a billion steps"
+ANYTIME = "without an end (anytime)"
+BANDED = "banded square root"
+BANDED_BEST = "banded, optimized"
 BOUND = "lower bound, any factorization"
 PURE = [PER_STEP, BINARY, WIDE, HONAKER, INTEGER, BALANCED]
-APPROXIMATE = [GAUSSIAN, GAUSSIAN_HONAKER, ROOT, BUFFERED]
+APPROXIMATE = [GAUSSIAN, GAUSSIAN_HONAKER, WHOLE, ROOT, BUFFERED, FAR, ANYTIME]
 
 
 def mechanism(params: Params, name: str, horizon: int | None = None) -> BinaryMechanism:
@@ -41,9 +48,12 @@ def mechanism(params: Params, name: str, horizon: int | None = None) -> BinaryMe
         ROOT: Toeplitz(steps),
         BALANCED: best_tree(steps),
         BUFFERED: Buffered(steps),
+        WHOLE: Tree(steps, honaker=True),
+        FAR: Buffered(10**9, 12),
+        ANYTIME: Anytime(),
     }
-    delta = params.delta if name in APPROXIMATE else 0.0
-    return BinaryMechanism(steps, params.epsilon, delta=delta, integer=name in (INTEGER, BALANCED), sums=structures[name])
+    delta, integer = params.delta if name in APPROXIMATE else 0.0, name in (INTEGER, BALANCED, WHOLE)
+    return BinaryMechanism(steps, params.epsilon, delta=delta, integer=integer, sums=structures[name])
 
 
 def variances(params: Params, name: str, horizon: int | None = None) -> NDArray[np.float64]:
@@ -102,7 +112,7 @@ def memory(params: Params, name: str) -> int:
         return sums.branching * sums.height
     if isinstance(sums, Tree):
         return sums.height * (2 if sums.honaker else 1)
-    return sums.buffers if isinstance(sums, Buffered) else sums.capacity
+    return sums.buffers if isinstance(sums, Buffered) else params.horizon
 
 
 def lower_bound(params: Params, horizon: int) -> float:
@@ -126,6 +136,31 @@ def growth(params: Params) -> pd.DataFrame:
             error, largest = np.sqrt([squares.mean(), squares.max()]).tolist()
             rows.append({"mechanism": name, "horizon": horizon, "error": error, "largest": largest})
         rows.append({"mechanism": BOUND, "horizon": horizon, "error": lower_bound(params, horizon), "largest": np.nan})
+    return pd.DataFrame(rows)
+
+
+@cache
+def separated(params: Params) -> pd.DataFrame:
+    """Exact errors over a stream in which a person has several elements, evenly far apart at least, at the same guarantee.
+
+    Bands are as many as steps from one of a person's elements to the next: there, what they cost does not add up.
+    """
+    horizon, rows = min(params.horizon, 1 << 13), []
+    for power in range(9):
+        uses = 1 << power
+        gap = max(1, horizon // uses)
+        made: dict[str, PrefixSums] = {
+            GAUSSIAN_HONAKER: Tree(horizon, honaker=True),
+            ROOT: Toeplitz(horizon),
+            BUFFERED: Buffered(horizon),
+            BANDED: Banded(horizon, gap),
+        }
+        if gap <= 256:  # optimizing more takes longer than all else
+            made[BANDED_BEST] = Banded(horizon, gap, best=True)
+        for name, sums in made.items():
+            noise = BinaryMechanism(horizon, params.epsilon, delta=params.delta, sums=sums, uses=uses, gap=gap).noise
+            error = float(np.sqrt(sums.variances(horizon).mean() * noise.variance))
+            rows.append({"mechanism": name, "uses": uses, "gap": gap, "horizon": horizon, "error": error})
     return pd.DataFrame(rows)
 
 

@@ -1,102 +1,25 @@
-"""Factorizations of running sums for Gaussian noise: the square root, and its approximation by a few exponentials.
+"""A factorization of running sums by a few exponentials: C_j = sum_i w_i p_i^j, close to the square root.
 
-**Computes** noise B z for the running sums A x, where A = B C is all ones on and below the diagonal and z is white: the
-release is a function of C x + z.  `Toeplitz` has B = C, the square root (Fichtenberger, Henzinger and Upadhyay 2023; Bennett
-1977).  `Buffered` has C_j = sum_i w_i p_i^j: buffered linear Toeplitz noise (Dvijotham, McMahan, Pillutla, Steinke and
-Thakurta 2024), a number a buffer in memory instead of one a step.
+**Computes** buffered linear Toeplitz noise (Dvijotham, McMahan, Pillutla, Steinke and Thakurta 2024): as `toeplitz`, but
+with a number a buffer in memory instead of one a step, and with everything in closed form.
 
-**Privacy.** If the entries of the first column of C are >= 0 and do not increase, elements that change by at most 1 each, k
-in all, move C x by at most `l2_of(k)`, the norm of the sum of the first k columns: entries of C^T C are >= 0, and fall with
-the gap of two columns and with the later of them.  It is attained.
-
-**Error.** `relative_variance(k)`: variance of the noise of the k-th sum over that of one draw, exact and public.
+**Privacy** and **error**: as `toeplitz.Toeplitz`.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import minimize
-from scipy.signal import fftconvolve, lfilter
 
+from evolvingdp.continual_mean.sums.toeplitz import BLOCK, Array, FilteredNoise, l2_of_columns
 from evolvingdp.core import checks
 from evolvingdp.core.noise import Tape
-
-Array = NDArray[np.float64]
-_BLOCK, _LONG = 1 << 10, 1 << 14  # steps whose noise and variances a buffered factorization works out at once
-
-
-def check_count(count: int, capacity: int) -> None:
-    if count > capacity:
-        raise ValueError(f"a sum of capacity {capacity} was asked for a prefix of {count} elements")
-
-
-@dataclass(repr=False)
-class Replay:
-    """Hands over numbers that are known already, one a call."""
-
-    values: Array
-    used: int = 0
-
-    def __call__(self) -> float:
-        if self.used >= len(self.values):
-            check_count(self.used + 1, len(self.values))
-        self.used += 1
-        return float(self.values[self.used - 1])
-
-
-@dataclass(frozen=True)
-class Toeplitz:
-    """The square root of the all-ones lower triangle: entries f_(i-j) with f_j = C(2j, j) / 4^j.  Gaussian noise only."""
-
-    capacity: int
-
-    def __post_init__(self) -> None:
-        checks.integer_at_least(1, capacity=self.capacity)
-        checks.plain_integers(self, "capacity")
-
-    @cached_property
-    def coefficients(self) -> Array:
-        """f_0 = 1, f_j = f_(j-1) (2j - 1) / (2j)."""
-        step = np.arange(1, self.capacity, dtype=float)
-        return np.concatenate([[1.0], np.cumprod((2 * step - 1) / (2 * step))])
-
-    @cached_property
-    def _squares(self) -> Array:
-        return np.concatenate([[0.0], np.cumsum(self.coefficients**2)])
-
-    @property
-    def l1(self) -> float:
-        return float(np.sum(self.coefficients))
-
-    def l2_of(self, uses: int) -> float:
-        """Largest change in l2 when `uses` elements change by at most one each."""
-        sums = np.concatenate([np.zeros(min(uses, self.capacity)), np.cumsum(self.coefficients)])
-        return float(np.linalg.norm(sums[-self.capacity :] - sums[: self.capacity]))
-
-    def relative_variance(self, lengths: ArrayLike) -> Array:
-        return self._squares[np.asarray(lengths, dtype=np.int64)]
-
-    def variance_at(self, length: int) -> float:
-        return float(self._squares[length])
-
-    def variances(self, count: int) -> Array:
-        return self._squares[1 : count + 1]
-
-    def all(self, count: int, tape: Tape) -> Array:
-        """Noise of the prefixes of length 1 to `count`; always drawn for the whole capacity, then cut."""
-        check_count(count, self.capacity)
-        noise: Array = fftconvolve(tape.take(self.capacity), self.coefficients)[:count]
-        return noise
-
-    def online(self, tape: Tape) -> Replay:
-        """As `all`; the noise does not depend on data, so it is drawn at once and kept (one number per element)."""
-        return Replay(self.all(self.capacity, tape))
 
 
 @dataclass(frozen=True)
@@ -129,8 +52,13 @@ class Buffered:
     def l1(self) -> float:
         return float(np.sum(self.coefficients))
 
-    def l2_of(self, uses: int) -> float:
-        """Largest change in l2 when `uses` elements change by at most one each; in closed form."""
+    def l2_of(self, uses: int, gap: int = 1) -> float:
+        """Largest change in l2 when `uses` elements, at least `gap` steps apart, change by at most one each.
+
+        In closed form where `gap` is 1.
+        """
+        if gap > 1:
+            return l2_of_columns(self.coefficients, uses, gap)
         weights, poles, *_ = self._sums
         return _l2_of(weights, poles, self.capacity, min(uses, self.capacity))
 
@@ -140,7 +68,7 @@ class Buffered:
         _, _, own, rates, constant = self._sums
         amounts, both = _geometric(own, rates)
         logs = np.log1p(-both[1:])
-        inside = np.exp(np.outer(logs, np.arange(1, _BLOCK + 1)))
+        inside = np.exp(np.outer(logs, np.arange(1, BLOCK + 1)))
         return amounts, logs, inside, constant * (constant + 2 * float(own.sum()))
 
     @cached_property
@@ -151,64 +79,51 @@ class Buffered:
         """Variances of a block of steps; the last one asked for is kept."""
         if number not in self._known:
             amounts, logs, inside, first = self._terms
-            decayed = (amounts[1:] * np.exp(logs * (number * _BLOCK))) @ inside
-            steps = np.arange(1, _BLOCK + 1) + number * _BLOCK
+            decayed = (amounts[1:] * np.exp(logs * (number * BLOCK))) @ inside
+            steps = np.arange(1, BLOCK + 1) + number * BLOCK
             self._known.clear()
             self._known[number] = first + amounts[0] * steps + (float(amounts[1:].sum()) - decayed)
         return self._known[number]
 
     def variance_at(self, length: int) -> float:
-        number, place = divmod(int(length) - 1, _BLOCK)
+        number, place = divmod(int(length) - 1, BLOCK)
         return float(self._block(number)[place]) if length else 0.0
 
     def variances(self, count: int) -> Array:
-        blocks = [self._block(number) for number in range(-(-count // _BLOCK))]
+        blocks = [self._block(number) for number in range(-(-count // BLOCK))]
         return np.concatenate(blocks)[:count] if blocks else np.zeros(0)
 
     def relative_variance(self, lengths: ArrayLike) -> Array:
         asked = np.asarray(lengths, dtype=np.int64)
         return np.array([self.variance_at(length) for length in asked.ravel().tolist()]).reshape(asked.shape)
 
+    def difference_variance(self, first: ArrayLike, last: ArrayLike) -> Array:
+        """Of the noise of prefix `last` minus that of prefix `first`; in closed form."""
+        one, two = np.broadcast_arrays(np.asarray(first, dtype=np.int64), np.asarray(last, dtype=np.int64))
+        _, _, own, rates, constant = self._sums
+        later = own * (1 - rates) ** (two - one)[..., None].astype(float)  # of b_(k + last - first), at k = 0
+        both = rates[:, None] + rates - rates[:, None] * rates
+        with np.errstate(divide="ignore", invalid="ignore"):
+            terms = -np.expm1(one[..., None, None] * np.log1p(-both)) / both
+        terms[..., 0, 0] = one
+        shared = np.einsum("...i,j,...ij->...", later, own, terms)
+        shared += constant * (one > 0) * (later.sum(axis=-1) + (constant + own.sum()) * (one == two))
+        apart: Array = np.maximum(self.relative_variance(one) + self.relative_variance(two) - 2 * shared, 0.0)
+        return apart
+
+    @property
+    def filters(self) -> tuple[float, list[tuple[float, Array]]]:
+        """B z is the first number times z plus the weighted sum of these recursions of z."""
+        _, _, own, rates, constant = self._sums
+        weighted = zip(own.tolist(), rates.tolist(), strict=True)
+        return constant, [(weight, np.array([1.0, rate - 1.0])) for weight, rate in weighted]
+
     def all(self, count: int, tape: Tape) -> Array:
         """Noise of the prefixes of length 1 to `count`."""
-        check_count(count, self.capacity)
-        noise = BufferedNoise(self, tape)
-        parts = [noise.take(min(_LONG, count - start)) for start in range(0, count, _LONG)]
-        return np.concatenate(parts) if parts else np.zeros(0)
+        return FilteredNoise(self, tape).all(count)
 
-    def online(self, tape: Tape) -> BufferedNoise:
-        return BufferedNoise(self, tape)
-
-
-@dataclass(repr=False)
-class BufferedNoise:
-    """The noise of the prefixes one after the other; it keeps a number a buffer, and a block of noise ahead."""
-
-    sums: Buffered
-    tape: Tape
-    held: list[Array] = field(default_factory=list)
-    ahead: list[float] = field(default_factory=list)
-    used: int = 0
-
-    def take(self, count: int) -> Array:
-        _, _, weights, rates, constant = self.sums._sums
-        held = self.held = self.held or [np.zeros(1) for _ in rates]
-        white = self.tape.take(count)
-        noise: Array = constant * white
-        for place, (weight, rate) in enumerate(zip(weights.tolist(), rates.tolist(), strict=True)):
-            part, held[place] = lfilter([1.0], [1.0, rate - 1.0], white, zi=held[place])
-            part *= weight
-            noise += part
-        return noise
-
-    def __call__(self) -> float:
-        place = self.used % _BLOCK
-        if place == 0:
-            check_count(self.used + 1, self.sums.capacity)
-            self.ahead = self.take(min(_BLOCK, self.sums.capacity - self.used)).tolist()
-        check_count(self.used + 1, self.sums.capacity)
-        self.used += 1
-        return self.ahead[place]
+    def online(self, tape: Tape) -> FilteredNoise:
+        return FilteredNoise(self, tape)
 
 
 def _exponentials(start: float, step: float, count: int) -> tuple[Array, Array, Array, Array, float]:

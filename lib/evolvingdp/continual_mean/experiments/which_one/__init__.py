@@ -1,0 +1,1 @@
+"""All of the notebook `continual_mean/which_one`."""

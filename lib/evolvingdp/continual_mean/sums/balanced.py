@@ -1,0 +1,153 @@
+"""Noise for all prefix sums of a stream from a tree with negative digits.
+
+**Computes** z_1, z_2, ...: noise such that (x_1 + ... + x_k) + z_k is a function of sums of x over blocks, each with
+independent noise; blocks are added or subtracted.
+
+**Privacy.** That of `BalancedTree`, with Laplace noise.  **Error.** `relative_variance`, `difference_variance`, exact.
+
+**Source.** Andersson, Pagh, Steiner and Torkamani (2025).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evolvingdp.continual_mean.sums.trees import blocks_l2, check_count
+from evolvingdp.core import checks
+from evolvingdp.core.noise import Tape
+
+
+@dataclass(frozen=True)
+class BalancedTree:
+    """Sums over blocks of b^h elements with digits from -(b-1)/2 to b/2, rounded down: few blocks are added or subtracted.
+
+    A block that is subtracted, or that is added before it ends, holds elements to come.  They cancel; what a prefix needs is
+    the block's noise, which no data enter.  Private for Laplace noise, also if elements depend on earlier releases (proof in
+    `book/continual_mean.md`); Gaussian noise is refused.
+    """
+
+    capacity: int
+    branching: int = 19
+
+    def __post_init__(self) -> None:
+        checks.integer_at_least(1, capacity=self.capacity)
+        checks.integer_at_least(2, branching=self.branching)
+        checks.plain_integers(self, "capacity", "branching")
+
+    @cached_property
+    def below(self) -> int:
+        """Blocks of a size that are subtracted at most."""
+        return (self.branching - 1) // 2
+
+    @cached_property
+    def height(self) -> int:
+        """The least number of digits that can write `capacity`."""
+        levels, reach = 1, self.branching // 2
+        while reach < self.capacity:
+            levels, reach = levels + 1, reach * self.branching + self.branching // 2
+        return levels
+
+    @property
+    def l1(self) -> float:
+        return float(self.height)
+
+    def l2_of(self, uses: int, gap: int = 1) -> float:
+        """An upper bound: no Gaussian noise is added."""
+        return blocks_l2(min(uses, self.capacity), [self.branching**level for level in range(self.height)], gap)
+
+    def variance_at(self, length: int) -> float:
+        """The sum of the digits' sizes."""
+        total, below, base = 0, self.below, self.branching
+        while length:
+            length, digit = divmod(length + below, base)
+            total += abs(digit - below)
+        return float(total)
+
+    def relative_variance(self, lengths: ArrayLike) -> NDArray[np.float64]:
+        left = np.asarray(lengths, dtype=np.int64)
+        total = np.zeros(left.shape)
+        for _ in range(self.height):
+            left, digit = np.divmod(left + self.below, self.branching)
+            total += np.abs(digit - self.below)
+        return total
+
+    def difference_variance(self, first: ArrayLike, last: ArrayLike) -> NDArray[np.float64]:
+        """Of the noise of prefix `last` minus that of prefix `first`: the blocks between their places in the same group."""
+        one, two = np.broadcast_arrays(np.asarray(first, dtype=np.int64), np.asarray(last, dtype=np.int64))
+        total = np.zeros(one.shape)
+        for _ in range(self.height):
+            one, low = np.divmod(one + self.below, self.branching)
+            two, high = np.divmod(two + self.below, self.branching)
+            apart = np.abs(low - self.below) + np.abs(high - self.below)
+            total = total + np.where(one == two, np.abs(high - low), apart)
+        return total
+
+    def variances(self, count: int) -> NDArray[np.float64]:
+        return self.relative_variance(np.arange(1, count + 1))
+
+    def all(self, count: int, tape: Tape) -> NDArray[Any]:
+        """Noise of the prefixes of length 1 to `count`; a group of siblings is drawn at the first prefix that needs one."""
+        check_count(count, self.capacity)
+        base, reach, first, levels = self.branching, 0, [], []
+        for level in range(self.height):
+            reach = reach * base + self.below  # of all digits up to this level's
+            groups = np.arange((count + reach) // base ** (level + 1) + 1)
+            first.append(np.maximum(groups * base ** (level + 1) - reach, 1))
+            levels.append(np.full(len(groups), -level))
+        place = np.empty(sum(map(len, first)), dtype=np.int64)
+        place[np.lexsort((np.concatenate(levels), np.concatenate(first)))] = np.arange(len(place))
+        nodes = tape.take(len(place) * (base - 1)).reshape(-1, base - 1)
+        ends = np.cumsum([len(times) for times in first])
+        center = np.zeros(1, dtype=nodes.dtype)
+        for level in reversed(range(self.height)):
+            end = int(ends[level])
+            drawn = nodes[place[end - len(first[level]) : end]]
+            center = center[: len(drawn), None]
+            added = center + np.cumsum(drawn[:, self.below :], axis=1)
+            subtracted = center - np.cumsum(drawn[:, : self.below], axis=1)[:, ::-1]
+            center = np.concatenate([subtracted, center, added], axis=1).ravel()[self.below :]
+        return center[1 : count + 1]
+
+    def online(self, tape: Tape) -> BalancedNoise:
+        """What returns, at the k-th call, the noise of the prefix of length k; it keeps b numbers a level."""
+        return BalancedNoise(self, tape)
+
+
+@dataclass(repr=False)
+class BalancedNoise:
+    """The noise of a balanced tree's prefixes one after the other."""
+
+    sums: BalancedTree
+    tape: Tape
+    groups: list[list[Any]] = field(default_factory=list)  # noise of the prefixes around the current one, per level
+    places: list[int] = field(default_factory=list)  # of the current one in its group
+    count: int = 0
+
+    def _group(self, center: Any) -> list[Any]:
+        """The siblings around a prefix of a higher level, with their draws."""
+        sums = self.sums
+        drawn = [self.tape.next() for _ in range(sums.branching - 1)]
+        subtracted = [center - noise for noise in accumulate(drawn[: sums.below])]
+        return [*subtracted[::-1], center, *(center + noise for noise in accumulate(drawn[sums.below :]))]
+
+    def __call__(self) -> Any:
+        sums = self.sums
+        check_count(self.count + 1, sums.capacity)
+        if not self.count:
+            self.groups, self.places = [self._group(0) for _ in range(sums.height)][::-1], [sums.below] * sums.height
+        self.count += 1
+        level = 0
+        self.places[0] += 1
+        while self.places[level] == sums.branching:
+            self.places[level] = 0
+            level += 1
+            self.places[level] += 1
+        for lower in reversed(range(level)):
+            self.groups[lower] = self._group(self.groups[lower + 1][self.places[lower + 1]])
+        return self.groups[0][self.places[0]]
