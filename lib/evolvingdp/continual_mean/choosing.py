@@ -27,6 +27,7 @@ from evolvingdp.core import checks
 
 Array = NDArray[np.float64]
 _LATE = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # of the horizon: where the error counts
+_CLOSE = tuple(np.linspace(0.5, 1.0, 41).tolist())  # the same, where a few settings are left
 _LEAST = 0.1  # of an even share: what a band has at least, also one that is not expected to open
 
 
@@ -60,7 +61,8 @@ def recommended(
     one = draft.but(samples_per_user=cap)
     caps = {most} if draft.excess == "error" else {min(2**power, most) for power in range((most - 1).bit_length() + 1)}
     many = [_with_shares(bands(n_users, each, epsilon, **chosen), times) for each in sorted(caps) if each * 4 >= cap]
-    return min([one, *many], key=lambda settings: late_error(settings, times))
+    closely = list(expected_counts(draft, arrivals, _CLOSE))
+    return min([draft, one, *many], key=lambda settings: late_error(settings, closely))
 
 
 def _best(delta: float, options: dict[str, Any]) -> dict[str, Any]:
@@ -79,20 +81,25 @@ def _least(error: Any, most: int) -> int:
     return int(min(np.unique(np.linspace(low, high, 16).round().astype(int)).tolist(), key=error))
 
 
-def expected_counts(settings: UserMean, arrivals: ArrayLike | None = None) -> Iterator[tuple[int, Array]]:
-    """Late times, and how many users have sent 0, 1, 2, ... samples by then: as in `arrivals`, or in random order."""
+def expected_counts(
+    settings: UserMean, arrivals: ArrayLike | None = None, parts: tuple[float, ...] = _LATE
+) -> Iterator[tuple[int, Array]]:
+    """Late times, `parts` of the horizon, and how many users have sent 0, 1, 2, ... samples by then.
+
+    As in `arrivals`, or in random order.
+    """
     if arrivals is not None:
         users = np.asarray(arrivals)
         if users.ndim != 1 or users.dtype.kind not in "iu" or not len(users):
             raise TypeError(f"arrivals must be integers, one a step, got {users.dtype} {users.shape}")
         _, users = np.unique(users, return_inverse=True)
-        for part in _LATE:
+        for part in parts:
             steps = math.ceil(part * len(users))
             yield steps, np.bincount(np.bincount(users[:steps])).astype(float)
         return
     most, places = settings.samples_per_user, settings.n_users * settings.samples_per_user
     horizon = min(settings.horizon or places, places)
-    for part in _LATE:
+    for part in parts:
         steps = math.ceil(part * horizon)
         reach = min(most, math.ceil(steps / settings.n_users + 12 * math.sqrt(steps / settings.n_users) + 24))
         yield steps, settings.n_users * binom.pmf(np.arange(reach + 1), most, steps / places)
