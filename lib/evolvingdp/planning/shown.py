@@ -8,7 +8,7 @@ from evolvingdp.planning.answer import Answer, Prediction
 from evolvingdp.planning.planner import UNIT
 from evolvingdp.planning.question import Question
 
-_WIDTH = 118
+_WIDTH = 92  # of the book's column, too
 _CURATOR = "--trust curator"
 _UNITS = {"mean": "share", "counts": "readings", "frequencies": "share", "words": "share", "hot": "share of the users"}
 
@@ -57,7 +57,10 @@ def text(answer: Answer, error: float | None = None) -> str:
     if error is not None:
         lines += ["", *_reached(answer, error)]
     if question.trust == "shuffler":
-        lines += ["", "No method of the book uses a shuffler: it would only add to what is promised here."]
+        lines += [
+            "",
+            "None of these methods uses a shuffler, which only adds to what is promised; heavy_hitters/trust shows by how much.",
+        ]
     if question.statistic != "hot":
         sampling = _number(question.sampling * question.scale)
         lines += [
@@ -106,7 +109,11 @@ def _details(best: Prediction) -> list[str]:
         "settings": best.settings,
         "try it": best.command,
     }
-    return [f"{best.method}", *(f"  {name:<13}{value}" for name, value in told.items())]
+    lines = [best.method]
+    for name, value in told.items():
+        parts = [value] if value == best.command else textwrap.wrap(value, _WIDTH - 15) or [""]
+        lines += [f"  {name:<13}{parts[0]}".rstrip(), *(" " * 15 + part for part in parts[1:])]
+    return lines
 
 
 def _reached(answer: Answer, error: float) -> list[str]:
