@@ -59,7 +59,7 @@ def text(answer: Answer, error: float | None = None) -> str:
     if question.trust == "shuffler":
         lines += [
             "",
-            "None of these methods uses a shuffler, which only adds to what is promised; heavy_hitters/trust shows by how much.",
+            "None of these methods uses a shuffler, which only adds to what is promised: see heavy_hitters/trust.",
         ]
     if question.statistic != "hot":
         sampling = _number(question.sampling * question.scale)
