@@ -30,7 +30,7 @@ class Params(experiment.Params):
 
     metric = experiment.Metric("day_alone", "stated error of one day with noise of its own, pure")
     presets = {
-        "paper": {"n_users": 6000, "samples_per_user": 256, "repetitions": 6, "fills": (0.015625, 0.0625, 0.25, 0.5, 1.0)}
+        "paper": {"n_users": 3000, "samples_per_user": 256, "repetitions": 4, "fills": (0.015625, 0.0625, 0.25, 0.5, 1.0)}
     }
 
     _each_once = field_validator("fills")(experiment.distinct)
