@@ -6,7 +6,7 @@ import pytest
 
 from evolvingdp.publish.errors import BookError
 from evolvingdp.publish.rendering.book import build, render
-from evolvingdp.publish.rendering.offline import UNFINISHED, check_rendered
+from evolvingdp.publish.rendering.copies.offline import UNFINISHED, check_rendered
 from evolvingdp.publish.running.execute import export, run
 from evolvingdp.publish.running.job import Job
 from support import TOY

@@ -16,6 +16,7 @@ FIGURES = {
     "heavy_hitters/treehist": 4,
     "heavy_hitters/bitstogram": 3,
     "heavy_hitters/rappor": 4,
+    "heavy_hitters/trust": 1,
     "evolving/thresh": 3,
     "evolving/heavy_thresh": 2,
     "evolving/choosing": 3,

@@ -381,8 +381,8 @@ def test_what_evolvingdp_did_not_write_is_not_replaced(project, tmp_path):
 def test_results_of_another_run_are_not_replaced(tmp_path, monkeypatch):
     """The command refuses before it computes; the same run, and one beside it of another name, may be written."""
     out, ran = tmp_path / "out", []
-    monkeypatch.setattr(execute, "run", lambda job: ran.append(job) or 0.0)
-    monkeypatch.setattr(execute, "export", lambda job, out: None)
+    monkeypatch.setattr(execute, "run", lambda job, **_: ran.append(job) or 0.0)
+    monkeypatch.setattr(execute, "export", lambda job, out, **_: None)
     earlier = Job.make(Project(), NOTEBOOK, "quick", {"rows": 5}, 3)
     folder = out / "frequency_oracle"
     folder.mkdir(parents=True)

@@ -20,7 +20,7 @@ from sphinx_proof.nodes import proof_node
 
 from evolvingdp.publish.showing.numerals import numeric, readable
 
-_SWITCH = re.compile(r"(<a [^>]*>)(.*?)(</a>\s*<details[^>]*>\s*<summary)>", re.DOTALL)
+_SWITCH = re.compile(r"(<a [^>]*>)((?:(?!</a>).)*)(</a>\s*<details[^>]*>\s*<summary)>", re.DOTALL)
 _EMPTY_HEADER = re.compile(r"<th\b([^>]*)>((?:\s|</?p>)*)</th>")
 _TAG = re.compile(r"<[^>]*>")
 

@@ -31,6 +31,8 @@ from typing import Any, cast
 from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.domains.std import StandardDomain
+from sphinx.environment import BuildEnvironment
+from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
 
 LIBRARY = "evolvingdp"
@@ -131,6 +133,25 @@ def boxes(root: Path) -> dict[str, list[str]]:
     return found
 
 
+def _keep(env: BuildEnvironment, module: str, name: str, package: str) -> None:
+    """See to it that the module's whole file gets a page, whatever else the book documents of it.
+
+    `sphinx.ext.viewcode` looks a name up in its package, and does not find it where a module is called like it.
+    """
+    analyzer = ModuleAnalyzer.for_module(module)
+    analyzer.find_tags()
+    modules = vars(env).setdefault("_viewcode_modules", {})
+    entry: tuple[str, dict[str, Any], dict[str, str], str] = modules.get(module) or (
+        analyzer.code,
+        analyzer.tags,
+        {},
+        package,
+    )
+    if not entry[2] and name in entry[1]:
+        entry[2][name] = env.docname
+    modules[module] = entry
+
+
 def _label(module: str, objects: Sequence[str]) -> str:
     return "code-" + "-".join([module, *objects]).replace(".", "-").replace("_", "-").lower()
 
@@ -142,8 +163,9 @@ class PublicNames(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         package, root = self.arguments[0], Path(self.env.srcdir)
-        for module in listed(package):
+        for module, names in listed(package).items():
             self.env.note_dependency(str(importlib.import_module(module).__file__))
+            _keep(self.env, module, names[0], f"{LIBRARY}.{package}")
         for chapter in (root / "book").glob("*.md"):
             self.env.note_dependency(str(chapter))
         node = nodes.section()
@@ -173,10 +195,13 @@ class Source(SphinxDirective):
         for file in (str(module.__file__), __file__):
             self.env.note_dependency(file)
         label = _label(where, names)
+        _keep(self.env, module.__name__, names[0], module.__name__)
         called = " and ".join(f"`{name}`" for name in names)
         unfolded = ":open:\n" if text.count("\n") <= OPEN else ""
         fold = f"::::{{dropdown}} In code: {called}\n{unfolded}\n```python\n{text}```\n::::\n"
-        whole = nodes.container("", *self.parse_text_to_nodes(fold), ids=[label], classes=["algorithm-code"])
+        whole = nodes.container(
+            "", *self.parse_text_to_nodes(fold), ids=[label, f"{module.__name__}.{names[0]}"], classes=["algorithm-code"]
+        )
         call = "\n".join(self.content)
         whole += self._links(module, names, " Called like this:" if call else "")
         if call:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import os
@@ -71,10 +72,14 @@ def _existing(scheduler: str, notebook: str) -> Iterator[Client]:
 
     for name in ("distributed", "asyncio", "tornado"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # what they would say of a lost scheduler, one line says
+    client, reason = None, ""
     try:
         client = Client(address_of(scheduler), timeout=ANSWER)
     except (OSError, ValueError, TypeError, RuntimeError, ImportError) as error:  # TypeError: tls:// without certificates
-        raise _no_scheduler(scheduler, str(error) or "no answer") from None
+        reason = str(error) or "no answer"
+    if client is None:
+        gc.collect()  # what is left of it closes now, and not with a traceback when the interpreter ends
+        raise _no_scheduler(scheduler, reason)
     with client:
         try:
             client.wait_for_workers(1, timeout=ANSWER)

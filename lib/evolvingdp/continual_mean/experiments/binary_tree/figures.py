@@ -70,7 +70,7 @@ def errors(result: Result[Params]) -> Figure:
 def designs(result: Result[Params]) -> Figure:
     """Exact errors: against the length of the stream, against a person's elements, and against the branching of the tree."""
     lengths, wide, apart = growth(result.params), branchings(result.params), separated(result.params)
-    figure, (left, middle, right) = canvas(12.5, 4.4, 3)
+    figure, (left, middle, right) = canvas(10.0, 4.2, 3)
     for place, name in enumerate((BINARY, WIDE, HONAKER, BALANCED, GAUSSIAN, ROOT, BUFFERED, FAR, ANYTIME)):
         mine = lengths[lengths.mechanism == name]
         left.plot(mine.horizon, mine.error, marker=MARKERS[place % len(MARKERS)], markersize=4, label=name, **LOOKS[name])

@@ -79,9 +79,7 @@ def orders(result: Result[Params]) -> Figure:
     figure.supylabel("error (RMSE)", fontsize="medium")
     stated = frame[frame.step == frame.step.max()].set_index(["setting", "rung"]).predicted
     times = [stated[order, NAIVE] / stated[order, RECOMMENDED] for order in ORDER_NAMES]
-    message = (
-        f"What is recommended states {short(min(times))} to {short(max(times))} times less error at the end than Algorithm 2"
-    )
+    message = f"What is recommended states {short(min(times))} to {short(max(times))} times\nless error at the end than Algorithm 2"
     figure.suptitle(message, fontsize="medium")
     return Figure(
         "cm-past-orders",

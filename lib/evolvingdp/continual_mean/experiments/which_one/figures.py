@@ -83,7 +83,7 @@ def widths(result: Result[Params]) -> Figure:
         frame.assign(series=frame.name + ", " + frame.kind),
         f"Exact standard error of the mean of the samples of the last days, by how many of {params.days} days, no simulation; "
         f"{params.n_users:,} users, random order, $\\epsilon$ = {params.epsilon:g}, right $\\delta$ = {params.delta:g}; at most {params.per_day} samples of a user count on one day.",
-        f"Two panels, pure and with delta, of the standard error against the days in a window, {span(frame.width)}, on log axes: "
+        f"Two panels with lines, pure and with delta, of the standard error against the days in a window, {span(frame.width)}, on log axes: "
         f"{curves(frame.assign(series=frame.name + ', ' + frame.kind), 'series', 'width', 'error')}.",
     )
 

@@ -65,12 +65,14 @@ def build(project: Project) -> Path:
 
 
 def entries(project: Project) -> list[Entry]:
-    """The book's pages in the order of `_toc.yml`."""
+    """The book's pages in the order of `_toc.yml`; the library's reference is for the screen."""
     toc = yaml.safe_load((project.root / "_toc.yml").read_text())
     found = [Entry(_page(toc["root"]), 0)]
     for part in toc["parts"]:
         caption = part.get("caption", "")
         for chapter in part["chapters"]:
+            if chapter["file"] == "book/api":
+                continue
             found.append(Entry(_page(chapter["file"]), 0, caption))
             found += [Entry(_page(section["file"]), 1) for section in chapter.get("sections", [])]
             caption = ""
