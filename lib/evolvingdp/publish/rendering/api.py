@@ -199,9 +199,8 @@ class Source(SphinxDirective):
         called = " and ".join(f"`{name}`" for name in names)
         unfolded = ":open:\n" if text.count("\n") <= OPEN else ""
         fold = f"::::{{dropdown}} In code: {called}\n{unfolded}\n```python\n{text}```\n::::\n"
-        whole = nodes.container(
-            "", *self.parse_text_to_nodes(fold), ids=[label, f"{module.__name__}.{names[0]}"], classes=["algorithm-code"]
-        )
+        ids = [label, f"{module.__name__}.{names[0]}"]
+        whole = nodes.container("", *self.parse_text_to_nodes(fold), ids=ids, classes=["algorithm-code"])
         call = "\n".join(self.content)
         whole += self._links(module, names, " Called like this:" if call else "")
         if call:
