@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from evolvingdp.audit.empirical import auditor
 from evolvingdp.publish.cli import main
+from evolvingdp.publish.comparing import preset
 from evolvingdp.publish.rendering import book
 from evolvingdp.publish.running import execute
 from evolvingdp.publish.sweeping import run as sweeping
@@ -40,6 +41,7 @@ def test_a_shown_command_is_valid(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for module, name in ((execute, "run"), (book, "compute"), (sweeping, "connected"), (auditor, "lower_bounds")):
         monkeypatch.setattr(module, name, stop)
+    monkeypatch.setattr(preset, "home", lambda *_: tmp_path / "pages")  # and not among the reader's own
     (yaml,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "mine.yaml").write_text(yaml)
     (tmp_path / "my_mechanism.py").write_text("def release(value, rng):\n    return value\n")

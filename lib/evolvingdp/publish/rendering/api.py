@@ -147,8 +147,13 @@ def _keep(env: BuildEnvironment, module: str, name: str, package: str) -> None:
         {},
         package,
     )
-    if not entry[2] and name in entry[1]:
-        entry[2][name] = env.docname
+    if not entry[2]:
+        alias = re.search(rf"^{name} = ", entry[0], re.MULTILINE)
+        if name not in entry[1] and alias:
+            line = entry[0].count("\n", 0, alias.start()) + 1
+            entry[1][name] = ("class", line, line)
+        if name in entry[1]:
+            entry[2][name] = env.docname
     modules[module] = entry
 
 

@@ -65,7 +65,7 @@ def orders(result: Result[Params]) -> Figure:
     legend.legend(loc="center", fontsize="small")
     last = {order: frame[frame.order == order] for order in ORDER_NAMES}
     better = sum(_last(ends, FULL).item() < _last(ends, NAIVE).item() for ends in last.values())
-    message = f"In {better} of {len(last)} orders Algorithm 6 ends with less error than Algorithm 2"
+    message = f"In {better} of {len(last)} orders Algorithm 6\nends with less error than Algorithm 2"
     figure.suptitle(message, fontsize="medium")
     return Figure(
         "cm-user-orders",

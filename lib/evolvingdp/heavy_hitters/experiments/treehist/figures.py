@@ -64,7 +64,7 @@ def ladder(result: Result[Params]) -> Figure:
             (f1,) = rungs[(rungs.dataset == dataset) & (rungs.variant == variant)].expected_f1
             ax.plot([1 - f1] * 2, [place[variant] - 0.35, place[variant] + 0.35], **THEORY)
     first, last = (rungs[(rungs.dataset == "brown") & (rungs.variant == name)].f1.item() for name in (AS_RUN, PROJECTIVE))
-    message = f"On Brown, F1 rises from {first:.2f}, as the paper ran it, to {last:.2f} with planned projective reports"
+    message = f"On Brown, F1 rises from {first:.2f}, as the paper\nran it, to {last:.2f} with planned projective reports"
     figure.suptitle(message, fontsize="medium")
     return Figure(
         "hh-treehist-ladder",
