@@ -93,7 +93,7 @@ def newspaper(result: Result[Params]) -> Figure:
     ax.set(ylim=(0, top), ylabel=f"“{params.followed}” in a thousand words", xlim=(years.min(), years.max()))
     seen = f"noticed the change by {noticed}" if noticed != "never" else "did not notice a change"
     title = f"“{params.followed}” went from {values['share_first_half']:.0f} to {values['share_second_half']:.0f} in a thousand words: {_users(params.n_users)} users who trust nobody {seen}"
-    ax.set_title("\n".join(textwrap.wrap(title, 66)), loc="left", fontweight="bold", fontsize="large")
+    ax.set_title("\n".join(textwrap.wrap(title, 40)), loc="left", fontweight="bold", fontsize="large")
     return Figure(
         "tc-newspaper",
         figure,
