@@ -14,6 +14,7 @@ that of the k-th minus the j-th.  Exact and public.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
@@ -111,20 +112,20 @@ class FilteredNoise:
         return self.ahead[place]
 
 
-class Factorization:
+class Factorization(ABC):
     """What follows from the first columns of C and of B."""
 
     capacity: int
 
     @property
+    @abstractmethod
     def coefficients(self) -> Array:
         """The first column of C, (capacity,)."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def noise_coefficients(self) -> Array:
         """The first column of B, (capacity,)."""
-        raise NotImplementedError
 
     @cached_property
     def _squares(self) -> Array:
