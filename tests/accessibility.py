@@ -69,15 +69,3 @@ def stuck(page: Page) -> list[str]:
     with contextlib.suppress(TimeoutError):
         page.wait_for_function(f"() => ({STUCK})().length === 0", timeout=2000)
     return page.evaluate(STUCK)
-
-
-def contrast(one: str, other: str) -> float:
-    """Of two colours like "#0b5fa5", as WCAG defines it: 1 to 21."""
-
-    def luminance(colour: str) -> float:
-        parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    dark, light = sorted((luminance(one), luminance(other)))
-    return (light + 0.05) / (dark + 0.05)

@@ -186,7 +186,7 @@ def test_the_exercises_on_evolving_data():
 def test_the_exercises_on_continual_means():
     blocks, scale, cap, base = solutions("continual_mean")
     assert "64 + 32 + 4" in blocks
-    assert f"{sum(Tree(128).variance_at(step) == 1 for step in range(1, 129))} steps" in blocks
+    assert f"{sum(Tree(128).relative_variance(step) == 1 for step in range(1, 129))} steps" in blocks
     mechanism = BinaryMechanism(100_000, 1.0, sensitivity=16.0)
     assert f"= {mechanism.noise.scale:.0f}$" in scale
     for error in mechanism.standard_error([65_536, 65_535]):

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from accessibility import contrast
+from colours import contrast
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 

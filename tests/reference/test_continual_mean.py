@@ -180,7 +180,7 @@ def test_honaker_is_the_best_linear_estimate_from_a_node_and_below():
     nodes = [range(first, first + size) for size in (1, 2, 4, 8) for first in range(0, 8, size)]
     design = np.array([[leaf in node for leaf in range(8)] for node in nodes], dtype=float)
     covariance = np.linalg.inv(design.T @ design)
-    assert Tree(8, honaker=True).variance_at(8) == pytest.approx(np.ones(8) @ covariance @ np.ones(8))
+    assert Tree(8, honaker=True).relative_variance(8) == pytest.approx(np.ones(8) @ covariance @ np.ones(8))
     draws = Gaussian(1.0).draw(4096, stream(3, "nodes"))[:15]
     ends = [(end, size) for end in range(1, 9) for size in (1, 2, 4, 8) if end % size == 0]  # the order of the draws
     noise = np.array([draws[ends.index((node.stop, len(node)))] for node in nodes])
@@ -230,7 +230,7 @@ def test_a_balanced_tree_adds_and_subtracts_the_blocks_of_the_digits():
     for length in range(1, 63):
         first, second, third = digits(length)
         assert 25 * first + 5 * second + third == length
-        assert sums.variance_at(length) == abs(first) + abs(second) + abs(third)
+        assert sums.relative_variance(length) == abs(first) + abs(second) + abs(third)
         near, far = length - third, length - third - 5 * second  # prefixes with fewer digits
         steps = [noise[near + step] - noise[near + step - 1] for step in range(min(third, 0) + 1, max(third, 0) + 1)]
         assert noise[length] - noise[near] == pytest.approx(np.sign(third) * sum(steps))

@@ -95,7 +95,7 @@ def test_height_is_the_number_of_digits(count, branching):
 def test_variances_one_by_one_and_together_agree(length, branching, honaker):
     trees = Tree(400, branching, honaker), BalancedTree(400, branching)
     for sums in (*trees, Toeplitz(400), Buffered(400, 3), Banded(400, 3 * branching, honaker), Anytime()):
-        assert sums.variance_at(length) == sums.relative_variance(np.array([length]))[0]
+        assert sums.relative_variance(length) == sums.relative_variance(np.array([length]))[0]
         np.testing.assert_array_equal(sums.variances(length), sums.relative_variance(np.arange(1, length + 1)))
 
 
@@ -395,15 +395,15 @@ def test_a_balanced_tree_is_as_high_as_its_longest_prefix_needs(branching):
     for digits in (1, 2, 3):
         longest = sum(branching // 2 * branching**level for level in range(digits))
         assert (BalancedTree(longest, branching).height, BalancedTree(longest + 1, branching).height) == (digits, digits + 1)
-        assert BalancedTree(longest, branching).variance_at(longest) == digits * (branching // 2)
+        assert BalancedTree(longest, branching).relative_variance(longest) == digits * (branching // 2)
         one = longest - branching // 2 + branching - below  # the last digit is the most negative one
-        assert BalancedTree(10**6, branching).variance_at(one) >= below
+        assert BalancedTree(10**6, branching).relative_variance(one) >= below
 
 
 def test_buffered_noise_is_nearly_as_good_as_the_square_root():
     for horizon in (10, 1000, 10**6):
         root, buffered = Toeplitz(horizon), Buffered(horizon)
-        assert 1 <= buffered.l2_of(1) * math.sqrt(buffered.variance_at(horizon)) / root.l2_of(1) ** 2 < 1.005
+        assert 1 <= buffered.l2_of(1) * math.sqrt(buffered.relative_variance(horizon)) / root.l2_of(1) ** 2 < 1.005
 
 
 def test_banded_factorizations_are_best_where_elements_are_far_apart_and_optimized_ones_are_better():
@@ -430,7 +430,7 @@ def test_the_anytime_factorization_has_columns_of_finite_norm_and_half_again_the
     assert column @ column < sums.l2_of(1) ** 2 < column @ column + 1.02 * _tail(1 << 17)
     for length in (16, 1000, 1 << 17):
         known = Toeplitz(length).l2_of(1) ** 2
-        assert sums.l2_of(1) ** 2 * sums.variance_at(length) < 2 * known**2
+        assert sums.l2_of(1) ** 2 * sums.relative_variance(length) < 2 * known**2
     assert sums.l2_of(3, 5) < 3 * sums.l2_of(1)
     whole = np.linalg.norm(np.convolve(column[: 1 << 16], [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1])[: 1 << 16])
     assert whole**2 + 8.5 * _tail(1 << 16) < sums.l2_of(3, 5) ** 2 < whole**2 + 9.1 * _tail(1 << 16)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 import pytest
-from accessibility import contrast
+from colours import contrast
 from matplotlib.colors import to_hex, to_rgb
 
 from evolvingdp.continual_mean.experiments.user_mean import figures as user_mean

@@ -39,7 +39,7 @@ class Release(NamedTuple):
 
 @dataclass(repr=False)
 class TreeState:
-    """One tree: what its finished and its current prefix sums say, weighted."""
+    """One tree: its current prefix sum, and what the finished ones say."""
 
     rng: np.random.Generator
     elements: int = 0  # of all its prefix sums
@@ -47,11 +47,11 @@ class TreeState:
     sums: PrefixSums | None = None
     node_variance: float = 0.0
     advance: Callable[[], Any] | None = None
+    variances: list[float] = field(default_factory=list)  # of the prefix sums to come, the next one last
     length: int = 0  # elements of the current prefix sum
     held: int = 0  # samples of the current prefix sum
     total: int = 0
-    done: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    now: tuple[float, float, float] = (0.0, 0.0, 0.0)  # weighted sum, weighted samples, weighted variance
+    done: tuple[float, float, float] = (0.0, 0.0, 0.0)  # what finished prefix sums add to the tree's three numbers below
 
 
 @dataclass(repr=False)
@@ -61,6 +61,9 @@ class State:
     counts: list[int]  # samples seen of each user
     sums: list[int]  # of each user's unfinished block
     trees: list[TreeState]
+    weighted: list[float]  # per tree: what it says of its samples' sum, weighted; how many, weighted; the weighted variance
+    samples: list[float]
+    spreads: list[float]
     intervals: list[Interval | None]  # per level; None: not projected
     waiting: list[int]  # levels without a median yet, ascending
     buffers: dict[int, list[int]]
@@ -70,8 +73,8 @@ class State:
     step: int = 0
     dropped: int = 0
     used: int = 0
-    last: Release = field(default=Release(math.nan, math.inf, math.inf, 0, 0))
-    variance: float = math.inf  # of the last release about the samples' mean
+    estimate: float = math.nan  # of the last release
+    variance: float = math.inf  # of it about the samples' mean
 
 
 def start(settings: UserMean, rng: np.random.Generator) -> State:
@@ -87,19 +90,23 @@ def start(settings: UserMean, rng: np.random.Generator) -> State:
         counts=[0] * settings.n_users,
         sums=[0] * settings.n_users,
         trees=trees,
+        weighted=[0.0] * len(trees),
+        samples=[0.0] * len(trees),
+        spreads=[0.0] * len(trees),
         intervals=[settings.interval(level, prior) if given and settings.projects(level) else None for level in levels],
         waiting=[level for level in levels if settings.waits_for(level)],
         buffers={level: [] for level in levels if settings.waits_for(level)},
         filled=[0] * (len(settings.sizes) + 1),
         missing=next(filter(None, map(settings.waits_for, levels)), 0),
         early=(array("q"), array("q"), array("q")),
-        last=Release(settings.first_estimate, math.inf, settings.high - settings.low, 0, 0),
+        estimate=settings.first_estimate,
     )
 
 
 def step(settings: UserMean, state: State, user: int, sample: float) -> tuple[State, Release]:
     """User `user` in [0, n_users) contributes `sample`; Release is the estimate after it."""
-    checks.state(state, State)
+    if type(state) is not State:
+        checks.state(state, State)
     value = _valid(settings, state, user, sample)
     state.step += 1
     if value is None:
@@ -137,17 +144,20 @@ def _valid(settings: UserMean, state: Any, user: int, sample: float) -> int | No
         raise ValueError(
             f"sample must be {low:g} or {high:g} where resolution is 1, got {sample!r}; 2**20 takes real values"
         )
-    reason = ""
+    if (
+        state.step - state.dropped < settings.max_steps
+        and user < settings.n_users
+        and state.counts[user] < settings.samples_per_user
+    ):
+        return value
+    if settings.excess == "drop":
+        return None
     if state.step - state.dropped >= settings.max_steps:
         reason = f"horizon is {settings.max_steps}: there is no room for another sample"
     elif user >= settings.n_users:
         reason = f"user must be below n_users = {settings.n_users}, got {user!r}"
-    elif state.counts[user] >= settings.samples_per_user:
+    else:
         reason = f"user {user} has contributed samples_per_user = {settings.samples_per_user} samples already"
-    if not reason:
-        return value
-    if settings.excess == "drop":
-        return None
     raise ValueError(f'{reason}; excess="drop" leaves such samples out')
 
 
@@ -161,13 +171,22 @@ def _finished(settings: UserMean, rank: int) -> int | None:
 
 
 def _open(settings: UserMean, index: int, tree: TreeState, sensitivity: float) -> None:
-    """New prefix sums for the elements to come; what the old ones say is kept."""
-    tree.done, tree.now = tree.now, tree.now
+    """New prefix sums for the elements to come."""
     tree.sums = settings.prefix_sums(settings.capacity_of(index) - tree.elements)
     noise = settings.noise(index, tree.sums, sensitivity)
     tree.node_variance = noise.variance
     tree.advance = tree.sums.online(Tape(noise, tree.rng))
     tree.length = tree.held = tree.total = 0
+    tree.variances = []
+
+
+def _variance(tree: TreeState) -> float:
+    """Of the noise of the current prefix sum; those of the next ones are computed at once, up to a thousand."""
+    if not tree.variances:
+        assert tree.sums is not None
+        ahead = range(tree.length, min(tree.length + min(tree.length + 16, 1024), tree.sums.capacity + 1))
+        tree.variances = (tree.sums.relative_variance(ahead) * tree.node_variance)[::-1].tolist()
+    return tree.variances.pop()
 
 
 def _add(settings: UserMean, state: State, level: int, total: int) -> None:
@@ -178,7 +197,6 @@ def _add(settings: UserMean, state: State, level: int, total: int) -> None:
         _bootstrap(settings, state, level, tree)
     interval = state.intervals[level]
     assert tree.advance is not None
-    assert tree.sums is not None
     tree.total += min(max(total, interval.low), interval.high) if interval else total
     noisy = tree.total + tree.advance()
     size = settings.sizes[level]
@@ -187,34 +205,30 @@ def _add(settings: UserMean, state: State, level: int, total: int) -> None:
     tree.held += size
     state.used += size
     resolution = settings.resolution
-    variance = tree.sums.variance_at(tree.length) * tree.node_variance
-    spread = variance + tree.held * (0.25 * resolution * resolution)
+    spread = _variance(tree) + tree.held * (0.25 * resolution * resolution)
     weight = tree.held / spread if settings.weights == "precision" else 1.0
-    tree.now = (
-        tree.done[0] + weight * noisy,
-        tree.done[1] + weight * tree.held,
-        tree.done[2] + weight * weight * spread,
-    )
+    state.weighted[index] = tree.done[0] + weight * noisy
+    state.samples[index] = tree.done[1] + weight * tree.held
+    state.spreads[index] = tree.done[2] + weight * weight * spread
 
 
 def _bootstrap(settings: UserMean, state: State, level: int, tree: TreeState) -> None:
     """New prefix sums with a narrower interval, if the levels below have become precise enough; all of it is public."""
     largest = settings.sizes[level] * settings.resolution
-    half, weighted, samples, spread = 0, 0.0, 0.0, 0.0
-    for below in state.trees[:level]:
-        weighted += below.now[0]
-        samples += below.now[1]
-        spread += below.now[2]
+    half, samples = 0, sum(state.samples[:level])
     if samples > 0:
-        half = settings.bootstrap_half(level, math.sqrt(spread) / samples / settings.resolution)
+        half = settings.bootstrap_half(level, math.sqrt(sum(state.spreads[:level])) / samples / settings.resolution)
     width = 2 * half if half else largest
     if not width <= settings.restart * tree.width:
         return
     tree.width = width
     state.intervals[level] = None
     if half:
-        center = round(min(max(weighted / samples, 0.0), float(settings.resolution)) * settings.sizes[level])
+        center = round(
+            min(max(sum(state.weighted[:level]) / samples, 0.0), float(settings.resolution)) * settings.sizes[level]
+        )
         state.intervals[level] = Interval(max(center - half, 0), min(center + half, largest))
+    tree.done = state.weighted[level], state.samples[level], state.spreads[level]
     _open(settings, level, tree, float(width))
 
 
@@ -259,20 +273,14 @@ def median(settings: UserMean, level: int, values: np.ndarray, rng: np.random.Ge
 
 def _estimate(settings: UserMean, state: State) -> None:
     """The release's estimate, and its variance about the mean that samples with one mean have."""
-    weighted = samples = spread = 0.0
-    for tree in state.trees:
-        now = tree.now
-        weighted += now[0]
-        samples += now[1]
-        spread += now[2]
+    samples = sum(state.samples)
     if samples:
         unit = (settings.high - settings.low) / settings.resolution
-        estimate = settings.low + unit * (weighted / samples)
+        estimate = settings.low + unit * (sum(state.weighted) / samples)
         if settings.clip:
             estimate = min(max(estimate, settings.low), settings.high)
-        error = unit * math.sqrt(spread) / samples
-        state.variance = error * error
-        state.last = Release(estimate, *state.last[1:])
+        error = unit * math.sqrt(sum(state.spreads)) / samples
+        state.estimate, state.variance = estimate, error * error
 
 
 def _restate(settings: UserMean, state: State) -> Release:
@@ -280,8 +288,7 @@ def _restate(settings: UserMean, state: State) -> Release:
     scale = settings.high - settings.low
     error = math.sqrt(max(state.variance - 0.25 * (scale * scale) / state.step, 0.0))
     bias = scale * (state.step - state.used) / state.step if settings.any_users else scale
-    state.last = Release(state.last.estimate, error, bias, state.used, state.dropped)
-    return state.last
+    return Release(state.estimate, error, bias, state.used, state.dropped)
 
 
 def levels(state: State) -> list[tuple[float, float]]:
@@ -289,4 +296,5 @@ def levels(state: State) -> list[tuple[float, float]]:
 
     They are functions of noisy sums alone; `theory.disagreement` compares them.
     """
-    return [(now[0] / now[1], now[2] / now[1] ** 2) for now in (tree.now for tree in state.trees) if now[1] > 0]
+    columns = zip(state.weighted, state.samples, state.spreads, strict=True)
+    return [(total / samples, spread / samples**2) for total, samples, spread in columns if samples > 0]

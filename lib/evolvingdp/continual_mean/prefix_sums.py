@@ -1,7 +1,7 @@
 """Noise for all prefix sums of a stream: the trees and factorizations of `sums`, by one name each.
 
 Each has `capacity`; `l1` and `l2_of(uses, gap)`, what elements that change by at most one move of what noise is added to;
-`relative_variance`, `variance_at`, `variances` and `difference_variance`, exact; and the noise itself, `all(count, tape)` at
+`relative_variance`, `variances` and `difference_variance`, exact; and the noise itself, `all(count, tape)` at
 once and `online(tape)` one by one, bit for bit the same.
 """
 

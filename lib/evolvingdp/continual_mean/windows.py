@@ -49,10 +49,7 @@ START = Snapshot(0, 0, 0.0, (0,))  # of `Days`, before the first sample
 def snapshot(settings: UserMean, state: online.State) -> Snapshot:
     """Of a mean that goes on step by step; a service keeps one for each day."""
     _check(settings)
-    total = 0.0
-    for tree in state.trees:
-        total += tree.now[0]
-    return Snapshot(state.step, state.used, total, tuple(tree.elements for tree in state.trees))
+    return Snapshot(state.step, state.used, sum(state.weighted), tuple(tree.elements for tree in state.trees))
 
 
 def snapshots(

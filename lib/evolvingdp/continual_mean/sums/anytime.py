@@ -66,9 +66,6 @@ class Anytime:
         asked = np.asarray(lengths, dtype=np.int64)
         return np.concatenate([[0.0], self.variances(int(asked.max(initial=1)))])[asked]
 
-    def variance_at(self, length: int) -> float:
-        return float(self.relative_variance(length))
-
     def difference_variance(self, first: ArrayLike, last: ArrayLike) -> Array:
         """Of the noise of prefix `last` minus that of prefix `first`."""
         return differences(_column(_POWER, max(10, int(np.max(last, initial=1)).bit_length())), first, last)

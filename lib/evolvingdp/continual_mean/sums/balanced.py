@@ -61,15 +61,8 @@ class BalancedTree:
         """An upper bound: no Gaussian noise is added."""
         return blocks_l2(min(uses, self.capacity), [self.branching**level for level in range(self.height)], gap)
 
-    def variance_at(self, length: int) -> float:
-        """The sum of the digits' sizes."""
-        total, below, base = 0, self.below, self.branching
-        while length:
-            length, digit = divmod(length + below, base)
-            total += abs(digit - below)
-        return float(total)
-
     def relative_variance(self, lengths: ArrayLike) -> NDArray[np.float64]:
+        """The sum of the digits' sizes."""
         left = np.asarray(lengths, dtype=np.int64)
         total = np.zeros(left.shape)
         for _ in range(self.height):

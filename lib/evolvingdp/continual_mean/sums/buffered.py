@@ -85,17 +85,18 @@ class Buffered:
             self._known[number] = first + amounts[0] * steps + (float(amounts[1:].sum()) - decayed)
         return self._known[number]
 
-    def variance_at(self, length: int) -> float:
-        number, place = divmod(int(length) - 1, BLOCK)
-        return float(self._block(number)[place]) if length else 0.0
-
     def variances(self, count: int) -> Array:
         blocks = [self._block(number) for number in range(-(-count // BLOCK))]
         return np.concatenate(blocks)[:count] if blocks else np.zeros(0)
 
     def relative_variance(self, lengths: ArrayLike) -> Array:
         asked = np.asarray(lengths, dtype=np.int64)
-        return np.array([self.variance_at(length) for length in asked.ravel().tolist()]).reshape(asked.shape)
+        numbers, places = np.divmod(asked - 1, BLOCK)
+        found = np.zeros(asked.shape)
+        for number in np.unique(numbers[asked > 0]).tolist():
+            here = numbers == number
+            found[here] = self._block(number)[places[here]]
+        return found
 
     def difference_variance(self, first: ArrayLike, last: ArrayLike) -> Array:
         """Of the noise of prefix `last` minus that of prefix `first`; in closed form."""

@@ -142,9 +142,6 @@ class Factorization(ABC):
     def relative_variance(self, lengths: ArrayLike) -> Array:
         return self._squares[np.asarray(lengths, dtype=np.int64)]
 
-    def variance_at(self, length: int) -> float:
-        return float(self._squares[length])
-
     def variances(self, count: int) -> Array:
         return self._squares[1 : count + 1]
 

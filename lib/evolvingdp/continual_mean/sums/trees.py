@@ -93,16 +93,11 @@ class Tree:
 
     def relative_variance(self, lengths: ArrayLike) -> NDArray[np.float64]:
         """Of the noise of the prefixes of these lengths (any shape, 0 to capacity), over the variance of one draw."""
-        return np.asarray(self.variance_at(np.asarray(lengths, dtype=np.int64)), dtype=float)
-
-    def variance_at(self, length: Any) -> Any:
-        """The same for one length, faster."""
-        if self.branching == 2 and not self.honaker and type(length) is int:
-            return float(length.bit_count())
-        total = 0.0
+        left = np.asarray(lengths, dtype=np.int64)
+        total = np.zeros(left.shape)
         for variance in self._node_variance:
-            length, digit = divmod(length, self.branching)
-            total = total + digit * variance  # of numbers and of arrays
+            left, digit = np.divmod(left, self.branching)
+            total = total + digit * variance
         return total
 
     def variances(self, count: int) -> NDArray[np.float64]:
