@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import nbformat
 import psutil
@@ -31,6 +32,16 @@ if __name__ == "__main__":
     compute([Job.make(project, sys.argv[2], "quick", seed=seed) for seed in (0, 1)], print, workers=1)
 """
 
+RENDER = """
+import sys
+from pathlib import Path
+from evolvingdp.publish import stopping
+from evolvingdp.publish.rendering.book import render
+from evolvingdp.publish.sources.project import Project
+stopping.listen()
+render(Project(Path(sys.argv[1])), print)
+"""
+
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory) -> Project:
@@ -49,31 +60,40 @@ def project(tmp_path_factory) -> Project:
     return Project(root)
 
 
+def ended(command: list[str], root: Path, how: signal.Signals, family: int) -> str:
+    """What the command writes to stderr, which is sent this signal when something below it touches at-work."""
+    environment = os.environ | {"EVOLVINGDP_CACHE": str(root / "cache")}
+    (root / "at-work").unlink(missing_ok=True)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, cwd=root, env=environment, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    ) as started:
+        end = time.monotonic() + 120
+        while not (root / "at-work").exists() and time.monotonic() < end and started.poll() is None:
+            time.sleep(0.05)
+        below = psutil.Process(started.pid).children(recursive=True)
+        assert len(below) >= family
+        (os.killpg if how == signal.SIGINT else os.kill)(started.pid, how)
+        _, alive = psutil.wait_procs(below, timeout=5)
+        assert alive == []
+        assert started.wait(5) == -how
+        return started.stderr.read()
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_the_renderer_ends_with_the_command_that_started_it(tmp_path, how):
+    (tmp_path / "index.md").write_text("# A book\n")
+    (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: index\n")
+    (tmp_path / "slow.py").write_text("import pathlib, time\npathlib.Path('at-work').touch()\ntime.sleep(99)\n")
+    (tmp_path / "_config.yml").write_text("sphinx:\n  local_extensions: {slow: .}\n")
+    ended([sys.executable, "-c", RENDER, str(tmp_path)], tmp_path, how, family=1)
+
+
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_all_processes_of_a_command_end_within_five_seconds_of_a_signal(project, how):
     """Ctrl-C goes to every process of the terminal, kill to the one that was started."""
     command = [sys.executable, "compute.py", str(project.root), TOY]
-    environment = os.environ | {"EVOLVINGDP_CACHE": str(project.root / "cache")}
-    (project.root / "at-work").unlink(missing_ok=True)
-    with subprocess.Popen(
-        command,
-        cwd=project.root,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as started:
-        end = time.monotonic() + 120
-        while not (project.root / "at-work").exists() and time.monotonic() < end and started.poll() is None:
-            time.sleep(0.05)
-        family = psutil.Process(started.pid).children(recursive=True)
-        assert len(family) >= 2, "a worker and its kernel"
-        (os.killpg if how == signal.SIGINT else os.kill)(started.pid, how)
-        _, alive = psutil.wait_procs(family, timeout=5)
-        assert alive == []
-        assert started.wait(5) == -how
-        said = started.stderr.read()
+    said = ended(command, project.root, how, family=2)  # a worker and its kernel
     if how != signal.SIGKILL:
         assert said == "Stopped; the same command continues with what is finished.\n"
     runs = project.root / "cache" / "runs"

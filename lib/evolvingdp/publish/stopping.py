@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import parent_process
@@ -62,14 +63,22 @@ def starting() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def end_with_parent() -> None:
-    """Let this process of a pool end when its parent does, however that ends: it would start further work for nobody."""
-    threading.Thread(target=_watch, daemon=True).start()
+def end_with_parent(number: int = 0) -> None:
+    """Let this process end when its parent does, however that ends: it would start further work for nobody.
+
+    The parent is that of a pool's process, or the process of this `number`, which has started this one.
+    """
+    threading.Thread(target=_watch, args=(number,), daemon=True).start()
 
 
-def _watch() -> None:
+def _watch(number: int) -> None:
     parent = parent_process()
     if parent is not None:
         parent.join()
-        end_descendants()
-        os._exit(1)
+    elif number:
+        while os.getppid() == number:
+            time.sleep(0.2)
+    else:
+        return
+    end_descendants()
+    os._exit(1)

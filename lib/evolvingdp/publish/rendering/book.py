@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,13 @@ from evolvingdp.publish.running.compute import Say, compute
 from evolvingdp.publish.running.execute import export
 from evolvingdp.publish.running.job import MANIFEST, Job, problems, read_manifest
 from evolvingdp.publish.sources.project import Project
+
+# the command of this name, which ends when this process does, however that ends
+JUPYTER_BOOK = """import sys
+from evolvingdp.publish import stopping
+stopping.end_with_parent(int(sys.argv.pop(1)))
+from jupyter_book.cli.main import main
+main()"""
 
 
 def build(project: Project, preset: str, say: Say, *, workers: int | None = None) -> None:
@@ -68,8 +76,18 @@ def render(project: Project, say: Say) -> None:
         shutil.rmtree(unfinished.parent / ".doctrees", ignore_errors=True)  # or it would not warn, nor render, again
     unfinished.parent.mkdir(exist_ok=True)
     unfinished.touch()
-    jupyter_book = str(Path(sys.executable).with_name("jupyter-book"))
-    command = [jupyter_book, "build", str(project.root), "-W", "-n", "--keep-going"]
+    command = [
+        sys.executable,
+        "-P",
+        "-c",
+        JUPYTER_BOOK,
+        str(os.getpid()),
+        "build",
+        str(project.root),
+        "-W",
+        "-n",
+        "--keep-going",
+    ]
     finished = subprocess.run(command, cwd=project.root, capture_output=True, text=True)
     if finished.returncode:
         raise BookError(f"the book does not render:\n{finished.stdout[-4000:]}\n{finished.stderr[-6000:]}")
