@@ -182,7 +182,7 @@ TASKS = (
         bits,
         counts_error,
         _methods(
-            ["tree", "tree, Honaker", "best tree", "best tree, at once", "square root"],
+            ["tree", "tree, Honaker", "best tree", "consistent tree", "square root"],
             dpcrpy={
                 "tree": "tree",
                 "Honaker": "tree, Honaker",
@@ -192,7 +192,7 @@ TASKS = (
                 "AuBCR": "square root",
                 "4-ary tree": "square root",
             },
-            opendp={"consistent tree": "best tree, at once"},
+            opendp={"consistent tree": "consistent tree"},
         ),
         {"epsilon": 1.0, "delta": 1e-6},
     ),

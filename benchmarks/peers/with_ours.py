@@ -11,6 +11,7 @@ from job import Job, Work, serve
 from evolvingdp.continual_mean import binary_mechanism, private_median
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.prefix_sums import Toeplitz, Tree
+from evolvingdp.continual_mean.recorded import RecordedSums
 from evolvingdp.core import accounting
 from evolvingdp.core.hashing import MultiplyShift, scramble
 from evolvingdp.core.noise import DiscreteLaplace, Laplace, Noise
@@ -87,7 +88,7 @@ def _encode(tree: WordTree, held: Any) -> Any:
     return tree.encode(words)[place]
 
 
-def counting(mechanism: Callable[[Job], BinaryMechanism], online: bool = True) -> Callable[[Job], Work]:
+def counting(mechanism: Callable[[Job], Any], online: bool = True) -> Callable[[Job], Work]:
     def prepare(job: Job) -> Work:
         streams = job.load()
         one_by_one = [stream.tolist() for stream in streams]
@@ -134,7 +135,7 @@ METHODS: dict[tuple[str, str], Callable[[Job], Work]] = {
     ("counting", "tree"): counting(lambda job: BinaryMechanism(job.n, job.epsilon)),
     ("counting", "tree, Honaker"): counting(lambda job: BinaryMechanism(job.n, job.epsilon, sums=Tree(job.n, honaker=True))),
     ("counting", "best tree"): counting(best_tree),
-    ("counting", "best tree, at once"): counting(best_tree, online=False),
+    ("counting", "consistent tree"): counting(lambda job: RecordedSums(job.n, job.epsilon), online=False),
     ("counting", "square root"): counting(
         lambda job: BinaryMechanism(job.n, job.epsilon, delta=job.delta, sums=Toeplitz(job.n))
     ),

@@ -31,6 +31,7 @@ from evolvingdp.continual_mean.experiments.scores import second_half
 from evolvingdp.continual_mean.experiments.user_mean import params as user_mean
 from evolvingdp.continual_mean.per_step import PerStepLaplace, most_samples
 from evolvingdp.continual_mean.prefix_sums import Anytime, BalancedTree, Banded, Buffered, Toeplitz, Tree, height
+from evolvingdp.continual_mean.recorded import RecordedSums
 from evolvingdp.core.noise import DiscreteLaplace
 from evolvingdp.core.seeds import stream
 from evolvingdp.experiment import ParameterError
@@ -722,3 +723,47 @@ def test_noise_at_every_step_pays_for_all_steps_and_refuses_others():
 def test_parameters_that_would_fail_in_the_middle_of_a_run_are_refused(notebook, given, message):
     with pytest.raises(ParameterError, match=message):
         notebook.Params.make("quick", given)
+
+
+@given(n_steps=st.integers(1, 40), branching=st.integers(2, 7), seed=st.integers(0, 2**32))
+def test_recorded_sums_are_the_least_squares_of_all_blocks(n_steps, branching, seed):
+    """And their stated variance is its: blocks beyond the end, which are known, are no unknowns of it."""
+    rng, settings = np.random.default_rng(seed), RecordedSums(n_steps, 0.8, 2.0, branching)
+    levels = [np.eye(n_steps)]
+    while len(levels[-1]) > branching:
+        rows = levels[-1]
+        levels.append(np.array([rows[at : at + branching].sum(axis=0) for at in range(0, len(rows), branching)]))
+    blocks, elements = np.concatenate(levels), rng.uniform(-1, 1, n_steps)
+    noisy = blocks @ elements + settings.noise.draw(len(blocks), np.random.default_rng(seed))
+    leaves = np.linalg.lstsq(blocks, noisy, rcond=None)[0]
+    np.testing.assert_allclose(settings.release(elements, np.random.default_rng(seed)), np.cumsum(leaves), atol=1e-8)
+    running = np.tril(np.ones((n_steps, n_steps)))
+    covariance = running @ np.linalg.inv(blocks.T @ blocks) @ running.T * settings.noise.variance
+    np.testing.assert_allclose(settings.standard_error(range(1, n_steps + 1)), np.sqrt(np.diag(covariance)))
+
+
+@pytest.mark.parametrize("n_steps", [100, 5_000])
+def test_recorded_sums_have_the_branching_of_least_error_and_beat_what_runs(n_steps):
+    steps = np.arange(1, n_steps + 1)
+    errors = [np.mean(RecordedSums(n_steps, 1.0, branching=each).standard_error(steps) ** 2) for each in range(2, 33)]
+    found = np.mean(RecordedSums(n_steps, 1.0).standard_error(steps) ** 2)
+    assert found <= 1.002 * min(errors)  # it looks at a thousand steps of many
+    running = BinaryMechanism(n_steps, 1.0, sums=best_tree(n_steps))
+    assert found < np.mean(running.standard_error(steps) ** 2)
+
+
+@pytest.mark.parametrize(
+    ("elements", "said"),
+    [([1, 0], "3 finite numbers, got int64 of shape .2,."), ([1, 0, np.nan], "finite"), (["a", "b", "c"], "got <U1")],
+)
+def test_recorded_sums_refuse_other_streams(elements, said):
+    with pytest.raises(ValueError, match=said):
+        RecordedSums(3, 1.0).release(elements, np.random.default_rng(0))
+
+
+def test_recorded_sums_refuse_settings():
+    for wrong in ({"n_steps": 0}, {"epsilon": 0}, {"branching": 1}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            RecordedSums(**{"n_steps": 3, "epsilon": 1.0} | wrong)
+    with pytest.raises(ValueError, match="lengths must lie in 1 to 3"):
+        RecordedSums(3, 1.0).standard_error([4])

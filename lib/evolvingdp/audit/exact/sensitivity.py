@@ -26,6 +26,7 @@ from evolvingdp.continual_mean import offline, online, streams
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.per_step import PerStepLaplace
 from evolvingdp.continual_mean.prefix_sums import Anytime, BalancedTree, Banded, Buffered, PrefixSums, Toeplitz, Tree
+from evolvingdp.continual_mean.recorded import RecordedSums
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core.noise import Noise
 from evolvingdp.core.seeds import stream
@@ -171,6 +172,20 @@ def balanced_cost(mechanism: BinaryMechanism) -> float:
         moved, silent = -released(mechanism.structure, element), Chosen()
         first = mechanism.release(np.zeros(count), silent)  # type: ignore[arg-type]
         second = mechanism.release(element, Chosen(moved=[moved]))  # type: ignore[arg-type]
+        worst = max(worst, cost(moved, silent.asked[0]) if np.allclose(first, second, atol=1e-9) else math.inf)
+    return worst
+
+
+def recorded_cost(settings: RecordedSums) -> float:
+    """Of the element that changes by 1 at worst; infinite where the change of the blocks does not hide it."""
+    count, worst = settings.n_steps, 0.0
+    for element in np.eye(count):
+        blocks = [element]
+        while len(last := blocks[-1]) > (branching := settings.branching):
+            blocks.append(np.array([last[at : at + branching].sum() for at in range(0, len(last), branching)]))
+        moved, silent = -np.concatenate(blocks), Chosen()
+        first = settings.release(np.zeros(count), silent)  # type: ignore[arg-type]
+        second = settings.release(element, Chosen(moved=[moved]))  # type: ignore[arg-type]
         worst = max(worst, cost(moved, silent.asked[0]) if np.allclose(first, second, atol=1e-9) else math.inf)
     return worst
 

@@ -25,6 +25,7 @@ from evolvingdp.continual_mean.experiments.binary_tree.tables import (
     WIDE,
     branchings,
     lower_bound,
+    recorded_error,
     separated,
     variances,
     whole_stream,
@@ -75,6 +76,11 @@ def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
             "Negative digits cut the error of the best tree drawn by a tenth or more: the better of wide and Honaker, over it",
             min(errors.exact[WIDE], errors.exact[HONAKER], by_branching.error.min()) / errors.exact[BALANCED],
             1.1,
+        ),
+        at_least(
+            "Blocks that end later correct a recorded stream's sums: the error of the best tree step by step over theirs, exact",
+            errors.exact[BALANCED] / recorded_error(params),
+            1.0,
         ),
         at_most(
             "Eight buffers cost next to nothing: their error over the square root's, exact",
@@ -129,6 +135,7 @@ def values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
         "height": Tree(params.horizon).height,
         "best_branching": int(best.branching),
         "digits_branching": best_tree(params.horizon).branching,
+        "recorded_error": recorded_error(params),
         "whole_error": float(errors.exact[WHOLE]),
         "far_error": float(errors.exact[FAR]),
         "anytime_error": float(errors.exact[ANYTIME]),

@@ -12,6 +12,7 @@ from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism, best_tre
 from evolvingdp.continual_mean.experiments.binary_tree.params import Params
 from evolvingdp.continual_mean.experiments.scores import root_mean_square
 from evolvingdp.continual_mean.prefix_sums import Anytime, BalancedTree, Banded, Buffered, PrefixSums, Toeplitz, Tree
+from evolvingdp.continual_mean.recorded import RecordedSums
 from evolvingdp.core import accounting
 from evolvingdp.experiment import Result
 
@@ -113,6 +114,12 @@ def memory(params: Params, name: str) -> int:
     if isinstance(sums, Tree):
         return sums.height * (2 if sums.honaker else 1)
     return sums.buffers if isinstance(sums, Buffered) else params.horizon
+
+
+def recorded_error(params: Params) -> float:
+    """Exact, over the stream, of the consistent tree of a stream that has ended."""
+    errors = RecordedSums(params.horizon, params.epsilon).standard_error(np.arange(1, params.horizon + 1))
+    return float(np.sqrt(np.mean(errors**2)))
 
 
 def lower_bound(params: Params, horizon: int) -> float:
