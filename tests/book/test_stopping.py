@@ -13,8 +13,9 @@ import nbformat
 import psutil
 import pytest
 
-from evolvingdp.publish.errors import PublishError
+from evolvingdp.publish.errors import NotebookError, PublishError
 from evolvingdp.publish.files import HELD, clear, held, replacing, scratch
+from evolvingdp.publish.running.execute import run
 from evolvingdp.publish.running.job import Job
 from evolvingdp.publish.sources.project import Project, params_of
 from support import TOY
@@ -43,21 +44,32 @@ render(Project(Path(sys.argv[1])), print)
 """
 
 
-@pytest.fixture(scope="module")
-def project(tmp_path_factory) -> Project:
-    """A project whose one notebook says when it is at work, and works until it is stopped."""
-    root = tmp_path_factory.mktemp("stopped")
+def working(root: Path, work: str) -> Project:
+    """A project whose one notebook does `work`."""
     values = params_of(TOY).make().model_dump(mode="json") | {"seed": 0}
     parameters = "\n".join(f"{name} = {value!r}" for name, value in values.items())
     cells = [nbformat.v4.new_code_cell(parameters, id="parameters", metadata={"tags": ["parameters"]})]
-    work = f"from pathlib import Path\nimport time\nPath({str(root / 'at-work')!r}).touch()\ntime.sleep(99)"
     cells.append(nbformat.v4.new_code_cell(work, id="work"))
     path = root / "notebooks" / f"{TOY}.ipynb"
     path.parent.mkdir(parents=True)
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel}), path)
-    (root / "compute.py").write_text(COMPUTE)
     return Project(root)
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory) -> Project:
+    """A project whose notebook says when it is at work, and works until it is stopped."""
+    root = tmp_path_factory.mktemp("stopped")
+    (root / "compute.py").write_text(COMPUTE)
+    return working(root, f"from pathlib import Path\nimport time\nPath({str(root / 'at-work')!r}).touch()\ntime.sleep(99)")
+
+
+def test_what_the_machine_refuses_a_notebook_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.setenv("EVOLVINGDP_CACHE", str(tmp_path / "cache"))
+    project = working(tmp_path, "raise OSError(28, 'No space left on device')")
+    with pytest.raises(NotebookError, match=r"stopped in cell 3: \[Errno 28\] No space left on device$"):
+        run(Job.make(project, TOY, "quick"))
 
 
 def ended(command: list[str], root: Path, how: signal.Signals, family: int) -> str:
@@ -129,3 +141,19 @@ def test_whoever_died_holds_nothing_and_what_it_left_is_removed(tmp_path):
         clear(tmp_path)
         clear(tmp_path, "running-")
         assert {path.name for path in tmp_path.iterdir()} == {HELD, mine.name, work.name}
+
+
+def test_a_folder_that_can_no_longer_be_written_hides_no_error(tmp_path):
+    """`tempfile.TemporaryDirectory` changes modes and tries again without an end where its parent is read-only."""
+    script = (
+        "import sys; from pathlib import Path\n"
+        "from evolvingdp.publish.files import scratch\n"
+        "with scratch(Path(sys.argv[1]), 'running-') as work:\n"
+        "    (work / 'half').touch(); work.chmod(0o555); work.parent.chmod(0o555); raise SystemExit('what went wrong')"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    if os.geteuid() == 0:  # who may write anywhere meets no folder that is read-only
+        command = ["setpriv", "--bounding-set", "-dac_override", "--inh-caps", "-all", *command]
+    said = subprocess.run(command, capture_output=True, text=True, check=False).stderr
+    tmp_path.chmod(0o755)
+    assert said == "what went wrong\n"

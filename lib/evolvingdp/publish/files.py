@@ -38,8 +38,11 @@ def scratch(folder: Path, prefix: str) -> Iterator[Path]:
     """A new folder in `folder`, removed at the end; first those that killed processes left there."""
     folder.mkdir(parents=True, exist_ok=True)
     clear(folder, prefix)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=f"{prefix}{_owner()}") as made:
-        yield Path(made)
+    made = Path(tempfile.mkdtemp(dir=folder, prefix=f"{prefix}{_owner()}"))
+    try:
+        yield made
+    finally:  # where nothing can be removed any more, the next one does it
+        shutil.rmtree(made, ignore_errors=True)
 
 
 def clear(folder: Path, prefix: str = WRITING) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import shutil
 import time
 import warnings
@@ -15,6 +16,7 @@ import papermill
 
 from evolvingdp.publish.errors import NotebookError
 from evolvingdp.publish.files import scratch
+from evolvingdp.publish.guards import MACHINE
 from evolvingdp.publish.running.environment import ONE_CORE, environment, own_settings
 from evolvingdp.publish.running.job import MANIFEST, Job, file_digest, read_manifest
 from evolvingdp.publish.showing import page, postprocess
@@ -70,6 +72,9 @@ def _execute(job: Job, folder: Path, work: Path, results: Path) -> nbformat.Note
                 extra_arguments=["--IPKernelApp.log_level=40"],
             )
     except papermill.PapermillExecutionError as error:
+        refused = re.match(r"\[Errno (\d+)\]", error.evalue)
+        if refused and int(refused[1]) in MACHINE:
+            raise NotebookError(f"{job.notebook} stopped in cell {error.exec_count}: {error.evalue}") from None
         raise NotebookError(f"{job.notebook} failed in cell {error.exec_count}:\n{error}") from None
     except Exception as error:  # the kernel died, or papermill could not start it: a failed notebook all the same
         raise NotebookError(f"{job.notebook} could not be executed: {error!r}") from error

@@ -70,7 +70,7 @@ def check_one_engine(scheduler: str | None, workers: int | None) -> None:
 def _existing(scheduler: str, notebook: str) -> Iterator[Client]:
     from distributed import Client
 
-    for name in ("distributed", "asyncio", "tornado"):
+    for name in ("distributed", "distributed.client", "asyncio", "tornado", "tornado.application"):  # each has its level
         logging.getLogger(name).setLevel(logging.CRITICAL)  # what they would say of a lost scheduler, one line says
     client, reason = None, ""
     try:
