@@ -254,6 +254,18 @@ def test_a_histogram_s_error_is_where_it_misses_rarely():
         assert 7 * float(1 - method.sf(10 - method.error(7, 0.05))) == pytest.approx(0.025)
 
 
+@pytest.mark.parametrize(("n_users", "reports"), [(400, 1), (4000, 3), (9999, 3), (300, 5)])
+def test_the_smallest_group_is_the_first_size_that_is_enough_for_all_groups_of_it(n_users, reports):
+    """Where no size is just enough: the next one down has a group more, which needs more."""
+
+    def needed(events: int) -> float:
+        return 20 * math.sqrt(events) + 13.0
+
+    enough = [size for size in range(1, n_users + 1) if size >= needed(groups.events(n_users, reports, size))]
+    found = groups._with_reports(needed, n_users, reports)
+    assert math.ceil(found) == min(enough)
+
+
 def test_every_method_runs_on_example_1_4_and_the_monitor_finds_its_groups():
     target = methods.Target(1.0, 1e-6, 0.05, 2**32)
     data = methods.example_stream(target, 10**5, stream(0, "example"))

@@ -104,6 +104,16 @@ def test_noise_on_a_grid_serves_queries_with_fractions():
     assert len(above) == 20
 
 
+@pytest.mark.parametrize(("grid", "value"), [(1, 0.01), (2, 0.25), (8, 1e-9)])
+def test_values_between_the_points_of_the_noise_s_grid_are_refused(grid, value):
+    """The counter would pay for `value` where the answer's odds move by those of a whole step of the grid."""
+    monitor = ThresholdMonitorEvolving(IntegerNoise.calibrated(1.0, 1e-6, 1, grid=grid), 40.0, 1, "interval")
+    state, rng = monitor.start(3), stream(0, "noise")
+    with pytest.raises(ValueError, match=f"multiples of 1/{grid}, the grid of its noise, got {value} for user 1"):
+        monitor.step(state, None, lambda data: np.array([1.0, value, 0.0]), rng)
+    monitor.step(state, None, lambda data: np.array([1.0, 1 / grid, 0.0]), rng)
+
+
 def test_no_method_of_the_library_finds_less_than_the_lower_bound():
     for epsilon, delta, horizon in ((1.0, 1e-6, 10**6), (0.3, 1e-9, 1000), (4.0, 1e-3, 50)):
         least = smallest_detectable(epsilon, delta, horizon, 2**32)

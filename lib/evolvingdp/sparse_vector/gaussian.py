@@ -30,8 +30,8 @@ from evolvingdp.core import checks
 from evolvingdp.sparse_vector.privacy import check_privacy, renyi_rates, renyi_to_epsilon
 
 Array = NDArray[np.float64]
-_POSITIONS = np.linspace(-9.0, 12.0, 211)  # of the threshold above the sum, in scales; beyond it answers are too rare
-_FAR = np.linspace(-3.0, 14.0, 341)
+_POSITIONS = np.linspace(-9.0, 12.0, 841)  # of the threshold above the sum, in scales; beyond it answers are too rare
+_FAR = np.linspace(-3.0, 20.0, 4601)
 _BETWEEN = 1.005  # what a price may be higher between two positions
 _STEEP = 4.0  # order / scale: up to here the dearest yes lies within the positions
 ALL = math.inf  # reports: any number of them, all answers are paid as queries

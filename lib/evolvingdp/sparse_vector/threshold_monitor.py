@@ -185,12 +185,17 @@ class ThresholdMonitorEvolving:
             good = (array >= 0) & (array <= 1)
             if not good.all():  # else it was -0.0
                 raise self._misfit(array, good, "[0, 1]")
+        if isinstance(self.noise, IntegerNoise):
+            steps = array * self.noise.grid
+            if (whole := steps == np.rint(steps)).all():
+                return array
+            raise self._misfit(array, whole, f"[0, 1] that are multiples of 1/{self.noise.grid}, the grid of its noise")
         return array
 
     @staticmethod
     def _misfit(array: NDArray[Any], good: NDArray[np.bool_], range_: str) -> ValueError:
         place = tuple(np.argwhere(~good)[0].tolist())
-        return ValueError(f"query must have values in {range_}, got {array[place]!r} for user {place[-1]}")
+        return ValueError(f"query must have values in {range_}, got {array[place].item()!r} for user {place[-1]}")
 
 
 def checked_inputs(inputs: ArrayLike, n_users: int, n_elements: int) -> NDArray[np.int64]:

@@ -55,16 +55,16 @@ def smallest_groups(target: Target, n_users: int, reports: int) -> dict[str, flo
 
 
 def _with_reports(needed: Callable[[int], float], n_users: int, reports: int) -> float:
-    """The size that is as large as needed for its number of groups, to 0.3 %, as far as whole groups allow.
+    """The least size that is as large as needed for as many groups of it as there are; their number to a thousandth."""
 
-    What is needed grows about like the square root of the reports, which makes the iteration short.
-    """
-    size = 1000.0
-    for _ in range(30):
-        before, size = size, math.cbrt(needed(events(n_users, reports, size)) ** 2 * size)
-        if abs(size / before - 1) < 3e-3:
-            break
-    return size
+    def of(groups: int) -> float:
+        return needed(max(1, reports * groups))
+
+    few, many = 0, n_users + 1  # so few groups may be as large as needed, so many not
+    while many - few > max(1, few // 1000):
+        between = max(few + 1, math.isqrt(max(1, few) * many))
+        few, many = (between, many) if of(between) <= n_users / between else (few, between)
+    return max(of(few), n_users // (few + 1) + 1)
 
 
 def events(n_users: int, reports: int, size: float) -> int:
