@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 UV = str(Path(sys.executable).with_name("uv"))
 PYTHONS, RESOLUTIONS = ("3.11", "3.12", "3.13"), {"oldest": "lowest-direct", "newest": "highest"}
-TOOLS = ("pytest>=8.3", "pytest-xdist>=3.6", "hypothesis>=6.100", "filelock>=3", "setuptools>=77", "dp-accounting>=0.6")
+TOOLS = ("pytest>=8.3", "pytest-xdist>=3.6", "hypothesis>=6.100", "filelock>=3", "setuptools>=77", "dp-accounting>=0.6", "pip>=24")
 SHOWN = ("numpy", "scipy", "pandas")
 VERSIONS = f"from importlib.metadata import version; print(*map(version, {SHOWN}))"
 COLUMNS = ["Python", "packages", *SHOWN, "tests", "result", "tested on"]
@@ -76,7 +76,7 @@ def environment(version: str, packages: str, *, reuse: bool) -> tuple[str, str]:
 def tested(python: str, tests: list[str]) -> dict[str, str]:
     """How the tests end there, in words; the names of those that fail go to the terminal."""
     shown = subprocess.run([python, "-W", "ignore", "-c", VERSIONS], capture_output=True, text=True, check=True)
-    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "default", *tests]
+    command = [python, "-m", "pytest", "-rfE", "-p", "no:cacheprovider", "-W", "default", *tests]
     variables = os.environ | {"PYTHONPATH": str(ROOT / "lib"), "OPENBLAS_NUM_THREADS": "1"}
     ran = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, check=False)
     print("\n".join(line for line in ran.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))), file=sys.stderr)
