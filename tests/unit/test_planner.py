@@ -119,6 +119,26 @@ def test_what_reaches_an_error_does_and_a_little_less_does_not():
         assert error("each user once", replace(week, **{name: beyond})) > 0.005
 
 
+@pytest.mark.parametrize(
+    ("question", "wanted"),
+    [
+        (Question("frequencies", "curator", users=20_000, periods=20, target="window", window=5), 0.02),
+        (Question("hot", "curator", users=300_000, periods=30, delta=1e-6), 0.01),
+        (Question("mean", "curator", users=5000, periods=12, target="window"), 0.004),
+    ],
+)
+def test_the_way_back_ends_within_5_percent_of_where_each_formula_begins_to_be_small_enough(question, wanted):
+    for one in reach(question, wanted):
+        method = of(one.method, question)
+        for name, value in (("epsilon", one.epsilon), ("users", one.users)):
+            if value is None or method.simulated:
+                continue
+            at, below = replace(question, **{name: value}), replace(question, **{name: type(value)(value / 1.06)})
+            sizes = [expected(method, each) for each in (at, below)]
+            sizes = [size.standard_error if size.found is None or size.standard_error else size.found for size in sizes]
+            assert sizes[0] <= wanted < sizes[1], (one.method, name)
+
+
 def test_errors_fall_with_epsilon_and_users_for_every_formula():
     for statistic in STATISTICS:
         question = Question(statistic, "curator", users=100_000, periods=8, delta=1e-8, share=0.3, length=4)
