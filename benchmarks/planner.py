@@ -36,7 +36,7 @@ STATISTICS = (*("mean", "frequencies", "hot") * 4, "counts", "counts", "words")
 WITHIN = 0.15
 RUNS = 100  # at least; and until a measured error is known so well,
 PRECISE = 0.04  # relative standard error, to tell 15 %: errors of one run can be one draw
-MOST = 500  # runs
+MOST = {"words": 120}  # runs of a search, which are long; of others 500
 
 
 def drawn(rng: np.random.Generator) -> Question:
@@ -134,7 +134,7 @@ def _both(question: Question, method: Method, settings: Any, found: Any, seed: i
         return found.standard_error, math.nan  # a word that is not found has no error
     squares: list[float] = []  # of each run in which there is an answer
     runs = 0
-    while runs < RUNS or (runs < MOST and _spread(squares) > PRECISE):
+    while runs < RUNS or (runs < MOST.get(question.statistic, 500) and _spread(squares) > PRECISE):
         errors = TRUTHS[method.name](question, settings, seed + runs)
         squares += [float(np.nanmean(np.square(errors)))] if np.isfinite(errors).any() else []
         runs += 1
