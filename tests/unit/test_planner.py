@@ -220,6 +220,13 @@ def test_a_prediction_is_the_error_of_the_protocol_user_by_user(name, question, 
     assert math.sqrt(np.nanmean(squares)) == pytest.approx(predicted, rel=0.1)
 
 
+def test_a_search_predicts_that_the_reports_of_a_word_s_holders_vary_more():
+    """TreeHist's reports have nearly the law of PEM's, with a prime number of values; a rare word has a smaller error."""
+    search = Question("words", users=300_000, periods=1, unit="report", epsilon=3.0, share=0.2, length=3)
+    assert error("TreeHist", search) == pytest.approx(error("PEM", search), rel=0.15)
+    assert error("TreeHist", search) > 1.35 * error("TreeHist", replace(search, share=0.001))
+
+
 @pytest.mark.parametrize("name", ["ThresholdMonitor", "StableMonitor", "AboveThreshold, repeated"])
 def test_an_alarm_finds_what_it_says_and_not_what_is_a_tenth_smaller(name):
     question = Question("hot", "curator", users=3000, periods=10, epsilon=1.0, delta=1e-6, items=10, events=2)
