@@ -98,16 +98,20 @@ class TreeHist:
             return (*[(1 - self.leaf_share) / (depth - 1)] * (depth - 1), self.leaf_share)
         return (1 / depth,) * depth
 
-    def level_error(self, level: int, n_users: int) -> float:
-        """Standard error of a level's estimates, in users of the whole population, from the known noise."""
+    def level_error(self, level: int, n_users: int, held: float = 0.0) -> float:
+        """Standard error of a level's estimates, in users of the whole population, from the known noise: of a word that
+        nobody holds, or, of projective reports, that `held` users hold."""
         share = self.shares[level]
-        return self.report_error(n_users if self.shared_sketch else max(1, round(n_users * share))) / share
+        if self.shared_sketch:
+            return self.report_error(n_users, held) / share
+        return self.report_error(max(1, round(n_users * share)), held * share) / share
 
-    def report_error(self, n_reports: int) -> float:
-        """Standard error of the estimates from `n_reports` reports, in users among those who reported."""
+    def report_error(self, n_reports: int, held: float = 0.0) -> float:
+        """Standard error of the estimates from `n_reports` reports, in users among those who reported, of whom `held` hold
+        the word. One-bit reports have nearly the same of all words."""
         if self.compression == "projective":
             response = OLH(self.epsilon_of_a_report, geometry(float(self.epsilon_of_a_report), self.width).order)
-            return projective.report_error(response, n_reports, self.rows if self.estimator == "median" else 1)
+            return projective.report_error(response, n_reports, self.rows if self.estimator == "median" else 1, held)
         if self.estimator == "median":
             return theory.noise_standard_error(n_reports, self.epsilon_of_a_report, self.rows)
         return theory.mean_standard_error(n_reports, self.epsilon_of_a_report)
