@@ -16,6 +16,8 @@ from evolvingdp.heavy_hitters.experiments.bitstogram.variants import (
     BEST,
     DATASETS,
     PRINTED,
+    SOFT,
+    SOFT_BITS,
     SPLIT_CELL,
     SUCCINCT,
     corrected,
@@ -104,6 +106,7 @@ def values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
         "succinct_list": succinct["list_length"],
         **{f"hashtogram_{name}": hashtogram[name] for name in ("rows", "buckets")},
         "hashtogram_error_fraction": hashtogram["error"] / params.n_users,
+        "decodings": 2**SOFT_BITS,
         "n_users": params.n_users,
         "epsilon": params.epsilon,
         "runs": params.repetitions,
@@ -116,7 +119,7 @@ def values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
         "corrected_at_threshold_best": corrected(settings, heavy, params.n_users),
         "corrected_at_threshold_printed": corrected(method(params, PRINTED), heavy, params.n_users),
     }
-    names = {"printed": PRINTED, "cell": SPLIT_CELL, "best": BEST, "succinct": SUCCINCT}
+    names = {"printed": PRINTED, "cell": SPLIT_CELL, "best": BEST, "soft": SOFT, "succinct": SUCCINCT}
     for dataset in DATASETS:
         for short, variant in names.items():
             for column in ("precision", "recall", "f1"):

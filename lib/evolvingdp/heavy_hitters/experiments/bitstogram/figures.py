@@ -29,7 +29,7 @@ def ladder(result: Result[Params]) -> Figure:
         rungs,
         f"Bitstogram as printed and its variants: one minus F1, the further left the better, at $\\epsilon$ = {result.params.epsilon:g} and "
         f"$n$ = {result.params.n_users:,} (mean over {result.params.repetitions} runs, bars: 95% interval of the mean).",
-        "Dots with error bars for four protocols, one panel a data set, against one minus F1 on a log axis. "
+        f"Dots with error bars for {len(LADDER)} protocols, one panel a data set, against one minus F1 on a log axis. "
         + " ".join(told(rungs, dataset, LADDER) for dataset in DATASETS),
     )
 
