@@ -37,7 +37,8 @@ def consistent(drawn: Protocol, reports: Reports, found: pd.DataFrame, n_users: 
     own = np.square(found.standard_error.to_numpy())
     excess = np.maximum(np.bincount(place, found.estimate) - above, 0)
     moved = found.estimate - own * (excess / (np.bincount(place, own) + variance))[place]
-    return found.assign(estimate=moved)[moved >= method.threshold]
+    kept: pd.DataFrame = found.assign(estimate=moved)[moved >= method.threshold]
+    return kept
 
 
 def rows(words: str, n_users: int, epsilon: float) -> dict[str, object]:
