@@ -40,6 +40,7 @@ benchmarks: $(READY) ## measure time and memory again (writes benchmarks/results
 	@$(BIN)/python benchmarks/frequency_oracle.py
 	@$(BIN)/python benchmarks/tree_hist.py
 	@$(BIN)/python benchmarks/bitstogram_rappor.py
+	@$(BIN)/python benchmarks/consistency.py
 	@$(BIN)/python benchmarks/thresh.py
 	@$(BIN)/python benchmarks/evolving_rivals.py
 	@$(BIN)/python benchmarks/continual_mean.py

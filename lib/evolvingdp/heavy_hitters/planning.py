@@ -69,8 +69,10 @@ def planned(
     checks.positive(epsilon=epsilon, threshold=threshold, power=power)
     checks.integer_at_least(2, n_users=n_users, length=length)
     checks.integer_at_least(1, max_candidates=max_candidates)
-    cells = min(max(n_users // 50, _CELLS_OF_A_SKETCH[0]), _CELLS_OF_A_SKETCH[1])
-    rows, width = (8, 2**14) if compression == "projective" else (16, 2 ** max(10, (cells // 16).bit_length()))
+    rows, a_cell = (8, 8) if compression == "projective" else (16, 50)  # users a cell
+    width = min(max(n_users // a_cell, _CELLS_OF_A_SKETCH[0]), _CELLS_OF_A_SKETCH[1]) // rows
+    if compression != "projective":
+        width = 1 << width.bit_length()
     leaves, counts = _prior(n_users, length, power)
     found = []
     for steps in _steps(length):
