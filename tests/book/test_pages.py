@@ -44,6 +44,11 @@ def test_math_is_rendered(visits):
     assert "\\epsilon" not in visits["book/heavy_hitters.html"].facts["text"]
 
 
+def test_no_page_shows_the_source_of_a_table(visits):
+    texts = [(address, p.get_text()) for address, visit in visits.items() for p in visit.soup.select("article p")]
+    assert [address for address, text in texts if re.search(r"^\|.*\|$", text, re.MULTILINE)] == []
+
+
 @pytest.mark.parametrize("notebook", Project().notebooks())
 def test_figures_are_numbered_captioned_described_and_downloadable(visits, notebook):
     visit, count = visits[f"book/results/{notebook}.html"], FIGURES[notebook]

@@ -67,13 +67,12 @@ def bits(result: Result[Params]) -> Figure:
     axes[0].axhline(reach, color="grey", label=f"corrected: {settings.code.correctable} of {settings.code.length}")
     for ax in axes:
         ax.axvline(
-            threshold(params) / params.n_users, color="grey", linestyle=":", label="threshold" if ax is axes[1] else None
+            threshold(params) / params.n_users, color="grey", linestyle=":", label="threshold" if ax is axes[0] else None
         )
         ax.set(xscale="log", xlabel="frequency of the bucket's heaviest word")
     axes[0].set(ylabel="share of its bits read wrongly", ylim=(0, None))
     axes[1].set(ylabel="share of such words decoded", ylim=(-0.03, 1.05))
-    axes[0].legend(loc="upper right", fontsize="x-small")
-    axes[1].legend(loc="lower right", fontsize="x-small")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize="small")
     return Figure(
         "hh-bitstogram-bits",
         figure,
@@ -106,7 +105,7 @@ def choices(result: Result[Params]) -> Figure:
         ax.set(xlabel=label, ylim=(0, 1.05))
         parts.append(line)
     axes[0].set_ylabel("score")
-    axes[1].legend(loc="lower left")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize="small")
     return Figure(
         "hh-bitstogram-choices",
         figure,
