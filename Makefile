@@ -6,7 +6,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 PARALLEL := -n logical --no-loadscope-reorder # a process a core, a file's tests in one of them (tests/conftest.py)
 
-.PHONY: help book pdf zip check lint test serve lock clean artifact audits benchmarks claims faults front loop matrix mutants peers planner release
+.PHONY: help book pdf zip check lint test serve lock clean artifact audits benchmarks claims faults front grid loop matrix mutants peers planner release
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 12
@@ -40,6 +40,7 @@ benchmarks: $(READY) ## measure time and memory again (writes benchmarks/results
 	@$(BIN)/python benchmarks/frequency_oracle.py
 	@$(BIN)/python benchmarks/tree_hist.py
 	@$(BIN)/python benchmarks/bitstogram_rappor.py
+	@$(BIN)/python benchmarks/consistency.py
 	@$(BIN)/python benchmarks/thresh.py
 	@$(BIN)/python benchmarks/evolving_rivals.py
 	@$(BIN)/python benchmarks/continual_mean.py
@@ -51,6 +52,9 @@ claims: $(READY) ## try all claims at seeds that nobody has looked at (SEEDS=5 a
 
 planner: $(READY) ## compare what the planner says with the protocols, user by user, on random questions (ten minutes)
 	@$(BIN)/python benchmarks/planner.py
+
+grid: $(READY) ## ask the planner what the fields of its page answer (six minutes)
+	@$(BIN)/python benchmarks/planner_grid.py
 
 peers: $(READY) ## compare with other packages, each in its own environment (an hour or less; writes benchmarks/results/peers*)
 	@$(BIN)/python benchmarks/compare.py

@@ -1,6 +1,6 @@
 """Ours against the public packages that do the same job, each in an environment of its own, in one run.
 
-    python benchmarks/compare.py      (or: make peers)
+    python benchmarks/compare.py      (or: make peers; --tasks keeps what was measured of the others)
 
 writes benchmarks/results/peers.csv (a row a run), peers_budget.csv, peers_packages.csv and peers-growth.svg, from which the
 book's performance page is made.  Pins are in benchmarks/peers/<package>.txt, what runs there in peers/with_<package>.py.
@@ -148,20 +148,20 @@ TASKS = (
         zipf_values(256),
         frequency_error,
         _methods(
-            ["OLH", "OLH, scaled", "FreqOracle"],
+            ["OLH", "OLH, scaled", "FreqOracle", "projective", "projective, scaled"],
             pure_ldp={
                 "OLH": "OLH",
                 "fast OLH": "OLH",
-                "CMS": "FreqOracle",
+                "CMS": "projective",
                 "HCMS": "FreqOracle",
                 "count sketch": "FreqOracle",
                 "Hadamard response": "FreqOracle",
                 "Hadamard mechanism": "FreqOracle",
             },
             multi_freq_ldpy={
-                "GRR": "OLH, scaled",
-                "OUE": "OLH, scaled",
-                "subset selection": "OLH, scaled",
+                "GRR": "projective, scaled",
+                "OUE": "projective, scaled",
+                "subset selection": "projective, scaled",
                 "OLH": "OLH, scaled",
             },
         ),
@@ -173,7 +173,7 @@ TASKS = (
         (3_000, 9_000, 27_000),
         zipf_words,
         words_error,
-        _methods(["TreeHist", "PEM"], pure_ldp={"TreeHist": "TreeHist", "PEM": "PEM", "SFP": "TreeHist"}),
+        _methods(["TreeHist", "projective"], pure_ldp={"TreeHist": "TreeHist", "PEM": "projective", "SFP": "projective"}),
         {"epsilon": 4.0, "top": 8},
     ),
     Task(
@@ -433,6 +433,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=measure.RESULTS)
     parser.add_argument("--tasks", nargs="*", default=[task.name for task in TASKS])
     chosen = parser.parse_args()
+    every = len(chosen.tasks) == len(TASKS)
+    command = "make peers" if every else f"make peers, and again for {' and '.join(chosen.tasks)}"
     commands: dict[str, Command] = {OURS: (sys.executable, str(PEERS / "with_ours.py"))}
     facts = []
     for package in packages():
@@ -447,8 +449,9 @@ def main() -> None:
         for row in compare(task, commands):
             print({name: row.get(name) for name in ("task", "n", "package", "method", "cpu", "error", "note")}, flush=True)
             rows.append(row)
-        save(pd.DataFrame(rows), pd.DataFrame(facts), chosen.out)  # what has been measured is not lost
-    write(budgets(commands), "peers_budget", chosen.out)
+        save(pd.DataFrame(rows), pd.DataFrame(facts), chosen.out, command)  # what has been measured is not lost
+    if every:
+        write(budgets(commands), "peers_budget", chosen.out)
 
 
 def write(table: pd.DataFrame, name: str, folder: Path) -> None:
@@ -460,15 +463,21 @@ def described(task: Task) -> str:
     return ", ".join(f"{name} = {value:g}" for name, value in task.settings.items()) + "."
 
 
-def save(table: pd.DataFrame, facts: pd.DataFrame, folder: Path) -> None:
-    """The rows of the runs, the packages and the machine, the figure."""
+def save(table: pd.DataFrame, facts: pd.DataFrame, folder: Path, command: str) -> None:
+    """The rows of the runs beside those of tasks that were not run, the packages and the machine, the figure."""
     numpy = table.dropna(subset="numpy").groupby("package")["numpy"].first()
+    if (folder / "peers.csv").is_file():
+        earlier = pd.read_csv(folder / "peers.csv")
+        table = pd.concat([table, earlier[~earlier["task"].isin(table["task"])]])
+        table = table.sort_values("task", key=lambda names: names.map([task.name for task in TASKS].index), kind="stable")
+        known = pd.read_csv(folder / "peers_packages.csv").set_index("package")["numpy"]
+        numpy = numpy.combine_first(known)
     facts = facts.assign(numpy=facts["package"].map(numpy), python=platform.python_version(), machine=platform.machine())
     write(table.drop(columns="numpy"), "peers", folder)
     write(facts, "peers_packages", folder)
     write(pd.DataFrame([{"task": task.name, "settings": described(task)} for task in TASKS]), "peers_tasks", folder)
     draw(table, folder / "peers-growth.svg")
-    dated.stamp("peers", HERE / "peers" / "with_ours.py", "make peers", folder)
+    dated.stamp("peers", HERE / "peers" / "with_ours.py", command, folder)
 
 
 if __name__ == "__main__":

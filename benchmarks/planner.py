@@ -34,9 +34,9 @@ from evolvingdp.publish.rendering import dated
 ROOMS = (curated, hot, local_lists, local_means, local_search)  # what a prediction is made of
 STATISTICS = (*("mean", "frequencies", "hot") * 4, "counts", "counts", "words")
 WITHIN = 0.15
-VALUES = 400  # at least, of errors behind a measured one; and at least RUNS runs
-RUNS = 100
-SEARCHES = 40  # runs of a search
+RUNS = 100  # at least; and until a measured error is known so well,
+PRECISE = 0.04  # relative standard error, to tell 15 %: errors of one run can be one draw
+MOST = {"words": 120}  # runs of a search, which are long; of others 500
 
 
 def drawn(rng: np.random.Generator) -> Question:
@@ -132,13 +132,18 @@ def _both(question: Question, method: Method, settings: Any, found: Any, seed: i
         return found.found, _smallest(question, settings, round(found.found * question.users), seed) / question.users
     if method.name not in TRUTHS or (found.found is not None and question.level < 1.1 * found.found):
         return found.standard_error, math.nan  # a word that is not found has no error
-    squares: list[float] = []
+    squares: list[float] = []  # of each run in which there is an answer
     runs = 0
-    while runs < (RUNS if found.found is None else SEARCHES) or len(squares) < VALUES * (found.found is None):
+    while runs < RUNS or (runs < MOST.get(question.statistic, 500) and _spread(squares) > PRECISE):
         errors = TRUTHS[method.name](question, settings, seed + runs)
-        squares += np.square(errors[~np.isnan(errors)]).tolist()
+        squares += [float(np.nanmean(np.square(errors)))] if np.isfinite(errors).any() else []
         runs += 1
-    return found.standard_error, math.sqrt(float(np.mean(squares)))
+    return found.standard_error, math.sqrt(float(np.mean(squares))) if squares else math.nan
+
+
+def _spread(squares: list[float]) -> float:
+    """The relative standard error of the root of their mean."""
+    return float(np.std(squares) / np.mean(squares) / 2 / math.sqrt(len(squares))) if np.any(squares) else math.inf
 
 
 def _smallest(question: Question, settings: Any, around: int, seed: int) -> float:

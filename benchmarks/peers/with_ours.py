@@ -17,13 +17,25 @@ from evolvingdp.core.hashing import MultiplyShift, scramble
 from evolvingdp.core.noise import DiscreteLaplace, Laplace, Noise
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
-from evolvingdp.heavy_hitters.olh import OLH
-from evolvingdp.heavy_hitters.pem import PEM
-from evolvingdp.heavy_hitters.tree_hist import TreeHist
+from evolvingdp.heavy_hitters.olh import OLH, explicit_hist
+from evolvingdp.heavy_hitters.planning import planned
+from evolvingdp.heavy_hitters.sketches.projective import ProjectiveOracle
 from evolvingdp.heavy_hitters.word_tree import WordTree
 
 ROWS, WIDTH = 64, 1024  # of sketches, the peers' too
+POINT_ROWS = 16
 LEVEL = 10  # of the private median: bins of 2 * 2^(-LEVEL / 2)
+
+
+def projective(job: Job) -> Work:
+    users, values = job.load().astype(np.uint64), np.arange(job.domain, dtype=np.uint64)
+
+    def work() -> Any:
+        oracle = ProjectiveOracle.draw(POINT_ROWS, job.domain, job.epsilon, stream(job.seed, "hashes"))
+        sketch = oracle.collect(users, stream(job.seed, "public"), stream(job.seed, "private"))
+        return oracle.estimate(sketch, values, "joint")
+
+    return work
 
 
 def olh(job: Job) -> Work:
@@ -37,15 +49,19 @@ def olh(job: Job) -> Work:
     return work
 
 
-def scaled_olh(job: Job) -> Work:
+def scaled(method: Callable[[Job], Work]) -> Callable[[Job], Work]:
     """With negative estimates set to zero and the rest scaled to the number of users, as multi-freq-ldpy does."""
-    estimate = olh(job)
 
-    def work() -> Any:
-        kept = np.maximum(estimate(), 0.0)
-        return kept * (len(job.load()) / kept.sum())
+    def prepare(job: Job) -> Work:
+        estimate = method(job)
 
-    return work
+        def work() -> Any:
+            kept = np.maximum(estimate(), 0.0)
+            return kept * (job.n / kept.sum())
+
+        return work
+
+    return prepare
 
 
 def freq_oracle(job: Job) -> Work:
@@ -59,21 +75,18 @@ def freq_oracle(job: Job) -> Work:
     return work
 
 
-def heavy(method: str) -> Callable[[Job], Work]:
+def heavy(compression: str) -> Callable[[Job], Work]:
+    """TreeHist as planned for words of four standard errors."""
+
     def prepare(job: Job) -> Work:
         held = job.load()
-        tree = WordTree((2, 2, 2))
 
         def work() -> Any:
-            leaves = _encode(tree, held)
-            public, private = stream(job.seed, "public"), stream(job.seed, "private")
-            if method == "PEM":
-                pem = PEM(tree, job.epsilon, threshold=4 * OLH(job.epsilon).standard_error(len(leaves)))
-                found = pem.search(pem.collect(leaves, public, private))
-            else:
-                error = TreeHist(tree, job.epsilon, 1.0).level_error(tree.depth - 1, len(leaves))
-                drawn = TreeHist(tree, job.epsilon, 4 * error).draw_hashes(stream(job.seed, "hashes"))
-                found = drawn.search(drawn.collect(leaves, public, private), len(leaves))
+            oracle = OLH(job.epsilon) if compression == "projective" else explicit_hist(job.epsilon)
+            method = planned(job.epsilon, job.n, 4 * oracle.standard_error(job.n), compression=compression)
+            leaves = _encode(method.tree, held)
+            drawn = method.draw_hashes(stream(job.seed, "hashes"))
+            found = drawn.search(drawn.collect(leaves, stream(job.seed, "public"), stream(job.seed, "private")), job.n)
             best = found.words.head(job.top)
             return {"words": best["word"].tolist(), "estimates": best["estimate"].tolist()}
 
@@ -128,10 +141,12 @@ def median(job: Job) -> Work:
 
 METHODS: dict[tuple[str, str], Callable[[Job], Work]] = {
     ("frequency", "OLH"): olh,
-    ("frequency", "OLH, scaled"): scaled_olh,
+    ("frequency", "OLH, scaled"): scaled(olh),
+    ("frequency", "projective"): projective,
+    ("frequency", "projective, scaled"): scaled(projective),
     ("frequency", "FreqOracle"): freq_oracle,
-    ("heavy hitters", "TreeHist"): heavy("TreeHist"),
-    ("heavy hitters", "PEM"): heavy("PEM"),
+    ("heavy hitters", "TreeHist"): heavy("hadamard"),
+    ("heavy hitters", "projective"): heavy("projective"),
     ("counting", "tree"): counting(lambda job: BinaryMechanism(job.n, job.epsilon)),
     ("counting", "tree, Honaker"): counting(lambda job: BinaryMechanism(job.n, job.epsilon, sums=Tree(job.n, honaker=True))),
     ("counting", "best tree"): counting(best_tree),

@@ -1,24 +1,52 @@
-// Sliders of the explorers: each position has its numbers in the page; nothing is computed here.
+// Fields of the explorers and of the planner: each place has its numbers in the page; nothing is computed here.
 "use strict";
 document.addEventListener("DOMContentLoaded", () => {
   for (const box of document.querySelectorAll(".explorer")) {
-    const places = JSON.parse(box.querySelector("script").textContent);
-    const sliders = [...box.querySelectorAll("input")];
-    const [dots, numbers, cells] = ["circle", "text.number", "td"].map((kind) => [...box.querySelectorAll(kind)]);
+    const told = JSON.parse(box.querySelector("script").textContent);
+    const fields = [...box.querySelectorAll("input, select")];
+    const draw = box.classList.contains("ranked") ? ranks(box, told.methods) : dots(box);
     const show = () => {
-      for (const slider of sliders) {
+      for (const slider of box.querySelectorAll("input")) {
         const said = slider.dataset.values.split("|")[slider.value];
         slider.setAttribute("aria-valuetext", said);
         slider.parentElement.querySelector("output").textContent = said;
       }
-      places[sliders.map((slider) => slider.value).join("-")].forEach((spot, row) => {
-        const [x, number] = spot || [14, "not possible"];
-        dots[row].setAttribute("cx", x);
-        dots[row].setAttribute("class", spot ? "ours" : "faint");
-        numbers[row].setAttribute("x", x + 10);
-        numbers[row].textContent = cells[row].textContent = number;
-      });
+      draw((told.places || told)[fields.map((field) => field.value).join("-")], fields);
     };
-    for (const slider of sliders) slider.addEventListener("input", show);
+    for (const field of fields) field.addEventListener("input", show);
   }
 });
+
+// An explorer: a dot and a number for each method.
+const dots = (box) => {
+  const [spots, numbers, cells] = ["circle", "text.number", "td"].map((kind) => [...box.querySelectorAll(kind)]);
+  return (place) =>
+    place.forEach((spot, row) => {
+      const [x, number] = spot || [14, "not possible"];
+      spots[row].setAttribute("cx", x);
+      spots[row].setAttribute("class", spot ? "ours" : "faint");
+      numbers[row].setAttribute("x", x + 10);
+      numbers[row].textContent = cells[row].textContent = number;
+    });
+};
+
+// The planner: a row for each method that serves, best first, and what to type.
+const ranks = (box, methods) => {
+  const row = (head, ...cells) => {
+    const made = document.createElement("tr");
+    made.append(document.createElement("th"), ...cells.map(() => document.createElement("td")));
+    made.firstChild.scope = "row";
+    [head, ...cells].forEach((text, place) => (made.children[place].textContent = text));
+    return made;
+  };
+  return (place, fields) => {
+    const ranked = place ? place.split(";").map((one) => one.split(" ")) : [];
+    const said = (error) => ({ edge: "on the edge", "-": "" })[error] ?? error;
+    const rows = ranked.map(([method, error, found]) => row(methods[method], said(error), found || ""));
+    box.querySelector("tbody").replaceChildren(...(rows.length ? rows : [row("none: the command says why", "", "")]));
+    box.querySelector("code").textContent = [
+      "evolvingdp plan",
+      ...fields.map((field) => field.dataset.typed.split("|")[field.value]),
+    ].join(" ");
+  };
+};

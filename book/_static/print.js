@@ -10,9 +10,9 @@ width => {
     });
     row.remove();
   }
-  const frames = "article :is(.cell, .cell_input, .cell_output, .highlight, .sd-card, .admonition, .proof, details, table, figure)";
+  const frames = "article :is(.cell, .cell_input, .cell_output, [class*=highlight], .sd-card, .admonition, .proof, details, table, figure)";
   for (const frame of document.querySelectorAll(frames)) {
-    frame.classList.add(height(frame) < (frame.matches("table") ? 240 : 380) ? "whole" : "broken");
+    frame.classList.add(height(frame) < (frame.matches("table") ? 240 : 270) ? "whole" : "broken");
   }
   for (const heading of document.querySelectorAll("article :is(h1, h2, h3, h4, h5, h6)")) {
     const together = document.createElement("div");

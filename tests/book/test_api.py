@@ -14,7 +14,7 @@ from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.publish.rendering import api
 from support import REPOSITORY
 
-ROOMS = ("heavy_hitters", "evolving", "continual_mean", "sparse_vector", "audit")
+ROOMS = ("heavy_hitters", "evolving", "continual_mean", "sparse_vector", "planning", "streams", "audit")
 SHOWN = re.compile(r"^```\{source\} (\S+) (.+)\n((?:.*\n)*?)```$", re.MULTILINE)
 CHAPTERS = [path.stem for path in sorted((REPOSITORY / "book").glob("*.md")) if SHOWN.search(path.read_text())]
 

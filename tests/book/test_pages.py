@@ -14,7 +14,7 @@ from evolvingdp.publish.sources.project import Project
 FIGURES = {
     "heavy_hitters/frequency_oracle": 5,
     "heavy_hitters/treehist": 4,
-    "heavy_hitters/bitstogram": 3,
+    "heavy_hitters/bitstogram": 4,
     "heavy_hitters/rappor": 4,
     "heavy_hitters/trust": 1,
     "evolving/thresh": 3,
@@ -42,6 +42,11 @@ def test_math_is_rendered(visits):
     assert len(soup.select("mjx-container")) > 30
     assert not soup.select("mjx-merror")
     assert "\\epsilon" not in visits["book/heavy_hitters.html"].facts["text"]
+
+
+def test_no_page_shows_the_source_of_a_table(visits):
+    texts = [(address, p.get_text()) for address, visit in visits.items() for p in visit.soup.select("article p")]
+    assert [address for address, text in texts if re.search(r"^\|.*\|$", text, re.MULTILINE)] == []
 
 
 @pytest.mark.parametrize("notebook", Project().notebooks())

@@ -261,7 +261,7 @@ ERRATUM = re.compile(r"\bE-([A-Z]{2})-(\d+)\b")
 
 def test_errata_code_and_tests_carry_the_same_ids():
     page = (REPOSITORY / "book" / "errata.md").read_text()
-    entries = {entry.split(":")[0]: entry for entry in page.split("\n## E-")[1:]}
+    entries = {entry.split(":")[0]: entry for entry in page.split("\n### E-")[1:]}
     entries = {f"E-{erratum}": entry for erratum, entry in entries.items()}
     tests = {
         name: f"E-{match[1]}-{match[2]}"
@@ -285,8 +285,8 @@ def test_errata_code_and_tests_carry_the_same_ids():
 def test_errata_are_listed_by_severity_and_located_as_the_papers_are():
     """The index at the top has every erratum once, under its severity and title; none is located by lines of our text."""
     page = (REPOSITORY / "book" / "errata.md").read_text()
-    entries = re.findall(r"^## (E-\w+-\d+): (.*)\n\n- \*\*Severity:\*\* (.*)\n- \*\*Paper:\*\* (.*)$", page, re.MULTILINE)
-    assert {erratum for erratum, *_ in entries} == set(re.findall(r"^## (E-\w+-\d+):", page, re.MULTILINE))
+    entries = re.findall(r"^### (E-\w+-\d+): (.*)\n\n- \*\*Severity:\*\* (.*)\n- \*\*Paper:\*\* (.*)$", page, re.MULTILINE)
+    assert {erratum for erratum, *_ in entries} == set(re.findall(r"^### (E-\w+-\d+):", page, re.MULTILINE))
     assert {severity for _, _, severity, _ in entries} == {"privacy", "accuracy", "proof", "notation"}
     index = page.split("## By severity")[1].split("\n## ")[0]
     listed = {

@@ -82,7 +82,7 @@ def test_errata_that_rows_name_exist_and_every_erratum_is_named(paper):
     page = (REPOSITORY / "book" / "errata.md").read_text()
     named = {erratum for row in rows(paper) for erratum in row.errata}
     shorts = {"heavy_hitters": "HH", "evolving": "EV", "continual_mean": "CM", "sparse_vector": "SV"}
-    assert named == set(re.findall(rf"^## (E-{shorts[paper]}-\d+):", page, re.MULTILINE))
+    assert named == set(re.findall(rf"^### (E-{shorts[paper]}-\d+):", page, re.MULTILINE))
 
 
 @pytest.mark.parametrize("paper", PAPERS)

@@ -16,7 +16,7 @@ from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import binary_code, theory
 from evolvingdp.heavy_hitters.binary_code import BinaryCode
-from evolvingdp.heavy_hitters.bitstogram import Bitstogram, CodeHashes, hashtogram
+from evolvingdp.heavy_hitters.bitstogram import Bitstogram, BitstogramProtocol, CodeHashes, hashtogram
 from evolvingdp.heavy_hitters.experiments.bitstogram.params import Params
 from evolvingdp.heavy_hitters.olh import explicit_hist
 
@@ -292,6 +292,24 @@ def test_a_word_that_only_the_second_repetition_reads_is_found():
     asked = texts[[0, hidden]]
     reports = drawn.simulate(method.encode(asked), np.array([60_000, 30_000]), stream(0, "noise"))
     assert set(drawn.search(reports, 90_000).words.word) == set(asked)
+
+
+def test_uncertain_bits_are_tried_both_ways_and_the_word_that_agrees_best_is_read(monkeypatch):
+    """Two bits more than the code corrects are wrong, and these two are the least certain of the bucket."""
+    drawn = Bitstogram(epsilon=2.0, threshold=10_000.0, buckets=16).draw_hashes(stream(0, "hashes"))
+    code, message = drawn.settings.code, words.index(np.array(["planet"]), 6)
+    home = int(drawn.bits.hashes.buckets.cells(np.zeros(1, dtype=int), message)[0])
+    certain = np.full((16, code.length), 100.0)
+    certain[home] *= 1 - 2.0 * code.encode(message)[0]
+    wrong = np.arange(code.correctable + 2) * 3
+    certain[home, wrong] *= -1
+    certain[home, wrong[:2]] /= 50
+    monkeypatch.setattr(BitstogramProtocol, "_certainty", lambda self, reports: certain)
+    reports = drawn.simulate(message, np.array([100_000]), stream(0, "noise"))
+    assert drawn.search(reports, 100_000).words.empty
+    for soft_bits, listed in ((1, []), (2, ["planet"]), (4, ["planet"])):
+        softer = replace(drawn, settings=replace(drawn.settings, soft_bits=soft_bits))
+        assert softer.search(reports, 100_000).words.word.tolist() == listed
 
 
 def test_the_final_cut_is_at_the_threshold_and_not_an_error_beside_it():

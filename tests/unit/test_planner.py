@@ -119,6 +119,26 @@ def test_what_reaches_an_error_does_and_a_little_less_does_not():
         assert error("each user once", replace(week, **{name: beyond})) > 0.005
 
 
+@pytest.mark.parametrize(
+    ("question", "wanted"),
+    [
+        (Question("frequencies", "curator", users=20_000, periods=20, target="window", window=5), 0.02),
+        (Question("hot", "curator", users=300_000, periods=30, delta=1e-6), 0.01),
+        (Question("mean", "curator", users=5000, periods=12, target="window"), 0.004),
+    ],
+)
+def test_the_way_back_ends_within_5_percent_of_where_each_formula_begins_to_be_small_enough(question, wanted):
+    for one in reach(question, wanted):
+        method = of(one.method, question)
+        for name, value in (("epsilon", one.epsilon), ("users", one.users)):
+            if value is None or method.simulated:
+                continue
+            at, below = replace(question, **{name: value}), replace(question, **{name: type(value)(value / 1.06)})
+            sizes = [expected(method, each) for each in (at, below)]
+            sizes = [size.standard_error if size.found is None or size.standard_error else size.found for size in sizes]
+            assert sizes[0] <= wanted < sizes[1], (one.method, name)
+
+
 def test_errors_fall_with_epsilon_and_users_for_every_formula():
     for statistic in STATISTICS:
         question = Question(statistic, "curator", users=100_000, periods=8, delta=1e-8, share=0.3, length=4)
@@ -198,6 +218,13 @@ def test_a_prediction_is_the_error_of_the_protocol_user_by_user(name, question, 
     settings, predicted = settled(method, question), error(name, question)
     squares = np.concatenate([np.square(TRUTHS[name](question, settings, 40_000 + run)) for run in range(runs)])
     assert math.sqrt(np.nanmean(squares)) == pytest.approx(predicted, rel=0.1)
+
+
+def test_a_search_predicts_that_the_reports_of_a_word_s_holders_vary_more():
+    """TreeHist's reports have nearly the law of PEM's, with a prime number of values; a rare word has a smaller error."""
+    search = Question("words", users=300_000, periods=1, unit="report", epsilon=3.0, share=0.2, length=3)
+    assert error("TreeHist", search) == pytest.approx(error("PEM", search), rel=0.15)
+    assert error("TreeHist", search) > 1.35 * error("TreeHist", replace(search, share=0.001))
 
 
 @pytest.mark.parametrize("name", ["ThresholdMonitor", "StableMonitor", "AboveThreshold, repeated"])

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import norm
 
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import theory
@@ -461,6 +462,27 @@ def test_a_word_that_a_collision_pushes_below_the_cut_is_fitted_before_it_is_cut
     counts = np.array([12_000, 12_000])
     found = drawn.search(drawn.simulate(TREE.encode(["ab", "ac"]), counts, stream(0, "noise")), 24_000)
     assert set(found.words.word) == {"ab", "ac"}
+
+
+def test_words_are_not_lost_to_the_many_strangers_that_share_a_cell_with_them_in_a_small_sketch():
+    """Hundreds of some 100,000 candidates share one of 8 rows of 2,863 cells with a word of 1,500 users or more.  Fitted all
+    at once, they take the others' users: less than half of what normal errors promise is found."""
+    counts = np.array([2_400] + [1_500] * 3 + [300] * 10)
+    n_users = int(counts.sum())
+    settings = replace(planned(4.0, n_users, 105.0), rows=8, width=2**11, max_candidates=10**8)
+    assert settings.tree == WordTree()
+    found, promised = [], 1.0
+    for level in range(settings.tree.depth):
+        dealt = 300 * (1 / settings.shares[level] - 1)
+        error = math.hypot(settings.level_error(level, n_users), math.sqrt(dealt))
+        promised *= norm.sf((settings.cut(level, n_users) - 300) / error)
+    for draw in range(12):
+        words, drawn = random_words(14, stream(draw, "words")), settings.draw_hashes(stream(draw, "hashes"))
+        reports = drawn.simulate(settings.tree.encode(words), counts, stream(draw, "noise"))
+        listed = drawn.search(reports, n_users).words.word
+        assert set(words[:4]) <= set(listed)
+        found.append(np.isin(words[4:], listed).mean())
+    assert np.mean(found) > promised / 2
 
 
 def test_a_plan_needs_no_data_and_has_the_best_f1_that_is_expected_of_its_kind():

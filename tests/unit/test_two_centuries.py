@@ -7,6 +7,8 @@ import pytest
 
 from evolvingdp.experiment import ParameterError
 from evolvingdp.publish.sources import digest
+from evolvingdp.publish.sweeping import point
+from evolvingdp.publish.sweeping.grid import Sweep
 from evolvingdp.streams.experiments.two_centuries.params import WATCHED, Params
 from evolvingdp.streams.experiments.two_centuries.words import noticed
 
@@ -52,3 +54,21 @@ def test_a_file_that_changes_changes_the_key_of_its_run(mine):
     mine.write_text(mine.read_text().replace("2000,yes,10", "2000,yes,11"))
     assert digest.of_files(params) != before
     assert digest.of_files(Params.make().model_dump(mode="json")) == {}
+
+
+def test_a_sweep_runs_a_point_again_whose_file_has_changed_and_no_worker_takes_another_file_for_it(mine):
+    params = Params.make(overrides={"data": str(mine)})
+    sweep = Sweep("streams/two_centuries", {}, [params], range(1), "")
+    (before,), wanted = sweep.points, point.sources(sweep.notebook) | digest.of_files(params.model_dump(mode="json"))
+    assert sweep.points == [before]
+    mine.write_text(mine.read_text().replace("2000,yes,10", "2000,yes,11"))
+    (after,) = sweep.points
+    assert (after.params, after.seed) == (before.params, before.seed)
+    assert after.key != before.key
+    told = point.compute(sweep.notebook, params.model_dump(mode="json"), 0, {}, wanted)
+    assert f"this worker differs from the sweep in: {mine}" in told.traceback
+    mine.unlink()
+    assert (
+        f"this worker differs from the sweep in: {mine}"
+        in point.compute(sweep.notebook, params.model_dump(mode="json"), 0, {}, wanted).traceback
+    )

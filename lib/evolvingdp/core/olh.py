@@ -86,8 +86,11 @@ class OLH:
                 counts[position] += np.count_nonzero(self._hash(seeds, key) == values)
         return counts
 
-    def simulate_support(self, counts: NDArray[np.integer], n_reports: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """The exact law of `support` for keys held by `counts` of `n_reports` users, each key asked for once.
+    def simulate_support(
+        self, counts: NDArray[np.integer], n_reports: int | NDArray[np.integer], rng: np.random.Generator
+    ) -> NDArray[np.int64]:
+        """The exact law of `support` for keys held by `counts` of `n_reports` users (a number, or of a shape that goes with
+        that of counts), each key asked for once.
 
         With a uniformly random function per user the hash values of different keys are independent given the report, so
         the supports are independent sums of two binomials.

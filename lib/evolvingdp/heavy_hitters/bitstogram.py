@@ -17,6 +17,7 @@ and E-HH-12.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -122,10 +123,12 @@ class Bitstogram:
     signed_final: bool = True
     estimator: str = "joint"
     final_cut: bool = True
+    soft_bits: int = 0  # the least certain bits of a bucket, which are tried both ways (Chase, 1972): 2^soft_bits decodings
 
     def __post_init__(self) -> None:
         checks.positive(epsilon=self.epsilon, threshold=self.threshold)
         checks.integer_at_least(1, length=self.length, repetitions=self.repetitions, rows=self.rows)
+        checks.integer_at_least(0, soft_bits=self.soft_bits)
         checks.power_of_two(buckets=self.buckets, width=self.width)
         checks.one_of(PLANS, plan=self.plan)
         checks.one_of(READINGS, bit_as=self.bit_as)
@@ -194,10 +197,40 @@ class BitstogramProtocol:
 
     def read_bits(self, reports: Reports) -> NDArray[np.uint8]:
         """Step 2: the received word of each bucket, (repetitions * buckets, code.length)."""
+        return (self._certainty(reports) < 0).astype(np.uint8)
+
+    def _certainty(self, reports: Reports) -> NDArray[np.float64]:
+        """How much more users seem to have a 0 than a 1, shape as `read_bits`."""
         settings, code = self.settings, self.settings.code
         cells = self.bits.cell_estimates(reports.levels[0]).reshape(settings.repetitions, code.length, settings.buckets, -1)
-        ones = cells[..., 0] < 0 if settings.bit_as == "sign" else cells[..., 1] > cells[..., 0]
-        return ones.swapaxes(1, 2).reshape(-1, code.length).astype(np.uint8)
+        certain = cells[..., 0] if settings.bit_as == "sign" else cells[..., 0] - cells[..., 1]
+        return np.asarray(certain.swapaxes(1, 2).reshape(-1, code.length))
+
+    def _words(self, reports: Reports) -> tuple[NDArray[np.uint64], NDArray[np.bool_], NDArray[np.bool_]]:
+        """Of each bucket, (repetitions * buckets,): the word read, whether it belongs there, and whether anything decoded.
+
+        Of the words that the choices of uncertain bits decode to, the one whose codeword agrees best with the estimates.
+        A word read in a bucket that it is not hashed to is noise.
+        """
+        settings, code, hashes = self.settings, self.settings.code, self.bits.hashes
+        assert isinstance(hashes, CodeHashes)
+        bucket = np.tile(np.arange(settings.buckets), settings.repetitions)
+        repetition = np.repeat(np.arange(settings.repetitions), settings.buckets)
+        certain, bits = self._certainty(reports), self.read_bits(reports)
+        weakest = np.argsort(np.abs(certain), axis=1)[:, : settings.soft_bits]
+        best, decoded = np.full(len(bits), -np.inf), np.zeros(len(bits), dtype=bool)
+        read = np.zeros(len(bits), dtype=np.uint64)
+        for flips in itertools.product((0, 1), repeat=settings.soft_bits):
+            tried = bits.copy()
+            flipped = np.take_along_axis(bits, weakest, 1) ^ np.array(flips, dtype=np.uint8)
+            np.put_along_axis(tried, weakest, flipped, 1)
+            messages, within = code.decode(tried)
+            belongs = within & (messages < np.uint64(26**settings.length))
+            belongs &= hashes.buckets.cells(repetition, messages) == bucket
+            agreement = np.where(belongs, (certain * (1 - 2.0 * code.encode(messages))).sum(axis=1), -np.inf)
+            read, best = np.where(agreement > best, messages, read), np.maximum(agreement, best)
+            decoded |= within
+        return read, best > -np.inf, decoded
 
     def search(self, reports: Reports, n_users: int) -> HeavyHitters:
         """Steps 2 to 5: decode every bucket, estimate what decodes; what does not is counted in the path.
@@ -212,14 +245,7 @@ class BitstogramProtocol:
         sent = reports.levels[0].n_reports, reports.final.n_reports
         if sent != (n_users, n_users) if settings.plan == "two_reports" else sum(sent) != n_users:
             raise ValueError(f"n_users must be the number of users who reported, {sent} to the two phases, got {n_users}")
-        messages, decoded = settings.code.decode(self.read_bits(reports))
-        bucket = np.tile(np.arange(settings.buckets), settings.repetitions)
-        repetition = np.repeat(np.arange(settings.repetitions), settings.buckets)
-        hashes = self.bits.hashes
-        assert isinstance(hashes, CodeHashes)
-        home = hashes.buckets.cells(repetition, messages)
-        is_word = messages < np.uint64(26**settings.length)
-        kept = decoded & is_word & (home == bucket)  # a word read in a bucket that it is not hashed to is noise
+        messages, kept, decoded = self._words(reports)
         candidates = np.unique(messages[kept])
         share = settings.shares[1]
         estimates = self.final.estimate(reports.final, candidates, settings.estimator) / share

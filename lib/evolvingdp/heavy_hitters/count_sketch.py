@@ -265,18 +265,20 @@ class FreqOracle:
         known = self.standard_error(max(1, sketch.n_reports), estimator)
         if estimator == "median" or not len(keys):
             return np.full(len(keys), known)
-        cells, spread = self.cell_estimates(sketch), np.ones(len(keys))
-        freedom = cells.size
-        if estimator == "joint":
-            fit = self._joint_fit(keys)
-            cells = cells - fit.cells_of(self.estimate(sketch, keys, "joint"))
-            spread, freedom = fit.spread(), max(1, freedom - len(keys))
+        joint = estimator == "joint"
+        cells = self.cells_left(sketch, keys) if joint else self.cell_estimates(sketch)
+        spread = self._joint_fit(keys).spread() if joint else np.ones(len(keys))
+        freedom = max(1, cells.size - joint * len(keys))
         variance = max(known**2, float(np.sum(np.square(cells))) / freedom / self.hashes.rows)
         return np.asarray(np.sqrt(variance * spread))
 
     def cell_estimates(self, sketch: Sketch) -> NDArray[np.float64]:
         """For every row and cell, the signed number of users hashed there, float64 (rows, width), in users of all rows."""
         return np.asarray(self.users_of_a_report * self._cell_sums(sketch).astype(np.float64))
+
+    def cells_left(self, sketch: Sketch, keys: NDArray[np.uint64]) -> NDArray[np.float64]:
+        """The `cell_estimates` less what the joint fit of `keys` puts there."""
+        return self.cell_estimates(sketch) - self._joint_fit(keys).cells_of(self.estimate(sketch, keys, "joint"))
 
     @property
     def users_of_a_report(self) -> float:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from evolvingdp.core import checks
 from evolvingdp.core.hashing import scramble
@@ -68,17 +69,20 @@ def planned(
     checks.positive(epsilon=epsilon, threshold=threshold, power=power)
     checks.integer_at_least(2, n_users=n_users, length=length)
     checks.integer_at_least(1, max_candidates=max_candidates)
-    cells = min(max(n_users // 50, _CELLS_OF_A_SKETCH[0]), _CELLS_OF_A_SKETCH[1])
-    rows, width = (8, 2**14) if compression == "projective" else (16, 2 ** max(10, (cells // 16).bit_length()))
+    rows, a_cell = (8, 8) if compression == "projective" else (16, 50)  # users a cell
+    width = min(max(n_users // a_cell, _CELLS_OF_A_SKETCH[0]), _CELLS_OF_A_SKETCH[1]) // rows
+    if compression != "projective":
+        width = 1 << width.bit_length()
     leaves, counts = _prior(n_users, length, power)
     found = []
     for steps in _steps(length):
         settings = TreeHist(
             WordTree(steps, length), epsilon, threshold, rows, width, compression=compression, max_candidates=max_candidates
         )
+        grouped = _grouped(settings.tree, leaves, counts)
         for share in _SHARES:
             method = replace(settings, leaf_share=share)
-            f1, asked = _expected(method, leaves, counts)
+            f1, asked = _expected(method, grouped, counts)
             if asked <= 0.75 * max_candidates:
                 found.append((f1 - _A_DOUBLING * math.log2(max(asked, _FEW)), method))
     if not found:
@@ -126,23 +130,32 @@ def expected_f1(settings: TreeHist, leaves: NDArray[np.uint64], counts: NDArray[
     nobody holds count too: below each survivor there are many, and a cut of few standard errors lets some of them
     through.  Expected numbers of hits and finds are divided, not the ratio averaged.
     """
-    return _expected(settings, leaves, counts)[0]
+    return _expected(settings, _grouped(settings.tree, leaves, counts), counts)[0]
 
 
-def _expected(settings: TreeHist, leaves: NDArray[np.uint64], counts: NDArray[np.integer]) -> tuple[float, float]:
+def _grouped(tree: WordTree, leaves: NDArray[np.uint64], counts: NDArray[np.integer]) -> list[tuple[NDArray[Any], ...]]:
+    """Of each level: how many users hold each leaf's prefix, and one leaf of each prefix."""
+    levels: list[tuple[NDArray[Any], ...]] = []
+    for level in range(tree.depth):
+        prefixes, first, place = np.unique(tree.prefixes(leaves, level), return_index=True, return_inverse=True)
+        levels.append((np.bincount(place, weights=counts, minlength=len(prefixes))[place], first))
+    return levels
+
+
+def _expected(
+    settings: TreeHist, grouped: list[tuple[NDArray[Any], ...]], counts: NDArray[np.integer]
+) -> tuple[float, float]:
     """The F1, and for how many nodes the search asks at the level where it asks for most."""
     if settings.plan == "two_reports":
         raise ValueError("settings must have a plan without a final phase (one_report, split), got plan 'two_reports'")
     true = np.asarray(counts) > settings.threshold
     n_users = int(np.sum(counts))
-    passed, empty, survivors, most = np.ones(len(leaves)), 0.0, 1.0, 0.0
-    for level in range(settings.tree.depth):
+    passed, empty, survivors, most = np.ones(len(counts)), 0.0, 1.0, 0.0
+    for level, (held, first) in enumerate(grouped):
         error, cut = settings.level_error(level, n_users), settings.cut(level, n_users)
-        prefixes, first, place = np.unique(settings.tree.prefixes(leaves, level), return_index=True, return_inverse=True)
-        held = np.bincount(place, weights=counts, minlength=len(prefixes))
-        passed *= norm.sf((cut - held[place]) / error)
+        passed *= ndtr((held - cut) / error)
         asked = survivors * settings.tree.fan(level)
-        empty, most = asked * float(norm.sf(cut / error)), max(most, asked)
+        empty, most = asked * float(ndtr(-cut / error)), max(most, asked)
         survivors = min(empty + passed[first].sum(), settings.max_survivors)
     return float(2 * passed[true].sum() / (passed.sum() + empty + true.sum())), most
 
@@ -152,6 +165,6 @@ def expected_candidates(settings: TreeHist, n_users: int) -> float:
     survivors, most = 1.0, 0.0
     for level in range(settings.tree.depth):
         asked = survivors * settings.tree.fan(level)
-        passing = norm.sf(settings.cut(level, n_users) / settings.level_error(level, n_users))
+        passing = ndtr(-settings.cut(level, n_users) / settings.level_error(level, n_users))
         survivors, most = min(asked * float(passing), settings.max_survivors), max(most, asked)
     return most

@@ -32,12 +32,14 @@ from evolvingdp.heavy_hitters.count_sketch import COMPRESSIONS, ESTIMATORS, Freq
 from evolvingdp.heavy_hitters.listing import HeavyHitters, Reports, adaptive_cut
 from evolvingdp.heavy_hitters.sketches import projective
 from evolvingdp.heavy_hitters.sketches.geometry import geometry
+from evolvingdp.heavy_hitters.sketches.pursuit import standing_out
 from evolvingdp.heavy_hitters.word_tree import WordTree, candidates_at
 
 PLANS = ("two_reports", "one_report", "split")
 PRUNINGS = ("fixed", "adaptive")
 _LEVEL = np.uint64(60)  # prefixes are below 2^60: the level stands above them in a hashed key
 _AT_ONCE = 1 << 20  # candidates
+_NEAR = 0.75  # of the cut: what a joint fit is asked for
 
 
 @checks.plain
@@ -98,16 +100,20 @@ class TreeHist:
             return (*[(1 - self.leaf_share) / (depth - 1)] * (depth - 1), self.leaf_share)
         return (1 / depth,) * depth
 
-    def level_error(self, level: int, n_users: int) -> float:
-        """Standard error of a level's estimates, in users of the whole population, from the known noise."""
+    def level_error(self, level: int, n_users: int, held: float = 0.0) -> float:
+        """Standard error of a level's estimates, in users of the whole population, from the known noise: of a word that
+        nobody holds, or, of projective reports, that `held` users hold."""
         share = self.shares[level]
-        return self.report_error(n_users if self.shared_sketch else max(1, round(n_users * share))) / share
+        if self.shared_sketch:
+            return self.report_error(n_users, held) / share
+        return self.report_error(max(1, round(n_users * share)), held * share) / share
 
-    def report_error(self, n_reports: int) -> float:
-        """Standard error of the estimates from `n_reports` reports, in users among those who reported."""
+    def report_error(self, n_reports: int, held: float = 0.0) -> float:
+        """Standard error of the estimates from `n_reports` reports, in users among those who reported, of whom `held` hold
+        the word. One-bit reports have nearly the same of all words."""
         if self.compression == "projective":
             response = OLH(self.epsilon_of_a_report, geometry(float(self.epsilon_of_a_report), self.width).order)
-            return projective.report_error(response, n_reports, self.rows if self.estimator == "median" else 1)
+            return projective.report_error(response, n_reports, self.rows if self.estimator == "median" else 1, held)
         if self.estimator == "median":
             return theory.noise_standard_error(n_reports, self.epsilon_of_a_report, self.rows)
         return theory.mean_standard_error(n_reports, self.epsilon_of_a_report)
@@ -258,7 +264,7 @@ class Protocol:
         settings, oracle = self.settings, self.oracles[level]
         first_pass, first_cut = settings.estimator, cut
         if settings.estimator == "joint":  # a collision may push a word below the cut, until it is fitted away
-            first_pass, first_cut = "mean", 0.75 * cut
+            first_pass, first_cut = "mean", _NEAR * cut
         kept, values = [], []
         for some in _blocks(parents, max(1, _AT_ONCE // settings.tree.fan(level))):
             nodes, share = settings.tree.children(some, level), settings.shares[level]
@@ -282,13 +288,15 @@ class Protocol:
     def _fit(
         self, sketch: Sketch, nodes: NDArray[np.uint64], level: int, cut: float
     ) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
-        """Fit jointly, leave out what misses the cut, and fit the rest again, until nothing does.
+        """List who stands out, heaviest first; fit jointly, leave out what misses the cut, and fit the rest again.
 
         A node that nobody holds comes near the cut by a collision with a word, and then most likely where that cell's noise
         is high: the fit would give it the noise, and take it from the word.
         """
+        oracle, share = self.oracles[level], self.settings.shares[level]
+        nodes = nodes[standing_out(oracle, sketch, self._tag(nodes, level), _NEAR * cut * share)]
         while len(nodes):
-            estimates = self.oracles[level].estimate(sketch, self._tag(nodes, level), "joint") / self.settings.shares[level]
+            estimates = oracle.estimate(sketch, self._tag(nodes, level), "joint") / share
             if np.all(estimates >= cut):
                 return nodes, estimates
             nodes = nodes[estimates >= cut]

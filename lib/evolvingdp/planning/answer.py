@@ -99,7 +99,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Answer:
-    """Best first."""
+    """What `plan` says: predictions, best first, methods that do not serve, and a sentence; `reached` holds `reach`."""
 
     question: Question
     predictions: list[Prediction]

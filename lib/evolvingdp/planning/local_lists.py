@@ -8,15 +8,14 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from numpy.random import Generator
+import numpy as np
 from scipy.stats import norm
 
 from evolvingdp.core.olh import OLH
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving.rivals.crew_words import CrewWords
 from evolvingdp.evolving.rivals.detection import detect
-from evolvingdp.evolving.rivals.once_words import OnceWords, simulate
-from evolvingdp.evolving.streams import WordStream
+from evolvingdp.evolving.rivals.once_words import OnceWords, WordTally
 from evolvingdp.planning import local_means
 from evolvingdp.planning.answer import BETA, CannotServeError, Expected, Method
 from evolvingdp.planning.commands import oracle_run, words_heavy_run
@@ -57,18 +56,13 @@ def _detected_expected(question: Question, settings: OnceWords, streams: int, on
     one = replace(settings, n_words=2)
     rng, errors = stream(0, "planner", "words", str(online)), []
     for _ in range(local_means.rounds(question, streams)):
-        data = word(question, rng)
-        tally = simulate(one, data, rng)
-        found = detect(one.estimates(tally)[:, 0], tally.reports, float(one.variances()), online=online)
-        errors.append(found.estimates - data.truth[:, 0])
+        means = local_means.moving(question, rng)
+        (reports,) = one.lots.split(np.array([question.users]), rng)
+        supports = one.local_hash.simulate_support(rng.binomial(reports, means), reports, rng)
+        tally = WordTally(reports, supports[:, None])
+        found = detect(one.estimates(tally)[:, 0], reports, float(one.variances()), online=online)
+        errors.append(found.estimates - means)
     return local_means.summed_up(errors, local_means.own(question, local_means.weight_of_a_period(question, online)))
-
-
-def word(question: Question, rng: Generator) -> WordStream:
-    """One word, whose frequency moves as `local_means.moving`, and the others."""
-    means = local_means.moving(question, rng)
-    laws = [[mean, 1 - mean] for mean in means]
-    return WordStream.make([question.users], laws, [list(range(question.periods))], question.readings)
 
 
 def _crews(question: Question) -> CrewWords:

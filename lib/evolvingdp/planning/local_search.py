@@ -61,7 +61,7 @@ def _tree_hist(question: Question) -> TreeHist:
 def _tree_hist_expected(question: Question, settings: TreeHist) -> Expected:
     users, last = _reporters(question), settings.tree.depth - 1
     share, held = settings.shares[last], question.level * users
-    noise = settings.level_error(last, users)
+    noise = settings.level_error(last, users, held)
     error = math.hypot(noise, math.sqrt(held * (1 - share) / share))
     return _search_expected(question, settings.threshold, error, users)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -186,7 +186,8 @@ def reach(question: Question, error: float) -> list[Reached]:
     found = []
     for method in asked(question):
         if not method.costly:
-            least = {name: _reached(partial(_small, method, question, error, name), question, name) for name in _INVERTED}
+            excess = cache(partial(_excess, method, question, error))
+            least = {name: _reached(partial(_at, excess, question, name), question, name) for name in _INVERTED}
             if any(least.values()):
                 users, periods = least["users"], least["periods"]
                 whole = None if users is None else _round_up(users), None if periods is None else int(periods)
@@ -201,49 +202,65 @@ def _round_up(users: float) -> int:
 
 
 _INVERTED = {"epsilon": 1, "users": 1, "periods": -1}  # what helps: more of it, or less
+_STREAMS = 6  # at most, of a simulation that is one of many
+_POWER = {"epsilon": 1.0, "users": 0.5, "periods": 0.5}  # of it that errors grow or fall with, to guess where to look
 _STEP, _FINE, _BEYOND = 4.0, 1.05, 3  # of the search, its end, and how many steps it goes on where a method does not serve
 
 
-def _small(method: Method, question: Question, error: float, name: str, value: float) -> bool | None:
-    """Whether the error is small enough at this value; None where there is no number."""
+def _excess(method: Method, question: Question, error: float, name: str = "", value: float = 0.0) -> float:
+    """log(its error / `error`) at this value of an option, or as asked; infinite where there is no number."""
     try:
-        changed = _set(question, name, value)
-        reached = expected(method, changed, streams=6)
+        changed = _set(question, name, value) if name else question
+        reached = expected(method, changed, streams=max(2, min(_STREAMS, 3000 // changed.periods)))
     except (CannotServeError, ValueError):
-        return None
+        return math.inf
     size = reached.found if reached.standard_error is None else reached.standard_error * changed.scale
-    return size is not None and size <= error
+    return math.inf if size is None else math.log(size / error) if size > 0 else -math.inf
 
 
-def _reached(small: Callable[[float], bool | None], question: Question, name: str) -> float | None:
-    """The value of `name` at which the error becomes small enough: from the question's own in steps, then by bisection."""
+def _at(excess: Callable[..., float], question: Question, name: str, value: float) -> float:
+    """`excess` at a value of an option; the question's own is asked once for all options."""
+    return excess() if value == getattr(question, name) else excess(name, value)
+
+
+def _reached(excess: Callable[[float], float], question: Question, name: str) -> float | None:
+    """The value of `name` at which the error becomes small enough, to 5 %: steps from the question's own, which errors that
+    are powers would take at once, then interpolation of the logarithms."""
     about, helps = Question.__dataclass_fields__[name].metadata, _INVERTED[name]
-    low, high = about["low"], about["high"]
-    value, missing = float(getattr(question, name)), 0
-    reached = small(value)
+    last, missing, least = float(getattr(question, name)), 0, _FINE
+    off = excess(last)
+    reached = off <= 0
     towards = -helps if reached else helps  # to worse values while it is reached, else to better ones
-    last = value
     while True:
-        following = min(max(last * _STEP**towards, low), high)
+        step = min(max(math.exp(min(1.1 * abs(off), 20) / _POWER[name]), least), _STEP**4) if math.isfinite(off) else _STEP
+        following: float = min(max(last * step**towards, about["low"]), about["high"])
+        following = following if name == "epsilon" else (math.ceil if towards > 0 else math.floor)(following)
         if following == last:
             return last if reached else None
-        now = small(following)
-        missing += now is None
-        if reached and not now:
-            good, bad = last, following
-            break
-        if not reached and now:
-            good, bad = following, last
+        now = excess(following)
+        missing += now == math.inf
+        if reached != (now <= 0):
             break
         if missing > _BEYOND:
             return None
-        last = following
+        last, off, least = following, now, least**2
+    ends = [(last, off), (following, now)]
+    (good, above), (bad, below) = ends if reached else ends[::-1]
+    turns = 0
     while max(good, bad) > _FINE * min(good, bad) and (name == "epsilon" or abs(good - bad) > 1):
-        middle = math.sqrt(good * bad)
+        turns += 1
+        part = below / (below - above) if math.isfinite(below - above) and turns % 3 else 0.5  # from the bad end
+        span = math.log(good / bad)
+        part += math.copysign(0.4 * math.log(_FINE) / abs(span), 0.5 - part) if part != 0.5 else 0.0
+        middle = bad * math.exp(min(max(part, 0.05), 0.95) * span)
         middle = middle if name == "epsilon" else float(round(middle))
         if middle in (good, bad):
             break
-        good, bad = (middle, bad) if small(middle) else (good, middle)
+        now = excess(middle)
+        if now <= 0:
+            good, above = middle, now
+        else:
+            bad, below = middle, now
     return good
 
 

@@ -62,7 +62,7 @@ def text(answer: Answer, error: float | None = None) -> str:
             "None of these methods uses a shuffler, which only adds to what is promised: see heavy_hitters/trust.",
         ]
     if question.statistic != "hot":
-        sampling = _number(question.sampling * question.scale)
+        sampling = number(question.sampling * question.scale)
         lines += [
             "",
             f"Errors are about these users. Where they stand for a population, add {sampling}, in squares, for sampling.",
@@ -81,7 +81,8 @@ def _try(nearest: str) -> str:
     return f". Try {nearest}." if nearest else "."
 
 
-def _number(value: float | None) -> str:
+def number(value: float | None) -> str:
+    """Two digits; nothing for None."""
     return "" if value is None else f"{value:,.0f}" if value >= 1000 else f"{value:.2g}"
 
 
@@ -91,9 +92,9 @@ def _table(question: Question, predictions: list[Prediction]) -> list[str]:
     rows = [["", f"method ({_UNITS[question.statistic]})", *([] if alarm else ["std. error", "95 %"])]]
     rows[0] += (["found from, share", "users"] if found else []) + ["how"]
     for place, one in enumerate(predictions, start=1):
-        row = [f"{place}.", one.method, *([] if alarm else [_number(one.standard_error), _number(one.within_95)])]
+        row = [f"{place}.", one.method, *([] if alarm else [number(one.standard_error), number(one.within_95)])]
         if found:
-            row += [_number(one.found_from), "" if one.found_from is None else f"{one.found_from * question.users:,.0f}"]
+            row += [number(one.found_from), "" if one.found_from is None else f"{one.found_from * question.users:,.0f}"]
         rows.append([*row, one.how + (f"; {one.note}" if one.note else "")])
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

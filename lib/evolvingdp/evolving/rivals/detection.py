@@ -164,17 +164,19 @@ def _last_segments(
     best, last = np.zeros(len(values) + 1), np.empty(len(values), dtype=np.int64)
     segments, squares = np.zeros(len(values) + 1, dtype=np.int64), _prefixes((values**2).sum(axis=1) * weights)
     one = sums[:, 0] if values.shape[1] == 1 else None
-    products = None if one is not None else sums @ sums.T
+    products, everywhere = None if one is not None else sums @ sums.T, bool(np.all(weights > 0))
     for now in range(1, len(values) + 1):
         if one is not None:
-            moved = (one[now] - one[:now]) ** 2
+            moved = np.square(one[now] - one[:now])
         else:
             assert products is not None
             moved = products[now, now] - 2 * products[now, :now] + np.diagonal(products)[:now]
         among = held[now] - held[:now]
-        saved = best[:now] + np.divide(moved, among, out=np.zeros(now), where=among > 0) - cost
-        last[now - 1] = np.argmax(saved)
-        best[now], segments[now] = saved[last[now - 1]], segments[last[now - 1]] + 1
+        saved = moved / among if everywhere else np.divide(moved, among, out=np.zeros(now), where=among > 0)
+        saved += best[:now]
+        saved -= cost
+        last[now - 1] = first = saved.argmax()
+        best[now], segments[now] = saved[first], segments[first] + 1
     return last, (squares - best - cost * segments)[1:]
 
 

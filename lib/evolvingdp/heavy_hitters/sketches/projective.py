@@ -37,9 +37,11 @@ _CHUNK = 1 << 15  # users at a time
 _HASH_BITS = np.int64(32)
 
 
-def report_error(response: OLH, n_reports: int, median_of: int = 1) -> float:
-    """The standard error of a rare word, in users among those who report: of the mean, or of the median of so many rows."""
-    return response.standard_error(n_reports) * theory.normal_median_deviation(median_of) * math.sqrt(median_of)
+def report_error(response: OLH, n_reports: int, median_of: int = 1, held: float = 0.0) -> float:
+    """The standard error of a word that `held` of those who report hold, in users among them: of the mean, or of the median
+    of so many rows."""
+    of_one = float(response.standard_errors(n_reports, np.array([held]))[0])
+    return of_one * theory.normal_median_deviation(median_of) * math.sqrt(median_of)
 
 
 @dataclass(frozen=True)

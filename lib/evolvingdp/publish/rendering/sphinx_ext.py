@@ -10,7 +10,8 @@ prints the value `lemma_error` of that notebook's values.json in the given Pytho
 
 shows BibTeX of the papers and of the chapter's experiments, with the commits that computed the results in
 book/results/heavy_hitters; without a name, BibTeX of the whole book.  The directive `peers` (see
-`publish.peers`) writes a section of the performance page from the benchmarks' tables, `plan` shows what the planner says.
+`publish.peers`) writes a section of the performance page from the benchmarks' tables, `plan` shows what the planner says,
+`planner` its fields.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from evolvingdp.publish.rendering.cards import Cards
 from evolvingdp.publish.rendering.dated import Loop, Measured, Timings
 from evolvingdp.publish.rendering.ideas import directive as ideas
 from evolvingdp.publish.rendering.ideas import explorers
+from evolvingdp.publish.rendering.ideas.fields import Fields
 from evolvingdp.publish.rendering.planned_ext import Plan
 from evolvingdp.publish.running.job import problems
 from evolvingdp.publish.showing import citing
@@ -142,6 +144,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("peers", Peers)
     app.add_directive("cards", Cards)
     app.add_directive("plan", Plan)
+    app.add_directive("planner", Fields)
     app.add_directive("timings", Timings)
     app.add_directive("loop", Loop)
     app.add_directive("public-names", api.PublicNames)

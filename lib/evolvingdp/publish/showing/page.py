@@ -96,7 +96,7 @@ class Page:
     def _table(self, table: pd.DataFrame, name: str, title: str) -> str:
         """Write `table` as LaTeX; returns it as Markdown, with a link to that file."""
         sides = ["right" if numeric([*map(str, table.iloc[:, place])]) else "left" for place in range(table.shape[1])]
-        cells = table.replace(r"\|", r"\\|", regex=True)
+        cells = table.replace(r"\|", r"\\|", regex=True).rename(columns=lambda name: str(name).replace("|", r"\|"))
         markdown = cells.to_markdown(index=False, disable_numparse=True, colalign=sides)
         if self.folder is not None:
             record = self.record

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from evolvingdp.publish.errors import SweepError
-from evolvingdp.publish.sources import provenance
+from evolvingdp.publish.sources import digest, provenance
 from evolvingdp.publish.sweeping import point
 from evolvingdp.publish.sweeping.grid import Point, Sweep
 from evolvingdp.publish.sweeping.store import Store
@@ -45,7 +45,8 @@ def compute(sweep: Sweep, store: Store, client: Client, left: list[Point], done:
 
     def submit(each: Point) -> Any:
         values = each.params.model_dump(mode="json")
-        return client.submit(point.compute, sweep.notebook, values, each.seed, shared, sources, pure=False)
+        wanted = sources | digest.of_files(values)
+        return client.submit(point.compute, sweep.notebook, values, each.seed, shared, wanted, pure=False)
 
     suspects: list[Point] = []
     failures = []

@@ -18,6 +18,7 @@ from typing import Any, get_origin
 
 from evolvingdp.experiment import ParameterError, Params
 from evolvingdp.publish.running.job import seed_of
+from evolvingdp.publish.sources import digest
 from evolvingdp.publish.sources.project import Project, params_of
 from evolvingdp.publish.sweeping import point
 
@@ -65,7 +66,8 @@ class Sweep:
 
 
 def _key(notebook: str, params: Params, seed: int, sources: dict[str, str]) -> str:
-    parts = {"notebook": notebook, "params": params.model_dump(mode="json"), "seed": seed, "sources": sources}
+    values = params.model_dump(mode="json")
+    parts = {"notebook": notebook, "params": values, "seed": seed, "sources": sources | digest.of_files(values)}
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:24]
 
 

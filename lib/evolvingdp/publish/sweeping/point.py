@@ -52,7 +52,8 @@ def sources(notebook: str) -> dict[str, str]:
 def compute(notebook: str, params: dict[str, Any], seed: int, record: dict[str, str], wanted: dict[str, str]) -> Outcome:
     """Run the experiment of `notebook` once.  An error comes back as text: a client cannot import all that a worker can."""
     try:
-        differing = [part for part, found in sources(notebook).items() if found != wanted.get(part)]
+        found = sources(notebook) | digest.of_files(params)
+        differing = [part for part in {**found, **wanted} if found.get(part) != wanted.get(part)]
         if differing:
             raise RuntimeError(f"this worker differs from the sweep in: {', '.join(differing)}")
         os.environ.pop(engine.SCHEDULER, None)  # points run side by side already

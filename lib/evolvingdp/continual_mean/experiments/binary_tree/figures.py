@@ -70,25 +70,28 @@ def errors(result: Result[Params]) -> Figure:
 def designs(result: Result[Params]) -> Figure:
     """Exact errors: against the length of the stream, against a person's elements, and against the branching of the tree."""
     lengths, wide, apart = growth(result.params), branchings(result.params), separated(result.params)
-    figure, (left, middle, right) = canvas(10.0, 4.2, 3)
+    figure, (left, middle, right) = canvas(10.0, 5.6, 3)
     for place, name in enumerate((BINARY, WIDE, HONAKER, BALANCED, GAUSSIAN, ROOT, BUFFERED, FAR, ANYTIME)):
         mine = lengths[lengths.mechanism == name]
         left.plot(mine.horizon, mine.error, marker=MARKERS[place % len(MARKERS)], markersize=4, label=name, **LOOKS[name])
+    left.get_lines()[-3].set_linewidth(2.8)  # the eight buffers, which the book recommends
     bound = lengths[lengths.mechanism == BOUND]
     left.plot(bound.horizon, bound.error, label="lower bound for Gaussian noise", **THEORY)
     left.set(xscale="log", xlabel="length of the stream $T$", ylabel="error over the stream (RMSE), exact")
-    left.legend(fontsize="x-small")
     for place, (kind, mine) in enumerate(apart.groupby("mechanism", sort=False)):
         middle.plot(mine.uses, mine.error, marker=MARKERS[place], markersize=4, color=PALETTE[place], label=kind)
     middle.set(xscale="log", yscale="log", xlabel="elements of a person", title="far apart")
-    middle.legend(fontsize="x-small")
     for place, (kind, mine) in enumerate(wide.groupby("kind", sort=False)):
         right.plot(mine.branching, mine.error, marker=MARKERS[place], markersize=4, color=PALETTE[place], label=kind)
     ticks = list(result.params.branching_sweep)
     right.set(xscale="log", xlabel="branching $b$")
     right.set_xticks(ticks, [str(tick) for tick in ticks])
     right.minorticks_off()
-    right.legend(fontsize="x-small")
+    for ax in (left, middle, right):
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), fontsize="x-small")
+    last = lengths[lengths.horizon == lengths.horizon.max()].set_index("mechanism").error
+    message = f"Eight buffers have {last[BUFFERED] / last[BOUND]:.2f} times the error that no\nfactorization with Gaussian noise can go below"
+    figure.suptitle(message, fontsize="medium")
     panels = {"length": lengths, "apart": apart, "branching": wide}
     data = pd.concat([panel.assign(panel=name) for name, panel in panels.items()], ignore_index=True)
     params = result.params

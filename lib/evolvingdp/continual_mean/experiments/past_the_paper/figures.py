@@ -33,13 +33,20 @@ def ladder(result: Result[Params]) -> Figure:
     for ax, (setting, title) in zip(axes, SETTINGS.items(), strict=True):
         mine = frame[frame.setting == setting].set_index("rung").loc[names]
         places = np.arange(len(names))[::-1]
-        ax.hlines(places, mine.low, mine.high, color=PALETTE[0], alpha=0.4, linewidth=5)
-        ax.plot(mine.rmse, places, "o", color=PALETTE[0], label="measured")
+        colours = [PALETTE[0] if name in (RECOMMENDED, RECOMMENDED_DELTA) else "0.5" for name in names]
+        ax.hlines(places, mine.low, mine.high, color=colours, alpha=0.4, linewidth=5)
+        ax.scatter(mine.rmse, places, color=colours, zorder=2)
         ax.plot(mine.predicted, places, "|", color="black", markersize=12, label="stated")
         ax.axhspan(len(names) - len(ANY_USERS) - 0.5, len(names) - 0.5, color=PALETTE[2], alpha=0.12, linewidth=0)
         ax.set(xscale="log", xlabel="error (RMSE), second half", title=title)
     axes[0].set_yticks(np.arange(len(names))[::-1], names)
-    axes[0].legend(fontsize="x-small", loc="lower right")
+    axes[0].plot([], [], "o", color="0.5", label="measured")
+    axes[0].plot([], [], "o", color=PALETTE[0], label="measured, recommended for any users")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize="small")
+    errors = frame.set_index(["setting", "rung"]).rmse
+    shares = [errors[setting, RECOMMENDED] / errors[setting, NAIVE] for setting in SETTINGS]
+    message = f"What is recommended has {short(min(shares))} to {short(max(shares))} times\nthe error of Algorithm 2, at the same guarantee"
+    figure.suptitle(message, fontsize="medium")
     return Figure(
         "cm-past-ladder",
         figure,
@@ -67,7 +74,7 @@ def orders(result: Result[Params]) -> Figure:
         for place, name in enumerate((RECOMMENDED, NAIVE, RECOMMENDED_DELTA, ALIKE, ALIKE_DELTA)):
             mine = frame[(frame.setting == order) & (frame.rung == name)]
             look = {"color": INKS[place], "linewidth": 1.2 if place else 2.8}
-            ax.fill_between(mine.step, mine.low, mine.high, alpha=0.2, linewidth=0, color=INKS[place])
+            ax.fill_between(mine.step, mine.low, mine.high, alpha=0.1 if place else 0.3, linewidth=0, color=INKS[place])
             ax.plot(mine.step, mine.rmse, label=name, marker=MARKERS[place], markersize=4, markevery=(2 * place, 10), **look)
             ax.plot(mine.step, mine.predicted, **THEORY | {"linewidth": 0.7})
         ax.set(xscale="log", yscale="log", title=title, ylim=(1e-4, 1e2))
@@ -75,8 +82,10 @@ def orders(result: Result[Params]) -> Figure:
     legend.axis("off")
     legend.legend(*axes[0].get_legend_handles_labels(), loc="center", fontsize="small")
     axes[2].tick_params(labelbottom=True)
-    figure.supxlabel("step $t$", fontsize="medium")
-    figure.supylabel("error (RMSE)", fontsize="medium")
+    for ax in axes[2:]:
+        ax.set_xlabel("step $t$")
+    for ax in axes[::3]:
+        ax.set_ylabel("error (RMSE)")
     stated = frame[frame.step == frame.step.max()].set_index(["setting", "rung"]).predicted
     times = [stated[order, NAIVE] / stated[order, RECOMMENDED] for order in ORDER_NAMES]
     message = f"What is recommended states {short(min(times))} to {short(max(times))} times\nless error at the end than Algorithm 2"
@@ -109,7 +118,7 @@ def dimensions(result: Result[Params]) -> Figure:
     ax.set(xscale="log", yscale="log", xlabel="dimensions $d$", ylabel="error of a coordinate (RMSE)")
     ax.set_xticks(ticks, [str(tick) for tick in ticks])
     ax.minorticks_off()
-    ax.legend(fontsize="small")
+    figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize="small")
     return Figure(
         "cm-past-dimensions",
         figure,

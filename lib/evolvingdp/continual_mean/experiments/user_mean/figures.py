@@ -46,7 +46,9 @@ def orders(result: Result[Params]) -> Figure:
     for ax, (order, title) in zip(panels[:5], ORDER_NAMES.items(), strict=True):
         for name in METHODS:
             mine = frame[(frame.order == order) & (frame.method == name)]
-            ax.fill_between(mine.step, mine.low, mine.high, alpha=0.2, linewidth=0, color=INKED[name])
+            ax.fill_between(
+                mine.step, mine.low, mine.high, alpha=0.3 if name == FULL else 0.1, linewidth=0, color=INKED[name]
+            )
             ax.plot(mine.step, mine.rmse, **MARKED[name], **LOOKS[name])
         if order == "random":
             full = limit[limit.method == FULL]
@@ -99,11 +101,11 @@ def caps(result: Result[Params]) -> Figure:
         ax.minorticks_off()
     for name in (NAIVE, SINGLE, MULTIPLE):
         mine = exact[exact.method == name]
-        left.plot(mine.cap, np.sqrt(mine.exact), label="calculated noise" if name == NAIVE else None, **THEORY)
+        left.plot(mine.cap, np.sqrt(mine.exact), **THEORY)
     left.set(ylabel="error of the sum, last quarter", title="users use up the cap")
     right.set(ylabel="error of the mean, second half", title=f"users have {params.loose_samples} samples each")
-    left.legend(fontsize="x-small")
-    right.legend(fontsize="x-small")
+    right.plot([], [], label="calculated noise", **THEORY)
+    figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize="small")
     data = pd.concat([tight.assign(panel="used up"), loose.assign(panel="loose")], ignore_index=True)
     return Figure(
         "cm-user-caps",

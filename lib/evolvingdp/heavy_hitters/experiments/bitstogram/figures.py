@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from matplotlib.patches import Rectangle
 from scipy.stats import norm
 
 from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import curves, ends, short, span
 from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, band, canvas, house
+from evolvingdp.heavy_hitters.experiments.bitstogram import where
 from evolvingdp.heavy_hitters.experiments.bitstogram.params import Params, threshold
 from evolvingdp.heavy_hitters.experiments.bitstogram.tables import summary
 from evolvingdp.heavy_hitters.experiments.bitstogram.variants import BEST, DATASETS, LADDER, PRINTED, corrected, method
@@ -27,7 +29,7 @@ def ladder(result: Result[Params]) -> Figure:
         rungs,
         f"Bitstogram as printed and its variants: one minus F1, the further left the better, at $\\epsilon$ = {result.params.epsilon:g} and "
         f"$n$ = {result.params.n_users:,} (mean over {result.params.repetitions} runs, bars: 95% interval of the mean).",
-        "Dots with error bars for four protocols, one panel a data set, against one minus F1 on a log axis. "
+        f"Dots with error bars for {len(LADDER)} protocols, one panel a data set, against one minus F1 on a log axis. "
         + " ".join(told(rungs, dataset, LADDER) for dataset in DATASETS),
     )
 
@@ -65,13 +67,12 @@ def bits(result: Result[Params]) -> Figure:
     axes[0].axhline(reach, color="grey", label=f"corrected: {settings.code.correctable} of {settings.code.length}")
     for ax in axes:
         ax.axvline(
-            threshold(params) / params.n_users, color="grey", linestyle=":", label="threshold" if ax is axes[1] else None
+            threshold(params) / params.n_users, color="grey", linestyle=":", label="threshold" if ax is axes[0] else None
         )
         ax.set(xscale="log", xlabel="frequency of the bucket's heaviest word")
     axes[0].set(ylabel="share of its bits read wrongly", ylim=(0, None))
     axes[1].set(ylabel="share of such words decoded", ylim=(-0.03, 1.05))
-    axes[0].legend(loc="upper right", fontsize="x-small")
-    axes[1].legend(loc="lower right", fontsize="x-small")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize="small")
     return Figure(
         "hh-bitstogram-bits",
         figure,
@@ -104,7 +105,7 @@ def choices(result: Result[Params]) -> Figure:
         ax.set(xlabel=label, ylim=(0, 1.05))
         parts.append(line)
     axes[0].set_ylabel("score")
-    axes[1].legend(loc="lower left")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize="small")
     return Figure(
         "hh-bitstogram-choices",
         figure,
@@ -115,6 +116,41 @@ def choices(result: Result[Params]) -> Figure:
         "Two panels of three lines, of precision, recall and F1. Left, against the number of buckets, "
         f"{span(parts[0].buckets)}, on a log axis: {_scores(parts[0], 'buckets')}. Right, against the number of hash functions, "
         f"{span(parts[1].repetitions)}, each of which gets fewer users: {_scores(parts[1], 'repetitions')}.",
+    )
+
+
+@house
+def where_each_wins(result: Result[Params]) -> Figure:
+    """The map: F1 of each method in each setting, the largest in a box."""
+    params, means = result.params, where.scores(result.table)
+    figure, axes = canvas(9.0, 4.2, columns=len(where.METHODS), sharey=True)
+    grid = means.unstack("epsilon")
+    for ax, name in zip(axes, where.METHODS, strict=True):
+        values = grid[name].to_numpy()
+        ax.pcolormesh(values, cmap="Blues", vmin=0, vmax=1.4, edgecolors="white", linewidth=2)
+        for (row, column), f1 in np.ndenumerate(values):
+            wins = f1 >= max(grid[other].to_numpy()[row, column] for other in where.METHODS) - 1e-9
+            ax.text(column + 0.5, row + 0.5, f"{f1:.2f}", ha="center", va="center", weight="bold" if wins else "normal")
+            if wins:
+                ax.add_patch(Rectangle((column + 0.06, row + 0.06), 0.88, 0.88, fill=False, linewidth=1.6))
+        ax.set_xticks(np.arange(len(grid[name].columns)) + 0.5, [f"{epsilon:g}" for epsilon in grid[name].columns])
+        ax.set_title(name.replace(", ", ",\n"), fontsize="medium")
+        ax.set_xlabel(r"$\epsilon$")
+        ax.grid(visible=False)
+    axes[0].set_yticks(
+        np.arange(len(grid)) + 0.5, [f"{dataset}\n$10^{{{np.log10(n_users):.3g}}}$" for dataset, n_users in grid.index]
+    )
+    table = means.rename_axis(columns="method").stack().rename("f1").reset_index()
+    told = "; ".join(f"{name}: {', '.join(f'{f1:.2f}' for f1 in means[name])}" for name in where.METHODS)
+    order = ", ".join(f"{dataset} {n_users:,} at {epsilon:g}" for dataset, n_users, epsilon in means.index)
+    return Figure(
+        "hh-bitstogram-map",
+        figure,
+        table,
+        f"Which method has the best list, without a dictionary: mean F1 over {params.map_runs} runs in {len(means)} settings, words and users against "
+        f"$\\epsilon$; boxes: the largest of its setting. The threshold is {params.factor:g} $\\lfloor\\sqrt{{n}}\\rfloor$ users. Both TreeHists are planned from "
+        "$\\epsilon$, $n$, the threshold and a public power law.",
+        f"Four heat maps of {len(means)} cells, one a method, with F1 in each cell and a box around the largest of a setting. In the order {order}: {told}.",
     )
 
 

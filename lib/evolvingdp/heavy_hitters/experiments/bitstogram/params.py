@@ -12,6 +12,8 @@ from evolvingdp.experiment import parameter
 
 Buckets = Annotated[int, Field(ge=2, le=2**20)]
 Repetitions = Annotated[int, Field(ge=1, le=64)]
+Users = Annotated[int, Field(ge=10**5, le=10**9)]
+Epsilon = Annotated[float, Field(ge=0.25, le=8)]
 
 
 class Params(experiment.Params):
@@ -32,6 +34,13 @@ class Params(experiment.Params):
     repeat_sweep: tuple[Repetitions, ...] = parameter(
         (1, 2), symbol="$R$", meaning="numbers of hash functions on Brown", min_length=2
     )
+    map_epsilons: tuple[Epsilon, ...] = parameter(
+        (0.5, 2.0), symbol=r"$\epsilon$", meaning="values of epsilon on the map", min_length=2
+    )
+    map_users: tuple[Users, ...] = parameter(
+        (100_000, 1_000_000), symbol="$n$", unit="users", meaning="numbers of users on the map", min_length=2
+    )
+    map_runs: int = parameter(2, symbol="", unit="runs", meaning="runs of each method in a setting of the map", ge=2, le=100)
 
     metric = experiment.Metric("brown_best_f1", "F1 of Bitstogram with one bit a user on Brown", better="higher")
     presets = {
@@ -40,10 +49,13 @@ class Params(experiment.Params):
             "sweep_repetitions": 5,
             "bucket_sweep": (64, 256, 1024, 4096),
             "repeat_sweep": (1, 2, 4),
+            "map_epsilons": (0.5, 1.0, 2.0, 4.0),
+            "map_users": (100_000, 1_000_000, 10_000_000),
+            "map_runs": 3,
         }
     }
 
-    @field_validator("bucket_sweep", "repeat_sweep")
+    @field_validator("bucket_sweep", "repeat_sweep", "map_epsilons", "map_users")
     @classmethod
     def _each_once_in_order(cls, values: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(sorted(experiment.distinct(values)))

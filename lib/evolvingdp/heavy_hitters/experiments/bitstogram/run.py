@@ -15,6 +15,7 @@ from evolvingdp.core import words
 from evolvingdp.core.seeds import stream
 from evolvingdp.experiment import Result, engine
 from evolvingdp.heavy_hitters.bitstogram import Bitstogram, BitstogramProtocol, CodeHashes
+from evolvingdp.heavy_hitters.experiments.bitstogram import where
 from evolvingdp.heavy_hitters.experiments.bitstogram.claims import claims, values
 from evolvingdp.heavy_hitters.experiments.bitstogram.params import Params
 from evolvingdp.heavy_hitters.experiments.bitstogram.variants import BEST, DATASETS, PRINTED, VARIANTS, corrected, method
@@ -25,8 +26,10 @@ NOTEBOOK = "heavy_hitters/bitstogram"
 
 
 def run(params: Params, seed: int) -> Result[Params]:
-    """A row per run (part: ladder, buckets or repetitions) and a row per heaviest word of a bucket (part: bits)."""
-    table = pd.DataFrame(engine.rows((_trial, params, seed, *setting) for setting in _settings(params)))
+    """A row per run (part: ladder, buckets, repetitions or map) and a row per heaviest word of a bucket (part: bits)."""
+    calls: list[tuple[Any, ...]] = [(_trial, params, seed, *setting) for setting in _settings(params)]
+    calls += [(where.trial, params, seed, *setting) for setting in where.settings(params)]
+    table = pd.DataFrame(engine.rows(calls))
     return Result(NOTEBOOK, params, seed, table, claims(params, table), values(params, table))
 
 

@@ -13,6 +13,7 @@ from evolvingdp.heavy_hitters.experiments.bitstogram.params import Params, thres
 DATASETS = ["synthetic", "brown"]
 PRINTED, SUCCINCT = "Algorithm 8", "no code (SuccinctHist)"
 SPLIT_CELL, BEST = "users split, bit as a cell", "users split, bit as the sign"
+SOFT, SOFT_BITS = "the same, soft decisions", 3
 _AS_PRINTED: dict[str, Any] = {
     "plan": "two_reports",
     "bit_as": "cell",
@@ -26,6 +27,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     PRINTED: _AS_PRINTED,
     SPLIT_CELL: {"bit_as": "cell"},
     BEST: {},
+    SOFT: {"soft_bits": SOFT_BITS},
     SUCCINCT: {"code": BinaryCode(29, 29)},
 }
 LADDER = list(VARIANTS)

@@ -85,6 +85,10 @@ def values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
         "brown_users": params.n_users,
         "brown_epsilon": params.epsilon,
     }
+    wide = demo(table)[["repetition", "truth", "listed_at_a_tenth"]]
+    wide = wide[wide.listed_at_a_tenth == 1]
+    shares = (wide.truth == 0).groupby(wide.repetition).mean().reindex(range(params.repetitions), fill_value=0.0)
+    numbers |= {"false_at_a_tenth": float(shares.mean()), "false_at_a_tenth_error": float(shares.sem())}
     for column in ("found", "false", "found_at_ten_false", "l1", "l1_listed", "l_inf"):
         numbers[column] = float(sets[column].mean())
         numbers[f"{column}_sd"] = float(sets[column].std())

@@ -146,7 +146,7 @@ def tail(result: Result[Params]) -> Figure:
         ax.set_xlabel("rank of the value")
     axes[0].set(ylabel="share of estimates that are zero", ylim=(-0.03, 1.03))
     axes[1].set(ylabel="RMSE (fraction of reports)", ylim=(0, None))
-    axes[1].legend(loc="lower left", fontsize="x-small")
+    figure.legend(*axes[1].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize="small")
     return Figure(
         "hh-rappor-tail",
         figure,

@@ -70,6 +70,7 @@ def _demo(params: Params, seed: int, repetition: int) -> pd.DataFrame:
             "standard_error": decoded.words.standard_error / total,
             "p_value": decoded.words.p_value,
             "listed": listed.astype(int),
+            "listed_at_a_tenth": decoded.listed(0.1).astype(int),
             "rappor_listed": np.where(listed, decoded.words.estimate, 0.0) / total,
             "dispersion": decoded.dispersion,
         }

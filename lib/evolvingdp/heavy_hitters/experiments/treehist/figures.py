@@ -92,7 +92,7 @@ def reach(result: Result[Params]) -> Figure:
             for ax, score in zip(row, ("f1", "recall"), strict=False):
                 band(ax, line[axis], line[score], line[f"{score}_sd"], line.runs, look, variant)
             band(row[2], line[axis], line.error, line.rmse_sd / line.n_users, line.runs, look, variant)
-            row[2].plot(line[axis], line.standard_error / line.n_users, label="known error" if number else None, **THEORY)
+            row[2].plot(line[axis], line.standard_error / line.n_users, **THEORY)
             if variant == BEST:
                 row[0].plot(line[axis], line.expected_f1, label="predicted", **THEORY)
         for ax, label in zip(row, ("F1", "recall", "RMSE (fraction of users)"), strict=True):
@@ -101,8 +101,7 @@ def reach(result: Result[Params]) -> Figure:
         row[0].set_ylim(0, 1.03)
         row[1].set_ylim(0, 1.03)
         row[2].set_yscale("log")
-    axes[0, 0].legend(loc="lower right")
-    axes[0, 2].legend(loc="upper right", handles=axes[0, 2].get_lines()[-1:])
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize="small")
     table, hits = pd.concat(list(sweeps.values()), ignore_index=True), sweeps["n_users"]
     return Figure(
         "hh-treehist-reach",

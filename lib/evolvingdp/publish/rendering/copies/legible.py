@@ -9,7 +9,8 @@ from bs4 import BeautifulSoup, Tag
 
 LEAST = 6.0  # points
 TEXT, BROAD = 493.0, 538.0  # width of the text and of a page between its margins (print.css), in points
-USUAL, TALLEST = 326.0, 600.0  # a figure's height, in points: that of most, and what a page has beside the caption
+USUAL, TALLEST = 290.0, 600.0  # a figure's height, in points: that of most, and what a page has beside the caption
+SHORTEST = 120.0  # of the parts of a figure: a strip with an axis alone tells nothing
 
 _SIZE = re.compile(r'<svg\b[^>]*?\b(width|height)="([\d.]+)pt"[^>]*?\b(width|height)="([\d.]+)pt"')
 _LABEL = re.compile(r"translate\([-\d.]+ ([-\d.]+)\) scale\((0?\.\d+) -")  # matplotlib draws a text as paths of a size 100
@@ -35,7 +36,9 @@ def fit(image: Tag, svg: str) -> None:
         return
     start, parts = 0.0, BeautifulSoup("", "html.parser")
     while start < height:
-        end = height if scale * (height - start) <= TALLEST else _gap(texts, start + TALLEST / scale)
+        end = height
+        if scale * (height - start) > TALLEST:
+            end = _gap(texts, min(start + TALLEST / scale, height - SHORTEST / scale))
         part = parts.new_tag("div", attrs={"class": "slice", "style": f"height: {scale * (end - start):.1f}pt"})
         shown = copy.copy(image)
         shown["style"] = f"width: {scale * width:.1f}pt !important; margin-top: {-scale * start:.1f}pt"

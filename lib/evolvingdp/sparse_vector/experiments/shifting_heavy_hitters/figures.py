@@ -153,7 +153,7 @@ def limits(result: Result[Params]) -> Figure:
         band(axes[1], line.reports, line["mean"], line["std"], line["count"], look, f"groups {family}")
     axes[1].axvline(result.params.reports, color="grey", linestyle=":", label=r"$k^*$")
     axes[1].set(xscale="log", xlabel="k that the monitor is given", ylabel="recall", ylim=(-0.03, 1.03))
-    axes[1].legend(loc="lower left", bbox_to_anchor=(0.3, 0.05), fontsize="x-small")
+    axes[1].legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, fontsize="x-small", columnspacing=1.0)
     data = pd.concat([domain.assign(panel="domain"), lines.assign(panel="reports")], ignore_index=True).dropna(
         axis=1, how="all"
     )

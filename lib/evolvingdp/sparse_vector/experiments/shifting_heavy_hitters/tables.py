@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pandas as pd
 
 from evolvingdp.experiment import Result
@@ -34,7 +36,8 @@ def group_table(table: pd.DataFrame) -> pd.DataFrame:
     sizes = part.pivot(index=["n_users", "reports", "bits"], columns="method", values="size").sort_index()
     sizes = sizes[[BOUND, *GROUPS]].map("{:,.0f}".format).reset_index()
     sizes["n_users"] = sizes.n_users.map("{:.0e}".format).str.replace("e+0", "e")
-    return sizes.rename(columns={"n_users": "n", "reports": "k", "bits": "log2 |X|"}).astype(str)
+    named = sizes.rename(columns={"n_users": "n", "reports": "k", "bits": "log2 |X|"}).astype(str)
+    return named.rename(columns=lambda name: re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name))  # a narrow head breaks between words
 
 
 def general_table(table: pd.DataFrame) -> pd.DataFrame:

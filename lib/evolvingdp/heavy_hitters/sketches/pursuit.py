@@ -1,0 +1,35 @@
+"""Matching pursuit in a sketch: which of many keys stand out, once the heavier ones are taken out of the cells.
+
+A key that nobody holds and that shares one cell with a word seems to have its part of the word's count.  Where such keys are
+many beside the cells, a joint fit of all would spread the word's count over them.  So the heaviest are fitted first, alone.
+
+**Source.** Orthogonal matching pursuit of Pati, Rezaiifar and Krishnaprasad (1993), many keys a round.
+**Privacy.** Post-processing: it costs nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evolvingdp.heavy_hitters.count_sketch import FreqOracle, Sketch
+
+
+def standing_out(oracle: FreqOracle, sketch: Sketch, keys: NDArray[np.uint64], least: float) -> NDArray[np.bool_]:
+    """Which of `keys` have `least` > 0 users or more, by the means of their cells, (keys,).
+
+    A round takes those with half of the largest mean or more, fits all who were taken, and takes the fit out of the cells.
+    """
+    listed, rows = np.zeros(len(keys), dtype=bool), np.arange(oracle.hashes.rows)[:, None]
+    cells, signs = oracle.hashes.cells_and_signs(rows, keys[None, :])
+    estimates = oracle.estimate(sketch, keys, "mean")
+    while True:
+        left = np.where(listed, -np.inf, estimates)
+        new = left >= max(least, left.max(initial=0) / 2)
+        if not new.any():
+            return listed
+        listed |= new
+        if listed.all():
+            return listed
+        left_in = oracle.cells_left(sketch, keys[listed])
+        estimates = (left_in[rows, cells] * signs).mean(axis=0)
