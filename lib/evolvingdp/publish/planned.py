@@ -13,20 +13,17 @@ from evolvingdp.planning.question import STATISTICS, Question
 from evolvingdp.publish.guards import one_line
 
 
-class Number(click.ParamType[Any]):
-    """What people type: 500_000, 500,000, 1e6."""
+def _number(whole: bool) -> Callable[[str], float]:
+    """Reads what people type: 500_000, 500,000, 1e6."""
 
-    name = "number"
-
-    def __init__(self, whole: bool) -> None:
-        self.whole = whole
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | int:
+    def number(value: str) -> float:
         try:
-            number = float(str(value).replace(",", "").replace("_", ""))
-            return int(number) if self.whole and number == int(number) else number
+            read = float(str(value).replace(",", "").replace("_", ""))
+            return int(read) if whole and read == int(read) else read
         except (ValueError, OverflowError):
-            self.fail(f"{value!r} is no number", param, ctx)
+            raise click.BadParameter(f"{value!r} is no number") from None
+
+    return number
 
 
 def _options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -34,7 +31,7 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
         if field.name == "statistic":
             continue
         choices = field.metadata["choices"]
-        kind: Any = click.Choice(choices) if choices else Number("int" in str(field.type))
+        kind: Any = click.Choice(choices) if choices else _number("int" in str(field.type))
         shown = field.default is not None
         option = click.option(
             f"--{field.name.replace('_', '-')}", field.name, type=kind, default=field.default, show_default=shown,
@@ -47,7 +44,7 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command()
 @click.argument("statistic", type=click.Choice(STATISTICS))
 @_options
-@click.option("--error", type=Number(False), help="The other way round: what reaches this standard error.")
+@click.option("--error", type=_number(False), help="The other way round: what reaches this standard error.")
 @click.option("--json", "machine", is_flag=True, help="For machines.")
 @one_line
 def plan(machine: bool, error: float | None, **what: Any) -> None:
