@@ -142,8 +142,8 @@ def _user_means() -> Iterator[Entry]:
     )
     kept = (
         "continual_mean/online.py",
-        "state.counts[user] >= settings.samples_per_user",
-        "state.counts[user] > settings.samples_per_user",
+        "state.counts[user] < settings.samples_per_user",
+        "state.counts[user] <= settings.samples_per_user",
     )
     cases: list[tuple[str, str, Any, Callable[[], UserMean], str, tuple[str, str, str]]] = [
         ("naive", "Algorithm 2", algorithms.naive, lambda: algorithms.naive(*few), "noise for one sample of a user", once),
