@@ -75,9 +75,9 @@ PINS: dict[str, float] = {
     "integer_noise": 0.999986376,
     "stable_monitor": 0.997903143,
     "stable_monitor_online": 0.495381609,
-    "above_threshold_gaussian": 0.755228001,
-    "find_step_joint_gaussian": 0.68425561,
-    "find_step_joint_laplace": 0.32175076,
+    "above_threshold_gaussian": 0.755081598,
+    "find_step_joint_gaussian": 0.68425764,
+    "find_step_joint_laplace": 0.32175779,
     "threshold_monitor_value": 0.370293352,
     "target_charging": 0.687310557,
 }

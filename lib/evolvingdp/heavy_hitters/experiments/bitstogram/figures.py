@@ -150,7 +150,7 @@ def where_each_wins(result: Result[Params]) -> Figure:
         f"Which method has the best list, without a dictionary: mean F1 over {params.map_runs} runs in {len(means)} settings, words and users against "
         f"$\\epsilon$; boxes: the largest of its setting. The threshold is {params.factor:g} $\\lfloor\\sqrt{{n}}\\rfloor$ users. Both TreeHists are planned from "
         "$\\epsilon$, $n$, the threshold and a public power law.",
-        f"Four heat maps of {len(means)} cells, one a method, with F1 in each cell and a box around the largest of a setting. In the order {order}: {told}.",
+        f"Four heat maps of {len(means)} cells, one a method, the numbers of users against epsilon, with F1 in each cell and a box around the largest of a setting. In the order {order}: {told}.",
     )
 
 
