@@ -27,14 +27,9 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 UV = str(Path(sys.executable).with_name("uv"))
 PYTHONS, RESOLUTIONS = ("3.11", "3.12", "3.13"), {"oldest": "lowest-direct", "newest": "highest"}
-TOOLS = (
-    "pytest>=8.3",
-    "pytest-xdist>=3.6",
-    "hypothesis>=6.100",
-    "filelock>=3",
-    "setuptools>=77",
-    "dp-accounting>=0.6",
-    "pip>=24",
+TOOLS = (  # packaging: setuptools takes the one that is installed, and needs this
+    *("pytest>=8.3", "pytest-xdist>=3.6", "hypothesis>=6.100", "filelock>=3", "dp-accounting>=0.6"),
+    *("setuptools>=77", "pip>=25", "packaging>=24.2"),
 )
 SHOWN = ("numpy", "scipy", "pandas")
 VERSIONS = f"from importlib.metadata import version; print(*map(version, {SHOWN}))"

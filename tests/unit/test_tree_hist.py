@@ -26,7 +26,7 @@ from evolvingdp.heavy_hitters.pem import PEM
 from evolvingdp.heavy_hitters.planning import as_printed, expected_candidates, expected_f1, planned
 from evolvingdp.heavy_hitters.streams import random_words
 from evolvingdp.heavy_hitters.tree_hist import PLANS, TreeHist
-from evolvingdp.heavy_hitters.word_tree import WordTree
+from evolvingdp.heavy_hitters.word_tree import TooManyCandidatesError, WordTree
 
 TREE = WordTree((1, 1), length=2)
 WORDS = ["ab", "ac", "zz", "qq"]
@@ -81,7 +81,9 @@ def test_reports_of_two_groups_of_users_merge(cut):
 def test_too_many_candidates_are_an_error_that_says_what_to_change():
     protocol = make(max_candidates=100).draw_hashes(stream(0, "hashes"))
     reports = protocol.simulate(TREE.encode(["ab", "bb", "cb", "db", "eb"]), np.full(5, 2000), stream(0, "noise"))
-    with pytest.raises(match=r"level 1 would ask for \d+ candidates below \d+ survivors.*raise threshold"):
+    with pytest.raises(
+        TooManyCandidatesError, match=r"level 1 would ask for \d+ candidates below \d+ survivors.*raise threshold"
+    ):
         protocol.search(reports, 10_000)
 
 
