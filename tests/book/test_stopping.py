@@ -13,8 +13,9 @@ import nbformat
 import psutil
 import pytest
 
-from evolvingdp.publish.errors import NotebookError, PublishError
+from evolvingdp.publish.errors import BookError, NotebookError, PublishError
 from evolvingdp.publish.files import HELD, clear, held, replacing, scratch
+from evolvingdp.publish.rendering.book import render
 from evolvingdp.publish.running.execute import run
 from evolvingdp.publish.running.job import Job
 from evolvingdp.publish.sources.project import Project, params_of
@@ -70,6 +71,15 @@ def test_what_the_machine_refuses_a_notebook_is_one_line(tmp_path, monkeypatch):
     project = working(tmp_path, "raise OSError(28, 'No space left on device')")
     with pytest.raises(NotebookError, match=r"stopped in cell 3: \[Errno 28\] No space left on device$"):
         run(Job.make(project, TOY, "quick"))
+
+
+def test_what_the_machine_refuses_the_renderer_is_one_line(tmp_path):
+    (tmp_path / "index.md").write_text("# A book\n")
+    (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: index\n")
+    (tmp_path / "full.py").write_text("raise OSError(28, 'No space left on device')\n")
+    (tmp_path / "_config.yml").write_text("sphinx:\n  local_extensions: {full: .}\n")
+    with pytest.raises(BookError, match=r"^the pages cannot be written: \[Errno 28\] No space left on device$"):
+        render(Project(tmp_path), print)
 
 
 def ended(command: list[str], root: Path, how: signal.Signals, family: int) -> str:

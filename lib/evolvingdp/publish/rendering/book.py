@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 from evolvingdp.publish.comparing import beside, preset
 from evolvingdp.publish.errors import BookError
 from evolvingdp.publish.files import scratch
+from evolvingdp.publish.guards import MACHINE
 from evolvingdp.publish.rendering.copies.offline import UNFINISHED
 from evolvingdp.publish.running.compute import Say, compute
 from evolvingdp.publish.running.execute import export
@@ -90,6 +92,9 @@ def render(project: Project, say: Say) -> None:
     ]
     finished = subprocess.run(command, cwd=project.root, capture_output=True, text=True)
     if finished.returncode:
+        refused = re.search(r"\[Errno (\d+)\] .*", finished.stderr)
+        if refused and int(refused[1]) in MACHINE:
+            raise BookError(f"the pages cannot be written: {refused[0]}")
         raise BookError(f"the book does not render:\n{finished.stdout[-4000:]}\n{finished.stderr[-6000:]}")
     unfinished.unlink()
     say(f"rendered in {time.perf_counter() - started:.1f} s: {project.root / '_build' / 'html' / 'index.html'}")
