@@ -11,7 +11,7 @@ from job import Job, Work, serve
 from evolvingdp.continual_mean import binary_mechanism, private_median
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.prefix_sums import Toeplitz, Tree
-from evolvingdp.continual_mean.recorded import RecordedSums
+from evolvingdp.continual_mean.sums.recorded import RecordedSums
 from evolvingdp.core import accounting
 from evolvingdp.core.hashing import MultiplyShift, scramble
 from evolvingdp.core.noise import DiscreteLaplace, Laplace, Noise

@@ -31,7 +31,7 @@ from evolvingdp.continual_mean.experiments.scores import second_half
 from evolvingdp.continual_mean.experiments.user_mean import params as user_mean
 from evolvingdp.continual_mean.per_step import PerStepLaplace, most_samples
 from evolvingdp.continual_mean.prefix_sums import Anytime, BalancedTree, Banded, Buffered, Toeplitz, Tree, height
-from evolvingdp.continual_mean.recorded import RecordedSums
+from evolvingdp.continual_mean.sums.recorded import RecordedSums
 from evolvingdp.core.noise import DiscreteLaplace
 from evolvingdp.core.seeds import stream
 from evolvingdp.experiment import ParameterError

@@ -17,9 +17,9 @@ __all__, __getattr__, __dir__ = attach(
     online=["Release"],
     per_step=["PerStepLaplace"],
     prefix_sums=["Anytime", "BalancedTree", "Banded", "Buffered", "PrefixSums", "Toeplitz", "Tree"],
-    recorded=["RecordedSums"],
     streams=["arrivals", "bits", "readings"],
     theory=["disagreement", "diverse", "error_bound", "laplace_sum_tail"],
     user_mean=["UserMean"],
     windows=["Days", "Snapshot", "between"],
+    **{"sums.recorded": ["RecordedSums"]},
 )

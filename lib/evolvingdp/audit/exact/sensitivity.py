@@ -26,7 +26,7 @@ from evolvingdp.continual_mean import offline, online, streams
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.per_step import PerStepLaplace
 from evolvingdp.continual_mean.prefix_sums import Anytime, BalancedTree, Banded, Buffered, PrefixSums, Toeplitz, Tree
-from evolvingdp.continual_mean.recorded import RecordedSums
+from evolvingdp.continual_mean.sums.recorded import RecordedSums
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core.noise import Noise
 from evolvingdp.core.seeds import stream

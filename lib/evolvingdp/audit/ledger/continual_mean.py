@@ -18,7 +18,7 @@ from evolvingdp.continual_mean import algorithms, choosing, coordinates, offline
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.per_step import PerStepLaplace
 from evolvingdp.continual_mean.prefix_sums import Anytime, BalancedTree, Banded, Buffered, PrefixSums, Toeplitz, Tree
-from evolvingdp.continual_mean.recorded import RecordedSums
+from evolvingdp.continual_mean.sums.recorded import RecordedSums
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core import accounting
 from evolvingdp.core.noise import DiscreteGaussian
@@ -106,7 +106,7 @@ def _running_sums() -> Iterator[Entry]:
     yield _entry(
         "recorded", "consistent tree of a recorded stream", (RecordedSums,), SENSITIVITY, _EPSILON,
         lambda: sensitivity.recorded_cost(RecordedSums(11, _EPSILON, branching=3)), "a level fewer",
-        ("continual_mean/recorded.py", "finite_scale(len(self.blocks) *", "finite_scale((len(self.blocks) - 1) *"),
+        ("continual_mean/sums/recorded.py", "finite_scale(len(self.blocks) *", "finite_scale((len(self.blocks) - 1) *"),
         0.0, _ELEMENT,
     )  # fmt: skip
 

@@ -12,7 +12,7 @@ from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism, best_tre
 from evolvingdp.continual_mean.experiments.binary_tree.params import Params
 from evolvingdp.continual_mean.experiments.scores import root_mean_square
 from evolvingdp.continual_mean.prefix_sums import Anytime, BalancedTree, Banded, Buffered, PrefixSums, Toeplitz, Tree
-from evolvingdp.continual_mean.recorded import RecordedSums
+from evolvingdp.continual_mean.sums.recorded import RecordedSums
 from evolvingdp.core import accounting
 from evolvingdp.experiment import Result
 
