@@ -13,7 +13,7 @@ from measure import write
 
 from evolvingdp.publish.sweeping import run
 
-TINY = ["-p", "repetitions", "2", "-p", "branching_sweep", "2", "-p", "horizon", "64"]
+TINY = ["-p", "repetitions", "2", "-p", "branching_sweep", "2,3", "-p", "horizon", "64"]
 MAIN = "import sys; from evolvingdp.publish.cli import main; main(sys.argv[1:])"
 
 
@@ -21,7 +21,7 @@ def cost(points: int, folder: Path) -> dict[str, object]:
     """A sweep of the smallest runs there are, from its command to its summary."""
     what = ["sweep", "continual_mean/binary_tree", "--grid", "epsilon=1,2", "--repeat", str(points // 2), *TINY]
     command = [sys.executable, "-c", MAIN, *what, "--workers", "1", "--out", str(folder / str(points))]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as sweep:
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as sweep:
         _, code, used = os.wait4(sweep.pid, 0)  # of the command, and of its worker
         sweep.returncode = os.waitstatus_to_exitcode(code)
     if sweep.returncode:
