@@ -80,9 +80,10 @@ def test_online_and_offline_agree_bit_for_bit_on_every_order(name, order):
     assert_equal(SETTINGS[name], users, streams.bits(0.3, STEPS, rng))
 
 
-def test_they_agree_where_levels_start_new_trees_with_narrower_intervals():
+@pytest.mark.parametrize("options", [{}, {"branching": 3, "honaker": False}])
+def test_they_agree_where_levels_start_new_trees_with_narrower_intervals(options):
     rng = stream(0, "narrow")
-    settings = choosing.users_alike(400, 256, 200.0, horizon=30_000, beta=0.5)
+    settings = choosing.users_alike(400, 256, 200.0, horizon=30_000, beta=0.5, **options)
     users = streams.arrivals("contiguous", 400, 256, 30_000, rng)
     opened = []
     once = online._open
@@ -139,7 +140,7 @@ def test_the_state_does_not_grow_with_the_stream(name):
     for position, user in enumerate(users, start=1):
         online.step(settings, state, user, 1)
         if position in (N * M // 10, N * M):
-            kept = (state.counts, state.sums, state.trees, state.intervals, state.buffers, *state.early)
+            kept = (state.counts, state.sums, state.trees, state.intervals, state.buffers, state.early)
             sizes.append([len(part) for part in kept])
     assert sizes[0] == sizes[1]
 

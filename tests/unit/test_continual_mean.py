@@ -32,7 +32,7 @@ from evolvingdp.continual_mean.experiments.user_mean import params as user_mean
 from evolvingdp.continual_mean.per_step import PerStepLaplace, most_samples
 from evolvingdp.continual_mean.prefix_sums import Anytime, BalancedTree, Banded, Buffered, Toeplitz, Tree, height
 from evolvingdp.continual_mean.sums.recorded import RecordedSums
-from evolvingdp.core.noise import DiscreteLaplace
+from evolvingdp.core.noise import DiscreteLaplace, Laplace, Tape
 from evolvingdp.core.seeds import stream
 from evolvingdp.experiment import ParameterError
 from literal_continual_mean import run as run_literally
@@ -93,11 +93,45 @@ def test_height_is_the_number_of_digits(count, branching):
 
 
 @given(length=st.integers(0, 400), branching=st.integers(2, 5), honaker=st.booleans())
-def test_variances_one_by_one_and_together_agree(length, branching, honaker):
+def test_variances_of_given_lengths_and_of_all_agree_bit_for_bit(length, branching, honaker):
     trees = Tree(400, branching, honaker), BalancedTree(400, branching)
     for sums in (*trees, Toeplitz(400), Buffered(400, 3), Banded(400, 3 * branching, honaker), Anytime()):
-        assert sums.relative_variance(length) == sums.relative_variance(np.array([length]))[0]
         np.testing.assert_array_equal(sums.variances(length), sums.relative_variance(np.arange(1, length + 1)))
+
+
+class _Units(Tape):
+    """A tape with one draw of 1, and 0 before and after: noise is linear in draws, so that it tells their weights."""
+
+    def __init__(self, place):
+        super().__init__(Laplace(1.0), None)
+        self._block = (np.arange(4096) == place).astype(float)
+
+
+UNITS = [
+    *(Tree(60, branching, honaker) for branching in (2, 3, 5) for honaker in (False, True)),
+    *(BalancedTree(60, branching) for branching in (2, 3, 4, 7)),
+    Toeplitz(60), Buffered(60, 3), Banded(60, 4), Banded(60, 4, best=True), Anytime(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("sums", UNITS, ids=str)
+def test_variances_are_those_of_the_weights_that_draws_have_in_the_noise(sums):
+    """B, a draw a column, from the noise that is released; then B B' has all variances and covariances."""
+    weights = np.array([sums.all(60, _Units(place)) for place in range(400)]).T
+    assert np.abs(weights[:, 300:]).max() < 1e-12  # no draw is later
+    covariance = weights @ weights.T
+    np.testing.assert_allclose(sums.variances(60), np.diag(covariance), rtol=1e-9)
+    first, last = np.triu_indices(60)
+    apart = np.diag(covariance)[first] + np.diag(covariance)[last] - 2 * covariance[first, last]
+    np.testing.assert_allclose(sums.difference_variance(first + 1, last + 1), apart, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("sums", UNITS[10:], ids=str)
+def test_variances_are_those_of_all_ones_times_the_inverse_of_c(sums):
+    column = sums.coefficients_of(60) if isinstance(sums, Anytime) else sums.coefficients
+    encoder = sum(np.diag(np.full(60 - late, column[late]), -late) for late in range(60))
+    decoder = np.tril(np.ones((60, 60))) @ np.linalg.inv(encoder)
+    np.testing.assert_allclose(sums.variances(60), (decoder**2).sum(axis=1), rtol=1e-9)
 
 
 def test_honaker_never_has_more_variance_than_the_plain_tree():
@@ -113,6 +147,64 @@ def test_bins_cover_the_unit_interval():
         assert len(middles) == max(1, math.ceil(2 ** (level / 2) / 2 - 1e-9))
         assert middles.min() > 0
         assert middles.max() < 1
+
+
+def _cost_at(values, place, width):
+    """The least |i - K/2| as the definition has it; of all x near `place` the values and one beside each are enough."""
+    near = np.concatenate([[place], *(values + beside for beside in (-1e-9, 0.0, 1e-9))])
+    near = near[np.abs(near - place) <= width + 1e-12]
+    ranks = [np.arange((values < x).sum(), (values <= x).sum() + 1) for x in near]
+    return np.abs(np.concatenate(ranks) - len(values) / 2).min()
+
+
+@pytest.mark.parametrize(("count", "moved", "width"), [(1, 1, 0.0), (2, 2, 0.25), (7, 1, 0.0), (8, 2, 0.1), (9, 3, 0.02)])
+def test_the_median_between_values_has_the_density_of_its_definition(count, moved, width):
+    for values in (stream(0, "between", count).random(count), np.full(count, 0.03)):
+        edges, law = private_median.law_between(values, 3.0, moved, width)
+        cells = np.unique(np.concatenate([[0.0, 1.0], edges, np.clip(values - width, 0, 1), np.clip(values + width, 0, 1)]))
+        middles, lengths = (cells[1:] + cells[:-1]) / 2, np.diff(cells)
+        costs = np.array([_cost_at(values, place, width) for place in middles])
+        mass = lengths * np.exp(-3.0 * costs / (2 * moved))
+        own = np.diff(np.interp(cells, edges[np.append(True, np.diff(edges) > 0)], np.append(0, np.cumsum(law[law > 0]))))
+        np.testing.assert_allclose(own, mass / mass.sum(), atol=1e-7)
+
+
+@pytest.mark.parametrize("width", [1e-6, 0.01, 0.5])
+def test_the_median_between_values_is_near_them_as_often_as_is_stated(width):
+    for count in (1, 4, 25, 200):
+        for values in (np.zeros(count), np.full(count, 0.3), np.linspace(0.4, 0.6, count)):
+            edges, law = private_median.law_between(values, 1.0, 2, width)
+            near = (edges[:-1] >= values[0] - width - 1e-12) & (edges[1:] <= values[-1] + width + 1e-12)
+            assert law[~near].sum() <= math.exp(-(count - 1) / 8) / width + 1e-12
+
+
+def test_the_median_between_values_stands_large_budgets_and_ties():
+    """Weights far below the smallest float, and a cost that no gap pays least for."""
+    for values in (np.full(10_001, 0.5), np.repeat([0.0, 1.0], 5_000), stream(0, "many").random(100_000)):
+        for width in (0.0, 1e-9):
+            _, law = private_median.law_between(values, 1e4, 2, width)
+            assert law.sum() == pytest.approx(1)
+            assert 0 <= private_median.draw_between(values, 1e4, stream(0, "draw"), 2, width) <= 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (([], 1.0), TypeError, r"values must be a one-dimensional array of one or more numbers, got float64 \(0,\)"),
+        (([[0.5]], 1.0), TypeError, "values must be a one-dimensional array"),
+        ((["a"], 1.0), TypeError, "values must be a one-dimensional array"),
+        (([0.5, 1.5], 1.0), ValueError, r"values must lie in \[0, 1\], got 1.5"),
+        (([0.5, math.nan], 1.0), ValueError, r"values must lie in \[0, 1\], got nan"),
+        (([0.5], 0.0), ValueError, "epsilon must be > 0 and finite, got 0.0"),
+        (([0.5], 1.0, 0), ValueError, "moved must be >= 1, got 0"),
+        (([0.5], 1.0, 1.5), TypeError, "moved must be an integer >= 1, got 1.5"),
+        (([0.5], 1.0, 1, 0.6), ValueError, r"width must lie in \[0, 0.5\], got 0.6"),
+        (([0.5], 1.0, 1, math.nan), ValueError, r"width must lie in \[0, 0.5\], got nan"),
+    ],
+)
+def test_the_median_between_values_refuses_what_cannot_be(arguments, error, message):
+    with pytest.raises(error, match=message):
+        private_median.law_between(*arguments)
 
 
 def test_private_median_finds_the_bin_of_clear_data():

@@ -1,15 +1,15 @@
 """A `UserMean` step by step: State is secret, Release is public.
 
-Memory: two numbers a user, log n numbers a tree; and, while a level waits for its median, the samples that the median will
-read (the algorithm must keep them).  A step that raises leaves the state as it was.  Applies E-CM-3 (a level whose median is
-drawn is active from then on) and E-CM-10 (a stream holds equal elements each, and 1 is a power of two).
+Memory: two numbers a user; log n numbers a tree, and up to two thousand that are worked out ahead; and, while a level waits
+for its median, the samples that the median will read (the algorithm must keep them).  A step that raises leaves the state as
+it was.  Applies E-CM-3 (a level whose median is drawn is active from then on) and E-CM-10 (a stream holds equal elements
+each, and 1 is a power of two).
 """
 
 from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from evolvingdp.continual_mean import private_median
 from evolvingdp.continual_mean.prefix_sums import PrefixSums
+from evolvingdp.continual_mean.sums.trees import Ahead
 from evolvingdp.continual_mean.user_mean import Interval, UserMean
 from evolvingdp.core import checks
 from evolvingdp.core.noise import Tape
@@ -37,16 +38,17 @@ class Release(NamedTuple):
     dropped: int  # samples beyond a cap, where excess is "drop"
 
 
-@dataclass(repr=False)
+@dataclass(repr=False, slots=True)
 class TreeState:
     """One tree: its current prefix sum, and what the finished ones say."""
 
     rng: np.random.Generator
     elements: int = 0  # of all its prefix sums
     width: float = math.inf  # of the current interval, grid units; only for a bootstrapped prior
+    narrows: bool = False  # whether the interval may become narrow enough for new prefix sums
     sums: PrefixSums | None = None
     node_variance: float = 0.0
-    advance: Callable[[], Any] | None = None
+    advance: Ahead | None = None  # noise of the next prefix
     variances: list[float] = field(default_factory=list)  # of the prefix sums to come, the next one last
     length: int = 0  # elements of the current prefix sum
     held: int = 0  # samples of the current prefix sum
@@ -54,10 +56,11 @@ class TreeState:
     done: tuple[float, float, float] = (0.0, 0.0, 0.0)  # what finished prefix sums add to the tree's three numbers below
 
 
-@dataclass(repr=False)
+@dataclass(repr=False, slots=True)
 class State:
     """Secret.  `step` changes it in place and returns it."""
 
+    sizes: tuple[int, ...]  # of the settings
     counts: list[int]  # samples seen of each user
     sums: list[int]  # of each user's unfinished block
     trees: list[TreeState]
@@ -69,7 +72,7 @@ class State:
     buffers: dict[int, list[int]]
     filled: list[int]  # at b: samples that count for a median of level b and above, but not below
     missing: int  # samples, until the lowest waiting level has its median
-    early: tuple[array[int], array[int], array[int]]  # user, rank, value of the samples that a median may read
+    early: array[int]  # user, rank, value of the samples that a median may read
     step: int = 0
     dropped: int = 0
     used: int = 0
@@ -80,13 +83,14 @@ class State:
 def start(settings: UserMean, rng: np.random.Generator) -> State:
     """No sample yet.  Each tree has its own stream of noise, split off `rng`."""
     levels = range(len(settings.sizes))
-    trees = [TreeState(child) for child in rng.spawn(settings.n_trees)]
+    trees = [TreeState(child, narrows=settings.prior == "bootstrap") for child in rng.spawn(settings.n_trees)]
     if settings.prior != "bootstrap":
         for index, tree in enumerate(trees):
             _open(settings, index, tree, settings.user_sensitivity(index))
     given = settings.prior == "given"
     prior = settings.relative_prior
     return State(
+        sizes=settings.sizes,
         counts=[0] * settings.n_users,
         sums=[0] * settings.n_users,
         trees=trees,
@@ -98,7 +102,7 @@ def start(settings: UserMean, rng: np.random.Generator) -> State:
         buffers={level: [] for level in levels if settings.waits_for(level)},
         filled=[0] * (len(settings.sizes) + 1),
         missing=next(filter(None, map(settings.waits_for, levels)), 0),
-        early=(array("q"), array("q"), array("q")),
+        early=array("q"),
         estimate=settings.first_estimate,
     )
 
@@ -112,17 +116,19 @@ def step(settings: UserMean, state: State, user: int, sample: float) -> tuple[St
     if value is None:
         state.dropped += 1
         return state, _restate(settings, state)
-    rank = state.counts[user] + 1
-    state.counts[user] = rank
-    state.sums[user] += value
+    state.counts[user] = rank = state.counts[user] + 1
     changed = _activate(settings, state, user, rank, value) if state.waiting else False
     level = _finished(settings, rank)
-    if level is not None:
-        total, state.sums[user] = state.sums[user], 0
-        if level in state.waiting:
-            state.buffers[level].append(total)
+    if level is None:
+        state.sums[user] += value
+    else:
+        if state.sizes[level] > 1:
+            value += state.sums[user]
+            state.sums[user] = 0
+        if level in state.buffers:
+            state.buffers[level].append(value)
         else:
-            _add(settings, state, level, total)
+            _add(settings, state, level, value)
             changed = True
     if changed:
         _estimate(settings, state)
@@ -131,16 +137,17 @@ def step(settings: UserMean, state: State, user: int, sample: float) -> tuple[St
 
 def _valid(settings: UserMean, state: Any, user: int, sample: float) -> int | None:
     """The sample in grid units; None where it is beyond a cap and dropped.  Changes nothing."""
-    low, high = settings.low, settings.high
+    low, high, resolution = settings.low, settings.high, settings.resolution
     if type(sample) is not int and type(sample) is not float:
         checks.number(sample=sample)
+        sample = float(sample)
     if type(user) is not int or user < 0:
         checks.integer_at_least(0, user=user)
     if not low <= sample <= high:
         raise ValueError(f"sample must lie in [{low:g}, {high:g}], got {sample!r}")
-    steps = (sample - low) / (high - low) * settings.resolution
-    value = min(max(round(steps), 0), settings.resolution)
-    if settings.resolution == 1 and steps != value:
+    steps = (sample - low) / (high - low) * resolution
+    value = round(steps)
+    if resolution == 1 and steps != value:
         raise ValueError(
             f"sample must be {low:g} or {high:g} where resolution is 1, got {sample!r}; 2**20 takes real values"
         )
@@ -149,7 +156,7 @@ def _valid(settings: UserMean, state: Any, user: int, sample: float) -> int | No
         and user < settings.n_users
         and state.counts[user] < settings.samples_per_user
     ):
-        return value
+        return value if value < resolution else resolution
     if settings.excess == "drop":
         return None
     if state.step - state.dropped >= settings.max_steps:
@@ -180,35 +187,35 @@ def _open(settings: UserMean, index: int, tree: TreeState, sensitivity: float) -
     tree.variances = []
 
 
-def _variance(tree: TreeState) -> float:
-    """Of the noise of the current prefix sum; those of the next ones are computed at once, up to a thousand."""
-    if not tree.variances:
-        assert tree.sums is not None
-        ahead = range(tree.length, min(tree.length + min(tree.length + 16, 1024), tree.sums.capacity + 1))
-        tree.variances = (tree.sums.relative_variance(ahead) * tree.node_variance)[::-1].tolist()
-    return tree.variances.pop()
+def _variances(tree: TreeState) -> list[float]:
+    """Of the noise of the current prefix sum, last, and of the next ones, up to a thousand."""
+    assert tree.sums is not None
+    ahead = range(tree.length, min(tree.length + min(tree.length + 16, 1024), tree.sums.capacity + 1))
+    found: list[float] = (tree.sums.relative_variance(ahead) * tree.node_variance)[::-1].tolist()
+    return found
 
 
 def _add(settings: UserMean, state: State, level: int, total: int) -> None:
     """Project a block's sum and put it into its tree."""
-    index = settings.tree_of(level)
-    tree = state.trees[index]
-    if settings.prior == "bootstrap":
+    index = 0 if settings.one_tree else level
+    tree, resolution, size = state.trees[index], settings.resolution, state.sizes[level]
+    if tree.narrows:
         _bootstrap(settings, state, level, tree)
     interval = state.intervals[level]
     assert tree.advance is not None
     tree.total += min(max(total, interval.low), interval.high) if interval else total
-    noisy = tree.total + tree.advance()
-    size = settings.sizes[level]
+    left = tree.advance.left
+    noisy = tree.total + (left.pop() if left else tree.advance())
     tree.elements += 1
     tree.length += 1
-    tree.held += size
+    tree.held = held = tree.held + size
     state.used += size
-    resolution = settings.resolution
-    spread = _variance(tree) + tree.held * (0.25 * resolution * resolution)
-    weight = tree.held / spread if settings.weights == "precision" else 1.0
+    if not tree.variances:
+        tree.variances = _variances(tree)
+    spread = tree.variances.pop() + held * (0.25 * resolution * resolution)
+    weight = held / spread if settings.weights == "precision" else 1.0
     state.weighted[index] = tree.done[0] + weight * noisy
-    state.samples[index] = tree.done[1] + weight * tree.held
+    state.samples[index] = tree.done[1] + weight * held
     state.spreads[index] = tree.done[2] + weight * weight * spread
 
 
@@ -222,6 +229,7 @@ def _bootstrap(settings: UserMean, state: State, level: int, tree: TreeState) ->
     if not width <= settings.restart * tree.width:
         return
     tree.width = width
+    tree.narrows = (2 * settings.bootstrap_half(level, 0.0) or largest) <= settings.restart * width
     state.intervals[level] = None
     if half:
         center = round(
@@ -238,17 +246,14 @@ def _activate(settings: UserMean, state: State, user: int, rank: int, value: int
     needed_from = (rank - 1).bit_length() + 1  # the lowest level whose arrays take the rank-th sample
     if needed_from > top:
         return False
-    users_seen, ranks_seen, values_seen = state.early
-    users_seen.append(user)
-    ranks_seen.append(rank)
-    values_seen.append(value)
+    state.early.extend((user, rank, value))
     state.filled[needed_from] += 1
     if needed_from <= state.waiting[0]:
         state.missing -= 1
     changed = False
     while state.missing <= 0:
         level = state.waiting.pop(0)
-        users, ranks, values = (np.frombuffer(column, dtype=np.int64) for column in state.early)
+        users, ranks, values = np.frombuffer(state.early, dtype=np.int64).reshape(-1, 3).T
         counted = np.flatnonzero(ranks <= settings.sizes[level])
         by_user = counted[np.argsort(users[counted], kind="stable")]
         prior = median(settings, level, values[by_user], state.trees[level].rng)
@@ -258,7 +263,7 @@ def _activate(settings: UserMean, state: State, user: int, rank: int, value: int
             _add(settings, state, level, total)
             changed = True
         if not state.waiting:
-            state.early = (array("q"), array("q"), array("q"))
+            state.early = array("q")
             break
         above = state.waiting[0]
         state.missing = settings.waits_for(above) - sum(state.filled[: above + 1])
@@ -273,22 +278,24 @@ def median(settings: UserMean, level: int, values: np.ndarray, rng: np.random.Ge
 
 def _estimate(settings: UserMean, state: State) -> None:
     """The release's estimate, and its variance about the mean that samples with one mean have."""
-    samples = sum(state.samples)
+    samples = state.used if settings.weights == "samples" else sum(state.samples)
     if samples:
-        unit = (settings.high - settings.low) / settings.resolution
-        estimate = settings.low + unit * (sum(state.weighted) / samples)
+        low, high = settings.low, settings.high
+        unit = (high - low) / settings.resolution
+        estimate = low + unit * (sum(state.weighted) / samples)
         if settings.clip:
-            estimate = min(max(estimate, settings.low), settings.high)
+            estimate = min(max(estimate, low), high)
         error = unit * math.sqrt(sum(state.spreads)) / samples
         state.estimate, state.variance = estimate, error * error
 
 
 def _restate(settings: UserMean, state: State) -> Release:
     """The last estimate, with its errors about the mean of all samples so far; public."""
-    scale = settings.high - settings.low
-    error = math.sqrt(max(state.variance - 0.25 * (scale * scale) / state.step, 0.0))
-    bias = scale * (state.step - state.used) / state.step if settings.any_users else scale
-    return Release(state.estimate, error, bias, state.used, state.dropped)
+    scale, step, used = settings.high - settings.low, state.step, state.used
+    square = state.variance - 0.25 * (scale * scale) / step
+    error = math.sqrt(square) if square > 0 else 0.0
+    bias = scale * (step - used) / step if settings.any_users else scale
+    return tuple.__new__(Release, (state.estimate, error, bias, used, state.dropped))  # half the time of its constructor
 
 
 def levels(state: State) -> list[tuple[float, float]]:

@@ -182,19 +182,19 @@ class Tape:
     def __init__(self, noise: Noise, rng: np.random.Generator) -> None:
         self._noise, self._rng = noise, rng
         self._block: NDArray[Any] = np.empty(0)
-        self._list: list[Any] = []
+        self._left: list[Any] = []  # what `next` has yet to return of the block, the next one last
         self._used, self._next = 0, _SHORTEST
 
     def next(self) -> Any:
-        if self._used == len(self._block):
-            self._refill()
-        if not self._list:
-            self._list = self._block.tolist()
+        if not self._left:
+            if self._used == len(self._block):
+                self._refill()
+            self._left = self._block[: self._used - 1 if self._used else None : -1].tolist()
         self._used += 1
-        return self._list[self._used - 1]
+        return self._left.pop()
 
     def take(self, count: int) -> NDArray[Any]:
-        parts = []
+        parts, self._left = [], []
         while count > 0:
             if self._used == len(self._block):
                 self._refill()
@@ -205,5 +205,5 @@ class Tape:
         return np.concatenate(parts) if parts else np.empty(0)
 
     def _refill(self) -> None:
-        self._block, self._list, self._used = self._noise.draw(self._next, self._rng), [], 0
+        self._block, self._used = self._noise.draw(self._next, self._rng), 0
         self._next = min(2 * self._next, _LONGEST)

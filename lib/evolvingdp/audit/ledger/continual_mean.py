@@ -287,6 +287,28 @@ def _others() -> Iterator[Entry]:
         "a cost that changes by 2 is taken for 1",
         ("continual_mean/private_median.py", "np.exp(-epsilon / 4 * (cost", "np.exp(-epsilon / 2 * (cost"),
     )  # fmt: skip
+
+    def between(epsilon: float, moved: int, width: float) -> float:
+        """All ways to move values between a few places; the law of the cell between all edges that there can be."""
+        short, worst = width + 2.0**-40, 0.0  # a gap that is hardly ever hit
+        places = np.array([0.0, short, 0.25, 0.5, 1.0])
+        edges = sorted({*places, *(places - width), *(places + width)})
+
+        def cell(values: Any, rng: Any) -> int:
+            drawn = private_median.draw_between(values, epsilon, rng, moved, width)
+            return sum(bool(drawn > edge) for edge in edges)
+
+        for rest in itertools.product((short, 0.5), repeat=moved):
+            worst = max(worst, loss_of(cell, [[*rest, *mine] for mine in itertools.product(places, repeat=moved)]))
+        return worst
+
+    for id, who, moved, width in (("arrays", "two values move", 2, 2.0**-30), ("records", "one value moves", 1, 0.0)):
+        yield _entry(
+            f"median_between_{id}", f"median between order statistics, {who}",
+            (private_median.draw_between, private_median.law_between), EXACT, 4.0,
+            lambda moved=moved, width=width: between(4.0, moved, width), "an epsilon a tenth too large",
+            ("continual_mean/private_median.py", "epsilon / (2 * moved) * np", "epsilon / (1.8 * moved) * np"),
+        )  # fmt: skip
     always = np.zeros(8, dtype=int)  # one user sends everything
     path = "continual_mean/per_step.py"
     for split in ("even", "harmonic"):

@@ -76,7 +76,7 @@ def entries() -> Iterator[Entry]:
             f"tape_{id}", f"draws one by one and in blocks, {id.capitalize()}", (Tape,), EXACT, promised,
             lambda noise=noise: loss_of(lambda moved, rng: _taped(noise, moved, rng), [(0, 0, 0, 0), (1, -1, 1, -1)]),
             "a block is handed out twice",
-            ("self._block, self._list, self._used = self._noise.draw(self._next, self._rng), [], 0",
+            ("self._block, self._used = self._noise.draw(self._next, self._rng), 0",
              "self._block, self._used = self._block if len(self._block) else self._noise.draw(self._next, self._rng), 0"),
             ("four numbers", "numbers that differ by 1 each"),
         )  # fmt: skip

@@ -22,7 +22,7 @@ from scipy.integrate import quad
 from scipy.signal import fftconvolve
 
 from evolvingdp.continual_mean.sums.toeplitz import Array, differences, l2_of_columns
-from evolvingdp.continual_mean.sums.trees import check_count
+from evolvingdp.continual_mean.sums.trees import Ahead, check_count
 from evolvingdp.core.noise import Tape
 
 _SHIFT, _POWER = 12.0, 1.5
@@ -84,13 +84,11 @@ class Anytime:
 
 
 @dataclass(repr=False)
-class AnytimeNoise:
-    """The noise of the prefixes one after the other: worked out for as many steps as there have been, again and again."""
+class AnytimeNoise(Ahead):
+    """Worked out for as many steps as there have been, again and again."""
 
     tape: Tape
     white: Array = field(default_factory=lambda: np.zeros(0))
-    ahead: list[float] = field(default_factory=list)
-    used: int = 0
 
     def take(self) -> Array:
         done = len(self.white)
@@ -98,11 +96,9 @@ class AnytimeNoise:
         noise: Array = fftconvolve(self.white, _column(_POWER, len(self.white).bit_length() - 1))[done : len(self.white)]
         return noise
 
-    def __call__(self) -> float:
-        if self.used == len(self.ahead):
-            self.ahead, self.used = self.take().tolist(), 0
-        self.used += 1
-        return self.ahead[self.used - 1]
+    def more(self) -> list[float]:
+        found: list[float] = self.take().tolist()
+        return found
 
 
 def _perturbed(x: Any, power: float) -> Any:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evolvingdp.continual_mean.sums.trees import blocks_l2, check_count
+from evolvingdp.continual_mean.sums.trees import Ahead, blocks_l2, check_count
 from evolvingdp.core import checks
 from evolvingdp.core.noise import Tape
 
@@ -113,34 +113,36 @@ class BalancedTree:
 
 
 @dataclass(repr=False)
-class BalancedNoise:
-    """The noise of a balanced tree's prefixes one after the other."""
+class BalancedNoise(Ahead):
+    """It keeps the noise of the prefixes around the current one, per level."""
 
     sums: BalancedTree
     tape: Tape
-    groups: list[list[Any]] = field(default_factory=list)  # noise of the prefixes around the current one, per level
-    places: list[int] = field(default_factory=list)  # of the current one in its group
-    count: int = 0
+    groups: list[list[Any]] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)  # of the current one in its group; not kept for the lowest
+    count: int = 0  # of those up to the end of the lowest group
 
     def _group(self, center: Any) -> list[Any]:
         """The siblings around a prefix of a higher level, with their draws."""
         sums = self.sums
-        drawn = [self.tape.next() for _ in range(sums.branching - 1)]
+        drawn = self.tape.take(sums.branching - 1).tolist()
         subtracted = [center - noise for noise in accumulate(drawn[: sums.below])]
         return [*subtracted[::-1], center, *(center + noise for noise in accumulate(drawn[sums.below :]))]
 
-    def __call__(self) -> Any:
-        sums = self.sums
+    def more(self) -> list[Any]:
+        sums, first, level = self.sums, 0, 1
         check_count(self.count + 1, sums.capacity)
-        if not self.count:
+        if self.count:
+            self.places[1] += 1
+            while self.places[level] == sums.branching:
+                self.places[level] = 0
+                level += 1
+                self.places[level] += 1
+            for lower in reversed(range(level)):
+                self.groups[lower] = self._group(self.groups[lower + 1][self.places[lower + 1]])
+        else:
             self.groups, self.places = [self._group(0) for _ in range(sums.height)][::-1], [sums.below] * sums.height
-        self.count += 1
-        level = 0
-        self.places[0] += 1
-        while self.places[level] == sums.branching:
-            self.places[level] = 0
-            level += 1
-            self.places[level] += 1
-        for lower in reversed(range(level)):
-            self.groups[lower] = self._group(self.groups[lower + 1][self.places[lower + 1]])
-        return self.groups[0][self.places[0]]
+            first = sums.below + 1
+        found = self.groups[0][first : first + sums.capacity - self.count]
+        self.count += len(found)
+        return found

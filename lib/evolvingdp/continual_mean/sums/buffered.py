@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 
-from evolvingdp.continual_mean.sums.toeplitz import BLOCK, Array, FilteredNoise, l2_of_columns
+from evolvingdp.continual_mean.sums.toeplitz import Array, FilteredNoise, l2_of_columns
+from evolvingdp.continual_mean.sums.trees import BLOCK
 from evolvingdp.core import checks
 from evolvingdp.core.noise import Tape
 

@@ -23,12 +23,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.signal import fftconvolve, lfilter
 
-from evolvingdp.continual_mean.sums.trees import check_count
+from evolvingdp.continual_mean.sums.trees import BLOCK, Ahead, check_count
 from evolvingdp.core import checks
 from evolvingdp.core.noise import Tape
 
 Array = NDArray[np.float64]
-BLOCK, _LONG = 1 << 10, 1 << 14  # steps whose noise and variances are worked out at once
+_LONG = 1 << 14  # steps whose noise is worked out at once, of a stream that has ended
 
 
 def l2_of_columns(first: Array, uses: int, gap: int) -> float:
@@ -40,17 +40,17 @@ def l2_of_columns(first: Array, uses: int, gap: int) -> float:
 
 
 @dataclass(repr=False)
-class Replay:
-    """Hands over numbers that are known already, one a call."""
+class Replay(Ahead):
+    """Hands over numbers that are known already."""
 
     values: Array
     used: int = 0
 
-    def __call__(self) -> float:
-        if self.used >= len(self.values):
-            check_count(self.used + 1, len(self.values))
-        self.used += 1
-        return float(self.values[self.used - 1])
+    def more(self) -> list[float]:
+        check_count(self.used + 1, len(self.values))
+        self.used += BLOCK
+        found: list[float] = self.values[self.used - BLOCK : self.used].tolist()
+        return found
 
 
 def differences(own: Array, first: ArrayLike, last: ArrayLike) -> Array:
@@ -77,13 +77,12 @@ class Filters(Protocol):
 
 
 @dataclass(repr=False)
-class FilteredNoise:
-    """The noise of the prefixes one after the other; it keeps the state of each recursion, and a block of noise ahead."""
+class FilteredNoise(Ahead):
+    """It keeps the state of each recursion, and a block of noise ahead."""
 
     sums: Filters
     tape: Tape
     held: list[Array] = field(default_factory=list)
-    ahead: list[float] = field(default_factory=list)
     used: int = 0
 
     def take(self, count: int) -> Array:
@@ -103,13 +102,11 @@ class FilteredNoise:
         parts = [self.take(min(_LONG, count - start)) for start in range(0, count, _LONG)]
         return np.concatenate(parts) if parts else np.zeros(0)
 
-    def __call__(self) -> float:
-        place = self.used % BLOCK
+    def more(self) -> list[float]:
         check_count(self.used + 1, self.sums.capacity)
-        if place == 0:
-            self.ahead = self.take(min(BLOCK, self.sums.capacity - self.used)).tolist()
-        self.used += 1
-        return self.ahead[place]
+        self.used += BLOCK
+        found: list[float] = self.take(min(BLOCK, self.sums.capacity + BLOCK - self.used)).tolist()
+        return found
 
 
 class Factorization(ABC):

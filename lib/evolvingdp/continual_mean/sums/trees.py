@@ -16,6 +16,7 @@ below.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -25,6 +26,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.core import checks
 from evolvingdp.core.noise import Tape
+
+BLOCK = 1 << 10  # steps whose noise or variances are worked out at once; a tape's blocks are multiples of it
 
 
 def check_count(count: int, capacity: int) -> None:
@@ -40,6 +43,22 @@ def height(count: int, branching: int = 2) -> int:
     while branching**levels <= count:
         levels += 1
     return levels
+
+
+@dataclass(repr=False)
+class Ahead(ABC):
+    """The noise of the prefixes one after the other, worked out for several at once."""
+
+    left: list[Any] = field(default_factory=list, init=False)  # of what is worked out, the next one last
+
+    @abstractmethod
+    def more(self) -> list[Any]:
+        """That of the next prefixes; raises ValueError if there is none."""
+
+    def __call__(self) -> Any:
+        if not self.left:
+            self.left = self.more()[::-1]
+        return self.left.pop()
 
 
 def blocks_l2(uses: int, blocks: list[int], gap: int = 1) -> float:
@@ -172,13 +191,13 @@ class Tree:
         return (2 * scaled + whole) // (2 * whole)
 
     def online(self, tape: Tape) -> TreeNoise:
-        """What returns, at the k-th call, the noise of the prefix of length k; it keeps two numbers a level."""
+        """What returns, at the k-th call, the noise of the prefix of length k."""
         return TreeNoise(self, tape)
 
 
 @dataclass(repr=False)
-class TreeNoise:
-    """The noise of a tree's prefixes one after the other."""
+class TreeNoise(Ahead):
+    """It keeps two numbers a level; a plain tree a block of noise ahead as well."""
 
     sums: Tree
     tape: Tape
@@ -189,28 +208,36 @@ class TreeNoise:
     def __post_init__(self) -> None:
         self.last, self.children = [0] * (self.sums.height + 1), [0] * (self.sums.height + 1)
 
-    def __call__(self) -> Any:
-        sums, children = self.sums, self.children
-        base, honaker = sums.branching, sums.honaker
+    def more(self) -> list[Any]:
+        sums, last, base, found = self.sums, self.last, self.sums.branching, []
         check_count(self.count + 1, sums.capacity)
-        self.count += 1
-        level, rest, node = 0, self.count, self.tape.next()
+        nodes = [self.tape.next()] if sums.honaker else self.tape.take(min(BLOCK, sums.capacity - self.count)).tolist()
+        for node in nodes:
+            self.count = rest = self.count + 1
+            level = 0
+            if sums.honaker:
+                level, node = self._estimate(node)
+            else:
+                while not rest % base:
+                    rest //= base
+                    level += 1
+            prefix = node + last[level]
+            for lower in range(level + 1):
+                last[lower] = prefix
+            found.append(prefix)
+        return found
+
+    def _estimate(self, node: Any) -> tuple[int, Any]:
+        """The height of the largest node that ends here, and the estimate of its noise."""
+        sums, children, base, level, rest = self.sums, self.children, self.sums.branching, 0, self.count
+        integer = isinstance(node, int)
         while True:
-            if honaker:
-                if level and isinstance(node, int):
-                    node = base**level * node + children[level]
-                elif level:
-                    weight = sums._node_variance[level]
-                    node = weight * node + (1 - weight) * children[level]
-                children[level + 1] = node if rest % base == 1 else children[level + 1] + node
-            if rest % base:
-                break
+            place = rest % base
+            children[level + 1] = node if place == 1 else children[level + 1] + node
+            if place:
+                return level, sums._rounded(node, level) if integer else node
             rest //= base
             level += 1
-            if honaker:
-                node = self.tape.next()
-        if honaker and isinstance(node, int):
-            node = sums._rounded(node, level)
-        prefix = node + self.last[level]
-        self.last[: level + 1] = [prefix] * (level + 1)
-        return prefix
+            weight = sums._node_variance[level]
+            below, node = children[level], self.tape.next()
+            node = base**level * node + below if integer else weight * node + (1 - weight) * below
