@@ -26,12 +26,12 @@ from measure import RESULTS
 from planner_truth import TRUTHS, all_found
 
 from evolvingdp.core.seeds import stream
-from evolvingdp.planning import curated, hot, local_lists, local_means, local_search, planner
+from evolvingdp.planning import curated, hot, local_lists, local_means, local_search, planner, shuffled
 from evolvingdp.planning.answer import CannotServeError, Method, OnTheEdgeError
 from evolvingdp.planning.question import Question
 from evolvingdp.publish.rendering import dated
 
-ROOMS = (curated, hot, local_lists, local_means, local_search)  # what a prediction is made of
+ROOMS = (curated, hot, local_lists, local_means, local_search, shuffled)  # what a prediction is made of
 STATISTICS = (*("mean", "frequencies", "hot") * 4, "counts", "counts", "words")
 WITHIN = 0.15
 RUNS = 100  # at least; and until a measured error is known so well,
@@ -46,19 +46,20 @@ def drawn(rng: np.random.Generator) -> Question:
     users = int(10 ** (rng.uniform(4.5, 6.5) if statistic == "words" else rng.uniform(2.3, 3.4)))
     mean, unit = statistic in ("mean", "counts"), str(rng.choice(["report", "period", "user", "user"]))
     readings = int(rng.choice([1, 1, 3, 100, 10**6] if mean and unit != "report" else [1, 3]))  # a report each
+    long = statistic == "frequencies" and unit != "report" and rng.random() < 0.3  # what HEAVYTHRESH is for
     return Question(
         statistic,
-        str(rng.choice(["nobody", "curator"])),
+        str(rng.choice(["nobody", "shuffler", "curator"])),
         unit,
         users,
         periods,
-        readings,
+        10**6 if long else readings,
         changes=int(rng.integers(0, 5)),
         change=float(np.round(rng.uniform(0.02, 0.5) if mean else rng.uniform(0.02, 0.2), 3)),
         own_changes=int(rng.integers(0, 3)),
-        target=str(rng.choice(["period", "period", "window", "cumulative"])),
+        target="period" if long else str(rng.choice(["period", "period", "window", "cumulative"])),
         window=int(rng.integers(1, periods + 1)),
-        epsilon=float(np.round(10 ** rng.uniform(-0.5, 0.8), 3)),
+        epsilon=float(np.round(10 ** rng.uniform(0.3 if long else -0.5, 0.8), 3)),
         delta=float(rng.choice([0.0, 1e-6, 1e-9])),
         share=float(np.round(rng.uniform(0.05, 0.95) if mean else rng.uniform(0.005, 0.3), 3)),
         items=int(rng.integers(2, 13)),

@@ -18,14 +18,15 @@ from evolvingdp.core.olh import OLH
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import thresh_protocol
-from evolvingdp.evolving.rivals import crew_thresh, once, once_words, tree
+from evolvingdp.evolving.rivals import crew_thresh, crew_words, once, once_words, tree
 from evolvingdp.evolving.rivals.crew_thresh import CrewThresh
+from evolvingdp.evolving.rivals.crew_words import CrewWords
 from evolvingdp.evolving.rivals.detection import detect
 from evolvingdp.evolving.rivals.threshold_stream import ThresholdStream
 from evolvingdp.evolving.streams import BitStream, WordStream
 from evolvingdp.heavy_hitters.pem import PEM
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
-from evolvingdp.planning import local_means
+from evolvingdp.planning import local_lists, local_means, local_search
 from evolvingdp.planning.question import Question
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.histograms import Histogram
@@ -111,11 +112,8 @@ def on_a_tree(question: Question, settings: tree.ChangeTree, seed: int) -> Array
 
 
 def _words(question: Question, seed: int) -> tuple[WordStream, Array]:
-    """A list's first word, which moves, and the others, which share the rest; and the users' own share of the first."""
-    means = local_means.moving(question, stream(seed, "moves"))
-    rest = (1 - means[:, None]) * np.ones(question.items - 1) / (question.items - 1)
-    laws = np.column_stack([means, rest])
-    data = WordStream.make([question.users], laws, [list(range(question.periods))], question.readings)
+    """The list's words, and the users' own share of the first."""
+    data = local_means.words(question, local_means.moving(question, stream(seed, "moves")))
     words = stream(seed, "words")
     own = [data.counts(epoch, words)[:, 0].mean() / question.readings for epoch in range(1, question.periods + 1)]
     return data, np.array(own)
@@ -151,6 +149,14 @@ def words_detected(online: bool) -> Truth:
         return detect(estimates, tally.reports, float(settings.variances()), online=online).estimates - own
 
     return truth
+
+
+def words_followed(question: Question, settings: CrewWords, seed: int) -> Array:
+    """About the population's share: only those who serve are drawn, and thousands of readings leave users no other."""
+    means = local_means.moving(question, stream(seed, "moves"))
+    data, generators = local_means.words(question, means), ("words", "public", "private")
+    found = crew_words.run(settings, data, **{name: stream(seed, name) for name in generators})
+    return np.array([release.estimate[0] for release in found]) - means
 
 
 def words_every_period(question: Question, oracle: OLH, seed: int) -> Array:
@@ -276,6 +282,7 @@ TRUTHS: dict[str, Truth] = {
     "each user once, one sign (FreqOracle, Hadamard)": words_once,
     "each user once, OLH, changes found afterwards": words_detected(False),
     "each user once, OLH, changes found as they come": words_detected(True),
+    "HEAVYTHRESH with roles by lot": words_followed,
     "TreeHist": searched,
     "PEM": searched,
     "fresh Laplace noise in every period": fresh,
@@ -284,4 +291,10 @@ TRUTHS: dict[str, Truth] = {
     "running sums, eight buffers": running_sums,
     "running mean of users who come back, discrete Laplace": users_mean,
     "running mean of users who come back, Gaussian": users_mean,
+}
+TRUTHS |= {  # a shuffler changes what a report may cost, and no estimate
+    method.name: TRUTHS[method.name.removesuffix(", shuffled")]
+    for room in (local_lists, local_means, local_search)
+    for method in room.METHODS
+    if method.trust == "shuffler" and method.name.removesuffix(", shuffled") in TRUTHS
 }

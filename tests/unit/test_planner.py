@@ -11,10 +11,12 @@ import pytest
 from click.testing import CliRunner
 from planner_truth import TRUTHS, all_found
 
+from evolvingdp.core import accounting
 from evolvingdp.core.checks import ParameterError
 from evolvingdp.core.seeds import stream
+from evolvingdp.heavy_hitters.trust.shuffling import Shuffled
 from evolvingdp.planning import local_means
-from evolvingdp.planning.answer import CannotServeError, Method
+from evolvingdp.planning.answer import CannotServeError, Method, OnTheEdgeError
 from evolvingdp.planning.planner import ROOMS, asked, expected, plan, reach, settled
 from evolvingdp.planning.question import STATISTICS, Question
 from evolvingdp.planning.shown import text
@@ -29,6 +31,11 @@ CASES = {
     "clinic": Question(trust="curator", users=2000, periods=52, target="cumulative"),
     "alarm": Question("hot", "curator", users=1_000_000),
 }
+
+
+LONG = Question(
+    "frequencies", users=2100, periods=52, readings=10**6, epsilon=5.0, items=7, share=0.1, change=0.2, changes=2
+)
 
 
 def of(name: str, question: Question) -> Method:
@@ -98,12 +105,74 @@ def test_what_is_refused_names_a_setting_at_which_it_works(case):
         assert refused(refusal.method, changed) != refusal.reason  # it serves, or not for another reason
 
 
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_a_shuffler_s_answer_has_each_local_method_amplified_or_the_reason_why_not(statistic):
+    question = Question(statistic, "shuffler", users=10**6, periods=12, share=0.3)
+    answer = plan(question)
+    served = {one.method: one for one in answer.predictions}
+    why = {one.method: one.reason for one in answer.refusals}
+    local = [one.name for one in asked(question) if one.trust == "nobody" and "composed with delta" not in one.name]
+    assert local
+    for name in local:
+        mixed = f"{name}, shuffled"
+        if mixed in why:
+            assert "depend on each other" in why[mixed] or "followed" in why[mixed] or why[mixed] == why[name]
+            continue
+        assert served[mixed].guarantee.startswith("(1, 1e-09)-DP of everything that a user ever sends")
+        assert served[mixed].rank < served[name].rank
+    assert served
+    assert answer.predictions[0].method.endswith(", shuffled")
+
+
+def test_a_report_behind_a_shuffler_may_cost_what_the_bound_allows_and_no_more():
+    question = Question(trust="shuffler", users=100_000, periods=10, unit="period", epsilon=0.5, delta=1e-6)
+
+    def report(asked_for: Question, name: str = "every user in every period, shuffled") -> float:
+        return settled(of(name, asked_for), asked_for).epsilon
+
+    one = report(question)
+    assert (
+        Shuffled(one, 100_000, 2, hashed=False).delta(0.5)
+        <= 1e-6
+        < Shuffled(one + 0.01, 100_000, 2, hashed=False).delta(0.5)
+    )
+    for_ever = report(replace(question, unit="user"))
+    each = accounting.optimal(0.5, 5e-7, 10)
+    assert Shuffled(for_ever, 100_000, 2, hashed=False).delta(each) <= 5e-8
+    assert for_ever < one
+    once = report(question, "each user once, shuffled")  # 10,000 are expected in a period; fewer must be promised for
+    assert Shuffled(once, 9_000, 2, hashed=False).delta(0.5) > 1e-6 >= Shuffled(once, 9_600, 2, hashed=False).delta(0.5)
+    assert 0.5 <= report(replace(question, users=9)) < 0.501  # never less than without a shuffler
+
+
+def test_a_shuffler_needs_a_delta_that_the_bound_can_have():
+    name, pure = "every user in every period, shuffled", Question(trust="shuffler", users=10**5, delta=0.0)
+    assert refused(name, pure) == "it needs a delta above 0"
+    assert not refused(name, replace(pure, delta=1e-9))
+    assert "a delta of 7.3e-10 or more" in refused(name, replace(pure, delta=1e-10))
+    assert not refused(name, replace(pure, delta=8e-10))
+
+
 def test_an_edge_has_no_number_and_both_sides_of_it_have_one():
     found = "each user once, changes found afterwards"
     few, middle, many = (replace(TELEMETRY, change=size) for size in (0.005, 0.02, 0.2))
     assert [one.method for one in plan(middle).refusals if one.edge] == [found, found.replace("afterwards", "as they come")]
     assert error(found, few) > 0
     assert error(found, many) > 0
+
+
+def test_heavythresh_says_when_users_see_a_change_when_not_and_when_that_is_not_certain():
+    name, wide = "HEAVYTHRESH with roles by lot", replace(LONG, users=10**6, items=1000)
+    assert error(name, wide) < error("each user once, OLH", wide) / 2
+    thresholds = settled(of(name, wide), wide).voting.voting
+    lowest, highest = thresholds.threshold(32), thresholds.threshold(1)
+    assert "is not seen" in refused(name, replace(wide, change=0.5 * lowest))
+    with pytest.raises(OnTheEdgeError, match="is not seen"):
+        expected(of(name, wide), replace(wide, change=lowest))
+    with pytest.raises(OnTheEdgeError, match="not certain that all users vote alike"):
+        expected(of(name, wide), replace(wide, change=highest))
+    assert "THRESH with roles by lot" in refused(name, replace(wide, items=2))
+    assert "take too long" in refused(name, replace(wide, items=2**20))
 
 
 def test_what_reaches_an_error_does_and_a_little_less_does_not():
@@ -196,9 +265,10 @@ def test_the_command_line_prints_the_answer_and_says_it_to_machines():
 def test_every_method_that_predicts_can_be_compared_with_its_protocol():
     """`make planner` compares them all; what has no error, an alarm, is compared by what is found."""
     names = {method.name for statistic in ROOMS for method in asked(Question(statistic))}
-    never = {"memoized answers (RAPPOR, dBitFlipPM, LOLOHA)", "HEAVYTHRESH with roles by lot", "stable histogram"}
+    never = {"memoized answers (RAPPOR, dBitFlipPM, LOLOHA)", "stable histogram"}
+    never |= {f"{name}, shuffled" for name in never}
     alarms = {method.name for method in asked(Question("hot"))}
-    assert names - never - alarms == set(TRUTHS)
+    assert names - never - alarms == set(TRUTHS) - never
 
 
 @pytest.mark.parametrize(
@@ -208,7 +278,18 @@ def test_every_method_that_predicts_can_be_compared_with_its_protocol():
         ("each user once", Question(users=1500, periods=6, epsilon=3.0, share=0.1, target="window", window=3), 150),
         ("each user once, changes found afterwards", Question(users=3000, periods=20, epsilon=2.0, change=0.4), 60),
         ("each user once, OLH", Question("frequencies", users=1000, periods=5, epsilon=3.0, items=4, share=0.3), 120),
+        ("HEAVYTHRESH with roles by lot", replace(LONG, periods=12), 250),
         ("changes on a dyadic tree", Question(users=1000, periods=16, own_changes=1), 60),
+        (
+            "every user in every period, shuffled",
+            Question(trust="shuffler", users=1500, periods=6, epsilon=4.0, share=0.2),
+            150,
+        ),
+        (
+            "each user once, OLH, shuffled",
+            Question("frequencies", "shuffler", users=2500, periods=3, epsilon=0.5, items=4, share=0.3),
+            120,
+        ),
         ("running sums, the best tree", Question(trust="curator", delta=0.0, periods=60, target="cumulative"), 400),
     ],
 )

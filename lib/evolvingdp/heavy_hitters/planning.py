@@ -69,10 +69,7 @@ def planned(
     checks.positive(epsilon=epsilon, threshold=threshold, power=power)
     checks.integer_at_least(2, n_users=n_users, length=length)
     checks.integer_at_least(1, max_candidates=max_candidates)
-    rows, a_cell = (8, 8) if compression == "projective" else (16, 50)  # users a cell
-    width = min(max(n_users // a_cell, _CELLS_OF_A_SKETCH[0]), _CELLS_OF_A_SKETCH[1]) // rows
-    if compression != "projective":
-        width = 1 << width.bit_length()
+    rows, width = sketch_size(n_users, compression)
     leaves, counts = _prior(n_users, length, power)
     found = []
     for steps in _steps(length):
@@ -91,6 +88,13 @@ def planned(
             f"got {threshold:g} and {max_candidates} for epsilon = {epsilon:g} and {n_users} users"
         )
     return max(found, key=lambda row: row[0])[1]
+
+
+def sketch_size(n_users: int, compression: str = "projective") -> tuple[int, int]:
+    """Rows and width of a `planned` sketch."""
+    rows, a_cell = (8, 8) if compression == "projective" else (16, 50)  # users a cell
+    width = min(max(n_users // a_cell, _CELLS_OF_A_SKETCH[0]), _CELLS_OF_A_SKETCH[1]) // rows
+    return rows, width if compression == "projective" else 1 << width.bit_length()
 
 
 def several_words(epsilon: float, n_users: int, words: int, holders: float = 0.0) -> tuple[float, float]:

@@ -18,7 +18,7 @@ from evolvingdp.core import accounting
 from evolvingdp.core.noise import Gaussian, Laplace, Noise
 from evolvingdp.planning.answer import LAPLACE_95, CannotServeError, Expected, Method
 from evolvingdp.planning.commands import mean_run, sums_run
-from evolvingdp.planning.local_means import MEANS, reports_of_a_unit
+from evolvingdp.planning.local_means import MEANS
 from evolvingdp.planning.question import Question
 
 NUMBERS = (*MEANS, "frequencies")
@@ -47,7 +47,7 @@ def needs_delta(question: Question) -> float:
 
 def _fresh(question: Question, gaussian: bool) -> Noise:
     """Of each period's total."""
-    reports = reports_of_a_unit(question)
+    reports = question.reports_of_a_unit
     if gaussian:
         mu = accounting.gaussian_mu(question.epsilon, needs_delta(question))
         return Gaussian(moved(question, True) * math.sqrt(reports) / mu)
@@ -64,7 +64,7 @@ def _sums(question: Question, gaussian: bool) -> tuple[Any, Noise]:
     """Prefix sums over periods' totals, and the noise of a node."""
     delta = needs_delta(question) if gaussian else 0.0
     sums: Any = Buffered(question.periods) if gaussian else best_tree(question.periods)
-    uses = reports_of_a_unit(question)
+    uses = question.reports_of_a_unit
     return sums, calibrate(sums, question.epsilon, delta, moved(question, gaussian), uses=uses)
 
 

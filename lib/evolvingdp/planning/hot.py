@@ -12,7 +12,7 @@ from typing import Any
 from evolvingdp.planning.answer import BETA, CannotServeError, Expected, Method
 from evolvingdp.planning.commands import hot_run
 from evolvingdp.planning.curated import needs_delta
-from evolvingdp.planning.local_means import reports_of_a_unit, up
+from evolvingdp.planning.local_means import up
 from evolvingdp.planning.question import Question
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.baselines import best_composition, threshold_error
@@ -49,7 +49,7 @@ def _repeated(question: Question) -> AboveThreshold:
 
 
 def _histogram(question: Question, kind: str) -> Histogram:
-    reports = reports_of_a_unit(question)
+    reports = question.reports_of_a_unit
     return histogram(question.epsilon, needs_delta(question), reports, question.items, kind=kind, beta=BETA)
 
 
@@ -65,7 +65,7 @@ def _shown(question: Question) -> Histogram:
     """A period's words that enough users hold, without a list."""
     domain = min(27**question.length, 2**60)
     return histogram(
-        question.epsilon, needs_delta(question), reports_of_a_unit(question), domain, kind="stable gaussian", beta=BETA
+        question.epsilon, needs_delta(question), question.reports_of_a_unit, domain, kind="stable gaussian", beta=BETA
     )
 
 

@@ -13,15 +13,18 @@ from scipy.stats import norm
 
 from evolvingdp.core.olh import OLH
 from evolvingdp.core.seeds import stream
+from evolvingdp.evolving import heavy_simulation
+from evolvingdp.evolving.rivals import crew_words
 from evolvingdp.evolving.rivals.crew_words import CrewWords
 from evolvingdp.evolving.rivals.detection import detect
 from evolvingdp.evolving.rivals.once_words import OnceWords, WordTally
-from evolvingdp.planning import local_means
-from evolvingdp.planning.answer import BETA, CannotServeError, Expected, Method
+from evolvingdp.planning import local_means, shuffled
+from evolvingdp.planning.answer import BETA, CannotServeError, Expected, Method, OnTheEdgeError
 from evolvingdp.planning.commands import oracle_run, words_heavy_run
 from evolvingdp.planning.question import Question, in_options
 
 LIST = ("frequencies",)
+_SIMULATED_WORDS, _WORDS_DRAWN, _STREAMS = 2**16, 2**19, 120  # at most, of HEAVYTHRESH: of a list, of all, streams
 
 
 def _every_period(question: Question, composition: str) -> OLH:
@@ -68,17 +71,37 @@ def _detected_expected(question: Question, settings: OnceWords, streams: int, on
 def _crews(question: Question) -> CrewWords:
     if question.periods < 2:
         raise CannotServeError("there is one period, and nothing to follow", "--periods 2")
-    size = question.users, question.periods, question.readings, question.epsilon, min(question.items, 2**20)
+    if question.items == 2:
+        raise CannotServeError("one of two words is a share, for which `mean` has THRESH with roles by lot", "--items 3")
+    if question.items > _SIMULATED_WORDS:
+        raise CannotServeError(
+            f"more than {_SIMULATED_WORDS:,} words take too long to simulate", f"--items {_SIMULATED_WORDS}"
+        )
+    size = question.users, question.periods, question.readings, question.epsilon, question.items
     try:
         settings = CrewWords.plan(*size, changes=question.moves)
     except ValueError as error:
         raise CannotServeError(in_options(str(error))) from None
-    voting = settings.voting.voting
-    lowest = voting.threshold(1 << voting.levels)
-    raise CannotServeError(
-        f"votes are about signed sums of all words, with a lowest threshold of {lowest:.2g}: whether a change of a word is "
-        f"seen depends on the others. An update has a standard error of {settings.standard_error(0, question.level):.2g}"
-    )
+    if question.moves:
+        by = question.jump if question.level + question.jump <= 1 else -question.jump
+        data = local_means.words(question, np.array([question.level, max(0.0, question.level + by)]))
+        local_means.seen(settings.voting.voting, heavy_simulation.Hashed(settings.voting, data).largest_move(0, 1), question)
+    return settings
+
+
+def _crews_expected(question: Question, settings: CrewWords, streams: int) -> Expected:
+    """Votes are about all words: the others share what the one leaves evenly."""
+    rng, errors = stream(0, "planner", "heavy"), []
+    for _ in range(min(local_means.rounds(question, streams), max(6, _WORDS_DRAWN // question.items), _STREAMS)):
+        data = local_means.words(question, means := local_means.moving(question, rng))
+        try:
+            found = crew_words.simulate(settings, data, rng).public
+        except ValueError:  # Hoeffding's inequality decides no vote
+            raise OnTheEdgeError(
+                f"it is not certain that all users vote alike: a change of {question.jump:g} is too near a threshold"
+            ) from None
+        errors.append(np.array([release.estimate[0] for release in found]) - means)
+    return local_means.summed_up(errors, local_means.own(question, local_means.weight_of_a_period(question, False)))
 
 
 def _hot(question: Question) -> OnceWords:
@@ -141,9 +164,10 @@ METHODS = [
     ),
     Method(
         "HEAVYTHRESH with roles by lot", LIST,
-        _crews, lambda q, settings: Expected.normal(settings.standard_error(0, q.level)),
-        _PURE, "long periods, changes that all users see", "voters 1 bit a period, reporters once", "a sketch an update",
-        "follow a drift", words_heavy_run, targets=("period",),
+        _crews, lambda q, settings, streams=0: _crews_expected(q, settings, streams),
+        _PURE, "long periods, changes that all users see, other words that share the rest evenly",
+        "voters 1 bit a period, reporters once", "votes, and a hash for each report and word",
+        "follow a drift", words_heavy_run, targets=("period",), simulated=True,
     ),
     Method(
         "each user once, OLH, and a cut", ("hot",), _hot, _hot_expected,
@@ -151,3 +175,15 @@ METHODS = [
         "see an item between two periods", oracle_run, targets=("period",),
     ),
 ]  # fmt: skip
+METHODS += shuffled.all_mixed(
+    METHODS,
+    {
+        "OLH from every user in every period": shuffled.hashes(once=False),
+        "each user once, OLH": shuffled.hashes(once=True),
+        "each user once, one sign (FreqOracle, Hadamard)": shuffled.signs(once=True),
+        "each user once, OLH, changes found afterwards": shuffled.hashes(once=True),
+        "each user once, OLH, changes found as they come": shuffled.hashes(once=True),
+        "HEAVYTHRESH with roles by lot": shuffled.SEVERAL,
+        "each user once, OLH, and a cut": shuffled.hashes(once=True),
+    },
+)

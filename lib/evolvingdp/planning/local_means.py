@@ -25,8 +25,9 @@ from evolvingdp.evolving.rivals.detection import penalty
 from evolvingdp.evolving.rivals.memoized import Memoized
 from evolvingdp.evolving.rivals.once import Once
 from evolvingdp.evolving.rivals.tree import ChangeTree
-from evolvingdp.evolving.streams import BitStream, steps
+from evolvingdp.evolving.streams import BitStream, WordStream, steps
 from evolvingdp.evolving.thresh import Thresh
+from evolvingdp.planning import shuffled
 from evolvingdp.planning.answer import CannotServeError, Expected, Method, OnTheEdgeError
 from evolvingdp.planning.commands import once_run
 from evolvingdp.planning.question import Question, in_options
@@ -54,14 +55,16 @@ def bits(question: Question, rng: Generator) -> BitStream:
     return BitStream.make([question.users], moving(question, rng), question.readings)
 
 
-def reports_of_a_unit(question: Question) -> int:
-    """How many periods' reports epsilon pays for."""
-    return question.periods if question.unit == "user" else 1
+def words(question: Question, means: NDArray[np.float64]) -> WordStream:
+    """The same users with a list: its first word has the share of `means`, the others share the rest evenly."""
+    values, which = np.unique(means, return_inverse=True)
+    laws = np.column_stack([values, np.repeat((1 - values)[:, None] / (question.items - 1), question.items - 1, axis=1)])
+    return WordStream.make([question.users], laws, [which], question.readings)
 
 
 def report_epsilon(question: Question, composition: str) -> float:
     """Of each period's report of everybody."""
-    reports = reports_of_a_unit(question)
+    reports = question.reports_of_a_unit
     if composition != "basic":
         if not question.failure:
             raise CannotServeError("delta is 0, and composing reports needs one", "--delta 1e-9")
@@ -164,11 +167,16 @@ def _voted(question: Question, method: str) -> Choice:
     settings = choice.settings[method]
     voting = settings.voting if isinstance(settings, CrewThresh) else settings
     assert isinstance(voting, Thresh)
-    lowest = voting.threshold(1 << voting.levels)
-    if question.moves and question.jump < 1.25 * lowest:
-        kind = OnTheEdgeError if question.jump > 0.8 * lowest else CannotServeError
-        raise kind(f"the lowest threshold that users vote by is {lowest:.2g}, and a change of {question.jump:g} is not seen")
+    seen(voting, question.jump, question)
     return choice
+
+
+def seen(voting: Thresh, move: float, question: Question) -> None:
+    """Raise unless users see a change that moves what they compare by so much."""
+    lowest = voting.threshold(1 << voting.levels)
+    if question.moves and move < 1.25 * lowest:
+        kind = OnTheEdgeError if move > 0.8 * lowest else CannotServeError
+        raise kind(f"the lowest threshold that users vote by is {lowest:.2g}, and a change of {question.jump:g} is not seen")
 
 
 def rounds(question: Question, streams: int) -> int:
@@ -313,3 +321,17 @@ METHODS = [
         "", "", "", "", "", once_run,
     ),
 ]  # fmt: skip
+METHODS += shuffled.all_mixed(
+    METHODS,
+    {
+        "every user in every period": shuffled.bits(once=False),
+        "each user once": shuffled.bits(once=True),
+        "each user once, for several periods": shuffled.bits(once=True),
+        "each user once, changes found afterwards": shuffled.bits(once=True),
+        "each user once, changes found as they come": shuffled.bits(once=True),
+        "THRESH with roles by lot": shuffled.SEVERAL,
+        "THRESH, tuned": shuffled.SEVERAL,
+        "changes on a dyadic tree": shuffled.SEVERAL,
+        "memoized answers (RAPPOR, dBitFlipPM, LOLOHA)": "what is said again and again can be followed through the shuffler",
+    },
+)

@@ -6,16 +6,19 @@ Errors are those of the last level's reports; `heavy_hitters.planning` chooses t
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from scipy.stats import norm
 
 from evolvingdp.core.olh import OLH
 from evolvingdp.heavy_hitters.pem import PEM
-from evolvingdp.heavy_hitters.planning import planned
+from evolvingdp.heavy_hitters.planning import planned, sketch_size
+from evolvingdp.heavy_hitters.sketches.geometry import geometry
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
-from evolvingdp.planning import local_means
+from evolvingdp.planning import local_means, shuffled
 from evolvingdp.planning.answer import BETA, CannotServeError, Expected, Method
 from evolvingdp.planning.commands import words_run
 from evolvingdp.planning.question import Question
@@ -26,7 +29,7 @@ _FACTORS = [4 * 1.25**step for step in range(16)]  # thresholds, in standard err
 
 def _reports(question: Question) -> float:
     """Reports that one answer reads: those of its periods, where each user reports once, or of everybody in each of them."""
-    return question.users * question.pooled / local_means.reports_of_a_unit(question)
+    return question.users * question.pooled / question.reports_of_a_unit
 
 
 def _reporters(question: Question) -> int:
@@ -112,3 +115,27 @@ METHODS = [
         words_run,
     ),
 ]  # fmt: skip
+
+
+def _by_unit(method: Method, **kind: Any) -> Method:
+    """Users search once in all where all that they ever send is protected, and else once a period."""
+    ways = {once: shuffled.mixed(method, shuffled.Mixed(once, **kind)) for once in (True, False)}
+
+    def way(question: Question) -> Method:
+        return ways[question.unit == "user"]
+
+    return replace(
+        ways[True],
+        settle=lambda question: way(question).settle(question),
+        expect=lambda question, settings: way(question).expect(question, settings),
+        notebook=lambda _: "evolvingdp run heavy_hitters/trust",
+        guarantee=f"({{epsilon}}, {{delta}})-DP of {{lot}}, {shuffled.AGAINST}",
+    )
+
+
+METHODS += [
+    _by_unit(
+        METHODS[0], values=lambda one, cells: geometry(one, cells).order, cells=lambda q: sketch_size(_reporters(q))[1]
+    ),
+    _by_unit(METHODS[1], values=lambda one, _: OLH(one).hash_values),
+]

@@ -55,7 +55,7 @@ def asked(question: Question) -> list[Method]:
 def settled(method: Method, question: Question) -> Any:
     """The library's settings; raises CannotServeError with what would work."""
     if TRUST.index(method.trust) > TRUST.index(question.trust):
-        raise CannotServeError("somebody has to be trusted with data before noise is added", f"--trust {method.trust}")
+        raise CannotServeError(_TRUSTED[method.trust], f"--trust {method.trust}")
     if question.target not in method.targets:
         raise CannotServeError(
             f"it answers for {' and '.join(_TARGETS[one] for one in method.targets)}", f"--target {method.targets[0]}"
@@ -63,6 +63,10 @@ def settled(method: Method, question: Question) -> Any:
     return method.settle(question)
 
 
+_TRUSTED = {
+    "shuffler": "somebody has to be trusted to mix reports and drop names",
+    "curator": "somebody has to be trusted with data before noise is added",
+}
 _TARGETS = {"period": "single periods", "window": "windows", "cumulative": "all periods so far"}
 
 
@@ -111,7 +115,8 @@ def _filled(text: str, question: Question) -> str:
 def _shown(settings: Any, question: Question) -> str:
     """What to make with the library; of a choice, how it is asked for."""
     if hasattr(settings, "predicted"):
-        size = f"{question.users}, {question.periods}, {question.readings}, {question.epsilon:g}"
+        epsilon = settings.settings["once"].epsilon  # of a report
+        size = f"{question.users}, {question.periods}, {question.readings}, {epsilon:g}"
         return f"choose({size}, changes={question.moves}, online={settings.online})"
     return repr(settings)
 

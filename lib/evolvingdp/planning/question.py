@@ -86,6 +86,11 @@ class Question:
         return {"period": 1, "window": self.window, "cumulative": self.periods}[self.target]
 
     @property
+    def reports_of_a_unit(self) -> int:
+        """How many periods' reports epsilon pays for."""
+        return self.periods if self.unit == "user" else 1
+
+    @property
     def moves(self) -> int:
         """Changes that fit between the periods."""
         return min(self.changes, self.periods - 1) if self.jump else 0

@@ -9,7 +9,7 @@ from evolvingdp.planning.planner import UNIT
 from evolvingdp.planning.question import Question
 
 _WIDTH = 92  # of the book's column, too
-_CURATOR = "--trust curator"
+_TRUST = {"--trust shuffler": "With a trusted shuffler", "--trust curator": "With a trusted curator"}
 _UNITS = {"mean": "share", "counts": "readings", "frequencies": "share", "words": "share", "hot": "share of the users"}
 
 
@@ -48,19 +48,15 @@ def text(answer: Answer, error: float | None = None) -> str:
     for edge, title in ((True, "On the edge of their range, no number:"), (False, "Cannot serve:")):
         told: dict[str, list[str]] = {}
         for refused in answer.refusals:
-            if refused.edge == edge and refused.nearest != _CURATOR:
+            if refused.edge == edge and refused.nearest not in _TRUST:
                 told.setdefault(refused.reason + _try(refused.nearest), []).append(refused.method)
         if told:
             lines += ["", title, *(f"- {'; '.join(methods)}: {reason}" for reason, methods in told.items())]
-    others = "; ".join(one.method for one in answer.refusals if one.nearest == _CURATOR)
-    lines += ["", f"With a trusted curator ({_CURATOR}): {others}."] if others else []
+    for option, said in _TRUST.items():
+        others = "; ".join(one.method for one in answer.refusals if one.nearest == option)
+        lines += ["", f"{said} ({option}): {others}."] if others else []
     if error is not None:
         lines += ["", *_reached(answer, error)]
-    if question.trust == "shuffler":
-        lines += [
-            "",
-            "None of these methods uses a shuffler, which only adds to what is promised: see heavy_hitters/trust.",
-        ]
     if question.statistic != "hot":
         sampling = number(question.sampling * question.scale)
         lines += [

@@ -93,14 +93,19 @@ class Shuffled:
         return _last(lambda epsilon: self.delta(epsilon) <= delta, self.epsilon, 0.0)
 
 
-def epsilon_of_a_report(epsilon: float, delta: float, n_users: int, values: Callable[[float], int], most: float) -> float:
-    """The largest epsilon, up to `most`, of hashed reports that are (`epsilon`, `delta`)-private once shuffled.
+def epsilon_of_a_report(
+    epsilon: float, delta: float, n_users: int, values: Callable[[float], int], most: float, hashed: bool = True
+) -> float:
+    """The largest epsilon, up to `most`, of reports that are (`epsilon`, `delta`)-private once shuffled.
 
-    `values`: how many hash values a report of a given epsilon has.  Never less than `epsilon`.
+    `values`: how many values a report of a given epsilon has, those of a hash function if `hashed`.  Never less than
+    `epsilon`.
     """
     checks.positive(epsilon=epsilon, most=most)
     _check(delta)
-    return _last(lambda one: Shuffled(one, n_users, values(one)).delta(epsilon) <= delta, epsilon, max(most, epsilon))
+    return _last(
+        lambda one: Shuffled(one, n_users, values(one), hashed).delta(epsilon) <= delta, epsilon, max(most, epsilon)
+    )
 
 
 def _least(trials: Any, probability: float) -> Any:
