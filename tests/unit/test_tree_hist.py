@@ -23,7 +23,7 @@ from evolvingdp.heavy_hitters.experiments.treehist.predicted import found_probab
 from evolvingdp.heavy_hitters.listing import Reports, adaptive_cut
 from evolvingdp.heavy_hitters.olh import OLH
 from evolvingdp.heavy_hitters.pem import PEM
-from evolvingdp.heavy_hitters.planning import as_printed, expected_candidates, expected_f1, planned
+from evolvingdp.heavy_hitters.planning import as_printed, expected_candidates, expected_f1, known_f1, planned
 from evolvingdp.heavy_hitters.streams import random_words
 from evolvingdp.heavy_hitters.tree_hist import PLANS, TreeHist
 from evolvingdp.heavy_hitters.word_tree import TooManyCandidatesError, WordTree
@@ -535,6 +535,15 @@ def test_a_plan_is_within_a_hundredth_of_the_best_that_the_scored_data_would_cho
                     tuned.append(mean_f1(method))
     assert mean_f1(plan) > max(tuned) - 0.01
     assert mean_f1(replace(plan, leaf_share=0.4)) < max(tuned) - 0.01
+    known = np.mean([known_f1(plan, counts) for _, counts in several])
+    assert known - 0.012 < mean_f1(plan) < known
+
+
+def test_a_known_list_of_words_at_the_threshold_is_half_listed():
+    """Ten words far above the threshold, two just above it: eleven of twelve are expected to be listed, and nobody else."""
+    settings = planned(2.0, 10**7, 47_430.0)
+    counts = np.array([900_000] * 10 + [47_431] * 2 + [1] * 905_138)
+    assert known_f1(settings, counts) == pytest.approx(2 * 11 / (11 + 12), abs=1e-4)
 
 
 def test_a_plan_that_no_search_can_follow_is_refused():

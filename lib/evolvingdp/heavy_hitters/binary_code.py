@@ -94,16 +94,16 @@ class _Bch:
         return (next(power for power in range(1, self.length + 1) if power not in self.roots) - 1) // 2
 
     @cached_property
-    def _field(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _field(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """The powers of the primitive element, three times over and then zeros, and of each element its exponent: that of 0
         is so large that every product with it is 0."""
         powers = [1]
         for _ in range(self.length - 1):
             doubled = 2 * powers[-1]
             powers.append(doubled ^ _PRIMITIVE[self.length.bit_length() - 2] if doubled > self.length else doubled)
-        exponent = np.full(self.length + 1, 3 * self.length)
+        exponent = np.full(self.length + 1, 3 * self.length, dtype=np.int32)
         exponent[powers] = np.arange(self.length)
-        return np.append(np.tile(powers, 3), np.zeros(5 * self.length, dtype=np.int64)), exponent
+        return np.append(np.tile(powers, 3), np.zeros(5 * self.length)).astype(np.int32), exponent
 
     @cached_property
     def remainders(self) -> list[int]:
@@ -125,33 +125,39 @@ class _Bch:
         """Which bits differ from the codeword within reach, (n, length), and whether there is one, (n,)."""
         power, exponent = self._field
         places = np.arange(self.length - 1, -1, -1)  # bit 0 is the coefficient of the highest power
+        digits = np.arange(self.length.bit_length(), dtype=np.int32)
         steps = np.arange(1, 2 * self.correctable + 1)
-        syndromes = np.array(
-            [np.bitwise_xor.reduce(np.where(bits, power[step * places % self.length], 0), axis=1) for step in steps]
-        )
+        elements = power[np.multiply.outer(places, steps) % self.length]  # a received 1 adds its own to each syndrome
+        parts = (elements[:, :, None] >> digits & 1).astype(np.float32).reshape(self.length, -1)
+        parity = (bits.astype(np.float32) @ parts).astype(np.int32) & 1  # below 2^16 ones: float32 counts exactly
+        syndromes = (parity.reshape(len(bits), len(steps), -1) << digits).sum(axis=2, dtype=np.int32).T
         locator, n_wrong = self._locator(syndromes)
-        values = np.zeros(bits.shape, dtype=np.int64)
-        for degree, coefficient in enumerate(locator[: self.correctable + 1]):
-            values ^= power[exponent[coefficient][:, None] + (-degree * places) % self.length]
-        wrong = values == 0
+        few = np.flatnonzero(n_wrong <= self.correctable)
+        values = np.zeros((len(few), self.length), dtype=np.int32)
+        for degree, coefficient in enumerate(locator[: self.correctable + 1, few]):
+            values ^= power[exponent[coefficient][:, None] + ((-degree * places) % self.length).astype(np.int32)]
+        wrong = np.zeros(bits.shape, dtype=bool)
+        wrong[few] = values == 0
         return wrong.astype(np.uint8), (n_wrong <= self.correctable) & (wrong.sum(axis=1) == n_wrong)
 
-    def _locator(self, syndromes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _locator(self, syndromes: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """The shortest recursion of syndromes (steps, n): its coefficients, lowest first (steps + 1, n), and its length."""
         power, exponent = self._field
         steps, n_words = syndromes.shape
-        locator, before = np.zeros((2, steps + 1, n_words), dtype=np.int64)
+        locator, before = np.zeros((2, steps + 1, n_words), dtype=np.int32)
         locator[0] = before[0] = 1
-        length, last = np.zeros(n_words, dtype=np.int64), np.ones(n_words, dtype=np.int64)
+        length, last = np.zeros(n_words, dtype=np.int64), np.ones(n_words, dtype=np.int32)
         for step in range(steps):
+            low = slice(step + 2)  # all other coefficients are still zero
             products = power[exponent[locator[: step + 1]] + exponent[syndromes[step::-1]]]
             discrepancy = np.bitwise_xor.reduce(products, axis=0)
-            before = np.roll(before, 1, axis=0)  # its highest coefficient is still zero
+            before[1 : step + 2] = before[: step + 1].copy()
+            before[0] = 0
             ratio = exponent[discrepancy] + self.length - exponent[last]
             longer = (discrepancy != 0) & (2 * length <= step)
-            corrected = locator ^ power[exponent[before] + ratio]
-            before, last = np.where(longer, locator, before), np.where(longer, discrepancy, last)
-            length, locator = np.where(longer, step + 1 - length, length), corrected
+            corrected = locator[low] ^ power[exponent[before[low]] + ratio]
+            before[low], last = np.where(longer, locator[low], before[low]), np.where(longer, discrepancy, last)
+            length, locator[low] = np.where(longer, step + 1 - length, length), corrected
         return locator, length
 
 

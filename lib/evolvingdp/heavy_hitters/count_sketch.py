@@ -16,6 +16,7 @@ E-HH-3.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -39,6 +40,7 @@ _SUMMED_AT_ONCE = 1 << 20  # users: a sum costs a pass over the sketch
 _SIGNS_AT_ONCE = 1 << 22  # without compression a user sends `width` signs
 _READ_AT_ONCE = 1 << 16  # cells: arrays that stay in the cache
 _KEYS_AT_ONCE = 1 << 13  # of an estimate
+_CERTAIN = 4.0  # standard errors
 _EXACT = 1 << 24  # below it float32 holds every integer
 _SMALLEST = 1e-9  # of epsilons: coins of 53 bits keep estimates unbiased to a millionth
 _PROBES = scramble(np.arange(64, dtype=np.uint64))  # keys that tell hash families apart
@@ -227,9 +229,16 @@ class FreqOracle:
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Which of `keys` have an `estimate` ("median" or "mean") of at least `cut`, by position, and these estimates.
 
-        A median reaches the cut only if half of the rows do, which is counted without sorting them.
+        A median reaches the cut only if half of the rows do, which is counted without sorting them.  Of many keys, the mean
+        is asked of those that the first quarter of the rows leaves possible: a key whose other rows make up for four of
+        their standard errors is lost.
         """
-        near = np.arange(len(keys))
+        near, some = np.arange(len(keys)), self.hashes.rows // 4
+        if estimator == "mean" and some and len(keys) > self.hashes.width:
+            apart = math.sqrt(self.hashes.rows / some - 1) * self.standard_error(max(1, sketch.n_reports), "mean")
+            sums = self._cell_sums(sketch)[:some]
+            first = np.concatenate([_mean_of_rows(self._read(sums, chunk)) for chunk in _chunks(keys, _KEYS_AT_ONCE)])
+            near = np.flatnonzero(self.users_of_a_report * first >= cut - _CERTAIN * apart)
         if estimator == "median" and len(keys) > self.hashes.width:
             sums, least = self._cell_sums(sketch), cut / self.users_of_a_report
             least -= 1e-6 * abs(least)  # rounding must not lose a key: the estimates decide
@@ -295,9 +304,9 @@ class FreqOracle:
         return sketch.transformed if self.compression == "hadamard" else sketch.sums
 
     def _read(self, sums: NDArray[np.number], keys: NDArray[np.uint64]) -> NDArray[np.number]:
-        """g_j(v) times the sum of cell h_j(v), for every row and key: (rows, keys)."""
-        read = np.empty((self.hashes.rows, len(keys)), dtype=sums.dtype)
-        for rows in blocks(self.hashes.rows, max(1, _READ_AT_ONCE // max(1, len(keys)))):
+        """g_j(v) times the sum of cell h_j(v), for every row of `sums` and key: (rows, keys)."""
+        read = np.empty((len(sums), len(keys)), dtype=sums.dtype)
+        for rows in blocks(len(sums), max(1, _READ_AT_ONCE // max(1, len(keys)))):
             cells, signs = self.hashes.cells_and_signs(rows[:, None], keys[None, :])
             cells += rows[:, None] * self.hashes.width
             np.multiply(sums.ravel().take(cells), signs, out=read[rows[0] : rows[-1] + 1])

@@ -22,10 +22,10 @@ from evolvingdp.heavy_hitters.olh import OLH
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
 from evolvingdp.heavy_hitters.word_tree import WordTree
 
-_SHARES = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)  # of the users who report whole words
+_SHARES = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.92, 0.94, 0.96, 0.98)  # of the users who report whole words
 _WORDS = 5_000  # of the prior: lighter ones are heavy at no threshold that a search can have
-_FEW = 1_000_000  # candidates: half a second of a search
-_A_DOUBLING = 0.0005  # of the candidates: what it must add to F1
+_FEW = 1_000_000  # candidates: a tenth of a second of a search
+_A_DOUBLING = 0.0001  # of the candidates: what it must add to F1
 _CELLS_OF_A_SKETCH = (1 << 14, 1 << 17)
 
 
@@ -61,7 +61,7 @@ def planned(
     """The TreeHist with the best expected F1 among trees of two or three levels and shares of the users for whole words.
 
     Expected if the word of rank r has a frequency proportional to r^-`power` (`power` > 0) and words are random letters: a
-    prior, never the data.  Beyond a million candidates, twice as many must add .0005; none may ask for more than
+    prior, never the data.  Beyond a million candidates, twice as many must add .0001; none may ask for more than
     three quarters of `max_candidates`.  Cells follow from the number of users: collisions then weigh no more than noise.
 
     Raises ValueError where every plan would ask for too many.
@@ -135,6 +135,17 @@ def expected_f1(settings: TreeHist, leaves: NDArray[np.uint64], counts: NDArray[
     through.  Expected numbers of hits and finds are divided, not the ratio averaged.
     """
     return _expected(settings, _grouped(settings.tree, leaves, counts), counts)[0]
+
+
+def known_f1(settings: TreeHist, counts: NDArray[np.integer]) -> float:
+    """The F1 that normal errors predict if the words that somebody holds were known and all users reported whole words.
+
+    What finding the words costs is the distance to it: no plan with these reports has a smaller error.
+    """
+    counts = np.asarray(counts)
+    true = counts > settings.threshold
+    passed = ndtr((counts - settings.threshold) / settings.report_error(int(counts.sum())))
+    return float(2 * passed[true].sum() / (passed.sum() + true.sum()))
 
 
 def _grouped(tree: WordTree, leaves: NDArray[np.uint64], counts: NDArray[np.integer]) -> list[tuple[NDArray[Any], ...]]:

@@ -25,7 +25,7 @@ from evolvingdp.heavy_hitters.experiments.treehist.ladder import (
 )
 from evolvingdp.heavy_hitters.experiments.treehist.params import PAPER_TABLE_2, Params
 from evolvingdp.heavy_hitters.experiments.treehist.predicted import found_probability
-from evolvingdp.heavy_hitters.planning import expected_f1
+from evolvingdp.heavy_hitters.planning import expected_f1, known_f1
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
 
 NOTEBOOK = "heavy_hitters/treehist"
@@ -69,7 +69,7 @@ def _trial(
     }
     leaves, counts = leaves_of(method.tree, truth.index), truth.to_numpy()
     if variant in (BEST, PROJECTIVE) and isinstance(method, TreeHist):
-        setting["expected_f1"] = expected_f1(method, leaves, counts)
+        setting |= {"expected_f1": expected_f1(method, leaves, counts), "known_f1": known_f1(method, counts)}
     if variant == AS_RUN and isinstance(method, TreeHist):
         drawn = method.draw_hashes(stream(seed, "hashes", *name))
         heavy = leaves[counts > method.threshold]

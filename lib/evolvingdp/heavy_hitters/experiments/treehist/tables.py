@@ -11,7 +11,7 @@ from evolvingdp.experiment import Result
 from evolvingdp.heavy_hitters.experiments.lists import data
 from evolvingdp.heavy_hitters.experiments.treehist.ladder import BEST, LADDER, bits_a_user, find, leaves_of, protocol
 from evolvingdp.heavy_hitters.experiments.treehist.params import PAPER_TABLE_2, Params, threshold
-from evolvingdp.heavy_hitters.planning import expected_f1, planned, several_words
+from evolvingdp.heavy_hitters.planning import expected_f1, known_f1, planned, several_words
 
 MAP_EPSILONS = (0.5, 1.0, 2.0, 4.0)
 WORDS_A_USER = (1, 2, 5, 10)
@@ -24,7 +24,7 @@ def summary(table: pd.DataFrame, sweep: str) -> pd.DataFrame:
     grouped = table[table.sweep == sweep].groupby(_SETTING, sort=False)
     columns = ["precision", "recall", "f1", "hits", "rmse"]
     mean, sd = grouped[columns].mean(), grouped[columns].std().add_suffix("_sd")
-    theory_columns = grouped[["standard_error", "expected_recall", "expected_f1"]].mean()
+    theory_columns = grouped[["standard_error", "expected_recall", "expected_f1", "known_f1"]].mean()
     theory_columns["expected_recall_sd"] = grouped["expected_recall"].std()
     return pd.concat([mean, sd, theory_columns, grouped.size().rename("runs")], axis=1).reset_index()
 
@@ -64,7 +64,8 @@ def found_words(result: Result[Params]) -> pd.DataFrame:
 
 
 def plans(result: Result[Params]) -> pd.DataFrame:
-    """What `planned` chooses at some epsilons, the F1 that normal errors predict on Brown, and what a wrong prior costs."""
+    """What `planned` chooses at some epsilons, the F1 that normal errors predict on Brown, with the words known, and what a wrong
+    prior costs."""
     params = result.params
     truth = data(params.n_items, "brown", params.n_users, result.seed, 0)
     least, counts, rows = threshold(params, params.n_users), truth.to_numpy(), []
@@ -74,6 +75,7 @@ def plans(result: Result[Params]) -> pd.DataFrame:
             plan = planned(epsilon, params.n_users, least, compression=compression)
             row[f"error, {name}"] = f"{plan.report_error(params.n_users):,.0f}"
             row[f"F1, {name}"] = f"{expected_f1(plan, leaves_of(plan.tree, truth.index), counts):.3f}"
+        row["F1, projective, words known"] = f"{known_f1(plan, counts):.3f}"
         row |= {"letters a level": " + ".join(map(str, plan.tree.steps)), "whole words": f"{plan.leaf_share:.0%}"}
         wrong = [planned(epsilon, params.n_users, least, power=power) for power in WRONG_POWERS]
         scores = [expected_f1(plan, leaves_of(plan.tree, truth.index), counts) for plan in wrong]
