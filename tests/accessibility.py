@@ -8,7 +8,7 @@ from typing import Any
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page, TimeoutError
 
-PHONE, DESKTOP = 360, 1280
+PHONE, DESKTOP, WIDE = 360, 1280, 1400
 WCAG_AA = {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
 COLOURS = ("color-contrast", "link-in-text-block")  # all that light or dark can change
 UNFOLD = """() => document.querySelectorAll("details").forEach(details => { details.open = true })"""
@@ -19,6 +19,10 @@ CUT_OFF = """() => [...document.querySelectorAll("article :is(div.math, span.mat
   element.querySelector("mjx-math")?.getBoundingClientRect().width > element.clientWidth + 1
   && ![element, ...element.querySelectorAll("mjx-container")].some(box => getComputedStyle(box).overflowX === "auto")
 ).map(element => element.outerHTML.slice(0, 120))"""
+HIDDEN = """() => [...document.querySelectorAll("article table")].filter(table =>
+  [table, table.closest(".pst-scrollable-table-container") ?? table.parentElement]
+    .some(box => table.scrollWidth > box.clientWidth + 1)
+).map(table => table.innerText.slice(0, 120))"""
 STRUCTURE = """() => ({
   title: document.title,
   language: document.documentElement.lang,
@@ -41,7 +45,7 @@ def examine(page: Page) -> dict[str, Any]:
         "stuck": stuck(page),
         "cut": page.evaluate(CUT_OFF),
     }
-    page.set_viewport_size({"width": DESKTOP, "height": 900})
+    facts["hidden"] = {width: hidden(page, width) for width in (WIDE, DESKTOP)}
     page.evaluate(AXE_SCRIPT)
     facts["axe"] = violations(page, WCAG_AA, without=COLOURS)
     # a formula is drawn by pseudo-elements, which axe does not see: without them the colours take a third of the time
@@ -50,6 +54,13 @@ def examine(page: Page) -> dict[str, Any]:
         dress(page, mode)
         facts[mode] = violations(page, {"type": "rule", "values": COLOURS})
     return facts
+
+
+def hidden(page: Page, width: int) -> list[str]:
+    """The tables that are wider than the box they stand in, where the window is `width` pixels wide."""
+    page.set_viewport_size({"width": width, "height": 900})
+    page.evaluate("() => dispatchEvent(new Event('resize'))")  # book.js measures them now, and not a moment later
+    return page.evaluate(HIDDEN)
 
 
 def dress(page: Page, mode: str) -> None:

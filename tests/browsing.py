@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from evolvingdp.publish.errors import BookError
 from evolvingdp.publish.rendering.copies import offline
 
-MADE_BY_SPHINX = ["genindex.html", "prf-prf.html", "search.html?q=Hadamard"]
+MADE_BY_SPHINX = ["genindex.html", "search.html?q=Hadamard"]
 
 
 def chromium() -> str:

@@ -111,6 +111,11 @@ def test_nothing_scrolls_sideways_on_a_phone_even_unfolded_and_what_scrolls_on_i
     assert {address: fact["cut"] for address, fact in facts.items() if fact["cut"]} == {}, "formulas that nobody can read"
 
 
+def test_no_table_hides_a_column_on_a_desktop(facts):
+    """Each is measured against the box that it stands in; that the page does not scroll says nothing about it."""
+    assert {address: fact["hidden"] for address, fact in facts.items() if any(fact["hidden"].values())} == {}
+
+
 @pytest.mark.parametrize("address", [CHAPTER, NOTEBOOK])
 def test_axe_finds_nothing_on_a_phone(site, page, address):
     visit(page, site + address, PHONE)

@@ -8,7 +8,8 @@ from urllib.parse import unquote, urldefrag, urljoin, urlparse
 
 import pytest
 
-from browsing import opened
+from browsing import MADE_BY_SPHINX, opened
+from evolvingdp.audit.experiments.verified_privacy.tables import PAPERS
 from evolvingdp.publish.sources.project import Project
 
 FIGURES = {
@@ -29,6 +30,7 @@ FIGURES = {
     "streams/two_centuries": 4,
     "audit/verified_privacy": 4,
 }
+LOWERED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 
 
 def test_every_page_opens_in_light_and_dark_without_an_error_or_an_outside_request(visits):
@@ -97,6 +99,44 @@ def test_search_leads_to_a_public_name(site, browser):
     page.wait_for_selector('#search-results a[href*="api/sparse_vector.html#evolvingdp.sparse_vector.smallest_renyi"]')
     assert problems == []
     page.context.close()
+
+
+def test_the_ledger_has_a_heading_for_each_paper_and_is_sorted_and_searched_within(site, browser):
+    page, problems = opened(browser, f"{site}book/privacy.html")
+    ledger = page.locator("table.grouped")
+    headings = ledger.locator("tr.group:visible")
+    assert headings.all_inner_texts() == list(PAPERS.values())
+    assert ledger.locator("thead th").first.inner_text().startswith("verdict")
+
+    def losses() -> list[list[float]]:
+        cells = [body.locator("td[data-label=measured]").all_inner_texts() for body in ledger.locator("tbody").all()]
+        return [[float(cell.replace("·10", "e").translate(LOWERED)) for cell in group] for group in cells]
+
+    before = losses()
+    ledger.locator("th button", has_text="measured").click()
+    assert losses() == [sorted(group) for group in before] != before
+    assert min(losses()[-1]) < 1e-4, "5.5·10⁻⁵ is no five"
+    page.locator(".table-search input").first.fill("shuffled")
+    assert headings.all_inner_texts() == [PAPERS["heavy_hitters"]]
+    assert ledger.locator("tbody tr:not(.group):visible").count() == 1
+    page.set_viewport_size({"width": 390, "height": 900})
+    (box,) = [
+        ledger.evaluate("table => [table.scrollWidth, parseFloat(getComputedStyle(table.querySelector('td')).fontSize)]")
+    ]
+    assert box[0] <= 390
+    assert box[1] >= 12
+    assert problems == []
+    page.context.close()
+
+
+def test_no_generated_index_shows_a_raw_label(built_book, visits):
+    """What Sphinx makes beside the pages of the contents: the index of names and the search, of what people wrote."""
+    root, labels = built_book.root / "_build" / "html", re.compile(r"\b(?:thm|alg|prf|fig|proof|theorem|algorithm)-[\w-]+")
+    made = {str(path.relative_to(root)) for path in root.glob("*.html")} - {"index.html"}
+    assert made == {address.partition("?")[0] for address in MADE_BY_SPHINX}
+    assert {address: labels.findall(visits[address].soup.select_one("main").text) for address in MADE_BY_SPHINX} == {
+        address: [] for address in MADE_BY_SPHINX
+    }
 
 
 def test_no_page_holds_a_path_of_this_machine(built_book, addresses):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import textwrap
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
@@ -61,16 +63,24 @@ def band(ax: Any, x: Any, mean: Any, sd: Any, runs: Any, look: dict[str, Any], l
     ax.plot(x, mean, label=label, **look)
 
 
-def names_beside(ax: Any, ends: dict[str, float], colours: Any, size: str = "small") -> None:
-    """The names of lines beside their right ends on a logarithmic axis, in their colours, pushed apart."""
-    low, high = np.log(ax.get_ylim())
+def headline(figure: Canvas, message: str) -> None:
+    """`message`, the one thing that the figure says, above all its panels, in lines that a printed column holds."""
+    lines = math.ceil(len(message) / 46)
+    figure.suptitle("\n".join(textwrap.wrap(message, math.ceil(len(message) / lines) + 6)), fontsize="medium")
+
+
+def names_beside(ax: Any, ends: dict[str, float], colours: Any, size: str = "small", *, beyond: bool = False) -> None:
+    """The names of lines beside their right ends, in their colours, pushed apart; `beyond` the panel, where room is."""
+    scale = ax.yaxis.get_transform().transform
+    low, high = scale(np.array(ax.get_ylim()))
     order = sorted(ends, key=lambda name: ends[name])
     gap = {"small": 0.085, "x-small": 0.07}[size]
-    spots = [(np.log(ends[name]) - low) / (high - low) for name in order]
+    spots = [max(float(scale(ends[name]) - low) / (high - low), 0.02) for name in order]
     for number in range(1, len(spots)):
         spots[number] = max(spots[number], spots[number - 1] + gap)
     for number, highest in enumerate(0.97 - gap * np.arange(len(spots))[::-1]):
         spots[number] = min(spots[number], highest)
     for name, spot in zip(order, spots, strict=True):
         place = {"xycoords": "axes fraction", "va": "center", "annotation_clip": False}
-        ax.annotate(name, (1.03, spot), color=colours[name], fontsize=size, **place)
+        text = ax.annotate(name, (1.03, spot), color=colours[name], fontsize=size, **place)
+        text.set_in_layout(not beyond)

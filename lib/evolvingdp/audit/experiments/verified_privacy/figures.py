@@ -18,7 +18,7 @@ from evolvingdp.audit.experiments.verified_privacy.params import (
 from evolvingdp.audit.experiments.verified_privacy.tables import part, shown
 from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import curves, short, span
-from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, TRUTH, band, canvas, house
+from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, TRUTH, band, canvas, headline, house, names_beside
 
 LOOKS = {
     case: {"color": PALETTE[number], "marker": MARKERS[number], "markersize": 4}
@@ -52,7 +52,11 @@ def promised(result: Result[Params]) -> Figure:
     ax.plot(np.full((~proved).sum(), left), place[audited][~proved], ">", color=PALETTE[0], **silent)
     ax.set_xlim(left, _FAR)
     ax.set_yticks(place, rows.mechanism, fontsize="xx-small")
-    ax.legend(loc="upper left", fontsize="x-small")
+    figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize="small")
+    reached = (
+        f"{int(rows.tight.sum())} lose all that they promise" if rows.tight.any() else "none loses all that it promises"
+    )
+    headline(figure, f"{int(rows.kept.sum())} of {len(rows)} mechanisms keep their promise; {reached}")
     return Figure(
         "audit-promised",
         figure,
@@ -83,10 +87,18 @@ def convergence(result: Result[Params]) -> Figure:
         line = lines[lines.case == case]
         band(ax, line.runs, line["mean"], line["std"], line["count"], LOOKS[case], case)
     runs = np.array(sorted(lines.runs.unique()))
-    ax.plot(runs, np.log(runs / 3.7), color=TRUTH, linestyle=":", label="all that so many runs can show")
-    ax.axhline(1.0, label="promised", **THEORY)
+    ax.plot(runs, np.log(runs / 3.7), color=TRUTH, linestyle=":")
+    ax.axhline(1.0, **THEORY)
     ax.set(xscale="log", xlabel="runs of each input", ylabel=r"lower bound on $\epsilon$")
-    ax.legend(loc="upper left", fontsize="x-small")
+    last = lines.loc[lines.groupby("case").runs.idxmax()].set_index("case")["mean"]
+    names = last.to_dict() | {"all that can be shown": float(np.log(runs.max() / 3.7)), "promised": 1.0}
+    names_beside(
+        ax, names, {case: look["color"] for case, look in LOOKS.items()} | dict.fromkeys(names.keys() - LOOKS, TRUTH)
+    )
+    headline(
+        figure,
+        f"{runs.max():,.0f} runs prove that the last digits of Laplace noise lose {short(last[DIGITS])}, where 1 is promised",
+    )
     return Figure(
         "audit-convergence",
         figure,
@@ -111,18 +123,23 @@ def caught(result: Result[Params]) -> Figure:
     axes[0].set(xscale="log", xlabel="reports of a user", ylabel="share of users recovered", ylim=(0, 1.05))
     for case in (KEPT, REDRAWN, UNCLEARED):
         line = wrong[wrong.case == case]
-        axes[1].plot(line.n_reports, line.loss, color=LOOKS[case]["color"], label=f"{case}: exact")
-        axes[1].plot(line.n_reports, line.bound, linestyle="none", **LOOKS[case], label=f"{case}: audit, at least")
-    axes[1].axhline(wrong.promised.iloc[0], label="promised", **THEORY)
+        axes[1].plot(line.n_reports, line.loss, color=LOOKS[case]["color"])
+        axes[1].plot(line.n_reports, line.bound, linestyle="none", **LOOKS[case])
+    axes[1].axhline(wrong.promised.iloc[0], **THEORY)
     axes[1].set(xscale="log", yscale="log", xlabel="reports of a user", ylabel=r"loss $\epsilon$", ylim=(0.3, None))
-    handles, labels = axes[1].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize="x-small")
+    last = wrong[wrong.n_reports == wrong.n_reports.max()].set_index("case").loss
+    names_beside(axes[1], last.to_dict(), {case: LOOKS[case]["color"] for case in last.index})
+    most = told[told.n_reports == told.n_reports.max()].set_index("case")["mean"]
+    headline(
+        figure,
+        f"After {wrong.n_reports.max():,.0f} reports {most[REDRAWN]:.0%} of the users are recovered if a client redraws, {most[KEPT]:.0%} if not",
+    )
     return Figure(
         "audit-failures",
         figure,
         wrong,
-        f"Left: of {result.params.n_users} users who report the same word again and again, those whose bit is told by the one shown most often; means with 95% bands. Right: the exact loss between two words, as lines, and "
-        "what an audit from outside proves, as points, each at its confidence. A client as stated stays below the promise of its permanent response for ever.",
+        f"Left: of {result.params.n_users} users who report the same word again and again, those whose bit is told by the one shown most often; means with 95% bands. Right: the exact loss between two words, as lines, "
+        "what an audit from outside proves, as points, each at its confidence, and dashed the promise. A client as stated stays below the promise of its permanent response for ever.",
         f"Two panels against the reports of a user, {span(wrong.n_reports)}, on a log axis. Left, the share of users recovered: "
         f"{curves(told, 'case', 'n_reports', 'mean')}. Right, the loss epsilon on a log axis, exact: "
         f"{curves(wrong, 'case', 'n_reports', 'loss')}; a dashed line marks the promised {short(wrong.promised.iloc[0])}, and the points of "
@@ -144,6 +161,9 @@ def digits(result: Result[Params]) -> Figure:
     ax.set_xticks(range(46, 63, 2))
     ax.set(xlabel="binary digits after the point", ylabel="share of outputs in (0, 1)")
     ax.legend(loc="upper right")
+    headline(
+        figure, f"{result.values['share_finer']:.0%} of the noisy counts of 0 have digits that no noisy count of 1 can have"
+    )
     return Figure(
         "audit-digits",
         figure,

@@ -6,6 +6,14 @@ import pandas as pd
 
 from evolvingdp.audit.ledger.entry import SLACK, TEST
 
+PAPERS = {
+    "core": "What all four papers use",
+    "heavy_hitters": "Heavy hitters: Bassily et al. (2020), and their rivals",
+    "evolving": "Evolving data: Joseph et al. (2018), and their rivals",
+    "continual_mean": "Continual means: George et al. (2022), and what came after",
+    "sparse_vector": "Sparse vector: Kaplan et al. (2021), and what came after",
+}
+
 
 def part(table: pd.DataFrame, name: str) -> pd.DataFrame:
     """The rows of one part, without the columns that it does not have."""
@@ -13,12 +21,13 @@ def part(table: pd.DataFrame, name: str) -> pd.DataFrame:
 
 
 def shown(table: pd.DataFrame) -> pd.DataFrame:
-    """The ledger as readers see it: verdict first, and a row's paper in front of what it is about."""
+    """The ledger as readers see it: by paper, which the page makes headings of, and each row's verdict first."""
     rows = part(table, "ledger")
     return pd.DataFrame(
         {
+            "paper": rows.chapter.map(PAPERS),
             "verdict": list(map(_verdict, rows.kept, rows.unchanged, rows.tight)),
-            "mechanism": rows.chapter.str.replace("_", " ") + ": " + rows.mechanism,
+            "mechanism": rows.mechanism,
             "promise": rows.guarantee,
             "measured": rows.measured.map("{:.4g}".format),
             "checked": rows.how,

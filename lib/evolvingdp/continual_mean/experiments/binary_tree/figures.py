@@ -27,8 +27,8 @@ from evolvingdp.continual_mean.experiments.binary_tree.tables import (
     separated,
 )
 from evolvingdp.experiment import Figure, Result
-from evolvingdp.experiment.describe import curves, span
-from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, canvas, house
+from evolvingdp.experiment.describe import curves, short, span
+from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, canvas, headline, house
 
 LOOKS: dict[str, Any] = {name: {"color": PALETTE[place % 10]} for place, name in enumerate((*PURE, *APPROXIMATE))}
 LOOKS |= {FAR: {"color": PALETTE[4]}, ANYTIME: {"color": "0.35"}}
@@ -49,9 +49,15 @@ def errors(result: Result[Params]) -> Figure:
             ax.plot(mine.step, mine.exact, **THEORY)
             ax.plot(mine.step, mine.rmse, marker, markersize=4, label=name, **LOOKS[name])
         ax.set(xscale="log", yscale="log", xlabel="step $t$", title=title)
+    axes[0].set_ylim(frame.exact.min() / 4, frame.exact.max() * 4)
+    last = frame[frame.step == frame.step.max()].set_index("mechanism").exact
+    for ax in axes:
         ax.plot([], [], label="exact", **THEORY)
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, fontsize="x-small")
-    axes[0].set_ylim(frame.exact.min() / 4, frame.exact.max() * 4)
+    headline(
+        figure,
+        f"At the last step “{last.idxmin()}” has the least error, {short(last.min() / last[BINARY])} times Algorithm 1's",
+    )
     axes[0].set_ylabel("error of the running sum (RMSE)")
     params = result.params
     return Figure(
@@ -90,8 +96,10 @@ def designs(result: Result[Params]) -> Figure:
     for ax in (left, middle, right):
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), fontsize="x-small")
     last = lengths[lengths.horizon == lengths.horizon.max()].set_index("mechanism").error
-    message = f"Eight buffers have {last[BUFFERED] / last[BOUND]:.2f} times the error that no\nfactorization with Gaussian noise can go below"
-    figure.suptitle(message, fontsize="medium")
+    headline(
+        figure,
+        f"Eight buffers have {last[BUFFERED] / last[BOUND]:.2f} times the error that no factorization with Gaussian noise can go below",
+    )
     panels = {"length": lengths, "apart": apart, "branching": wide}
     data = pd.concat([panel.assign(panel=name) for name, panel in panels.items()], ignore_index=True)
     params = result.params

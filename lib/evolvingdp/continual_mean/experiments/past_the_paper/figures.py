@@ -20,7 +20,7 @@ from evolvingdp.continual_mean.experiments.past_the_paper.tables import part
 from evolvingdp.continual_mean.experiments.scores import ORDER_NAMES
 from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import curves, short, span
-from evolvingdp.experiment.style import INKS, MARKERS, PALETTE, THEORY, canvas, house
+from evolvingdp.experiment.style import INKS, MARKERS, PALETTE, THEORY, canvas, headline, house, names_beside
 
 
 @house
@@ -45,8 +45,10 @@ def ladder(result: Result[Params]) -> Figure:
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize="small")
     errors = frame.set_index(["setting", "rung"]).rmse
     shares = [errors[setting, RECOMMENDED] / errors[setting, NAIVE] for setting in SETTINGS]
-    message = f"What is recommended has {short(min(shares))} to {short(max(shares))} times\nthe error of Algorithm 2, at the same guarantee"
-    figure.suptitle(message, fontsize="medium")
+    headline(
+        figure,
+        f"What is recommended has {short(min(shares))} to {short(max(shares))} times the error of Algorithm 2, at the same guarantee",
+    )
     return Figure(
         "cm-past-ladder",
         figure,
@@ -69,27 +71,30 @@ def orders(result: Result[Params]) -> Figure:
     params = result.params
     frame = part(result.table, "orders", ["rung", "setting", "step"])
     figure, grid = canvas(9.5, 6.2, 3, 2, sharex=True, sharey=True)
-    *axes, legend = grid.ravel()
+    *axes, empty = grid.ravel()
+    empty.remove()
+    colours = dict(zip((RECOMMENDED, NAIVE, RECOMMENDED_DELTA, ALIKE, ALIKE_DELTA), INKS, strict=False))
     for ax, (order, title) in zip(axes, ORDER_NAMES.items(), strict=True):
-        for place, name in enumerate((RECOMMENDED, NAIVE, RECOMMENDED_DELTA, ALIKE, ALIKE_DELTA)):
+        for place, name in enumerate(colours):
             mine = frame[(frame.setting == order) & (frame.rung == name)]
             look = {"color": INKS[place], "linewidth": 1.2 if place else 2.8}
             ax.fill_between(mine.step, mine.low, mine.high, alpha=0.1 if place else 0.3, linewidth=0, color=INKS[place])
-            ax.plot(mine.step, mine.rmse, label=name, marker=MARKERS[place], markersize=4, markevery=(2 * place, 10), **look)
+            ax.plot(mine.step, mine.rmse, marker=MARKERS[place], markersize=4, markevery=(2 * place, 10), **look)
             ax.plot(mine.step, mine.predicted, **THEORY | {"linewidth": 0.7})
         ax.set(xscale="log", yscale="log", title=title, ylim=(1e-4, 1e2))
-    axes[0].plot([], [], label="stated standard error", **THEORY)
-    legend.axis("off")
-    legend.legend(*axes[0].get_legend_handles_labels(), loc="center", fontsize="small")
     axes[2].tick_params(labelbottom=True)
     for ax in axes[2:]:
         ax.set_xlabel("step $t$")
     for ax in axes[::3]:
         ax.set_ylabel("error (RMSE)")
-    stated = frame[frame.step == frame.step.max()].set_index(["setting", "rung"]).predicted
+    last = frame[frame.step == frame.step.max()].set_index(["setting", "rung"])
+    names_beside(axes[-1], last.rmse[order][list(colours)].to_dict(), colours, beyond=True)
+    stated = last.predicted
     times = [stated[order, NAIVE] / stated[order, RECOMMENDED] for order in ORDER_NAMES]
-    message = f"What is recommended states {short(min(times))} to {short(max(times))} times\nless error at the end than Algorithm 2"
-    figure.suptitle(message, fontsize="medium")
+    headline(
+        figure,
+        f"What is recommended states {short(min(times))} to {short(max(times))} times less error at the end than Algorithm 2",
+    )
     return Figure(
         "cm-past-orders",
         figure,
@@ -109,22 +114,25 @@ def dimensions(result: Result[Params]) -> Figure:
     params = result.params
     frame = part(result.table, "dimensions", ["rung", "dimension"])
     figure, ax = canvas(6.5, 4.0)
-    for place, (name, mine) in enumerate(frame.groupby("rung", sort=False)):
+    for place, (_, mine) in enumerate(frame.groupby("rung", sort=False)):
         ax.fill_between(mine.dimension, mine.low, mine.high, alpha=0.2, linewidth=0, color=PALETTE[place])
-        ax.plot(mine.dimension, mine.rmse, MARKERS[place], color=PALETTE[place], label=name)
+        ax.plot(mine.dimension, mine.rmse, MARKERS[place], color=PALETTE[place])
         ax.plot(mine.dimension, mine.predicted, **THEORY)
-    ax.plot([], [], label="stated standard error", **THEORY)
     ticks = list(params.dimensions)
     ax.set(xscale="log", yscale="log", xlabel="dimensions $d$", ylabel="error of a coordinate (RMSE)")
     ax.set_xticks(ticks, [str(tick) for tick in ticks])
     ax.minorticks_off()
-    figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize="small")
+    last = frame[frame.dimension == frame.dimension.max()].set_index("rung")
+    names_beside(ax, last.rmse.to_dict(), dict(zip(frame.rung.unique(), PALETTE, strict=False)))
+    least, most = last.predicted.idxmin(), last.predicted.idxmax()
+    times = short(last.predicted[least] / last.predicted[most])
+    headline(figure, f"In {max(ticks)} dimensions “{least}” states {times} times the error of “{most}”")
     return Figure(
         "cm-past-dimensions",
         figure,
         frame,
         f"Error of one of $d$ coordinates over the second half of the stream, random order, when all coordinates together cost $\\epsilon$ = "
-        f"{params.epsilon:g} (and $\\delta$ = {params.delta:g}); 95% bands.",
+        f"{params.epsilon:g} (and $\\delta$ = {params.delta:g}); 95% bands; dashed: the standard error that is stated.",
         f"Rising points on dashed curves of the stated error, on log axes: the error of a coordinate against the dimensions, "
         f"{span(frame.dimension)}. It goes for {curves(frame, 'rung', 'dimension', 'rmse')}.",
     )

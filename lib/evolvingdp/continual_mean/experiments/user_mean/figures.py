@@ -26,7 +26,7 @@ from evolvingdp.continual_mean.experiments.user_mean.tables import (
 )
 from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import curves, short, span
-from evolvingdp.experiment.style import INKS, MARKERS, THEORY, canvas, house
+from evolvingdp.experiment.style import INKS, MARKERS, THEORY, canvas, headline, house, names_beside
 
 INKED = dict(zip((FULL, NAIVE, WISHFUL, SINGLE, MULTIPLE, PER_STEP, MEAN), (*INKS, "black"), strict=True))
 LOOKS = {name: {"color": INKED[name], "linewidth": 2.8 if name == FULL else 1.2} for name in METHODS}
@@ -59,23 +59,19 @@ def orders(result: Result[Params]) -> Figure:
     for ax in panels[::3]:
         ax.set_ylabel("error (RMSE)")
     panels[2].tick_params(labelbottom=True)
-    legend = panels[5]
-    legend.axis("off")
-    for name in METHODS:
-        legend.plot([], [], label=name, **MARKED[name], **LOOKS[name])
-    legend.plot([], [], label="bound for Algorithm 6 (random)", **THEORY)
-    legend.legend(loc="center", fontsize="small")
+    panels[5].remove()
+    final = frame[(frame.order == order) & (frame.step == frame.step.max())].set_index("method").rmse
+    names_beside(panels[4], final[list(METHODS)].to_dict(), INKED, beyond=True)
     last = {order: frame[frame.order == order] for order in ORDER_NAMES}
     better = sum(_last(ends, FULL).item() < _last(ends, NAIVE).item() for ends in last.values())
-    message = f"In {better} of {len(last)} orders Algorithm 6\nends with less error than Algorithm 2"
-    figure.suptitle(message, fontsize="medium")
+    headline(figure, f"In {better} of {len(last)} orders Algorithm 6 ends with less error than Algorithm 2")
     return Figure(
         "cm-user-orders",
         figure,
         frame.merge(limit, on=["method", "step"], how="left"),
         f"Root mean square error over {params.repetitions} runs, with 95% bands, for {params.n_users:,} users of "
         f"{params.samples_per_user} samples each, $\\epsilon$ = {params.epsilon:g} for all that a user ever sends, mean {params.mean:g}. "
-        "Algorithms 3 to 5 are given a prior that is $1/\\sqrt m$ off.",
+        "Algorithms 3 to 5 are given a prior that is $1/\\sqrt m$ off. Dashed, in random order: the bound for Algorithm 6.",
         "Five panels of lines, one panel per order of arrival, of the error against the step, on log axes. In random order, from the first steps to the last, "
         f"it goes for {curves(frame[frame.order == 'random'], 'method', 'step', 'rmse')}. At the last step of the five orders Algorithm 2 "
         f"is at {span(_last(frame, NAIVE))}, Algorithm 6 at {span(_last(frame, FULL))} and the mean without privacy at "
@@ -94,7 +90,7 @@ def caps(result: Result[Params]) -> Figure:
         for place, name in enumerate(names):
             mine = frame[frame.method == name]
             ax.fill_between(mine.cap, mine.low, mine.high, alpha=0.2, linewidth=0, color=INKED[name])
-            ax.plot(mine.cap, mine.rmse, marker=MARKERS[place], markersize=5, label=name, **LOOKS[name])
+            ax.plot(mine.cap, mine.rmse, marker=MARKERS[place], markersize=5, **LOOKS[name])
         ax.set(xscale="log", yscale="log", xlabel="cap $m$")
         values = sorted(set(frame.cap.astype(int)))
         ax.set_xticks(values, [str(cap) for cap in values], rotation=45)
@@ -104,14 +100,19 @@ def caps(result: Result[Params]) -> Figure:
         left.plot(mine.cap, np.sqrt(mine.exact), **THEORY)
     left.set(ylabel="error of the sum, last quarter", title="users use up the cap")
     right.set(ylabel="error of the mean, second half", title=f"users have {params.loose_samples} samples each")
-    right.plot([], [], label="calculated noise", **THEORY)
-    figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize="small")
+    most = loose[loose.cap == loose.cap.max()].set_index("method").rmse
+    names_beside(right, most.to_dict(), INKED)
+    times = most / loose[loose.cap == loose.cap.min()].set_index("method").rmse
+    headline(
+        figure,
+        f"A cap of {loose.cap.max():,.0f} for {params.loose_samples} samples a user costs Algorithm 2 {short(times[NAIVE])} times its error, Algorithm 6 {short(times[FULL])} times",
+    )
     data = pd.concat([tight.assign(panel="used up"), loose.assign(panel="loose")], ignore_index=True)
     return Figure(
         "cm-user-caps",
         figure,
         data.merge(exact, on=["method", "cap"], how="left"),
-        f"Left: {params.n_users:,} users in turns who use up their caps; error of the released sum over the last quarter of the stream, and the "
+        f"Left: {params.n_users:,} users in turns who use up their caps; error of the released sum over the last quarter of the stream; dashed, the "
         f"noise that is calculated. Right: {params.loose_users:,} users with {params.loose_samples} samples each, whatever the cap. "
         f"{params.repetitions} runs, 95% bands, $\\epsilon$ = {params.epsilon:g}.",
         f"Two panels of lines on log axes against the cap. Left, the error of the sum at caps of {span(tight.cap)}, on dashed lines of the "
@@ -150,6 +151,11 @@ def advantage_map(result: Result[Params]) -> Figure:
     axes[0].set_ylabel("users $n$")
     bar = figure.colorbar(image, ax=axes, shrink=0.85)
     bar.set_label("$\\log_2$ of noise, Algorithm 2 over 6")
+    wins = min(frame[frame.ratio > 1].cap.min() for frame in frames)
+    headline(
+        figure,
+        f"Whatever the users and epsilon, Algorithm 6 has less noise than Algorithm 2 only from a cap of {short(wins)} on",
+    )
     return Figure(
         "cm-user-map",
         figure,

@@ -6,10 +6,12 @@ import pandas as pd
 
 from evolvingdp.continual_mean.experiments.which_one.params import Params
 from evolvingdp.continual_mean.experiments.which_one.tables import (
+    ALONE,
     DELTA,
     KINDS,
     ORDERS,
     POPULATIONS,
+    PURE,
     RECOMMENDED,
     USERS_ALIKE,
     WIDE,
@@ -18,7 +20,7 @@ from evolvingdp.continual_mean.experiments.which_one.tables import (
 )
 from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import curves, short, span
-from evolvingdp.experiment.style import MARKERS, PALETTE, canvas, house
+from evolvingdp.experiment.style import MARKERS, PALETTE, canvas, headline, house, names_beside
 
 
 @house
@@ -36,12 +38,15 @@ def fills(result: Result[Params]) -> Figure:
                     look = {"linestyle": ":", "markerfacecolor": "none"} if kind == DELTA else {}
                     label = name if kind != DELTA else f"{name}, with $\\delta$"
                     ax.plot(mine.fill, mine.rmse, marker=MARKERS[place], color=PALETTE[place], label=label, **look)
-            ax.set(xscale="log", yscale="log", title=f"{when}; {who}")
+            ax.set(xscale="log", yscale="log", title=f"{when};\n{who}")
     for ax in axes[-1]:
         ax.set_xlabel("$T/(nm)$")
     for row in axes:
         row[0].set_ylabel("error (RMSE), second half")
-    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize="small")
+    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize="small")
+    cells = frame.pivot_table(index=["population", "order", "fill", "kind"], columns="name", values="rmse")
+    better = int((cells[RECOMMENDED] < cells[WIDE]).sum())
+    headline(figure, f"What is recommended has less error than a cap of m in {better} of {len(cells)} settings")
     last = frame[frame.fill == max(params.fills)]
     return Figure(
         "cm-which-map",
@@ -67,16 +72,21 @@ def widths(result: Result[Params]) -> Figure:
     params, frame = result.params, by_width(result.params, result.seed)
     figure, axes = canvas(9.5, 4.2, 2, sharey=True)
     for ax, kind in zip(axes, KINDS, strict=True):
-        for place, (name, mine) in enumerate(frame[frame.kind == kind].groupby("name", sort=False)):
-            ax.plot(mine.width, mine.error, marker=MARKERS[place], color=PALETTE[place], label=name)
+        for place, (_, mine) in enumerate(frame[frame.kind == kind].groupby("name", sort=False)):
+            ax.plot(mine.width, mine.error, marker=MARKERS[place], color=PALETTE[place])
         ax.set(
             xscale="log",
             yscale="log",
             xlabel="days in the window",
             title=kind.replace("eps", r"$\epsilon$").replace("delta", r"$\delta$"),
         )
-        ax.legend(fontsize="small")
     axes[0].set_ylabel("standard error of the window's mean")
+    longest = {kind: _longest(frame[frame.kind == kind]) for kind in KINDS}
+    last = frame[(frame.kind == DELTA) & (frame.width == frame.width.max())].set_index("name").error
+    names_beside(axes[1], last.to_dict(), dict(zip(frame.name.unique(), PALETTE, strict=False)))
+    headline(
+        figure, f"Noise of each day's own is best for windows of up to {longest[PURE]} days, with a delta {longest[DELTA]}"
+    )
     return Figure(
         "cm-which-windows",
         figure,
@@ -86,6 +96,13 @@ def widths(result: Result[Params]) -> Figure:
         f"Two panels with lines, pure and with delta, of the standard error against the days in a window, {span(frame.width)}, on log axes: "
         f"{curves(frame.assign(series=frame.name + ', ' + frame.kind), 'series', 'width', 'error')}.",
     )
+
+
+def _longest(frame: pd.DataFrame) -> int:
+    """Up to how many days noise of each day's own has the least error; 0 if never."""
+    wide = frame.pivot(index="width", columns="name", values="error")
+    best = wide.idxmin(axis="columns") == ALONE
+    return int(wide.index[best.cummin()].max()) if best.iloc[0] else 0
 
 
 def _cell(frame: pd.DataFrame, order: str, population: str) -> str:

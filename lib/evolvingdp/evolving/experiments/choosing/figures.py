@@ -15,7 +15,7 @@ from evolvingdp.evolving.experiments.choosing.tables import line, winners
 from evolvingdp.evolving.experiments.split_users import CREWS, HINDSIGHT, ONCE, ONLINE, SIXTEEN
 from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import curves, short, span
-from evolvingdp.experiment.style import MARKERS, PALETTE, band, canvas, house, names_beside
+from evolvingdp.experiment.style import MARKERS, PALETTE, band, canvas, headline, house, names_beside
 
 COLOURS = {
     TUNED: PALETTE[1],
@@ -41,7 +41,7 @@ def _look(method: str) -> dict[str, Any]:
 @house
 def regimes(result: Result[Params]) -> Figure:
     """Mean and largest error along each axis, with the online method that wins at each point."""
-    params, parts = result.params, []
+    params, parts, won = result.params, [], []
     shown = (OPTIMAL, SIXTEEN, TUNED, CREWS, ONLINE, HINDSIGHT)
     figure, axes = canvas(10.5, 6.0, columns=3, rows=2, sharex="col", sharey="row")
     for column, (part, label) in enumerate(PARTS.items()):
@@ -53,6 +53,7 @@ def regimes(result: Result[Params]) -> Figure:
                 band(ax, one[part], one[measure], one[f"{measure}_sd"], one.runs, _look(method), method)
             online = lines[lines.method.isin([method for method in shown if method != HINDSIGHT])]
             best = online.loc[online.groupby(part)[measure].idxmin()]
+            won += list(best.method) if measure == "mean_error" else []
             ax.scatter(
                 best[part], np.full(len(best), 0.035), s=70, marker="s", c=[COLOURS[method] for method in best.method],
                 transform=ax.get_xaxis_transform(), zorder=4,
@@ -65,6 +66,8 @@ def regimes(result: Result[Params]) -> Figure:
         axes[row, 0].set_ylabel(label)
         last = parts[-1][parts[-1].value == parts[-1].value.max()].set_index("method")[measure]
         names_beside(axes[row, 2], {method: float(last[method]) for method in shown if method in last.index}, COLOURS)
+    wins = "; ".join(f"{count} for {name}" for name, count in pd.Series(won).value_counts().items())
+    headline(figure, f"Least mean error at the end of an epoch, of {len(won)} points: {wins}")
     names = {"horizon": "epochs", "changes": "changes", "epoch_length": "bits of an epoch"}
     described = "; then ".join(
         f"against {span(frame.value)} {names[sweep]}: {curves(frame, 'method', 'value', 'mean_error')}"
@@ -131,7 +134,12 @@ def where(result: Result[Params]) -> Figure:
     axes[-1].set_xlabel(r"bits of an epoch $\ell$, epochs $T$, changes")
     seen = [method for method in order if any((part.best == method).any() for part in parts)]
     handles = [axes[0].scatter([], [], s=90, marker="s", color=COLOURS[method], alpha=0.55, label=method) for method in seen]
-    figure.legend(handles=handles, loc="outside upper center", ncols=3, fontsize="small")
+    figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize="small")
+    missed = max(part.factor.max() for part in parts[:2])
+    headline(
+        figure,
+        f"In all {len(parts[0])} settings `choose` has at most {short(missed)} times the mean error of the best method",
+    )
     counts = "; ".join(
         f"{title}: " + ", ".join(f"{count} for {name}" for name, count in part.best.value_counts().items())
         for title, part in zip(views, parts, strict=True)
@@ -176,6 +184,9 @@ def rare(result: Result[Params]) -> Figure:
     names_beside(axes[1], {part.method.iloc[0]: part.loss.iloc[-1] for part in prices}, COLOURS)
     axes[1].annotate("all others", (1.03, params.epsilon), xycoords=("axes fraction", "data"), va="center", fontsize="small")
     price = pd.concat(prices, ignore_index=True)
+    worst = price[price.horizon == price.horizon.max()].loss.min()
+    told = f"After {price.horizon.max():,} epochs two layers have told {short(worst)} or more"
+    headline(figure, f"{told}; trees and one report a user keep to {params.epsilon:g}")
     return Figure(
         "ev-choosing-rare",
         figure,

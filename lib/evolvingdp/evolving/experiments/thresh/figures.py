@@ -9,7 +9,7 @@ import pandas as pd
 
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import baselines
-from evolvingdp.evolving.experiments.split_users import CREWS, ONCE, SIXTEEN
+from evolvingdp.evolving.experiments.split_users import CREWS, ONCE, ONLINE, SIXTEEN
 from evolvingdp.evolving.experiments.thresh.params import HORIZON_SWEEP_USERS, Params
 from evolvingdp.evolving.experiments.thresh.run import trace
 from evolvingdp.evolving.experiments.thresh.scenarios import (
@@ -25,7 +25,7 @@ from evolvingdp.evolving.experiments.thresh.scenarios import (
 from evolvingdp.evolving.experiments.thresh.tables import curve, predicted_error
 from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import curves, ends, short, span
-from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, TRUTH, band, canvas, house, names_beside
+from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, TRUTH, band, canvas, headline, house, names_beside
 
 LOOKS = {
     method: {"color": PALETTE[place], "marker": MARKERS[number % len(MARKERS)], "markersize": 4}
@@ -73,6 +73,10 @@ def over_time(result: Result[Params]) -> Figure:
     axes[1].axhline(params.epsilon, label=r"$\epsilon$", **THEORY)
     axes[1].set(xlabel="epoch", ylabel="privacy loss", ylim=(0, 1.1 * params.epsilon))
     axes[1].legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize="x-small")
+    headline(
+        figure,
+        f"{len(updates)} updates follow the mean, and nobody has spent more than {short(frame.spent.iloc[-1])} of {params.epsilon:g}",
+    )
     return Figure(
         "ev-thresh-time",
         figure,
@@ -113,6 +117,12 @@ def horizons(result: Result[Params]) -> Figure:
     names_beside(
         axes[1], {method: float(last[method]) for method in LOOKS}, {name: look["color"] for name, look in LOOKS.items()}
     )
+    longest = parts[0][parts[0].value == parts[0].value.max()].set_index("method").mean_error
+    times = short(longest[NAIVE] / longest[CREWS])
+    headline(
+        figure,
+        f"At {parts[0].value.max():,.0f} epochs recomputing in each has {times} times the error of THRESH with roles by lot",
+    )
     return Figure(
         "ev-thresh-sweeps",
         figure,
@@ -133,7 +143,7 @@ def limits(result: Result[Params]) -> Figure:
     """Delay against the size of a change; error against the size of a drift."""
     params, table = result.params, result.table
     settings = protocols(params, params.n_users, params.horizon)[TUNED]
-    figure, axes = canvas(9.0, 4.4, columns=2)
+    figure, axes = canvas(10.5, 4.4, columns=2)
     sizes = table[table.part == "size"].groupby("share")
     delay = sizes[["delay", "size", "predicted", "found"]].mean().reset_index()
     low, high = sizes.delay.min().to_numpy(), sizes.delay.max().to_numpy()
@@ -154,12 +164,21 @@ def limits(result: Result[Params]) -> Figure:
     lines = curve(table.assign(drift=table["size"]), "drift")
     for method in dict.fromkeys(lines.method):
         line = lines[lines.method == method]
-        look = LOOKS.get(str(method), {"color": "black" if method == SIXTEEN else "grey", "marker": "x"})
+        look = LOOKS.get(str(method), {"color": "black" if method == SIXTEEN else "0.4", "marker": "x"})
         band(axes[1], line.drift, line.mean_error, line.mean_error_sd, line.runs, look, str(method))
-    axes[1].plot(lines.drift.unique(), lines.drift.unique() / 2, label="no update at all", **THEORY)
+    axes[1].plot(lines.drift.unique(), lines.drift.unique() / 2, **THEORY)
     axes[1].set(xlabel="drift over the whole horizon", ylabel="mean absolute error", ylim=(0, None))
-    for ax in axes:
-        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize="x-small")
+    axes[0].legend(loc="lower left", fontsize="x-small")
+    last = lines[lines.drift == lines.drift.max()].set_index("method").mean_error
+    colours = {name: LOOKS.get(name, {"color": "black" if name == SIXTEEN else "0.4"})["color"] for name in last.index}
+    names_beside(
+        axes[1], last.to_dict() | {"no update at all": lines.drift.max() / 2}, colours | {"no update at all": "black"}
+    )
+    times = short(last[TUNED] / last[ONLINE])
+    headline(
+        figure,
+        f"A mean that drifts by {lines.drift.max():g} costs THRESH {times} times the error of one report a user, averaged",
+    )
     return Figure(
         "ev-thresh-limits",
         figure,

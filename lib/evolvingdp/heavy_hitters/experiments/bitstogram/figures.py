@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import curves, ends, short, span
-from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, band, canvas, house
+from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, band, canvas, headline, house, names_beside
 from evolvingdp.heavy_hitters.experiments.bitstogram import where
 from evolvingdp.heavy_hitters.experiments.bitstogram.params import Params, threshold
 from evolvingdp.heavy_hitters.experiments.bitstogram.tables import summary
@@ -23,6 +23,10 @@ def ladder(result: Result[Params]) -> Figure:
     rungs = summary(result.table, "ladder")
     figure, axes = canvas(9.0, 3.6, columns=2, sharey=True)
     dots(axes, rungs, DATASETS, LADDER, (BEST,))
+    f1 = rungs[rungs.dataset == "brown"].set_index("variant").f1
+    headline(
+        figure, f"On Brown, F1 goes from {f1[PRINTED]:.2f}, as printed, to {f1[BEST]:.2f} with users split and bits as signs"
+    )
     return Figure(
         "hh-bitstogram-ladder",
         figure,
@@ -73,6 +77,11 @@ def bits(result: Result[Params]) -> Figure:
     axes[0].set(ylabel="share of its bits read wrongly", ylim=(0, None))
     axes[1].set(ylabel="share of such words decoded", ylim=(-0.03, 1.05))
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize="small")
+    reached = [short(part[part.corrected >= 0.5]["count"].min() / params.n_users) for part in parts]
+    headline(
+        figure,
+        f"With the bit as the sign half of the words are decoded from a frequency of {reached[1]} on, as printed from {reached[0]}",
+    )
     return Figure(
         "hh-bitstogram-bits",
         figure,
@@ -84,7 +93,7 @@ def bits(result: Result[Params]) -> Figure:
         f"bits of {length} read wrongly fall for {curves(pd.concat(parts), 'variant', 'count', 'wrong')}, and the code corrects "
         f"{settings.code.correctable}. Right, the share of such words decoded rises for "
         f"{curves(pd.concat(parts), 'variant', 'count', 'corrected')}; half are decoded from a frequency of "
-        + " and ".join(f"{short(part[part.corrected >= 0.5]['count'].min() / params.n_users)}" for part in parts)
+        + " and ".join(reached)
         + f" on, where the threshold is {short(threshold(params) / params.n_users)}.",
     )
 
@@ -98,14 +107,19 @@ def choices(result: Result[Params]) -> Figure:
         line = summary(result.table, part)
         for number, score in enumerate(SCORES):
             look = {"color": PALETTE[number], "marker": MARKERS[number]}
-            name = "F1" if score == "f1" else score
-            band(ax, line[part], line[score], line[f"{score}_sd"], line.runs, look, name)
+            band(ax, line[part], line[score], line[f"{score}_sd"], line.runs, look, score)
         ax.set_xscale("log", base=2)
         ax.set_xticks(line[part], [f"{int(value)}" for value in line[part]])
         ax.set(xlabel=label, ylim=(0, 1.05))
         parts.append(line)
     axes[0].set_ylabel("score")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize="small")
+    names = [score.replace("f1", "F1") for score in SCORES]
+    last = line[list(SCORES)].iloc[-1].tolist()
+    names_beside(axes[1], dict(zip(names, last, strict=True)), dict(zip(names, PALETTE, strict=False)))
+    headline(
+        figure,
+        f"F1 goes from {ends(parts[0], 'buckets', 'f1')} with more buckets, from {ends(parts[1], 'repetitions', 'f1')} with more hash functions",
+    )
     return Figure(
         "hh-bitstogram-choices",
         figure,
@@ -139,6 +153,12 @@ def where_each_wins(result: Result[Params]) -> Figure:
         ax.grid(visible=False)
     axes[0].set_yticks(
         np.arange(len(grid)) + 0.5, [f"{dataset}\n$10^{{{np.log10(n_users):.3g}}}$" for dataset, n_users in grid.index]
+    )
+    wins_of = means.eq(means.max(axis="columns"), axis="index")[list(where.METHODS)].sum()
+    headline(
+        figure,
+        f"Of {len(means)} settings, best list, ties for each: "
+        + "; ".join(f"{name} {count}" for name, count in wins_of.items()),
     )
     table = means.rename_axis(columns="method").stack().rename("f1").reset_index()
     told = "; ".join(f"{name}: {', '.join(f'{f1:.2f}' for f1 in means[name])}" for name in where.METHODS)

@@ -10,7 +10,7 @@ from matplotlib.ticker import NullLocator
 
 from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import ends, short, span
-from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, TRUTH, canvas, house
+from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, TRUTH, canvas, headline, house, names_beside
 from evolvingdp.heavy_hitters.experiments.frequency_oracle.params import Params
 from evolvingdp.heavy_hitters.experiments.frequency_oracle.run import BROWN_WORDS
 from evolvingdp.heavy_hitters.experiments.frequency_oracle.tables import RANKS, errors, top_words
@@ -32,7 +32,7 @@ def samples_and_epsilon(result: Result[Params]) -> Figure:
         ignore_index=True,
     )
     axes[0].set_ylabel("frequency (fraction of users)")
-    axes[1].legend(title="item of rank", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    _name(figure, axes[1], data)
     repetitions = result.params.repetitions
     return Figure(
         "hh-oracle-samples-epsilon",
@@ -58,7 +58,7 @@ def width(result: Result[Params]) -> Figure:
     figure, ax = canvas(6.0, 3.8)
     data = _dots(ax, result, "power law", "width", RANKS)
     ax.set_ylabel("frequency (fraction of users)")
-    ax.legend(title="item of rank", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    _name(figure, ax, data)
     return Figure(
         "hh-oracle-width",
         figure,
@@ -78,7 +78,7 @@ def brown_epsilon(result: Result[Params]) -> Figure:
     figure, ax = canvas(6.0, 3.8)
     data = _dots(ax, result, "brown", "epsilon", BROWN_RANKS)
     ax.set_ylabel("frequency (fraction of users)")
-    ax.legend(title="word of rank", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    _name(figure, ax, data)
     return Figure(
         "hh-oracle-brown-epsilon",
         figure,
@@ -107,6 +107,8 @@ def error(result: Result[Params]) -> Figure:
         parts.append(data.rename(columns={sweep: "value"}).assign(sweep=sweep))
     axes[0].set_ylabel("RMSE (fraction of users)")
     axes[0].legend()
+    ratios = np.concatenate([part.rmse / part.theory for part in parts])
+    headline(figure, f"The measured error is {span(ratios)} times what theory predicts")
     return Figure(
         "hh-oracle-error",
         figure,
@@ -138,6 +140,8 @@ def words(result: Result[Params]) -> Figure:
     ax.tick_params(axis="y", labelsize=8)
     ax.set_xlabel("frequency (fraction of users)")
     ax.legend(loc="lower right")
+    held = int(((data.low <= data.truth) & (data.truth <= data.high)).sum())
+    headline(figure, f"{held} of {len(data)} intervals hold the truth, from one bit of each user")
     return Figure(
         "hh-oracle-words",
         figure,
@@ -147,7 +151,7 @@ def words(result: Result[Params]) -> Figure:
         f"{result.params.epsilon:g}.",
         f"A list of the {len(data)} most frequent words against their frequency, from {short(fraction.truth.max())} down to "
         f"{short(fraction.truth.min())}; each has a dot for the private estimate, a horizontal bar for its 95 percent interval and a tick "
-        f"for the truth, and {int(((data.low <= data.truth) & (data.truth <= data.high)).sum())} ticks lie within their bars.",
+        f"for the truth, and {held} ticks lie within their bars.",
     )
 
 
@@ -178,12 +182,19 @@ def _dots(ax: Any, result: Result[Params], dataset: str, sweep: str, ranks: tupl
         ax.plot(line[sweep], line.truth, color=colour, linewidth=1.2)
         band = (line.truth - line.theory, line.truth + line.theory)
         ax.fill_between(line[sweep], *band, color=colour, alpha=0.2, linewidth=0)
-        ax.errorbar(
-            line[sweep] * aside, line["mean"], line.sd, fmt=MARKERS[number], color=colour, capsize=3, label=str(rank)
-        )
+        ax.errorbar(line[sweep] * aside, line["mean"], line.sd, fmt=MARKERS[number], color=colour, capsize=3)
     ax.set(xscale="log", xlabel=LABELS[sweep])
     _plain_ticks(ax, sweep, data[sweep].unique())
     return data.assign(dataset=dataset, sweep=sweep).rename(columns={sweep: "value"})
+
+
+def _name(figure: Any, ax: Any, data: pd.DataFrame) -> None:
+    """The ranks beside the lines of `ax`, and how far the means of `data` are from the truth above them."""
+    last = data[data["value"] == data["value"].max()].groupby("rank").truth.last()
+    names = {rank: f"rank {rank}" for rank in last.index}
+    names_beside(ax, last.rename(names).to_dict(), dict(zip(names.values(), PALETTE, strict=False)))
+    furthest = ((data["mean"] - data.truth).abs() / data.theory).max()
+    headline(figure, f"Every mean is within {short(furthest)} standard errors of one run of the truth")
 
 
 def _plain_ticks(ax: Any, sweep: str, values: Any) -> None:

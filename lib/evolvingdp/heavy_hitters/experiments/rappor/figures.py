@@ -7,7 +7,7 @@ import pandas as pd
 
 from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import ends, short, span
-from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, TRUTH, canvas, house
+from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, TRUTH, canvas, headline, house, names_beside
 from evolvingdp.heavy_hitters.experiments.rappor.params import Params, is_demo_3
 from evolvingdp.heavy_hitters.experiments.rappor.tables import R_DECODER, bands, demo, discoveries, rappor
 
@@ -34,18 +34,23 @@ def privacy(result: Result[Params]) -> Figure:
         }
     )
     figure, ax = canvas(6.5, 3.6)
-    ax.plot(data.reports, data.fresh, color=PALETTE[1], label="fresh noise at every report")
-    ax.plot(data.reports, data.rappor, color=PALETTE[0], label="RAPPOR, exact")
-    ax.axhline(settings.epsilon_permanent, label="RAPPOR, any number", **THEORY)
-    ax.plot([1], [one], "o", color=TRUTH, label=f"one report: {one:.3f}")
+    ax.plot(data.reports, data.fresh, color=PALETTE[1])
+    ax.plot(data.reports, data.rappor, color=PALETTE[0])
+    ax.axhline(settings.epsilon_permanent, **THEORY)
+    ax.plot([1], [one], "o", color=TRUTH)
     ax.set(xlabel="reports of one value", ylabel=r"privacy loss $\epsilon$", xscale="log", yscale="log")
-    ax.legend(loc="upper left")
+    last = data.iloc[-1]
+    names_beside(ax, {"fresh noise": last.fresh, "RAPPOR": last.rappor}, {"fresh noise": PALETTE[1], "RAPPOR": PALETTE[0]})
+    headline(
+        figure,
+        f"After {last.reports:.0f} reports RAPPOR has told {short(last.rappor)}, where fresh noise tells {short(last.fresh)}",
+    )
     return Figure(
         "hh-rappor-privacy",
         figure,
         data,
         f"The privacy loss of reporting the same value again and again: RAPPOR's is {one:.3f} for one report and never exceeds "
-        f"{settings.epsilon_permanent:.3f}, that of its permanent response; with fresh noise at every report the losses add up. Both "
+        f"{settings.epsilon_permanent:.3f}, that of its permanent response (dashed); with fresh noise at every report the losses add up. Both "
         "curves are exact.",
         f"Lines of the privacy loss epsilon against the reports of one value, {span(data.reports)}, on log axes. With fresh noise it goes from "
         f"{ends(data, 'reports', 'fresh')} in a straight line; RAPPOR's starts at the same point, ends at "
@@ -76,9 +81,10 @@ def figure_4(result: Result[Params]) -> Figure:
         ax.plot(part.value, part.repetition_0, ".", color=colour, label="one data set")
         ax.plot(part.value, part.truth, color=TRUTH, linewidth=1.2, label="truth")
         ax.set(xlabel="value (by rank)", title=METHODS[method])
-        ax.legend(loc="upper right")
         parts.append(part)
+    axes[0].legend(loc="upper right")
     axes[0].set_ylabel("frequency (fraction of reports)")
+    headline(figure, f"RAPPOR's list says zero of {_zeros(parts[0])} % of the values, FreqOracle of {_zeros(parts[1])} %")
     one = rappor(result.params).epsilon_of_reports(1)
     return Figure(
         "hh-rappor-demo3",
@@ -109,6 +115,11 @@ def finding(result: Result[Params]) -> Figure:
         ax.fill_between([fewest, most], low, high, color=PALETTE[1], alpha=0.5, label="Google's decoder, ten data sets")
     ax.set(xlabel="false candidates accepted", ylabel="values found")
     ax.legend(loc="lower right")
+    start, end = data.iloc[0], data.iloc[-1]
+    headline(
+        figure,
+        f"{start.found:.0f} values are found without a false one, {end.found:.0f} if {end.false:.0f} false ones are accepted",
+    )
     return Figure(
         "hh-rappor-finding",
         figure,
@@ -133,20 +144,25 @@ def tail(result: Result[Params]) -> Figure:
     data = bands(result.table, result.params.n_values)
     figure, axes = canvas(8.5, 3.8, columns=2)
     ranks = list(dict.fromkeys(data.ranks))
-    for number, (method, label) in enumerate(METHODS.items()):
+    for number, method in enumerate(METHODS):
         part = data[data.method == method]
-        look = {"color": PALETTE[number], "marker": MARKERS[number], "label": label}
+        look = {"color": PALETTE[number], "marker": MARKERS[number]}
         place = np.arange(len(ranks)) + 0.06 * (number - 1.5)
         axes[0].plot(place, part.zero, linestyle=":", **look)
         error = np.abs(part[["low", "high"]].to_numpy().T - part.rmse.to_numpy())
         axes[1].errorbar(place, part.rmse, yerr=error, linestyle=":", capsize=2, **look)
-    axes[1].axhline(float(result.values["standard_error"]), label="standard error, RAPPOR", **THEORY)
+    axes[1].axhline(float(result.values["standard_error"]), **THEORY)
     for ax in axes:
         ax.set_xticks(np.arange(len(ranks)), ranks)
         ax.set_xlabel("rank of the value")
     axes[0].set(ylabel="share of estimates that are zero", ylim=(-0.03, 1.03))
     axes[1].set(ylabel="RMSE (fraction of reports)", ylim=(0, None))
-    figure.legend(*axes[1].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize="small")
+    last = data[data.ranks == ranks[-1]].set_index("method")
+    names_beside(axes[1], last.rmse.rename(METHODS).to_dict(), dict(zip(METHODS.values(), PALETTE, strict=False)))
+    headline(
+        figure,
+        f"RAPPOR's list says zero of {last.zero['rappor_listed']:.0%} of the rarest values, and errs most at ranks {_worst_ranks(data)}",
+    )
     return Figure(
         "hh-rappor-tail",
         figure,

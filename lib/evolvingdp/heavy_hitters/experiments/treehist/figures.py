@@ -8,7 +8,7 @@ from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import curves, ends, short, span
-from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, TRUTH, band, canvas, house
+from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, TRUTH, band, canvas, headline, house
 from evolvingdp.heavy_hitters.experiments.dots import LEAST, dots, told
 from evolvingdp.heavy_hitters.experiments.lists import data
 from evolvingdp.heavy_hitters.experiments.treehist.ladder import AS_RUN, BEST, LADDER, OLH_PEM, PROJECTIVE
@@ -32,6 +32,11 @@ def distributions(result: Result[Params]) -> Figure:
         parts.append(pd.DataFrame({"dataset": dataset, "rank": rank, "frequency": frequencies}))
     axes[0].set_ylabel("frequency (fraction of users)")
     axes[0].legend()
+    heavy = [int((part.frequency * params.n_users >= threshold(params, params.n_users)).sum()) for part in parts]
+    headline(
+        figure,
+        " and ".join(f"{many} {name} words" for many, name in zip(heavy, PAPER_TABLE_2, strict=True)) + " are heavy hitters",
+    )
     return Figure(
         "hh-treehist-data",
         figure,
@@ -42,8 +47,8 @@ def distributions(result: Result[Params]) -> Figure:
         "Two bar charts of the frequency of a word against its rank, 1 to 100, with a dashed line at the threshold. "
         + " ".join(
             f"{part.dataset.iloc[0].capitalize()} words fall from {ends(part, 'rank', 'frequency')}, and "
-            f"{int((part.frequency * params.n_users >= threshold(params, params.n_users)).sum())} bars reach the line."
-            for part in parts
+            f"{many} bars reach the line."
+            for part, many in zip(parts, heavy, strict=True)
         ),
     )
 
@@ -64,8 +69,9 @@ def ladder(result: Result[Params]) -> Figure:
             (f1,) = rungs[(rungs.dataset == dataset) & (rungs.variant == variant)].expected_f1
             ax.plot([1 - f1] * 2, [place[variant] - 0.35, place[variant] + 0.35], **THEORY)
     first, last = (rungs[(rungs.dataset == "brown") & (rungs.variant == name)].f1.item() for name in (AS_RUN, PROJECTIVE))
-    message = f"On Brown, F1 rises from {first:.2f}, as the paper\nran it, to {last:.2f} with planned projective reports"
-    figure.suptitle(message, fontsize="medium")
+    headline(
+        figure, f"On Brown, F1 goes from {first:.2f}, as the paper ran it, to {last:.2f} with planned projective reports"
+    )
     return Figure(
         "hh-treehist-ladder",
         figure,
@@ -102,6 +108,9 @@ def reach(result: Result[Params]) -> Figure:
         row[1].set_ylim(0, 1.03)
         row[2].set_yscale("log")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize="small")
+    best = sweeps["epsilon"][sweeps["epsilon"].epsilon == sweeps["epsilon"].epsilon.max()].set_index("variant").f1
+    most = sweeps["epsilon"].epsilon.max()
+    headline(figure, f"At epsilon = {most:g} F1 is {best[BEST]:.2f} with one bit a user, {best[OLH_PEM]:.2f} with PEM")
     table, hits = pd.concat(list(sweeps.values()), ignore_index=True), sweeps["n_users"]
     return Figure(
         "hh-treehist-reach",
@@ -140,6 +149,7 @@ def words(result: Result[Params]) -> Figure:
     ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     ax.xaxis.set_minor_formatter(NullFormatter())
     ax.legend(loc="lower right")
+    headline(figure, f"{int((~missed).sum())} words are found that nobody had listed, {int(missed.sum())} are missed")
     return Figure(
         "hh-treehist-words",
         figure,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from evolvingdp.experiment import Figure, Result
-from evolvingdp.experiment.describe import curves, span
-from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, band, canvas, house, names_beside
+from evolvingdp.experiment.describe import curves, short, span
+from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, band, canvas, headline, house, names_beside
 from evolvingdp.heavy_hitters.experiments.trust.params import Params
 from evolvingdp.heavy_hitters.experiments.trust.rungs import RUNGS
 from evolvingdp.heavy_hitters.experiments.trust.tables import summary
@@ -25,6 +25,10 @@ def ladder(result: Result[Params]) -> Figure:
     ax.axhline(distinct, **THEORY)
     ax.set(xlabel=r"central $\epsilon$", ylabel="words found", xscale="log", yscale="log", ylim=(1, 2 * distinct))
     names_beside(ax, ends, colours)
+    least, *_, most = ends
+    headline(
+        figure, f"At the largest epsilon {most} finds {short(ends[most])} words where {least} finds {short(ends[least])}"
+    )
     return Figure(
         "hh-trust-ladder",
         figure,

@@ -26,6 +26,7 @@ from evolvingdp.planning import planner
 from evolvingdp.planning.answer import CannotServeError, OnTheEdgeError
 from evolvingdp.planning.question import Question
 from evolvingdp.planning.shown import number
+from evolvingdp.publish.showing.numerals import readable
 
 FOLDER = Path("benchmarks", "results")
 EDGE, NONE = "edge", "-"  # instead of an error
@@ -194,7 +195,7 @@ def _best(told: list[tuple[str, str, str]]) -> str:
     if not named:
         return "<td>none</td>"
     method, error, found = named[0]
-    return f"<td><strong>{f'from {found}' if found else error}</strong> {escape(method)}</td>"
+    return f"<td><strong>{readable(f'from {found}' if found else error)}</strong> {escape(method)}</td>"
 
 
 class Fields(SphinxDirective):

@@ -10,9 +10,9 @@ import pandas as pd
 
 from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import curves, ends, short, span
-from evolvingdp.experiment.style import INKS, MARKERS, PALETTE, THEORY, band, canvas, house
+from evolvingdp.experiment.style import INKS, MARKERS, PALETTE, THEORY, band, canvas, headline, house, names_beside
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters import methods
-from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.groups import BOUND
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.groups import BOUND, RIVALS
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Params
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.tables import recall
 
@@ -41,6 +41,9 @@ def users(result: Result[Params]) -> Figure:
     last = lines[(lines.family == "B") & (lines.n_users == lines.n_users.max())].set_index("method")["mean"]
     _label(axes[2], lines.n_users.max(), {name: float(last[name]) for name in _SHOWN}, 0.15)
     shown = lines[lines.method.isin(_SHOWN)]
+    most = lines[lines.n_users == lines.n_users.max()].groupby("method", sort=False)["mean"].min()
+    all_found = " and ".join(most[most > 0.99].index) or "no method"
+    headline(figure, f"With {lines.n_users.max():,.0f} users all of A, B and C are found by {all_found}")
     return Figure(
         "sv-shifting-users",
         figure,
@@ -75,6 +78,15 @@ def groups(result: Result[Params]) -> Figure:
     every = {name: label for name, (_, _, label) in names.items()} | {BOUND: "no method can"}
     ends[BOUND] = math.log10(bound["size"].iloc[-1])
     _label(ax, part.n_users.max(), ends, 0.28, every, {name: color for name, (color, _, _) in names.items()}, log=True)
+    largest = part[
+        (part.n_users == part.n_users.max()) & (part.reports == params.reports) & (part.bits == params.domain_bits)
+    ]
+    found = largest.set_index("method")["size"]
+    rival = found[list(RIVALS)].min()
+    headline(
+        figure,
+        f"With {part.n_users.max():,.0f} users StableMonitor finds groups of {found[methods.STABLE]:,.0f}, the best rival of {rival:,.0f}",
+    )
     return Figure(
         "sv-shifting-groups",
         figure,
@@ -114,14 +126,22 @@ def events(result: Result[Params]) -> Figure:
     for method in methods.CURVE:
         line = lines.loc[method].reset_index()
         band(ax, line.tops, line["mean"], line.sd, line.runs, LOOKS[method], method)
-        ax.plot(line.tops, line.bound, **THEORY, label="proved" if method == methods.CURVE[-1] else None)
+        ax.plot(line.tops, line.bound, **THEORY)
     ax.set(
         xscale="log",
         yscale="log",
         xlabel="events in all (each user in three)",
         ylabel="error: weight at which all are found",
     )
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize="x-small")
+    last = lines.xs(part.tops.max(), level="tops")["mean"]
+    names_beside(
+        ax, last[list(methods.CURVE)].to_dict(), {method: LOOKS[method]["color"] for method in methods.CURVE}, "x-small"
+    )
+    times = short(last[methods.GAUSSIAN] / last[methods.MONITOR])
+    headline(
+        figure,
+        f"With {part.tops.max():,.0f} events AboveThreshold with Gaussian noise has {times} times ThresholdMonitor's error",
+    )
     return Figure(
         "sv-shifting-events",
         figure,
@@ -138,22 +158,30 @@ def events(result: Result[Params]) -> Figure:
 def limits(result: Result[Params]) -> Figure:
     """The threshold against the size of the domain; recall against a mis-set k."""
     domain = result.table[result.table.part == "domain"]
-    figure, axes = canvas(9.0, 3.8, columns=2)
+    figure, axes = canvas(9.5, 3.8, columns=2)
+    ends_of: dict[str, float] = {}
     for number, reports in enumerate(sorted(domain.reports.astype(int).unique())):
         line = domain[domain.reports == reports]
         look = {"color": PALETTE[number], "marker": MARKERS[number], "markersize": 4}
-        axes[0].plot(line.bits, line.threshold, label=f"k = {reports}", **look)
+        axes[0].plot(line.bits, line.threshold, **look)
+        ends_of[f"k = {reports}"] = float(line.threshold.iloc[-1])
         axes[0].axhline(line.without_domain.iloc[0], **(THEORY | {"color": PALETTE[number]}))
     axes[0].set(xlabel=r"$\log_2\,|X|$", ylabel="threshold (users)", ylim=(0, None))
-    axes[0].legend(title=r"dashed: $a\,\ln(m/\beta)$ alone")
+    names_beside(axes[0], ends_of, dict(zip(ends_of, PALETTE, strict=False)))
     lines = recall(result.table, "reports", "reports")
     for number, family in enumerate(methods.FAMILIES):
         line = lines[lines.family == family]
         look = {"color": PALETTE[number], "marker": MARKERS[number], "markersize": 4}
         band(axes[1], line.reports, line["mean"], line["std"], line["count"], look, f"groups {family}")
-    axes[1].axvline(result.params.reports, color="grey", linestyle=":", label=r"$k^*$")
+    axes[1].axvline(result.params.reports, color="grey", linestyle=":")
     axes[1].set(xscale="log", xlabel="k that the monitor is given", ylabel="recall", ylim=(-0.03, 1.03))
-    axes[1].legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, fontsize="x-small", columnspacing=1.0)
+    shares = lines.pivot(index="reports", columns="family", values="mean")
+    names = {family: f"groups {family}" for family in methods.FAMILIES}
+    names_beside(axes[1], shares.iloc[-1].rename(names).to_dict(), dict(zip(names.values(), PALETTE, strict=False)))
+    told = ", ".join(
+        f"{shares.A[k]:.2f} at k = {k:g}" for k in (shares.index.min(), result.params.reports, shares.index.max())
+    )
+    headline(figure, f"The share of the groups A that is found: {told}")
     data = pd.concat([domain.assign(panel="domain"), lines.assign(panel="reports")], ignore_index=True).dropna(
         axis=1, how="all"
     )
@@ -161,7 +189,7 @@ def limits(result: Result[Params]) -> Figure:
         "sv-shifting-limits",
         figure,
         data,
-        "Left: the threshold that keeps elements of weight zero out, which grows with the logarithm of the domain (computed). Right: Example 1.4 with another $k$ than the stream's: too small, and "
+        "Left: the threshold that keeps elements of weight zero out, which grows with the logarithm of the domain (computed; dashed: $a\\,\\ln(m/\\beta)$, without it). Right: Example 1.4 with another $k$ than the stream's (dotted): too small, and "
         "users are gone when their next group comes; too large, and the noise hides the small groups. Means over runs with 95% bands.",
         f"Two panels. Left, the threshold in users against the bits of the domain, {span(domain.bits)}: rising lines, "
         f"{curves(domain.assign(k='k = ' + domain.reports.astype(int).astype(str)), 'k', 'bits', 'threshold')}, above dashed levels that "
@@ -188,7 +216,20 @@ def brown(result: Result[Params]) -> Figure:
     ax.set(
         xscale="log", xlabel="reports allowed: k per user, or c in all", ylabel="words found, all categories", ylim=(0, None)
     )
-    ax.legend(loc="upper left")
+    peaks = lines.loc[lines.groupby("method", sort=False)["mean"].idxmax()].set_index("method")
+    for method in (methods.MONITOR, methods.GAUSSIAN):
+        place = (peaks.allowed[method], peaks["mean"][method])
+        ax.annotate(
+            method, place, (0, 6), textcoords="offset points", ha="right", color=LOOKS[method]["color"], fontsize="small"
+        )
+    last = lines[lines.method == methods.REPEATED].sort_values("allowed").iloc[-1]
+    look = {"ha": "left", "color": LOOKS[methods.REPEATED]["color"], "fontsize": "small"}
+    ax.annotate(methods.REPEATED, (last.allowed, last["mean"]), (6, 4), textcoords="offset points", **look)
+    best = peaks["mean"].idxmax()
+    headline(
+        figure,
+        f"On this corpus {best} finds most words, {peaks['mean'][best]:,.0f}; ThresholdMonitor finds {peaks['mean'][methods.MONITOR]:,.0f}",
+    )
     return Figure(
         "sv-shifting-brown",
         figure,

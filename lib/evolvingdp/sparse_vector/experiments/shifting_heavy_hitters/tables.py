@@ -8,7 +8,14 @@ import pandas as pd
 
 from evolvingdp.experiment import Result
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.groups import BOUND, GROUPS
-from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.methods import FAMILIES, METHODS
+from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.methods import (
+    EXPONENTIAL,
+    FAMILIES,
+    GAUSSIAN,
+    METHODS,
+    RENYI,
+    REPEATED,
+)
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Params
 
 
@@ -31,10 +38,14 @@ def score_table(result: Result[Params]) -> pd.DataFrame:
 
 
 def group_table(table: pd.DataFrame) -> pd.DataFrame:
-    """The smallest group, a row a setting."""
+    """The smallest group, a row a setting; of AboveThreshold's noises, the textbook's and the best."""
     part = table[table.part == "groups"].astype({"n_users": int, "reports": int, "bits": int})
-    sizes = part.pivot(index=["n_users", "reports", "bits"], columns="method", values="size").sort_index()
-    sizes = sizes[[BOUND, *GROUPS]].map("{:,.0f}".format).reset_index()
+    found = part.pivot(index=["n_users", "reports", "bits"], columns="method", values="size").sort_index()
+    noises = found[[REPEATED, EXPONENTIAL, RENYI, GAUSSIAN]]
+    which = noises.idxmin(axis="columns").astype(str).str.split(", ").str[1]
+    sizes = found[[BOUND, *GROUPS]].drop(columns=[EXPONENTIAL, RENYI]).map("{:,.0f}".format)
+    sizes[GAUSSIAN] = noises.min(axis="columns").map("{:,.0f}".format) + " (" + which + ")"
+    sizes = sizes.rename(columns={GAUSSIAN: "AboveThreshold, its best noise"}).reset_index()
     sizes["n_users"] = sizes.n_users.map("{:.0e}".format).str.replace("e+0", "e")
     named = sizes.rename(columns={"n_users": "n", "reports": "k", "bits": "log2 |X|"}).astype(str)
     return named.rename(columns=lambda name: re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name))  # a narrow head breaks between words

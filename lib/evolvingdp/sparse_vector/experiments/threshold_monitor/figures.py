@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from evolvingdp.experiment import Figure, Result
-from evolvingdp.experiment.describe import curves, ends, span
-from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, TRUTH, band, canvas, house
+from evolvingdp.experiment.describe import curves, ends, short, span
+from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, TRUTH, band, canvas, headline, house, names_beside
 from evolvingdp.sparse_vector.calibration import METHODS
 from evolvingdp.sparse_vector.experiments.threshold_monitor.params import MONITOR, Params, halting
 from evolvingdp.sparse_vector.experiments.threshold_monitor.tables import calibrations
@@ -32,20 +32,27 @@ def deletion(result: Result[Params]) -> Figure:
         .reset_index()
     )
     figure, ax = canvas(7.0, 4.0)
-    ax.plot([0, params.n_groups], [0, params.n_groups], label="all", **THEORY)
+    ax.plot([0, params.n_groups], [0, params.n_groups], **THEORY)
     for number, method in enumerate([MONITOR, *map(halting, params.halts)]):
         line = lines[lines.method == method]
         look = {"color": PALETTE[number], "marker": MARKERS[number], "markersize": 4}
         band(ax, line.groups, line["mean"], line["std"], line["count"], look, method)
     ax.set(xlabel="groups asked for", ylabel="groups found")
-    ax.legend(loc="upper left")
+    last = lines[lines.groups == lines.groups.max()].set_index("method")["mean"]
+    names = [MONITOR, *map(halting, params.halts)]
+    names_beside(ax, last[names].to_dict(), dict(zip(names, PALETTE, strict=False)))
+    rivals = last[names[1:]].max()
+    headline(
+        figure,
+        f"ThresholdMonitor finds {short(last[MONITOR])} of {params.n_groups} groups, AboveThreshold at most {short(rivals)}",
+    )
     return Figure(
         "sv-monitor-deletion",
         figure,
         lines,
         f"{params.n_groups} disjoint groups of {params.group_size} users are asked for one after the other, an empty query before each, "
         f"$\\epsilon$ = {params.epsilon:g}, $\\delta$ = {params.delta:g}. AboveThreshold, composed optimally, halts after $c$ reports, and the larger $c$, the larger its noise; "
-        "ThresholdMonitor with $k = 1$ deletes the group that it has reported and goes on. Means over runs with 95% bands.",
+        "ThresholdMonitor with $k = 1$ deletes the group that it has reported and goes on. Dashed: all groups. Means over runs with 95% bands.",
         f"Lines of the groups found against the groups asked for, {span(lines.groups)}, with a dashed diagonal for all. They go for "
         f"{curves(lines, 'method', 'groups', 'mean')}.",
     )
@@ -60,22 +67,24 @@ def noise(result: Result[Params]) -> Figure:
         ax.plot(
             scales.index,
             scales[method],
-            label=NAMES[method],
             **LOOKS[method] | {"linewidth": 2.8 if method == "exact" else 1.2},
         )
     k = np.array([scales.index.min(), scales.index.max()])
-    ax.plot(k, 4.2247 * np.sqrt(2 * k) / result.params.epsilon, label=r"$\propto\sqrt{k}$", **THEORY)
+    ax.plot(k, 4.2247 * np.sqrt(2 * k) / result.params.epsilon, **THEORY)
     ax.set(xscale="log", yscale="log", xlabel="reports k after which a user is deleted", ylabel="scale of the noise (users)")
-    figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize="small")
+    last = scales.iloc[-1][list(METHODS)].rename(NAMES)
+    names_beside(ax, last.to_dict(), {NAMES[method]: LOOKS[method]["color"] for method in METHODS})
     least = scales.index.min()
-    message = f"At k = {least:.0f} the exact proof asks for 1/{scales.theorem[least] / scales.exact[least]:,.0f}\nof the noise that the theorem asks for"
-    figure.suptitle(message, fontsize="medium")
+    headline(
+        figure,
+        f"At k = {least:.0f} the exact proof asks for 1/{scales.theorem[least] / scales.exact[least]:,.0f} of the noise that the theorem asks for",
+    )
     return Figure(
         "sv-monitor-noise",
         figure,
         scales.reset_index(),
         f"The noise that five proofs ask for to promise the same: ($\\epsilon$, $\\delta$) = ({result.params.epsilon:g}, {result.params.delta:g}) under replacement of a "
-        "user. Computed, not sampled: no bands.",
+        "user. Dashed: what grows like $\\sqrt k$. Computed, not sampled: no bands.",
         f"Five rising lines on log axes of the noise scale in users against the reports k after which a user is deleted, "
         f"{span(scales.index)}, and a dashed one that grows like the square root of k: "
         + ", ".join(f"{NAMES[method]} from {ends(scales.reset_index(), 'reports', method)}" for method in METHODS)
@@ -109,6 +118,11 @@ def losses(result: Result[Params]) -> Figure:
     axes[1].plot(exact.reports, exact.attained, color=PALETTE[1], marker="s", label="attained, with the inner noise")
     axes[1].set(xscale="log", xlabel="reports k", ylabel=r"$\epsilon$", ylim=(0.85 * params.epsilon, 1.02 * params.epsilon))
     axes[1].legend(loc="lower right", fontsize="x-small")
+    first = part[part.method == "theorem"].iloc[0]
+    headline(
+        figure,
+        f"At k = {first.reports:.0f} the theorem's noise costs {short(first.exact_epsilon)}, where {params.epsilon:g} is promised",
+    )
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize="x-small")
     return Figure(

@@ -10,7 +10,7 @@ import pandas as pd
 from evolvingdp.evolving.experiments.split_users import CREWS, HINDSIGHT, ONCE
 from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import curves, short, span
-from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, TRUTH, band, canvas, house, names_beside
+from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, TRUTH, band, canvas, headline, house, names_beside
 from evolvingdp.streams.experiments.two_centuries.methods import CENTRAL, EVERY, GUARANTEES, OPTIMAL, TREE, TUNED, predicted
 from evolvingdp.streams.experiments.two_centuries.params import Params
 from evolvingdp.streams.experiments.two_centuries.tables import hot_now, part
@@ -140,6 +140,11 @@ def guarantees(result: Result[Params]) -> Figure:
         ylim=(500 * lines["mean"].min(), 2000 * lines["mean"].max()),
     )
     names_beside(ax, {method: 1000 * float(lines[lines.method == method]["mean"].iloc[-1]) for method in shown}, COLOURS)
+    final = lines[lines.n_users == lines.n_users.max()].set_index("method")["mean"] * 1000
+    headline(
+        figure,
+        f"With {lines.n_users.max():,.0f} users a curator's noise costs {short(final[CENTRAL])} per thousand words, trusting nobody {short(final[ONCE])}",
+    )
     largest = lines[lines.method.isin(shown)].assign(mean=lambda rows: 1000 * rows["mean"])
     return Figure(
         "tc-guarantees",
@@ -177,6 +182,9 @@ def hot_words(result: Result[Params]) -> Figure:
         f"{word} from {own.date.iloc[0]} to {own.date.iloc[-1]} in {len(own)} epochs"
         for word, own in data.groupby("word", sort=False)
     )
+    headline(
+        figure, f"{values['hot_listed']:.0f} reports of hot words in a run, {values['hot_wrong_monitor']:.2g} of them wrong"
+    )
     return Figure(
         "tc-hot-words",
         figure,
@@ -213,6 +221,9 @@ def running_means(result: Result[Params]) -> Figure:
     ends = {method: min(max(float(lines[lines.method == method].estimate.iloc[-1]), 0.2), top) for method in RUNNING}
     names_beside(ax, {"truth": float(truth.iloc[-1])} | ends, RUNNING | {"truth": TRUTH})
     shown = lines[lines.method.isin(list(RUNNING))]
+    final = {method: short(float(lines[lines.method == method].estimate.iloc[-1])) for method in RUNNING}
+    plain, *_, full = RUNNING
+    headline(figure, f"The truth ends at {short(float(truth.iloc[-1]))}, {plain} at {final[plain]}, {full} at {final[full]}")
     return Figure(
         "tc-running-means",
         figure,
