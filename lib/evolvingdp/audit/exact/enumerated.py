@@ -15,6 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evolvingdp.audit.exact.draws import law_of
+from evolvingdp.audit.exact.probes import discrete_law
+from evolvingdp.audit.exact.queries import must_halt
+from evolvingdp.sparse_vector.integer_noise import IntegerNoise
 from evolvingdp.sparse_vector.successors.target_charging import TargetCharging
 from evolvingdp.sparse_vector.successors.values import step_with_value
 from evolvingdp.sparse_vector.threshold_monitor import State, ThresholdMonitorEvolving
@@ -52,6 +56,38 @@ class Fixed:
         return self.value
 
 
+class _Rest:
+    """Stands for a discrete Laplace law: a draw, then draws that are not negative, each followed to every number."""
+
+    def __init__(self, law: dict[int, float]) -> None:
+        self._law, self._drawn = law, False
+
+    def draw(self, size: int, rng: Any) -> NDArray[np.int64]:
+        possible = [number for number in self._law if number >= 0 or not self._drawn]
+        masses = np.array([self._law[number] for number in possible])
+        self._drawn = True
+        return np.full(size, possible[rng.choose(masses / masses.sum())])
+
+
+def limited_loss(noise: IntegerNoise, reach: int) -> float:
+    """How far a yes, or a no, at any threshold gets likelier when the sum moves by 1, but for what is `revealed`: from the
+    draws of the sampler, all that `reach` numbers can be."""
+    law = discrete_law(noise._law, reach)
+
+    def drawn(rng: Any) -> int:
+        own = replace(noise)
+        vars(own)["_law"] = _Rest(law)
+        return int(own.sample(1, rng)[0])
+
+    mass = law_of(drawn)
+    yes = np.cumsum([mass.get(number, 0.0) for number in range(reach, -reach, -1)])[::-1]  # Pr[noise >= number]
+    near = slice(reach - reach // 5, -1)  # what is out of reach would be felt far below
+    lower, upper = yes[1:][near], yes[:-1][near]
+    more = upper > noise.revealed * (1 + 1e-9)  # rounding
+    told = np.log((upper[more] - noise.revealed) / np.maximum(lower[more], 1e-300))
+    return float(max(told.max(), np.log((1 - lower) / (1 - upper)).max()))
+
+
 def value_laws(monitor: ThresholdMonitorEvolving, others: int, kinds: Sequence[int], reach: int) -> Array:
     """Laws of all answers with their values in both worlds, (2, outcomes), for integer noise up to `reach`.
 
@@ -67,7 +103,8 @@ def value_laws(monitor: ThresholdMonitorEvolving, others: int, kinds: Sequence[i
             for noise in np.arange(need - 1, need + reach).tolist():
                 fixed: Any = Fixed(noise)
                 after, release = step_with_value(replace(monitor, noise=fixed), state, values, lambda data: data, fixed)
-                if release.above != (noise >= need) or (release.above and release.value != total + noise):
+                told = total + noise if release.above else math.nan
+                if release.above != (noise >= need) or not np.array_equal(release.value, told, equal_nan=True):
                     raise AssertionError(f"the step told {release} to noise that makes {total + noise}")
                 share = monitor.noise.sf(noise) - monitor.noise.sf(noise + 1) if release.above else monitor.noise.cdf(need)
                 yield release.value if release.above else "no", float(share), after
@@ -80,8 +117,10 @@ def charged_laws(method: TargetCharging, depth: int) -> Array:
     """Laws of all outputs of up to `depth` randomized responses whose rarer, or likelier, answer is the target."""
 
     def branches(left: int, so_far: tuple[Any, ...], chance: float) -> Iterator[tuple[Any, float, Any]]:
+        nothing: Any = False
+        if not left:
+            must_halt(lambda: method.step(left, bool, bool, nothing))
         for hit in (False, True) if left and len(so_far) < depth else ():
-            nothing: Any = False
             after, output = method.step(left, partial(operator.or_, hit), bool, nothing)
             yield output, chance if hit else 1 - chance, after
 

@@ -16,7 +16,7 @@ from scipy.stats import norm
 
 from evolvingdp.audit.exact.draws import law_of, loss_of
 from evolvingdp.core.seeds import stream
-from evolvingdp.sparse_vector import shifting
+from evolvingdp.sparse_vector import baselines, shifting
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.find_step import FindStep
 from evolvingdp.sparse_vector.histograms import Histogram, HistogramEveryStep
@@ -32,12 +32,22 @@ def answers(method: AboveThreshold, values: Sequence[float], rng: Any) -> list[b
     state, told = method.start(rng), []
     for value in values:
         if state.left == 0:
+            must_halt(lambda state=state, value=value: method.step(state, value, rng))  # type: ignore[misc]
             break
         state, release = method.step(state, value, rng)
         told.append(release.above)
         if sum(told) == method.reports and state.left:
             raise AssertionError(f"it must halt after {method.reports} reports")
     return told
+
+
+def must_halt(further: Callable[[], Any]) -> None:
+    """`further` asks a mechanism that has halted once more."""
+    try:
+        further()
+    except ValueError:
+        return
+    raise AssertionError("it must halt where what has been paid for is over")
 
 
 def threshold_loss(method: AboveThreshold, queries: int, delta: float = 0.0, moves: Sequence[int] = ()) -> float:
@@ -117,11 +127,42 @@ def one_step(made: Histogram) -> tuple[float, float]:
     def chance(weight: int) -> float:
         return law_of(lambda rng: bool(made.release([weight], rng)[0])).get(True, 0.0)
 
+    nobody = law_of(lambda rng: len(made.reported(np.zeros(0, dtype=np.int64), 1, rng)) > 0).get(True, 0.0)
+    if not math.isclose(nobody, chance(0), rel_tol=1e-9, abs_tol=1e-300):
+        return math.inf, 0.0  # what nobody holds is reported by another law
     below = max(1, math.floor(made.threshold) - 2)
     lower, upper = chance(below), chance(below + 1)
     normal = made.law == "gaussian"
     cost = 2 * (norm.isf(lower) - norm.isf(upper)) ** 2 if normal else math.log(upper / lower)
     return float(cost), 0.0 if chance(0) else chance(1)
+
+
+class _Loud:
+    """A generator whose draws are silent, but for one of the second ones that are made together; it notes scales."""
+
+    def __init__(self, place: int) -> None:
+        self.asked: list[float] = []
+        self._place = place
+
+    def laplace(self, loc: float, scale: float, size: int | None = None) -> Any:
+        self.asked.append(scale)
+        loud = 1e6 * scale if len(self.asked) == 2 else 0.0
+        return loud if size is None else loud * np.eye(1, size, self._place)[0]
+
+    def standard_exponential(self, size: int | None = None) -> Any:
+        return 1e300 if size is None else np.full(size, 1e300)  # nothing is reported by mistake
+
+
+def asked_loss(method: AboveThreshold, queries: int) -> float:
+    """What all answers cost that `baselines.ask` gives at once until the first yes: the threshold's noise moves by 1, that
+    of the yes by 2.  Infinite where some query has no noise of its own."""
+    for place in range(queries):
+        rng: Any = _Loud(place)
+        answers = baselines.ask(method, np.full(queries, method.threshold - 1.0), rng)
+        if answers.tolist() != [other == place for other in range(queries)]:
+            return math.inf
+    shift, query = rng.asked
+    return float(1 / shift + 2 / query)
 
 
 class _Told:
@@ -156,9 +197,11 @@ def reported(method: HistogramEveryStep | FindStep, others: Sequence[Sequence[in
     state: Any = method.start(n_users, rng) if isinstance(method, FindStep) else method.start(n_users)
     told: list[Any] = []
     for weights in others:
+        held = np.append(np.repeat(np.arange(len(weights)), weights), world)
         if search and state.search.left == 0:
+            must_halt(lambda state=state, held=held: method.step(state, held, rng))  # type: ignore[misc]
             break
-        state, release = method.step(state, np.append(np.repeat(np.arange(len(weights)), weights), world), rng)
+        state, release = method.step(state, held, rng)
         told.append(release)
     return told
 
@@ -179,9 +222,10 @@ def reported_loss(method: HistogramEveryStep | FindStep, delta: float, steps: in
     return worst
 
 
-def refused(method: HistogramEveryStep, steps: Sequence[Any]) -> bool:
+def refused(method: HistogramEveryStep | StableMonitor, steps: Sequence[Any]) -> bool:
     """Whether so many steps are too many: whoever has paid for fewer must raise."""
-    state, rng = method.start(len(steps[0])), stream(0, "refused")
+    state: Any = method.start(len(steps[0]))
+    rng = stream(0, "refused")
     try:
         for held in steps:
             state, _ = method.step(state, held, rng)

@@ -14,20 +14,22 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.signal import lfilter
 
 from evolvingdp.audit.exact.draws import loss_of
 from evolvingdp.audit.exact.laws import pair_epsilon
 from evolvingdp.audit.exact.probes import NORMAL, Chosen, Drawn
-from evolvingdp.continual_mean import offline, online, streams
+from evolvingdp.continual_mean import coordinates, offline, online, streams
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.per_step import PerStepLaplace
 from evolvingdp.continual_mean.prefix_sums import Anytime, BalancedTree, Banded, Buffered, PrefixSums, Toeplitz, Tree
 from evolvingdp.continual_mean.sums.recorded import RecordedSums
-from evolvingdp.continual_mean.user_mean import UserMean
+from evolvingdp.continual_mean.user_mean import Interval, UserMean
 from evolvingdp.core.noise import Noise
 from evolvingdp.core.seeds import stream
 
@@ -70,13 +72,6 @@ def binary_cost(mechanism: BinaryMechanism, n_elements: int, sensitivity: float 
     The larger of all sums at once and step by step.
     """
 
-    def steps(elements: Array, rng: Chosen) -> list[float]:
-        state, sums = mechanism.start(rng), []  # type: ignore[arg-type]
-        for element in elements.tolist():
-            state, release = mechanism.step(state, element)
-            sums.append(release)
-        return sums
-
     apart = [
         places
         for places in itertools.combinations(range(n_elements), min(mechanism.uses, -(-n_elements // mechanism.gap)))
@@ -84,7 +79,16 @@ def binary_cost(mechanism: BinaryMechanism, n_elements: int, sensitivity: float 
     ]
     by = mechanism.sensitivity if sensitivity is None else sensitivity
     changes = [np.eye(n_elements)[list(places)].sum(axis=0) * by for places in apart]
-    return max(solved(sums, n_elements, changes) for sums in (mechanism.release, steps))  # type: ignore[arg-type]
+    shown = (mechanism.release, functools.partial(_steps, mechanism))
+    return max(solved(sums, n_elements, changes) for sums in shown)  # type: ignore[arg-type]
+
+
+def _steps(mechanism: BinaryMechanism, elements: Array, rng: Chosen) -> list[float]:
+    state, sums = mechanism.start(rng), []  # type: ignore[arg-type]
+    for element in elements.tolist():
+        state, release = mechanism.step(state, element)
+        sums.append(release)
+    return sums
 
 
 def per_step_cost(settings: PerStepLaplace, users: ArrayLike) -> float:
@@ -171,9 +175,36 @@ def balanced_cost(mechanism: BinaryMechanism) -> float:
     for element in np.eye(count):
         moved, silent = -released(mechanism.structure, element), Chosen()
         first = mechanism.release(np.zeros(count), silent)  # type: ignore[arg-type]
-        second = mechanism.release(element, Chosen(moved=[moved]))  # type: ignore[arg-type]
-        worst = max(worst, cost(moved, silent.asked[0]) if np.allclose(first, second, atol=1e-9) else math.inf)
+        ways: tuple[Callable[..., ArrayLike], ...] = (mechanism.release, functools.partial(_steps, mechanism))
+        same = (np.allclose(first, shown(element, Chosen(moved=[moved])), atol=1e-9) for shown in ways)
+        worst = max(worst, cost(moved, silent.asked[0]) if all(same) else math.inf)
     return worst
+
+
+def long_cost(mechanism: BinaryMechanism) -> float:
+    """Of a first element that changes by 1, step by step, for noise B z of running sums A x with a triangular Toeplitz B.
+
+    A unit of the first z shows B's first column; with B C = A it is C's first column that moves.
+    """
+    zeros, silent = np.zeros(mechanism.horizon), Chosen()
+    rest = np.array(_steps(mechanism, zeros, silent))
+    shown = np.array(_steps(mechanism, zeros, Chosen(moved=[[1.0]]))) - rest
+    return cost(lfilter([1.0], shown, zeros + 1.0), silent.asked[0])
+
+
+def hides_coordinates(settings: UserMean, n_dimensions: int, composition_delta: float = 0.0) -> bool:
+    """Whether each coordinate has noise of its own: that of the first hides a user who goes from zeros to ones."""
+    seen, draw = settings.but(clip=False), functools.partial(stream, 0, "release")
+    one = coordinates.of_one(seen, n_dimensions, composition_delta)
+    each = settings.samples_per_user
+    users = streams.arrivals("round_robin", settings.n_users, each, settings.n_users * each, stream(0, "order"))
+    before, after = list(neighbours(users, (0,)))[-1]
+    moved = [[change for change, _ in tree] for tree in node_changes(one, users, before, after)]
+    first, second = (
+        coordinates.release(seen, users, np.stack([samples, *[before] * (n_dimensions - 1)], axis=1), rng, composition_delta)  # type: ignore[arg-type]
+        for samples, rng in ((before, Chosen(draw())), (after, Chosen(draw(), [moved])))
+    )
+    return np.allclose(first, second, rtol=1e-9, atol=1e-9)
 
 
 def recorded_cost(settings: RecordedSums) -> float:
@@ -267,10 +298,18 @@ class _Silent:
         return np.zeros(size)
 
 
+class _Prior(UserMean):
+    """Its intervals are nothing but their priors."""
+
+    def interval(self, level: int, prior: float) -> Interval:
+        return Interval(prior, prior)  # type: ignore[arg-type]
+
+
 def median_loss(settings: UserMean) -> float:
-    """Of the intervals that private medians choose, all at once and step by step: between any samples of the first user."""
+    """Of what private medians say, all at once and step by step: between any samples of the first user."""
     each = settings.samples_per_user
-    users = streams.arrivals("round_robin", settings.n_users, each, settings.n_users * each, stream(0, "order"))
+    priors = _Prior(**{one.name: getattr(settings, one.name) for one in fields(settings)})
+    users = streams.arrivals("random", settings.n_users, each, settings.n_users * each, stream(0, "order"))
     read = np.flatnonzero(users == 0)[: settings.sizes[-1]]  # no median reads more of a user
     inputs = np.tile(streams.bits(0.5, len(users), stream(0, "neighbours")), (1 << len(read), 1))
     inputs[:, read] = list(itertools.product((0, 1), repeat=len(read)))
@@ -279,9 +318,9 @@ def median_loss(settings: UserMean) -> float:
         return [tree.priors for tree in offline.exposed(settings, users, samples, _Silent(follow))]  # type: ignore[arg-type]
 
     def steps(samples: Array, follow: Any) -> Any:
-        state = online.start(settings, _Silent(follow))  # type: ignore[arg-type]
+        state = online.start(priors, _Silent(follow))  # type: ignore[arg-type]
         for user, sample in zip(users.tolist(), samples.tolist(), strict=True):
-            state, _ = online.step(settings, state, user, sample)
+            state, _ = online.step(priors, state, user, sample)
         return state.intervals
 
     return max(loss_of(shown, inputs) for shown in (at_once, steps))

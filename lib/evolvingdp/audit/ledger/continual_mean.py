@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -19,6 +20,7 @@ from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.per_step import PerStepLaplace
 from evolvingdp.continual_mean.prefix_sums import Anytime, BalancedTree, Banded, Buffered, PrefixSums, Toeplitz, Tree
 from evolvingdp.continual_mean.sums.recorded import RecordedSums
+from evolvingdp.continual_mean.sums.trees import BLOCK
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core import accounting
 from evolvingdp.core.noise import DiscreteGaussian
@@ -69,10 +71,22 @@ def _running_sums() -> Iterator[Entry]:
             id, name, (BinaryMechanism,), SENSITIVITY, _EPSILON, partial(loss, **options), mutant, change,
             options.get("delta", 0.0), _ELEMENT,
         )  # fmt: skip
+    close = ("up to 3 elements of a person", "each changes by at most 1")
+    for id, name, options, change in (
+        ("binary_several", "BinaryMechanism, several elements of a person", {},
+         (path, "uses * sensitivity * sums.l1, epsilon", "sensitivity * sums.l1, epsilon")),
+        ("binary_several_gaussian", "BinaryMechanism, several elements of a person, Gaussian noise", {"delta": _DELTA},
+         ("continual_mean/sums/trees.py", "(uses % held) ** 2 for", "uses % held for")),
+    ):  # fmt: skip
+        yield _entry(
+            id, name, (BinaryMechanism, Tree), SENSITIVITY, _EPSILON, partial(loss, uses=3, **options),
+            "elements of a person are taken for one", change, options.get("delta", 0.0), close,
+        )  # fmt: skip
     several = ("up to 3 elements of a person", "each changes by at most 1; at least 3 steps apart")
     factorizations: tuple[tuple[str, str, Callable[[int], PrefixSums], tuple[str, str]], ...] = (
         ("toeplitz", "square-root factorization", Toeplitz, _ELEMENT),
         ("buffered", "buffered factorization", Buffered, _ELEMENT),
+        ("anytime_one", "factorization without an end, one element of a person", lambda steps: Anytime(), _ELEMENT),
         ("banded", "banded factorization", lambda steps: Banded(steps, 3), several),
         ("banded_best", "banded factorization, optimized", lambda steps: Banded(steps, 3, True), several),
         ("anytime", "factorization without an end", lambda steps: Anytime(), several),
@@ -84,6 +98,16 @@ def _running_sums() -> Iterator[Entry]:
             lambda make=make, uses=uses: loss(delta=_DELTA, sums=make(8), **uses),
             "elements of a person are taken for one" if uses else "10 % less noise",
             (path, "sums.l2_of(uses, gap), budget", "sums.l2_of(1, gap), budget") if uses else less, _DELTA, who,
+        )  # fmt: skip
+
+    for id, name, make, _ in factorizations[:2] + factorizations[-1:]:
+        yield _entry(
+            f"{id}_long", f"{name}, more than a block of steps", (BinaryMechanism, type(make(8))), SENSITIVITY, _EPSILON,
+            lambda make=make: gaussian_epsilon(sensitivity.long_cost(
+                BinaryMechanism(BLOCK + 2, _EPSILON, delta=_DELTA, sums=make(BLOCK + 2))), _DELTA),
+            "a block of steps forgets those before it" if id == "buffered" else "10 % less noise",
+            ("continual_mean/sums/toeplitz.py", "part, held[place] = lfilter(", "part, _ = lfilter(") if id == "buffered"
+            else less, _DELTA, _ELEMENT,
         )  # fmt: skip
 
     def whole() -> float:
@@ -190,6 +214,8 @@ def _user_means() -> Iterator[Entry]:
         def loss(composition_delta: float = composition_delta) -> float:
             all_of_three = choosing.users_alike(8, 4, _EPSILON, integer=False)
             one = user_mean_epsilon(coordinates.of_one(all_of_three, 3, composition_delta))
+            if not sensitivity.hides_coordinates(all_of_three, 3, composition_delta):
+                return math.inf
             return composed_epsilon(one, 3, composition_delta) if composition_delta else 3 * one
 
         yield _entry(
@@ -202,7 +228,10 @@ def _user_means() -> Iterator[Entry]:
         )  # fmt: skip
 
     def gaussian() -> float:
-        one = coordinates.of_one(choosing.users_alike(8, 4, _EPSILON, _DELTA), 3)
+        all_of_three = choosing.users_alike(8, 4, _EPSILON, _DELTA)
+        one = coordinates.of_one(all_of_three, 3)
+        if not sensitivity.hides_coordinates(all_of_three, 3):
+            return math.inf
         return gaussian_epsilon(3 * sensitivity.worst_user_mean_cost(one, who=(0,)), _DELTA)
 
     yield _entry(
@@ -309,7 +338,7 @@ def _others() -> Iterator[Entry]:
             lambda moved=moved, width=width: between(4.0, moved, width), "an epsilon a tenth too large",
             ("continual_mean/private_median.py", "epsilon / (2 * moved) * np", "epsilon / (1.8 * moved) * np"),
         )  # fmt: skip
-    always = np.zeros(8, dtype=int)  # one user sends everything
+    always, mixed = np.zeros(8, dtype=int), np.array([0, 0, 0, 1, 1, 2, 1, 0])  # one user sends everything, or does not
     path = "continual_mean/per_step.py"
     for split in ("even", "harmonic"):
         yield _entry(
@@ -319,3 +348,8 @@ def _others() -> Iterator[Entry]:
             (path, "self.horizon / np.asarray(steps)", "(self.horizon - 1) / np.asarray(steps)") if split == "even"
             else (path, "state.rng.laplace(0.0, 1.0) *", "state.rng.laplace(0.0, 0.5) *"),
         )  # fmt: skip
+    yield _entry(
+        "per_step_several", "noise at every step, several users", (PerStepLaplace,), SENSITIVITY, _EPSILON,
+        lambda: sensitivity.per_step_cost(PerStepLaplace(8, _EPSILON), mixed), "noise for the samples of the user who comes",
+        (path, "return np.maximum.accumulate(ranks)", "return ranks"),
+    )  # fmt: skip

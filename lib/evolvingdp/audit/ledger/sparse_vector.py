@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from evolvingdp.audit.exact import queries
+from evolvingdp.audit.exact.draws import law_of
 from evolvingdp.audit.exact.laws import composed_epsilon, gaussian_epsilon
 from evolvingdp.audit.ledger import threshold_monitor
-from evolvingdp.audit.ledger.entry import COMPOSED, EXACT, Entry
+from evolvingdp.audit.ledger.entry import COMPOSED, EXACT, SENSITIVITY, Entry
 from evolvingdp.audit.ledger.threshold_monitor import DELTA, EPSILON, LARGE, TWELVE, entry
 from evolvingdp.sparse_vector import baselines, gaussian
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
@@ -89,7 +90,7 @@ def _histograms() -> Iterator[Entry]:
         one, alone = queries.one_step(made)
         normal = made.law == "gaussian"
         left = DELTA - (2 if normal else 1) * steps * alone
-        if left <= 0:
+        if left <= 0 or one == math.inf:
             return math.inf
         return gaussian_epsilon(steps * one, left) if normal else composed_epsilon(one, 2 * steps, left)
 
@@ -162,6 +163,24 @@ def _rivals() -> Iterator[Entry]:
         "above_threshold_gaussian", "AboveThreshold, Gaussian noise", covers, EXACT, EPSILON, normal, "noise of one report",
         (path, "scale = smallest_gaussian_scale(epsilon, delta, reports, moved)",
          "scale = smallest_gaussian_scale(epsilon, delta, 1, moved)"), LARGE, moved,
+    )  # fmt: skip
+
+    def stable() -> float:
+        """What is left of delta when the chance to see a user alone in 4 queries is paid for, at what noise costs."""
+        made = AboveThreshold.stable_gaussian(EPSILON, LARGE, 2, 4)
+        seen = law_of(lambda rng: any(queries.answers(made, [1] * 4, rng)))[True]
+        left = LARGE - 4 * seen
+        return queries.halting_loss(replace(made, stable=False, threshold=0.0), 4, left) if left > 0 else math.inf
+
+    yield entry(
+        "above_threshold_stable", "AboveThreshold, Gaussian noise, silent where nobody is", (AboveThreshold,), EXACT, EPSILON,
+        stable, "a user alone is paid for in one query",
+        (path, "delta / (4 * moved), noise.query_scale", "delta / 4, noise.query_scale"), LARGE, moved,
+    )  # fmt: skip
+    yield entry(
+        "above_threshold_asked", "AboveThreshold, all answers at once", (baselines.ask,), SENSITIVITY, EPSILON,
+        lambda: queries.asked_loss(AboveThreshold.calibrated(EPSILON, DELTA, 1, 0.0, composition="basic"), 4),
+        "one noise for all queries", ("sparse_vector/baselines.py", "rng, size=len(values))", "rng)"), neighbours=moved,
     )  # fmt: skip
 
     def joint(noise: str) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from evolvingdp.audit.exact import queries
+from evolvingdp.audit.exact import enumerated, queries
 from evolvingdp.audit.exact.draws import loss_of
 from evolvingdp.audit.ledger.entry import ADVERSARY, EXACT, FORMULA, Entry
 from evolvingdp.audit.ledger.mutant import broken
@@ -132,6 +132,21 @@ def _integers() -> Iterator[Entry]:
         "integer_noise", "ThresholdMonitor, integer noise, attained", (IntegerNoise,), ADVERSARY, EPSILON, attained,
         "a scale 10 % less", (path, "return cls(scale, None, grid)", "return cls(0.9 * scale, None, grid)"), DELTA,
     )  # fmt: skip
+    yield entry(
+        "integer_noise_grid", "ThresholdMonitor, integer noise, fractions", (IntegerNoise,), ADVERSARY, EPSILON,
+        lambda: epsilon_attained(DELTA, IntegerNoise.calibrated(EPSILON, DELTA, 3, grid=4), 3), "scale for whole reports",
+        (path, "reports + 1 - 1 / grid, unit)", "reports, unit)"), DELTA,
+    )  # fmt: skip
+
+    def limited() -> float:
+        noise = IntegerNoise(1.4, 2)
+        return enumerated.limited_loss(noise, 60) / noise.loss
+
+    yield entry(
+        "integer_noise_limited", "integer noise with a limit, times its scale", (IntegerNoise,), EXACT, 1.0, limited,
+        "the limit cuts off", (path, "self.limit * self.grid - 1 - self._geometric(count, rng))", "self.limit * self.grid - 1)"),
+        neighbours="sums that differ by 1",
+    )  # fmt: skip
     covers, steps = (StableMonitor, StableMonitor.calibrated), 10**6
     stable = "sparse_vector/stable_monitor.py"
 
@@ -150,6 +165,8 @@ def _integers() -> Iterator[Entry]:
     def learned() -> float:
         """All reports of three steps; the others' weights lie around the threshold, or are 0."""
         small, worst = StableMonitor.calibrated(EPSILON, LARGE, 3, 3, 1), 0.0
+        if not queries.refused(small, [range(3)] * 4):
+            return math.inf
         limit = int(small.monitor.threshold)
         for first, second in ((-1, -limit), (0, 0), (-1, 0), (-limit, -limit)):
             held = [[0] * (limit + first) + [1] * (limit + second) + [2]] * 3
