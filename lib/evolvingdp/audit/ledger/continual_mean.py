@@ -309,8 +309,7 @@ def _others() -> Iterator[Entry]:
             lambda moved=moved, width=width: between(4.0, moved, width), "an epsilon a tenth too large",
             ("continual_mean/private_median.py", "epsilon / (2 * moved) * np", "epsilon / (1.8 * moved) * np"),
         )  # fmt: skip
-    always = np.zeros(8, dtype=int)  # one user sends everything
-    path = "continual_mean/per_step.py"
+    always, path = np.zeros(8, dtype=int), "continual_mean/per_step.py"  # one user sends everything
     for split in ("even", "harmonic"):
         yield _entry(
             f"per_step_{split}", f"noise at every step, {split} shares", (PerStepLaplace,), SENSITIVITY, _EPSILON,
