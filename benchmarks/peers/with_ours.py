@@ -145,9 +145,7 @@ def between(job: Job) -> Work:
 
     def work() -> Any:
         streams = (stream(job.seed, "median", i) for i in range(len(means)))
-        return [
-            private_median.draw_between(row, job.epsilon, rng, 2, GAP) for row, rng in zip(means, streams, strict=True)
-        ]
+        return [private_median.draw_between(row, job.epsilon, rng, 2, GAP) for row, rng in zip(means, streams, strict=True)]
 
     return work
 
