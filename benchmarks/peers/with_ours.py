@@ -24,7 +24,8 @@ from evolvingdp.heavy_hitters.word_tree import WordTree
 
 ROWS, WIDTH = 64, 1024  # of sketches, the peers' too
 POINT_ROWS = 16
-LEVEL = 10  # of the private median: bins of 2 * 2^(-LEVEL / 2)
+GAP = 2.0**-20  # width of the median between order statistics
+LEVEL = 10  # of PrivateMedian: bins of 2 * 2^(-LEVEL / 2)
 
 
 def projective(job: Job) -> Work:
@@ -139,6 +140,16 @@ def median(job: Job) -> Work:
     return work
 
 
+def between(job: Job) -> Work:
+    means = job.load()
+
+    def work() -> Any:
+        streams = (stream(job.seed, "median", i) for i in range(len(means)))
+        return [private_median.draw_between(row, job.epsilon, rng, 2, GAP) for row, rng in zip(means, streams, strict=True)]
+
+    return work
+
+
 METHODS: dict[tuple[str, str], Callable[[Job], Work]] = {
     ("frequency", "OLH"): olh,
     ("frequency", "OLH, scaled"): scaled(olh),
@@ -159,6 +170,7 @@ METHODS: dict[tuple[str, str], Callable[[Job], Work]] = {
     ("accounting", "optimal"): lambda job: lambda: accounting.optimal(job.epsilon, job.delta, job.n),
     ("accounting", "basic"): lambda job: lambda: accounting.basic(job.epsilon, job.n),
     ("median", "PrivateMedian"): median,
+    ("median", "between"): between,
 }
 
 if __name__ == "__main__":
