@@ -102,6 +102,7 @@ def mixed(method: Method, reports: Mixed | str) -> Method:
         sends=f"{method.sends}; no name",
         notebook=lambda question: method.notebook(reports.question(question)),
         trust="shuffler",
+        costly=True,
     )
 
 
