@@ -145,6 +145,14 @@ def test_a_report_behind_a_shuffler_may_cost_what_the_bound_allows_and_no_more()
     assert 0.5 <= report(replace(question, users=9)) < 0.501  # never less than without a shuffler
 
 
+def test_reports_are_mixed_with_those_that_are_sent_and_no_others():
+    """Of three readings a search sends one; a mean whose reports are protected one by one sends all."""
+    for statistic, name, more in (("words", "PEM, shuffled", False), ("mean", "every user in every period, shuffled", True)):
+        one = Question(statistic, "shuffler", "report", users=30_000, periods=1, epsilon=0.5)
+        alone, three = (settled(of(name, asked_for), asked_for).epsilon for asked_for in (one, replace(one, readings=3)))
+        assert (three > alone + 0.5) if more else three == alone
+
+
 def test_a_shuffler_needs_a_delta_that_the_bound_can_have():
     name, pure = "every user in every period, shuffled", Question(trust="shuffler", users=10**5, delta=0.0)
     assert refused(name, pure) == "it needs a delta above 0"

@@ -80,6 +80,7 @@ class Prediction:
     settings: str
     command: str
     note: str = ""
+    costly: bool = False  # `reach` leaves it out
 
     @property
     def rank(self) -> float:

@@ -36,6 +36,7 @@ MEANS = ("mean", "counts")
 _EDGE = 2.5  # a change whose power is within this factor of the penalty is only just detectable
 _FEW_REPORTS = 20  # of an answer
 _DRAWN = 16_000  # epochs that a prediction simulates
+_COUNTED = 350_000  # counts of updates that it looks at, of THRESH
 
 
 def moving(question: Question, rng: Generator) -> NDArray[np.float64]:
@@ -198,8 +199,11 @@ def weight_of_a_period(question: Question, online: bool) -> float:
 
 def _simulated(question: Question, choice: Choice, streams: int, method: str) -> Expected:
     """About the users' own means."""
-    rng, errors = stream(0, "planner", method), []
-    for _ in range(rounds(question, streams)):
+    rng, errors, most = stream(0, "planner", method), [], rounds(question, streams)
+    if method in ("crews", "tuned"):  # an update looks at about sqrt(readings) counts
+        afford = _COUNTED / math.sqrt(question.readings) / (question.moves + 1)
+        most = min(most, 200, max(2, int(afford / 12)) if streams else max(8, int(afford)))
+    for _ in range(most):
         data = bits(question, rng)
         errors.append(choice.simulate(data, rng, method) - data.truth)
     weight = weight_of_a_period(question, choice.online)

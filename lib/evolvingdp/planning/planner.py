@@ -56,6 +56,8 @@ def settled(method: Method, question: Question) -> Any:
     """The library's settings; raises CannotServeError with what would work."""
     if TRUST.index(method.trust) > TRUST.index(question.trust):
         raise CannotServeError(_TRUSTED[method.trust], f"--trust {method.trust}")
+    if (method.trust, question.trust) == ("shuffler", "curator"):
+        raise CannotServeError("reports are mixed for those who trust no curator", "--trust shuffler")
     if question.target not in method.targets:
         raise CannotServeError(
             f"it answers for {' and '.join(_TARGETS[one] for one in method.targets)}", f"--target {method.targets[0]}"
@@ -98,6 +100,7 @@ def _ask(method: Method, question: Question) -> Prediction | Refusal:
         settings=_shown(settings, question),
         command=method.notebook(question),
         note=note,
+        costly=method.costly,
         **told,
     )
 
@@ -184,7 +187,7 @@ def reach(question: Question, error: float) -> list[Reached]:
     """What each method needs for a standard error of `error` (an alarm: for a share), all else as in `question`.
 
     To 5 %: errors fall with epsilon and users, and grow with periods. Where a method is on the edge of its range it does not
-    reach `error`; what is too slow to be asked many times (`Method.costly`) is left out.
+    reach `error`; what is too slow to be asked many times (`Method.costly`: mixed reports, means of users) is left out.
     """
     if not error > 0:
         raise ParameterError(f"error must be > 0, got {error!r}")

@@ -48,7 +48,8 @@ class Mixed:
             users = 1 + int(binom.ppf(_RARE * delta, asked.users - 1, 1 / asked.periods))
             delta *= 1 - _RARE
         else:
-            users = asked.users * (asked.readings if asked.unit == "report" else 1)
+            each = asked.unit == "report" and asked.statistic != "words"  # of whose readings a search reads one a period
+            users = asked.users * (asked.readings if each else 1)
             if asked.reports_of_a_unit > 1:
                 epsilon = accounting.optimal(epsilon, delta / 2, asked.periods)
                 delta /= 2 * asked.periods
@@ -102,6 +103,7 @@ def mixed(method: Method, reports: Mixed | str) -> Method:
         sends=f"{method.sends}; no name",
         notebook=lambda question: method.notebook(reports.question(question)),
         trust="shuffler",
+        costly=True,
     )
 
 
