@@ -13,7 +13,7 @@ from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.experiments.lists import score
 from evolvingdp.heavy_hitters.experiments.treehist import predicted
 from evolvingdp.heavy_hitters.experiments.treehist.predicted import found_probability
-from evolvingdp.heavy_hitters.olh import OLH
+from evolvingdp.heavy_hitters.olh import OLH, consistent
 from evolvingdp.heavy_hitters.pem import PEM
 from evolvingdp.heavy_hitters.planning import expected_f1, several_words
 from evolvingdp.heavy_hitters.tree_hist import PLANS, TreeHist
@@ -246,3 +246,26 @@ def test_the_probability_that_a_word_is_found_is_how_often_searches_find_it(shar
 def test_the_median_reaches_a_cut_when_more_than_half_of_the_rows_do():
     reached = predicted._more_than_half(np.array([[0.5, 1.0], [0.5, 0.0], [0.2, 0.3]]))
     assert np.allclose(reached, [0.25 + 0.5 * 0.2, 0.3])
+
+
+def test_consistent_counts_are_the_nearest_that_can_be_and_nearer_to_the_truth():
+    """By hand, and for OLH on a power law of 256 values: a quarter less error than setting to zero and scaling."""
+    assert consistent(np.array([7.0, 4.0, -2.0]), 9).tolist() == [6.0, 3.0, 0.0]
+    oracle, n_users = OLH(2.0), 25_000
+    counts = np.rint(n_users / np.arange(1, 257) / np.sum(1 / np.arange(1, 257))).astype(int)
+    rng = stream(0, "consistent")
+    squares = []
+    for _ in range(40):
+        estimates = oracle.estimate(oracle.simulate_support(counts, int(counts.sum()), rng), int(counts.sum()))
+        nearest, positive = consistent(estimates, int(counts.sum())), np.maximum(estimates, 0)
+        assert nearest.min() == 0
+        assert nearest.sum() == pytest.approx(counts.sum())
+        scaled = positive * (counts.sum() / positive.sum())
+        squares.append([np.sum(np.square(found - counts)) for found in (estimates, scaled, nearest)])
+        assert squares[-1][2] <= squares[-1][0]
+    raw, scaled, nearest = np.sqrt(np.mean(squares, axis=0))
+    assert nearest < 0.85 * scaled
+    assert scaled < raw
+    for wrong in (np.array([np.nan]), np.zeros(0), np.zeros((2, 2))):
+        with pytest.raises(ValueError, match="estimates must be one or more finite numbers"):
+            consistent(wrong, 10)

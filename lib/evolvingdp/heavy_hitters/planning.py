@@ -79,7 +79,7 @@ def planned(
         grouped = _grouped(settings.tree, leaves, counts)
         for share in _SHARES:
             method = replace(settings, leaf_share=share)
-            f1, asked = _expected(method, grouped, counts)
+            f1, _, asked = _expected(method, grouped, counts)
             if asked <= 0.75 * max_candidates:
                 found.append((f1 - _A_DOUBLING * math.log2(max(asked, _FEW)), method))
     if not found:
@@ -134,7 +134,22 @@ def expected_f1(settings: TreeHist, leaves: NDArray[np.uint64], counts: NDArray[
     nobody holds count too: below each survivor there are many, and a cut of few standard errors lets some of them
     through.  Expected numbers of hits and finds are divided, not the ratio averaged.
     """
-    return _expected(settings, _grouped(settings.tree, leaves, counts), counts)[0]
+    return predicted_f1(settings, leaves, counts)[0]
+
+
+def predicted_f1(settings: TreeHist, leaves: NDArray[np.uint64], counts: NDArray[np.integer]) -> tuple[float, float]:
+    """`expected_f1`, and the standard deviation of the F1 of one run around it."""
+    return _expected(settings, _grouped(settings.tree, leaves, counts), counts)[:2]
+
+
+def f1_of(passed: NDArray[np.float64], empty: float, true: NDArray[np.bool_]) -> tuple[float, float]:
+    """F1 of expected numbers, and its standard deviation by the delta method, where word i is listed with probability
+    passed[i] and on the list if true[i], all independent, and `empty` words that nobody holds are listed in expectation."""
+    both = float(passed.sum() + empty + true.sum())
+    f1 = float(2 * passed[true].sum() / both)
+    each = passed * (1 - passed)
+    variance = each[true].sum() * (2 - f1) ** 2 + (each[~true].sum() + empty) * f1**2
+    return f1, math.sqrt(float(variance)) / both
 
 
 def known_f1(settings: TreeHist, counts: NDArray[np.integer]) -> float:
@@ -145,7 +160,7 @@ def known_f1(settings: TreeHist, counts: NDArray[np.integer]) -> float:
     counts = np.asarray(counts)
     true = counts > settings.threshold
     passed = ndtr((counts - settings.threshold) / settings.report_error(int(counts.sum())))
-    return float(2 * passed[true].sum() / (passed.sum() + true.sum()))
+    return f1_of(passed, 0.0, true)[0]
 
 
 def _grouped(tree: WordTree, leaves: NDArray[np.uint64], counts: NDArray[np.integer]) -> list[tuple[NDArray[Any], ...]]:
@@ -159,8 +174,8 @@ def _grouped(tree: WordTree, leaves: NDArray[np.uint64], counts: NDArray[np.inte
 
 def _expected(
     settings: TreeHist, grouped: list[tuple[NDArray[Any], ...]], counts: NDArray[np.integer]
-) -> tuple[float, float]:
-    """The F1, and for how many nodes the search asks at the level where it asks for most."""
+) -> tuple[float, float, float]:
+    """The F1, its deviation, and for how many nodes the search asks at the level where it asks for most."""
     if settings.plan == "two_reports":
         raise ValueError("settings must have a plan without a final phase (one_report, split), got plan 'two_reports'")
     true = np.asarray(counts) > settings.threshold
@@ -172,7 +187,7 @@ def _expected(
         asked = survivors * settings.tree.fan(level)
         empty, most = asked * float(ndtr(-cut / error)), max(most, asked)
         survivors = min(empty + passed[first].sum(), settings.max_survivors)
-    return float(2 * passed[true].sum() / (passed.sum() + empty + true.sum())), most
+    return *f1_of(passed, empty, true), most
 
 
 def expected_candidates(settings: TreeHist, n_users: int) -> float:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
 from evolvingdp.heavy_hitters.binary_code import BinaryCode
-from evolvingdp.heavy_hitters.bitstogram import Bitstogram
+from evolvingdp.heavy_hitters.bitstogram import Bitstogram, BitstogramProtocol, CodeHashes
 from evolvingdp.heavy_hitters.experiments.bitstogram.params import Params, threshold
+from evolvingdp.heavy_hitters.planning import f1_of
 
 DATASETS = ["synthetic", "brown"]
 PRINTED, SUCCINCT = "Algorithm 8", "no code (SuccinctHist)"
@@ -44,3 +48,39 @@ def corrected(settings: Bitstogram, count: int, n_users: int) -> float:
     """The probability that a word of `count` users alone in its bucket is decoded: few enough of its bits are wrong."""
     wrong = norm.sf(settings.bit_error(count, n_users))
     return float(binom.cdf(settings.code.correctable, settings.code.length, wrong))
+
+
+def predicted_f1(
+    drawn: BitstogramProtocol, messages: NDArray[np.uint64], counts: NDArray[np.integer], n_users: int
+) -> tuple[float, float]:
+    """The F1 that normal errors predict, and its standard deviation, given who shares a bucket with whom.
+
+    A word is listed if few enough of its bits are wrong, which all words of its bucket add to, and its estimate passes.
+    """
+    settings, heavy = drawn.settings, np.flatnonzero(counts > drawn.settings.threshold / 4)  # lighter ones never pass
+    hashes, length = drawn.bits.hashes, drawn.settings.code.length
+    assert isinstance(hashes, CodeHashes)
+    home = hashes.buckets.cells(np.zeros(1, dtype=int), messages)
+    signs = 1.0 - 2.0 * settings.code.encode(messages)
+    passed = np.zeros(len(counts))
+    for word in heavy:
+        mates = home == home[word]
+        agreeing = signs[word] * (counts[mates] @ signs[mates])  # users, of each bit
+        wrong = norm.sf(agreeing * settings.bit_error(1, n_users))
+        law = np.zeros(length + 1)
+        law[0] = 1.0
+        for p in wrong:
+            law[1:] = law[1:] * (1 - p) + law[:-1] * p
+            law[0] *= 1 - p
+        passed[word] = law[: settings.code.correctable + 1].sum()
+    share = settings.shares[1]
+    error = drawn.final.standard_error(round(n_users * share), settings.estimator) / share
+    passed *= norm.sf((settings.threshold - counts) / error)
+    return f1_of(passed, 0.0, np.asarray(counts > settings.threshold))
+
+
+def decoded_by_chance(settings: Bitstogram) -> float:
+    """The probability that a bucket of fair coins reads as a word that is hashed there."""
+    code = settings.code
+    near = sum(math.comb(code.length, wrong) for wrong in range(code.correctable + 1))
+    return float(near * 26**settings.length / 2**code.length / settings.buckets)

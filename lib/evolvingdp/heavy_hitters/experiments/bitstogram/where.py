@@ -13,12 +13,12 @@ from evolvingdp.core import words
 from evolvingdp.core.seeds import stream
 from evolvingdp.experiment import Result
 from evolvingdp.heavy_hitters.bitstogram import Bitstogram
+from evolvingdp.heavy_hitters.experiments.bitstogram import variants
 from evolvingdp.heavy_hitters.experiments.bitstogram.params import Params
 from evolvingdp.heavy_hitters.experiments.lists import data, judge
-from evolvingdp.heavy_hitters.experiments.treehist.ladder import LETTERS, find
-from evolvingdp.heavy_hitters.listing import HeavyHitters
+from evolvingdp.heavy_hitters.experiments.treehist.ladder import LETTERS, find, leaves_of
 from evolvingdp.heavy_hitters.pem import PEM
-from evolvingdp.heavy_hitters.planning import planned
+from evolvingdp.heavy_hitters.planning import planned, predicted_f1
 
 SEVERAL, ONE, FIXED, BUCKETS = "TreeHist, projective", "TreeHist, one bit", "PEM, fixed shares", "Bitstogram, one bit"
 METHODS = (SEVERAL, ONE, FIXED, BUCKETS)
@@ -43,26 +43,33 @@ def trial(
     threshold = params.factor * math.isqrt(n_users)
     for method in METHODS:
         name = ("map", dataset, method, n_users, str(epsilon), repetition)
+        predicted = math.nan, math.nan
         try:
-            found = _found(method, epsilon, n_users, threshold, truth, seed, name).words
+            found, predicted = _found(method, epsilon, n_users, threshold, truth, seed, name)
         except ValueError:
             found = pd.DataFrame({"word": [], "estimate": [], "standard_error": []})
         setting = {"part": "map", "dataset": dataset, "variant": method, "n_users": n_users, "epsilon": epsilon}
         nobody = int((truth.reindex(found.word, fill_value=0) == 0).sum())
-        yield setting | {"repetition": repetition, "nobody": nobody} | judge(found, truth, threshold)
+        setting |= dict(
+            zip(("repetition", "nobody", "expected_f1", "f1_deviation"), (repetition, nobody, *predicted), strict=True)
+        )
+        yield setting | judge(found, truth, threshold)
 
 
 def _found(
     method: str, epsilon: float, n_users: int, threshold: float, truth: pd.Series, seed: int, name: tuple[Any, ...]
-) -> HeavyHitters:
+) -> tuple[pd.DataFrame, tuple[float, float]]:
+    """The list, the F1 that is expected of it, and its deviation (of PEM: nan)."""
+    counts = truth.to_numpy()
     if method == FIXED:
-        return find(PEM(LETTERS, epsilon, threshold), truth, seed, *name)
+        return find(PEM(LETTERS, epsilon, threshold), truth, seed, *name).words, (math.nan, math.nan)
     if method != BUCKETS:
-        compression = "projective" if method == SEVERAL else "hadamard"
-        return find(_planned(epsilon, n_users, threshold, compression), truth, seed, *name)
+        plan = _planned(epsilon, n_users, threshold, "projective" if method == SEVERAL else "hadamard")
+        return find(plan, truth, seed, *name).words, predicted_f1(plan, leaves_of(plan.tree, truth.index), counts)
     drawn = Bitstogram(epsilon, threshold).draw_hashes(stream(seed, "hashes", *name))
     messages = words.index(truth.index, drawn.settings.length)
-    return drawn.search(drawn.simulate(messages, truth.to_numpy(), stream(seed, "reports", *name)), n_users)
+    found = drawn.search(drawn.simulate(messages, counts, stream(seed, "reports", *name)), n_users)
+    return found.words, variants.predicted_f1(drawn, messages, counts, n_users)
 
 
 @cache
