@@ -25,7 +25,7 @@
       table.classList.remove("tight");
       const wide = window.innerWidth >= 992 && table.scrollWidth > (table.closest(".pst-scrollable-table-container") ?? table.parentElement).clientWidth + 1;
       table.classList.toggle("tight", wide);
-      if ((wide || table.matches(".searchable")) && !("breakable" in table.dataset)) breakable(table);
+      if ((wide || window.innerWidth < 576 || table.matches(".searchable")) && !("breakable" in table.dataset)) breakable(table);
     }
   };
   window.addEventListener("resize", formulas);
@@ -47,5 +47,6 @@
   window.addEventListener("afterprint", restore);
   matchMedia("print").addEventListener("change", (print) => (print.matches ? unfold : restore)());
   window.addEventListener("load", () => window.MathJax?.startup?.promise.then(formulas).then(tables));
+  window.addEventListener("load", () => document.querySelectorAll("article td").forEach((cell) => cell.classList.toggle("words", cell.textContent.length > 40)));
   window.addEventListener("load", tables);
 })();

@@ -26,6 +26,24 @@ def texts() -> dict[str, tuple[str, ast.expr]]:
     return found
 
 
+def messages() -> dict[str, list[ast.expr]]:
+    """By figure: what the function that draws it writes above it, as expressions."""
+    found = {}
+    for path in DRAWINGS:
+        for function in (node for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)):
+            calls = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
+            titled = [call.args[1] for call in calls if getattr(call.func, "id", "") == "headline"]
+            titled += [call.args[0] for call in calls if "fontweight" in {word.arg for word in call.keywords}]
+            found |= {call.args[0].value: titled for call in calls if getattr(call.func, "id", "") == "Figure"}
+    return found
+
+
+@pytest.mark.parametrize("figure", sorted(texts()))
+def test_a_figure_says_one_message_which_its_run_decides(figure):
+    (message,) = messages()[figure]
+    assert any(isinstance(node, ast.FormattedValue | ast.Name) for node in ast.walk(message))
+
+
 @pytest.mark.parametrize(
     ("value", "heard"),
     [

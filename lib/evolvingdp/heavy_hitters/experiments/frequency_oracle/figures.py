@@ -32,7 +32,7 @@ def samples_and_epsilon(result: Result[Params]) -> Figure:
         ignore_index=True,
     )
     axes[0].set_ylabel("frequency (fraction of users)")
-    _name(figure, axes[1], data)
+    headline(figure, _name(axes[1], data))
     repetitions = result.params.repetitions
     return Figure(
         "hh-oracle-samples-epsilon",
@@ -58,7 +58,7 @@ def width(result: Result[Params]) -> Figure:
     figure, ax = canvas(6.0, 3.8)
     data = _dots(ax, result, "power law", "width", RANKS)
     ax.set_ylabel("frequency (fraction of users)")
-    _name(figure, ax, data)
+    headline(figure, _name(ax, data))
     return Figure(
         "hh-oracle-width",
         figure,
@@ -78,7 +78,7 @@ def brown_epsilon(result: Result[Params]) -> Figure:
     figure, ax = canvas(6.0, 3.8)
     data = _dots(ax, result, "brown", "epsilon", BROWN_RANKS)
     ax.set_ylabel("frequency (fraction of users)")
-    _name(figure, ax, data)
+    headline(figure, _name(ax, data))
     return Figure(
         "hh-oracle-brown-epsilon",
         figure,
@@ -188,13 +188,13 @@ def _dots(ax: Any, result: Result[Params], dataset: str, sweep: str, ranks: tupl
     return data.assign(dataset=dataset, sweep=sweep).rename(columns={sweep: "value"})
 
 
-def _name(figure: Any, ax: Any, data: pd.DataFrame) -> None:
-    """The ranks beside the lines of `ax`, and how far the means of `data` are from the truth above them."""
+def _name(ax: Any, data: pd.DataFrame) -> str:
+    """Write the ranks beside the lines of `ax`; returns how far the means of `data` are from the truth."""
     last = data[data["value"] == data["value"].max()].groupby("rank").truth.last()
     names = {rank: f"rank {rank}" for rank in last.index}
     names_beside(ax, last.rename(names).to_dict(), dict(zip(names.values(), PALETTE, strict=False)))
     furthest = ((data["mean"] - data.truth).abs() / data.theory).max()
-    headline(figure, f"Every mean is within {short(furthest)} standard errors of one run of the truth")
+    return f"Every mean is within {short(furthest)} standard errors of one run of the truth"
 
 
 def _plain_ticks(ax: Any, sweep: str, values: Any) -> None:

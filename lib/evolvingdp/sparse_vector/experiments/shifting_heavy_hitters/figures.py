@@ -178,9 +178,8 @@ def limits(result: Result[Params]) -> Figure:
     shares = lines.pivot(index="reports", columns="family", values="mean")
     names = {family: f"groups {family}" for family in methods.FAMILIES}
     names_beside(axes[1], shares.iloc[-1].rename(names).to_dict(), dict(zip(names.values(), PALETTE, strict=False)))
-    told = ", ".join(
-        f"{shares.A[k]:.2f} at k = {k:g}" for k in (shares.index.min(), result.params.reports, shares.index.max())
-    )
+    asked = [k for k in (shares.index.min(), result.params.reports, shares.index.max()) if k in shares.index]
+    told = ", ".join(f"{shares.A[k]:.2f} at k = {k:g}" for k in dict.fromkeys(asked))
     headline(figure, f"The share of the groups A that is found: {told}")
     data = pd.concat([domain.assign(panel="domain"), lines.assign(panel="reports")], ignore_index=True).dropna(
         axis=1, how="all"
