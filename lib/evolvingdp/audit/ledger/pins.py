@@ -7,12 +7,14 @@ sampled, does. Where a mechanism is changed on purpose, so that its law is anoth
 PINS: dict[str, float] = {
     # core
     "discrete_laplace": 3.32467532,
+    "advanced_composition": 0.751482441,
     "tape_laplace": 3.66359313,
     "tape_gaussian": 4.67399597,
     # heavy_hitters
     "rappor_permanent": 2.13270285,
     "shuffled": 0.753008778,
     "prefix_counts": 0.999882835,
+    "simulated_rappor_reports": 2.13270285,
     # evolving
     "thresh_sentinel": 0.3,
     "thresh_tuned": 0.962586942,
