@@ -12,6 +12,7 @@ from evolvingdp.audit.ledger import (
     core,
     coverage,
     evolving,
+    evolving_simulated,
     heavy_hitters,
     heavy_hitters_simulated,
     sparse_vector,
@@ -19,7 +20,16 @@ from evolvingdp.audit.ledger import (
 )
 from evolvingdp.audit.ledger.entry import Entry, kept, tight, unchanged
 
-CHAPTERS = (core, heavy_hitters, heavy_hitters_simulated, evolving, continual_mean, sparse_vector, sparse_vector_since)
+CHAPTERS = (
+    core,
+    heavy_hitters,
+    heavy_hitters_simulated,
+    evolving,
+    evolving_simulated,
+    continual_mean,
+    sparse_vector,
+    sparse_vector_since,
+)
 
 
 @functools.cache
