@@ -1,17 +1,18 @@
 """How many mistakes the privacy ledger notices by itself: each is put into a copy of the library, and the ledger is run.
 
     python benchmarks/ledger_mutants.py      (or: make mutants)
-    python benchmarks/ledger_mutants.py --held-out
+    python benchmarks/ledger_mutants.py --only ledger_mutants_held_out_later
 
 The mistakes are realistic ones, each of which makes a mechanism lose more than it promises (half noise, 10 % less noise,
 memos redrawn, budgets not spent or spent twice, deletions off by one, sensitivities wrong, clamps missing, randomness
 shared). Those of ledger_mutants.json were chosen by whoever wrote the ledger; those of ledger_mutants_held_out.json by
-somebody who had not seen it. Writes benchmarks/results/ledger_mutants.csv, a row a mistake of both lists, and
-ledger_mutants_summary.csv, which the book shows. `--held-out` runs the second list alone and writes
-ledger_mutants_held_out.csv and its summary: run it once, before anybody mends the ledger by that list.
+somebody who had not seen it; those of ledger_mutants_held_out_later.json by somebody else again, after rows had been added
+for what the first had shown.  Writes benchmarks/results/ledger_mutants.csv, a row a mistake of all lists, and
+ledger_mutants_summary.csv, which the book shows.  `--only` runs one list and writes tables with its name: that of a held-out
+list is made once, before anybody mends the ledger by it.
 
-A mistake in `core` is looked for in all rows, one in a chapter in those of that chapter; an error in a row counts as
-noticed, since no book is built then.
+A mistake in `core` is looked for in all rows, one in a chapter in those of its modules and of `core`; an error in a row
+counts as noticed, since no book is built then.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from evolvingdp.publish.rendering import dated
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 LIBRARY = Path(evolvingdp.__path__[0])
+LISTS = ("ledger_mutants", "ledger_mutants_held_out", "ledger_mutants_held_out_later")
 ALL = tuple(chapter.__name__.rsplit(".", 1)[1] for chapter in listing.CHAPTERS)
 
 
@@ -96,18 +98,18 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--resume", action="store_true", help="keep what a run that was stopped has noticed")
-    parser.add_argument("--held-out", action="store_true", help="only the mistakes of the held-out list")
+    parser.add_argument("--only", choices=LISTS[1:], help="the mistakes of this list alone")
     asked = parser.parse_args()
-    name = "ledger_mutants_held_out" if asked.held_out else "ledger_mutants"
-    path, lists = RESULTS / f"{name}.csv", {"ledger_mutants_held_out", name}
-    cases = [case for each in sorted(lists) for case in json.loads((HERE / f"{each}.json").read_text())]
+    name, lists = asked.only or LISTS[0], [asked.only] if asked.only else LISTS
+    cases = [case for each in lists for case in json.loads((HERE / f"{each}.json").read_text())]
+    path = RESULTS / f"{name}.csv"
     before = pd.read_csv(path, keep_default_na=False).to_dict("records") if asked.resume and path.exists() else []
     known = {(str(row["file"]), str(row["mistake"])): row for row in before if row["noticed"] == "yes"}
     rows = table(cases, known, path)  # type: ignore[arg-type]
     rows.to_csv(path, index=False)
     summary(rows).to_csv(RESULTS / f"{name}_summary.csv", index=False)
     print(summary(rows).to_string(index=False))
-    command = "python benchmarks/ledger_mutants.py --held-out" if asked.held_out else "make mutants"
+    command = f"python benchmarks/ledger_mutants.py --only {name}" if asked.only else "make mutants"
     dated.stamp(name, Path(__file__), command, RESULTS)
 
 

@@ -14,10 +14,12 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import fields, is_dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import comb, gammaln, xlogy
 from scipy.stats import binom, poisson
 
 from evolvingdp.audit.exact.laws import epsilon_at
@@ -27,7 +29,12 @@ _MOST_WAYS = 1 << 10  # of one draw
 
 
 class Follower:
-    """Stands for a generator; `path` says which way to go at each of the first decisions, later ones take the first way."""
+    """Stands for a generator; `path` says which way to go at each of the first decisions, later ones take the first way.
+
+    Of random words of 64 bits only the bits of the mask `words` are followed, those that the code reads; others are 0.
+    """
+
+    words = 0
 
     def __init__(self, path: Sequence[int] = ()) -> None:
         self._path = path
@@ -81,29 +88,73 @@ class Follower:
         first, last = (np.zeros_like(low), np.asarray(low)) if high is None else (np.asarray(low), np.asarray(high))
         spans = np.asarray(last - first)
         spans = np.broadcast_to(spans, np.broadcast(first, last).shape if size is None else size)
+        if self.words and last.ndim == 0 and int(last) == 1 << 64:
+            read = [sum(bits) for bits in itertools.product(*[(0, 1 << bit) for bit in range(64) if self.words >> bit & 1])]
+            chances = np.full(len(read), 1 / len(read))
+            return np.array([read[self.choose(chances)] for _ in spans.flat], dtype=np.uint64).reshape(spans.shape)
         drawn = [self.choose(np.full(int(span), 1 / int(span))) for span in spans.flat]
         return (first + np.array(drawn, dtype=np.int64).reshape(spans.shape)).astype(dtype)
 
     def binomial(self, n: ArrayLike, p: ArrayLike, size: Any = None) -> Any:
-        return self._counts(lambda n, p: binom.pmf(np.arange(n + 1), n, p), n, p)
+        return self._counts(_binomial, n, p, size)
 
     def poisson(self, lam: ArrayLike) -> Any:
-        return self._counts(lambda lam, _: poisson.pmf(np.arange(20), lam), lam, 0.0)
+        return self._counts(lambda lam, _: poisson.pmf(np.arange(20), lam), lam, 0.0, None)
 
-    def _counts(self, law: Callable[[Any, Any], Any], first: ArrayLike, second: ArrayLike) -> Any:
-        each = np.broadcast(first, second)
-        drawn = np.array([self.choose(law(*one)) for one in each], dtype=np.int64).reshape(each.shape)
+    def _counts(self, law: Callable[[Any, Any], Any], first: ArrayLike, second: ArrayLike, size: Any) -> Any:
+        each = np.broadcast(first, second, np.empty(() if size is None else size))
+        drawn = np.array([self.choose(law(*one[:2])) for one in each], dtype=np.int64).reshape(each.shape)
         return drawn if drawn.ndim else int(drawn)
+
+    def multinomial(self, n: ArrayLike, pvals: ArrayLike, size: Any = None) -> NDArray[np.int64]:
+        laws = np.asarray(pvals, dtype=float)
+        each = np.broadcast_shapes(np.shape(n), laws.shape[:-1], () if size is None else np.empty(size).shape)
+        counts, laws = np.broadcast_to(n, each), np.broadcast_to(laws, (*each, laws.shape[-1]))
+        drawn = np.empty(laws.shape, dtype=np.int64)
+        for place in np.ndindex(each):
+            ways, chances = _multinomial(int(counts[place]), tuple(laws[place].tolist()))
+            drawn[place] = ways[self.choose(chances)]
+        return drawn
+
+    def multivariate_hypergeometric(self, colors: ArrayLike, nsample: int, method: str = "marginals") -> NDArray[np.int64]:
+        held = np.asarray(colors)
+        ways = _splits(nsample, len(held))
+        return np.asarray(ways[self.choose(comb(held, ways).prod(axis=1) / comb(held.sum(), nsample))])
 
     def permutation(self, n: int) -> NDArray[np.int64]:
         return np.array(self._one_of(itertools.permutations(range(n))), dtype=np.int64)
 
-    def choice(self, n: int, size: int, replace: bool = True, shuffle: bool = True) -> NDArray[np.int64]:
+    def choice(
+        self, n: Any, size: int, replace: bool = True, p: ArrayLike | None = None, shuffle: bool = True
+    ) -> NDArray[Any]:
+        if replace:
+            values = np.arange(n) if np.ndim(n) == 0 else np.asarray(n)
+            chances = np.full(len(values), 1 / len(values)) if p is None else np.asarray(p)
+            return np.array([values[self.choose(chances)] for _ in range(size)], dtype=values.dtype)
         return np.array(self._one_of(itertools.combinations(range(n), size)), dtype=np.int64)
 
     def _one_of(self, every: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
         listed = list(every)
         return listed[self.choose(np.full(len(listed), 1 / len(listed)))]
+
+
+@lru_cache(maxsize=1 << 12)
+def _binomial(n: int, p: float) -> list[float]:
+    chances: list[float] = binom.pmf(np.arange(n + 1), n, p).tolist()
+    return chances
+
+
+@lru_cache(maxsize=1 << 8)
+def _splits(n: int, parts: int) -> NDArray[np.int64]:
+    """All ways to split n into so many parts, (ways, parts)."""
+    return np.array([way for way in itertools.product(range(n + 1), repeat=parts) if sum(way) == n], dtype=np.int64)
+
+
+@lru_cache(maxsize=1 << 12)
+def _multinomial(n: int, chances: tuple[float, ...]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    ways = _splits(n, len(chances))
+    logs = gammaln(n + 1) - gammaln(ways + 1).sum(axis=1) + xlogy(ways, chances).sum(axis=1)
+    return ways, np.exp(logs)
 
 
 def law_of(run: Callable[[Any], Any]) -> dict[Hashable, float]:

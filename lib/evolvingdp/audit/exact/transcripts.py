@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evolvingdp.audit.exact.draws import loss_of
+from evolvingdp.audit.exact.draws import frozen, loss_of
 from evolvingdp.core import checks
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import heavy_protocol, thresh_protocol
@@ -115,6 +115,10 @@ class Drive:
         if votes and asked(release) != wanted:
             vote = [voter != seat for seat in range(3)]
             following, release, _ = run(vote)
+        if votes and voter is not None:  # the others agree: what noise makes of this vote must not change what is kept
+            shown = run([(seat != voter) == answer for seat, answer in enumerate(vote)])[0]
+            if frozen(shown) != frozen(following):
+                raise AssertionError("a state must not depend on how a truthful vote was shown")
         if release.updated and reporter is not None:
             outcomes: list[float] = []
             for place in range(self.places):

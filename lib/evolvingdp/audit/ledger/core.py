@@ -10,10 +10,11 @@ import numpy as np
 
 from evolvingdp.audit.exact import probes
 from evolvingdp.audit.exact.draws import loss_of
-from evolvingdp.audit.exact.laws import gaussian_epsilon
+from evolvingdp.audit.exact.laws import composed_epsilon, gaussian_epsilon
 from evolvingdp.audit.exact.sensitivity import noise_cost
-from evolvingdp.audit.ledger.entry import EXACT, SENSITIVITY, Entry
+from evolvingdp.audit.ledger.entry import COMPOSED, EXACT, SENSITIVITY, Entry
 from evolvingdp.audit.ledger.mutant import broken
+from evolvingdp.core import accounting
 from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace, Noise, Tape
 from evolvingdp.core.randomizers import SignFlip
 
@@ -46,6 +47,9 @@ def entries() -> Iterator[Entry]:
     def shown(share: float, rng: Any) -> Any:
         return SignFlip(1.0).draw_reports(np.array([share, 1.0]), rng)
 
+    def counted(share: float, rng: Any) -> Any:
+        return rng.binomial([1, 1], SignFlip(1.0).report_one(np.array([share, 1.0])))
+
     report = ("a report", "any two values")
     yield entry(
         "sign_flip", "SignFlip (randomized response)", (SignFlip,), EXACT, 1.0, lambda: loss_of(flipped, (-1, 1)),
@@ -58,12 +62,23 @@ def entries() -> Iterator[Entry]:
         ("rng.random(np.shape(shares)), ones <= zeros", "rng.random(1), ones <= zeros"), report, "randomizers",
     )  # fmt: skip
     yield entry(
+        "advanced_composition", "advanced composition of 100 reports", (accounting.advanced,), COMPOSED, 1.0,
+        lambda: composed_epsilon(accounting.advanced(1.0, _DELTA, 100), 100, _DELTA), "a factor of 2 is missing",
+        ("one * math.sqrt(2 * n_reports", "one * math.sqrt(n_reports"), ("100 reports", "any two sequences of values"),
+        "accounting", delta=_DELTA,
+    )  # fmt: skip
+    yield entry(
         "laplace", "Laplace noise", (Laplace,), SENSITIVITY, 0.5, lambda: noise_cost(Laplace(2.0)),
         "10 % less noise", ("return rng.laplace(0.0, self.scale, size)", "return 0.9 * rng.laplace(0.0, self.scale, size)"),
     )  # fmt: skip
     yield entry(
         "discrete_laplace", "discrete Laplace noise", (DiscreteLaplace,), EXACT, 1 / 0.3,
         lambda: _discrete_loss(DiscreteLaplace(0.3)), "its scale rounded down", ("math.ceil(self.scale", "math.floor(self.scale"),
+    )  # fmt: skip
+    yield entry(
+        "discrete_laplace_wide", "discrete Laplace noise, a scale above 1", (DiscreteLaplace,), EXACT, 1 / 3,
+        lambda: _discrete_loss(DiscreteLaplace(3.0)), "numbers rounded to the nearest, not down",
+        ("(rest + scale * whole) // _GRID", "(2 * (rest + scale * whole) + _GRID) // (2 * _GRID)"),
     )  # fmt: skip
     yield entry(
         "gaussian", "Gaussian noise", (Gaussian,), SENSITIVITY, gaussian_epsilon(0.25, _DELTA),

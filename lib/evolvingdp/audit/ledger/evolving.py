@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from evolvingdp.audit.exact import rivals, sequences, transcripts
 from evolvingdp.audit.exact.draws import loss_of
 from evolvingdp.audit.ledger.entry import EXACT, Entry
@@ -129,6 +131,12 @@ def _thresh() -> Iterator[Entry]:
         "thresh_tuned", "THRESH, tuned", covers, _EPSILON, tuned, never, spent,
     )  # fmt: skip
     covers = (HeavyThresh, heavy_protocol.step, heavy_simulation.simulate)
+    yield _entry(
+        "heavy_thresh_printed", "HEAVYTHRESH, exhaustion as printed", covers, 0.7,
+        lambda: transcripts.heavy_loss(HeavyThresh(voting(4, exhaustion="printed"), 2)), "users without estimates go on reporting",
+        ("evolving/heavy_protocol.py", "_reported(settings, counts, last.estimates_left > 0, public, private)",
+         "_reported(settings, counts, True, public, private)"),
+    )  # fmt: skip
     for name, phi in (("Hadamard", None), ("hashed", HashSigns(2, 5, 0))):
         yield _entry(
             f"heavy_thresh_{name.lower()}", f"HEAVYTHRESH, {name} signs", covers, 0.7,
@@ -141,12 +149,12 @@ def _thresh() -> Iterator[Entry]:
 
 
 def _recomputed() -> Iterator[Entry]:
-    epochs = 6
+    epochs = 11  # with 6 reports
 
     def sent(composition: str, delta: float) -> float:
         def estimates(bit: int, rng: Any) -> Any:
             stream = BitStream.make([1], [[float(bit)] * epochs], 1)
-            return baselines.recompute(stream, _EPSILON, rng, composition=composition, delta=delta or 1e-6)
+            return baselines.recompute(stream, _EPSILON, rng, every=2, composition=composition, delta=delta or 1e-6)
 
         return loss_of(estimates, (0, 1), delta)
 
@@ -178,6 +186,21 @@ def _few_changes() -> Iterator[Entry]:
             f"tree_{randomizer}", f"dyadic tree, {randomizer.replace('_', ' ')}",
             (tree.ChangeTree, tree.collect, signs.Signs), promised, loss, "flips at 1.1 epsilon", larger,
         )  # fmt: skip
+
+    def many() -> float:
+        """From the chances that flips are drawn with: of the patterns whose first d signs are flipped."""
+        chances = signs.future_rand(40, _EPSILON).flip_chances
+        flipped = np.log(np.diag(chances))
+        logs = [flipped[:d].sum() + np.log1p(-chances[d:, d : d + 1]).sum() for d in range(len(chances) + 1)]
+        return float(np.ptp(logs))
+
+    yield _entry(
+        "signs_future_rand", "FutureRand, 40 changes", (signs.Signs, signs.future_rand), _EPSILON, many,
+        "the annulus is chosen without its loss",
+        ("evolving/rivals/signs.py", "np.where((low <= high) & (loss <= epsilon), lost, np.inf)", "np.where(low <= high, lost, np.inf)"),
+        unit="the reports of 40 changes",
+    )  # fmt: skip
+
     few = tree.ChangeTree(10, 2, _EPSILON, 1, "best", tuned=False)
     yield _entry(
         "tree_two_users", "dyadic tree, two users", (tree.ChangeTree, tree.collect, signs.Signs), _EPSILON,

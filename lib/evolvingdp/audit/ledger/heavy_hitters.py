@@ -88,6 +88,11 @@ def _trees() -> Iterator[Entry]:
         settings = tree_hist.TreeHist(_TREE, _EPSILON, 10.0, rows=1, width=4, plan=plan)
         return reports.collected_loss(lambda seed: settings.draw_hashes(stream(seed, "hashes")), leaves, range(6))
 
+    def projected(seed: int) -> float:
+        settings = tree_hist.TreeHist(_TREE, _EPSILON, 10.0, rows=1, width=2, plan="two_reports", compression="projective")
+        protocol = settings.draw_hashes(stream(seed, "hashes"))
+        return loss_of(lambda leaf, rng: protocol.collect(np.array([leaf]), stream(seed, "public"), rng), leaves)
+
     whole = 'return self.epsilon / 2 if self.plan == "two_reports" else self.epsilon'
     for plan in tree_hist.PLANS:
         two = plan == "two_reports"
@@ -99,6 +104,12 @@ def _trees() -> Iterator[Entry]:
                 (whole, "return self.epsilon") if two else ("self.keys(leaves[groups == level], level)", "self.keys(leaves, level)")
             )),
         )  # fmt: skip
+
+    yield _entry(
+        "tree_hist_projective", "TreeHist, two projective reports", (tree_hist.TreeHist, tree_hist.Protocol),
+        lambda: max(map(projected, range(2))), "each report has the whole epsilon",
+        ("heavy_hitters/tree_hist.py", whole, "return self.epsilon"),
+    )  # fmt: skip
 
     def bits(plan: str) -> float:
         settings = bitstogram.Bitstogram(
@@ -141,7 +152,7 @@ def _local_hashing() -> Iterator[Entry]:
         )  # fmt: skip
     yield _entry(
         "pem", "PEM", (pem.PEM,),
-        lambda: reports.collected_loss(lambda seed: pem.PEM(_TREE, _EPSILON, 10.0, shares=(0.5, 0.5)), _TREE.encode(_WORDS[1:]), range(2)),
+        lambda: reports.collected_loss(lambda seed: pem.PEM(_TREE, _EPSILON, 10.0, shares=(0.5, 0.5)), _TREE.encode(_WORDS[1:]), range(8)),
         "a user reports at every level",
         ("heavy_hitters/pem.py", "self.tree.prefixes(leaves[level_of == level], level)", "self.tree.prefixes(leaves, level)"),
     )  # fmt: skip
@@ -186,11 +197,14 @@ def _trusting() -> Iterator[Entry]:
         settings = prefix_counts.PrefixCounts(tree, _EPSILON, 500.0, shares=(0.4, 0.6))
         leaves, neighbours = tree.encode(words), (np.array([1000, 1000]), np.array([1001, 999]))
         hidden = [np.eye(26)[2] - np.eye(26)[0], np.eye(52)[26 + 3] - np.eye(52)[1]]  # noise of c, a; of cd, ab
-        honest, lists = Chosen(moved=hidden), []
-        for counts, rng in zip(neighbours, (Chosen(), honest), strict=True):
-            lists.append(settings.search(leaves, counts, (rng, Chosen())).words)  # type: ignore[arg-type]
-        hides = lists[0].equals(lists[1]) and len(lists[0]) == len(words)
-        return sum(map(cost, hidden, honest.asked)) if hides else math.inf
+        losses = []
+        for other in (slice(None), slice(None, None, -1)):  # either server is the honest one
+            honest, lists = Chosen(moved=hidden), []
+            for counts, rng in zip(neighbours, (Chosen(), honest), strict=True):
+                lists.append(settings.search(leaves, counts, (rng, Chosen())[other]).words)  # type: ignore[arg-type]
+            hides = lists[0].equals(lists[1]) and len(lists[0]) == len(words)
+            losses.append(sum(map(cost, hidden, honest.asked)) if hides else math.inf)
+        return max(losses)
 
     yield Entry(
         "shuffled", "heavy_hitters", "Projective reports, shuffled", (shuffling.Shuffled, shuffling.epsilon_of_a_report),
@@ -225,13 +239,17 @@ def _rappor() -> Iterator[Entry]:
     def again(word: int, rng: Any) -> Any:
         return steps([[word], [word]], rng)
 
-    def one_shot() -> float:
-        once = rappor.Rappor.one_shot(_EPSILON, n_bits=2, n_cohorts=1).draw_hashes(stream(0, "hashes"))
+    def one_shot(hashes: int) -> float:
+        size = {"n_bits": 2 * hashes, "n_hashes": hashes, "n_cohorts": 1}
+        once = rappor.Rappor.one_shot(_EPSILON, **size).draw_hashes(stream(0, "hashes"))
+        blooms = once.bloom(np.arange(64, dtype=np.uint64), np.zeros(1, dtype=np.int64)).tolist()
+        own = next(bloom for bloom in blooms if bloom.bit_count() == hashes and 4**hashes - 1 - bloom in blooms)
+        disjoint = [blooms.index(own), blooms.index(4**hashes - 1 - own)]
 
         def sent(word: int, rng: Any) -> NDArray[np.int64]:
-            return once.collect(np.array([[word], [words[0]]], dtype=np.uint64), cohorts, rng).ones
+            return once.collect(np.array([[word], [disjoint[0]]], dtype=np.uint64), cohorts, rng).ones
 
-        return loss_of(sent, words)
+        return loss_of(sent, disjoint)
 
     path, covers = "heavy_hitters/rappor.py", (rappor.Rappor, rappor.RapporProtocol)
     report = 2 * math.log(0.7 / 0.3)  # of the bits of two words, each shown as it is with 0.75 * 0.9 + 0.25 * 0.1
@@ -249,7 +267,7 @@ def _rappor() -> Iterator[Entry]:
         unit="all reports of one word", promised=2 * math.log(3),
     )  # fmt: skip
     yield _entry(
-        "rappor_one_shot", "RAPPOR without permanent response", covers, one_shot,
+        "rappor_one_shot", "RAPPOR without permanent response", covers, lambda: max(map(one_shot, (1, 2))),
         "both sides of a report have all of epsilon",
         (path, "expit(-epsilon / (2 * n_hashes))", "expit(-epsilon / n_hashes)"), unit="a report",
     )  # fmt: skip

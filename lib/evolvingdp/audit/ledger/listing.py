@@ -12,13 +12,24 @@ from evolvingdp.audit.ledger import (
     core,
     coverage,
     evolving,
+    evolving_simulated,
     heavy_hitters,
+    heavy_hitters_simulated,
     sparse_vector,
     sparse_vector_since,
 )
 from evolvingdp.audit.ledger.entry import Entry, kept, tight, unchanged
 
-CHAPTERS = (core, heavy_hitters, evolving, continual_mean, sparse_vector, sparse_vector_since)
+CHAPTERS = (
+    core,
+    heavy_hitters,
+    heavy_hitters_simulated,
+    evolving,
+    evolving_simulated,
+    continual_mean,
+    sparse_vector,
+    sparse_vector_since,
+)
 
 
 @functools.cache

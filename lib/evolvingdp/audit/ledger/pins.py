@@ -7,21 +7,29 @@ sampled, does. Where a mechanism is changed on purpose, so that its law is anoth
 PINS: dict[str, float] = {
     # core
     "discrete_laplace": 3.32467532,
+    "advanced_composition": 0.751482441,
     "tape_laplace": 3.66359313,
     "tape_gaussian": 4.67399597,
     # heavy_hitters
     "rappor_permanent": 2.13270285,
     "shuffled": 0.753008778,
     "prefix_counts": 0.999882835,
+    "simulated_rappor_reports": 2.13270285,
     # evolving
     "thresh_sentinel": 0.3,
     "thresh_tuned": 0.962586942,
     "heavy_thresh_sentinel": 0.3,
     "recompute_advanced": 0.646998217,
+    "signs_future_rand": 0.985895385,
     "tree_future_rand": 0.282842712,
     "memoized_two_users": 0.454672588,
     "memoized_rappor": 0.661117124,
     "memoized_loloha": 1.40113549,
+    "simulated_memoized_loloha": 0.565243435,
+    "simulated_thresh": 0.5,
+    "simulated_heavy_thresh": 0.5,
+    "simulated_crew_thresh": 0.565753246,
+    "simulated_crew_words": 0.219868072,
     # continual_mean
     "user_mean_naive": 0.8,
     "user_mean_naive_dropped": 0.8,

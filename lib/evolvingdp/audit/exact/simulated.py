@@ -1,0 +1,55 @@
+"""Whether a simulation has the law of the protocol that it stands for, and what that law tells about a user."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evolvingdp.audit.exact.draws import law_of
+from evolvingdp.audit.exact.laws import epsilon_at, rows
+from evolvingdp.core.olh import OLH
+
+Run = Callable[[Any, Any], Any]  # of an input and a generator
+_ALIKE = 1e-9
+
+
+def simulated_loss(protocol: Run, simulation: Run, inputs: Iterable[Any], others: Iterable[Any] = ()) -> float:
+    """The worst loss of `simulation` between any two of `inputs`; infinite where what it returns has another law than what
+    `protocol` returns, for any of these inputs or of `others`."""
+    laws = []
+    for one in (*inputs, *others):
+        pair = [law_of(lambda rng, run=run, one=one: run(one, rng)) for run in (protocol, simulation)]  # type: ignore[misc]
+        if np.abs(np.subtract(*rows(pair))).sum() > _ALIKE:
+            return math.inf
+        laws.append(pair[1])
+    return epsilon_at(laws[: len(laws) - len(tuple(others))], 0.0)
+
+
+def collected_loss(protocol: Any, keys: NDArray[Any], words: int = 0, users: int = 2, **how: Any) -> float:
+    """The same of `protocol.simulate` and `protocol.collect`, public randomness among what they draw: the first of `users`
+    holds any of `keys`, the others the last. Of random words the code reads the bits of the mask `words`."""
+
+    def held(place: int) -> NDArray[np.int64]:
+        return np.array([place] + [len(keys) - 1] * (users - 1))
+
+    def collected(place: int, rng: Any) -> Any:
+        rng.words = words
+        return protocol.collect(keys[held(place)], rng, rng)
+
+    def simulated(place: int, rng: Any) -> Any:
+        rng.words = words
+        return protocol.simulate(keys, np.bincount(held(place), minlength=len(keys)), rng, **how)
+
+    return simulated_loss(collected, simulated, range(len(keys)))
+
+
+class RandomFunctions(OLH):
+    """Local hashing whose seeds name each function of a few keys once: of `hash_values` = 2, and a mask `words` of as many
+    bits as there are keys."""
+
+    def _hash(self, seeds: Any, keys: Any) -> NDArray[np.uint16]:
+        return np.asarray(seeds >> np.atleast_1d(keys) & np.uint64(1), dtype=np.uint16)

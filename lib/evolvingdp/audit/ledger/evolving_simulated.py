@@ -1,0 +1,195 @@
+"""Entries of the ledger for simulations of data that change at home: they must have the exact law of running the protocol.
+
+One or two users, whose data are certain, in two or three epochs; public randomness is followed, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from evolvingdp.audit.exact.draws import loss_of
+from evolvingdp.audit.exact.simulated import RandomFunctions, simulated_loss
+from evolvingdp.audit.ledger.entry import EXACT, Entry
+from evolvingdp.audit.ledger.mutant import broken
+from evolvingdp.evolving import baselines, heavy_protocol, heavy_simulation, thresh_protocol, thresh_simulation
+from evolvingdp.evolving.heavy_thresh import HeavyThresh
+from evolvingdp.evolving.rivals import crew_thresh, crew_words, memoized, once, once_words, tree
+from evolvingdp.evolving.rivals.threshold_stream import ThresholdStream
+from evolvingdp.evolving.streams import BitStream, WordStream
+from evolvingdp.evolving.thresh import Thresh
+
+_EPSILON = 1.0
+
+
+def entries() -> Iterator[Entry]:
+    yield from _once()
+    yield from _few_changes()
+    yield from _thresh()
+    yield from _crews()
+    yield from _words()
+
+
+def _entry(
+    id: str, name: str, covers: tuple[Any, ...], promised: float, measure: Any, mutant: str, change: tuple[str, str, str],
+) -> Entry:  # fmt: skip
+    return Entry(
+        f"simulated_{id}", "evolving", f"{name}, simulated", covers, "a simulated release of all epochs",
+        "any two sequences of a user", EXACT, promised, measure, mutant, broken(measure, *change),
+    )  # fmt: skip
+
+
+def _bits(own: tuple[float, ...], *others: tuple[float, ...]) -> BitStream:
+    return BitStream.make([1] * (1 + len(others)), [own, *others], 1)
+
+
+def _said(words: tuple[int, ...], *others: tuple[int, ...]) -> WordStream:
+    return WordStream.make([1] * (1 + len(others)), np.eye(2), [words, *others], 1)
+
+
+def _once() -> Iterator[Entry]:
+    two = once.Once(2, 2, 1, _EPSILON)
+    yield _entry(
+        "once", "one report a user, means", (once.Once, once.simulate), _EPSILON,
+        lambda: simulated_loss(
+            lambda own, rng: once.run(two, _bits(own, (1, 0)), bits=rng, private=rng),
+            lambda own, rng: once.simulate(two, _bits(own, (1, 0)), rng), product((0, 1), repeat=2),
+        ),
+        "users report in each epoch by chance", ("evolving/rivals/once.py", "rng.multinomial(sizes, np.full(len(self.epochs), 1 / len(self.epochs)))",
+         "rng.binomial(np.asarray(sizes)[:, None], 1 / len(self.epochs), size=(len(sizes), len(self.epochs)))"),
+    )  # fmt: skip
+    for oracle in once_words.ORACLES:
+        make = _Hashed if oracle == "olh" else once_words.OnceWords
+        words = make(2, 2, 2, 0.4, oracle)
+
+        def run(own: tuple[int, ...], rng: Any, words: Any = words) -> Any:
+            rng.words = 3
+            return once_words.run(words, _said(own, (1, 0)), words=rng, public=rng, private=rng)
+
+        def simulate(own: tuple[int, ...], rng: Any, words: Any = words) -> Any:
+            return once_words.simulate(words, _said(own, (1, 0)), rng)
+
+        yield _entry(
+            f"once_words_{oracle}", f"one report a user, words, {oracle}", (once_words.OnceWords, once_words.simulate), 0.4,
+            partial(simulated_loss, run, simulate, list(product((0, 1), repeat=2))),
+            "only holders support a word" if oracle == "olh" else "reports at 1.1 epsilon",
+            ("evolving/rivals/once_words.py", *(("simulate_support(held, int(sizes.sum()), rng)", "simulate_support(held, held, rng)")
+             if oracle == "olh" else ("return SignFlip(self.epsilon)", "return SignFlip(1.1 * self.epsilon)"))),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Hashed(once_words.OnceWords):
+    @property
+    def local_hash(self) -> RandomFunctions:
+        return RandomFunctions(self.epsilon)
+
+
+def _few_changes() -> Iterator[Entry]:
+    for layers in ("rappor", "loloha"):
+        two = getattr(memoized.Memoized, layers)(1, 2, _EPSILON, _EPSILON / 2)
+
+        def runs(own: tuple[int, ...], rng: Any, two: Any = two) -> Any:
+            return memoized.run(two, _bits(own), bits=rng, private=rng)
+
+        def simulates(own: tuple[int, ...], rng: Any, two: Any = two) -> Any:
+            return memoized.simulate(two, _bits(own), rng)
+
+        yield _entry(
+            f"memoized_{layers}", f"memoization, {layers}", (memoized.Memoized, memoized.simulate), two.transcript_loss(),
+            partial(simulated_loss, runs, simulates, list(product((0, 1), repeat=2))), "reports of zero get no noise",
+            ("evolving/rivals/memoized.py", "rng.binomial(ones, noise) + rng.binomial(settings.n_users - ones, noise)", "rng.binomial(ones, noise)"),
+        )  # fmt: skip
+    few = tree.ChangeTree(1, 3, _EPSILON, 2, "best", tuned=False)
+    pair = tree.ChangeTree(2, 2, _EPSILON, 1, "best", tuned=False)
+
+    def of(means: tuple[float, ...]) -> tuple[Any, ThresholdStream]:
+        settings = few if len(means) == 3 else pair
+        return settings, ThresholdStream.make(settings.n_users, means)
+
+    yield _entry(
+        "tree", "dyadic tree", (tree.ChangeTree, tree.simulate), _EPSILON,
+        lambda: simulated_loss(
+            lambda means, rng: tree.run(*of(means), bits=rng, private=rng), lambda means, rng: tree.simulate(*of(means), rng),
+            list(product((0, 1), repeat=3)), [(0.25, 0.5)],
+        ),
+        "fair coins are left out", ("evolving/rivals/tree.py", "2 * rng.binomial(still, 0.5) - still", "np.zeros_like(still)"),
+    )  # fmt: skip
+
+
+def _thresh() -> Iterator[Entry]:
+    settings = Thresh(2, 3, 1, _EPSILON, 0.2, 0.3, 1, 2, unit=0.01, beta=0.05, margin=0.2)
+    others = (0, 0, 0)
+    yield _entry(
+        "thresh", "THRESH", (Thresh, thresh_simulation.simulate), _EPSILON,
+        lambda: simulated_loss(
+            lambda own, rng: thresh_protocol.run(settings, _bits(own, others), bits=rng, private=rng),
+            lambda own, rng: thresh_simulation.simulate(settings, _bits(own, others), rng).public,
+            [others, (1, 0, 0)],
+        ),
+        "votes beyond the cap", ("evolving/thresh_simulation.py", "np.arange(self.users.shape[1]) < cap", "np.arange(self.users.shape[1]) <= cap"),
+    )  # fmt: skip
+    heavy = HeavyThresh(replace(settings, horizon=2), 2)
+    yield _entry(
+        "heavy_thresh", "HEAVYTHRESH", (HeavyThresh, heavy_simulation.simulate), _EPSILON,
+        lambda: simulated_loss(
+            lambda own, rng: heavy_protocol.run(heavy, _said(own, (0, 0)), rng, rng, rng),
+            lambda own, rng: heavy_simulation.simulate(heavy, _said(own, (0, 0)), rng).public,
+            [(0, 0), (1, 0)],
+        ),
+        "silent votes are their mean", ("evolving/heavy_simulation.py", "rng.binomial(voting.n_users - yes, randomizer.flip)",
+         "round((voting.n_users - yes) * randomizer.flip)"),
+    )  # fmt: skip
+
+
+def _crews() -> Iterator[Entry]:
+    voting = Thresh(1, 3, 1, _EPSILON, _EPSILON / 2, 0.0, 1, 2, unit=0.01, margin=0.1)
+    crews = crew_thresh.CrewThresh(4, _EPSILON, voting, changes=1, cell=1, spare_cell=1)
+    rest = [(0, 0, 0)] * 3
+    yield _entry(
+        "crew_thresh", "THRESH with roles by lot", (crew_thresh.CrewThresh, crew_thresh.simulate), _EPSILON,
+        lambda: simulated_loss(
+            lambda own, rng: crew_thresh.run(crews, _bits(own, *rest), bits=rng, private=rng),
+            lambda own, rng: crew_thresh.simulate(crews, _bits(own, *rest), rng), [(0, 0, 0), (1, 0, 1)],
+        ),
+        "the first crew votes for ever", ("evolving/rivals/crew_thresh.py", "state.order, [max(0, update - 1)])", "state.order, [0])"),
+    )  # fmt: skip
+    voting = replace(voting, horizon=2, epsilon=0.4, vote_epsilon=0.2, reach=2)
+    words = _HashedCrews(4, 0.4, HeavyThresh(voting, 2), changes=1, cell=1, spare_cell=1)
+
+    def run(own: tuple[int, ...], rng: Any) -> Any:
+        rng.words = 3
+        return crew_words.run(words, _said(own, *[(0, 0)] * 3), words=rng, public=rng, private=rng)
+
+    yield _entry(
+        "crew_words", "HEAVYTHRESH with roles by lot", (crew_words.CrewWords, crew_words.simulate), 0.4,
+        lambda: simulated_loss(
+            run, lambda own, rng: crew_words.simulate(words, _said(own, *[(0, 0)] * 3), rng).public, [(0, 0), (1, 1)]
+        ),
+        "the first cell reports in each update",
+        ("evolving/rivals/crew_words.py", "sampled(part(settings.crews + update), private)", "sampled(part(settings.crews), private)"),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _HashedCrews(crew_words.CrewWords):
+    def reporters(self, update: int) -> once_words.OnceWords:
+        return _Hashed(1, 1, 2, self.epsilon)
+
+
+def _words() -> Iterator[Entry]:
+    voting = Thresh(1, 3, 1, _EPSILON, 0.1, 0.1, 1, 1, unit=0.01, margin=0.1, reach=2)
+
+    def again(words: tuple[int, ...], rng: Any) -> Any:
+        return list(baselines.recompute_words(HeavyThresh(voting, 2), _said(words), rng))
+
+    yield _entry(
+        "recompute_words", "recomputation of words", (baselines.recompute_words,), _EPSILON,
+        lambda: loss_of(again, product((0, 1), repeat=3)), "an epoch is not counted",
+        ("evolving/baselines.py", "epsilon_of_report(voting.epsilon, voting.horizon, c", "epsilon_of_report(voting.epsilon, voting.horizon - 1, c"),
+    )  # fmt: skip

@@ -1,0 +1,165 @@
+"""Entries of the ledger for simulations of heavy hitters: they must have the exact law of collecting reports.
+
+What the book's figures show comes from simulations. Each is followed, and so is the protocol that it stands for, public
+randomness included, on the words of one to three users; where the two laws differ the loss is infinite.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evolvingdp.audit.exact.draws import loss_of
+from evolvingdp.audit.exact.simulated import RandomFunctions, collected_loss, simulated_loss
+from evolvingdp.audit.ledger.entry import EXACT, Entry
+from evolvingdp.audit.ledger.mutant import broken
+from evolvingdp.core.hashing import MultiplyShift
+from evolvingdp.core.olh import OLH
+from evolvingdp.core.seeds import stream
+from evolvingdp.heavy_hitters import bitstogram, pem, rappor, tree_hist
+from evolvingdp.heavy_hitters.binary_code import BinaryCode
+from evolvingdp.heavy_hitters.count_sketch import FreqOracle
+from evolvingdp.heavy_hitters.sketches.geometry import Geometry
+from evolvingdp.heavy_hitters.sketches.projective import PointHashes, ProjectiveOracle
+from evolvingdp.heavy_hitters.word_tree import WordTree
+
+_EPSILON = 1.0
+_TREE = WordTree((1, 1), length=2)
+_WORDS = _TREE.encode(["ab", "zb"])
+_COLUMNS = 1 | 1 << 16  # the bits of a random word that are columns of two users
+_COINS = 3 << 62  # the bits that are fair coins of two users
+
+
+def entries() -> Iterator[Entry]:
+    yield from _sketches()
+    yield from _trees()
+    yield from _hashing()
+    yield from _rappor()
+
+
+def _entry(
+    id: str, name: str, covers: tuple[Any, ...], measure: Any, mutant: str, change: tuple[str, str, str],
+    promised: float = _EPSILON,
+) -> Entry:  # fmt: skip
+    return Entry(
+        f"simulated_{id}", "heavy_hitters", f"{name}, simulated", covers, "a simulated release of all reports",
+        "any two words of a user", EXACT, promised, measure, mutant, broken(measure, *change),
+    )  # fmt: skip
+
+
+def _hashes(seed: int, width: int, rows: int = 1) -> MultiplyShift:
+    return MultiplyShift.draw(rows, width, stream(seed, "hashes"))
+
+
+def _sketches() -> Iterator[Entry]:
+    file, keys = "heavy_hitters/sketches/simulation.py", np.arange(3, dtype=np.uint64)
+    honest = (
+        "honest = rng.binomial(counts, 1 / randomizer.debias)\n    alone, together, users = _deal(hashes, keys, honest, rng)"
+    )
+    coins, fair = f"{honest}\n    coins", f"{honest}\n    n_rows"
+    cases: tuple[tuple[str, FreqOracle, int, dict[str, Any], tuple[str, str]], ...] = (
+        ("users", FreqOracle(_hashes(0, 2, 2), _EPSILON), _COLUMNS, {"path": "users"},
+         (coins, coins.replace("1 / randomizer.debias", "randomizer.keep"))),
+        ("groups", FreqOracle(_hashes(1, 4), _EPSILON), _COINS, {"path": "groups"},
+         ("zero = fair_binomial(users, rng)", "zero = users // 2")),
+        ("uncompressed", FreqOracle(_hashes(2, 2), _EPSILON, "none"), _COINS, {},
+         (fair, fair.replace("1 / randomizer.debias", "randomizer.keep"))),
+    )  # fmt: skip
+    for id, oracle, words, how, change in cases:
+        yield _entry(
+            f"freq_oracle_{id}", f"FreqOracle, {id}", (FreqOracle,), partial(collected_loss, oracle, keys[:2], words, **how),
+            "columns dealt by exact halves" if id == "groups" else "the chance to keep a bit is that of honesty",
+            (file, *change),
+        )  # fmt: skip
+    small = ProjectiveOracle(PointHashes(_hashes(0, 2**32, 2), Geometry(2, 2)), _EPSILON)
+    for path in ("users", "groups"):
+        yield _entry(
+            f"projective_{path}", f"Projective-geometry response, {path}", (ProjectiveOracle,),
+            partial(collected_loss, small, keys, path=path), "the share of honest users is keep",
+            ("heavy_hitters/sketches/projective.py", "held.astype(np.int64), 1 - self.lie)", "held.astype(np.int64), self.response.keep)"),
+        )  # fmt: skip
+
+
+def _trees() -> Iterator[Entry]:
+    for plan in tree_hist.PLANS:
+        tree = tree_hist.TreeHist(_TREE, _EPSILON, 10.0, rows=1, width=2, plan=plan).draw_hashes(stream(0, "hashes"))
+        yield _entry(
+            f"tree_hist_{plan}", f"TreeHist, plan {plan}", (tree_hist.TreeHist, tree_hist.Protocol),
+            partial(collected_loss, tree, _WORDS, _COLUMNS, users=1), "everybody reports at the first level",
+            ("heavy_hitters/tree_hist.py", "rng.multinomial(counts, self.settings.shares).T",
+             "np.outer([1] + [0] * (len(self.settings.shares) - 1), counts)"),
+        )  # fmt: skip
+    for plan in bitstogram.PLANS:
+        settings = bitstogram.Bitstogram(
+            _EPSILON, 10.0, length=1, code=BinaryCode(5, 5), buckets=2, plan=plan, rows=1, width=2
+        )
+        yield _entry(
+            f"bitstogram_{plan}", f"Bitstogram, plan {plan}", (bitstogram.Bitstogram, bitstogram.BitstogramProtocol),
+            partial(collected_loss, settings.draw_hashes(stream(0, "hashes")), settings.encode(np.array(["a", "b"])), _COLUMNS, users=1),
+            "users of the first report make the second, too" if plan == "split" else "nobody makes the second report",
+            ("heavy_hitters/bitstogram.py", *(("first = first - last", "first = first") if plan == "split" else
+             ("self.final.simulate(messages, last, rng)", "self.final.simulate(messages, 0 * last, rng)"))),
+        )  # fmt: skip
+
+
+def _hashing() -> Iterator[Entry]:
+    keys, few = np.arange(3, dtype=np.uint64), RandomFunctions(0.4)
+
+    def collected(place: int, rng: Any) -> NDArray[np.int64]:
+        rng.words = 7
+        return few.support(few.report(keys[[place, 2]], rng, rng), keys)
+
+    def simulated(place: int, rng: Any) -> NDArray[np.int64]:
+        return few.simulate_support(np.bincount([place, 2], minlength=3), 2, rng)
+
+    def levels(place: int, rng: Any) -> Any:
+        settings = pem.PEM(_TREE, _EPSILON, 10.0, shares=(0.5, 0.5))
+        support, sizes = settings.supports(_WORDS, np.bincount([place, 1], minlength=2), rng)
+        return sizes, [support(np.unique(_TREE.prefixes(_WORDS, level)), level) for level in range(2)]
+
+    rounded = ("core/olh.py", "rng.binomial(counts, self.keep) +", "np.rint(counts * self.keep).astype(np.int64) +")
+    yield _entry(
+        "olh", "OLH", (OLH,), lambda: simulated_loss(collected, simulated, range(3)),
+        "holders' supports rounded to their mean", rounded, 0.4,
+    )  # fmt: skip
+    yield _entry(
+        "pem", "PEM", (pem.PEM,), lambda: loss_of(levels, range(2)), "holders' supports rounded to their mean", rounded,
+    )  # fmt: skip
+
+
+def _rappor() -> Iterator[Entry]:
+    def loss(users: int, reports: int) -> float:
+        """In as many cohorts as a client makes reports."""
+        settings = rappor.Rappor(n_bits=2, n_cohorts=reports, one_from_zero=0.1, one_from_one=0.9)
+        protocol, keys = settings.draw_hashes(stream(0, "hashes")), np.arange(16, dtype=np.uint64)
+        filters = np.array([protocol.bloom(keys, np.array(cohort)) for cohort in range(reports)])
+        words = keys[[int(np.flatnonzero(np.all(filters == one, axis=0))[0]) for one in (1, 2)]]
+
+        def held(place: int) -> NDArray[np.int64]:
+            return np.array([place] + [1] * (users - 1))
+
+        def collected(place: int, rng: Any) -> rappor.BitCounts:
+            return protocol.collect(np.tile(words[held(place)][:, None], reports), protocol.assign(users, rng), rng)
+
+        def simulated(place: int, rng: Any) -> rappor.BitCounts:
+            return protocol.simulate(words, np.bincount(held(place), minlength=2), rng, n_reports=reports)
+
+        return simulated_loss(collected, simulated, range(2))
+
+    path = "heavy_hitters/rappor.py"
+    for id, size, mutant, change in (
+        ("report", (2, 1), "permanent ones rounded to their mean",
+         ("permanent = rng.binomial(with_bit, settings.permanent_one(1))",
+          "permanent = np.rint(with_bit * settings.permanent_one(1)).astype(np.int64)")),
+        ("reports", (1, 2), "the permanent response is redrawn", ("memo, reports = self.step(", "_, reports = self.step(")),
+    ):  # fmt: skip
+        yield _entry(
+            f"rappor_{id}", f"RAPPOR, {'one report' if id == 'report' else 'two reports of one word'}",
+            (rappor.Rappor, rappor.RapporProtocol), partial(loss, *size), mutant, (path, *change),
+            2 * math.log(0.7 / 0.3) if id == "report" else 2 * math.log(3),
+        )  # fmt: skip
