@@ -26,7 +26,7 @@ from evolvingdp.evolving.rivals.threshold_stream import ThresholdStream
 from evolvingdp.evolving.streams import BitStream, WordStream
 from evolvingdp.heavy_hitters.pem import PEM
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
-from evolvingdp.planning import local_lists, local_means, local_search
+from evolvingdp.planning import changing, local_lists, local_means, local_search
 from evolvingdp.planning.question import Question
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.histograms import Histogram
@@ -54,7 +54,7 @@ def _own(question: Question, data: BitStream, seed: int) -> Array:
 
 
 def every_period(question: Question, randomizer: SignFlip, seed: int) -> Array:
-    data, bits, private = local_means.bits(question, stream(seed, "moves")), stream(seed, "bits"), stream(seed, "private")
+    data, bits, private = changing.bits(question, stream(seed, "moves")), stream(seed, "bits"), stream(seed, "private")
     estimates, own = np.empty(data.horizon), np.empty(data.horizon)
     for epoch in range(data.horizon):
         ones = data.counts(epoch + 1, bits)
@@ -68,7 +68,7 @@ def every_period(question: Question, randomizer: SignFlip, seed: int) -> Array:
 
 
 def each_once(question: Question, settings: once.Once, seed: int) -> Array:
-    data = local_means.bits(question, stream(seed, "moves"))
+    data = changing.bits(question, stream(seed, "moves"))
     tally = once.run(settings, data, bits=stream(seed, "bits"), private=stream(seed, "private"))
     if question.target == "period":
         return np.asarray(settings.estimates(tally) - _own(question, data, seed))
@@ -85,7 +85,7 @@ def followed(method: str) -> Truth:
     """What `choose` runs: its per-user paths, with its clipping."""
 
     def truth(question: Question, choice: Any, seed: int) -> Array:
-        data, settings = local_means.bits(question, stream(seed, "moves")), choice.settings[method]
+        data, settings = changing.bits(question, stream(seed, "moves")), choice.settings[method]
         generators = {"bits": stream(seed, "bits"), "private": stream(seed, "private")}
         if isinstance(settings, CrewThresh):
             found = np.array([release.estimate for release in crew_thresh.run(settings, data, **generators)])
@@ -113,7 +113,7 @@ def on_a_tree(question: Question, settings: tree.ChangeTree, seed: int) -> Array
 
 def _words(question: Question, seed: int) -> tuple[WordStream, Array]:
     """The list's words, and the users' own share of the first."""
-    data = local_means.words(question, local_means.moving(question, stream(seed, "moves")))
+    data = changing.words(question, changing.moving(question, stream(seed, "moves")))
     words = stream(seed, "words")
     own = [data.counts(epoch, words)[:, 0].mean() / question.readings for epoch in range(1, question.periods + 1)]
     return data, np.array(own)
@@ -153,8 +153,8 @@ def words_detected(online: bool) -> Truth:
 
 def words_followed(question: Question, settings: CrewWords, seed: int) -> Array:
     """About the population's share: only those who serve are drawn, and thousands of readings leave users no other."""
-    means = local_means.moving(question, stream(seed, "moves"))
-    data, generators = local_means.words(question, means), ("words", "public", "private")
+    means = changing.moving(question, stream(seed, "moves"))
+    data, generators = changing.words(question, means), ("words", "public", "private")
     found = crew_words.run(settings, data, **{name: stream(seed, name) for name in generators})
     return np.array([release.estimate[0] for release in found]) - means
 

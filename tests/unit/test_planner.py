@@ -15,7 +15,7 @@ from evolvingdp.core import accounting
 from evolvingdp.core.checks import ParameterError
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.trust.shuffling import Shuffled
-from evolvingdp.planning import local_means
+from evolvingdp.planning import changing
 from evolvingdp.planning.answer import CannotServeError, Method, OnTheEdgeError
 from evolvingdp.planning.planner import ROOMS, asked, expected, plan, reach, settled
 from evolvingdp.planning.question import STATISTICS, Question
@@ -329,7 +329,7 @@ def test_an_alarm_finds_what_it_says_and_not_what_is_a_tenth_smaller(name):
 
 def test_the_moving_mean_has_its_changes_and_stays_within_its_range():
     question = Question(periods=40, changes=5, change=0.3, share=0.9)
-    means = local_means.moving(question, stream(3, "test"))
+    means = changing.moving(question, stream(3, "test"))
     assert means[0] == 0.9
     assert np.count_nonzero(np.diff(means)) == 5
     assert np.allclose(np.abs(np.diff(means)[np.diff(means) != 0]), 0.3)

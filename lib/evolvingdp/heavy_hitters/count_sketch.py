@@ -30,6 +30,7 @@ from evolvingdp.core.hashing import HashFamily, places, scramble
 from evolvingdp.core.sampling import blocks
 from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.sketches import simulation
+from evolvingdp.heavy_hitters.sketches.combining import mean_of_rows, median_of_rows
 from evolvingdp.heavy_hitters.sketches.joint_fit import JointFit
 from evolvingdp.heavy_hitters.sketches.local_rnd import LocalRnd
 
@@ -218,7 +219,7 @@ class FreqOracle:
         """
         checks.one_of(ESTIMATORS, estimator=estimator)
         keys = checks.keys(keys)
-        combine = _median_of_rows if estimator == "median" else _mean_of_rows
+        combine = median_of_rows if estimator == "median" else mean_of_rows
         sums = self._cell_sums(sketch)
         chunks = _chunks(keys, _KEYS_AT_ONCE)
         estimates = self.users_of_a_report * np.concatenate([combine(self._read(sums, chunk)) for chunk in chunks])
@@ -237,7 +238,7 @@ class FreqOracle:
         if estimator == "mean" and some and len(keys) > self.hashes.width:
             apart = math.sqrt(self.hashes.rows / some - 1) * self.standard_error(max(1, sketch.n_reports), "mean")
             sums = self._cell_sums(sketch)[:some]
-            first = np.concatenate([_mean_of_rows(self._read(sums, chunk)) for chunk in _chunks(keys, _KEYS_AT_ONCE)])
+            first = np.concatenate([mean_of_rows(self._read(sums, chunk)) for chunk in _chunks(keys, _KEYS_AT_ONCE)])
             near = np.flatnonzero(self.users_of_a_report * first >= cut - _CERTAIN * apart)
         if estimator == "median" and len(keys) > self.hashes.width:
             sums, least = self._cell_sums(sketch), cut / self.users_of_a_report
@@ -316,14 +317,3 @@ class FreqOracle:
 def _chunks(keys: NDArray[np.uint64], size: int) -> Iterator[NDArray[np.uint64]]:
     for first in range(0, max(len(keys), 1), size):
         yield keys[first : first + size]
-
-
-def _median_of_rows(read: NDArray[np.number]) -> NDArray[np.float64]:
-    """np.median over axis 0; numpy sorts short rows several times faster than it selects from them."""
-    in_order = np.sort(read.T)
-    middle = len(read) // 2
-    return np.asarray(in_order[:, middle - 1 + len(read) % 2 : middle + 1].mean(axis=1, dtype=np.float64))
-
-
-def _mean_of_rows(read: NDArray[np.number]) -> NDArray[np.float64]:
-    return np.asarray(read.mean(axis=0, dtype=np.float64))

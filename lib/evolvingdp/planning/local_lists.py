@@ -18,7 +18,7 @@ from evolvingdp.evolving.rivals import crew_words
 from evolvingdp.evolving.rivals.crew_words import CrewWords
 from evolvingdp.evolving.rivals.detection import detect
 from evolvingdp.evolving.rivals.once_words import OnceWords, WordTally
-from evolvingdp.planning import local_means, shuffled
+from evolvingdp.planning import changing, local_means, shuffled
 from evolvingdp.planning.answer import BETA, CannotServeError, Expected, Method, OnTheEdgeError
 from evolvingdp.planning.commands import oracle_run, words_heavy_run
 from evolvingdp.planning.question import Question, in_options
@@ -59,7 +59,7 @@ def _detected_expected(question: Question, settings: OnceWords, streams: int, on
     one = replace(settings, n_words=2)
     rng, errors = stream(0, "planner", "words", str(online)), []
     for _ in range(local_means.rounds(question, streams)):
-        means = local_means.moving(question, rng)
+        means = changing.moving(question, rng)
         (reports,) = one.lots.split(np.array([question.users]), rng)
         supports = one.local_hash.simulate_support(rng.binomial(reports, means), reports, rng)
         tally = WordTally(reports, supports[:, None])
@@ -84,7 +84,7 @@ def _crews(question: Question) -> CrewWords:
         raise CannotServeError(in_options(str(error))) from None
     if question.moves:
         by = question.jump if question.level + question.jump <= 1 else -question.jump
-        data = local_means.words(question, np.array([question.level, max(0.0, question.level + by)]))
+        data = changing.words(question, np.array([question.level, max(0.0, question.level + by)]))
         local_means.seen(settings.voting.voting, heavy_simulation.Hashed(settings.voting, data).largest_move(0, 1), question)
     return settings
 
@@ -93,7 +93,7 @@ def _crews_expected(question: Question, settings: CrewWords, streams: int) -> Ex
     """Votes are about all words: the others share what the one leaves evenly."""
     rng, errors = stream(0, "planner", "heavy"), []
     for _ in range(min(local_means.rounds(question, streams), max(6, _WORDS_DRAWN // question.items), _STREAMS)):
-        data = local_means.words(question, means := local_means.moving(question, rng))
+        data = changing.words(question, means := changing.moving(question, rng))
         try:
             found = crew_words.simulate(settings, data, rng).public
         except ValueError:  # Hoeffding's inequality decides no vote

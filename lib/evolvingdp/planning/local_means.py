@@ -1,7 +1,7 @@
 """Means and counts that users report themselves: everybody in every period, each user once, changes found, THRESH, trees.
 
 Formulas are those of `core.randomizers` and `evolving`; what depends on where changes fall is simulated, exactly, on streams
-whose changes are at random places (`moving`).
+whose changes are at random places (`changing`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import digamma
 
@@ -25,9 +24,8 @@ from evolvingdp.evolving.rivals.detection import penalty
 from evolvingdp.evolving.rivals.memoized import Memoized
 from evolvingdp.evolving.rivals.once import Once
 from evolvingdp.evolving.rivals.tree import ChangeTree
-from evolvingdp.evolving.streams import BitStream, WordStream, steps
 from evolvingdp.evolving.thresh import Thresh
-from evolvingdp.planning import shuffled
+from evolvingdp.planning import changing, shuffled
 from evolvingdp.planning.answer import CannotServeError, Expected, Method, OnTheEdgeError
 from evolvingdp.planning.commands import once_run
 from evolvingdp.planning.question import Question, in_options
@@ -37,30 +35,6 @@ _EDGE = 2.5  # a change whose power is within this factor of the penalty is only
 _FEW_REPORTS = 20  # of an answer
 _DRAWN = 16_000  # epochs that a prediction simulates
 _COUNTED = 350_000  # counts of updates that it looks at, of THRESH
-
-
-def moving(question: Question, rng: Generator) -> NDArray[np.float64]:
-    """The share in every period, (periods,): it starts at the level and jumps up or down at random places, within [0, 1]."""
-    places = np.sort(rng.choice(question.periods - 1, size=question.moves, replace=False)) + 2 if question.moves else ()
-    level, changes = question.level, {}
-    for place in places:
-        by = question.jump if rng.integers(2) else -question.jump
-        by = by if 0 <= level + by <= 1 else -by
-        level = min(1.0, max(0.0, level + by))
-        changes[int(place)] = level
-    return steps(question.periods, question.level, changes)
-
-
-def bits(question: Question, rng: Generator) -> BitStream:
-    """Users whose readings are drawn afresh from `moving`."""
-    return BitStream.make([question.users], moving(question, rng), question.readings)
-
-
-def words(question: Question, means: NDArray[np.float64]) -> WordStream:
-    """The same users with a list: its first word has the share of `means`, the others share the rest evenly."""
-    values, which = np.unique(means, return_inverse=True)
-    laws = np.column_stack([values, np.repeat((1 - values)[:, None] / (question.items - 1), question.items - 1, axis=1)])
-    return WordStream.make([question.users], laws, [which], question.readings)
 
 
 def report_epsilon(question: Question, composition: str) -> float:
@@ -78,7 +52,9 @@ def report_epsilon(question: Question, composition: str) -> float:
 def _levels(question: Question) -> tuple[list[float], NDArray[np.int64]]:
     """The shares of all periods of some streams, and how often each occurs."""
     rng = stream(0, "planner", "levels")
-    drawn = [moving(question, rng) for _ in range(min(64, max(8, _DRAWN // question.periods)) if question.moves else 1)]
+    drawn = [
+        changing.moving(question, rng) for _ in range(min(64, max(8, _DRAWN // question.periods)) if question.moves else 1)
+    ]
     values, counts = np.unique(np.round(np.concatenate(drawn), 9), return_counts=True)
     return values.tolist(), counts
 
@@ -204,7 +180,7 @@ def _simulated(question: Question, choice: Choice, streams: int, method: str) ->
         afford = _COUNTED / math.sqrt(question.readings) / (question.moves + 1)
         most = min(most, 200, max(2, int(afford / 12)) if streams else max(8, int(afford)))
     for _ in range(most):
-        data = bits(question, rng)
+        data = changing.bits(question, rng)
         errors.append(choice.simulate(data, rng, method) - data.truth)
     weight = weight_of_a_period(question, choice.online)
     if method == "once":

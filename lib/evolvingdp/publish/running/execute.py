@@ -22,6 +22,8 @@ from evolvingdp.publish.running.job import MANIFEST, Job, file_digest, read_mani
 from evolvingdp.publish.showing import page, postprocess
 from evolvingdp.publish.sources import provenance
 
+_START = 600  # seconds that a kernel may take to start, on a machine that does much else
+
 
 def run(job: Job) -> float:
     """Execute `job` unless the cache has it; returns the seconds it took.  Raises NotebookError."""
@@ -68,6 +70,7 @@ def _execute(job: Job, folder: Path, work: Path, results: Path) -> nbformat.Note
                 parameters=parameters,
                 kernel_name="python3",
                 progress_bar=False,
+                start_timeout=_START,
                 cwd=str(work),
                 extra_arguments=["--IPKernelApp.log_level=40"],
             )
