@@ -24,6 +24,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pandas as pd
@@ -65,15 +66,17 @@ def noticed(case: Case) -> dict[str, str]:
 
 def table(cases: list[Case], known: dict[tuple[str, str], Case], path: Path) -> pd.DataFrame:
     rows: list[Case] = []
-    for case in cases:
-        name = case["file"], case["mistake"]
-        if name in known:
-            rows.append(known[name])
-            continue
-        found = noticed(case)
-        rows.append({"file": name[0], "mistake": name[1], "noticed": "yes" if found["by"] else "no", **found})
-        print(f"{len(rows)}/{len(cases)} {name[0]}: {name[1]}: {found}", flush=True)
-        pd.DataFrame([*rows, *(row for row in known.values() if row not in rows)]).to_csv(path, index=False)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # each waits for a process of its own
+        asked = [(known.get((case["file"], case["mistake"])), case) for case in cases]
+        waiting = [(row, case, None if row else pool.submit(noticed, case)) for row, case in asked]
+        for row, case, told in waiting:
+            found = told.result() if told else {}
+            rows.append(
+                row or {"file": case["file"], "mistake": case["mistake"], "noticed": "yes" if found["by"] else "no", **found}
+            )
+            if told:
+                print(f"{len(rows)}/{len(cases)} {case['file']}: {case['mistake']}: {found}", flush=True)
+                pd.DataFrame([*rows, *(row for row in known.values() if row not in rows)]).to_csv(path, index=False)
     return pd.DataFrame(rows)
 
 
