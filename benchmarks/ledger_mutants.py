@@ -90,9 +90,9 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
             "in": str(name).replace("_", " "),
             "mistakes": len(part),
             "noticed": int((part.noticed == "yes").sum()),
-            "by the promise": int((part.by == "promise").sum()),
-            "by a pinned loss": int((part.by == "pinned loss").sum()),
-            "by an error": int((part.by == "raised").sum()),
+            "promise": int((part.by == "promise").sum()),
+            "pinned": int((part.by == "pinned loss").sum()),
+            "error": int((part.by == "raised").sum()),
         }
         for name, part in parts
     )
