@@ -14,14 +14,11 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.signal import lfilter
 
-from evolvingdp.audit.exact.draws import loss_of
 from evolvingdp.audit.exact.laws import pair_epsilon
 from evolvingdp.audit.exact.probes import NORMAL, Chosen, Drawn
 from evolvingdp.continual_mean import coordinates, offline, online, streams
@@ -29,7 +26,7 @@ from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.per_step import PerStepLaplace
 from evolvingdp.continual_mean.prefix_sums import Anytime, BalancedTree, Banded, Buffered, PrefixSums, Toeplitz, Tree
 from evolvingdp.continual_mean.sums.recorded import RecordedSums
-from evolvingdp.continual_mean.user_mean import Interval, UserMean
+from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core.noise import Noise
 from evolvingdp.core.seeds import stream
 
@@ -283,47 +280,6 @@ def hides(settings: UserMean, users: ArrayLike, one: ArrayLike, other: ArrayLike
         state, release = online.step(seen, state, user, sample)
         told.append(release.estimate)
     return all(np.allclose(first.estimate, also, rtol=1e-9, atol=1e-9) for also in (second.estimate, told))
-
-
-class _Silent:
-    """A generator without noise, but for the uniform numbers that place medians: `follow` has these."""
-
-    def __init__(self, follow: Any) -> None:
-        self.random = follow.random
-
-    def spawn(self, count: int) -> list[_Silent]:
-        return [self] * count
-
-    def laplace(self, loc: float, scale: float, size: int) -> Array:
-        return np.zeros(size)
-
-
-class _Prior(UserMean):
-    """Its intervals are nothing but their priors."""
-
-    def interval(self, level: int, prior: float) -> Interval:
-        return Interval(prior, prior)  # type: ignore[arg-type]
-
-
-def median_loss(settings: UserMean) -> float:
-    """Of what private medians say, all at once and step by step: between any samples of the first user."""
-    each = settings.samples_per_user
-    priors = _Prior(**{one.name: getattr(settings, one.name) for one in fields(settings)})
-    users = streams.arrivals("random", settings.n_users, each, settings.n_users * each, stream(0, "order"))
-    read = np.flatnonzero(users == 0)[: settings.sizes[-1]]  # no median reads more of a user
-    inputs = np.tile(streams.bits(0.5, len(users), stream(0, "neighbours")), (1 << len(read), 1))
-    inputs[:, read] = list(itertools.product((0, 1), repeat=len(read)))
-
-    def at_once(samples: Array, follow: Any) -> Any:
-        return [tree.priors for tree in offline.exposed(settings, users, samples, _Silent(follow))]  # type: ignore[arg-type]
-
-    def steps(samples: Array, follow: Any) -> Any:
-        state = online.start(priors, _Silent(follow))  # type: ignore[arg-type]
-        for user, sample in zip(users.tolist(), samples.tolist(), strict=True):
-            state, _ = online.step(priors, state, user, sample)
-        return state.intervals
-
-    return max(loss_of(shown, inputs) for shown in (at_once, steps))
 
 
 def neighbours(

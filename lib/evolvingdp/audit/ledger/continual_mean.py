@@ -5,139 +5,33 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from evolvingdp.audit.exact import sensitivity
+from evolvingdp.audit.exact import medians, sensitivity
 from evolvingdp.audit.exact.draws import loss_of
 from evolvingdp.audit.exact.laws import composed_epsilon, gaussian_epsilon
-from evolvingdp.audit.ledger.entry import EXACT, FORMULA, SENSITIVITY, Entry
-from evolvingdp.audit.ledger.mutant import broken
+from evolvingdp.audit.ledger import running_sums
+from evolvingdp.audit.ledger.entry import EXACT, SENSITIVITY, Entry
+from evolvingdp.audit.ledger.running_sums import DELTA, EPSILON, entry
 from evolvingdp.continual_mean import algorithms, choosing, coordinates, offline, online, private_median, windows
-from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.per_step import PerStepLaplace
-from evolvingdp.continual_mean.prefix_sums import Anytime, BalancedTree, Banded, Buffered, PrefixSums, Toeplitz, Tree
-from evolvingdp.continual_mean.sums.recorded import RecordedSums
-from evolvingdp.continual_mean.sums.trees import BLOCK
+from evolvingdp.continual_mean.prefix_sums import Buffered, PrefixSums, Tree
 from evolvingdp.continual_mean.user_mean import UserMean
-from evolvingdp.core import accounting
-from evolvingdp.core.noise import DiscreteGaussian
-
-_EPSILON, _DELTA = 1.0, 1e-6
-_USER, _ALL = "all samples of a user", "any two of them; arrivals public"
-_ELEMENT = ("an element", "change by at most 1")
 
 
 def entries() -> Iterator[Entry]:
-    yield from _running_sums()
+    yield from running_sums.entries()
     yield from _user_means()
     yield from _for_any_users()
     yield from _days()
     yield from _others()
 
 
-def _entry(
-    id: str, name: str, covers: tuple[Any, ...], how: str, promised: float, measure: Any, mutant: str,
-    change: tuple[str, str, str], delta: float = 0.0, who: tuple[str, str] = (_USER, _ALL),
-) -> Entry:  # fmt: skip
-    return Entry(id, "continual_mean", name, covers, *who, how, promised, measure, mutant, broken(measure, *change), delta)
-
-
-def _running_sums() -> Iterator[Entry]:
-    path = "continual_mean/binary_mechanism.py"
-    less = (
-        path,
-        "normal(sums, sensitivity * sums.l2_of(uses, gap)",
-        "normal(sums, 0.9 * sensitivity * sums.l2_of(uses, gap)",
-    )
-
-    def loss(**options: Any) -> float:
-        mechanism = BinaryMechanism(8, _EPSILON, **options)
-        cost = sensitivity.binary_cost(mechanism, mechanism.horizon)
-        return gaussian_epsilon(cost, mechanism.delta) if mechanism.delta else cost
-
-    for id, name, options, mutant, change in (
-        ("binary", "BinaryMechanism", {}, "10 % less noise",
-         (path, "return DiscreteLaplace(scale) if integer else Laplace(scale)",
-          "return DiscreteLaplace(scale) if integer else Laplace(0.9 * scale)")),
-        ("binary_integer", "BinaryMechanism, integer noise", {"integer": True}, "sensitivity of a tree that is a level lower",
-         (path, "scale = finite_scale(uses * sensitivity * sums.l1, epsilon)",
-          "scale = finite_scale(uses * sensitivity * (sums.l1 - 1), epsilon)")),
-        ("binary_gaussian", "BinaryMechanism, Gaussian noise", {"delta": _DELTA}, "10 % less noise", less),
-    ):  # fmt: skip
-        yield _entry(
-            id, name, (BinaryMechanism,), SENSITIVITY, _EPSILON, partial(loss, **options), mutant, change,
-            options.get("delta", 0.0), _ELEMENT,
-        )  # fmt: skip
-    close = ("up to 3 elements of a person", "each changes by at most 1")
-    for id, name, options, change in (
-        ("binary_several", "BinaryMechanism, several elements of a person", {},
-         (path, "uses * sensitivity * sums.l1, epsilon", "sensitivity * sums.l1, epsilon")),
-        ("binary_several_gaussian", "BinaryMechanism, several elements of a person, Gaussian noise", {"delta": _DELTA},
-         ("continual_mean/sums/trees.py", "(uses % held) ** 2 for", "uses % held for")),
-    ):  # fmt: skip
-        yield _entry(
-            id, name, (BinaryMechanism, Tree), SENSITIVITY, _EPSILON, partial(loss, uses=3, **options),
-            "elements of a person are taken for one", change, options.get("delta", 0.0), close,
-        )  # fmt: skip
-    several = ("up to 3 elements of a person", "each changes by at most 1; at least 3 steps apart")
-    factorizations: tuple[tuple[str, str, Callable[[int], PrefixSums], tuple[str, str]], ...] = (
-        ("toeplitz", "square-root factorization", Toeplitz, _ELEMENT),
-        ("buffered", "buffered factorization", Buffered, _ELEMENT),
-        ("anytime_one", "factorization without an end, one element of a person", lambda steps: Anytime(), _ELEMENT),
-        ("banded", "banded factorization", lambda steps: Banded(steps, 3), several),
-        ("banded_best", "banded factorization, optimized", lambda steps: Banded(steps, 3, True), several),
-        ("anytime", "factorization without an end", lambda steps: Anytime(), several),
-    )
-    for id, name, make, who in factorizations:
-        uses: dict[str, Any] = {"uses": 3, "gap": 3} if who is several else {}
-        yield _entry(
-            id, name, (BinaryMechanism, type(make(8))), SENSITIVITY, _EPSILON,
-            lambda make=make, uses=uses: loss(delta=_DELTA, sums=make(8), **uses),
-            "elements of a person are taken for one" if uses else "10 % less noise",
-            (path, "sums.l2_of(uses, gap), budget", "sums.l2_of(1, gap), budget") if uses else less, _DELTA, who,
-        )  # fmt: skip
-
-    for id, name, make, _ in factorizations[:2] + factorizations[-1:]:
-        yield _entry(
-            f"{id}_long", f"{name}, more than a block of steps", (BinaryMechanism, type(make(8))), SENSITIVITY, _EPSILON,
-            lambda make=make: gaussian_epsilon(sensitivity.long_cost(
-                BinaryMechanism(BLOCK + 2, _EPSILON, delta=_DELTA, sums=make(BLOCK + 2))), _DELTA),
-            "a block of steps forgets those before it" if id == "buffered" else "10 % less noise",
-            ("continual_mean/sums/toeplitz.py", "part, held[place] = lfilter(", "part, _ = lfilter(") if id == "buffered"
-            else less, _DELTA, _ELEMENT,
-        )  # fmt: skip
-
-    def whole() -> float:
-        return sensitivity.discrete_gaussian_epsilon(BinaryMechanism(8, _EPSILON, delta=_DELTA, integer=True))
-
-    yield Entry(
-        "binary_discrete_gaussian", "continual_mean", "BinaryMechanism, discrete Gaussian noise",
-        (BinaryMechanism, DiscreteGaussian, accounting.concentrated_rho), *_ELEMENT, FORMULA, _EPSILON, whole,
-        "10 % less noise than Gaussian",
-        broken(whole, path, "return math.sqrt(2 * accounting.concentrated_rho(epsilon, delta))",
-               "return 1.1 * accounting.gaussian_mu(epsilon, delta)"),
-        _DELTA, sampler_test="test_discrete_gaussian_has_its_law",
-    )  # fmt: skip
-    yield _entry(
-        "balanced", "tree with negative digits", (BinaryMechanism, BalancedTree), SENSITIVITY, _EPSILON,
-        lambda: sensitivity.balanced_cost(BinaryMechanism(12, _EPSILON, sums=BalancedTree(12, 5))), "a level fewer",
-        (path, "scale = finite_scale(uses * sensitivity * sums.l1, epsilon)",
-         "scale = finite_scale(uses * sensitivity * (sums.l1 - 1), epsilon)"), 0.0, _ELEMENT,
-    )  # fmt: skip
-    yield _entry(
-        "recorded", "consistent tree of a recorded stream", (RecordedSums,), SENSITIVITY, _EPSILON,
-        lambda: sensitivity.recorded_cost(RecordedSums(11, _EPSILON, branching=3)), "a level fewer",
-        ("continual_mean/sums/recorded.py", "finite_scale(len(self.blocks) *", "finite_scale((len(self.blocks) - 1) *"),
-        0.0, _ELEMENT,
-    )  # fmt: skip
-
-
 def _user_means() -> Iterator[Entry]:
     narrow: dict[str, Any] = {"beta": 0.9, "prior_deviations": 0.2}  # so that intervals are narrow in a stream this short
-    few, choose = (4, 4, _EPSILON), choosing.users_alike
+    few, choose = (4, 4, EPSILON), choosing.users_alike
     path = "continual_mean/user_mean.py"
     unscaled = (
         path,
@@ -175,52 +69,52 @@ def _user_means() -> Iterator[Entry]:
          lambda: algorithms.naive(*few, excess="drop"), "a sample beyond the cap is let in, step by step", kept),
         ("wishful", "Algorithm 3", algorithms.wishful, lambda: algorithms.wishful(*few, 0.4), "noise for one sample of a user", once),
         ("wishful_narrow", "Algorithm 3, an interval that binds at both ends", algorithms.wishful,
-         lambda: algorithms.wishful(4, 64, _EPSILON, 0.41, beta=0.9), "an interval rounded outwards", outwards),
+         lambda: algorithms.wishful(4, 64, EPSILON, 0.41, beta=0.9), "an interval rounded outwards", outwards),
         ("single_tree", "Algorithm 4", algorithms.single_tree, lambda: algorithms.single_tree(*few, 0.4),
          "noise for one sample of a user", once),
         ("multiple_trees", "Algorithm 5", algorithms.multiple_trees, lambda: algorithms.multiple_trees(*few, 0.4),
          "half the noise", unscaled),
         ("full", "Algorithm 6", algorithms.full, lambda: algorithms.full(4, 8, 1000.0, beta=0.9), "half the noise", unscaled),
-        ("recommended", "users alike, pure", choose, lambda: choose(8, 4, _EPSILON), "half the noise", unscaled),
+        ("recommended", "users alike, pure", choose, lambda: choose(8, 4, EPSILON), "half the noise", unscaled),
         ("recommended_long", "users alike, narrow intervals", choose, lambda: choose(4, 64, 400.0, honaker=True, **narrow),
          "sums are not projected, step by step", free),
         ("recommended_fine", "users alike, narrow intervals, fine values", choose,
          lambda: choose(4, 64, 400.0, resolution=16, **narrow), "half the noise", unscaled),
         ("recommended_real", "users alike, narrow intervals, real noise", choose,
          lambda: choose(4, 64, 400.0, integer=False, **narrow), "half the noise", unscaled),
-        ("recommended_gaussian", "users alike, Gaussian", choose, lambda: choose(8, 4, _EPSILON, _DELTA),
+        ("recommended_gaussian", "users alike, Gaussian", choose, lambda: choose(8, 4, EPSILON, DELTA),
          "each tree has all of mu", gauss),
     ]  # fmt: skip
     for id, name, make, settings, mutant, change in cases:
         covers = (UserMean, online.start, online.step, offline.release, make)
-        yield _entry(
+        yield entry(
             f"user_mean_{id}", f"UserMean: {name}", covers, SENSITIVITY, {"full": 1000.0}.get(id, 400.0 if "_" in id and
-            id.rsplit("_")[-1] in ("long", "fine", "real") else _EPSILON),
+            id.rsplit("_")[-1] in ("long", "fine", "real") else EPSILON),
             lambda settings=settings, id=id: user_mean_epsilon(settings(), 2 * (id == "naive_dropped")), mutant, change,
-            _DELTA if id.endswith("gaussian") else 0.0,
+            DELTA if id.endswith("gaussian") else 0.0,
         )  # fmt: skip
 
-    def medians() -> float:
-        return sensitivity.median_loss(algorithms.full(6, 8, 64.0, beta=0.9))
+    def medians_told() -> float:
+        return medians.median_loss(algorithms.full(6, 8, 64.0, beta=0.9))
 
-    yield _entry(
-        "user_mean_medians", "UserMean: the medians of Algorithm 6", (algorithms.full, private_median.draw), EXACT, 64 / 6, medians,
+    yield entry(
+        "user_mean_medians", "UserMean: the medians of Algorithm 6", (algorithms.full, private_median.draw), EXACT, 64 / 6, medians_told,
         "medians at twice their epsilon",
         ("continual_mean/online.py", "private_median.draw(means, settings.median_epsilon, level, rng)",
          "private_median.draw(means, 2 * settings.median_epsilon, level, rng)"),
     )  # fmt: skip
-    for id, composition_delta in (("basic", 0.0), ("optimal", _DELTA)):
+    for id, composition_delta in (("basic", 0.0), ("optimal", DELTA)):
 
         def loss(composition_delta: float = composition_delta) -> float:
-            all_of_three = choosing.users_alike(8, 4, _EPSILON, integer=False)
+            all_of_three = choosing.users_alike(8, 4, EPSILON, integer=False)
             one = user_mean_epsilon(coordinates.of_one(all_of_three, 3, composition_delta))
             if not sensitivity.hides_coordinates(all_of_three, 3, composition_delta):
                 return math.inf
             return composed_epsilon(one, 3, composition_delta) if composition_delta else 3 * one
 
-        yield _entry(
+        yield entry(
             f"coordinates_{id}", f"means of vectors, {id} composition", (coordinates.release, coordinates.of_one), SENSITIVITY,
-            _EPSILON, loss, "a coordinate is not paid for",
+            EPSILON, loss, "a coordinate is not paid for",
             ("continual_mean/coordinates.py", *(
                 ("composition_delta, n_dimensions)", "composition_delta, n_dimensions - 1)") if composition_delta
                 else ("settings.epsilon / n_dimensions", "settings.epsilon / (n_dimensions - 1)")
@@ -228,16 +122,16 @@ def _user_means() -> Iterator[Entry]:
         )  # fmt: skip
 
     def gaussian() -> float:
-        all_of_three = choosing.users_alike(8, 4, _EPSILON, _DELTA)
+        all_of_three = choosing.users_alike(8, 4, EPSILON, DELTA)
         one = coordinates.of_one(all_of_three, 3)
         if not sensitivity.hides_coordinates(all_of_three, 3):
             return math.inf
-        return gaussian_epsilon(3 * sensitivity.worst_user_mean_cost(one, who=(0,)), _DELTA)
+        return gaussian_epsilon(3 * sensitivity.worst_user_mean_cost(one, who=(0,)), DELTA)
 
-    yield _entry(
+    yield entry(
         "coordinates_gaussian", "means of vectors, Gaussian noise", (coordinates.release, coordinates.of_one), SENSITIVITY,
-        _EPSILON, gaussian, "coordinates are not paid for",
-        ("continual_mean/user_mean.py", "math.sqrt(self._share(tree) / self.dimensions)", "math.sqrt(self._share(tree))"), _DELTA,
+        EPSILON, gaussian, "coordinates are not paid for",
+        ("continual_mean/user_mean.py", "math.sqrt(self._share(tree) / self.dimensions)", "math.sqrt(self._share(tree))"), DELTA,
     )  # fmt: skip
 
 
@@ -245,21 +139,21 @@ def _for_any_users() -> Iterator[Entry]:
     """What is recommended: several elements of a user in one stream, streams for bands, better running sums."""
     path, make = "continual_mean/user_mean.py", choosing.recommended
     cases: list[tuple[str, str, Any, Callable[[], UserMean], str, tuple[str, str, str]]] = [
-        ("any_users", "recommended, pure", make, lambda: make(4, 4, _EPSILON, excess="error"),
+        ("any_users", "recommended, pure", make, lambda: make(4, 4, EPSILON, excess="error"),
          "noise for one sample of a user", (path, "return self.samples_per_user\n        return len", "return 1\n        return len")),
-        ("any_users_gaussian", "recommended, Gaussian", make, lambda: make(4, 4, _EPSILON, _DELTA, excess="error"),
+        ("any_users_gaussian", "recommended, Gaussian", make, lambda: make(4, 4, EPSILON, DELTA, excess="error"),
          "noise for one sample of a user", (path, "self.uses(tree) * sums.l2_of(self.uses(tree))", "self.uses(tree) * sums.l2_of(1)")),
-        ("bands", "bands", algorithms.bands, lambda: algorithms.bands(4, 4, _EPSILON, branching=3),
+        ("bands", "bands", algorithms.bands, lambda: algorithms.bands(4, 4, EPSILON, branching=3),
          "half the noise", (path, "return calibrate(sums, self._tree_budget(tree), 0.0, sensitivity,",
                             "return calibrate(sums, self._tree_budget(tree), 0.0, sensitivity / 2,")),
         ("bands_gaussian", "bands, Gaussian", algorithms.bands,
-         lambda: algorithms.bands(4, 4, _EPSILON, delta=_DELTA, buffered=True), "each band has all of mu",
+         lambda: algorithms.bands(4, 4, EPSILON, delta=DELTA, buffered=True), "each band has all of mu",
          (path, "math.sqrt(self._share(tree) / self.dimensions)", "math.sqrt(1 / self.dimensions)")),
     ]  # fmt: skip
     for id, name, maker, settings, mutant, change in cases:
-        yield _entry(
-            f"user_mean_{id}", f"UserMean: {name}", (UserMean, online.step, offline.release, maker), SENSITIVITY, _EPSILON,
-            lambda settings=settings: user_mean_epsilon(settings()), mutant, change, _DELTA if "gaussian" in id else 0.0,
+        yield entry(
+            f"user_mean_{id}", f"UserMean: {name}", (UserMean, online.step, offline.release, maker), SENSITIVITY, EPSILON,
+            lambda settings=settings: user_mean_epsilon(settings()), mutant, change, DELTA if "gaussian" in id else 0.0,
         )  # fmt: skip
 
 
@@ -267,7 +161,7 @@ def _days() -> Iterator[Entry]:
     """One user, who has 3 samples in all and 2 a day at most and sends up to 3 a day: from all zeros to all ones."""
 
     def loss(sums: PrefixSums | None, delta: float) -> float:
-        days, worst = windows.Days(algorithms.naive(1, 3, _EPSILON, delta=delta), 4, 2, sums), 0.0
+        days, worst = windows.Days(algorithms.naive(1, 3, EPSILON, delta=delta), 4, 2, sums), 0.0
         for held in itertools.product(range(4), repeat=4):
             when = np.repeat(np.arange(4), held)
 
@@ -282,11 +176,11 @@ def _days() -> Iterator[Entry]:
     for id, name, sums, delta, mutant, old, new in (
         ("days", "each with noise of its own", None, 0.0, "noise for one sample", "made.resolution * held *", "made.resolution *"),
         ("days_tree", "in a tree", Tree(4), 0.0, "noise for one sample", "made.resolution * held *", "made.resolution *"),
-        ("days_gaussian", "Gaussian noise", None, _DELTA, "no cap a day", capped, "or False:"),
-        ("days_buffered", "eight buffers", Buffered(4), _DELTA, "noise for a sample a day", "made.resolution * most *", "made.resolution *"),
+        ("days_gaussian", "Gaussian noise", None, DELTA, "no cap a day", capped, "or False:"),
+        ("days_buffered", "eight buffers", Buffered(4), DELTA, "noise for a sample a day", "made.resolution * most *", "made.resolution *"),
     ):  # fmt: skip
-        yield _entry(
-            id, f"sums of days, {name}", (windows.Days, windows.between), SENSITIVITY, _EPSILON,
+        yield entry(
+            id, f"sums of days, {name}", (windows.Days, windows.between), SENSITIVITY, EPSILON,
             lambda sums=sums, delta=delta: loss(sums, delta), mutant, (path, old, new), delta,
         )  # fmt: skip
 
@@ -311,7 +205,7 @@ def _others() -> Iterator[Entry]:
             worst = max(worst, loss_of(lambda means, rng: private_median.draw(means, epsilon, level, rng), inputs))
         return worst
 
-    yield _entry(
+    yield entry(
         "private_median", "PrivateMedian", (private_median.draw, private_median.probabilities), EXACT, 0.8, lambda: median(0.8),
         "a cost that changes by 2 is taken for 1",
         ("continual_mean/private_median.py", "np.exp(-epsilon / 4 * (cost", "np.exp(-epsilon / 2 * (cost"),
@@ -332,7 +226,7 @@ def _others() -> Iterator[Entry]:
         return worst
 
     for id, who, moved, width in (("arrays", "two values move", 2, 2.0**-30), ("records", "one value moves", 1, 0.0)):
-        yield _entry(
+        yield entry(
             f"median_between_{id}", f"median between order statistics, {who}",
             (private_median.draw_between, private_median.law_between), EXACT, 4.0,
             lambda moved=moved, width=width: between(4.0, moved, width), "an epsilon a tenth too large",
@@ -341,15 +235,15 @@ def _others() -> Iterator[Entry]:
     always, mixed = np.zeros(8, dtype=int), np.array([0, 0, 0, 1, 1, 2, 1, 0])  # one user sends everything, or does not
     path = "continual_mean/per_step.py"
     for split in ("even", "harmonic"):
-        yield _entry(
-            f"per_step_{split}", f"noise at every step, {split} shares", (PerStepLaplace,), SENSITIVITY, _EPSILON,
-            lambda split=split: sensitivity.per_step_cost(PerStepLaplace(8, _EPSILON, split), always),
+        yield entry(
+            f"per_step_{split}", f"noise at every step, {split} shares", (PerStepLaplace,), SENSITIVITY, EPSILON,
+            lambda split=split: sensitivity.per_step_cost(PerStepLaplace(8, EPSILON, split), always),
             "horizon off by one" if split == "even" else "half of the noise, step by step",
             (path, "self.horizon / np.asarray(steps)", "(self.horizon - 1) / np.asarray(steps)") if split == "even"
             else (path, "state.rng.laplace(0.0, 1.0) *", "state.rng.laplace(0.0, 0.5) *"),
         )  # fmt: skip
-    yield _entry(
-        "per_step_several", "noise at every step, several users", (PerStepLaplace,), SENSITIVITY, _EPSILON,
-        lambda: sensitivity.per_step_cost(PerStepLaplace(8, _EPSILON), mixed), "noise for the samples of the user who comes",
+    yield entry(
+        "per_step_several", "noise at every step, several users", (PerStepLaplace,), SENSITIVITY, EPSILON,
+        lambda: sensitivity.per_step_cost(PerStepLaplace(8, EPSILON), mixed), "noise for the samples of the user who comes",
         (path, "return np.maximum.accumulate(ranks)", "return ranks"),
     )  # fmt: skip

@@ -16,7 +16,6 @@ from evolvingdp.audit.ledger import (
     heavy_hitters,
     heavy_hitters_simulated,
     sparse_vector,
-    sparse_vector_since,
 )
 from evolvingdp.audit.ledger.entry import Entry, kept, tight, unchanged
 
@@ -28,7 +27,6 @@ CHAPTERS = (
     evolving_simulated,
     continual_mean,
     sparse_vector,
-    sparse_vector_since,
 )
 
 
