@@ -168,7 +168,7 @@ def limits(result: Result[Params]) -> Figure:
         band(axes[1], line.drift, line.mean_error, line.mean_error_sd, line.runs, look, str(method))
     axes[1].plot(lines.drift.unique(), lines.drift.unique() / 2, **THEORY)
     axes[1].set(xlabel="drift over the whole horizon", ylabel="mean absolute error", ylim=(0, None))
-    axes[0].legend(loc="lower left", fontsize="x-small")
+    axes[0].legend(loc="lower left", fontsize="small")
     last = lines[lines.drift == lines.drift.max()].set_index("method").mean_error
     colours = {name: LOOKS.get(name, {"color": "black" if name == SIXTEEN else "0.4"})["color"] for name in last.index}
     names_beside(
