@@ -115,8 +115,8 @@ def changes(settings: UserMean, arranged: Arranged, rng: np.random.Generator) ->
         np.clip(estimate, settings.low, settings.high, out=estimate)
     return Changes(
         np.append(1, elements.step),
-        np.append(settings.first_estimate, estimate),
-        np.append(np.inf, error * error),
+        estimate,
+        error * error,
         np.append(0, np.cumsum(np.asarray(settings.sizes)[elements.level])),
         settings,
         arranged.n_steps,
@@ -140,7 +140,7 @@ def _run(
     trees: list[Exposed] | None = None,
     public: Sequence[Exposed] = (),
 ) -> tuple[_Elements, NDArray[np.float64]]:
-    """All elements, and weighted sum, samples and variance after each of them; fills `trees` where there is one."""
+    """All elements; weighted sum, samples and variance before them and after each; fills `trees` where there is one."""
     waits = {level: settings.waits_for(level) for level in range(len(settings.sizes)) if settings.waits_for(level)}
     blocks = settings.blocks, settings.sizes[0]
     order = blocks, *waits.items()
@@ -154,25 +154,28 @@ def _run(
             (elements if settings.blocks == "single" else _elements(elements, medians, arranged.n_steps)),
         )
     read, elements = arranged.known[order]
-    sums = np.zeros((3, len(elements.step)))
+    sums = np.zeros((3, len(elements.step) + 1))
     mine: Any = slice(None)
     for index, own in enumerate(rng.spawn(settings.n_trees)):
         if settings.n_trees > 1:
             mine = np.flatnonzero(elements.level == index)
         priors = public[index].priors if public else _priors(settings, read, index, own)
-        released, parts = _tree(settings, elements.level[mine], elements.total[mine], index, priors, sums[:, mine], own)
+        below = sums[:, 1:][:, mine]
+        released, parts = _tree(settings, elements.level[mine], elements.total[mine], index, priors, below, own)
         contributions = public[index].contributions if public else released
         if trees is not None:
             trees.append(Exposed(tuple(parts), priors, contributions))
         if settings.n_trees == 1:
-            sums = contributions[:, 1:]
-        elif contributions.shape[1] > 1:
-            sums += np.repeat(contributions, np.diff(mine, prepend=0, append=len(elements.step)), axis=1)
+            sums = contributions
+        else:
+            sums += np.repeat(contributions, np.diff(mine, prepend=-1, append=len(elements.step)), axis=1)
     return elements, sums
 
 
 def _medians(settings: UserMean, arranged: Arranged, waits: dict[int, int]) -> dict[int, _Read]:
     """Per level that waits for a median: when it has seen enough, and what it reads."""
+    if not waits:
+        return {}  # before anything is sorted
     read, (steps, ranks, values) = {}, arranged.by_user
     for level, needed in sorted(waits.items(), reverse=True):
         early = ranks <= settings.sizes[level]
@@ -241,7 +244,7 @@ def _tree(
     below: NDArray[np.float64],
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.float64], list[Part]]:
-    """Weighted sum, samples and variance (3, elements + 1) that tree `index` contributes after each element; its parts."""
+    """Weighted sum, samples and variance (3, elements + 1) that tree `index` contributes, first before any; its parts."""
     count, sizes, parts = len(levels), np.asarray(settings.sizes)[levels], []
     contributions = np.zeros((3, count + 1))
     starts, halves = _intervals(settings, index, below) if settings.prior == "bootstrap" else ([0], np.zeros(1))
@@ -274,7 +277,8 @@ def _tree(
         if settings.weights == "precision":
             weight = held / spread
             rows *= np.stack([weight, weight, weight * weight])
-        rows += contributions[:, first : first + 1]  # what finished prefix sums say
+        if first:
+            rows += contributions[:, first : first + 1]  # what finished prefix sums say
     return contributions, parts
 
 

@@ -62,7 +62,7 @@ def snapshots(
     for step in steps:
         used = int(np.searchsorted(elements.step, step, side="right"))
         counts = np.bincount(elements.level[:used], minlength=settings.n_trees)
-        found.append(Snapshot(step, used, float(sums[0, used - 1]) if used else 0.0, tuple(counts.tolist())))
+        found.append(Snapshot(step, used, float(sums[0, used]), tuple(counts.tolist())))
     return found
 
 

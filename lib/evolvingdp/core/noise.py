@@ -194,15 +194,17 @@ class Tape:
         return self._left.pop()
 
     def take(self, count: int) -> NDArray[Any]:
-        parts, self._left = [], []
-        while count > 0:
+        taken, filled, self._left = np.empty(0), 0, []
+        while filled < count:
             if self._used == len(self._block):
                 self._refill()
-            part = self._block[self._used : self._used + count]
+            part = self._block[self._used : self._used + count - filled]
+            if not filled:
+                taken = np.empty(count, dtype=part.dtype)
+            taken[filled : filled + len(part)] = part
             self._used += len(part)
-            count -= len(part)
-            parts.append(part)
-        return np.concatenate(parts) if parts else np.empty(0)
+            filled += len(part)
+        return taken
 
     def _refill(self) -> None:
         self._block, self._used = self._noise.draw(self._next, self._rng), 0
