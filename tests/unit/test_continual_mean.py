@@ -251,7 +251,7 @@ def test_clipping_keeps_estimates_in_the_range():
 
 @pytest.mark.parametrize(("order", "delta"), [("random", 0.0), ("random", 1e-6), ("zipf", 0.0), ("contiguous", 0.0)])
 def test_shares_for_users_alike_have_less_stated_error_than_simple_ones(order, delta):
-    """The rule before: 2^(l/3) up to T/n samples, then half of the level below; and even shares."""
+    """Rules: 2^(l/3) up to T/n samples, then half of the level below; even shares; 2^(l/2), for an unweighted sum."""
     users = streams.arrivals(order, 500, 256, 10_000, stream(0, "shares", order))
     settings = choosing.users_alike(500, 256, 4.0, delta, arrivals=users, horizon=10_000)
     assert math.fsum(settings.shares) == pytest.approx(1)
@@ -262,7 +262,26 @@ def test_shares_for_users_alike_have_less_stated_error_than_simple_ones(order, d
         released = offline.release(settings.but(shares=shares), users, np.zeros(10_000, dtype=int), stream(0, "noise"))
         return np.sqrt(np.mean(released.standard_error[5000:] ** 2))
 
-    assert late(settings.shares) < min(late(simple / simple.sum()), late(()))
+    unweighted = 2 ** (level / 2)
+    assert late(settings.shares) < min(late(simple / simple.sum()), late(unweighted / unweighted.sum()), late(()))
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_what_is_best_early_is_not_what_is_best_late(delta):
+    """Chosen for a fiftieth of a stream a mean states less error there; chosen for all of it, in the second half."""
+    users = streams.arrivals("random", 2000, 512, 40_000, stream(0, "early and late"))
+    chosen = {
+        part: choosing.recommended(2000, 512, 2.0, delta, arrivals=users[: int(part * 40_000)], horizon=40_000)
+        for part in (0.02, 1)
+    }
+    assert chosen[0.02].samples_per_user < chosen[1].samples_per_user
+    stated = {}
+    for part, settings in chosen.items():
+        released = offline.release(settings, users, np.zeros(40_000, dtype=int), stream(0, "noise"))
+        square = released.standard_error**2 + released.bias**2
+        stated["early", part], stated["late", part] = np.mean(square[400:800]), np.mean(square[20_000:])
+    assert stated["early", 0.02] < stated["early", 1]
+    assert stated["late", 1] < stated["late", 0.02]
 
 
 def test_what_is_recommended_has_the_cap_with_the_least_stated_error():
