@@ -148,7 +148,7 @@ TASKS = (
         zipf_values(256),
         frequency_error,
         _methods(
-            ["OLH", "OLH, scaled", "FreqOracle", "projective", "projective, scaled"],
+            ["OLH", "OLH, consistent", "FreqOracle", "projective", "projective, consistent"],
             pure_ldp={
                 "OLH": "OLH",
                 "fast OLH": "OLH",
@@ -159,10 +159,10 @@ TASKS = (
                 "Hadamard mechanism": "FreqOracle",
             },
             multi_freq_ldpy={
-                "GRR": "projective, scaled",
-                "OUE": "projective, scaled",
-                "subset selection": "projective, scaled",
-                "OLH": "OLH, scaled",
+                "GRR": "projective, consistent",
+                "OUE": "projective, consistent",
+                "subset selection": "projective, consistent",
+                "OLH": "OLH, consistent",
             },
         ),
         {"epsilon": 2.0, "domain": 256},

@@ -38,6 +38,20 @@ def per_user(variant: str, n_users: int) -> measure.Work:
     return lambda: drawn.collect(users, stream(0, "benchmark", "slots"), stream(0, "benchmark", "noise"))
 
 
+def end_to_end(n_users: int) -> measure.Work:
+    """From the users' words to the list: clients, server and search."""
+    method = protocol(Params(), PROJECTIVE, n_users, 2.0)
+    assert isinstance(method, TreeHist)
+    users = np.repeat(method.tree.encode(WORDS), counts(n_users))
+    stream(0, "benchmark", "order").shuffle(users)
+
+    def work() -> object:
+        drawn = method.draw_hashes(stream(0, "benchmark", "hashes"))
+        return drawn.search(drawn.collect(users, stream(0, "benchmark", "slots"), stream(0, "benchmark", "noise")), n_users)
+
+    return work
+
+
 def asked_of_every_report(n_users: int, n_candidates: int) -> measure.Work:
     """What PEM's search costs: the support of each candidate asks every report of a level."""
     method = protocol(Params(), OLH_PEM, n_users, 2.0)
@@ -78,6 +92,7 @@ CASES: dict[str, tuple[int, Callable[[], measure.Work]]] = {
     f"per user, one report: {BEST}": (10**7, lambda: per_user(BEST, 10**7)),
     f"per user, one report: {OLH_PEM}": (10**7, lambda: per_user(OLH_PEM, 10**7)),
     f"per user, one report: {PROJECTIVE}": (10**7, lambda: per_user(PROJECTIVE, 10**7)),
+    f"per user, clients, server and search: {PROJECTIVE}": (10**7, lambda: end_to_end(10**7)),
     f"per user, search: {PROJECTIVE}, among 26^6 words": (10**7, lambda: searched(10**7)),
     f"per user, search: {OLH_PEM}, a thousand candidates": (10**6, lambda: asked_of_every_report(10**6, 1000)),
     f"simulation and search: {AS_RUN}": (10**7, lambda: simulated(AS_RUN, 10**7)),

@@ -17,7 +17,7 @@ from evolvingdp.core.hashing import MultiplyShift, scramble
 from evolvingdp.core.noise import DiscreteLaplace, Laplace, Noise
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
-from evolvingdp.heavy_hitters.olh import OLH, explicit_hist
+from evolvingdp.heavy_hitters.olh import OLH, consistent, explicit_hist
 from evolvingdp.heavy_hitters.planning import planned
 from evolvingdp.heavy_hitters.sketches.projective import ProjectiveOracle
 from evolvingdp.heavy_hitters.word_tree import WordTree
@@ -50,17 +50,12 @@ def olh(job: Job) -> Work:
     return work
 
 
-def scaled(method: Callable[[Job], Work]) -> Callable[[Job], Work]:
-    """With negative estimates set to zero and the rest scaled to the number of users, as multi-freq-ldpy does."""
+def with_consistency(method: Callable[[Job], Work]) -> Callable[[Job], Work]:
+    """With the nearest counts that are not negative and sum to the number of users."""
 
     def prepare(job: Job) -> Work:
         estimate = method(job)
-
-        def work() -> Any:
-            kept = np.maximum(estimate(), 0.0)
-            return kept * (job.n / kept.sum())
-
-        return work
+        return lambda: consistent(estimate(), job.n)
 
     return prepare
 
@@ -152,9 +147,9 @@ def between(job: Job) -> Work:
 
 METHODS: dict[tuple[str, str], Callable[[Job], Work]] = {
     ("frequency", "OLH"): olh,
-    ("frequency", "OLH, scaled"): scaled(olh),
+    ("frequency", "OLH, consistent"): with_consistency(olh),
     ("frequency", "projective"): projective,
-    ("frequency", "projective, scaled"): scaled(projective),
+    ("frequency", "projective, consistent"): with_consistency(projective),
     ("frequency", "FreqOracle"): freq_oracle,
     ("heavy hitters", "TreeHist"): heavy("hadamard"),
     ("heavy hitters", "projective"): heavy("projective"),
