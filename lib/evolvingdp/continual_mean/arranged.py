@@ -30,6 +30,7 @@ class Arranged:
     step: Integers  # 1 is the first
     values: Integers  # of all steps, in grid units
     grid: tuple[float, float, int]  # low, high, resolution
+    sorted: tuple[Integers, Integers, Integers] | None = None  # as `by_user` returns it, where it is known
     known: dict[Any, Any] = field(default_factory=dict)  # what releases have worked out of it, without noise
 
     @property
@@ -38,7 +39,7 @@ class Arranged:
 
     @cached_property
     def by_user(self) -> Ranked:
-        _, step, rank = by_user(self.users, self.step)
+        _, step, rank = self.sorted or by_user(self.users, self.step)
         return Ranked(step, rank, self.values[step - 1])
 
     @cached_property
@@ -67,7 +68,8 @@ def arrange(settings: UserMean, users: ArrayLike, samples: ArrayLike) -> Arrange
     who, values = np.asarray(users), settings.encode(samples)
     if who.ndim != 1 or (who.dtype.kind not in "iu" and who.size) or who.shape != values.shape:
         raise TypeError(f"users must be integers of shape {values.shape}, got {who.dtype} {who.shape}")
-    return Arranged(*_accepted(settings, who), values, grid(settings))
+    users, step, in_order = _accepted(settings, who)
+    return Arranged(users, step, values, grid(settings), in_order)
 
 
 def by_user(users: Integers, steps: Integers) -> tuple[Integers, Integers, Integers]:
@@ -88,23 +90,29 @@ def _most(users: Integers) -> int:
     return int(np.bincount(users).max())
 
 
-def _accepted(settings: UserMean, who: NDArray[np.integer]) -> tuple[Integers, Integers]:
-    """Users and steps of the samples within the caps; raises where there are others, unless those may be dropped."""
+def _accepted(
+    settings: UserMean, who: NDArray[np.integer]
+) -> tuple[Integers, Integers, tuple[Integers, Integers, Integers] | None]:
+    """Users and steps of the samples within the caps, and these sorted where they had to be; raises where there are others,
+    unless those may be dropped."""
     users = np.minimum(who, settings.n_users).astype(np.int64, copy=False)  # large unsigned numbers would turn negative
     if len(users) and users.min() < 0:
         raise ValueError(f"users must be >= 0, got {users.min()} at position {users.argmin()}")
     late, cap = users >= settings.n_users, settings.samples_per_user
-    known = np.flatnonzero(~late)
-    over = np.empty(0, dtype=np.int64)
+    known, in_order = np.flatnonzero(~late), None
     if _most(users[known]) > cap:
         user, step, rank = by_user(users[known], known + 1)
-        over = step[rank > cap] - 1
+        within = rank <= cap
         if settings.excess == "error" and not late.any():
             raise ValueError(
-                f"users must occur at most samples_per_user = {cap} times, user {user[rank > cap][0]} comes again at "
-                f'position {over[0]}; excess="drop" leaves such samples out'
+                f"users must occur at most samples_per_user = {cap} times, user {user[~within][0]} comes again at "
+                f'position {step[~within][0] - 1}; excess="drop" leaves such samples out'
             )
-        known = np.sort(step[rank <= cap]) - 1
+        kept = np.zeros(len(who), dtype=bool)
+        kept[step[within] - 1] = True
+        known = np.flatnonzero(kept)
+        if len(known) <= settings.max_steps:
+            in_order = user[within], step[within], rank[within]
     if settings.excess == "error" and len(known) < len(users):
         position = int(np.argmax(late))
         raise ValueError(
@@ -117,4 +125,4 @@ def _accepted(settings: UserMean, who: NDArray[np.integer]) -> tuple[Integers, I
             'excess="drop" leaves such samples out'
         )
     known = known[: settings.max_steps]  # the earliest stay
-    return users[known], known + 1
+    return users[known], known + 1, in_order

@@ -82,7 +82,13 @@ class BalancedTree:
         return total
 
     def variances(self, count: int) -> NDArray[np.float64]:
-        return self.relative_variance(np.arange(1, count + 1))
+        """The same for the lengths 1 to `count`, faster."""
+        tops, sizes, totals = [count], np.abs(np.arange(self.branching) - self.below), np.zeros(1)
+        for _ in range(self.height - 1):
+            tops.append((tops[-1] + self.below) // self.branching)
+        for top in reversed(tops):  # from lengths in blocks of a size to those in blocks of the next smaller one
+            totals = (totals[:, None] + sizes).ravel()[self.below : self.below + top + 1]
+        return totals[1:]
 
     def all(self, count: int, tape: Tape) -> NDArray[Any]:
         """Noise of the prefixes of length 1 to `count`; a group of siblings is drawn at the first prefix that needs one."""
