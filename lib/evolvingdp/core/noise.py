@@ -198,7 +198,7 @@ class Tape:
         while filled < count:
             if self._used == len(self._block):
                 self._refill()
-            part = self._block[self._used : self._used + count - filled]
+            part = np.asarray(self._block[self._used : self._used + count - filled])
             if not filled:
                 taken = np.empty(count, dtype=part.dtype)
             taken[filled : filled + len(part)] = part
