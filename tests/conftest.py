@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import nbformat
 import pytest
 from filelock import FileLock
@@ -30,6 +31,8 @@ MADE = (
     ".*_cache",
     ".hypothesis",
 )
+hypothesis.settings.register_profile("no clock", deadline=None)  # what an example takes is the machine's, not the code's
+hypothesis.settings.load_profile("no clock")
 PAGES = ("test_pages.py", "test_accessibility.py")  # look at the same visit of every page
 
 

@@ -23,7 +23,7 @@ from evolvingdp.heavy_hitters.olh import explicit_hist
 CODE = BinaryCode()
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(0, 2**29 - 1), st.sets(st.integers(0, 126), max_size=21))
 def test_the_code_corrects_every_pattern_it_promises(message, wrong):
     received = CODE.encode(np.array([message], dtype=np.uint64))

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import hadamard as dense_hadamard
 
@@ -99,7 +99,6 @@ def test_keys_that_are_no_words_are_refused(key):
         words.decode([key])
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 2000), min_size=1, max_size=30), st.integers(1, 40))
 def test_splitting_keeps_everybody(counts, parts):
     split = split_evenly(np.array(counts), parts, stream(0, "split"))

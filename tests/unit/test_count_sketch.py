@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evolvingdp.core.hashing import MultiplyShift, ShaPrefix
@@ -23,7 +23,6 @@ def oracle(epsilon=2.0, rows=5, width=16, compression="hadamard"):
     return FreqOracle(MultiplyShift.draw(rows, width, stream(0, "hashes")), epsilon, compression)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 6), max_size=30), st.lists(st.integers(0, 6), max_size=30))
 def test_merged_sketches_are_the_sketch_of_all_users(first, second):
     freq = oracle()

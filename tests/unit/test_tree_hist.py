@@ -65,7 +65,7 @@ def test_a_user_s_reports_spend_the_budget_and_no_more(plan, epsilon):
     assert sent * epsilon == COUNTS.sum() * 2.0
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(st.integers(0, 200))
 def test_reports_of_two_groups_of_users_merge(cut):
     protocol = make(plan="two_reports").draw_hashes(stream(0, "hashes"))
