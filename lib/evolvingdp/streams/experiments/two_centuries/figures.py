@@ -150,9 +150,9 @@ def guarantees(result: Result[Params]) -> Figure:
         "tc-guarantees",
         figure,
         largest,
-        f"What each guarantee costs: the mean error of the share of “{params.followed}” in an epoch, at $\\epsilon$ = {params.epsilon:g}. Dashed: from the stated standard errors. Blue, turquoise and red: nobody is "
+        f"What each guarantee costs: the mean error of the share of “{params.followed}” in an epoch, at $\\epsilon$ = {params.epsilon:g}. Dashed: from the stated standard errors. Blue and red: nobody is "
         f"trusted, for all that a user ever sends (grey: with $\\delta$ = {params.delta:g}); green: nobody is trusted, a report at a time, so that all {params.counts.horizon} reports of a user cost {result.values['all_reports']:g}; "
-        "violet and brown: a curator is trusted. Means over runs with 95% bands.",
+        "violet: a curator is trusted. Means over runs with 95% bands.",
         f"Curves on log axes of the mean error per thousand words against {span(sizes)} users: {curves(largest, 'method', 'n_users', 'mean')}.",
     )
 
