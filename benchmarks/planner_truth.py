@@ -26,7 +26,8 @@ from evolvingdp.evolving.rivals.threshold_stream import ThresholdStream
 from evolvingdp.evolving.streams import BitStream, WordStream
 from evolvingdp.heavy_hitters.pem import PEM
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
-from evolvingdp.planning import changing, local_lists, local_means, local_search
+from evolvingdp.planning import changing
+from evolvingdp.planning.planner import ROOMS, asked
 from evolvingdp.planning.question import Question
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.histograms import Histogram
@@ -293,8 +294,8 @@ TRUTHS: dict[str, Truth] = {
     "running mean of users who come back, Gaussian": users_mean,
 }
 TRUTHS |= {  # a shuffler changes what a report may cost, and no estimate
-    method.name: TRUTHS[method.name.removesuffix(", shuffled")]
-    for room in (local_lists, local_means, local_search)
-    for method in room.METHODS
-    if method.trust == "shuffler" and method.name.removesuffix(", shuffled") in TRUTHS
+    method.name: TRUTHS[method.name.partition(", shuffled")[0]]
+    for statistic in ROOMS
+    for method in asked(Question(statistic))
+    if method.trust == "shuffler" and method.name.partition(", shuffled")[0] in TRUTHS
 }

@@ -129,7 +129,7 @@ METHODS = [
         lambda q: _every_period(q, "basic"), _every_period_expected,
         "pure epsilon-local DP of {unit}; of all periods {for_ever}",
         "nothing", "a seed of 64 bits and a number below e^epsilon + 1 a period", "a hash for each report and word",
-        "be precise where epsilon has to pay for many periods", oracle_run,
+        "be precise where epsilon has to pay for many periods", oracle_run, mixed=shuffled.HASH,
     ),
     Method(
         "OLH from every user in every period, composed with delta", LIST,
@@ -142,48 +142,38 @@ METHODS = [
         "each user once, OLH", LIST, lambda q: _once(q, "olh"), _once_expected,
         _PURE, "nothing: any data, any number of changes", "a seed of 64 bits and a number below e^epsilon + 1, once",
         "a hash for each report and word", "answer for words that are not asked for", oracle_run,
+        mixed=shuffled.ONE_HASH,
     ),
     Method(
         "each user once, one sign (FreqOracle, Hadamard)", LIST, lambda q: _once(q, "hadamard"), _once_expected,
         _PURE, "nothing: any data, any number of changes", "1 bit, and log2 of the list's length of public bits, once",
         "a sketch, one transform a period", "be as precise as OLH where epsilon is above 1", oracle_run,
+        mixed=shuffled.ONE_SIGN,
     ),
     Method(
         "each user once, OLH, changes found afterwards", LIST,
         lambda q: _detected(q, False), lambda q, s, streams=0: _detected_expected(q, s, streams, False),
         f"{_PURE}; averaging costs nothing", "jumps, and few of them", "a seed of 64 bits and a small number, once",
         "a hash for each report and word, periods^2 operations", "answer before all periods are over", words_heavy_run,
-        targets=("period",), simulated=True,
+        targets=("period",), simulated=True, mixed=shuffled.ONE_HASH,
     ),
     Method(
         "each user once, OLH, changes found as they come", LIST,
         lambda q: _detected(q, True), lambda q, s, streams=0: _detected_expected(q, s, streams, True),
         f"{_PURE}; averaging costs nothing", "jumps, and few of them", "a seed of 64 bits and a small number, once",
         "a hash for each report and word, periods^2 operations", "see a change at once", words_heavy_run,
-        targets=("period",), simulated=True,
+        targets=("period",), simulated=True, mixed=shuffled.ONE_HASH,
     ),
     Method(
         "HEAVYTHRESH with roles by lot", LIST,
         _crews, lambda q, settings, streams=0: _crews_expected(q, settings, streams),
         _PURE, "long periods, changes that all users see, other words that share the rest evenly",
         "voters 1 bit a period, reporters once", "votes, and a hash for each report and word",
-        "follow a drift", words_heavy_run, targets=("period",), simulated=True,
+        "follow a drift", words_heavy_run, targets=("period",), simulated=True, mixed=shuffled.SEVERAL,
     ),
     Method(
         "each user once, OLH, and a cut", ("hot",), _hot, _hot_expected,
         _PURE, "a list of the items", "a seed of 64 bits and a small number, once", "a hash for each report and item",
-        "see an item between two periods", oracle_run, targets=("period",),
+        "see an item between two periods", oracle_run, targets=("period",), mixed=shuffled.ONE_HASH,
     ),
 ]  # fmt: skip
-METHODS += shuffled.all_mixed(
-    METHODS,
-    {
-        "OLH from every user in every period": shuffled.hashes(once=False),
-        "each user once, OLH": shuffled.hashes(once=True),
-        "each user once, one sign (FreqOracle, Hadamard)": shuffled.signs(once=True),
-        "each user once, OLH, changes found afterwards": shuffled.hashes(once=True),
-        "each user once, OLH, changes found as they come": shuffled.hashes(once=True),
-        "HEAVYTHRESH with roles by lot": shuffled.SEVERAL,
-        "each user once, OLH, and a cut": shuffled.hashes(once=True),
-    },
-)
