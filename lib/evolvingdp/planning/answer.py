@@ -52,7 +52,7 @@ class Method:
 
     name: str
     statistics: tuple[str, ...]
-    settle: Callable[[Question], Any]
+    settle: Callable[..., Any]
     expect: Callable[..., Expected]  # (question, settings), and where it is `simulated` how many streams
     guarantee: str
     assumes: str

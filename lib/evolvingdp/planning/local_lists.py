@@ -9,7 +9,9 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from scipy.stats import norm
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+from scipy.stats import binom, norm
 
 from evolvingdp.core.olh import OLH
 from evolvingdp.core.seeds import stream
@@ -21,7 +23,7 @@ from evolvingdp.evolving.rivals.once_words import OnceWords, WordTally
 from evolvingdp.planning import changing, local_means, shuffled
 from evolvingdp.planning.answer import BETA, CannotServeError, Expected, Method, OnTheEdgeError
 from evolvingdp.planning.commands import oracle_run, words_heavy_run
-from evolvingdp.planning.question import Question, in_options
+from evolvingdp.planning.question import MOST_USERS, Question, in_options
 
 LIST = ("frequencies",)
 _SIMULATED_WORDS, _WORDS_DRAWN, _STREAMS = 2**16, 2**19, 120  # at most, of HEAVYTHRESH: of a list, of all, streams
@@ -108,17 +110,32 @@ def _hot(question: Question) -> OnceWords:
     return _once(question, "olh")
 
 
+def cut(question: Question, settings: OnceWords, reports: ArrayLike) -> NDArray[np.float64]:
+    """The support that an item must exceed among so many reports of a period: with 97.5 % none of all items in all periods
+    does by chance."""
+    return np.asarray(binom.isf(BETA / 2 / question.periods / question.items, reports, 1 / settings.local_hash.hash_values))
+
+
 def _hot_expected(question: Question, settings: OnceWords) -> Expected:
-    """Above the cut none of all items in all periods is by chance, with 95 %; an item that is hot is, with 95 %."""
-    rare = settings.standard_error
-    cut = rare * float(norm.isf(BETA / 2 / question.periods / question.items))
-    found = cut + rare * float(norm.isf(BETA / 2 / question.events))
-    held = settings.variances(min(found, 1.0)) * question.periods / question.users
-    found = cut + math.sqrt(float(held)) * float(norm.isf(BETA / 2 / question.events))
-    if found > 1:
-        raise CannotServeError(
-            "more than all users would have to hold an item", f"--users {local_means.up(found**2 * question.users)}"
-        )
+    """The least share at which all hot items are above the cut with 97.5 %, by the law of supports, however few report."""
+
+    def missed(share: float, users: int) -> float:
+        """By how much the chance to miss one is above what it may be."""
+        mean, spread = users / question.periods, math.sqrt(users / question.periods * (1 - 1 / question.periods))
+        reports = np.unique(np.linspace(max(0, mean - 6 * spread), min(users, mean + 6 * spread), 201).round())
+        weights = norm.pdf(reports, mean, spread or 1.0)
+        oracle = settings.local_hash
+        supported = share * oracle.keep + (1 - share) / oracle.hash_values
+        rare = binom.cdf(cut(question, settings, reports), reports, supported)
+        return float(np.average(rare, weights=weights)) - BETA / 2 / question.events
+
+    users = question.users
+    if missed(1.0, users) > 0:
+        while missed(1.0, users) > 0:
+            users *= 2
+        nearest = f"--users {local_means.up(users)}" if users <= MOST_USERS else ""
+        raise CannotServeError("more than all users would have to hold an item", nearest)
+    found = brentq(missed, 0.0, 1.0, args=(users,), xtol=1e-9, rtol=1e-4)
     return Expected(None, found, found=found)
 
 

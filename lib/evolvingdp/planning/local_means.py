@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -34,6 +36,7 @@ MEANS = ("mean", "counts")
 _EDGE = 2.5  # a change whose power is within this factor of the penalty is only just detectable
 _FEW_REPORTS = 20  # of an answer
 _DRAWN = 16_000  # epochs that a prediction simulates
+_ENOUGH = 10**8  # readings of which a user's mean is known to four digits: more change nothing
 _COUNTED = 350_000  # counts of updates that it looks at, of THRESH
 
 
@@ -177,6 +180,10 @@ def _simulated(question: Question, choice: Choice, streams: int, method: str) ->
     """About the users' own means."""
     rng, errors, most = stream(0, "planner", method), [], rounds(question, streams)
     if method in ("crews", "tuned"):  # an update looks at about sqrt(readings) counts
+        if question.readings > _ENOUGH:
+            with suppress(CannotServeError):  # a change that only more readings show
+                choice = _voted(replace(question, readings=_ENOUGH), method)
+                question = replace(question, readings=_ENOUGH)
         afford = _COUNTED / math.sqrt(question.readings) / (question.moves + 1)
         most = min(most, 200, max(2, int(afford / 12)) if streams else max(8, int(afford)))
     for _ in range(most):

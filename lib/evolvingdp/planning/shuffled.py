@@ -96,13 +96,12 @@ SEARCH = Mixed(None, _hash_values, notebook="evolvingdp run heavy_hitters/trust"
 def mixed(method: Method, rough: bool = False) -> Method:
     """The method behind a shuffler; or why its reports cannot be mixed."""
     reports = method.mixed
-    if isinstance(reports, str):
+    if not isinstance(reports, Mixed):
 
         def refuse(_: Question) -> Any:
-            raise CannotServeError(reports)
+            raise CannotServeError(str(reports))
 
         return replace(method, name=f"{method.name}, shuffled", settle=refuse, trust="shuffler")
-    assert reports is not None
     reports = replace(reports, rough=rough)
 
     def expect(question: Question, settings: Any, *streams: int) -> Expected:

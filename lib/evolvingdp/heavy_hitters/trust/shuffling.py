@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy.special import betainc
 
 from evolvingdp.core import checks
 
@@ -68,7 +68,7 @@ class Shuffled:
         low, high = _range(self.n_users - 1, self.blanket)
         groups = high + 1 - low if high - low < 4 * _GROUPS else _GROUPS
         edges = np.unique(np.linspace(low, high + 1, groups + 1).astype(np.int64))
-        shares = np.diff(binom.cdf(edges - 1, self.n_users - 1, self.blanket))
+        shares = -np.diff(_at_least(edges, self.n_users - 1, self.blanket))
         sizes = edges[:-1] + 1
         return min(1.0, self._delta(epsilon, sizes, shares[: len(sizes)]) + 4 * math.exp(self.epsilon - _TAIL))
 
@@ -83,7 +83,8 @@ class Shuffled:
         steps = [_ends(*_range(int(size), 2 * one), self.steps) for size in sizes]
         reports, weights = (np.repeat(part, [len(step) - 1 for step in steps]) for part in (sizes, shares))
         least, most = (np.concatenate([step[part] + 1 - place for step in steps]) for place, part in enumerate(_ENDS))
-        told = np.concatenate([np.diff(binom.cdf(step, size, 2 * one)) for step, size in zip(steps, sizes, strict=True)])
+        ends = zip(steps, sizes, strict=True)
+        told = np.concatenate([-np.diff(_at_least(step + 1, size, 2 * one)) for step, size in ends])
         both: Any = 0
         if self.hashed:
             both = _least(reports - most, self.values**-2 / (1 - 2 * one))
@@ -91,8 +92,7 @@ class Shuffled:
         first = np.ceil(needed / (gap * (1 + e)) - 1e-9)  # of A: from here on the user's word is e^epsilon times as likely
         near = (first <= most) & ((2 * first - most) ** 2 < 120.0 * most)  # beyond, Hoeffding's bound is e^-60
         most, first, needed = most[near], first[near], needed[near]
-        beyond = binom.sf(first - 1, most - 1, 0.5)
-        up = beyond + binom.pmf(first - 1, most - 1, 0.5)
+        beyond, up = _at_least(first, most - 1, 0.5), _at_least(first - 1, most - 1, 0.5)
         gain = gap * (1 + e) * most / 2 * up - needed * (up + beyond) / 2
         return float((weights * told / reports)[near] @ np.maximum(gain, 0))
 
@@ -139,6 +139,12 @@ def _range(trials: int, probability: float) -> tuple[int, int]:
     return int(_least(trials, probability)), min(
         above, math.ceil(mean + _TAIL / 3 + math.hypot(_TAIL / 3, math.sqrt(2 * _TAIL * mean)))
     )
+
+
+def _at_least(count: NDArray[Any], trials: Any, probability: float) -> NDArray[np.float64]:
+    """The probability that a binomial is `count` or more."""
+    inside = betainc(np.clip(count, 1, np.maximum(trials, 1)), np.maximum(trials - count + 1, 1), probability)
+    return np.where(count <= 0, 1.0, np.where(count > trials, 0.0, inside))
 
 
 def _ends(first: int, last: int, steps: int) -> NDArray[np.int64]:
