@@ -53,7 +53,7 @@ claims: $(READY) ## try all claims at seeds that nobody has looked at (SEEDS=5 a
 planner: $(READY) ## compare what the planner says with the protocols, user by user, on random questions (ten minutes)
 	@$(BIN)/python benchmarks/planner.py
 
-grid: $(READY) ## ask the planner what the fields of its page answer (six minutes)
+grid: $(READY) ## ask the planner what the fields of its page answer (seven minutes)
 	@$(BIN)/python benchmarks/planner_grid.py
 
 peers: $(READY) ## compare with other packages, each in its own environment (an hour or less; writes benchmarks/results/peers*)

@@ -26,7 +26,8 @@ from evolvingdp.evolving.rivals.threshold_stream import ThresholdStream
 from evolvingdp.evolving.streams import BitStream, WordStream
 from evolvingdp.heavy_hitters.pem import PEM
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
-from evolvingdp.planning import changing, local_lists, local_means, local_search
+from evolvingdp.planning import changing, local_lists
+from evolvingdp.planning.planner import ROOMS, asked
 from evolvingdp.planning.question import Question
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.histograms import Histogram
@@ -255,15 +256,12 @@ def all_found(question: Question, settings: Any, size: int, seed: int) -> bool:
 
 def _seen_locally(question: Question, settings: once_words.OnceWords, size: int, seed: int) -> bool:
     """The period's reporters, one by one, and the planner's cut."""
-    from scipy.stats import norm
-
     private, public = stream(seed, "private"), stream(seed, "public")
     reporters = np.flatnonzero(settings.lots.deal(private) == 1)
     held = (reporters >= size).astype(np.uint64)
     oracle = settings.local_hash
     support = oracle.support(oracle.report(held, public, private), np.zeros(1, dtype=np.uint64))
-    estimate = float(oracle.estimate(support, len(held))[0]) / max(1, len(held))
-    return estimate >= settings.standard_error * float(norm.isf(0.025 / question.periods / question.items))
+    return bool(support[0] > local_lists.cut(question, settings, len(held)))
 
 
 TRUTHS: dict[str, Truth] = {
@@ -293,8 +291,8 @@ TRUTHS: dict[str, Truth] = {
     "running mean of users who come back, Gaussian": users_mean,
 }
 TRUTHS |= {  # a shuffler changes what a report may cost, and no estimate
-    method.name: TRUTHS[method.name.removesuffix(", shuffled")]
-    for room in (local_lists, local_means, local_search)
-    for method in room.METHODS
-    if method.trust == "shuffler" and method.name.removesuffix(", shuffled") in TRUTHS
+    method.name: TRUTHS[method.name.partition(", shuffled")[0]]
+    for statistic in ROOMS
+    for method in asked(Question(statistic))
+    if method.trust == "shuffler" and method.name.partition(", shuffled")[0] in TRUTHS
 }

@@ -40,7 +40,15 @@ def test_the_grid_is_what_the_planner_says_now():
 
 
 @pytest.mark.parametrize(
-    "at", [START, (1, 1, 0, 0, 4, 1, 2), (2, 0, 0, 2, 5, 0, 3), (3, 1, 0, 0, 3, 2, 1), (3, 0, 0, 1, 3, 2, 1)]
+    "at",
+    [
+        START,
+        (1, 2, 0, 0, 4, 1, 2),
+        (2, 1, 0, 2, 5, 0, 3),
+        (3, 2, 0, 0, 3, 2, 1),
+        (3, 0, 0, 1, 3, 2, 1),
+        (0, 1, 1, 0, 2, 1, 0),
+    ],
 )
 def test_a_place_has_the_numbers_that_its_command_prints_in_their_order(at):
     output = printed(fields.command(at))
@@ -120,7 +128,7 @@ def test_fields_work_with_keys_from_disk_say_what_the_command_prints_and_axe_fin
         f"evolvingdp plan {asked} --periods 365 --epsilon 0.5"
         for asked in (
             "mean --trust nobody --unit user --target period --users 10000000",
-            "frequencies --trust curator --unit user --target period --users 10000000",
+            "frequencies --trust shuffler --unit user --target period --users 10000000",
             "hot --trust nobody --unit user --target window --users 10000000",
         )
     ]

@@ -103,6 +103,20 @@ def test_the_epsilon_of_a_report_is_the_largest_that_the_total_allows():
     assert epsilon_of_a_report(4.0, 1e-3, 10**8, lambda _: 4, 6.0) == 6.0
 
 
+def test_values_that_are_taken_together_promise_less_and_little_less():
+    for values, hashed in ((3, False), (2, True), (9, True)):
+        reports = [Shuffled(1.0, 10**6, values, hashed, steps) for steps in (16, 64, 256, 2048, 10**6)]
+        total = reports[3].total_epsilon(1e-9)
+        told = [one.delta(total) for one in reports]
+        assert np.all(np.diff(told) <= 0)
+        assert told[0] > told[2]
+        assert reports[-1].delta(total / 1.005) > 1e-9  # .5 % of epsilon, as is said
+        fine, rough = (
+            epsilon_of_a_report(0.02, 1e-9, 10**6, lambda _, g=values: g, 9.0, hashed, rough) for rough in (False, True)
+        )
+        assert 0.97 * fine < rough <= fine
+
+
 @pytest.mark.parametrize(
     ("call", "says"),
     [

@@ -13,6 +13,7 @@ from planner_truth import TRUTHS, all_found
 
 from evolvingdp.core import accounting
 from evolvingdp.core.checks import ParameterError
+from evolvingdp.core.olh import OLH
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.trust.shuffling import Shuffled
 from evolvingdp.planning import changing
@@ -153,6 +154,18 @@ def test_reports_are_mixed_with_those_that_are_sent_and_no_others():
         assert (three > alone + 0.5) if more else three == alone
 
 
+def test_where_levels_are_public_a_report_hides_among_those_of_the_smallest_level():
+    question = Question("words", "shuffler", "report", users=100_000, periods=1, epsilon=0.5, delta=1e-6, length=4)
+    name = "PEM, shuffled, levels public"
+    public = settled(of(name, question), question)
+    assert min(public.shares) >= 0.15
+    values = OLH(public.epsilon).hash_values  # of 15,000 users of a level, and few less by chance
+    assert Shuffled(public.epsilon, 15_000, values).delta(0.5) < 1e-6 < Shuffled(public.epsilon, 13_500, values).delta(0.5)
+    hidden = settled(of("PEM, shuffled", question), question)
+    assert hidden.epsilon > public.epsilon
+    assert "those who see only what the shuffler passes on" in of(name, question).guarantee
+
+
 def test_a_shuffler_needs_a_delta_that_the_bound_can_have():
     name, pure = "every user in every period, shuffled", Question(trust="shuffler", users=10**5, delta=0.0)
     assert refused(name, pure) == "it needs a delta above 0"
@@ -214,6 +227,30 @@ def test_the_way_back_ends_within_5_percent_of_where_each_formula_begins_to_be_s
             sizes = [expected(method, each) for each in (at, below)]
             sizes = [size.standard_error if size.found is None or size.standard_error else size.found for size in sizes]
             assert sizes[0] <= wanted < sizes[1], (one.method, name)
+
+
+@pytest.mark.parametrize(
+    ("question", "wanted"),
+    [
+        (Question("mean", "shuffler", users=300_000, periods=20, target="window", window=4), 0.002),
+        (Question("frequencies", "shuffler", users=100_000, periods=12, unit="period"), 0.002),
+        (Question("words", "shuffler", users=300_000, periods=4, length=4), 0.01),
+        (Question("hot", "shuffler", users=300_000, periods=12), 0.01),
+    ],
+)
+def test_the_way_back_is_as_near_for_mixed_reports(question, wanted):
+    """Its amplification may be 3 % too careful: what it names reaches the error, and a sixth less does not."""
+    found = {one.method: one for one in reach(question, wanted)}
+    mixed = [name for name in found if ", shuffled" in name and not of(name, question).simulated]
+    assert mixed
+    for name in mixed:
+        for option, value in (("epsilon", found[name].epsilon), ("users", found[name].users)):
+            if value is None:
+                continue
+            at, below = replace(question, **{option: value}), replace(question, **{option: type(value)(value / 1.17)})
+            sizes = [expected(of(name, one), one) for one in (at, below)]
+            sizes = [size.found if size.standard_error is None else size.standard_error for size in sizes]
+            assert sizes[0] <= wanted < sizes[1], (name, option)
 
 
 def test_errors_fall_with_epsilon_and_users_for_every_formula():
@@ -298,6 +335,11 @@ def test_every_method_that_predicts_can_be_compared_with_its_protocol():
             Question("frequencies", "shuffler", users=2500, periods=3, epsilon=0.5, items=4, share=0.3),
             120,
         ),
+        (
+            "PEM, shuffled, levels public",
+            Question("words", "shuffler", "report", users=200_000, periods=1, epsilon=0.5, share=0.2, length=3),
+            100,
+        ),
         ("running sums, the best tree", Question(trust="curator", delta=0.0, periods=60, target="cumulative"), 400),
     ],
 )
@@ -325,6 +367,16 @@ def test_an_alarm_finds_what_it_says_and_not_what_is_a_tenth_smaller(name):
     sizes = [round(factor * found * question.users) for factor in (1.05, 0.85)]
     rates = [np.mean([all_found(question, settings, size, 7919 * run) for run in range(150)]) for size in sizes]
     assert rates[0] > 0.95 > rates[1]
+
+
+@pytest.mark.parametrize(("users", "periods", "epsilon"), [(381, 5, 4.6), (220, 10, 5.5), (2000, 4, 1.0)])
+def test_a_cut_is_worked_out_for_few_users_whose_supports_are_skewed(users, periods, epsilon):
+    question = Question("hot", users=users, periods=periods, epsilon=epsilon, items=8, events=3)
+    method = of("each user once, OLH, and a cut", question)
+    settings, found = settled(method, question), expected(method, question).found
+    sizes = [round(factor * found * users) for factor in (1.15, 0.85)]
+    rates = [np.mean([all_found(question, settings, size, 7919 * run) for run in range(400)]) for size in sizes]
+    assert rates[0] > 0.975 > rates[1]
 
 
 def test_the_moving_mean_has_its_changes_and_stays_within_its_range():

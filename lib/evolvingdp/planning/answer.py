@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evolvingdp.planning.question import Question
+
+if TYPE_CHECKING:
+    from evolvingdp.planning.shuffled import Mixed
 
 BETA = 0.05  # of what is missed, or listed and held by nobody
 NORMAL_95 = 1.959963984540054
@@ -49,7 +52,7 @@ class Method:
 
     name: str
     statistics: tuple[str, ...]
-    settle: Callable[[Question], Any]
+    settle: Callable[..., Any]
     expect: Callable[..., Expected]  # (question, settings), and where it is `simulated` how many streams
     guarantee: str
     assumes: str
@@ -61,6 +64,7 @@ class Method:
     targets: tuple[str, ...] = ("period", "window", "cumulative")
     simulated: bool = False
     costly: bool = False  # too slow to be asked many times
+    mixed: Mixed | str | None = None  # what its reports are to a shuffler, or why it gains nothing
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,9 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from scipy.stats import norm
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+from scipy.stats import binom, norm
 
 from evolvingdp.core.olh import OLH
 from evolvingdp.core.seeds import stream
@@ -21,7 +23,7 @@ from evolvingdp.evolving.rivals.once_words import OnceWords, WordTally
 from evolvingdp.planning import changing, local_means, shuffled
 from evolvingdp.planning.answer import BETA, CannotServeError, Expected, Method, OnTheEdgeError
 from evolvingdp.planning.commands import oracle_run, words_heavy_run
-from evolvingdp.planning.question import Question, in_options
+from evolvingdp.planning.question import MOST_USERS, Question, in_options
 
 LIST = ("frequencies",)
 _SIMULATED_WORDS, _WORDS_DRAWN, _STREAMS = 2**16, 2**19, 120  # at most, of HEAVYTHRESH: of a list, of all, streams
@@ -108,17 +110,32 @@ def _hot(question: Question) -> OnceWords:
     return _once(question, "olh")
 
 
+def cut(question: Question, settings: OnceWords, reports: ArrayLike) -> NDArray[np.float64]:
+    """The support that an item must exceed among so many reports of a period: with 97.5 % none of all items in all periods
+    does by chance."""
+    return np.asarray(binom.isf(BETA / 2 / question.periods / question.items, reports, 1 / settings.local_hash.hash_values))
+
+
 def _hot_expected(question: Question, settings: OnceWords) -> Expected:
-    """Above the cut none of all items in all periods is by chance, with 95 %; an item that is hot is, with 95 %."""
-    rare = settings.standard_error
-    cut = rare * float(norm.isf(BETA / 2 / question.periods / question.items))
-    found = cut + rare * float(norm.isf(BETA / 2 / question.events))
-    held = settings.variances(min(found, 1.0)) * question.periods / question.users
-    found = cut + math.sqrt(float(held)) * float(norm.isf(BETA / 2 / question.events))
-    if found > 1:
-        raise CannotServeError(
-            "more than all users would have to hold an item", f"--users {local_means.up(found**2 * question.users)}"
-        )
+    """The least share at which all hot items are above the cut with 97.5 %, by the law of supports, however few report."""
+
+    def missed(share: float, users: int) -> float:
+        """By how much the chance to miss one is above what it may be."""
+        mean, spread = users / question.periods, math.sqrt(users / question.periods * (1 - 1 / question.periods))
+        reports = np.unique(np.linspace(max(0, mean - 6 * spread), min(users, mean + 6 * spread), 201).round())
+        weights = norm.pdf(reports, mean, spread or 1.0)
+        oracle = settings.local_hash
+        supported = share * oracle.keep + (1 - share) / oracle.hash_values
+        rare = binom.cdf(cut(question, settings, reports), reports, supported)
+        return float(np.average(rare, weights=weights)) - BETA / 2 / question.events
+
+    users = question.users
+    if missed(1.0, users) > 0:
+        while missed(1.0, users) > 0:
+            users *= 2
+        nearest = f"--users {local_means.up(users)}" if users <= MOST_USERS else ""
+        raise CannotServeError("more than all users would have to hold an item", nearest)
+    found = brentq(missed, 0.0, 1.0, args=(users,), xtol=1e-9, rtol=1e-4)
     return Expected(None, found, found=found)
 
 
@@ -129,7 +146,7 @@ METHODS = [
         lambda q: _every_period(q, "basic"), _every_period_expected,
         "pure epsilon-local DP of {unit}; of all periods {for_ever}",
         "nothing", "a seed of 64 bits and a number below e^epsilon + 1 a period", "a hash for each report and word",
-        "be precise where epsilon has to pay for many periods", oracle_run,
+        "be precise where epsilon has to pay for many periods", oracle_run, mixed=shuffled.HASH,
     ),
     Method(
         "OLH from every user in every period, composed with delta", LIST,
@@ -142,48 +159,38 @@ METHODS = [
         "each user once, OLH", LIST, lambda q: _once(q, "olh"), _once_expected,
         _PURE, "nothing: any data, any number of changes", "a seed of 64 bits and a number below e^epsilon + 1, once",
         "a hash for each report and word", "answer for words that are not asked for", oracle_run,
+        mixed=shuffled.ONE_HASH,
     ),
     Method(
         "each user once, one sign (FreqOracle, Hadamard)", LIST, lambda q: _once(q, "hadamard"), _once_expected,
         _PURE, "nothing: any data, any number of changes", "1 bit, and log2 of the list's length of public bits, once",
         "a sketch, one transform a period", "be as precise as OLH where epsilon is above 1", oracle_run,
+        mixed=shuffled.ONE_SIGN,
     ),
     Method(
         "each user once, OLH, changes found afterwards", LIST,
         lambda q: _detected(q, False), lambda q, s, streams=0: _detected_expected(q, s, streams, False),
         f"{_PURE}; averaging costs nothing", "jumps, and few of them", "a seed of 64 bits and a small number, once",
         "a hash for each report and word, periods^2 operations", "answer before all periods are over", words_heavy_run,
-        targets=("period",), simulated=True,
+        targets=("period",), simulated=True, mixed=shuffled.ONE_HASH,
     ),
     Method(
         "each user once, OLH, changes found as they come", LIST,
         lambda q: _detected(q, True), lambda q, s, streams=0: _detected_expected(q, s, streams, True),
         f"{_PURE}; averaging costs nothing", "jumps, and few of them", "a seed of 64 bits and a small number, once",
         "a hash for each report and word, periods^2 operations", "see a change at once", words_heavy_run,
-        targets=("period",), simulated=True,
+        targets=("period",), simulated=True, mixed=shuffled.ONE_HASH,
     ),
     Method(
         "HEAVYTHRESH with roles by lot", LIST,
         _crews, lambda q, settings, streams=0: _crews_expected(q, settings, streams),
         _PURE, "long periods, changes that all users see, other words that share the rest evenly",
         "voters 1 bit a period, reporters once", "votes, and a hash for each report and word",
-        "follow a drift", words_heavy_run, targets=("period",), simulated=True,
+        "follow a drift", words_heavy_run, targets=("period",), simulated=True, mixed=shuffled.SEVERAL,
     ),
     Method(
         "each user once, OLH, and a cut", ("hot",), _hot, _hot_expected,
         _PURE, "a list of the items", "a seed of 64 bits and a small number, once", "a hash for each report and item",
-        "see an item between two periods", oracle_run, targets=("period",),
+        "see an item between two periods", oracle_run, targets=("period",), mixed=shuffled.ONE_HASH,
     ),
 ]  # fmt: skip
-METHODS += shuffled.all_mixed(
-    METHODS,
-    {
-        "OLH from every user in every period": shuffled.hashes(once=False),
-        "each user once, OLH": shuffled.hashes(once=True),
-        "each user once, one sign (FreqOracle, Hadamard)": shuffled.signs(once=True),
-        "each user once, OLH, changes found afterwards": shuffled.hashes(once=True),
-        "each user once, OLH, changes found as they come": shuffled.hashes(once=True),
-        "HEAVYTHRESH with roles by lot": shuffled.SEVERAL,
-        "each user once, OLH, and a cut": shuffled.hashes(once=True),
-    },
-)

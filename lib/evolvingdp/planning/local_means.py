@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -34,6 +36,7 @@ MEANS = ("mean", "counts")
 _EDGE = 2.5  # a change whose power is within this factor of the penalty is only just detectable
 _FEW_REPORTS = 20  # of an answer
 _DRAWN = 16_000  # epochs that a prediction simulates
+_ENOUGH = 10**8  # readings of which a user's mean is known to four digits: more change nothing
 _COUNTED = 350_000  # counts of updates that it looks at, of THRESH
 
 
@@ -158,7 +161,7 @@ def seen(voting: Thresh, move: float, question: Question) -> None:
 
 def rounds(question: Question, streams: int) -> int:
     """How many streams a prediction simulates; 0: as many as it has time for."""
-    return streams or min(400, max(6, _DRAWN // question.periods))
+    return streams or min(250, max(6, _DRAWN // question.periods))
 
 
 def own(question: Question, weight: float) -> float:
@@ -177,6 +180,10 @@ def _simulated(question: Question, choice: Choice, streams: int, method: str) ->
     """About the users' own means."""
     rng, errors, most = stream(0, "planner", method), [], rounds(question, streams)
     if method in ("crews", "tuned"):  # an update looks at about sqrt(readings) counts
+        if question.readings > _ENOUGH:
+            with suppress(CannotServeError):  # a change that only more readings show
+                choice = _voted(replace(question, readings=_ENOUGH), method)
+                question = replace(question, readings=_ENOUGH)
         afford = _COUNTED / math.sqrt(question.readings) / (question.moves + 1)
         most = min(most, 200, max(2, int(afford / 12)) if streams else max(8, int(afford)))
     for _ in range(most):
@@ -238,7 +245,7 @@ METHODS = [
         lambda q: SignFlip(report_epsilon(q, "basic")), every_period,
         "pure epsilon-local DP of {unit}; of all periods {for_ever}",
         "nothing", "1 bit a period", _SERVER,
-        "be precise where epsilon has to pay for many periods", once_run,
+        "be precise where epsilon has to pay for many periods", once_run, mixed=shuffled.BIT,
     ),
     Method(
         "every user in every period, composed with delta", MEANS,
@@ -250,14 +257,14 @@ METHODS = [
         "each user once", MEANS, _once, _once_expected,
         "pure epsilon-local DP of everything that a user ever sends",
         "nothing: any data, any number of changes", "1 bit in all periods together", _SERVER,
-        "say anything about a single user, or use what a user would answer later", once_run,
+        "say anything about a single user, or use what a user would answer later", once_run, mixed=shuffled.ONE_BIT,
     ),
     Method(
         "each user once, for several periods", MEANS,
         _pooled_periods, lambda q, c, streams=0: _simulated(q, c, streams, "once"),
         "pure epsilon-local DP of everything that a user ever sends",
         "few changes: one within a stretch of periods is seen at the next", "1 bit in all periods together", _SERVER,
-        "see a change before the next stretch", once_run, targets=("period",), simulated=True,
+        "see a change before the next stretch", once_run, targets=("period",), simulated=True, mixed=shuffled.ONE_BIT,
     ),
     Method(
         "each user once, changes found afterwards", MEANS,
@@ -265,7 +272,7 @@ METHODS = [
         "pure epsilon-local DP of everything that a user ever sends; averaging costs nothing",
         "jumps, and few of them; a drift is blurred, and says so", "1 bit in all periods together",
         "two counters a period, periods^2 operations at the end", "answer before all periods are over", once_run,
-        targets=("period",), simulated=True,
+        targets=("period",), simulated=True, mixed=shuffled.ONE_BIT,
     ),
     Method(
         "each user once, changes found as they come", MEANS,
@@ -273,6 +280,7 @@ METHODS = [
         "pure epsilon-local DP of everything that a user ever sends; averaging costs nothing",
         "jumps, and few of them", "1 bit in all periods together", "two counters a period, periods^2 operations",
         "see a change at once: its averages hold periods before it", once_run, targets=("period",), simulated=True,
+        mixed=shuffled.ONE_BIT,
     ),
     Method(
         "THRESH with roles by lot", MEANS,
@@ -280,7 +288,7 @@ METHODS = [
         "pure epsilon-local DP of everything that a user ever sends",
         "long periods, changes that all users see, no more than planned", "voters 1 bit a period, reporters 1 in all",
         "a vote and an estimate a period", "follow a drift, or more changes than planned", once_run,
-        targets=("period",), simulated=True,
+        targets=("period",), simulated=True, mixed=shuffled.SEVERAL,
     ),
     Method(
         "THRESH, tuned", MEANS,
@@ -288,30 +296,17 @@ METHODS = [
         "pure epsilon-local DP of everything that a user ever sends",
         "long periods, changes that all users see, no more than planned", "1 bit a period, 1 more at each update",
         "a vote and an estimate a period", "follow a drift, or more changes than planned", once_run,
-        targets=("period",), simulated=True,
+        targets=("period",), simulated=True, mixed=shuffled.SEVERAL,
     ),
     Method(
         "changes on a dyadic tree", MEANS, _tree, _tree_expected,
         "pure epsilon-local DP of everything that a user ever sends",
         "a user's own bit changes at most {own_changes} times", "1 bit after each 2^h periods, h by lot",
         "sums of the tree's nodes", "count users whose bit changes more often", once_run, targets=("period",),
+        mixed=shuffled.SEVERAL,
     ),
     Method(
         "memoized answers (RAPPOR, dBitFlipPM, LOLOHA)", MEANS, _memoized, every_period,
-        "", "", "", "", "", once_run,
+        "", "", "", "", "", once_run, mixed=shuffled.FOLLOWED,
     ),
 ]  # fmt: skip
-METHODS += shuffled.all_mixed(
-    METHODS,
-    {
-        "every user in every period": shuffled.bits(once=False),
-        "each user once": shuffled.bits(once=True),
-        "each user once, for several periods": shuffled.bits(once=True),
-        "each user once, changes found afterwards": shuffled.bits(once=True),
-        "each user once, changes found as they come": shuffled.bits(once=True),
-        "THRESH with roles by lot": shuffled.SEVERAL,
-        "THRESH, tuned": shuffled.SEVERAL,
-        "changes on a dyadic tree": shuffled.SEVERAL,
-        "memoized answers (RAPPOR, dBitFlipPM, LOLOHA)": "what is said again and again can be followed through the shuffler",
-    },
-)

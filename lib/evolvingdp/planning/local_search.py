@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from evolvingdp.planning.commands import words_run
 from evolvingdp.planning.question import Question
 
 NO_LIST = ("words",)
+_LEAST_SHARE = 0.15  # of the users, at a level that is public: those of one level hide among themselves
 _FACTORS = [4 * 1.25**step for step in range(16)]  # thresholds, in standard errors of whole words
 
 
@@ -37,8 +38,8 @@ def _reporters(question: Question) -> int:
 
 
 @lru_cache
-def _tree_hist(question: Question) -> TreeHist:
-    """The lowest threshold, of steps of a quarter, at which a search can end."""
+def _tree_hist(question: Question, least_share: float = 0.0) -> TreeHist:
+    """The lowest threshold, of steps of a quarter, at which a search can end; `least_share` of the users at each level."""
     if question.unit == "user":
         local_means.enough_reports(question)
     users = _reporters(question)
@@ -48,10 +49,11 @@ def _tree_hist(question: Question) -> TreeHist:
         )
     error = OLH(question.epsilon).standard_error(users)
     low, high, found = 0, len(_FACTORS), None
+    size: Any = {"length": question.length, "least_share": least_share}
     while low < high:
-        middle = (low + high) // 2
+        middle = (low + high) // 2 if found or low else 0  # mostly the first
         try:
-            found, high = planned(question.epsilon, users, _FACTORS[middle] * error, length=question.length), middle
+            found, high = planned(question.epsilon, users, _FACTORS[middle] * error, **size), middle
         except ValueError:
             low = middle + 1
     if found is None:
@@ -69,8 +71,8 @@ def _tree_hist_expected(question: Question, settings: TreeHist) -> Expected:
     return _search_expected(question, settings.threshold, error, users)
 
 
-def _pem(question: Question) -> PEM:
-    like = _tree_hist(question)
+def _pem(question: Question, least_share: float = 0.0) -> PEM:
+    like = _tree_hist(question, least_share)
     return PEM(like.tree, question.epsilon, like.threshold, like.shares)
 
 
@@ -101,41 +103,35 @@ def _times(question: Question, reports: float) -> str:
     return local_means.up(reports * question.users / _reports(question))
 
 
+def _order(epsilon: float, cells: int) -> int:
+    return geometry(epsilon, cells).order
+
+
+def _cells(question: Question) -> int:
+    return sketch_size(_reporters(question))[1]
+
+
 METHODS = [
     Method(
         "TreeHist", NO_LIST, _tree_hist, _tree_hist_expected,
         "pure epsilon-local DP of {lot}", "nothing for the estimates; a power law for what is found",
         "one report of a prefix, {words} in all", "a sketch a level, and a search", "find words below its threshold",
-        words_run,
+        words_run, mixed=replace(shuffled.SEARCH, values=_order, cells=_cells),
     ),
     Method(
         "PEM", NO_LIST, _pem, _pem_expected,
         "pure epsilon-local DP of {lot}", "nothing for the estimates; a power law for what is found",
         "one report of a prefix, {words} in all", "a hash for each report and candidate", "find words below its threshold",
-        words_run,
+        words_run, mixed=shuffled.SEARCH,
     ),
 ]  # fmt: skip
 
 
-def _by_unit(method: Method, **kind: Any) -> Method:
-    """Users search once in all where all that they ever send is protected, and else once a period."""
-    ways = {once: shuffled.mixed(method, shuffled.Mixed(once, **kind)) for once in (True, False)}
-
-    def way(question: Question) -> Method:
-        return ways[question.unit == "user"]
-
-    return replace(
-        ways[True],
-        settle=lambda question: way(question).settle(question),
-        expect=lambda question, settings: way(question).expect(question, settings),
-        notebook=lambda _: "evolvingdp run heavy_hitters/trust",
-        guarantee=f"({{epsilon}}, {{delta}})-DP of {{lot}}, {shuffled.AGAINST}",
-    )
+def _levels_public(method: Method) -> Method:
+    """Behind a shuffler that passes on the reports of each level by itself."""
+    assert isinstance(method.mixed, shuffled.Mixed)
+    kind = replace(method.mixed, share=_LEAST_SHARE, name="shuffled, levels public")
+    return replace(method, settle=partial(method.settle, least_share=_LEAST_SHARE), mixed=kind, trust="shuffler")
 
 
-METHODS += [
-    _by_unit(
-        METHODS[0], values=lambda one, cells: geometry(one, cells).order, cells=lambda q: sketch_size(_reporters(q))[1]
-    ),
-    _by_unit(METHODS[1], values=lambda one, _: OLH(one).hash_values),
-]
+METHODS += [_levels_public(method) for method in METHODS]

@@ -16,6 +16,7 @@ from typing import Any
 from evolvingdp.core.checks import ParameterError
 from evolvingdp.planning.answer import Answer, CannotServeError, Expected, Method, OnTheEdgeError, Prediction, Refusal
 from evolvingdp.planning.question import TRUST, Question, in_options
+from evolvingdp.planning.shuffled import mixed
 
 ROOMS = {  # that have methods for a statistic; only these are imported
     "mean": ("local_means", "curated"),
@@ -46,10 +47,12 @@ def plan(question: Question) -> Answer:
     return Answer(question, predictions, refusals, sentence(question, predictions, refusals))
 
 
-def asked(question: Question) -> list[Method]:
-    """All methods for this statistic, whether they serve or not."""
+def asked(question: Question, rough: bool = False) -> list[Method]:
+    """All methods for this statistic, whether they serve or not; `rough`: to be asked many times."""
     rooms = [import_module(f"evolvingdp.planning.{room}") for room in ROOMS[question.statistic]]
-    return [method for room in rooms for method in room.METHODS if question.statistic in method.statistics]
+    methods = [method for room in rooms for method in room.METHODS if question.statistic in method.statistics]
+    alone = [method for method in methods if method.trust != "shuffler" and not (rough and method.costly)]
+    return alone + [mixed(method, rough) for method in methods if method.mixed]
 
 
 def settled(method: Method, question: Question) -> Any:
@@ -187,19 +190,18 @@ def reach(question: Question, error: float) -> list[Reached]:
     """What each method needs for a standard error of `error` (an alarm: for a share), all else as in `question`.
 
     To 5 %: errors fall with epsilon and users, and grow with periods. Where a method is on the edge of its range it does not
-    reach `error`; what is too slow to be asked many times (`Method.costly`: mixed reports, means of users) is left out.
+    reach `error`; what is too slow to be asked many times (`Method.costly`: means of users) is left out.
     """
     if not error > 0:
         raise ParameterError(f"error must be > 0, got {error!r}")
     found = []
-    for method in asked(question):
-        if not method.costly:
-            excess = cache(partial(_excess, method, question, error))
-            least = {name: _reached(partial(_at, excess, question, name), question, name) for name in _INVERTED}
-            if any(least.values()):
-                users, periods = least["users"], least["periods"]
-                whole = None if users is None else _round_up(users), None if periods is None else int(periods)
-                found.append(Reached(method.name, least["epsilon"], *whole))
+    for method in asked(question, rough=True):
+        excess = cache(partial(_excess, method, question, error))
+        least = {name: _reached(partial(_at, excess, question, name), question, name) for name in _INVERTED}
+        if any(least.values()):
+            users, periods = least["users"], least["periods"]
+            whole = None if users is None else _round_up(users), None if periods is None else int(periods)
+            found.append(Reached(method.name, least["epsilon"], *whole))
     return sorted(found, key=lambda one: one.epsilon or math.inf)
 
 

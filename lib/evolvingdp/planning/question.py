@@ -13,6 +13,7 @@ STATISTICS = ("mean", "counts", "frequencies", "words", "hot")
 TRUST = ("nobody", "shuffler", "curator")
 UNITS = ("report", "period", "user")
 TARGETS = ("period", "window", "cumulative")
+MOST_USERS = 10**9
 USUAL_DELTA = 1e-9  # far below one over the users of any question
 
 
@@ -40,7 +41,7 @@ class Question:
         "what epsilon protects: one report, all that a user sends in a period, or everything that a user ever sends",
         choices=UNITS,
     )
-    users: int = _ask(100_000, "users, all there in every period", 1, 10**9)
+    users: int = _ask(100_000, "users, all there in every period", 1, MOST_USERS)
     periods: int = _ask(365, "periods (days, months) with an answer each", 1, 10_000)
     readings: int = _ask(1, "values of one user in a period", 1, 10**9)
     changes: int = _ask(3, "how often the answer jumps, in all periods together", 0, 10_000)

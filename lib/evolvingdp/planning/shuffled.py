@@ -1,9 +1,10 @@
 """Reports that a shuffler mixes before anybody sees them: local methods at the larger epsilon that a report may then have.
 
 A method is the local one, asked with the epsilon of a report; what that may be is `heavy_hitters.trust.shuffling`. A report
-carries its hash function, row and level, so that nothing but the period in which it comes is known of its user. Where users
-are dealt to periods, the bound is for the fewest that a period has, but with a thousandth of delta; where everybody reports
-in every period, half of delta is for mixing, and half for composing the periods.
+carries its hash function, row and level, so that nothing but the period in which it comes is known of its user; or the level
+is public, and a user hides among those of the smallest level. Where users are dealt to periods or levels, the bound is for
+the fewest of a lot, but with a thousandth of delta; where everybody reports in every period, half of delta is for mixing,
+and half for composing the periods.
 """
 
 from __future__ import annotations
@@ -21,71 +22,87 @@ from evolvingdp.heavy_hitters.trust.shuffling import epsilon_of_a_report
 from evolvingdp.planning.answer import CannotServeError, Expected, Method
 from evolvingdp.planning.question import Question
 
-_RARE = 1e-3  # of delta: that a period has fewer reports
+_RARE = 1e-3  # of delta: that a lot has fewer reports
 _LEAST_DELTA = 1e-12
 _MOST_BIT, _MOST_HASH = 15.0, 10.0  # epsilon of a report: of the bound, and of local hashing
-AGAINST = "against those who see only what the shuffler passes on"
+_PROMISED = {True: "everything that a user ever sends", False: "{unit}; of all periods {for_ever}", None: "{lot}"}
+_AGAINST = "against those who see only what the shuffler passes on"
 SEVERAL = "a user sends several bits that depend on each other, and what a shuffler adds is known for one report"
+FOLLOWED = "what is said again and again can be followed through the shuffler"
 
 
 @dataclass(frozen=True)
 class Mixed:
-    """What kind of reports a method sends: one of so many `values`, `hashed` or not; `once`: each user one in all."""
+    """What kind of reports a method sends: one of so many `values`, `hashed` or not.
 
-    once: bool
+    `once`: each user one in all, or one a period; None: in all where all that a user ever sends is protected. `share`: of
+    the users, in the smallest part that is public.
+    """
+
+    once: bool | None
     values: Callable[[float, int], int]  # of a report at an epsilon, for a sketch of so many cells
     hashed: bool = True
     most: float = _MOST_HASH
     cells: Callable[[Question], int] = lambda _: 0
+    share: float = 1.0
+    name: str = "shuffled"
+    notebook: str = ""  # in which reports are mixed
+    rough: bool = False
 
     def question(self, asked: Question) -> Question:
         """`asked` of the local method, with the epsilon of a report."""
-        delta = asked.failure
+        delta, epsilon, users = asked.failure, asked.epsilon, asked.users
         if not delta:
             raise CannotServeError("it needs a delta above 0", "--delta 1e-9")
-        epsilon = asked.epsilon
-        if self.once:
-            users = 1 + int(binom.ppf(_RARE * delta, asked.users - 1, 1 / asked.periods))
-            delta *= 1 - _RARE
-        else:
-            each = asked.unit == "report" and asked.statistic != "words"  # of whose readings a search reads one a period
-            users = asked.users * (asked.readings if each else 1)
+        once = asked.unit == "user" if self.once is None else self.once
+        if not once:
+            each = asked.unit == "report" and self.once is False  # a search reads one of the readings of a period
+            users *= asked.readings if each else 1
             if asked.reports_of_a_unit > 1:
                 epsilon = accounting.optimal(epsilon, delta / 2, asked.periods)
                 delta /= 2 * asked.periods
+        lot = self.share / (asked.periods if once else 1)
+        if lot < 1:
+            users = 1 + int(binom.ppf(_RARE * delta, users - 1, lot))
+            delta *= 1 - _RARE
         if delta < _LEAST_DELTA:
             least = asked.failure * _LEAST_DELTA / delta
             raise CannotServeError(f"the bound is for a delta of {least:.2g} or more", f"--delta {1.1 * least:.2g}")
         one = epsilon if users < 2 else _amplified(epsilon, delta, users, self, self.cells(asked))
-        return replace(asked, epsilon=one, unit=asked.unit if self.once or asked.unit == "report" else "period")
+        return replace(asked, epsilon=one, unit=asked.unit if once or asked.unit == "report" else "period")
 
 
-@lru_cache
+@lru_cache(maxsize=1024)
 def _amplified(epsilon: float, delta: float, users: int, mixed: Mixed, cells: int) -> float:
-    return epsilon_of_a_report(epsilon, delta, users, lambda one: mixed.values(one, cells), mixed.most, mixed.hashed)
+    return epsilon_of_a_report(
+        epsilon, delta, users, lambda one: mixed.values(one, cells), mixed.most, mixed.hashed, mixed.rough
+    )
 
 
-def bits(once: bool) -> Mixed:
-    return Mixed(once, lambda *_: 2, hashed=False, most=_MOST_BIT)
+def _hash_values(epsilon: float, _: int) -> int:
+    return OLH(epsilon).hash_values
 
 
-def hashes(once: bool) -> Mixed:
-    return Mixed(once, lambda one, _: OLH(one).hash_values)
+def _two(*_: float) -> int:
+    return 2
 
 
-def signs(once: bool) -> Mixed:
-    """Of a row that the report names: two words have the same sign in half of the rows."""
-    return Mixed(once, lambda *_: 2, most=_MOST_BIT)
+BIT, ONE_BIT = (Mixed(once, _two, hashed=False, most=_MOST_BIT) for once in (False, True))
+HASH, ONE_HASH = (Mixed(once, _hash_values) for once in (False, True))
+ONE_SIGN = Mixed(True, _two, most=_MOST_BIT)  # of a row that the report names: two words have the same sign in half of them
+SEARCH = Mixed(None, _hash_values, notebook="evolvingdp run heavy_hitters/trust")
 
 
-def mixed(method: Method, reports: Mixed | str) -> Method:
+def mixed(method: Method, rough: bool = False) -> Method:
     """The method behind a shuffler; or why its reports cannot be mixed."""
-    if isinstance(reports, str):
+    reports = method.mixed
+    if not isinstance(reports, Mixed):
 
         def refuse(_: Question) -> Any:
-            raise CannotServeError(reports)
+            raise CannotServeError(str(reports))
 
         return replace(method, name=f"{method.name}, shuffled", settle=refuse, trust="shuffler")
+    reports = replace(reports, rough=rough)
 
     def expect(question: Question, settings: Any, *streams: int) -> Expected:
         asked = reports.question(question)
@@ -93,20 +110,13 @@ def mixed(method: Method, reports: Mixed | str) -> Method:
         note = f"a report alone has epsilon {asked.epsilon:.3g}"
         return replace(found, note="; ".join(filter(None, (note, found.note))))
 
-    unit = "everything that a user ever sends" if reports.once else "{unit}; of all periods {for_ever}"
     return replace(
         method,
-        name=f"{method.name}, shuffled",
+        name=f"{method.name}, {reports.name}",
         settle=lambda question: method.settle(reports.question(question)),
         expect=expect,
-        guarantee=f"({{epsilon}}, {{delta}})-DP of {unit}, {AGAINST}",
+        guarantee=f"({{epsilon}}, {{delta}})-DP of {_PROMISED[reports.once]}, {_AGAINST}",
         sends=f"{method.sends}; no name",
-        notebook=lambda question: method.notebook(reports.question(question)),
+        notebook=lambda question: reports.notebook or method.notebook(reports.question(question)),
         trust="shuffler",
-        costly=True,
     )
-
-
-def all_mixed(methods: list[Method], reports: dict[str, Mixed | str]) -> list[Method]:
-    """Of those that are named."""
-    return [mixed(method, reports[method.name]) for method in methods if method.name in reports]

@@ -209,7 +209,7 @@ def _trusting() -> Iterator[Entry]:
     yield Entry(
         "shuffled", "heavy_hitters", "Projective reports, shuffled", (shuffling.Shuffled, shuffling.epsilon_of_a_report),
         "the reports of three users", _ANY, EXACT, _EPSILON, mixed, "one more user in the blanket",
-        broken(mixed, "heavy_hitters/trust/shuffling.py", "int(m) + 1)", "int(m) + 2)"), delta,
+        broken(mixed, "heavy_hitters/trust/shuffling.py", "edges[:-1] + 1", "edges[:-1] + 2"), delta,
     )  # fmt: skip
     yield Entry(
         "prefix_counts", "heavy_hitters", "Counts of prefixes, one of two servers honest", (prefix_counts.PrefixCounts,),

@@ -12,7 +12,7 @@ PINS: dict[str, float] = {
     "tape_gaussian": 4.67399597,
     # heavy_hitters
     "rappor_permanent": 2.13270285,
-    "shuffled": 0.753008778,
+    "shuffled": 0.753019701,
     "prefix_counts": 0.999882835,
     "simulated_rappor_reports": 2.13270285,
     # evolving

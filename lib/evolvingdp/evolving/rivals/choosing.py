@@ -62,7 +62,7 @@ class Choice:
         checks.one_of(tuple(self.settings), method=name)
         settings = self.settings[name]
         if isinstance(settings, CrewThresh):
-            found = np.array([release.estimate for release in crew_thresh.simulate(settings, stream, rng)])
+            found = crew_thresh.traced(settings, stream, rng).estimate
         elif isinstance(settings, Thresh):
             found = thresh_simulation.simulate(settings, stream, rng).estimate
         else:

@@ -197,13 +197,18 @@ def run(
     return releases
 
 
-def simulate(settings: CrewThresh, stream: BitStream, rng: np.random.Generator) -> list[Release[float]]:
-    """The same law at a cost that does not grow with the number of users."""
+def traced(settings: CrewThresh, stream: BitStream, rng: np.random.Generator) -> thresh_simulation.Trace:
+    """Estimates and updates of `simulate`."""
     sizes = (settings.n_users, settings.voting.horizon, settings.voting.epoch_length)
     if (stream.n_users, stream.horizon, stream.epoch_length) != sizes:
         raise ValueError(f"stream must have n_users, horizon, epoch_length = {sizes}")
+    return _Crews(settings, stream, rng).run()
+
+
+def simulate(settings: CrewThresh, stream: BitStream, rng: np.random.Generator) -> list[Release[float]]:
+    """The same law at a cost that does not grow with the number of users."""
     releases, since = [], 0
-    for release in _Crews(settings, stream, rng).run().public:
+    for release in traced(settings, stream, rng).public:
         since = release.epoch if release.updated else since
         releases.append(served(settings.voting, release, since))
     return releases

@@ -158,25 +158,32 @@ def _last_segments(
     """Of the best division of epochs 0 to t, for every t: where the last segment begins, and the squared residuals, (T,).
 
     A segment saves |sum of its weighted values|^2 / (sum of its weights) of squared residuals; with prefix sums S and W the
-    best division up to t saves best(t) = max over s of best(s) + |S(t) - S(s)|^2 / (W(t) - W(s)) - cost.
+    best division up to t saves best(t) = max over s of best(s) + |S(t) - S(s)|^2 / (W(t) - W(s)) - cost. A change at t saves
+    no less than none, so that s is of no use after t where it saves less than best(t) even without the cost.
     """
     sums, held = _prefixes(values * weights[:, None]), _prefixes(weights)
     best, last = np.zeros(len(values) + 1), np.empty(len(values), dtype=np.int64)
     segments, squares = np.zeros(len(values) + 1, dtype=np.int64), _prefixes((values**2).sum(axis=1) * weights)
     one = sums[:, 0] if values.shape[1] == 1 else None
     products, everywhere = None if one is not None else sums @ sums.T, bool(np.all(weights > 0))
+    diagonal, alive = None if products is None else np.diagonal(products), 0
     for now in range(1, len(values) + 1):
+        since = slice(alive, now)
         if one is not None:
-            moved = np.square(one[now] - one[:now])
+            moved = np.square(one[now] - one[since])
         else:
             assert products is not None
-            moved = products[now, now] - 2 * products[now, :now] + np.diagonal(products)[:now]
-        among = held[now] - held[:now]
-        saved = moved / among if everywhere else np.divide(moved, among, out=np.zeros(now), where=among > 0)
-        saved += best[:now]
+            assert diagonal is not None
+            moved = products[now, now] - 2 * products[now, since] + diagonal[since]
+        among = held[now] - held[since]
+        saved = moved / among if everywhere else np.divide(moved, among, out=np.zeros(now - alive), where=among > 0)
+        saved += best[since]
         saved -= cost
-        last[now - 1] = first = saved.argmax()
-        best[now], segments[now] = saved[first], segments[first] + 1
+        place = int(saved.argmax())
+        last[now - 1] = first = alive + place
+        best[now], segments[now] = saved[place], segments[first] + 1
+        if now % 64 == 0:
+            alive += int(np.argmax(saved + cost > best[now] - 1e-6))
     return last, (squares - best - cost * segments)[1:]
 
 

@@ -6,7 +6,8 @@
 of one user.  It holds against those who see what the shuffler passes on and nothing of who sent it.  Whatever is public
 about a user (a level, a row, a hash seed) divides the users: `n_users` is then that of the smallest group who look alike.
 
-**Error.** An upper bound, exact for one adversary: who is told whose reports did not come from the blanket.
+**Error.** An upper bound, exact for one adversary: who is told whose reports did not come from the blanket.  Where more
+than `steps` values of A + B are likely, some are taken together: epsilon is then too high, by .5 % at the default.
 
 **Source.** The blanket of Balle et al. (2019), computed as in Su et al. (2025) instead of bounded; re-derived for reports of
 one of g values.  A report is uniform, whatever the word, with probability l = g / (p + g - 1), p = e^epsilon: the blanket.
@@ -22,12 +23,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import binom
+from numpy.typing import NDArray
+from scipy.special import betainc
 
 from evolvingdp.core import checks
 
 _TAIL = 42.0  # e^-42 of a binomial's law on either side may be left out: it is added to delta
 _GROUPS = 4  # of sizes of the blanket, each taken for its least
+_ENDS = slice(None, -1), slice(1, None)
 _LEAST_DELTA = 1e-12
 _MOST = 15.0  # epsilon of a report
 
@@ -45,10 +48,11 @@ class Shuffled:
     n_users: int
     values: int
     hashed: bool = True
+    steps: int = 2048
 
     def __post_init__(self) -> None:
         checks.positive(epsilon=self.epsilon)
-        checks.integer_at_least(2, n_users=self.n_users, values=self.values)
+        checks.integer_at_least(2, n_users=self.n_users, values=self.values, steps=self.steps)
         if self.epsilon > _MOST:
             raise ValueError(f"epsilon must be at most {_MOST:g}, got {self.epsilon:g}")
 
@@ -64,28 +68,33 @@ class Shuffled:
         low, high = _range(self.n_users - 1, self.blanket)
         groups = high + 1 - low if high - low < 4 * _GROUPS else _GROUPS
         edges = np.unique(np.linspace(low, high + 1, groups + 1).astype(np.int64))
-        shares = np.diff(binom.cdf(edges - 1, self.n_users - 1, self.blanket))
-        found = sum(share * self._delta(epsilon, int(m) + 1) for m, share in zip(edges, shares, strict=False))
-        return min(1.0, float(found) + 4 * math.exp(self.epsilon - _TAIL))
+        shares = -np.diff(_at_least(edges, self.n_users - 1, self.blanket))
+        sizes = edges[:-1] + 1
+        return min(1.0, self._delta(epsilon, sizes, shares[: len(sizes)]) + 4 * math.exp(self.epsilon - _TAIL))
 
-    def _delta(self, epsilon: float, reports: int) -> float:
-        """With so many reports from the blanket, the user's included; it falls with them."""
+    def _delta(self, epsilon: float, sizes: NDArray[np.int64], shares: NDArray[np.float64]) -> float:
+        """With `sizes` reports from the blanket, the user's included, (groups,), each so likely; it falls with them.
+
+        Of A + B from `least` to `most` A is drawn for `most`, and what it is compared with is that of `least`.
+        """
         e, low = math.exp(epsilon), self.blanket
         gap = math.expm1(self.epsilon) * low
         one = (1 - 1 / self.values) / self.values if self.hashed else 1 / self.values  # supports one given word only
-        first, last = _range(reports, 2 * one)
-        told = np.arange(max(first, 1), last + 1)  # A + B
+        steps = [_ends(*_range(int(size), 2 * one), self.steps) for size in sizes]
+        reports, weights = (np.repeat(part, [len(step) - 1 for step in steps]) for part in (sizes, shares))
+        least, most = (np.concatenate([step[part] + 1 - place for step in steps]) for place, part in enumerate(_ENDS))
+        ends = zip(steps, sizes, strict=True)
+        told = np.concatenate([-np.diff(_at_least(step + 1, size, 2 * one)) for step, size in ends])
         both: Any = 0
         if self.hashed:
-            both = _least(reports - told, self.values**-2 / (1 - 2 * one))
-        needed = gap * e * told + (e - 1) * (low * reports + gap * both)
-        least = np.ceil(needed / (gap * (1 + e)) - 1e-9)  # of A: from here on the user's word is e^epsilon times as likely
-        near = (least <= told) & ((2 * least - told) ** 2 < 120 * told)  # beyond, Hoeffding's bound is e^-60
-        told, least, needed = told[near], least[near], needed[near]
-        beyond = binom.sf(least - 1, told - 1, 0.5)
-        up = beyond + binom.pmf(least - 1, told - 1, 0.5)
-        gain = gap * (1 + e) * told / 2 * up - needed * (up + beyond) / 2
-        return float((binom.pmf(told, reports, 2 * one) * np.maximum(gain, 0)).sum() / reports)
+            both = _least(reports - most, self.values**-2 / (1 - 2 * one))
+        needed = gap * e * least + (e - 1) * (low * reports + gap * both)
+        first = np.ceil(needed / (gap * (1 + e)) - 1e-9)  # of A: from here on the user's word is e^epsilon times as likely
+        near = (first <= most) & ((2 * first - most) ** 2 < 120.0 * most)  # beyond, Hoeffding's bound is e^-60
+        most, first, needed = most[near], first[near], needed[near]
+        beyond, up = _at_least(first, most - 1, 0.5), _at_least(first - 1, most - 1, 0.5)
+        gain = gap * (1 + e) * most / 2 * up - needed * (up + beyond) / 2
+        return float((weights * told / reports)[near] @ np.maximum(gain, 0))
 
     def total_epsilon(self, delta: float) -> float:
         """The total epsilon at `delta`, from 1e-12 to 1; never more than that of one report."""
@@ -94,18 +103,28 @@ class Shuffled:
 
 
 def epsilon_of_a_report(
-    epsilon: float, delta: float, n_users: int, values: Callable[[float], int], most: float, hashed: bool = True
+    epsilon: float,
+    delta: float,
+    n_users: int,
+    values: Callable[[float], int],
+    most: float,
+    hashed: bool = True,
+    rough: bool = False,
 ) -> float:
     """The largest epsilon, up to `most`, of reports that are (`epsilon`, `delta`)-private once shuffled.
 
     `values`: how many values a report of a given epsilon has, those of a hash function if `hashed`.  Never less than
-    `epsilon`.
+    `epsilon`.  `rough`: in a tenth of the time, and up to 3 % less.
     """
     checks.positive(epsilon=epsilon, most=most)
     _check(delta)
-    return _last(
-        lambda one: Shuffled(one, n_users, values(one), hashed).delta(epsilon) <= delta, epsilon, max(most, epsilon)
-    )
+    most = max(most, epsilon)
+
+    def holds(more: float) -> bool:
+        one = min(epsilon * math.exp(more), most)
+        return Shuffled(one, n_users, values(one), hashed, 256 if rough else 2048).delta(epsilon) <= delta
+
+    return min(epsilon * math.exp(_last(holds, 0.0, math.log(most / epsilon), 10 if rough else 18)), most)
 
 
 def _least(trials: Any, probability: float) -> Any:
@@ -115,15 +134,30 @@ def _least(trials: Any, probability: float) -> Any:
 
 
 def _range(trials: int, probability: float) -> tuple[int, int]:
-    """Where a binomial is but for its tails (above: trials less so many failures)."""
-    return int(_least(trials, probability)), trials - int(_least(trials, 1 - probability))
+    """Where a binomial is but for its tails (above: trials less so many failures, or Bernstein's inequality)."""
+    mean, above = trials * probability, trials - int(_least(trials, 1 - probability))
+    return int(_least(trials, probability)), min(
+        above, math.ceil(mean + _TAIL / 3 + math.hypot(_TAIL / 3, math.sqrt(2 * _TAIL * mean)))
+    )
 
 
-def _last(holds: Callable[[float], bool], good: float, other: float) -> float:
+def _at_least(count: NDArray[Any], trials: Any, probability: float) -> NDArray[np.float64]:
+    """The probability that a binomial is `count` or more."""
+    inside = betainc(np.clip(count, 1, np.maximum(trials, 1)), np.maximum(trials - count + 1, 1), probability)
+    return np.where(count <= 0, 1.0, np.where(count > trials, 0.0, inside))
+
+
+def _ends(first: int, last: int, steps: int) -> NDArray[np.int64]:
+    """Of equal steps from below `first`, and 0 or more, to `last`."""
+    width = -(-(last + 1 - first) // steps)
+    return np.append(np.arange(max(first, 1) - 1, last, width), last)
+
+
+def _last(holds: Callable[[float], bool], good: float, other: float, halvings: int = 18) -> float:
     """The end of where `holds` holds, from `good`, where it does, towards `other`: a number at which it does."""
     if holds(other):
         return other
-    for _ in range(18):
+    for _ in range(halvings):
         middle = (good + other) / 2
         good, other = (middle, other) if holds(middle) else (good, middle)
     return good

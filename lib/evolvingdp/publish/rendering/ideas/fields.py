@@ -55,7 +55,7 @@ FIELDS = (
         "statistic", "Asked for:", ("mean", "frequencies", "words", "hot"),
         ("a mean or a share", "frequencies of a list", "words without a list", "what is hot now"),
     ),
-    Field("trust", "Trusted:", ("nobody", "curator"), ("nobody", "a curator")),
+    Field("trust", "Trusted:", ("nobody", "shuffler", "curator"), ("nobody", "a shuffler", "a curator")),
     Field("unit", "Epsilon protects:", ("user", "period"), ("all that a user ever sends", "what a user sends in a period")),
     Field(
         "target", "An answer about:", ("period", "window", "cumulative"),
