@@ -7,8 +7,9 @@ import re
 
 import nbformat
 import pytest
+from bs4 import BeautifulSoup
 
-from evolvingdp.publish.showing.numerals import numeric, readable
+from evolvingdp.publish.showing.numerals import grouped, numeric, readable
 from evolvingdp.publish.showing.page import MYST
 from evolvingdp.publish.showing.standalone import Reader
 from evolvingdp.publish.sources.project import Project
@@ -39,6 +40,21 @@ def test_a_column_is_set_to_the_right_where_all_its_cells_are_numbers():
         assert numeric(column), column
     for column in ([""], ["holds", "1"], ["1 to 2"], ["2026-11-22"], ["at most 3"]):
         assert not numeric(column), column
+
+
+def test_long_whole_numbers_of_a_column_have_commas_and_years_alone_have_none():
+    assert grouped(["25992", "1005119", "4096", "0.5", ""]) == ["25,992", "1,005,119", "4,096", "0.5", ""]
+    assert grouped(["2020", "1024"]) == ["2020", "1024"]
+
+
+def test_no_table_of_a_page_has_a_long_number_without_commas_but_for_seeds(built_book):
+    for file in sorted((built_book.root / "_build" / "html" / "book").glob("*.html")):
+        for table in BeautifulSoup(file.read_text(), "html.parser").select("article table.table"):
+            heads = [cell.get_text() for cell in table.select("thead th, thead td")]
+            for row in table.select("tbody tr"):
+                for place, cell in enumerate(row.find_all(["td", "th"])):
+                    bare = re.fullmatch(r"\d{5,}", cell.get_text().strip())
+                    assert not bare or "seed" in heads[place], f"{file.name}: {cell.get_text()}"
 
 
 TEXT = (

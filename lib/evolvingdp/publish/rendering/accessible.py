@@ -18,7 +18,7 @@ from sphinx.application import Sphinx
 from sphinx.writers.html5 import HTML5Translator
 from sphinx_proof.nodes import proof_node
 
-from evolvingdp.publish.showing.numerals import numeric, readable
+from evolvingdp.publish.showing.numerals import grouped, numeric, readable
 
 _SWITCH = re.compile(r"(<a [^>]*>)((?:(?!</a>).)*)(</a>\s*<details[^>]*>\s*<summary)>", re.DOTALL)
 _EMPTY_HEADER = re.compile(r"<th\b([^>]*)>((?:\s|</?p>)*)</th>")
@@ -81,15 +81,24 @@ def _verbatim(node: nodes.Node | None) -> bool:
 
 
 def _align(group: nodes.tgroup) -> None:
-    """Columns of numbers on the right, their headers too; tables of merged cells have none."""
+    """Columns of numbers on the right, their headers too, with commas but for seeds; tables of merged cells have none."""
     rows = [[*row.findall(nodes.entry)] for row in group.findall(nodes.row)]
     body = [[*row.findall(nodes.entry)] for part in group.findall(nodes.tbody) for row in part.findall(nodes.row)]
     if any("morecols" in entry for row in rows for entry in row):
         return
     for place in range(max(map(len, rows))):
-        if numeric([row[place].astext() for row in body if len(row) > place]):
+        cells = [row[place] for row in body if len(row) > place]
+        if numeric([cell.astext() for cell in cells]):
+            if "seed" not in rows[0][place].astext():
+                _group(cells)
             for entry in (row[place] for row in rows if len(row) > place):
                 entry["classes"] = [name for name in entry["classes"] if name != "text-left"] + ["text-right"]
+
+
+def _group(cells: list[nodes.entry]) -> None:
+    texts = [text for cell in cells for text in cell.findall(nodes.Text) if not _verbatim(text.parent)]
+    for text, better in zip(texts, grouped([*map(str, texts)]), strict=True):
+        text.parent.replace(text, nodes.Text(better))
 
 
 def _open_proof(translator: HTML5Translator, node: nodes.Element) -> None:

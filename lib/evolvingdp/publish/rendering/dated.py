@@ -96,6 +96,7 @@ def loop(root: Path) -> str:
     table = [f"| {at} | clock (s) | processor (s) |", "|---|--:|--:|"]
     table += [f"| {row[at]} | {row['clock (s)']} | {row['processor (s)']} |" for row in now if row["processor (s)"]]
     old = "; ".join(f"{row[then]} {float(row['processor (s)']):,g}" for row in before)
+    table.insert(0, "What a change of this book waits for:\n")
     return "\n".join(table) + f"\n\nProcessor seconds {then}: {old}. {{measured}}`loop`\n"
 
 

@@ -27,6 +27,13 @@ def _power(match: re.Match[str]) -> str:
     return f"{sign}{factor}10{str(int(power)).translate(_RAISED)}"
 
 
+def grouped(column: list[str]) -> list[str]:
+    """The cells of a column with commas between thousands, if one of its whole numbers has five digits or more."""
+    if not any(re.fullmatch(r"\d{5,}", cell) for cell in column):
+        return column
+    return [f"{int(cell):,}" if re.fullmatch(r"\d{4,}", cell) else cell for cell in column]
+
+
 def numeric(column: list[str]) -> bool:
     """Whether the cells of a column are numbers, as far as there are any: such a column is set to the right."""
     cells = [readable(cell).strip(" *") for cell in column]
