@@ -47,12 +47,15 @@ def _as_rows(laws: Sequence[dict[Any, float]]) -> Array:
 
 
 class Fixed:
-    """Stands for noise that is this number."""
+    """Stands for noise that is this number, and is drawn once."""
 
     def __init__(self, value: float) -> None:
-        self.value = value
+        self.value, self._drawn = value, False
 
     def draw(self, rng: Any) -> float:
+        if self._drawn:
+            raise AssertionError("a step must have one draw")
+        self._drawn = True
         return self.value
 
 

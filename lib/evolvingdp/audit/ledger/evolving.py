@@ -11,6 +11,7 @@ import numpy as np
 
 from evolvingdp.audit.exact import rivals, sequences, transcripts
 from evolvingdp.audit.exact.draws import loss_of
+from evolvingdp.audit.exact.laws import as_stated
 from evolvingdp.audit.ledger.entry import EXACT, Entry
 from evolvingdp.audit.ledger.mutant import broken
 from evolvingdp.evolving import baselines, heavy_protocol, heavy_simulation, thresh_protocol, thresh_simulation
@@ -125,7 +126,7 @@ def _thresh() -> Iterator[Entry]:
 
     def tuned() -> float:
         settings = Thresh.tuned(10**6, 5, 1, _EPSILON, changes=1, deviation=0.01, spare=0)
-        return transcripts.thresh_loss(replace(settings, epsilon=100.0))
+        return as_stated(transcripts.thresh_loss(replace(settings, epsilon=100.0)), settings.privacy_loss)
 
     yield _entry(
         "thresh_tuned", "THRESH, tuned", covers, _EPSILON, tuned, never, spent,
@@ -179,8 +180,8 @@ def _few_changes() -> Iterator[Entry]:
         promised = {"erlingsson": _EPSILON / 2, "future_rand": 0.3}.get(randomizer, _EPSILON)
 
         def loss(randomizer: str = randomizer) -> float:
-            settings = tree.ChangeTree(10, 3, _EPSILON, 2, randomizer, tuned=False)
-            return sequences.tree_loss(settings)
+            even, tuned = (tree.ChangeTree(10, 3, _EPSILON, 2, randomizer, tuned=tuned) for tuned in (False, True))
+            return max(as_stated(sequences.tree_loss(made), made.privacy_loss) for made in (even, tuned))
 
         yield _entry(
             f"tree_{randomizer}", f"dyadic tree, {randomizer.replace('_', ' ')}",
@@ -218,7 +219,9 @@ def _few_changes() -> Iterator[Entry]:
     for name, promised in (("rappor", 0.7), ("loloha", 1.5)):
 
         def two(name: str = name) -> float:
-            return sequences.memoized_loss(getattr(memoized.Memoized, name)(10, 3, _EPSILON, _EPSILON / 2))
+            made = getattr(memoized.Memoized, name)(10, 3, _EPSILON, _EPSILON / 2)
+            constant = as_stated(sequences.memoized_loss(made, constant=True), made.one_value_loss())
+            return max(constant, as_stated(sequences.memoized_loss(made), made.transcript_loss()))
 
         yield _entry(
             f"memoized_{name}", f"memoization, two layers: {name}", covers, promised, two,
@@ -228,7 +231,8 @@ def _few_changes() -> Iterator[Entry]:
         )  # fmt: skip
 
     def one_layer() -> float:
-        return sequences.memoized_loss(memoized.Memoized.dbitflip(10, 3, _EPSILON), constant=True)
+        made = memoized.Memoized.dbitflip(10, 3, _EPSILON)
+        return as_stated(sequences.memoized_loss(made, constant=True), made.one_value_loss())
 
     yield _entry(
         "memoized_dbitflip", "memoization, one layer: dBitFlipPM", covers, _EPSILON / 2, one_layer,

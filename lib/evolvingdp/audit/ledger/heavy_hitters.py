@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from evolvingdp.audit.exact import reports
 from evolvingdp.audit.exact.draws import law_of, loss_of
-from evolvingdp.audit.exact.laws import epsilon_at
+from evolvingdp.audit.exact.laws import as_stated, epsilon_at
 from evolvingdp.audit.exact.probes import Chosen
 from evolvingdp.audit.exact.sensitivity import cost
 from evolvingdp.audit.ledger.entry import EXACT, SENSITIVITY, Entry
@@ -233,6 +233,12 @@ def _rappor() -> Iterator[Entry]:
             sent.append(shown)
         return sent
 
+    def said(first: tuple[int, ...], second: tuple[int, ...]) -> float:
+        """Two reports of one client, of these words."""
+        loss = loss_of(lambda held, rng: steps([[word] for word in held], rng), (first, second))
+        pair = [[filters[word] for word in history] for history in (first, second)]
+        return as_stated(loss, max(settings.loss_of_histories(*pair), settings.loss_of_histories(*reversed(pair))))
+
     def two_clients(word: int, rng: Any) -> Any:
         return steps([[word, words[0]]], rng)
 
@@ -249,7 +255,15 @@ def _rappor() -> Iterator[Entry]:
         def sent(word: int, rng: Any) -> NDArray[np.int64]:
             return once.collect(np.array([[word], [disjoint[0]]], dtype=np.uint64), cohorts, rng).ones
 
-        return loss_of(sent, disjoint)
+        return as_stated(loss_of(sent, disjoint), once.settings.epsilon_of_reports(1))
+
+    def permanent() -> float:
+        """Of two reports of one word; as stated of these, and of any number of reports, of which many are nearly all."""
+        loss, (one, other) = loss_of(again, words), words
+        if math.isinf(said((one, one), (one, other))):
+            return math.inf
+        many = as_stated(settings.epsilon_of_reports(60), settings.epsilon_permanent)
+        return max(as_stated(loss, settings.epsilon_of_reports(2)), many - 2 * math.log(3) + loss)
 
     path, covers = "heavy_hitters/rappor.py", (rappor.Rappor, rappor.RapporProtocol)
     report = 2 * math.log(0.7 / 0.3)  # of the bits of two words, each shown as it is with 0.75 * 0.9 + 0.25 * 0.1
@@ -261,7 +275,7 @@ def _rappor() -> Iterator[Entry]:
         unit="a report", promised=report,
     )  # fmt: skip
     yield _entry(
-        "rappor_permanent", "RAPPOR, any number of reports of one word", covers, lambda: loss_of(again, words),
+        "rappor_permanent", "RAPPOR, any number of reports of one word", covers, permanent,
         "the permanent response is redrawn",
         (path, "new = ~(asked.isin(memo.pairs) | asked.duplicated())", "memo, new = self.start(), ~asked.duplicated()"),
         unit="all reports of one word", promised=2 * math.log(3),

@@ -8,6 +8,7 @@ PINS: dict[str, float] = {
     # core
     "discrete_laplace": 3.32467532,
     "advanced_composition": 0.751482441,
+    "concentrated_accounting": 0.927392338,
     "tape_laplace": 3.66359313,
     "tape_gaussian": 4.67399597,
     # heavy_hitters
