@@ -112,6 +112,9 @@ class Follower:
         counts, laws = np.broadcast_to(n, each), np.broadcast_to(laws, (*each, laws.shape[-1]))
         drawn = np.empty(laws.shape, dtype=np.int64)
         for place in np.ndindex(each):
+            if laws[place].max() == 1:  # however many: they are not split
+                drawn[place] = counts[place] * laws[place]
+                continue
             ways, chances = _multinomial(int(counts[place]), tuple(laws[place].tolist()))
             drawn[place] = ways[self.choose(chances)]
         return drawn

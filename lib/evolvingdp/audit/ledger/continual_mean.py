@@ -24,6 +24,7 @@ from evolvingdp.continual_mean.user_mean import UserMean
 def entries() -> Iterator[Entry]:
     yield from running_sums.entries()
     yield from _user_means()
+    yield from _with_options()
     yield from _for_any_users()
     yield from _days()
     yield from _others()
@@ -95,7 +96,8 @@ def _user_means() -> Iterator[Entry]:
         )  # fmt: skip
 
     def medians_told() -> float:
-        return medians.median_loss(algorithms.full(6, 8, 64.0, beta=0.9))
+        settings = algorithms.full(6, 8, 64.0, beta=0.9)
+        return max(medians.median_loss(settings, order) for order in ("random", "contiguous"))
 
     yield entry(
         "user_mean_medians", "UserMean: the medians of Algorithm 6", (algorithms.full, private_median.draw), EXACT, 64 / 6, medians_told,
@@ -135,6 +137,42 @@ def _user_means() -> Iterator[Entry]:
     )  # fmt: skip
 
 
+def _with_options() -> Iterator[Entry]:
+    """Sums of what many settings cost, so that a change of any shows."""
+    makers = (algorithms.wishful, algorithms.single_tree, algorithms.multiple_trees)
+    options: dict[str, dict[str, Any]] = {
+        "capped": {"capped": True}, "exact_start": {"exact_start": True}, "integer": {"integer": True},
+        "honaker": {"honaker": True, "branching": 3}, "fine": {"resolution": 4, "capped": True, "integer": True},
+    }  # fmt: skip
+    changes = {
+        "capped": (
+            "a level 0 of half a sample",
+            "width = min(width, float(size))",
+            "width = min(width, self._block(level))",
+        ),
+        "exact_start": ("a level 2 of one sample", "self.exact_start and level <= 1", "self.exact_start and level <= 2"),
+        "integer": ("half the noise", "0.0, sensitivity, integer", "0.0, sensitivity / 2, integer"),
+        "honaker": (
+            "all trees have all of epsilon",
+            "return self.tree_epsilon * self._share(tree)",
+            "return self.tree_epsilon",
+        ),
+        "fine": ("a grid step of one", "tuple(self.resolution * width for", "tuple(width for"),
+    }
+
+    def loss(option: str) -> float:
+        made = [make(4, 4, EPSILON, 0.4, beta=0.9).but(**options[option]) for make in makers]
+        made.append(algorithms.full(4, 4, EPSILON, beta=0.9).but(**options[option]))
+        costs = list(map(user_mean_epsilon, made))
+        return sum(costs) if max(costs) <= EPSILON * (1 + 1e-9) else math.inf
+
+    for option, (mutant, old, new) in changes.items():
+        yield entry(
+            f"user_mean_with_{option}", f"UserMean: Algorithms 3 to 6, {option.replace('_', ' ')}, together", makers, SENSITIVITY,
+            4 * EPSILON, lambda option=option: loss(option), mutant, ("continual_mean/user_mean.py", old, new),
+        )  # fmt: skip
+
+
 def _for_any_users() -> Iterator[Entry]:
     """What is recommended: several elements of a user in one stream, streams for bands, better running sums."""
     path, make = "continual_mean/user_mean.py", choosing.recommended
@@ -158,10 +196,10 @@ def _for_any_users() -> Iterator[Entry]:
 
 
 def _days() -> Iterator[Entry]:
-    """One user, who has 3 samples in all and 2 a day at most and sends up to 3 a day: from all zeros to all ones."""
+    """One of two users, who has 3 samples in all and 2 a day at most and sends up to 3 a day: from all zeros to all ones."""
 
     def loss(sums: PrefixSums | None, delta: float) -> float:
-        days, worst = windows.Days(algorithms.naive(1, 3, EPSILON, delta=delta), 4, 2, sums), 0.0
+        days, worst = windows.Days(algorithms.naive(2, 3, EPSILON, delta=delta), 4, 2, sums), 0.0
         for held in itertools.product(range(4), repeat=4):
             when = np.repeat(np.arange(4), held)
 
