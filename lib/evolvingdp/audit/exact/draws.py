@@ -69,7 +69,7 @@ class Follower:
         scales = np.broadcast_to(np.asarray(scale, dtype=float), shape)
         entries = np.empty(scales.size, dtype=object)
         for place, one in enumerate(scales.flat):
-            entries[place] = Uncertain(self, float(loc), ((1.0, law(float(one))),))
+            entries[place] = Uncertain(self, float(loc), ((1.0, law(float(one))),) if one else ())
         return Array(entries.reshape(shape))
 
     def random(self, size: Any = None) -> Any:

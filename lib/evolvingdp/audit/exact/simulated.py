@@ -17,18 +17,21 @@ Run = Callable[[Any, Any], Any]  # of an input and a generator
 _ALIKE = 1e-9
 
 
-def simulated_loss(
-    protocol: Run, simulation: Run, inputs: Iterable[Any], others: Iterable[Any] = (), delta: float = 0.0
-) -> float:
-    """The worst loss of `simulation` at `delta` between any two of `inputs`; infinite where what it returns has another law
-    than what `protocol` returns, for any of these inputs or of `others`."""
+def same_law(protocol: Callable[[Any], Any], simulation: Callable[[Any], Any]) -> bool:
+    """Whether both return the same law, handed a generator."""
+    return bool(np.abs(np.subtract(*rows([law_of(protocol), law_of(simulation)]))).sum() <= _ALIKE)
+
+
+def simulated_loss(protocol: Run, simulation: Run, inputs: Iterable[Any], others: Iterable[Any] = ()) -> float:
+    """The worst loss of `simulation` between any two of `inputs`; infinite where what it returns has another law than what
+    `protocol` returns, for any of these inputs or of `others`."""
     laws = []
     for one in (*inputs, *others):
         pair = [law_of(lambda rng, run=run, one=one: run(one, rng)) for run in (protocol, simulation)]  # type: ignore[misc]
         if np.abs(np.subtract(*rows(pair))).sum() > _ALIKE:
             return math.inf
         laws.append(pair[1])
-    return epsilon_at(laws[: len(laws) - len(tuple(others))], delta)
+    return epsilon_at(laws[: len(laws) - len(tuple(others))], 0.0)
 
 
 def collected_loss(protocol: Any, keys: NDArray[Any], words: int = 0, users: int = 2, **how: Any) -> float:
