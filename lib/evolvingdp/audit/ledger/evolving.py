@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from evolvingdp.audit.exact import rivals, sequences, transcripts
+from evolvingdp.audit.exact import rivals, transcripts
 from evolvingdp.audit.exact.draws import loss_of
 from evolvingdp.audit.exact.laws import as_stated
 from evolvingdp.audit.ledger.entry import EXACT, Entry
@@ -181,7 +181,7 @@ def _few_changes() -> Iterator[Entry]:
 
         def loss(randomizer: str = randomizer) -> float:
             even, tuned = (tree.ChangeTree(10, 3, _EPSILON, 2, randomizer, tuned=tuned) for tuned in (False, True))
-            return max(as_stated(sequences.tree_loss(made), made.privacy_loss) for made in (even, tuned))
+            return max(as_stated(rivals.tree_loss(made), made.privacy_loss) for made in (even, tuned))
 
         yield _entry(
             f"tree_{randomizer}", f"dyadic tree, {randomizer.replace('_', ' ')}",
@@ -205,13 +205,13 @@ def _few_changes() -> Iterator[Entry]:
     few = tree.ChangeTree(10, 2, _EPSILON, 1, "best", tuned=False)
     yield _entry(
         "tree_two_users", "dyadic tree, two users", (tree.ChangeTree, tree.collect, signs.Signs), _EPSILON,
-        lambda: sequences.tree_loss(few, others=1), "flips shared by users",
+        lambda: rivals.tree_loss(few, others=1), "flips shared by users",
         ("evolving/rivals/signs.py", "rng.random(users) < chances", "rng.random(1) < chances"),
     )  # fmt: skip
     covers: tuple[Any, ...] = (memoized.Memoized, memoized.collect)
     yield _entry(
         "memoized_two_users", "memoization, two layers, two users", covers, _EPSILON,
-        lambda: sequences.memoized_loss(memoized.Memoized.rappor(10, 2, _EPSILON, _EPSILON / 2), others=1),
+        lambda: rivals.memoized_loss(memoized.Memoized.rappor(10, 2, _EPSILON, _EPSILON / 2), others=1),
         "answers shared by users",
         ("evolving/rivals/memoized.py", "rng.random((len(bits), 2)) <", "rng.random((1, 2)) <"),
         unit="all that a user ever sends in 2 epochs",
@@ -220,8 +220,8 @@ def _few_changes() -> Iterator[Entry]:
 
         def two(name: str = name) -> float:
             made = getattr(memoized.Memoized, name)(10, 3, _EPSILON, _EPSILON / 2)
-            constant = as_stated(sequences.memoized_loss(made, constant=True), made.one_value_loss())
-            return max(constant, as_stated(sequences.memoized_loss(made), made.transcript_loss()))
+            constant = as_stated(rivals.memoized_loss(made, constant=True), made.one_value_loss())
+            return max(constant, as_stated(rivals.memoized_loss(made), made.transcript_loss()))
 
         yield _entry(
             f"memoized_{name}", f"memoization, two layers: {name}", covers, promised, two,
@@ -232,7 +232,7 @@ def _few_changes() -> Iterator[Entry]:
 
     def one_layer() -> float:
         made = memoized.Memoized.dbitflip(10, 3, _EPSILON)
-        return as_stated(sequences.memoized_loss(made, constant=True), made.one_value_loss())
+        return as_stated(rivals.memoized_loss(made, constant=True), made.one_value_loss())
 
     yield _entry(
         "memoized_dbitflip", "memoization, one layer: dBitFlipPM", covers, _EPSILON / 2, one_layer,

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.audit.exact.draws import loss_of
+from evolvingdp.audit.exact.prefixes import prefix_loss
 from evolvingdp.audit.exact.simulated import RandomFunctions, collected_loss, simulated_loss
 from evolvingdp.audit.ledger.entry import EXACT, Entry
 from evolvingdp.audit.ledger.mutant import broken
@@ -26,6 +27,7 @@ from evolvingdp.heavy_hitters.binary_code import BinaryCode
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
 from evolvingdp.heavy_hitters.sketches.geometry import Geometry
 from evolvingdp.heavy_hitters.sketches.projective import PointHashes, ProjectiveOracle
+from evolvingdp.heavy_hitters.trust.prefix_counts import PrefixCounts
 from evolvingdp.heavy_hitters.word_tree import WordTree
 
 _EPSILON = 1.0
@@ -38,6 +40,7 @@ _COINS = 3 << 62  # the bits that are fair coins of two users
 def entries() -> Iterator[Entry]:
     yield from _sketches()
     yield from _trees()
+    yield from _counts()
     yield from _hashing()
     yield from _rappor()
 
@@ -104,6 +107,19 @@ def _trees() -> Iterator[Entry]:
             "users of the first report make the second, too" if plan == "split" else "nobody makes the second report",
             ("heavy_hitters/bitstogram.py", *(("first = first - last", "first = first") if plan == "split" else
              ("self.final.simulate(messages, last, rng)", "self.final.simulate(messages, 0 * last, rng)"))),
+        )  # fmt: skip
+
+
+def _counts() -> Iterator[Entry]:
+    for servers, mutant, old, new in (
+        (1, "nodes that nobody holds are shown at the cut", "rng.choice(values, size=lucky, p=law / law.sum())", "np.full(lucky, self.cut(level))"),
+        (2, "servers share their noise", "sum(self.noise(level).draw(len(held[0]), rng) for _ in range(self.servers))",
+         "self.servers * self.noise(level).draw(len(held[0]), rng)"),
+    ):  # fmt: skip
+        counts = PrefixCounts(WordTree((1,), length=1), 16.0, 1.0, servers)
+        yield _entry(
+            f"prefix_counts_{servers}", f"counts of prefixes, {servers} server{'s' * (servers - 1)}", (PrefixCounts,),
+            partial(prefix_loss, counts, "c", (5, 6)), mutant, ("heavy_hitters/trust/prefix_counts.py", old, new), 16.0,
         )  # fmt: skip
 
 

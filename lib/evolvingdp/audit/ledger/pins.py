@@ -15,6 +15,8 @@ PINS: dict[str, float] = {
     "rappor_permanent": 2.13270285,
     "shuffled": 0.753008778,
     "prefix_counts": 0.999882835,
+    "simulated_prefix_counts_1": 7.999999,
+    "simulated_prefix_counts_2": 7.59309808,
     "simulated_rappor_reports": 2.13270285,
     # evolving
     "thresh_sentinel": 0.3,
