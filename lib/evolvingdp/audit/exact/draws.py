@@ -64,7 +64,7 @@ class Follower:
 
     def _draws(self, law: type[Law], scale: Any, loc: Any, size: Any) -> Any:
         if size is None and np.ndim(scale) == 0:
-            return Uncertain(self, float(loc), ((1.0, law(float(scale))),))
+            return Uncertain(self, float(loc), ((1.0, law(float(scale))),) if scale else ())
         shape = np.shape(scale) if size is None else (size,) if np.ndim(size) == 0 else tuple(size)
         scales = np.broadcast_to(np.asarray(scale, dtype=float), shape)
         entries = np.empty(scales.size, dtype=object)

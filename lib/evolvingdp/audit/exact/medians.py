@@ -44,8 +44,11 @@ def median_loss(settings: UserMean, order: str = "random") -> float:
     users = streams.arrivals(order, settings.n_users, each, settings.n_users * each, stream(0, "order"))
     own = np.flatnonzero(users == 0)
     read = own[: settings.sizes[-1]]  # no median reads more of a user
-    inputs = np.tile(streams.bits(0.5, len(users), stream(0, "neighbours")), ((1 << len(read)) + 2, 1))
-    inputs[:-2, read] = list(itertools.product((0, 1), repeat=len(read)))
+    patterns = list(itertools.product((0, 1), repeat=len(read)))
+    if len(read) > 4:  # ones, then zeros, and the other way round
+        patterns = [tuple((np.arange(len(read)) < ones) ^ turned) for ones in range(len(read)) for turned in (0, 1)]
+    inputs = np.tile(streams.bits(0.5, len(users), stream(0, "neighbours")), (len(patterns) + 2, 1))
+    inputs[:-2, read] = patterns
     inputs[-2:, own] = [[0] * len(own), [1] * len(own)]
 
     def at_once(samples: Array, follow: Any) -> Any:

@@ -9,11 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
-from evolvingdp.audit.exact.draws import Follower, law_of
+from evolvingdp.audit.exact.draws import Follower, law_of, loss_of
 from evolvingdp.audit.exact.laws import epsilon_at
 from evolvingdp.audit.exact.simulated import same_law
 from evolvingdp.core.seeds import stream
@@ -22,6 +25,7 @@ from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.find_step import FindStep
 from evolvingdp.sparse_vector.histograms import HistogramEveryStep
 from evolvingdp.sparse_vector.shifting_simulation import Outcome, crossing
+from evolvingdp.sparse_vector.streams import drawn, general
 from evolvingdp.sparse_vector.streams.example import Family, ShiftingStream
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
@@ -165,3 +169,52 @@ def crossing_alike(noise: Any, threshold: float) -> bool:
         lambda rng: np.asarray(on.sizes + noise.sample(on.n_events, rng) >= threshold),
         lambda rng: crossing(noise.sf, threshold, on, rng),
     )
+
+
+def drawn_loss(monitor: ThresholdMonitorEvolving, delta: float) -> float:
+    """What all reports tell at `delta` of a user alone, who holds one of two elements in both steps; infinite where
+    `streams.drawn` has another law than steps of users who draw elements, for one user or two."""
+
+    def steps(n_users: int, laws: NDArray[np.float64], rng: Any) -> Any:
+        state, above, active = monitor.start(n_users), [], []
+        for law in laws:
+            state, told = monitor.step_elements(state, rng.choice(2, size=n_users, p=law), 2, rng)
+            above.append(told)
+            active.append(np.count_nonzero(state.active))
+        return np.array(above), np.array(active)
+
+    sure = [np.tile(law, (2, 1)) for law in np.eye(2)]
+    for n_users, laws in ((1, sure[0]), (1, sure[1]), (2, np.array([[0.3, 0.7], [0.6, 0.4]]))):
+        if not same_law(partial(steps, n_users, laws), partial(drawn.simulate, monitor, n_users, laws)):
+            return math.inf
+    return loss_of(lambda laws, rng: drawn.simulate(monitor, 1, laws, rng)[0], sure, delta)
+
+
+def general_loss(monitor: ThresholdMonitorEvolving, delta: float) -> float:
+    """What all reports of two steps tell at `delta` of a user who holds two elements, one or none of three; infinite where
+    `streams.general` has another law than a step for each element.  Two other users hold what they hold together."""
+
+    def held(own: list[int]) -> general.GeneralStream:
+        table = np.array([[0 in own, True], [1 in own, False]], dtype=np.int64)
+        present = [np.arange(2), np.arange(1)]
+        return general.GeneralStream(np.array([1, 2]), tuple(present), tuple(csr_array(table[rows]) for rows in present), 3)
+
+    def steps(own: list[int], rng: Any) -> Any:
+        on, state, found, absent = held(own), monitor.start(3), [], 0
+        for elements, table in zip(on.elements, on.held, strict=True):
+            told = []
+            for element in range(on.n_elements):
+                values = np.repeat(table.toarray()[element], on.users) if element in elements else np.zeros(3)
+                state, release = monitor.step(state, values, lambda data: data, rng)
+                told.append(release.above)
+            found.append(np.array(told[: len(elements)]))
+            absent += sum(told[len(elements) :])
+        return found, absent
+
+    def simulation(own: list[int], rng: Any) -> Any:
+        return general.simulate(monitor, held(own), rng)
+
+    inputs: tuple[list[int], ...] = ([0, 1], [0], [])
+    if not all(same_law(partial(steps, own), partial(simulation, own)) for own in inputs):
+        return math.inf
+    return loss_of(lambda own, rng: steps(own, rng)[0], inputs, delta)

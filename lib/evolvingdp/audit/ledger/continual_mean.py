@@ -76,6 +76,9 @@ def _user_means() -> Iterator[Entry]:
         ("multiple_trees", "Algorithm 5", algorithms.multiple_trees, lambda: algorithms.multiple_trees(*few, 0.4),
          "half the noise", unscaled),
         ("full", "Algorithm 6", algorithms.full, lambda: algorithms.full(4, 8, 1000.0, beta=0.9), "half the noise", unscaled),
+        ("full_narrow", "Algorithm 6, intervals that bind", algorithms.full, lambda: algorithms.full(4, 64, 1e4, beta=0.9),
+         "what has waited for a median is not projected",
+         ("continual_mean/online.py", "state.intervals[level] = settings.interval(level, prior)", "state.intervals[level] = None")),
         ("recommended", "users alike, pure", choose, lambda: choose(8, 4, EPSILON), "half the noise", unscaled),
         ("recommended_long", "users alike, narrow intervals", choose, lambda: choose(4, 64, 400.0, honaker=True, **narrow),
          "sums are not projected, step by step", free),
@@ -89,18 +92,19 @@ def _user_means() -> Iterator[Entry]:
     for id, name, make, settings, mutant, change in cases:
         covers = (UserMean, online.start, online.step, offline.release, make)
         yield entry(
-            f"user_mean_{id}", f"UserMean: {name}", covers, SENSITIVITY, {"full": 1000.0}.get(id, 400.0 if "_" in id and
+            f"user_mean_{id}", f"UserMean: {name}", covers, SENSITIVITY, {"full": 1000.0, "full_narrow": 1e4}.get(id, 400.0 if "_" in id and
             id.rsplit("_")[-1] in ("long", "fine", "real") else EPSILON),
             lambda settings=settings, id=id: user_mean_epsilon(settings(), 2 * (id == "naive_dropped")), mutant, change,
             DELTA if id.endswith("gaussian") else 0.0,
         )  # fmt: skip
 
     def medians_told() -> float:
-        settings = algorithms.full(6, 8, 64.0, beta=0.9)
-        return max(medians.median_loss(settings, order) for order in ("random", "contiguous"))
+        short, long = algorithms.full(6, 8, 64.0, beta=0.9), algorithms.full(6, 16, 100.0, beta=0.9)
+        two = max(medians.median_loss(short, order) for order in ("random", "contiguous"))
+        return two + medians.median_loss(long, "contiguous")
 
     yield entry(
-        "user_mean_medians", "UserMean: the medians of Algorithm 6", (algorithms.full, private_median.draw), EXACT, 64 / 6, medians_told,
+        "user_mean_medians", "UserMean: the medians of Algorithm 6, two of them together", (algorithms.full, private_median.draw), EXACT, 2 / 6 * 64 + 3 / 8 * 100, medians_told,
         "medians at twice their epsilon",
         ("continual_mean/online.py", "private_median.draw(means, settings.median_epsilon, level, rng)",
          "private_median.draw(means, 2 * settings.median_epsilon, level, rng)"),

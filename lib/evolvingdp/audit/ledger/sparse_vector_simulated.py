@@ -20,6 +20,7 @@ from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.find_step import FindStep
 from evolvingdp.sparse_vector.histograms import HISTOGRAMS, HistogramEveryStep
 from evolvingdp.sparse_vector.noise import MonitorNoise
+from evolvingdp.sparse_vector.streams import drawn, general
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
 _SIX, _MANY = 6.0, 30.0
@@ -63,6 +64,19 @@ def _monitors() -> Iterator[Entry]:
 
         yield _entry(
             f"shifting{id}", f"shifting heavy hitters{id.replace('_', ', ')}", covers, 2 / noise.scale, loss, mutant, (path, old, new),
+        )  # fmt: skip
+
+    for id, name, loss_of_users, module, mutant, old, new in (
+        ("drawn", "words drawn afresh", shifted.drawn_loss, drawn, "nobody is deleted",
+         "        counted[1:] += moved\n", "        counted[0] += moved.sum()\n"),
+        ("general", "any streams", shifted.general_loss, general, "who is deleted still counts in that step",
+         "sums[by_type.indices[by_type.indptr[gone] : by_type.indptr[gone + 1]]] -= users[gone]", "pass"),
+    ):  # fmt: skip
+        noise = MonitorNoise(0.05, 0.0)
+        yield _entry(
+            f"stream_{id}", f"ThresholdMonitor, {name}", (ThresholdMonitorEvolving, module.simulate), 2 / noise.scale,
+            partial(loss_of_users, ThresholdMonitorEvolving(noise, 1.5, 1), LARGE), mutant,
+            (f"sparse_vector/streams/{id}.py", old, new),
         )  # fmt: skip
 
 
