@@ -17,6 +17,8 @@ PINS: dict[str, float] = {
     "prefix_counts": 0.999882835,
     "simulated_prefix_counts_1": 7.999999,
     "simulated_prefix_counts_2": 7.59309808,
+    "simulated_tree_hist_search_two_reports": 0.5,
+    "simulated_tree_hist_search_one_report": 0.620114507,
     "simulated_rappor_reports": 2.13270285,
     # evolving
     "thresh_sentinel": 0.3,
