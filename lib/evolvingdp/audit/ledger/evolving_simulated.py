@@ -5,6 +5,7 @@ One or two users, whose data are certain, in two or three epochs; public randomn
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from unittest import mock
 import numpy as np
 
 from evolvingdp.audit.exact.draws import loss_of
-from evolvingdp.audit.exact.simulated import RandomFunctions, simulated_loss
+from evolvingdp.audit.exact.simulated import RandomFunctions, same_law, simulated_loss
 from evolvingdp.audit.ledger.entry import EXACT, Entry
 from evolvingdp.audit.ledger.mutant import broken
 from evolvingdp.evolving import baselines, heavy_protocol, heavy_simulation, thresh_protocol, thresh_simulation
@@ -103,9 +104,20 @@ def _few_changes() -> Iterator[Entry]:
         def simulates(own: tuple[int, ...], rng: Any, two: Any = two) -> Any:
             return memoized.simulate(two, _bits(own), rng)
 
+        pair = getattr(memoized.Memoized, layers)(2, 2, _EPSILON, _EPSILON / 2)
+
+        def loss(pair: Any = pair, runs: Any = runs, simulates: Any = simulates) -> float:
+            """Also of two users whose bits fall below two thresholds, which chance decides."""
+            streams = ThresholdStream.make(2, (0.25, 0.5))
+            alike = same_law(
+                lambda rng: memoized.run(pair, streams, bits=rng, private=rng),
+                lambda rng: memoized.simulate(pair, streams, rng),
+            )
+            return simulated_loss(runs, simulates, list(product((0, 1), repeat=2))) if alike else math.inf
+
         yield _entry(
             f"memoized_{layers}", f"memoization, {layers}", (memoized.Memoized, memoized.simulate), two.transcript_loss(),
-            partial(simulated_loss, runs, simulates, list(product((0, 1), repeat=2))), "reports of zero get no noise",
+            loss, "reports of zero get no noise",
             ("evolving/rivals/memoized.py", "rng.binomial(ones, noise) + rng.binomial(settings.n_users - ones, noise)", "rng.binomial(ones, noise)"),
         )  # fmt: skip
     few = tree.ChangeTree(1, 3, _EPSILON, 2, "best", tuned=False)

@@ -139,8 +139,11 @@ def _integers() -> Iterator[Entry]:
     )  # fmt: skip
 
     def limited() -> float:
+        """All kinds of this noise must be drawn as `sf` and `cdf` state."""
         noise = IntegerNoise(1.4, 2)
-        return enumerated.limited_loss(noise, 60) / noise.loss
+        kinds = ((IntegerNoise(0.7), 30), (IntegerNoise(0.7, None, 4), 90), (noise, 60), (IntegerNoise(0.7, 1, 2), 60))
+        alike = all(enumerated.sampled_as_stated(*kind) for kind in kinds)
+        return enumerated.limited_loss(noise, 60) / noise.loss if alike else math.inf
 
     yield entry(
         "integer_noise_limited", "integer noise with a limit, times its scale", (IntegerNoise,), EXACT, 1.0, limited,
