@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from evolvingdp.audit import refusals
 from evolvingdp.audit.exact import medians, sensitivity
 from evolvingdp.audit.exact.draws import loss_of
 from evolvingdp.audit.exact.laws import composed_epsilon, gaussian_epsilon
@@ -284,6 +285,11 @@ def _others() -> Iterator[Entry]:
             (path, "self.horizon / np.asarray(steps)", "(self.horizon - 1) / np.asarray(steps)") if split == "even"
             else (path, "state.rng.laplace(0.0, 1.0) *", "state.rng.laplace(0.0, 0.5) *"),
         )  # fmt: skip
+    yield entry(
+        "per_step_refused", "what is out of range is refused", (PerStepLaplace,), SENSITIVITY, EPSILON,
+        lambda: refusals.refused(refusals.continual_mean(), lambda: sensitivity.per_step_cost(PerStepLaplace(8, EPSILON), always)),
+        "samples above 1 are let in, step by step", (path, "if not 0 <= sample <= 1:", "if not 0 <= sample:"),
+    )  # fmt: skip
     yield entry(
         "per_step_several", "noise at every step, several users", (PerStepLaplace,), SENSITIVITY, EPSILON,
         lambda: sensitivity.per_step_cost(PerStepLaplace(8, EPSILON), mixed), "noise for the samples of the user who comes",

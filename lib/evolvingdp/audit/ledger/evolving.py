@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from evolvingdp.audit import refusals
 from evolvingdp.audit.exact import rivals, transcripts
 from evolvingdp.audit.exact.draws import loss_of
 from evolvingdp.audit.exact.laws import as_stated
@@ -112,6 +113,11 @@ def _thresh() -> Iterator[Entry]:
     capped = ("evolving/thresh_protocol.py", "used = used + yes", "used = used")
     yield _entry(
         "thresh_forced", "THRESH, start forced", covers, voting(5).privacy_loss, lambda: transcripts.thresh_loss(voting(5)), never, spent,
+    )  # fmt: skip
+    yield _entry(
+        "thresh_refused", "what is out of range is refused", covers, 0.7,
+        lambda: refusals.refused(refusals.evolving(), lambda: transcripts.thresh_loss(voting(3))), "negative counts are let in",
+        ("evolving/heavy_protocol.py", "outside = (array < 0) | (array > length)", "outside = array > length"),
     )  # fmt: skip
     yield _entry(
         "thresh_sentinel", "THRESH, start sentinel", covers, 0.7,

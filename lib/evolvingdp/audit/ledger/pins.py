@@ -84,6 +84,7 @@ PINS: dict[str, float] = {
     "above_threshold_renyi": 0.526981703,
     "threshold_monitor_step": 2.29271919,
     "threshold_monitor_users": 2.29271919,
+    "threshold_monitor_refused": 2.29271919,
     "threshold_monitor_run": 2.29271919,
     "threshold_monitor_fixed": 2.29271919,
     "threshold_monitor_elements": 2.01811398,

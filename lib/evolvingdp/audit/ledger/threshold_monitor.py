@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from evolvingdp.audit import refusals
 from evolvingdp.audit.exact import enumerated, queries
 from evolvingdp.audit.exact.draws import loss_of
 from evolvingdp.audit.ledger.entry import ADVERSARY, EXACT, FORMULA, Entry
@@ -65,6 +66,11 @@ def _monitor() -> Iterator[Entry]:
             "users who have counted enough still count" if way == "elements" else "deleted one report too late",
             changes.get(way, later), LARGE,
         )  # fmt: skip
+    yield entry(
+        "threshold_monitor_refused", "what is out of range is refused", (*_COVERS, ThresholdMonitor), EXACT, TWELVE,
+        lambda: refusals.refused(refusals.sparse_vector(), partial(loss, "step")), "a user may count twice",
+        (path, "if len(set(chosen)) != len(chosen):", "if False:"), LARGE,
+    )  # fmt: skip
     reports = 3
 
     def attained() -> float:
