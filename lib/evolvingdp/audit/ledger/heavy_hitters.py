@@ -20,6 +20,7 @@ from evolvingdp.audit.exact.sensitivity import cost
 from evolvingdp.audit.ledger.entry import EXACT, SENSITIVITY, Entry
 from evolvingdp.audit.ledger.mutant import broken
 from evolvingdp.core.hashing import MultiplyShift
+from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import bitstogram, count_sketch, olh, pem, rappor, tree_hist
 from evolvingdp.heavy_hitters.binary_code import BinaryCode
@@ -85,8 +86,12 @@ def _trees() -> Iterator[Entry]:
     leaves = _TREE.encode(_WORDS)
 
     def tree(plan: str) -> float:
-        settings = tree_hist.TreeHist(_TREE, _EPSILON, 10.0, rows=1, width=4, plan=plan)
-        return reports.collected_loss(lambda seed: settings.draw_hashes(stream(seed, "hashes")), leaves, range(6))
+        options: list[dict[str, Any]] = [{}, {} if plan == "split" else {"shared_sketch": True}]
+        made = [tree_hist.TreeHist(_TREE, _EPSILON, 10.0, rows=1, width=4, plan=plan, **more) for more in options]
+        return max(
+            reports.collected_loss(lambda seed, one=one: one.draw_hashes(stream(seed, "hashes")), leaves, range(seeds))  # type: ignore[misc]
+            for one, seeds in zip(made, (6, 2), strict=True)
+        )
 
     def projected(seed: int) -> float:
         settings = tree_hist.TreeHist(_TREE, _EPSILON, 10.0, rows=1, width=2, plan="two_reports", compression="projective")
@@ -112,11 +117,14 @@ def _trees() -> Iterator[Entry]:
     )  # fmt: skip
 
     def bits(plan: str) -> float:
-        settings = bitstogram.Bitstogram(
-            _EPSILON, 10.0, length=1, code=BinaryCode(5, 5), buckets=2, plan=plan, rows=1, width=2
+        sized: dict[str, Any] = {"length": 1, "code": BinaryCode(5, 5), "buckets": 2, "plan": plan, "rows": 1, "width": 2}
+        signed = bitstogram.Bitstogram(_EPSILON, 10.0, **sized)
+        cells = bitstogram.Bitstogram(_EPSILON, 10.0, **sized, bit_as="cell", signed_final=False)
+        messages = signed.encode(np.array(["a", "b", "p"]))
+        return max(
+            reports.collected_loss(lambda seed, made=made: made.draw_hashes(stream(seed, "hashes")), messages, range(seeds))  # type: ignore[misc]
+            for made, seeds in ((signed, 16), (cells, 2))
         )
-        messages = settings.encode(np.array(["a", "b", "p"]))
-        return reports.collected_loss(lambda seed: settings.draw_hashes(stream(seed, "hashes")), messages, range(16))
 
     for plan in bitstogram.PLANS:
         two = plan == "two_reports"
@@ -188,10 +196,22 @@ def _trusting() -> Iterator[Entry]:
         def sums(held: list[int], private: Any) -> Any:  # what the shuffler passes on: how often each report was sent
             return oracle.collect(np.array(held, dtype=np.uint64), stream(0, "rows"), private).sums
 
-        return max(
+        told = max(
             epsilon_at([law_of(lambda rng, held=[key, *others]: sums(held, rng)) for key in keys[:2]], delta)  # type: ignore[misc]
             for others in ([keys[0], keys[0]], [keys[2], keys[2]])
         )
+        stated = shuffling.Shuffled(one, 3, space.order).total_epsilon(delta)
+        return max(
+            as_stated(told, stated), as_stated(signs(), shuffling.Shuffled(_EPSILON, 3, 2, False).total_epsilon(delta))
+        )
+
+    def signs() -> float:
+        """The sum of three users' randomized signs, of whom two say the same."""
+
+        def told(pair: tuple[int, int], rng: Any) -> int:
+            return int(SignFlip(_EPSILON).randomize(np.array([pair[0], pair[1], pair[1]]), rng).sum())
+
+        return max(loss_of(told, [(-1, other), (1, other)], delta) for other in (-1, 1))
 
     def counted() -> float:
         settings = prefix_counts.PrefixCounts(tree, _EPSILON, 500.0, shares=(0.4, 0.6))
