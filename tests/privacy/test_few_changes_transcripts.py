@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from evolvingdp.audit.exact import sequences
+from evolvingdp.audit.exact import rivals
 from evolvingdp.evolving import ChangeTree, Memoized
 from evolvingdp.evolving.rivals import signs, tree
 from evolvingdp.evolving.rivals.threshold_stream import truncate
@@ -21,7 +21,7 @@ SPENT = {"best": 1.0, "erlingsson": 0.5, "erlingsson_exact": 1.0, "future_rand":
 def test_a_tree_loses_exactly_what_it_states_with_clients_that_truncate(randomizer, tuned):
     settings = ChangeTree(10, 3, 1.0, 2, randomizer, tuned)
     assert settings.privacy_loss == pytest.approx(SPENT[randomizer])
-    assert sequences.tree_loss(settings) == pytest.approx(settings.privacy_loss)
+    assert rivals.tree_loss(settings) == pytest.approx(settings.privacy_loss)
 
 
 def test_a_change_more_than_a_randomizer_has_room_for_is_caught(monkeypatch):
@@ -29,24 +29,24 @@ def test_a_change_more_than_a_randomizer_has_room_for_is_caught(monkeypatch):
     monkeypatch.setattr(
         signs.Signs, "flips", lambda law, users, rng: np.repeat(rng.random((users, 1)) < law.flip_chances[0, 0], 2, 1)
     )
-    assert sequences.tree_loss(settings) == pytest.approx(settings.privacy_loss)
+    assert rivals.tree_loss(settings) == pytest.approx(settings.privacy_loss)
     monkeypatch.setattr(tree, "truncate", lambda bits, changes: truncate(bits, changes + 1))
-    assert sequences.tree_loss(settings) > 1.3 * settings.privacy_loss
+    assert rivals.tree_loss(settings) > 1.3 * settings.privacy_loss
 
 
 @pytest.mark.parametrize("epsilons", [(0.5, 0.5), (3.0, 0.4), (0.4, 3.0)])
 @pytest.mark.parametrize("horizon", [1, 2, 3, 4])
 def test_the_loss_of_two_layers_is_that_of_all_pairs_of_sequences(horizon, epsilons):
     settings = Memoized(10, horizon, *epsilons)
-    assert sequences.memoized_loss(settings) == pytest.approx(settings.transcript_loss())
-    assert sequences.memoized_loss(settings, constant=True) == pytest.approx(settings.one_value_loss())
+    assert rivals.memoized_loss(settings) == pytest.approx(settings.transcript_loss())
+    assert rivals.memoized_loss(settings, constant=True) == pytest.approx(settings.one_value_loss())
     assert settings.one_value_loss() <= settings.permanent_epsilon
 
 
 def test_a_change_of_a_bit_shows_through_one_layer():
     settings = Memoized.dbitflip(10, 2, 1.0)
-    assert sequences.memoized_loss(settings) == math.inf == settings.transcript_loss()
-    assert sequences.memoized_loss(settings, constant=True) == pytest.approx(0.5)
+    assert rivals.memoized_loss(settings) == math.inf == settings.transcript_loss()
+    assert rivals.memoized_loss(settings, constant=True) == pytest.approx(0.5)
 
 
 def test_two_layers_outgrow_the_sum_over_distinct_values():

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 import evolvingdp
+from evolvingdp.audit import coverage
 from evolvingdp.audit.empirical import auditor
 from evolvingdp.audit.empirical.black_boxes import black_boxes
-from evolvingdp.audit.ledger import coverage, listing
+from evolvingdp.audit.ledger import listing
 from evolvingdp.audit.ledger.entry import FORMULA, HOW, SLACK, tight, unchanged
 from evolvingdp.audit.ledger.listing import entries
 from evolvingdp.audit.ledger.mutant import Mutant, broken

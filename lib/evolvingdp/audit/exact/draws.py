@@ -64,12 +64,12 @@ class Follower:
 
     def _draws(self, law: type[Law], scale: Any, loc: Any, size: Any) -> Any:
         if size is None and np.ndim(scale) == 0:
-            return Uncertain(self, float(loc), ((1.0, law(float(scale))),))
+            return Uncertain(self, float(loc), ((1.0, law(float(scale))),) if scale else ())
         shape = np.shape(scale) if size is None else (size,) if np.ndim(size) == 0 else tuple(size)
         scales = np.broadcast_to(np.asarray(scale, dtype=float), shape)
         entries = np.empty(scales.size, dtype=object)
         for place, one in enumerate(scales.flat):
-            entries[place] = Uncertain(self, float(loc), ((1.0, law(float(one))),))
+            entries[place] = Uncertain(self, float(loc), ((1.0, law(float(one))),) if one else ())
         return Array(entries.reshape(shape))
 
     def random(self, size: Any = None) -> Any:
@@ -112,6 +112,9 @@ class Follower:
         counts, laws = np.broadcast_to(n, each), np.broadcast_to(laws, (*each, laws.shape[-1]))
         drawn = np.empty(laws.shape, dtype=np.int64)
         for place in np.ndindex(each):
+            if laws[place].max() == 1:  # however many: they are not split
+                drawn[place] = counts[place] * laws[place]
+                continue
             ways, chances = _multinomial(int(counts[place]), tuple(laws[place].tolist()))
             drawn[place] = ways[self.choose(chances)]
         return drawn

@@ -47,12 +47,15 @@ def _as_rows(laws: Sequence[dict[Any, float]]) -> Array:
 
 
 class Fixed:
-    """Stands for noise that is this number."""
+    """Stands for noise that is this number, and is drawn once."""
 
     def __init__(self, value: float) -> None:
-        self.value = value
+        self.value, self._drawn = value, False
 
     def draw(self, rng: Any) -> float:
+        if self._drawn:
+            raise AssertionError("a step must have one draw")
+        self._drawn = True
         return self.value
 
 
@@ -69,17 +72,31 @@ class _Rest:
         return np.full(size, possible[rng.choose(masses / masses.sum())])
 
 
+def _sampled(noise: IntegerNoise, reach: int) -> dict[Any, float]:
+    """The law of `sample`, of draws up to `reach` of its grid."""
+    law = discrete_law(noise._law, reach)
+
+    def drawn(rng: Any) -> float:
+        own = replace(noise)
+        vars(own)["_law"] = _Rest(law)
+        return float(own.sample(1, rng)[0])
+
+    return law_of(drawn)
+
+
+def sampled_as_stated(noise: IntegerNoise, reach: int) -> bool:
+    """Whether `sample` has the law that `sf` and `cdf` state."""
+    mass, grid = _sampled(noise, reach), noise.grid
+    places = np.arange(-4 * grid, 4 * grid + 1) / grid
+    above = [math.fsum(share for number, share in mass.items() if number >= place) for place in places]
+    stated = noise.sf(places)
+    return bool(np.allclose(above, stated, rtol=1e-6, atol=1e-9) and np.allclose(1 - stated, noise.cdf(places), atol=1e-9))
+
+
 def limited_loss(noise: IntegerNoise, reach: int) -> float:
     """How far a yes, or a no, at any threshold gets likelier when the sum moves by 1, but for what is `revealed`: from the
     draws of the sampler, all that `reach` numbers can be."""
-    law = discrete_law(noise._law, reach)
-
-    def drawn(rng: Any) -> int:
-        own = replace(noise)
-        vars(own)["_law"] = _Rest(law)
-        return int(own.sample(1, rng)[0])
-
-    mass = law_of(drawn)
+    mass = _sampled(noise, reach)
     yes = np.cumsum([mass.get(number, 0.0) for number in range(reach, -reach, -1)])[::-1]  # Pr[noise >= number]
     near = slice(reach - reach // 5, -1)  # what is out of reach would be felt far below
     lower, upper = yes[1:][near], yes[:-1][near]

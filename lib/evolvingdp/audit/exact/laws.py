@@ -46,6 +46,11 @@ def worst_delta(laws: Iterable[Law], epsilon: float) -> float:
     return max(deltas(pair, [epsilon])[0] for pair in itertools.combinations(rows(laws), 2))
 
 
+def as_stated(loss: float, stated: float) -> float:
+    """`loss`; inf where the mechanism itself states a smaller one."""
+    return loss if loss <= stated * (1 + _SUM) else math.inf
+
+
 def deltas(pair: ArrayLike, epsilons: Iterable[float]) -> list[float]:
     """The larger of both directions' delta at each epsilon, for two laws as rows over the same outputs."""
     one, other = np.asarray(pair, dtype=float)

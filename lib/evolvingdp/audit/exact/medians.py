@@ -37,14 +37,19 @@ class _Prior(UserMean):
         return Interval(prior, prior)  # type: ignore[arg-type]
 
 
-def median_loss(settings: UserMean) -> float:
+def median_loss(settings: UserMean, order: str = "random") -> float:
     """Of what private medians say, all at once and step by step: between any samples of the first user."""
     each = settings.samples_per_user
     priors = _Prior(**{one.name: getattr(settings, one.name) for one in fields(settings)})
-    users = streams.arrivals("random", settings.n_users, each, settings.n_users * each, stream(0, "order"))
-    read = np.flatnonzero(users == 0)[: settings.sizes[-1]]  # no median reads more of a user
-    inputs = np.tile(streams.bits(0.5, len(users), stream(0, "neighbours")), (1 << len(read), 1))
-    inputs[:, read] = list(itertools.product((0, 1), repeat=len(read)))
+    users = streams.arrivals(order, settings.n_users, each, settings.n_users * each, stream(0, "order"))
+    own = np.flatnonzero(users == 0)
+    read = own[: settings.sizes[-1]]  # no median reads more of a user
+    patterns = list(itertools.product((0, 1), repeat=len(read)))
+    if len(read) > 4:  # ones, then zeros, and the other way round
+        patterns = [tuple((np.arange(len(read)) < ones) ^ turned) for ones in range(len(read)) for turned in (0, 1)]
+    inputs = np.tile(streams.bits(0.5, len(users), stream(0, "neighbours")), (len(patterns) + 2, 1))
+    inputs[:-2, read] = patterns
+    inputs[-2:, own] = [[0] * len(own), [1] * len(own)]
 
     def at_once(samples: Array, follow: Any) -> Any:
         return [tree.priors for tree in offline.exposed(settings, users, samples, _Silent(follow))]  # type: ignore[arg-type]

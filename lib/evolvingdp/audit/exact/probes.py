@@ -11,12 +11,14 @@ import functools
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evolvingdp.audit.exact.draws import law_of
 from evolvingdp.core import noise
-from evolvingdp.core.noise import DiscreteLaplace
+from evolvingdp.core.noise import DiscreteGaussian, DiscreteLaplace
 
 Array = NDArray[np.float64]
 LAPLACE, NORMAL = "laplace", "normal"
@@ -186,3 +188,25 @@ def _drawn(
     after = np.flatnonzero(drawn == drawn.max())[: len(rest)]
     accepted = np.diff(after, prepend=-1) == 2
     return accepted, drawn[after[accepted] - 1]
+
+
+def gaussian_law(law: DiscreteGaussian, numbers: Sequence[int]) -> dict[int, float]:
+    """Masses of `numbers` in what `law.draw` draws, up to one factor: those of the discrete Laplace draw that it asks for,
+    each times the chance that its attempt is accepted, all answers to the comparisons followed."""
+    scales = set[float]()
+
+    def accepted(number: int) -> float:
+        def drawn(own: DiscreteLaplace, size: int, rng: Any) -> NDArray[np.int64]:
+            scales.add(own.scale)
+            return np.full(size, number)
+
+        def happens(numerator: NDArray[np.int64], denominator: int, rng: Any) -> NDArray[np.bool_]:
+            each = np.exp(-numerator / denominator).tolist()  # as `event_law` finds
+            return np.array([rng.choose([one, 1 - one]) == 0 for one in each], dtype=bool)
+
+        with mock.patch.object(DiscreteLaplace, "draw", drawn), mock.patch.object(noise, "_happens", happens):
+            return law_of(lambda rng: len(law._attempts(1, rng))).get(1, 0.0)
+
+    chances = {number: accepted(number) for number in numbers}
+    (scale,) = scales
+    return {number: chance * math.exp(-abs(number) / scale) for number, chance in chances.items()}

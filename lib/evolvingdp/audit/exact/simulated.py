@@ -17,6 +17,11 @@ Run = Callable[[Any, Any], Any]  # of an input and a generator
 _ALIKE = 1e-9
 
 
+def same_law(protocol: Callable[[Any], Any], simulation: Callable[[Any], Any]) -> bool:
+    """Whether both return the same law, handed a generator."""
+    return bool(np.abs(np.subtract(*rows([law_of(protocol), law_of(simulation)]))).sum() <= _ALIKE)
+
+
 def simulated_loss(protocol: Run, simulation: Run, inputs: Iterable[Any], others: Iterable[Any] = ()) -> float:
     """The worst loss of `simulation` between any two of `inputs`; infinite where what it returns has another law than what
     `protocol` returns, for any of these inputs or of `others`."""

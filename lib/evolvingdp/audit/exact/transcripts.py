@@ -224,6 +224,8 @@ def crew_loss(settings: CrewThresh, role: str) -> float:
             serving = crew_thresh.members(three, order, [max(0, update - 1)])
             asked = crew_thresh.members(three, order, three.reporting(update)) if update < three.crews else order[:0]
             voter, reporter = (np.flatnonzero(group == user).tolist() for group in (serving, asked))
+            if len(voter) > 1 or len(reporter) > 1:
+                raise AssertionError("nobody may be asked twice at once")
             return voter[0] if voter else None, reporter[0] if reporter else None
 
         inputs = list(range(three.voting.epoch_length + 1))

@@ -196,6 +196,10 @@ class Uncertain:
         below = self.follow.sums[key].below(-self.offset / f, self.follow)
         return below if f > 0 else not below
 
+    def __int__(self) -> int:
+        """The whole part of one that is not negative."""
+        return next(whole for whole in itertools.count() if self < whole + 1)
+
     def __float__(self) -> float:
         """The middle of the cell between integers in which it lies."""
         if not self.terms:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from evolvingdp.audit import refusals
 from evolvingdp.audit.exact import medians, sensitivity
 from evolvingdp.audit.exact.draws import loss_of
 from evolvingdp.audit.exact.laws import composed_epsilon, gaussian_epsilon
@@ -24,6 +25,7 @@ from evolvingdp.continual_mean.user_mean import UserMean
 def entries() -> Iterator[Entry]:
     yield from running_sums.entries()
     yield from _user_means()
+    yield from _with_options()
     yield from _for_any_users()
     yield from _days()
     yield from _others()
@@ -75,6 +77,9 @@ def _user_means() -> Iterator[Entry]:
         ("multiple_trees", "Algorithm 5", algorithms.multiple_trees, lambda: algorithms.multiple_trees(*few, 0.4),
          "half the noise", unscaled),
         ("full", "Algorithm 6", algorithms.full, lambda: algorithms.full(4, 8, 1000.0, beta=0.9), "half the noise", unscaled),
+        ("full_narrow", "Algorithm 6, intervals that bind", algorithms.full, lambda: algorithms.full(4, 64, 1e4, beta=0.9),
+         "what has waited for a median is not projected",
+         ("continual_mean/online.py", "state.intervals[level] = settings.interval(level, prior)", "state.intervals[level] = None")),
         ("recommended", "users alike, pure", choose, lambda: choose(8, 4, EPSILON), "half the noise", unscaled),
         ("recommended_long", "users alike, narrow intervals", choose, lambda: choose(4, 64, 400.0, honaker=True, **narrow),
          "sums are not projected, step by step", free),
@@ -88,17 +93,19 @@ def _user_means() -> Iterator[Entry]:
     for id, name, make, settings, mutant, change in cases:
         covers = (UserMean, online.start, online.step, offline.release, make)
         yield entry(
-            f"user_mean_{id}", f"UserMean: {name}", covers, SENSITIVITY, {"full": 1000.0}.get(id, 400.0 if "_" in id and
+            f"user_mean_{id}", f"UserMean: {name}", covers, SENSITIVITY, {"full": 1000.0, "full_narrow": 1e4}.get(id, 400.0 if "_" in id and
             id.rsplit("_")[-1] in ("long", "fine", "real") else EPSILON),
             lambda settings=settings, id=id: user_mean_epsilon(settings(), 2 * (id == "naive_dropped")), mutant, change,
             DELTA if id.endswith("gaussian") else 0.0,
         )  # fmt: skip
 
     def medians_told() -> float:
-        return medians.median_loss(algorithms.full(6, 8, 64.0, beta=0.9))
+        short, long = algorithms.full(6, 8, 64.0, beta=0.9), algorithms.full(6, 16, 100.0, beta=0.9)
+        two = max(medians.median_loss(short, order) for order in ("random", "contiguous"))
+        return two + medians.median_loss(long, "contiguous")
 
     yield entry(
-        "user_mean_medians", "UserMean: the medians of Algorithm 6", (algorithms.full, private_median.draw), EXACT, 64 / 6, medians_told,
+        "user_mean_medians", "UserMean: the medians of Algorithm 6, two of them together", (algorithms.full, private_median.draw), EXACT, 2 / 6 * 64 + 3 / 8 * 100, medians_told,
         "medians at twice their epsilon",
         ("continual_mean/online.py", "private_median.draw(means, settings.median_epsilon, level, rng)",
          "private_median.draw(means, 2 * settings.median_epsilon, level, rng)"),
@@ -135,6 +142,42 @@ def _user_means() -> Iterator[Entry]:
     )  # fmt: skip
 
 
+def _with_options() -> Iterator[Entry]:
+    """Sums of what many settings cost, so that a change of any shows."""
+    makers = (algorithms.wishful, algorithms.single_tree, algorithms.multiple_trees)
+    options: dict[str, dict[str, Any]] = {
+        "capped": {"capped": True}, "exact_start": {"exact_start": True}, "integer": {"integer": True},
+        "honaker": {"honaker": True, "branching": 3}, "fine": {"resolution": 4, "capped": True, "integer": True},
+    }  # fmt: skip
+    changes = {
+        "capped": (
+            "a level 0 of half a sample",
+            "width = min(width, float(size))",
+            "width = min(width, self._block(level))",
+        ),
+        "exact_start": ("a level 2 of one sample", "self.exact_start and level <= 1", "self.exact_start and level <= 2"),
+        "integer": ("half the noise", "0.0, sensitivity, integer", "0.0, sensitivity / 2, integer"),
+        "honaker": (
+            "all trees have all of epsilon",
+            "return self.tree_epsilon * self._share(tree)",
+            "return self.tree_epsilon",
+        ),
+        "fine": ("a grid step of one", "tuple(self.resolution * width for", "tuple(width for"),
+    }
+
+    def loss(option: str) -> float:
+        made = [make(4, 4, EPSILON, 0.4, beta=0.9).but(**options[option]) for make in makers]
+        made.append(algorithms.full(4, 4, EPSILON, beta=0.9).but(**options[option]))
+        costs = list(map(user_mean_epsilon, made))
+        return sum(costs) if max(costs) <= EPSILON * (1 + 1e-9) else math.inf
+
+    for option, (mutant, old, new) in changes.items():
+        yield entry(
+            f"user_mean_with_{option}", f"UserMean: Algorithms 3 to 6, {option.replace('_', ' ')}, together", makers, SENSITIVITY,
+            4 * EPSILON, lambda option=option: loss(option), mutant, ("continual_mean/user_mean.py", old, new),
+        )  # fmt: skip
+
+
 def _for_any_users() -> Iterator[Entry]:
     """What is recommended: several elements of a user in one stream, streams for bands, better running sums."""
     path, make = "continual_mean/user_mean.py", choosing.recommended
@@ -158,10 +201,10 @@ def _for_any_users() -> Iterator[Entry]:
 
 
 def _days() -> Iterator[Entry]:
-    """One user, who has 3 samples in all and 2 a day at most and sends up to 3 a day: from all zeros to all ones."""
+    """One of two users, who has 3 samples in all and 2 a day at most and sends up to 3 a day: from all zeros to all ones."""
 
     def loss(sums: PrefixSums | None, delta: float) -> float:
-        days, worst = windows.Days(algorithms.naive(1, 3, EPSILON, delta=delta), 4, 2, sums), 0.0
+        days, worst = windows.Days(algorithms.naive(2, 3, EPSILON, delta=delta), 4, 2, sums), 0.0
         for held in itertools.product(range(4), repeat=4):
             when = np.repeat(np.arange(4), held)
 
@@ -242,6 +285,11 @@ def _others() -> Iterator[Entry]:
             (path, "self.horizon / np.asarray(steps)", "(self.horizon - 1) / np.asarray(steps)") if split == "even"
             else (path, "state.rng.laplace(0.0, 1.0) *", "state.rng.laplace(0.0, 0.5) *"),
         )  # fmt: skip
+    yield entry(
+        "per_step_refused", "what is out of range is refused", (PerStepLaplace,), SENSITIVITY, EPSILON,
+        lambda: refusals.refused(refusals.continual_mean(), lambda: sensitivity.per_step_cost(PerStepLaplace(8, EPSILON), always)),
+        "samples above 1 are let in, step by step", (path, "if not 0 <= sample <= 1:", "if not 0 <= sample:"),
+    )  # fmt: skip
     yield entry(
         "per_step_several", "noise at every step, several users", (PerStepLaplace,), SENSITIVITY, EPSILON,
         lambda: sensitivity.per_step_cost(PerStepLaplace(8, EPSILON), mixed), "noise for the samples of the user who comes",

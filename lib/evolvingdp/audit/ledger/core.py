@@ -7,15 +7,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from scipy.stats import norm
 
 from evolvingdp.audit.exact import probes
 from evolvingdp.audit.exact.draws import loss_of
-from evolvingdp.audit.exact.laws import composed_epsilon, gaussian_epsilon
+from evolvingdp.audit.exact.laws import composed_epsilon, gaussian_epsilon, pair_epsilon, smallest_epsilon
 from evolvingdp.audit.exact.sensitivity import noise_cost
+from evolvingdp.audit.exact.simulated import simulated_loss
 from evolvingdp.audit.ledger.entry import COMPOSED, EXACT, SENSITIVITY, Entry
 from evolvingdp.audit.ledger.mutant import broken
 from evolvingdp.core import accounting
-from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace, Noise, Tape
+from evolvingdp.core.noise import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, Noise, Tape
 from evolvingdp.core.randomizers import SignFlip
 
 _DELTA = 1e-6
@@ -62,10 +64,38 @@ def entries() -> Iterator[Entry]:
         ("rng.random(np.shape(shares)), ones <= zeros", "rng.random(1), ones <= zeros"), report, "randomizers",
     )  # fmt: skip
     yield entry(
+        "sign_flip_sums", "SignFlip, sums of reports", (SignFlip,), EXACT, 1.0,
+        lambda: simulated_loss(
+            lambda plus, rng: SignFlip(1.0).randomize(np.array([1] * plus + [-1] * (3 - plus)), rng).sum(),
+            lambda plus, rng: SignFlip(1.0).sum_given_counts(np.array(plus), np.array(3 - plus), rng), (1, 2),
+        ),
+        "those who are flipped count once", ("minus + 2 * (rng", "minus + (rng"), report, "randomizers",
+    )  # fmt: skip
+    yield entry(
         "advanced_composition", "advanced composition of 100 reports", (accounting.advanced,), COMPOSED, 1.0,
         lambda: composed_epsilon(accounting.advanced(1.0, _DELTA, 100), 100, _DELTA), "a factor of 2 is missing",
         ("one * math.sqrt(2 * n_reports", "one * math.sqrt(n_reports"), ("100 reports", "any two sequences of values"),
         "accounting", delta=_DELTA,
+    )  # fmt: skip
+    many = ("40 reports", "any two sequences of values")
+    yield entry(
+        "optimal_composition", "basic and optimal composition of 40 reports", (accounting.basic, accounting.optimal), COMPOSED,
+        1.0, lambda: max(_composed(accounting.optimal(1.0, _DELTA, 40)), 40 * accounting.basic(1.0, 40)),
+        "a loss of one report less", ("(2 * truthful - n_reports) * epsilon", "(2 * truthful - n_reports - 1) * epsilon"), many,
+        "accounting", delta=_DELTA,
+    )  # fmt: skip
+    normal = ("Gaussian noise", "numbers that differ by 1")
+    yield entry(
+        "gaussian_accounting", "mu of Gaussian noise", (accounting.gaussian_mu,), COMPOSED, 1.0,
+        lambda: _normal(accounting.gaussian_mu(1.0, _DELTA)), "10 % more mu",
+        ("return _root(lambda mu: delta_of_gaussian(mu, epsilon)", "return 1.1 * _root(lambda mu: delta_of_gaussian(mu, epsilon)"),
+        normal, "accounting", delta=_DELTA,
+    )  # fmt: skip
+    yield entry(
+        "concentrated_accounting", "rho of Gaussian noise", (accounting.concentrated_rho,), COMPOSED, 1.0,
+        lambda: _normal(math.sqrt(2 * accounting.concentrated_rho(1.0, _DELTA))), "10 % more rho",
+        ("_root(lambda rho: delta_of_concentrated(rho, epsilon)", "1.1 * _root(lambda rho: delta_of_concentrated(rho, epsilon)"),
+        normal, "accounting", delta=_DELTA,
     )  # fmt: skip
     yield entry(
         "laplace", "Laplace noise", (Laplace,), SENSITIVITY, 0.5, lambda: noise_cost(Laplace(2.0)),
@@ -79,6 +109,11 @@ def entries() -> Iterator[Entry]:
         "discrete_laplace_wide", "discrete Laplace noise, a scale above 1", (DiscreteLaplace,), EXACT, 1 / 3,
         lambda: _discrete_loss(DiscreteLaplace(3.0)), "numbers rounded to the nearest, not down",
         ("(rest + scale * whole) // _GRID", "(2 * (rest + scale * whole) + _GRID) // (2 * _GRID)"),
+    )  # fmt: skip
+    yield entry(
+        "discrete_gaussian", "discrete Gaussian noise, times what is promised", (DiscreteGaussian,), EXACT, 1.0,
+        _discrete_gaussian, "attempts accepted an exp(-1) too often", ("while len(going := going[whole[going] > 0])", "while len(going := going[whole[going] > 1])"),
+        delta=_DELTA,
     )  # fmt: skip
     yield entry(
         "gaussian", "Gaussian noise", (Gaussian,), SENSITIVITY, gaussian_epsilon(0.25, _DELTA),
@@ -108,3 +143,36 @@ def _discrete_loss(noise: DiscreteLaplace, largest: int = 2) -> float:
     """The largest log ratio of neighbouring numbers up to `largest`; from there on the law goes on in the same way."""
     law = probes.discrete_law(noise, largest)
     return max(abs(math.log(law[number] / law[number + 1])) for number in range(-largest, largest))
+
+
+def _composed(one: float, reports: int = 40) -> float:
+    """The epsilon of randomized responses, from the laws of all reports together, report by report."""
+    law, keep = np.ones(1), 1 / (1 + math.exp(-one))
+    for _ in range(reports):
+        law = np.convolve(law, [1 - keep, keep])
+    return pair_epsilon([law, law[::-1]], _DELTA)
+
+
+def _normal(mu: float) -> float:
+    """The epsilon of Gaussian noise, from the tails of the loss, which is normal."""
+    spread = norm(mu * mu / 2, mu)
+    return smallest_epsilon(lambda epsilon: spread.sf(epsilon) - np.exp(epsilon + spread.logcdf(-epsilon)) - _DELTA)
+
+
+def _discrete_gaussian() -> float:
+    """The epsilon of numbers that differ by 1, at most, over that of masses exp(-z^2 / 2 s^2), at scales below and above 1;
+    of a large scale, masses near it."""
+    worst = 0.0
+    for scale in (0.3, 0.7, 2.5):
+        numbers = np.arange(-math.ceil(9 * scale), math.ceil(9 * scale) + 1)
+        printed = np.exp(-((numbers / scale) ** 2) / 2)
+        drawn = np.array(list(probes.gaussian_law(DiscreteGaussian(scale), numbers.tolist()).values()))
+        found, promised = (
+            pair_epsilon([np.append(law, 0) / law.sum(), np.append(0, law) / law.sum()], _DELTA) for law in (drawn, printed)
+        )
+        worst = max(worst, found / promised)
+    scale = 2.0**16
+    law = probes.gaussian_law(DiscreteGaussian(scale), [0, 2**15, -(2**16), 2**17, -(2**18)])
+    if not np.allclose([law[number] / law[0] for number in law], [math.exp(-((z / scale) ** 2) / 2) for z in law]):
+        raise AssertionError("a discrete Gaussian draw of a large scale must have its law")
+    return worst

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from evolvingdp.audit.exact import rivals, sequences, transcripts
+from evolvingdp.audit import refusals
+from evolvingdp.audit.exact import rivals, transcripts
 from evolvingdp.audit.exact.draws import loss_of
+from evolvingdp.audit.exact.laws import as_stated
 from evolvingdp.audit.ledger.entry import EXACT, Entry
 from evolvingdp.audit.ledger.mutant import broken
 from evolvingdp.evolving import baselines, heavy_protocol, heavy_simulation, thresh_protocol, thresh_simulation
@@ -113,6 +115,11 @@ def _thresh() -> Iterator[Entry]:
         "thresh_forced", "THRESH, start forced", covers, voting(5).privacy_loss, lambda: transcripts.thresh_loss(voting(5)), never, spent,
     )  # fmt: skip
     yield _entry(
+        "thresh_refused", "what is out of range is refused", covers, 0.7,
+        lambda: refusals.refused(refusals.evolving(), lambda: transcripts.thresh_loss(voting(3))), "negative counts are let in",
+        ("evolving/heavy_protocol.py", "outside = (array < 0) | (array > length)", "outside = array > length"),
+    )  # fmt: skip
+    yield _entry(
         "thresh_sentinel", "THRESH, start sentinel", covers, 0.7,
         lambda: transcripts.thresh_loss(voting(5, start="sentinel")), "votes are not counted", capped,
     )  # fmt: skip
@@ -125,7 +132,7 @@ def _thresh() -> Iterator[Entry]:
 
     def tuned() -> float:
         settings = Thresh.tuned(10**6, 5, 1, _EPSILON, changes=1, deviation=0.01, spare=0)
-        return transcripts.thresh_loss(replace(settings, epsilon=100.0))
+        return as_stated(transcripts.thresh_loss(replace(settings, epsilon=100.0)), settings.privacy_loss)
 
     yield _entry(
         "thresh_tuned", "THRESH, tuned", covers, _EPSILON, tuned, never, spent,
@@ -179,8 +186,8 @@ def _few_changes() -> Iterator[Entry]:
         promised = {"erlingsson": _EPSILON / 2, "future_rand": 0.3}.get(randomizer, _EPSILON)
 
         def loss(randomizer: str = randomizer) -> float:
-            settings = tree.ChangeTree(10, 3, _EPSILON, 2, randomizer, tuned=False)
-            return sequences.tree_loss(settings)
+            even, tuned = (tree.ChangeTree(10, 3, _EPSILON, 2, randomizer, tuned=tuned) for tuned in (False, True))
+            return max(as_stated(rivals.tree_loss(made), made.privacy_loss) for made in (even, tuned))
 
         yield _entry(
             f"tree_{randomizer}", f"dyadic tree, {randomizer.replace('_', ' ')}",
@@ -204,13 +211,13 @@ def _few_changes() -> Iterator[Entry]:
     few = tree.ChangeTree(10, 2, _EPSILON, 1, "best", tuned=False)
     yield _entry(
         "tree_two_users", "dyadic tree, two users", (tree.ChangeTree, tree.collect, signs.Signs), _EPSILON,
-        lambda: sequences.tree_loss(few, others=1), "flips shared by users",
+        lambda: rivals.tree_loss(few, others=1), "flips shared by users",
         ("evolving/rivals/signs.py", "rng.random(users) < chances", "rng.random(1) < chances"),
     )  # fmt: skip
     covers: tuple[Any, ...] = (memoized.Memoized, memoized.collect)
     yield _entry(
         "memoized_two_users", "memoization, two layers, two users", covers, _EPSILON,
-        lambda: sequences.memoized_loss(memoized.Memoized.rappor(10, 2, _EPSILON, _EPSILON / 2), others=1),
+        lambda: rivals.memoized_loss(memoized.Memoized.rappor(10, 2, _EPSILON, _EPSILON / 2), others=1),
         "answers shared by users",
         ("evolving/rivals/memoized.py", "rng.random((len(bits), 2)) <", "rng.random((1, 2)) <"),
         unit="all that a user ever sends in 2 epochs",
@@ -218,7 +225,9 @@ def _few_changes() -> Iterator[Entry]:
     for name, promised in (("rappor", 0.7), ("loloha", 1.5)):
 
         def two(name: str = name) -> float:
-            return sequences.memoized_loss(getattr(memoized.Memoized, name)(10, 3, _EPSILON, _EPSILON / 2))
+            made = getattr(memoized.Memoized, name)(10, 3, _EPSILON, _EPSILON / 2)
+            constant = as_stated(rivals.memoized_loss(made, constant=True), made.one_value_loss())
+            return max(constant, as_stated(rivals.memoized_loss(made), made.transcript_loss()))
 
         yield _entry(
             f"memoized_{name}", f"memoization, two layers: {name}", covers, promised, two,
@@ -228,7 +237,8 @@ def _few_changes() -> Iterator[Entry]:
         )  # fmt: skip
 
     def one_layer() -> float:
-        return sequences.memoized_loss(memoized.Memoized.dbitflip(10, 3, _EPSILON), constant=True)
+        made = memoized.Memoized.dbitflip(10, 3, _EPSILON)
+        return as_stated(rivals.memoized_loss(made, constant=True), made.one_value_loss())
 
     yield _entry(
         "memoized_dbitflip", "memoization, one layer: dBitFlipPM", covers, _EPSILON / 2, one_layer,

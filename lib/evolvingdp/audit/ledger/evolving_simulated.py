@@ -5,16 +5,19 @@ One or two users, whose data are certain, in two or three epochs; public randomn
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
 from evolvingdp.audit.exact.draws import loss_of
-from evolvingdp.audit.exact.simulated import RandomFunctions, simulated_loss
+from evolvingdp.audit.exact.simulated import RandomFunctions, same_law, simulated_loss
 from evolvingdp.audit.ledger.entry import EXACT, Entry
 from evolvingdp.audit.ledger.mutant import broken
 from evolvingdp.evolving import baselines, heavy_protocol, heavy_simulation, thresh_protocol, thresh_simulation
@@ -31,6 +34,7 @@ def entries() -> Iterator[Entry]:
     yield from _once()
     yield from _few_changes()
     yield from _thresh()
+    yield from _later()
     yield from _crews()
     yield from _words()
 
@@ -100,9 +104,20 @@ def _few_changes() -> Iterator[Entry]:
         def simulates(own: tuple[int, ...], rng: Any, two: Any = two) -> Any:
             return memoized.simulate(two, _bits(own), rng)
 
+        pair = getattr(memoized.Memoized, layers)(2, 2, _EPSILON, _EPSILON / 2)
+
+        def loss(pair: Any = pair, runs: Any = runs, simulates: Any = simulates) -> float:
+            """Also of two users whose bits fall below two thresholds, which chance decides."""
+            streams = ThresholdStream.make(2, (0.25, 0.5))
+            alike = same_law(
+                lambda rng: memoized.run(pair, streams, bits=rng, private=rng),
+                lambda rng: memoized.simulate(pair, streams, rng),
+            )
+            return simulated_loss(runs, simulates, list(product((0, 1), repeat=2))) if alike else math.inf
+
         yield _entry(
             f"memoized_{layers}", f"memoization, {layers}", (memoized.Memoized, memoized.simulate), two.transcript_loss(),
-            partial(simulated_loss, runs, simulates, list(product((0, 1), repeat=2))), "reports of zero get no noise",
+            loss, "reports of zero get no noise",
             ("evolving/rivals/memoized.py", "rng.binomial(ones, noise) + rng.binomial(settings.n_users - ones, noise)", "rng.binomial(ones, noise)"),
         )  # fmt: skip
     few = tree.ChangeTree(1, 3, _EPSILON, 2, "best", tuned=False)
@@ -145,6 +160,58 @@ def _thresh() -> Iterator[Entry]:
         "silent votes are their mean", ("evolving/heavy_simulation.py", "rng.binomial(voting.n_users - yes, randomizer.flip)",
          "round((voting.n_users - yes) * randomizer.flip)"),
     )  # fmt: skip
+
+
+def _later() -> Iterator[Entry]:
+    """Second updates, and votes after these: of one user, in three or four epochs."""
+    voting = Thresh(1, 4, 1, _EPSILON, 0.2, 0.2, 1, 2, unit=0.01, beta=0.05, margin=0.2)
+    short = replace(voting, horizon=3)
+    settings = {
+        "": voting, "_sentinel": replace(short, start="sentinel"),
+        "_printed": replace(short, exhaustion="printed", estimate_cap=1), "_alike": replace(voting, epoch_length=10**6),
+    }  # fmt: skip
+    path = "evolving/heavy_simulation.py"
+    changes = {
+        "": ("votes of the epoch of an update are not charged", "users[:, column + 1] += self._given(voted", "users[:, column] += self._given(voted"),
+        "_sentinel": ("votes of the epoch of an update are not charged", "users[:, column + 1] += self._given(voted", "users[:, column] += self._given(voted"),
+        "_printed": ("users without estimates report", "group.update(epoch, release.estimates_left > 0)", "group.update(epoch, True)"),
+        "_alike": ("an update gives votes back", "self.reference = self.laws[epoch - 1]", "self.reference, self.votes_cast = self.laws[epoch - 1], 0"),
+    }  # fmt: skip
+    for id, own in settings.items():
+        sequences = [(0, 1, 0, 1)[: own.horizon], (0, 0, 1, 0)[: own.horizon]]
+
+        def words(own: Thresh = own, id: str = id, sequences: Any = sequences) -> float:
+            heavy, length = HeavyThresh(own, 2), own.epoch_length
+
+            def said(held: tuple[int, ...]) -> WordStream:
+                return WordStream.make([1], np.eye(2), [held], length)
+
+            known = mock.patch.object(heavy_simulation.Known, "make", return_value=None) if id == "_alike" else nullcontext()
+            with known:
+                return simulated_loss(
+                    lambda held, rng: heavy_protocol.run(heavy, said(held), rng, rng, rng),
+                    lambda held, rng: heavy_simulation.simulate(heavy, said(held), rng).public, sequences,
+                )  # fmt: skip
+
+        mutant, old, new = changes[id]
+        yield _entry(
+            f"heavy_thresh_later{id}", f"HEAVYTHRESH, two updates{id.replace('_', ', ')}",
+            (HeavyThresh, heavy_simulation.simulate), _EPSILON, words, mutant, (path, old, new),
+        )  # fmt: skip
+        if id == "_alike":
+            continue
+
+        def bits(own: Thresh = own, sequences: Any = sequences) -> float:
+            return simulated_loss(
+                lambda held, rng: thresh_protocol.run(own, _bits(held), bits=rng, private=rng),
+                lambda held, rng: thresh_simulation.simulate(own, _bits(held), rng).public, sequences,
+            )  # fmt: skip
+
+        yield _entry(
+            f"thresh_later{id}", f"THRESH, two updates{id.replace('_', ', ')}", (Thresh, thresh_simulation.simulate), _EPSILON,
+            bits, "votes of the epoch of an update are not charged",
+            ("evolving/thresh_simulation.py", "held, later in ((law.draw_outside, voted, 1)", "held, later in ((law.draw_outside, voted, 0)"),
+        )  # fmt: skip
 
 
 def _crews() -> Iterator[Entry]:

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from evolvingdp.audit.exact import reports
 from evolvingdp.audit.exact.draws import law_of, loss_of
-from evolvingdp.audit.exact.laws import epsilon_at
+from evolvingdp.audit.exact.laws import as_stated, epsilon_at
 from evolvingdp.audit.exact.probes import Chosen
 from evolvingdp.audit.exact.sensitivity import cost
 from evolvingdp.audit.ledger.entry import EXACT, SENSITIVITY, Entry
 from evolvingdp.audit.ledger.mutant import broken
 from evolvingdp.core.hashing import MultiplyShift
+from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import bitstogram, count_sketch, olh, pem, rappor, tree_hist
 from evolvingdp.heavy_hitters.binary_code import BinaryCode
@@ -85,8 +86,12 @@ def _trees() -> Iterator[Entry]:
     leaves = _TREE.encode(_WORDS)
 
     def tree(plan: str) -> float:
-        settings = tree_hist.TreeHist(_TREE, _EPSILON, 10.0, rows=1, width=4, plan=plan)
-        return reports.collected_loss(lambda seed: settings.draw_hashes(stream(seed, "hashes")), leaves, range(6))
+        options: list[dict[str, Any]] = [{}, {} if plan == "split" else {"shared_sketch": True}]
+        made = [tree_hist.TreeHist(_TREE, _EPSILON, 10.0, rows=1, width=4, plan=plan, **more) for more in options]
+        return max(
+            reports.collected_loss(lambda seed, one=one: one.draw_hashes(stream(seed, "hashes")), leaves, range(seeds))  # type: ignore[misc]
+            for one, seeds in zip(made, (6, 2), strict=True)
+        )
 
     def projected(seed: int) -> float:
         settings = tree_hist.TreeHist(_TREE, _EPSILON, 10.0, rows=1, width=2, plan="two_reports", compression="projective")
@@ -112,11 +117,14 @@ def _trees() -> Iterator[Entry]:
     )  # fmt: skip
 
     def bits(plan: str) -> float:
-        settings = bitstogram.Bitstogram(
-            _EPSILON, 10.0, length=1, code=BinaryCode(5, 5), buckets=2, plan=plan, rows=1, width=2
+        sized: dict[str, Any] = {"length": 1, "code": BinaryCode(5, 5), "buckets": 2, "plan": plan, "rows": 1, "width": 2}
+        signed = bitstogram.Bitstogram(_EPSILON, 10.0, **sized)
+        cells = bitstogram.Bitstogram(_EPSILON, 10.0, **sized, bit_as="cell", signed_final=False)
+        messages = signed.encode(np.array(["a", "b", "p"]))
+        return max(
+            reports.collected_loss(lambda seed, made=made: made.draw_hashes(stream(seed, "hashes")), messages, range(seeds))  # type: ignore[misc]
+            for made, seeds in ((signed, 16), (cells, 2))
         )
-        messages = settings.encode(np.array(["a", "b", "p"]))
-        return reports.collected_loss(lambda seed: settings.draw_hashes(stream(seed, "hashes")), messages, range(16))
 
     for plan in bitstogram.PLANS:
         two = plan == "two_reports"
@@ -188,10 +196,22 @@ def _trusting() -> Iterator[Entry]:
         def sums(held: list[int], private: Any) -> Any:  # what the shuffler passes on: how often each report was sent
             return oracle.collect(np.array(held, dtype=np.uint64), stream(0, "rows"), private).sums
 
-        return max(
+        told = max(
             epsilon_at([law_of(lambda rng, held=[key, *others]: sums(held, rng)) for key in keys[:2]], delta)  # type: ignore[misc]
             for others in ([keys[0], keys[0]], [keys[2], keys[2]])
         )
+        stated = shuffling.Shuffled(one, 3, space.order).total_epsilon(delta)
+        return max(
+            as_stated(told, stated), as_stated(signs(), shuffling.Shuffled(_EPSILON, 3, 2, False).total_epsilon(delta))
+        )
+
+    def signs() -> float:
+        """The sum of three users' randomized signs, of whom two say the same."""
+
+        def told(pair: tuple[int, int], rng: Any) -> int:
+            return int(SignFlip(_EPSILON).randomize(np.array([pair[0], pair[1], pair[1]]), rng).sum())
+
+        return max(loss_of(told, [(-1, other), (1, other)], delta) for other in (-1, 1))
 
     def counted() -> float:
         settings = prefix_counts.PrefixCounts(tree, _EPSILON, 500.0, shares=(0.4, 0.6))
@@ -233,6 +253,12 @@ def _rappor() -> Iterator[Entry]:
             sent.append(shown)
         return sent
 
+    def said(first: tuple[int, ...], second: tuple[int, ...]) -> float:
+        """Two reports of one client, of these words."""
+        loss = loss_of(lambda held, rng: steps([[word] for word in held], rng), (first, second))
+        pair = [[filters[word] for word in history] for history in (first, second)]
+        return as_stated(loss, max(settings.loss_of_histories(*pair), settings.loss_of_histories(*reversed(pair))))
+
     def two_clients(word: int, rng: Any) -> Any:
         return steps([[word, words[0]]], rng)
 
@@ -249,7 +275,15 @@ def _rappor() -> Iterator[Entry]:
         def sent(word: int, rng: Any) -> NDArray[np.int64]:
             return once.collect(np.array([[word], [disjoint[0]]], dtype=np.uint64), cohorts, rng).ones
 
-        return loss_of(sent, disjoint)
+        return as_stated(loss_of(sent, disjoint), once.settings.epsilon_of_reports(1))
+
+    def permanent() -> float:
+        """Of two reports of one word; as stated of these, and of any number of reports, of which many are nearly all."""
+        loss, (one, other) = loss_of(again, words), words
+        if math.isinf(said((one, one), (one, other))):
+            return math.inf
+        many = as_stated(settings.epsilon_of_reports(60), settings.epsilon_permanent)
+        return max(as_stated(loss, settings.epsilon_of_reports(2)), many - 2 * math.log(3) + loss)
 
     path, covers = "heavy_hitters/rappor.py", (rappor.Rappor, rappor.RapporProtocol)
     report = 2 * math.log(0.7 / 0.3)  # of the bits of two words, each shown as it is with 0.75 * 0.9 + 0.25 * 0.1
@@ -261,7 +295,7 @@ def _rappor() -> Iterator[Entry]:
         unit="a report", promised=report,
     )  # fmt: skip
     yield _entry(
-        "rappor_permanent", "RAPPOR, any number of reports of one word", covers, lambda: loss_of(again, words),
+        "rappor_permanent", "RAPPOR, any number of reports of one word", covers, permanent,
         "the permanent response is redrawn",
         (path, "new = ~(asked.isin(memo.pairs) | asked.duplicated())", "memo, new = self.start(), ~asked.duplicated()"),
         unit="all reports of one word", promised=2 * math.log(3),

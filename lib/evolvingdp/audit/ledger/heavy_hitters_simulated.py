@@ -8,24 +8,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evolvingdp.audit.exact.draws import loss_of
+from evolvingdp.audit.exact.prefixes import prefix_loss
 from evolvingdp.audit.exact.simulated import RandomFunctions, collected_loss, simulated_loss
 from evolvingdp.audit.ledger.entry import EXACT, Entry
 from evolvingdp.audit.ledger.mutant import broken
+from evolvingdp.core import sampling
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.olh import OLH
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import bitstogram, pem, rappor, tree_hist
 from evolvingdp.heavy_hitters.binary_code import BinaryCode
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
+from evolvingdp.heavy_hitters.sketches import simulation
 from evolvingdp.heavy_hitters.sketches.geometry import Geometry
 from evolvingdp.heavy_hitters.sketches.projective import PointHashes, ProjectiveOracle
+from evolvingdp.heavy_hitters.trust.prefix_counts import PrefixCounts
 from evolvingdp.heavy_hitters.word_tree import WordTree
 
 _EPSILON = 1.0
@@ -38,6 +43,8 @@ _COINS = 3 << 62  # the bits that are fair coins of two users
 def entries() -> Iterator[Entry]:
     yield from _sketches()
     yield from _trees()
+    yield from _searches()
+    yield from _counts()
     yield from _hashing()
     yield from _rappor()
 
@@ -76,6 +83,38 @@ def _sketches() -> Iterator[Entry]:
             "columns dealt by exact halves" if id == "groups" else "the chance to keep a bit is that of honesty",
             (file, *change),
         )  # fmt: skip
+    yield _entry(
+        "fair_coins", "FreqOracle, users by hundreds", (FreqOracle,), _of_many, "coins beyond 64 are their mean",
+        ("core/sampling.py", "np.add.reduceat(ones, ends - words[some], dtype=np.int64)", "32 * words[some]"),
+    )  # fmt: skip
+    frequent = FreqOracle(_hashes(0, 2, 2), _EPSILON)
+
+    def dealt() -> float:
+        """Every word is taken for a frequent one, which is dealt to rows by number."""
+        with mock.patch.object(simulation, "_FEW", 0), mock.patch.object(sampling, "_FEW", 0):
+            return collected_loss(frequent, keys[:2], _COLUMNS, path="users")
+
+    yield _entry(
+        "freq_oracle_frequent", "FreqOracle, frequent words", (FreqOracle,), dealt, "halves dealt to rows",
+        (file, "users = rng.multinomial(counts[frequent], np.full(hashes.rows, 1 / hashes.rows)).T\n    return alone",
+         "users = np.outer([1] + [0] * (hashes.rows - 1), counts[frequent])\n    return alone"),
+    )  # fmt: skip
+    whole = FreqOracle(_hashes(2, 2), _EPSILON, "none")
+
+    def estimated() -> float:
+        def asked(place: int, rng: Any, direct: bool = True) -> Any:
+            rng.words, held = _COINS, np.bincount([place, 1], minlength=2)
+            if direct:
+                return whole.simulate_estimates(keys[:2], held, keys[1:2], rng)
+            return whole.estimate(whole.simulate(keys[:2], held, rng), keys[1:2])
+
+        return simulated_loss(partial(asked, direct=False), asked, range(2))
+
+    yield _entry(
+        "freq_oracle_asked", "FreqOracle, uncompressed, estimates of one word", (FreqOracle,), estimated,
+        "users of other words say nothing",
+        (file, "others = in_row[drawn // hashes.width] - plus - minus", "others = 0 * (in_row[drawn // hashes.width] - plus - minus)"),
+    )  # fmt: skip
     small = ProjectiveOracle(PointHashes(_hashes(0, 2**32, 2), Geometry(2, 2)), _EPSILON)
     for path in ("users", "groups"):
         yield _entry(
@@ -107,6 +146,76 @@ def _trees() -> Iterator[Entry]:
         )  # fmt: skip
 
 
+class _OneBit:
+    """A generator whose random words have one bit that is 1, the `place`-th; its binomials keep half of the chances given."""
+
+    def __init__(self, place: int) -> None:
+        self._left = place
+
+    def integers(self, low: int, high: int, size: int, dtype: Any) -> NDArray[np.uint64]:
+        words = np.zeros(int(size), dtype=dtype)
+        if 0 <= self._left < 64 * len(words):
+            words[self._left // 64] = 1 << self._left % 64
+        self._left -= 64 * len(words)
+        return words
+
+    def binomial(self, n: Any, p: float) -> Any:
+        return n * (self._left == 0) * 2 * p  # as many as there are, told at one place
+
+
+def _of_many() -> float:
+    """A report among as many fair coins as there are, of which each must read a bit of its own."""
+    for users in ([63], [64], [130], [5, 200, 0, 64], [70, 64 * 17 + 3]):
+        some = np.array(users)
+        told = np.sum([sampling.fair_binomial(some, _OneBit(place)) for place in range(64 * 24)], axis=0)  # type: ignore[arg-type]
+        if told.tolist() != users:
+            return math.inf
+    return collected_loss(FreqOracle(_hashes(1, 4), _EPSILON), np.arange(2, dtype=np.uint64), _COINS, path="groups")
+
+
+def _searches() -> Iterator[Entry]:
+    """Simulated searches, against a search in simulated reports."""
+    for plan, words, users in (("two_reports", WordTree((1,), length=1), 1), ("one_report", _TREE, 2)):
+        settings = tree_hist.TreeHist(
+            words, _EPSILON, 0.1, rows=1, width=2, plan=plan, pruning="fixed", estimator="mean", final_cut=True
+        )
+
+        def loss(settings: tree_hist.TreeHist = settings, users: int = users) -> float:
+            tree, leaves = (
+                settings.draw_hashes(stream(1, "hashes")),
+                settings.tree.encode(["a" * settings.tree.depth, "z" * settings.tree.depth]),
+            )
+
+            def listed(place: int, rng: Any, direct: bool = True) -> Any:
+                rng.words, held = _COLUMNS, np.bincount([place, 1][:users], minlength=2)
+                if direct:
+                    return tree.simulate_search(leaves, held, rng).words.to_numpy().tolist()
+                return tree.search(tree.simulate(leaves, held, rng), users).words.to_numpy().tolist()
+
+            return simulated_loss(partial(listed, direct=False), listed, range(2))
+
+        two = plan == "two_reports"
+        yield _entry(
+            f"tree_hist_search_{plan}", f"TreeHist, search, plan {plan}", (tree_hist.TreeHist, tree_hist.Protocol), loss,
+            "nobody makes the second report" if two else "everybody's first level at every level",
+            ("heavy_hitters/tree_hist.py", *(("(lambda: final.simulate(leaves, counts, rng)) if", "(lambda: final.simulate(leaves, 0 * counts, rng)) if")
+             if two else ("lambda level: shared or held[level][0].simulate(*held[level][1], rng)", "lambda level: shared or held[level][0].simulate(*held[0][1], rng)"))),
+        )  # fmt: skip
+
+
+def _counts() -> Iterator[Entry]:
+    for servers, mutant, old, new in (
+        (1, "nodes that nobody holds are shown at the cut", "rng.choice(values, size=lucky, p=law / law.sum())", "np.full(lucky, self.cut(level))"),
+        (2, "servers share their noise", "sum(self.noise(level).draw(len(held[0]), rng) for _ in range(self.servers))",
+         "self.servers * self.noise(level).draw(len(held[0]), rng)"),
+    ):  # fmt: skip
+        counts = PrefixCounts(WordTree((1,), length=1), 16.0, 1.0, servers)
+        yield _entry(
+            f"prefix_counts_{servers}", f"counts of prefixes, {servers} server{'s' * (servers - 1)}", (PrefixCounts,),
+            partial(prefix_loss, counts, "c", (5, 6)), mutant, ("heavy_hitters/trust/prefix_counts.py", old, new), 16.0,
+        )  # fmt: skip
+
+
 def _hashing() -> Iterator[Entry]:
     keys, few = np.arange(3, dtype=np.uint64), RandomFunctions(0.4)
 
@@ -117,10 +226,18 @@ def _hashing() -> Iterator[Entry]:
     def simulated(place: int, rng: Any) -> NDArray[np.int64]:
         return few.simulate_support(np.bincount([place, 2], minlength=3), 2, rng)
 
+    settings = _HashedPEM(_TREE, 0.4, 10.0, shares=(0.5, 0.5))
+    nodes = [np.unique(_TREE.prefixes(_WORDS, level)) for level in range(2)]
+
     def levels(place: int, rng: Any) -> Any:
-        settings = pem.PEM(_TREE, _EPSILON, 10.0, shares=(0.5, 0.5))
         support, sizes = settings.supports(_WORDS, np.bincount([place, 1], minlength=2), rng)
-        return sizes, [support(np.unique(_TREE.prefixes(_WORDS, level)), level) for level in range(2)]
+        return sizes, [support(asked, level) for level, asked in enumerate(nodes)]
+
+    def reported(place: int, rng: Any) -> Any:
+        rng.words = 1 << 1 | 1 << 4 | 1 << 5  # those that the words' prefixes read
+        sent = settings.collect(_WORDS[[place, 1]], rng, rng).levels
+        support = [settings.oracle.support(one, asked) for one, asked in zip(sent, nodes, strict=True)]
+        return [len(one.seeds) for one in sent], support
 
     rounded = ("core/olh.py", "rng.binomial(counts, self.keep) +", "np.rint(counts * self.keep).astype(np.int64) +")
     yield _entry(
@@ -128,8 +245,24 @@ def _hashing() -> Iterator[Entry]:
         "holders' supports rounded to their mean", rounded, 0.4,
     )  # fmt: skip
     yield _entry(
-        "pem", "PEM", (pem.PEM,), lambda: loss_of(levels, range(2)), "holders' supports rounded to their mean", rounded,
+        "pem", "PEM", (pem.PEM,), lambda: simulated_loss(reported, levels, range(2)), "all users report to each level",
+        ("heavy_hitters/pem.py", "simulate_support(own, int(groups[level].sum()), rng)", "simulate_support(own, int(counts.sum()), rng)"),
+        0.4,
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _HashedPEM(pem.PEM):
+    @property
+    def oracle(self) -> OLH:
+        return _Sevens(self.epsilon)
+
+
+class _Sevens(RandomFunctions):
+    """Of keys of which at most one leaves each rest."""
+
+    def _hash(self, seeds: Any, keys: Any) -> NDArray[np.uint16]:
+        return super()._hash(seeds, np.atleast_1d(keys) % np.uint64(7))
 
 
 def _rappor() -> Iterator[Entry]:

@@ -7,15 +7,16 @@ from typing import Any
 
 import pandas as pd
 
+from evolvingdp.audit import coverage
 from evolvingdp.audit.ledger import (
     continual_mean,
     core,
-    coverage,
     evolving,
     evolving_simulated,
     heavy_hitters,
     heavy_hitters_simulated,
     sparse_vector,
+    sparse_vector_simulated,
 )
 from evolvingdp.audit.ledger.entry import Entry, kept, tight, unchanged
 
@@ -27,6 +28,7 @@ CHAPTERS = (
     evolving_simulated,
     continual_mean,
     sparse_vector,
+    sparse_vector_simulated,
 )
 
 

@@ -65,6 +65,14 @@ def entries() -> Iterator[Entry]:
             id, name, (BinaryMechanism, Tree), SENSITIVITY, EPSILON, partial(loss, uses=3, **options),
             "elements of a person are taken for one", change, options.get("delta", 0.0), close,
         )  # fmt: skip
+    apart = ((2, 3, 3), (3, 2, 5), (3, 3, 2), (2, 2, 4))  # branching, uses and gap
+    yield entry(
+        "binary_apart", "BinaryMechanism, elements of a person apart, Gaussian noise, four together", (BinaryMechanism, Tree),
+        SENSITIVITY, 4 * EPSILON,
+        lambda: sum(loss(delta=DELTA, uses=uses, gap=gap, sums=Tree(8, base)) for base, uses, gap in apart),
+        "elements in a block rounded down",
+        ("continual_mean/sums/trees.py", "-(-size // gap) for size", "max(1, size // gap) for size"), DELTA, close,
+    )  # fmt: skip
     several = ("up to 3 elements of a person", "each changes by at most 1; at least 3 steps apart")
     factorizations: tuple[tuple[str, str, Callable[[int], PrefixSums], tuple[str, str]], ...] = (
         ("toeplitz", "square-root factorization", Toeplitz, _ELEMENT),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from evolvingdp.audit import refusals
 from evolvingdp.audit.exact import enumerated, queries
 from evolvingdp.audit.exact.draws import loss_of
 from evolvingdp.audit.ledger.entry import ADVERSARY, EXACT, FORMULA, Entry
@@ -65,6 +66,11 @@ def _monitor() -> Iterator[Entry]:
             "users who have counted enough still count" if way == "elements" else "deleted one report too late",
             changes.get(way, later), LARGE,
         )  # fmt: skip
+    yield entry(
+        "threshold_monitor_refused", "what is out of range is refused", (*_COVERS, ThresholdMonitor), EXACT, TWELVE,
+        lambda: refusals.refused(refusals.sparse_vector(), partial(loss, "step")), "a user may count twice",
+        (path, "if len(set(chosen)) != len(chosen):", "if False:"), LARGE,
+    )  # fmt: skip
     reports = 3
 
     def attained() -> float:
@@ -139,8 +145,11 @@ def _integers() -> Iterator[Entry]:
     )  # fmt: skip
 
     def limited() -> float:
+        """All kinds of this noise must be drawn as `sf` and `cdf` state."""
         noise = IntegerNoise(1.4, 2)
-        return enumerated.limited_loss(noise, 60) / noise.loss
+        kinds = ((IntegerNoise(0.7), 30), (IntegerNoise(0.7, None, 4), 90), (noise, 60), (IntegerNoise(0.7, 1, 2), 60))
+        alike = all(enumerated.sampled_as_stated(*kind) for kind in kinds)
+        return enumerated.limited_loss(noise, 60) / noise.loss if alike else math.inf
 
     yield entry(
         "integer_noise_limited", "integer noise with a limit, times its scale", (IntegerNoise,), EXACT, 1.0, limited,
