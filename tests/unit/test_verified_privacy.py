@@ -80,6 +80,17 @@ def test_every_audit_is_drawn_and_those_that_show_nothing_are_told_apart(claims)
     assert "Of these 2 bounds 1 are 0" in figures.promised(result).caption
 
 
+def test_the_ledger_s_legend_stands_close_below_its_axis_and_names_only_what_is_drawn(claims):
+    table = claims()[0].table.copy()
+    table.loc[table.part == "box", "bound"] = 0.5
+    rows = [table[table.part == "ledger"].assign(id=f"row-{number}") for number in range(40)]
+    figure = figures.promised(dataclasses.replace(claims()[0], table=pd.concat([table, *rows]))).canvas
+    figure.draw_without_rendering()
+    (ax,), (legend,) = figure.axes, figure.legends
+    assert figures.NOTHING not in [text.get_text() for text in legend.get_texts()]
+    assert ax.get_tightbbox().y0 - legend.get_window_extent().y1 < 0.5 * figure.dpi
+
+
 def test_the_same_seed_gives_the_same_table(claims):
     pd.testing.assert_frame_equal(claims()[0].table, claims()[0].table)
 

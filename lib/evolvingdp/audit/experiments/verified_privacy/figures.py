@@ -48,8 +48,9 @@ def promised(result: Result[Params]) -> Figure:
     ax.plot(lost, place, "x", color=PALETTE[3], markersize=5, clip_on=False, label="its mutant (at the right edge: more)")
     ax.set(xscale="log", xlabel="privacy loss over the promise", ylim=(-1, len(rows)), xlim=(None, _FAR))
     left = ax.get_xlim()[0]  # where a log axis has its 0
-    silent = {"markerfacecolor": "white", "markersize": 5, "clip_on": False, "label": NOTHING}
-    ax.plot(np.full((~proved).sum(), left), place[audited][~proved], ">", color=PALETTE[0], **silent)
+    if not proved.all():  # an empty line that is not clipped would take room below the axis
+        silent = {"markerfacecolor": "white", "markersize": 5, "clip_on": False, "label": NOTHING}
+        ax.plot(np.full((~proved).sum(), left), place[audited][~proved], ">", color=PALETTE[0], **silent)
     ax.set_xlim(left, _FAR)
     ax.set_yticks(place, rows.mechanism, fontsize="xx-small")
     figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize="small")
