@@ -138,7 +138,7 @@ def where(result: Result[Params]) -> Figure:
     missed = max(part.factor.max() for part in parts[:2])
     headline(
         figure,
-        f"In all {len(parts[0])} settings `choose` has at most {short(missed)} times the mean error of the best method",
+        f"In all {len(parts[0])} settings choose() has at most {short(missed)} times the mean error of the best method",
     )
     counts = "; ".join(
         f"{title}: " + ", ".join(f"{count} for {name}" for name, count in part.best.value_counts().items())

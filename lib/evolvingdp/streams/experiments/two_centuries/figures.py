@@ -98,7 +98,7 @@ def newspaper(result: Result[Params]) -> Figure:
         "tc-newspaper",
         figure,
         share[share.method.isin([ONCE, CREWS])].drop(columns="part").dropna(axis=1, how="all"),
-        f"The share of “{params.followed}” in {params.counts.name}, {values['first_date']} to {values['last_date']}: black, as it was; blue, what {params.n_users:,} users tell who report once in "
+        f"The share of “{params.followed}” in the counts “{params.counts.name}”, {values['first_date']} to {values['last_date']}: black, as it was; blue, what {params.n_users:,} users tell who report once in "
         f"all their lives ($\\epsilon$ = {params.epsilon:g}), with 95% bands; red, THRESH with roles by lot at the same guarantee, planned for {params.changes} changes. Noticed: where the mean of the last {params.window} "
         "epochs is twice or half of the mean before by four standard errors (the middle of all runs). One run.",
         f"Lines over {values['first_date']} to {values['last_date']} of {params.followed} in a thousand words. The mean of the first half is {short(values['share_first_half'])}, of the second {short(values['share_second_half'])}. "
@@ -152,7 +152,7 @@ def guarantees(result: Result[Params]) -> Figure:
         largest,
         f"What each guarantee costs: the mean error of the share of “{params.followed}” in an epoch, at $\\epsilon$ = {params.epsilon:g}. Dashed: from the stated standard errors. Blue and red: nobody is "
         f"trusted, for all that a user ever sends (grey: with $\\delta$ = {params.delta:g}); green: nobody is trusted, a report at a time, so that all {params.counts.horizon} reports of a user cost {result.values['all_reports']:g}; "
-        "violet: a curator is trusted. Means over runs with 95% bands.",
+        "pink and violet: a curator is trusted. Means over runs with 95% bands.",
         f"Curves on log axes of the mean error per thousand words against {span(sizes)} users: {curves(largest, 'method', 'n_users', 'mean')}.",
     )
 
