@@ -8,8 +8,8 @@ bucket that a device samples; `loloha` hashes bits to two cells first, so that f
 **Guarantee: another one than everywhere else in this book.** The promise is *per distinct value*: `permanent_epsilon` bounds
 what all reports together tell about a bit **that never changes**. It says nothing of sequences. Between any two sequences of
 a user's bits the loss of all reports is `transcript_loss`, exactly: infinite for one layer from two epochs on, since a
-changed report proves a changed bit; for two layers it grows with T without end, as T report_epsilon / 2 + permanent_epsilon
-- ln 4.
+changed report proves a changed bit; for two layers it grows with T without end, as
+T report_epsilon / 2 + permanent_epsilon - ln 4.
 
 **Error.** A report agrees with the bit with probability p = p1 p2 + (1 - p1)(1 - p2), and the standard error is at most 1 /
 (2 (2p - 1) sqrt(n)), twice that for `loloha`. It hardly falls with averages over time: permanent answers stay as they are.
@@ -18,10 +18,10 @@ changed report proves a changed bit; for two layers it grows with T without end,
 Palamidessi and Gambs (2023), LOLOHA. All three for one Boolean; the probabilities of the latter two agree with the code that
 LOLOHA's authors publish. The losses of transcripts are ours.
 `transcript_loss`: report epochs by (bit of one sequence, bit of the other), and let s be reports of 1 less those of 0. Given
-both answers reports are independent, so a sequence has probability (...)^T f(s of its 1s) f(-s of its 0s), f(s) = p1 e^(bs)
-+ (1 - p1) e^(-bs), b = report_epsilon / 2, and the factor left out is the same for both. Sums s_0, s_1 of one and r_0, r_1
-of the other sequence occur together in T epochs if and only if s_0 + s_1 = r_0 + r_1, no |.| + |.| is larger than T, and T
-is of their parity.
+both answers reports are independent, so a sequence has probability (...)^T f(s of its 1s) f(-s of its 0s), f(s) =
+p1 e^(bs) + (1 - p1) e^(-bs), b = report_epsilon / 2, and the factor left out is the same for both. Sums s_0, s_1 of one and
+r_0, r_1 of the other sequence occur together in T epochs if and only if s_0 + s_1 = r_0 + r_1, no |.| + |.| is larger than
+T, and T is of their parity.
 `simulate` is exact: users with the same bits are counted by their answers.
 """
 

@@ -211,7 +211,7 @@ def broken(budget: pd.DataFrame) -> list[str]:
     """The sentences on budgets: what was refuted, what was not, what is more than promised."""
     over = budget[budget["spent"] > budget["stated"] * (1 + 1e-6)]
     said = [
-        f"**{row['package']} {row['method']} spends more than it states**: epsilon {_how(row)} {row['spent']:.1f} where it "
+        f"**{row['package']} {row['method']} spends more than it states**: epsilon {_how(row)} {row['spent']:.2f} where it "
         f"states {row['stated']:g}{row['how'].removeprefix('at least').removeprefix('exact')}."
         for _, row in over.iterrows()
     ]

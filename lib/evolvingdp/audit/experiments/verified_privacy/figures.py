@@ -48,9 +48,10 @@ def promised(result: Result[Params]) -> Figure:
     ax.plot(lost, place, "x", color=PALETTE[3], markersize=5, clip_on=False, label="its mutant (at the right edge: more)")
     ax.set(xscale="log", xlabel="privacy loss over the promise", ylim=(-1, len(rows)), xlim=(None, _FAR))
     left = ax.get_xlim()[0]  # where a log axis has its 0
-    if not proved.all():  # an empty line that is not clipped would take room below the axis
-        silent = {"markerfacecolor": "white", "markersize": 5, "clip_on": False, "label": NOTHING}
-        ax.plot(np.full((~proved).sum(), left), place[audited][~proved], ">", color=PALETTE[0], **silent)
+    silent = int((~proved).sum())
+    if silent:  # an empty line that is not clipped would take room below the axis
+        look = {"markerfacecolor": "white", "markersize": 5, "clip_on": False, "label": NOTHING}
+        ax.plot(np.full(silent, left), place[audited][~proved], ">", color=PALETTE[0], **look)
     ax.set_xlim(left, _FAR)
     ax.set_yticks(place, rows.mechanism, fontsize="xx-small")
     figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize="small")
@@ -63,13 +64,16 @@ def promised(result: Result[Params]) -> Figure:
         figure,
         shown(result.table),
         "The verified worst case of every mechanism over its promise, at the delta that is promised; what its mutant loses; and, for some, a lower bound from an audit that only sees outputs. "
-        f"Of these {audited.sum()} bounds {(~proved).sum()} are 0, which shows nothing: open triangles at the left edge. "
-        "On the line a guarantee is tight, far to the left a proof gives budget away. Computed, not sampled, except for the audits, which are bounds with confidence.",
+        + (
+            f"Of these {audited.sum()} bounds {silent} are 0, which shows nothing: open triangles at the left edge. "
+            * (silent > 0)
+        )
+        + "On the line a guarantee is tight, far to the left a proof gives budget away. Computed, not sampled, except for the audits, which are bounds with confidence.",
         f"Dot plot with a row for each of {len(rows)} mechanisms against the privacy loss over the promise, on a log axis with a dashed "
         f"line at one. The verified losses, dots, are {span(rows.measured / rows.promised)} times the promise, "
         f"{int((rows.measured > 0.99 * rows.promised).sum())} of them on the line to within a percent; the mutants, crosses, lose "
         f"{span(lost)} times the promise; {audited.sum()} audits from outside, triangles, prove {span(bounds)} of it; "
-        f"{(~proved).sum()} of them, open and at the left edge, prove nothing.",
+        f"{silent} of them, open and at the left edge, prove nothing.",
     )
 
 

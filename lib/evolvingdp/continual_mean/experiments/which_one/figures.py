@@ -85,7 +85,7 @@ def widths(result: Result[Params]) -> Figure:
     last = frame[(frame.kind == DELTA) & (frame.width == frame.width.max())].set_index("name").error
     names_beside(axes[1], last.to_dict(), dict(zip(frame.name.unique(), PALETTE, strict=False)))
     headline(
-        figure, f"Noise of each day's own is best for windows of up to {longest[PURE]} days, with a delta {longest[DELTA]}"
+        figure, f"Noise of each day's own is best for windows of up to {longest[PURE]} days, with delta: {longest[DELTA]}"
     )
     return Figure(
         "cm-which-windows",

@@ -46,7 +46,7 @@ def lemma_table(result: Result[Params]) -> pd.DataFrame:
         ("groups of users", f"{asked['groups']:,.0f}", f"{ours.code.length * ours.repetitions}"),
         ("buckets T, at most", f"{asked['buckets']:.1f}", f"{ours.buckets}"),
         (
-            "a word is found from",
+            "threshold of the list",
             f"{asked['found_from'] / params.n_users:,.0f} n",
             f"{threshold(params) / params.n_users:.4f} n",
         ),
