@@ -64,4 +64,4 @@ def write(name: str, table: pd.DataFrame) -> None:
 
 def short(number: float) -> str:
     """Two digits: 1.2e7."""
-    return f"{number:.2g}".replace("e+0", "e")
+    return f"{number:.2g}".replace("e+0", "e").replace("e+", "e")

@@ -85,7 +85,7 @@ NOTEBOOKS = set(Project().notebooks())
 LEDGER = "audit/verified_privacy"
 RAPPOR, HEAVY_THRESH = "heavy_hitters/rappor", "evolving/heavy_thresh"
 BROWN = {*(name for name in NOTEBOOKS if name.startswith("heavy_hitters/")), HEAVY_THRESH}
-BROWN |= {"sparse_vector/shifting_heavy_hitters"}
+BROWN |= {"sparse_vector/shifting_heavy_hitters", LEDGER}  # the ledger follows streams of any kind; their module reads it
 EDITS = {
     "a mechanism": ("module", "evolvingdp.sparse_vector.adversary", {"sparse_vector/threshold_monitor", LEDGER}),
     "a mechanism of two notebooks": ("module", "evolvingdp.heavy_hitters.rappor", {RAPPOR, LEDGER}),

@@ -167,7 +167,7 @@ def _run(
             trees.append(Exposed(tuple(parts), priors, contributions))
         if settings.n_trees == 1:
             sums = contributions
-        else:
+        elif contributions.shape[1] > 1:
             sums += np.repeat(contributions, np.diff(mine, prepend=-1, append=len(elements.step)), axis=1)
     return elements, sums
 

@@ -196,7 +196,7 @@ def _rivals() -> Iterator[Entry]:
 
     for noise in ("gaussian", "laplace"):
         yield entry(
-            f"find_step_joint_{noise}", f"find the step, accounted together, {noise} search, at two ratios", (FindStep, FindStep.joint), EXACT,
+            f"find_step_joint_{noise}", f"find the step, together, {noise} search, two ratios", (FindStep, FindStep.joint), EXACT,
             2 * EPSILON, lambda noise=noise: joint(noise) + joint(noise, 0.7), "what is shown is paid for once",
             ("sparse_vector/find_step.py", "gaussian.ALL, 2 * reports)", "gaussian.ALL, 1)"), LARGE,
         )  # fmt: skip
