@@ -67,7 +67,7 @@ def entries() -> Iterator[Entry]:
         )  # fmt: skip
     apart = ((2, 3, 3), (3, 2, 5), (3, 3, 2), (2, 2, 4))  # branching, uses and gap
     yield entry(
-        "binary_apart", "BinaryMechanism, elements apart, four settings, Gaussian noise", (BinaryMechanism, Tree),
+        "binary_apart", "BinaryMechanism, elements apart, four settings, Gaussian", (BinaryMechanism, Tree),
         SENSITIVITY, 4 * EPSILON,
         lambda: sum(loss(delta=DELTA, uses=uses, gap=gap, sums=Tree(8, base)) for base, uses, gap in apart),
         "elements in a block rounded down",
