@@ -185,11 +185,11 @@ def test_a_peer_that_is_better_only_sometimes_or_hardly_is_not_called_so():
 
 def test_a_broken_budget_is_named_with_its_number_and_a_kept_one_is_not():
     budget = pd.DataFrame(
-        [("p", "a", 2.0, 3.5, "at least (never)"), ("p", "b", 2.0, 1.9, "at least"), ("q", "c", 1.0, 0.8, "exact")],
+        [("p", "a", 2.0, 3.95, "at least (never)"), ("p", "b", 2.0, 1.9, "at least"), ("q", "c", 1.0, 0.8, "exact")],
         columns=["package", "method", "stated", "spent", "how"],
     )
     assert peers.broken(budget) == [
-        "**p a spends more than it states**: epsilon ≥ 3.5 where it states 2 (never).",
+        "**p a spends more than it states**: epsilon ≥ 3.95 where it states 2 (never).",
         "Noisier than needed on a short stream: q c (0.80 of 1).",
         "Of 3 methods looked at, 2 were not seen to break their promise.",
     ]
