@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from measure import RESULTS
-from planner_truth import TRUTHS, all_found
+from planner_truth import TRUTHS, all_found, searched
 
 from evolvingdp.core.seeds import stream
 from evolvingdp.planning import curated, hot, local_lists, local_means, local_search, planner, shuffled
@@ -32,11 +32,11 @@ from evolvingdp.planning.question import Question
 from evolvingdp.publish.rendering import dated
 
 ROOMS = (curated, hot, local_lists, local_means, local_search, shuffled)  # what a prediction is made of
-STATISTICS = (*("mean", "frequencies", "hot") * 4, *("counts", "words") * 2)
+STATISTICS = (*("mean", "frequencies", "hot") * 4, *("counts", "words", "words") * 2)
 WITHIN = 0.15
 RUNS = 100  # at least; and until a measured error is known so well,
 PRECISE = 0.04  # relative standard error, to tell 15 %: errors of one run can be one draw
-MOST = {"words": 120}  # runs of a search, which are long; of others 500
+MOST, MOST_SEARCHES = 500, 120  # runs; a search is long
 
 
 def drawn(rng: np.random.Generator) -> Question:
@@ -135,8 +135,10 @@ def _both(question: Question, method: Method, settings: Any, found: Any, seed: i
         return found.standard_error, math.nan  # a word that is not found has no error
     squares: list[float] = []  # of each run in which there is an answer
     runs = 0
-    while runs < RUNS or (runs < MOST.get(question.statistic, 500) and _spread(squares) > PRECISE):
-        errors = TRUTHS[method.name](question, settings, seed + runs)
+    truth = TRUTHS[method.name]
+    most = MOST_SEARCHES if truth is searched else MOST
+    while runs < RUNS or (runs < most and _spread(squares) > PRECISE):
+        errors = truth(question, settings, seed + runs)
         squares += [float(np.nanmean(np.square(errors)))] if np.isfinite(errors).any() else []
         runs += 1
     return found.standard_error, math.sqrt(float(np.mean(squares))) if squares else math.nan

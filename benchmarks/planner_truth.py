@@ -176,14 +176,33 @@ def words_every_period(question: Question, oracle: OLH, seed: int) -> Array:
     return _pooled(question, estimates, own)
 
 
+def _words_held(question: Question, holders: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """How many hold each of 200 words: the one of the asked frequency, and others of a power law."""
+    weights = 1 / np.arange(2.0, 201.0)
+    return rng.multinomial(holders, np.append(question.level, (1 - question.level) * weights / weights.sum()))
+
+
+def shown(question: Question, settings: Histogram, seed: int) -> Array:
+    """The first word, where it is shown, by the readings that count, beside all that there are."""
+    rng = stream(seed, "words")
+    everything = _words_held(question, question.users * question.readings * question.pooled, rng)
+    count = counted(question)
+    noisy = settings.noisy(rng.multivariate_hypergeometric(everything, count), stream(seed, "private"))[:1]
+    return np.asarray(noisy / count - everything[0] / everything.sum())
+
+
+def counted(question: Question) -> int:
+    """The readings that a unit has one of, in an answer."""
+    pooled = question.users * question.pooled
+    return {"user": question.users, "period": pooled, "report": pooled * question.readings}[question.unit]
+
+
 def searched(question: Question, settings: TreeHist | PEM, seed: int) -> Array:
-    """The word of the asked frequency among others of a power law; nothing where it is not found. Exact simulation."""
+    """The first word; nothing where it is not found. Exact simulation."""
     rng, dealt = stream(seed, "words"), question.periods if question.unit == "user" else 1
     length = settings.tree.length
     leaves = settings.tree.encode([_word(number, length) for number in range(200)])
-    weights = 1 / np.arange(2.0, 201.0)
-    laws = np.append(question.level, (1 - question.level) * weights / weights.sum())
-    everybody = rng.multinomial(question.users * question.pooled, laws)
+    everybody = _words_held(question, question.users * question.pooled, rng)
     users = rng.multivariate_hypergeometric(everybody, everybody.sum() // dealt)
     rare = users > 0
     if isinstance(settings, PEM):
@@ -283,6 +302,7 @@ TRUTHS: dict[str, Truth] = {
     "HEAVYTHRESH with roles by lot": words_followed,
     "TreeHist": searched,
     "PEM": searched,
+    "stable histogram": shown,
     "fresh Laplace noise in every period": fresh,
     "fresh Gaussian noise in every period": fresh,
     "running sums, the best tree": running_sums,

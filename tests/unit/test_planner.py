@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from planner_truth import TRUTHS, all_found
+from planner_truth import TRUTHS, all_found, counted
 
 from evolvingdp.core import accounting
 from evolvingdp.core.checks import ParameterError
@@ -23,6 +23,7 @@ from evolvingdp.planning.question import STATISTICS, Question
 from evolvingdp.planning.shown import text
 from evolvingdp.publish.cli import main
 from evolvingdp.publish.sources.project import params_of
+from evolvingdp.sparse_vector.histograms import histogram
 
 TELEMETRY = Question(users=500_000, periods=365, epsilon=1.0)
 CASES = {
@@ -310,7 +311,7 @@ def test_the_command_line_prints_the_answer_and_says_it_to_machines():
 def test_every_method_that_predicts_can_be_compared_with_its_protocol():
     """`make planner` compares them all; what has no error, an alarm, is compared by what is found."""
     names = {method.name for statistic in ROOMS for method in asked(Question(statistic))}
-    never = {"memoized answers (RAPPOR, dBitFlipPM, LOLOHA)", "stable histogram"}
+    never = {"memoized answers (RAPPOR, dBitFlipPM, LOLOHA)"}
     never |= {f"{name}, shuffled" for name in never}
     alarms = {method.name for method in asked(Question("hot"))}
     assert names - never - alarms == set(TRUTHS) - never
@@ -340,6 +341,16 @@ def test_every_method_that_predicts_can_be_compared_with_its_protocol():
             Question("words", "shuffler", "report", users=200_000, periods=1, epsilon=0.5, share=0.2, length=3),
             100,
         ),
+        (
+            "stable histogram",
+            Question("words", "curator", users=30_000, periods=4, readings=3, target="cumulative", epsilon=2.0, share=0.1),
+            500,
+        ),
+        (
+            "stable histogram",
+            Question("words", "curator", "period", users=3000, periods=9, target="window", window=2, epsilon=0.5, share=0.1),
+            500,
+        ),
         ("running sums, the best tree", Question(trust="curator", delta=0.0, periods=60, target="cumulative"), 400),
     ],
 )
@@ -349,6 +360,34 @@ def test_a_prediction_is_the_error_of_the_protocol_user_by_user(name, question, 
     settings, predicted = settled(method, question), error(name, question)
     squares = np.concatenate([np.square(TRUTHS[name](question, settings, 40_000 + run)) for run in range(runs)])
     assert math.sqrt(np.nanmean(squares)) == pytest.approx(predicted, rel=0.1)
+
+
+@pytest.mark.parametrize("unit", ["report", "period", "user"])
+def test_a_curator_shows_the_words_that_a_histogram_finds_with_95_percent(unit):
+    """Of all readings a word has the share that is stated, or a tenth less; which of them count is drawn."""
+    question = Question("words", "curator", unit, users=20_000, periods=5, readings=2, target="cumulative")
+    method, rng = of("stable histogram", question), stream(0, unit)
+    settings, found = settled(method, question), expected(method, question).found
+    everything, count = question.users * question.readings * question.pooled, counted(question)
+    rates = []
+    for factor in (1.0, 0.9):
+        holders = round(factor * found * everything)
+        held = rng.hypergeometric(holders, everything - holders, count, size=4000)
+        rates.append(np.isfinite(settings.noisy(held, rng)).mean())
+    assert rates[0] == pytest.approx(0.95, abs=0.02)  # six standard errors, and a weight is whole
+    assert rates[1] < 0.85
+
+
+def test_a_curator_s_words_cost_no_more_than_what_a_unit_is_counted_in():
+    """A report is in each of the windows that hold it, a user's readings in all answers."""
+    question = Question("words", "curator", users=10_000, periods=12, readings=4, target="window", window=3, epsilon=0.7)
+    for unit, answers in (("report", 3), ("period", 3), ("user", 12)):
+        asked_for = replace(question, unit=unit)
+        made = settled(of("stable histogram", asked_for), asked_for)
+        assert made == histogram(0.7, 1e-9, answers, 27**6, kind=made.kind)
+        assert made.error(1, 0.1) == min(
+            histogram(0.7, 1e-9, answers, 27**6, kind=kind).error(1, 0.1) for kind in ("stable", "stable gaussian")
+        )
 
 
 def test_a_search_predicts_that_the_reports_of_a_word_s_holders_vary_more():

@@ -361,6 +361,33 @@ def test_absent_elements_of_a_huge_domain_are_reported_uniformly_and_never_one_t
     assert crowded.reported(np.array([2, 2, 5]), 8, stream(0, "all")).tolist() == list(range(8))
 
 
+def test_counting_tells_the_noisy_weights_of_what_is_reported_and_pays_for_a_step():
+    """With the same noise as a step: the same elements, and weights of at least the threshold about the true ones."""
+    method = HistogramEveryStep.calibrated(1.0, 1e-6, 2, 27**6, kind="stable gaussian")
+    held = np.repeat([7, 11, 27**6 - 1, 5], [5000, 900, 2000, 1])
+    step, plain = method.step(method.start(len(held)), held, stream(0, "counted"))
+    state, shown = method.count(method.start(len(held)), held, stream(0, "counted"))
+    assert shown.elements.tolist() == plain.elements.tolist() == [7, 11, 27**6 - 1]
+    assert state == step
+    assert np.all(shown.weights >= method.one.threshold - 0.5)
+    assert np.all(shown.weights == np.rint(shown.weights))
+    assert np.all(np.abs(shown.weights - [5000, 900, 2000]) < 6 * method.one.standard_error)
+    assert np.ptp(shown.weights - [5000, 900, 2000]) > 0
+    state, _ = method.count(state, held, stream(0, "counted"))
+    with pytest.raises(ValueError, match="horizon must be larger to go on: 2 steps are paid for, and over"):
+        method.count(state, held, stream(0, "counted"))
+    with pytest.raises(ValueError, match="kind must be one of stable, stable gaussian, got 'laplace'"):
+        EVERY_STEP.count(EVERY_STEP.start(3), [0, 1, 1], stream(0, "counted"))
+
+
+@pytest.mark.parametrize("kind", ["stable", "stable gaussian"])
+def test_noisy_weights_have_the_error_that_is_stated(kind):
+    method = Histogram(kind, 3.0, 20.0)
+    off = method.noisy(np.full(40_000, 100), stream(0, kind)) - 100
+    deviations = 4 * math.sqrt((5 if kind == "stable" else 2) / 40_000) / 2  # of a root of squares, with this kurtosis
+    assert math.sqrt(np.mean(off**2)) == pytest.approx(method.standard_error, rel=deviations)
+
+
 def test_find_the_step_shows_what_it_finds_and_halts():
     """Noise of 1e-6: heavy steps are those where an element has three holders."""
     rng = stream(0, "find")

@@ -6,10 +6,13 @@ reported that nobody holds. Formulas: `sparse_vector`.
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
-from evolvingdp.planning.answer import BETA, CannotServeError, Expected, Method
+from scipy.stats import norm
+
+from evolvingdp.planning.answer import BETA, LAPLACE_95, CannotServeError, Expected, Method
 from evolvingdp.planning.commands import hot_run
 from evolvingdp.planning.curated import needs_delta
 from evolvingdp.planning.local_means import up
@@ -17,7 +20,7 @@ from evolvingdp.planning.question import Question
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.baselines import best_composition, threshold_error
 from evolvingdp.sparse_vector.calibration import calibrate
-from evolvingdp.sparse_vector.histograms import HISTOGRAMS, Histogram, histogram
+from evolvingdp.sparse_vector.histograms import HISTOGRAMS, SHOWN, Histogram, histogram
 from evolvingdp.sparse_vector.shifting import Plan, plan
 from evolvingdp.sparse_vector.stable_monitor import StableMonitor
 
@@ -61,20 +64,37 @@ def _expected(question: Question, weight: float) -> Expected:
     return Expected(None, found, found=found)
 
 
+def _readings_shown(question: Question) -> int:
+    """What one answer counts: all readings, one of a user and period, or one of a user, as a unit moves by one."""
+    if question.unit == "user":
+        return question.users
+    return question.users * question.pooled * (question.readings if question.unit == "report" else 1)
+
+
 def _shown(question: Question) -> Histogram:
-    """A period's words that enough users hold, without a list."""
-    domain = min(27**question.length, 2**60)
-    return histogram(
-        question.epsilon, needs_delta(question), question.reports_of_a_unit, domain, kind="stable gaussian", beta=BETA
-    )
+    """The words that enough readings are, without a list: of the two kinds of noise the one that shows more."""
+    answers = question.periods if question.unit == "user" else question.pooled  # that one unit is in
+    epsilon, delta, domain = question.epsilon, needs_delta(question), min(27**question.length, 2**60)
+    made = [histogram(epsilon, delta, answers, domain, kind=kind, beta=BETA) for kind in SHOWN]
+    return min(made, key=lambda one: one.error(1, 2 * BETA))
 
 
 def _shown_expected(question: Question, settings: Histogram) -> Expected:
-    error, found = settings.scale / question.users, settings.error(1, 2 * BETA) / question.users
-    if found > 1:
+    counted, everything = _readings_shown(question), question.users * question.readings * question.pooled
+    left_out = counted * (1 - counted / everything)  # readings that do not count: which do is chance
+
+    def error(share: float) -> float:
+        return math.hypot(settings.standard_error, math.sqrt(share * (1 - share) * left_out))
+
+    level = settings.error(1, 2 * BETA) / counted
+    if level > 1:
         raise CannotServeError("more than all users would have to hold a word")
+    found = (settings.threshold + float(norm.isf(BETA)) * error(level)) / counted if left_out else level
     note = "" if question.level > found else f"a word of {question.level:.2g} of the users is not found"
-    return Expected.normal(error, found=found, note=note)
+    size = error(question.level) / counted
+    if settings.law == "laplace" and not left_out:
+        return Expected(size, LAPLACE_95 * size, found=found, note=note)
+    return Expected.normal(size, found=found, note=note)
 
 
 def _method(name: str, settle: Any, weight: Any, assumes: str, cannot: str) -> Method:
@@ -108,7 +128,7 @@ METHODS = [
     ),
     Method(
         "stable histogram", ("words",), _shown, _shown_expected,
-        "({epsilon}, {delta})-DP of {unit}", "nothing", "its data, to the curator", "a draw for each word that is held",
-        "show a word that few hold", hot_run, trust="curator", targets=("period",),
+        "({epsilon}, {delta})-DP of {unit}", "nothing", "its data, to the curator",
+        "a draw for each word that is held; {counted}", "show a word that few hold", hot_run, trust="curator",
     ),
 ]  # fmt: skip

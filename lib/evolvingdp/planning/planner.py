@@ -30,6 +30,11 @@ UNIT = {
     "period": "all that a user sends in a period",
     "user": "everything that a user ever sends",
 }
+_COUNTED = {
+    "report": "every reading counts",
+    "period": "one reading of a user and period counts, at random",
+    "user": "one reading of a user counts in each answer, at random",
+}
 _SEARCHED = ("readings", "users", "epsilon")  # where a setting that works is looked for, in this order
 _USELESS = 0.29  # the standard error of a share that is guessed
 
@@ -114,7 +119,7 @@ def _filled(text: str, question: Question) -> str:
     return text.format(
         unit=UNIT[question.unit], epsilon=f"{question.epsilon:g}", delta=f"{question.failure:g}", for_ever=for_ever,
         own_changes=question.own_changes, taking_part=question.taking_part, events=question.events,
-        lot=UNIT["user" if whole else "report"], words="one" if whole else "one a period",
+        lot=UNIT["user" if whole else "report"], words="one" if whole else "one a period", counted=_COUNTED[question.unit],
     )  # fmt: skip
 
 

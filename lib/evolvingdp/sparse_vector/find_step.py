@@ -24,11 +24,10 @@ from evolvingdp.core import checks
 from evolvingdp.sparse_vector import gaussian
 from evolvingdp.sparse_vector import noise as noises
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold, SvtState
-from evolvingdp.sparse_vector.histograms import Histogram, histogram
+from evolvingdp.sparse_vector.histograms import SHOWN, Histogram, histogram
 from evolvingdp.sparse_vector.privacy import check_privacy
 from evolvingdp.sparse_vector.threshold_monitor import checked_inputs
 
-SHOWN = ("stable", "stable gaussian")
 _NOTHING: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
 
 

@@ -1,7 +1,7 @@
 """A private histogram in every step: noisy weights of all elements, those above a threshold are reported.
 
 **Computes** in each of `horizon` steps the elements whose noisy weight, the number of users who hold them, is at least
-`threshold`.
+`threshold`; the stable kinds, which need no list of the elements, tell the noisy weights, too (`count`).
 
 **Guarantee.** (epsilon, delta)-differential privacy of all reports of all steps together, for **replacement** of one user's
 inputs in all steps (two weights move by 1 in each), whatever the streams; after `horizon` steps it refuses to go on.
@@ -37,6 +37,7 @@ from evolvingdp.sparse_vector.shifting_simulation import rare_count
 from evolvingdp.sparse_vector.threshold_monitor import checked_inputs
 
 HISTOGRAMS = ("laplace", "gaussian", "stable", "stable gaussian")
+SHOWN = ("stable", "stable gaussian")  # the kinds that need no list of the elements
 SHARES = (0.25, 0.5, 0.75, 0.9, 0.95, 0.98)  # of delta, for the noise of a stable histogram
 
 
@@ -45,6 +46,14 @@ class Reported:
     """What everybody sees of a step: `elements` (reports,), increasing."""
 
     elements: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What everybody sees of a step that counts: `elements` (reports,), increasing, and their noisy `weights` (reports,)."""
+
+    elements: NDArray[np.int64]
+    weights: NDArray[np.float64]
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,6 +86,11 @@ class Histogram:
     def stable(self) -> bool:
         return "stable" in self.kind
 
+    @property
+    def standard_error(self) -> float:
+        """Of a noisy weight, which is rounded."""
+        return math.sqrt(self.scale**2 * (1 if self.law == "gaussian" else 2) + 1 / 12)
+
     def sf(self, z: Any) -> Array:
         return noise.sf(self.law, z, self.scale)
 
@@ -84,7 +98,13 @@ class Histogram:
         """Which elements of one step are reported, for `weights` (elements,) of all of the domain; only this is public."""
         checks.counts(weights=weights)
         array = np.asarray(weights, dtype=np.int64)
-        above = array + noise.draw(self.law, self.scale, rng, size=array.shape) >= self.threshold
+        return self._above(array, self._with_noise(array, rng))
+
+    def _with_noise(self, array: NDArray[np.int64], rng: np.random.Generator) -> Array:
+        return np.asarray(array + noise.draw(self.law, self.scale, rng, size=array.shape))
+
+    def _above(self, array: NDArray[np.int64], noisy: Array) -> NDArray[np.bool_]:
+        above = noisy >= self.threshold
         return np.asarray(above & (array > 0) if self.stable else above)
 
     def reported(self, inputs: NDArray[np.int64], n_elements: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -98,6 +118,16 @@ class Histogram:
         ranks = rng.choice(n_elements - len(held), size=count, replace=False, shuffle=False)  # among those nobody holds
         absent = ranks + np.searchsorted(held - np.arange(len(held)), ranks, side="right")
         return np.sort(np.concatenate([above, absent]).astype(np.int64))
+
+    def noisy(self, weights: ArrayLike, rng: np.random.Generator) -> Array:
+        """`release` with the weights: those reported, noisy and rounded to whole numbers, NaN for the others (elements,).
+
+        One draw decides and is told, so that the weights cost nothing beside the reports.
+        """
+        checks.counts(weights=weights)
+        array = np.asarray(weights, dtype=np.int64)
+        noisy = self._with_noise(array, rng)
+        return np.where(self._above(array, noisy), np.rint(noisy), np.nan)
 
     def error(self, n_events: int, beta: float) -> float:
         """The weight from which all events are found with probability 1 - beta / 2."""
@@ -161,8 +191,20 @@ class HistogramEveryStep:
 
     def step(self, state: HistogramState, inputs: ArrayLike, rng: np.random.Generator) -> tuple[HistogramState, Reported]:
         """Report on users who hold `inputs` (n_users,).  Raises ValueError once `horizon` steps are over."""
+        state, held = self._pay(state, inputs)
+        return state, Reported(self.one.reported(held, self.n_elements, rng))
+
+    def count(self, state: HistogramState, inputs: ArrayLike, rng: np.random.Generator) -> tuple[HistogramState, Counted]:
+        """`step` with the weights, of a stable kind.  Raises ValueError for the others, and as `step`."""
+        checks.one_of(SHOWN, kind=self.one.kind)
+        state, held = self._pay(state, inputs)
+        elements, weights = np.unique(held, return_counts=True)
+        noisy = self.one.noisy(weights, rng)
+        above = ~np.isnan(noisy)
+        return state, Counted(elements[above], noisy[above])
+
+    def _pay(self, state: HistogramState, inputs: ArrayLike) -> tuple[HistogramState, NDArray[np.int64]]:
         checks.state(state, HistogramState)
         if state.left == 0:
             raise ValueError(f"horizon must be larger to go on: {self.horizon} steps are paid for, and over")
-        held = checked_inputs(inputs, state.n_users, self.n_elements)
-        return HistogramState(state.n_users, state.left - 1), Reported(self.one.reported(held, self.n_elements, rng))
+        return HistogramState(state.n_users, state.left - 1), checked_inputs(inputs, state.n_users, self.n_elements)

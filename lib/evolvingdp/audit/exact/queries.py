@@ -137,6 +137,52 @@ def one_step(made: Histogram) -> tuple[float, float]:
     return float(cost), 0.0 if chance(0) else chance(1)
 
 
+class _Heard:
+    """A generator whose draws of noise are chosen, in units of their scale."""
+
+    def __init__(self, noise: Sequence[float]) -> None:
+        self._noise = np.array(noise)
+
+    def laplace(self, loc: float, scale: float, size: Any = None) -> Any:
+        return loc + scale * (self._noise[0] if size is None else np.resize(self._noise, size))
+
+    normal = laplace
+
+
+def counted(method: HistogramEveryStep, weight: int, noise: float) -> float | None:
+    """What `count` tells of an element of this weight, at the noise; None for nothing.  Another one is beside it."""
+    held = np.repeat([0, 1], [weight, 3 * weight])
+    rng: Any = _Heard([noise, 1e9])
+    shown = method.count(method.start(len(held)), held, rng)[1]
+    told = dict(zip(shown.elements.tolist(), shown.weights.tolist(), strict=True))
+    if set(told) - {0} != {1}:
+        raise AssertionError("what is loud must be heard, and nothing else")
+    return told.get(0)
+
+
+def one_count(method: HistogramEveryStep) -> tuple[float, float]:
+    """As `one_step`, of `count`: what is told must be the weight plus its own noise, rounded, or nothing, so that it is
+    computed from the noisy weight alone; the loss is that of the noise's scale, as it is found in what is told."""
+
+    def least(weight: int) -> float:
+        """The noise from which it is told."""
+        low, high = -1e3, 1e3
+        while high - low > 1e-13:
+            middle = (low + high) / 2
+            low, high = (low, middle) if counted(method, weight, middle) is not None else (middle, high)
+        return high
+
+    tail, normal = method.one.sf, method.one.law == "gaussian"
+    below = max(1, math.floor(method.one.threshold) - 2)
+    step = least(below) - least(below + 1)  # of a weight, in units of the noise
+    for noise in np.linspace(least(below) + 0.01, least(below) + 7, 50).tolist():
+        for weight in (below, below + 1):
+            if counted(method, weight, noise) != np.rint(weight + noise / step):
+                return math.inf, 0.0
+    alone = float(tail(method.one.scale * least(1)))
+    return (2 * step**2 if normal else step), alone
+
+
 class _Loud:
     """A generator whose draws are silent, but for one of the second ones that are made together; it notes scales."""
 
@@ -222,13 +268,13 @@ def reported_loss(method: HistogramEveryStep | FindStep, delta: float, steps: in
     return worst
 
 
-def refused(method: HistogramEveryStep | StableMonitor, steps: Sequence[Any]) -> bool:
-    """Whether so many steps are too many: whoever has paid for fewer must raise."""
+def refused(method: HistogramEveryStep | StableMonitor, steps: Sequence[Any], name: str = "step") -> bool:
+    """Whether so many steps, or what else has this name, are too many: whoever has paid for fewer must raise."""
     state: Any = method.start(len(steps[0]))
     rng = stream(0, "refused")
     try:
         for held in steps:
-            state, _ = method.step(state, held, rng)
+            state, _ = getattr(method, name)(state, held, rng)
     except ValueError:
         return True
     return False

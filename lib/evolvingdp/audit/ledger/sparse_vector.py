@@ -21,7 +21,7 @@ from evolvingdp.audit.ledger.threshold_monitor import DELTA, EPSILON, LARGE, TWE
 from evolvingdp.sparse_vector import baselines, gaussian
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.find_step import FindStep
-from evolvingdp.sparse_vector.histograms import HISTOGRAMS, Histogram, HistogramEveryStep, histogram
+from evolvingdp.sparse_vector.histograms import HISTOGRAMS, SHOWN, Histogram, HistogramEveryStep, histogram
 from evolvingdp.sparse_vector.integer_noise import IntegerNoise
 from evolvingdp.sparse_vector.successors.target_charging import TargetCharging
 from evolvingdp.sparse_vector.successors.values import step_with_value
@@ -92,9 +92,12 @@ def _histograms() -> Iterator[Entry]:
     steps, covers = 5, (Histogram, HistogramEveryStep, histogram, baselines.simulate_histogram)
     path = "sparse_vector/histograms.py"
 
-    def pieces(kind: str) -> float:
+    def pieces(kind: str, counts: bool = False) -> float:
         made = histogram(EPSILON, DELTA, steps, 10, kind=kind)
-        one, alone = queries.one_step(made)
+        every = HistogramEveryStep(made, steps, 10)
+        if counts and not queries.refused(every, [np.zeros(2, dtype=np.int64)] * (steps + 1), "count"):
+            return math.inf
+        one, alone = queries.one_count(every) if counts else queries.one_step(made)
         normal = made.law == "gaussian"
         left = DELTA - (2 if normal else 1) * steps * alone
         if left <= 0 or one == math.inf:
@@ -114,6 +117,12 @@ def _histograms() -> Iterator[Entry]:
         yield entry(
             name, f"histogram in every step, {kind}", covers, COMPOSED, EPSILON, partial(pieces, kind), "10 % less noise",
             less, DELTA,
+        )  # fmt: skip
+    bare = (path, "np.rint(noisy)", "array")
+    for kind in SHOWN:
+        yield entry(
+            f"histogram_{kind}_counts".replace(" ", "_"), f"histogram in every step, {kind}, with weights", covers, COMPOSED,
+            EPSILON, partial(pieces, kind, True), "weights told without noise", bare, DELTA,
         )  # fmt: skip
     free = (path, "HistogramState(state.n_users, state.left - 1)", "HistogramState(state.n_users, state.left)")
     for kind in HISTOGRAMS:
