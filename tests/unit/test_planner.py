@@ -216,6 +216,8 @@ def test_what_reaches_an_error_does_and_a_little_less_does_not():
         (Question("frequencies", "curator", users=20_000, periods=20, target="window", window=5), 0.02),
         (Question("hot", "curator", users=300_000, periods=30, delta=1e-6), 0.01),
         (Question("mean", "curator", users=5000, periods=12, target="window"), 0.004),
+        (Question("mean", "curator", users=5000, periods=12, target="cumulative"), 0.004),
+        (Question("words", "curator", users=50_000, periods=12, target="window", length=4), 0.002),
     ],
 )
 def test_the_way_back_ends_within_5_percent_of_where_each_formula_begins_to_be_small_enough(question, wanted):

@@ -62,7 +62,7 @@ def recommended(
     caps = {most} if draft.excess == "error" else {min(2**power, most) for power in range((most - 1).bit_length() + 1)}
     many = [_with_shares(bands(n_users, each, epsilon, **chosen), times) for each in sorted(caps) if each * 4 >= cap]
     closely = list(expected_counts(draft, arrivals, _CLOSE))
-    return min([draft, one, *many], key=lambda settings: late_error(settings, closely))
+    return min(dict.fromkeys((draft, one, *many)), key=lambda settings: late_error(settings, closely))
 
 
 def _best(delta: float, options: dict[str, Any]) -> dict[str, Any]:
@@ -101,8 +101,11 @@ def expected_counts(
     horizon = min(settings.horizon or places, places)
     for part in parts:
         steps = math.ceil(part * horizon)
-        reach = min(most, math.ceil(steps / settings.n_users + 12 * math.sqrt(steps / settings.n_users) + 24))
-        yield steps, settings.n_users * binom.pmf(np.arange(reach + 1), most, steps / places)
+        mean = steps / settings.n_users
+        away = 12 * math.sqrt(mean) + 24  # beyond it there is nobody
+        first, last = max(0, math.floor(mean - away)), min(most, math.ceil(mean + away))
+        rarely = settings.n_users * binom.pmf(np.arange(first, last + 1), most, steps / places)
+        yield steps, np.concatenate([np.zeros(first), rarely])
 
 
 def late_error(settings: UserMean, times: list[tuple[int, Array]]) -> float:

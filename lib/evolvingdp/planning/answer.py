@@ -63,7 +63,6 @@ class Method:
     trust: str = "nobody"
     targets: tuple[str, ...] = ("period", "window", "cumulative")
     simulated: bool = False
-    costly: bool = False  # too slow to be asked many times
     mixed: Mixed | str | None = None  # what its reports are to a shuffler, or why it gains nothing
 
 
@@ -84,7 +83,6 @@ class Prediction:
     settings: str
     command: str
     note: str = ""
-    costly: bool = False  # `reach` leaves it out
 
     @property
     def rank(self) -> float:

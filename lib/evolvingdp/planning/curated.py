@@ -121,12 +121,12 @@ METHODS = [
         "running mean of users who come back, discrete Laplace", MEANS,
         lambda q: _users_mean(q, False), _users_mean_expected,
         "pure epsilon-DP of {unit}", "nothing: samples come in any order and number", "its data, to the curator",
-        "a counter a user", "answer for single periods", mean_run, trust="curator", targets=("cumulative",), costly=True,
+        "a counter a user", "answer for single periods", mean_run, trust="curator", targets=("cumulative",),
     ),
     Method(
         "running mean of users who come back, Gaussian", MEANS,
         lambda q: _users_mean(q, True), _users_mean_expected,
         "({epsilon}, {delta})-DP of {unit}", "nothing: samples come in any order and number", "its data, to the curator",
-        "a counter a user", "answer for single periods", mean_run, trust="curator", targets=("cumulative",), costly=True,
+        "a counter a user", "answer for single periods", mean_run, trust="curator", targets=("cumulative",),
     ),
 ]  # fmt: skip

@@ -56,7 +56,7 @@ def asked(question: Question, rough: bool = False) -> list[Method]:
     """All methods for this statistic, whether they serve or not; `rough`: to be asked many times."""
     rooms = [import_module(f"evolvingdp.planning.{room}") for room in ROOMS[question.statistic]]
     methods = [method for room in rooms for method in room.METHODS if question.statistic in method.statistics]
-    alone = [method for method in methods if method.trust != "shuffler" and not (rough and method.costly)]
+    alone = [method for method in methods if method.trust != "shuffler"]
     return alone + [mixed(method, rough) for method in methods if method.mixed]
 
 
@@ -108,7 +108,6 @@ def _ask(method: Method, question: Question) -> Prediction | Refusal:
         settings=_shown(settings, question),
         command=method.notebook(question),
         note=note,
-        costly=method.costly,
         **told,
     )
 
@@ -195,7 +194,7 @@ def reach(question: Question, error: float) -> list[Reached]:
     """What each method needs for a standard error of `error` (an alarm: for a share), all else as in `question`.
 
     To 5 %: errors fall with epsilon and users, and grow with periods. Where a method is on the edge of its range it does not
-    reach `error`; what is too slow to be asked many times (`Method.costly`: means of users) is left out.
+    reach `error`.
     """
     if not error > 0:
         raise ParameterError(f"error must be > 0, got {error!r}")

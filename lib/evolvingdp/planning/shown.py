@@ -57,8 +57,6 @@ def text(answer: Answer, error: float | None = None) -> str:
         lines += ["", f"{said} ({option}): {others}."] if others else []
     if error is not None:
         lines += ["", *_reached(answer, error)]
-        slow = [one.method for one in answer.predictions if one.costly]
-        lines += ["", f"Too slow to be asked the other way round: {'; '.join(slow)}."] if slow else []
     if question.statistic != "hot":
         sampling = number(question.sampling * question.scale)
         lines += [
