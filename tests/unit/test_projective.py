@@ -13,7 +13,7 @@ from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
 from evolvingdp.heavy_hitters.sketches.geometry import MOST_VECTORS, Geometry, geometry
-from evolvingdp.heavy_hitters.sketches.joint_fit import JointFit
+from evolvingdp.heavy_hitters.sketches.joint_fit import _MANY_ROWS, JointFit
 from evolvingdp.heavy_hitters.sketches.projective import PointCounts, PointHashes, ProjectiveOracle
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
 from evolvingdp.heavy_hitters.word_tree import WordTree
@@ -170,3 +170,28 @@ def test_a_tree_is_searched_with_projective_reports(plan):
         found = drawn.search(reports, 9001).words.set_index("word")
         assert set(words[:3]) == set(found.index)
         assert np.all(np.abs(found.estimate[words[:3]] - counts[:3]) < 5 * found.standard_error[words[:3]])
+
+
+@pytest.mark.parametrize("order", [2, 3, 7, 13])
+def test_on_a_line_each_point_is_orthogonal_to_one_point_and_what_is_counted_is_its(order):
+    """By the inner products, and beside the transform, which the other dimensions take."""
+    line = Geometry(order, 2)
+    points = np.arange(line.points)
+    orthogonal = line.product(line.vector_of[:, None], points[None, :]) == 0
+    assert orthogonal.sum(axis=0).tolist() == [1] * line.points
+    assert orthogonal.argmax(axis=0).tolist() == line.partner.tolist()
+    counts = stream(0, "line", order).integers(0, 50, size=line.points + 1)
+    assert line.orthogonal(counts).tolist() == (orthogonal @ counts[:-1] + counts[-1]).tolist()
+
+
+@pytest.mark.parametrize("rows", [_MANY_ROWS - 1, _MANY_ROWS])
+def test_few_and_many_rows_are_fitted_alike(rows):
+    """By least squares of all cells, as numpy does them."""
+    rng = stream(0, "rows")
+    cells = rng.integers(0, 6, size=(rows, 30))
+    columns = np.eye(6)[cells].transpose(0, 2, 1).reshape(-1, 30)
+    seen = columns @ rng.uniform(0, 9, 30) + rng.normal(size=len(columns))
+    centred = columns - 1 / 6
+    expected = np.linalg.lstsq(centred, seen, rcond=None)[0]
+    means = centred.T @ seen / rows / (1 - 1 / 6)
+    assert JointFit.of(cells, None, 6).solve(means) == pytest.approx(expected, rel=1e-6)

@@ -14,8 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
+from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import theory
+from evolvingdp.heavy_hitters.count_sketch import FreqOracle
 from evolvingdp.heavy_hitters.experiments.lists import data, judge, score
 from evolvingdp.heavy_hitters.experiments.treehist import ladder
 from evolvingdp.heavy_hitters.experiments.treehist.params import Params
@@ -23,7 +25,8 @@ from evolvingdp.heavy_hitters.experiments.treehist.predicted import found_probab
 from evolvingdp.heavy_hitters.listing import Reports, adaptive_cut
 from evolvingdp.heavy_hitters.olh import OLH
 from evolvingdp.heavy_hitters.pem import PEM
-from evolvingdp.heavy_hitters.planning import as_printed, expected_candidates, expected_f1, known_f1, planned
+from evolvingdp.heavy_hitters.planning import as_printed, expected_candidates, expected_f1, known_f1, planned, predicted_f1
+from evolvingdp.heavy_hitters.sketches.pursuit import standing_out
 from evolvingdp.heavy_hitters.streams import random_words
 from evolvingdp.heavy_hitters.tree_hist import PLANS, TreeHist
 from evolvingdp.heavy_hitters.word_tree import TooManyCandidatesError, WordTree
@@ -485,6 +488,34 @@ def test_words_are_not_lost_to_the_many_strangers_that_share_a_cell_with_them_in
         assert set(words[:4]) <= set(listed)
         found.append(np.isin(words[4:], listed).mean())
     assert np.mean(found) > promised / 2
+
+
+def test_a_plan_finds_at_a_large_epsilon_what_is_expected_although_a_row_has_few_points():
+    """Brown at a threshold of four and a half standard errors.  Eight rows of 380 points, which were once enough for any
+    epsilon, lose most of the words."""
+    words = data(100, "brown", 100_000, 0, 0)
+    plan = planned(5.5, 100_000, 200.0)
+    leaves, counts = plan.tree.encode(words.index), words.to_numpy()
+    truth = set(words.index[counts > plan.threshold])
+
+    def f1(settings, draw):
+        drawn = settings.draw_hashes(stream(draw, "large"))
+        found = drawn.simulate_search(leaves, counts, stream(draw, "large", "noise"))
+        return score(found.words.word, truth)["f1"]
+
+    expected, deviation = predicted_f1(plan, leaves, counts)
+    assert abs(np.mean([f1(plan, draw) for draw in range(3)]) - expected) < 3.9 * deviation / math.sqrt(3) + 0.02
+    assert f1(replace(plan, rows=8), 0) < expected - 0.2
+
+
+def test_no_more_keys_are_fitted_than_half_of_the_cells():
+    """Each of 3,000 words stands out of two rows of 512 cells: the heaviest are fitted, and nothing is refused."""
+    oracle = FreqOracle(MultiplyShift.draw(2, 512, stream(0, "full")), 8.0)
+    keys = np.arange(3000, dtype=np.uint64)
+    sketch = oracle.simulate(keys, np.append([40_000] * 5, np.full(2995, 300)), stream(0, "full", "noise"))
+    listed = standing_out(oracle, sketch, keys, 1.0)
+    assert listed[:5].all()
+    assert np.count_nonzero(listed) == 512
 
 
 def test_a_plan_needs_no_data_and_has_the_best_f1_that_is_expected_of_its_kind():

@@ -19,6 +19,7 @@ from evolvingdp.core import checks
 from evolvingdp.core.hashing import scramble
 from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.olh import OLH
+from evolvingdp.heavy_hitters.sketches.geometry import Geometry, geometry
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
 from evolvingdp.heavy_hitters.word_tree import WordTree
 
@@ -27,6 +28,9 @@ _WORDS = 5_000  # of the prior: lighter ones are heavy at no threshold that a se
 _FEW = 1_000_000  # candidates: a tenth of a second of a search
 _A_DOUBLING = 0.0001  # of the candidates: what it must add to F1
 _CELLS_OF_A_SKETCH = (1 << 14, 1 << 17)
+_ROWS = 8  # of a projective sketch, at least
+_APART = 2.0  # collisions may have a standard deviation of threshold / so much before the frequent words are fitted away
+_WORK = 1 << 25  # complex numbers that a level's transforms take, or cells that need none
 
 
 def as_printed(tree: WordTree, epsilon: float, n_users: int, beta: float) -> TreeHist:
@@ -71,8 +75,11 @@ def planned(
     checks.positive(epsilon=epsilon, threshold=threshold, power=power)
     checks.integer_at_least(2, n_users=n_users, length=length)
     checks.integer_at_least(1, max_candidates=max_candidates)
-    rows, width = sketch_size(n_users, compression)
     leaves, counts = _prior(n_users, length, power)
+    rows, width = sketch_size(n_users, compression)
+    if compression == "projective":
+        apart = (_APART * math.sqrt(np.square(counts.astype(float)).sum()) / threshold) ** 2
+        rows = _enough_rows(geometry(float(epsilon), width), max(rows * width, apart))
     found = []
     for steps in _steps(length):
         settings = TreeHist(
@@ -96,9 +103,16 @@ def planned(
 
 def sketch_size(n_users: int, compression: str = "projective") -> tuple[int, int]:
     """Rows and width of a `planned` sketch."""
-    rows, a_cell = (8, 8) if compression == "projective" else (16, 50)  # users a cell
+    rows, a_cell = (_ROWS, 8) if compression == "projective" else (16, 50)  # users a cell
     width = min(max(n_users // a_cell, _CELLS_OF_A_SKETCH[0]), _CELLS_OF_A_SKETCH[1]) // rows
     return rows, width if compression == "projective" else 1 << width.bit_length()
+
+
+def _enough_rows(space: Geometry, cells: float) -> int:
+    """Rows of so many cells in all, as far as the server's transforms allow: points that are few, as they are for large
+    epsilon, need more rows."""
+    a_row = space.points if space.dimension == 2 else space.vectors  # what a row costs
+    return max(_ROWS, min(math.ceil(cells / space.points), _WORK // a_row))
 
 
 def several_words(epsilon: float, n_users: int, words: int, holders: float = 0.0) -> tuple[float, float]:

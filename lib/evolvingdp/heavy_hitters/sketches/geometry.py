@@ -63,6 +63,13 @@ class Geometry:
             found[self.times(factor)] = np.arange(self.points)
         return found
 
+    @cached_property
+    def partner(self) -> NDArray[np.int64]:
+        """In two dimensions the one point that each is orthogonal to, (points,)."""
+        assert self.dimension == 2
+        turned = (-self.digits[:, 1].astype(np.int64) % self.order) * self.order + self.digits[:, 0]
+        return np.asarray(self.point_of[turned[self.vector_of]], dtype=np.int64)
+
     def times(self, factor: int) -> NDArray[np.int64]:
         """The vectors `factor` times each point, (points,)."""
         places = self.order ** np.arange(self.dimension)[::-1]
@@ -88,6 +95,8 @@ class Geometry:
         Over all multiples b v of a point, the characters of <b v, w> sum to order - 1 where v and w are orthogonal and to -1
         where they are not: the Fourier transform of the counts, spread over multiples, is order times the answer less all.
         """
+        if self.dimension == 2:
+            return np.asarray(counts[self.partner] + counts[-1], dtype=np.int64)
         spread = np.append(counts[:-1], 0)[self.point_of].astype(float)
         transform = fft.fftn(spread.reshape((self.order,) * self.dimension)).real.ravel()[self.vector_of]
         answer = np.rint((transform + counts[:-1].sum()) / self.order).astype(np.int64)

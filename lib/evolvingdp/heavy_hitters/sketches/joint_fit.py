@@ -20,6 +20,7 @@ from scipy import sparse
 
 _TOLERANCE = 1e-9  # of the solution; and keys that no cell tells apart get a standard error of 1/sqrt of it
 _AT_ONCE = 512  # columns of the inverse
+_MANY_ROWS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,10 +64,17 @@ class JointFit:
 
         Keys that collide in every row cannot be told apart: they share their sum.
         """
-        gram, shared = self._gram, self._shared
-        matrix = sparse.linalg.LinearOperator(
-            gram.shape, matvec=lambda f: (gram @ f - shared * f.sum()) / (1 - shared), dtype=float
-        )
+        shared, n_keys = self._shared, len(means)
+        # with many rows most keys meet in some of them: G is dense then, and dearer than what it is made of
+        parts = [self._gram] if self.rows < _MANY_ROWS else [self.design / self.rows, self.design.T]
+
+        def seen(f: NDArray[np.float64]) -> NDArray[np.float64]:
+            moved = f
+            for part in parts:
+                moved = part @ moved
+            return np.asarray((moved - shared * f.sum()) / (1 - shared))
+
+        matrix = sparse.linalg.LinearOperator((n_keys, n_keys), matvec=seen, dtype=float)
         solution, failed = sparse.linalg.cg(matrix, means, x0=means, rtol=_TOLERANCE)
         if failed:  # pragma: no cover - the system is consistent by construction
             raise RuntimeError(f"the joint estimate of {len(means)} keys did not converge in {failed} iterations")

@@ -34,6 +34,7 @@ from evolvingdp.heavy_hitters.sketches.geometry import Geometry, geometry
 from evolvingdp.heavy_hitters.sketches.joint_fit import JointFit
 
 _CHUNK = 1 << 15  # users at a time
+_ALIKE = 256  # users at a point of a line: up to so many are drawn faster one by one
 _HASH_BITS = np.int64(32)
 
 
@@ -167,7 +168,8 @@ class ProjectiveOracle(FreqOracle):
         keys = checks.keys(keys)
         checks.one_of(("auto", "groups", "users"), path=path)
         dealt = split_evenly(checks.counts_of_keys(counts, keys), self.hashes.rows, rng).T
-        least = {"auto": 2 * self.space.points // self.space.order, "groups": 1, "users": np.inf}[path]
+        worth = 2 * self.space.points // self.space.order if self.space.dimension > 2 else _ALIKE
+        least = {"auto": worth, "groups": 1, "users": np.inf}[path]
         sums = np.empty(self.shape, dtype=np.int64)
         for row, users in enumerate(dealt):
             held = np.bincount(self.hashes.cells(np.array(row), keys), weights=users, minlength=self.space.points)

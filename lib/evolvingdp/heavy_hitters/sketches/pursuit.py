@@ -19,13 +19,18 @@ def standing_out(oracle: FreqOracle, sketch: Sketch, keys: NDArray[np.uint64], l
     """Which of `keys` have `least` > 0 users or more, by the means of their cells, (keys,).
 
     A round takes those with half of the largest mean or more, fits all who were taken, and takes the fit out of the cells.
+    It ends when half as many are taken as there are cells: more would be fitted to noise.
     """
+    most = oracle.hashes.rows * oracle.hashes.width // 2
     listed, rows = np.zeros(len(keys), dtype=bool), np.arange(oracle.hashes.rows)[:, None]
     cells, signs = oracle.hashes.cells_and_signs(rows, keys[None, :])
     estimates = oracle.estimate(sketch, keys, "mean")
     while True:
         left = np.where(listed, -np.inf, estimates)
         new = left >= max(least, left.max(initial=0) / 2)
+        room = most - np.count_nonzero(listed)
+        if np.count_nonzero(new) > room:
+            new = np.isin(np.arange(len(keys)), np.argsort(-left, kind="stable")[:room])
         if not new.any():
             return listed
         listed |= new
