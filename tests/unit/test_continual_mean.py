@@ -609,6 +609,20 @@ def test_days_drop_what_is_beyond_a_day_s_cap_and_say_so():
         windows.Days(settings, 3, 2, Tree(2))
 
 
+def test_days_end_with_those_that_are_paid_for_also_where_sums_could_go_on():
+    """The noise is for n_days * per_day samples of a user: one a day for longer would move the sums by more."""
+    days = windows.Days(algorithms.naive(3, 10, 1.0), 1, 1, Tree(100))
+    state = days.start(stream(0, "days"))
+    state, _ = days.close(days.step(state, 0, 1.0))
+    message = "n_days must be larger to go on: 1 days are paid for, and over"
+    with pytest.raises(ValueError, match=message):
+        days.step(state, 0, 1.0)
+    with pytest.raises(ValueError, match=message):
+        days.close(state)
+    with pytest.raises(ValueError, match=message):
+        days.release([0, 0], [1.0, 1.0], [0, 1], stream(0, "days"))
+
+
 def test_a_day_of_its_own_has_less_noise_than_a_difference_of_running_sums_and_long_windows_more():
     """Exact: 365 days of 1000 samples, users of 30 samples in all, one a day."""
     settings = algorithms.naive(12_167, 30, 1.0, horizon=365_000, branching=0)

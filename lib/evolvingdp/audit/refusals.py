@@ -143,7 +143,9 @@ def continual_mean() -> Calls:
     yield partial(days.step, days.start(rng), 0, 1.5)
     for values in ([0.5, 1.5], [0.5, -0.5], [0.5, np.nan]):
         yield partial(private_median.draw_between, np.array(values), 1.0, rng)
-    closed = days.start(rng)
-    for _ in range(2):
-        closed, _ = days.close(closed)
-    yield partial(days.close, closed)
+    for held in (days, windows.Days(algorithms.naive(2, 4, 1.0), 2, 1, Tree(4))):  # also where the sums could go on
+        closed = held.start(rng)
+        for _ in range(2):
+            closed, _ = held.close(closed)
+        yield partial(held.close, closed)
+        yield partial(held.step, closed, 0, 1.0)

@@ -157,8 +157,9 @@ class Days:
         return DayState([0] * self.settings.n_users, self.structure.online(Tape(self.noise, rng)))
 
     def step(self, state: DayState, user: int, sample: float) -> DayState:
-        """A sample, dropped where the user has sent as many as are allowed today or in all."""
-        checks.state(state, DayState)
+        """A sample, dropped where the user has sent as many as are allowed today or in all.  Raises ValueError, as `close`,
+        once `n_days` days are over."""
+        self._goes_on(state)
         value = online._valid(self._dropping, state, user, sample)
         state.step += 1
         if value is None or state.today.get(user, 0) >= self.per_day:
@@ -171,11 +172,17 @@ class Days:
 
     def close(self, state: DayState) -> tuple[DayState, Snapshot]:
         """The end of a day; Release is the snapshot, which `between` compares with those of other days."""
-        checks.state(state, DayState)
+        self._goes_on(state)
         noise = state.advance()
         state.days += 1
         state.today = {}
         return state, Snapshot(state.step, state.step - state.dropped, state.total + noise, (state.days,))
+
+    def _goes_on(self, state: DayState) -> None:
+        """Noise is for `n_days` days, also where `sums` could hold more."""
+        checks.state(state, DayState)
+        if state.days >= self.n_days:
+            raise ValueError(f"n_days must be larger to go on: {self.n_days} days are paid for, and over")
 
     def release(self, users: ArrayLike, samples: ArrayLike, days: ArrayLike, rng: np.random.Generator) -> list[Snapshot]:
         """The snapshots of all days: `days` (T,) says on which, 0 to n_days - 1 and never falling, a sample comes."""
