@@ -18,6 +18,7 @@ from sphinx.application import Sphinx
 from sphinx.writers.html5 import HTML5Translator
 from sphinx_proof.nodes import proof_node
 
+from evolvingdp.publish.rendering.formulas import joined
 from evolvingdp.publish.showing.numerals import grouped, numeric, readable
 
 _SWITCH = re.compile(r"(<a [^>]*>)((?:(?!</a>).)*)(</a>\s*<details[^>]*>\s*<summary)>", re.DOTALL)
@@ -52,7 +53,7 @@ def unique_ids(body: str) -> str:
 
 def _fix(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
     if "body" in context:
-        context["body"] = unique_ids(headed_tables(plain_bibliography(context["body"])))
+        context["body"] = joined(unique_ids(headed_tables(plain_bibliography(context["body"]))))
     toctree: Callable[..., Any] | None = context.get("generate_toctree_html")
     if toctree is not None:
         context["generate_toctree_html"] = lambda *args, **options: named_switches(str(toctree(*args, **options)))
