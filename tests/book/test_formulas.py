@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evolvingdp.publish.rendering.accessible import breakable_code
 from evolvingdp.publish.rendering.formulas import joined, pieces
 
 X = '<span class="math notranslate">x</span>'
@@ -46,3 +47,17 @@ def test_a_long_formula_breaks_at_relations_then_at_signs_then_in_brackets(formu
 @given(st.lists(st.sampled_from(["a", "=", "+", "-", "(", ")", r"\le", "^", "|", " "]), max_size=60).map(" ".join))
 def test_no_letter_is_lost(formula):
     assert "".join(pieces(formula)).replace("{}", "") == formula
+
+
+@pytest.mark.parametrize(
+    ("word", "shown"),
+    [
+        ("--workers", '<span class="pre joined">--workers</span>'),
+        ("smallest_scale", '<span class="pre">smallest_scale</span>'),
+        ("evolvingdp.", '<span class="pre">evolvingdp.<wbr></span>'),
+        ("core.noise.discrete_laplace", '<span class="pre">core.<wbr>noise.<wbr>discrete_<wbr>laplace</span>'),
+        ("12345678901234567.1234", '<span class="pre">12345678901234567.1234</span>'),
+    ],
+)
+def test_an_option_is_whole_and_a_long_name_breaks_behind_its_dots_and_underscores(word, shown):
+    assert breakable_code(f'<span class="pre">{word}</span>') == shown
