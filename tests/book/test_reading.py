@@ -61,6 +61,14 @@ def test_no_table_of_a_page_has_a_long_number_without_commas_but_for_seeds(built
                     assert not bare or "seed" in heads[place], f"{file.name}: {cell.get_text()}"
 
 
+@pytest.mark.parametrize("notebook", Project().notebooks())
+def test_what_only_shows_a_figure_a_table_or_claims_hides_its_code(notebook):
+    cells = [cell for cell in nbformat.read(Project().template(notebook), as_version=4).cells if cell.cell_type == "code"]
+    showing = [cell for cell in cells if cell.source.startswith("page.")]
+    assert showing
+    assert [cell.source for cell in showing if "hide-input" not in cell.metadata.get("tags", [])] == []
+
+
 TEXT = (
     "{cite:t}`bassily2020` ({cite}`ye2018, warner1965`) has {value}`heavy_hitters/x n ,.0f` words, [E-HH-1](#e-hh-1), "
     "{doc}`/book/notation`, {doc}`frequency_oracle`, {doc}`here </book/evolving>`, {prf:ref}`thm-oracle-error`, "
