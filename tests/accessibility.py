@@ -19,6 +19,16 @@ CUT_OFF = """() => [...document.querySelectorAll("article :is(div.math, span.mat
   element.querySelector("mjx-math")?.getBoundingClientRect().width > element.clientWidth + 1
   && ![element, ...element.querySelectorAll("mjx-container")].some(box => getComputedStyle(box).overflowX === "auto")
 ).map(element => element.outerHTML.slice(0, 120))"""
+PARTED = """() => [...document.querySelectorAll("article span.math")].filter(formula => {
+  let last = formula
+  while (!last.nextSibling && last.parentElement.matches("span, strong, em, a")) last = last.parentElement
+  const next = last.nextSibling?.nodeType === Node.TEXT_NODE ? last.nextSibling : null
+  if (!next || !/^\\S/.test(next.data) || !formula.getClientRects().length) return false
+  const range = document.createRange()
+  range.setStart(next, 0)
+  range.setEnd(next, 1)
+  return range.getBoundingClientRect().left < formula.getBoundingClientRect().left
+}).map(formula => formula.parentElement.innerText.slice(0, 120))"""
 HIDDEN = """() => [...document.querySelectorAll("article table")].filter(table =>
   [table, table.closest(".pst-scrollable-table-container") ?? table.parentElement]
     .some(box => table.scrollWidth > box.clientWidth + 1)
@@ -44,6 +54,7 @@ def examine(page: Page) -> dict[str, Any]:
         "width": page.evaluate("document.documentElement.scrollWidth"),
         "stuck": stuck(page),
         "cut": page.evaluate(CUT_OFF),
+        "parted": page.evaluate(PARTED),
     }
     facts["hidden"] = {width: hidden(page, width) for width in (WIDE, DESKTOP)}
     page.evaluate(AXE_SCRIPT)

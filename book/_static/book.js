@@ -12,11 +12,11 @@
       scrolls ? formula.setAttribute("tabindex", "0") : formula.removeAttribute("tabindex");
     }
   };
-  const breakable = (table) => { // names of code break where they have an underscore or a slash
+  const breakable = (table) => { // names of code break behind an underscore, a slash or a dot
     const walker = document.createTreeWalker(table, NodeFilter.SHOW_TEXT), texts = [];
     while (walker.nextNode()) texts.push(walker.currentNode);
-    for (const text of texts.filter((each) => /[_/]/.test(each.data))) {
-      text.replaceWith(...text.data.split(/(?<=[_/])/).flatMap((part, place) => (place ? [document.createElement("wbr"), part] : [part])));
+    for (const text of texts.filter((each) => /[_/.]/.test(each.data))) {
+      text.replaceWith(...text.data.split(/(?<=[_/]|[a-z]\.)(?=\S)/).flatMap((part, place) => (place ? [document.createElement("wbr"), part] : [part])));
     }
     table.dataset.breakable = "";
   };

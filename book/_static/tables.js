@@ -59,7 +59,7 @@
         head.setAttribute("aria-sort", down ? "descending" : "ascending");
         bodies.forEach((body) => body.append(...sorted(rows.filter((row) => row.parentElement === body), column, down)));
       });
-      rows.forEach((row) => row.cells[column].setAttribute("data-label", name));
+      for (const row of rows) if (row.cells[column].textContent.trim()) row.cells[column].setAttribute("data-label", name);
     });
     filter();
   };

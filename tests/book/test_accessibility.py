@@ -111,6 +111,10 @@ def test_nothing_scrolls_sideways_on_a_phone_even_unfolded_and_what_scrolls_on_i
     assert {address: fact["cut"] for address, fact in facts.items() if fact["cut"]} == {}, "formulas that nobody can read"
 
 
+def test_no_line_of_a_phone_begins_with_the_comma_behind_a_formula(facts):
+    assert {address: fact["parted"] for address, fact in facts.items() if fact["parted"]} == {}
+
+
 def test_no_table_hides_a_column_on_a_desktop(facts):
     """Each is measured against the box that it stands in; that the page does not scroll says nothing about it."""
     assert {address: fact["hidden"] for address, fact in facts.items() if any(fact["hidden"].values())} == {}

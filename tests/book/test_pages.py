@@ -104,6 +104,8 @@ def test_search_leads_to_a_public_name(site, browser):
 def test_the_ledger_has_a_heading_for_each_paper_and_is_sorted_and_searched_within(site, browser):
     page, problems = opened(browser, f"{site}book/privacy.html")
     ledger = page.locator("table.grouped")
+    assert ledger.is_hidden(), "a long way to the next section, on a phone: it is folded"
+    page.locator("summary", has=page.get_by_text("The ledger:")).click()
     headings = ledger.locator("tr.group:visible")
     assert headings.all_inner_texts() == list(PAPERS.values())
     assert ledger.locator("thead th").first.inner_text().startswith("verdict")

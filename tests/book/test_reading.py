@@ -27,6 +27,9 @@ ROLE = re.compile(r"\{[\w:]+\}`")
         ("-5.549e-05.", "-5.549·10⁻⁵."),
         ("9.0e+09 queries, n = 10^7, 2^53", "9.0·10⁹ queries, n = 10⁷, 2⁵³"),
         ("at .5, not -.25", "at 0.5, not -0.25"),
+        ("1024 epochs, 2363 and 2971, k=1000; in 1976 and 2024", "1,024 epochs, 2,363 and 2,971, k=1,000; in 1976 and 2024"),
+        ("RAPPOR-1024, 2400-2500, doi:10.1145/3583, 4.1024", "RAPPOR-1024, 2400-2500, doi:10.1145/3583, 4.1024"),
+        ("1024", "1024"),
         ("E-HH-1, 3e7b9, v1.2e5x, 0.5, core.noise, x[1].5", "E-HH-1, 3e7b9, v1.2e5x, 0.5, core.noise, x[1].5"),
     ],
 )
@@ -44,7 +47,8 @@ def test_a_column_is_set_to_the_right_where_all_its_cells_are_numbers():
 
 def test_long_whole_numbers_of_a_column_have_commas_and_years_alone_have_none():
     assert grouped(["25992", "1005119", "4096", "0.5", ""]) == ["25,992", "1,005,119", "4,096", "0.5", ""]
-    assert grouped(["2020", "1024"]) == ["2020", "1024"]
+    assert grouped(["100", "1000", "2000", "5000"]) == ["100", "1,000", "2,000", "5,000"]
+    assert grouped(["2020", "1976", "7"]) == ["2020", "1976", "7"]
 
 
 def test_no_table_of_a_page_has_a_long_number_without_commas_but_for_seeds(built_book):
@@ -55,6 +59,14 @@ def test_no_table_of_a_page_has_a_long_number_without_commas_but_for_seeds(built
                 for place, cell in enumerate(row.find_all(["td", "th"])):
                     bare = re.fullmatch(r"\d{5,}", cell.get_text().strip())
                     assert not bare or "seed" in heads[place], f"{file.name}: {cell.get_text()}"
+
+
+@pytest.mark.parametrize("notebook", Project().notebooks())
+def test_what_only_shows_a_figure_a_table_or_claims_hides_its_code(notebook):
+    cells = [cell for cell in nbformat.read(Project().template(notebook), as_version=4).cells if cell.cell_type == "code"]
+    showing = [cell for cell in cells if cell.source.startswith("page.")]
+    assert showing
+    assert [cell.source for cell in showing if "hide-input" not in cell.metadata.get("tags", [])] == []
 
 
 TEXT = (

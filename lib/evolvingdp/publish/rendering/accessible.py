@@ -18,11 +18,13 @@ from sphinx.application import Sphinx
 from sphinx.writers.html5 import HTML5Translator
 from sphinx_proof.nodes import proof_node
 
+from evolvingdp.publish.rendering.formulas import joined
 from evolvingdp.publish.showing.numerals import grouped, numeric, readable
 
 _SWITCH = re.compile(r"(<a [^>]*>)((?:(?!</a>).)*)(</a>\s*<details[^>]*>\s*<summary)>", re.DOTALL)
 _EMPTY_HEADER = re.compile(r"<th\b([^>]*)>((?:\s|</?p>)*)</th>")
 _TAG = re.compile(r"<[^>]*>")
+_WORD, _BREAKS, _LONG = re.compile(r'<span class="pre">([^<\s]+)</span>'), re.compile(r"[_/]+|(?<=[a-z])\.(?!\d)"), 20
 
 
 def named_switches(sidebar: str) -> str:
@@ -50,9 +52,25 @@ def unique_ids(body: str) -> str:
     return re.sub(r' id="proof(-content)?"', "", body)
 
 
+def breakable_code(body: str) -> str:
+    """An option stays whole, a long name may break behind its dots and underscores, and nowhere else if that is enough."""
+
+    def broken(match: re.Match[str]) -> str:
+        word = match[1]
+        if word.startswith("-"):
+            return f'<span class="pre joined">{word}</span>'
+        return (
+            match[0].replace(word, _BREAKS.sub(r"\g<0><wbr>", word))
+            if len(word) >= _LONG or word.endswith(".")
+            else match[0]
+        )
+
+    return _WORD.sub(broken, body)
+
+
 def _fix(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
     if "body" in context:
-        context["body"] = unique_ids(headed_tables(plain_bibliography(context["body"])))
+        context["body"] = joined(breakable_code(unique_ids(headed_tables(plain_bibliography(context["body"])))))
     toctree: Callable[..., Any] | None = context.get("generate_toctree_html")
     if toctree is not None:
         context["generate_toctree_html"] = lambda *args, **options: named_switches(str(toctree(*args, **options)))

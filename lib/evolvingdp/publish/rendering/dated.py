@@ -67,9 +67,13 @@ def sentence(root: Path, name: str) -> list[nodes.Node]:
     else:
         same = told["library_sha256"] == library(root / "benchmarks" / told["script"])
         since = "." if same else "; what it measures has changed in the library since."
-    command = nodes.literal(text=told["command"])
+    typed, *again = told["command"].split(",", 1)
     where = f" ({told['machine']})" if "machine" in told else ""
-    return [nodes.Text(f"Measured on {told['date']} by "), command, nodes.Text(where + since)]
+    return [
+        nodes.Text(f"Measured on {told['date']} by "),
+        nodes.literal(text=typed),
+        nodes.Text("".join(f",{more}" for more in again) + where + since),
+    ]
 
 
 def rows(path: Path) -> list[dict[str, str]]:

@@ -30,7 +30,7 @@ from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from evolvingdp.publish.comparing import beside
-from evolvingdp.publish.rendering import accessible, api, bibliography, forked, peers, reproduction_ext
+from evolvingdp.publish.rendering import accessible, api, bibliography, forked, formulas, peers, reproduction_ext
 from evolvingdp.publish.rendering.cards import Cards
 from evolvingdp.publish.rendering.dated import Loop, Measured, Timings
 from evolvingdp.publish.rendering.ideas import directive as ideas
@@ -135,6 +135,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_role("value", Value())
     app.add_role("measured", Measured())
     accessible.setup(app)
+    formulas.setup(app)
     forked.setup(app)
     bibliography.register()
     reproduction_ext.register(app)

@@ -9,12 +9,15 @@ _EXPONENT = re.compile(rf"(?<![\w.])([-−]?)(\d+(?:\.\d+)?)e([+-]?\d+){_END}|(?
 _BARE = re.compile(r"(?<![\w.,\])}])\.(?=\d)")
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _CELL = re.compile(r"[-+−]?([\d.,]+|([\d.,]+·)?10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)[ %x]*(\(.*\)|± ?[\d.,]+)?|inf|no|none|")
+_YEAR = r"(?:1[6-9]|20)\d\d"
+_LONG = re.compile(rf"(?<![\w.,:/#·^−–-])(?!{_YEAR}\b)\d{{4,6}}(?!\w|[.,:/–-]\d)")
 _LARGEST = 6  # powers of ten up to which all digits are written
 
 
 def readable(text: str) -> str:
-    """`text`, which is neither code nor a formula, with its numbers as people write them."""
-    return _BARE.sub("0.", _EXPONENT.sub(_power, text))
+    """`text`, which is neither code nor a formula, with its numbers as people write them; one alone waits for its column."""
+    written = _BARE.sub("0.", _EXPONENT.sub(_power, text))
+    return written if written.strip().isdigit() else _LONG.sub(lambda number: f"{int(number[0]):,}", written)
 
 
 def _power(match: re.Match[str]) -> str:
@@ -28,8 +31,8 @@ def _power(match: re.Match[str]) -> str:
 
 
 def grouped(column: list[str]) -> list[str]:
-    """The cells of a column with commas between thousands, if one of its whole numbers has five digits or more."""
-    if not any(re.fullmatch(r"\d{5,}", cell) for cell in column):
+    """The cells of a column with commas between thousands, unless all that could have one may be years."""
+    if not any(re.fullmatch(rf"(?!{_YEAR}$)\d{{4,}}", cell) for cell in column):
         return column
     return [f"{int(cell):,}" if re.fullmatch(r"\d{4,}", cell) else cell for cell in column]
 

@@ -61,7 +61,7 @@ class Page:
         rows = [
             {
                 "claim": claim.claim,
-                "measured": f"{claim.value:.4g}",
+                "measured": f"{claim.value:,.0f}" if float(claim.value).is_integer() else f"{claim.value:.4g}",
                 "bound": claim.bound_in_words,
                 "verdict": "holds" if claim.holds else "**does not hold**",
             }

@@ -17,7 +17,7 @@ from evolvingdp.audit.experiments.verified_privacy.params import (
     Params,
 )
 from evolvingdp.audit.experiments.verified_privacy.tables import part
-from evolvingdp.audit.ledger.entry import EXACT, FORMULA, SENSITIVITY, SLACK
+from evolvingdp.audit.ledger.entry import ADVERSARY, COMPOSED, EXACT, FORMULA, SENSITIVITY, SLACK
 from evolvingdp.experiment import Claim, Scalar, at_least, at_most
 
 
@@ -68,6 +68,8 @@ def values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
         "n_exact": int(how.get(EXACT, 0)),
         "n_sensitivity": int(how.get(SENSITIVITY, 0)),
         "n_formula": int(how.get(FORMULA, 0)),
+        "n_composed": int(how.get(COMPOSED, 0)),
+        "n_adversary": int(how.get(ADVERSARY, 0)),
         "n_by_promise": int((rows.broken > rows.promised * (1 + SLACK)).sum()),
         "n_boxes": len(boxes),
         "n_boxes_nothing": int((boxes.bound == 0).sum()),

@@ -91,7 +91,7 @@ def convergence(result: Result[Params]) -> Figure:
     for case in (RIGHT, LESS, DIGITS, INTEGER):
         line = lines[lines.case == case]
         band(ax, line.runs, line["mean"], line["std"], line["count"], LOOKS[case], case)
-    runs = np.array(sorted(lines.runs.unique()))
+    runs, integers = np.array(sorted(lines.runs.unique())), lines[lines.case == INTEGER].runs.max()
     ax.plot(runs, np.log(runs / 3.7), color=TRUTH, linestyle=":")
     ax.axhline(1.0, **THEORY)
     ax.set(xscale="log", xlabel="runs of each input", ylabel=r"lower bound on $\epsilon$")
@@ -109,7 +109,8 @@ def convergence(result: Result[Params]) -> Figure:
         figure,
         lines,
         "Lower bounds on the epsilon of a noisy count that promises 1, against the runs of each input. From the value alone the bound approaches the truth from below, and a tenth less noise needs tens of "
-        "thousands of runs to show; from the last binary digits of naive Laplace noise it grows as fast as a bound can. Means of repeated audits with 95% bands.",
+        "thousands of runs to show; from the last binary digits of naive Laplace noise it grows as fast as a bound can. Integer noise has no such digits: all its outputs look alike, and any number of runs shows 0. "
+        f"Its line ends at {integers:,.0f} runs, where that is plain. Means of repeated audits with 95% bands.",
         f"Line chart of the lower bound on epsilon against the runs of each input, {span(runs)} on a log axis, with a dashed line at the "
         f"promised 1 and a dotted one for all that so many runs can show, up to {short(np.log(runs.max() / 3.7))}. From the fewest runs to "
         f"the most, the bound goes for {curves(lines, 'case', 'runs', 'mean')}.",

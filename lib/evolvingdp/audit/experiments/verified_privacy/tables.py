@@ -32,7 +32,7 @@ def shown(table: pd.DataFrame) -> pd.DataFrame:
             "measured": rows.measured.map("{:.4g}".format),
             "checked": rows.how,
             "protects": rows.unit + " (" + rows.neighbours + ")",
-            "mutant: its loss": rows.mutant + ": " + rows.broken.map("{:.4g}".format),
+            "mutant (its loss)": rows.mutant + " (" + rows.broken.map("{:.4g}".format) + ")",
             "test": rows.test.str.replace(f"{TEST}[", "").str.rstrip("]"),
         }
     )

@@ -56,7 +56,7 @@ def errors(result: Result[Params]) -> Figure:
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, fontsize="x-small")
     headline(
         figure,
-        f"At the last step “{last.idxmin()}” has the least error, {short(last.min() / last[BINARY])} times Algorithm 1's",
+        f"At the end “{last.idxmin()}” has the least error, {short(last.min() / last[BINARY])} times pure Algorithm 1's",
     )
     axes[0].set_ylabel("error of the running sum (RMSE)")
     params = result.params

@@ -41,12 +41,12 @@ def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
             0.2,
         ),
         at_most(
-            "No error exceeds what is stated for any users, noise and bias: largest excess, all settings, orders, populations",
+            "Errors are as stated for any users, noise and bias, but for chance: largest measured over stated, all settings, orders, populations",
             max(float(one.max()) for one in honest),
             over_stated(POPULATION_RUNS, sum(map(len, honest))),
         ),
         at_most(
-            "Nor what is stated for users alike, where they are: largest measured over stated",
+            "And as stated for users alike, where they are: largest measured over stated",
             float(alike.max()),
             over_stated(params.repetitions, len(alike)),
         ),
@@ -68,8 +68,12 @@ def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
     for preset, (pure, approximate) in PLAN.items():
         if all(sizes(params, setting) == sizes(Params.make(preset), setting) for setting in SETTINGS):
             found += [
-                at_most("Recommended, pure, random order", rmse[RECOMMENDED, "random"], pure),
-                at_most("Recommended, (epsilon, delta), random order", rmse[RECOMMENDED_DELTA, "random"], approximate),
+                at_most(
+                    "What is recommended errs by no more than was planned, pure, random order: error",
+                    rmse[RECOMMENDED, "random"],
+                    pure,
+                ),
+                at_most("And with delta: error", rmse[RECOMMENDED_DELTA, "random"], approximate),
             ]
             if preset == "paper":
                 found += _for_users_alike(errors.predicted)

@@ -47,7 +47,7 @@ def ladder(result: Result[Params]) -> Figure:
     shares = [errors[setting, RECOMMENDED] / errors[setting, NAIVE] for setting in SETTINGS]
     headline(
         figure,
-        f"What is recommended has {short(min(shares))} to {short(max(shares))} times the error of Algorithm 2, at the same guarantee",
+        f"What is recommended has {short(min(shares))} to {short(max(shares))} times the error of Algorithm 2, both pure",
     )
     return Figure(
         "cm-past-ladder",
@@ -56,8 +56,8 @@ def ladder(result: Result[Params]) -> Figure:
         f"Root mean square error over the second half of the stream, {params.repetitions} runs with 95% bands, and the standard error that each "
         f"release states, about the mean of all samples so far. Shaded rows hold for any users, the others for users who are alike. Left and middle: {params.n_users:,} users of at most "
         f"{params.samples_per_user:,} samples, {params.horizon:,} steps, $\\epsilon$ = {params.epsilon:g}. Right: {params.full_users:,} users of "
-        f"{params.full_samples:,} samples each, $\\epsilon$ = {params.full_epsilon:g}. $\\delta$ = {params.delta:g} where there is one. Rows below "
-        "Algorithm 6 keep the switches of those above them.",
+        f"{params.full_samples:,} samples each, $\\epsilon$ = {params.full_epsilon:g}. $\\delta$ = {params.delta:g} where there is one. Each row "
+        "below Algorithm 6 adds its change to the row above it.",
         f"Three panels of dots with bands, a row for each of {len(names)} algorithms, against the error on a log axis. "
         + " ".join(
             f"{title.capitalize()}: {_steps_down(frame[frame.setting == setting])}." for setting, title in SETTINGS.items()
@@ -93,7 +93,7 @@ def orders(result: Result[Params]) -> Figure:
     times = [stated[order, NAIVE] / stated[order, RECOMMENDED] for order in ORDER_NAMES]
     headline(
         figure,
-        f"What is recommended states {short(min(times))} to {short(max(times))} times less error at the end than Algorithm 2",
+        f"What is recommended states an error {short(min(times))} to {short(max(times))} times smaller at the end than Algorithm 2",
     )
     return Figure(
         "cm-past-orders",

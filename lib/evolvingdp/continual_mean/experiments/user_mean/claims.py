@@ -42,7 +42,7 @@ def claims(params: Params, table: pd.DataFrame, seed: int) -> list[Claim]:
             1.3,
         ),
         at_most(
-            "Algorithm 5's noise grows with sqrt(m) and logarithms: slope, below Algorithm 2's by",
+            "Algorithm 5's noise grows with sqrt(m) and logarithms: its slope minus Algorithm 2's",
             slope(params.cap_sweep, measured[MULTIPLE].loc[list(params.cap_sweep)])
             - slope(params.cap_sweep, measured[NAIVE].loc[list(params.cap_sweep)]),
             -0.15,

@@ -40,7 +40,7 @@ def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
     over = (day.rmse**2 / (day.noise**2 + day.bias**2)) ** 0.5
     return [
         at_most(
-            "No error of what is for any users exceeds what is stated, noise and bias: largest excess, all cells",
+            "Errors of what is for any users are as stated, noise and bias, but for chance: largest measured over stated, all cells",
             float(excess.max()),
             math.sqrt(chi2.ppf(1 - 1e-3 / len(excess), params.repetitions) / params.repetitions),
         ),
@@ -55,7 +55,7 @@ def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
             0.5,
         ),
         at_least(
-            f"and hardly where it is {most:g}: the same, the smaller of pure and not",
+            f"And hardly where T/(nm) is {most:g}: the smaller of the two ratios, pure and with delta",
             min(float(ratio[kind, "random", most]) for kind in KINDS),
             0.7,
         ),

@@ -43,7 +43,7 @@ def lemma_table(result: Result[Params]) -> pd.DataFrame:
         ("bits of a codeword", f"{asked['code_bits']:,.0f}", f"{ours.code.length}"),
         ("hash functions R", f"{asked['repetitions']:.0f}", f"{ours.repetitions}"),
         ("rows of each inner Hashtogram", f"{asked['inner_rows']:,.0f}", "1"),
-        ("groups of users", f"{asked['groups']:,.0f}", f"{ours.code.length * ours.repetitions}"),
+        ("groups of users, from unrounded factors", f"{asked['groups']:,.0f}", f"{ours.code.length * ours.repetitions}"),
         ("buckets T, at most", f"{asked['buckets']:.1f}", f"{ours.buckets}"),
         (
             "threshold of the list",
