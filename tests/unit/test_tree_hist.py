@@ -580,5 +580,10 @@ def test_a_known_list_of_words_at_the_threshold_is_half_listed():
 def test_a_plan_that_no_search_can_follow_is_refused():
     with pytest.raises(ValueError, match=r"threshold must be higher, or max_candidates, .* got 100 and 1000"):
         planned(0.1, 10**6, 100.0, max_candidates=1000)
+    with pytest.raises(
+        ValueError, match=r"threshold must be at least 1\d\d.*, so that words of one cell can be told apart, got 60"
+    ):
+        planned(9.0, 10**6, 60.0)
+    assert planned(9.0, 10**6, 60.0, rows_collide=False).threshold == 60
     with pytest.raises(ValueError, match="power must be > 0 and finite, got nan"):
         planned(1.0, 10**6, 1e4, power=math.nan)

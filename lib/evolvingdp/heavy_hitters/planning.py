@@ -30,7 +30,8 @@ _A_DOUBLING = 0.0001  # of the candidates: what it must add to F1
 _CELLS_OF_A_SKETCH = (1 << 14, 1 << 17)
 _ROWS = 8  # of a projective sketch, at least
 _APART = 2.0  # collisions may have a standard deviation of threshold / so much before the frequent words are fitted away
-_WORK = 1 << 25  # complex numbers that a level's transforms take, or cells that need none
+_WORK = 1 << 25  # complex numbers that a level's transforms take
+_LINES = 1 << 19  # cells of rows that take none, but are many to look up
 
 
 def as_printed(tree: WordTree, epsilon: float, n_users: int, beta: float) -> TreeHist:
@@ -62,15 +63,18 @@ def planned(
     max_candidates: int = 20_000_000,
     compression: str = "projective",
     least_share: float = 0.0,
+    rows_collide: bool = True,
 ) -> TreeHist:
     """The TreeHist with the best expected F1 among trees of two or three levels and shares of the users for whole words.
 
     Expected if the word of rank r has a frequency proportional to r^-`power` (`power` > 0) and words are random letters: a
     prior, never the data.  Beyond a million candidates, twice as many must add .0001; none may ask for more than
     three quarters of `max_candidates`, and no level have less than `least_share` of the users.  Cells follow from the number
-    of users: collisions then weigh no more than noise.
+    of users, and from epsilon where a row has few points.  `rows_collide=False` is for PEM, whose users have a hash function
+    each.
 
-    Raises ValueError where every plan would ask for too many.
+    Raises ValueError where every plan would ask for too many, or where so low a threshold needs more cells than a server can
+    look up.
     """
     checks.positive(epsilon=epsilon, threshold=threshold, power=power)
     checks.integer_at_least(2, n_users=n_users, length=length)
@@ -79,7 +83,13 @@ def planned(
     rows, width = sketch_size(n_users, compression)
     if compression == "projective":
         apart = (_APART * math.sqrt(np.square(counts.astype(float)).sum()) / threshold) ** 2
-        rows = _enough_rows(geometry(float(epsilon), width), max(rows * width, apart))
+        space = geometry(float(epsilon), width)
+        rows = _enough_rows(space, max(rows * width, apart))
+        if rows_collide and 4 * rows * space.points < apart:
+            least = threshold * math.sqrt(apart / 4 / rows / space.points)
+            raise ValueError(
+                f"threshold must be at least {least:.4g}, so that words of one cell can be told apart, got {threshold:g}"
+            )
     found = []
     for steps in _steps(length):
         settings = TreeHist(
@@ -111,8 +121,8 @@ def sketch_size(n_users: int, compression: str = "projective") -> tuple[int, int
 def _enough_rows(space: Geometry, cells: float) -> int:
     """Rows of so many cells in all, as far as the server's transforms allow: points that are few, as they are for large
     epsilon, need more rows."""
-    a_row = space.points if space.dimension == 2 else space.vectors  # what a row costs
-    return max(_ROWS, min(math.ceil(cells / space.points), _WORK // a_row))
+    most = _LINES // space.points if space.dimension == 2 else _WORK // space.vectors
+    return max(_ROWS, min(math.ceil(cells / space.points), most))
 
 
 def several_words(epsilon: float, n_users: int, words: int, holders: float = 0.0) -> tuple[float, float]:

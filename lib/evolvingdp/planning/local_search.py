@@ -38,8 +38,8 @@ def _reporters(question: Question) -> int:
 
 
 @lru_cache
-def _tree_hist(question: Question, least_share: float = 0.0) -> TreeHist:
-    """The lowest threshold, of steps of a quarter, at which a search can end; `least_share` of the users at each level."""
+def _tree_hist(question: Question, least_share: float = 0.0, rows_collide: bool = True) -> TreeHist:
+    """The lowest threshold, of steps of a quarter, at which a search can end; the rest as for `planned`."""
     if question.unit == "user":
         local_means.enough_reports(question)
     users = _reporters(question)
@@ -49,7 +49,7 @@ def _tree_hist(question: Question, least_share: float = 0.0) -> TreeHist:
         )
     error = OLH(question.epsilon).standard_error(users)
     low, high, found = 0, len(_FACTORS), None
-    size: Any = {"length": question.length, "least_share": least_share}
+    size: Any = {"length": question.length, "least_share": least_share, "rows_collide": rows_collide}
     while low < high:
         middle = (low + high) // 2 if found or low else 0  # mostly the first
         try:
@@ -72,7 +72,7 @@ def _tree_hist_expected(question: Question, settings: TreeHist) -> Expected:
 
 
 def _pem(question: Question, least_share: float = 0.0) -> PEM:
-    like = _tree_hist(question, least_share)
+    like = _tree_hist(question, least_share, rows_collide=False)
     return PEM(like.tree, question.epsilon, like.threshold, like.shares)
 
 

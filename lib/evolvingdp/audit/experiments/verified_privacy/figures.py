@@ -167,9 +167,8 @@ def digits(result: Result[Params]) -> Figure:
     ax.set_xticks(range(46, 63, 2))
     ax.set(xlabel="binary digits after the point", ylabel="share of outputs in (0, 1)")
     ax.legend(loc="upper right")
-    headline(
-        figure, f"{result.values['share_finer']:.0%} of the noisy counts of 0 have digits that no noisy count of 1 can have"
-    )
+    finer = f"{result.values['share_finer']:.0%} have digits that no noisy count of 1 can have"
+    headline(figure, f"Of the noisy counts of 0 that fall between 0 and 1 {finer}")
     return Figure(
         "audit-digits",
         figure,

@@ -66,7 +66,7 @@ def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
             1.0,
         ),
         at_least(
-            "Spending half of epsilon costs Erlingsson et al. a third of their accuracy: error over that with all of it",
+            "Spending half of epsilon makes the error of Erlingsson et al. larger by a third or more: error over that with all of it",
             rare[TREES["erlingsson"]] / rare[TREES["erlingsson_exact"]],
             1.33,
         ),

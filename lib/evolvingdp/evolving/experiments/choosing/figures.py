@@ -185,7 +185,7 @@ def rare(result: Result[Params]) -> Figure:
     axes[1].annotate("all others", (1.03, params.epsilon), xycoords=("axes fraction", "data"), va="center", fontsize="small")
     price = pd.concat(prices, ignore_index=True)
     worst = price[price.horizon == price.horizon.max()].loss.min()
-    told = f"After {price.horizon.max():,} epochs two layers have told {short(worst)} or more"
+    told = f"After {price.horizon.max():,} epochs two layers have told {worst:,.0f} or more"
     headline(figure, f"{told}; trees and one report a user keep to {params.epsilon:g}")
     return Figure(
         "ev-choosing-rare",

@@ -58,7 +58,7 @@ def summary(result: Result[Params]) -> pd.DataFrame:
                 "mean error": f"{runs.mean_error.mean():.4f} ({runs.mean_error.std():.4f})",
                 "largest error of a run, mean": f"{runs.max_error.mean():.4f}",
                 "proved bound": f"{runs.bound.iloc[0]:.3f}" if thresh else "",
-                "updates": f"{runs.updates.mean():.1f}" if thresh else f"{horizon}",
+                "updates": f"{runs.updates.mean():.1f}" if thresh else "",
                 "reports of a user": "in each update" if thresh else REPORTS.get(str(method), f"{horizon}"),
                 "loss": f"{runs.spent.max():.2f} of {epsilon:g}" if thresh else f"{epsilon:g}",
             }

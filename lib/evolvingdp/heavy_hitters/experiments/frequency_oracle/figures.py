@@ -108,7 +108,7 @@ def error(result: Result[Params]) -> Figure:
     axes[0].set_ylabel("RMSE (fraction of users)")
     axes[0].legend()
     ratios = np.concatenate([part.rmse / part.theory for part in parts])
-    headline(figure, f"The measured error is {span(ratios)} times what theory predicts")
+    headline(figure, f"Along these sweeps the measured error is {span(ratios)} times what theory predicts")
     return Figure(
         "hh-oracle-error",
         figure,

@@ -84,7 +84,10 @@ def figure_4(result: Result[Params]) -> Figure:
         parts.append(part)
     axes[0].legend(loc="upper right")
     axes[0].set_ylabel("frequency (fraction of reports)")
-    headline(figure, f"RAPPOR's list says zero of {_zeros(parts[0])} % of the values, FreqOracle of {_zeros(parts[1])} %")
+    headline(
+        figure,
+        f"In one data set RAPPOR's list says zero of {_zeros(parts[0])} % of the values, FreqOracle of {_zeros(parts[1])} %",
+    )
     one = rappor(result.params).epsilon_of_reports(1)
     return Figure(
         "hh-rappor-demo3",

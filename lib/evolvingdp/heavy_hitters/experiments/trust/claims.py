@@ -34,7 +34,7 @@ def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
     return [
         *checked,
         at_most(
-            "No more than one listed word is expected that nobody holds: the most in all runs of a setting",
+            f"No more than one listed word a run is expected that nobody holds: the most in the {params.repetitions} runs of a setting together",
             float(false.max()),
             float(poisson.isf(1e-4 / len(false), params.repetitions)),
         ),
