@@ -230,13 +230,3 @@ def test_a_letter_has_one_meaning_in_a_chapter():
             symbols += re.findall(r"\$([^$]+)\$", re.sub(r"\([^()]*\)", "", cell))
         twice = {symbol for symbol in symbols if symbols.count(symbol) > 1}
         assert not twice, section.splitlines()[0]
-
-
-@pytest.mark.parametrize("page", sorted(path.stem for path in (REPOSITORY / "book").glob("*.md")))
-def test_each_call_beside_an_algorithm_runs_alone_or_says_whose_names_it_uses(page):
-    """Whoever copies one has no other."""
-    text = (REPOSITORY / "book" / f"{page}.md").read_text()
-    names: dict[str, Any] = {}
-    for call in re.findall(r"^```\{source\}[^\n]*\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
-        names = names if call.startswith("# ") else {}
-        exec(compile(call, page, "exec"), names)
