@@ -44,6 +44,8 @@ ALL = tuple(chapter.__name__.rsplit(".", 1)[1] for chapter in listing.CHAPTERS)
 
 Case = dict[str, str]  # file, mistake, old, new
 
+CHAPTERS = ("core", "heavy_hitters", "evolving", "continual_mean", "sparse_vector")  # as the book has them
+
 
 def noticed(case: Case) -> dict[str, str]:
     """The first row of the ledger that fails, and by which verdict."""
@@ -85,7 +87,8 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
     """By chapter, and of all: mistakes, noticed, and by what."""
     by = rows.by.where(~rows.by.str.startswith("raises"), "raised")
     counted = rows.assign(by=by, chapter=rows.file.str.split("/").str[0])
-    parts = [*counted.groupby("chapter", sort=False), ("all", counted)]
+    chapters = dict(iter(counted.groupby("chapter")))
+    parts = [*((name, chapters[name]) for name in CHAPTERS if name in chapters), ("all", counted)]
     return pd.DataFrame(
         {
             "in": str(name).replace("_", " "),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import re
@@ -46,12 +47,33 @@ def test_an_algorithm_s_lines_are_the_file_s_without_docstrings():
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
-def test_the_calls_that_a_chapter_shows_run_one_after_the_other(chapter, capsys):
+def test_each_call_that_a_chapter_shows_runs_alone_or_says_whose_names_it_uses(chapter, capsys):
     names: dict[str, Any] = {}
     calls = [call for _, _, call in SHOWN.findall((REPOSITORY / "book" / f"{chapter}.md").read_text()) if call]
     for call in calls:
+        names = names if call.startswith("# ") else {}
         exec(call, names)
     assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize("package", ROOMS)
+def test_no_line_of_a_docstring_becomes_an_item_of_a_list_by_accident(package):
+    """A line that a sign begins is an item if a colon, a semicolon or an item stands before it, else half a formula."""
+    room = importlib.import_module(f"evolvingdp.{package}")
+    owners = [getattr(room, name) for name in room.__all__]
+    members = [part for owner in owners if inspect.isclass(owner) for part in vars(owner).values() if callable(part)]
+    for owner in [*owners, *members, *(importlib.import_module(module) for module in api.listed(package))]:
+        before = ":"
+        for line in (inspect.getdoc(owner) or "").splitlines():
+            assert not line.lstrip().startswith(("- ", "+ ")) or not before or before[-1] in ":;,.", f"{owner}: {line}"
+            before = line.strip()
+
+
+def test_no_title_of_a_figure_has_a_backtick():
+    for file in sorted((REPOSITORY / "lib").rglob("*.py")):
+        for call in (node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)):
+            if getattr(call.func, "id", "") == "headline":
+                assert "`" not in ast.unparse(call), f"{file.name}: {ast.unparse(call)}"
 
 
 def test_search_finds_every_public_name_its_file_and_the_way_back_to_its_algorithm(built_book):

@@ -89,7 +89,8 @@ def test_the_count_sketch_that_is_read_by_hand():
     assert f"(S_0 + S_1 - S_2 - S_3) = {dog:.0f}$" in text
     assert f"(S_0 - S_1 - S_2 + S_3) = {emu:.0f}$" in text
     assert f"= {oracle.standard_error(8, 'mean'):.1f}$ users" in text
-    assert f", {oracle.standard_error(8_000_000, 'mean') / 80_000:.2f} % of eight million" in text
+    many = oracle.standard_error(8_000_000, "mean")
+    assert f"For eight million it is {many:,.0f}, or {many / 80_000:.2f} % of them" in text
     assert f"{oracle.standard_error(8_000_000, 'mean') / 8_000_000:.1%}".startswith("0.1")
     assert np.array_equal(np.flatnonzero(signs["truth $x$"] != signs["report $y$"]) + 1, [1, 6])
 
@@ -148,8 +149,7 @@ def test_the_counters_that_are_kept_by_hand():
         assert release.above == (answer == "yes")
         assert state.counted.tolist() == [int(counter) for counter in counters.split()]
     assert not state.active.any()
-    assert round(calibrate(1.0, 1e-6, 2).scale) in (18, 19, 20)
-    assert "about 20 users" in text
+    assert f"about {calibrate(1.0, 1e-6, 2).scale:.0f} users" in text
 
 
 def test_the_exercises_on_heavy_hitters():

@@ -10,7 +10,7 @@ from scipy.stats import chi2
 from evolvingdp.continual_mean.offline import Changes
 
 ORDER_NAMES = {
-    "contiguous": "contiguous",
+    "contiguous": "one after the other",
     "round_robin": "round robin",
     "random": "random",
     "zipf": "Zipf",

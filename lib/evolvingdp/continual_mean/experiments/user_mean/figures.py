@@ -64,7 +64,7 @@ def orders(result: Result[Params]) -> Figure:
     names_beside(panels[4], final[list(METHODS)].to_dict(), INKED, beyond=True)
     last = {order: frame[frame.order == order] for order in ORDER_NAMES}
     better = sum(_last(ends, FULL).item() < _last(ends, NAIVE).item() for ends in last.values())
-    headline(figure, f"In {better or 'none'} of {len(last)} orders Algorithm 6 ends with less error than Algorithm 2")
+    headline(figure, f"Algorithm 6 ends with less error than Algorithm 2 in {better or 'none'} of {len(last)} orders")
     return Figure(
         "cm-user-orders",
         figure,

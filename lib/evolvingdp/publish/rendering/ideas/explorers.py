@@ -56,8 +56,8 @@ def _word_counts(epsilon: float, n_users: float) -> Numbers:
     return {
         "one bit a user, median": theory.noise_standard_error(n, epsilon, 285),
         "one bit a user, joint fit": theory.mean_standard_error(n, epsilon),
-        "OLH, the least possible": OLH(epsilon).standard_error(n),
-        "a trusted server": math.sqrt(DiscreteLaplace(1 / epsilon).variance),
+        "OLH, nearly the least": OLH(epsilon).standard_error(n),
+        "a trusted server, one word": math.sqrt(DiscreteLaplace(1 / epsilon).variance),
     }
 
 
