@@ -68,7 +68,13 @@ class Method:
 
 @dataclass(frozen=True)
 class Prediction:
-    """A method that serves: its error in the statistic's unit, and what else decides."""
+    """A method that serves: its error in the statistic's unit, and what else decides.
+
+    `standard_error` (None of an alarm) and `within_95`, the bound that 95 % of the errors keep; `found_from`, the share of
+    the users from which an item is found with 95 % (None where nothing is looked for); `how` the numbers come about (a
+    formula, or exact simulation); in words the `guarantee`, what it `assumes` of the data, what a user `sends`, what the
+    `server` does, what it `cannot` do; the library's `settings`, a `command` to try it, and a `note`.
+    """
 
     method: str
     standard_error: float | None  # of an alarm there is none
@@ -92,7 +98,10 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A method that does not serve; `edge`: it may, and no number would be true."""
+    """A method that does not serve, the reason, and the `nearest` option at which it would.
+
+    `edge`: the setting is where the method's error jumps, so that no number is given.
+    """
 
     method: str
     reason: str
@@ -102,7 +111,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Answer:
-    """What `plan` says: predictions, best first, methods that do not serve, and a sentence; `reached` holds `reach`."""
+    """What `plan` says: predictions, best first, methods that do not serve, and a sentence; in `reached` what `reach` found."""
 
     question: Question
     predictions: list[Prediction]

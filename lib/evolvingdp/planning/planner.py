@@ -182,7 +182,7 @@ def _two_digits(low: float, high: float) -> Iterator[float]:
 
 @dataclass(frozen=True)
 class Reached:
-    """Of one method: the least epsilon and users, and the most periods, with so small an error; None where none is."""
+    """Of one method: the least epsilon and users, and the most periods, with the error that was asked for, or None."""
 
     method: str
     epsilon: float | None
@@ -191,10 +191,11 @@ class Reached:
 
 
 def reach(question: Question, error: float) -> list[Reached]:
-    """What each method needs for a standard error of `error` (an alarm: for a share), all else as in `question`.
+    """What each method needs for a standard error of at most `error`, all else as in `question`; of an alarm `error` is the
+    share of the users from which an item is found.
 
-    To 5 %: errors fall with epsilon and users, and grow with periods. Where a method is on the edge of its range it does not
-    reach `error`.
+    Each number is within 5 % of the least, or the most, and keeps to `error`. Where a method is on the edge of its range it
+    does not reach `error`.
     """
     if not error > 0:
         raise ParameterError(f"error must be > 0, got {error!r}")

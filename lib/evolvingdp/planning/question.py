@@ -23,7 +23,7 @@ def _ask(default: Any, help: str, low: float = 0, high: float = math.inf, choice
 
 @dataclass(frozen=True)
 class Question:
-    """Every field has a default; the metadata holds its help and range. Raises ParameterError, one line.
+    """Every field has a default; its metadata holds help, range and allowed words (below). Raises ParameterError with one line.
 
     Users hold `readings` values in each period, each drawn afresh; all of them are there in every period. The share that is
     asked for moves `changes` times by `change`, for all users together, at random places.
@@ -69,14 +69,14 @@ class Question:
 
     @property
     def failure(self) -> float:
-        """delta, or its default."""
+        """delta; by default 0 if nobody is trusted, else 1e-9."""
         if self.delta is not None:
             return self.delta
         return 0.0 if self.trust == "nobody" else USUAL_DELTA
 
     @property
     def level(self) -> float:
-        """The answer to expect, or its default."""
+        """The answer to expect; by default .5 of a mean and .01 of a word or an item."""
         if self.share is not None:
             return self.share
         return 0.5 if self.statistic in ("mean", "counts") else 0.01
@@ -93,25 +93,42 @@ class Question:
 
     @property
     def moves(self) -> int:
-        """Changes that fit between the periods."""
+        """Changes that fit between the periods; 0 where their size is 0."""
         return min(self.changes, self.periods - 1) if self.jump else 0
 
     @property
     def jump(self) -> float:
-        """The size of a change, or its default."""
+        """The size of a change; by default .1 of a mean, and of a word its level."""
         if self.change is not None:
             return self.change
         return 0.1 if self.statistic in ("mean", "counts") else self.level
 
     @property
     def scale(self) -> float:
-        """What a share is multiplied with: of counts the readings that one answer is about."""
+        """From a share to the answer's unit: of counts the readings that one answer is about, of all else 1."""
         return float(self.users * self.readings * self.pooled) if self.statistic == "counts" else 1.0
 
     @property
     def sampling(self) -> float:
         """Standard error of the users' own share as an estimate of a larger population's."""
         return math.sqrt(self.level * (1 - self.level) / self.users / self.readings / self.pooled)
+
+
+def _described(name: str) -> str:
+    about = Question.__dataclass_fields__[name].metadata
+    allowed = ", ".join(about["choices"]) or f"from {about['low']:,g} to {about['high']:,.10g}"
+    return f"| `{name}` | {about['help']} | {allowed} |"
+
+
+Question.__doc__ = "\n".join(
+    [
+        str(Question.__doc__),
+        "",
+        "| field | what it is | allowed |",
+        "|---|---|---|",
+        *map(_described, Question.__dataclass_fields__),
+    ]
+)
 
 
 def _check(name: str, value: Any, low: float, high: float, choices: tuple[str, ...]) -> None:
