@@ -27,9 +27,11 @@ def test_every_public_name_has_a_signature_and_says_what_it_is(package):
     for name in room.__all__:
         (kind,) = re.findall(rf"^````{{py:(\w+)}} {name}$", text, re.MULTILINE)
         assert (kind == "data") == (not callable(getattr(room, name))), name
+        assert (kind in ("class", "exception")) == inspect.isclass(getattr(room, name)), name
         assert kind == "data" or f"\n{name}(" in text
         assert api._said(getattr(room, name)) in text
         assert len(api._said(getattr(room, name))) > 20, f"{name} has no docstring"
+    assert "ForwardRef" not in text
     for module in api.listed(package):
         assert inspect.getdoc(importlib.import_module(module)) in text
 

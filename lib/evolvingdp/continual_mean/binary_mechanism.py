@@ -172,7 +172,7 @@ class BinaryMechanism:
         return State(self.structure.online(Tape(self.noise, rng)), 0 if self.integer else 0.0)
 
     def step(self, state: State, element: float) -> tuple[State, float]:
-        """Take the next element; Release is S_t.  Memory grows with log T."""
+        """Take the next element; the second value is the noisy S_t.  On trees memory grows with log T."""
         checks.state(state, State)
         checks.number(element=element)
         if not math.isfinite(element):

@@ -22,7 +22,7 @@ from evolvingdp.core.noise import Noise, Tape
 
 @dataclass(frozen=True, eq=False)
 class Releases:
-    """Public: one entry per step, as in `Release`."""
+    """Public: one entry per step, as in `Release`; `dropped` is of the whole stream."""
 
     estimate: NDArray[np.float64]
     standard_error: NDArray[np.float64]

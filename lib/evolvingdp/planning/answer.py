@@ -111,7 +111,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Answer:
-    """What `plan` says: predictions, best first, methods that do not serve, and a sentence; in `reached` what `reach` found."""
+    """What `plan` says: predictions, best first, methods that do not serve, a sentence; `reached` is what `reach` found."""
 
     question: Question
     predictions: list[Prediction]

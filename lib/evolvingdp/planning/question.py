@@ -5,6 +5,7 @@ Imports no numpy, so that the command line's help, which shows these fields, com
 
 from __future__ import annotations
 
+import inspect
 import math
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +24,7 @@ def _ask(default: Any, help: str, low: float = 0, high: float = math.inf, choice
 
 @dataclass(frozen=True)
 class Question:
-    """Every field has a default; its metadata holds help, range and allowed words (below). Raises ParameterError with one line.
+    """What one knows, a field each, with a default. Raises ParameterError with a message of one line.
 
     Users hold `readings` values in each period, each drawn afresh; all of them are there in every period. The share that is
     asked for moves `changes` times by `change`, for all users together, at random places.
@@ -116,13 +117,13 @@ class Question:
 
 def _described(name: str) -> str:
     about = Question.__dataclass_fields__[name].metadata
-    allowed = ", ".join(about["choices"]) or f"from {about['low']:,g} to {about['high']:,.10g}"
-    return f"| `{name}` | {about['help']} | {allowed} |"
+    allowed = ", ".join(about["choices"]) or f"from {about['low']:,} to {about['high']:,}"
+    return f"| `{name}` | {' '.join(about['help'].split())} | {allowed} |"
 
 
 Question.__doc__ = "\n".join(
     [
-        str(Question.__doc__),
+        inspect.cleandoc(Question.__doc__ or ""),
         "",
         "| field | what it is | allowed |",
         "|---|---|---|",

@@ -1,7 +1,7 @@
 """An entry of the privacy ledger: a mechanism, its promise, what is measured, and a mutant that fails.
 
-Nothing in it is typed: promises are parameters of the mechanism that is measured, at a size where that takes well under a
-second. An entry is verified
+No number in it is entered by hand: promises are parameters of the mechanism that is measured, at a size where that takes
+well under a second. An entry is verified in one of these ways:
 
 - "exact": all outputs for all neighbouring inputs of a small domain, or all integers of a sampler, are enumerated, or
   integrated;

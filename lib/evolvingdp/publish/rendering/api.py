@@ -37,6 +37,7 @@ from sphinx.util.docutils import SphinxDirective
 
 LIBRARY = "evolvingdp"
 _QUOTED = re.compile(r"""((?:: |-> ))(['"])(.*?)\2""")  # an annotation
+_FORWARD = re.compile(r"ForwardRef\('([^']*)'[^)]*\)")  # how a named tuple keeps the types of its fields
 _GIVEN_BY_PYTHON = {"__init__", "__eq__", "__repr__", "__hash__", "__post_init__"}
 
 
@@ -70,7 +71,7 @@ def lines(thing: Any) -> str:
 
 def _signature(thing: Any) -> str:
     try:
-        shown = _QUOTED.sub(r"\1\3", str(inspect.signature(thing)))
+        shown = _QUOTED.sub(r"\1\3", _FORWARD.sub(r"\1", str(inspect.signature(thing))))
     except (TypeError, ValueError):
         return "()"
     return shown.removesuffix(" -> None")
@@ -113,7 +114,7 @@ def page(package: str, boxes: Mapping[str, Sequence[str]] | None = None) -> str:
         parts += [f"Beside its algorithm: {shown}.\n"] if shown else []
         for name in names:
             thing = getattr(room, name)
-            kind = "function" if inspect.isfunction(thing) else "data" if isinstance(thing, UnionType) else "class"
+            kind = "class" if inspect.isclass(thing) else "data" if isinstance(thing, UnionType) else "function"
             kind = "exception" if inspect.isclass(thing) and issubclass(thing, Exception) else kind
             parts.append(_object(kind, name, "" if kind == "data" else _signature(thing), _said(thing), package, "`" * 4))
             for what, member, held in _members(thing) if inspect.isclass(thing) else []:
