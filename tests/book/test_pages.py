@@ -112,7 +112,7 @@ def test_the_ledger_has_a_heading_for_each_paper_and_is_sorted_and_searched_with
 
     def losses() -> list[list[float]]:
         cells = [body.locator("td[data-label=measured]").all_inner_texts() for body in ledger.locator("tbody").all()]
-        return [[float(cell.replace("·10", "e").translate(LOWERED)) for cell in group] for group in cells]
+        return [[float(cell.replace(",", "").replace("·10", "e").translate(LOWERED)) for cell in group] for group in cells]
 
     before = losses()
     ledger.locator("th button", has_text="measured").click()
