@@ -32,6 +32,7 @@ def test_every_public_name_has_a_signature_and_says_what_it_is(package):
         assert api._said(getattr(room, name)) in text
         assert len(api._said(getattr(room, name))) > 20, f"{name} has no docstring"
     assert "ForwardRef" not in text
+    assert "(cls" not in text
     for module in api.listed(package):
         assert inspect.getdoc(importlib.import_module(module)) in text
 

@@ -6,8 +6,8 @@
 one element, by at most `sensitivity`, or in up to `uses` of them, at least `gap` steps apart; which elements these are, and
 how many there are, is public.
 
-**Error.** The standard deviation of S_t is `standard_error(t)`, exactly: at most (sensitivity * height / epsilon) *
-sqrt(2 * height) for the plain tree, height = floor(log2 T) + 1.
+**Error.** The standard deviation of S_t is `standard_error(t)`, exactly. For the plain tree with Laplace noise it is at most
+(sensitivity * height / epsilon) * sqrt(2 * height), height = floor(log2 T) + 1.
 
 **Source.** Algorithm 1 of George et al. (2022) (`Tree(T)`, Laplace noise), whose line 4 is `step`'s argument, lines 5-7 the
 node that ends at t and lines 8-13 the sum over the binary digits of t.  Applies E-CM-1 (a digit 0 adds nothing) and E-CM-5

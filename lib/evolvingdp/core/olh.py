@@ -6,7 +6,7 @@
 user's hash function is public; its value is reported by generalized randomized response.
 
 **Error.** Unbiased; with g = e^epsilon + 1 the standard error is 2 e^(epsilon/2) / (e^epsilon - 1) sqrt(n) for a rare value,
-and its holders' own term for others (`OLH.standard_error`).
+and its holders' own term for others (`OLH.standard_errors`).
 Asking costs a hash per user and value, which is what FreqOracle's sketch avoids.
 
 **Source.** Wang, Blocki, Li and Jha, Locally differentially private protocols for frequency estimation (2017), Section 4.

@@ -1,4 +1,4 @@
-"""What ThresholdMonitor costs: the exact loss, for queries in {0, 1} and in [0, 1], and a Renyi bound.
+"""What ThresholdMonitor costs: for queries in {0, 1} a bound that integer noise attains, for [0, 1], and a Renyi bound.
 
 **Source.** Our analysis, in place of the paper's Theorems 3.2 and 3.8; the proofs are on the chapter's page. The noise has a
 (1 / scale)-log-Lipschitz survival and distribution function, so each answer is a public mixture of always-no, always-yes and

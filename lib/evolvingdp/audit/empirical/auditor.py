@@ -79,7 +79,8 @@ def audit(
 ) -> Bound:
     """Lower bound on the epsilon of `mechanism` over `inputs`, every two of which are neighbours, or those in `pairs`.
 
-    `runs` runs of each input choose pair and event, `runs` more of the chosen pair decide. `statistic` maps an output to
+    `runs` runs of each input choose pair and event (of more than six pairs a tenth as many choose three), `runs` more of the
+    chosen pair decide. `statistic` maps an output to
     what events are made of, where it is not the output itself. The runs of a `Batch` are drawn at once. Raises ValueError
     for arguments that allow no conclusion.
     """

@@ -2,8 +2,9 @@
 
 **Computes** an estimate of the population's mean bit in each of `horizon` epochs. As in THRESH, votes on dyadic thresholds
 say when to estimate again. But nobody does both: a lot deals each user to one crew, and there to a role. When update k
-comes, the reporters of crew k report once with all of epsilon; its voters remember their bits, and watch until update k + 1.
-A vote thus costs epsilon / 8, however many changes there are, and a report may cost all of epsilon.
+comes, the reporters that the lot names for it report, each `reports` times in all with epsilon / `reports`, most often once;
+the voters of crew k remember their bits, and watch until update k + 1. A vote thus costs epsilon / 8, however many changes
+there are, and a report may cost all of epsilon.
 
 **Guarantee.** Pure epsilon-local differential privacy of **everything that one user ever sends**; neighbouring inputs are
 any two sequences of bits of that user, whatever the other users and the server do. *Proof.* The lot does not depend on data;

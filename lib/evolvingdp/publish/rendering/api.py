@@ -74,7 +74,7 @@ def _signature(thing: Any) -> str:
         shown = _QUOTED.sub(r"\1\3", _FORWARD.sub(r"\1", str(inspect.signature(thing))))
     except (TypeError, ValueError):
         return "()"
-    return shown.removesuffix(" -> None")
+    return shown.removesuffix(" -> None").replace("(cls, ", "(").replace("(cls)", "()")
 
 
 def _said(thing: Any) -> str:
