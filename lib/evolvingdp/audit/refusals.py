@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from evolvingdp.continual_mean import algorithms, choosing, coordinates, offline, online, private_median, windows
+from evolvingdp.continual_mean.arranged import arrange
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.per_step import PerStepLaplace
 from evolvingdp.continual_mean.prefix_sums import Tree
@@ -55,7 +56,10 @@ def sparse_vector() -> Calls:
     noise = MonitorNoise(0.1, 0.0)
     binary, interval = ThresholdMonitorEvolving(noise, 0.5, 1), ThresholdMonitorEvolving(noise, 0.5, 1, "interval")
     whole = ThresholdMonitorEvolving(IntegerNoise(1.0, None, 4), 0.5, 1, "interval")
-    for monitor, wrong in ((binary, (2, -1, 0.5, np.nan)), (interval, (1.5, -0.5, np.nan)), (whole, (0.3,))):
+    units = ThresholdMonitorEvolving(IntegerNoise(1.0, None, 1), 0.5, 1, "interval")
+    for monitor, wrong in (
+        (binary, (2, -1, 0.5, np.nan)), (interval, (1.5, -0.5, np.nan)), (whole, (0.3,)), (units, (0.3,)),
+    ):  # fmt: skip
         for value in wrong:
             yield partial(monitor.step, monitor.start(2), [value, 0], _same, rng)
             yield partial(monitor.run, monitor.start(2), np.array([[0, 0], [0, value]]), rng)
@@ -80,6 +84,8 @@ def sparse_vector() -> Calls:
 def evolving() -> Calls:
     """Counts that are none of an epoch, and epochs after the horizon."""
     rng, voting = _rng(), Thresh(3, 1, 2, 1.0, 0.2, 0.3, 1, 1, unit=0.01, beta=0.05)
+    for vote, estimate, votes, estimates in ((1.0, 0.0, 5, 1), (0.0, 0.6, 0, 2), (0.2, 0.4, 2, 1)):  # beyond epsilon
+        yield partial(Thresh, 3, 1, 2, 1.0, vote, estimate, votes, estimates, unit=0.01, beta=0.05)
     heavy, few, words = HeavyThresh(voting, 3), once.Once(3, 1, 2, 1.0), once_words.OnceWords(3, 1, 2, 1.0)
     crew = Thresh(3, 2, 2, 1.0, 0.5, 0.0, 1, 2, unit=0.01, margin=0.1)
     crews = crew_thresh.CrewThresh(9, 1.0, crew, changes=1, cell=1, spare_cell=1)
@@ -120,6 +126,10 @@ def continual_mean() -> Calls:
             state, _ = online.step(made, state, 0, 1.0)
         yield partial(online.step, made, state, 0, 1.0)
         yield partial(offline.release, made, [0, 0, 0], [1.0, 1.0, 1.0], rng)
+    fine, wide = algorithms.naive(2, 2, 1.0, resolution=2**20), algorithms.naive(2**27, 1, 1.0, horizon=16)
+    yield partial(offline.release, fine, [0, 1], [1.0, np.nan], rng)
+    yield partial(offline.changes, algorithms.naive(2, 2, 1.0), arrange(fine, [0, 1], [1.0, 1.0]), rng)
+    yield partial(offline.release, wide, [5] * 10 + [10**8], [1.0] * 11, rng)
     yield partial(coordinates.release, made, [0, 1], np.array([[1.0, 1.0], [1.0, 1.5]]), rng)
     for mechanism in (BinaryMechanism(2, 1.0), BinaryMechanism(2, 1.0, integer=True)):
         yield partial(mechanism.release, [1, 0, 0], rng)

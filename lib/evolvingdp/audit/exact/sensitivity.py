@@ -27,7 +27,7 @@ from evolvingdp.continual_mean.per_step import PerStepLaplace
 from evolvingdp.continual_mean.prefix_sums import Anytime, BalancedTree, Banded, Buffered, PrefixSums, Toeplitz, Tree
 from evolvingdp.continual_mean.sums.recorded import RecordedSums
 from evolvingdp.continual_mean.user_mean import UserMean
-from evolvingdp.core.noise import Noise
+from evolvingdp.core.noise import Gaussian, Laplace, Noise
 from evolvingdp.core.seeds import stream
 
 Array = NDArray[np.float64]
@@ -58,7 +58,12 @@ def solved(sums: Sums, n_numbers: int, changes: Iterable[Array]) -> float:
 
 
 def noise_cost(noise: Noise) -> float:
-    """Of a number that changes by 1."""
+    """Of a number that changes by 1; infinite where draws far out are not what the generator drew."""
+    far: Any = (
+        [Chosen(moved=[[sign * 80 * noise.scale]]) for sign in (-1, 1)] if isinstance(noise, Laplace | Gaussian) else []
+    )
+    if any(abs(noise.draw(1, rng)[0]) != 80 * noise.scale for rng in far):  # type: ignore[attr-defined]
+        return math.inf
     return solved(lambda number, rng: number + noise.draw(1, rng), 1, [np.ones(1)])  # type: ignore[arg-type]
 
 

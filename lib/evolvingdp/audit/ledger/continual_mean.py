@@ -13,6 +13,7 @@ from evolvingdp.audit import refusals
 from evolvingdp.audit.exact import medians, sensitivity
 from evolvingdp.audit.exact.draws import loss_of
 from evolvingdp.audit.exact.laws import composed_epsilon, gaussian_epsilon
+from evolvingdp.audit.exact.probes import Chosen
 from evolvingdp.audit.ledger import running_sums
 from evolvingdp.audit.ledger.entry import EXACT, SENSITIVITY, Entry
 from evolvingdp.audit.ledger.running_sums import DELTA, EPSILON, entry
@@ -20,6 +21,7 @@ from evolvingdp.continual_mean import algorithms, choosing, coordinates, offline
 from evolvingdp.continual_mean.per_step import PerStepLaplace
 from evolvingdp.continual_mean.prefix_sums import Buffered, PrefixSums, Tree
 from evolvingdp.continual_mean.user_mean import UserMean
+from evolvingdp.core.seeds import stream
 
 
 def entries() -> Iterator[Entry]:
@@ -28,6 +30,7 @@ def entries() -> Iterator[Entry]:
     yield from _with_options()
     yield from _for_any_users()
     yield from _days()
+    yield from _snapshots()
     yield from _others()
 
 
@@ -226,6 +229,29 @@ def _days() -> Iterator[Entry]:
             id, f"sums of days, {name}", (windows.Days, windows.between), SENSITIVITY, EPSILON,
             lambda sums=sums, delta=delta: loss(sums, delta), mutant, (path, old, new), delta,
         )  # fmt: skip
+
+
+def _snapshots() -> Iterator[Entry]:
+    """One of two users with 3 samples each, from zeros to ones: the totals after each step, online."""
+    settings = algorithms.naive(2, 3, EPSILON, integer=False)
+
+    def totals(bits: Any, rng: Any) -> list[float]:
+        state, shown = online.start(settings, rng), []
+        for step in range(6):
+            state, _ = online.step(settings, state, step % 2, float(bits[step // 2] if step % 2 == 0 else 0.0))
+            shown.append(windows.snapshot(settings, state).total)
+        return shown
+
+    def loss() -> float:
+        silent, moved = Chosen(), Chosen(stream(0, "snapshots"))
+        if np.allclose(totals(np.zeros(3), silent), totals(np.zeros(3), moved)):
+            return math.inf  # it shows what has no noise
+        return user_mean_epsilon(settings)
+
+    yield entry(
+        "snapshots", "snapshots of a mean", (windows.snapshot,), SENSITIVITY, EPSILON, loss, "totals without noise",
+        ("continual_mean/windows.py", "sum(state.weighted), tuple", "float(sum(tree.total for tree in state.trees)), tuple"),
+    )  # fmt: skip
 
 
 def user_mean_epsilon(settings: UserMean, extra: int = 0) -> float:

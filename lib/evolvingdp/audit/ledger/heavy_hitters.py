@@ -90,7 +90,7 @@ def _trees() -> Iterator[Entry]:
         made = [tree_hist.TreeHist(_TREE, _EPSILON, 10.0, rows=1, width=4, plan=plan, **more) for more in options]
         return max(
             reports.collected_loss(lambda seed, one=one: one.draw_hashes(stream(seed, "hashes")), leaves, range(seeds))  # type: ignore[misc]
-            for one, seeds in zip(made, (6, 2), strict=True)
+            for one, seeds in zip(made, (6, 6), strict=True)
         )
 
     def projected(seed: int) -> float:

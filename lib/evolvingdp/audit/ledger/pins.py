@@ -87,6 +87,7 @@ PINS: dict[str, float] = {
     "threshold_monitor_refused": 2.29271919,
     "threshold_monitor_run": 2.29271919,
     "threshold_monitor_fixed": 2.29271919,
+    "snapshots": 0.777777778,
     "threshold_monitor_elements": 2.01811398,
     "threshold_monitor_attained": 0.939842047,
     "threshold_monitor_interval": 0.312999558,

@@ -19,7 +19,7 @@ from evolvingdp.audit.ledger.entry import COMPOSED, EXACT, SENSITIVITY, Entry
 from evolvingdp.audit.ledger.mutant import broken
 from evolvingdp.audit.ledger.threshold_monitor import DELTA, EPSILON, LARGE, TWELVE, entry
 from evolvingdp.sparse_vector import baselines, gaussian
-from evolvingdp.sparse_vector.above_threshold import AboveThreshold
+from evolvingdp.sparse_vector.above_threshold import AboveThreshold, each_epsilon
 from evolvingdp.sparse_vector.find_step import FindStep
 from evolvingdp.sparse_vector.histograms import HISTOGRAMS, SHOWN, Histogram, HistogramEveryStep, histogram
 from evolvingdp.sparse_vector.integer_noise import IntegerNoise
@@ -81,6 +81,11 @@ def _above_threshold() -> Iterator[Entry]:
     yield row(
         "single", "one threshold for two reports", TWELVE, lambda: queries.threshold_loss(made(TWELVE, "single", 2), 5),
         "goes on for a third yes", (path, "left = state.left - 1", "left = state.left - (state.left < self.reports)"),
+    )  # fmt: skip
+    yield row(
+        "many", "30,000 pieces, optimal composition", EPSILON,
+        lambda: composed_epsilon(each_epsilon(EPSILON, DELTA, 30_000, "optimal"), 30_000, DELTA), "the tails of the law are left out",
+        (path, "spread = 13 * math.sqrt", "spread = 3 * math.sqrt"), DELTA,
     )  # fmt: skip
     yield row(
         "renyi", "without threshold noise", EPSILON, lambda: queries.halting_loss(made(EPSILON, "renyi", 2, LARGE), 8, LARGE),
