@@ -59,11 +59,10 @@ def solved(sums: Sums, n_numbers: int, changes: Iterable[Array]) -> float:
 
 def noise_cost(noise: Noise) -> float:
     """Of a number that changes by 1; infinite where draws far out are not what the generator drew."""
-    far: Any = (
-        [Chosen(moved=[[sign * 80 * noise.scale]]) for sign in (-1, 1)] if isinstance(noise, Laplace | Gaussian) else []
-    )
-    if any(abs(noise.draw(1, rng)[0]) != 80 * noise.scale for rng in far):  # type: ignore[attr-defined]
-        return math.inf
+    if isinstance(noise, Laplace | Gaussian):
+        far = [Chosen(moved=[[sign * 80 * noise.scale]]) for sign in (-1, 1)]
+        if any(abs(noise.draw(1, rng)[0]) != 80 * noise.scale for rng in far):  # type: ignore[arg-type]
+            return math.inf
     return solved(lambda number, rng: number + noise.draw(1, rng), 1, [np.ones(1)])  # type: ignore[arg-type]
 
 
