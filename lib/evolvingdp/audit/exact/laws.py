@@ -93,6 +93,8 @@ def product(laws: Iterable[Law]) -> dict[tuple[Hashable, ...], float]:
 
 def gaussian_epsilon(mu_squared: float, delta: float) -> float:
     """The epsilon at `delta` of Gaussian mechanisms whose squared mu add up to this."""
+    if mu_squared == math.inf:
+        return math.inf
     return smallest_epsilon(lambda epsilon: accounting.delta_of_gaussian(math.sqrt(mu_squared), epsilon) - delta)
 
 

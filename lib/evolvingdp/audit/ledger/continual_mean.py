@@ -118,9 +118,8 @@ def _user_means() -> Iterator[Entry]:
         def loss(composition_delta: float = composition_delta) -> float:
             all_of_three = choosing.users_alike(8, 4, EPSILON, integer=False)
             one = user_mean_epsilon(coordinates.of_one(all_of_three, 3, composition_delta))
-            if not sensitivity.hides_coordinates(all_of_three, 3, composition_delta):
-                return math.inf
-            return composed_epsilon(one, 3, composition_delta) if composition_delta else 3 * one
+            whole = composed_epsilon(one, 3, composition_delta) if composition_delta else 3 * one
+            return whole if sensitivity.hides_coordinates(all_of_three, 3, composition_delta) else math.inf
 
         yield entry(
             f"coordinates_{id}", f"means of vectors, {id} composition", (coordinates.release, coordinates.of_one), SENSITIVITY,
@@ -243,10 +242,8 @@ def _snapshots() -> Iterator[Entry]:
         return shown
 
     def loss() -> float:
-        silent, moved = Chosen(), Chosen(stream(0, "snapshots"))
-        if np.allclose(totals(np.zeros(3), silent), totals(np.zeros(3), moved)):
-            return math.inf  # it shows what has no noise
-        return user_mean_epsilon(settings)
+        noisy = [totals(np.zeros(3), rng) for rng in (Chosen(), Chosen(stream(0, "snapshots")))]
+        return math.inf if np.allclose(noisy[0], noisy[1]) else user_mean_epsilon(settings)
 
     yield entry(
         "snapshots", "snapshots of a mean", (windows.snapshot,), SENSITIVITY, EPSILON, loss, "totals without noise",
