@@ -144,3 +144,16 @@ def test_random_means_change_as_often_as_asked_and_are_the_same_for_all_horizons
     assert [np.count_nonzero(np.diff(means)) for means in (short, long)] == [3, 3]
     assert list(dict.fromkeys(short)) == list(dict.fromkeys(long))
     assert np.count_nonzero(np.diff(random_means(8, 7, stream(0, "every")))) == 7
+
+
+def test_a_choice_among_some_methods_is_that_among_all_without_the_others():
+    size = (10**7, 128, 10**6, 1.0)
+    whole = choose(*size, changes=3)
+    for method in METHODS:
+        one = choose(*size, changes=3, methods=(method,))
+        assert (one.method, one.settings) == (method, {method: whole.settings[method]})
+    with pytest.raises(ValueError, match="n_users must be at least"):
+        choose(100, 128, 10**6, 1.0, changes=3, methods=("crews",))
+    for wrong in ((), ("crews", "naive")):
+        with pytest.raises(ValueError, match="methods must be some of crews, tuned, detected, once"):
+            choose(*size, changes=3, methods=wrong)

@@ -120,6 +120,41 @@ def best_division(values, weights, cost):
     return starts
 
 
+def last_segments(values, weights, cost):
+    """The recursion itself, epoch by epoch: where the last segment of the best division begins."""
+    sums, held = (
+        np.concatenate([[0.0 * part[0]], np.cumsum(part, axis=0)]) for part in (values * weights[:, None], weights)
+    )
+    best, starts = np.zeros(len(values) + 1), np.zeros(len(values), dtype=np.int64)
+    for now in range(1, len(values) + 1):
+        among = held[now] - held[:now]
+        moved = ((sums[now] - sums[:now]) ** 2).sum(axis=1)
+        saved = best[:now] + np.where(among > 0, moved / np.maximum(among, 1e-300), 0.0) - cost
+        starts[now - 1], best[now] = saved.argmax(), saved.max()
+    return starts
+
+
+@pytest.mark.parametrize("n_words", [1, 3])
+@pytest.mark.parametrize("mean", ["level", "steps", "slow", "drift", "spikes"])
+def test_long_divisions_are_those_of_the_recursion_epoch_by_epoch(n_words, mean):
+    """Longer than what is looked for together, with many epochs that cannot begin the last segment and are passed over."""
+    rng = stream(0, "long", n_words, mean)
+    horizon = 5 * detection._AT_ONCE + 17
+    turns = np.arange(horizon)[:, None]
+    means = {
+        "level": 0.0 * turns,
+        "steps": 4.0 * (turns // 61 % 3),
+        "slow": 0.5 * (turns // 150),
+        "drift": 0.2 * turns,
+        "spikes": 6.0 * (turns % 97 < 2),
+    }[mean]
+    weights = rng.integers(0, 3, size=horizon).astype(float)
+    values = np.where(weights[:, None] > 0, means + rng.normal(size=(horizon, n_words)), 0.0)
+    values, cost = values - np.average(values, axis=0, weights=weights), penalty(horizon, n_words, 0.5)
+    found, _ = detection._last_segments(values, weights, cost)
+    assert found.tolist() == last_segments(values, weights, cost).tolist()
+
+
 @pytest.mark.parametrize("n_words", [None, 3])
 def test_the_division_is_the_best_of_all_and_online_that_of_the_epochs_so_far(n_words):
     found = 0

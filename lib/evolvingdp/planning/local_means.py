@@ -109,15 +109,15 @@ def _once_expected(question: Question, settings: Once) -> Expected:
 
 
 def _chosen(question: Question, method: str) -> Choice:
-    """Settings of all of `choose`; raises with its reason where `method` is refused."""
+    """Settings of `method` in `choose`; raises with its reason where it is refused."""
     if question.periods < 2:
         raise CannotServeError("there is one period, and nothing to follow", "--periods 2")
     size = question.users, question.periods, question.readings, question.epsilon
-    choice = choose(*size, changes=question.moves, online=method == "online")
-    method = "detected" if method == "online" else method
-    if method in choice.refused:
-        raise CannotServeError(in_options(choice.refused[method]))
-    return choice
+    methods = ("detected" if method == "online" else method,)
+    try:
+        return choose(*size, changes=question.moves, online=method == "online", methods=methods)
+    except ValueError as refused:
+        raise CannotServeError(in_options(str(refused))) from None
 
 
 def _detected(question: Question, method: str) -> Choice:

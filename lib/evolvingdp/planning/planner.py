@@ -125,9 +125,9 @@ def _filled(text: str, question: Question) -> str:
 def _shown(settings: Any, question: Question) -> str:
     """What to make with the library; of a choice, how it is asked for."""
     if hasattr(settings, "predicted"):
-        epsilon = settings.settings["once"].epsilon  # of a report
+        epsilon = settings.settings[settings.method].epsilon  # of a report
         size = f"{question.users}, {question.periods}, {question.readings}, {epsilon:g}"
-        return f"choose({size}, changes={question.moves}, online={settings.online})"
+        return f"choose({size}, changes={question.moves}, online={settings.online}, methods={(settings.method,)!r})"
     return repr(settings)
 
 

@@ -90,10 +90,14 @@ def choose(
     changes: int,
     online: bool = False,
     beta: float = 0.05,
+    methods: tuple[str, ...] = METHODS,
 ) -> Choice:
-    """The protocol for `changes` changes of the mean, each of all users together. With `online`, estimates must be there
-    when their epoch ends; else change detection may read later epochs, which the others never do."""
+    """The protocol of `methods` for `changes` changes of the mean, each of all users together. With `online`, estimates must
+    be there when their epoch ends; else change detection may read later epochs, which the others never do. Raises
+    ValueError with the first one's reason where none of them is possible."""
     checks.integer_at_least(0, changes=changes)
+    if not methods or not set(methods) <= set(METHODS):
+        raise ValueError(f"methods must be some of {', '.join(METHODS)}, got {methods!r}")
     size = (n_users, horizon, epoch_length, epsilon)
     ways: dict[str, Callable[[], tuple[Settings, float]]] = {
         "crews": lambda: _voted(CrewThresh.plan(*size, changes=changes, beta=beta), changes),
@@ -102,13 +106,15 @@ def choose(
         "once": lambda: min((_split(Once(*size, every), changes) for every in _periods(horizon)), key=lambda way: way[1]),
     }
     predicted, settings, refused = {}, {}, {}
-    for method, way in ways.items():
+    for method in methods:
         try:
-            settings[method], predicted[method] = way()
+            settings[method], predicted[method] = ways[method]()
         except ValueError as error:
             if method in ("once", "detected"):  # possible for all sizes that make sense
                 raise
             refused[method] = str(error)
+    if not predicted:
+        raise ValueError(next(iter(refused.values())))
     return Choice(min(predicted, key=lambda method: predicted[method]), predicted, settings, online, refused)
 
 

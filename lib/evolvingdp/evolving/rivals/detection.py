@@ -32,6 +32,8 @@ from scipy import optimize, special
 from evolvingdp.core import checks
 
 _CHANGES = 60  # of the union bound; divisions with more add less than a millionth to it
+_AT_ONCE = 64  # epochs whose best divisions are looked for together
+_ROUNDED = 1e-6  # more than rounding can change what a division saves
 
 
 @lru_cache(maxsize=64)
@@ -162,29 +164,67 @@ def _last_segments(
     no less than none, so that s is of no use after t where it saves less than best(t) even without the cost.
     """
     sums, held = _prefixes(values * weights[:, None]), _prefixes(weights)
-    best, last = np.zeros(len(values) + 1), np.empty(len(values), dtype=np.int64)
-    segments, squares = np.zeros(len(values) + 1, dtype=np.int64), _prefixes((values**2).sum(axis=1) * weights)
-    one = sums[:, 0] if values.shape[1] == 1 else None
-    products, everywhere = None if one is not None else sums @ sums.T, bool(np.all(weights > 0))
-    diagonal, alive = None if products is None else np.diagonal(products), 0
-    for now in range(1, len(values) + 1):
-        since = slice(alive, now)
-        if one is not None:
-            moved = np.square(one[now] - one[since])
+    best, last = np.zeros(len(values) + 1), np.zeros(len(values) + 1, dtype=np.int64)
+    products, alive = None if values.shape[1] == 1 else sums @ sums.T, 0
+    for start in range(1, len(values) + 1, _AT_ONCE):
+        stop = min(start + _AT_ONCE, len(values) + 1)
+        before = np.arange(alive, start)
+        if products is None:
+            before = before[_worth(sums[:, 0], held, best, last[start - 1], alive, start, stop)]
+        now, since = np.arange(start, stop)[:, None], np.append(before, np.arange(start, stop))
+        if products is None:
+            moved = np.square(sums[now, 0] - sums[since, 0])
         else:
-            assert products is not None
-            assert diagonal is not None
-            moved = products[now, now] - 2 * products[now, since] + diagonal[since]
+            diagonal = np.diagonal(products)
+            moved = diagonal[now] - 2 * products[now, since] + diagonal[since]
         among = held[now] - held[since]
-        saved = moved / among if everywhere else np.divide(moved, among, out=np.zeros(now - alive), where=among > 0)
+        saved = np.divide(moved, among, out=np.zeros_like(moved), where=among > 0) - cost
+        saved[:, len(before) :][since[len(before) :] >= now] = -np.inf
+        kept = (saved[:, : len(before)] + best[before]).max(axis=1)
+        best[start:stop] = settled = kept
+        while True:  # as often as there are changes in a row within what is looked for together
+            best[start:stop] = np.maximum(kept, (saved[:, len(before) :] + best[start:stop]).max(axis=1))
+            if np.array_equal(best[start:stop], settled):
+                break
+            settled = best[start:stop].copy()
         saved += best[since]
-        saved -= cost
-        place = int(saved.argmax())
-        last[now - 1] = first = alive + place
-        best[now], segments[now] = saved[place], segments[first] + 1
-        if now % 64 == 0:
-            alive += int(np.argmax(saved + cost > best[now] - 1e-6))
-    return last, (squares - best - cost * segments)[1:]
+        last[start:stop] = since[saved.argmax(axis=1)]
+        alive = int(since[np.argmax(saved[-1] + cost > settled[-1] - _ROUNDED)])
+    segments = [0]
+    for begins in last[1:].tolist():
+        segments.append(segments[begins] + 1)
+    residuals = _prefixes((values**2).sum(axis=1) * weights) - best - cost * np.array(segments)
+    return last[1:], residuals[1:]
+
+
+def _worth(
+    sums: NDArray[np.float64],
+    held: NDArray[np.float64],
+    best: NDArray[np.float64],
+    last: np.int64,
+    alive: int,
+    start: int,
+    stop: int,
+) -> NDArray[np.bool_]:
+    """Which epochs from `alive` to before `start` can begin the last segment of one from `start` to before `stop`, (n,).
+
+    The others, some in a row at a time, save less than a segment from `last` does, although the most of each of their
+    numbers is put together. Values are taken from the mean of the last segment, which moves no division's rank and makes
+    sums nearly level.
+    """
+    long = held[start - 1] - held[last]
+    mean = (sums[start - 1] - sums[last]) / long if long > 0 else 0.0
+    level, moved = (part[alive:stop] for part in (best - mean * (2 * sums - mean * held), sums - mean * held))
+    firsts = np.arange(0, start - alive, _AT_ONCE)
+    ends = np.append(firsts[1:], start - alive) - 1
+    most = np.maximum.reduceat(level[: start - alive], firsts)
+    lowest, highest = (extreme.reduceat(moved[: start - alive], firsts) for extreme in (np.minimum, np.maximum))
+    now = moved[start - alive :, None]
+    among, own = held[start:stop, None] - held[alive + ends], held[start:stop] - held[last]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        may = most + np.square(np.maximum(now - lowest, highest - now)) / among
+        does = level[last - alive] + np.square(moved[start - alive :] - moved[last - alive]) / own
+    return np.repeat(~np.all(may < does[:, None] - _ROUNDED, axis=0), ends - firsts + 1)
 
 
 def _traced(last: NDArray[np.int64]) -> NDArray[np.int64]:
