@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from measure import RESULTS
-from planner_truth import TRUTHS, all_found, searched
+from planner_truth import TRUTHS, alike, all_found, searched
 
 from evolvingdp.core.seeds import stream
 from evolvingdp.planning import curated, hot, local_lists, local_means, local_search, planner, shuffled
@@ -36,7 +36,7 @@ STATISTICS = (*("mean", "frequencies", "hot") * 4, *("counts", "words", "words")
 WITHIN = 0.15
 RUNS = 100  # at least; and until a measured error is known so well,
 PRECISE = 0.04  # relative standard error, to tell 15 %: errors of one run can be one draw
-MOST, MOST_SEARCHES = 500, 120  # runs; a search is long
+MOST, MOST_SEARCHES = 500, 120  # runs; a search is long, and tells several errors
 
 
 def drawn(rng: np.random.Generator) -> Question:
@@ -136,8 +136,8 @@ def _both(question: Question, method: Method, settings: Any, found: Any, seed: i
     squares: list[float] = []  # of each run in which there is an answer
     runs = 0
     truth = TRUTHS[method.name]
-    most = MOST_SEARCHES if truth is searched else MOST
-    while runs < RUNS or (runs < most and _spread(squares) > PRECISE):
+    least, most = (math.ceil(RUNS / alike(question)), MOST_SEARCHES) if truth is searched else (RUNS, MOST)
+    while runs < least or (runs < most and _spread(squares) > PRECISE):
         errors = truth(question, settings, seed + runs)
         squares += [float(np.nanmean(np.square(errors)))] if np.isfinite(errors).any() else []
         runs += 1

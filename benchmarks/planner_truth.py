@@ -176,10 +176,11 @@ def words_every_period(question: Question, oracle: OLH, seed: int) -> Array:
     return _pooled(question, estimates, own)
 
 
-def _words_held(question: Question, holders: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """How many hold each of 200 words: the one of the asked frequency, and others of a power law."""
-    weights = 1 / np.arange(2.0, 201.0)
-    return rng.multinomial(holders, np.append(question.level, (1 - question.level) * weights / weights.sum()))
+def _words_held(question: Question, holders: int, rng: np.random.Generator, alike: int = 1) -> NDArray[np.int64]:
+    """How many hold each of 200 words: those `alike` of the asked frequency, and others of a power law."""
+    weights = 1 / np.arange(1.0 + alike, 201.0)
+    rest = (1 - alike * question.level) * weights / weights.sum()
+    return rng.multinomial(holders, np.append(np.full(alike, question.level), rest))
 
 
 def shown(question: Question, settings: Histogram, seed: int) -> Array:
@@ -197,12 +198,18 @@ def counted(question: Question) -> int:
     return {"user": question.users, "period": pooled, "report": pooled * question.readings}[question.unit]
 
 
+def alike(question: Question) -> int:
+    """Words of the asked frequency, up to half of all: a search is long, and tells the errors of all of them."""
+    return min(10, max(1, int(0.5 / question.level)))
+
+
 def searched(question: Question, settings: TreeHist | PEM, seed: int) -> Array:
-    """The first word; nothing where it is not found. Exact simulation."""
+    """Words of the asked frequency; nan where one is not found. Exact simulation."""
     rng, dealt = stream(seed, "words"), question.periods if question.unit == "user" else 1
     length = settings.tree.length
     leaves = settings.tree.encode([_word(number, length) for number in range(200)])
-    everybody = _words_held(question, question.users * question.pooled, rng)
+    asked_for = alike(question)
+    everybody = _words_held(question, question.users * question.pooled, rng, asked_for)
     users = rng.multivariate_hypergeometric(everybody, everybody.sum() // dealt)
     rare = users > 0
     if isinstance(settings, PEM):
@@ -210,8 +217,8 @@ def searched(question: Question, settings: TreeHist | PEM, seed: int) -> Array:
     else:
         protocol = settings.draw_hashes(stream(seed, "public"))
         found = protocol.simulate_search(leaves[rare], users[rare], stream(seed, "private"))
-    own = found.words[found.words.word == _word(0, length)]
-    return np.asarray(own.estimate / users.sum() - everybody[0] / everybody.sum())
+    told = found.words.set_index("word").estimate.reindex([_word(number, length) for number in range(asked_for)])
+    return np.asarray(told / users.sum() - everybody[:asked_for] / everybody.sum())
 
 
 def _word(number: int, length: int) -> str:
