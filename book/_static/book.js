@@ -21,6 +21,9 @@
     table.dataset.breakable = "";
   };
   const tables = () => {
+    for (const output of document.querySelectorAll("article .cell_output > .output")) {
+      output.scrollWidth > output.clientWidth + 1 ? output.setAttribute("tabindex", "0") : output.removeAttribute("tabindex");
+    }
     for (const table of document.querySelectorAll("article table")) {
       table.classList.remove("tight");
       const wide = window.innerWidth >= 992 && table.scrollWidth > (table.closest(".pst-scrollable-table-container") ?? table.parentElement).clientWidth + 1;
@@ -47,6 +50,9 @@
   window.addEventListener("afterprint", restore);
   matchMedia("print").addEventListener("change", (print) => (print.matches ? unfold : restore)());
   window.addEventListener("load", () => window.MathJax?.startup?.promise.then(formulas).then(tables));
-  window.addEventListener("load", () => document.querySelectorAll("article td").forEach((cell) => cell.classList.toggle("words", cell.textContent.length > 40)));
+  window.addEventListener("load", () => document.querySelectorAll("article td").forEach((cell) => {
+    cell.classList.toggle("words", cell.textContent.length > 40);
+    cell.classList.toggle("phrase", cell.textContent.length > 20);
+  }));
   window.addEventListener("load", tables);
 })();

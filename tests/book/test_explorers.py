@@ -52,11 +52,7 @@ def test_what_the_pages_say_of_the_explorers():
     assert "THRESH, tuned" not in means(0.25, 10**5, 64)
     one, four = (sums(1.0, samples, 256) for samples in (1, 4))
     assert four["binary tree"] == pytest.approx(4 * one["binary tree"])
-    assert (
-        one["square root, delta = 0.000001"]
-        < four["square root, delta = 0.000001"]
-        < 4 * one["square root, delta = 0.000001"]
-    )
+    assert one["square root, delta = 10⁻⁶"] < four["square root, delta = 10⁻⁶"] < 4 * one["square root, delta = 10⁻⁶"]
     assert noise(1.0, 100)["exact"] / noise(1.0, 30)["exact"] == pytest.approx(math.sqrt(100 / 30), rel=0.1)
 
 

@@ -16,6 +16,11 @@ def short(value: float) -> str:
     return f"{rounded:,.0f}" if abs(rounded) >= 1000 else np.format_float_positional(rounded, trim="-")
 
 
+def digits(value: float, count: int = 2) -> str:
+    """`value` to `count` digits that count, with zeros at its end, as a column of a table wants it: 0.10, 14, 0.0050."""
+    return f"{value:#.{count}g}".rstrip(".")
+
+
 def span(values: Any) -> str:
     """The smallest and the largest of `values`, those left out that are missing: '0.2 to 3'; one alone if they are equal."""
     known = np.asarray(values, dtype=float)

@@ -44,10 +44,11 @@ class Claim:
         }
 
 
-def in_words(relation: str, bound: float | Sequence[float], form: str = ".4g") -> str:
+def in_words(relation: str, bound: float | Sequence[float], form: str = ",.4g") -> str:
     """What a claim's value must keep to."""
     if isinstance(bound, Sequence):
-        return f"{bound[0]:{form}} to {bound[1]:{form}}"
+        low, high = (f"{end:{form}}" for end in bound)
+        return f"{low} to {high}" if low != high else f"{bound[0]:.6g} to {bound[1]:.6g}"
     return f"{'at most' if relation == '<=' else 'at least'} {bound:{form}}"
 
 

@@ -46,15 +46,15 @@ class Page:
         _show(image, self._figure_myst(figure, record), {"image/png": {"alt": " ".join(figure.alt.split())}})
         _show(_markdown(f"**Figure `{figure.id}`.** {figure.caption}\n\n{self._files(figure.id)}"))
 
-    def table(self, table: pd.DataFrame) -> None:
-        """Show a small table and write it as LaTeX; cells are Markdown, numbers are formatted by the caller.
+    def table(self, table: pd.DataFrame, fold: str = "") -> None:
+        """Show a table and write it as LaTeX; cells are Markdown, numbers are formatted by the caller; a long one folds.
 
         Its file is <notebook>-table-<k>.tex: the k-th table of the notebook.
         """
         self._tables += 1
         name = f"{self.name}-table-{self._tables}"
         shown = self._table(table, name, f"Table {self._tables} of `{self.result.notebook}`")
-        _show(_markdown(shown), shown)
+        _show(_markdown(shown), f"::::{{dropdown}} {fold}\n\n{shown}\n::::\n" if fold else shown)
 
     def claims(self) -> None:
         """Show how many claims hold, and behind it each with its value, its bound and its verdict."""

@@ -54,11 +54,12 @@ def promised(result: Result[Params]) -> Figure:
         ax.plot(np.full(silent, left), place[audited][~proved], ">", color=PALETTE[0], **look)
     ax.set_xlim(left, _FAR)
     ax.set_yticks(place, rows.mechanism, fontsize="xx-small")
-    figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize="small")
+    ax.tick_params(axis="x", top=True, labeltop=True)
+    figure.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize="small")
     reached = (
         f"{int(rows.tight.sum())} lose all that they promise" if rows.tight.any() else "none loses all that it promises"
     )
-    headline(figure, f"{int(rows.kept.sum())} of {len(rows)} mechanisms keep their promise; {reached}")
+    headline(figure, f"{int(rows.kept.sum())} of {len(rows)} mechanisms and settings keep their promise; {reached}")
     return Figure(
         "audit-promised",
         figure,
@@ -127,6 +128,11 @@ def caught(result: Result[Params]) -> Figure:
         line = told[told.case == case]
         band(axes[0], line.n_reports, line["mean"], line["std"], line["count"], LOOKS[case], case)
     axes[0].set(xscale="log", xlabel="reports of a user", ylabel="share of users recovered", ylim=(0, 1.05))
+    for case in (KEPT, REDRAWN):
+        line = told[told.case == case]
+        axes[0].annotate(
+            case, (line.n_reports.max(), line["mean"].iloc[-1] - 0.03), ha="right", va="top", color=LOOKS[case]["color"]
+        )
     for case in (KEPT, REDRAWN, UNCLEARED):
         line = wrong[wrong.case == case]
         axes[1].plot(line.n_reports, line.loss, color=LOOKS[case]["color"])
@@ -144,7 +150,7 @@ def caught(result: Result[Params]) -> Figure:
         "audit-failures",
         figure,
         wrong,
-        f"Left: of {result.params.n_users} users who report the same word again and again, those whose bit is told by the one shown most often; means with 95% bands. Right: the exact loss between two words, as lines, "
+        f"Left: of {result.params.n_users} users who report the same word again and again, the share whose true bit is the one that they show most often; means with 95% bands. Right: the exact loss between two words, as lines, "
         "what an audit from outside proves, as points, each at its confidence, and dashed the promise. A client as stated stays below the promise of its permanent response for ever.",
         f"Two panels against the reports of a user, {span(wrong.n_reports)}, on a log axis. Left, the share of users recovered: "
         f"{curves(told, 'case', 'n_reports', 'mean')}. Right, the loss epsilon on a log axis, exact: "

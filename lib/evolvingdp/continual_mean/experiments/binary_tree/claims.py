@@ -78,7 +78,7 @@ def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
             1.1,
         ),
         at_least(
-            "Blocks that end later correct a recorded stream's sums: the error of the best tree step by step over theirs, exact",
+            "Sums of a stream that has ended have less error than those released step by step: the best tree's error over theirs, exact",
             errors.exact[BALANCED] / recorded_error(params),
             1.0,
         ),

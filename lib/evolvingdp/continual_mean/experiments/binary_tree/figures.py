@@ -84,13 +84,14 @@ def designs(result: Result[Params]) -> Figure:
     bound = lengths[lengths.mechanism == BOUND]
     left.plot(bound.horizon, bound.error, label="lower bound for Gaussian noise", **THEORY)
     left.set(xscale="log", xlabel="length of the stream $T$", ylabel="error over the stream (RMSE), exact")
+    left.set_title("longer streams")
     for place, (kind, mine) in enumerate(apart.groupby("mechanism", sort=False)):
         middle.plot(mine.uses, mine.error, marker=MARKERS[place], markersize=4, color=PALETTE[place], label=kind)
-    middle.set(xscale="log", yscale="log", xlabel="elements of a person", title="far apart")
+    middle.set(xscale="log", yscale="log", xlabel="elements of a person", title="elements far apart (log scale)")
     for place, (kind, mine) in enumerate(wide.groupby("kind", sort=False)):
         right.plot(mine.branching, mine.error, marker=MARKERS[place], markersize=4, color=PALETTE[place], label=kind)
     ticks = list(result.params.branching_sweep)
-    right.set(xscale="log", xlabel="branching $b$")
+    right.set(xscale="log", xlabel="branching $b$", title="wider trees")
     right.set_xticks(ticks, [str(tick) for tick in ticks])
     right.minorticks_off()
     for ax in (left, middle, right):

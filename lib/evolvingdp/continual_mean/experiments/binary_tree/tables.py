@@ -93,7 +93,7 @@ def comparison(result: Result[Params]) -> pd.DataFrame:
     frame = pd.DataFrame(
         {
             "mechanism": rows.index,
-            "guarantee": [r"(eps, delta)" if name in APPROXIMATE else "eps" for name in rows.index],
+            "guarantee": [r"$(\epsilon, \delta)$" if name in APPROXIMATE else r"$\epsilon$" for name in rows.index],
             "measured": [f"{value:,.1f}" for value in rows.measured],
             "exact": [f"{value:,.1f}" for value in rows.exact],
             "largest": [f"{np.sqrt(variances(params, name).max()):,.1f}" for name in rows.index],

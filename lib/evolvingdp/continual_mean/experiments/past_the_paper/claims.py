@@ -46,7 +46,7 @@ def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
             over_stated(POPULATION_RUNS, sum(map(len, honest))),
         ),
         at_most(
-            "And as stated for users alike, where they are: largest measured over stated",
+            "Errors of the means for users alike are as stated where users are alike, but for chance: largest measured over stated",
             float(alike.max()),
             over_stated(params.repetitions, len(alike)),
         ),
@@ -73,7 +73,11 @@ def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
                     rmse[RECOMMENDED, "random"],
                     pure,
                 ),
-                at_most("And with delta: error", rmse[RECOMMENDED_DELTA, "random"], approximate),
+                at_most(
+                    "What is recommended with delta errs by no more than was planned, random order: error",
+                    rmse[RECOMMENDED_DELTA, "random"],
+                    approximate,
+                ),
             ]
             if preset == "paper":
                 found += _for_users_alike(errors.predicted)
@@ -83,10 +87,14 @@ def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
 def _for_users_alike(stated: pd.Series) -> list[Claim]:
     """Exact: standard errors follow from arrivals, and another claim has the measured ones within them."""
     return [
-        at_most("Users alike, pure, random order, stated", stated[ALIKE, "random"], 0.0012),
-        at_most("Users alike, (epsilon, delta), random order, stated", stated[ALIKE_DELTA, "random"], 0.0007),
-        at_most("Users alike, (epsilon, delta), Zipf users, stated", stated[ALIKE_DELTA, "zipf"], 0.00107),
-        at_most("Users alike, (epsilon, delta), full users, stated", stated[ALIKE_DELTA, "full"], 0.00101),
+        at_most(
+            "The pure mean for users alike states no more than was planned, random order: error",
+            stated[ALIKE, "random"],
+            0.0012,
+        ),
+        at_most("With delta it states no more than was planned, random order: error", stated[ALIKE_DELTA, "random"], 0.0007),
+        at_most("With delta it states no more than was planned, Zipf users: error", stated[ALIKE_DELTA, "zipf"], 0.00107),
+        at_most("With delta it states no more than was planned, full users: error", stated[ALIKE_DELTA, "full"], 0.00101),
     ]
 
 

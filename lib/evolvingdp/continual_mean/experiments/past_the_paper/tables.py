@@ -9,6 +9,7 @@ from evolvingdp.continual_mean.experiments.past_the_paper import rungs
 from evolvingdp.continual_mean.experiments.past_the_paper.params import SETTINGS, Params
 from evolvingdp.continual_mean.experiments.scores import ORDER_NAMES, root_mean_square
 from evolvingdp.experiment import Result
+from evolvingdp.experiment.describe import digits
 
 
 def part(table: pd.DataFrame, name: str, by: list[str]) -> pd.DataFrame:
@@ -39,7 +40,9 @@ def orders_table(result: Result[Params]) -> pd.DataFrame:
     wide = frame.pivot(index=["rung", "step"], columns="setting", values="rmse").sort_index()
     names = list(frame.rung.unique())
     shown = {
-        title: [f"{wide.loc[(name, early), order]:.2g}; {wide.loc[(name, steps[-1]), order]:.2g}" for name in names]
+        f"{title}: early; end": [
+            f"{digits(wide.loc[(name, early), order])}; {digits(wide.loc[(name, steps[-1]), order])}" for name in names
+        ]
         for order, title in ORDER_NAMES.items()
     }
     return pd.DataFrame({"rung": names, **shown})
@@ -49,7 +52,7 @@ def _shown(frame: pd.DataFrame, rungs: list[str], titles: dict[str, str]) -> pd.
     """A row per rung, a column per setting; what is stated for any users with the bias that is possible."""
     shown = []
     for row in frame.itertuples():
-        bias = f" + {row.bias:.2g}" if 5e-5 < row.bias < 1 else ""
-        shown.append(f"{row.rmse:.2g} ({row.predicted:.2g}{bias})")
+        bias = f" + {digits(row.bias)}" if 5e-5 < row.bias < 1 else ""
+        shown.append(f"{digits(row.rmse)} ({digits(row.predicted)}{bias})")
     wide = frame.assign(shown=shown).pivot(index="rung", columns="setting", values="shown")
     return wide.reindex(rungs)[list(titles)].rename(columns=titles).reset_index()

@@ -17,6 +17,7 @@ from evolvingdp.continual_mean.per_step import most_samples
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core.seeds import stream
 from evolvingdp.experiment import Result
+from evolvingdp.experiment.describe import digits
 
 MEAN = "no privacy"
 PER_STEP = "Laplace at every step"
@@ -87,7 +88,9 @@ def slopes(params: Params, table: pd.DataFrame) -> pd.DataFrame:
 def slope_table(result: Result[Params]) -> pd.DataFrame:
     """Error at the end of the stream (fitted slope), per method and order."""
     frame = slopes(result.params, result.table)
-    shown = frame.assign(text=[f"{end:.3g} ({fit:.2f})" for end, fit in zip(frame["at the end"], frame.slope, strict=True)])
+    shown = frame.assign(
+        text=[f"{digits(end, 3)}\u00a0({fit:.2f})" for end, fit in zip(frame["at the end"], frame.slope, strict=True)]
+    )
     wide = shown.pivot(index="method", columns="order", values="text").reindex(METHODS)[list(ORDER_NAMES)]
     return wide.rename(columns=ORDER_NAMES).reset_index()
 
@@ -107,7 +110,10 @@ def diversity(params: Params, seed: int) -> pd.DataFrame:
         )
         first = diverse_from(made, users)
         rows.append(
-            {"order": ORDER_NAMES[order], "holds from": "never" if math.isinf(first) else f"{first:.0%} of the stream"}
+            {
+                "order": ORDER_NAMES[order],
+                "diversity condition holds from": "never" if math.isinf(first) else f"{first:.0%} of the stream",
+            }
         )
     return pd.DataFrame(rows)
 

@@ -45,7 +45,7 @@ def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
             math.sqrt(chi2.ppf(1 - 1e-3 / len(excess), params.repetitions) / params.repetitions),
         ),
         at_most(
-            "What is recommended states no more than a cap of m does, late, but for 1 % (it looks at 41 moments): largest ratio",
+            "In the second half what is recommended states at most 1 % more than a cap of m, as it is chosen at 41 moments only: largest ratio",
             float(ratio.max()),
             1.01,
         ),
@@ -55,7 +55,7 @@ def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
             0.5,
         ),
         at_least(
-            f"And hardly where T/(nm) is {most:g}: the smaller of the two ratios, pure and with delta",
+            f"In random order the cap hardly matters where T/(nm) is {most:g}: recommended over a cap of m, stated, the smaller of pure and with delta",
             min(float(ratio[kind, "random", most]) for kind in KINDS),
             0.7,
         ),

@@ -14,6 +14,7 @@ from evolvingdp.continual_mean.prefix_sums import Buffered
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core.seeds import stream
 from evolvingdp.experiment import Result
+from evolvingdp.experiment.describe import digits
 
 ORDERS = {"random": "random order", "zipf": "Zipf users", "contiguous": "one after the other"}
 ALIKE, DIFFER = "alike", "differ"
@@ -94,7 +95,7 @@ def stated(result: Result[Params]) -> pd.DataFrame:
     frame = errors(result.table)
     frame = frame[frame.population == ALIKE]
     both = np.where(frame.name == USERS_ALIKE, frame.noise, frame.stated)
-    frame = frame.assign(error=[f"{min(1.0, error):.2g}" for error in both])
+    frame = frame.assign(error=[digits(min(1.0, error)) for error in both])
     wide = frame.pivot(index=["part", "order", "kind", "name"], columns="fill", values="error")
     asked = [
         (part, order, kind, name)

@@ -92,7 +92,7 @@ def where(result: Result[Params]) -> Figure:
     params = result.params
     views = {
         "mean error, at the end of each epoch": ("mean_error", True),
-        "mean error, looking back": ("mean_error", False),
+        "mean error, in hindsight": ("mean_error", False),
         "largest error, at the end of each epoch": ("max_error", True),
     }
     order = [TUNED, CREWS, ONLINE, HINDSIGHT, ONCE, OPTIMAL]
@@ -149,9 +149,9 @@ def where(result: Result[Params]) -> Figure:
         figure,
         pd.concat(parts, ignore_index=True),
         f"The method with the smallest error in each of {len(parts[0])} settings, on {params.map_runs} streams or, with two changes, twice as many. Numbers: the mean error of the method that "
-        "`choose` takes from public inputs alone, over that of the best (1: within 5%). Each user once stands for periods of any length.",
+        "`choose` takes from public inputs alone, over that of the best (1: within 5%). Each user once stands for periods of any length. The choice is by mean error, so that the lowest map has no numbers.",
         f"Three heat maps of {len(parts[0])} cells, users and epsilon against bits of an epoch, epochs and changes, coloured by the method with the smallest error. {counts}. The choice's mean error is at most "
-        f"{short(parts[0].factor.max())} times the best at the end of each epoch and {short(parts[1].factor.max())} times looking back.",
+        f"{short(parts[0].factor.max())} times the best at the end of each epoch and {short(parts[1].factor.max())} times in hindsight.",
     )
 
 
@@ -185,7 +185,7 @@ def rare(result: Result[Params]) -> Figure:
     axes[1].annotate("all others", (1.03, params.epsilon), xycoords=("axes fraction", "data"), va="center", fontsize="small")
     price = pd.concat(prices, ignore_index=True)
     worst = price[price.horizon == price.horizon.max()].loss.min()
-    told = f"After {price.horizon.max():,} epochs two layers have told {worst:,.0f} or more"
+    told = f"After {price.horizon.max():,} epochs two layers have lost an epsilon of {worst:,.0f} or more"
     headline(figure, f"{told}; trees and one report a user keep to {params.epsilon:g}")
     return Figure(
         "ev-choosing-rare",

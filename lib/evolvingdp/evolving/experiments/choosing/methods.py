@@ -23,7 +23,7 @@ CHOSEN, CHOSEN_LATE = "the choice, online", "the choice, in hindsight"
 DELTA = 1e-6  # of OPTIMAL
 TREES = {
     "erlingsson": "tree, Erlingsson et al.",
-    "erlingsson_exact": "the same, all of epsilon",
+    "erlingsson_exact": "tree, Erlingsson et al., all of epsilon",
     "future_rand": "tree, FutureRand",
     "best": "tree, best randomizer, tuned",
 }

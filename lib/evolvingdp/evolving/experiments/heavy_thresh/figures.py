@@ -75,7 +75,8 @@ def words(result: Result[Params]) -> Figure:
         pd.concat(frames, ignore_index=True),
         f"One run on the Brown corpus: {params.n_users:,} users draw {params.epoch_length:,} words an epoch, from one category for "
         f"{params.epochs_each} epochs and then from the next, $\\epsilon$ = {params.epsilon:g} for everything. Solid: estimates with 95% "
-        "intervals; dotted: truth; triangles: updates. The six words whose frequencies vary most between the categories, cut to six "
+        "intervals; dotted: truth; triangles: updates. An estimate stays until the next update, so that there are only "
+        f"{len(frames) * len(updates)} intervals, and the share that holds scatters by about {100 * math.sqrt(0.95 * 0.05 / (len(frames) * len(updates))):.0f} points. The six words whose frequencies vary most between the categories, cut to six "
         "letters, and shown as the most frequent word behind each.",
         f"Step lines of the frequencies of six words over {len(epochs)} epochs in {len(categories)} categories: "
         f"{', '.join(frame.word.iloc[0] + ' at ' + span(frame.truth) for frame in frames)}. The true frequency, dotted, is within the "
@@ -126,9 +127,9 @@ def compared(result: Result[Params]) -> Figure:
         figure,
         pd.concat(parts, ignore_index=True),
         f"HEAVYTHRESH and its rivals on the same stream at $\\epsilon$ = {params.epsilon:g}, epochs of {params.epoch_length:,} words a user: the share of the {TOP} "
-        f"most frequent words found, on average over the epochs (left), and the largest error over all {settings.n_words:,} words (right; dashed: what the largest of as many normal errors "
-        "with HEAVYTHRESH's standard error is about). Users who are split over the categories report in the first epoch of each: their periods know when "
-        f"changes come. Mean over {params.repetitions} runs with 95% bands.",
+        f"most frequent words found, on average over the epochs (left), and the largest error over all {settings.n_words:,} words (right; dashed: about the largest of as many normal errors "
+        "with HEAVYTHRESH's standard error). Users who are split over the categories report in the first epoch of each: these periods are given the "
+        f"times of the changes. Mean over {params.repetitions} runs with 95% bands.",
         f"Two panels. Left, a row of dots for each method against the share of the top {TOP} words found on average over the epochs: {_means(parts, 'recall')}. "
         f"Right, lines against the epoch on a log axis of the largest error of a word, on average {_means(parts, 'max_error')}, with a dashed "
         f"line at {short(_expected_largest(settings.n_words, settings.standard_error))}.",

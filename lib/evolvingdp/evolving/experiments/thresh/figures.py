@@ -185,7 +185,7 @@ def limits(result: Result[Params]) -> Figure:
         pd.concat([delay.assign(panel="delay"), lines.assign(panel="drift")], ignore_index=True),
         "Where THRESH is slow or loses. Left: how long it takes to notice one change, against its size; dashed: the first epoch "
         "whose threshold is below the size. Right: the mean drifts evenly over the horizon; THRESH updates each time that it "
-        "has moved by enough, until no estimate is left; averaging one report a user is better for drifts. Dashed: the "
+        "has moved by enough, until no estimate is left; averaging one report a user is better for drifts. The lines of THRESH, tuned and by lot, nearly coincide. Dashed: the "
         "error of the first estimate if nothing were ever noticed.",
         f"Two panels. Left, the epochs until an update against the size of the change, {span(delay['size'])}, on log axes: from "
         f"{ends(delay, 'size', 'delay')} epochs, a falling line near the dashed one without noise; a dotted line marks the top threshold at "

@@ -78,7 +78,7 @@ def other_streams(result: Result[Params]) -> pd.DataFrame:
         rows.append(
             {
                 "stream": name,
-                "mean error": f"{ours.mean_error.mean():.4f}",
+                "THRESH, tuned: mean error": f"{ours.mean_error.mean():.4f}",
                 "largest error of a run, mean": f"{ours.max_error.mean():.4f}",
                 "updates": f"{ours.updates.mean():.1f}",
                 "flagged epochs": f"{ours.frozen.mean():.0f}",

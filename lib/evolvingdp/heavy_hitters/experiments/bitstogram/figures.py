@@ -157,7 +157,7 @@ def where_each_wins(result: Result[Params]) -> Figure:
     wins_of = means.eq(means.max(axis="columns"), axis="index")[list(where.METHODS)].sum()
     headline(
         figure,
-        f"Of {len(means)} settings, best list, ties for each: "
+        f"Best list, in how many of {len(means)} settings (ties count for each): "
         + "; ".join(f"{name} {count}" for name, count in wins_of.items()),
     )
     table = means.rename_axis(columns="method").stack().rename("f1").reset_index()

@@ -29,7 +29,11 @@ def score_table(result: Result[Params]) -> pd.DataFrame:
         for dataset in DATASETS:
             rung = rungs.loc[(dataset, variant)]
             shown = [f"{rung[name]:.2f} ({rung[f'{name}_sd']:.2f})" for name in ("precision", "recall")]
-            row |= {f"{dataset} P": shown[0], f"{dataset} R": shown[1], f"{dataset} F1": f"{rung.f1:.3f}"}
+            row |= {
+                f"{dataset.capitalize()} precision": shown[0],
+                f"{dataset.capitalize()} recall": shown[1],
+                f"{dataset.capitalize()} F1": f"{rung.f1:.3f}",
+            }
         rows.append(row)
     return pd.DataFrame(rows)
 

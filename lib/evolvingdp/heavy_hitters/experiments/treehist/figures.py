@@ -28,7 +28,7 @@ def distributions(result: Result[Params]) -> Figure:
         rank = np.arange(1, len(frequencies) + 1)
         ax.bar(rank, frequencies, color=colour, width=1.0)
         ax.axhline(threshold(params, params.n_users) / params.n_users, label="threshold", **THEORY)
-        ax.set(xlabel="rank of the word", title=dataset)
+        ax.set(xlabel="rank of the word", title=dataset.capitalize())
         parts.append(pd.DataFrame({"dataset": dataset, "rank": rank, "frequency": frequencies}))
     axes[0].set_ylabel("frequency (fraction of users)")
     axes[0].legend()
@@ -152,7 +152,9 @@ def words(result: Result[Params]) -> Figure:
     ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     ax.xaxis.set_minor_formatter(NullFormatter())
     ax.legend(loc="lower right")
-    headline(figure, f"{int((~missed).sum())} words are found that nobody had listed, {int(missed.sum())} are missed")
+    light = int((frame.truth <= frame.threshold)[~missed].sum())
+    below = f"{light} of them below the threshold, " if light else ""
+    headline(figure, f"{int((~missed).sum())} words are found that nobody had listed, {below}{int(missed.sum())} are missed")
     return Figure(
         "hh-treehist-words",
         figure,

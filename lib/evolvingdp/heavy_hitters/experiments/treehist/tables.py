@@ -43,7 +43,10 @@ def table_2(result: Result[Params]) -> pd.DataFrame:
                 (rung,) = rungs[(rungs.dataset == dataset) & (rungs.variant == variant)].to_dict("records")
                 shown = [f"{rung[name]:.2f} ({rung[f'{name}_sd']:.2f})" for name in ("precision", "recall")]
                 shown.append(f"{rung['f1']:.3f}")
-            row |= {f"{dataset} {name}": text for name, text in zip(("P", "R", "F1"), shown, strict=True)}
+            row |= {
+                f"{dataset.capitalize()} {name}": text
+                for name, text in zip(("precision", "recall", "F1"), shown, strict=True)
+            }
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -79,7 +82,7 @@ def plans(result: Result[Params]) -> pd.DataFrame:
         row |= {"letters a level": " + ".join(map(str, plan.tree.steps)), "whole words": f"{plan.leaf_share:.0%}"}
         wrong = [planned(epsilon, params.n_users, least, power=power) for power in WRONG_POWERS]
         scores = [expected_f1(plan, leaves_of(plan.tree, truth.index), counts) for plan in wrong]
-        row["F1, wrong priors"] = f"{min(scores):.3f} to {max(scores):.3f}"
+        row["F1, wrong priors"] = " to ".join(dict.fromkeys(f"{score:.3f}" for score in (min(scores), max(scores))))
         rows.append(row)
     return pd.DataFrame(rows)
 

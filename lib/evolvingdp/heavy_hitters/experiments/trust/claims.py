@@ -19,7 +19,7 @@ def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
     words = table.pivot_table(index=["epsilon", "repetition"], columns="rung", values="words")
     checked = [
         at_least(
-            f"Trust never costs words: found who trust {more}, over {less}, least of all runs",
+            f"Trust never costs words: those found at “{more}” over those found at “{less}”, least of all runs",
             float((words[more] / words[less].clip(lower=1)).min()),
             1.0,
         )

@@ -27,7 +27,7 @@ def ladder(result: Result[Params]) -> pd.DataFrame:
             "central epsilon": rows.epsilon.map("{:g}".format),
             "epsilon of a report": rows.report_epsilon.map(lambda one: "none is sent" if one != one else f"{one:.2f}"),
             "threshold (users)": rows.threshold.map("{:,.0f}".format),
-            "words found": rows.words.map("{:,.0f}".format),
-            "of them held by nobody": rows.false.map("{:.1f}".format),
+            "words found, mean": rows.words.map("{:,.0f}".format),
+            "of them held by nobody, mean": rows.false.map("{:.1f}".format),
         }
     ).sort_values("central epsilon", key=lambda column: column.astype(float), kind="stable", ignore_index=True)

@@ -33,6 +33,7 @@ from evolvingdp.sparse_vector.calibration import calibrate
 Numbers = dict[str, float]  # of each method; a method that does not work there is left out
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0)
 LEFT, RIGHT, STEP = 14, WIDTH - 84, 40  # of the axis, and from one method to the next
+TEN = math.log(10)
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def _means(epsilon: float, n_users: float, horizon: float) -> Numbers:
 def _sums(epsilon: float, cap: float, horizon: float) -> Numbers:
     steps = int(horizon)
     trees = {"binary tree": (Tree(steps), 0.0), "best tree": (best_tree(steps), 0.0)}
-    ways = trees | {"square root, delta = 0.000001": (Toeplitz(steps), 1e-6)}
+    ways = trees | {"square root, delta = 10⁻⁶": (Toeplitz(steps), 1e-6)}
     lengths = range(steps // 2, steps + 1, steps // 64)
     noises = {name: calibrate_noise(sums, epsilon, delta, 1.0, uses=int(cap)) for name, (sums, delta) in ways.items()}
     return {
@@ -110,7 +111,7 @@ EXPLORERS = {
         (2, 2, 2),
     ),
     "sparse_vector": Explorer(
-        "Scale of the noise that one promise takes, in users, at delta = 0.000001",
+        "Scale of the noise that one promise takes, in users, at delta = 10⁻⁶",
         {"epsilon": EPSILONS[:4], "reports of one user": (1, 3, 10, 30, 100)},
         _noise,
         (2, 1),
@@ -133,35 +134,45 @@ def page(name: str) -> str:
     low, high = math.log(min(every)), math.log(max(every))
     places: dict[str, list[tuple[float, str] | None]] = {
         key: [
-            (round(LEFT + (RIGHT - LEFT) * (math.log(numbers[method]) - low) / (high - low), 1), short(numbers[method]))
-            if method in numbers
-            else None
-            for method in methods
+            (_place(numbers[method], low, high), short(numbers[method])) if method in numbers else None for method in methods
         ]
         for key, numbers in sweep.items()
     }
     shown = places["-".join(map(str, explorer.start))]
     says = "Dots on a logarithmic axis, a row a method; the table below has the numbers."
-    drawing = Drawing(explorer.title, says, STEP * len(methods))
+    drawing = Drawing(explorer.title, says, STEP * len(methods) + 12)
+    marks = [
+        (_place(10.0**power, low, high), 10.0**power) for power in range(math.ceil(low / TEN), math.floor(high / TEN) + 1)
+    ]
     for row, (method, spot) in enumerate(zip(methods, shown, strict=True)):
         y = STEP * row + 28
         drawing.text(LEFT, y - 12, method, "small")
         drawing.line(LEFT, y, RIGHT, y)
+        for x, _ in marks:
+            drawing.line(x, y - 3, x, y + 3)
         x, number = spot or (LEFT, "not possible")
         drawing.dot(x, y, "ours" if spot else "faint", 6)
         drawing.text(x + 10, y + 4, number, "strong halo number")
+    for place, (x, value) in enumerate(marks):
+        if place % math.ceil(len(marks) / 5) == 0:
+            drawing.text(x, STEP * len(methods) + 6, f"{value:,.{max(0, -round(math.log10(value)))}f}", "small", at="middle")
     axes = zip(explorer.axes.items(), explorer.start, strict=True)
     rows = (
         f'<tr><th scope="row">{escape(method)}</th><td>{spot[1] if spot else "not possible"}</td></tr>'
         for method, spot in zip(methods, shown, strict=True)
     )
     return (
-        f'<div class="explorer" id="explorer-{name}"><p><strong>{escape(explorer.title)}</strong></p>'
+        f'<div class="explorer" id="explorer-{name}"><p><strong>{escape(explorer.title)}</strong> (logarithmic axis)</p>'
         f"{''.join(_slider(label, values, start) for (label, values), start in axes)}{drawing.svg(f'explorer-{name}')}"
         '<table><caption>The same in numbers</caption><thead><tr><th scope="col">method</th><th scope="col">value</th></tr>'
         f'</thead><tbody aria-live="polite">{"".join(rows)}</tbody></table>'
         f'<script type="application/json">{json.dumps(places)}</script></div>'
     )
+
+
+def _place(number: float, low: float, high: float) -> float:
+    """Where `number` is on an axis from exp(low) to exp(high)."""
+    return round(LEFT + (RIGHT - LEFT) * (math.log(number) - low) / (high - low), 1)
 
 
 def _slider(label: str, values: tuple[float, ...], start: int) -> str:

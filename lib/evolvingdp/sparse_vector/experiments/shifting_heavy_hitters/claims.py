@@ -58,13 +58,19 @@ def _example(table: pd.DataFrame, beta: float) -> list[Claim]:
     nothing = max(_high(mean, name, "ABC") for name in HISTOGRAMS)
     return [
         at_least("ThresholdMonitor finds A, B and C: smallest recall", _low(mean, MONITOR, "ABC"), FINDS),
-        at_least("So does StableMonitor: smallest recall", _low(mean, STABLE, "ABC"), FINDS),
+        at_least("StableMonitor finds A, B and C: smallest recall", _low(mean, STABLE, "ABC"), FINDS),
         at_most("AboveThreshold, repeated, finds neither A nor B: larger recall", _high(mean, REPEATED, "AB"), MISSES),
         at_least("AboveThreshold, repeated, finds C", _low(mean, REPEATED, "C"), FINDS),
-        at_most("Nor does it with exponential noise: larger recall of A, B", _high(mean, EXPONENTIAL, "AB"), MISSES),
-        at_most("Nor without threshold noise: larger recall of A, B", _high(mean, RENYI, "AB"), MISSES),
-        at_most("With Gaussian noise it does not find A, either", _high(mean, GAUSSIAN, "A"), MISSES),
-        at_most("Nor does finding the step, at its best", _high(mean, FIND_BEST, "A"), MISSES),
+        at_most(
+            "AboveThreshold with exponential noise finds neither A nor B: larger recall",
+            _high(mean, EXPONENTIAL, "AB"),
+            MISSES,
+        ),
+        at_most(
+            "AboveThreshold without threshold noise finds neither A nor B: larger recall", _high(mean, RENYI, "AB"), MISSES
+        ),
+        at_most("AboveThreshold with Gaussian noise does not find A: recall", _high(mean, GAUSSIAN, "A"), MISSES),
+        at_most("Finding the step, at its best, does not find A: recall", _high(mean, FIND_BEST, "A"), MISSES),
         at_most("A histogram in every step finds nothing: largest recall", nothing, MISSES),
         at_most("With Theorem 3.2's noise nothing is found: largest recall", _high(mean, THEOREM, "ABC"), MISSES),
         at_least(
@@ -90,24 +96,26 @@ def _all_sizes(table: pd.DataFrame, beta: float) -> list[Claim]:
     missed = int((own[_LETTERS] < 1).any(axis=1).sum())
     made = [
         at_least(
-            "The same at all numbers of users: smallest recall of ThresholdMonitor", _low(least, MONITOR, "ABC"), FINDS
+            "At all numbers of users ThresholdMonitor finds A, B and C: smallest recall", _low(least, MONITOR, "ABC"), FINDS
         ),
-        at_least("At all numbers of users, StableMonitor: smallest recall", _low(least, STABLE, "ABC"), FINDS),
+        at_least(
+            "At all numbers of users StableMonitor finds A, B and C: smallest recall", _low(least, STABLE, "ABC"), FINDS
+        ),
         at_least(
             f"An event is missed in at most beta/2 of these runs ({missed} of {len(own)}): p-value",
             float(binomtest(missed, len(own), beta / 2, alternative="greater").pvalue),
             ALPHA,
         ),
-        at_most("At all, a histogram in every step finds nothing: largest recall", nothing, MISSES),
+        at_most("At all numbers of users a histogram in every step finds nothing: largest recall", nothing, MISSES),
     ]
     made += [
-        at_least(f"At all, {name}, finds most of C: smallest recall", _low(least, name, "C"), 0.5)
+        at_least(f"At all numbers of users {name} finds most of C: smallest recall", _low(least, name, "C"), 0.5)
         for name in (REPEATED, EXPONENTIAL, RENYI, GAUSSIAN, FIND_BEST)
     ]
     few = mean[users <= 10**4].groupby(level="method").min()
     if len(few):
         made += [
-            at_least(f"With 10^4 users {name}, finds most of A, B and C: smallest recall", _low(few, name, "ABC"), 0.5)
+            at_least(f"With 10,000 users {name} finds most of A, B and C: smallest recall", _low(few, name, "ABC"), 0.5)
             for name in (GAUSSIAN, FIND_BEST)
         ]
     for first, letters, names in (
@@ -116,10 +124,10 @@ def _all_sizes(table: pd.DataFrame, beta: float) -> list[Claim]:
     ):  # fmt: skip
         large = mean[users >= first].groupby(level="method").max()
         if len(large):
-            what = f"From 10^{round(math.log10(first))} users on"
+            what = f"From {first:,} users on"
             which = " or ".join(letters)
             made += [
-                at_most(f"{what}, {name}, does not find {which}: largest", _high(large, name, letters), MISSES)
+                at_most(f"{what} {name} does not find {which}: largest recall", _high(large, name, letters), MISSES)
                 for name in names
             ]
     return made
@@ -139,15 +147,19 @@ def _groups(params: Params, table: pd.DataFrame) -> list[Claim]:
             1.0,
         ),
         at_most(
-            "StableMonitor's, in integers, over ThresholdMonitor's: largest", (sizes[STABLE] / sizes[MONITOR]).max(), 1.05
+            "The smallest group of StableMonitor, with integer noise, over ThresholdMonitor's: largest",
+            (sizes[STABLE] / sizes[MONITOR]).max(),
+            1.05,
         ),
         at_most(
-            "StableMonitor's over the lower bound, in units of a epsilon: largest",
+            "The smallest group of StableMonitor over the lower bound, in units of its noise scale times epsilon: largest",
             (sizes[STABLE] / sizes[BOUND] / scale / params.epsilon).max(),
             1.5,
         ),
         at_most(
-            "StableMonitor's over all domains: largest over smallest", (domains.max(axis=1) / domains.min(axis=1)).max(), 1.0
+            "The smallest group of StableMonitor does not depend on the domain: largest over smallest",
+            (domains.max(axis=1) / domains.min(axis=1)).max(),
+            1.0,
         ),
         at_least(
             "AboveThreshold with Gaussian noise on the threshold, too, over the best without, 1 to 400 reports: smallest",
@@ -180,7 +192,7 @@ def _curves(table: pd.DataFrame) -> list[Claim]:
     growth = needed[MONITOR, tops[-1]] / needed[MONITOR, tops[0]]
     slope = "AboveThreshold's grows like its square root: slope of log error over log events, upper half"
     return [
-        at_most("Error against the number of events, ThresholdMonitor: largest over smallest", growth, 1.5),
+        at_most("ThresholdMonitor's error hardly grows with the number of events: largest over smallest", growth, 1.5),
         at_least(slope, _slope(needed, REPEATED, tops), 0.4),
     ]
 

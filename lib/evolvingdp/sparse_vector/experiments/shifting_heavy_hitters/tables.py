@@ -46,7 +46,7 @@ def group_table(table: pd.DataFrame) -> pd.DataFrame:
     sizes = found[[BOUND, *GROUPS]].drop(columns=[EXPONENTIAL, RENYI]).map("{:,.0f}".format)
     sizes[GAUSSIAN] = noises.min(axis="columns").map("{:,.0f}".format) + " (" + which + ")"
     sizes = sizes.rename(columns={GAUSSIAN: "AboveThreshold, its best noise"}).reset_index()
-    sizes["n_users"] = sizes.n_users.map("{:.0e}".format).str.replace("e+0", "e")
+    sizes["n_users"] = sizes.n_users.map("{:,}".format)
     named = sizes.rename(columns={"n_users": "n", "reports": "k", "bits": "log2 |X|"}).astype(str)
     return named.rename(columns=lambda name: re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name))  # a narrow head breaks between words
 

@@ -32,7 +32,7 @@ def deletion(result: Result[Params]) -> Figure:
         .reset_index()
     )
     figure, ax = canvas(7.0, 4.0)
-    ax.plot([0, params.n_groups], [0, params.n_groups], **THEORY)
+    ax.plot([0, params.n_groups], [0, params.n_groups], **THEORY | {"zorder": 5})
     for number, method in enumerate([MONITOR, *map(halting, params.halts)]):
         line = lines[lines.method == method]
         look = {"color": PALETTE[number], "marker": MARKERS[number], "markersize": 4}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from evolvingdp.experiment import Result
+from evolvingdp.experiment.describe import short
 from evolvingdp.sparse_vector.calibration import METHODS
 from evolvingdp.sparse_vector.experiments.threshold_monitor.params import Params
 
@@ -18,9 +19,15 @@ def calibrations(table: pd.DataFrame) -> pd.DataFrame:
 def score_table(result: Result[Params]) -> pd.DataFrame:
     """The scales, a row a k."""
     scales = calibrations(result.table)
-    headings = {"theorem": "Thm 3.2", "epochs": "epochs", "tight-proof": "proof", "renyi": "Rényi", "exact": "exact"}
+    headings = {
+        "theorem": "Theorem 3.2",
+        "epochs": "Theorem 3.8",
+        "tight-proof": "its proof",
+        "renyi": "Rényi",
+        "exact": "exact",
+    }
     rows = [
-        {"k": f"{int(k)}"} | {headings[method]: f"{scales.loc[k, method]:.3g}" for method in METHODS} for k in scales.index
+        {"k": f"{int(k)}"} | {headings[method]: short(scales.loc[k, method]) for method in METHODS} for k in scales.index
     ]
     return pd.DataFrame(rows)
 
@@ -32,9 +39,9 @@ def loss_table(result: Result[Params]) -> pd.DataFrame:
     rows = [
         {
             "k": f"{int(k)}",
-            "Thm 3.2 over exact": f"{scales.loc[k, 'theorem'] / scales.loc[k, 'exact']:,.0f}",
-            "attained": f"{exact.attained_laplace[k]:.3f}",
-            "attained with v": f"{exact.attained[k]:.3f}",
+            "noise, Theorem 3.2 over exact": f"{scales.loc[k, 'theorem'] / scales.loc[k, 'exact']:,.0f}",
+            "attained, Laplace noise alone": f"{exact.attained_laplace[k]:.3f}",
+            "attained, with the inner noise": f"{exact.attained[k]:.3f}",
         }
         for k in scales.index
     ]

@@ -169,8 +169,8 @@ def hot_words(result: Result[Params]) -> Figure:
     for height, word in enumerate(order):
         true = np.flatnonzero(counts.shares[:, counts.place(word)] >= params.hot)
         seen = found[found.word == word].epoch.to_numpy()
-        ax.scatter(years[true], np.full(len(true), height), s=64, facecolors="none", edgecolors="0.6", linewidths=0.8)
-        ax.scatter(years[seen], np.full(len(seen), height), s=26, color=PALETTE[0])
+        ax.scatter(years[true], np.full(len(true), height), s=70, facecolors="none", edgecolors="0.35", linewidths=1)
+        ax.scatter(years[seen], np.full(len(seen), height), s=18, color=PALETTE[0])
         rows += [
             {"word": word, "date": counts.dates[epoch], "hot": epoch in true, "reported": epoch in seen}
             for epoch in sorted({*true, *seen})
@@ -183,14 +183,15 @@ def hot_words(result: Result[Params]) -> Figure:
         for word, own in data.groupby("word", sort=False)
     )
     headline(
-        figure, f"{values['hot_listed']:.0f} reports of hot words in a run, {values['hot_wrong_monitor']:.2g} of them wrong"
+        figure,
+        f"{values['hot_listed']:.0f} reports of hot words in a run, on average {values['hot_wrong_monitor']:.2g} of them wrong",
     )
     return Figure(
         "tc-hot-words",
         figure,
         data,
         f"Which words are hot now, told to a public that trusts the curator: ThresholdMonitor at $\\epsilon$ = {params.epsilon:g}, $\\delta$ = {params.delta:g}, $k$ = {params.reports}, {params.n_users:,} users with one word each an epoch. Filled: reported; "
-        f"open: content words of at least {values['hot']:g} in a thousand. The {len(order)} words that are reported most; all epochs together report {values['hot_listed']:.0f}, of which {values['hot_wrong_monitor']:.1f} are wrong in a run. One run.",
+        f"open: content words of at least {values['hot']:g} in a thousand. The {len(order)} words that are reported most; all epochs together report {values['hot_listed']:.0f} in a run, of which {values['hot_wrong_monitor']:.1f} are wrong on average over the runs. Shown is one run.",
         f"A row of dots for each of {len(order)} words over {values['first_date']} to {values['last_date']}: {spans}. Nearly every open circle is filled: {values['hot_wrong_monitor']:.2g} of {values['hot_listed']:.0f} reports a run are wrong.",
     )
 
@@ -223,7 +224,9 @@ def running_means(result: Result[Params]) -> Figure:
     shown = lines[lines.method.isin(list(RUNNING))]
     final = {method: short(float(lines[lines.method == method].estimate.iloc[-1])) for method in RUNNING}
     plain, *_, full = RUNNING
-    headline(figure, f"The truth ends at {short(float(truth.iloc[-1]))}, {plain} at {final[plain]}, {full} at {final[full]}")
+    headline(
+        figure, f"The mean ends at {short(float(truth.iloc[-1]))}: “{plain}” at {final[plain]}, “{full}” at {final[full]}"
+    )
     return Figure(
         "tc-running-means",
         figure,
