@@ -61,12 +61,19 @@ def drawn(rng: np.random.Generator) -> Question:
         window=int(rng.integers(1, periods + 1)),
         epsilon=float(np.round(10 ** rng.uniform(0.3 if long else -0.5, 0.8), 3)),
         delta=float(rng.choice([0.0, 1e-6, 1e-9])),
-        share=float(np.round(rng.uniform(0.05, 0.95) if mean else rng.uniform(0.005, 0.3), 3)),
+        share=_share(rng, statistic),
         items=int(rng.integers(2, 13)),
         length=int(rng.integers(3, 5)),
         events=int(rng.integers(1, 5)),
         taking_part=int(rng.integers(1, 5)),
     )
+
+
+def _share(rng: np.random.Generator, statistic: str) -> float:
+    """Words without a list are rarer than those of a short list."""
+    if statistic == "words":
+        return float(np.round(10 ** rng.uniform(-2.5, -1), 4))
+    return float(np.round(rng.uniform(0.05, 0.95) if statistic in ("mean", "counts") else rng.uniform(0.005, 0.3), 3))
 
 
 def main() -> None:
