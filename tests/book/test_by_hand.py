@@ -165,6 +165,7 @@ def test_the_exercises_on_heavy_hitters():
     assert names["rows_64"].max() < 1_500
     half, whole = SignFlip(0.5).debias, SignFlip(1.0).debias
     assert f"${half:.3f}/({whole:.3f}\\sqrt2) = {half / whole / math.sqrt(2):.3f}$" in twice
+    assert f"$a_{{1/2}}/a_1 = {half / whole:.3f}$" in twice
 
 
 def test_the_exercises_on_evolving_data():
