@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 from sphinx.util.inventory import InventoryFile
 
+from evolvingdp.continual_mean import UserMean
 from evolvingdp.core.randomizers import SignFlip
-from evolvingdp.publish.rendering import api
+from evolvingdp.heavy_hitters import ProjectiveOracle
+from evolvingdp.publish.rendering import api, api_fields
 from support import REPOSITORY
 
-ROOMS = ("heavy_hitters", "evolving", "continual_mean", "sparse_vector", "planning", "streams", "audit")
+ROOMS = ("heavy_hitters", "evolving", "continual_mean", "sparse_vector", "planning", "streams", "audit", "core")
 SHOWN = re.compile(r"^```\{source\} (\S+) (.+)\n((?:.*\n)*?)```$", re.MULTILINE)
 CHAPTERS = [path.stem for path in sorted((REPOSITORY / "book").glob("*.md")) if SHOWN.search(path.read_text())]
 
@@ -33,8 +35,24 @@ def test_every_public_name_has_a_signature_and_says_what_it_is(package):
         assert len(api._said(getattr(room, name))) > 20, f"{name} has no docstring"
     assert "ForwardRef" not in text
     assert "(cls" not in text
+    assert "<factory>" not in text
     for module in api.listed(package):
         assert inspect.getdoc(importlib.import_module(module)) in text
+
+
+def test_fields_have_the_meaning_and_the_range_that_their_class_declares_and_checks():
+    told = dict(re.findall(r"^- `(\w+)`: (.+)$", api_fields.told(UserMean), re.MULTILINE))
+    assert told["blocks"].startswith('one of `"single"`, `"bands"`, `"whole"`, `"doubling"`; ')
+    assert told["resolution"] == "whole, at least 1; grid steps in the range; 1 for bits"
+    assert told["epsilon"] == "above 0; of a user, over the whole stream"
+    assert "compression" in api_fields.told(ProjectiveOracle)  # inherited from FreqOracle
+    with pytest.raises(ValueError, match="blocks must be one of"):
+        UserMean(2, 4, 1.0, blocks="triple")
+
+
+def test_members_of_a_base_that_no_page_lists_are_listed():
+    assert "````{py:method} Toeplitz.l2_of" in api.page("continual_mean")
+    assert "````{py:classmethod} ProjectiveOracle.draw" in api.page("heavy_hitters")
 
 
 def test_an_algorithm_s_lines_are_the_file_s_without_docstrings():

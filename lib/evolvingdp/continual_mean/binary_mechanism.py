@@ -112,10 +112,10 @@ class State:
 class BinaryMechanism:
     """Algorithm 1 for at most `horizon` elements; `sums` other than the plain binary tree go past it."""
 
-    horizon: int
-    epsilon: float
+    horizon: int  # elements, at most
+    epsilon: float  # of the whole stream
     sensitivity: float = 1.0  # largest change of one element
-    delta: float = 0.0
+    delta: float = 0.0  # 0: Laplace noise; else Gaussian noise
     integer: bool = False  # discrete noise, for integer elements
     sums: PrefixSums | None = None  # default: Tree(horizon)
     uses: int = 1  # elements that one person may change

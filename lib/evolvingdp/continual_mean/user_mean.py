@@ -52,33 +52,33 @@ class Interval(NamedTuple):
 class UserMean:
     """A continual mean for at most `n_users` users of `samples_per_user` samples each; every choice is one argument."""
 
-    n_users: int
-    samples_per_user: int
-    epsilon: float
-    delta: float = 0.0
+    n_users: int  # at most, see excess
+    samples_per_user: int  # of a user, at most, see excess
+    epsilon: float  # of a user, over the whole stream
+    delta: float = 0.0  # 0: Laplace noise, pure epsilon-DP; else Gaussian noise
     beta: float = 0.05  # failure probability of the accuracy statements
     horizon: int | None = None  # steps; default n_users * samples_per_user
-    blocks: str = "doubling"
+    blocks: str = "doubling"  # of one sample; of one, in bands with a tree each; all samples of a user; of 1, 1, 2, 4, ...
     one_tree: bool = False  # all levels in one tree (Algorithm 4)
-    prior: str = "median"
+    prior: str = "median"  # around which blocks are projected: nowhere, prior_mean, a private median, or the estimate so far
     prior_mean: float | None = None  # if given, and the estimate before the first release; default the middle
     exact_start: bool = False  # levels 0 and 1, whose elements are samples, have sensitivity 1 and not 2 Delta
     capped: bool = False  # a sensitivity is never more than the range of a block's sum
-    weights: str = "samples"
+    weights: str = "samples"  # of the levels: by their samples, or by how precise their sums are
     branching: int = 2  # of trees; 0: the best tree of all for its capacity (`best_tree`)
-    honaker: bool = False
-    toeplitz: bool = False
-    buffered: bool = False
+    honaker: bool = False  # a node is averaged with the sum of its children, by variance
+    toeplitz: bool = False  # the square-root factorization instead of trees; with delta
+    buffered: bool = False  # a factorization of a few buffers instead of trees; with delta
     shares: tuple[float, ...] = field(default=())  # of the trees' budget, per level; default even
     dimensions: int = 1  # of d coordinates with Gaussian noise, which share (epsilon, delta)
-    clip: bool = False
-    integer: bool = False
-    low: float = 0.0
-    high: float = 1.0
+    clip: bool = False  # releases to [low, high]
+    integer: bool = False  # noise, and all sums in integers
+    low: float = 0.0  # of the range of samples
+    high: float = 1.0  # of the range of samples
     resolution: int = 1  # grid steps in the range; 1 for bits
     prior_deviations: float = 4.0  # standard errors that a bootstrapped prior may be off
     restart: float = 0.7  # a level starts a new tree when its interval has shrunk to this fraction
-    excess: str = "error"
+    excess: str = "error"  # samples of further users, or beyond the cap: refused, or left out and counted
 
     def __post_init__(self) -> None:
         checks.integer_at_least(1, n_users=self.n_users, samples_per_user=self.samples_per_user)

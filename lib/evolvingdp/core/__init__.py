@@ -1,1 +1,22 @@
-"""What every paper uses: checks, seeds, randomizers, hashing, the Hadamard transform, exact sampling, experiments."""
+"""What every paper uses: seeds, words as numbers, hash functions, noise, composition; and checks, exact sampling, tables."""
+
+from evolvingdp.core.public import attach
+
+__all__, __getattr__, __dir__ = attach(
+    __name__,
+    seeds=["stream"],
+    words=["decode", "encode"],
+    hashing=["HashFamily", "MultiplyShift", "ShaPrefix"],
+    randomizers=["SignFlip"],
+    noise=["DiscreteGaussian", "DiscreteLaplace", "Gaussian", "Laplace", "Noise"],
+    accounting=[
+        "advanced",
+        "basic",
+        "delta_of_concentrated",
+        "delta_of_gaussian",
+        "delta_of_reports",
+        "gaussian_mu",
+        "optimal",
+    ],
+    checks=["ParameterError"],
+)

@@ -110,19 +110,19 @@ class Bitstogram:
     """
 
     epsilon: float  # of a user, over all of the user's reports
-    threshold: float
+    threshold: float  # users
     length: int = 6  # letters of a word, exactly
-    code: BinaryCode = field(default_factory=BinaryCode)
-    buckets: int = 1024
-    repetitions: int = 1
-    plan: str = "split"
+    code: BinaryCode = field(default_factory=BinaryCode)  # of a word
+    buckets: int = 1024  # T: several times the number of frequent words
+    repetitions: int = 1  # R hash functions into buckets
+    plan: str = "split"  # both tasks, epsilon/2 each; or the users are divided
     final_share: float = 0.3  # of the users estimate, where the plan is "split"
-    bit_as: str = "sign"
+    bit_as: str = "sign"  # one of two cells of a bucket, or the sign of its one
     rows: int = 16  # of the final oracle
-    width: int = 2**16
-    signed_final: bool = True
-    estimator: str = "joint"
-    final_cut: bool = True
+    width: int = 2**16  # cells of a row of the final oracle
+    signed_final: bool = True  # False: Hashtogram, as printed
+    estimator: str = "joint"  # of the final oracle
+    final_cut: bool = True  # whether words below the threshold are left out
     soft_bits: int = 0  # the least certain bits of a bucket, which are tried both ways (Chase, 1972): 2^soft_bits decodings
 
     def __post_init__(self) -> None:

@@ -46,11 +46,11 @@ class PrefixReports:
 class PEM:
     """`shares[l]` of the users report their prefix at level l; cuts are those of an adaptive `TreeHist`."""
 
-    tree: WordTree
+    tree: WordTree  # of letters or bits, and how many a level
     epsilon: float  # of a user: each reports once
-    threshold: float
-    shares: tuple[float, ...] = (0.05, 0.10, 0.85)
-    max_candidates: int = 20_000_000
+    threshold: float  # users
+    shares: tuple[float, ...] = (0.05, 0.10, 0.85)  # of the users, by level
+    max_candidates: int = 20_000_000  # asked for at one level
 
     def __post_init__(self) -> None:
         checks.integer_at_least(1, max_candidates=self.max_candidates)

@@ -55,18 +55,18 @@ class TreeHist:
     path's column `dropped`, and a warning says so.
     """
 
-    tree: WordTree
+    tree: WordTree  # of letters or bits, and how many a level
     epsilon: float  # of a user, over all of the user's reports
-    threshold: float
-    rows: int = 285
-    width: int = 4096
-    plan: str = "split"
+    threshold: float  # users
+    rows: int = 285  # t: hash functions of a level
+    width: int = 4096  # m: cells of a row (projective: at least so many points)
+    plan: str = "split"  # prefix and word, epsilon/2 each; one level; one level, most users the last
     leaf_share: float = 0.75  # of the users report whole words, where the plan is "split"
-    pruning: str = "adaptive"
-    estimator: str = "joint"
-    final_cut: bool = True
+    pruning: str = "adaptive"  # at the threshold, or by the standard error of the level
+    estimator: str = "joint"  # of a word from its rows
+    final_cut: bool = True  # whether words below the threshold are left out
     shared_sketch: bool = False  # one sketch for all levels, as in Section 4's experiments: three times the noise
-    compression: str = "hadamard"
+    compression: str = "hadamard"  # one bit; a sign for every cell, as the paper ran it; several bits, less error
     max_survivors: int = 100_000  # of a level
     max_candidates: int = 20_000_000  # asked for at one level: a search that would ask for more stops with an error
 

@@ -28,10 +28,10 @@ class TooManyCandidatesError(ValueError):
 class WordTree:
     """Words of at most `length` letters a-z (exactly `length` unless `shorter`), `steps[l]` units at level l."""
 
-    steps: tuple[int, ...] = (2, 2, 2)
-    length: int = 6
+    steps: tuple[int, ...] = (2, 2, 2)  # letters or bits that each level adds
+    length: int = 6  # letters
     unit: str = "letters"  # or "bits"
-    shorter: bool = False
+    shorter: bool = False  # words may have fewer letters
 
     def __post_init__(self) -> None:
         checks.one_of(("letters", "bits"), unit=self.unit)

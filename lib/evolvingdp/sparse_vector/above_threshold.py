@@ -56,12 +56,12 @@ class AboveThreshold:
     """`reports` = 1 with "basic" is Algorithm 2. Make one with `calibrated`."""
 
     threshold: float
-    reports: int  # c
-    query_scale: float
-    threshold_scale: float
+    reports: int  # c: yes answers, after which it halts
+    query_scale: float  # of the noise on each query
+    threshold_scale: float  # of the noise on the threshold; 0: none
     refreshed: bool  # whether the threshold gets new noise after a yes
     noise: str = "laplace"
-    stable: bool = False
+    stable: bool = False  # a query of value 0 is never a yes; queries are integers
 
     def __post_init__(self) -> None:
         checks.finite(threshold=self.threshold)

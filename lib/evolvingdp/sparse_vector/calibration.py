@@ -45,9 +45,9 @@ class Calibration:
     epsilon: float
     delta: float
     reports: int  # k: a user is deleted once its counter has reached it
-    method: str
-    unit: str
-    queries: str
+    method: str  # of METHODS, how the scale was found
+    unit: str  # "replacement" of a user or "add-remove"
+    queries: str  # "binary", in {0, 1}, or "interval", in [0, 1]
 
     @property
     def scale(self) -> float:

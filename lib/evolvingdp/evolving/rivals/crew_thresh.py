@@ -52,12 +52,12 @@ class CrewThresh:
     c-th on, cyclically. Each spare update has `spare_cell` reporters of its own. Make one with `CrewThresh.plan`."""
 
     n_users: int
-    epsilon: float
+    epsilon: float  # of a user, over the whole horizon
     voting: Thresh
-    changes: int
-    cell: int
-    spare_cell: int
-    reports: int = 1
+    changes: int  # that are planned for
+    cell: int  # users
+    spare_cell: int  # users
+    reports: int = 1  # of a reporter, epsilon / reports each
 
     def __post_init__(self) -> None:
         checks.integer_at_least(1, n_users=self.n_users, cell=self.cell, spare_cell=self.spare_cell, reports=self.reports)

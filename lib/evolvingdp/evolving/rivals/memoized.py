@@ -49,10 +49,10 @@ class Memoized:
     """`permanent_epsilon` of the answer to each value, `report_epsilon` of the noise on every report (inf for none)."""
 
     n_users: int
-    horizon: int
+    horizon: int  # reports of a user
     permanent_epsilon: float
     report_epsilon: float = math.inf
-    hashed: bool = False
+    hashed: bool = False  # each user has a hash function of its own to one bit (BiLOLOHA)
 
     def __post_init__(self) -> None:
         checks.integer_at_least(1, n_users=self.n_users, horizon=self.horizon)

@@ -57,8 +57,8 @@ class OnceWords:
     horizon: int
     n_words: int
     epsilon: float
-    oracle: str = "olh"
-    every: int = 1
+    oracle: str = "olh"  # what the report is made by
+    every: int = 1  # epochs of one estimate
 
     def __post_init__(self) -> None:
         checks.integer_at_least(2, n_words=self.n_words)

@@ -41,10 +41,10 @@ class PrefixCounts:
 
     tree: WordTree
     epsilon: float  # of all levels
-    threshold: float
+    threshold: float  # users
     servers: int = 2
     shares: tuple[float, ...] = (1.0,)
-    max_candidates: int = 20_000_000
+    max_candidates: int = 20_000_000  # asked for at one level
 
     def __post_init__(self) -> None:
         checks.integer_at_least(1, servers=self.servers, max_candidates=self.max_candidates)

@@ -18,6 +18,7 @@ whole file and the names' reference, which links back.
 from __future__ import annotations
 
 import ast
+import dataclasses
 import importlib
 import inspect
 import re
@@ -35,10 +36,11 @@ from sphinx.environment import BuildEnvironment
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
 
+from evolvingdp.publish.rendering import api_fields
+
 LIBRARY = "evolvingdp"
 _QUOTED = re.compile(r"""((?:: |-> ))(['"])(.*?)\2""")  # an annotation
 _FORWARD = re.compile(r"ForwardRef\('([^']*)'[^)]*\)")  # how a named tuple keeps the types of its fields
-_GIVEN_BY_PYTHON = {"__init__", "__eq__", "__repr__", "__hash__", "__post_init__"}
 
 
 def listed(package: str) -> dict[str, list[str]]:
@@ -74,6 +76,9 @@ def _signature(thing: Any) -> str:
         shown = _QUOTED.sub(r"\1\3", _FORWARD.sub(r"\1", str(inspect.signature(thing))))
     except (TypeError, ValueError):
         return "()"
+    for field in dataclasses.fields(thing) if dataclasses.is_dataclass(thing) else ():
+        if field.default_factory is not dataclasses.MISSING:
+            shown = shown.replace("<factory>", f"{getattr(field.default_factory, '__name__', '')}()", 1)
     return shown.removesuffix(" -> None").replace("(cls, ", "(").replace("(cls)", "()")
 
 
@@ -85,15 +90,16 @@ def _said(thing: Any) -> str:
     return "" if text.startswith(f"{getattr(thing, '__name__', '')}(") else text
 
 
-def _members(owner: type) -> list[tuple[str, str, Any]]:
-    """Public methods and properties that `owner` itself defines: what Sphinx calls them, name, object."""
+def _members(owner: type, public: Sequence[str]) -> list[tuple[str, str, Any]]:
+    """Public methods and properties of `owner`, also from bases that no page lists: what Sphinx calls them, name, object."""
+    bases = [base for base in owner.__mro__[1:] if base.__module__.startswith(LIBRARY) and base.__name__ not in public]
     found = []
-    for name, held in vars(owner).items():
+    for name, held in {name: held for part in (*reversed(bases), owner) for name, held in vars(part).items()}.items():
         thing = getattr(held, "__func__", getattr(held, "fget", None) or getattr(held, "func", held))
-        if (name.startswith("_") and name not in ("__add__",)) or name in _GIVEN_BY_PYTHON or not inspect.isfunction(thing):
+        if name.startswith("_") or not inspect.isfunction(thing):
             continue
-        kind = "method" if inspect.isfunction(held) or hasattr(held, "__func__") else "property"
-        found.append((kind, name, thing))
+        kind = "method" if inspect.isfunction(held) else "property"
+        found.append(("classmethod" if isinstance(held, classmethod) else kind, name, thing))
     return found
 
 
@@ -116,8 +122,9 @@ def page(package: str, boxes: Mapping[str, Sequence[str]] | None = None) -> str:
             thing = getattr(room, name)
             kind = "class" if inspect.isclass(thing) else "data" if isinstance(thing, UnionType) else "function"
             kind = "exception" if inspect.isclass(thing) and issubclass(thing, Exception) else kind
-            parts.append(_object(kind, name, "" if kind == "data" else _signature(thing), _said(thing), package, "`" * 4))
-            for what, member, held in _members(thing) if inspect.isclass(thing) else []:
+            said = "\n\n".join(filter(None, [_said(thing), api_fields.told(thing) if inspect.isclass(thing) else ""]))
+            parts.append(_object(kind, name, "" if kind == "data" else _signature(thing), said, package, "`" * 4))
+            for what, member, held in _members(thing, room.__all__) if inspect.isclass(thing) else []:
                 arguments = _signature(held).replace("(self, ", "(").replace("(self)", "()")
                 if what == "property":
                     arguments = arguments.replace("() ->", ":")
