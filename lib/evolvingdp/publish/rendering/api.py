@@ -72,6 +72,8 @@ def lines(thing: Any) -> str:
 
 
 def _signature(thing: Any) -> str:
+    if getattr(thing, "_is_protocol", False):
+        return "()"  # nobody makes one
     try:
         shown = _QUOTED.sub(r"\1\3", _FORWARD.sub(r"\1", str(inspect.signature(thing))))
     except (TypeError, ValueError):
