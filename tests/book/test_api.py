@@ -50,6 +50,14 @@ def test_fields_have_the_meaning_and_the_range_that_their_class_declares_and_che
         UserMean(2, 4, 1.0, blocks="triple")
 
 
+def test_functions_that_run_a_mechanism_are_listed_under_their_module():
+    text = api.page("evolving")
+    for module in ("thresh_protocol", "thresh_simulation", "rivals.once"):
+        name = "run" if module == "thresh_protocol" else "simulate"
+        assert f"````{{py:function}} {name}\n:module: evolvingdp.evolving.{module}\n" in text
+    assert "````{py:function} step\n:module: evolvingdp.continual_mean.online\n" in api.page("continual_mean")
+
+
 def test_members_of_a_base_that_no_page_lists_are_listed():
     assert "````{py:method} Toeplitz.l2_of" in api.page("continual_mean")
     assert "````{py:classmethod} ProjectiveOracle.draw" in api.page("heavy_hitters")

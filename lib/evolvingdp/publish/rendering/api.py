@@ -39,6 +39,8 @@ from sphinx.util.docutils import SphinxDirective
 from evolvingdp.publish.rendering import api_fields
 
 LIBRARY = "evolvingdp"
+RUNNERS = ("start", "step", "run", "collect", "simulate", "release", "snapshot", "snapshots")  # a module's, for its settings
+ONLY_RUN = {"evolving": ("thresh_simulation", "heavy_protocol", "heavy_simulation")}  # modules without a name in the room
 _QUOTED = re.compile(r"""((?:: |-> ))(['"])(.*?)\2""")  # an annotation
 _FORWARD = re.compile(r"ForwardRef\('([^']*)'[^)]*\)")  # how a named tuple keeps the types of its fields
 
@@ -49,7 +51,16 @@ def listed(package: str) -> dict[str, list[str]]:
     by_module: dict[str, list[str]] = {}
     for name in room.__all__:
         by_module.setdefault(_module(package, name, getattr(room, name)), []).append(name)
+    by_module |= {f"{LIBRARY}.{package}.{module}": [] for module in ONLY_RUN.get(package, ())}
     return dict(sorted(by_module.items(), key=lambda each: (f".{package}." not in each[0], each[0])))
+
+
+def _runners(module: str, public: Sequence[str]) -> list[tuple[str, Any]]:
+    """The functions of `module` that run what its room exports, under names that only the module makes clear."""
+    held = vars(importlib.import_module(module))
+    return [
+        (name, held[name]) for name in RUNNERS if name not in public and getattr(held.get(name), "__module__", "") == module
+    ]
 
 
 def _module(package: str, name: str, thing: Any) -> str:
@@ -131,6 +142,11 @@ def page(package: str, boxes: Mapping[str, Sequence[str]] | None = None) -> str:
                 if what == "property":
                     arguments = arguments.replace("() ->", ":")
                 parts.append(_object(what, f"{name}.{member}", arguments, _said(held), package, "`" * 4))
+        inside = module.removeprefix(f"{LIBRARY}.")
+        parts += [
+            _object("function", name, _signature(run), _said(run), inside, "`" * 4)
+            for name, run in _runners(module, room.__all__)
+        ]
     return "\n".join(parts)
 
 
@@ -180,7 +196,7 @@ class PublicNames(SphinxDirective):
         package, root = self.arguments[0], Path(self.env.srcdir)
         for module, names in listed(package).items():
             self.env.note_dependency(str(importlib.import_module(module).__file__))
-            _keep(self.env, module, names[0], f"{LIBRARY}.{package}")
+            _keep(self.env, module, (names or [name for name, _ in _runners(module, ())])[0], f"{LIBRARY}.{package}")
         for chapter in (root / "book").glob("*.md"):
             self.env.note_dependency(str(chapter))
         node = nodes.section()
