@@ -125,8 +125,8 @@ PINS: dict[str, float] = {
     "stable_monitor": 0.997903143,
     "stable_monitor_online": 0.495381609,
     "above_threshold_gaussian": 0.755081598,
-    "find_step_joint_gaussian": 1.35842323,
-    "find_step_joint_laplace": 0.70100331,
+    "find_step_joint_gaussian": 1.14238305,
+    "find_step_joint_laplace": 0.736494332,
     "threshold_monitor_value": 0.370293352,
     "target_charging": 0.687310557,
 }
