@@ -17,7 +17,7 @@ from unittest import mock
 import numpy as np
 
 from evolvingdp.audit.exact.draws import loss_of
-from evolvingdp.audit.exact.simulated import RandomFunctions, same_law, simulated_loss
+from evolvingdp.audit.exact.simulated import RandomFunctions, law_of_accepted, same_law, simulated_loss
 from evolvingdp.audit.ledger.entry import EXACT, Entry
 from evolvingdp.audit.ledger.mutant import broken
 from evolvingdp.evolving import baselines, heavy_protocol, heavy_simulation, thresh_protocol, thresh_simulation
@@ -34,6 +34,7 @@ def entries() -> Iterator[Entry]:
     yield from _once()
     yield from _few_changes()
     yield from _thresh()
+    yield from _many()
     yield from _later()
     yield from _crews()
     yield from _words()
@@ -159,6 +160,32 @@ def _thresh() -> Iterator[Entry]:
         ),
         "silent votes are their mean", ("evolving/heavy_simulation.py", "rng.binomial(voting.n_users - yes, randomizer.flip)",
          "round((voting.n_users - yes) * randomizer.flip)"),
+    )  # fmt: skip
+
+
+def _many() -> Iterator[Entry]:
+    """Numbers of users that simulations draw for all of a group together."""
+    one = Thresh(1, 1, 1, _EPSILON, 0.2, 0.4, 1, 1, unit=0.01, beta=0.05, margin=0.1)
+    several = {users: HeavyThresh(replace(one, n_users=users), 2) for users in (1, 2)}
+    laws = np.array([[0.25, 0.75], [1.0, 0.0]])
+    mine, other, both = (WordStream.make([users], laws, [(law,)], 1) for users, law in ((1, 0), (1, 1), (2, 0)))
+
+    def words() -> float:
+        """All users but those who are too many are drawn as Poisson numbers."""
+        with (
+            mock.patch.object(heavy_simulation.Known, "make", return_value=None),
+            mock.patch.object(heavy_simulation, "_LEFT", 0),
+        ):
+            return simulated_loss(
+                lambda said, rng: heavy_protocol.run(several[said.n_users], said, rng, rng, rng),
+                lambda said, rng: heavy_simulation.simulate(several[said.n_users], said, rng).public, [mine, other], [both],
+                partial(law_of_accepted, most=2),
+            )  # fmt: skip
+
+    yield _entry(
+        "heavy_thresh_many", "HEAVYTHRESH, reports of many", (HeavyThresh, heavy_simulation.simulate), 0.4, words,
+        "numbers of reports are their means", ("evolving/heavy_simulation.py", "users = rng.poisson(means)\n        while (others",
+        "users = np.rint(means).astype(np.int64)\n        while (others"),
     )  # fmt: skip
 
 

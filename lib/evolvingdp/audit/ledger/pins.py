@@ -33,6 +33,7 @@ PINS: dict[str, float] = {
     "simulated_memoized_loloha": 0.565243435,
     "simulated_thresh": 0.5,
     "simulated_heavy_thresh": 0.5,
+    "simulated_heavy_thresh_many": 0.313984503149,
     "simulated_heavy_thresh_later": 0.6,
     "simulated_thresh_later": 0.6,
     "simulated_heavy_thresh_later_alike": 0.6,
