@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +38,19 @@ def simulated_loss(
             return math.inf
         laws.append(pair[1])
     return epsilon_at(laws[: len(laws) - len(tuple(others))], 0.0)
+
+
+_SIZES = ("_AT_ONCE", "_CHUNK", "_ENTRIES", "_SIGNS_AT_ONCE", "_SUMMED_AT_ONCE")
+
+
+@contextmanager
+def one_at_a_time(*modules: Any) -> Iterator[None]:
+    """What these modules draw or add up for many users at a time they do for one."""
+    with ExitStack() as stack:
+        for module, name in itertools.product(modules, _SIZES):
+            if hasattr(module, name):
+                stack.enter_context(mock.patch.object(module, name, 1))
+        yield
 
 
 class _Poisson:

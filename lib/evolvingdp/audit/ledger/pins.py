@@ -18,7 +18,7 @@ PINS: dict[str, float] = {
     "simulated_prefix_counts_1": 7.999999,
     "simulated_prefix_counts_2": 7.59309808,
     "simulated_tree_hist_search_two_reports": 0.5,
-    "simulated_tree_hist_search_one_report": 0.620114507,
+    "simulated_tree_hist_search_split": 0.620114507,
     "simulated_rappor_reports": 2.13270285,
     # evolving
     "thresh_sentinel": 0.3,
@@ -33,6 +33,8 @@ PINS: dict[str, float] = {
     "simulated_memoized_loloha": 0.565243435,
     "simulated_thresh": 0.5,
     "simulated_heavy_thresh": 0.5,
+    "simulated_thresh_crowd": 0.5,
+    "simulated_thresh_cells": 0.5,
     "simulated_heavy_thresh_many": 0.313984503149,
     "simulated_heavy_thresh_later": 0.6,
     "simulated_thresh_later": 0.6,
