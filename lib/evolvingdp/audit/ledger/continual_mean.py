@@ -203,16 +203,17 @@ def _for_any_users() -> Iterator[Entry]:
 
 
 def _days() -> Iterator[Entry]:
-    """One of two users, who has 3 samples in all and 2 a day at most and sends up to 3 a day: from all zeros to all ones."""
+    """One of two users, who has 3 samples in all and 2 a day at most and sends up to 3 a day: from one end of their range to the other."""
 
     def loss(sums: PrefixSums | None, delta: float) -> float:
-        days, worst = windows.Days(algorithms.naive(2, 3, EPSILON, delta=delta), 4, 2, sums), 0.0
+        made = algorithms.naive(2, 3, EPSILON, delta=delta, resolution=4, low=-1.0, high=3.0)
+        days, worst = windows.Days(made, 4, 2, sums), 0.0
         for held in itertools.product(range(4), repeat=4):
             when = np.repeat(np.arange(4), held)
 
             def shown(ones: Any, rng: Any, when: Any = when) -> list[float]:
-                bits = np.full(len(when), int(ones.any()))
-                return [closed.total for closed in days.release(np.zeros_like(when), bits, when, rng)]
+                ends = np.full(len(when), made.high if ones.any() else made.low)
+                return [closed.total for closed in days.release(np.zeros_like(when), ends, when, rng)]
 
             worst = max(worst, sensitivity.solved(shown, 4, [np.array(held, dtype=float)]))
         return gaussian_epsilon(worst, delta) if delta else worst

@@ -111,6 +111,10 @@ def entries() -> Iterator[Entry]:
         ("(rest + scale * whole) // _GRID", "(2 * (rest + scale * whole) + _GRID) // (2 * _GRID)"),
     )  # fmt: skip
     yield entry(
+        "discrete_laplace_large", "discrete Laplace noise of large scales, times what is promised", (DiscreteLaplace,), EXACT, 1.0,
+        _large_scales, "a rest accepted by its whole part", ("rest = rest[_happens(rest, scale, rng)]", "rest = rest[_happens(rest // _GRID, scale, rng)]"),
+    )  # fmt: skip
+    yield entry(
         "discrete_gaussian", "discrete Gaussian noise, times what is promised", (DiscreteGaussian,), EXACT, 1.0,
         _discrete_gaussian, "attempts accepted an exp(-1) too often", ("while len(going := going[whole[going] > 0])", "while len(going := going[whole[going] > 1])"),
         delta=_DELTA,
@@ -145,6 +149,19 @@ def _discrete_loss(noise: DiscreteLaplace, largest: int = 2) -> float:
     return max(abs(math.log(law[number] / law[number + 1])) for number in range(-largest, largest))
 
 
+def _large_scales() -> float:
+    """The largest log ratio of numbers on a grid of half the scale and around its multiples, up to the largest scale."""
+    worst = 0.0
+    for scale in (1000.0, 2.0**30 / 3, 2.0**46):
+        near = int(scale) // 8
+        numbers = [0, *sorted(k * int(scale) // 2 + off for k in range(1, 8) for off in (-near, near))]
+        for sign in (1, -1):
+            law = probes.masses_of(DiscreteLaplace(scale), [sign * number for number in numbers])
+            logs, gaps = -np.diff(np.log(list(law.values()))), np.diff(numbers)
+            worst = max(worst, float((np.abs(logs) * scale / gaps).max()))
+    return worst
+
+
 def _composed(one: float, reports: int = 40) -> float:
     """The epsilon of randomized responses, from the laws of all reports together, report by report."""
     law, keep = np.ones(1), 1 / (1 + math.exp(-one))
@@ -161,7 +178,7 @@ def _normal(mu: float) -> float:
 
 def _discrete_gaussian() -> float:
     """The epsilon of numbers that differ by 1, at most, over that of masses exp(-z^2 / 2 s^2), at scales below and above 1;
-    of a large scale, masses near it."""
+    of large scales, masses near them."""
     worst = 0.0
     for scale in (0.3, 0.7, 2.5):
         numbers = np.arange(-math.ceil(9 * scale), math.ceil(9 * scale) + 1)
@@ -171,8 +188,9 @@ def _discrete_gaussian() -> float:
             pair_epsilon([np.append(law, 0) / law.sum(), np.append(0, law) / law.sum()], _DELTA) for law in (drawn, printed)
         )
         worst = max(worst, found / promised)
-    scale = 2.0**16
-    law = probes.gaussian_law(DiscreteGaussian(scale), [0, 2**15, -(2**16), 2**17, -(2**18)])
-    if not np.allclose([law[number] / law[0] for number in law], [math.exp(-((z / scale) ** 2) / 2) for z in law]):
-        raise AssertionError("a discrete Gaussian draw of a large scale must have its law")
+    for scale in (2.0**16, 2.0**25):
+        numbers = np.rint(scale * np.array([0, 0.5, -1, 2, -4])).astype(np.int64)
+        law = probes.gaussian_law(DiscreteGaussian(scale), numbers.tolist())
+        if not np.allclose([law[number] / law[0] for number in law], np.exp(-((numbers / scale) ** 2) / 2)):
+            raise AssertionError("a discrete Gaussian draw of a large scale must have its law")
     return worst

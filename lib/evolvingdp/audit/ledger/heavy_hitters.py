@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from numpy.typing import NDArray
 
 from evolvingdp.audit.exact import reports
 from evolvingdp.audit.exact.draws import law_of, loss_of
-from evolvingdp.audit.exact.laws import as_stated, epsilon_at
+from evolvingdp.audit.exact.laws import as_stated, epsilon_at, rows
 from evolvingdp.audit.exact.probes import Chosen
 from evolvingdp.audit.exact.sensitivity import cost
 from evolvingdp.audit.ledger.entry import EXACT, SENSITIVITY, Entry
@@ -245,7 +247,7 @@ def _rappor() -> Iterator[Entry]:
     words = (filters.index(1), filters.index(2))  # different filters
     cohorts = np.zeros(2, dtype=np.int64)
 
-    def steps(held: list[list[int]], rng: Any) -> Any:
+    def steps(held: list[list[int]], rng: Any, protocol: rappor.RapporProtocol = protocol) -> Any:
         memo, sent = protocol.start(), []
         clients = np.arange(len(held[0]))
         for keys in held:
@@ -253,11 +255,20 @@ def _rappor() -> Iterator[Entry]:
             sent.append(shown)
         return sent
 
-    def said(first: tuple[int, ...], second: tuple[int, ...]) -> float:
-        """Two reports of one client, of these words."""
-        loss = loss_of(lambda held, rng: steps([[word] for word in held], rng), (first, second))
-        pair = [[filters[word] for word in history] for history in (first, second)]
-        return as_stated(loss, max(settings.loss_of_histories(*pair), settings.loss_of_histories(*reversed(pair))))
+    def said() -> bool:
+        """Whether two reports of two words of one client, whose filters may share a bit, lose what is stated of them."""
+        shared = replace(settings, n_hashes=2).draw_hashes(stream(0, "hashes"))
+        known = shared.bloom(np.arange(16, dtype=np.uint64), np.zeros(1, dtype=np.int64)).tolist()
+        histories = [(3, 3), (3, 1), (1, 2)]
+
+        def sent(history: tuple[int, ...], rng: Any) -> Any:
+            return steps([[known.index(shown)] for shown in history], rng, shared)
+
+        logs = np.log(rows(law_of(partial(sent, history)) for history in histories))
+        losses = [[float((one - other).max()) for other in logs] for one in logs]
+        return bool(
+            np.allclose(losses, [[settings.loss_of_histories(one, other) for other in histories] for one in histories])
+        )
 
     def two_clients(word: int, rng: Any) -> Any:
         return steps([[word, words[0]]], rng)
@@ -279,8 +290,8 @@ def _rappor() -> Iterator[Entry]:
 
     def permanent() -> float:
         """Of two reports of one word; as stated of these, and of any number of reports, of which many are nearly all."""
-        loss, (one, other) = loss_of(again, words), words
-        if math.isinf(said((one, one), (one, other))):
+        loss = loss_of(again, words)
+        if not said():
             return math.inf
         many = as_stated(settings.epsilon_of_reports(60), settings.epsilon_permanent)
         return max(as_stated(loss, settings.epsilon_of_reports(2)), many - 2 * math.log(3) + loss)
