@@ -16,11 +16,10 @@ from unittest import mock
 
 import numpy as np
 
-from evolvingdp.audit.exact.draws import loss_of
 from evolvingdp.audit.exact.simulated import RandomFunctions, law_of_accepted, one_at_a_time, same_law, simulated_loss
 from evolvingdp.audit.ledger.entry import EXACT, Entry
 from evolvingdp.audit.ledger.mutant import broken
-from evolvingdp.evolving import baselines, count_law, heavy_protocol, heavy_simulation, thresh_protocol, thresh_simulation
+from evolvingdp.evolving import count_law, heavy_protocol, heavy_simulation, thresh_protocol, thresh_simulation
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.rivals import crew_thresh, crew_words, memoized, once, once_words, threshold_stream, tree
 from evolvingdp.evolving.rivals.threshold_stream import ThresholdStream
@@ -37,7 +36,6 @@ def entries() -> Iterator[Entry]:
     yield from _many()
     yield from _later()
     yield from _crews()
-    yield from _words()
 
 
 def _entry(
@@ -197,7 +195,10 @@ def _many() -> Iterator[Entry]:
 
         length = 1 if crowd else 2
         pair = BitStream.make([2], [(0.0, 0.5)], 2, late=[1, 0], late_means=[(0.5, 0.5)])
-        uncertain = BitStream.make([1], [(0.25, 0.5, 0.75)], length), pair if crowd else BitStream.make([2], [(0.25, 0.5)], 1)
+        uncertain = (
+            BitStream.make([1], [(0.25, 0.5, 0.75)], length),
+            pair if crowd else BitStream.make([2], [(0.25, 0.5)], 1),
+        )
         certain = [BitStream.make([1], [means], length) for means in ((0, 0, 0), (1, 0, 0))]
 
         with (
@@ -310,16 +311,3 @@ def _crews() -> Iterator[Entry]:
 class _HashedCrews(crew_words.CrewWords):
     def reporters(self, update: int) -> once_words.OnceWords:
         return _Hashed(1, 1, 2, self.epsilon)
-
-
-def _words() -> Iterator[Entry]:
-    voting = Thresh(1, 3, 1, _EPSILON, 0.1, 0.1, 1, 1, unit=0.01, margin=0.1, reach=2)
-
-    def again(words: tuple[int, ...], rng: Any) -> Any:
-        return list(baselines.recompute_words(HeavyThresh(voting, 2), _said(words), rng))
-
-    yield _entry(
-        "recompute_words", "recomputation of words", (baselines.recompute_words,), _EPSILON,
-        lambda: loss_of(again, product((0, 1), repeat=3)), "an epoch is not counted",
-        ("evolving/baselines.py", "epsilon_of_report(voting.epsilon, voting.horizon, c", "epsilon_of_report(voting.epsilon, voting.horizon - 1, c"),
-    )  # fmt: skip

@@ -9,11 +9,13 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evolvingdp.audit import refusals
 from evolvingdp.audit.exact import reports
 from evolvingdp.audit.exact.draws import law_of, loss_of
 from evolvingdp.audit.exact.laws import as_stated, epsilon_at, rows
@@ -33,7 +35,7 @@ from evolvingdp.heavy_hitters.word_tree import WordTree
 
 _TREE = WordTree((1, 1), length=2)
 _WORDS = ["ab", "ac", "zb"]
-_EPSILON = 1.0
+_EPSILON = 0.8  # not 1: its inverse would be the same
 _ANY = "any two words"
 
 
@@ -143,26 +145,16 @@ def _trees() -> Iterator[Entry]:
 
 def _local_hashing() -> Iterator[Entry]:
     keys = np.arange(3)
-
-    class Asked:
-        """An oracle's `report` under the name that the others have."""
-
-        def __init__(self, oracle: olh.OLH) -> None:
-            self.collect = oracle.report
-
-    for id, name, make, covers in (
-        ("olh", "OLH", olh.OLH, (olh.OLH,)),
-        ("explicit_hist", "ExplicitHist", olh.explicit_hist, (olh.explicit_hist,)),
-    ):
+    for id, name, make in (("olh", "OLH", olh.OLH), ("explicit_hist", "ExplicitHist", olh.explicit_hist)):
         yield _entry(
-            id, name, covers, lambda make=make: reports.collected_loss(lambda seed: Asked(make(_EPSILON)), keys),
+            id, name, (make,), lambda make=make: reports.collected_loss(lambda seed: SimpleNamespace(collect=make(_EPSILON).report), keys),
             "a hash value is flipped a tenth less often",
             ("core/olh.py", "private.random(len(keys)) >= self.keep", "private.random(len(keys)) >= 1 - 0.9 * (1 - self.keep)"),
             unit="a report",
         )  # fmt: skip
     yield _entry(
         "pem", "PEM", (pem.PEM,),
-        lambda: reports.collected_loss(lambda seed: pem.PEM(_TREE, _EPSILON, 10.0, shares=(0.5, 0.5)), _TREE.encode(_WORDS[1:]), range(8)),
+        lambda: reports.collected_loss(lambda seed: pem.PEM(_TREE, _EPSILON, 10.0, shares=(0.5, 0.5)), _TREE.encode(_WORDS[1:]), range(4, 12)),
         "a user reports at every level",
         ("heavy_hitters/pem.py", "self.tree.prefixes(leaves[level_of == level], level)", "self.tree.prefixes(leaves, level)"),
     )  # fmt: skip
@@ -239,6 +231,15 @@ def _trusting() -> Iterator[Entry]:
         broken(counted, "heavy_hitters/trust/prefix_counts.py", "DiscreteLaplace(2 / (", "DiscreteLaplace(1.8 / ("),
     )  # fmt: skip
 
+    def refused() -> float:
+        return refusals.refused(refusals.heavy_hitters(), counted)
+
+    yield Entry(
+        "prefix_counts_refused", "heavy_hitters", "what is not paid for is refused", (prefix_counts.PrefixCounts,),
+        "all counts of a user", _ANY, SENSITIVITY, _EPSILON, refused, "shares may add up to more than all",
+        broken(refused, "heavy_hitters/trust/prefix_counts.py", "or abs(sum(self.shares) - 1) > 1e-9:", "or sum(self.shares) < 1 - 1e-9:"),
+    )  # fmt: skip
+
 
 def _rappor() -> Iterator[Entry]:
     settings = rappor.Rappor(n_bits=2, n_cohorts=1, one_from_zero=0.1, one_from_one=0.9)
@@ -286,7 +287,8 @@ def _rappor() -> Iterator[Entry]:
         def sent(word: int, rng: Any) -> NDArray[np.int64]:
             return once.collect(np.array([[word], [disjoint[0]]], dtype=np.uint64), cohorts, rng).ones
 
-        return as_stated(loss_of(sent, disjoint), once.settings.epsilon_of_reports(1))
+        stated = once.settings.epsilon_of_reports(1)
+        return as_stated(loss_of(sent, disjoint), stated) if math.isinf(once.settings.epsilon_permanent) else math.inf
 
     def permanent() -> float:
         """Of two reports of one word; as stated of these, and of any number of reports, of which many are nearly all."""
