@@ -145,7 +145,11 @@ def test_the_artifact_appendix_has_valid_commands_costs_and_numbers_of_the_same_
         words = shlex.split(command.strip("`"))
         if command.strip("`") in measured.index:
             minutes, memory, disk = measured.loc[command.strip("`")]
-            told = ["below 0.1" if minutes == "0.0" else minutes, f"{int(memory):,} MB", "none" if disk == "0.0" else f"{disk} MB"]
+            told = [
+                "below 0.1" if minutes == "0.0" else minutes,
+                f"{int(memory):,} MB",
+                "none" if disk == "0.0" else f"{disk} MB",
+            ]
             assert cost == told, "make artifact has measured something else"
         else:
             assert cost == ["not yet"] * 3, "a cost that nobody has measured"

@@ -28,9 +28,7 @@ from evolvingdp.evolving.thresh_protocol import Release
 TOLERANCE = 1e-9
 HISTOGRAMS = 3000  # that are kept, at most: then an epoch costs about a tenth of a second
 _WORDS = 62  # whose signs are bits of a number
-_LEFT = (
-    6  # standard deviations: so many users are left to be drawn one by one, so that Poisson numbers are hardly ever too many
-)
+_LEFT = 6  # standard deviations of users are drawn one by one, so that Poisson numbers are hardly ever too many
 
 
 @dataclass(frozen=True, eq=False)

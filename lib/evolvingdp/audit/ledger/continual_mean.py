@@ -272,12 +272,13 @@ def _others() -> Iterator[Entry]:
             worst = max(worst, loss_of(lambda means, rng: private_median.draw(means, epsilon, level, rng), inputs))
         return worst
 
-    yield entry(
-        "private_median", "PrivateMedian, of two and of four bins", (private_median.draw, private_median.probabilities), EXACT, 0.8 + 1.3,
-        lambda: median(0.8) + median(1.3, 6),
-        "a cost that changes by 2 is taken for 1",
-        ("continual_mean/private_median.py", "np.exp(-epsilon / 4 * (cost", "np.exp(-epsilon / 2 * (cost"),
-    )  # fmt: skip
+    for id, name, epsilon, level in (("", "", 0.8, 4), ("_four", ", of four bins", 1.3, 6)):
+        yield entry(
+            f"private_median{id}", f"PrivateMedian{name}", (private_median.draw, private_median.probabilities), EXACT, epsilon,
+            lambda epsilon=epsilon, level=level: median(epsilon, level),
+            "a cost that changes by 2 is taken for 1",
+            ("continual_mean/private_median.py", "np.exp(-epsilon / 4 * (cost", "np.exp(-epsilon / 2 * (cost"),
+        )  # fmt: skip
 
     def between(epsilon: float, moved: int, width: float) -> float:
         """All ways to move values between a few places; the law of the cell between all edges that there can be."""

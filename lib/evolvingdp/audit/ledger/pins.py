@@ -78,8 +78,9 @@ PINS: dict[str, float] = {
     "user_mean_any_users_gaussian": 0.656813414597,
     "user_mean_bands_gaussian": 0.671953081608,
     "user_mean_medians": 16.4108696,
-    "private_median": 1.47956577069,
+    "private_median": 0.550267214938,
     "binary_integer": 0.699928799572,
+    "private_median_four": 0.929298555755,
     # sparse_vector
     "above_threshold_once": 0.946362251,
     "above_threshold_basic": 3.81157663,
