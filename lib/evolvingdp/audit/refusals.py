@@ -13,13 +13,22 @@ from evolvingdp.continual_mean import algorithms, choosing, coordinates, offline
 from evolvingdp.continual_mean.arranged import arrange
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.per_step import PerStepLaplace
-from evolvingdp.continual_mean.prefix_sums import Tree
+from evolvingdp.continual_mean.prefix_sums import Anytime, BalancedTree, Banded, Buffered, PrefixSums, Toeplitz, Tree
+from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core.noise import Laplace, Tape
+from evolvingdp.core.olh import OLH
+from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import heavy_protocol, thresh_protocol
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.rivals import crew_thresh, once, once_words
 from evolvingdp.evolving.thresh import Thresh
+from evolvingdp.heavy_hitters.bitstogram import Bitstogram
+from evolvingdp.heavy_hitters.rappor import Rappor
+from evolvingdp.heavy_hitters.tree_hist import TreeHist
+from evolvingdp.heavy_hitters.trust.prefix_counts import PrefixCounts
+from evolvingdp.heavy_hitters.trust.shuffling import Shuffled, epsilon_of_a_report
+from evolvingdp.heavy_hitters.word_tree import WordTree
 from evolvingdp.sparse_vector.find_step import FindStep
 from evolvingdp.sparse_vector.histograms import HistogramEveryStep
 from evolvingdp.sparse_vector.integer_noise import IntegerNoise
@@ -48,6 +57,10 @@ def _rng() -> np.random.Generator:
 
 def _same(value: Any) -> Any:
     return value
+
+
+def _called(following: Callable[[], Any], times: int) -> list[Any]:
+    return [following() for _ in range(times)]
 
 
 def sparse_vector() -> Calls:
@@ -111,11 +124,73 @@ def evolving() -> Calls:
     yield partial(once_words.step, words, ended, ones, rng, rng)
 
 
+def heavy_hitters() -> Calls:
+    """Options that nobody knows, budgets that add up to more, bits that are always told, servers without own noise."""
+    tree, delta, short = WordTree((1, 1), length=2), 0.1, WordTree((1, 1), length=2, shorter=True)
+    for shares in ((1.0, 1.0), (0.5, 0.6), (1.5, -0.5), (1.0,)):
+        yield partial(PrefixCounts, tree, 1.0, 10.0, shares=shares)
+    yield partial(PrefixCounts, short, 1.0, 10.0, shares=(0.5, 0.5))  # a word would be in counts of its prefixes, too
+    counts, rng = PrefixCounts(tree, 1.0, 10.0, shares=(0.5, 0.5)), _rng()
+    yield partial(counts.search, tree.encode(["ab"]), np.array([5]), [rng])
+    for ones in ((0.0, 0.5), (0.5, 1.0), (0.5, 0.5), (0.6, 0.4)):
+        yield partial(Rappor, one_from_zero=ones[0], one_from_one=ones[1])
+    yield partial(Rappor, permanent_noise=-0.5)
+    yield partial(Rappor.one_shot, 51.0)
+    yield partial(TreeHist, tree, 1.0, 10.0, plan="both")
+    yield partial(Bitstogram, 1.0, 10.0, plan="both")
+    for epsilon in (0.0, -1.0, np.nan, np.inf):
+        for mechanism in (SignFlip, OLH, Rappor.one_shot):
+            yield partial(mechanism, epsilon)
+    yield partial(OLH, 1.0, 2**16)
+    yield partial(OLH, 12.0)
+    yield partial(Shuffled, 16.0, 3, 2)
+    yield partial(Shuffled(1.0, 3, 2).total_epsilon, 1e-13)
+    for more in (0.0, 1.0):
+        yield partial(epsilon_of_a_report, 1.0, more, 3, lambda _: 2, 10.0)
+    yield partial(Shuffled(1.0, 3, 2).delta, -delta)
+
+
+def _unpaid(rng: np.random.Generator) -> Calls:
+    """Settings whose noise would not be that of what they add up: options that nobody knows, shares of more than all,
+    budgets of another kind, sums that are too short or too large."""
+    naive, mean = algorithms.naive, partial(UserMean, 2, 4, 1.0)
+    for option in ({"prior": "mean"}, {"weights": "even"}, {"excess": "keep"}, {"delta": 0.1}):
+        yield partial(mean, **option)  # the last: a median has no Gaussian noise
+    yield partial(mean, blocks="each", prior="none")
+    for shares in ((0.5, 0.5, 0.5), (1.5, -0.25, -0.25), (0.5, 0.5)):
+        yield partial(mean, shares=shares)
+    for blocks in ("single", "bands", "whole"):
+        yield partial(mean, blocks=blocks)  # medians are for blocks that double
+    yield partial(mean, one_tree=True)
+    yield partial(mean, blocks="bands", one_tree=True, prior="none")
+    yield partial(mean, blocks="bands", prior="given")
+    yield partial(naive, 2, 2, 1.0, dimensions=2)
+    yield partial(naive, 2, 2, 1.0, delta=0.1, integer=True, toeplitz=True)
+    for size in ((2**31, 1), (2**30, 2**31), (2, 2)):
+        yield partial(naive, *size, 1.0, resolution=2**60)
+    yield partial(naive, 2**20, 2**20, 1e-6, integer=True)
+    yield partial(PerStepLaplace, 2, 1.0, "none")
+    for wrong in (0.0, -1.0, np.nan, np.inf):
+        for mechanism in (partial(naive, 2, 2), partial(BinaryMechanism, 2), partial(PerStepLaplace, 2)):
+            yield partial(mechanism, wrong)
+        yield partial(BinaryMechanism, 2, 1.0, wrong)
+    for sums, delta in ((BalancedTree(8, 3), 0.1), (Tree(4), 0.0), (Anytime(), 0.0)):
+        yield partial(BinaryMechanism, 8, 1.0, delta=delta, sums=sums)
+    yield partial(BinaryMechanism, 8, 1.0, delta=0.1, integer=True, sums=Toeplitz(8))
+    large = BinaryMechanism(2, 1.0, integer=True)
+    yield partial(large.release, [2.0**61, 0.0], rng)
+    yield partial(large.step, large.start(rng), 2**61)
+    yield partial(windows.Days, naive(2, 2, 1.0), 4, 1, Tree(2))
+    yield partial(windows.Days(naive(2, 2, 1.0), 2, 1).release, [0, 0], [1.0, 1.0], [1, 0], rng)
+    yield partial(coordinates.of_one, naive(2, 2, 1.0, delta=0.1), 2, 0.1)
+    yield partial(private_median.draw_between, np.array([0.5, 0.5]), 1.0, rng, 2, 0.6)
+
+
 def continual_mean() -> Calls:
     """Samples out of range, users and samples beyond the caps, steps after the horizon."""
     rng = _rng()
     for made in (algorithms.naive(2, 2, 1.0), choosing.users_alike(2, 2, 1.0)):
-        for sample in (1.5, -0.5, np.nan):
+        for sample in (1.5, -0.5, 2.0, -1.0, np.nan):  # whole numbers are grid steps, too
             yield partial(online.step, made, online.start(made, rng), 0, sample)
             yield partial(offline.release, made, [0, 1], [1.0, sample], rng)
         for user in (2, -1):
@@ -128,7 +203,10 @@ def continual_mean() -> Calls:
         yield partial(offline.release, made, [0, 0, 0], [1.0, 1.0, 1.0], rng)
     fine, wide = algorithms.naive(2, 2, 1.0, resolution=2**20), algorithms.naive(2**27, 1, 1.0, horizon=16)
     yield partial(offline.release, fine, [0, 1], [1.0, np.nan], rng)
-    yield partial(offline.changes, algorithms.naive(2, 2, 1.0), arrange(fine, [0, 1], [1.0, 1.0]), rng)
+    for sample in (1.5, -0.5, np.nan):
+        yield partial(online.step, fine, online.start(fine, rng), 0, sample)
+    for other, who in ((fine, [0, 1]), (algorithms.naive(3, 2, 1.0), [0, 2]), (algorithms.naive(2, 3, 1.0), [0, 0, 0])):
+        yield partial(offline.changes, algorithms.naive(2, 2, 1.0), arrange(other, who, np.ones(len(who))), rng)
     yield partial(offline.release, wide, [5] * 10 + [10**8], [1.0] * 11, rng)
     yield partial(coordinates.release, made, [0, 1], np.array([[1.0, 1.0], [1.0, 1.5]]), rng)
     for mechanism in (BinaryMechanism(2, 1.0), BinaryMechanism(2, 1.0, integer=True)):
@@ -139,12 +217,16 @@ def continual_mean() -> Calls:
         yield partial(mechanism.step, begun, 1)
     yield partial(mechanism.release, [0.5, 1.0], rng)
     yield partial(mechanism.step, mechanism.start(rng), 0.5)
-    yield partial(Tree(2).all, 4, Tape(Laplace(1.0), rng))
+    short: tuple[PrefixSums, ...] = (Tree(2), BalancedTree(2, 3), Toeplitz(2), Buffered(2), Banded(2, 2))
+    for sums in short:
+        yield partial(sums.all, 4, Tape(Laplace(1.0), rng))
+        yield partial(_called, sums.online(Tape(Laplace(1.0), rng)), 4)
     every = PerStepLaplace(2, 1.0)
     for sample in (1.5, -0.5, np.nan):
         yield partial(every.release, [0, 1], [1.0, sample], rng)
         yield partial(every.step, every.start(rng), 0, sample)
     yield partial(every.release, [0, 1, 0], [1.0, 1.0, 1.0], rng)
+    yield from _unpaid(rng)
     shown = every.start(rng)
     for user in (0, 1):
         shown, _ = every.step(shown, user, 1.0)

@@ -28,6 +28,7 @@ from evolvingdp.evolving.thresh_protocol import Release
 TOLERANCE = 1e-9
 HISTOGRAMS = 3000  # that are kept, at most: then an epoch costs about a tenth of a second
 _WORDS = 62  # whose signs are bits of a number
+_LEFT = 6  # standard deviations of users are drawn one by one, so that Poisson numbers are hardly ever too many
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +118,7 @@ class Hashed(dict[int, NDArray[np.float64]]):
         """
         width = self.settings.width
         plus = self.settings.report_plus(np.zeros(width) if law is None else self[law])
-        means = max(0.0, size - 6 * math.sqrt(size)) / width * np.stack([plus, 1 - plus])
+        means = max(0.0, size - _LEFT * math.sqrt(size)) / width * np.stack([plus, 1 - plus])
         users = rng.poisson(means)
         while (others := size - int(users.sum())) < 0:
             users = rng.poisson(means)

@@ -2,7 +2,8 @@
 
 A `Chosen` is handed to a mechanism instead of a generator. It notes law and scale of each block of noise as the sampler
 hands them over, and moves the noise by what an audit wants to hide. `discrete_law` answers the integer draws of
-`core.noise.DiscreteLaplace` in all ways, and so has the law of what that draws without its formula.
+`core.noise.DiscreteLaplace` in all ways, and so has the law of what that draws without its formula; `masses_of` does that
+for a few numbers of a law of any scale.
 """
 
 from __future__ import annotations
@@ -158,18 +159,46 @@ def event_law(numerator: NDArray[np.int64], denominator: int) -> Array:
 @functools.cache
 def discrete_law(law: DiscreteLaplace, largest: int) -> dict[int, float]:
     """Probabilities of -`largest` to `largest` in what `law.draw` draws, up to one factor: all its integers enumerated."""
-    first, rejected = Steps(0, 0, False), _Rejected()
-    law.draw(1, first)  # type: ignore[arg-type]
+    rejected, scale = _Rejected(), _uniform_below(law)
     law.draw(1, rejected)  # type: ignore[arg-type]
     if rejected.batches < 4:
         raise AssertionError("a draw must be attempted again where all rests are rejected")
-    scale = first.asked[0]  # rests are uniform below it
-    rests, one = event_law(np.arange(scale), scale) / scale, float(event_law(np.ones(1, dtype=np.int64), 1)[0])
-    wholes = math.ceil((largest + 1) * noise._GRID / scale)
-    rest, whole, negative = (choice.ravel() for choice in np.meshgrid(range(scale), range(wholes), (0, 1), indexing="ij"))
-    accepted, drawn = _drawn(law, rest, whole, negative, wholes + 2 * noise._GRID // scale + 2)
-    masses = (rests[rest] * one**whole * (1 - one) / 2)[accepted]
-    return {number: float(masses[drawn == number].sum()) for number in range(-largest, largest + 1)}
+    wholes = range(math.ceil((largest + 1) * noise._GRID / scale))
+    choices = (choice.ravel() for choice in np.meshgrid(range(scale), wholes, (0, 1), indexing="ij"))
+    return _masses(law, range(-largest, largest + 1), *choices)
+
+
+def masses_of(law: DiscreteLaplace, numbers: Sequence[int]) -> dict[int, float]:
+    """The same of a few `numbers`, however large the scale is: of the integers from which they are drawn, if they are."""
+    held = np.repeat(numbers, noise._GRID)
+    totals = np.abs(held) * noise._GRID + np.tile(np.arange(noise._GRID), len(numbers))
+    whole, rest = np.divmod(totals, _uniform_below(law))
+    return _masses(law, numbers, rest, whole, (held < 0).astype(np.int64))
+
+
+def _uniform_below(law: DiscreteLaplace) -> int:
+    """Below what the rests are uniform."""
+    first = Steps(0, 0, False)
+    law.draw(1, first)  # type: ignore[arg-type]
+    return first.asked[0]
+
+
+def _masses(law: DiscreteLaplace, numbers: Sequence[int], rest: Any, whole: Any, negative: Any) -> dict[int, float]:
+    """What these attempts add to the probabilities of `numbers`, times the scale: each is as probable as the events that the
+    sampler asks for, of its rest and then of one whole scale after the other."""
+    events: list[tuple[NDArray[np.int64], int]] = []
+    happens, far = noise._happens, int(whole.max()) + 2 + 2 * noise._GRID // _uniform_below(law)
+
+    def asked(numerator: NDArray[np.int64], denominator: int, rng: Any) -> NDArray[np.bool_]:
+        events.append((np.array(numerator), denominator))
+        return happens(numerator, denominator, rng)
+
+    with mock.patch.object(noise, "_happens", asked):
+        accepted, drawn = _drawn(law, rest, whole, negative, far)
+    (rests, scale), *wholes = events
+    (one,) = {chance for top, below in wholes for chance in event_law(np.unique(top), below).tolist()}
+    masses = (event_law(rests[: 2 * len(rest) : 2], scale) * one**whole * (1 - one) / 2)[accepted]
+    return {number: float(masses[drawn == number].sum()) for number in numbers}
 
 
 def _drawn(

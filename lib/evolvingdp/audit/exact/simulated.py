@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import poisson
 
 from evolvingdp.audit.exact.draws import law_of
 from evolvingdp.audit.exact.laws import epsilon_at, rows
@@ -22,16 +26,70 @@ def same_law(protocol: Callable[[Any], Any], simulation: Callable[[Any], Any]) -
     return bool(np.abs(np.subtract(*rows([law_of(protocol), law_of(simulation)]))).sum() <= _ALIKE)
 
 
-def simulated_loss(protocol: Run, simulation: Run, inputs: Iterable[Any], others: Iterable[Any] = ()) -> float:
-    """The worst loss of `simulation` between any two of `inputs`; infinite where what it returns has another law than what
-    `protocol` returns, for any of these inputs or of `others`."""
+def simulated_loss(
+    protocol: Run, simulation: Run, inputs: Iterable[Any], others: Iterable[Any] = (), follow: Callable[[Any], Any] = law_of
+) -> float:
+    """The worst loss of `simulation` between any two of `inputs`; infinite where what it returns, by `follow`, has another
+    law than what `protocol` returns, for any of these inputs or of `others`."""
     laws = []
     for one in (*inputs, *others):
-        pair = [law_of(lambda rng, run=run, one=one: run(one, rng)) for run in (protocol, simulation)]  # type: ignore[misc]
+        pair = [law_of(lambda rng, one=one: protocol(one, rng)), follow(lambda rng, one=one: simulation(one, rng))]  # type: ignore[misc]
         if np.abs(np.subtract(*rows(pair))).sum() > _ALIKE:
             return math.inf
         laws.append(pair[1])
     return epsilon_at(laws[: len(laws) - len(tuple(others))], 0.0)
+
+
+_SIZES = ("_AT_ONCE", "_CHUNK", "_ENTRIES", "_SIGNS_AT_ONCE", "_SUMMED_AT_ONCE")
+
+
+@contextmanager
+def one_at_a_time(*modules: Any) -> Iterator[None]:
+    """What these modules draw or add up for many users at a time they do for one."""
+    with ExitStack() as stack:
+        for module, name in itertools.product(modules, _SIZES):
+            if hasattr(module, name):
+                stack.enter_context(mock.patch.object(module, name, 1))
+        yield
+
+
+class _Poisson:
+    """`rng`, of whose Poisson numbers those above `most` are one; what is drawn `again` at once, as they were too many, is
+    0, and must have the law that it had."""
+
+    def __init__(self, rng: Any, most: int) -> None:
+        self._rng, self._numbers, self.again = rng, np.arange(most + 1), False
+        self._means: NDArray[np.float64] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        self._means = None
+        return getattr(self._rng, name)
+
+    def poisson(self, means: NDArray[np.float64]) -> NDArray[np.int64]:
+        if self._means is not None:
+            if not np.array_equal(self._means, means):
+                raise AssertionError("what is drawn again must have the law that it had")
+            self.again = True
+            return np.zeros(means.shape, dtype=np.int64)
+        self._means = means
+        chances = poisson.pmf(self._numbers, means[..., None])
+        chances = np.concatenate([chances, 1 - chances.sum(axis=-1, keepdims=True)], axis=-1)
+        drawn: list[int] = []
+        for each in chances.reshape(-1, chances.shape[-1]):  # what follows too many does not matter
+            drawn.append(self._rng.choose(each) if sum(drawn) < len(self._numbers) else 0)
+        return np.array(drawn, dtype=np.int64).reshape(means.shape)
+
+
+def law_of_accepted(run: Callable[[Any], Any], most: int) -> dict[Any, float]:
+    """The law of what `run` returns where it draws Poisson numbers again until they are at most `most` in all."""
+
+    def once(rng: Any) -> Any:
+        drawn = _Poisson(rng, most)
+        returned = run(drawn)
+        return None if drawn.again else returned
+
+    law: dict[Any, float] = {output: mass for output, mass in law_of(once).items() if output is not None}
+    return {output: mass / sum(law.values()) for output, mass in law.items()}
 
 
 def collected_loss(protocol: Any, keys: NDArray[Any], words: int = 0, users: int = 2, **how: Any) -> float:

@@ -35,11 +35,13 @@ Message = tuple[float, ...]  # logs of the probabilities of its outcomes
 @dataclass
 class Coins:
     """A generator whose uniform numbers only answer: in its i-th draw `u < p` is what `answers[i]` says, and False for users
-    beyond these. The p of the user at `seats[i]` is kept."""
+    beyond these. The p of the user at `seats[i]` is kept, who is the one in question if it `serves[i]`."""
 
     answers: list[list[bool]]
     seats: list[int]
+    serves: list[bool]
     chances: list[float] = field(default_factory=list)
+    others: list[Any] = field(default_factory=list)  # the p of all, without those
 
     def random(self, shape: tuple[int, ...]) -> Coins:
         self.shape = shape
@@ -48,7 +50,9 @@ class Coins:
     def __lt__(self, chances: Any) -> NDArray[np.bool_]:
         draw, answer = len(self.chances), np.zeros(self.shape, dtype=bool)
         answer[: len(self.answers[draw])] = self.answers[draw]
-        self.chances.append(float(np.broadcast_to(chances, self.shape)[self.seats[draw]]))
+        of_all = np.broadcast_to(chances, self.shape)
+        self.chances.append(float(of_all[self.seats[draw]]))
+        self.others.append(np.delete(of_all, self.seats[draw] if self.serves[draw] else []).tolist())
         return answer
 
     def __ge__(self, chances: Any) -> NDArray[np.bool_]:
@@ -92,10 +96,13 @@ class Drive:
         votes = not (self.forced and state.release.epoch == 0)
         voter, reporter = self.seats(state)
 
+        def tossed(vote: list[bool], datum: Any, report: bool = False, place: int = 0) -> tuple[Any, Any, Coins]:
+            ours, serves = [False] * (reporter or 0) + [report], [voter is not None] * votes + [reporter is not None]
+            coins = Coins([vote] * votes + [ours], [voter or 0] * votes + [reporter or 0], serves)
+            return *self.step(state, datum, coins, place), coins
+
         def run(vote: list[bool], report: bool = False, place: int = 0) -> tuple[Any, Any, list[float]]:
-            ours = [False] * (reporter or 0) + [report]
-            coins = Coins([vote] * votes + [ours], [voter or 0] * votes + [reporter or 0])
-            following, release = self.step(state, datum, coins, place)
+            following, release, coins = tossed(vote, datum, report, place)
             return following, release, coins.chances
 
         def asked(release: Any) -> bool:
@@ -111,10 +118,13 @@ class Drive:
             )
             messages.append(_message(chance, asked(says), asked(denies)))
         vote = [False] * 3
-        following, release, _ = run(vote)
+        following, release, coins = tossed(vote, datum)
         if votes and asked(release) != wanted:
             vote = [voter != seat for seat in range(3)]
-            following, release, _ = run(vote)
+            following, release, coins = tossed(vote, datum)
+        unseen = tossed(vote, self.inputs[0])[2].others
+        if any(ours != theirs for ours, theirs in zip(coins.others, unseen, strict=False)):  # one may end before reports
+            raise AssertionError("what is sent in the seats of others must not depend on the user")
         if votes and voter is not None:  # the others agree: what noise makes of this vote must not change what is kept
             shown = run([(seat != voter) == answer for seat, answer in enumerate(vote)])[0]
             if frozen(shown) != frozen(following):
@@ -248,13 +258,22 @@ def crew_words_loss(settings: CrewWords, role: str) -> float:
     start = crew_words.CrewWordsState(order, heavy_protocol.start(three.voting))
     ends = np.cumsum([0, *three.parts]).tolist()
 
-    def held(user: int, histogram: NDArray[np.int64]) -> NDArray[np.int64]:
-        counts = np.tile(inputs[0], (three.n_users, 1))
+    def held(user: int, histogram: NDArray[np.int64], state: Any) -> Callable[[NDArray[np.int64]], NDArray[np.int64]]:
+        """Told to those alone whose turn it is: who vote, who report in an update, and who vote after that."""
+        counts, update = np.tile(inputs[0], (three.n_users, 1)), three.crews - state.release.estimates_left
         counts[user] = histogram
-        return counts * three.voting.voting.epoch_length
+        turns = iter([max(0, update - 1), three.crews + update, *[update] * (update > 0)])
+
+        def told(users: NDArray[np.int64]) -> NDArray[np.int64]:
+            turn = next(turns)
+            if users.tolist() != list(range(ends[turn], ends[turn + 1])):
+                raise AssertionError("nobody may be asked out of turn")
+            return counts[users] * three.voting.voting.epoch_length
+
+        return told
 
     def reported(histogram: NDArray[np.int64], rng: Any) -> tuple[float, ...]:
-        counts = held(ends[three.crews], histogram)
+        counts = held(ends[three.crews], histogram, start)
         _, release = crew_words.step(three, start, counts, stream(0, "public"), rng)
         return tuple(np.round(release.estimate, 9).tolist())
 
@@ -263,7 +282,7 @@ def crew_words_loss(settings: CrewWords, role: str) -> float:
 
     def of(crew: int) -> float:
         def step(state: Any, histogram: NDArray[np.int64], coins: Any, place: int) -> tuple[Any, Any]:
-            counts = held(ends[crew], histogram)
+            counts = held(ends[crew], histogram, state)
             return crew_words.step(three, replace(state, votes=_thawed(state.votes)), counts, stream(0, "public"), coins)
 
         def seats(state: Any) -> tuple[int | None, int | None]:

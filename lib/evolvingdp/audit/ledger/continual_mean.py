@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from evolvingdp.audit import refusals
 from evolvingdp.audit.exact import medians, sensitivity
 from evolvingdp.audit.exact.draws import loss_of
 from evolvingdp.audit.exact.laws import composed_epsilon, gaussian_epsilon
@@ -18,7 +17,6 @@ from evolvingdp.audit.ledger import running_sums
 from evolvingdp.audit.ledger.entry import EXACT, SENSITIVITY, Entry
 from evolvingdp.audit.ledger.running_sums import DELTA, EPSILON, entry
 from evolvingdp.continual_mean import algorithms, choosing, coordinates, offline, online, private_median, windows
-from evolvingdp.continual_mean.per_step import PerStepLaplace
 from evolvingdp.continual_mean.prefix_sums import Buffered, PrefixSums, Tree
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core.seeds import stream
@@ -203,16 +201,17 @@ def _for_any_users() -> Iterator[Entry]:
 
 
 def _days() -> Iterator[Entry]:
-    """One of two users, who has 3 samples in all and 2 a day at most and sends up to 3 a day: from all zeros to all ones."""
+    """One of two users, who has 3 samples in all and 2 a day at most and sends up to 3 a day: from one end of their range to the other."""
 
     def loss(sums: PrefixSums | None, delta: float) -> float:
-        days, worst = windows.Days(algorithms.naive(2, 3, EPSILON, delta=delta), 4, 2, sums), 0.0
+        made = algorithms.naive(2, 3, EPSILON, delta=delta, resolution=4, low=-1.0, high=3.0)
+        days, worst = windows.Days(made, 4, 2, sums), 0.0
         for held in itertools.product(range(4), repeat=4):
             when = np.repeat(np.arange(4), held)
 
             def shown(ones: Any, rng: Any, when: Any = when) -> list[float]:
-                bits = np.full(len(when), int(ones.any()))
-                return [closed.total for closed in days.release(np.zeros_like(when), bits, when, rng)]
+                ends = np.full(len(when), made.high if ones.any() else made.low)
+                return [closed.total for closed in days.release(np.zeros_like(when), ends, when, rng)]
 
             worst = max(worst, sensitivity.solved(shown, 4, [np.array(held, dtype=float)]))
         return gaussian_epsilon(worst, delta) if delta else worst
@@ -242,11 +241,13 @@ def _snapshots() -> Iterator[Entry]:
         return shown
 
     def loss() -> float:
-        noisy = [totals(np.zeros(3), rng) for rng in (Chosen(), Chosen(stream(0, "snapshots")))]
-        return math.inf if np.allclose(noisy[0], noisy[1]) else user_mean_epsilon(settings)
+        silent, noisy = (totals(np.zeros(3), rng) for rng in (Chosen(), Chosen(stream(0, "snapshots"))))
+        seed: Any = Chosen(stream(0, "snapshots"))
+        at_once = [shown.total for shown in windows.snapshots(settings, [0, 1] * 3, np.zeros(6), seed, range(1, 7))]
+        return user_mean_epsilon(settings) if np.allclose(at_once, noisy) and not np.allclose(silent, noisy) else math.inf
 
     yield entry(
-        "snapshots", "snapshots of a mean", (windows.snapshot,), SENSITIVITY, EPSILON, loss, "totals without noise",
+        "snapshots", "snapshots of a mean", (windows.snapshot, windows.snapshots), SENSITIVITY, EPSILON, loss, "totals without noise",
         ("continual_mean/windows.py", "sum(state.weighted), tuple", "float(sum(tree.total for tree in state.trees)), tuple"),
     )  # fmt: skip
 
@@ -271,11 +272,13 @@ def _others() -> Iterator[Entry]:
             worst = max(worst, loss_of(lambda means, rng: private_median.draw(means, epsilon, level, rng), inputs))
         return worst
 
-    yield entry(
-        "private_median", "PrivateMedian", (private_median.draw, private_median.probabilities), EXACT, 0.8, lambda: median(0.8),
-        "a cost that changes by 2 is taken for 1",
-        ("continual_mean/private_median.py", "np.exp(-epsilon / 4 * (cost", "np.exp(-epsilon / 2 * (cost"),
-    )  # fmt: skip
+    for id, name, epsilon, level in (("", "", 0.8, 4), ("_four", ", of four bins", 1.3, 6)):
+        yield entry(
+            f"private_median{id}", f"PrivateMedian{name}", (private_median.draw, private_median.probabilities), EXACT, epsilon,
+            lambda epsilon=epsilon, level=level: median(epsilon, level),
+            "a cost that changes by 2 is taken for 1",
+            ("continual_mean/private_median.py", "np.exp(-epsilon / 4 * (cost", "np.exp(-epsilon / 2 * (cost"),
+        )  # fmt: skip
 
     def between(epsilon: float, moved: int, width: float) -> float:
         """All ways to move values between a few places; the law of the cell between all edges that there can be."""
@@ -298,23 +301,3 @@ def _others() -> Iterator[Entry]:
             lambda moved=moved, width=width: between(4.0, moved, width), "an epsilon a tenth too large",
             ("continual_mean/private_median.py", "epsilon / (2 * moved) * np", "epsilon / (1.8 * moved) * np"),
         )  # fmt: skip
-    always, mixed = np.zeros(8, dtype=int), np.array([0, 0, 0, 1, 1, 2, 1, 0])  # one user sends everything, or does not
-    path = "continual_mean/per_step.py"
-    for split in ("even", "harmonic"):
-        yield entry(
-            f"per_step_{split}", f"noise at every step, {split} shares", (PerStepLaplace,), SENSITIVITY, EPSILON,
-            lambda split=split: sensitivity.per_step_cost(PerStepLaplace(8, EPSILON, split), always),
-            "horizon off by one" if split == "even" else "half of the noise, step by step",
-            (path, "self.horizon / np.asarray(steps)", "(self.horizon - 1) / np.asarray(steps)") if split == "even"
-            else (path, "state.rng.laplace(0.0, 1.0) *", "state.rng.laplace(0.0, 0.5) *"),
-        )  # fmt: skip
-    yield entry(
-        "per_step_refused", "what is out of range is refused", (PerStepLaplace,), SENSITIVITY, EPSILON,
-        lambda: refusals.refused(refusals.continual_mean(), lambda: sensitivity.per_step_cost(PerStepLaplace(8, EPSILON), always)),
-        "samples above 1 are let in, step by step", (path, "if not 0 <= sample <= 1:", "if not 0 <= sample:"),
-    )  # fmt: skip
-    yield entry(
-        "per_step_several", "noise at every step, several users", (PerStepLaplace,), SENSITIVITY, EPSILON,
-        lambda: sensitivity.per_step_cost(PerStepLaplace(8, EPSILON), mixed), "noise for the samples of the user who comes",
-        (path, "return np.maximum.accumulate(ranks)", "return ranks"),
-    )  # fmt: skip

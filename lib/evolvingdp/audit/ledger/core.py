@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from scipy.stats import norm
@@ -16,7 +18,7 @@ from evolvingdp.audit.exact.sensitivity import noise_cost
 from evolvingdp.audit.exact.simulated import simulated_loss
 from evolvingdp.audit.ledger.entry import COMPOSED, EXACT, SENSITIVITY, Entry
 from evolvingdp.audit.ledger.mutant import broken
-from evolvingdp.core import accounting
+from evolvingdp.core import accounting, sampling
 from evolvingdp.core.noise import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, Noise, Tape
 from evolvingdp.core.randomizers import SignFlip
 
@@ -58,6 +60,7 @@ def entries() -> Iterator[Entry]:
         "10 % too small an epsilon in the noise",
         ("rng.random(x.shape) < self.flip", "rng.random(x.shape) < SignFlip(1.1 * self.epsilon).flip"), report, "randomizers",
     )  # fmt: skip
+    yield _dealt()
     yield entry(
         "sign_flip_shares", "SignFlip, reports on means", (SignFlip,), EXACT, 1.0,
         lambda: loss_of(shown, (0.0, 0.3, 1.0)), "one uniform number for all users",
@@ -111,6 +114,10 @@ def entries() -> Iterator[Entry]:
         ("(rest + scale * whole) // _GRID", "(2 * (rest + scale * whole) + _GRID) // (2 * _GRID)"),
     )  # fmt: skip
     yield entry(
+        "discrete_laplace_large", "discrete Laplace noise of large scales, times what is promised", (DiscreteLaplace,), EXACT, 1.0,
+        _large_scales, "a rest accepted by its whole part", ("rest = rest[_happens(rest, scale, rng)]", "rest = rest[_happens(rest // _GRID, scale, rng)]"),
+    )  # fmt: skip
+    yield entry(
         "discrete_gaussian", "discrete Gaussian noise, times what is promised", (DiscreteGaussian,), EXACT, 1.0,
         _discrete_gaussian, "attempts accepted an exp(-1) too often", ("while len(going := going[whole[going] > 0])", "while len(going := going[whole[going] > 1])"),
         delta=_DELTA,
@@ -145,6 +152,19 @@ def _discrete_loss(noise: DiscreteLaplace, largest: int = 2) -> float:
     return max(abs(math.log(law[number] / law[number + 1])) for number in range(-largest, largest))
 
 
+def _large_scales() -> float:
+    """The largest log ratio of numbers on a grid of half the scale and around its multiples, up to the largest scale."""
+    worst = 0.0
+    for scale in (1000.0, 2.0**30 / 3, 2.0**46):
+        near = int(scale) // 8
+        numbers = [0, *sorted(k * int(scale) // 2 + off for k in range(1, 8) for off in (-near, near))]
+        for sign in (1, -1):
+            law = probes.masses_of(DiscreteLaplace(scale), [sign * number for number in numbers])
+            logs, gaps = -np.diff(np.log(list(law.values()))), np.diff(numbers)
+            worst = max(worst, float((np.abs(logs) * scale / gaps).max()))
+    return worst
+
+
 def _composed(one: float, reports: int = 40) -> float:
     """The epsilon of randomized responses, from the laws of all reports together, report by report."""
     law, keep = np.ones(1), 1 / (1 + math.exp(-one))
@@ -161,7 +181,7 @@ def _normal(mu: float) -> float:
 
 def _discrete_gaussian() -> float:
     """The epsilon of numbers that differ by 1, at most, over that of masses exp(-z^2 / 2 s^2), at scales below and above 1;
-    of a large scale, masses near it."""
+    of large scales, masses near them."""
     worst = 0.0
     for scale in (0.3, 0.7, 2.5):
         numbers = np.arange(-math.ceil(9 * scale), math.ceil(9 * scale) + 1)
@@ -171,8 +191,34 @@ def _discrete_gaussian() -> float:
             pair_epsilon([np.append(law, 0) / law.sum(), np.append(0, law) / law.sum()], _DELTA) for law in (drawn, printed)
         )
         worst = max(worst, found / promised)
-    scale = 2.0**16
-    law = probes.gaussian_law(DiscreteGaussian(scale), [0, 2**15, -(2**16), 2**17, -(2**18)])
-    if not np.allclose([law[number] / law[0] for number in law], [math.exp(-((z / scale) ** 2) / 2) for z in law]):
-        raise AssertionError("a discrete Gaussian draw of a large scale must have its law")
+    for scale in (2.0**16, 2.0**25):
+        numbers = np.rint(scale * np.array([0, 0.5, -1, 2, -4])).astype(np.int64)
+        law = probes.gaussian_law(DiscreteGaussian(scale), numbers.tolist())
+        if not np.allclose([law[number] / law[0] for number in law], np.exp(-((numbers / scale) ** 2) / 2)):
+            raise AssertionError("a discrete Gaussian draw of a large scale must have its law")
     return worst
+
+
+def _dealt() -> Entry:
+    response = SignFlip(0.8)
+
+    def parted(place: int, rng: Any, one_by_one: bool = False) -> Any:
+        """Randomized reports of two words, of which five and four users hold one, in each of two parts."""
+        counts = np.array([5 - place, 4 + place])
+        if one_by_one:
+            chosen = [np.bincount(rng.integers(0, 2, size=held), minlength=2) for held in counts]
+            return [response.sum_given_counts(plus, minus, rng) for plus, minus in zip(*chosen, strict=True)]
+        return [response.sum_given_counts(plus, minus, rng) for plus, minus in sampling.split_evenly(counts, 2, rng).T]
+
+    def split() -> float:
+        with mock.patch.object(sampling, "_FEW", 2):  # users of one word are dealt at once, of the other one by one
+            return simulated_loss(partial(parted, one_by_one=True), parted, range(2))
+
+    change = (
+        "rng.multinomial(counts[~few], np.full(parts, 1 / parts)).T",
+        "(counts[~few] + np.arange(parts)[:, None]) // parts",
+    )
+    return Entry(
+        "split_evenly", "core", "users dealt to parts, simulated", (SignFlip,), "a simulated release", "any two words", EXACT, 0.8,
+        split, "many users are dealt in equal parts", broken(split, "core/sampling.py", *change),
+    )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.rivals import crew_thresh, crew_words, memoized, once, once_words, signs, tree
 from evolvingdp.evolving.rivals.crew_thresh import CrewThresh
 from evolvingdp.evolving.rivals.crew_words import CrewWords
-from evolvingdp.evolving.streams import BitStream
+from evolvingdp.evolving.streams import BitStream, WordStream
 from evolvingdp.evolving.thresh import Thresh
 
 _EPSILON = 1.0
@@ -173,6 +174,16 @@ def _recomputed() -> Iterator[Entry]:
             ("evolving/baselines.py", "epsilon_of_report(epsilon, len(asked), c", "epsilon_of_report(epsilon, len(asked) // 3, c"),
             delta=delta,
         )  # fmt: skip
+    thresh = Thresh(1, 3, 1, _EPSILON, 0.1, 0.1, 1, 1, unit=0.01, margin=0.1, reach=2)
+
+    def again(words: tuple[int, ...], rng: Any) -> Any:
+        return list(baselines.recompute_words(HeavyThresh(thresh, 2), WordStream.make([1], np.eye(2), [words], 1), rng))
+
+    yield _entry(
+        "recompute_words", "recomputation of words", (baselines.recompute_words,), _EPSILON,
+        lambda: loss_of(again, product((0, 1), repeat=3)), "an epoch is not counted",
+        ("evolving/baselines.py", "epsilon_of_report(voting.epsilon, voting.horizon, c", "epsilon_of_report(voting.epsilon, voting.horizon - 1, c"),
+    )  # fmt: skip
 
 
 def _few_changes() -> Iterator[Entry]:

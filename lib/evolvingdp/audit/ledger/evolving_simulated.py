@@ -16,13 +16,12 @@ from unittest import mock
 
 import numpy as np
 
-from evolvingdp.audit.exact.draws import loss_of
-from evolvingdp.audit.exact.simulated import RandomFunctions, same_law, simulated_loss
+from evolvingdp.audit.exact.simulated import RandomFunctions, law_of_accepted, one_at_a_time, same_law, simulated_loss
 from evolvingdp.audit.ledger.entry import EXACT, Entry
 from evolvingdp.audit.ledger.mutant import broken
-from evolvingdp.evolving import baselines, heavy_protocol, heavy_simulation, thresh_protocol, thresh_simulation
+from evolvingdp.evolving import count_law, heavy_protocol, heavy_simulation, thresh_protocol, thresh_simulation
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
-from evolvingdp.evolving.rivals import crew_thresh, crew_words, memoized, once, once_words, tree
+from evolvingdp.evolving.rivals import crew_thresh, crew_words, memoized, once, once_words, threshold_stream, tree
 from evolvingdp.evolving.rivals.threshold_stream import ThresholdStream
 from evolvingdp.evolving.streams import BitStream, WordStream
 from evolvingdp.evolving.thresh import Thresh
@@ -34,9 +33,9 @@ def entries() -> Iterator[Entry]:
     yield from _once()
     yield from _few_changes()
     yield from _thresh()
+    yield from _many()
     yield from _later()
     yield from _crews()
-    yield from _words()
 
 
 def _entry(
@@ -109,10 +108,11 @@ def _few_changes() -> Iterator[Entry]:
         def loss(pair: Any = pair, runs: Any = runs, simulates: Any = simulates) -> float:
             """Also of two users whose bits fall below two thresholds, which chance decides."""
             streams = ThresholdStream.make(2, (0.25, 0.5))
-            alike = same_law(
-                lambda rng: memoized.run(pair, streams, bits=rng, private=rng),
-                lambda rng: memoized.simulate(pair, streams, rng),
-            )
+            with one_at_a_time(threshold_stream):
+                alike = same_law(
+                    lambda rng: memoized.run(pair, streams, bits=rng, private=rng),
+                    lambda rng: memoized.simulate(pair, streams, rng),
+                )
             return simulated_loss(runs, simulates, list(product((0, 1), repeat=2))) if alike else math.inf
 
         yield _entry(
@@ -127,12 +127,15 @@ def _few_changes() -> Iterator[Entry]:
         settings = few if len(means) == 3 else pair
         return settings, ThresholdStream.make(settings.n_users, means)
 
+    def chunks() -> float:
+        with one_at_a_time(threshold_stream):
+            return simulated_loss(
+                lambda means, rng: tree.run(*of(means), bits=rng, private=rng), lambda means, rng: tree.simulate(*of(means), rng),
+                list(product((0, 1), repeat=3)), [(0.25, 0.5)],
+            )  # fmt: skip
+
     yield _entry(
-        "tree", "dyadic tree", (tree.ChangeTree, tree.simulate), _EPSILON,
-        lambda: simulated_loss(
-            lambda means, rng: tree.run(*of(means), bits=rng, private=rng), lambda means, rng: tree.simulate(*of(means), rng),
-            list(product((0, 1), repeat=3)), [(0.25, 0.5)],
-        ),
+        "tree", "dyadic tree", (tree.ChangeTree, tree.simulate), _EPSILON, chunks,
         "fair coins are left out", ("evolving/rivals/tree.py", "2 * rng.binomial(still, 0.5) - still", "np.zeros_like(still)"),
     )  # fmt: skip
 
@@ -159,6 +162,67 @@ def _thresh() -> Iterator[Entry]:
         ),
         "silent votes are their mean", ("evolving/heavy_simulation.py", "rng.binomial(voting.n_users - yes, randomizer.flip)",
          "round((voting.n_users - yes) * randomizer.flip)"),
+    )  # fmt: skip
+
+
+def _many() -> Iterator[Entry]:
+    """Numbers of users that simulations draw for all of a group together."""
+    one = Thresh(1, 1, 1, _EPSILON, 0.2, 0.4, 1, 1, unit=0.01, beta=0.05, margin=0.1)
+    several = {users: HeavyThresh(replace(one, n_users=users), 2) for users in (1, 2)}
+    laws = np.array([[0.25, 0.75], [1.0, 0.0]])
+    mine, other, both = (WordStream.make([users], laws, [(law,)], 1) for users, law in ((1, 0), (1, 1), (2, 0)))
+
+    def words() -> float:
+        """All users but those who are too many are drawn as Poisson numbers."""
+        with (
+            mock.patch.object(heavy_simulation.Known, "make", return_value=None),
+            mock.patch.object(heavy_simulation, "_LEFT", 0),
+        ):
+            return simulated_loss(
+                lambda said, rng: heavy_protocol.run(several[said.n_users], said, rng, rng, rng),
+                lambda said, rng: heavy_simulation.simulate(several[said.n_users], said, rng).public, [mine, other], [both],
+                partial(law_of_accepted, most=2),
+            )  # fmt: skip
+
+    base = Thresh(1, 3, 2, _EPSILON, 0.2, 0.3, 1, 2, unit=0.01, beta=0.05, margin=0.2)
+
+    def bits(crowd: bool) -> float:
+        """Of groups of which some see a change and some do not: who, cell by cell, or how many and then who."""
+
+        def of(said: BitStream) -> Thresh:
+            unit = 0.25 if said.late.any() else 0.01  # so that of users who differ some can see the change
+            return replace(base, n_users=said.n_users, horizon=said.horizon, epoch_length=said.epoch_length, unit=unit)
+
+        length = 1 if crowd else 2
+        pair = BitStream.make([2], [(0.0, 0.5)], 2, late=[1, 0], late_means=[(0.5, 0.5)])
+        uncertain = (
+            BitStream.make([1], [(0.25, 0.5, 0.75)], length),
+            pair if crowd else BitStream.make([2], [(0.25, 0.5)], 1),
+        )
+        certain = [BitStream.make([1], [means], length) for means in ((0, 0, 0), (1, 0, 0))]
+
+        with (
+            nullcontext() if crowd else mock.patch.object(thresh_simulation, "_FEW", -1.0),
+            nullcontext() if crowd else mock.patch.object(count_law, "_SMALL", -1),
+        ):
+            return simulated_loss(
+                lambda said, rng: thresh_protocol.run(of(said), said, bits=rng, private=rng),
+                lambda said, rng: thresh_simulation.simulate(of(said), said, rng).public, certain, uncertain,
+            )  # fmt: skip
+
+    for id, name, mutant, old, new in (
+        ("crowd", "few of whom see a change", "everybody sees what few do", "yes.astype(np.int64) - (all_yes is not None)", "1 - (all_yes is not None)"),
+        ("cells", "many of whom see a change", "as many as are expected see it", "self.rng.binomial(may, np.clip(above[high] + below[low], 0, 1)[:, None])",
+         "np.rint(may * np.clip(above[high] + below[low], 0, 1)[:, None]).astype(np.int64)"),
+    ):  # fmt: skip
+        yield _entry(
+            f"thresh_{id}", f"THRESH, a group, {name}", (Thresh, thresh_simulation.simulate), _EPSILON, partial(bits, id == "crowd"),
+            mutant, ("evolving/thresh_simulation.py", old, new),
+        )  # fmt: skip
+    yield _entry(
+        "heavy_thresh_many", "HEAVYTHRESH, reports of many", (HeavyThresh, heavy_simulation.simulate), 0.4, words,
+        "numbers of reports are their means", ("evolving/heavy_simulation.py", "users = rng.poisson(means)\n        while (others",
+        "users = np.rint(means).astype(np.int64)\n        while (others"),
     )  # fmt: skip
 
 
@@ -247,16 +311,3 @@ def _crews() -> Iterator[Entry]:
 class _HashedCrews(crew_words.CrewWords):
     def reporters(self, update: int) -> once_words.OnceWords:
         return _Hashed(1, 1, 2, self.epsilon)
-
-
-def _words() -> Iterator[Entry]:
-    voting = Thresh(1, 3, 1, _EPSILON, 0.1, 0.1, 1, 1, unit=0.01, margin=0.1, reach=2)
-
-    def again(words: tuple[int, ...], rng: Any) -> Any:
-        return list(baselines.recompute_words(HeavyThresh(voting, 2), _said(words), rng))
-
-    yield _entry(
-        "recompute_words", "recomputation of words", (baselines.recompute_words,), _EPSILON,
-        lambda: loss_of(again, product((0, 1), repeat=3)), "an epoch is not counted",
-        ("evolving/baselines.py", "epsilon_of_report(voting.epsilon, voting.horizon, c", "epsilon_of_report(voting.epsilon, voting.horizon - 1, c"),
-    )  # fmt: skip

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evolvingdp.audit import refusals
 from evolvingdp.audit.exact import reports
 from evolvingdp.audit.exact.draws import law_of, loss_of
-from evolvingdp.audit.exact.laws import as_stated, epsilon_at
+from evolvingdp.audit.exact.laws import as_stated, epsilon_at, rows
 from evolvingdp.audit.exact.probes import Chosen
 from evolvingdp.audit.exact.sensitivity import cost
 from evolvingdp.audit.ledger.entry import EXACT, SENSITIVITY, Entry
@@ -31,7 +35,7 @@ from evolvingdp.heavy_hitters.word_tree import WordTree
 
 _TREE = WordTree((1, 1), length=2)
 _WORDS = ["ab", "ac", "zb"]
-_EPSILON = 1.0
+_EPSILON = 0.8  # not 1: its inverse would be the same
 _ANY = "any two words"
 
 
@@ -141,26 +145,16 @@ def _trees() -> Iterator[Entry]:
 
 def _local_hashing() -> Iterator[Entry]:
     keys = np.arange(3)
-
-    class Asked:
-        """An oracle's `report` under the name that the others have."""
-
-        def __init__(self, oracle: olh.OLH) -> None:
-            self.collect = oracle.report
-
-    for id, name, make, covers in (
-        ("olh", "OLH", olh.OLH, (olh.OLH,)),
-        ("explicit_hist", "ExplicitHist", olh.explicit_hist, (olh.explicit_hist,)),
-    ):
+    for id, name, make in (("olh", "OLH", olh.OLH), ("explicit_hist", "ExplicitHist", olh.explicit_hist)):
         yield _entry(
-            id, name, covers, lambda make=make: reports.collected_loss(lambda seed: Asked(make(_EPSILON)), keys),
+            id, name, (make,), lambda make=make: reports.collected_loss(lambda seed: SimpleNamespace(collect=make(_EPSILON).report), keys),
             "a hash value is flipped a tenth less often",
             ("core/olh.py", "private.random(len(keys)) >= self.keep", "private.random(len(keys)) >= 1 - 0.9 * (1 - self.keep)"),
             unit="a report",
         )  # fmt: skip
     yield _entry(
         "pem", "PEM", (pem.PEM,),
-        lambda: reports.collected_loss(lambda seed: pem.PEM(_TREE, _EPSILON, 10.0, shares=(0.5, 0.5)), _TREE.encode(_WORDS[1:]), range(8)),
+        lambda: reports.collected_loss(lambda seed: pem.PEM(_TREE, _EPSILON, 10.0, shares=(0.5, 0.5)), _TREE.encode(_WORDS[1:]), range(4, 12)),
         "a user reports at every level",
         ("heavy_hitters/pem.py", "self.tree.prefixes(leaves[level_of == level], level)", "self.tree.prefixes(leaves, level)"),
     )  # fmt: skip
@@ -237,6 +231,15 @@ def _trusting() -> Iterator[Entry]:
         broken(counted, "heavy_hitters/trust/prefix_counts.py", "DiscreteLaplace(2 / (", "DiscreteLaplace(1.8 / ("),
     )  # fmt: skip
 
+    def refused() -> float:
+        return refusals.refused(refusals.heavy_hitters(), counted)
+
+    yield Entry(
+        "prefix_counts_refused", "heavy_hitters", "what is not paid for is refused", (prefix_counts.PrefixCounts,),
+        "all counts of a user", _ANY, SENSITIVITY, _EPSILON, refused, "shares may add up to more than all",
+        broken(refused, "heavy_hitters/trust/prefix_counts.py", "or abs(sum(self.shares) - 1) > 1e-9:", "or sum(self.shares) < 1 - 1e-9:"),
+    )  # fmt: skip
+
 
 def _rappor() -> Iterator[Entry]:
     settings = rappor.Rappor(n_bits=2, n_cohorts=1, one_from_zero=0.1, one_from_one=0.9)
@@ -245,7 +248,7 @@ def _rappor() -> Iterator[Entry]:
     words = (filters.index(1), filters.index(2))  # different filters
     cohorts = np.zeros(2, dtype=np.int64)
 
-    def steps(held: list[list[int]], rng: Any) -> Any:
+    def steps(held: list[list[int]], rng: Any, protocol: rappor.RapporProtocol = protocol) -> Any:
         memo, sent = protocol.start(), []
         clients = np.arange(len(held[0]))
         for keys in held:
@@ -253,11 +256,20 @@ def _rappor() -> Iterator[Entry]:
             sent.append(shown)
         return sent
 
-    def said(first: tuple[int, ...], second: tuple[int, ...]) -> float:
-        """Two reports of one client, of these words."""
-        loss = loss_of(lambda held, rng: steps([[word] for word in held], rng), (first, second))
-        pair = [[filters[word] for word in history] for history in (first, second)]
-        return as_stated(loss, max(settings.loss_of_histories(*pair), settings.loss_of_histories(*reversed(pair))))
+    def said() -> bool:
+        """Whether two reports of two words of one client, whose filters may share a bit, lose what is stated of them."""
+        shared = replace(settings, n_hashes=2).draw_hashes(stream(0, "hashes"))
+        known = shared.bloom(np.arange(16, dtype=np.uint64), np.zeros(1, dtype=np.int64)).tolist()
+        histories = [(3, 3), (3, 1), (1, 2)]
+
+        def sent(history: tuple[int, ...], rng: Any) -> Any:
+            return steps([[known.index(shown)] for shown in history], rng, shared)
+
+        logs = np.log(rows(law_of(partial(sent, history)) for history in histories))
+        losses = [[float((one - other).max()) for other in logs] for one in logs]
+        return bool(
+            np.allclose(losses, [[settings.loss_of_histories(one, other) for other in histories] for one in histories])
+        )
 
     def two_clients(word: int, rng: Any) -> Any:
         return steps([[word, words[0]]], rng)
@@ -275,12 +287,13 @@ def _rappor() -> Iterator[Entry]:
         def sent(word: int, rng: Any) -> NDArray[np.int64]:
             return once.collect(np.array([[word], [disjoint[0]]], dtype=np.uint64), cohorts, rng).ones
 
-        return as_stated(loss_of(sent, disjoint), once.settings.epsilon_of_reports(1))
+        stated = once.settings.epsilon_of_reports(1)
+        return as_stated(loss_of(sent, disjoint), stated) if math.isinf(once.settings.epsilon_permanent) else math.inf
 
     def permanent() -> float:
         """Of two reports of one word; as stated of these, and of any number of reports, of which many are nearly all."""
-        loss, (one, other) = loss_of(again, words), words
-        if math.isinf(said((one, one), (one, other))):
+        loss = loss_of(again, words)
+        if not said():
             return math.inf
         many = as_stated(settings.epsilon_of_reports(60), settings.epsilon_permanent)
         return max(as_stated(loss, settings.epsilon_of_reports(2)), many - 2 * math.log(3) + loss)

@@ -17,23 +17,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.audit.exact.prefixes import prefix_loss
-from evolvingdp.audit.exact.simulated import RandomFunctions, collected_loss, simulated_loss
+from evolvingdp.audit.exact.simulated import RandomFunctions, collected_loss, one_at_a_time, simulated_loss
 from evolvingdp.audit.ledger.entry import EXACT, Entry
 from evolvingdp.audit.ledger.mutant import broken
 from evolvingdp.core import sampling
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.olh import OLH
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters import bitstogram, pem, rappor, tree_hist
+from evolvingdp.heavy_hitters import bitstogram, count_sketch, pem, rappor, tree_hist
 from evolvingdp.heavy_hitters.binary_code import BinaryCode
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
-from evolvingdp.heavy_hitters.sketches import simulation
+from evolvingdp.heavy_hitters.sketches import projective, simulation
 from evolvingdp.heavy_hitters.sketches.geometry import Geometry
 from evolvingdp.heavy_hitters.sketches.projective import PointHashes, ProjectiveOracle
 from evolvingdp.heavy_hitters.trust.prefix_counts import PrefixCounts
 from evolvingdp.heavy_hitters.word_tree import WordTree
 
-_EPSILON = 1.0
+_EPSILON = 0.8
 _TREE = WordTree((1, 1), length=2)
 _WORDS = _TREE.encode(["ab", "zb"])
 _COLUMNS = 1 | 1 << 16  # the bits of a random word that are columns of two users
@@ -77,9 +77,14 @@ def _sketches() -> Iterator[Entry]:
         ("uncompressed", FreqOracle(_hashes(2, 2), _EPSILON, "none"), _COINS, {},
          (fair, fair.replace("1 / randomizer.debias", "randomizer.keep"))),
     )  # fmt: skip
+
+    def loss(oracle: FreqOracle, words: int, how: dict[str, Any]) -> float:
+        with one_at_a_time(*() if how == {"path": "groups"} else (count_sketch, simulation)):
+            return collected_loss(oracle, keys[:2], words, **how)
+
     for id, oracle, words, how, change in cases:
         yield _entry(
-            f"freq_oracle_{id}", f"FreqOracle, {id}", (FreqOracle,), partial(collected_loss, oracle, keys[:2], words, **how),
+            f"freq_oracle_{id}", f"FreqOracle, {id}", (FreqOracle,), partial(loss, oracle, words, how),
             "columns dealt by exact halves" if id == "groups" else "the chance to keep a bit is that of honesty",
             (file, *change),
         )  # fmt: skip
@@ -91,7 +96,7 @@ def _sketches() -> Iterator[Entry]:
 
     def dealt() -> float:
         """Every word is taken for a frequent one, which is dealt to rows by number."""
-        with mock.patch.object(simulation, "_FEW", 0), mock.patch.object(sampling, "_FEW", 0):
+        with mock.patch.object(simulation, "_FEW", 0):
             return collected_loss(frequent, keys[:2], _COLUMNS, path="users")
 
     yield _entry(
@@ -116,27 +121,39 @@ def _sketches() -> Iterator[Entry]:
         (file, "others = in_row[drawn // hashes.width] - plus - minus", "others = 0 * (in_row[drawn // hashes.width] - plus - minus)"),
     )  # fmt: skip
     small = ProjectiveOracle(PointHashes(_hashes(0, 2**32, 2), Geometry(2, 2)), _EPSILON)
+
+    def projected(path: str) -> float:
+        with one_at_a_time(*[projective] * (path == "users")):
+            return collected_loss(small, keys, path=path)
+
     for path in ("users", "groups"):
         yield _entry(
-            f"projective_{path}", f"Projective-geometry response, {path}", (ProjectiveOracle,),
-            partial(collected_loss, small, keys, path=path), "the share of honest users is keep",
+            f"projective_{path}", f"Projective-geometry response, {path}", (ProjectiveOracle,), partial(projected, path), "the share of honest users is keep",
             ("heavy_hitters/sketches/projective.py", "held.astype(np.int64), 1 - self.lie)", "held.astype(np.int64), self.response.keep)"),
         )  # fmt: skip
 
 
 def _trees() -> Iterator[Entry]:
     for plan in tree_hist.PLANS:
-        tree = tree_hist.TreeHist(_TREE, _EPSILON, 10.0, rows=1, width=2, plan=plan).draw_hashes(stream(0, "hashes"))
+
+        def loss(plan: str = plan) -> float:
+            """Also of one sketch for all levels."""
+            made: list[dict[str, Any]] = [{}, {"shared_sketch": True}][: 1 + (plan != "split")]
+            trees = [tree_hist.TreeHist(_TREE, _EPSILON, 10.0, rows=1, width=2, plan=plan, **more) for more in made]
+            drawn = [tree.draw_hashes(stream(0, "hashes")) for tree in trees]
+            return max(collected_loss(tree, _WORDS, _COLUMNS, users=1) for tree in drawn)
+
         yield _entry(
-            f"tree_hist_{plan}", f"TreeHist, plan {plan}", (tree_hist.TreeHist, tree_hist.Protocol),
-            partial(collected_loss, tree, _WORDS, _COLUMNS, users=1), "everybody reports at the first level",
+            f"tree_hist_{plan}", f"TreeHist, plan {plan}", (tree_hist.TreeHist, tree_hist.Protocol), loss,
+            "everybody reports at the first level",
             ("heavy_hitters/tree_hist.py", "rng.multinomial(counts, self.settings.shares).T",
              "np.outer([1] + [0] * (len(self.settings.shares) - 1), counts)"),
         )  # fmt: skip
     for plan in bitstogram.PLANS:
         settings = bitstogram.Bitstogram(
-            _EPSILON, 10.0, length=1, code=BinaryCode(5, 5), buckets=2, plan=plan, rows=1, width=2
-        )
+            _EPSILON, 10.0, length=1, code=BinaryCode(5, 5), buckets=2, plan=plan, rows=1, width=2,
+            repetitions=1 + (plan == "split"),
+        )  # fmt: skip
         yield _entry(
             f"bitstogram_{plan}", f"Bitstogram, plan {plan}", (bitstogram.Bitstogram, bitstogram.BitstogramProtocol),
             partial(collected_loss, settings.draw_hashes(stream(0, "hashes")), settings.encode(np.array(["a", "b"])), _COLUMNS, users=1),
@@ -175,7 +192,8 @@ def _of_many() -> float:
 
 def _searches() -> Iterator[Entry]:
     """Simulated searches, against a search in simulated reports."""
-    for plan, words, users in (("two_reports", WordTree((1,), length=1), 1), ("one_report", _TREE, 2)):
+    bits = WordTree((1, 4), unit="bits", length=1)
+    for plan, words, users in (("two_reports", WordTree((5,), unit="bits", length=1), 1), ("split", bits, 2)):
         settings = tree_hist.TreeHist(
             words, _EPSILON, 0.1, rows=1, width=2, plan=plan, pruning="fixed", estimator="mean", final_cut=True
         )
@@ -183,7 +201,7 @@ def _searches() -> Iterator[Entry]:
         def loss(settings: tree_hist.TreeHist = settings, users: int = users) -> float:
             tree, leaves = (
                 settings.draw_hashes(stream(1, "hashes")),
-                settings.tree.encode(["a" * settings.tree.depth, "z" * settings.tree.depth]),
+                settings.tree.encode(["a", "z"]),
             )
 
             def listed(place: int, rng: Any, direct: bool = True) -> Any:
@@ -267,7 +285,7 @@ class _Sevens(RandomFunctions):
 
 def _rappor() -> Iterator[Entry]:
     def loss(users: int, reports: int) -> float:
-        """In as many cohorts as a client makes reports."""
+        """In as many cohorts as a client makes reports, to which words are dealt by number, as frequent ones are."""
         settings = rappor.Rappor(n_bits=2, n_cohorts=reports, one_from_zero=0.1, one_from_one=0.9)
         protocol, keys = settings.draw_hashes(stream(0, "hashes")), np.arange(16, dtype=np.uint64)
         filters = np.array([protocol.bloom(keys, np.array(cohort)) for cohort in range(reports)])
@@ -282,7 +300,8 @@ def _rappor() -> Iterator[Entry]:
         def simulated(place: int, rng: Any) -> rappor.BitCounts:
             return protocol.simulate(words, np.bincount(held(place), minlength=2), rng, n_reports=reports)
 
-        return simulated_loss(collected, simulated, range(2))
+        with mock.patch.object(sampling, "_FEW", 0) if reports > 1 else one_at_a_time(rappor):
+            return simulated_loss(collected, simulated, range(2))
 
     path = "heavy_hitters/rappor.py"
     for id, size, mutant, change in (

@@ -1,23 +1,29 @@
-"""Entries of the ledger for running sums: trees and factorizations, of one element of a person and of several."""
+"""Entries of the ledger for running sums: trees and factorizations, of one element of a person and of several; noise at every step."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
+from evolvingdp.audit import refusals
 from evolvingdp.audit.exact import sensitivity
 from evolvingdp.audit.exact.laws import gaussian_epsilon
-from evolvingdp.audit.ledger.entry import FORMULA, SENSITIVITY, Entry
+from evolvingdp.audit.ledger.entry import FORMULA, SENSITIVITY, SLACK, Entry
 from evolvingdp.audit.ledger.mutant import broken
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
+from evolvingdp.continual_mean.per_step import PerStepLaplace
 from evolvingdp.continual_mean.prefix_sums import Anytime, BalancedTree, Banded, Buffered, PrefixSums, Toeplitz, Tree
 from evolvingdp.continual_mean.sums.recorded import RecordedSums
 from evolvingdp.continual_mean.sums.trees import BLOCK
 from evolvingdp.core import accounting
 from evolvingdp.core.noise import DiscreteGaussian
 
-EPSILON, DELTA = 1.0, 1e-6
+EPSILON, DELTA = 0.7, 1e-6  # no epsilon is 1: its inverse would be the same
 _ELEMENT = ("an element", "change by at most 1")
 
 
@@ -37,9 +43,14 @@ def entries() -> Iterator[Entry]:
     )
 
     def loss(**options: Any) -> float:
-        mechanism = BinaryMechanism(8, EPSILON, **options)
-        cost = sensitivity.binary_cost(mechanism, mechanism.horizon)
-        return gaussian_epsilon(cost, mechanism.delta) if mechanism.delta else cost
+        """Of elements that change by 1, and by 3 at another budget, whose share is what it is of its own promise."""
+        made = [BinaryMechanism(8, EPSILON, **options)]
+        made.append(replace(made[0], epsilon=1.7, sensitivity=3.0, delta=10 * made[0].delta))
+        shares = []
+        for mechanism in made:
+            cost = sensitivity.binary_cost(mechanism, mechanism.horizon)
+            shares.append((gaussian_epsilon(cost, mechanism.delta) if mechanism.delta else cost) / mechanism.epsilon)
+        return EPSILON * (sum(shares) / 2 if max(shares) <= 1 + SLACK else math.inf)
 
     for id, name, options, mutant, change in (
         ("binary", "BinaryMechanism", {}, "10 % less noise",
@@ -81,6 +92,13 @@ def entries() -> Iterator[Entry]:
         ("banded", "banded factorization", lambda steps: Banded(steps, 3), several),
         ("banded_best", "banded factorization, optimized", lambda steps: Banded(steps, 3, True), several),
         ("anytime", "factorization without an end", lambda steps: Anytime(), several),
+        ("toeplitz_several", "square-root factorization, several elements of a person", Toeplitz, several),
+        (
+            "buffered_several",
+            "buffered factorization, several elements of a person",
+            lambda steps: Buffered(steps, 5),
+            several,
+        ),
     )
     for id, name, make, who in factorizations:
         uses: dict[str, Any] = {"uses": 3, "gap": 3} if who is several else {}
@@ -91,7 +109,7 @@ def entries() -> Iterator[Entry]:
             (path, "sums.l2_of(uses, gap), budget", "sums.l2_of(1, gap), budget") if uses else less, DELTA, who,
         )  # fmt: skip
 
-    for id, name, make, _ in factorizations[:2] + factorizations[-1:]:
+    for id, name, make, _ in factorizations[:2] + factorizations[5:6]:
         yield entry(
             f"{id}_long", f"{name}, more than a block of steps", (BinaryMechanism, type(make(8))), SENSITIVITY, EPSILON,
             lambda make=make: gaussian_epsilon(sensitivity.long_cost(
@@ -119,8 +137,41 @@ def entries() -> Iterator[Entry]:
          "scale = finite_scale(uses * sensitivity * (sums.l1 - 1), epsilon)"), 0.0, _ELEMENT,
     )  # fmt: skip
     yield entry(
-        "recorded", "consistent tree of a recorded stream", (RecordedSums,), SENSITIVITY, EPSILON,
-        lambda: sensitivity.recorded_cost(RecordedSums(11, EPSILON, branching=3)), "a level fewer",
+        "balanced_deep", "tree with negative digits, of more levels", (BinaryMechanism, BalancedTree), SENSITIVITY, 2 * EPSILON,
+        lambda: sum(
+            sensitivity.balanced_cost(BinaryMechanism(count, EPSILON, sums=BalancedTree(count, base)))
+            for count, base in ((20, 3), (40, 4))
+        ), "levels above the second are free",
+        ("continual_mean/sums/balanced.py", "return float(self.height)", "return float(min(self.height, 2))"), 0.0, _ELEMENT,
+    )  # fmt: skip
+    yield entry(
+        "recorded", "consistent tree of a recorded stream", (RecordedSums,), SENSITIVITY, EPSILON + 1.7,
+        lambda: sensitivity.recorded_cost(RecordedSums(11, EPSILON, branching=3))
+        + 3 * sensitivity.recorded_cost(RecordedSums(7, 1.7, 3.0, branching=2)), "a level fewer",
         ("continual_mean/sums/recorded.py", "finite_scale(len(self.blocks) *", "finite_scale((len(self.blocks) - 1) *"),
         0.0, _ELEMENT,
+    )  # fmt: skip
+    yield from _every_step()
+
+
+def _every_step() -> Iterator[Entry]:
+    always, mixed = np.zeros(8, dtype=int), np.array([0, 0, 0, 7, 7, 2**40, 7, 0])  # one user sends everything, or does not
+    path = "continual_mean/per_step.py"
+    for split in ("even", "harmonic"):
+        yield entry(
+            f"per_step_{split}", f"noise at every step, {split} shares", (PerStepLaplace,), SENSITIVITY, EPSILON,
+            lambda split=split: sensitivity.per_step_cost(PerStepLaplace(8, EPSILON, split), always),
+            "horizon off by one" if split == "even" else "half of the noise, step by step",
+            (path, "self.horizon / np.asarray(steps)", "(self.horizon - 1) / np.asarray(steps)") if split == "even"
+            else (path, "state.rng.laplace(0.0, 1.0) *", "state.rng.laplace(0.0, 0.5) *"),
+        )  # fmt: skip
+    yield entry(
+        "per_step_refused", "what is out of range is refused", (PerStepLaplace,), SENSITIVITY, EPSILON,
+        lambda: refusals.refused(refusals.continual_mean(), lambda: sensitivity.per_step_cost(PerStepLaplace(8, EPSILON), always)),
+        "samples above 1 are let in, step by step", (path, "if not 0 <= sample <= 1:", "if not 0 <= sample:"),
+    )  # fmt: skip
+    yield entry(
+        "per_step_several", "noise at every step, several users", (PerStepLaplace,), SENSITIVITY, EPSILON,
+        lambda: sensitivity.per_step_cost(PerStepLaplace(8, EPSILON), mixed), "noise for the samples of the user who comes",
+        (path, "return np.maximum.accumulate(ranks)", "return ranks"),
     )  # fmt: skip

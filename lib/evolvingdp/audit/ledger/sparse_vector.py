@@ -204,14 +204,14 @@ def _rivals() -> Iterator[Entry]:
         "one noise for all queries", ("sparse_vector/baselines.py", "rng, size=len(values))", "rng)"), neighbours=moved,
     )  # fmt: skip
 
-    def joint(noise: str, ratio: float = 1.0) -> float:
-        method = FindStep.joint(EPSILON, LARGE, 2, 0.0, 3, 2, noise=noise, ratio=ratio)
+    def joint(noise: str, reports: int, horizon: int, ratio: float = 1.0) -> float:
+        method = FindStep.joint(EPSILON, LARGE, reports, 0.0, 3, horizon, noise=noise, ratio=ratio)
         return queries.reported_loss(replace(method, search=replace(method.search, threshold=method.shown.threshold)), LARGE)
 
     for noise in ("gaussian", "laplace"):
         yield entry(
-            f"find_step_joint_{noise}", f"find the step, together, {noise} search, two ratios", (FindStep, FindStep.joint), EXACT,
-            2 * EPSILON, lambda noise=noise: joint(noise) + joint(noise, 0.7), "what is shown is paid for once",
+            f"find_step_joint_{noise}", f"find the step, together, {noise} search, two settings", (FindStep, FindStep.joint), EXACT,
+            2 * EPSILON, lambda noise=noise: joint(noise, 2, 7) + joint(noise, 1, 2, 0.7), "what is shown is paid for once",
             ("sparse_vector/find_step.py", "gaussian.ALL, 2 * reports)", "gaussian.ALL, 1)"), LARGE,
         )  # fmt: skip
 
