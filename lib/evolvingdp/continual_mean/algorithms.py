@@ -19,7 +19,7 @@ from evolvingdp.core import checks
 def naive(n_users: int, samples_per_user: int, epsilon: float, **options: Any) -> UserMean:
     """Algorithm 2: every sample is an element of one binary tree, and a user has `samples_per_user` of them.
 
-    Error O(1/sqrt(t) + m log^1.5(T) / (t epsilon)), equation (1).
+    Error O(1/sqrt(t) + m log^1.5(T) / (t epsilon)), equation (1) of the paper.
     """
     return UserMean(n_users, samples_per_user, epsilon, blocks="single", prior="none", **options)
 
@@ -57,7 +57,8 @@ def multiple_trees(n_users: int, samples_per_user: int, epsilon: float, prior_me
 
 @checks.plain
 def full(n_users: int, samples_per_user: int, epsilon: float, **options: Any) -> UserMean:
-    """Algorithm 6: as 5, each block size with a private median as prior, before which its sums wait."""
+    """Algorithm 6: as Algorithm 5, but sums of a block size wait until a private median is drawn, and are then
+    projected around it."""
     return UserMean(n_users, samples_per_user, epsilon, **options)
 
 

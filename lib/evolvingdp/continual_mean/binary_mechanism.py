@@ -110,7 +110,8 @@ class State:
 @checks.plain
 @dataclass(frozen=True)
 class BinaryMechanism:
-    """Algorithm 1 for at most `horizon` elements; `sums` other than the plain binary tree go past it."""
+    """Algorithm 1 for at most `horizon` elements; `sums`: another structure than its plain binary tree, for less
+    noise."""
 
     horizon: int  # elements, at most
     epsilon: float  # of the whole stream

@@ -7,7 +7,8 @@ sent so far.
 **Error.** `split` "even" gives each of T steps epsilon / T: scale M_t T / (t epsilon).  "harmonic" gives step t epsilon /
 (t H_T): scale M_t H_T / epsilon.
 
-**Source.** George et al. (2022), Section 1.1.  Applies E-CM-17: no shares give M_t / epsilon at all steps.
+**Source.** George et al. (2022), Section 1.1.  Applies E-CM-17: no division of epsilon gives noise of scale M_t /
+epsilon at all steps.
 """
 
 from __future__ import annotations
@@ -78,7 +79,8 @@ class PerStepLaplace:
         return State(rng)
 
     def step(self, state: State, user: int, sample: float) -> tuple[State, float]:
-        """Take a sample; Release is the noisy mean.  The same as `release`, bit for bit, from the same generator."""
+        """Take a sample; returns the new state and the noisy mean.  The same as `release`, bit for bit, from the same
+        generator."""
         checks.state(state, State)
         if not 0 <= sample <= 1:
             raise ValueError(f"sample must lie in [0, 1], got {sample!r}")

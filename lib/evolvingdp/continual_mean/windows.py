@@ -171,7 +171,8 @@ class Days:
         return state
 
     def close(self, state: DayState) -> tuple[DayState, Snapshot]:
-        """The end of a day; Release is the snapshot, which `between` compares with those of other days."""
+        """The end of a day; returns the new state and the snapshot, which `between` compares with those of other
+        days."""
         self._goes_on(state)
         noise = state.advance()
         state.days += 1

@@ -9,10 +9,10 @@ reports about is public and independent of the word.
 **Error.** Bit l of a bucket is read wrongly with probability Phi(-f/s) or less for a word of f users alone in it, where
 s is the standard error of that bit's difference; the code corrects `correctable` wrong bits.
 
-**Source.** Algorithm 8 of Bassily et al. (2020), with Algorithms 6 (SuccinctHist: `code.trivial`) and 7 (`hashtogram`).  The
-inner Hashtograms have one row and T = 2 * buckets, where their hash is the identity: the paper leaves these open.  All
-(repetition, bit) groups are the rows of one `FreqOracle` whose hash functions are the codeword's bits.  Applies E-HH-9
-and E-HH-12.
+**Source.** Algorithm 8 of Bassily et al. (2020), with Algorithms 6 (SuccinctHist: `code.trivial`) and 7 (`hashtogram`).
+The inner Hashtograms have one row of 2 * buckets cells, where their hash is the identity: the paper leaves these open.
+All (repetition, bit) groups are the rows of one `FreqOracle` whose hash functions are the codeword's bits.  Applies
+E-HH-9 and E-HH-12.
 """
 
 from __future__ import annotations
@@ -149,7 +149,8 @@ class Bitstogram:
         return (1.0, 1.0) if self.plan == "two_reports" else (1 - self.final_share, self.final_share)
 
     def bit_error(self, count: int, n_users: int) -> float:
-        """f/s for a word of `count` users alone in its bucket: each of its bits is wrong with probability Phi(-f/s)."""
+        """The ratio f/s for a word of `count` users alone in its bucket: each of its bits is wrong with probability
+        Phi(-f/s), Phi the normal distribution function."""
         groups = self.repetitions * self.code.length
         reports = n_users * self.shares[0]
         noise = SignFlip(self.epsilon_of_a_report).debias * np.sqrt(reports * groups)

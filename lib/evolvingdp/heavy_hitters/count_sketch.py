@@ -230,9 +230,9 @@ class FreqOracle:
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Which of `keys` have an `estimate` ("median" or "mean") of at least `cut`, by position, and these estimates.
 
-        A median reaches the cut only if half of the rows do, which is counted without sorting them.  Of many keys, the mean
-        is asked of those that the first quarter of the rows leaves possible: a key whose other rows make up for four of
-        their standard errors is lost.
+        A median reaches the cut only if half of the rows do, which is counted without sorting them.  Of many keys, the
+        mean is taken only of those that come within four standard errors of the cut in the first quarter of the rows;
+        the others are lost, hardly ever a key that would reach it.
         """
         near, some = np.arange(len(keys)), self.hashes.rows // 4
         if estimator == "mean" and some and len(keys) > self.hashes.width:

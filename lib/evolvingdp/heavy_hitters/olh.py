@@ -1,6 +1,6 @@
 """ExplicitHist: the paper's frequency oracle of one bit a user, which is local hashing with two hash values.
 
-**Guarantee, error.** Those of `core.olh`, which is also what PEM asks.
+**Guarantee, error.** Those of `core.olh`, the oracle that PEM uses, too.
 
 **Source.** Algorithm 5 of Bassily et al. (2020): Z[v, j] is +1 where user j's hash of v is 1.
 """

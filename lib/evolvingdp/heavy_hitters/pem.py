@@ -1,4 +1,4 @@
-"""PEM: the prefix-extension method on OLH, where the paper's TreeHist stands today.
+"""PEM: the prefix-extension method on OLH, today's counterpart of the paper's TreeHist.
 
 **Computes** a list of words with estimates and standard errors, without knowing the words in advance.
 

@@ -89,12 +89,12 @@ class Question:
 
     @property
     def reports_of_a_unit(self) -> int:
-        """How many periods' reports epsilon pays for."""
+        """How many periods epsilon pays for: all of them, if the unit is a user, else one."""
         return self.periods if self.unit == "user" else 1
 
     @property
     def moves(self) -> int:
-        """Changes that fit between the periods; 0 where their size is 0."""
+        """How many changes there can be: at most one between two periods, and none if their size is 0."""
         return min(self.changes, self.periods - 1) if self.jump else 0
 
     @property

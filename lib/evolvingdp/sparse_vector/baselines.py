@@ -49,7 +49,8 @@ def repeated_threshold(
 ) -> AboveThreshold:
     """AboveThreshold until `reports` yeses, with the lowest threshold that keeps `queries` queries of value zero silent.
 
-    The probability that one is not is at most beta / 2, integrated over the threshold noise of as many equal stretches.
+    The probability that any of them is answered yes is at most beta / 2, for `reports` equal stretches, each with its
+    own threshold noise.
     """
     checks.integer_at_least(1, queries=queries)
     checks.probability(beta=beta)

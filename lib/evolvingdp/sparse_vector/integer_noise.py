@@ -4,10 +4,10 @@
 closed forms of both tails. With a `limit` t it is min(N, t - 1 - G), G geometric with Pr[G >= g] = e^(-g / scale): a sum s
 then reaches the threshold t with probability Pr[N >= t - s] (1 - e^(-s / scale)), which is 0 for s = 0.
 
-**Guarantee.** That of `privacy` for queries in {0, 1} and a threshold that is an integer: the triangle's corner is met
-exactly at sums t - 1 and t, so that the bound is attained, and no draw is out of reach, however many queries there are. With
-a limit each query that a user moves adds at most `revealed` to delta (chapter); `grid` = g draws multiples of 1 / g, for
-queries that are, of which a user's last report may overshoot by 1 - 1 / g.
+**Guarantee.** That of `privacy` for queries in {0, 1} and a threshold that is an integer: at sums t - 1 and t the bound
+is attained, and no draw is out of reach, however many queries there are. With a limit each query that a user moves adds
+at most `revealed` to delta (chapter); `grid` = g draws multiples of 1 / g, for queries that are multiples of it, too,
+of which a user's last report may overshoot by 1 - 1 / g.
 
 **Source.** Ours. The sampler is `core.noise.DiscreteLaplace`, whose `scale` is a multiple of 1/1024.
 """

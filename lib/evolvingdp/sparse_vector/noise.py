@@ -100,7 +100,7 @@ class MonitorNoise:
         return self.scale * (math.log(self.tail_constant) - math.log(probability))
 
     def lower_quantile(self, probability: float) -> float:
-        """The z with Pr[noise < z] = probability; at most that of z = 0, where it is the lower tail."""
+        """The z with Pr[noise < z] = `probability`, which must be at most Pr[noise < 0]."""
         if not 0 < probability <= float(self.cdf(0.0)):
             raise ValueError(f"probability must lie in (0, {float(self.cdf(0.0)):.4g}], got {probability!r}")
         low, goal = -self.scale, math.log(probability)

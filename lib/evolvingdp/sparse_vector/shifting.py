@@ -5,7 +5,7 @@ ThresholdMonitor for each x of the domain.
 
 **Guarantee.** That of the monitor: (epsilon, delta)-differential privacy of all reports of all steps together, for one
 user's inputs in all steps, whatever the streams. After `reports` reports of what a user holds the user is deleted, which is
-what the noise is for; that nobody holds more (k* <= `reports`) matters to accuracy only.
+what the noise is for. That nobody is in more events (k* <= `reports`) matters to accuracy only.
 
 **Error.** With probability 1 - beta no element of weight zero is reported in `horizon` steps, and all events of at least
 `error` users are, as long as no user is in more than `reports` of what is reported. The threshold has to grow with the

@@ -89,9 +89,9 @@ def _noise(epsilon: float, delta: float, horizon: int, reports: int, share: floa
 
 @checks.plain
 def smallest_detectable(epsilon: float, delta: float, horizon: int, n_elements: int, found: float = 0.99) -> int:
-    """No (epsilon, delta)-private method of any kind finds a smaller group with probability `found` (chapter).
-
-    It may report, of elements that nobody holds, one in all steps on average, and each user may be in one event only.
+    """A lower bound, in users: no (epsilon, delta)-private method of any kind finds a smaller group with probability
+    `found`. That holds also for methods that report, on average over all steps, one element that nobody holds, and for
+    users who are in one event only. The proof is on the chapter's page.
     """
     check_privacy(epsilon, delta)
     checks.integer_at_least(2, horizon=horizon, n_elements=n_elements)

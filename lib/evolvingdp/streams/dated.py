@@ -1,8 +1,9 @@
 """Dated counts of words: of a shipped corpus, or of a CSV file of the reader's own with columns date, word, count.
 
 Every date is an epoch; the population of an epoch holds words in the proportions that its counts have.  A date is a year, a
-month (2024-03) or a day (2024-03-31), all of a file alike; a word is any text, so that two "words" are a share of yes.
-A file that cannot be used is refused in one line: where, what is wrong, what would work.
+month (2024-03) or a day (2024-03-31), all of a file alike; a word is any text: with the two words yes and no, the
+counts are a share of yes answers. A file that cannot be used is refused in one line: where, what is wrong, what would
+work.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class DatedCounts:
 
     @property
     def shares(self) -> NDArray[np.float64]:
-        """Of each epoch's words, (epochs, words), the share that is each word; rows sum to 1."""
+        """The share of each word in its epoch, (epochs, words); rows sum to 1."""
         return np.asarray(self.counts / self.counts.sum(axis=1, keepdims=True))
 
     @property
@@ -52,14 +53,14 @@ class DatedCounts:
         return np.array([_number(date) for date in self.dates])
 
     def place(self, word: str) -> int:
-        """The column of `word`.  Raises ValueError with words that are there."""
+        """The column of `word`. Raises ValueError if there is none; the message names some words that there are."""
         if word not in self.words:
             near = [other for other in self.words if other[:3] == word[:3]] or list(self.moving(6))
             raise ValueError(f"must be a word of {self.name}, such as {', '.join(near[:6])}, got {word!r}")
         return self.words.index(word)
 
     def moving(self, most: int, without: Iterable[str] = ()) -> tuple[str, ...]:
-        """The words whose share has the widest range over the epochs, widest first; OTHER is none."""
+        """The words whose share has the widest range over the epochs, widest first; "(other)" is not among them."""
         left_out = {OTHER, *without}
         order = np.argsort(-np.ptp(self.shares, axis=0), kind="stable")
         return tuple(self.words[place] for place in order if self.words[place] not in left_out)[:most]
@@ -74,8 +75,8 @@ def shipped(corpus: str) -> DatedCounts:
 
 
 def read_counts(source: str | Path) -> DatedCounts:
-    """The counts of a shipped corpus, by its name, or of a CSV file.  Raises ValueError, one line, for one that cannot be
-    used."""
+    """The counts of a shipped corpus, "inaugural" or "state_union", or of a CSV file. Raises ValueError, of one line,
+    for a file that cannot be used."""
     if source in SHIPPED:
         return shipped(str(source))
     path = Path(source).expanduser()

@@ -1,14 +1,15 @@
 """A lower bound on epsilon for any black box, by trying to tell two inputs apart.
 
-**Computes** for a mechanism `(input, rng) -> output` and a few neighbouring inputs: an event E and a number that epsilon is
-not below, with the stated confidence. A quarter of the runs teach scores that tell two inputs apart (`features`: likelihood
-ratios of the output, of its structure and leaves, and a classifier), the next quarter chooses score, cut and inputs, so that
-what was learned by heart is not believed; the other half, which none of this has seen, counts how often the event happens.
-For (epsilon, delta)-privacy P(E) <= e^epsilon Q(E) + delta; `limits` bounds epsilon from the two counts, by that one of
-its two limits which showed more where the event was chosen.
+**Computes** for a mechanism `(input, rng) -> output` and a few neighbouring inputs: an event E and, from it, a number
+that epsilon is at least, with the stated confidence. A quarter of the runs teach scores that tell two inputs apart
+(`features`: likelihood ratios of the output, of its structure and leaves, and a classifier), the next quarter chooses
+score, cut and inputs; the other half, which none of this has seen, counts how often the event happens. For (epsilon,
+delta)-privacy P(E) <= e^epsilon Q(E) + delta; `limits` bounds epsilon from the two counts: it has two limits, and the
+one that showed more on the runs that chose the event is taken.
 
 **What it says.** A bound above the promise refutes it. A bound below proves nothing: the event, the inputs and the number of
-runs may be poor. n runs an input cannot show more than about ln(n / 3.7), at 95 %, however bad the mechanism is.
+runs may be poor. With `runs` = n, the half that counts, no bound exceeds about ln(n / 3.7) at 95 %, however bad the
+mechanism is.
 
 **Source.** The likelihood ratio's event is that of DP-Sniper (Bichsel et al. 2021), counted as in Ding et al. (2018).
 """

@@ -53,7 +53,8 @@ class Entry:
 
     @property
     def pinned(self) -> float | None:
-        """The exact loss of a loose row, a second verdict: the law has not changed."""
+        """The recorded loss of an entry that does not reach its promise, by which a change of the law shows; None if it
+        does."""
         return PINS.get(self.id)
 
     def holds(self, measured: float) -> bool:

@@ -27,9 +27,9 @@ from evolvingdp.core.noise import Tape
 class BalancedTree:
     """Sums over blocks of b^h elements with digits from -(b-1)/2 to b/2, rounded down: few blocks are added or subtracted.
 
-    A block that is subtracted, or that is added before it ends, holds elements to come.  They cancel; what a prefix needs is
-    the block's noise, which no data enter.  Private for Laplace noise, also if elements depend on earlier releases (proof in
-    `book/continual_mean.md`); Gaussian noise is refused.
+    A block that is subtracted, or that is added before it ends, holds elements to come, which cancel from the sum. A
+    running sum needs only that block's noise, which does not depend on data.  Private for Laplace noise, also if
+    elements depend on earlier releases (proof in `book/continual_mean.md`); Gaussian noise is refused.
     """
 
     capacity: int
@@ -58,11 +58,12 @@ class BalancedTree:
         return float(self.height)
 
     def l2_of(self, uses: int, gap: int = 1) -> float:
-        """An upper bound: no Gaussian noise is added."""
+        """An upper bound on what `uses` elements, `gap` steps apart, move the noisy values by, in l2."""
         return blocks_l2(min(uses, self.capacity), [self.branching**level for level in range(self.height)], gap)
 
     def relative_variance(self, lengths: ArrayLike) -> NDArray[np.float64]:
-        """The sum of the digits' sizes."""
+        """The variance of a running sum's noise, in units of that of one block: how many blocks it adds or subtracts,
+        its digits' absolute values added up."""
         left = np.asarray(lengths, dtype=np.int64)
         total = np.zeros(left.shape)
         for _ in range(self.height):

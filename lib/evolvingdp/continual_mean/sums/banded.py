@@ -6,7 +6,7 @@ entries with the least error over the stream, a banded factorization as Choquett
 Toeplitz matrices (they optimize over all banded ones).
 
 **Privacy** and **error**: as `toeplitz.Toeplitz`.  Where a person's elements are at least `width` steps apart the columns do
-not meet: k elements cost sqrt(k) times what one costs (`l2_of(k, gap)`), and no matrix with longer columns has that.
+not meet: k elements cost sqrt(k) times what one costs (`l2_of(k, gap)`), which no matrix with more bands allows.
 """
 
 from __future__ import annotations

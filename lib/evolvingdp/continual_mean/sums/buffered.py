@@ -27,8 +27,9 @@ from evolvingdp.core.noise import Tape
 class Buffered:
     """C_j = sum_i w_i p_i^j, close to the square root; then B is of that kind as well, and its noise needs `buffers` sums.
 
-    f_j is the integral of u^j / (pi sqrt(u (1 - u))) over [0, 1]: the trapezoidal rule in log(u / (1 - u)), whose first node
-    and step are those of the least largest error at the next power of two.
+    f_j, the j-th entry of the square root, is the integral of u^j / (pi sqrt(u (1 - u))) over [0, 1]: the trapezoidal
+    rule in log(u / (1 - u)), whose first node and step minimize the largest error over as many steps as the next power
+    of two.
     """
 
     capacity: int

@@ -8,9 +8,9 @@ how many elements there are is public.
 **Error.** Of linear estimates without bias the one of least variance, given the noisy blocks; `standard_error(t)` is exact.
 
 **Source.** Hay, Rastogi, Miklau and Suciu (2010), section 4: each block is averaged with the sum of its children, from the
-leaves up, then what its parent has more than its children is shared among them, from the root down.  Their weights are for
-full trees; these are by variance, so that blocks beyond the end, which are known to be 0, count as such.  Their root is left
-out: the sum of the whole stream helps less than a level more costs.
+leaves up, then the difference between a parent and the sum of its children is shared among the children, from the root
+down.  Their weights are for full trees; these are by variance, so that blocks beyond the end, which are known to be 0,
+count as such.  Their root is left out: the sum of the whole stream helps less than a level more costs.
 """
 
 from __future__ import annotations

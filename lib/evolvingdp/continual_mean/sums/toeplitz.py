@@ -6,7 +6,8 @@ release is a function of C x + z.  `Toeplitz` has B = C, the square root (Fichte
 
 **Privacy.** If the entries of the first column of C are >= 0 and do not increase, k elements that change by at most 1 each,
 at least g steps apart, move C x by at most `l2_of(k, g)`, the norm of the sum of columns 1, 1 + g, 1 + 2g, ..., k in all:
-entries of C^T C are >= 0, and fall with the gap of two columns and with the later of them.  It is attained.
+entries of C^T C are >= 0, and fall with the gap of two columns and with the later of them.  A person with elements in
+those columns attains the bound.
 
 **Error.** `relative_variance(k)`: variance of the noise of the k-th sum over that of one draw; `difference_variance(j, k)`:
 that of the k-th minus the j-th.  Exact and public.

@@ -75,8 +75,9 @@ class Tree:
     """Sums over blocks of b^h elements.  Plain: of each b siblings the first b-1 (the last is never needed); N nodes.
 
     `honaker` releases all nodes, at the same sensitivity, and estimates each from its own release and its descendants'.
-    With integer noise the estimates are rounded to integers, in integers: what is added to an integer sum is then a
-    function of the noisy nodes alone, as round(s + z) = s + round(z), and no rounding of the noise can tell the sum.
+    With integer noise the estimates are rounded to integers, by integer arithmetic: what is added to an integer sum is
+    then a function of the noisy nodes alone, as round(s + z) = s + round(z), and no rounding of the noise can tell the
+    sum.
     """
 
     capacity: int

@@ -1,4 +1,4 @@
-"""Every user reports once: users are split over epochs, and nobody's budget is.
+"""Every user reports once: users are split over epochs, and no user's budget is split.
 
 **Computes** an estimate of the mean bit in every epoch. Each user draws a lot, which names one epoch. In that epoch it
 reports one bit, 1 with a probability that is linear in the mean of its bits of that epoch, with all of epsilon; in all

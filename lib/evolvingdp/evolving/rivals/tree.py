@@ -1,9 +1,9 @@
 """Dyadic trees: each user reports, on one level of a tree over the epochs, by how much its bit moved over each node.
 
 **Computes** an estimate of the mean bit in every epoch, for users whose bit changes at most `changes` times (a first 1 is a
-change: bits start from 0). A client stops its bit after so many. Its lot names a level h; after each 2^h epochs it reports a
-sign, of which `signs` decides the law: of +-1 when its bit has changed over these epochs, a fair coin when it has not. The
-mean of epoch t is the sum of the nodes that t's binary digits name.
+change: bits start from 0). After so many changes a client reports as if its bit stayed. Its lot names a level h; after
+each 2^h epochs it reports a sign, of which `signs` decides the law: of +-1 when its bit has changed over these epochs,
+a fair coin when it has not. The mean of epoch t is the sum of the nodes that t's binary digits name.
 
 **Guarantee.** Pure epsilon-local differential privacy of **everything that one user ever sends**; neighbouring inputs are
 any two sequences of bits of that user, with any number of changes: clients truncate. Levels, and when something is sent, do
@@ -14,14 +14,14 @@ published randomizer leaves of it (half for "erlingsson").
 binary: `standard_errors`. With uniform shares about (1 + log2 T) / gain * sqrt(1 / 2n). Users with more changes bias it, by
 `ThresholdStream.truncation_bias`; the protocol cannot see this.
 
-`tuned` leaves the guarantee as it is and lowers the error: a level of fewer nodes than changes plans for its nodes; level h
-is named in proportion to sqrt(epochs that use it) / gain_h instead of uniformly; and a node is averaged with the sum of its
-two halves, by variance (Honaker 2015). Nothing waits for later epochs.
+`tuned` leaves the guarantee as it is and lowers the error: a level with fewer nodes than changes plans for as many
+changes as it has nodes; level h is named in proportion to sqrt(epochs that use it) / gain_h instead of uniformly; and a
+node is averaged with the sum of its two halves, by variance (Honaker 2015). Nothing waits for later epochs.
 
 **Source.** Erlingsson, Feldman, Mironov, Raghunathan, Talwar and Thakurta (2019), Section 4; Ohrimenko, Wirth and Wu (2022),
-whose randomizer "future_rand" is. "erlingsson" is as published, with epsilon/2; "erlingsson_exact" has all of epsilon.
-`simulate` is exact: users with the same bits are counted by how many of their signs have been flipped so far, fair coins by
-node.
+whose randomizer is "future_rand"; "best", the default, has the largest gain of all. "erlingsson" is as published, with
+epsilon/2; "erlingsson_exact" has all of epsilon. `simulate` is exact: users with the same bits are counted by how many
+of their signs have been flipped so far, fair coins by node.
 """
 
 from __future__ import annotations

@@ -203,7 +203,7 @@ class ProjectiveOracle(FreqOracle):
         return np.asarray(sketch.transformed - reports / self.space.order - gap * reports / self.space.points)
 
     def standard_error(self, n_reports: int, estimator: str = "median") -> float:
-        """Of a rare word, in users, without collisions: OLH's, for the median of rows as much more as normals have."""
+        """Of a rare word, in users, without collisions: as OLH's; for the median of rows sqrt(pi/2) times that."""
         checks.one_of(ESTIMATORS, estimator=estimator)
         return report_error(self.response, n_reports, self.hashes.rows if estimator == "median" else 1)
 

@@ -1,9 +1,9 @@
 """General streams: any users hold any sets of elements in any step, and may be in many elements over time.
 
-Users who hold the same in every step are of one **type**: they count alike, whatever is answered, so that all that a run
-depends on is how many users a type has and how often the type has counted. `simulate` is exact, at a cost of the entries
-(type, element, step) and of the reports, whatever the number of users and |X| are; it pays for the number of types, which
-is that of the users where no two hold the same throughout. `brown_stream` is the Brown corpus as such a stream.
+Users who hold the same in every step are of one **type**: they count alike, whatever is answered. A run depends only on
+how many users a type has, and on how often the type has counted. `simulate` is exact, at a cost of the entries (type,
+element, step) and of the reports, whatever the number of users and |X| are; it pays for the number of types: as many as
+users, if no two users hold the same in all steps. `brown_stream` is the Brown corpus as such a stream.
 """
 
 from __future__ import annotations
