@@ -21,7 +21,7 @@ from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import heavy_protocol, thresh_protocol
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
-from evolvingdp.evolving.rivals import crew_thresh, once, once_words
+from evolvingdp.evolving.rivals import crew_thresh, crew_words, once, once_words
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.heavy_hitters.bitstogram import Bitstogram
 from evolvingdp.heavy_hitters.rappor import Rappor
@@ -102,6 +102,9 @@ def evolving() -> Calls:
     heavy, few, words = HeavyThresh(voting, 3), once.Once(3, 1, 2, 1.0), once_words.OnceWords(3, 1, 2, 1.0)
     crew = Thresh(3, 2, 2, 1.0, 0.5, 0.0, 1, 2, unit=0.01, margin=0.1)
     crews = crew_thresh.CrewThresh(9, 1.0, crew, changes=1, cell=1, spare_cell=1)
+    dear = Thresh(3, 2, 2, 4.0, 0.5, 0.0, 4, 2, unit=0.01, margin=0.1)  # votes of 4
+    yield partial(crew_thresh.CrewThresh, 9, 1.0, dear, changes=1, cell=1, spare_cell=1)
+    yield partial(crew_words.CrewWords, 9, 1.0, HeavyThresh(dear, 3), changes=1, cell=1, spare_cell=1)
     for counts in ([3, 0, 0], [-1, 0, 0], [0.5, 0, 0], [1, 0]):
         given: Any = np.array(counts)
         yield partial(thresh_protocol.step, voting, thresh_protocol.start(voting), given, rng)

@@ -34,11 +34,31 @@ def answers(method: AboveThreshold, values: Sequence[float], rng: Any) -> list[b
         if state.left == 0:
             must_halt(lambda state=state, value=value: method.step(state, value, rng))  # type: ignore[misc]
             break
+        before = state
         state, release = method.step(state, value, rng)
         told.append(release.above)
+        if not release.above and state != before:
+            raise AssertionError("a no must change nothing, or it would cost something")
         if sum(told) == method.reports and state.left:
             raise AssertionError(f"it must halt after {method.reports} reports")
     return told
+
+
+def run_as_steps(monitor: ThresholdMonitorEvolving, n_queries: int = 40) -> bool:
+    """Whether `run` gives the answers and the counters that as many steps give, from the same generator, twice in a row."""
+    for seed in range(3):
+        values = stream(seed, "values").integers(0, 2, size=(2, n_queries, 3))
+        all_at_once, one_by_one = (stream(seed, "noise") for _ in range(2))
+        state = other = monitor.start(3)
+        for part in values:
+            state, told = monitor.run(state, part, all_at_once)
+            for row, above in zip(part, told.tolist(), strict=True):
+                other, release = monitor.step(other, row, lambda held: held, one_by_one)
+                if release.above != above:
+                    return False
+        if not np.array_equal(state.counted, other.counted):
+            return False
+    return True
 
 
 def must_halt(further: Callable[[], Any]) -> None:
@@ -138,12 +158,15 @@ def one_step(made: Histogram) -> tuple[float, float]:
 
 
 class _Heard:
-    """A generator whose draws of noise are chosen, in units of their scale."""
+    """A generator whose first draws of noise are chosen, in units of their scale; there must be no others."""
 
     def __init__(self, noise: Sequence[float]) -> None:
-        self._noise = np.array(noise)
+        self._noise, self._asked = np.array(noise), False
 
     def laplace(self, loc: float, scale: float, size: Any = None) -> Any:
+        if self._asked:
+            raise AssertionError("the same weights must not be told with other noise")
+        self._asked = True
         return loc + scale * (self._noise[0] if size is None else np.resize(self._noise, size))
 
     normal = laplace

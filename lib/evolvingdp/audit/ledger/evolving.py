@@ -174,7 +174,7 @@ def _recomputed() -> Iterator[Entry]:
             ("evolving/baselines.py", "epsilon_of_report(epsilon, len(asked), c", "epsilon_of_report(epsilon, len(asked) // 3, c"),
             delta=delta,
         )  # fmt: skip
-    thresh = Thresh(1, 3, 1, _EPSILON, 0.1, 0.1, 1, 1, unit=0.01, margin=0.1, reach=2)
+    thresh = Thresh(1, 3, 1, _EPSILON, 0.1, 0.8, 1, 1, unit=0.01, margin=0.1, reach=2)
 
     def again(words: tuple[int, ...], rng: Any) -> Any:
         return list(baselines.recompute_words(HeavyThresh(thresh, 2), WordStream.make([1], np.eye(2), [words], 1), rng))
