@@ -1,16 +1,16 @@
 """How many mistakes the privacy ledger notices by itself: each is put into a copy of the library, and the ledger is run.
 
     python benchmarks/ledger_mutants.py      (or: make mutants)
-    python benchmarks/ledger_mutants.py --only ledger_mutants_held_out_fourth
+    python benchmarks/ledger_mutants.py --only ledger_mutants_held_out_fifth
 
 The mistakes are realistic ones, each of which makes a mechanism lose more than it promises (half noise, 10 % less noise,
 memos redrawn, budgets not spent or spent twice, deletions off by one, sensitivities wrong, clamps missing, randomness
 shared). Those of ledger_mutants.json were chosen by whoever wrote the ledger; those of ledger_mutants_held_out.json by
 somebody who had not seen it; those of ledger_mutants_held_out_later.json by somebody else again, after rows had been added
-for what the first had shown, those of ledger_mutants_held_out_third.json by a third one after another round, and those of
-ledger_mutants_held_out_fourth.json by two others.  Writes benchmarks/results/ledger_mutants.csv, a row a mistake of all
-lists, and ledger_mutants_summary.csv, which the book shows.  `--only` runs one list and writes tables with its name: that of
-a held-out list is made once, before anybody mends the ledger by it.
+for what the first had shown, those of ledger_mutants_held_out_third.json by a third one after another round, those of ledger_mutants_held_out_fourth.json
+and ledger_mutants_held_out_fifth.json by others.  Writes benchmarks/results/ledger_mutants.csv, a row a mistake of all lists,
+and ledger_mutants_summary.csv, which the book shows.  `--only` runs one list and writes tables with its name: that of a
+held-out list is made once, before anybody mends the ledger by it.
 
 A mistake in `core` is looked for in all rows, one in a chapter in those of its modules and of `core`; an error in a row
 counts as noticed, since no book is built then.
@@ -38,7 +38,7 @@ from evolvingdp.publish.rendering import dated
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 LIBRARY = Path(evolvingdp.__path__[0])
-LISTS = ("ledger_mutants", *(f"ledger_mutants_held_out{which}" for which in ("", "_later", "_third", "_fourth")))
+LISTS = ("ledger_mutants", *(f"ledger_mutants_held_out{which}" for which in ("", "_later", "_third", "_fourth", "_fifth")))
 ALL = tuple(chapter.__name__.rsplit(".", 1)[1] for chapter in listing.CHAPTERS)
 
 
