@@ -17,6 +17,9 @@ from evolvingdp.continual_mean.prefix_sums import Tree
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import Thresh, choose
+from evolvingdp.evolving.experiments.thresh.params import Params
+from evolvingdp.evolving.experiments.thresh.scenarios import protocols
+from evolvingdp.evolving.rivals.detection import penalty
 from evolvingdp.heavy_hitters import FreqOracle
 from evolvingdp.sparse_vector import ThresholdMonitorEvolving, calibrate, privacy
 from evolvingdp.sparse_vector.integer_noise import IntegerNoise
@@ -108,6 +111,16 @@ def test_the_votes_that_are_counted_by_hand():
     assert f"= {thresh.estimate(58):.2f}$" in text
     assert f"= {thresh.privacy_loss:.2f}$" in text
     assert thresh.votes_yes(2, np.array([90]), np.array([50]), np.array([0]))[0]
+
+
+def test_the_changes_for_which_both_bounds_are_proved():
+    text = PAGES["evolving"]
+    paper, tuned = protocols(Params(), Params().n_users, Params().horizon).values()
+    assert "leaves eleven votes, so that its bound is proved for two changes" in text
+    assert (paper.vote_cap, paper.changes) == (11, 2)
+    assert "tuned has twelve votes, for three" in text
+    assert (tuned.vote_cap, tuned.changes) == (12, 3)
+    assert f"{penalty(Params().horizon):.1f} for $T$ = {Params().horizon:,}" in text
 
 
 class Written:
