@@ -7,10 +7,11 @@ The mistakes are realistic ones, each of which makes a mechanism lose more than 
 memos redrawn, budgets not spent or spent twice, deletions off by one, sensitivities wrong, clamps missing, randomness
 shared). Those of ledger_mutants.json were chosen by whoever wrote the ledger; those of ledger_mutants_held_out.json by
 somebody who had not seen it; those of ledger_mutants_held_out_later.json by somebody else again, after rows had been added
-for what the first had shown, those of ledger_mutants_held_out_third.json by a third one after another round, those of ledger_mutants_held_out_fourth.json
-and ledger_mutants_held_out_fifth.json by others.  Writes benchmarks/results/ledger_mutants.csv, a row a mistake of all lists,
-and ledger_mutants_summary.csv, which the book shows.  `--only` runs one list and writes tables with its name: that of a
-held-out list is made once, before anybody mends the ledger by it.
+for what the first had shown, those of ledger_mutants_held_out_third.json by a third one after another round, those of
+ledger_mutants_held_out_fourth.json and ledger_mutants_held_out_fifth.json by others.  Writes
+benchmarks/results/ledger_mutants.csv, a row a mistake of all lists, and ledger_mutants_summary.csv, which the book shows.
+`--only` runs one list and writes tables with its name: that of a held-out list is made once, before anybody mends the ledger
+by it.
 
 A mistake in `core` is looked for in all rows, one in a chapter in those of its modules and of `core`; an error in a row
 counts as noticed, since no book is built then.
