@@ -29,6 +29,7 @@ from evolvingdp.heavy_hitters.planning import as_printed, expected_candidates, e
 from evolvingdp.heavy_hitters.sketches.pursuit import standing_out
 from evolvingdp.heavy_hitters.streams import random_words
 from evolvingdp.heavy_hitters.tree_hist import PLANS, TreeHist
+from evolvingdp.heavy_hitters.trust.prefix_counts import PrefixCounts
 from evolvingdp.heavy_hitters.word_tree import TooManyCandidatesError, WordTree
 
 TREE = WordTree((1, 1), length=2)
@@ -132,12 +133,24 @@ def test_pem_finds_the_heavy_words(path):
     assert set(found.words.word) == set(WORDS[:3])
 
 
+def test_the_order_of_ties_does_not_tell_which_word_is_held():
+    """Words that nobody holds are drawn after the others: in that order the first of a tie would be somebody's."""
+    counts, ties = PrefixCounts(WordTree((1,), length=1), 0.5, 1.0, servers=1), 0
+    for seed in range(20):
+        words = counts.simulate(np.array([26], dtype=np.uint64), np.array([1]), stream(seed, "noise")).words
+        tied = words[words.estimate.isin(words.estimate[words.word == "z"])]
+        ties += "z" in set(tied.word) and len(tied) > 1
+        assert tied.word.is_monotonic_increasing
+    assert ties > 5
+
+
 def test_pem_refuses_shares_that_do_not_fit():
     with pytest.raises(ValueError, match="shares must be 2 numbers that sum to 1"):
         PEM(TREE, 1.0, 10.0)
     with pytest.raises(ValueError, match="epsilon must be at most 10"):
         OLH(11.0)
-
+    with pytest.raises(ValueError, match="epsilon must be at most 36"):
+        OLH(40.0, values=2)  # e^-40 is less than half of 2^-53, and no value would ever be flipped
     with pytest.raises(ValueError, match="epsilon must be at most 10"):
         PEM(TREE, 20.0, 10.0, shares=(0.5, 0.5))
 

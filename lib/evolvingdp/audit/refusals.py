@@ -146,6 +146,7 @@ def heavy_hitters() -> Calls:
             yield partial(mechanism, epsilon)
     yield partial(OLH, 1.0, 2**16)
     yield partial(OLH, 12.0)
+    yield partial(OLH, 40.0, 2)
     yield partial(Shuffled, 16.0, 3, 2)
     yield partial(Shuffled(1.0, 3, 2).total_epsilon, 1e-13)
     for more in (0.0, 1.0):

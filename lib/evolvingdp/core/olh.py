@@ -52,6 +52,10 @@ class OLH:
                 raise ValueError(f"values must be below 2^15, so that hash values fit in 16 bits, got {self.values}")
         elif self.epsilon > 10:
             raise ValueError(f"epsilon must be at most 10, so that hash values fit in 16 bits, got {self.epsilon!r}")
+        if not self.keep < 1:
+            raise ValueError(
+                f"epsilon must be at most 36, so that random doubles flip a hash value now and then, got {self.epsilon!r}"
+            )
 
     @property
     def hash_values(self) -> int:

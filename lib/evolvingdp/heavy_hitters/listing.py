@@ -46,9 +46,10 @@ class HeavyHitters:
         errors: NDArray[np.float64],
         path: list[dict[str, Any]],
     ) -> HeavyHitters:
-        """The list in the order of the estimates, largest first; ties as given."""
+        """The list in the order of the estimates, largest first; ties in that of the alphabet, which tells nothing of users."""
         table = pd.DataFrame({"word": words, "estimate": estimates, "standard_error": errors})
-        return cls(table.sort_values("estimate", ascending=False, kind="stable", ignore_index=True), pd.DataFrame(path))
+        ordered = table.sort_values(["estimate", "word"], ascending=[False, True], ignore_index=True)
+        return cls(ordered, pd.DataFrame(path))
 
 
 def adaptive_cut(threshold: float, error: float) -> float:
