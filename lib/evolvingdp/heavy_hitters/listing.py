@@ -46,7 +46,7 @@ class HeavyHitters:
         errors: NDArray[np.float64],
         path: list[dict[str, Any]],
     ) -> HeavyHitters:
-        """The list in the order of the estimates, largest first; ties in that of the alphabet, which tells nothing of users."""
+        """The list in the order of the estimates, largest first; ties as in the alphabet, which tells nothing of users."""
         table = pd.DataFrame({"word": words, "estimate": estimates, "standard_error": errors})
         ordered = table.sort_values(["estimate", "word"], ascending=[False, True], ignore_index=True)
         return cls(ordered, pd.DataFrame(path))
