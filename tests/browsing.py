@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 from urllib.parse import urlparse
 
@@ -67,7 +68,7 @@ class Visit:
     facts: dict[str, Any] = field(default_factory=dict)  # what the pages' tests ask for
     structure: dict[str, Any] = field(default_factory=dict)  # and those of accessibility
 
-    @property
+    @cached_property
     def soup(self) -> BeautifulSoup:
         return BeautifulSoup(self.html, "html.parser")
 

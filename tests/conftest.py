@@ -16,7 +16,7 @@ from xdist.scheduler import LoadFileScheduling
 
 from evolvingdp.publish.rendering.book import build
 from evolvingdp.publish.sources.project import Project, params_of
-from support import REPOSITORY, TOY
+from support import CACHE, REPOSITORY, TOY
 
 MADE = (
     ".venv",
@@ -65,9 +65,9 @@ def built_book(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """
     own = tmp_path_factory.getbasetemp()
     shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
-    os.environ.setdefault("EVOLVINGDP_CACHE", str(REPOSITORY / ".cache"))  # runs are shared with `make book PRESET=quick`
     project = Project(shared / "book")
-    with FileLock(shared / "book.lock"):
+    with FileLock(shared / "book.lock"), pytest.MonkeyPatch.context() as environment:
+        environment.setenv("EVOLVINGDP_CACHE", CACHE)
         if not (project.root / "_build" / "html" / "index.html").exists():
             shutil.copytree(REPOSITORY, project.root, ignore=_made, dirs_exist_ok=True)
             build(project, "quick", print)

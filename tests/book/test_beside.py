@@ -19,6 +19,7 @@ from evolvingdp.publish.rendering import book
 from evolvingdp.publish.rendering.book import build_yours
 from evolvingdp.publish.rendering.sphinx_ext import refuse_stale_pages
 from evolvingdp.publish.sources.project import Project, params_of
+from support import CACHE
 
 NOTEBOOK = "heavy_hitters/frequency_oracle"
 
@@ -228,8 +229,9 @@ def test_the_same_run_differs_by_nothing(small):
         preset.read(project, path)
 
 
-def test_a_preset_renders_on_the_real_book(built_book, tmp_path):
+def test_a_preset_renders_on_the_real_book(built_book, tmp_path, monkeypatch):
     """Pages that look up tests, what to cite and results of every notebook find them in the reader's copy."""
+    monkeypatch.setenv("EVOLVINGDP_CACHE", CACHE)  # the small book has one of its own, without what the whole book ran
     path = tmp_path / "mine.yaml"
     path.write_text("base: quick\nevolving/heavy_thresh: {n_users: 2e7, repetitions: 2}\n")
     first = build_yours(built_book, path, print)
