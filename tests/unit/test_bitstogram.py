@@ -338,8 +338,10 @@ def test_a_search_reads_only_its_own_reports_and_knows_how_many_reported(plan):
         drawn.search(replace(reports, final=None), 100_000)
 
 
-def test_local_hashing_serves_any_epsilon_with_few_values():
-    oracle = explicit_hist(800.0)
-    assert oracle.probabilities(0) == {0: 1.0, 1: 0.0}
+def test_local_hashing_with_few_values_serves_a_large_epsilon_but_none_at_which_nothing_is_flipped():
+    oracle = explicit_hist(36.0)
+    assert 0 < oracle.probabilities(0)[1] < 1e-15
+    with pytest.raises(ValueError, match="epsilon must be at most 36"):
+        explicit_hist(800.0)
     reports = oracle.report([3, 4], stream(0, "seeds"), stream(0, "noise"))
     assert oracle.support(reports, [3])[0] >= 1
