@@ -26,7 +26,7 @@ _MANY_ROWS = 64
 
 @dataclass(frozen=True, eq=False)
 class JointFit:
-    """`design` (cells that are hashed to, keys) is the sign of each key in its cell of a row; `used` names these cells."""
+    """`design` (cells hashed to, keys) is the sign of each key in its cell of each row; `used` names these cells."""
 
     design: sparse.csc_array
     used: NDArray[np.int64]  # row * width + cell
@@ -56,6 +56,7 @@ class JointFit:
         """f (keys,), from the means of the keys' rows (keys,), centred ones where there are no signs.
 
         Keys that collide in every row cannot be told apart: they share their sum.
+
         Raises ValueError for more keys than cells.
         """
         if (n_keys := len(means)) > self.rows * self.width:
