@@ -22,8 +22,8 @@ def fair_binomial(trials: NDArray[np.integer], rng: np.random.Generator) -> NDAr
     which is where the Hadamard splitting of many users spends its time.
     """
     flat = np.ravel(trials)
-    held = np.flatnonzero(flat)
-    if 2 * len(held) < len(flat):  # the first splits of few words
+    if 2 * np.count_nonzero(flat) < len(flat):  # the first splits of few words
+        held = np.flatnonzero(flat)
         result = np.zeros(len(flat), dtype=np.int64)
         result[held] = fair_binomial(flat[held], rng)
         return result.reshape(np.shape(trials))

@@ -223,7 +223,7 @@ class FreqOracle:
         sums = self._cell_sums(sketch)
         chunks = _chunks(keys, _KEYS_AT_ONCE)
         estimates = self.users_of_a_report * np.concatenate([combine(self._read(sums, chunk)) for chunk in chunks])
-        return self._joint_fit(keys).solve(estimates) if estimator == "joint" and len(keys) else estimates
+        return self.joint_fit(keys).solve(estimates) if estimator == "joint" and len(keys) else estimates
 
     def reaching(
         self, sketch: Sketch, keys: NDArray[np.uint64], cut: float, estimator: str
@@ -275,10 +275,11 @@ class FreqOracle:
         known = self.standard_error(max(1, sketch.n_reports), estimator)
         if estimator == "median" or not len(keys):
             return np.full(len(keys), known)
-        joint = estimator == "joint"
-        cells = self.cells_left(sketch, keys) if joint else self.cell_estimates(sketch)
-        spread = self._joint_fit(keys).spread() if joint else np.ones(len(keys))
-        freedom = max(1, cells.size - joint * len(keys))
+        cells, spread, freedom = self.cell_estimates(sketch), np.ones(len(keys)), self.hashes.rows * self.hashes.width
+        if estimator == "joint":
+            fit = self.joint_fit(keys)
+            cells, spread = cells - fit.cells_of(fit.solve(self.estimate(sketch, keys, "mean"))), fit.spread()
+            freedom = max(1, freedom - len(keys))
         variance = max(known**2, float(np.sum(np.square(cells))) / freedom / self.hashes.rows)
         return np.asarray(np.sqrt(variance * spread))
 
@@ -286,16 +287,13 @@ class FreqOracle:
         """For every row and cell, the signed number of users hashed there, float64 (rows, width), in users of all rows."""
         return np.asarray(self.users_of_a_report * self._cell_sums(sketch).astype(np.float64))
 
-    def cells_left(self, sketch: Sketch, keys: NDArray[np.uint64]) -> NDArray[np.float64]:
-        """The `cell_estimates` less what the joint fit of `keys` puts there."""
-        return self.cell_estimates(sketch) - self._joint_fit(keys).cells_of(self.estimate(sketch, keys, "joint"))
-
     @property
     def users_of_a_report(self) -> float:
         """How many users of all rows a report in one row stands for: rows * a."""
         return self.hashes.rows * self.client.randomizer.debias
 
-    def _joint_fit(self, keys: NDArray[np.uint64]) -> JointFit:
+    def joint_fit(self, keys: NDArray[np.uint64]) -> JointFit:
+        """What all `keys` together put into the cells."""
         cells, signs = self.hashes.cells_and_signs(np.arange(self.hashes.rows)[:, None], keys[None, :])
         return JointFit.of(cells, signs, self.hashes.width)
 

@@ -77,8 +77,8 @@ class Geometry:
 
     def product(self, vectors: NDArray[np.int64], points: NDArray[np.int64]) -> NDArray[np.int64]:
         """The inner products, shapes broadcast, each below `order`."""
-        both = self.digits[vectors] * self.digits[self.vector_of[points]]
-        return np.asarray(both.sum(axis=-1, dtype=np.int64) % self.order)
+        both = self.digits.take(vectors, 0), self.digits.take(self.vector_of[points], 0)
+        return np.asarray(np.einsum("...i,...i->...", *both) % self.order, dtype=np.int64)
 
     def made_orthogonal(self, vectors: NDArray[np.int64], points: NDArray[np.int64]) -> NDArray[np.int64]:
         """Each of `vectors` with one digit changed, that at the first 1 of its point, so that it is orthogonal to the point.

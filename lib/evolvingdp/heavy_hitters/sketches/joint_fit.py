@@ -13,6 +13,7 @@ asked for stay in the means.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,32 +26,24 @@ _MANY_ROWS = 64
 
 @dataclass(frozen=True, eq=False)
 class JointFit:
-    """`design` (rows * width, keys) is the sign of each key in its cell of each row."""
+    """`design` (cells hashed to, keys) is the sign of each key in its cell of each row; `used` names these cells."""
 
     design: sparse.csc_array
+    used: NDArray[np.int64]  # row * width + cell
     rows: int
     width: int
     centred: bool
 
     @classmethod
     def of(cls, cells: NDArray[np.int64], signs: NDArray[np.int8] | None, width: int) -> JointFit:
-        """From the cells (rows, keys), each below `width`, and their signs (None: all +1).
-
-        Raises ValueError for more keys than cells.
-        """
+        """From the cells (rows, keys), each below `width`, and their signs (None: all +1)."""
         rows, n_keys = cells.shape
-        if n_keys > rows * width:
-            raise ValueError(
-                f"the joint estimate of {n_keys} keys does not exist with {rows} rows of {width} cells: "
-                "ask for fewer keys, or widen the sketch"
-            )
-        places = (np.arange(rows)[:, None] * width + cells).ravel()
-        columns = np.broadcast_to(np.arange(n_keys), cells.shape).ravel()
-        values = np.ones(cells.size) if signs is None else signs.ravel().astype(float)
-        design = sparse.csc_array((values, (places, columns)), shape=(rows * width, n_keys))
-        return cls(design, rows, width, signs is None)
+        used, number = np.unique(cells + np.arange(rows)[:, None] * width, return_inverse=True)
+        values = np.ones(cells.size) if signs is None else signs.T.ravel().astype(float)
+        parts = values, number.reshape(cells.shape).T.ravel(), rows * np.arange(n_keys + 1)
+        return cls(sparse.csc_array(parts, shape=(len(used), n_keys)), used, rows, width, signs is None)
 
-    @property
+    @cached_property
     def _gram(self) -> sparse.csc_array:
         return sparse.csc_array((self.design.T @ self.design) / self.rows)
 
@@ -63,26 +56,31 @@ class JointFit:
         """f (keys,), from the means of the keys' rows (keys,), centred ones where there are no signs.
 
         Keys that collide in every row cannot be told apart: they share their sum.
+
+        Raises ValueError for more keys than cells.
         """
-        shared, n_keys = self._shared, len(means)
-        # with many rows most keys meet in some of them: G is dense then, and dearer than what it is made of
-        parts = [self._gram] if self.rows < _MANY_ROWS else [self.design / self.rows, self.design.T]
-
-        def seen(f: NDArray[np.float64]) -> NDArray[np.float64]:
-            moved = f
-            for part in parts:
-                moved = part @ moved
-            return np.asarray((moved - shared * f.sum()) / (1 - shared))
-
-        matrix = sparse.linalg.LinearOperator((n_keys, n_keys), matvec=seen, dtype=float)
+        if (n_keys := len(means)) > self.rows * self.width:
+            raise ValueError(
+                f"the joint estimate of {n_keys} keys does not exist with {self.rows} rows of {self.width} cells: "
+                "ask for fewer keys, or widen the sketch"
+            )
+        matrix = sparse.linalg.LinearOperator((n_keys, n_keys), matvec=self.means_of, dtype=float)
         solution, failed = sparse.linalg.cg(matrix, means, x0=means, rtol=_TOLERANCE)
         if failed:  # pragma: no cover - the system is consistent by construction
             raise RuntimeError(f"the joint estimate of {len(means)} keys did not converge in {failed} iterations")
         return np.asarray(solution)
 
+    def means_of(self, frequencies: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The means of the keys' rows, (keys,), that keys of these frequencies have without noise."""
+        # with many rows most keys meet in some of them: G is dense then, and dearer than what it is made of
+        few = self.rows < _MANY_ROWS
+        means = self._gram @ frequencies if few else self.design.T @ (self.design @ frequencies) / self.rows
+        return np.asarray((means - self._shared * frequencies.sum()) / (1 - self._shared))
+
     def cells_of(self, frequencies: NDArray[np.float64]) -> NDArray[np.float64]:
         """What keys of these frequencies add to each cell, (rows, width)."""
-        cells = np.asarray(self.design @ frequencies).reshape(self.rows, self.width)
+        cells = np.zeros((self.rows, self.width))
+        cells.ravel()[self.used] = self.design @ frequencies
         return np.asarray((cells - self._shared * frequencies.sum()) / (1 - self._shared))
 
     def spread(self) -> NDArray[np.float64]:

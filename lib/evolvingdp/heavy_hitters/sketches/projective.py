@@ -214,6 +214,6 @@ class ProjectiveOracle(FreqOracle):
         rare, own = (self.response.standard_errors(sketch.n_reports, count) ** 2 for count in (0 * held, held))
         return np.asarray(np.sqrt(np.maximum(others**2 + own - rare, 0)))
 
-    def _joint_fit(self, keys: NDArray[np.uint64]) -> JointFit:
+    def joint_fit(self, keys: NDArray[np.uint64]) -> JointFit:
         cells = self.hashes.cells(np.arange(self.hashes.rows)[:, None], keys[None, :])
         return JointFit.of(cells, None, self.hashes.width)

@@ -22,9 +22,9 @@ def standing_out(oracle: FreqOracle, sketch: Sketch, keys: NDArray[np.uint64], l
     It ends when half as many are taken as there are cells: more would be fitted to noise.
     """
     most = oracle.hashes.rows * oracle.hashes.width // 2
-    listed, rows = np.zeros(len(keys), dtype=bool), np.arange(oracle.hashes.rows)[:, None]
-    cells, signs = oracle.hashes.cells_and_signs(rows, keys[None, :])
-    estimates = oracle.estimate(sketch, keys, "mean")
+    listed, taken = np.zeros(len(keys), dtype=bool), np.zeros(len(keys))
+    means, of_all = oracle.estimate(sketch, keys, "mean"), oracle.joint_fit(keys)
+    estimates = means
     while True:
         left = np.where(listed, -np.inf, estimates)
         new = left >= max(least, left.max(initial=0) / 2)
@@ -36,5 +36,5 @@ def standing_out(oracle: FreqOracle, sketch: Sketch, keys: NDArray[np.uint64], l
         listed |= new
         if listed.all():
             return listed
-        left_in = oracle.cells_left(sketch, keys[listed])
-        estimates = (left_in[rows, cells] * signs).mean(axis=0)
+        taken[listed] = oracle.joint_fit(keys[listed]).solve(means[listed])
+        estimates = means - of_all.means_of(taken)

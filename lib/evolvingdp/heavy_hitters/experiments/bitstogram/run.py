@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,15 +10,22 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from evolvingdp.core import words
 from evolvingdp.core.seeds import stream
 from evolvingdp.experiment import Result, engine
 from evolvingdp.heavy_hitters.bitstogram import Bitstogram, BitstogramProtocol, CodeHashes
 from evolvingdp.heavy_hitters.experiments.bitstogram import where
 from evolvingdp.heavy_hitters.experiments.bitstogram.claims import claims, values
 from evolvingdp.heavy_hitters.experiments.bitstogram.params import Params
-from evolvingdp.heavy_hitters.experiments.bitstogram.variants import BEST, DATASETS, PRINTED, VARIANTS, corrected, method
-from evolvingdp.heavy_hitters.experiments.lists import brown_words, data, judge
+from evolvingdp.heavy_hitters.experiments.bitstogram.variants import (
+    BEST,
+    DATASETS,
+    PRINTED,
+    VARIANTS,
+    corrected,
+    messages_of,
+    method,
+)
+from evolvingdp.heavy_hitters.experiments.lists import data, judge
 from evolvingdp.heavy_hitters.listing import Reports
 
 NOTEBOOK = "heavy_hitters/bitstogram"
@@ -53,18 +59,13 @@ def _trial(
     settings = method(params, variant, **changes)
     name = (part, dataset, variant, *changes.values(), repetition)
     drawn = settings.draw_hashes(stream(seed, "hashes", *name))
-    messages = _brown_messages(settings.length) if dataset == "brown" else settings.encode(truth.index)
+    messages = messages_of(settings, truth.index)
     reports = drawn.simulate(messages, counts, stream(seed, "reports", *name))
     found = drawn.search(reports, params.n_users)
     setting = {"part": part, "dataset": dataset, "variant": variant, "repetition": repetition, **changes}
     yield setting | judge(found.words, truth, settings.threshold) | {"decoded": int(found.path.decoded.iloc[0])}
     if part == "ladder" and variant in (PRINTED, BEST):
         yield from _bits(setting, settings, drawn, reports, messages, counts, params.n_users)
-
-
-@cache
-def _brown_messages(length: int) -> NDArray[np.uint64]:
-    return words.index(brown_words(), length)
 
 
 def _bits(

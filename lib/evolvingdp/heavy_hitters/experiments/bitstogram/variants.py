@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
+from evolvingdp.core import words
 from evolvingdp.heavy_hitters.binary_code import BinaryCode
 from evolvingdp.heavy_hitters.bitstogram import Bitstogram, BitstogramProtocol, CodeHashes
 from evolvingdp.heavy_hitters.experiments.bitstogram.params import Params, threshold
+from evolvingdp.heavy_hitters.experiments.lists import brown_words
 from evolvingdp.heavy_hitters.planning import f1_of
 
 DATASETS = ["synthetic", "brown"]
@@ -42,6 +46,15 @@ def method(params: Params, variant: str, **changes: Any) -> Bitstogram:
     code = BinaryCode(params.code_length, params.message_bits)
     choices = {"code": code, "buckets": params.buckets} | VARIANTS[variant] | changes
     return Bitstogram(params.epsilon, threshold(params), **choices)
+
+
+def messages_of(settings: Bitstogram, texts: pd.Index) -> NDArray[np.uint64]:
+    return _brown_messages(settings.length) if texts is brown_words() else settings.encode(texts)
+
+
+@cache
+def _brown_messages(length: int) -> NDArray[np.uint64]:
+    return words.index(brown_words(), length)
 
 
 def corrected(settings: Bitstogram, count: int, n_users: int) -> float:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pandas as pd
 
-from evolvingdp.core import words
 from evolvingdp.core.seeds import stream
 from evolvingdp.experiment import Result
 from evolvingdp.heavy_hitters.bitstogram import Bitstogram
@@ -67,7 +66,7 @@ def _found(
         plan = _planned(epsilon, n_users, threshold, "projective" if method == SEVERAL else "hadamard")
         return find(plan, truth, seed, *name).words, predicted_f1(plan, leaves_of(plan.tree, truth.index), counts)
     drawn = Bitstogram(epsilon, threshold).draw_hashes(stream(seed, "hashes", *name))
-    messages = words.index(truth.index, drawn.settings.length)
+    messages = variants.messages_of(drawn.settings, truth.index)
     found = drawn.search(drawn.simulate(messages, counts, stream(seed, "reports", *name)), n_users)
     return found.words, variants.predicted_f1(drawn, messages, counts, n_users)
 

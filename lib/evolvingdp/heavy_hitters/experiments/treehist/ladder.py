@@ -82,7 +82,8 @@ def find(method: TreeHist | PEM, truth: pd.Series, seed: int, *name: str | int) 
 
 
 def leaves_of(tree: WordTree, words: pd.Index) -> NDArray[np.uint64]:
-    return _brown_leaves(tree) if words is brown_words() else tree.encode(words)
+    """Those of `words` in a tree of six letters, whatever its steps."""
+    return _brown_leaves(BITS if tree.unit == BITS.unit else LETTERS) if words is brown_words() else tree.encode(words)
 
 
 @cache
