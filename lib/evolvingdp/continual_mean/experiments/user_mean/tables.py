@@ -89,7 +89,7 @@ def slope_table(result: Result[Params]) -> pd.DataFrame:
     """Error at the end of the stream (fitted slope), per method and order."""
     frame = slopes(result.params, result.table)
     shown = frame.assign(
-        text=[f"{digits(end, 3)}\u00a0({fit:.2f})" for end, fit in zip(frame["at the end"], frame.slope, strict=True)]
+        text=[f"{digits(end, 3)} ({fit:.2f})" for end, fit in zip(frame["at the end"], frame.slope, strict=True)]
     )
     wide = shown.pivot(index="method", columns="order", values="text").reindex(METHODS)[list(ORDER_NAMES)]
     return wide.rename(columns=ORDER_NAMES).reset_index()
