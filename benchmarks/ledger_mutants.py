@@ -59,7 +59,7 @@ def noticed(case: Case) -> dict[str, str]:
         environment = os.environ | {"PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1"}
         command = [sys.executable, str(HERE / "ledger_alone.py"), *chapters]
         try:
-            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1200, check=False)
         except subprocess.TimeoutExpired:
             return {"row": "", "by": ""}
     if done.returncode:

@@ -144,7 +144,8 @@ def heavy_hitters() -> Calls:
     for epsilon in (0.0, -1.0, np.nan, np.inf):
         for mechanism in (SignFlip, OLH, Rappor.one_shot):
             yield partial(mechanism, epsilon)
-    yield partial(OLH, 1.0, 2**16)
+    for values in (2**15, 2**16):
+        yield partial(OLH, 1.0, values)
     yield partial(OLH, 12.0)
     yield partial(OLH, 40.0, 2)
     yield partial(Shuffled, 16.0, 3, 2)
