@@ -135,10 +135,12 @@ class BinaryMechanism:
 
     @property
     def structure(self) -> PrefixSums:
+        """`sums`, or its default."""
         return self.sums or Tree(self.horizon)
 
     @property
     def noise(self) -> Noise:
+        """What every node gets, calibrated."""
         given = {"integer": self.integer, "uses": self.uses, "gap": self.gap}
         return calibrate(self.structure, self.epsilon, self.delta, self.sensitivity, **given)  # type: ignore[arg-type]
 
@@ -170,6 +172,7 @@ class BinaryMechanism:
         return noisy
 
     def start(self, rng: np.random.Generator) -> State:
+        """The state before the first element; secret."""
         return State(self.structure.online(Tape(self.noise, rng)), 0 if self.integer else 0.0)
 
     def step(self, state: State, element: float) -> tuple[State, float]:

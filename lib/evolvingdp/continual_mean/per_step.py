@@ -76,6 +76,7 @@ class PerStepLaplace:
         return noisy
 
     def start(self, rng: np.random.Generator) -> State:
+        """The state before the first sample; secret."""
         return State(rng)
 
     def step(self, state: State, user: int, sample: float) -> tuple[State, float]:

@@ -174,9 +174,11 @@ class UserMean:
 
     @property
     def n_trees(self) -> int:
+        """How many share the budget."""
         return 1 if self.one_tree else len(self.sizes)
 
     def tree_of(self, level: int) -> int:
+        """Which tree takes the elements of a level."""
         return 0 if self.one_tree else level
 
     def uses(self, tree: int) -> int:

@@ -134,10 +134,12 @@ class Days:
 
     @property
     def structure(self) -> PrefixSums:
+        """`sums`, or noise of its own for each day."""
         return self.sums or Banded(self.n_days, 1)
 
     @property
     def noise(self) -> Noise:
+        """What every node gets, calibrated."""
         made, sums = self.settings, self.structure
         if made.delta:
             most = min(self.per_day, made.samples_per_user)
@@ -154,6 +156,7 @@ class Days:
         return self.settings.but(excess="drop")
 
     def start(self, rng: np.random.Generator) -> DayState:
+        """The state before the first day; secret."""
         return DayState([0] * self.settings.n_users, self.structure.online(Tape(self.noise, rng)))
 
     def step(self, state: DayState, user: int, sample: float) -> DayState:

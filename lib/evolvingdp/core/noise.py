@@ -26,9 +26,11 @@ class Noise(Protocol):
     """A centred law with independent draws."""
 
     @property
-    def variance(self) -> float: ...
+    def variance(self) -> float:
+        """Of one draw."""
 
-    def draw(self, size: int, rng: np.random.Generator) -> NDArray[Any]: ...
+    def draw(self, size: int, rng: np.random.Generator) -> NDArray[Any]:
+        """`size` independent draws."""
 
 
 @dataclass(frozen=True)

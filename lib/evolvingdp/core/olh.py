@@ -59,6 +59,7 @@ class OLH:
 
     @property
     def hash_values(self) -> int:
+        """g, how many."""
         return self.values if self.values is not None else max(2, round(math.exp(self.epsilon)) + 1)
 
     @property

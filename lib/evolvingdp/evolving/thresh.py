@@ -202,10 +202,12 @@ class Thresh:
 
     @cached_property
     def vote_randomizer(self) -> SignFlip:
+        """Of a vote."""
         return SignFlip(self.vote_epsilon)
 
     @cached_property
     def estimate_randomizer(self) -> SignFlip:
+        """Of a report of an estimate."""
         return SignFlip(self.estimate_epsilon)
 
     @cached_property
@@ -216,6 +218,7 @@ class Thresh:
 
     @property
     def levels(self) -> int:
+        """floor(log2 T): the largest j of a threshold."""
         return self.horizon.bit_length() - 1  # floor(log2 T)
 
     def threshold(self, epoch: int) -> float:

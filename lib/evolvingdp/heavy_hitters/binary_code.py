@@ -38,6 +38,7 @@ class BinaryCode:
 
     @property
     def trivial(self) -> bool:
+        """Whether it is no code at all."""
         return self.length == self.message_bits
 
     @property

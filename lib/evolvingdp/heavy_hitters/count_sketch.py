@@ -99,6 +99,7 @@ class FreqOracle:
 
     @property
     def client(self) -> LocalRnd:
+        """What users run."""
         return LocalRnd(self.hashes, self.epsilon)
 
     @cached_property
@@ -117,6 +118,7 @@ class FreqOracle:
             raise ValueError(f"sketch must hold reports made for {self.fingerprint}, got one of {sketch.oracle}")
 
     def empty(self) -> Sketch:
+        """A sketch of no reports."""
         return self._sketch(np.zeros(self.shape, dtype=np.int64), 0)
 
     @property

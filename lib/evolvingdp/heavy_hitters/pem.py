@@ -63,6 +63,7 @@ class PEM:
 
     @property
     def oracle(self) -> OLH:
+        """What each level asks."""
         return OLH(self.epsilon)
 
     @property

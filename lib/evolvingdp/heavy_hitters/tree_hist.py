@@ -90,6 +90,7 @@ class TreeHist:
 
     @property
     def epsilon_of_a_report(self) -> float:
+        """Of each of the reports that a user sends."""
         return self.epsilon / 2 if self.plan == "two_reports" else self.epsilon
 
     @property

@@ -54,6 +54,7 @@ class WordTree:
 
     @property
     def depth(self) -> int:
+        """Levels."""
         return len(self.steps)
 
     def encode(self, words: Iterable[str]) -> NDArray[np.uint64]:

@@ -112,6 +112,7 @@ class AboveThreshold:
         return replace(noise, threshold=least, stable=True)
 
     def start(self, rng: np.random.Generator) -> SvtState:
+        """The state before the first query; secret."""
         return SvtState(self._shift(rng), self.reports)
 
     def step(self, state: SvtState, value: float, rng: np.random.Generator) -> tuple[SvtState, Release]:

@@ -51,6 +51,7 @@ class Calibration:
 
     @property
     def scale(self) -> float:
+        """a, of the outer noise, in users."""
         return self.noise.scale
 
 

@@ -115,6 +115,7 @@ class FindStep:
         return cls(search, Histogram("stable gaussian", ratio * scale, least), n_elements)
 
     def start(self, n_users: int, rng: np.random.Generator) -> FindState:
+        """The state before the first step; secret."""
         checks.integer_at_least(1, n_users=n_users)
         return FindState(n_users, self.search.start(rng))
 

@@ -80,10 +80,12 @@ class Histogram:
 
     @property
     def law(self) -> str:
+        """Of the noise: "laplace" or "gaussian"."""
         return "gaussian" if "gaussian" in self.kind else "laplace"
 
     @property
     def stable(self) -> bool:
+        """Whether only elements that somebody holds are asked about."""
         return "stable" in self.kind
 
     @property
@@ -186,6 +188,7 @@ class HistogramEveryStep:
         return cls(histogram(epsilon, delta, horizon, n_elements, kind=kind, beta=beta), horizon, n_elements)
 
     def start(self, n_users: int) -> HistogramState:
+        """The state before the first step."""
         checks.integer_at_least(1, n_users=n_users)
         return HistogramState(n_users, self.horizon)
 

@@ -63,6 +63,7 @@ class StableMonitor:
         return self.monitor.threshold - self.monitor.noise.lower_quantile(beta / (2 * n_events))
 
     def start(self, n_users: int) -> StableState:
+        """The state before the first step; secret."""
         return StableState(self.monitor.start(n_users), self.horizon)
 
     def step(self, state: StableState, inputs: ArrayLike, rng: np.random.Generator) -> tuple[StableState, Reported]:

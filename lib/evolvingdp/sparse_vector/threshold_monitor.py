@@ -83,9 +83,11 @@ class ThresholdMonitorEvolving:
 
     @classmethod
     def calibrated(cls, calibration: Calibration, threshold: float) -> ThresholdMonitorEvolving:
+        """With the noise and the reports of `calibration`."""
         return cls(calibration.noise, threshold, calibration.reports, calibration.queries)
 
     def start(self, n_users: int) -> State:
+        """The state before the first query: all counters 0; secret."""
         checks.integer_at_least(1, n_users=n_users)
         return State(np.zeros(n_users), np.ones(n_users, dtype=bool))
 
@@ -222,6 +224,7 @@ class ThresholdMonitor:
 
     @classmethod
     def calibrated(cls, calibration: Calibration, threshold: float) -> ThresholdMonitor:
+        """As `ThresholdMonitorEvolving.calibrated`."""
         return cls(ThresholdMonitorEvolving.calibrated(calibration, threshold))
 
     def start(self, data: Sequence[Any] | NDArray[Any]) -> FixedState:
@@ -229,6 +232,7 @@ class ThresholdMonitor:
         return FixedState(self.evolving.start(len(data)), data)
 
     def step(self, state: FixedState, query: Query, rng: np.random.Generator) -> tuple[FixedState, Release]:
+        """Answer a query, `query(data)` in {0, 1} for each user."""
         checks.state(state, FixedState)
         counters, release = self.evolving.step(state.counters, state.data, query, rng)
         return state if counters is state.counters else FixedState(counters, state.data), release

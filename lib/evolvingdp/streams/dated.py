@@ -40,6 +40,7 @@ class DatedCounts:
 
     @property
     def horizon(self) -> int:
+        """Epochs."""
         return len(self.dates)
 
     @property

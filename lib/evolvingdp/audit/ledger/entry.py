@@ -63,10 +63,12 @@ class Entry:
 
     @property
     def guarantee(self) -> str:
+        """The promise in words."""
         return f"({self.promised:.4g}, {self.delta:.4g})" if self.delta else f"{self.promised:.4g}, pure"
 
     @property
     def test(self) -> str:
+        """What verifies it."""
         return self.sampler_test or f"{TEST}[{self.id}]"
 
 

@@ -91,6 +91,7 @@ class Tree:
 
     @cached_property
     def height(self) -> int:
+        """Block sizes, of which a running sum may need all."""
         return height(self.capacity, self.branching)
 
     @property

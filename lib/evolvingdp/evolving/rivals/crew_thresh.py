@@ -99,6 +99,7 @@ class CrewThresh:
 
     @property
     def crews(self) -> int:
+        """One for the start, for each planned change, and to spare."""
         return self.voting.estimate_cap
 
     @property
@@ -114,6 +115,7 @@ class CrewThresh:
         return [self.crews + cell for cell in cells]
 
     def randomizer(self, update: int) -> SignFlip:
+        """Of a report."""
         return SignFlip(self.epsilon / (self.reports if update <= self.changes else 1))
 
     def estimate(self, update: int, ones: int) -> float:

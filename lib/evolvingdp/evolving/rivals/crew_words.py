@@ -80,6 +80,7 @@ class CrewWords:
 
     @property
     def crews(self) -> int:
+        """One for the start, for each planned change, and to spare."""
         return self.voting.voting.estimate_cap
 
     @property
@@ -93,6 +94,7 @@ class CrewWords:
         return OnceWords(size, 1, self.voting.n_words, self.epsilon)
 
     def standard_error(self, update: int = 0, frequency: float = 0.0) -> float:
+        """Of a rare word's planned estimate."""
         reporters = self.reporters(update)
         return math.sqrt(float(reporters.variances(frequency)) / reporters.n_users)
 

@@ -88,10 +88,12 @@ class Once:
 
     @property
     def lots(self) -> Lots:
+        """Which epoch each user reports in."""
         return Lots(self.n_users, self.horizon, self.every)
 
     @property
     def randomizer(self) -> SignFlip:
+        """Of a report."""
         return SignFlip(self.epsilon)
 
     @property

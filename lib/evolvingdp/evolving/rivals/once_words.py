@@ -68,14 +68,17 @@ class OnceWords:
 
     @property
     def lots(self) -> Lots:
+        """Which epoch each user reports in."""
         return Lots(self.n_users, self.horizon, self.every)
 
     @property
     def local_hash(self) -> OLH:
+        """Of a report through OLH."""
         return OLH(self.epsilon)
 
     @property
     def sign(self) -> SignFlip:
+        """Of a report of one Hadamard sign."""
         return SignFlip(self.epsilon)
 
     @property

@@ -82,10 +82,12 @@ class ChangeTree:
 
     @property
     def privacy_loss(self) -> float:
+        """The exact loss of all that a user sends: the largest over levels."""
         return max(law.loss for law in self.signs)
 
     @cached_property
     def gains(self) -> NDArray[np.float64]:
+        """Of each level, (levels,): what a report of a change is on average."""
         return np.array([law.gain for law in self.signs])
 
     @cached_property

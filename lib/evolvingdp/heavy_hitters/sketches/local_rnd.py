@@ -33,6 +33,7 @@ class LocalRnd:
 
     @property
     def randomizer(self) -> SignFlip:
+        """The coin of a report."""
         return SignFlip(self.epsilon)
 
     def assign(self, n_users: int, public: np.random.Generator) -> NDArray[np.int64]:

@@ -125,6 +125,7 @@ def _object(kind: str, name: str, signature: str, said: str, package: str, fence
 def page(package: str, boxes: Mapping[str, Sequence[str]] | None = None) -> str:
     """The public names of evolvingdp.`package` as MyST; `boxes`: the labels of where the lines of a module are shown."""
     room = importlib.import_module(f"{LIBRARY}.{package}")
+    kinds = [thing for thing in (getattr(room, name) for name in room.__all__) if getattr(thing, "_is_protocol", False)]
     parts = []
     for module, names in listed(package).items():
         file = module.removeprefix(f"{LIBRARY}.").removeprefix(f"{package}.").replace(".", "/") + ".py"
@@ -141,7 +142,8 @@ def page(package: str, boxes: Mapping[str, Sequence[str]] | None = None) -> str:
                 arguments = _signature(held).replace("(self, ", "(").replace("(self)", "()")
                 if what == "property":
                     arguments = arguments.replace("() ->", ":")
-                parts.append(_object(what, f"{name}.{member}", arguments, _said(held), package, "`" * 4))
+                said = _said(held) or next((_said(vars(kind)[member]) for kind in kinds if member in vars(kind)), "")
+                parts.append(_object(what, f"{name}.{member}", arguments, said, package, "`" * 4))
         inside = module.removeprefix(f"{LIBRARY}.")
         parts += [
             _object("function", name, _signature(run), _said(run), inside, "`" * 4)

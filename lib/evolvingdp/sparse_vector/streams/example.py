@@ -87,6 +87,7 @@ class ShiftingStream:
 
     @property
     def n_events(self) -> int:
+        """(element, step) pairs that many users hold."""
         return len(self.steps)
 
     @property

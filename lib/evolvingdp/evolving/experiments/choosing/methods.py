@@ -80,7 +80,7 @@ def rare_errors(data: ThresholdStream, epsilon: float, rng: np.random.Generator)
 
 
 def layered(method: str, n_users: int, horizon: int, epsilon: float) -> Memoized:
-    """Memoization that promises `epsilon` for a bit that never changes; where there are two layers, a report has half."""
+    """Memoization that promises `epsilon` for a bit that never changes: a second layer has half of it, and a report of LOLOHA."""
     if method == TWO_LAYERS:
         return Memoized.rappor(n_users, horizon, epsilon, epsilon / 2)
     if method == HASHED:
