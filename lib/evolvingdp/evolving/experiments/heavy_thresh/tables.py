@@ -27,7 +27,7 @@ def dictionaries(result: Result[Params]) -> pd.DataFrame:
                 "top 5 found": f"{ours.recall.mean():.2f}",
                 "roles by lot: error": f"{crews.mean_error.mean():.4f}",
                 "top 5 found ": f"{crews.recall.mean():.2f}",
-                "proved bound": f"{ours.bound.iloc[0]:.2f}",
+                "bound": f"{ours.bound.iloc[0]:.2f}",
                 "paper's constants: error": f"{paper.mean_error.mean():.3f} ({paper.mean_error.std():.3f})",
                 "top 5 ": f"{paper.recall.mean():.2f}",
                 r"$\epsilon/T$: error": f"{naive.mean_error.mean():.3f}",
