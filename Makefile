@@ -6,7 +6,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 PARALLEL := -n logical --no-loadscope-reorder # a process a core, a file's tests in one of them (tests/conftest.py)
 
-.PHONY: help book pdf zip check lint test serve lock clean artifact audits benchmarks claims faults front grid loop matrix mutants peers planner release
+.PHONY: help book pdf zip check lint test serve lock clean artifact audits benchmarks claims faults front grid loop matrix mutants peers planner record release
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 12
@@ -29,7 +29,7 @@ test: $(READY) lint ## lint, types, all tests (browser tests need chromium)
 lint: $(READY) ## lint and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy
+	@PYTHONHASHSEED=0 $(BIN)/mypy # its joins of types depend on the order of sets: the same answer on every machine
 
 serve: $(READY) ## show the rendered book at http://localhost:8000 (PORT=...)
 	@test -f _build/html/index.html || { echo "nothing is rendered yet: run make book first"; exit 1; }
@@ -61,6 +61,9 @@ peers: $(READY) ## compare with other packages, each in its own environment (an 
 
 mutants: $(READY) ## put mistakes into the library and count those that the privacy ledger notices (half an hour)
 	@$(BIN)/python benchmarks/ledger_mutants.py
+
+record: $(READY) ## record what mechanisms return now, after a change on purpose, and say which have changed
+	@$(BIN)/python benchmarks/record.py
 
 faults: $(READY) ## stop book, run and sweep at 30 random moments each and go on (half an hour; goes on where it was stopped)
 	@$(BIN)/python benchmarks/faults.py

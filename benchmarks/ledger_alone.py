@@ -1,4 +1,5 @@
-"""The ledger of the library that PYTHONPATH names, and nothing else: ends at the first row that fails, and prints it.
+"""The ledger of the library that PYTHONPATH names, and nothing else: prints the first scene that does not return what is
+recorded; if there is none, the first row that fails.
 
 python benchmarks/ledger_alone.py CHAPTER ...
 """
@@ -26,9 +27,24 @@ def first_failure(chapters: list[str]) -> dict[str, str]:
     return {"row": "", "by": ""}
 
 
-if __name__ == "__main__":
+def changed_scene(chapters: list[str]) -> str:
+    """The chapters' own scenes first: they are the likeliest to change."""
+    from evolvingdp.audit.recorded import listing
+
+    return listing.first_change(sorted(listing.chapters(), key=lambda name: name.partition(".")[0] not in chapters))
+
+
+def main() -> None:
+    chapters = sys.argv[1:]
+    found = {"row": "", "by": "", "scene": ""}
     try:
-        found = first_failure(sys.argv[1:])
+        found["scene"] = changed_scene(chapters)
+        if not found["scene"]:
+            found |= first_failure(chapters)
     except Exception as error:
-        found = {"row": "", "by": f"raises {type(error).__name__}"}
+        found["by"] = f"raises {type(error).__name__}"
     print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

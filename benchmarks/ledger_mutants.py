@@ -1,20 +1,20 @@
 """How many mistakes the privacy ledger notices by itself: each is put into a copy of the library, and the ledger is run.
 
     python benchmarks/ledger_mutants.py      (or: make mutants)
-    python benchmarks/ledger_mutants.py --only ledger_mutants_held_out_fifth
+    python benchmarks/ledger_mutants.py --only ledger_mutants_held_out_sixth
 
 The mistakes are realistic ones, each of which makes a mechanism lose more than it promises (half noise, 10 % less noise,
 memos redrawn, budgets not spent or spent twice, deletions off by one, sensitivities wrong, clamps missing, randomness
 shared). Those of ledger_mutants.json were chosen by whoever wrote the ledger; those of ledger_mutants_held_out.json by
 somebody who had not seen it; those of ledger_mutants_held_out_later.json by somebody else again, after rows had been added
 for what the first had shown, those of ledger_mutants_held_out_third.json by a third one after another round, those of
-ledger_mutants_held_out_fourth.json and ledger_mutants_held_out_fifth.json by others.  Writes
+ledger_mutants_held_out_fourth.json to ledger_mutants_held_out_sixth.json by others.  Writes
 benchmarks/results/ledger_mutants.csv, a row a mistake of all lists, and ledger_mutants_summary.csv, which the book shows.
 `--only` runs one list and writes tables with its name: that of a held-out list is made once, before anybody mends the ledger
 by it.
 
-A mistake in `core` is looked for in all rows, one in a chapter in those of its modules and of `core`; an error in a row
-counts as noticed, since no book is built then.
+All scenes of the record are played, and rows are asked about what none of them notices: for a mistake in `core` all rows,
+for one in a chapter those of its modules and of `core`. An error in a row counts as noticed, since no book is built then.
 """
 
 from __future__ import annotations
@@ -39,17 +39,20 @@ from evolvingdp.publish.rendering import dated
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 LIBRARY = Path(evolvingdp.__path__[0])
-LISTS = ("ledger_mutants", *(f"ledger_mutants_held_out{which}" for which in ("", "_later", "_third", "_fourth", "_fifth")))
+LISTS = (
+    "ledger_mutants",
+    *(f"ledger_mutants_held_out{which}" for which in ("", "_later", "_third", "_fourth", "_fifth", "_sixth")),
+)
 ALL = tuple(chapter.__name__.rsplit(".", 1)[1] for chapter in listing.CHAPTERS)
 
 
 Case = dict[str, str]  # file, mistake, old, new
 
-CHAPTERS = ("core", "heavy_hitters", "evolving", "continual_mean", "sparse_vector")  # as the book has them
+CHAPTERS = ("core", "heavy_hitters", "evolving", "continual_mean", "sparse_vector", "streams")  # as the book has them
 
 
 def noticed(case: Case) -> dict[str, str]:
-    """The first row of the ledger that fails, and by which verdict."""
+    """The first scene that has changed; if there is none, the first row of the ledger that fails, and by which verdict."""
     chapter = case["file"].split("/")[0]
     chapters = ALL if chapter == "core" else ("core", *(name for name in ALL if name.startswith(chapter)))
     with tempfile.TemporaryDirectory() as folder:
@@ -61,9 +64,9 @@ def noticed(case: Case) -> dict[str, str]:
         try:
             done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1200, check=False)
         except subprocess.TimeoutExpired:
-            return {"row": "", "by": ""}
+            return {"row": "", "by": "", "scene": ""}
     if done.returncode:
-        return {"row": "", "by": "raises on import"}
+        return {"row": "", "by": "raises on import", "scene": ""}
     found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
     return found
 
@@ -75,8 +78,9 @@ def table(cases: list[Case], known: dict[tuple[str, str], Case], path: Path) -> 
         waiting = [(row, case, None if row else pool.submit(noticed, case)) for row, case in asked]
         for row, case, told in waiting:
             found = told.result() if told else {}
+            seen = found.get("by") or found.get("scene")
             rows.append(
-                row or {"file": case["file"], "mistake": case["mistake"], "noticed": "yes" if found["by"] else "no", **found}
+                row or {"file": case["file"], "mistake": case["mistake"], "noticed": "yes" if seen else "no", **found}
             )
             if told:
                 print(f"{len(rows)}/{len(cases)} {case['file']}: {case['mistake']}: {found}", flush=True)
@@ -85,7 +89,7 @@ def table(cases: list[Case], known: dict[tuple[str, str], Case], path: Path) -> 
 
 
 def summary(rows: pd.DataFrame) -> pd.DataFrame:
-    """By chapter, and of all: mistakes, noticed, and by what."""
+    """By chapter, and of all: mistakes, noticed, by the record of outputs, and by which verdict of a row."""
     by = rows.by.where(~rows.by.str.startswith("raises"), "raised")
     counted = rows.assign(by=by, chapter=rows.file.str.split("/").str[0])
     chapters = dict(iter(counted.groupby("chapter")))
@@ -95,6 +99,7 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
             "in": str(name).replace("_", " "),
             "mistakes": len(part),
             "noticed": int((part.noticed == "yes").sum()),
+            "record": int((part.scene != "").sum()),
             "promise": int((part.by == "promise").sum()),
             "pinned": int((part.by == "pinned loss").sum()),
             "error": int((part.by == "raised").sum()),

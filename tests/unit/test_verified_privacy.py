@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import cache
 
 import pandas as pd
 import pytest
@@ -13,6 +14,7 @@ from evolvingdp.audit.experiments.verified_privacy import run as experiment
 from evolvingdp.audit.experiments.verified_privacy.params import Params
 from evolvingdp.audit.ledger import listing
 from evolvingdp.audit.ledger.entry import EXACT, Entry
+from evolvingdp.audit.recorded import listing as record
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.experiment import ParameterError
 
@@ -25,12 +27,21 @@ def entry(measured, broken):
     )
 
 
+@cache
+def some_scenes():
+    """Those of the core: tests/privacy/test_recorded.py plays all."""
+    return record.table(["core"])
+
+
 @pytest.fixture
 def claims(monkeypatch):
+    some_scenes()
+
     def run(measured=1.0, broken=1.1):
         one = entry(measured, broken)
         monkeypatch.setattr(listing, "entries", lambda: (one,))
         monkeypatch.setattr(listing.coverage, "without_entry", lambda covered: [])  # this ledger is one row for a test
+        monkeypatch.setattr(record, "table", some_scenes)
         monkeypatch.setattr(experiment, "black_boxes", lambda: tuple(box for box in BOXES if box.entry == "sign_flip"))
         result = experiment.run(Params.make(overrides=SMALL), 0)
         return result, {claim.claim.split(":")[0]: claim.holds for claim in result.claims}
@@ -80,15 +91,29 @@ def test_every_audit_is_drawn_and_those_that_show_nothing_are_told_apart(claims)
     assert "Of these 2 bounds 1 are 0" in figures.promised(result).caption
 
 
-def test_the_ledger_s_legend_stands_close_below_its_axis_and_names_only_what_is_drawn(claims):
+def test_the_ledger_s_legend_stands_between_title_and_axis_and_names_only_what_is_drawn(claims):
     table = claims()[0].table.copy()
     table.loc[table.part == "box", "bound"] = 0.5
     rows = [table[table.part == "ledger"].assign(id=f"row-{number}") for number in range(40)]
     figure = figures.promised(dataclasses.replace(claims()[0], table=pd.concat([table, *rows]))).canvas
     figure.draw_without_rendering()
-    (ax,), (legend,) = figure.axes, figure.legends
+    (ax,) = figure.axes
+    legend = ax.get_legend()
     assert figures.NOTHING not in [text.get_text() for text in legend.get_texts()]
-    assert ax.get_tightbbox().y0 - legend.get_window_extent().y1 < 0.5 * figure.dpi
+    box, panel = legend.get_window_extent(), ax.get_window_extent()
+    assert panel.y1 <= box.y0 < panel.y1 + 0.2 * figure.dpi
+    assert box.y1 <= figure._suptitle.get_window_extent().y0
+
+
+def test_chapters_stand_apart_and_a_broken_row_is_right_of_the_line(claims):
+    table = claims()[0].table.copy()
+    more = table[table.part == "ledger"].assign(id="other", chapter="evolving", measured=1.2, kept=False)
+    made = figures.chapters(dataclasses.replace(claims()[0], table=pd.concat([table, more])))
+    (ax,) = made.canvas.axes
+    (dots,) = (line for line in ax.lines if line.get_label() == "verified")
+    assert dots.get_xdata().tolist() == [1.0, 1.2]
+    assert [round(-place) for place in dots.get_ydata()] == [0, 1]
+    assert made.canvas._suptitle.get_text().startswith("1 of 2 ")
 
 
 def test_the_same_seed_gives_the_same_table(claims):
@@ -98,3 +123,17 @@ def test_the_same_seed_gives_the_same_table(claims):
 def test_runs_that_stand_twice_are_refused():
     with pytest.raises(ParameterError, match="runs must hold each value once"):
         Params.make(overrides={"runs": (100, 100)})
+
+
+def test_a_loose_loss_is_told_from_its_promise_and_a_small_one_is_a_power_of_ten(claims):
+    table = claims(measured=0.99996)[0].table
+    assert tables.shown(table).measured.tolist() == ["0.99996"]
+    assert tables.shown(claims(measured=1.0)[0].table).measured.tolist() == ["1"]
+    assert tables.shown(claims(measured=1.3882e-4)[0].table).measured.tolist() == ["1.388e-04"]
+
+
+def test_rows_are_named_in_words_from_a_capital_on_and_each_in_its_own():
+    names = [listing._written(one.mechanism) for one in listing.entries()]
+    assert len(set(names)) == len(names)
+    assert [name for name in names if "_" in name or name[0].islower() or len(name) > 58] == []
+    assert {"TreeHist, plan two reports", "Dyadic tree, Erlingsson exact", "Memoization, two layers: LOLOHA"} <= set(names)

@@ -51,7 +51,7 @@ def _local(loss: float) -> tuple[BlackBox, ...]:
     def flips(bit: int, users: int, rng: np.random.Generator) -> Any:
         return SignFlip(loss).randomize(np.full(users, bit), rng)
 
-    client = LocalRnd(MultiplyShift.draw(1, 4, stream(0, "hashes")), loss)
+    client = LocalRnd(MultiplyShift.draw(1, 4, stream(0, "hashes")), 0.8 * loss)
 
     def reports(key: int, users: int, rng: np.random.Generator) -> Any:
         slots = client.assign(users, rng)
@@ -59,7 +59,7 @@ def _local(loss: float) -> tuple[BlackBox, ...]:
 
     def matches(key: int, users: int, rng: np.random.Generator) -> Any:
         """Which words have the hash value that is reported."""
-        oracle = OLH(loss)
+        oracle = OLH(0.8 * loss)
         sent = oracle.report(_all_hold(key, users), stream(0, "public"), rng)
         return np.column_stack([oracle._hash(sent.seeds, np.uint64(word)) == sent.values for word in range(3)])
 
@@ -89,7 +89,7 @@ def _all_hold(key: int, users: int) -> NDArray[np.uint64]:
 
 
 def _continual(loss: float) -> tuple[BlackBox, ...]:
-    tree, per_step = BinaryMechanism(4, loss), PerStepLaplace(3, loss)
+    tree, per_step = BinaryMechanism(4, 0.7 * loss), PerStepLaplace(3, 0.7 * loss)
 
     def sums(first: int, rng: np.random.Generator) -> float:
         return _moved(tree.release([first, 0, 0, 0], rng)[[0, 1, 3]])  # those that are one node with the first element

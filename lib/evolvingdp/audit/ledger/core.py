@@ -124,7 +124,7 @@ def entries() -> Iterator[Entry]:
         ("(rest + scale * whole) // _GRID", "(2 * (rest + scale * whole) + _GRID) // (2 * _GRID)"),
     )  # fmt: skip
     yield entry(
-        "discrete_laplace_large", "discrete Laplace noise of large scales, times what is promised", (DiscreteLaplace,), EXACT, 1.0,
+        "discrete_laplace_large", "large discrete Laplace noise, times what is promised", (DiscreteLaplace,), EXACT, 1.0,
         _large_scales, "a rest accepted by its whole part", ("rest = rest[_happens(rest, scale, rng)]", "rest = rest[_happens(rest // _GRID, scale, rng)]"),
     )  # fmt: skip
     yield entry(
@@ -213,15 +213,15 @@ def _dealt() -> Entry:
     response = SignFlip(0.8)
 
     def parted(place: int, rng: Any, one_by_one: bool = False) -> Any:
-        """Randomized reports of two words, of which five and four users hold one, in each of two parts."""
-        counts = np.array([5 - place, 4 + place])
+        """Randomized reports of two words, of which three and two users hold one, in each of two parts."""
+        counts = np.array([3 - place, 2 + place])
         if one_by_one:
             chosen = [np.bincount(rng.integers(0, 2, size=held), minlength=2) for held in counts]
             return [response.sum_given_counts(plus, minus, rng) for plus, minus in zip(*chosen, strict=True)]
         return [response.sum_given_counts(plus, minus, rng) for plus, minus in sampling.split_evenly(counts, 2, rng).T]
 
     def split() -> float:
-        with mock.patch.object(sampling, "_FEW", 2):  # users of one word are dealt at once, of the other one by one
+        with mock.patch.object(sampling, "_FEW", 1):  # users of one word are dealt at once, of the other one by one
             return simulated_loss(partial(parted, one_by_one=True), parted, range(2))
 
     change = (

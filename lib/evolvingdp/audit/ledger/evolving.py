@@ -116,7 +116,7 @@ def _thresh() -> Iterator[Entry]:
         "thresh_forced", "THRESH, start forced", covers, voting(5).privacy_loss, lambda: transcripts.thresh_loss(voting(5)), never, spent,
     )  # fmt: skip
     yield _entry(
-        "thresh_refused", "what is out of range is refused", covers, 0.7,
+        "thresh_refused", "THRESH: what is out of range is refused", covers, 0.7,
         lambda: refusals.refused(refusals.evolving(), lambda: transcripts.thresh_loss(voting(3))), "negative counts are let in",
         ("evolving/heavy_protocol.py", "outside = (array < 0) | (array > length)", "outside = array > length"),
     )  # fmt: skip

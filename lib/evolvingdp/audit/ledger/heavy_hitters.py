@@ -235,7 +235,7 @@ def _trusting() -> Iterator[Entry]:
         return refusals.refused(refusals.heavy_hitters(), counted)
 
     yield Entry(
-        "prefix_counts_refused", "heavy_hitters", "what is not paid for is refused", (prefix_counts.PrefixCounts,),
+        "prefix_counts_refused", "heavy_hitters", "Counts of prefixes: what is not paid for is refused", (prefix_counts.PrefixCounts,),
         "all counts of a user", _ANY, SENSITIVITY, _EPSILON, refused, "shares may add up to more than all",
         broken(refused, "heavy_hitters/trust/prefix_counts.py", "or abs(sum(self.shares) - 1) > 1e-9:", "or sum(self.shares) < 1 - 1e-9:"),
     )  # fmt: skip

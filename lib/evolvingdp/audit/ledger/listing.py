@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from typing import Any
 
 import pandas as pd
@@ -31,6 +32,16 @@ CHAPTERS = (
     sparse_vector_simulated,
 )
 
+_WRITTEN = {
+    **{word: word.upper() for word in ("olh", "rappor", "loloha")},
+    **{word: word.capitalize() for word in ("erlingsson", "hadamard", "honaker", "laplace", "gaussian")},
+    "renyi": "Rényi",
+    "future rand": "FutureRand",
+    "one_report": "one report",
+    "two_reports": "two reports",
+    "tight-proof": "tight proof",
+}  # what parameters are called in code, and in words
+
 
 @functools.cache
 def entries() -> tuple[Entry, ...]:
@@ -49,7 +60,6 @@ def _row(entry: Entry, measured: float, broken: float) -> dict[str, Any]:
     names = (
         "id",
         "chapter",
-        "mechanism",
         "guarantee",
         "unit",
         "neighbours",
@@ -61,6 +71,7 @@ def _row(entry: Entry, measured: float, broken: float) -> dict[str, Any]:
         "test",
     )
     return {name: getattr(entry, name) for name in names} | {
+        "mechanism": _written(entry.mechanism),
         "measured": measured,
         "kept": kept(measured, entry.promised),
         "unchanged": unchanged(measured, entry.pinned),
@@ -68,3 +79,9 @@ def _row(entry: Entry, measured: float, broken: float) -> dict[str, Any]:
         "broken": broken,
         "caught": not entry.holds(broken),
     }
+
+
+def _written(name: str) -> str:
+    """The name of a mechanism with parameters in words, from a capital on."""
+    words = re.sub(rf"\b({'|'.join(_WRITTEN)})\b", lambda match: _WRITTEN[match[0]], name)
+    return words[0].upper() + words[1:]

@@ -56,12 +56,12 @@ class Mutant:
         try:
             for function, _, code in swaps:
                 function.__code__ = code
-            _forget()
+            forget()
             yield
         finally:
             for function, code, _ in swaps:
                 function.__code__ = code
-            _forget()
+            forget()
 
 
 def broken(measure: Callable[[], float], path: str, old: str, new: str) -> Callable[[], float]:
@@ -97,8 +97,8 @@ def _of(value: Any) -> Any:
     return value
 
 
-def _forget() -> None:
-    """What has been computed with other code."""
+def forget() -> None:
+    """Let caches compute again: what they hold may be of other code."""
     for name, module in list(sys.modules.items()):
         if name.startswith("evolvingdp."):
             for value in vars(module).values():

@@ -69,7 +69,7 @@ def entries() -> Iterator[Entry]:
     for id, name, options, change in (
         ("binary_several", "BinaryMechanism, several elements of a person", {},
          (path, "uses * sensitivity * sums.l1, epsilon", "sensitivity * sums.l1, epsilon")),
-        ("binary_several_gaussian", "BinaryMechanism, several elements of a person, Gaussian noise", {"delta": DELTA},
+        ("binary_several_gaussian", "BinaryMechanism, several elements of a person, Gaussian", {"delta": DELTA},
          ("continual_mean/sums/trees.py", "(uses % held) ** 2 for", "uses % held for")),
     ):  # fmt: skip
         yield entry(
@@ -166,7 +166,7 @@ def _every_step() -> Iterator[Entry]:
             else (path, "state.rng.laplace(0.0, 1.0) *", "state.rng.laplace(0.0, 0.5) *"),
         )  # fmt: skip
     yield entry(
-        "per_step_refused", "what is out of range is refused", (PerStepLaplace,), SENSITIVITY, EPSILON,
+        "per_step_refused", "noise at every step: what is out of range is refused", (PerStepLaplace,), SENSITIVITY, EPSILON,
         lambda: refusals.refused(refusals.continual_mean(), lambda: sensitivity.per_step_cost(PerStepLaplace(8, EPSILON), always)),
         "samples above 1 are let in, step by step", (path, "if not 0 <= sample <= 1:", "if not 0 <= sample:"),
     )  # fmt: skip

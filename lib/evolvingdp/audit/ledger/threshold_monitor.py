@@ -77,7 +77,7 @@ def _monitor() -> Iterator[Entry]:
             changes.get(way, later), LARGE,
         )  # fmt: skip
     yield entry(
-        "threshold_monitor_refused", "what is out of range is refused", (*_COVERS, ThresholdMonitor), EXACT, TWELVE,
+        "threshold_monitor_refused", "ThresholdMonitor: what is out of range is refused", (*_COVERS, ThresholdMonitor), EXACT, TWELVE,
         lambda: refusals.refused(refusals.sparse_vector(), partial(loss, "step")), "a user may count twice",
         (path, "if len(set(chosen)) != len(chosen):", "if False:"), LARGE,
     )  # fmt: skip

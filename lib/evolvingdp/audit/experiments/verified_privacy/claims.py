@@ -18,6 +18,7 @@ from evolvingdp.audit.experiments.verified_privacy.params import (
 )
 from evolvingdp.audit.experiments.verified_privacy.tables import part
 from evolvingdp.audit.ledger.entry import ADVERSARY, COMPOSED, EXACT, FORMULA, SENSITIVITY, SLACK
+from evolvingdp.audit.recorded.listing import AS_RECORDED
 from evolvingdp.experiment import Claim, Scalar, at_least, at_most
 
 
@@ -30,13 +31,16 @@ def _at_most_runs(table: pd.DataFrame) -> tuple[pd.Series, pd.Series, pd.DataFra
 
 
 def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
-    rows, boxes, convergence, digits = (part(table, name) for name in ("ledger", "box", "convergence", "digits"))
+    rows, boxes, convergence, digits, scenes = (
+        part(table, name) for name in ("ledger", "box", "convergence", "digits", "record")
+    )
     mean, end, last = _at_most_runs(table)
     made = [
         at_most("No mechanism loses more than it promises: number that do", (~rows.kept.astype(bool)).sum(), 0),
         at_most("Every mutant of the code is caught: number that are not", (~rows.caught.astype(bool)).sum(), 0),
         at_most("No loose row has another loss than the one that is pinned: number that have", (~rows.unchanged.astype(bool)).sum(), 0),
         at_most("Every row that is not tight is pinned: number that are not", (~rows.tight.astype(bool) & rows.pinned.isna()).sum() if "pinned" in rows else (~rows.tight.astype(bool)).sum(), 0),
+        at_most("Every mechanism still returns what was recorded: scenes that do not", (scenes.recorded != AS_RECORDED).sum(), 0),
         at_most("No audit from outside refutes a mechanism of this book: largest bound over promise", (boxes.bound / boxes.promised).max(), 1.0),
         at_most("Of 1 + noise no digit is finer than 2^-53: most digits", digits[digits["count"] == 1].digits.max(), 53),
         at_least("Of 0 + noise many are: share of numbers in (0, 1)", digits[(digits["count"] == 0) & (digits.digits > 53)].share.sum(), 0.3),
@@ -59,7 +63,7 @@ def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
 
 
 def values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
-    rows, boxes, digits = part(table, "ledger"), part(table, "box"), part(table, "digits")
+    rows, boxes, digits, scenes = (part(table, name) for name in ("ledger", "box", "digits", "record"))
     mean, end, last = _at_most_runs(table)
     how = rows.how.value_counts()
     return {
@@ -71,9 +75,14 @@ def values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
         "n_composed": int(how.get(COMPOSED, 0)),
         "n_adversary": int(how.get(ADVERSARY, 0)),
         "n_by_promise": int((rows.broken > rows.promised * (1 + SLACK)).sum()),
+        "n_scenes": len(scenes),
+        "n_outputs": int(scenes.outputs.sum()),
         "n_boxes": len(boxes),
-        "n_boxes_nothing": int((boxes.bound == 0).sum()),
+        "n_boxes_showing": int((boxes.bound > 0).sum()),
         "box_runs": params.box_runs,
+        "box_confidence": params.box_confidence,
+        "boxes_confidence": 1 - len(boxes) * (1 - params.box_confidence),
+        "box_most": float((boxes.bound / boxes.promised).max()),
         "most_runs": max(params.runs),
         "most_reports": max(params.n_reports),
         "n_users": params.n_users,

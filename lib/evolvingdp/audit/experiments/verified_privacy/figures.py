@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -15,10 +17,11 @@ from evolvingdp.audit.experiments.verified_privacy.params import (
     UNCLEARED,
     Params,
 )
-from evolvingdp.audit.experiments.verified_privacy.tables import part, shown
+from evolvingdp.audit.experiments.verified_privacy.tables import CHAPTERS, part, shown
+from evolvingdp.audit.ledger.entry import SLACK
 from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import curves, short, span
-from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, TRUTH, band, canvas, headline, house, names_beside
+from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, TRUTH, band, canvas, headline, house
 
 LOOKS = {
     case: {"color": PALETTE[number], "marker": MARKERS[number], "markersize": 4}
@@ -30,51 +33,99 @@ _FAR = 10.0  # times the promise: where the axis ends
 
 
 @house
-def promised(result: Result[Params]) -> Figure:
-    """Measured loss, audit and mutant over the promise, a row a mechanism."""
+def chapters(result: Result[Params]) -> Figure:
+    """Measured loss, audit and mutant over the promise of all rows, those of a chapter one below the other by their loss."""
     rows = part(result.table, "ledger").reset_index(drop=True)
-    boxes = part(result.table, "box").set_index("id")
-    figure, ax = canvas(8.0, 0.2 * len(rows) + 1.2)
-    place = np.arange(len(rows))[::-1]
-    ax.axvline(1.0, label="promised", **THEORY)
-    ax.plot(rows.measured / rows.promised, place, "o", color=TRUTH, markersize=4, label="verified")
-    audited = rows.id.isin(boxes.index).to_numpy()
-    bounds = boxes.bound.reindex(rows.id[audited]).to_numpy() / rows.promised[audited]
-    proved = bounds > 0
-    ax.plot(
-        bounds[proved], place[audited][proved], ">", color=PALETTE[0], markersize=5, label="audit from outside: at least"
-    )
-    lost = np.minimum(rows.broken / rows.promised, _FAR)
-    ax.plot(lost, place, "x", color=PALETTE[3], markersize=5, clip_on=False, label="its mutant (at the right edge: more)")
-    ax.set(xscale="log", xlabel="privacy loss over the promise", ylim=(-1, len(rows)), xlim=(None, _FAR))
-    left = ax.get_xlim()[0]  # where a log axis has its 0
-    silent = int((~proved).sum())
-    if silent:  # an empty line that is not clipped would take room below the axis
-        look = {"markerfacecolor": "white", "markersize": 5, "clip_on": False, "label": NOTHING}
-        ax.plot(np.full(silent, left), place[audited][~proved], ">", color=PALETTE[0], **look)
-    ax.set_xlim(left, _FAR)
-    ax.set_yticks(place, rows.mechanism, fontsize="xx-small")
-    ax.tick_params(axis="x", top=True, labeltop=True)
-    figure.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize="small")
+    loss, names = rows.measured / rows.promised, list(dict.fromkeys(rows.chapter))
+    rank = loss.groupby(rows.chapter).rank(method="first") / rows.groupby("chapter").id.transform("size")  # in (0, 1]
+    number = rows.chapter.map(names.index)
+    figure, ax = canvas(8.0, 5.6)
+    bounds, lost, silent = _losses(ax, rows, result.table, (0.8 * rank - number - 0.4).to_numpy(), size=3)
+    ax.set(ylim=(0.6 - len(names), 0.6), xlabel="privacy loss over the promise")
+    ax.set_yticks(-np.arange(len(names)), [f"{CHAPTERS[name]}\n({(rows.chapter == name).sum()} rows)" for name in names])
+    ax.grid(axis="y", visible=False)
+    ax.legend(loc="upper left", fontsize="small", frameon=True)
     reached = (
         f"{int(rows.tight.sum())} lose all that they promise" if rows.tight.any() else "none loses all that it promises"
     )
     headline(figure, f"{int(rows.kept.sum())} of {len(rows)} mechanisms and settings keep their promise; {reached}")
     return Figure(
+        "audit-chapters",
+        figure,
+        pd.DataFrame(
+            {"chapter": rows.chapter, "mechanism": rows.mechanism, "verified": loss, "mutant": lost, "audit": bounds}
+        ),
+        "All rows of the ledger at a glance: what each loses at worst, over what it promises. Within a chapter the rows stand in the order of their loss. A promise is kept where no dot is right of the line; dots on it are tight, and "
+        f"those far to the left belong to proofs that give budget away. {_of_audits(result, bounds)}",
+        f"Dot plot of {len(rows)} mechanisms and settings in {len(names)} groups, by chapter, against the privacy loss over the promise, on a log "
+        f"axis with a dashed line at one. {_spans(rows, loss, lost, bounds, silent)}",
+    )
+
+
+@house
+def promised(result: Result[Params]) -> Figure:
+    """Measured loss, audit and mutant over the promise, a row a mechanism."""
+    rows = part(result.table, "ledger").reset_index(drop=True)
+    figure, ax = canvas(8.0, 0.2 * len(rows) + 1.2)
+    place = np.arange(len(rows))[::-1]
+    bounds, lost, silent = _losses(ax, rows, result.table, place, size=4)
+    ax.set(xlabel="privacy loss over the promise", ylim=(-1, len(rows)))
+    ax.set_yticks(place, rows.mechanism, fontsize="xx-small")
+    ax.legend(loc="lower right", bbox_to_anchor=(1, 1))
+    more = int((rows.broken > rows.promised * (1 + SLACK)).sum())
+    headline(
+        figure,
+        f"{int(rows.caught.sum())} of {len(rows)} mutants of the code are noticed; {more} of them lose more than is promised",
+    )
+    return Figure(
         "audit-promised",
         figure,
         shown(result.table),
-        "The verified worst case of every mechanism over its promise, at the delta that is promised; what its mutant loses; and, for some, a lower bound from an audit that only sees outputs. "
-        + (
-            f"Of these {audited.sum()} bounds {silent} are 0, which shows nothing: open triangles at the left edge. "
-            * (silent > 0)
-        )
-        + "On the line a guarantee is tight, far to the left a proof gives budget away. Computed, not sampled, except for the audits, which are bounds with confidence.",
+        "The same, a row for each mechanism and setting: its verified worst case over its promise, at the delta that is promised; what its mutant loses; and, for some, a lower bound from an audit that only sees outputs. "
+        f"A mutant that loses no more than is promised is noticed because the row's exact loss has changed. {_of_audits(result, bounds)}",
         f"Dot plot with a row for each of {len(rows)} mechanisms against the privacy loss over the promise, on a log axis with a dashed "
-        f"line at one. The verified losses, dots, are {span(rows.measured / rows.promised)} times the promise, "
-        f"{int((rows.measured > 0.99 * rows.promised).sum())} of them on the line to within a percent; the mutants, crosses, lose "
-        f"{span(lost)} times the promise; {audited.sum()} audits from outside, triangles, prove {span(bounds)} of it; "
-        f"{silent} of them, open and at the left edge, prove nothing.",
+        f"line at one. {_spans(rows, rows.measured / rows.promised, lost, bounds, silent)}",
+    )
+
+
+def _losses(ax: Any, rows: pd.DataFrame, table: pd.DataFrame, place: Any, size: float) -> tuple[pd.Series, pd.Series, int]:
+    """Draw rows at `place`. Returns what audits prove (nan without one) and mutants lose, over the promise, and how many audits
+    prove nothing."""
+    bounds = rows.id.map(part(table, "box").set_index("id").bound) / rows.promised
+    lost = (rows.broken / rows.promised).clip(upper=_FAR)
+    ax.axvline(1.0, label="promised", **THEORY)
+    ax.plot(rows.measured / rows.promised, place, "o", color=TRUTH, markersize=size, label="verified")
+    look = {"color": PALETTE[0], "markersize": size + 1}
+    ax.plot(bounds[bounds > 0], place[bounds > 0], ">", label="audit from outside: at least", **look)
+    ax.plot(
+        lost, place, "x", color=PALETTE[3], markersize=size + 1, clip_on=False, label="its mutant (at the right edge: more)"
+    )
+    ax.set(xscale="log", xlim=(None, _FAR))
+    left = ax.get_xlim()[0]  # where a log axis has its 0
+    silent = bounds == 0
+    if silent.any():  # an empty line that is not clipped would take room below the axis
+        edge = np.full(int(silent.sum()), left)
+        ax.plot(edge, place[silent], ">", markerfacecolor="white", clip_on=False, label=NOTHING, **look)
+    ax.set_xlim(left, _FAR)
+    return bounds, lost, int(silent.sum())
+
+
+def _of_audits(result: Result[Params], bounds: pd.Series) -> str:
+    audits, silent = int(bounds.notna().sum()), int((bounds == 0).sum())
+    nothing = f" Of these {audits} bounds {silent} are 0, which shows nothing: open triangles at the left edge."
+    sure = f"{100 * result.values['box_confidence']:.5g}%"
+    return (
+        f"Dots and crosses are computed, not sampled; the triangles are lower bounds at a confidence of {sure} each."
+        + nothing * (silent > 0)
+    )
+
+
+def _spans(rows: pd.DataFrame, loss: pd.Series, lost: pd.Series, bounds: pd.Series, silent: int) -> str:
+    """Where dots, crosses and triangles are, for those who do not see them."""
+    return (
+        f"The verified losses, dots, are {span(loss)} times the promise, {int((loss > 0.99).sum())} of {len(rows)} on the line to within a "
+        f"percent; the mutants, crosses, lose {span(lost)} times the promise; {int(bounds.notna().sum())} audits from outside, triangles, "
+        f"prove {span(bounds.dropna())} of it; {silent} of them, open and at the left edge, prove nothing."
     )
 
 
@@ -93,14 +144,11 @@ def convergence(result: Result[Params]) -> Figure:
         line = lines[lines.case == case]
         band(ax, line.runs, line["mean"], line["std"], line["count"], LOOKS[case], case)
     runs, integers = np.array(sorted(lines.runs.unique())), lines[lines.case == INTEGER].runs.max()
-    ax.plot(runs, np.log(runs / 3.7), color=TRUTH, linestyle=":")
-    ax.axhline(1.0, **THEORY)
+    ax.plot(runs, np.log(runs / 3.7), color=TRUTH, linestyle=":", label="all that can be shown")
+    ax.axhline(1.0, label="promised", **THEORY)
     ax.set(xscale="log", xlabel="runs of each input", ylabel=r"lower bound on $\epsilon$")
     last = lines.loc[lines.groupby("case").runs.idxmax()].set_index("case")["mean"]
-    names = last.to_dict() | {"all that can be shown": float(np.log(runs.max() / 3.7)), "promised": 1.0}
-    names_beside(
-        ax, names, {case: look["color"] for case, look in LOOKS.items()} | dict.fromkeys(names.keys() - LOOKS, TRUTH)
-    )
+    ax.legend(loc="upper left")
     headline(
         figure,
         f"{runs.max():,.0f} runs prove that the last digits of Laplace noise lose {short(last[DIGITS])}, where 1 is promised",
@@ -128,19 +176,13 @@ def caught(result: Result[Params]) -> Figure:
         line = told[told.case == case]
         band(axes[0], line.n_reports, line["mean"], line["std"], line["count"], LOOKS[case], case)
     axes[0].set(xscale="log", xlabel="reports of a user", ylabel="share of users recovered", ylim=(0, 1.05))
-    for case in (KEPT, REDRAWN):
-        line = told[told.case == case]
-        axes[0].annotate(
-            case, (line.n_reports.max(), line["mean"].iloc[-1] - 0.03), ha="right", va="top", color=LOOKS[case]["color"]
-        )
     for case in (KEPT, REDRAWN, UNCLEARED):
         line = wrong[wrong.case == case]
         axes[1].plot(line.n_reports, line.loss, color=LOOKS[case]["color"])
-        axes[1].plot(line.n_reports, line.bound, linestyle="none", **LOOKS[case])
-    axes[1].axhline(wrong.promised.iloc[0], **THEORY)
+        axes[1].plot(line.n_reports, line.bound, linestyle="none", label=case, **LOOKS[case])
+    axes[1].axhline(wrong.promised.iloc[0], label="promised", **THEORY)
     axes[1].set(xscale="log", yscale="log", xlabel="reports of a user", ylabel=r"loss $\epsilon$", ylim=(0.3, None))
-    last = wrong[wrong.n_reports == wrong.n_reports.max()].set_index("case").loss
-    names_beside(axes[1], last.to_dict(), {case: LOOKS[case]["color"] for case in last.index})
+    figure.legend(*axes[1].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize="small")
     most = told[told.n_reports == told.n_reports.max()].set_index("case")["mean"]
     headline(
         figure,
@@ -151,7 +193,7 @@ def caught(result: Result[Params]) -> Figure:
         figure,
         wrong,
         f"Left: of {result.params.n_users} users who report the same word again and again, the share whose true bit is the one that they show most often; means with 95% bands. Right: the exact loss between two words, as lines, "
-        "what an audit from outside proves, as points, each at its confidence, and dashed the promise. A client as stated stays below the promise of its permanent response for ever.",
+        f"what an audit from outside proves, as points, each with a confidence of {result.params.confidence:.0%}, and dashed the promise. A client as stated stays below the promise of its permanent response for ever.",
         f"Two panels against the reports of a user, {span(wrong.n_reports)}, on a log axis. Left, the share of users recovered: "
         f"{curves(told, 'case', 'n_reports', 'mean')}. Right, the loss epsilon on a log axis, exact: "
         f"{curves(wrong, 'case', 'n_reports', 'loss')}; a dashed line marks the promised {short(wrong.promised.iloc[0])}, and the points of "

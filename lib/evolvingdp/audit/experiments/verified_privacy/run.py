@@ -23,6 +23,7 @@ from evolvingdp.audit.experiments.verified_privacy.params import (
     Params,
 )
 from evolvingdp.audit.ledger import listing
+from evolvingdp.audit.recorded import listing as record
 from evolvingdp.core.noise import DiscreteLaplace, Laplace
 from evolvingdp.core.seeds import stream
 from evolvingdp.experiment import Result
@@ -33,13 +34,14 @@ _ONE_BIT = (1, 2)  # Bloom filters with one bit each
 
 
 def run(params: Params, seed: int) -> Result[Params]:
-    """Rows of part "ledger" (a mechanism), "box" (an audit of one), "convergence", "failures", "recovered" and "digits"."""
+    """Rows of part "ledger" (a mechanism), "record" (a scene), "box" (an audit), "convergence", "failures", "recovered" and
+    "digits"."""
     promises = listing.table().assign(part="ledger")
     rows = [
         *_boxes(params, seed, promises), *_convergence(params, seed), *_failures(params, seed), *_recovered(params, seed),
         *_digits(params, seed),
     ]  # fmt: skip
-    table = pd.concat([promises, pd.DataFrame(rows)], ignore_index=True)
+    table = pd.concat([promises, record.table().assign(part="record"), pd.DataFrame(rows)], ignore_index=True)
     return Result(NOTEBOOK, params, seed, table, claims(params, table), values(params, table))
 
 
@@ -49,7 +51,7 @@ def _boxes(params: Params, seed: int, promises: pd.DataFrame) -> Iterator[dict[s
         promise = by_id.loc[box.entry]
         bound = auditor.audit(
             box.mechanism, box.inputs, stream(seed, "box", box.entry), runs=params.box_runs, delta=float(promise.delta),
-            confidence=1 - (1 - params.confidence) / 1000,
+            confidence=params.box_confidence,
         )  # fmt: skip
         yield {
             "part": "box", "id": box.entry, "mechanism": promise.mechanism, "promised": promise.promised, "delta": promise.delta,

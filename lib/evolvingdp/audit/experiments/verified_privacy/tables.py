@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from evolvingdp.audit.ledger.entry import SLACK, TEST
+from evolvingdp.audit.recorded.listing import AS_RECORDED
 
 PAPERS = {
     "core": "What all four papers use",
@@ -12,6 +13,13 @@ PAPERS = {
     "evolving": "Evolving data: Joseph et al. (2018), and their rivals",
     "continual_mean": "Continual means: George et al. (2022), and what came after",
     "sparse_vector": "Sparse vector: Kaplan et al. (2021), and what came after",
+}
+CHAPTERS = {
+    "core": "all four papers",
+    "heavy_hitters": "heavy hitters",
+    "evolving": "evolving data",
+    "continual_mean": "continual means",
+    "sparse_vector": "sparse vector",
 }
 
 
@@ -29,19 +37,44 @@ def shown(table: pd.DataFrame) -> pd.DataFrame:
             "verdict": list(map(_verdict, rows.kept, rows.unchanged, rows.tight)),
             "mechanism": rows.mechanism,
             "promise": rows.guarantee,
-            "measured": rows.measured.map("{:.4g}".format),
+            "measured": list(map(_measured, rows.measured, rows.promised, rows.tight)),
             "checked": rows.how,
             "protects": rows.unit + " (" + rows.neighbours + ")",
-            "mutant (its loss)": rows.mutant + " (" + rows.broken.map("{:.4g}".format) + ")",
+            "mutant (its loss)": rows.mutant + " (" + rows.broken.map(_loss) + ")",
             "test": rows.test.str.replace(f"{TEST}[", "").str.rstrip("]"),
         }
     )
+
+
+def _loss(epsilon: float, digits: int = 4) -> str:
+    """A small one as a power of ten from a thousandth on, so that its neighbours in a column are, too."""
+    return f"{epsilon:.{digits - 1}e}" if 0 < epsilon < 1e-3 else f"{epsilon:.{digits}g}"
+
+
+def _measured(epsilon: float, promised: float, tight: bool) -> str:
+    """A loss that is not tight with as many digits as tell it from the promise."""
+    told = (digits for digits in range(4, 9) if tight or _loss(epsilon, digits) != _loss(promised, digits))
+    return _loss(epsilon, next(told, 9))
 
 
 def _verdict(kept: bool, unchanged: bool, tight: bool) -> str:
     if not kept:
         return "broken"
     return "tight" if tight else "kept, as pinned" if unchanged else "changed"
+
+
+def record_table(table: pd.DataFrame) -> pd.DataFrame:
+    """How much is recorded of each group of mechanisms, and whether it is what they return now."""
+    groups = part(table, "record").groupby("chapter", sort=False)
+    return pd.DataFrame(
+        {
+            "mechanisms of": str(name).replace("_", " "),
+            "scenes": str(len(rows)),
+            "outputs": f"{rows.outputs.sum():,.0f}",
+            "as recorded": str((rows.recorded == AS_RECORDED).sum()),
+        }
+        for name, rows in groups
+    )
 
 
 def failure_table(table: pd.DataFrame) -> pd.DataFrame:

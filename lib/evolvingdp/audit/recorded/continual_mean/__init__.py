@@ -1,0 +1,1 @@
+"""What the mechanisms of the continual mean return on fixed seeds."""

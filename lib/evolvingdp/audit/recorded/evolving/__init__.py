@@ -1,0 +1,1 @@
+"""What the mechanisms of evolving data return on fixed seeds."""

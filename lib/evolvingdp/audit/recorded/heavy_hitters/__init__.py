@@ -1,0 +1,1 @@
+"""What the mechanisms of heavy hitters return on fixed seeds."""

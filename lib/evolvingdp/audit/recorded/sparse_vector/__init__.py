@@ -1,0 +1,1 @@
+"""What the mechanisms of the sparse vector chapter return on fixed seeds."""
