@@ -226,7 +226,11 @@ def test_orders_are_what_they_say():
     rng = stream(0, "orders")
     assert streams.arrivals("contiguous", 3, 2, 6, rng).tolist() == [0, 0, 1, 1, 2, 2]
     assert streams.arrivals("round_robin", 3, 2, 6, rng).tolist() == [0, 1, 2, 0, 1, 2]
-    assert np.bincount(streams.arrivals("dominant", 100, 1000, 1000, rng))[0] == 500
+    assert abs(np.bincount(streams.arrivals("dominant", 100, 1000, 10_000, rng, share=0.05))[0] - 500) <= 6 * math.sqrt(475)
+    first = streams.arrivals("dominant", 100, 40, 4000, rng)  # every user uses up the cap: the dominant one does so first
+    assert (np.bincount(first) == 40).all()
+    assert np.flatnonzero(first == 0)[-1] < 200
+    assert streams.arrivals("dominant", 1, 9, 9, rng).tolist() == [0] * 9
     zipf = np.bincount(streams.arrivals("zipf", 100, 10_000, 10_000, rng))
     assert zipf[0] == pytest.approx(10_000 / np.sum(1 / np.arange(1, 101)), rel=0.1)
 

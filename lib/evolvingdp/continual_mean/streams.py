@@ -8,7 +8,7 @@ weighted by precision.  Privacy rests on neither.
 
 from __future__ import annotations
 
-import math
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,8 +33,9 @@ def arrivals(
     """The user of each of `horizon` steps, (horizon,), none more than `samples_per_user` times.
 
     contiguous: user after user, as many samples each as are allowed; round_robin: one sample each in turn; random: a random
-    sequence of the n * m places; zipf: user i is active in proportion to 1 / (i+1)^exponent, in random order; dominant: one
-    user has the given `share` of the steps as long as the cap allows, the others are random.
+    sequence of the n * m places; zipf: user i sends in proportion to 1 / (i+1)^exponent, or the cap where that is less,
+    spread over all steps (where all users use up their caps, that is random); dominant: user 0 has each step with
+    probability `share` until its cap is used up, the others share what is left at random.
     """
     checks.one_of(ORDERS, order=order)
     checks.integer_at_least(1, n_users=n_users, samples_per_user=samples_per_user, horizon=horizon)
@@ -50,26 +51,31 @@ def arrivals(
         return np.arange(horizon) // samples_per_user
     if order == "round_robin":
         return np.arange(horizon) % n_users
-    counts = _counts(order, n_users, samples_per_user, horizon, rng, exponent, share)
-    users = np.repeat(np.arange(n_users), counts)
+    if order == "dominant":
+        own = np.flatnonzero(rng.random(horizon) < share)[:samples_per_user]
+        others = np.delete(np.arange(horizon), own)[: (n_users - 1) * samples_per_user]
+        users = np.zeros(horizon, dtype=np.int64)  # when the others are used up, the last steps are user 0's
+        users[others] = 1 + _shuffled(_even(n_users - 1, samples_per_user, len(others), rng), rng)
+        return users
+    counts = _even if order == "random" else partial(_zipf, exponent=exponent)
+    return _shuffled(counts(n_users, samples_per_user, horizon, rng), rng)
+
+
+def _shuffled(counts: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    users = np.repeat(np.arange(len(counts)), counts)
     rng.shuffle(users)
     return users
 
 
-def _counts(
-    order: str, n_users: int, cap: int, horizon: int, rng: np.random.Generator, exponent: float, share: float
-) -> NDArray[np.int64]:
+def _even(n_users: int, cap: int, horizon: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """How many of `horizon` random places of n * m each user has, (n_users,)."""
+    return rng.multivariate_hypergeometric(np.full(n_users, cap), horizon, method="marginals")
+
+
+def _zipf(n_users: int, cap: int, horizon: int, rng: np.random.Generator, *, exponent: float) -> NDArray[np.int64]:
     """How many samples each user has, (n_users,), their sum `horizon`."""
-    if order == "random":
-        return rng.multivariate_hypergeometric(np.full(n_users, cap), horizon, method="marginals")
-    if order == "dominant":
-        counts = np.zeros(n_users, dtype=np.int64)
-        counts[0] = min(cap, max(round(share * horizon), horizon - cap * (n_users - 1)))
-        logs = np.zeros(n_users)
-        logs[0] = math.inf
-    else:
-        counts = np.zeros(n_users, dtype=np.int64)
-        logs = exponent * np.log(np.arange(1, n_users + 1))
+    counts = np.zeros(n_users, dtype=np.int64)
+    logs = exponent * np.log(np.arange(1, n_users + 1))
     while (left := horizon - int(counts.sum())) > 0:
         open_ = counts < cap
         free = np.exp(np.where(open_, logs[open_].min() - logs, -np.inf))  # the largest is 1: no underflow

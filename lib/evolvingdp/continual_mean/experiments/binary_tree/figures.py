@@ -11,11 +11,14 @@ from evolvingdp.continual_mean.experiments.binary_tree.tables import (
     ANYTIME,
     APPROXIMATE,
     BALANCED,
+    BANDED,
+    BANDED_BEST,
     BINARY,
     BOUND,
     BUFFERED,
     FAR,
     GAUSSIAN,
+    GAUSSIAN_HONAKER,
     HONAKER,
     PER_STEP,
     PURE,
@@ -31,7 +34,14 @@ from evolvingdp.experiment.describe import curves, short, span
 from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, canvas, headline, house
 
 LOOKS: dict[str, Any] = {name: {"color": PALETTE[place % 10]} for place, name in enumerate((*PURE, *APPROXIMATE))}
-LOOKS |= {FAR: {"color": PALETTE[4]}, ANYTIME: {"color": "0.35"}}
+LOOKS |= {
+    FAR: {"color": PALETTE[4]},
+    ANYTIME: {"color": "0.35"},
+    BANDED: {"color": PALETTE[2]},
+    BANDED_BEST: {"color": "black"},
+}
+LOOKS |= {"plain, pure": LOOKS[BINARY], "plain, Gaussian": LOOKS[GAUSSIAN]}
+LOOKS |= {"Honaker, pure": LOOKS[HONAKER], "Honaker, Gaussian": LOOKS[GAUSSIAN_HONAKER]}
 
 
 @house
@@ -49,7 +59,7 @@ def errors(result: Result[Params]) -> Figure:
             ax.plot(mine.step, mine.exact, **THEORY)
             ax.plot(mine.step, mine.rmse, marker, markersize=4, label=name, **LOOKS[name])
         ax.set(xscale="log", yscale="log", xlabel="step $t$", title=title)
-    axes[0].set_ylim(frame.exact.min() / 4, frame.exact.max() * 4)
+    axes[0].set_ylim(frame.exact.min() / 2.5, frame.exact.max() * 1.5)
     last = frame[frame.step == frame.step.max()].set_index("mechanism").exact
     for ax in axes:
         ax.plot([], [], label="exact", **THEORY)
@@ -86,10 +96,13 @@ def designs(result: Result[Params]) -> Figure:
     left.set(xscale="log", xlabel="length of the stream $T$", ylabel="error over the stream (RMSE), exact")
     left.set_title("longer streams")
     for place, (kind, mine) in enumerate(apart.groupby("mechanism", sort=False)):
-        middle.plot(mine.uses, mine.error, marker=MARKERS[place], markersize=4, color=PALETTE[place], label=kind)
-    middle.set(xscale="log", yscale="log", xlabel="elements of a person", title="elements far apart (log scale)")
+        middle.plot(mine.uses, mine.error, marker=MARKERS[place], markersize=4, label=kind, **LOOKS[kind])
+    middle.get_lines()[2].set(linewidth=4, alpha=0.5, zorder=1)  # the buffers lie under the square root
+    middle.set(
+        xscale="log", yscale="log", xlabel="elements of a person", ylabel="the same (log scale)", title="elements far apart"
+    )
     for place, (kind, mine) in enumerate(wide.groupby("kind", sort=False)):
-        right.plot(mine.branching, mine.error, marker=MARKERS[place], markersize=4, color=PALETTE[place], label=kind)
+        right.plot(mine.branching, mine.error, marker=MARKERS[place], markersize=4, label=kind, **LOOKS[kind])
     ticks = list(result.params.branching_sweep)
     right.set(xscale="log", xlabel="branching $b$", title="wider trees")
     right.set_xticks(ticks, [str(tick) for tick in ticks])

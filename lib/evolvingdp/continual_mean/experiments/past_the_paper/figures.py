@@ -108,6 +108,13 @@ def orders(result: Result[Params]) -> Figure:
     )
 
 
+SPOKEN = {
+    "pure: epsilon / d": "Laplace noise at $\\epsilon/d$",
+    "(eps, delta): optimal composition": "Laplace noise by optimal composition",
+    "(eps, delta): Gaussian": "Gaussian noise",
+}
+
+
 @house
 def dimensions(result: Result[Params]) -> Figure:
     """Error of a coordinate against the number of dimensions that share the budget."""
@@ -125,8 +132,11 @@ def dimensions(result: Result[Params]) -> Figure:
     last = frame[frame.dimension == frame.dimension.max()].set_index("rung")
     names_beside(ax, last.rmse.to_dict(), dict(zip(frame.rung.unique(), PALETTE, strict=False)))
     least, most = last.predicted.idxmin(), last.predicted.idxmax()
-    times = short(last.predicted[least] / last.predicted[most])
-    headline(figure, f"In {max(ticks)} dimensions “{least}” states {times} times the error of “{most}”")
+    times = short(last.predicted[most] / last.predicted[least])
+    headline(
+        figure,
+        f"In {max(ticks)} dimensions the stated error is {times} times smaller with {SPOKEN[least]} than with {SPOKEN[most]}",
+    )
     return Figure(
         "cm-past-dimensions",
         figure,

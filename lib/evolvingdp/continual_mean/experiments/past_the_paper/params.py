@@ -29,6 +29,7 @@ class Params(experiment.Params):
     dimensions: tuple[Dimension, ...] = parameter((1, 4, 16, 64), symbol="$d$", meaning="dimensions compared", min_length=2)
 
     metric = experiment.Metric("random_recommended", "root mean square error of the recommended mean, random order")
+    long = True
     presets = {
         "paper": {
             "n_users": 50_000,

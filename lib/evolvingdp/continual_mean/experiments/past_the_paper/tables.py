@@ -37,15 +37,10 @@ def orders_table(result: Result[Params]) -> pd.DataFrame:
     frame = part(result.table, "orders", ["rung", "setting", "step"])
     steps = np.sort(frame.step.unique())
     early = steps[np.argmin(np.abs(steps - result.params.horizon / 100))]
-    wide = frame.pivot(index=["rung", "step"], columns="setting", values="rmse").sort_index()
-    names = list(frame.rung.unique())
-    shown = {
-        f"{title}: early; end": [
-            f"{digits(wide.loc[(name, early), order])}; {digits(wide.loc[(name, steps[-1]), order])}" for name in names
-        ]
-        for order, title in ORDER_NAMES.items()
-    }
-    return pd.DataFrame({"rung": names, **shown})
+    wide = frame.pivot(index=["step", "rung"], columns="setting", values="rmse")
+    asked = wide.loc[[(step, name) for step in (early, steps[-1]) for name in frame.rung.unique()], list(ORDER_NAMES)]
+    when = np.repeat(["early", "end"], len(asked) // 2)
+    return asked.map(digits).reset_index().assign(step=when).rename(columns={"step": "when", **ORDER_NAMES})
 
 
 def _shown(frame: pd.DataFrame, rungs: list[str], titles: dict[str, str]) -> pd.DataFrame:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 
@@ -80,7 +82,8 @@ def values(params: Params, table: pd.DataFrame, seed: int) -> dict[str, Scalar]:
     map_ = advantage(params.epsilon, params.beta)
     short = {NAIVE: "naive", SINGLE: "single", MULTIPLE: "multiple", FULL: "full", WISHFUL: "wishful", MEAN: "mean"}
     return {
-        **params.model_dump(include={"n_users", "samples_per_user", "epsilon"}),
+        **params.model_dump(include={"n_users", "samples_per_user", "epsilon", "fill"}),
+        "full_wide_share": float(loose[FULL, wide]) / params.mean if params.mean else math.inf,
         "horizon": params.horizon,
         "runs": params.repetitions,
         "arrays": theory.arrays_needed(made, params.samples_per_user),

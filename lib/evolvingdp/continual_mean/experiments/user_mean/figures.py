@@ -63,14 +63,15 @@ def orders(result: Result[Params]) -> Figure:
     final = frame[(frame.order == order) & (frame.step == frame.step.max())].set_index("method").rmse
     names_beside(panels[4], final[list(METHODS)].to_dict(), INKED, beyond=True)
     last = {order: frame[frame.order == order] for order in ORDER_NAMES}
-    better = sum(_last(ends, FULL).item() < _last(ends, NAIVE).item() for ends in last.values())
-    headline(figure, f"Algorithm 6 ends with less error than Algorithm 2 in {better or 'none'} of {len(last)} orders")
+    worse = sum(_last(ends, FULL).item() > _last(ends, NAIVE).item() for ends in last.values())
+    number = "all" if worse == len(last) else f"{worse} of"
+    headline(figure, f"Algorithm 2 ends with less error than Algorithm 6 in {number} {len(last)} orders")
     return Figure(
         "cm-user-orders",
         figure,
         frame.merge(limit, on=["method", "step"], how="left"),
         f"Root mean square error over {params.repetitions} runs, with 95% bands, for {params.n_users:,} users of "
-        f"{params.samples_per_user} samples each, $\\epsilon$ = {params.epsilon:g} for all that a user ever sends, mean {params.mean:g}. "
+        f"{params.samples_per_user} samples at most, who send {params.fill:.0%} of them in {params.horizon:,} steps, $\\epsilon$ = {params.epsilon:g} for all that a user ever sends, mean {params.mean:g}. "
         "Algorithms 3 to 5 are given a prior that is $1/\\sqrt m$ off. Dashed, in random order: the bound for Algorithm 6.",
         "Five panels of lines, one panel per order of arrival, of the error against the step, on log axes. In random order, from the first steps to the last, "
         f"it goes for {curves(frame[frame.order == 'random'], 'method', 'step', 'rmse')}. At the last step of the five orders Algorithm 2 "
@@ -113,7 +114,7 @@ def caps(result: Result[Params]) -> Figure:
         figure,
         data.merge(exact, on=["method", "cap"], how="left"),
         f"Left: {params.n_users:,} users in turns who use up their caps; error of the released sum over the last quarter of the stream; dashed, the "
-        f"noise that is calculated. Right: {params.loose_users:,} users with {params.loose_samples} samples each, whatever the cap. "
+        f"noise that is calculated (Algorithm 6 is on the right only). Right: {params.loose_users:,} users with {params.loose_samples} samples each, whatever the cap. "
         f"{params.repetitions} runs, 95% bands, $\\epsilon$ = {params.epsilon:g}.",
         f"Two panels of lines on log axes against the cap. Left, the error of the sum at caps of {span(tight.cap)}, on dashed lines of the "
         f"calculated noise: {curves(tight, 'method', 'cap', 'rmse')}. Right, the error of the mean at caps of {span(loose.cap)}: "
@@ -154,7 +155,7 @@ def advantage_map(result: Result[Params]) -> Figure:
     wins = pd.concat([frame[frame.ratio > 1].groupby("n_users").cap.min() for frame in frames])
     headline(
         figure,
-        f"Algorithm 6 has less noise than Algorithm 2 never below a cap of {short(wins.min())}, mostly from {short(wins.mode()[0])} on",
+        f"Algorithm 6 has less noise than Algorithm 2 mostly from a cap of {short(wins.mode()[0])} on, never below {short(wins.min())}",
     )
     return Figure(
         "cm-user-map",

@@ -17,6 +17,7 @@ class Params(experiment.Params):
 
     n_users: int = parameter(1000, symbol="$n$", unit="users", meaning="users", ge=10, le=10**6)
     samples_per_user: int = parameter(64, symbol="$m$", unit="samples", meaning="samples of a user at most", ge=2, le=2**16)
+    fill: float = parameter(0.5, symbol="$T/(nm)$", meaning="how much of their cap users send, together", gt=0, le=1)
     epsilon: float = parameter(4.0, symbol=r"$\epsilon$", meaning="privacy loss of a user", ge=1e-6, le=1000)
     beta: float = parameter(0.05, symbol=r"$\delta$", meaning="failure probability of accuracy", gt=0, lt=1)
     mean: float = parameter(0.3, symbol=r"$\mu$", meaning="mean of the bits", ge=0, le=1)
@@ -48,4 +49,5 @@ class Params(experiment.Params):
 
     @property
     def horizon(self) -> int:
-        return self.n_users * self.samples_per_user
+        """T of the five orders; with all of n * m every user is full, and Zipf's order is the random one."""
+        return max(1, round(self.fill * self.n_users * self.samples_per_user))
