@@ -28,7 +28,7 @@
       table.classList.remove("tight");
       const wide = window.innerWidth >= 992 && table.scrollWidth > (table.closest(".pst-scrollable-table-container") ?? table.parentElement).clientWidth + 1;
       table.classList.toggle("tight", wide);
-      if ((wide || window.innerWidth < 576 || table.matches(".searchable")) && !("breakable" in table.dataset)) breakable(table);
+      if ((wide || window.innerWidth < 576) && !("breakable" in table.dataset)) breakable(table);
     }
   };
   window.addEventListener("resize", formulas);

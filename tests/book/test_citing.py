@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import io
 import json
@@ -251,6 +252,12 @@ def _all_fonts_embedded(page, path: Path) -> None:
         assert "/FontFile2" in real["/FontDescriptor"].get_object(), path.name
 
 
+@functools.cache  # both widths of a figure, and its axes, have the same labels
+def _length(text: str, style: str) -> float:
+    """Of `text` in a font of size 1."""
+    return TextPath((0, 0), text.replace("$", r"\$"), size=100, prop=FontProperties(style=style)).get_extents().x1 / 100
+
+
 def _texts(page) -> list[tuple[str, float, list[tuple[float, float]]]]:
     """Every text of a page with its size and where it begins and ends, in points."""
     found = []
@@ -260,7 +267,7 @@ def _texts(page) -> list[tuple[str, float, list[tuple[float, float]]]]:
         if not text or font is None:
             return
         style = "oblique" if "Oblique" in font["/BaseFont"] else "normal"
-        length = TextPath((0, 0), text.replace("$", r"\$"), size=size, prop=FontProperties(style=style)).get_extents().x1
+        length = size * _length(text, style)
         x, y = inner[4], inner[5]
         ends = [(x, y), (x + length * inner[0], y + length * inner[1])]
         a, b, c, d, e, f = outer

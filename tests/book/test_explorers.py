@@ -53,6 +53,8 @@ def test_what_the_pages_say_of_the_explorers():
     one, four = (sums(1.0, samples, 256) for samples in (1, 4))
     assert four["binary tree"] == pytest.approx(4 * one["binary tree"])
     assert one["square root, delta = 10⁻⁶"] < four["square root, delta = 10⁻⁶"] < 4 * one["square root, delta = 10⁻⁶"]
+    read = sum(step.bit_count() for step in range(512, 1025)) / 513  # blocks of a running sum, over all steps
+    assert sums(1.0, 16, 1024)["binary tree"] == pytest.approx(16 * 11 * math.sqrt(2 * read))
     assert noise(1.0, 100)["exact"] / noise(1.0, 30)["exact"] == pytest.approx(math.sqrt(100 / 30), rel=0.1)
 
 

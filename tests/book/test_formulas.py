@@ -61,3 +61,9 @@ def test_no_letter_is_lost(formula):
 )
 def test_an_option_is_whole_and_a_long_name_breaks_behind_its_dots_and_underscores(word, shown):
     assert breakable_code(f'<span class="pre">{word}</span>') == shown
+
+
+def test_a_narrow_table_breaks_its_names_in_the_html_and_no_other_table_does():
+    row = "<td><p>user_mean of 0.5</p></td></tr></table>"
+    assert breakable_code(f'<table class="table"><tr>{row}') == f'<table class="table"><tr>{row}'
+    assert ">user_<wbr>mean of 0.5<" in breakable_code(f'<table class="searchable grouped table"><tr>{row}')

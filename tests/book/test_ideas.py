@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import numpy as np
@@ -15,6 +16,7 @@ from evolvingdp.continual_mean.prefix_sums import Tree
 from evolvingdp.core.noise import DiscreteLaplace
 from evolvingdp.evolving import Thresh
 from evolvingdp.heavy_hitters import FreqOracle, TreeHist
+from evolvingdp.publish.rendering.ideas import trust
 from evolvingdp.publish.rendering.ideas.directive import PICTURES
 from evolvingdp.publish.rendering.ideas.svg import WIDTH
 from evolvingdp.sparse_vector import ThresholdMonitorEvolving
@@ -81,3 +83,9 @@ def test_the_caption_of_the_counters_counts_what_is_drawn():
     (events,) = re.findall(r"Events in turn: (.*)\.$", PICTURES["counters"]().says)
     assert [event.split(",")[0].split()[1] for event in events.split("; ")] == ["yes"] * 6
     assert events.endswith("12 gone")
+
+
+def test_the_errors_beside_each_other_are_of_noise_alone():
+    found, e = trust.errors(), math.exp(trust.EPSILON)
+    assert found["local"] ** 2 == pytest.approx(trust.USERS * e / (e - 1) ** 2)
+    assert found["central"] ** 2 == pytest.approx(2 * e / (e - 1) ** 2)

@@ -28,7 +28,7 @@ FIGURES = {
     "sparse_vector/threshold_monitor": 3,
     "sparse_vector/shifting_heavy_hitters": 5,
     "streams/two_centuries": 4,
-    "audit/verified_privacy": 4,
+    "audit/verified_privacy": 5,
 }
 LOWERED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 

@@ -103,6 +103,10 @@ def test_a_voter_says_yes_four_times_and_then_no_more():
             lambda: CrewThresh.plan(20_000, 1024, 10**6, 1.0, changes=3),
             r"n_users must be at least 25,3\d\d for 5 crews of 5,0",
         ),
+        (
+            lambda: CrewThresh.plan(10**6, 64, 64, 0.05, changes=3, min_group=1),
+            "epsilon must be larger, or groups, .* at 0.05 they are not heard among any number of voters below 9,007,",
+        ),
         (lambda: CrewThresh.plan(10**6, 365, 1, 1.0, changes=3), "epoch_length must be at least .* for anybody to vote"),
         (lambda: CrewThresh.plan(10**6, 64, 10**6, math.nan, changes=3), "epsilon must be > 0 and finite, got nan"),
         (lambda: CrewThresh.plan(10**6, 64, 10**6, 1.0, changes=-1), "changes must be >= 0, got -1"),

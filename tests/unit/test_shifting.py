@@ -336,8 +336,10 @@ def test_failure_probabilities_and_families_out_of_range_are_refused():
         with pytest.raises(ValueError, match=r"beta must lie in \(0, 1\), got"):
             baselines.repeated_threshold(1.0, 1e-6, 3, 10, beta=beta)
     sizes = dict.fromkeys("ABCDE", 2)
-    with pytest.raises(ValueError, match="sizes must name at most 4 families, got 5: A, B, C, D, E"):
+    with pytest.raises(ValueError, match="sizes must name 1 to 4 families, got 5: A, B, C, D, E"):
         ShiftingStream.make(100, sizes, stream(0, "families"))
+    with pytest.raises(ValueError, match="sizes must name 1 to 4 families, got 0"):
+        ShiftingStream.make(100, {}, stream(0, "families"))
 
 
 def test_a_histogram_in_every_step_ends_after_the_steps_that_are_paid_for():

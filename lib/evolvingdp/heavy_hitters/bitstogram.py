@@ -219,7 +219,9 @@ class BitstogramProtocol:
         bucket = np.tile(np.arange(settings.buckets), settings.repetitions)
         repetition = np.repeat(np.arange(settings.repetitions), settings.buckets)
         certain, bits = self._certainty(reports), self.read_bits(reports)
-        weakest = np.argsort(np.abs(certain), axis=1)[:, : settings.soft_bits]
+        weakest = np.argsort(np.abs(certain), axis=1, kind="stable")[
+            :, : settings.soft_bits
+        ]  # of equals, on any machine the same
         best, decoded = np.full(len(bits), -np.inf), np.zeros(len(bits), dtype=bool)
         read = np.zeros(len(bits), dtype=np.uint64)
         for flips in itertools.product((0, 1), repeat=settings.soft_bits):

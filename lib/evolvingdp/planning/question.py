@@ -111,8 +111,13 @@ class Question:
 
     @property
     def sampling(self) -> float:
-        """Standard error of the users' own share as an estimate of a larger population's."""
-        return math.sqrt(self.level * (1 - self.level) / self.users / self.readings / self.pooled)
+        """Standard error of the users' own share as an estimate of a larger population's, all readings being independent."""
+        return self.sampling_alike / math.sqrt(self.readings * self.pooled)
+
+    @property
+    def sampling_alike(self) -> float:
+        """The same where all readings of a user are one."""
+        return math.sqrt(self.level * (1 - self.level) / self.users)
 
 
 def _described(name: str) -> str:

@@ -58,10 +58,12 @@ def text(answer: Answer, error: float | None = None) -> str:
     if error is not None:
         lines += ["", *_reached(answer, error)]
     if question.statistic != "hot":
-        sampling = number(question.sampling * question.scale)
+        apart, alike = (number(error * question.scale) for error in (question.sampling, question.sampling_alike))
+        several = f" if all readings are independent, {alike} if those of a user are all the same"
         lines += [
             "",
-            f"Errors are about these users. Where they stand for a population, add {sampling}, in squares, for sampling.",
+            f"Errors are about these users. Where they stand for a population, add {apart}, in squares, for sampling"
+            f"{several if apart != alike else ''}.",
         ]
     return "\n".join(_wrapped(line) for line in lines)
 

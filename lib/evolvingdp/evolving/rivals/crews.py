@@ -18,6 +18,7 @@ from evolvingdp.evolving.constants import VOTES_PER_CHANGE, check_beta, smallest
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.evolving.thresh_protocol import E, Release
 
+LARGEST = 2**53  # from here on a float holds no such count, and a binomial quantile is not a number
 SPARE = 4  # reporters of a planned update for each of a spare one
 
 
@@ -54,7 +55,12 @@ class Crews:
         def cut(voters: int) -> int | None:
             return heard_cut(voters, horizon, epsilon / (2 * VOTES_PER_CHANGE), share, n_groups, count, beta)
 
-        voters = smallest_users(lambda voters: cut(voters) is not None, 1) or 2**60
+        voters = smallest_users(lambda voters: cut(voters) is not None, 1)
+        if voters is None:
+            raise ValueError(
+                f"epsilon must be larger, or groups, which have {share:.3g} of all users: at {epsilon!r} they are not heard "
+                f"among any number of voters below {LARGEST:,}, got n_users {n_users:,}"
+            )
         needed = count * voters + SPARE * planned + spare
         if n_users < needed:
             raise ValueError(
@@ -93,6 +99,8 @@ def heard_cut(
 ) -> int | None:
     """The yes votes above which an update follows, from noise alone with probability beta / 10 in all epochs at most; None
     where a group with `share` of the users does not exceed it, but with probability beta / 6 in all epochs and crews."""
+    if voters >= LARGEST:
+        return None
     randomizer = SignFlip(vote_epsilon)
     cut, group = int(binom.isf(beta / (10 * horizon), voters, randomizer.flip)), float(voters)
     if share < 1:

@@ -30,7 +30,7 @@ def dots(axes: Any, rungs: pd.DataFrame, datasets: list[str], protocols: list[st
             ax.annotate(
                 f"{row.f1:.3f}", (high, y), (6, 0), textcoords="offset points", va="center", fontsize="small", color=colour
             )
-        ax.set(xscale="log", xlim=(0.7 * LEAST, 8), title=dataset, xlabel="1 − F1, the numbers are F1")
+        ax.set(xscale="log", xlim=(0.7 * LEAST, 8), title=dataset.capitalize(), xlabel="1 − F1, the numbers are F1")
         ax.xaxis.set_major_locator(LogLocator(10))
         ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         ax.xaxis.set_minor_formatter(NullFormatter())

@@ -25,6 +25,7 @@ _SWITCH = re.compile(r"(<a [^>]*>)((?:(?!</a>).)*)(</a>\s*<details[^>]*>\s*<summ
 _EMPTY_HEADER = re.compile(r"<th\b([^>]*)>((?:\s|</?p>)*)</th>")
 _TAG = re.compile(r"<[^>]*>")
 _WORD, _BREAKS, _LONG = re.compile(r'<span class="pre">([^<\s]+)</span>'), re.compile(r"[_/]+|(?<=[a-z])\.(?!\d)"), 20
+_SEARCHABLE, _TEXT = re.compile(r'<table class="searchable\b.*?</table>', re.DOTALL), re.compile(r"(?<=>)[^<>]+(?=<)")
 
 
 def named_switches(sidebar: str) -> str:
@@ -53,7 +54,10 @@ def unique_ids(body: str) -> str:
 
 
 def breakable_code(body: str) -> str:
-    """An option stays whole, a long name may break behind its dots and underscores, and nowhere else if that is enough."""
+    """An option stays whole, a long name may break behind its dots and underscores, and nowhere else if that is enough.
+
+    In a table that can be searched, whose columns are narrow, every name may.
+    """
 
     def broken(match: re.Match[str]) -> str:
         word = match[1]
@@ -65,7 +69,10 @@ def breakable_code(body: str) -> str:
             else match[0]
         )
 
-    return _WORD.sub(broken, body)
+    def narrow(table: re.Match[str]) -> str:
+        return _TEXT.sub(lambda text: _BREAKS.sub(r"\g<0><wbr>", text[0]), table[0])
+
+    return _SEARCHABLE.sub(narrow, _WORD.sub(broken, body))
 
 
 def _fix(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:

@@ -28,7 +28,7 @@ def compute(jobs: list[Job], say: Say, *, workers: int | None = None) -> None:
         processes = min(workers or os.cpu_count() or 1, len(waiting))
         with ProcessPoolExecutor(processes, get_context("spawn"), stopping.end_with_parent) as pool:
             with stopping.starting():
-                futures = {pool.submit(run, job): job for job in waiting}
+                futures = {pool.submit(run, job): job for job in sorted(waiting, key=lambda job: not job.params.long)}
             for future in as_completed(futures):
                 notebook, elapsed = futures[future].notebook, time.perf_counter() - started
                 try:

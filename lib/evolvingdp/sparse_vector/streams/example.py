@@ -62,8 +62,8 @@ class ShiftingStream:
         """
         horizon = n_users if horizon is None else horizon
         checks.integer_at_least(1, n_users=n_users, horizon=horizon, n_elements=n_elements)
-        if len(sizes) > len(MULTIPLIERS):
-            raise ValueError(f"sizes must name at most {len(MULTIPLIERS)} families, got {len(sizes)}: {', '.join(sizes)}")
+        if not 1 <= len(sizes) <= len(MULTIPLIERS):
+            raise ValueError(f"sizes must name 1 to {len(MULTIPLIERS)} families, got {len(sizes)}: {', '.join(sizes)}")
         families = []
         for place, (name, size) in enumerate(sizes.items()):
             checks.integer_at_least(2, size=size)

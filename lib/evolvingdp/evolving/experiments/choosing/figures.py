@@ -66,8 +66,8 @@ def regimes(result: Result[Params]) -> Figure:
         axes[row, 0].set_ylabel(label)
         last = parts[-1][parts[-1].value == parts[-1].value.max()].set_index("method")[measure]
         names_beside(axes[row, 2], {method: float(last[method]) for method in shown if method in last.index}, COLOURS)
-    wins = "; ".join(f"{count} for {name}" for name, count in pd.Series(won).value_counts().items())
-    headline(figure, f"Least mean error at the end of an epoch, of {len(won)} points: {wins}")
+    wins = ", ".join(f"“{name}” in {count}" for name, count in pd.Series(won).value_counts().items())
+    headline(figure, f"Of {len(won)} settings, the least mean error online has {wins}")
     names = {"horizon": "epochs", "changes": "changes", "epoch_length": "bits of an epoch"}
     described = "; then ".join(
         f"against {span(frame.value)} {names[sweep]}: {curves(frame, 'method', 'value', 'mean_error')}"
@@ -185,7 +185,7 @@ def rare(result: Result[Params]) -> Figure:
     axes[1].annotate("all others", (1.03, params.epsilon), xycoords=("axes fraction", "data"), va="center", fontsize="small")
     price = pd.concat(prices, ignore_index=True)
     worst = price[price.horizon == price.horizon.max()].loss.min()
-    told = f"After {price.horizon.max():,} epochs two layers have lost an epsilon of {worst:,.0f} or more"
+    told = f"After {price.horizon.max():,} epochs two layers have lost an epsilon of {math.floor(worst):,} or more"
     headline(figure, f"{told}; trees and one report a user keep to {params.epsilon:g}")
     return Figure(
         "ev-choosing-rare",

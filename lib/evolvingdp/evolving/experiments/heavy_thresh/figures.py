@@ -120,7 +120,7 @@ def compared(result: Result[Params]) -> Figure:
     error = rows.groupby("method").max_error.mean() / rows[rows.method == TUNED].max_error.mean()
     headline(
         figure,
-        f"Roles by lot have {short(error[CREWS])} times HEAVYTHRESH's largest error; each user once, averaged in hindsight, {short(error[HINDSIGHT])} times",
+        f"HEAVYTHRESH has {short(1 / error[CREWS])} times the largest error of roles by lot, {short(1 / error[HINDSIGHT])} times that of one report a user, averaged",
     )
     return Figure(
         "ev-heavy-compared",

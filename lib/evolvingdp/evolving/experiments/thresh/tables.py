@@ -55,10 +55,10 @@ def summary(result: Result[Params]) -> pd.DataFrame:
         rows.append(
             {
                 "method": str(method).replace("epsilon", "$\\epsilon$"),
-                "mean error": f"{runs.mean_error.mean():.4f} ({runs.mean_error.std():.4f})",
+                "mean error": f"{runs.mean_error.mean():.4f} (sd {runs.mean_error.std():.4f})",
                 "largest error of a run, mean": f"{runs.max_error.mean():.4f}",
-                "proved bound": f"{runs.bound.iloc[0]:.3f}" if thresh else "",
-                "updates": f"{runs.updates.mean():.1f}" if thresh else "",
+                "proved bound": f"{runs.bound.iloc[0]:.3f}" if thresh else "–",
+                "updates": f"{runs.updates.mean():.1f}" if thresh else "–",
                 "reports of a user": "in each update" if thresh else REPORTS.get(str(method), f"{horizon}"),
                 "loss": f"{runs.spent.max():.2f} of {epsilon:g}" if thresh else f"{epsilon:g}",
             }
@@ -84,7 +84,7 @@ def other_streams(result: Result[Params]) -> pd.DataFrame:
                 "flagged epochs": f"{ours.frozen.mean():.0f}",
                 "every epoch, optimal": f"{theirs.mean_error.mean():.4f}",
             }
-            | {name: "" if math.isnan(error) else f"{error:.4f}" for name, error in others.items()}
+            | {name: "–" if math.isnan(error) else f"{error:.4f}" for name, error in others.items()}
         )
     return pd.DataFrame(rows)
 

@@ -87,7 +87,7 @@ def _of_the_map(params: Params, table: pd.DataFrame) -> list[Claim]:
     buckets = part[part.variant == where.BUCKETS]
     by_chance = len(buckets) * settings.buckets * decoded_by_chance(settings)
     nobody = at_most(
-        "The map: words that Bitstogram lists and nobody holds; at most those that buckets of coins decode to",
+        "The map: words that Bitstogram lists and nobody holds; no more than random bits would decode to",
         float(buckets.nobody.sum()),
         by_chance + 4 * math.sqrt(by_chance),
     )

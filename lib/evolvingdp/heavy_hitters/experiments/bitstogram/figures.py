@@ -126,7 +126,7 @@ def choices(result: Result[Params]) -> Figure:
         pd.concat(parts, ignore_index=True),
         f"Bitstogram's two sizes on Brown ({BEST}): scores against the number of buckets with one hash function (left), and "
         f"against the number of hash functions with {result.params.buckets} buckets (right). Mean over "
-        f"{result.params.sweep_repetitions} runs with 95% bands.",
+        f"{result.params.sweep_repetitions} runs with 95% bands, other runs left and right.",
         "Two panels of three lines, of precision, recall and F1. Left, against the number of buckets, "
         f"{span(parts[0].buckets)}, on a log axis: {_scores(parts[0], 'buckets')}. Right, against the number of hash functions, "
         f"{span(parts[1].repetitions)}, each of which gets fewer users: {_scores(parts[1], 'repetitions')}.",
@@ -157,8 +157,8 @@ def where_each_wins(result: Result[Params]) -> Figure:
     wins_of = means.eq(means.max(axis="columns"), axis="index")[list(where.METHODS)].sum()
     headline(
         figure,
-        f"Best list, in how many of {len(means)} settings (ties count for each): "
-        + "; ".join(f"{name} {count}" for name, count in wins_of.items()),
+        f"Of {len(means)} settings, best in "
+        + ", ".join(f"{count}: {name}" for name, count in wins_of.sort_values(ascending=False).items()),
     )
     table = means.rename_axis(columns="method").stack().rename("f1").reset_index()
     told = "; ".join(f"{name}: {', '.join(f'{f1:.2f}' for f1 in means[name])}" for name in where.METHODS)

@@ -107,7 +107,7 @@ def values(params: Params, table: pd.DataFrame, seed: int) -> dict[str, Scalar]:
         "beta": BETA,
         "lemma_rows": rows,
         "lemma_width": theory.paper_width(n, BETA),
-        "lemma_users": 48 * rows * depth,
+        "lemma_users": 48 * math.ceil(rows) * depth,
         "lemma_epsilon": LEMMA_EPSILON,
         "lemma_final_fraction": theory.paper_error_bound(n, LEMMA_EPSILON, rows) / n,
         "lemma_pruning_fraction": theory.paper_error_bound(n, LEMMA_EPSILON, rows * depth) / n,

@@ -194,7 +194,7 @@ def _name(ax: Any, data: pd.DataFrame) -> str:
     names = {rank: f"rank {rank}" for rank in last.index}
     names_beside(ax, last.rename(names).to_dict(), dict(zip(names.values(), PALETTE, strict=False)))
     furthest = ((data["mean"] - data.truth).abs() / data.theory).max()
-    return f"Every mean differs from the truth by at most {short(furthest)} standard errors of a single run"
+    return f"No bias shows: every mean is within {short(furthest)} standard errors of a single run"
 
 
 def _plain_ticks(ax: Any, sweep: str, values: Any) -> None:

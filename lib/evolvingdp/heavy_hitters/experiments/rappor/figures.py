@@ -86,7 +86,7 @@ def figure_4(result: Result[Params]) -> Figure:
     axes[0].set_ylabel("frequency (fraction of reports)")
     headline(
         figure,
-        f"In one data set RAPPOR's list says zero of {_zeros(parts[0])} % of the values, FreqOracle of {_zeros(parts[1])} %",
+        f"In one data set RAPPOR's list reports zero for {_zeros(parts[0])}% of the values, FreqOracle for {_zeros(parts[1])}%",
     )
     one = rappor(result.params).epsilon_of_reports(1)
     return Figure(
@@ -164,13 +164,13 @@ def tail(result: Result[Params]) -> Figure:
     names_beside(axes[1], last.rmse.rename(METHODS).to_dict(), dict(zip(METHODS.values(), PALETTE, strict=False)))
     headline(
         figure,
-        f"RAPPOR's list says zero of {last.zero['rappor_listed']:.0%} of the rarest values, and errs most at ranks {_worst_ranks(data)}",
+        f"RAPPOR's list reports zero for {last.zero['rappor_listed']:.0%} of the rarest values, and errs most at ranks {_worst_ranks(data)}",
     )
     return Figure(
         "hh-rappor-tail",
         figure,
         data,
-        "The two sides of Figure 4, by rank. Left: RAPPOR's list reports zero for most rare values, FreqOracle does not. Right: the "
+        "The two sides of the paper's Figure 4, by rank; points of one group stand side by side. Left: RAPPOR's list reports zero for most rare values, FreqOracle for few. *RAPPOR, fit* is the decoder's estimate before a list is made of it. Right: the "
         "root mean square error (95% intervals): for the rarest values zero is the better estimate, in the middle it is not. Dashed: "
         "the standard error that RAPPOR's decoder states.",
         "Two panels of points by groups of rank, from the most frequent values to the rarest. Left, the share of estimates that are zero: "

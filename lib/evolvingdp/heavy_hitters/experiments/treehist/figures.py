@@ -35,7 +35,7 @@ def distributions(result: Result[Params]) -> Figure:
     heavy = [int((part.frequency * params.n_users >= threshold(params, params.n_users)).sum()) for part in parts]
     headline(
         figure,
-        " and ".join(f"{many} {name} words" for many, name in zip(heavy, PAPER_TABLE_2, strict=True)) + " are heavy hitters",
+        f"{heavy[0]} synthetic words and {heavy[1]} words of Brown are heavy hitters",
     )
     return Figure(
         "hh-treehist-data",
@@ -80,8 +80,8 @@ def ladder(result: Result[Params]) -> Figure:
         figure,
         rungs,
         f"Table 2 as a ladder: one minus F1, the further left the better, of each protocol at the same $\\epsilon$ = {result.params.epsilon:g} and "
-        f"$n$ = {result.params.n_users:,} (mean over {result.params.repetitions} runs, bars: 95% interval of the mean). Triangles: what the "
-        "paper prints. Dashed: what normal errors predict. Precision and recall are in the table.",
+        f"$n$ = {result.params.n_users:,} (mean over {result.params.repetitions} runs, bars: 95% interval of the mean). Triangles: from "
+        "the precision and recall that the paper prints. Dashed: what normal errors predict. Precision and recall are in the table.",
         f"Dots with error bars for {len(LADDER)} protocols, one panel a data set, against one minus F1 on a log axis; triangles in the first row for "
         "what the paper prints, and dashed marks for what is predicted of two. "
         + " ".join(told(rungs, dataset, [LADDER[0], BEST, PROJECTIVE, OLH_PEM]) for dataset in PAPER_TABLE_2),

@@ -37,6 +37,7 @@ class Params(experiment.Params):
     )
 
     metric = experiment.Metric("brown_best_f1", "F1 of TreeHist with one bit a user on Brown", better="higher")
+    long = True
     presets = {
         "paper": {
             "repetitions": 20,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evolvingdp.experiment import Figure, Result
-from evolvingdp.experiment.describe import curves, short, span
+from evolvingdp.experiment.describe import curves, span
 from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, band, canvas, headline, house, names_beside
 from evolvingdp.heavy_hitters.experiments.trust.params import Params
 from evolvingdp.heavy_hitters.experiments.trust.rungs import RUNGS
@@ -26,15 +26,13 @@ def ladder(result: Result[Params]) -> Figure:
     ax.set(xlabel=r"central $\epsilon$", ylabel="words found", xscale="log", yscale="log", ylim=(1, 2 * distinct))
     names_beside(ax, ends, colours)
     least, *_, most = ends
-    headline(
-        figure, f"At the largest epsilon {most} finds {short(ends[most])} words where {least} finds {short(ends[least])}"
-    )
+    headline(figure, f"At the largest epsilon {most} finds {ends[most]:,.0f} words where {least} finds {ends[least]:,.0f}")
     return Figure(
         "hh-trust-ladder",
         figure,
         rows.assign(rung=rows.rung.astype(str)),
         f"What each step of trust buys: words found on Brown, $n$ = {params.n_users:,}, at the same central guarantee "
-        f"($\\epsilon$, {params.delta:g}); nobody, servers and curator need no $\\delta$. Thresholds let one word that nobody holds pass. Mean over "
+        f"($\\epsilon$, {params.delta:g}); nobody, servers and curator need no $\\delta$. A shuffled report has an $\\epsilon$ of 10 at most. Thresholds let one word that nobody holds pass. Mean over "
         f"{params.repetitions} runs with 95% bands; dashed: all words that are held.",
         f"Five lines on logarithmic axes, words found against epsilon, {span(rows.epsilon)}: {curves(rows, 'rung', 'epsilon', 'words')}. "
         f"A dashed line stands at all {distinct:,.0f} words.",

@@ -63,7 +63,7 @@ def _word_counts(epsilon: float, n_users: float) -> Numbers:
 
 
 _METHODS = {
-    "once": "each user once, as reported",
+    "once": "each user once, the best period",
     "detected": "once, changes detected afterwards",
     "crews": "THRESH, roles by lot",
     "tuned": "THRESH, tuned",
@@ -80,7 +80,7 @@ def _sums(epsilon: float, cap: float, horizon: float) -> Numbers:
     steps = int(horizon)
     trees = {"binary tree": (Tree(steps), 0.0), "best tree": (best_tree(steps), 0.0)}
     ways = trees | {"square root, delta = 10⁻⁶": (Toeplitz(steps), 1e-6)}
-    lengths = range(steps // 2, steps + 1, steps // 64)
+    lengths = range(steps // 2, steps + 1)
     noises = {name: calibrate_noise(sums, epsilon, delta, 1.0, uses=int(cap)) for name, (sums, delta) in ways.items()}
     return {
         name: math.sqrt(noises[name].variance * float(sums.relative_variance(lengths).mean()))

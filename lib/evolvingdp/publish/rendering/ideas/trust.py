@@ -12,9 +12,9 @@ USERS, EPSILON = 10_000, 1.0
 
 
 def errors() -> dict[str, float]:
-    """Standard errors of the count of those who say yes among `USERS`, half of whom do: noisy bits, and a noisy sum."""
+    """Standard errors of the count of those of `USERS` who say yes, whoever they are: noisy bits, and a noisy sum."""
     return {
-        "local": SignFlip(EPSILON).debias * math.sqrt(USERS) / 2,
+        "local": math.sqrt((SignFlip(EPSILON).debias ** 2 - 1) * USERS) / 2,
         "central": math.sqrt(DiscreteLaplace(1 / EPSILON).variance),
     }
 
@@ -52,10 +52,10 @@ def trust() -> Drawing:
     drawing.dot(18, 243, "other", 5)
     drawing.text(28, 247, "data as they are", "small")
     drawing.dot(146, 243, "ours", 5)
-    drawing.text(156, 247, f"noise added; error of a count of {USERS:,}", "small")
+    drawing.text(156, 247, f"noise; error of a count of {USERS:,}, ε = {EPSILON:g}", "small")
     drawing.says = (
-        f"Three rows. Local: each user adds noise, nobody is trusted, and a count of {USERS:,} users has a standard error "
-        f"of {error['local']:.0f}. Shuffled: users add a little noise and a shuffler takes their names off. Central: a "
-        f"trusted server sees all data and adds noise once; the standard error is {error['central']:.1f}."
+        f"Three rows, at epsilon = {EPSILON:g}. Local: each user adds noise, nobody is trusted, and a count of {USERS:,} "
+        f"users has a standard error of {error['local']:.0f}. Shuffled: users add a little noise and a shuffler takes their "
+        f"names off. Central: a trusted server sees all data and adds noise once; its error is {error['central']:.1f}."
     )
     return drawing

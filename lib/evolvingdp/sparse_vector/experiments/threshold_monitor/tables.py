@@ -22,7 +22,7 @@ def score_table(result: Result[Params]) -> pd.DataFrame:
     headings = {
         "theorem": "Theorem 3.2",
         "epochs": "Theorem 3.8",
-        "tight-proof": "its proof",
+        "tight-proof": "paper's proof",
         "renyi": "Rényi",
         "exact": "exact",
     }

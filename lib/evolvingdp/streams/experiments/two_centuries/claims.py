@@ -215,6 +215,7 @@ def values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
     shown["monitor_noise"] = float(calibrate(params.epsilon, params.delta, params.reports).noise.isf(0.16))
     shown["histogram_noise"] = histogram(params.epsilon, params.delta, horizon, 2, kind="gaussian").scale
     searched = part(table, "search")
+    shown["searched"] = len(searched)
     shown["search_found"] = int(searched.found.sum()) if len(searched) else 0
     shown["search_heavy"] = int(searched.heavy.sum()) if len(searched) else 0
     shown["search_right"] = int(searched.right.sum()) if len(searched) else 0

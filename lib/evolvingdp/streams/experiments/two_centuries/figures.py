@@ -90,7 +90,7 @@ def newspaper(result: Result[Params]) -> Figure:
                 fontsize="small",
                 color="0.3",
             )
-    ax.set(ylim=(0, top), ylabel=f"“{params.followed}” in a thousand words", xlim=(years.min(), years.max()))
+    ax.set(ylim=(0, top), xlabel="year", ylabel=f"“{params.followed}” in a thousand words", xlim=(years.min(), years.max()))
     seen = f"noticed the change by {noticed}" if noticed != "never" else "did not notice a change"
     title = f"“{params.followed}” went from {values['share_first_half']:.0f} to {values['share_second_half']:.0f} in a thousand words: {_users(params.n_users)} users who trust nobody {seen}"
     ax.set_title("\n".join(textwrap.wrap(title, 40)), loc="left", fontweight="bold", fontsize="large")
@@ -126,6 +126,7 @@ def guarantees(result: Result[Params]) -> Figure:
     for number, method in enumerate(shown):
         own = lines[lines.method == method]
         look = {"color": COLOURS[method], "marker": MARKERS[number % len(MARKERS)], "markersize": 4}
+        look["linestyle"] = "-." if method == HINDSIGHT else "-"
         band(ax, own.n_users, 1000 * own["mean"], 1000 * own["std"], own["size"], look, method)
     sizes = np.array(sorted(params.n_users_sweep))
     for method in GUARANTEES.values():
@@ -143,14 +144,14 @@ def guarantees(result: Result[Params]) -> Figure:
     final = lines[lines.n_users == lines.n_users.max()].set_index("method")["mean"] * 1000
     headline(
         figure,
-        f"With {lines.n_users.max():,.0f} users a curator's noise costs {short(final[CENTRAL])} per thousand words, trusting nobody {short(final[ONCE])}",
+        f"Mean error per thousand words with {lines.n_users.max():,.0f} users: {short(final[CENTRAL])} with a curator; trusting nobody {short(final[EVERY])} a report at a time, {short(final[ONCE])} for ever",
     )
     largest = lines[lines.method.isin(shown)].assign(mean=lambda rows: 1000 * rows["mean"])
     return Figure(
         "tc-guarantees",
         figure,
         largest,
-        f"What each guarantee costs: the mean error of the share of “{params.followed}” in an epoch, at $\\epsilon$ = {params.epsilon:g}. Dashed: from the stated standard errors. Blue and red: nobody is "
+        f"What each guarantee costs: the mean error of the share of “{params.followed}” in an epoch, at $\\epsilon$ = {params.epsilon:g}. Dashed: from the stated standard errors. Blue (dashed and dotted: averaged in hindsight) and red: nobody is "
         f"trusted, for all that a user ever sends (grey: with $\\delta$ = {params.delta:g}); green: nobody is trusted, a report at a time, so that all {params.counts.horizon} reports of a user cost {result.values['all_reports']:g}; "
         "pink and violet: a curator is trusted. Means over runs with 95% bands.",
         f"Curves on log axes of the mean error per thousand words against {span(sizes)} users: {curves(largest, 'method', 'n_users', 'mean')}.",
@@ -175,7 +176,7 @@ def hot_words(result: Result[Params]) -> Figure:
             {"word": word, "date": counts.dates[epoch], "hot": epoch in true, "reported": epoch in seen}
             for epoch in sorted({*true, *seen})
         ]
-    ax.set(yticks=np.arange(len(order)), yticklabels=order, xlim=(years.min() - 3, years.max() + 3))
+    ax.set(xlabel="year", yticks=np.arange(len(order)), yticklabels=order, xlim=(years.min() - 3, years.max() + 3))
     ax.grid(axis="y", visible=False)
     values, data = result.values, pd.DataFrame(rows, columns=["word", "date", "hot", "reported"])
     spans = "; ".join(
@@ -214,6 +215,7 @@ def running_means(result: Result[Params]) -> Figure:
         ax.plot(own.year, own.estimate.clip(lower=1e-2), color=colour, linewidth=1.3)
     top = 2.5 * float(truth.max())
     ax.set(
+        xlabel="year",
         yscale="log",
         ylim=(max(0.1, float(truth.min()) / 2), top),
         ylabel=f"running mean of “{params.followed}”, per thousand",
@@ -234,7 +236,7 @@ def running_means(result: Result[Params]) -> Figure:
             [shown, pd.DataFrame({"method": "truth", "year": truth.index, "estimate": truth.to_numpy()})], ignore_index=True
         ),
         f"A curator's running mean of the share of “{params.followed}”, {params.sample_users:,} users with one word an epoch, $\\epsilon$ = {params.epsilon:g} for each user. Algorithm 6 and users alike put a user's samples into blocks of 1, 1, 2, 4, ...: their last block is full in "
-        f"{result.values['used_until']}, and they tell nothing of what comes after. Violet: the totals of each epoch with noise of their own, the plainest method. Means of the runs.",
+        f"{result.values['used_until']}, and they tell nothing of what comes after; a step may be too small to be seen. A line that falls out of the axis is at 0, or nearly. Violet: the totals of each epoch with noise of their own, the plainest method. Means of the runs.",
         f"Lines on a log axis of the running mean per thousand words over {result.values['first_date']} to {result.values['last_date']}: truth from {short(float(truth.iloc[0]))} to {short(float(truth.iloc[-1]))}; {curves(shown, 'method', 'year', 'estimate')}. "
         f"Block algorithms stand still from {result.values['used_until']} on.",
     )

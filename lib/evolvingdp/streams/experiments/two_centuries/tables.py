@@ -33,6 +33,11 @@ def errors(table: pd.DataFrame) -> pd.Series:
     return part(table, "share").groupby("method", sort=False).error.mean()
 
 
+def _three(share: float) -> str:
+    """A share per thousand with three digits, the last ones 0 as well."""
+    return f"{1000 * share:#.3g}".rstrip(".")
+
+
 def known(result: Result[Params]) -> pd.DataFrame:
     """Each method of the followed share: its guarantee and the mean error, per thousand words."""
     found = errors(result.table).sort_values()
@@ -42,8 +47,8 @@ def known(result: Result[Params]) -> pd.DataFrame:
         {
             "method": method,
             "guarantee": GUARANTEE[method],
-            "mean error, per thousand": f"{1000 * error:.3g}",
-            "largest": f"{1000 * largest[method]:.3g}",
+            "mean error, per thousand": _three(error),
+            "largest": _three(largest[method]),
         }
         for method, error in found.items()
     ]
@@ -60,7 +65,7 @@ def of_all_words(result: Result[Params]) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "method": found.index,
-            "largest error of a word, per thousand": [f"{1000 * error:.3g}" for error in found.max_error],
+            "largest error of a word, per thousand": list(map(_three, found.max_error)),
             "found of the ten most frequent": [f"{share:.0%}" for share in found.recall],
         }
     )
@@ -103,13 +108,15 @@ def running(table: pd.DataFrame) -> pd.DataFrame:
 
 def of_means(result: Result[Params]) -> pd.DataFrame:
     """`running`, for the page."""
-    found = running(result.table).sort_values(["n_users", "error"])
+    found, horizon = running(result.table).sort_values(["n_users", "error"]), result.params.counts.horizon
     return pd.DataFrame(
         {
             "users": [f"{int(users):,}" for users in found.n_users],
             "method": found.method,
-            "running mean, error per thousand": [f"{1000 * error:.3g}" for error in found.error],
-            "an epoch by differences": [f"{1000 * error:.3g}" for error in found.own_error],
-            "samples of a user that it used": ["all" if np.isnan(used) else f"{used:.0f}" for used in found.used],
+            "running mean, error per thousand": list(map(_three, found.error)),
+            "an epoch by differences": list(map(_three, found.own_error)),
+            "samples of a user that it used": [
+                "all" if np.isnan(used) or used == horizon else f"{used:.0f}" for used in found.used
+            ],
         }
     )
