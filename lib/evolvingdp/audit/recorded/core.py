@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evolvingdp.audit.recorded.scene import Scene, outcome
-from evolvingdp.core import accounting, hadamard, hashing, sampling, words
+from evolvingdp.core import accounting, checks, hadamard, hashing, sampling, words
 from evolvingdp.core.noise import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, Tape
 from evolvingdp.core.olh import OLH
 from evolvingdp.core.randomizers import SignFlip
@@ -132,6 +134,35 @@ def spelling(_: np.random.Generator) -> Iterator[Any]:
     yield outcome(words.decode, [27]), outcome(words.decode, [0]), outcome(words.decode, [27**13])
 
 
+def refusals(_: np.random.Generator) -> Iterator[Any]:
+    """What mechanisms are asked with, before any noise: at, and one beyond, each end of what they take."""
+    numbers: tuple[Any, ...] = (
+        -math.inf, -1, -1e-300, 0, 0.0, 1e-300, 0.5, 1 - 2**-53, 1, 1.0, 2, 10**400, -(10**400), math.inf, math.nan, True,
+        np.bool_(True), np.float32(0.5), np.int8(1), np.array(0.5), np.array(1), np.array(True), np.array([0.5]), "1",
+        None, 1j,
+    )  # fmt: skip
+    for value in numbers:
+        yield [outcome(check, value=value) for check in (checks.finite, checks.number, checks.positive, checks.probability)]
+        yield [outcome(checks.integer_at_least, least, value=value) for least in (-1, 0, 1, 2)]
+        yield outcome(checks.power_of_two, value=value)
+    arrays: tuple[Any, ...] = (
+        [], [0], [1, 2], [-1, 2], [2, -1], [2**62], [2**62, 2**62], [2**62, 2**62 - 1024], [2**63], [2**64 - 1], [1.0],
+        [True], [[1]], 1, ["1"], np.array([3], dtype=np.uint8), np.zeros((0, 2), dtype=int), np.zeros(0),
+    )  # fmt: skip
+    for array in arrays:
+        yield outcome(checks.counts, value=array), outcome(checks.keys, array), outcome(checks.counts_of_keys, array, [1, 2])
+        yield [outcome(checks.integer_array, "value", array, below=below) for below in (1, 2, 3, 2**63)]
+    yield [outcome(checks.one_of, ("a", "b"), value=value) for value in ("a", "b", "c", "")]
+    seen = Tallied(np.zeros(3))
+    yield [outcome(checks.state, seen, kind, sums=shape) for kind in (Tallied, int) for shape in ((3,), (2,), (1, 3))]
+    yield [outcome(checks.fits_in_memory, "it", needed, "ask for less") for needed in (0.0, 1.0, 1e30, math.nan)]
+    yield [outcome(OLH, 1.0, values) for values in (1, 2, 2**15 - 1, 2**15)], outcome(words.index, ["aa", "a-"], 2)
+
+
+class Tallied(NamedTuple):
+    sums: NDArray[np.float64]
+
+
 def scenes() -> dict[str, Scene]:
-    every = (sign_flip, noise, composition, local_hashing, hash_functions, exact_sampling, seeds, spelling)
+    every = (sign_flip, noise, composition, local_hashing, hash_functions, exact_sampling, seeds, spelling, refusals)
     return {scene.__name__: scene for scene in every}

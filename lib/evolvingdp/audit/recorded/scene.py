@@ -60,9 +60,9 @@ def outcome(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return f"refused: {type(error).__name__}"
 
 
-def taken(call: Callable[..., Any], *args: Any) -> str:
+def taken(call: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
     """Whether `call` takes its arguments, where what it returns is a state."""
-    told = outcome(call, *args)
+    told = outcome(call, *args, **kwargs)
     return told if isinstance(told, str) else "taken"
 
 

@@ -12,9 +12,10 @@ import numpy as np
 from evolvingdp.audit.recorded.evolving.edges import sizes_named
 from evolvingdp.audit.recorded.evolving.thresh import apart
 from evolvingdp.audit.recorded.scene import Scene, outcome, taken
+from evolvingdp.evolving import heavy_protocol, heavy_simulation, thresh_protocol, thresh_simulation
 from evolvingdp.evolving.heavy_projection import HashSigns
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
-from evolvingdp.evolving.rivals import crew_thresh, crew_words, detection, memoized, signs, tree
+from evolvingdp.evolving.rivals import choosing, crew_thresh, crew_words, detection, memoized, once, once_words, signs, tree
 from evolvingdp.evolving.rivals.crew_thresh import CrewThresh
 from evolvingdp.evolving.rivals.crew_words import CrewWords
 from evolvingdp.evolving.rivals.threshold_stream import ThresholdStream
@@ -104,5 +105,69 @@ def moving(rng: np.random.Generator) -> Iterator[Any]:
             )
 
 
+def beyond_the_ends(rng: np.random.Generator) -> Iterator[Any]:
+    """Rows too many and too few, streams of other sizes, an epoch after the last, settings at the ends of what is taken."""
+    voting = Thresh(60, 3, 9, 9e3, 1.5, 2.0, 3, 3, unit=0.02)
+    crew, heavy = replace(voting, n_users=8, estimate_epsilon=0.0), HeavyThresh(voting, 3)
+    several = CrewThresh(60, 9e3, crew, changes=2, cell=3, spare_cell=2)
+    spoken, single = once_words.OnceWords(60, 3, 3, 1.0), once.Once(60, 3, 9, 1.0)
+    of_words = CrewWords(60, 9.0, HeavyThresh(crew, 3), changes=2, cell=3, spare_cell=2)
+    bits, words = BitStream.make([60], [[0.2, 0.9, 0.2]], 9), WordStream.make([60], [[0.9, 0.1, 0.0]], [[0, 0, 0]], 9)
+    held, counted = bits.counts(1, rng), words.counts(1, rng)
+    played: tuple[tuple[Any, Any, Any, Any, int], ...] = (
+        (thresh_protocol.step, voting, thresh_protocol.start(voting), held, 1),
+        (crew_thresh.step, several, crew_thresh.start(several, rng), held, 1),
+        (once.step, single, once.start(single, rng), held, 1),
+        (heavy_protocol.step, heavy, heavy_protocol.start(heavy), counted, 2),
+        (crew_words.step, of_words, crew_words.start(of_words, rng), counted, 2),
+        (once_words.step, spoken, once_words.start(spoken, rng), np.eye(3, dtype=int)[np.arange(60) % 3], 2),
+    )
+    for step, settings, state, rows, generators in played:
+        for wrong in (rows[:-1], np.concatenate([rows, rows[:1]]), rows - 1, rows + 9, rows.astype(float)):
+            yield taken(step, settings, state, wrong, *rng.spawn(generators))
+        for _ in range(4):
+            told = outcome(step, settings, state, rows, *rng.spawn(generators))
+            yield told if isinstance(told, str) else "goes on"
+            state = state if isinstance(told, str) else told[0]
+    bit_streams = [
+        BitStream.make(*sizes) for sizes in (([60], bits.means, 8), ([60], [[0.2] * 4], 9), ([61], bits.means, 9))
+    ]
+    by_bits: tuple[tuple[Any, Any], ...] = (
+        (thresh_simulation.simulate, voting), (crew_thresh.simulate, several), (crew_thresh.traced, several),
+        (once.simulate, single),
+    )  # fmt: skip
+    for stream, (simulate, settings) in product((bits, *bit_streams), by_bits):
+        yield taken(simulate, settings, stream, rng)
+    shape = [[0.9, 0.1, 0.0]]
+    word_streams = (
+        WordStream.make([61], shape, [[0] * 3], 9), WordStream.make([60], shape, [[0] * 4], 9),
+        WordStream.make([60], shape, [[0] * 3], 8), WordStream.make([60], [[0.9, 0.1]], [[0] * 3], 9),
+    )  # fmt: skip
+    by_words: tuple[tuple[Any, Any], ...] = (
+        (heavy_simulation.simulate, heavy), (crew_words.simulate, of_words), (once_words.simulate, spoken),
+    )  # fmt: skip
+    for sent, (simulate, settings) in product((words, *word_streams), by_words):
+        yield taken(simulate, settings, sent, rng)
+    yield [taken(replace, several, changes=changes) for changes in (-1, 0, 2, 3)]
+    yield [taken(replace, of_words, changes=changes) for changes in (-1, 0, 2, 3)]
+    yield [taken(replace, made, n_users=users) for made in (several, of_words) for users in range(20, 40)]
+    yield [taken(ThresholdStream.make, 9, means) for means in ([], [[0.5]], [0.5], [1.0], [1.01], [-0.01], [np.nan])]
+    yield [outcome(HashSigns, words, 9, seed) for words in (1, 2, 2**32, 2**32 + 1) for seed in (-1, 0, 2**64 - 1, 2**64)]
+    yield [taken(replace, heavy, phi=phi) for phi in (3, HashSigns(3, 9, 1), HashSigns(4, 9, 1), HashSigns(2, 9, 1))]
+    for length in (3 * 10**18, 3_074_457_345_618_258_602, 3_074_457_345_618_258_603):
+        yield taken(HeavyThresh, replace(voting, epoch_length=length), 3)
+    for width in (1, 2, 3, 4, 9):
+        sentinel = replace(voting, start="sentinel", epoch_length=900, epsilon=9e3)
+        yield taken(HeavyThresh, sentinel, 3, HashSigns(3, width, 1))
+    of_all: tuple[tuple[Any, Any], ...] = (
+        (memoized.collect, memoized.Memoized(9, 4, 1.0)), (tree.collect, tree.ChangeTree(9, 4, 1.0, 2)),
+    )  # fmt: skip
+    for collect, settings in of_all:
+        yield [taken(collect, settings, np.zeros((9, epochs), dtype=np.uint8), rng) for epochs in (3, 4, 5)]
+    yield taken(choosing.choose, 9, 0, 9, 1.0, changes=1), taken(choosing.choose, 9, 8, 9, 1.0, changes=-1)
+    for epsilon, group in product((1e-9, 1e-3, 0.02), (None, 1, 10**5)):
+        yield sizes_named(CrewThresh.plan, 10**6, 20, 500, epsilon, changes=1, min_group=group)
+
+
 def scenes() -> dict[str, Scene]:
-    return {f"evolving_{scene.__name__}": scene for scene in (relieved, moving)}
+    return {f"evolving_{scene.__name__}": scene for scene in (relieved, moving, beyond_the_ends)}
