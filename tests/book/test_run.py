@@ -482,6 +482,18 @@ def test_the_user_s_own_settings_do_not_change_our_figures(project, tmp_path, mo
     execute.run(Job.make(shown, NOTEBOOK, "quick"))
 
 
+@pytest.mark.parametrize("transport", ["ipc", "tcp"])
+def test_a_kernel_needs_no_port_that_another_process_may_take(transport, project, tmp_path, monkeypatch):
+    if transport == "tcp":  # where a file for a socket would have too long a name
+        (tmp_path / ("t" * 100)).mkdir()
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path / ("t" * 100)))
+    told = "import ipykernel, json\njson.loads(ipykernel.get_connection_info())['transport']"
+    job = Job.make(project(told), NOTEBOOK, "quick")
+    execute.run(job)
+    executed = nbformat.read(job.store / "frequency_oracle.ipynb", as_version=4)
+    assert executed.cells[-1].outputs[0].data["text/plain"] == repr(transport)
+
+
 def test_a_cache_may_be_named_as_people_do(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("EVOLVINGDP_CACHE", "here")

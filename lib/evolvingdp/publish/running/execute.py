@@ -6,6 +6,7 @@ import copy
 import json
 import re
 import shutil
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import nbformat
 import papermill
+from traitlets.config import Config
 
 from evolvingdp.publish.errors import NotebookError
 from evolvingdp.publish.files import scratch
@@ -23,6 +25,7 @@ from evolvingdp.publish.showing import page, postprocess
 from evolvingdp.publish.sources import provenance
 
 _START = 600  # seconds that a kernel may take to start, on a machine that does much else
+_LONGEST_SOCKET = 103  # characters of the name of a socket that is a file, on the system that takes fewest
 
 
 def run(job: Job) -> float:
@@ -61,6 +64,7 @@ def _execute(job: Job, folder: Path, work: Path, results: Path) -> nbformat.Note
     try:
         with (
             environment({page.RESULTS: str(results), **ONE_CORE, **own_settings(folder)}),
+            tempfile.TemporaryDirectory() as sockets,
             warnings.catch_warnings(),
         ):
             warnings.simplefilter("ignore")  # of papermill's own dependencies; a notebook's warnings stand in its output
@@ -73,6 +77,7 @@ def _execute(job: Job, folder: Path, work: Path, results: Path) -> nbformat.Note
                 start_timeout=_START,
                 cwd=str(work),
                 extra_arguments=["--IPKernelApp.log_level=40"],
+                config=Config({"ConnectionFileMixin": _by_files(Path(sockets))}),
             )
     except papermill.PapermillExecutionError as error:
         refused = re.match(r"\[Errno (\d+)\]", error.evalue)
@@ -82,6 +87,15 @@ def _execute(job: Job, folder: Path, work: Path, results: Path) -> nbformat.Note
     except Exception as error:  # the kernel died, or papermill could not start it: a failed notebook all the same
         raise NotebookError(f"{job.notebook} could not be executed: {error!r}") from error
     return nbformat.read(output, as_version=4)
+
+
+def _by_files(folder: Path) -> dict[str, str]:
+    """How a kernel is spoken to: by sockets that are files in `folder`.
+
+    A free port may be taken by another process before the kernel binds it; the kernel then dies, and is waited for.
+    """
+    fits = len(str(folder / "kernel-ipc-5")) <= _LONGEST_SOCKET
+    return {"transport": "ipc", "connection_file": str(folder / "kernel.json")} if fits else {}
 
 
 Finish = Callable[[nbformat.NotebookNode], nbformat.NotebookNode]
