@@ -5,13 +5,11 @@
 
 The mistakes are realistic ones, each of which makes a mechanism lose more than it promises (half noise, 10 % less noise,
 memos redrawn, budgets not spent or spent twice, deletions off by one, sensitivities wrong, clamps missing, randomness
-shared). Those of ledger_mutants.json were chosen by whoever wrote the ledger; those of ledger_mutants_held_out.json by
-somebody who had not seen it; those of ledger_mutants_held_out_later.json by somebody else again, after rows had been added
-for what the first had shown, those of ledger_mutants_held_out_third.json by a third one after another round, those of
-ledger_mutants_held_out_fourth.json to ledger_mutants_held_out_sixth.json by others.  Writes
+shared). Those of ledger_mutants.json were chosen by whoever wrote the ledger; those of ledger_mutants_held_out*.json by
+others, who had not seen it, each list after rows or scenes had been added for what the one before had shown.  Writes
 benchmarks/results/ledger_mutants.csv, a row a mistake of all lists, and ledger_mutants_summary.csv, which the book shows.
-`--only` runs one list and writes tables with its name: that of a held-out list is made once, before anybody mends the ledger
-by it.
+`--only` runs one list and writes tables with its name, and ledger_mutants_held_out_lists.csv, a row a list: that of a
+held-out list is made once, before anybody mends the ledger by it.
 
 All scenes of the record are played, and rows are asked about what none of them notices: for a mistake in `core` all rows,
 for one in a chapter those of its modules and of `core`. An error in a row counts as noticed, since no book is built then.
@@ -30,6 +28,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pandas as pd
+from scipy.stats import beta
 
 import evolvingdp
 from evolvingdp.audit.ledger import listing
@@ -41,7 +40,7 @@ RESULTS = HERE / "results"
 LIBRARY = Path(evolvingdp.__path__[0])
 LISTS = (
     "ledger_mutants",
-    *(f"ledger_mutants_held_out{which}" for which in ("", "_later", "_third", "_fourth", "_fifth", "_sixth")),
+    *(f"ledger_mutants_held_out{which}" for which in ("", "_later", "_third", "_fourth", "_fifth", "_sixth", "_seventh")),
 )
 ALL = tuple(chapter.__name__.rsplit(".", 1)[1] for chapter in listing.CHAPTERS)
 
@@ -108,6 +107,26 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def held_out() -> pd.DataFrame:
+    """Each held-out list on its own date: how many mistakes were noticed, and what share of such mistakes surely is."""
+    rows: list[dict[str, str | int]] = []
+    for name in LISTS[1:]:
+        table = pd.read_csv(RESULTS / f"{name}_summary.csv")
+        mistakes, noticed = table.loc[table["in"] == "all", ["mistakes", "noticed"]].to_numpy().tolist()[0]
+        rows.append(
+            {
+                "list": len(rows) + 1,
+                "measured": json.loads((RESULTS / f"{name}.json").read_text())["date"],
+                "shown to": "rows and record" if "record" in table else "rows",
+                "mistakes": mistakes,
+                "noticed": noticed,
+                "%": f"{noticed / mistakes:.0%}".rstrip("%"),
+                "at least (%)": f"{beta.ppf(0.05, noticed, mistakes - noticed + 1):.1%}".rstrip("%"),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--resume", action="store_true", help="keep what a run that was stopped has noticed")
@@ -124,6 +143,7 @@ def main() -> None:
     print(summary(rows).to_string(index=False))
     command = f"python benchmarks/ledger_mutants.py --only {name}" if asked.only else "make mutants"
     dated.stamp(name, Path(__file__), command, RESULTS)
+    held_out().to_csv(RESULTS / f"{LISTS[1]}_lists.csv", index=False)
 
 
 if __name__ == "__main__":

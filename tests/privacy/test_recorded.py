@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 from cProfile import Profile
 from types import FunctionType
 
+import ledger_mutants
 import numpy as np
 import pandas as pd
 import pytest
@@ -82,6 +84,16 @@ def test_a_change_that_no_row_notices_shows(mistake):
     (made,) = [case for case in json.loads(UNSEEN.read_text()) if case["mistake"] == mistake]
     with Mutant(made["file"], made["old"], made["new"]).applied():
         assert listing.first_change(UNNOTICED_BY_ROWS[mistake])
+
+
+def test_the_page_s_table_of_unseen_mistakes_is_what_their_lists_gave():
+    shown = (ledger_mutants.RESULTS / "ledger_mutants_held_out_lists.csv").read_text()
+    assert shown == ledger_mutants.held_out().to_csv(index=False)
+    told = pd.read_csv(io.StringIO(shown))
+    lists = [json.loads((ledger_mutants.HERE / f"{name}.json").read_text()) for name in ledger_mutants.LISTS[1:]]
+    assert told.mistakes.tolist() == [len(cases) for cases in lists]
+    assert told.noticed.iloc[-1] == 60
+    assert told["at least (%)"].iloc[-1] == round(100 * 0.05 ** (1 / 60), 1)
 
 
 def of(*outputs):
