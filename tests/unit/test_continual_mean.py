@@ -570,6 +570,25 @@ def test_integer_noise_is_normal_on_trees_alone_and_costs_little():
     assert (released.estimate * [1, 2, 3] == np.rint(released.estimate * [1, 2, 3])).all()
 
 
+def test_integer_laplace_noise_is_added_to_integers_alone():
+    """Where a product has fractions, integer noise leaves them to be read: the parity of an element in a sum of 1/2s."""
+    users = algorithms.naive(5, 4, 1.0, integer=True)
+    for sums in (Toeplitz(8), Buffered(8), Banded(8, 2)):
+        with pytest.raises(ValueError, match="integer noise must go with trees: a factorization adds noise to products"):
+            BinaryMechanism(8, 1.0, integer=True, sums=sums)
+        with pytest.raises(ValueError, match="integer noise must go with trees: a factorization adds noise to products"):
+            windows.Days(users, 8, 1, sums)
+    for sums in (Tree(8), BalancedTree(8), Banded(8, 1)):
+        released = BinaryMechanism(8, 1.0, integer=True, sums=sums).release([1, 0, 1], stream(0, "noise"))
+        assert (released == np.rint(released)).all()
+        assert isinstance(windows.Days(users, 8, 1, sums).noise, DiscreteLaplace)
+
+
+def test_days_refuse_gaussian_noise_for_blocks_to_come():
+    with pytest.raises(ValueError, match="sums must have Laplace noise: a BalancedTree"):
+        windows.Days(algorithms.naive(5, 4, 1.0, delta=1e-6), 8, 1, BalancedTree(8))
+
+
 def test_bands_take_each_sample_once_and_bound_what_a_user_sends():
     settings = algorithms.bands(10, 11, 1.0, horizon=60)
     levels = [online._finished(settings, rank) for rank in range(1, 12)]

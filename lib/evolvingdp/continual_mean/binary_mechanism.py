@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evolvingdp.continual_mean.prefix_sums import BalancedTree, PrefixSums, Tree
+from evolvingdp.continual_mean.prefix_sums import BalancedTree, Banded, PrefixSums, Tree
 from evolvingdp.core import accounting, checks
 from evolvingdp.core.noise import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, Noise, Tape
 
@@ -48,11 +48,8 @@ def calibrate(
     person's elements are at least; on the integer nodes of a `Tree` discrete Gaussian, as zero-concentrated privacy.
     """
     if delta > 0:
-        if isinstance(sums, BalancedTree):
-            raise ValueError("sums must have Laplace noise: a BalancedTree adds noise of blocks to come, so delta must be 0")
         return normal(sums, sensitivity * sums.l2_of(uses, gap), budget(epsilon, delta, integer), integer)
-    scale = finite_scale(uses * sensitivity * sums.l1, epsilon)
-    return DiscreteLaplace(scale) if integer else Laplace(scale)
+    return pure(sums, uses * sensitivity, epsilon, integer)
 
 
 def budget(epsilon: float, delta: float, integer: bool = False) -> float:
@@ -65,16 +62,29 @@ def budget(epsilon: float, delta: float, integer: bool = False) -> float:
 def normal(sums: PrefixSums, moved: float, mu: float, integer: bool) -> Gaussian | DiscreteGaussian:
     """Gaussian noise for what moves by `moved` in l2, at `budget` mu.
 
-    Raises ValueError where integer noise would be added to what is no integer: the products of a factorization.
+    Raises ValueError for a balanced tree, and where integer noise would be added to what is no integer.
     """
-    if not integer:
-        return Gaussian(moved / mu)
-    if not isinstance(sums, Tree):
-        raise ValueError(
-            "integer noise must go with trees: a factorization adds noise to products with real numbers, whose fractions "
-            f"no integer hides, got {type(sums).__name__}"
-        )
-    return DiscreteGaussian(moved / mu)
+    if isinstance(sums, BalancedTree):
+        raise ValueError("sums must have Laplace noise: a BalancedTree adds noise of blocks to come, so delta must be 0")
+    if integer and not isinstance(sums, Tree):
+        raise _fractions(sums)
+    return DiscreteGaussian(moved / mu) if integer else Gaussian(moved / mu)
+
+
+def pure(sums: PrefixSums, moved: float, epsilon: float, integer: bool) -> Laplace | DiscreteLaplace:
+    """Laplace noise for elements that move by `moved` in all; raises ValueError as `normal` does for integers."""
+    scale = finite_scale(moved * sums.l1, epsilon)
+    alone = isinstance(sums, Banded) and sums.width == 1  # a sum of elements, each with noise of its own
+    if integer and not (alone or isinstance(sums, Tree | BalancedTree)):
+        raise _fractions(sums)
+    return DiscreteLaplace(scale) if integer else Laplace(scale)
+
+
+def _fractions(sums: PrefixSums) -> ValueError:
+    return ValueError(
+        "integer noise must go with trees: a factorization adds noise to products with real numbers, whose fractions "
+        f"no integer hides, got {type(sums).__name__}"
+    )
 
 
 @cache

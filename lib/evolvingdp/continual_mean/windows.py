@@ -26,12 +26,12 @@ from numpy.typing import ArrayLike
 
 from evolvingdp.continual_mean import offline, online
 from evolvingdp.continual_mean.arranged import arrange
-from evolvingdp.continual_mean.binary_mechanism import budget, finite_scale, normal
+from evolvingdp.continual_mean.binary_mechanism import budget, normal, pure
 from evolvingdp.continual_mean.online import Release
 from evolvingdp.continual_mean.prefix_sums import Banded, PrefixSums
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core import checks
-from evolvingdp.core.noise import DiscreteLaplace, Laplace, Noise, Tape
+from evolvingdp.core.noise import Noise, Tape
 
 
 class Snapshot(NamedTuple):
@@ -148,8 +148,7 @@ class Days:
             moved = made.resolution * most * math.sqrt(squares[0] + rest / most * max(squares[1] - squares[0], 0.0))
             return normal(sums, moved, budget(made.epsilon, made.delta, made.integer), made.integer)
         held = min(made.samples_per_user, self.n_days * self.per_day)
-        scale = finite_scale(made.resolution * held * sums.l1, made.epsilon)
-        return DiscreteLaplace(scale) if made.integer else Laplace(scale)
+        return pure(sums, made.resolution * held, made.epsilon, made.integer)
 
     @cached_property
     def _dropping(self) -> UserMean:
