@@ -141,6 +141,7 @@ def test_a_stable_search_never_finds_what_nobody_holds_and_shows_one_user_rarely
     loud = replace(method, threshold=-1e9)
     assert not loud.step(state, 0, rng)[1].above
     assert loud.step(state, 1, rng)[1].above
+    assert baselines.ask(loud, np.array([0, 1, 0, 0, 2]), rng).tolist() == [False, True, False, False, True]
 
 
 def test_steps_of_events_are_different_and_every_set_is_alike():

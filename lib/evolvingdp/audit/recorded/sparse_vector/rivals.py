@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -158,6 +159,7 @@ def rivals_simulated(rng: np.random.Generator) -> Iterator[Any]:
                 yield baselines.simulate_find_step(FindStep(search, shown, stream.n_elements), stream, rng)
             yield baselines.ask(method, size * np.array([0.2, 0.5, 1.0, 1.0, 1.3, 0.0, 1.0, 2.0]), rng)
             yield baselines.ask(method, np.zeros(0), rng), rng.integers(2**32)
+            yield baselines.ask(replace(method, threshold=0.5), np.array([0, 1, 0, 0, 2, 0]), rng)
         for kind in HISTOGRAMS:
             yield baselines.simulate_histogram(Histogram(kind, size / 7 + 0.1, size), stream, rng)
 
