@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from evolvingdp.publish.errors import BookError
-from evolvingdp.publish.rendering import forked
+from evolvingdp.publish.rendering import dated, forked
 from evolvingdp.publish.running.job import Job
 from evolvingdp.publish.showing import crate
 from evolvingdp.publish.sources.project import Project
@@ -168,3 +168,21 @@ def test_the_artifact_appendix_has_valid_commands_costs_and_numbers_of_the_same_
     }
     assert len(headlines) == 5
     assert headlines <= set(VALUES.findall(page)), "each headline number of the landing page has its command"
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ([], "GB)."),
+        (["evolving/thresh"], "; since then the code of evolving/thresh has changed."),
+        (["a", "b", "c", "d"], "; since then the code of 4 of its 5 notebooks has changed."),
+    ],
+)
+def test_a_dated_result_says_which_code_has_changed_since(changed, said, tmp_path, monkeypatch):
+    stamped = tmp_path / "benchmarks" / "results"
+    stamped.mkdir(parents=True)
+    notebooks = dict.fromkeys([*changed, *"vwxyz"][:5], "then")
+    dated.stamp("made", REPOSITORY / "benchmarks" / "artifact.py", "make artifact", stamped, notebooks)
+    now = {name: {"library": "now" if name in changed else "then"} for name in notebooks}
+    monkeypatch.setattr(dated.digest, "of_numbers", lambda name, _: now[name])
+    assert "".join(part.astext() for part in dated.sentence(tmp_path, "made")).endswith(said)

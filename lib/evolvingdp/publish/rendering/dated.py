@@ -29,6 +29,7 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 from evolvingdp.publish.sources import digest
 
 FOLDER = Path("benchmarks", "results")
+_NAMED = 3  # notebooks that a sentence names one by one
 
 
 def stamp(name: str, script: Path, command: str, folder: Path, notebooks: dict[str, str] | None = None) -> None:
@@ -63,7 +64,8 @@ def sentence(root: Path, name: str) -> list[nodes.Node]:
     if "notebooks" in told:
         now = digest.Library()
         changed = [name for name, before in told["notebooks"].items() if digest.of_numbers(name, now)["library"] != before]
-        since = f"; since then the code of {', '.join(changed)} has changed." if changed else "."
+        which = ", ".join(changed) if len(changed) <= _NAMED else f"{len(changed)} of its {len(told['notebooks'])} notebooks"
+        since = f"; since then the code of {which} has changed." if changed else "."
     else:
         same = told["library_sha256"] == library(root / "benchmarks" / told["script"])
         since = "." if same else "; what it measures has changed in the library since."

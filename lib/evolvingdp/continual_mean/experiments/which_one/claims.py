@@ -50,7 +50,7 @@ def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
             1.01,
         ),
         at_most(
-            f"In random order the cap decides where T/(nm) is {least:g}: recommended over a cap of m, stated, pure",
+            f"In random order the cap decides where T/(nm) is {least:.2g}: recommended over a cap of m, stated, pure",
             float(ratio[PURE, "random", least]),
             0.5,
         ),

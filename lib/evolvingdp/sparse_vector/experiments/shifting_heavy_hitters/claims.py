@@ -13,6 +13,7 @@ from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.groups import (
     BOUND,
     GROUPS,
     best_alone,
+    gaussian_from,
     with_least_laplace,
     with_threshold_noise,
 )
@@ -266,6 +267,7 @@ def values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
         values[f"noisy_threshold_{one[2]}"] = with_threshold_noise(*one)
         values[f"least_laplace_{one[2]}"] = with_least_laplace(*one)
         values[f"best_alone_{one[2]}"] = best_alone(*one)
+    values["gaussian_from"] = gaussian_from(params.target, params.n_users)
     return values | group_values(params, table) | brown_values(table) | general_values(table)
 
 

@@ -107,6 +107,15 @@ def best_alone(target: Target, horizon: int, reports: int) -> float:
     return min(_needed(target, name, horizon, reports) for name in (methods.REPEATED, methods.EXPONENTIAL, methods.GAUSSIAN))
 
 
+def gaussian_from(target: Target, horizon: int) -> float:
+    """From how many reports on, up to a thousand, Gaussian noise finds the smallest groups of these."""
+
+    def wins(reports: int) -> bool:
+        return _needed(target, methods.GAUSSIAN, horizon, reports) <= best_alone(target, horizon, reports)
+
+    return next(filter(wins, range(1, 1001)), math.inf)
+
+
 def _alone(method: AboveThreshold) -> float:
     """The size that it finds with probability `FOUND`."""
     return baselines.threshold_error(method, 1, 2 * (1 - FOUND))
