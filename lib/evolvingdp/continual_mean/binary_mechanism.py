@@ -49,7 +49,8 @@ def calibrate(
     """
     if delta > 0:
         return normal(sums, sensitivity * sums.l2_of(uses, gap), budget(epsilon, delta, integer), integer)
-    return pure(sums, uses * sensitivity, epsilon, integer)
+    scale = finite_scale(uses * sensitivity * sums.l1, epsilon)
+    return laplace(sums, scale, integer)
 
 
 def budget(epsilon: float, delta: float, integer: bool = False) -> float:
@@ -66,14 +67,15 @@ def normal(sums: PrefixSums, moved: float, mu: float, integer: bool) -> Gaussian
     """
     if isinstance(sums, BalancedTree):
         raise ValueError("sums must have Laplace noise: a BalancedTree adds noise of blocks to come, so delta must be 0")
-    if integer and not isinstance(sums, Tree):
+    if not integer:
+        return Gaussian(moved / mu)
+    if not isinstance(sums, Tree):
         raise _fractions(sums)
-    return DiscreteGaussian(moved / mu) if integer else Gaussian(moved / mu)
+    return DiscreteGaussian(moved / mu)
 
 
-def pure(sums: PrefixSums, moved: float, epsilon: float, integer: bool) -> Laplace | DiscreteLaplace:
-    """Laplace noise for elements that move by `moved` in all; raises ValueError as `normal` does for integers."""
-    scale = finite_scale(moved * sums.l1, epsilon)
+def laplace(sums: PrefixSums, scale: float, integer: bool) -> Laplace | DiscreteLaplace:
+    """Laplace noise; raises ValueError where integer noise would be added to what is no integer."""
     alone = isinstance(sums, Banded) and sums.width == 1  # a sum of elements, each with noise of its own
     if integer and not (alone or isinstance(sums, Tree | BalancedTree)):
         raise _fractions(sums)

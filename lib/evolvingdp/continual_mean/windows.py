@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 
 from evolvingdp.continual_mean import offline, online
 from evolvingdp.continual_mean.arranged import arrange
-from evolvingdp.continual_mean.binary_mechanism import budget, normal, pure
+from evolvingdp.continual_mean.binary_mechanism import budget, finite_scale, laplace, normal
 from evolvingdp.continual_mean.online import Release
 from evolvingdp.continual_mean.prefix_sums import Banded, PrefixSums
 from evolvingdp.continual_mean.user_mean import UserMean
@@ -148,7 +148,8 @@ class Days:
             moved = made.resolution * most * math.sqrt(squares[0] + rest / most * max(squares[1] - squares[0], 0.0))
             return normal(sums, moved, budget(made.epsilon, made.delta, made.integer), made.integer)
         held = min(made.samples_per_user, self.n_days * self.per_day)
-        return pure(sums, made.resolution * held, made.epsilon, made.integer)
+        scale = finite_scale(made.resolution * held * sums.l1, made.epsilon)
+        return laplace(sums, scale, made.integer)
 
     @cached_property
     def _dropping(self) -> UserMean:
