@@ -175,7 +175,8 @@ def _scan(
     noisy = values + noises.draw(method.noise, method.query_scale, rng, size=len(values))
     high, low = (method.sf(limits - value) for value in (1, 0))
     if method.stable:
-        low, noisy = np.zeros_like(low), np.where(np.asarray(values) > 0, noisy, -math.inf)
+        low = np.zeros_like(low)
+        noisy = np.where(np.asarray(values) > 0, noisy, -math.inf)
     rates = -np.log1p(-np.clip(high, 1e-300, 1 - 1e-16))
     gaps = (rng.standard_exponential(method.reports) / rates).tolist()
     loud = np.flatnonzero(noisy >= limits.min())
