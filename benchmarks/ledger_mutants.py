@@ -120,7 +120,7 @@ def held_out() -> pd.DataFrame:
                 "shown to": "rows and record" if "record" in table else "rows",
                 "mistakes": mistakes,
                 "noticed": noticed,
-                "%": f"{noticed / mistakes:.0%}".rstrip("%"),
+                "noticed (%)": f"{noticed / mistakes:.0%}".rstrip("%"),
                 "at least (%)": f"{beta.ppf(0.05, noticed, mistakes - noticed + 1):.1%}".rstrip("%"),
             }
         )

@@ -175,7 +175,7 @@ def test_the_artifact_appendix_has_valid_commands_costs_and_numbers_of_the_same_
     [
         ([], "GB)."),
         (["evolving/thresh"], "; since then the code of evolving/thresh has changed."),
-        (["a", "b", "c", "d"], "; since then the code of 4 of its 5 notebooks has changed."),
+        (["a", "b", "c", "d"], "; since then the code of 4 of 5 notebooks has changed."),
     ],
 )
 def test_a_dated_result_says_which_code_has_changed_since(changed, said, tmp_path, monkeypatch):

@@ -64,7 +64,7 @@ def sentence(root: Path, name: str) -> list[nodes.Node]:
     if "notebooks" in told:
         now = digest.Library()
         changed = [name for name, before in told["notebooks"].items() if digest.of_numbers(name, now)["library"] != before]
-        which = ", ".join(changed) if len(changed) <= _NAMED else f"{len(changed)} of its {len(told['notebooks'])} notebooks"
+        which = ", ".join(changed) if len(changed) <= _NAMED else f"{len(changed)} of {len(told['notebooks'])} notebooks"
         since = f"; since then the code of {which} has changed." if changed else "."
     else:
         same = told["library_sha256"] == library(root / "benchmarks" / told["script"])
