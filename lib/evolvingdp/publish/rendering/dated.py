@@ -53,9 +53,14 @@ def machine() -> str:
 
 
 def library(script: Path) -> str:
-    """Digest of all of evolvingdp that `script` imports, directly or not."""
+    """Digest of all of evolvingdp that `script` imports, directly or not, but for this module, which writes the date."""
     now = digest.Library()
-    return now.digest(now.closure(*(name for name in digest.imports(script.read_bytes()) if name.startswith("evolvingdp"))))
+    named = [
+        name
+        for name in digest.imports(script.read_bytes())
+        if name.startswith("evolvingdp") and not name.startswith(__name__)
+    ]
+    return now.digest(now.closure(*named))
 
 
 def sentence(root: Path, name: str) -> list[nodes.Node]:
