@@ -120,7 +120,7 @@ def main() -> None:
             {
                 "what": name,
                 "users times epochs": measure.short(user_epochs),
-                "seconds": f"{seconds:.3f}",
+                "seconds": f"{seconds:.2g}",
                 "per second": measure.short(user_epochs / seconds),
                 "peak memory (GB)": f"{memory:.2f}",
             }

@@ -16,6 +16,7 @@ from evolvingdp.publish.errors import BookError
 from evolvingdp.publish.rendering import dated, forked
 from evolvingdp.publish.running.job import Job
 from evolvingdp.publish.showing import crate
+from evolvingdp.publish.sources import digest
 from evolvingdp.publish.sources.project import Project
 from support import REPOSITORY
 
@@ -168,6 +169,18 @@ def test_the_artifact_appendix_has_valid_commands_costs_and_numbers_of_the_same_
     }
     assert len(headlines) == 5
     assert headlines <= set(VALUES.findall(page)), "each headline number of the landing page has its command"
+
+
+def test_words_of_a_docstring_are_no_change_of_what_was_measured():
+    library = digest.Library()
+    name, now = "evolvingdp.core.noise", library.code(["evolvingdp.core.noise"])
+    source = library.source[name]
+    library.source[name] = source.replace(b'"""', b'"""In other words.\n\nAnd more of them.  ', 1)
+    assert library.source[name] != source
+    assert library.code([name]) == now
+    assert library.digest([name]) != digest.Library().digest([name])
+    library.source[name] = source.replace(b"return", b"return 2 *", 1)
+    assert library.code([name]) != now
 
 
 @pytest.mark.parametrize(

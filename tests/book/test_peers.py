@@ -175,8 +175,8 @@ def test_a_peer_that_is_better_only_sometimes_or_hardly_is_not_called_so():
     runs = table(*ours, *quick, *shaky)
     said = peers.sentences(runs, "frequency")
     assert said[0] == "**p quick is faster** than our OLH: 0.10 times ours at n = 100."
-    assert "At the largest number of users that both ran, no peer is smaller in memory than its counterpart of ours." in said
-    assert "At the largest number of users that both ran, no peer is more accurate than its counterpart of ours." in said
+    assert "At the largest n that both ran, no peer is smaller in memory than its counterpart of ours." in said
+    assert "At the largest n that both ran, no peer is more accurate than its counterpart of ours." in said
     assert not [sentence for sentence in said if "shaky is" in sentence]
     assert "Least time of all at n = 1,000, within a tenth: p shaky." in said
     assert "Least error of all at n = 1,000, within a tenth: our OLH, p shaky." in said

@@ -98,13 +98,16 @@ def test_fields_work_with_keys_from_disk_say_what_the_command_prints_and_axe_fin
 
         def seen():
             rows = tab.locator(".explorer tbody tr").all()
+            columns.append(tab.locator(".explorer thead th:visible").count())
             return tab.locator(".explorer code").inner_text(), [row.locator("th, td").all_inner_texts() for row in rows]
 
+        columns = []
         found = [seen()]
         for keys in (
             {4: "ArrowRight", 6: "ArrowLeft"},
             {0: "ArrowDown", 1: "ArrowDown"},
             {0: "End", 3: "ArrowDown", 1: "Home"},
+            {1: "End"},
         ):
             for control, key in keys.items():
                 controls.nth(control).focus()
@@ -116,9 +119,9 @@ def test_fields_work_with_keys_from_disk_say_what_the_command_prints_and_axe_fin
         problems = problems + violations(tab, WCAG_AA)
         dress(tab, "dark")
         tab.evaluate("document.body.style.background = '#14181e'; document.body.style.color = '#fff'")
-        return found, said, width, problems + violations(tab, WCAG_AA)
+        return found, columns, said, width, problems + violations(tab, WCAG_AA)
 
-    found, said, width, problems = in_browser(look)
+    found, columns, said, width, problems = in_browser(look)
     assert problems == []
     assert width <= 390
     assert said == ["10,000,000"] * 2
@@ -130,11 +133,15 @@ def test_fields_work_with_keys_from_disk_say_what_the_command_prints_and_axe_fin
             "mean --trust nobody --unit user --target period --users 10000000",
             "frequencies --trust shuffler --unit user --target period --users 10000000",
             "hot --trust nobody --unit user --target window --users 10000000",
+            "hot --trust curator --unit user --target window --users 10000000",
         )
     ]
-    for command, rows in found[:-1]:
+    assert columns == [3 if any(row[2] for row in rows) else 2 for _, rows in found], "nothing of a mean is found"
+    assert columns[0] == 2
+    assert columns[-1] == 3
+    for command, rows in found[:3]:
         named = [row for row in rows if row[1] != "on the edge"]
         for (method, error, _), line in zip(named, rows_of(printed(command)), strict=True):
             assert f". {method} {error} " in line
-    assert found[-1][1] == [["none: the command says why", "", ""]]
-    assert "No method serves" in printed(found[-1][0])
+    assert found[3][1] == [["none: the command says why", "", ""]]
+    assert "No method serves" in printed(found[3][0])

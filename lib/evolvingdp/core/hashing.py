@@ -44,7 +44,7 @@ class MultiplyShift:
 
     The first log2(width) bits of one such function are the cell, the first bit of another, independent one is the sign.
     For two different keys below 2^64 the two values of either are jointly uniform (Dietzfelbinger 1996: exact while
-    32 + bits <= 65, that is, width <= 2^32).  One function for both would be pairwise independent as well, but the signs
+    32 + bits <= 65; widths go up to 2^32).  One function for both would be pairwise independent as well, but the signs
     of two words would then depend on whether both collide with a third, and their errors would not cancel.
     """
 

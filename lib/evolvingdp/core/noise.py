@@ -1,8 +1,8 @@
 """Additive noise: Laplace, Gaussian, and the discrete laws of both, drawn by integer arithmetic only.
 
-A real-valued draw in floating point reveals its last bits (Mironov 2012), so that the textbook guarantee does not
-hold for it to the letter.  `DiscreteLaplace` and `DiscreteGaussian` draw integers from the exact law by comparing uniform
-integers (Canonne, Kamath and Steinke 2020, Algorithms 2 and 3); added to integers they keep the guarantee.  Seeded
+The last bits of a real-valued draw in floating point can reveal the value (Mironov 2012), so that the textbook guarantee
+does not hold for it to the letter.  `DiscreteLaplace` and `DiscreteGaussian` draw integers from the exact law by comparing
+uniform integers (Canonne, Kamath and Steinke 2020, Algorithms 2 and 3); added to integers they keep the guarantee.  Seeded
 generators are for study in any case.
 """
 
@@ -111,8 +111,8 @@ class DiscreteGaussian:
     """P(z) proportional to exp(-z^2 / (2 scale^2)) on the integers; `scale` is rounded up to a multiple of 1/1024, or of
     scale / 2^25 where that is more.
 
-    (s^2 / (2 scale^2))-zero-concentrated for integer sums of l2 sensitivity s, whatever their number; that of a real number
-    it cannot hide: which numbers can be released would tell its fraction.
+    (s^2 / (2 scale^2))-zero-concentrated for integer sums of l2 sensitivity s, whatever their number; not for sums
+    that are no integers: the fraction of what is released would be that of the sum.
     """
 
     scale: float

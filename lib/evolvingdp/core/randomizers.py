@@ -52,7 +52,7 @@ class SignFlip:
     def randomize(self, x: NDArray[np.integer], rng: np.random.Generator) -> NDArray[np.integer]:
         """(n,) of +-1 -> (n,) of +-1.  One draw per entry, so chunks do not change the result.
 
-        Uniforms are multiples of 2^-53, so a flip's probability is `flip` rounded up to one: never less private.
+        Uniforms are multiples of 2^-53, so a flip's probability is `flip` rounded up to such a multiple: never less private.
         """
         return np.where(rng.random(x.shape) < self.flip, -x, x)
 

@@ -117,7 +117,7 @@ def paper_width(n_users: int, beta: float) -> float:
 def paper_error_bound(n_users: int, epsilon: float, scaling: float) -> float:
     """Lemma 5.3's 14 sqrt(n gamma) / epsilon; gamma = t in the final phase, t log2(d) in the pruning phase.
 
-    `epsilon` is that of two reports, as in Algorithm 1.  The printed proof reaches epsilon <= 1.04 only (E-HH-8).
+    `epsilon` is that of two reports, as in Algorithm 1.  The printed proof's last step needs epsilon <= 1.04 (E-HH-8).
     """
     checks.positive(epsilon=epsilon, scaling=scaling)
     checks.integer_at_least(1, n_users=n_users)

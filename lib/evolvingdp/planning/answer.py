@@ -70,16 +70,16 @@ class Method:
 class Prediction:
     """A method that serves: its error in the statistic's unit, and what else decides.
 
-    `standard_error` (None of an alarm) and `within_95`, the bound that 95 % of the errors keep; `found_from`, the share of
-    the users from which an item is found with 95 % (None where nothing is looked for); `how` the numbers come about (a
+    `standard_error` (None for an alarm) and `within_95`, the bound that 95 % of the errors keep; `found_from`, the share of
+    the users from which an item is found with 95 % probability (None: none is looked for); `how` the numbers come about (a
     formula, or exact simulation); in words the `guarantee`, what it `assumes` of the data, what a user `sends`, what the
     `server` does, what it `cannot` do; the library's `settings`, a `command` to try it, and a `note`.
     """
 
     method: str
-    standard_error: float | None  # of an alarm there is none
+    standard_error: float | None  # None for an alarm
     within_95: float
-    found_from: float | None  # share of the users from which an item is found with 95 %
+    found_from: float | None  # share of the users from which an item is found with probability 95 %
     how: str
     guarantee: str
     assumes: str

@@ -1,7 +1,7 @@
 """All methods asked one question, and the same question asked the other way round.
 
 **Computes** for each method its predicted error, or why it does not serve and the nearest setting at which it would. No
-formula is here: `local_*`, `curated` and `hot` call those of the papers' rooms.
+formula is here: `local_*`, `curated` and `hot` call those of the papers' packages.
 """
 
 from __future__ import annotations

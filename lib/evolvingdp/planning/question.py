@@ -36,7 +36,11 @@ class Question:
         "list); hot (which items many hold now)",
         choices=STATISTICS,
     )
-    trust: str = _ask("nobody", "who may see data before noise is added", choices=TRUST)
+    trust: str = _ask(
+        "nobody",
+        "who is trusted: nobody; a shuffler, to mix reports that carry noise; or a curator, who sees the data",
+        choices=TRUST,
+    )
     unit: str = _ask(
         "user",
         "what epsilon protects: one report, all that a user sends in a period, or everything that a user ever sends",
@@ -46,7 +50,7 @@ class Question:
     periods: int = _ask(365, "periods (days, months) with an answer each", 1, 10_000)
     readings: int = _ask(1, "values of one user in a period", 1, 10**9)
     changes: int = _ask(3, "how often the answer jumps, in all periods together", 0, 10_000)
-    change: float | None = _ask(None, "by how much it jumps  [default: .1 of a mean; its level of a word]", 0, 1)
+    change: float | None = _ask(None, "by how much it jumps  [default: .1 for a mean; for a word its level]", 0, 1)
     own_changes: int = _ask(0, "how often one user's own value changes at most; 0: any number of times", 0, 10_000)
     target: str = _ask("period", "one answer a period, for the last `window` periods, or for all so far", choices=TARGETS)
     window: int = _ask(7, "periods of a window", 1, 10_000)
@@ -55,7 +59,7 @@ class Question:
         None, "its failure probability; 0 for a pure guarantee  [default: 0 if nobody is trusted, else 1e-9]", 0, 0.01
     )
     share: float | None = _ask(
-        None, "the answer to expect  [default: .5, the worst, of a mean; .01 of a word or an item]", 0, 1
+        None, "the answer to expect  [default: .5, the worst, for a mean; .01 for a word or an item]", 0, 1
     )
     items: int = _ask(1000, "words of the list, or items that can be hot", 2, 2**40)
     length: int = _ask(6, "letters of a word without a list", 2, 12)
@@ -77,7 +81,7 @@ class Question:
 
     @property
     def level(self) -> float:
-        """The answer to expect; by default .5 of a mean and .01 of a word or an item."""
+        """The answer to expect; by default .5 for a mean and .01 for a word or an item."""
         if self.share is not None:
             return self.share
         return 0.5 if self.statistic in ("mean", "counts") else 0.01
@@ -99,14 +103,14 @@ class Question:
 
     @property
     def jump(self) -> float:
-        """The size of a change; by default .1 of a mean, and of a word its level."""
+        """The size of a change; by default .1 for a mean, and for a word its level."""
         if self.change is not None:
             return self.change
         return 0.1 if self.statistic in ("mean", "counts") else self.level
 
     @property
     def scale(self) -> float:
-        """From a share to the answer's unit: of counts the readings that one answer is about, of all else 1."""
+        """The factor from a share to the answer's unit: for counts the readings that one answer is about, else 1."""
         return float(self.users * self.readings * self.pooled) if self.statistic == "counts" else 1.0
 
     @property
@@ -116,7 +120,7 @@ class Question:
 
     @property
     def sampling_alike(self) -> float:
-        """The same where all readings of a user are one."""
+        """The same where all readings of a user are the same."""
         return math.sqrt(self.level * (1 - self.level) / self.users)
 
 

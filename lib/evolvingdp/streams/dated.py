@@ -1,7 +1,7 @@
 """Dated counts of words: of a shipped corpus, or of a CSV file of the reader's own with columns date, word, count.
 
 Every date is an epoch; the population of an epoch holds words in the proportions that its counts have.  A date is a year, a
-month (2024-03) or a day (2024-03-31), all of a file alike; a word is any text: with the two words yes and no, the
+month (2024-03) or a day (2024-03-31), the same kind in all of a file; a word is any text: with the two words yes and no, the
 counts are a share of yes answers. A file that cannot be used is refused in one line: where, what is wrong, what would
 work.
 """

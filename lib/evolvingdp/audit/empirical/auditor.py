@@ -37,7 +37,7 @@ _CAUTION = 2.5  # standard errors off what an event seems to show, when one is c
 
 @dataclass(frozen=True)
 class Bound:
-    """epsilon >= `epsilon` with probability `confidence` or more; `event` happened hits[0] of `runs` times on inputs[0]."""
+    """The true epsilon is `epsilon` or more, at this `confidence`; `event` happened hits[0] of `runs` times on inputs[0]."""
 
     epsilon: float
     delta: float
@@ -54,7 +54,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Batch:
-    """A mechanism whose runs are drawn together: `many(input, runs, rng)` are so many independent outputs, (runs, ...)."""
+    """Runs of a mechanism drawn together: `many(input, runs, rng)` returns `runs` independent outputs, (runs, ...)."""
 
     many: Callable[[Any, int, np.random.Generator], Any]
 

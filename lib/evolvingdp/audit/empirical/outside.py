@@ -1,4 +1,4 @@
-"""A reader's own mechanism, named as `module:function` or `file.py:function`, and its inputs, written as a Python list."""
+"""A reader's own mechanism, named as `module:function` or `file.py:function`, and its inputs, Python literals."""
 
 from __future__ import annotations
 

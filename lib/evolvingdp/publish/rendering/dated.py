@@ -53,14 +53,14 @@ def machine() -> str:
 
 
 def library(script: Path) -> str:
-    """Digest of all of evolvingdp that `script` imports, directly or not, but for this module, which writes the date."""
+    """Digest of all of evolvingdp that `script` imports, but for this module, which writes the date, and for docstrings."""
     now = digest.Library()
     named = [
         name
         for name in digest.imports(script.read_bytes())
         if name.startswith("evolvingdp") and not name.startswith(__name__)
     ]
-    return now.digest(now.closure(*named))
+    return now.code(now.closure(*named))
 
 
 def sentence(root: Path, name: str) -> list[nodes.Node]:

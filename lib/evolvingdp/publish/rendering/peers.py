@@ -111,7 +111,7 @@ def _better(runs: pd.DataFrame, task: str) -> Iterator[str]:
     for measure, word in BETTER.items():
         found = [pair for pair in pairs(runs, task) if pair.better(measure)]
         if not found:
-            yield f"At the largest number of users that both ran, no peer is {word} than its counterpart of ours."
+            yield f"At the largest n that both ran, no peer is {word} than its counterpart of ours."
         for pair in found:
             part = ratio(pair.ratios[measure])
             yield f"**{pair.name} is {word}** than our {pair.against}: {part} times ours at n = {pair.n:,}."

@@ -98,7 +98,13 @@ def _losses(ax: Any, rows: pd.DataFrame, table: pd.DataFrame, place: Any, size: 
     look = {"color": PALETTE[0], "markersize": size + 1}
     ax.plot(bounds[bounds > 0], place[bounds > 0], ">", label="audit from outside: at least", **look)
     ax.plot(
-        lost, place, "x", color=PALETTE[3], markersize=size + 1, clip_on=False, label="its mutant (at the right edge: more)"
+        lost,
+        place,
+        "x",
+        color=PALETTE[3],
+        markersize=size + 1,
+        clip_on=False,
+        label="its mutant (at the right edge: more, or no bound)",
     )
     ax.set(xscale="log", xlim=(None, _FAR))
     left = ax.get_xlim()[0]  # where a log axis has its 0
@@ -115,7 +121,7 @@ def _of_audits(result: Result[Params], bounds: pd.Series) -> str:
     nothing = f" Of these {audits} bounds {silent} are 0, which shows nothing: open triangles at the left edge."
     sure = f"{100 * result.values['box_confidence']:.5g}%"
     return (
-        f"Dots and crosses are computed, not sampled; the triangles are lower bounds at a confidence of {sure} each."
+        f"Dots and crosses are computed, not sampled; a cross at the right edge is a loss of ten times the promise or more, or one that the check does not vouch for; the triangles are lower bounds at a confidence of {sure} each."
         + nothing * (silent > 0)
     )
 
@@ -144,7 +150,7 @@ def convergence(result: Result[Params]) -> Figure:
         line = lines[lines.case == case]
         band(ax, line.runs, line["mean"], line["std"], line["count"], LOOKS[case], case)
     runs, integers = np.array(sorted(lines.runs.unique())), lines[lines.case == INTEGER].runs.max()
-    ax.plot(runs, np.log(runs / 3.7), color=TRUTH, linestyle=":", label="all that can be shown")
+    ax.plot(runs, np.log(runs / 3.7), color=TRUTH, linestyle=":", label="about all that can be shown")
     ax.axhline(1.0, label="promised", **THEORY)
     ax.set(xscale="log", xlabel="runs of each input", ylabel=r"lower bound on $\epsilon$")
     last = lines.loc[lines.groupby("case").runs.idxmax()].set_index("case")["mean"]
@@ -157,8 +163,8 @@ def convergence(result: Result[Params]) -> Figure:
         "audit-convergence",
         figure,
         lines,
-        "Lower bounds on the epsilon of a noisy count that promises 1, against the runs of each input. From the value alone the bound approaches the truth from below, and a tenth less noise needs tens of "
-        "thousands of runs to show; from the last binary digits of naive Laplace noise it grows as fast as a bound can. Integer noise has no such digits: all its outputs look alike, and any number of runs shows 0. "
+        "Lower bounds on the epsilon of a noisy count that promises 1, against the runs of each input. From the value alone the bound approaches the truth from below, and a tenth less noise needs some ten "
+        "thousand runs to show; from the last binary digits of naive Laplace noise it grows as fast as a bound can. Integer noise has no such digits: all its outputs look alike, and any number of runs shows 0. "
         f"Its line ends at {integers:,.0f} runs, where that is plain. Means of repeated audits with 95% bands.",
         f"Line chart of the lower bound on epsilon against the runs of each input, {span(runs)} on a log axis, with a dashed line at the "
         f"promised 1 and a dotted one for all that so many runs can show, up to {short(np.log(runs.max() / 3.7))}. From the fewest runs to "
@@ -216,7 +222,7 @@ def digits(result: Result[Params]) -> Figure:
     ax.set(xlabel="binary digits after the point", ylabel="share of outputs in (0, 1)")
     ax.legend(loc="upper right")
     finer = f"{result.values['share_finer']:.0%} have digits that no noisy count of 1 can have"
-    headline(figure, f"Of the noisy counts of 0 that fall between 0 and 1 {finer}")
+    headline(figure, f"Of the noisy counts of 0 that fall between 0 and 1, {finer}")
     return Figure(
         "audit-digits",
         figure,

@@ -54,7 +54,7 @@ def orders(result: Result[Params]) -> Figure:
             full = limit[limit.method == FULL]
             ax.plot(full.step, full.bound, **THEORY)
         ax.set(xscale="log", yscale="log", title=title, ylim=(2e-4, 2e3))
-    for ax in panels[3:]:
+    for ax in panels[2:]:
         ax.set_xlabel("step $t$")
     for ax in panels[::3]:
         ax.set_ylabel("error (RMSE)")
@@ -106,7 +106,7 @@ def caps(result: Result[Params]) -> Figure:
     times = most / loose[loose.cap == loose.cap.min()].set_index("method").rmse
     headline(
         figure,
-        f"A cap of {loose.cap.max():,.0f} for {params.loose_samples} samples a user costs Algorithm 2 {short(times[NAIVE])} times its error, Algorithm 6 {short(times[FULL])} times",
+        f"A cap of {loose.cap.max():,.0f} for {params.loose_samples} samples a user multiplies the error of Algorithm 2 by {short(times[NAIVE])}, of Algorithm 6 by {short(times[FULL])}",
     )
     data = pd.concat([tight.assign(panel="used up"), loose.assign(panel="loose")], ignore_index=True)
     return Figure(

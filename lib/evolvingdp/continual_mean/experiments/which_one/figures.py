@@ -85,7 +85,8 @@ def widths(result: Result[Params]) -> Figure:
     last = frame[(frame.kind == DELTA) & (frame.width == frame.width.max())].set_index("name").error
     names_beside(axes[1], last.to_dict(), dict(zip(frame.name.unique(), PALETTE, strict=False)))
     headline(
-        figure, f"Noise of each day's own is best for windows of up to {longest[PURE]} days, with delta: {longest[DELTA]}"
+        figure,
+        f"Days with noise of their own are best for windows of up to {longest[PURE]} days, with delta up to {longest[DELTA]}",
     )
     return Figure(
         "cm-which-windows",

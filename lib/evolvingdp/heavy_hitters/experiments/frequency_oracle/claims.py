@@ -16,7 +16,7 @@ from evolvingdp.heavy_hitters.experiments.frequency_oracle.params import Params
 from evolvingdp.heavy_hitters.experiments.frequency_oracle.tables import RANKS, SETTING, data, errors, over_optimum
 
 BETA = 0.05  # failure probability at which the paper's bounds are evaluated
-LEMMA_EPSILON = 1.0  # of two reports; the printed proof reaches 1.04 (E-HH-8)
+LEMMA_EPSILON = 1.0  # of two reports; the printed proof's last step reaches 1.04 (E-HH-8)
 DEVIATIONS = 4.9  # two-sided normal quantile of a false alarm of 1e-6
 
 

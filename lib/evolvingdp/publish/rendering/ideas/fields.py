@@ -138,10 +138,11 @@ def page(grid: Grid) -> str:
         f'<tr><th scope="row">{escape(method)}</th><td>{_error(error)}</td><td>{found}</td></tr>'
         for method, error, found in grid.at(start)
     )
+    named = "" if any(found for *_, found in grid.at(start)) else ' class="unnamed"'
     return (
         '<div class="explorer ranked" id="explorer-planner"><p><strong>Which method, and with what error</strong></p>'
         f"{''.join(map(_field, FIELDS))}"
-        "<table><caption>Best first, as shares of the users</caption><thead><tr>"
+        f"<table{named}><caption>Best first, as shares of the users</caption><thead><tr>"
         '<th scope="col">method</th><th scope="col">standard error</th><th scope="col">found from</th></tr></thead>'
         f'<tbody aria-live="polite">{rows}</tbody></table>'
         f"<p>The whole answer: <code>{command(start)}</code></p>"
