@@ -107,7 +107,7 @@ def test_fields_work_with_keys_from_disk_say_what_the_command_prints_and_axe_fin
             {4: "ArrowRight", 6: "ArrowLeft"},
             {0: "ArrowDown", 1: "ArrowDown"},
             {0: "End", 3: "ArrowDown", 1: "Home"},
-            {1: "End"},
+            {1: "End", 3: "Home"},
         ):
             for control, key in keys.items():
                 controls.nth(control).focus()
@@ -133,7 +133,7 @@ def test_fields_work_with_keys_from_disk_say_what_the_command_prints_and_axe_fin
             "mean --trust nobody --unit user --target period --users 10000000",
             "frequencies --trust shuffler --unit user --target period --users 10000000",
             "hot --trust nobody --unit user --target window --users 10000000",
-            "hot --trust curator --unit user --target window --users 10000000",
+            "hot --trust curator --unit user --target period --users 10000000",
         )
     ]
     assert columns == [3 if any(row[2] for row in rows) else 2 for _, rows in found], "nothing of a mean is found"
