@@ -7,6 +7,7 @@ import pytest
 from evolvingdp.publish.errors import BookError
 from evolvingdp.publish.rendering.book import build, render
 from evolvingdp.publish.rendering.copies.offline import UNFINISHED, check_rendered
+from evolvingdp.publish.rendering.forked import REPOSITORY
 from evolvingdp.publish.running.execute import export, run
 from evolvingdp.publish.running.job import Job
 from support import TOY
@@ -23,6 +24,30 @@ def test_nothing_is_executed_when_nothing_has_changed(book, capsys):
     said = capsys.readouterr().out
     assert f"{TOY}: unchanged" in said
     assert " 0 executed" in said
+    assert "nothing has changed: " in said
+    assert "rendered in" not in said
+
+
+@pytest.mark.parametrize("changed", ["a source", "a page", "the address of a fork"])
+def test_what_has_changed_is_rendered_again(changed, book, capsys, monkeypatch):
+    chapter, page = book.root / "book" / "chapter.md", book.root / "_build" / "html" / "book" / "chapter.html"
+    before = chapter.read_text()
+    if changed == "a source":
+        chapter.write_text(before + "\nOne sentence more.\n")
+    elif changed == "a page":
+        page.write_text("touched")
+    else:
+        monkeypatch.setenv(REPOSITORY, "https://github.com/me/mine")
+    try:
+        build(book, "quick", print)
+        assert "rendered in" in capsys.readouterr().out
+        assert ("One sentence more." in page.read_text()) == (changed == "a source")
+    finally:
+        chapter.write_text(before)
+        monkeypatch.undo()
+        build(book, "quick", print)
+    build(book, "quick", print)
+    assert capsys.readouterr().out.endswith("index.html\n")
 
 
 def test_chapters_follow_their_results(book):

@@ -15,9 +15,11 @@ from evolvingdp.publish.errors import BookError
 from evolvingdp.publish.files import scratch
 from evolvingdp.publish.guards import MACHINE
 from evolvingdp.publish.rendering.copies.offline import UNFINISHED
+from evolvingdp.publish.rendering.forked import REPOSITORY
 from evolvingdp.publish.running.compute import Say, compute
 from evolvingdp.publish.running.execute import export
 from evolvingdp.publish.running.job import MANIFEST, Job, problems, read_manifest
+from evolvingdp.publish.sources import pages
 from evolvingdp.publish.sources.project import Project
 
 # the command of this name, which ends when this process does, however that ends
@@ -40,7 +42,12 @@ def build(project: Project, preset: str, say: Say, *, workers: int | None = None
         if problems(project, job.notebook) or not _shows(job):
             export(job, project.results / job.notebook.split("/")[0], as_page=True)
     _remove_orphans(project)
+    unfinished, repository = project.root / "_build" / UNFINISHED, os.environ.get(REPOSITORY, "")
+    if not unfinished.exists() and pages.current(project, repository):
+        say(f"nothing has changed: {project.root / '_build' / 'html' / 'index.html'}")
+        return
     render(project, say)
+    pages.stamp(project, repository)
 
 
 def _shows(job: Job) -> bool:
