@@ -8,7 +8,7 @@
       formula.classList.toggle("cut", drawn !== null && drawn.getBoundingClientRect().width > formula.clientWidth + 1);
     }
     for (const formula of document.querySelectorAll("article div.math, article span.math, article mjx-container")) {
-      const scrolls = getComputedStyle(formula).overflowX === "auto" && formula.scrollWidth > formula.clientWidth + 2;
+      const scrolls = getComputedStyle(formula).overflowX === "auto" && formula.scrollWidth > formula.clientWidth;
       scrolls ? formula.setAttribute("tabindex", "0") : formula.removeAttribute("tabindex");
     }
   };
