@@ -95,6 +95,13 @@ def slope_table(result: Result[Params]) -> pd.DataFrame:
     return wide.rename(columns=ORDER_NAMES).reset_index()
 
 
+def noise_powers(params: Params, table: pd.DataFrame) -> dict[str, float]:
+    """Slope of the calculated noise's logarithm against the cap's, of each method that is run where users use up their caps."""
+    exact = table[table.part == "caps"].groupby(["method", "cap"], sort=False).exact.first()
+    caps = list(params.cap_sweep)
+    return {name: slope(caps, np.sqrt(exact[name].loc[caps])) for name in (NAIVE, SINGLE, MULTIPLE)}
+
+
 def slope(x: Any, y: Any) -> float:
     """Of log y against log x, by least squares."""
     return float(np.polyfit(np.log(np.asarray(x, dtype=float)), np.log(np.asarray(y, dtype=float)), 1)[0])
