@@ -134,6 +134,19 @@ def test_variances_are_those_of_all_ones_times_the_inverse_of_c(sums):
     np.testing.assert_allclose(sums.variances(60), (decoder**2).sum(axis=1), rtol=1e-9)
 
 
+@pytest.mark.parametrize("branching", [2, 3, 4, 5])
+def test_rounding_the_noise_of_an_estimate_rounds_the_noisy_estimate(branching):
+    """Whatever the sum is, at halves, too: so what is released is a function of noisy integer nodes."""
+    tree = Tree(branching**3, branching, honaker=True)
+    for level in range(4):
+        whole = sum(branching**power for power in range(level + 1))
+        noise = np.arange(-2 * whole, 2 * whole + 1)
+        rounded = tree._rounded(noise, level)
+        assert np.abs(rounded - noise / whole).max() <= 0.5
+        for total in (-3, 1, 2):
+            assert (tree._rounded(noise + whole * total, level) == rounded + total).all()
+
+
 def test_honaker_never_has_more_variance_than_the_plain_tree():
     lengths = np.arange(1, 1025)
     plain, refined = (Tree(1024, honaker=honaker).relative_variance(lengths) for honaker in (False, True))
