@@ -16,9 +16,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from click.testing import CliRunner
 
 from evolvingdp.core import brown
 from evolvingdp.publish import datasets
+from evolvingdp.publish.cli import main
 from evolvingdp.publish.sources import digest
 from evolvingdp.publish.sources.project import Project, params_of
 from evolvingdp.streams import addresses
@@ -214,15 +216,16 @@ def test_a_changed_table_is_caught(tmp_path):
 
 def test_the_brown_table_is_the_corpus_counted_again():
     try:
-        tokens = brown.corpus_tokens()
+        documents = brown.document_tokens()
         from nltk.corpus import brown as corpus
     except LookupError:
         assert not os.environ.get("NLTK_DATA"), "NLTK_DATA holds no Brown corpus"
         pytest.skip("the Brown corpus is not here (set NLTK_DATA)")
+    tokens = brown.together(documents)
     counted = brown.count_words(tokens)
-    by_category = brown.count_by_category(brown.category_tokens())
+    by_category = brown.count_by_category(brown.by_category(documents))
     assert by_category.equals(brown.categories())
-    assert brown.holders(brown.document_tokens()).equals(brown.documents())
+    assert brown.holders(documents).equals(brown.documents())
     assert [corpus.categories(fileids=name)[0] for name in corpus.fileids()] == [
         category for category, size in brown.CATEGORY_SIZES.items() for _ in range(size)
     ]
@@ -244,6 +247,13 @@ def test_the_table_of_addresses_is_the_corpora_counted_again():
     assert set(addresses.tagged_function_words(set(table["word"]))["word"]) == addresses.function_words()
     assert table.groupby(["corpus", "year"])["count"].sum().to_dict() == {one: words.total() for one, words in found.items()}
     assert found["inaugural", 1917]["we"] == 47  # `grep -oiw we` counts as many in the text
+
+
+def test_tables_are_written_to_a_folder_that_is_not_there_yet(tmp_path, monkeypatch):
+    monkeypatch.setitem(datasets.REBUILD, "brown", lambda out: datasets._write(out, {"brown_words.csv.gz": b"counted"}))
+    done = CliRunner().invoke(main, ["data", "brown", "--out", str(tmp_path / "new" / "tables")])
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "new" / "tables" / "brown_words.csv.gz").read_bytes() == b"counted"
 
 
 def test_a_missing_corpus_without_a_network_is_one_clear_line(tmp_path):

@@ -7,8 +7,9 @@ called `paper` has 25,992 distinct words, of which ten million draws miss none o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
+from itertools import accumulate
 
 import pandas as pd
 
@@ -60,25 +61,33 @@ def categories() -> pd.DataFrame:
     return pd.read_csv(DATA / "brown_categories.csv.gz", index_col="word", keep_default_na=False)
 
 
-def category_tokens() -> dict[str, Counter[str]]:
-    """Every token of NLTK's Brown corpus with its count, category by category."""
+def document_tokens() -> list[Counter[str]]:
+    """Every token of NLTK's Brown corpus with its count, document by document.  Raises LookupError where NLTK does not
+    find the corpus."""
     from nltk.corpus import brown
 
-    return {category: Counter(brown.words(categories=category)) for category in brown.categories()}
+    return [Counter(brown.words(fileids=name)) for name in brown.fileids()]
+
+
+def by_category(documents: list[Counter[str]]) -> dict[str, Counter[str]]:
+    """The tokens of all `documents` of a category together, of each category in alphabetical order."""
+    ends = dict(zip(CATEGORY_SIZES, accumulate(CATEGORY_SIZES.values()), strict=True))
+    return {name: together(documents[ends[name] - CATEGORY_SIZES[name] : ends[name]]) for name in sorted(ends)}
+
+
+def together(counts: Iterable[Counter[str]]) -> Counter[str]:
+    """The sum; adding up counters with + copies the first of them each time."""
+    total = Counter[str]()
+    for one in counts:
+        total.update(one)
+    return total
 
 
 def count_by_category(tokens: dict[str, Counter[str]], reading: str = "paper") -> pd.DataFrame:
     """`tokens` preprocessed by `reading`: index word in the order of `count_words`, a column of counts per category."""
-    order = count_words(sum(tokens.values(), Counter()), reading)["word"]
+    order = count_words(together(tokens.values()), reading)["word"]
     columns = {category: count_words(part, reading).set_index("word")["count"] for category, part in tokens.items()}
     return pd.DataFrame(columns).reindex(order).fillna(0).astype(int).rename_axis("word")
-
-
-def corpus_tokens() -> Counter[str]:
-    """Every token of NLTK's Brown corpus with its count.  Raises LookupError where NLTK does not find the corpus."""
-    from nltk.corpus import brown
-
-    return Counter(brown.words())
 
 
 def count_words(tokens: Counter[str], reading: str = "paper") -> pd.DataFrame:
@@ -123,20 +132,13 @@ def documents() -> pd.DataFrame:
     return pd.read_csv(DATA / "brown_documents.csv.gz", index_col="word", keep_default_na=False, dtype=str)
 
 
-def document_tokens() -> list[Counter[str]]:
-    """Every token of NLTK's Brown corpus with its count, document by document."""
-    from nltk.corpus import brown
-
-    return [Counter(brown.words(fileids=name)) for name in brown.fileids()]
-
-
 def holders(tokens: list[Counter[str]], reading: str = "paper") -> pd.DataFrame:
     """Which documents hold each word, preprocessed by `reading`: the words in the order of `count_words`."""
     preprocess, found = READINGS[reading][1], dict[str, list[int]]()
     for number, document in enumerate(tokens):
         for word in {preprocess(token) for token in document} - {""}:
             found.setdefault(word, []).append(number)
-    order = count_words(sum(tokens, Counter()), reading)["word"]
+    order = count_words(together(tokens), reading)["word"]
     return pd.DataFrame(
         {"documents": [" ".join(map(str, found[word])) for word in order]}, index=pd.Index(order, name="word")
     )

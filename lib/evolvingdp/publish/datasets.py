@@ -52,14 +52,15 @@ def needed(*corpora: str) -> None:
 def rebuild_brown(folder: Path) -> list[Path]:
     """Write the Brown tables to `folder`, each at once; returns their paths."""
     needed("brown")
-    tokens = brown.corpus_tokens()
-    by_category = brown.count_by_category(brown.category_tokens())
+    documents = brown.document_tokens()
+    tokens = brown.together(documents)
+    by_category = brown.count_by_category(brown.by_category(documents))
     return _write(
         folder,
         {
             "brown_words.csv.gz": table_bytes(brown.count_words(tokens)),
             "brown_categories.csv.gz": table_bytes(by_category.reset_index()),
-            "brown_documents.csv.gz": table_bytes(brown.holders(brown.document_tokens()).reset_index()),
+            "brown_documents.csv.gz": table_bytes(brown.holders(documents).reset_index()),
             "brown_readings.csv": _plain_bytes(brown.compare_readings(tokens)),
         },
     )
@@ -81,6 +82,7 @@ def _plain_bytes(table: pd.DataFrame) -> bytes:
 
 
 def _write(folder: Path, contents: dict[str, bytes]) -> list[Path]:
+    folder.mkdir(parents=True, exist_ok=True)
     for name, content in contents.items():
         with replacing(folder / name) as file:
             file.write_bytes(content)
