@@ -135,6 +135,7 @@ def test_a_winner_has_the_smallest_mean_over_streams_and_the_choice_is_compared_
         for view in (("mean_error", True), ("mean_error", False), ("max_error", True))
     )
     assert (online["best"], online["error"], online["factor"]) == (split_users.ONCE, pytest.approx(0.2), pytest.approx(1.5))
+    assert online["standard_error"] == pytest.approx(1.5 * np.hypot(1 / 3, 1 / 2))  # 0.1 each, of means of 0.3 and 0.2
     assert (late["best"], late["factor"]) == (split_users.HINDSIGHT, pytest.approx(1.0))
     assert largest["best"] == methods.TUNED
 

@@ -24,13 +24,22 @@ def line(table: pd.DataFrame, part: str) -> pd.DataFrame:
 
 def winners(table: pd.DataFrame, measure: str, online: bool) -> pd.DataFrame:
     """A row per setting of the map: the method with the smallest error, `best`, and how many times that the choice has,
-    `factor`."""
-    means = table[table.part == "map"].groupby([*SETTING, "method"])[measure].mean().unstack("method")
-    choice = means[CHOSEN if online else CHOSEN_LATE]
-    means = means.drop(columns=[*ALIASES, *([HINDSIGHT] if online else [])])
-    best = means.idxmin(axis=1)
+    `factor`, with its `standard_error`."""
+    groups = table[table.part == "map"].groupby([*SETTING, "method"])[measure]
+    means, relative = groups.mean().unstack("method"), (groups.sem() / groups.mean()).unstack("method")
+    chosen = CHOSEN if online else CHOSEN_LATE
+    methods = means.drop(columns=[*ALIASES, *([HINDSIGHT] if online else [])])
+    best, error = methods.idxmin(axis=1), methods.min(axis=1)
+    factor = means[chosen] / error
+    of_best = relative.to_numpy()[np.arange(len(best)), relative.columns.get_indexer(best)]
     named = best.where(best.isin([*FAMILIES]), ONCE)  # users split over periods of any length
-    return pd.DataFrame({"best": named, "error": means.min(axis=1), "factor": choice / means.min(axis=1)}).reset_index()
+    columns = {
+        "best": named,
+        "error": error,
+        "factor": factor,
+        "standard_error": factor * np.hypot(relative[chosen], of_best),
+    }
+    return pd.DataFrame(columns).reset_index()
 
 
 def shares(result: Result) -> pd.DataFrame:  # type: ignore[type-arg]
