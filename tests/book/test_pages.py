@@ -7,9 +7,12 @@ import re
 from urllib.parse import unquote, urldefrag, urljoin, urlparse
 
 import pytest
+from docutils import nodes
+from docutils.core import publish_doctree
 
 from browsing import MADE_BY_SPHINX, opened
 from evolvingdp.audit.experiments.verified_privacy.tables import PAPERS
+from evolvingdp.publish.rendering import accessible
 from evolvingdp.publish.sources.project import Project
 
 FIGURES = {
@@ -31,6 +34,15 @@ FIGURES = {
     "audit/verified_privacy": 5,
 }
 LOWERED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+
+
+def test_numbers_stand_on_the_right_unless_their_author_has_centred_them():
+    (group,) = publish_doctree("= = =\na b c\n= = =\n1 2 x\n3 4 y\n= = =").findall(nodes.tgroup)
+    rows = [[*row.findall(nodes.entry)] for row in group.findall(nodes.row)]
+    for row in rows:
+        row[1]["classes"] = ["text-center"]
+    accessible._align(group)
+    assert [[entry["classes"] for entry in row] for row in rows] == [[["text-right"], ["text-center"], []]] * 3
 
 
 def test_every_page_opens_in_light_and_dark_without_an_error_or_an_outside_request(visits):

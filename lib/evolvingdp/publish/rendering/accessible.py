@@ -106,7 +106,10 @@ def _verbatim(node: nodes.Node | None) -> bool:
 
 
 def _align(group: nodes.tgroup) -> None:
-    """Columns of numbers on the right, their headers too, with commas but for seeds; tables of merged cells have none."""
+    """Columns of numbers on the right, their headers too, unless centred by their author; with commas but for seeds.
+
+    Tables of merged cells have none.
+    """
     rows = [[*row.findall(nodes.entry)] for row in group.findall(nodes.row)]
     body = [[*row.findall(nodes.entry)] for part in group.findall(nodes.tbody) for row in part.findall(nodes.row)]
     if any("morecols" in entry for row in rows for entry in row):
@@ -116,7 +119,7 @@ def _align(group: nodes.tgroup) -> None:
         if numeric([cell.astext() for cell in cells]):
             if "seed" not in rows[0][place].astext():
                 _group(cells)
-            for entry in (row[place] for row in rows if len(row) > place):
+            for entry in (row[place] for row in rows if len(row) > place and "text-center" not in row[place]["classes"]):
                 entry["classes"] = [name for name in entry["classes"] if name != "text-left"] + ["text-right"]
 
 
