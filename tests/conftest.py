@@ -52,8 +52,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Who builds the book starts at once, and who needs it comes last."""
+    """Who builds the book starts at once, and who needs it comes last, as does who reads it only if it is built."""
     of_the_book = {item.path.name for item in items if "built_book" in getattr(item, "fixturenames", ())}
+    if of_the_book:
+        of_the_book.add("test_ledger.py")
     items.sort(key=lambda item: (item.path.name not in PAGES, item.path.name in of_the_book))
 
 

@@ -45,21 +45,17 @@ class Follower:
 
     def choose(self, chances: Any) -> int:
         """One of several ways; those that are impossible are not followed."""
-        listed: Any = chances
-        if isinstance(chances, list):  # of few: faster without arrays
-            possible: Any = [way for way, chance in enumerate(chances) if chance > 0]
-        else:
-            listed = np.asarray(chances, dtype=float)
-            possible = np.flatnonzero(listed > 0)
+        listed: list[float] = chances if isinstance(chances, list) else np.asarray(chances, dtype=float).tolist()
+        possible = [way for way, chance in enumerate(listed) if chance > 0]  # mostly of few: faster without arrays
         if len(possible) == 1:
-            return int(possible[0])
+            return possible[0]
         if not 1 < len(possible) <= _MOST_WAYS:
             raise ValueError(f"a draw must have at most {_MOST_WAYS} possible values to be followed, got {len(possible)}")
         place = self._path[len(self.taken)] if len(self.taken) < len(self._path) else 0
-        way = int(possible[place])
+        way = possible[place]
         self.taken.append(place)
         self.ways.append(len(possible))
-        self.probability *= float(listed[way])
+        self.probability *= listed[way]
         return way
 
     def _draws(self, law: type[Law], scale: Any, loc: Any, size: Any) -> Any:
@@ -90,9 +86,9 @@ class Follower:
         spans = np.broadcast_to(spans, np.broadcast(first, last).shape if size is None else size)
         if self.words and last.ndim == 0 and int(last) == 1 << 64:
             read = [sum(bits) for bits in itertools.product(*[(0, 1 << bit) for bit in range(64) if self.words >> bit & 1])]
-            chances = np.full(len(read), 1 / len(read))
+            chances = _even(len(read))
             return np.array([read[self.choose(chances)] for _ in spans.flat], dtype=np.uint64).reshape(spans.shape)
-        drawn = [self.choose(np.full(int(span), 1 / int(span))) for span in spans.flat]
+        drawn = [self.choose(_even(span)) for span in spans.ravel().tolist()]
         return (first + np.array(drawn, dtype=np.int64).reshape(spans.shape)).astype(dtype)
 
     def binomial(self, n: ArrayLike, p: ArrayLike, size: Any = None) -> Any:
@@ -109,15 +105,15 @@ class Follower:
     def multinomial(self, n: ArrayLike, pvals: ArrayLike, size: Any = None) -> NDArray[np.int64]:
         laws = np.asarray(pvals, dtype=float)
         each = np.broadcast_shapes(np.shape(n), laws.shape[:-1], () if size is None else np.empty(size).shape)
-        counts, laws = np.broadcast_to(n, each), np.broadcast_to(laws, (*each, laws.shape[-1]))
-        drawn = np.empty(laws.shape, dtype=np.int64)
-        for place in np.ndindex(each):
-            if laws[place].max() == 1:  # however many: they are not split
-                drawn[place] = counts[place] * laws[place]
-                continue
-            ways, chances = _multinomial(int(counts[place]), tuple(laws[place].tolist()))
-            drawn[place] = ways[self.choose(chances)]
-        return drawn
+        rows = np.broadcast_to(laws, (*each, laws.shape[-1])).reshape(-1, laws.shape[-1]).tolist()
+        drawn = []
+        for count, row in zip(np.broadcast_to(n, each).ravel().tolist(), rows, strict=True):
+            if max(row) == 1:  # however many: they are not split
+                drawn.append([int(count * chance) for chance in row])
+            else:
+                ways, chances = _multinomial(int(count), tuple(row))
+                drawn.append(ways[self.choose(chances)])
+        return np.array(drawn, dtype=np.int64).reshape(*each, laws.shape[-1])
 
     def multivariate_hypergeometric(self, colors: ArrayLike, nsample: int, method: str = "marginals") -> NDArray[np.int64]:
         held = np.asarray(colors)
@@ -138,7 +134,13 @@ class Follower:
 
     def _one_of(self, every: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
         listed = list(every)
-        return listed[self.choose(np.full(len(listed), 1 / len(listed)))]
+        return listed[self.choose(_even(len(listed)))]
+
+
+@lru_cache(maxsize=1 << 10)
+def _even(ways: int) -> list[float]:
+    """The chances of so many ways that are all alike."""
+    return [1 / ways] * ways
 
 
 @lru_cache(maxsize=1 << 12)
@@ -154,10 +156,10 @@ def _splits(n: int, parts: int) -> NDArray[np.int64]:
 
 
 @lru_cache(maxsize=1 << 12)
-def _multinomial(n: int, chances: tuple[float, ...]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _multinomial(n: int, chances: tuple[float, ...]) -> tuple[list[list[int]], list[float]]:
     ways = _splits(n, len(chances))
     logs = gammaln(n + 1) - gammaln(ways + 1).sum(axis=1) + xlogy(ways, chances).sum(axis=1)
-    return ways, np.exp(logs)
+    return ways.tolist(), np.exp(logs).tolist()
 
 
 def law_of(run: Callable[[Any], Any]) -> dict[Hashable, float]:
@@ -183,16 +185,17 @@ def loss_of(run: Callable[[Any, Any], Any], inputs: Iterable[Any], delta: float 
 
 def frozen(output: Any) -> Hashable:
     """What can be seen of an output, as something to count: its type's fields, shapes and values."""
-    if type(output) in (int, bool, str):
+    kind = type(output)
+    if kind in (int, bool, str):
         return output  # type: ignore[no-any-return]
-    if is_dataclass(output) and not isinstance(output, type):
-        return (type(output).__name__, *(frozen(getattr(output, one.name)) for one in fields(output)))
+    if kind is float:
+        return "nan" if math.isnan(output) else float(f"{output:.9g}")
+    if isinstance(output, list | tuple):
+        return tuple(map(frozen, output))
     if isinstance(output, np.ndarray | np.generic):
         return (np.shape(output), frozen(output.tolist())) if np.ndim(output) else frozen(output.item())
     if isinstance(output, dict):
         return tuple((key, frozen(value)) for key, value in sorted(output.items(), key=repr))
-    if isinstance(output, list | tuple):
-        return tuple(map(frozen, output))
-    if isinstance(output, float):
-        return "nan" if math.isnan(output) else float(f"{output:.9g}")
+    if is_dataclass(output) and kind is not type:
+        return (kind.__name__, *(frozen(getattr(output, one.name)) for one in fields(output)))
     return output  # type: ignore[no-any-return]

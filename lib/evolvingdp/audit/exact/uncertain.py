@@ -118,11 +118,11 @@ def _beyond(x: Any, g: float, y: Any, cut: float) -> tuple[float, float]:
 
 
 @lru_cache(maxsize=1 << 12)
-def _cells(kind: Any, scale: float, low: float, high: float, factor: float, last: int) -> NDArray[np.float64]:
+def _cells(kind: Any, scale: float, low: float, high: float, factor: float, last: int) -> list[float]:
     """The chances that `factor` times a draw that lies in (low, high) lies in each of its cells."""
     law, edges = kind(scale), np.array([-math.inf, *range(1 - last, last), math.inf]) / factor
     chances = np.array([law.mass(max(a, low), min(b, high)) for a, b in itertools.pairwise(edges)])
-    shares: NDArray[np.float64] = chances / chances.sum()
+    shares: list[float] = (chances / chances.sum()).tolist()
     return shares
 
 
@@ -130,11 +130,14 @@ class Uncertain:
     """offset + f x + g y + ..., of draws x, y, ...: numbers are added, it is scaled, and compared."""
 
     __array_ufunc__ = None
+    __slots__ = ("follow", "offset", "terms")
 
     def __init__(self, follow: Any, offset: float, terms: tuple[tuple[float, Law], ...]) -> None:
         self.follow, self.offset, self.terms = follow, offset, terms
 
     def _with(self, other: Any, sign: float) -> Any:
+        if isinstance(other, float | int):
+            return Uncertain(self.follow, self.offset + sign * other, self.terms)
         if isinstance(other, np.ndarray | Array):
             return NotImplemented
         if isinstance(other, Uncertain):
