@@ -144,6 +144,16 @@ def test_a_stable_search_never_finds_what_nobody_holds_and_shows_one_user_rarely
     assert baselines.ask(loud, np.array([0, 1, 0, 0, 2]), rng).tolist() == [False, True, False, False, True]
 
 
+@pytest.mark.parametrize("n_elements", [10**5, 2**32])
+def test_a_stable_search_takes_no_longer_in_a_larger_domain(n_elements):
+    """Nothing but what users hold can be found, so the same draws find the same."""
+    method = AboveThreshold(4.0, 8, 1.0, 0.0, False, "gaussian", True)
+    streams = (replace(STREAM, n_elements=size) for size in (77, n_elements))
+    small, large = (baselines.simulate_threshold(method, one, stream(0, "domain")) for one in streams)
+    assert small.found.any()
+    assert (small.found.tolist(), small.absent, small.single) == (large.found.tolist(), 0, large.single)
+
+
 def test_steps_of_events_are_different_and_every_set_is_alike():
     seen = Counter(tuple(_distinct(2, 8, stream(0, "steps", run)).tolist()) for run in range(5600))
     assert len(seen) == 28

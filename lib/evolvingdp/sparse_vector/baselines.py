@@ -130,17 +130,18 @@ def simulate_histogram(method: Histogram, stream: ShiftingStream, rng: np.random
 def simulate_threshold(method: AboveThreshold, stream: ShiftingStream, rng: np.random.Generator) -> Outcome:
     """One run of repeated AboveThreshold, asked for every element in every step in order of the elements' numbers."""
     events = np.arange(stream.n_events, dtype=np.int64)
-    places = stream.steps * stream.n_elements + events
+    asked = stream.n_events + stream.n_users if method.stable else stream.n_elements  # where a yes can be, in a step
+    places = stream.steps * asked + events
 
     def present(place: int) -> bool:
-        step, element = divmod(place, stream.n_elements)
+        step, element = divmod(place, asked)
         user = element - stream.n_events
         if not 0 <= user < stream.n_users:
             return False
         event = stream.event_at(step)
         return event is None or event not in stream.events_of(user)
 
-    return _scan(method, stream.sizes, places, stream.horizon * stream.n_elements, present, rng)
+    return _scan(method, stream.sizes, places, stream.horizon * asked, present, rng)
 
 
 def simulate_find_step(method: FindStep, stream: ShiftingStream, rng: np.random.Generator) -> Outcome:

@@ -117,7 +117,7 @@ FINGERPRINTS: dict[str, Fingerprint] = {
     "sparse_histogram_steps": Fingerprint(2191, "4b7fb92e30f9", 1733.5851861, 42.958195562, 20.929841937),
     "sparse_finding_steps": Fingerprint(1298, "ec5a12df87f0", 2623.8054396, -85.226977783, -17.265967376),
     "sparse_rivals_calibrated": Fingerprint(860, "375d85893ab3", 8701.0889973, 44.088026658, 26.097480114),
-    "sparse_rivals_simulated": Fingerprint(3319, "6bc54927374d", 0.0, 0.0, 0.0),
+    "sparse_rivals_simulated": Fingerprint(3319, "1e3c7a1a99be", 0.0, 0.0, 0.0),
     "sparse_stable_monitors": Fingerprint(1475, "499520c77149", 252.80857469, 0.69952748569, 2.3092756992),
     "sparse_target_charging": Fingerprint(167, "0389071c1dbe", 826.16573776, -32.45654133, 92.916184246),
     "sparse_values_shown": Fingerprint(1711, "31545e47847c", 842.9116471, -16.073817671, 13.111744244),
