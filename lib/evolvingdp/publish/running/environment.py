@@ -10,6 +10,9 @@ from pathlib import Path
 # They run side by side, a core each: threads of their libraries on top would make them wait for each other, and sums in
 # floating point would depend on the machine.
 ONE_CORE = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL", "NUMBA")}
+# The GNU C library otherwise hands large arrays back to the system, which fills the next ones with zeros: an eighth of the
+# time of a notebook that makes many.
+KEPT_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(1 << 25), "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
 
 
 def own_settings(folder: Path) -> dict[str, str]:
