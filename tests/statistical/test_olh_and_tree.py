@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from dataclasses import replace
 from string import ascii_lowercase
 
 import numpy as np
@@ -10,12 +12,12 @@ import pytest
 from scipy.stats import binom, ks_2samp
 
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters.experiments.lists import score
+from evolvingdp.heavy_hitters.experiments.lists import data, score
 from evolvingdp.heavy_hitters.experiments.treehist import predicted
 from evolvingdp.heavy_hitters.experiments.treehist.predicted import found_probability
 from evolvingdp.heavy_hitters.olh import OLH, consistent
 from evolvingdp.heavy_hitters.pem import PEM
-from evolvingdp.heavy_hitters.planning import expected_f1, several_words
+from evolvingdp.heavy_hitters.planning import expected_f1, planned, predicted_f1, several_words
 from evolvingdp.heavy_hitters.tree_hist import PLANS, TreeHist
 from evolvingdp.heavy_hitters.word_tree import WordTree
 from support import ALPHA, fits
@@ -269,3 +271,21 @@ def test_consistent_counts_are_the_nearest_that_can_be_and_nearer_to_the_truth()
     for wrong in (np.array([np.nan]), np.zeros(0), np.zeros((2, 2))):
         with pytest.raises(ValueError, match="estimates must be one or more finite numbers"):
             consistent(wrong, 10)
+
+
+def test_a_plan_finds_at_a_large_epsilon_what_is_expected_although_a_row_has_few_points():
+    """Brown at a threshold of four and a half standard errors.  Eight rows of 380 points, which were once enough for any
+    epsilon, lose most of the words."""
+    words = data(100, "brown", 100_000, 0, 0)
+    plan = planned(5.5, 100_000, 200.0)
+    leaves, counts = plan.tree.encode(words.index), words.to_numpy()
+    truth = set(words.index[counts > plan.threshold])
+
+    def f1(settings, draw):
+        drawn = settings.draw_hashes(stream(draw, "large"))
+        found = drawn.simulate_search(leaves, counts, stream(draw, "large", "noise"))
+        return score(found.words.word, truth)["f1"]
+
+    expected, deviation = predicted_f1(plan, leaves, counts)
+    assert abs(np.mean([f1(plan, draw) for draw in range(3)]) - expected) < 3.9 * deviation / math.sqrt(3) + 0.02
+    assert f1(replace(plan, rows=8), 0) < expected - 0.2

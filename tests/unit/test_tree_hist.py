@@ -25,7 +25,7 @@ from evolvingdp.heavy_hitters.experiments.treehist.predicted import found_probab
 from evolvingdp.heavy_hitters.listing import Reports, adaptive_cut
 from evolvingdp.heavy_hitters.olh import OLH
 from evolvingdp.heavy_hitters.pem import PEM
-from evolvingdp.heavy_hitters.planning import as_printed, expected_candidates, expected_f1, known_f1, planned, predicted_f1
+from evolvingdp.heavy_hitters.planning import as_printed, expected_candidates, expected_f1, known_f1, planned
 from evolvingdp.heavy_hitters.sketches.pursuit import standing_out
 from evolvingdp.heavy_hitters.streams import random_words
 from evolvingdp.heavy_hitters.tree_hist import PLANS, TreeHist
@@ -501,24 +501,6 @@ def test_words_are_not_lost_to_the_many_strangers_that_share_a_cell_with_them_in
         assert set(words[:4]) <= set(listed)
         found.append(np.isin(words[4:], listed).mean())
     assert np.mean(found) > promised / 2
-
-
-def test_a_plan_finds_at_a_large_epsilon_what_is_expected_although_a_row_has_few_points():
-    """Brown at a threshold of four and a half standard errors.  Eight rows of 380 points, which were once enough for any
-    epsilon, lose most of the words."""
-    words = data(100, "brown", 100_000, 0, 0)
-    plan = planned(5.5, 100_000, 200.0)
-    leaves, counts = plan.tree.encode(words.index), words.to_numpy()
-    truth = set(words.index[counts > plan.threshold])
-
-    def f1(settings, draw):
-        drawn = settings.draw_hashes(stream(draw, "large"))
-        found = drawn.simulate_search(leaves, counts, stream(draw, "large", "noise"))
-        return score(found.words.word, truth)["f1"]
-
-    expected, deviation = predicted_f1(plan, leaves, counts)
-    assert abs(np.mean([f1(plan, draw) for draw in range(3)]) - expected) < 3.9 * deviation / math.sqrt(3) + 0.02
-    assert f1(replace(plan, rows=8), 0) < expected - 0.2
 
 
 def test_no_more_keys_are_fitted_than_half_of_the_cells():
