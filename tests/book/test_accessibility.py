@@ -274,3 +274,11 @@ def test_a_printed_page_is_its_content_in_full_width_and_nothing_is_cut(site, pa
     assert page.locator("article").evaluate("article => article.getBoundingClientRect().width") > 0.9 * 720
     assert page.evaluate(PRINTED) == []
     page.emulate_media(media="screen")
+
+
+def test_a_table_whose_columns_can_be_sorted_names_them_in_print(site, page):
+    visit(page, site + "book/privacy.html", 720)
+    page.emulate_media(media="print")
+    names = page.locator("table.searchable thead").first.inner_text().split("\t")
+    page.emulate_media(media="screen")
+    assert [name.strip() for name in names][:4] == ["verdict", "mechanism", "promise", "measured"]

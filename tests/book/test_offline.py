@@ -131,6 +131,13 @@ def test_every_page_of_the_book_is_in_the_pdf_and_every_page_of_the_pdf_has_a_nu
             assert "".join(paragraph.split())[:50] in whole, entry.page
 
 
+def test_the_ledger_names_its_columns_on_every_page_of_the_pdf_and_each_paper_once(texts):
+    pages = [text for text in texts if "verdict mechanism promise measured checked protects mutant (its loss) test" in text]
+    assert len(pages) > 5
+    for paper in ("What all four papers use", "Heavy hitters: Bassily et al. (2020), and their rivals"):
+        assert sum(text.count(f"{paper} tight") for text in pages) == 1
+
+
 def test_the_outline_of_the_pdf_is_that_of_the_book(built_book, printed, titles):
     def flat(nodes, depth=0):
         return [pair for node in nodes for pair in (flat(node, depth + 1) if isinstance(node, list) else [(depth, node)])]

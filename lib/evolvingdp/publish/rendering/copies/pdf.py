@@ -153,6 +153,8 @@ def _article(soup: BeautifulSoup, entry: Entry, ids: dict[str, set[Any]], root: 
     for node in article.select(_SCREEN_ONLY):
         node.decompose()
     _drop_repeated(article)
+    for node in article.select("table.grouped"):
+        _group(node)
     for node in article.select("p"):
         _drop_downloads(node)
     for node in article.select("a[href]"):
@@ -170,6 +172,18 @@ def _article(soup: BeautifulSoup, entry: Entry, ids: dict[str, set[Any]], root: 
     article["id"] = entry.slug
     article["class"] = f"bd-article {'section' if entry.depth else 'chapter'}"
     return article
+
+
+def _group(table: Tag) -> None:
+    """As tables.js does on a screen: what the first column says is a heading above its rows."""
+    above = ""
+    for first in table.select("colgroup > col:first-child, tr > :first-child"):
+        name = html.escape(first.get_text().strip())
+        if first.name == "td" and first.parent and name != above:
+            heading = f'<tr class="group"><th colspan="{len(first.find_next_siblings())}" scope="rowgroup">{name}</th></tr>'
+            first.parent.insert_before(BeautifulSoup(heading, "html.parser"))
+            above = name
+        first.decompose()
 
 
 def _drop_downloads(paragraph: Tag) -> None:
