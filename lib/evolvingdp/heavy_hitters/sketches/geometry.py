@@ -94,11 +94,16 @@ class Geometry:
 
         Over all multiples b v of a point, the characters of <b v, w> sum to order - 1 where v and w are orthogonal and to -1
         where they are not: the Fourier transform of the counts, spread over multiples, is order times the answer less all.
+        It is real, and wanted where the first digit is 1 or 0 alone: that digit's sums, one as the real part and one as the
+        imaginary, leave one transform over the other digits.
         """
         if self.dimension == 2:
             return np.asarray(counts[self.partner] + counts[-1], dtype=np.int64)
-        spread = np.append(counts[:-1], 0)[self.point_of].astype(float)
-        transform = fft.fftn(spread.reshape((self.order,) * self.dimension)).real.ravel()[self.vector_of]
+        spread = np.append(counts[:-1], 0).astype(float)[self.point_of].reshape(self.order, -1)
+        turns = 2 * np.pi * np.arange(self.order) / self.order
+        real, imaginary = np.stack([np.cos(turns), 1 - np.sin(turns)]) @ spread
+        both = fft.fftn((real + 1j * imaginary).reshape((self.order,) * (self.dimension - 1)), overwrite_x=True).ravel()
+        transform = np.append(both.imag[self.vector_of[: -len(both)]], both.real)
         answer = np.rint((transform + counts[:-1].sum()) / self.order).astype(np.int64)
         return np.asarray(answer + counts[-1])
 
