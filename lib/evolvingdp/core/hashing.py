@@ -75,13 +75,19 @@ class MultiplyShift:
         bits >>= np.uint64(65 - self.width.bit_length())
         return bits.view(np.int64)
 
+    def first_bits(self, rows: NDArray[np.integer], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """1 where g_rows(keys) is -1, else 0."""
+        bits = self._mix(1, rows, keys)
+        bits >>= np.uint64(63)
+        return bits.view(np.int64)
+
     def _mix(self, function: int, rows: NDArray[np.integer], keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
         low, high = self.multipliers[function]
         if keys.size and keys.max() > _LOW:
             mixed: NDArray[np.uint64] = low[rows] * (keys & _LOW) + high[rows] * (keys >> _HALF)
         else:  # the same function without the zero terms
-            mixed = low[rows] * keys
-        mixed += self.offsets[function][rows]
+            mixed = low.take(rows) * keys
+        mixed += self.offsets[function].take(rows)
         return mixed
 
 
@@ -124,10 +130,14 @@ def _sha_prefix(salt: bytes, row: int, key: int) -> int:
 
 def places(hashes: HashFamily, rows: NDArray[np.integer], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Row, cell and sign of `keys` in one number, (row * width + cell) * 2 + (sign < 0), shapes broadcast."""
-    numbers, signs = hashes.cells_and_signs(rows, keys)
+    if isinstance(hashes, MultiplyShift):  # the same without a sign in between
+        numbers, negative = hashes.cells(rows, keys), hashes.first_bits(rows, keys)
+    else:
+        numbers, signs = hashes.cells_and_signs(rows, keys)
+        negative = (signs < 0).astype(np.int64)
     numbers += rows * hashes.width
     numbers <<= 1
-    numbers |= signs < 0
+    numbers |= negative
     return numbers
 
 

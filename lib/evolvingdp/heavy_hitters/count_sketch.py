@@ -245,7 +245,9 @@ class FreqOracle:
         if estimator == "median" and len(keys) > self.hashes.width:
             sums, least = self._cell_sums(sketch), cut / self.users_of_a_report
             least -= 1e-6 * abs(least)  # rounding must not lose a key: the estimates decide
-            reached = np.stack([sums >= least, -sums >= least], axis=-1)
+            reached = np.empty((*sums.shape, 2), dtype=bool)
+            np.greater_equal(sums, least, out=reached[..., 0])
+            np.less_equal(sums, -least, out=reached[..., 1])
             rows = [self._rows_reached(reached, chunk) for chunk in _chunks(keys, _KEYS_AT_ONCE)]
             near = np.flatnonzero(np.concatenate(rows) >= (self.hashes.rows + 1) // 2)
         estimates = self.estimate(sketch, keys[near], estimator)
@@ -254,8 +256,9 @@ class FreqOracle:
     def _rows_reached(self, reached: NDArray[np.bool_], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
         """In how many rows `reached` (rows, cells, signs) holds of each key."""
         counted = np.zeros(len(keys), dtype=np.int64)
-        for rows in blocks(self.hashes.rows, max(1, _READ_AT_ONCE // max(1, len(keys)))):
-            counted += reached.ravel().take(places(self.hashes, rows[:, None], keys[None, :])).sum(axis=0)
+        for rows in blocks(self.hashes.rows, min(255, max(1, _READ_AT_ONCE // max(1, len(keys))))):  # a byte counts them
+            read = reached.ravel().take(places(self.hashes, rows[:, None], keys[None, :]))
+            counted += read.view(np.uint8).sum(axis=0, dtype=np.uint8)
         return counted
 
     def standard_error(self, n_reports: int, estimator: str = "median") -> float:

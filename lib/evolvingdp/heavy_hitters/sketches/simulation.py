@@ -114,7 +114,7 @@ def _deal(
     how many users are there, (rows, words) each."""
     frequent = counts > _FEW * hashes.rows
     held = np.repeat(keys[~frequent], counts[~frequent])
-    small = np.int32 if 2 * hashes.rows * hashes.width < 2**31 else np.int64
+    small = np.uint32 if 2 * hashes.rows * hashes.width < 2**32 else np.int64
     alone = np.empty(len(held), dtype=small)
     for some in blocks(len(held), _AT_ONCE):
         own = slice(some[0], some[-1] + 1)
@@ -139,14 +139,16 @@ def _columns_by_users(
     for rows in blocks(hashes.rows, max(1, _AT_ONCE // a_row)):
         first, last = rows[0], rows[-1] + 1
         held = np.concatenate([alone[ends[first] : ends[last]], np.repeat(together[rows].ravel(), users[rows].ravel())])
-        held -= first * places_of_row
+        held -= held.dtype.type(first * places_of_row)
         column = fair_bits(len(held), width.bit_length() - 1, rng).astype(held.dtype)
         negative = (np.bitwise_count((held >> 1) & column) + held) & 1  # sign times W[column, cell]
-        held &= -places_of_row
-        held |= column << 1
-        held |= negative
-        both = np.bincount(held, minlength=len(rows) * places_of_row)
-        np.subtract(both[0::2], both[1::2], out=result[first:last].reshape(-1))
+        held >>= width.bit_length()  # the row alone
+        held <<= width.bit_length() - 1
+        held |= column
+        negative *= len(rows) * width  # those with sign -1 behind the others
+        held += negative
+        both = np.bincount(held, minlength=len(rows) * places_of_row).reshape(2, -1)
+        np.subtract(*both, out=result[first:last].reshape(-1))
     return result
 
 
