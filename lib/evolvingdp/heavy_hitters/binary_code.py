@@ -136,7 +136,7 @@ class _Bch:
         few = np.flatnonzero(n_wrong <= self.correctable)
         values = np.zeros((len(few), self.length), dtype=np.int32)
         for degree, coefficient in enumerate(locator[: self.correctable + 1, few]):
-            values ^= power[exponent[coefficient][:, None] + ((-degree * places) % self.length).astype(np.int32)]
+            values ^= power.take(exponent[coefficient][:, None] + ((-degree * places) % self.length).astype(np.int32))
         wrong = np.zeros(bits.shape, dtype=bool)
         wrong[few] = values == 0
         return wrong.astype(np.uint8), (n_wrong <= self.correctable) & (wrong.sum(axis=1) == n_wrong)
@@ -148,17 +148,21 @@ class _Bch:
         locator, before = np.zeros((2, steps + 1, n_words), dtype=np.int32)
         locator[0] = before[0] = 1
         length, last = np.zeros(n_words, dtype=np.int64), np.ones(n_words, dtype=np.int32)
+        logarithms = exponent.take(syndromes)
         for step in range(steps):
-            low = slice(step + 2)  # all other coefficients are still zero
-            products = power[exponent[locator[: step + 1]] + exponent[syndromes[step::-1]]]
+            known = 1 + length.max(initial=0)  # all other coefficients are still zero
+            recent = logarithms[step - np.arange(known)]
+            products = power.take(exponent.take(locator[:known]) + recent)
             discrepancy = np.bitwise_xor.reduce(products, axis=0)
             before[1 : step + 2] = before[: step + 1].copy()
             before[0] = 0
             ratio = exponent[discrepancy] + self.length - exponent[last]
             longer = (discrepancy != 0) & (2 * length <= step)
-            corrected = locator[low] ^ power[exponent[before[low]] + ratio]
-            before[low], last = np.where(longer, locator[low], before[low]), np.where(longer, discrepancy, last)
-            length, locator[low] = np.where(longer, step + 1 - length, length), corrected
+            extended = np.where(longer, step + 1 - length, length)
+            low = slice(1 + extended.max(initial=0))
+            corrected = locator[low] ^ power.take(exponent.take(before[low]) + ratio)
+            before[:, longer], last = locator[:, longer], np.where(longer, discrepancy, last)
+            length, locator[low] = extended, corrected
         return locator, length
 
 

@@ -34,6 +34,7 @@ from evolvingdp.heavy_hitters.sketches.geometry import Geometry, geometry
 from evolvingdp.heavy_hitters.sketches.joint_fit import JointFit
 
 _CHUNK = 1 << 15  # users at a time
+_READ_AT_ONCE = 1 << 16  # cells: arrays that stay in the cache
 _ALIKE = 256  # users at a point of a line: up to so many are drawn faster one by one
 _HASH_BITS = np.int64(32)
 
@@ -67,7 +68,14 @@ class PointHashes:
         return cells, np.ones(cells.shape, dtype=np.int8)
 
     def cells(self, rows: NDArray[np.integer], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-        return (self.family.cells(rows, scramble(keys)) * self.width) >> _HASH_BITS  # keys in progression collide together
+        return self.points(rows, scramble(keys))  # keys in progression collide together
+
+    def points(self, rows: NDArray[np.integer], scrambled: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """`cells` of keys that are scrambled already."""
+        cells = self.family.cells(rows, scrambled)
+        cells *= self.width
+        cells >>= _HASH_BITS
+        return cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,6 +209,16 @@ class ProjectiveOracle(FreqOracle):
         reports = sketch.sums.sum(axis=1, keepdims=True)
         gap = self.response.keep - 1 / self.space.order
         return np.asarray(sketch.transformed - reports / self.space.order - gap * reports / self.space.points)
+
+    def _read(self, sums: NDArray[np.number], keys: NDArray[np.uint64]) -> NDArray[np.number]:
+        """As FreqOracle's: all signs are +1, and keys are scrambled once."""
+        assert isinstance(self.hashes, PointHashes)
+        read, scrambled = np.empty((len(sums), len(keys)), dtype=sums.dtype), scramble(keys)
+        for rows in blocks(len(sums), max(1, _READ_AT_ONCE // max(1, len(keys)))):
+            cells = self.hashes.points(rows[:, None], scrambled[None, :])
+            cells += rows[:, None] * self.hashes.width
+            sums.ravel().take(cells, out=read[rows[0] : rows[-1] + 1], mode="clip")  # "raise" would copy
+        return read
 
     def standard_error(self, n_reports: int, estimator: str = "median") -> float:
         """Of a rare word, in users, without collisions: as OLH's; for the median of rows sqrt(pi/2) times that."""
