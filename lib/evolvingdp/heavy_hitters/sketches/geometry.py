@@ -56,6 +56,11 @@ class Geometry:
         return np.repeat(*(self.order ** np.arange(self.dimension) for _ in range(2)))
 
     @cached_property
+    def place(self) -> NDArray[np.int64]:
+        """Which digit the first 1 of each point is, (points,)."""
+        return np.repeat(np.arange(self.dimension)[::-1], self.order ** np.arange(self.dimension))
+
+    @cached_property
     def point_of(self) -> NDArray[np.int32]:
         """The point that each vector is a multiple of, (vectors,); `points` for 0."""
         found = np.full(self.vectors, self.points, dtype=np.int32)
@@ -77,7 +82,7 @@ class Geometry:
 
     def product(self, vectors: NDArray[np.int64], points: NDArray[np.int64]) -> NDArray[np.int64]:
         """The inner products, shapes broadcast, each below `order`."""
-        both = self.digits.take(vectors, 0), self.digits.take(self.vector_of[points], 0)
+        both = self.digits.take(vectors, 0), self.digits.take(self.vector_of.take(points), 0)
         return np.asarray(np.einsum("...i,...i->...", *both) % self.order, dtype=np.int64)
 
     def made_orthogonal(self, vectors: NDArray[np.int64], points: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -85,9 +90,13 @@ class Geometry:
 
         Uniform vectors become uniform orthogonal ones: the other digits are free.
         """
-        pivot = self.pivot[points]
-        digit = vectors // pivot % self.order
-        return np.asarray(vectors + ((digit - self.product(vectors, points)) % self.order - digit) * pivot)
+        digit = self.digits.ravel().take(vectors * self.dimension + self.place.take(points)).astype(np.int64)
+        wanted = digit - self.product(vectors, points)
+        wanted += self.order * (wanted < 0)  # a comparison is cheaper than a remainder
+        wanted -= digit
+        wanted *= self.pivot.take(points)
+        wanted += vectors
+        return np.asarray(wanted)
 
     def orthogonal(self, counts: NDArray[np.integer]) -> NDArray[np.int64]:
         """Of `counts` (points + 1,) of reports at each point and at 0, how many are orthogonal to each point, (points,).

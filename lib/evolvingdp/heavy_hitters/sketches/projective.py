@@ -190,7 +190,7 @@ class ProjectiveOracle(FreqOracle):
             few = np.repeat(np.flatnonzero(~many), honest[~many])
             for some in blocks(len(few), _CHUNK):
                 vectors = rng.integers(0, self.space.vectors, size=len(some))
-                sent = self.sent(few[some], vectors, np.zeros(len(some), dtype=bool))
+                sent = self.space.point_of.take(self.space.made_orthogonal(vectors, few[some]))
                 sums[row] += np.bincount(sent, minlength=self.shape[1])
         return self._sketch(sums, int(np.sum(counts)))
 

@@ -71,9 +71,10 @@ def all_signs(
     if asked is not None:
         rows = np.arange(n_rows)[:, None]
         wanted[rows, hashes.cells(rows, asked[None, :])] = True
-    drawn = np.flatnonzero(wanted)
-    number = np.full(size, len(drawn))  # of each cell among those drawn, which one more stands for all others
-    number[drawn] = np.arange(len(drawn))
+    drawn, number = np.flatnonzero(wanted), None
+    if asked is not None:
+        number = np.full(size, len(drawn))  # of each cell among those drawn, which one more stands for all others
+        number[drawn] = np.arange(len(drawn))
     held = np.bincount(_numbered(number, together.ravel()), weights=users.ravel(), minlength=2 * len(drawn) + 2)
     held = held.astype(np.int64) + np.bincount(_numbered(number, alone), minlength=len(held))
     plus, minus = held[:-2].reshape(-1, 2).T
@@ -83,8 +84,8 @@ def all_signs(
     return sums.reshape(n_rows, hashes.width)
 
 
-def _numbered(number: NDArray[np.int64], places: NDArray[Any]) -> NDArray[np.int64]:
-    return np.asarray(2 * number[places >> 1] + (places & 1))
+def _numbered(number: NDArray[np.int64] | None, places: NDArray[Any]) -> NDArray[np.integer]:
+    return places if number is None else np.asarray(2 * number[places >> 1] + (places & 1))
 
 
 def holders(
