@@ -245,9 +245,7 @@ class FreqOracle:
         if estimator == "median" and len(keys) > self.hashes.width:
             sums, least = self._cell_sums(sketch), cut / self.users_of_a_report
             least -= 1e-6 * abs(least)  # rounding must not lose a key: the estimates decide
-            reached = np.empty((*sums.shape, 2), dtype=bool)
-            np.greater_equal(sums, least, out=reached[..., 0])
-            np.less_equal(sums, -least, out=reached[..., 1])
+            reached = np.stack([sums >= least, sums <= -least], axis=-1)
             rows = [self._rows_reached(reached, chunk) for chunk in _chunks(keys, _KEYS_AT_ONCE)]
             near = np.flatnonzero(np.concatenate(rows) >= (self.hashes.rows + 1) // 2)
         estimates = self.estimate(sketch, keys[near], estimator)
