@@ -149,7 +149,7 @@ def _columns_by_users(
         negative *= len(rows) * width  # those with sign -1 behind the others
         held += negative
         both = np.bincount(held, minlength=len(rows) * places_of_row).reshape(2, -1)
-        np.subtract(*both, out=result[first:last].reshape(-1))
+        np.subtract(both[0], both[1], out=result[first:last].reshape(-1))
     return result
 
 
