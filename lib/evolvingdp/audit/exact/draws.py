@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
@@ -45,13 +44,16 @@ class Follower:
 
     def choose(self, chances: Any) -> int:
         """One of several ways; those that are impossible are not followed."""
-        listed: list[float] = chances if isinstance(chances, list) else np.asarray(chances, dtype=float).tolist()
-        possible = [way for way, chance in enumerate(listed) if chance > 0]  # mostly of few: faster without arrays
+        listed: list[float] = chances if type(chances) is list else np.asarray(chances, dtype=float).tolist()
+        possible: Sequence[int] = range(len(listed))
+        if not min(listed) > 0:
+            possible = [way for way in possible if listed[way] > 0]
         if len(possible) == 1:
             return possible[0]
         if not 1 < len(possible) <= _MOST_WAYS:
             raise ValueError(f"a draw must have at most {_MOST_WAYS} possible values to be followed, got {len(possible)}")
-        place = self._path[len(self.taken)] if len(self.taken) < len(self._path) else 0
+        depth = len(self.taken)
+        place = self._path[depth] if depth < len(self._path) else 0
         way = possible[place]
         self.taken.append(place)
         self.ways.append(len(possible))
@@ -59,14 +61,16 @@ class Follower:
         return way
 
     def _draws(self, law: type[Law], scale: Any, loc: Any, size: Any) -> Any:
-        if size is None and np.ndim(scale) == 0:
-            return Uncertain(self, float(loc), ((1.0, law(float(scale))),) if scale else ())
-        shape = np.shape(scale) if size is None else (size,) if np.ndim(size) == 0 else tuple(size)
-        scales = np.broadcast_to(np.asarray(scale, dtype=float), shape)
-        entries = np.empty(scales.size, dtype=object)
-        for place, one in enumerate(scales.flat):
-            entries[place] = Uncertain(self, float(loc), ((1.0, law(float(one))),) if one else ())
-        return Array(entries.reshape(shape))
+        loc, alike = float(loc), isinstance(scale, float | int) or np.ndim(scale) == 0
+        if size is None and alike:
+            return Uncertain(self, loc, ((1.0, law(float(scale))),) if scale else ())
+        shape = np.shape(scale) if size is None else _shape(size)
+        if alike:
+            scales = [float(scale)] * math.prod(shape)
+        else:
+            scales = np.broadcast_to(np.asarray(scale, dtype=float), shape).ravel().tolist()
+        entries = (Uncertain(self, loc, ((1.0, law(one)),) if one else ()) for one in scales)
+        return Array(np.fromiter(entries, dtype=object, count=len(scales)).reshape(shape))
 
     def random(self, size: Any = None) -> Any:
         return self._draws(Uniform, 1.0, 0.0, size)
@@ -81,15 +85,15 @@ class Follower:
         return self._draws(Normal, scale, loc, size)
 
     def integers(self, low: ArrayLike, high: ArrayLike | None = None, size: Any = None, dtype: Any = np.int64) -> Any:
-        first, last = (np.zeros_like(low), np.asarray(low)) if high is None else (np.asarray(low), np.asarray(high))
-        spans = np.asarray(last - first)
-        spans = np.broadcast_to(spans, np.broadcast(first, last).shape if size is None else size)
-        if self.words and last.ndim == 0 and int(last) == 1 << 64:
-            read = [sum(bits) for bits in itertools.product(*[(0, 1 << bit) for bit in range(64) if self.words >> bit & 1])]
+        first, last = (0, low) if high is None else (low, high)
+        shape = np.broadcast(first, last).shape if size is None else _shape(size)
+        if self.words and np.ndim(last) == 0 and last == 1 << 64:
+            read = _words(self.words)
             chances = _even(len(read))
-            return np.array([read[self.choose(chances)] for _ in spans.flat], dtype=np.uint64).reshape(spans.shape)
-        drawn = [self.choose(_even(span)) for span in spans.ravel().tolist()]
-        return (first + np.array(drawn, dtype=np.int64).reshape(spans.shape)).astype(dtype)
+            return np.array([read[self.choose(chances)] for _ in range(math.prod(shape))], dtype=np.uint64).reshape(shape)
+        spans = _each(np.subtract(last, first), shape)
+        drawn = np.array([self.choose(_even(span)) for span in spans], dtype=np.int64).reshape(shape)
+        return (np.asarray(first) + drawn).astype(dtype)
 
     def binomial(self, n: ArrayLike, p: ArrayLike, size: Any = None) -> Any:
         return self._counts(_binomial, n, p, size)
@@ -98,16 +102,17 @@ class Follower:
         return self._counts(lambda lam, _: poisson.pmf(np.arange(20), lam), lam, 0.0, None)
 
     def _counts(self, law: Callable[[Any, Any], Any], first: ArrayLike, second: ArrayLike, size: Any) -> Any:
-        each = np.broadcast(first, second, np.empty(() if size is None else size))
-        drawn = np.array([self.choose(law(*one[:2])) for one in each], dtype=np.int64).reshape(each.shape)
-        return drawn if drawn.ndim else int(drawn)
+        shape = np.broadcast(first, second).shape if size is None else _shape(size)
+        drawn = [self.choose(law(*one)) for one in zip(_each(first, shape), _each(second, shape), strict=True)]
+        return np.array(drawn, dtype=np.int64).reshape(shape) if shape else drawn[0]
 
     def multinomial(self, n: ArrayLike, pvals: ArrayLike, size: Any = None) -> NDArray[np.int64]:
         laws = np.asarray(pvals, dtype=float)
-        each = np.broadcast_shapes(np.shape(n), laws.shape[:-1], () if size is None else np.empty(size).shape)
-        rows = np.broadcast_to(laws, (*each, laws.shape[-1])).reshape(-1, laws.shape[-1]).tolist()
+        each = np.broadcast(n, laws[..., 0]).shape if size is None else _shape(size)
+        wide = laws if laws.shape[:-1] == each else np.broadcast_to(laws, (*each, laws.shape[-1]))
+        rows = wide.reshape(-1, laws.shape[-1]).tolist()
         drawn = []
-        for count, row in zip(np.broadcast_to(n, each).ravel().tolist(), rows, strict=True):
+        for count, row in zip(_each(n, each), rows, strict=True):
             if max(row) == 1:  # however many: they are not split
                 drawn.append([int(count * chance) for chance in row])
             else:
@@ -137,6 +142,24 @@ class Follower:
         return listed[self.choose(_even(len(listed)))]
 
 
+def _shape(size: Any) -> tuple[int, ...]:
+    return (int(size),) if np.ndim(size) == 0 else tuple(size)
+
+
+def _each(values: Any, shape: tuple[int, ...]) -> list[Any]:
+    """`values`, broadcast to `shape`, one after the other: as Python's own numbers, which are faster one by one."""
+    array = np.asarray(values)
+    if array.ndim == 0:
+        return [array.item()] * math.prod(shape)
+    return (array if array.shape == shape else np.broadcast_to(array, shape)).ravel().tolist()
+
+
+@lru_cache(maxsize=1 << 10)
+def _words(mask: int) -> list[int]:
+    """All words of 64 bits that are 0 outside the mask."""
+    return [sum(bits) for bits in itertools.product(*[(0, 1 << bit) for bit in range(64) if mask >> bit & 1])]
+
+
 @lru_cache(maxsize=1 << 10)
 def _even(ways: int) -> list[float]:
     """The chances of so many ways that are all alike."""
@@ -164,17 +187,18 @@ def _multinomial(n: int, chances: tuple[float, ...]) -> tuple[list[list[int]], l
 
 def law_of(run: Callable[[Any], Any]) -> dict[Hashable, float]:
     """The law of what `run` returns (`frozen`) when it is handed a generator."""
-    law: Counter[Hashable] = Counter()
+    law: dict[Hashable, float] = {}
     path: list[int] = []
     while True:
         follow = Follower(path)
-        law[frozen(run(follow))] += follow.probability  # type: ignore[assignment]
+        output = frozen(run(follow))
+        law[output] = law.get(output, 0.0) + follow.probability
         path, ways = follow.taken, follow.ways
         while path and path[-1] + 1 == ways[-1]:
             path.pop()
             ways.pop()
         if not path:
-            return dict(law)
+            return law
         path[-1] += 1
 
 
@@ -185,17 +209,30 @@ def loss_of(run: Callable[[Any, Any], Any], inputs: Iterable[Any], delta: float 
 
 def frozen(output: Any) -> Hashable:
     """What can be seen of an output, as something to count: its type's fields, shapes and values."""
-    kind = type(output)
+    kind: Any = type(output)
     if kind in (int, bool, str):
         return output  # type: ignore[no-any-return]
     if kind is float:
-        return "nan" if math.isnan(output) else float(f"{output:.9g}")
+        return _rounded(output)
     if isinstance(output, list | tuple):
         return tuple(map(frozen, output))
     if isinstance(output, np.ndarray | np.generic):
-        return (np.shape(output), frozen(output.tolist())) if np.ndim(output) else frozen(output.item())
+        held = output.tolist()
+        if output.ndim == 0:
+            return frozen(held)
+        return output.shape, tuple(held) if output.ndim == 1 and output.dtype.kind in "biu" else frozen(held)
     if isinstance(output, dict):
         return tuple((key, frozen(value)) for key, value in sorted(output.items(), key=repr))
     if is_dataclass(output) and kind is not type:
-        return (kind.__name__, *(frozen(getattr(output, one.name)) for one in fields(output)))
+        return (kind.__name__, *[frozen(getattr(output, name)) for name in _fields(kind)])
     return output  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=1 << 12)
+def _rounded(value: float) -> float | str:
+    return "nan" if math.isnan(value) else float(f"{value:.9g}")
+
+
+@lru_cache(maxsize=1 << 8)
+def _fields(kind: Any) -> list[str]:
+    return [one.name for one in fields(kind)]

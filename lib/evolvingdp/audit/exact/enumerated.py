@@ -63,22 +63,30 @@ class _Rest:
     """Stands for a discrete Laplace law: a draw, then draws that are not negative, each followed to every number."""
 
     def __init__(self, law: dict[int, float]) -> None:
-        self._law, self._drawn = law, False
+        self._left = [_normed(law), _normed({number: mass for number, mass in law.items() if number >= 0})]
+
+    def start(self) -> _Rest:
+        """Before the first draw."""
+        self._turn = 0
+        return self
 
     def draw(self, size: int, rng: Any) -> NDArray[np.int64]:
-        possible = [number for number in self._law if number >= 0 or not self._drawn]
-        masses = np.array([self._law[number] for number in possible])
-        self._drawn = True
-        return np.full(size, possible[rng.choose(masses / masses.sum())])
+        numbers, chances = self._left[self._turn]
+        self._turn = 1
+        return np.full(size, numbers[rng.choose(chances)])
+
+
+def _normed(law: dict[int, float]) -> tuple[list[int], list[float]]:
+    masses = np.array(list(law.values()))
+    return list(law), (masses / masses.sum()).tolist()
 
 
 def _sampled(noise: IntegerNoise, reach: int) -> dict[Any, float]:
     """The law of `sample`, of draws up to `reach` of its grid."""
-    law = discrete_law(noise._law, reach)
+    own, rest = replace(noise), _Rest(discrete_law(noise._law, reach))
 
     def drawn(rng: Any) -> float:
-        own = replace(noise)
-        vars(own)["_law"] = _Rest(law)
+        vars(own)["_law"] = rest.start()
         return float(own.sample(1, rng)[0])
 
     return law_of(drawn)

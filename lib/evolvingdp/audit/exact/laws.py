@@ -27,10 +27,13 @@ def rows(laws: Iterable[Law]) -> NDArray[np.float64]:
     every = list(laws)
     for law in every:
         total = math.fsum(law.values())
-        if not abs(total - 1) <= _SUM or not all(mass >= 0 for mass in law.values()):
+        if not abs(total - 1) <= _SUM or not min(law.values()) >= 0:
             raise ValueError(f"law must hold probabilities >= 0 that sum to 1, got a sum of {total!r}")
-    outputs = dict.fromkeys(itertools.chain(*every))
-    return np.array([[law.get(output, 0.0) for output in outputs] for law in every])
+    places = {output: place for place, output in enumerate(dict.fromkeys(itertools.chain(*every)))}
+    table = np.zeros((len(every), len(places)))
+    for row, law in zip(table, every, strict=True):
+        row[list(map(places.__getitem__, law))] = list(law.values())
+    return table
 
 
 def worst_loss(laws: Iterable[Law]) -> float:
@@ -81,6 +84,14 @@ def pair_epsilon(pair: ArrayLike, delta: float) -> float:
         with np.errstate(divide="ignore"):
             worst = max(worst, float(np.log(above[above > 0] / below[above > 0]).max(initial=0.0)))
     return worst
+
+
+def first_of(law: Mapping[Any, float]) -> dict[Any, float]:
+    """The law of the first of what is told together."""
+    firsts: dict[Any, float] = {}
+    for (first, *_), mass in law.items():
+        firsts[first] = firsts.get(first, 0.0) + mass
+    return firsts
 
 
 def product(laws: Iterable[Law]) -> dict[tuple[Hashable, ...], float]:

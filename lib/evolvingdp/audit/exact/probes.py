@@ -196,7 +196,10 @@ def _masses(law: DiscreteLaplace, numbers: Sequence[int], rest: Any, whole: Any,
     with mock.patch.object(noise, "_happens", asked):
         accepted, drawn = _drawn(law, rest, whole, negative, far)
     (rests, scale), *wholes = events
-    (one,) = {chance for top, below in wholes for chance in event_law(np.unique(top), below).tolist()}
+    kinds = {
+        (value, below) for top, below in wholes for value in (top[:1] if (top == top[0]).all() else np.unique(top)).tolist()
+    }
+    (one,) = {float(event_law(np.array([value]), below)[0]) for value, below in kinds}
     masses = (event_law(rests[: 2 * len(rest) : 2], scale) * one**whole * (1 - one) / 2)[accepted]
     return {number: float(masses[drawn == number].sum()) for number in numbers}
 

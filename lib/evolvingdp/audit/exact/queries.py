@@ -280,7 +280,7 @@ def reported_loss(method: HistogramEveryStep | FindStep, delta: float, steps: in
     middle = math.ceil((method.one if isinstance(method, HistogramEveryStep) else method.shown).threshold)
     worst = 0.0
     for first, second in ((-2, 1), (0, -1), (-1, -1), (1, -2), (-middle, -middle), (1, -middle)):
-        for same in (True, False):
+        for same in (True, False) if first != second else (True,):
             one = [middle + first, middle + second, 1]
             others = [one, *[one if same else [one[1], one[0], one[2]]] * (steps - 1)]
 

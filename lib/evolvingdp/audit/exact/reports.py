@@ -23,11 +23,15 @@ def collected_loss(make: Callable[[int], Any], keys: Any, seeds: Iterable[int] =
     The first holds any of `keys`, the second the last of them: noise that the two share would give the first away.
     """
 
-    def sent(seed: int, key: Any, private: Any) -> Any:
-        held = np.array([key, keys[-1]], dtype=np.uint64)
-        return make(seed).collect(held, stream(seed, "public"), private)
+    def loss(seed: int) -> float:
+        oracle = make(seed)
 
-    return max(loss_of(lambda key, rng, seed=seed: sent(seed, key, rng), keys) for seed in seeds)  # type: ignore[misc]
+        def sent(key: Any, private: Any) -> Any:
+            return oracle.collect(np.array([key, keys[-1]], dtype=np.uint64), stream(seed, "public"), private)
+
+        return loss_of(sent, keys)
+
+    return max(map(loss, seeds))
 
 
 def rappor_laws(settings: Rappor, filters: Iterable[int], n_reports: int) -> Iterator[dict[tuple[int, ...], float]]:

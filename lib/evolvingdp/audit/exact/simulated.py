@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.stats import poisson
 
 from evolvingdp.audit.exact.draws import law_of
-from evolvingdp.audit.exact.laws import epsilon_at, rows
+from evolvingdp.audit.exact.laws import Law, epsilon_at, rows
 from evolvingdp.core.olh import OLH
 
 Run = Callable[[Any, Any], Any]  # of an input and a generator
@@ -23,7 +23,12 @@ _ALIKE = 1e-9
 
 def same_law(protocol: Callable[[Any], Any], simulation: Callable[[Any], Any]) -> bool:
     """Whether both return the same law, handed a generator."""
-    return bool(np.abs(np.subtract(*rows([law_of(protocol), law_of(simulation)]))).sum() <= _ALIKE)
+    return alike(law_of(protocol), law_of(simulation))
+
+
+def alike(*pair: Law) -> bool:
+    """Whether two laws are the same, but for rounding."""
+    return bool(np.abs(np.subtract(*rows(pair))).sum() <= _ALIKE)
 
 
 def simulated_loss(
@@ -34,7 +39,7 @@ def simulated_loss(
     laws = []
     for one in (*inputs, *others):
         pair = [law_of(lambda rng, one=one: protocol(one, rng)), follow(lambda rng, one=one: simulation(one, rng))]  # type: ignore[misc]
-        if np.abs(np.subtract(*rows(pair))).sum() > _ALIKE:
+        if not alike(*pair):
             return math.inf
         laws.append(pair[1])
     return epsilon_at(laws[: len(laws) - len(tuple(others))], 0.0)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -247,17 +248,24 @@ class Array(NDArrayOperatorsMixin):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method != "__call__" or kwargs:
             return NotImplemented
-        operator = _OPERATORS.get(ufunc)
-        if operator is None:
+        of_each = _OPERATORS.get(ufunc)
+        if of_each is None:
             return NotImplemented
         operands = [value.entries if isinstance(value, Array) else value for value in inputs]
-        each = np.broadcast(*operands)
-        compared = ufunc in (np.less, np.less_equal, np.greater, np.greater_equal)
-        result = np.empty(each.size, dtype=bool if compared else object)
-        for place, values in enumerate(each):
-            result[place] = operator(*values)
-        shaped = result.reshape(each.shape)
+        shape = np.broadcast(*operands).shape
+        compared = ufunc in _COMPARISONS
+        result = map(of_each, *[_flat(operand, shape) for operand in operands])
+        shaped = np.fromiter(result, dtype=bool if compared else object, count=math.prod(shape)).reshape(shape)
         return shaped if compared else Array(shaped)
+
+
+def _flat(operand: Any, shape: tuple[int, ...]) -> Iterable[Any]:
+    """`operand`, broadcast to `shape`, one after the other: as Python's own numbers, which are faster one by one."""
+    if np.ndim(operand) == 0:
+        return itertools.repeat(operand.item() if isinstance(operand, np.ndarray | np.generic) else operand)
+    array = np.asarray(operand)
+    flat: list[Any] = (array if array.shape == shape else np.broadcast_to(array, shape)).ravel().tolist()
+    return flat
 
 
 def _plain(value: Any) -> Any:
@@ -267,16 +275,19 @@ def _plain(value: Any) -> Any:
     return value.entries if isinstance(value, Array) else value
 
 
+_COMPARISONS: dict[Any, Callable[..., Any]] = {
+    np.less: operator.lt,
+    np.less_equal: operator.le,
+    np.greater: operator.gt,
+    np.greater_equal: operator.ge,
+}
 _OPERATORS: dict[Any, Callable[..., Any]] = {
-    np.add: lambda a, b: a + b,
-    np.subtract: lambda a, b: a - b,
-    np.multiply: lambda a, b: a * b,
-    np.true_divide: lambda a, b: a / b,
-    np.negative: lambda a: -a,
+    np.add: operator.add,
+    np.subtract: operator.sub,
+    np.multiply: operator.mul,
+    np.true_divide: operator.truediv,
+    np.negative: operator.neg,
     np.minimum: min,
     np.maximum: max,
-    np.less: lambda a, b: a < b,
-    np.less_equal: lambda a, b: a <= b,
-    np.greater: lambda a, b: a > b,
-    np.greater_equal: lambda a, b: a >= b,
+    **_COMPARISONS,
 }

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from itertools import product
 from typing import Any
 from unittest import mock
@@ -47,10 +47,12 @@ def _entry(
     )  # fmt: skip
 
 
+@cache
 def _bits(own: tuple[float, ...], *others: tuple[float, ...]) -> BitStream:
     return BitStream.make([1] * (1 + len(others)), [own, *others], 1)
 
 
+@cache
 def _said(words: tuple[int, ...], *others: tuple[int, ...]) -> WordStream:
     return WordStream.make([1] * (1 + len(others)), np.eye(2), [words, *others], 1)
 
