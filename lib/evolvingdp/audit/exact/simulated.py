@@ -16,8 +16,10 @@ from scipy.stats import poisson
 from evolvingdp.audit.exact.draws import law_of
 from evolvingdp.audit.exact.laws import Law, epsilon_at, rows
 from evolvingdp.core.olh import OLH
+from evolvingdp.heavy_hitters.listing import HeavyHitters
 
 Run = Callable[[Any, Any], Any]  # of an input and a generator
+Array = NDArray[np.float64]
 _ALIKE = 1e-9
 
 
@@ -55,6 +57,22 @@ def one_at_a_time(*modules: Any) -> Iterator[None]:
         for module, name in itertools.product(modules, _SIZES):
             if hasattr(module, name):
                 stack.enter_context(mock.patch.object(module, name, 1))
+        yield
+
+
+@contextmanager
+def tables_once() -> Iterator[None]:
+    """A list of the same words with the same estimates is made once: a table takes longer than a small search."""
+    made: dict[Any, HeavyHitters] = {}
+    real = HeavyHitters.of
+
+    def of(words: list[str], estimates: Array, errors: Array, path: list[dict[str, Any]]) -> HeavyHitters:
+        listed = *words, estimates.tobytes(), errors.tobytes()
+        if listed not in made:
+            made[listed] = real(words, estimates, errors, path)
+        return made[listed]
+
+    with mock.patch.object(HeavyHitters, "of", of):
         yield
 
 

@@ -142,12 +142,17 @@ class Drive:
     def loss(self) -> float:
         """The largest log likelihood ratio over all pairs of inputs, all updates and all transcripts."""
 
+        known: dict[Any, tuple[Any, list[Message]]] = {}
+
         @cache
         def transcript(inputs: tuple[Any, ...], updates: tuple[bool, ...]) -> tuple[Any, list[Message]]:
             if not inputs:
                 return self.start, []
             state, before = transcript(inputs[:-1], updates[:-1])
-            state, messages = self.after(state, self.inputs[inputs[-1]], updates[-1])
+            here = frozen(state), inputs[-1], updates[-1]  # many transcripts lead to one state
+            if here not in known:
+                known[here] = self.after(state, self.inputs[inputs[-1]], updates[-1])
+            state, messages = known[here]
             return state, before + messages
 
         worst = 0.0

@@ -109,13 +109,16 @@ def _few_changes() -> Iterator[Entry]:
 
         def loss(pair: Any = pair, runs: Any = runs, simulates: Any = simulates) -> float:
             """Also of two users whose bits fall below two thresholds, which chance decides."""
+            one = simulated_loss(runs, simulates, list(product((0, 1), repeat=2)))
+            if math.isinf(one):
+                return one
             streams = ThresholdStream.make(2, (0.25, 0.5))
             with one_at_a_time(threshold_stream):
                 alike = same_law(
                     lambda rng: memoized.run(pair, streams, bits=rng, private=rng),
                     lambda rng: memoized.simulate(pair, streams, rng),
                 )
-            return simulated_loss(runs, simulates, list(product((0, 1), repeat=2))) if alike else math.inf
+            return one if alike else math.inf
 
         yield _entry(
             f"memoized_{layers}", f"memoization, {layers}", (memoized.Memoized, memoized.simulate), two.transcript_loss(),
@@ -288,7 +291,7 @@ def _crews() -> Iterator[Entry]:
         "crew_thresh", "THRESH with roles by lot", (crew_thresh.CrewThresh, crew_thresh.simulate), _EPSILON,
         lambda: simulated_loss(
             lambda own, rng: crew_thresh.run(crews, _bits(own, *rest), bits=rng, private=rng),
-            lambda own, rng: crew_thresh.simulate(crews, _bits(own, *rest), rng), [(0, 0, 0), (1, 0, 1)],
+            lambda own, rng: crew_thresh.simulate(crews, _bits(own, *rest), rng), [(1, 0, 1), (0, 0, 0)],  # what the mutant gets wrong first
         ),
         "the first crew votes for ever", ("evolving/rivals/crew_thresh.py", "state.order, [max(0, update - 1)])", "state.order, [0])"),
     )  # fmt: skip
@@ -302,7 +305,7 @@ def _crews() -> Iterator[Entry]:
     yield _entry(
         "crew_words", "HEAVYTHRESH with roles by lot", (crew_words.CrewWords, crew_words.simulate), 0.4,
         lambda: simulated_loss(
-            run, lambda own, rng: crew_words.simulate(words, _said(own, *[(0, 0)] * 3), rng).public, [(0, 0), (1, 1)]
+            run, lambda own, rng: crew_words.simulate(words, _said(own, *[(0, 0)] * 3), rng).public, [(1, 1), (0, 0)]
         ),
         "the first cell reports in each update",
         ("evolving/rivals/crew_words.py", "sampled(part(settings.crews + update), private)", "sampled(part(settings.crews), private)"),

@@ -292,9 +292,9 @@ def _rappor() -> Iterator[Entry]:
 
     def permanent() -> float:
         """Of two reports of one word; as stated of these, and of any number of reports, of which many are nearly all."""
-        loss = loss_of(again, words)
         if not said():
             return math.inf
+        loss = loss_of(again, words)
         many = as_stated(settings.epsilon_of_reports(60), settings.epsilon_permanent)
         return max(as_stated(loss, settings.epsilon_of_reports(2)), many - 2 * math.log(3) + loss)
 

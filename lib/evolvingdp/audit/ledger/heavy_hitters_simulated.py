@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.audit.exact.prefixes import prefix_loss
-from evolvingdp.audit.exact.simulated import RandomFunctions, collected_loss, one_at_a_time, simulated_loss
+from evolvingdp.audit.exact.simulated import RandomFunctions, collected_loss, one_at_a_time, simulated_loss, tables_once
 from evolvingdp.audit.ledger.entry import EXACT, Entry
 from evolvingdp.audit.ledger.mutant import broken
 from evolvingdp.core import sampling
@@ -210,7 +210,8 @@ def _searches() -> Iterator[Entry]:
                     return tree.simulate_search(leaves, held, rng).words.to_numpy().tolist()
                 return tree.search(tree.simulate(leaves, held, rng), users).words.to_numpy().tolist()
 
-            return simulated_loss(partial(listed, direct=False), listed, range(2))
+            with tables_once():
+                return simulated_loss(partial(listed, direct=False), listed, range(2))
 
         two = plan == "two_reports"
         yield _entry(
@@ -230,7 +231,7 @@ def _counts() -> Iterator[Entry]:
         counts = PrefixCounts(WordTree((1,), length=1), 16.0, 1.0, servers)
         yield _entry(
             f"prefix_counts_{servers}", f"counts of prefixes, {servers} server{'s' * (servers - 1)}", (PrefixCounts,),
-            partial(prefix_loss, counts, "c", (5, 6)), mutant, ("heavy_hitters/trust/prefix_counts.py", old, new), 16.0,
+            tables_once()(partial(prefix_loss, counts, "c", (5, 6))), mutant, ("heavy_hitters/trust/prefix_counts.py", old, new), 16.0,
         )  # fmt: skip
 
 
