@@ -71,6 +71,8 @@ def number(**values: Any) -> None:
 def positive(**values: float) -> None:
     """Raise TypeError unless every value is one number, ValueError unless it is finite and > 0."""
     for name, value in values.items():
+        if type(value) is float and 0 < value < math.inf:  # nearly always
+            continue
         _number(name, value, "> 0 and finite")
         if not 0 < _float(value) < math.inf:  # "not <" also catches nan
             raise ValueError(f"{name} must be > 0 and finite, got {value!r}")
@@ -87,6 +89,8 @@ def probability(**values: float) -> None:
 def integer_at_least(minimum: int, **values: Any) -> None:
     """Raise TypeError for a value that is no integer (a bool is none), ValueError for one below `minimum`."""
     for name, value in values.items():
+        if type(value) is int and value >= minimum:  # nearly always
+            continue
         try:
             if isinstance(value, bool | np.bool_):
                 raise TypeError

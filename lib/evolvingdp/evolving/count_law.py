@@ -136,7 +136,7 @@ def _among_first(
 
 def at_least(bits: int, means: NDArray[np.float64], count: NDArray[np.float64]) -> NDArray[np.float64]:
     """P(Bin(bits, means) >= count), for counts of any size, with all its digits where it is small."""
-    possible = np.clip(count, 1, bits)
+    possible = np.minimum(np.maximum(count, 1), bits)
     inside = special.betainc(possible, bits - possible + 1, means)
     return np.where(count <= 0, 1.0, np.where(count > bits, 0.0, inside))
 

@@ -172,8 +172,8 @@ class Simulation:
         for group, state in enumerate(self.groups):
             low, high = float(state.values[0]), float(state.values[-1])
             law = settings.epoch_length, stream.means[group, epoch:]
-            some_up, up, not_down = count_law.at_least(*law, np.stack([low + cuts, high + cuts, low - cuts + 1]))
-            some_down, down, not_up = count_law.at_most(*law, np.stack([high - cuts, low - cuts, high + cuts - 1]))
+            some_up, up, not_down = count_law.at_least(*law, np.array([low + cuts, high + cuts, low - cuts + 1]))
+            some_down, down, not_up = count_law.at_most(*law, np.array([high - cuts, low - cuts, high + cuts - 1]))
             # beyond the range in which all vote no, and short of the ranges in which all vote yes
             some_yes, some_no = some_up + some_down, np.where(up > down, not_up, not_down)
             outside, size = np.minimum(1, np.minimum(some_yes, some_no)), int(self.sizes[group])

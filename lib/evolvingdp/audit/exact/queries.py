@@ -99,13 +99,13 @@ def alternating(monitor: ThresholdMonitorEvolving, world: int, queries: int, rng
     if way == "run":
         return monitor.run(monitor.start(2), counts, rng)[1]
     told = []
-    fixed = ThresholdMonitor(monitor)
-    state: Any = fixed.start([world, 2]) if way == "fixed" else monitor.start(2)
+    fixed: Any = ThresholdMonitor(monitor) if way == "fixed" else None
+    state: Any = fixed.start([world, 2]) if fixed else monitor.start(2)
     for place, values in enumerate(counts):
         if way == "users":
             state, release = monitor.step_users(state, [0] if values[0] else [], rng)
         elif way == "fixed":
-            state, release = fixed.step(state, lambda held, place=place: [one == place % 2 for one in held], rng)  # type: ignore[misc]
+            state, release = fixed.step(state, lambda held, place=place: [one == place % 2 for one in held], rng)
         else:
             state, release = monitor.step(state, values, lambda data: data, rng)
         told.append(release.above)

@@ -88,11 +88,16 @@ def _once() -> Iterator[Entry]:
         )  # fmt: skip
 
 
+@cache  # in each of many runs
+def _functions(epsilon: float) -> RandomFunctions:
+    return RandomFunctions(epsilon)
+
+
 @dataclass(frozen=True)
 class _Hashed(once_words.OnceWords):
     @property
     def local_hash(self) -> RandomFunctions:
-        return RandomFunctions(self.epsilon)
+        return _functions(self.epsilon)
 
 
 def _few_changes() -> Iterator[Entry]:
@@ -315,4 +320,9 @@ def _crews() -> Iterator[Entry]:
 @dataclass(frozen=True)
 class _HashedCrews(crew_words.CrewWords):
     def reporters(self, update: int) -> once_words.OnceWords:
-        return _Hashed(1, 1, 2, self.epsilon)
+        return _reporter(self.epsilon)
+
+
+@cache  # in each of many runs
+def _reporter(epsilon: float) -> _Hashed:
+    return _Hashed(1, 1, 2, epsilon)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 from unittest import mock
 
@@ -274,7 +274,7 @@ def _hashing() -> Iterator[Entry]:
 class _HashedPEM(pem.PEM):
     @property
     def oracle(self) -> OLH:
-        return _Sevens(self.epsilon)
+        return _sevens(self.epsilon)
 
 
 class _Sevens(RandomFunctions):
@@ -282,6 +282,11 @@ class _Sevens(RandomFunctions):
 
     def _hash(self, seeds: Any, keys: Any) -> NDArray[np.uint16]:
         return super()._hash(seeds, np.atleast_1d(keys) % np.uint64(7))
+
+
+@cache  # in each of many runs
+def _sevens(epsilon: float) -> _Sevens:
+    return _Sevens(epsilon)
 
 
 def _rappor() -> Iterator[Entry]:
