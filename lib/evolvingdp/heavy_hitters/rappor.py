@@ -34,6 +34,7 @@ from evolvingdp.core.hashing import MultiplyShift, scramble
 from evolvingdp.core.sampling import split_evenly
 
 _CHUNK = 1 << 15  # reports at a time: one uniform per bit
+_NO_PAIRS = pd.MultiIndex.from_arrays([np.zeros(0, np.int64), np.zeros(0, np.uint64)])
 
 
 @dataclass(frozen=True)
@@ -196,7 +197,7 @@ class RapporProtocol:
 
     def start(self) -> Memo:
         """No permanent response yet."""
-        return Memo(pd.MultiIndex.from_arrays([np.zeros(0, np.int64), np.zeros(0, np.uint64)]), np.zeros(0, np.uint64))
+        return Memo(_NO_PAIRS, np.zeros(0, np.uint64))
 
     def step(
         self,

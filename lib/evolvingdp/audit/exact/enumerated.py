@@ -9,7 +9,7 @@ import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -81,6 +81,7 @@ def _normed(law: dict[int, float]) -> tuple[list[int], list[float]]:
     return list(law), (masses / masses.sum()).tolist()
 
 
+@cache
 def _sampled(noise: IntegerNoise, reach: int) -> dict[Any, float]:
     """The law of `sample`, of draws up to `reach` of its grid."""
     own, rest = replace(noise), _Rest(discrete_law(noise._law, reach))

@@ -29,10 +29,11 @@ def rows(laws: Iterable[Law]) -> NDArray[np.float64]:
         total = math.fsum(law.values())
         if not abs(total - 1) <= _SUM or not min(law.values()) >= 0:
             raise ValueError(f"law must hold probabilities >= 0 that sum to 1, got a sum of {total!r}")
-    places = {output: place for place, output in enumerate(dict.fromkeys(itertools.chain(*every)))}
+    places: dict[Any, int] = {}
+    columns = [[places.setdefault(output, len(places)) for output in law] for law in every]
     table = np.zeros((len(every), len(places)))
-    for row, law in zip(table, every, strict=True):
-        row[list(map(places.__getitem__, law))] = list(law.values())
+    for row, law, own in zip(table, every, columns, strict=True):
+        row[own] = list(law.values())
     return table
 
 
