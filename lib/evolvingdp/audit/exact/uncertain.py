@@ -175,6 +175,10 @@ class Uncertain:
         return self * -1.0
 
     def __lt__(self, other: Any) -> Any:
+        if type(other) is float and len(self.terms) == 1:  # nearly always: without the difference
+            ((factor, law),) = self.terms
+            below = law.below((other - self.offset) / factor, self.follow)
+            return below if factor > 0 else not below
         difference = self._with(other, -1.0)
         return difference if difference is NotImplemented else difference._negative()
 
