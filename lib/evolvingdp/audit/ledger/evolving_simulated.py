@@ -88,9 +88,7 @@ def _once() -> Iterator[Entry]:
         )  # fmt: skip
 
 
-@cache  # in each of many runs
-def _functions(epsilon: float) -> RandomFunctions:
-    return RandomFunctions(epsilon)
+_functions = cache(RandomFunctions)  # asked for in each of many runs
 
 
 @dataclass(frozen=True)
@@ -114,16 +112,13 @@ def _few_changes() -> Iterator[Entry]:
 
         def loss(pair: Any = pair, runs: Any = runs, simulates: Any = simulates) -> float:
             """Also of two users whose bits fall below two thresholds, which chance decides."""
-            one = simulated_loss(runs, simulates, list(product((0, 1), repeat=2)))
-            if math.isinf(one):
-                return one
             streams = ThresholdStream.make(2, (0.25, 0.5))
             with one_at_a_time(threshold_stream):
                 alike = same_law(
                     lambda rng: memoized.run(pair, streams, bits=rng, private=rng),
                     lambda rng: memoized.simulate(pair, streams, rng),
                 )
-            return one if alike else math.inf
+            return simulated_loss(runs, simulates, list(product((0, 1), repeat=2))) if alike else math.inf
 
         yield _entry(
             f"memoized_{layers}", f"memoization, {layers}", (memoized.Memoized, memoized.simulate), two.transcript_loss(),
@@ -309,9 +304,7 @@ def _crews() -> Iterator[Entry]:
 
     yield _entry(
         "crew_words", "HEAVYTHRESH with roles by lot", (crew_words.CrewWords, crew_words.simulate), 0.4,
-        lambda: simulated_loss(
-            run, lambda own, rng: crew_words.simulate(words, _said(own, *[(0, 0)] * 3), rng).public, [(1, 1), (0, 0)]
-        ),
+        lambda: simulated_loss(run, lambda own, rng: crew_words.simulate(words, _said(own, *[(0, 0)] * 3), rng).public, [(1, 1), (0, 0)]),
         "the first cell reports in each update",
         ("evolving/rivals/crew_words.py", "sampled(part(settings.crews + update), private)", "sampled(part(settings.crews), private)"),
     )  # fmt: skip
@@ -323,6 +316,4 @@ class _HashedCrews(crew_words.CrewWords):
         return _reporter(self.epsilon)
 
 
-@cache  # in each of many runs
-def _reporter(epsilon: float) -> _Hashed:
-    return _Hashed(1, 1, 2, epsilon)
+_reporter = cache(partial(_Hashed, 1, 1, 2))  # asked for in each of many runs

@@ -199,10 +199,7 @@ def _searches() -> Iterator[Entry]:
         )
 
         def loss(settings: tree_hist.TreeHist = settings, users: int = users) -> float:
-            tree, leaves = (
-                settings.draw_hashes(stream(1, "hashes")),
-                settings.tree.encode(["a", "z"]),
-            )
+            tree, leaves = settings.draw_hashes(stream(1, "hashes")), settings.tree.encode(["a", "z"])
 
             def listed(place: int, rng: Any, direct: bool = True) -> Any:
                 rng.words, held = _COLUMNS, np.bincount([place, 1][:users], minlength=2)
@@ -284,9 +281,7 @@ class _Sevens(RandomFunctions):
         return super()._hash(seeds, np.atleast_1d(keys) % np.uint64(7))
 
 
-@cache  # in each of many runs
-def _sevens(epsilon: float) -> _Sevens:
-    return _Sevens(epsilon)
+_sevens = cache(_Sevens)  # asked for in each of many runs
 
 
 def _rappor() -> Iterator[Entry]:
