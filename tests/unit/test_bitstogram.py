@@ -105,6 +105,10 @@ def test_every_word_is_decoded_to_the_codeword_within_reach_if_there_is_one(leng
     assert np.array_equal(codewords[:, :message_bits] @ (1 << np.arange(message_bits)[::-1]), messages)  # in clear
 
 
+def test_no_words_are_decoded_to_none():
+    assert [part.tolist() for part in CODE.decode(np.zeros((0, CODE.length), dtype=np.uint8))] == [[], []]
+
+
 def test_the_codewords_are_those_of_the_generator_polynomial():
     """(15, 7): x^8 + x^7 + x^6 + x^4 + 1 for the field of x^4 + x + 1, as every textbook has it."""
     assert BinaryCode(15, 7).encode(np.array([1], dtype=np.uint64))[0].tolist() == [0] * 6 + [1, 1, 1, 0, 1, 0, 0, 0, 1]

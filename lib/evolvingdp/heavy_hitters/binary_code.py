@@ -131,7 +131,7 @@ class _Bch:
         elements = power[np.multiply.outer(places, steps) % self.length]  # a received 1 adds its own to each syndrome
         parts = (elements[:, :, None] >> digits & 1).astype(np.float32).reshape(self.length, -1)
         parity = (bits.astype(np.float32) @ parts).astype(np.int32) & 1  # below 2^16 ones: float32 counts exactly
-        syndromes = (parity.reshape(len(bits), len(steps), -1) << digits).sum(axis=2, dtype=np.int32).T
+        syndromes = (parity.reshape(len(bits), len(steps), len(digits)) << digits).sum(axis=2, dtype=np.int32).T
         locator, n_wrong = self._locator(syndromes)
         few = np.flatnonzero(n_wrong <= self.correctable)
         values = np.zeros((len(few), self.length), dtype=np.int32)
