@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import graphlib
 import json
-import os
 import re
 import socket
 import subprocess
@@ -13,17 +12,14 @@ import sys
 import tomllib
 from pathlib import Path
 
-import numpy as np
 import pytest
 import yaml
 from click.testing import CliRunner
 
-from evolvingdp.core import brown
 from evolvingdp.publish import datasets
 from evolvingdp.publish.cli import main
 from evolvingdp.publish.sources import digest
 from evolvingdp.publish.sources.project import Project, params_of
-from evolvingdp.streams import addresses
 from support import REPOSITORY
 
 LIBRARY = REPOSITORY / "lib" / "evolvingdp"
@@ -212,41 +208,6 @@ def test_a_changed_table_is_caught(tmp_path):
     (tmp_path / "brown_readings.csv").write_text("reading\n")
     with pytest.raises(datasets.DataError, match=r"brown_readings.csv has sha256 .*, data/README.md says"):
         datasets.check(tmp_path)
-
-
-def test_the_brown_table_is_the_corpus_counted_again():
-    try:
-        documents = brown.document_tokens()
-        from nltk.corpus import brown as corpus
-    except LookupError:
-        assert not os.environ.get("NLTK_DATA"), "NLTK_DATA holds no Brown corpus"
-        pytest.skip("the Brown corpus is not here (set NLTK_DATA)")
-    tokens = brown.together(documents)
-    counted = brown.count_words(tokens)
-    by_category = brown.count_by_category(brown.by_category(documents))
-    assert by_category.equals(brown.categories())
-    assert brown.holders(documents).equals(brown.documents())
-    assert [corpus.categories(fileids=name)[0] for name in corpus.fileids()] == [
-        category for category, size in brown.CATEGORY_SIZES.items() for _ in range(size)
-    ]
-    assert by_category.sum(axis=1).tolist() == counted["count"].tolist()
-    assert counted.equals(brown.words())
-    assert brown.compare_readings(tokens).equals(brown.readings())
-    assert len(counted) == 25_992  # one more than Table 2 prints: a draw of 10^7 misses none or one
-    assert np.all(np.diff(counted["count"]) <= 0)
-
-
-def test_the_table_of_addresses_is_the_corpora_counted_again():
-    try:
-        found = addresses.corpus_counts()
-    except LookupError:
-        assert not os.environ.get("NLTK_DATA"), "NLTK_DATA holds no addresses"
-        pytest.skip("the addresses are not here (set NLTK_DATA)")
-    table = addresses.count_table(found)
-    assert table.equals(addresses.counts())
-    assert set(addresses.tagged_function_words(set(table["word"]))["word"]) == addresses.function_words()
-    assert table.groupby(["corpus", "year"])["count"].sum().to_dict() == {one: words.total() for one, words in found.items()}
-    assert found["inaugural", 1917]["we"] == 47  # `grep -oiw we` counts as many in the text
 
 
 def test_tables_are_written_to_a_folder_that_is_not_there_yet(tmp_path, monkeypatch):
