@@ -96,7 +96,7 @@ FINGERPRINTS: dict[str, Fingerprint] = {
     "words_joint_fits": Fingerprint(10715, "421b3c204a96", 105547.44014, -38.23807838, -330.27863485),
     "words_sketch_laws": Fingerprint(30882, "9447ca76e46b", 0.0, 0.0, 0.0),
     "words_projective_edges": Fingerprint(17632, "b8fabb59e7c5", 77487.671036, 11.451643259, -1.6436839919),
-    "words_binary_codes": Fingerprint(3336, "8b75a89f3ab9", 0.0, 0.0, 0.0),
+    "words_binary_codes": Fingerprint(3336, "a7030f9b35e4", 0.0, 0.0, 0.0),
     "sparse_privacy_losses": Fingerprint(4919, "b1a22c0963b4", 45607.857339, -419.69093703, -44.856396227),
     "sparse_privacy_scales": Fingerprint(139, "ae18d6d325f1", 1036.9107971, -27.058994478, -12.127189072),
     "sparse_privacy_refusals": Fingerprint(103, "ac050b2de7bf", 301.67031275, -22.506984465, 13.662799323),
