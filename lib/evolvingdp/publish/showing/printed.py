@@ -70,7 +70,8 @@ def printed(figure: Canvas, width: Width) -> Canvas:
         else:  # in print a panel is too small for data and legend
             high += _lift(legend, ax, columns, width) / (columns if before == columns else 1)
     copy.set_size_inches(width.inches, sum(heights) + high)
-    copy.draw_without_rendering()
+    if (engine := copy.get_layout_engine()) is not None:
+        engine.execute(copy)
     flat = [_FLAT - ax.get_window_extent().height / copy.dpi for ax in panels]
     high += sum(max(0.0, *flat[row : row + columns]) for row in range(0, len(flat), columns))
     for ax in copy.axes:
