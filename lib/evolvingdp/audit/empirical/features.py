@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, is_dataclass
 from functools import cached_property
 from typing import Any
@@ -70,11 +70,12 @@ def _leaf(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Outputs:
-    """Outputs of one input: structures (runs,), numeric leaves (runs, leaves), nan where there is none, and all leaves."""
+    """Outputs of one input: structures (runs,), numeric leaves (runs, leaves), nan where there is none, and all leaves, of
+    each in a tuple or a row of a table."""
 
     shapes: list[str]
     numbers: Array
-    leaves: list[tuple[Any, ...]]
+    told: list[tuple[Any, ...]] | NDArray[Any]
 
     @classmethod
     def of(cls, outputs: Any) -> Outputs:
@@ -86,7 +87,7 @@ class Outputs:
         ):
             table = outputs.reshape(len(outputs), -1)[:, :_MOST_LEAVES]
             shape = "." if outputs.ndim == 1 else f"[{outputs.shape[1]} x .]"
-            return cls([shape] * len(outputs), table.astype(float), list(map(tuple, table.tolist())))
+            return cls([shape] * len(outputs), table.astype(float), table)
         parts = list(map(flat, outputs))
         width = min(_MOST_LEAVES, max((len(leaves) for _, leaves in parts), default=0))
         numbers = np.full((len(parts), width), np.nan)
@@ -100,20 +101,25 @@ class Outputs:
         return len(self.shapes)
 
     def part(self, first: int, last: int) -> Outputs:
-        return Outputs(self.shapes[first:last], self.numbers[first:last], self.leaves[first:last])
+        return Outputs(self.shapes[first:last], self.numbers[first:last], self.told[first:last])
 
     def wide(self, width: int) -> Outputs:
         """With so many columns of numbers."""
         if self.numbers.shape[1] == width:
             return self
         more = np.full((len(self), max(0, width - self.numbers.shape[1])), np.nan)
-        return Outputs(self.shapes, np.hstack([self.numbers, more])[:, :width], self.leaves)
+        return Outputs(self.shapes, np.hstack([self.numbers, more])[:, :width], self.told)
 
     @property
-    def values(self) -> list[Any]:
+    def leaves(self) -> Iterable[tuple[Any, ...]]:
+        return map(tuple, self.told.tolist()) if isinstance(self.told, np.ndarray) else self.told
+
+    def values(self) -> Iterator[Any]:
         """Whole outputs, to be counted."""
-        rounded = (tuple(round(one, _DIGITS) if isinstance(one, float) else one for one in row) for row in self.leaves)
-        return list(zip(self.shapes, rounded, strict=True))
+        whole = self.leaves
+        if not isinstance(self.told, np.ndarray) or self.told.dtype.kind == "f":
+            whole = (tuple(round(one, _DIGITS) if isinstance(one, float) else one for one in row) for row in whole)
+        return zip(self.shapes, whole, strict=True)
 
     @cached_property
     def differences(self) -> tuple[list[str], Array]:
@@ -133,7 +139,7 @@ class Score:
     of: Callable[[Outputs], Array]
 
 
-def table_score(name: str, sides: Sequence[Sequence[Any]], values: Callable[[Outputs], list[Any]]) -> Score:
+def table_score(name: str, sides: Sequence[Iterable[Any]], values: Callable[[Outputs], Iterable[Any]]) -> Score:
     """The log likelihood ratio of what `values` says of an output, as counted in `sides`, 0 for what was not seen."""
     first, second = map(Counter, sides)
     ratios = {one: math.log((first[one] + 0.5) / (second[one] + 0.5)) for one in (*first, *second)}
@@ -154,9 +160,8 @@ def scores(first: Outputs, second: Outputs) -> Iterator[Score]:
     width = max(first.numbers.shape[1], second.numbers.shape[1])
     first, second = first.wide(width), second.wide(width)
     few = max(64, len(first) // 10)
-    whole = [side.values for side in (first, second)]
-    if len(set().union(*map(set, whole))) <= few:
-        yield table_score("the output", whole, lambda outputs: outputs.values)
+    if _at_most(few, itertools.chain(first.values(), second.values())):
+        yield table_score("the output", [first.values(), second.values()], Outputs.values)
     if len({*first.shapes, *second.shapes}) > 1:
         yield table_score("the structure", [first.shapes, second.shapes], lambda outputs: outputs.shapes)
     names = ["output"] if width == 1 else [f"output[{place}]" for place in range(width)]
@@ -180,6 +185,12 @@ def scores(first: Outputs, second: Outputs) -> Iterator[Score]:
                 return np.asarray(outputs.wide(width).differences[1][:, place])
 
             yield Score(f"the likelihood ratio of {label}", _binned(columns[:, place], others[:, place], difference))
+
+
+def _at_most(few: int, values: Iterable[Any]) -> bool:
+    """Whether so few are different; no more are looked at than it takes to say no."""
+    seen = set[Any]()
+    return all(len(seen) <= few for one in values if not seen.add(one))  # type: ignore[func-returns-value]
 
 
 def _column(outputs: Outputs, place: int) -> Array:
@@ -224,9 +235,14 @@ def learned(first: Outputs, second: Outputs) -> Score | None:
     model = HistGradientBoostingClassifier(
         max_iter=30, max_leaf_nodes=15, learning_rate=0.25, min_samples_leaf=max(5, len(first) // 200), early_stopping=False
     )
+
+    def decided(outputs: Outputs) -> Array:
+        with threadpool_limits(1):  # threads that wait for each other cost more than these small tables
+            return np.asarray(model.decision_function(features(outputs)))
+
     with threadpool_limits(1):
         model.fit(np.vstack([features(first), features(second)]), np.repeat([1, 0], [len(first), len(second)]))
-    return Score("a classifier's score", lambda outputs: np.asarray(model.decision_function(features(outputs))))
+    return Score("a classifier's score", decided)
 
 
 def digits(output: Any) -> list[int]:
