@@ -14,6 +14,10 @@ from filelock import FileLock
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
+from evolvingdp.publish.running.environment import ONE_CORE
+
+os.environ.update(ONE_CORE)  # before numpy is imported: test processes run side by side, a core each, as notebooks do
+
 from evolvingdp.publish.rendering.book import build
 from evolvingdp.publish.sources.project import Project, params_of
 from support import CACHE, REPOSITORY, TOY
