@@ -9,8 +9,8 @@ import nbformat
 import pytest
 from bs4 import BeautifulSoup
 
+from evolvingdp.publish.showing.forms import MYST
 from evolvingdp.publish.showing.numerals import grouped, numeric, readable
-from evolvingdp.publish.showing.page import MYST
 from evolvingdp.publish.showing.standalone import Reader
 from evolvingdp.publish.sources.project import Project
 from support import REPOSITORY

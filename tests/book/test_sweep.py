@@ -557,7 +557,7 @@ def changed_copy(tmp_path_factory) -> Path:
     """A checkout whose binary tree raises at epsilon = 3."""
     copy = tmp_path_factory.mktemp("copy")
     for part in ("lib", "data", "notebooks"):
-        shutil.copytree(REPOSITORY / part, copy / part, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        shutil.copytree(REPOSITORY / part, copy / part, ignore=shutil.ignore_patterns("*.egg-info"))
     for name in ("requirements.lock", "_toc.yml", "CITATION.cff"):
         shutil.copy(REPOSITORY / name, copy)
     path = copy / "lib" / "evolvingdp" / "continual_mean" / "experiments" / "binary_tree" / "run.py"

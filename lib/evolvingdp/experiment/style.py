@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure as Canvas
-from scipy import stats
+from scipy import special
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -58,7 +58,7 @@ def house(draw: Callable[P, R]) -> Callable[P, R]:
 
 def band(ax: Any, x: Any, mean: Any, sd: Any, runs: Any, look: dict[str, Any], label: str) -> None:
     """A curve of means with the 95% band that `runs` runs with deviation `sd` give it; nothing below zero."""
-    half = stats.t.ppf(0.975, runs - 1) * sd / np.sqrt(runs)
+    half = special.stdtrit(np.asarray(runs) - 1, 0.975) * sd / np.sqrt(runs)
     ax.fill_between(x, np.maximum(mean - half, 0), mean + half, color=look["color"], alpha=0.2, linewidth=0)
     ax.plot(x, mean, label=label, **look)
 

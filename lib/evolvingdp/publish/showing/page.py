@@ -22,11 +22,9 @@ from IPython.display import display
 
 from evolvingdp.experiment import Claim, Figure, Params, Result
 from evolvingdp.publish.showing import bundle, citing, latex
+from evolvingdp.publish.showing.forms import MYST, RESULTS
 from evolvingdp.publish.showing.numerals import numeric
 from evolvingdp.publish.sources import provenance
-
-MYST = "text/x-myst"
-RESULTS = "EVOLVINGDP_RESULTS"
 
 
 class Page:

@@ -7,7 +7,7 @@ from typing import Any
 
 import nbformat
 
-from evolvingdp.publish.showing.page import MYST
+from evolvingdp.publish.showing.forms import MYST
 
 
 def clean(executed: nbformat.NotebookNode) -> nbformat.NotebookNode:

@@ -22,8 +22,8 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 from pybtex.database import Entry, parse_file
 
 from evolvingdp.publish.showing.citing import address
+from evolvingdp.publish.showing.forms import MYST
 from evolvingdp.publish.showing.numerals import readable
-from evolvingdp.publish.showing.page import MYST
 
 _ROLE = re.compile(r"\{(value|cite|cite:t|doc|numref|prf:ref)\}`([^`]+)`")
 _ERRATUM = re.compile(r"\[(E-\w+-\d+)\]\(#(e-[\w-]+)\)")

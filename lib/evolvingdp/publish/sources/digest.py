@@ -23,6 +23,7 @@ from evolvingdp.publish.errors import PublishError
 LIBRARY = Path(evolvingdp.__file__).parent
 REPOSITORY = LIBRARY.parents[1]  # an editable install: lib/ stands in the repository
 RUNNER = "evolvingdp.publish.running.execute"  # every notebook passes through it
+PAGE = "evolvingdp.publish.showing.page"  # every notebook imports it
 _KERNEL = ("ipykernel",)  # started, not imported
 _WITHOUT = {"evolvingdp", "distributed"}  # its source counts; sharing repetitions between processes changes no number
 
@@ -186,7 +187,7 @@ def of_files(params: dict[str, Any]) -> dict[str, str]:
 def of_results(notebook: str) -> dict[str, Any]:
     """What decides table, claims and figures of `notebook`: digests of library and data, and packages with versions."""
     library, package = Library(), experiment(notebook)
-    return _told(library, library.closure(RUNNER, *(name for name in library.source if name.startswith(package))))
+    return _told(library, library.closure(RUNNER, PAGE, *(name for name in library.source if name.startswith(package))))
 
 
 def of_numbers(notebook: str, library: Library) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure as Canvas
-from scipy import stats
+from scipy import special
 
 from evolvingdp.experiment import Metric, Params, style
 from evolvingdp.publish.sources.project import params_of
@@ -39,7 +39,7 @@ def summary(sweep: Sweep, values: pd.DataFrame) -> pd.DataFrame:
     names = [f"param_{name}" for name in sweep.grid]
     grouped = values.groupby(names, sort=False)[params_of(sweep.notebook).metric.name]
     runs = grouped.count()
-    half = stats.t.ppf(0.975, np.maximum(runs - 1, 1)) * grouped.std() / np.sqrt(runs)  # nan for a single run
+    half = special.stdtrit(np.maximum(runs - 1, 1), 0.975) * grouped.std() / np.sqrt(runs)  # nan for a single run
     frame = pd.DataFrame({"mean": grouped.mean(), "half": half, "sd": grouped.std(), "runs": runs}).reset_index()
     return frame.rename(columns=dict(zip(names, sweep.grid, strict=True)))
 
