@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 MAX_LETTERS = 13  # 27^13 < 2^64
-_DIGIT = {letter: digit for digit, letter in enumerate(LETTERS, start=1)}
 
 
 def encode(words: Iterable[str]) -> NDArray[np.uint64]:
@@ -18,7 +17,10 @@ def encode(words: Iterable[str]) -> NDArray[np.uint64]:
     Raises ValueError that names the first word that is empty, too long or outside the alphabet, TypeError for what is no
     text.
     """
-    return numbered(words, _key)
+    keys = np.zeros(1, dtype=np.uint64)
+    for digit in digits(words, 1, MAX_LETTERS).T:
+        keys = np.where(digit > 0, np.uint64(27) * keys + digit, keys)
+    return keys
 
 
 def decode(keys: Iterable[int] | NDArray[np.uint64]) -> list[str]:
@@ -32,24 +34,32 @@ def index(words: Iterable[str], length: int) -> NDArray[np.uint64]:
     The densest integers that such words have: six letters take 29 bits.  Raises ValueError that names the first word
     that has another length or another letter, TypeError for what is no text.
     """
-    return numbered(words, lambda word: _index(word, length))
+    numbers = np.zeros(1, dtype=np.uint64)
+    for digit in digits(words, length, length).T:
+        numbers = np.uint64(26) * numbers + digit - np.uint64(1)
+    return numbers
 
 
-def numbered(words: Iterable[str], number: Callable[[str], int]) -> NDArray[np.uint64]:
-    """`number` of each word, (n,).  Raises TypeError for what is no text (str(nan) would be a word), and what `number`
-    raises, with the position.
+def digits(words: Iterable[str], least: int, most: int) -> NDArray[np.uint64]:
+    """The letters of words of `least` to `most` letters, (n, most): 1 to 26, and 0 behind the end.
+
+    Raises ValueError that names the first word that has another length or another letter, TypeError for what is no text
+    (str(nan) would be a word).
     """
     if isinstance(words, str):
         raise TypeError(f"words must be a list of words, got the text {words!r}")
-    numbers = []
+    words = list(words)
     for position, word in enumerate(words):
         if not isinstance(word, str):
             raise TypeError(f"words must be text, got {word!r} at position {position}")
-        try:
-            numbers.append(number(str(word)))  # numpy's strings print as np.str_('word')
-        except ValueError as error:
-            raise ValueError(f"{error}, at position {position}") from None
-    return np.array(numbers, dtype=np.uint64)
+    lengths = np.array([len(word) for word in words], dtype=np.int64)
+    codes = np.array(words, dtype=f"U{most}").view(np.uint32).reshape(len(words), most)
+    behind = np.arange(most) >= lengths[:, None]
+    possible = (lengths >= least) & (lengths <= most) & (behind | (codes - np.uint32(ord("a")) < len(LETTERS))).all(axis=1)
+    if not possible.all():
+        position = int(possible.argmin())
+        raise ValueError(f"{_wrong(str(words[position]), least, most)}, at position {position}")
+    return np.where(behind, 0, codes - np.uint32(ord("a") - 1)).astype(np.uint64)
 
 
 def from_index(numbers: NDArray[np.uint64], length: int) -> list[str]:
@@ -62,27 +72,12 @@ def from_index(numbers: NDArray[np.uint64], length: int) -> list[str]:
     return words
 
 
-def _index(word: str, length: int) -> int:
-    if len(word) != length:
-        raise ValueError(f"words must have exactly {length} letters, got {word!r} with {len(word)}")
-    number = 0
-    for letter in word:
-        if letter not in _DIGIT:
-            raise ValueError(f"words must be written in a-z, got {word!r} with {letter!r}")
-        number = 26 * number + _DIGIT[letter] - 1
-    return number
-
-
-def _key(word: str) -> int:
-    if not 1 <= len(word) <= MAX_LETTERS:
-        raise ValueError(f"words must have 1 to {MAX_LETTERS} letters, got {word!r} with {len(word)}")
-    key = 0
-    for letter in word:
-        digit = _DIGIT.get(letter)
-        if digit is None:
-            raise ValueError(f"words must be written in a-z, got {word!r} with {letter!r}")
-        key = 27 * key + digit
-    return key
+def _wrong(word: str, least: int, most: int) -> str:
+    if not least <= len(word) <= most:
+        wanted = f"exactly {most}" if least == most else f"{least} to {most}"
+        return f"words must have {wanted} letters, got {word!r} with {len(word)}"
+    letter = next(letter for letter in word if letter not in LETTERS)
+    return f"words must be written in a-z, got {word!r} with {letter!r}"
 
 
 def _word(key: int) -> str:

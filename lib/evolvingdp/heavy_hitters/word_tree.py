@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.core import checks
-from evolvingdp.core.words import LETTERS, numbered
+from evolvingdp.core.words import LETTERS, digits
 
 _LETTER_BITS = 5
 _AT_ONCE = 1 << 16  # leaves: arrays that stay in the cache
-_DIGIT = {letter: digit for digit, letter in enumerate(LETTERS, start=1)}
 
 
 class TooManyCandidatesError(ValueError):
@@ -61,7 +60,10 @@ class WordTree:
         """The leaves of `words`, (n,).  Raises ValueError that names the first word that the tree has no leaf for,
         TypeError for what is no text.
         """
-        return numbered(words, self._leaf)
+        leaves, radix = np.zeros(1, dtype=np.uint64), np.uint64(self.base**self._digits_a_letter)
+        for digit in digits(words, 1 if self.shorter else self.length, self.length).T:  # digit 0 ends a shorter word
+            leaves = radix * leaves + digit
+        return leaves
 
     def decode(self, leaves: Iterable[int] | NDArray[np.uint64]) -> list[str]:
         """The words at `leaves`."""
@@ -115,18 +117,6 @@ class WordTree:
             possible &= (letter <= len(LETTERS)) & ((letter > 0) | ((after == 0) & self.shorter))
             after = letter
         return possible & ((after > 0) | (digits < self._digits_a_letter))
-
-    def _leaf(self, word: str) -> int:
-        if not 1 <= len(word) <= self.length or (len(word) < self.length and not self.shorter):
-            wanted = f"1 to {self.length}" if self.shorter else f"exactly {self.length}"
-            raise ValueError(f"words must have {wanted} letters, got {word!r} with {len(word)}")
-        leaf, radix = 0, self.base**self._digits_a_letter
-        for letter in word:
-            digit = _DIGIT.get(letter)
-            if digit is None:
-                raise ValueError(f"words must be written in a-z, got {word!r} with {letter!r}")
-            leaf = leaf * radix + digit
-        return int(leaf * radix ** (self.length - len(word)))  # digit 0 ends a shorter word
 
     def _letters(self, leaf: int) -> list[int]:
         letters = []
