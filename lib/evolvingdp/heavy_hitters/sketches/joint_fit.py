@@ -13,7 +13,6 @@ asked for stay in the means.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,6 @@ from scipy import sparse
 
 _TOLERANCE = 1e-9  # of the solution; and keys that no cell tells apart get a standard error of 1/sqrt of it
 _AT_ONCE = 512  # columns of the inverse
-_MANY_ROWS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,10 +40,6 @@ class JointFit:
         values = np.ones(cells.size) if signs is None else signs.T.ravel().astype(float)
         parts = values, number.reshape(cells.shape).T.ravel(), rows * np.arange(n_keys + 1)
         return cls(sparse.csc_array(parts, shape=(len(used), n_keys)), used, rows, width, signs is None)
-
-    @cached_property
-    def _gram(self) -> sparse.csc_array:
-        return sparse.csc_array((self.design.T @ self.design) / self.rows)
 
     @property
     def _shared(self) -> float:
@@ -72,9 +66,7 @@ class JointFit:
 
     def means_of(self, frequencies: NDArray[np.float64]) -> NDArray[np.float64]:
         """The means of the keys' rows, (keys,), that keys of these frequencies have without noise."""
-        # with many rows most keys meet in some of them: G is dense then, and dearer than what it is made of
-        few = self.rows < _MANY_ROWS
-        means = self._gram @ frequencies if few else self.design.T @ (self.design @ frequencies) / self.rows
+        means = self.design.T @ (self.design @ frequencies) / self.rows  # a fit takes a few: G itself would be dearer
         return np.asarray((means - self._shared * frequencies.sum()) / (1 - self._shared))
 
     def cells_of(self, frequencies: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -86,7 +78,8 @@ class JointFit:
     def spread(self) -> NDArray[np.float64]:
         """The diagonal of the inverse, (keys,): 1 for a key that is alone in its cells."""
         n_keys = self.design.shape[1]
-        factors = sparse.linalg.splu(self._gram + _TOLERANCE * sparse.eye_array(n_keys, format="csc"))
+        gram = self.design.T @ self.design / self.rows
+        factors = sparse.linalg.splu(sparse.csc_array(gram + _TOLERANCE * sparse.eye_array(n_keys)))
         spread = np.empty(n_keys)
         for first in range(0, n_keys, _AT_ONCE):
             own = np.arange(first, min(first + _AT_ONCE, n_keys))
