@@ -90,7 +90,7 @@ def _sketches() -> Iterator[Entry]:
         )  # fmt: skip
     yield _entry(
         "fair_coins", "FreqOracle, users by hundreds", (FreqOracle,), _of_many, "coins beyond 64 are their mean",
-        ("core/sampling.py", "np.add.reduceat(ones, ends - words[some], dtype=np.int64)", "32 * words[some]"),
+        ("core/sampling.py", "np.diff(np.cumsum(ones, dtype=np.uint16)[ends - 1], prepend=np.uint16(0))", "32 * words[some]"),
     )  # fmt: skip
     frequent = FreqOracle(_hashes(0, 2, 2), _EPSILON)
 
