@@ -112,9 +112,9 @@ class ShaPrefix:
         self, rows: NDArray[np.integer], keys: NDArray[np.uint64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
         rows, keys = np.broadcast_arrays(rows, keys)
-        top = np.empty(keys.shape, dtype=np.uint64)
-        for position, (row, key) in enumerate(zip(rows.flat, keys.flat, strict=True)):
-            top.flat[position] = _sha_prefix(self.salt, int(row), int(key))
+        messages = np.stack([rows.astype(np.uint64), keys], axis=-1).astype(">u8").tobytes()
+        digests = b"".join(_sha_prefix(self.salt + messages[at : at + 16]) for at in range(0, len(messages), 16))
+        top = np.frombuffer(digests, dtype=">u8").astype(np.uint64).reshape(keys.shape)
         top >>= np.uint64(64 - self.width.bit_length())
         return (top >> np.uint64(1)).view(np.int64), _signs(top << np.uint64(63))
 
@@ -123,9 +123,8 @@ class ShaPrefix:
 
 
 @lru_cache(maxsize=1 << 16)  # collecting and reading ask for the same words
-def _sha_prefix(salt: bytes, row: int, key: int) -> int:
-    message = salt + row.to_bytes(8, "big") + key.to_bytes(8, "big")
-    return int.from_bytes(hashlib.sha256(message).digest()[:8], "big")
+def _sha_prefix(message: bytes) -> bytes:
+    return hashlib.sha256(message).digest()[:8]
 
 
 def places(hashes: HashFamily, rows: NDArray[np.integer], keys: NDArray[np.uint64]) -> NDArray[np.int64]:

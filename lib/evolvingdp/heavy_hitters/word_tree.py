@@ -67,7 +67,10 @@ class WordTree:
 
     def decode(self, leaves: Iterable[int] | NDArray[np.uint64]) -> list[str]:
         """The words at `leaves`."""
-        return ["".join(LETTERS[digit - 1] for digit in self._letters(int(leaf)) if digit) for leaf in leaves]
+        nodes, radix = np.array(leaves, dtype=np.uint64), self.base**self._digits_a_letter
+        letters = nodes[:, None] // np.uint64(radix) ** np.arange(self.length, dtype=np.uint64)[::-1] % np.uint64(radix)
+        codes = np.where(letters > 0, letters + np.uint64(ord("a") - 1), 0).astype(np.uint32)
+        return [str(word).replace("\0", "") for word in codes.view(f"U{self.length}").ravel()]
 
     def checked(self, leaves: NDArray[np.integer]) -> NDArray[np.uint64]:
         """`leaves` as uint64, (n,).  Raises with the first that is no word's."""
@@ -117,13 +120,6 @@ class WordTree:
             possible &= (letter <= len(LETTERS)) & ((letter > 0) | ((after == 0) & self.shorter))
             after = letter
         return possible & ((after > 0) | (digits < self._digits_a_letter))
-
-    def _letters(self, leaf: int) -> list[int]:
-        letters = []
-        for _ in range(self.length):
-            leaf, digit = divmod(leaf, self.base**self._digits_a_letter)
-            letters.append(digit)
-        return letters[::-1]
 
 
 def candidates_at(level: int, n_survivors: int, tree: WordTree, limit: int) -> int:
