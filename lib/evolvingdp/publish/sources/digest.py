@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -25,6 +25,7 @@ REPOSITORY = LIBRARY.parents[1]  # an editable install: lib/ stands in the repos
 RUNNER = "evolvingdp.publish.running.execute"  # every notebook passes through it
 PAGE = "evolvingdp.publish.showing.page"  # every notebook imports it
 _KERNEL = ("ipykernel",)  # started, not imported
+_HOLDS = (ast.stmt, ast.excepthandler, ast.match_case)  # what can hold statements
 _WITHOUT = {"evolvingdp", "distributed"}  # its source counts; sharing repetitions between processes changes no number
 
 
@@ -54,7 +55,12 @@ class Library:
     """The package's source as it was read when the object was made."""
 
     def __init__(self, folder: Path = LIBRARY) -> None:
-        self.source = {_dotted(path, folder): path.read_bytes() for path in folder.rglob("*.py")}
+        self.source = {
+            _dotted(where, name, folder): Path(where, name).read_bytes()
+            for where, _, files in os.walk(folder)
+            for name in files
+            if name.endswith(".py")
+        }
 
     def closure(self, *start: str) -> set[str]:
         """The modules among `start` and all of evolvingdp that they import, at their top or in a function."""
@@ -98,13 +104,24 @@ class Library:
         return versions(tuple(sorted(_KERNEL + tuple(installed[name] for name in top - _WITHOUT if name in installed))))
 
 
-def _dotted(path: Path, folder: Path) -> str:
-    return ".".join(path.relative_to(folder.parent).with_suffix("").parts).removesuffix(".__init__")
+def _dotted(where: str, name: str, folder: Path) -> str:
+    inside = where.removeprefix(str(folder)).replace(os.sep, ".")
+    return f"{folder.name}{inside}.{name.removesuffix('.py')}".removesuffix(".__init__")
 
 
+def _statements(source: bytes) -> Iterator[ast.AST]:
+    """The module and every statement in it, without the expressions in these, which are most of it."""
+    waiting: list[ast.AST] = [ast.parse(source)]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += [child for child in ast.iter_child_nodes(node) if isinstance(child, _HOLDS)]
+
+
+@cache
 def _undocumented(source: bytes) -> bytes:
     lines = source.splitlines(keepends=True)
-    for node in ast.walk(ast.parse(source)):
+    for node in _statements(source):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
             first, last = node.body[0].lineno, node.body[0].end_lineno or node.body[0].lineno
             lines[first - 1 : last] = [b""] * (last - first + 1)
@@ -115,7 +132,7 @@ def _undocumented(source: bytes) -> bytes:
 def imports(source: bytes) -> tuple[str, ...]:
     """The dotted names that `source` imports, at its top or in a function: of `from a import b` it is a.b."""
     named = []
-    for node in ast.walk(ast.parse(source)):
+    for node in _statements(source):
         if isinstance(node, ast.ImportFrom):
             named += [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
@@ -126,6 +143,8 @@ def imports(source: bytes) -> tuple[str, ...]:
 @cache
 def _attached(source: bytes) -> dict[str, str]:
     """name -> module, of a package whose `__init__` calls `core.public.attach`."""
+    if b"attach" not in source:  # as in most files
+        return {}
     calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
     attach = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == "attach"]
     return {name: str(entry.arg) for call in attach for entry in call.keywords for name in ast.literal_eval(entry.value)}
@@ -139,19 +158,31 @@ def _distributions() -> dict[str, str]:
 @cache
 def versions(names: tuple[str, ...]) -> dict[str, str]:
     """name -> installed version, of the distributions `names` and all that they require."""
-    from packaging.requirements import Requirement
-
     found, waiting = dict[str, str](), list(names)
     while waiting:
-        try:
-            distribution = metadata.distribution(waiting.pop())
-        except metadata.PackageNotFoundError:  # required on other systems
-            continue
-        if found.get(distribution.name) is None:
-            found[distribution.name] = distribution.version
-            needed = map(Requirement, distribution.requires or [])
-            waiting += [one.name for one in needed if one.marker is None or one.marker.evaluate({"extra": ""})]
+        name, version, needed = _installed(waiting.pop())
+        if name and name not in found:
+            found[name] = version
+            waiting += needed
     return dict(sorted(found.items()))
+
+
+@cache
+def _installed(asked: str) -> tuple[str, str, list[str]]:
+    """Name and version of the distribution `asked`, and what it requires; the name is empty where it is not installed."""
+    from packaging.requirements import Requirement
+
+    try:
+        distribution = metadata.distribution(asked)
+    except metadata.PackageNotFoundError:  # required on other systems
+        return "", "", []
+    told = distribution.metadata
+    needed = map(Requirement, told.get_all("Requires-Dist") or [])
+    return (
+        told["Name"],
+        told["Version"],
+        [one.name for one in needed if one.marker is None or one.marker.evaluate({"extra": ""})],
+    )
 
 
 def key(cells: bytes, code: str, notebook: str, params: dict[str, Any], seed: int) -> str:
