@@ -14,7 +14,7 @@ from sphinx.errors import ExtensionError
 from browsing import in_browser
 from evolvingdp.experiment import ParameterError
 from evolvingdp.publish.cli import main
-from evolvingdp.publish.comparing import beside, preset
+from evolvingdp.publish.comparing import beside, preset, whose
 from evolvingdp.publish.rendering import book
 from evolvingdp.publish.rendering.book import build_yours
 from evolvingdp.publish.rendering.sphinx_ext import refuse_stale_pages
@@ -220,10 +220,10 @@ def test_the_same_run_differs_by_nothing(small):
     path.write_text(f"base: quick\n{NOTEBOOK}:\n")
     chosen = preset.read(project, path)
     copy = beside.stage(project, chosen, list(chosen.ours.values()), project.root / "staged")
-    text = (copy.root / beside.YOURS / "heavy_hitters-frequency_oracle.md").read_text()
+    text = (copy.root / whose.YOURS / "heavy_hitters-frequency_oracle.md").read_text()
     assert "No parameter differs: the same run." in text
     assert "| `mean` | 3 | 0 | 0 | 0 | 0 | 0 |" in text
-    assert "None: every claim has the same verdict." in (copy.root / beside.YOURS / "index.md").read_text()
+    assert "None: every claim has the same verdict." in (copy.root / whose.YOURS / "index.md").read_text()
     path.write_text("evolving/thresh: {}\n")  # this book has no such notebook
     with pytest.raises(ParameterError, match=r"same.yaml: no notebook 'evolving/thresh'"):
         preset.read(project, path)

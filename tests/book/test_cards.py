@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from evolvingdp.publish.rendering import cards
+from evolvingdp.publish.rendering.ideas import cards
 from support import REPOSITORY
 
 INDEX = (REPOSITORY / "book" / "index.md").read_text()

@@ -12,8 +12,8 @@ from bs4 import BeautifulSoup
 
 from browsing import in_browser, opened
 from evolvingdp.publish.rendering.ideas import explorers
-from evolvingdp.publish.rendering.ideas.directive import PICTURES
 from evolvingdp.publish.rendering.ideas.explorers import EXPLORERS, short
+from evolvingdp.publish.rendering.ideas.pictures import PICTURES
 from support import REPOSITORY
 
 STATIC = REPOSITORY / "book" / "_static"

@@ -17,7 +17,7 @@ from evolvingdp.core.noise import DiscreteLaplace
 from evolvingdp.evolving import Thresh
 from evolvingdp.heavy_hitters import FreqOracle, TreeHist
 from evolvingdp.publish.rendering.ideas import trust
-from evolvingdp.publish.rendering.ideas.directive import PICTURES
+from evolvingdp.publish.rendering.ideas.pictures import PICTURES
 from evolvingdp.publish.rendering.ideas.svg import WIDTH
 from evolvingdp.sparse_vector import ThresholdMonitorEvolving
 from support import REPOSITORY

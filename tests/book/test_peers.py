@@ -209,7 +209,8 @@ def test_the_rendered_page_shows_every_sentence_and_every_cell(tmp_path, runs):
     shutil.copy(REPOSITORY / "book" / "performance.md", tmp_path / "book" / "index.md")
     shutil.copytree(REPOSITORY / "benchmarks", tmp_path / "benchmarks", dirs_exist_ok=True)
     (tmp_path / "conf.py").write_text(
-        "from evolvingdp.publish.rendering.sphinx_ext import Loop, Measured, Peers, Timings\n"
+        "from evolvingdp.publish.rendering.drawn_ext import Peers\n"
+        "from evolvingdp.publish.rendering.sphinx_ext import Loop, Measured, Timings\n"
         "extensions = ['myst_parser', 'sphinx_design']\n"
         "myst_enable_extensions = ['dollarmath', 'colon_fence']\nroot_doc = 'book/index'\n"
         "def setup(app):\n    app.add_directive('peers', Peers)\n    app.add_role('measured', Measured())\n"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,23 +15,13 @@ import yaml
 
 from evolvingdp.publish.comparing import compare, preset
 from evolvingdp.publish.comparing.preset import Preset
+from evolvingdp.publish.comparing.whose import RECORD, YOURS, Yours
 from evolvingdp.publish.running.execute import export
-from evolvingdp.publish.running.job import Job, problems
+from evolvingdp.publish.running.job import Job
 from evolvingdp.publish.sources.project import Project
 
 # what pages are made of or look up
 SOURCES = ("_config.yml", "_toc.yml", "CITATION.cff", "book", "notebooks", "benchmarks", "data", "tests")
-YOURS = "book/yours"
-RECORD = "preset.json"
-
-
-@dataclass(frozen=True)
-class Yours(Project):
-    """A copy of the book seen from the reader's side: its results are the reader's."""
-
-    @property
-    def results(self) -> Path:
-        return self.root / YOURS
 
 
 def stage(project: Project, chosen: Preset, others: list[Job], folder: Path) -> Project:
@@ -47,9 +36,9 @@ def stage(project: Project, chosen: Preset, others: list[Job], folder: Path) -> 
             shutil.copyfile(source, folder / name)
     copy, yours = Project(folder), Yours(folder)
     for job in others:
-        export(job, copy.results / job.notebook.split("/")[0], as_page=True)
+        export(job, copy.results / job.paper, as_page=True)
     for job in chosen.yours.values():
-        export(job, yours.results / job.notebook.split("/")[0])
+        export(job, yours.results / job.paper)
     tables = {notebook: _claims(copy, yours, notebook) for notebook in chosen.yours}
     for notebook in chosen.yours:
         (yours.results / f"{_slug(notebook)}.md").write_text(_page(copy, yours, chosen, notebook, tables[notebook]))
@@ -60,19 +49,6 @@ def stage(project: Project, chosen: Preset, others: list[Job], folder: Path) -> 
     )
     (folder / "_toc.yml").write_text(_contents(yaml.safe_load((project.root / "_toc.yml").read_text()), chosen))
     return copy
-
-
-def record(root: Path) -> dict[str, Any]:
-    """What `stage` wrote about the reader's preset below `root`; empty in a book that is ours alone."""
-    path = root / YOURS / RECORD
-    content: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-    return content
-
-
-def stale(root: Path) -> list[str]:
-    """Why results of the reader's may not be shown; see `execute.problems`."""
-    pages = record(root).get("pages", {})
-    return [problem for page in pages for problem in problems(Yours(root), page.removeprefix("book/results/"))]
 
 
 def _contents(toc: dict[str, Any], chosen: Preset) -> str:

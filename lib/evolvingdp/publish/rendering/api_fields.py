@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import inspect
 import re
 import sys
@@ -46,6 +47,7 @@ def fields(owner: type) -> list[About]:
     return [declared[name]._replace(allowed=allowed.get(name, "")) for name in names if name in declared]
 
 
+@functools.cache
 def _parsed(owner: type) -> tuple[list[str], ast.ClassDef]:
     text = textwrap.dedent(inspect.getsource(owner))
     parsed = ast.parse(text).body[0]

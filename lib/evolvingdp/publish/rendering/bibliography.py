@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pybtex.plugin import register_plugin
+from pybtex.plugin import find_plugin, register_plugin
 from pybtex.style.formatting.plain import Style as Plain
 from pybtex.style.template import href
 
@@ -24,3 +24,5 @@ class Linked(Plain):  # type: ignore[misc]
 
 def register() -> None:
     register_plugin("pybtex.style.formatting", "linked", Linked)
+    # looked up for every citation, in the lists of all installed packages unless it is registered
+    register_plugin("pybtex.backends", "plaintext", find_plugin("pybtex.backends", "plaintext"), force=True)

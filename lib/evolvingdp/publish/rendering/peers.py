@@ -108,8 +108,9 @@ def sentences(runs: pd.DataFrame, task: str) -> list[str]:
 
 
 def _better(runs: pd.DataFrame, task: str) -> Iterator[str]:
+    every = pairs(runs, task)
     for measure, word in BETTER.items():
-        found = [pair for pair in pairs(runs, task) if pair.better(measure)]
+        found = [pair for pair in every if pair.better(measure)]
         if not found:
             yield f"At the largest n that both ran, no peer is {word} than its counterpart of ours."
         for pair in found:

@@ -112,12 +112,15 @@ class Row(_Strict):
 
 def read(root: Path, paper: str) -> tuple[Row, ...]:
     """The rows of book/reproduction/<paper>.yaml.  Raises ReproductionError."""
-    path = root / "book" / "reproduction" / f"{paper}.yaml"
     try:
-        listed = yaml.safe_load(path.read_text())
+        return _rows(paper, (root / "book" / "reproduction" / f"{paper}.yaml").read_text())
     except (OSError, yaml.YAMLError) as error:
         raise ReproductionError(f"{paper}: no table of what is reproduced: {' '.join(str(error).split())}") from None
-    rows = []
+
+
+@functools.cache
+def _rows(paper: str, text: str) -> tuple[Row, ...]:
+    rows, listed = [], yaml.safe_load(text)
     for entry in listed:
         try:
             rows.append(Row.model_validate(entry))

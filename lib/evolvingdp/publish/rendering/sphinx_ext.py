@@ -9,9 +9,7 @@ prints the value `lemma_error` of that notebook's values.json in the given Pytho
     ```
 
 shows BibTeX of the papers and of the chapter's experiments, with the commits that computed the results in
-book/results/heavy_hitters; without a name, BibTeX of the whole book.  The directive `peers` (see
-`publish.peers`) writes a section of the performance page from the benchmarks' tables, `plan` shows what the planner says,
-`planner` its fields.
+book/results/heavy_hitters; without a name, BibTeX of the whole book.
 """
 
 from __future__ import annotations
@@ -23,20 +21,23 @@ from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import directives
-from docutils.statemachine import StringList
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
-from evolvingdp.publish.comparing import beside
-from evolvingdp.publish.rendering import accessible, api, bibliography, forked, formulas, peers, reproduction_ext
-from evolvingdp.publish.rendering.cards import Cards
+from evolvingdp.publish.comparing import whose
+from evolvingdp.publish.rendering import (
+    accessible,
+    api,
+    bibliography,
+    drawn_ext,
+    forked,
+    formulas,
+    reproduction_ext,
+    sidebar,
+)
 from evolvingdp.publish.rendering.dated import Loop, Measured, Timings
-from evolvingdp.publish.rendering.ideas import directive as ideas
-from evolvingdp.publish.rendering.ideas import explorers
-from evolvingdp.publish.rendering.ideas.fields import Fields
-from evolvingdp.publish.rendering.planned_ext import Plan
 from evolvingdp.publish.running.job import problems
 from evolvingdp.publish.showing import citing
 from evolvingdp.publish.sources.project import Project
@@ -45,19 +46,19 @@ from evolvingdp.publish.sources.project import Project
 def refuse_stale_pages(app: Sphinx) -> None:
     """Fail the build where a page would not show what its notebook computes now."""
     project = Project(Path(app.srcdir))
-    found = [problem for notebook in project.pages() for problem in problems(project, notebook)] + beside.stale(project.root)
+    found = [problem for notebook in project.pages() for problem in problems(project, notebook)] + whose.stale(project.root)
     if found:
         raise ExtensionError("pages that may not be shown (run `make book`):\n" + "\n".join(found))
 
 
 def _say_whose_numbers(app: Sphinx, doctree: nodes.document) -> None:
     """In a book with the reader's results, each of our pages says below its title that it is ours."""
-    shown = beside.record(Path(app.srcdir))
-    if not shown or app.env.docname.startswith(beside.YOURS):
+    shown = whose.record(Path(app.srcdir))
+    if not shown or app.env.docname.startswith(whose.YOURS):
         return
     own = shown["pages"].get(app.env.docname)
     said = f"What stands here is ours (preset {shown['base']}, seed 0), not yours. What {shown['file']} computes is in "
-    target = {"refdomain": "std", "reftype": "doc", "reftarget": f"/{own or beside.YOURS + '/index'}"}
+    target = {"refdomain": "std", "reftype": "doc", "reftarget": f"/{own or whose.YOURS + '/index'}"}
     link = addnodes.pending_xref("", nodes.inline(), **target, refexplicit=False, refdoc=app.env.docname, refwarn=True)
     note = nodes.note("", nodes.paragraph("", said, link, nodes.Text(".")), classes=["whose"])
     for title in list(doctree.findall(nodes.title))[:1]:
@@ -110,42 +111,19 @@ def _bibtex(text: str) -> nodes.literal_block:
     return nodes.literal_block(text, text, language="bibtex")
 
 
-class Peers(SphinxDirective):
-    """A section on other packages; a task that the results lack is an error."""
-
-    required_arguments = 1
-    final_argument_whitespace = True
-
-    def run(self) -> list[nodes.Node]:
-        root = Path(self.env.srcdir)
-        for file in sorted((root / "benchmarks" / "results").glob("peers*.csv")):
-            self.env.note_dependency(str(file))
-        try:
-            text = peers.section(root, self.arguments[0])
-        except (OSError, KeyError) as problem:
-            raise self.error(f"no peers {self.arguments[0]!r}: {problem}") from problem
-        node = nodes.container(classes=["peers"])
-        self.state.nested_parse(StringList(text.splitlines(), source=self.arguments[0]), self.content_offset, node)
-        return [node]
-
-
 def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("builder-inited", refuse_stale_pages)
     app.connect("doctree-read", _say_whose_numbers)
     app.add_role("value", Value())
     app.add_role("measured", Measured())
     accessible.setup(app)
+    sidebar.setup(app)
     formulas.setup(app)
     forked.setup(app)
     bibliography.register()
     reproduction_ext.register(app)
-    ideas.register(app)
-    explorers.register(app)
+    drawn_ext.register(app)
     app.add_directive("cite-this", CiteThis)
-    app.add_directive("peers", Peers)
-    app.add_directive("cards", Cards)
-    app.add_directive("plan", Plan)
-    app.add_directive("planner", Fields)
     app.add_directive("timings", Timings)
     app.add_directive("loop", Loop)
     app.add_directive("public-names", api.PublicNames)

@@ -38,6 +38,10 @@ class Job:
         return cls(project, notebook, params_of(notebook).make(preset, values), seed)
 
     @property
+    def paper(self) -> str:
+        return self.notebook.split("/")[0]
+
+    @property
     def name(self) -> str:
         return self.notebook.split("/")[-1]
 
@@ -53,8 +57,9 @@ class Job:
     @property
     def cached(self) -> bool:
         """Whether the cache has this run, whole: every file is there and is the one that was computed."""
-        manifest = read_manifest(self.store / MANIFEST)
-        return bool(manifest) and not touched(self.store, manifest)
+        store = self.store
+        manifest = read_manifest(store / MANIFEST)
+        return bool(manifest) and not touched(store, manifest)
 
 
 def seed_of(seed: Any) -> int:

@@ -16,10 +16,6 @@ from dataclasses import dataclass
 from html import escape
 from itertools import product
 
-from docutils import nodes
-from sphinx.application import Sphinx
-from sphinx.util.docutils import SphinxDirective
-
 from evolvingdp.continual_mean.binary_mechanism import best_tree
 from evolvingdp.continual_mean.binary_mechanism import calibrate as calibrate_noise
 from evolvingdp.continual_mean.prefix_sums import Toeplitz, Tree
@@ -181,20 +177,3 @@ def _slider(label: str, values: tuple[float, ...], start: int) -> str:
         f'<label>{label} <input type="range" min="0" max="{len(values) - 1}" step="1" value="{start}" autocomplete="off" '
         f'data-values="{escape("|".join(said))}" aria-valuetext="{said[start]}"><output>{said[start]}</output></label>'
     )
-
-
-class Explore(SphinxDirective):
-    """An explorer, as HTML; a name that is none's is an error."""
-
-    required_arguments = 1
-
-    def run(self) -> list[nodes.Node]:
-        if self.arguments[0] not in EXPLORERS:
-            raise self.error(f"no explorer {self.arguments[0]!r}; there are {', '.join(EXPLORERS)}")
-        self.env.note_reread()
-        return [nodes.raw("", page(self.arguments[0]), format="html")]
-
-
-def register(app: Sphinx) -> None:
-    app.add_directive("explorer", Explore)
-    app.add_js_file("explorers.js")

@@ -19,9 +19,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from docutils import nodes
-from sphinx.util.docutils import SphinxDirective
-
 from evolvingdp.planning import planner
 from evolvingdp.planning.answer import CannotServeError, OnTheEdgeError
 from evolvingdp.planning.question import Question
@@ -197,18 +194,3 @@ def _best(told: list[tuple[str, str, str]]) -> str:
         return "<td>none</td>"
     method, error, found = named[0]
     return f"<td><strong>{readable(f'from {found}' if found else error)}</strong> {escape(method)}</td>"
-
-
-class Fields(SphinxDirective):
-    """The planner's fields and table, as HTML; an error where the grid is missing, or for other fields."""
-
-    def run(self) -> list[nodes.Node]:
-        root = Path(self.env.srcdir)
-        for name in ("planner_grid.csv", "planner_grid_methods.csv"):
-            self.env.note_dependency(str(root / FOLDER / name))
-        self.env.note_reread()
-        try:
-            grid = Grid.read(root)
-        except (OSError, KeyError, ValueError) as error:
-            raise self.error(f"no planner: {error!r}") from error
-        return [nodes.raw("", page(grid) + table(grid), format="html")]

@@ -15,12 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from docutils import nodes
-from sphinx.util.docutils import SphinxDirective
-
 from evolvingdp.experiment.style import PALETTE, TRUTH, canvas, house
 from evolvingdp.publish.showing.bundle import image
-from evolvingdp.publish.sources.project import Project
 
 OURS, THEIRS = PALETTE[0], "0.62"
 SIZE = (3.6, 2.3)  # inches: letters of 11 points are 15 pixels high on a card
@@ -132,18 +128,3 @@ def draw(results: Path, name: str) -> bytes:
     figure, ax = canvas(*SIZE)
     CARDS[name](results, ax)
     return image(figure, "svg")
-
-
-class Cards(SphinxDirective):
-    """Draw all cards; what the results lack is an error."""
-
-    def run(self) -> list[nodes.Node]:
-        results = Project(Path(self.env.srcdir)).results
-        self.env.note_reread()
-        for name in CARDS:
-            try:
-                drawn = draw(results, name)
-            except (OSError, KeyError, ValueError) as error:
-                raise self.error(f"no card {name!r}: {error!r}") from error
-            (results / f"card-{name}.svg").write_bytes(drawn)
-        return []
