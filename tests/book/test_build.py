@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
+from sphinx.errors import ExtensionError
 
 from evolvingdp.publish.errors import BookError
 from evolvingdp.publish.rendering.book import build, render
 from evolvingdp.publish.rendering.copies.offline import UNFINISHED, check_rendered
 from evolvingdp.publish.rendering.forked import REPOSITORY
+from evolvingdp.publish.rendering.sphinx_ext import refuse_stale_pages
 from evolvingdp.publish.running.execute import export, run
 from evolvingdp.publish.running.job import Job
 from support import TOY
@@ -29,23 +33,18 @@ def test_nothing_is_executed_when_nothing_has_changed(book, capsys):
 
 
 @pytest.mark.parametrize("changed", ["a source", "a page", "the address of a fork"])
-def test_what_has_changed_is_rendered_again(changed, book, capsys, monkeypatch):
+def test_what_has_changed_is_rendered_again_and_then_no_more(changed, book, capsys, monkeypatch):
     chapter, page = book.root / "book" / "chapter.md", book.root / "_build" / "html" / "book" / "chapter.html"
-    before = chapter.read_text()
     if changed == "a source":
-        chapter.write_text(before + "\nOne sentence more.\n")
+        chapter.write_text(chapter.read_text() + "\nOne sentence more.\n")
     elif changed == "a page":
         page.write_text("touched")
     else:
         monkeypatch.setenv(REPOSITORY, "https://github.com/me/mine")
-    try:
-        build(book, "quick", print)
-        assert "rendered in" in capsys.readouterr().out
-        assert ("One sentence more." in page.read_text()) == (changed == "a source")
-    finally:
-        chapter.write_text(before)
-        monkeypatch.undo()
-        build(book, "quick", print)
+    build(book, "quick", print)
+    assert "rendered in" in capsys.readouterr().out
+    assert "One sentence more." in page.read_text()
+    assert ("github.com/me/mine" in page.read_text()) == (changed == "the address of a fork")
     build(book, "quick", print)
     assert capsys.readouterr().out.endswith("index.html\n")
 
@@ -53,44 +52,48 @@ def test_what_has_changed_is_rendered_again(changed, book, capsys, monkeypatch):
 def test_chapters_follow_their_results(book):
     """Another result in place: the chapter that prints its numbers is read again."""
     chapter = book.root / "_build" / "html" / "book" / "chapter.html"
-    job = Job.make(book, TOY, "quick", {"epsilon": 1.5}, 1)
+    job, ours = Job.make(book, TOY, "quick", {"epsilon": 1.5}, 1), Job.make(book, TOY, "quick")
     run(job)
     assert "The loss is 2.00." in chapter.read_text()
     try:
-        export(job, book.results / "heavy_hitters", as_page=True)
+        export(job, book.results / job.paper, as_page=True)
         render(book, print)
         assert "The loss is 1.50." in chapter.read_text()
     finally:
-        build(book, "quick", print)
-    assert "The loss is 2.00." in chapter.read_text()
+        export(ours, book.results / ours.paper, as_page=True)
 
 
 def test_pages_of_a_build_that_was_killed_are_not_packed_and_all_made_anew(book):
     """It may have read what changed, and not have written the page."""
-    page = book.root / "_build" / "html" / "book" / "chapter.html"
-    check_rendered(book)
-    (book.root / "_build" / UNFINISHED).touch()
+    page, unfinished = book.root / "_build" / "html" / "book" / "chapter.html", book.root / "_build" / UNFINISHED
+    unfinished.touch()
     page.write_text("half a p")
-    with pytest.raises(BookError, match="not rendered yet, or not all of it"):
-        check_rendered(book)
     render(book, print)
     assert "The loss is 2.00." in page.read_text()
     check_rendered(book)
+    unfinished.touch()
+    with pytest.raises(BookError, match="not rendered yet, or not all of it"):
+        check_rendered(book)
+    unfinished.unlink()
 
 
 @pytest.mark.parametrize("touched", ["notebook", "results", "page"])
-def test_a_stale_or_touched_page_fails_even_a_build_by_hand(book, touched):
+def test_a_stale_or_touched_page_is_refused(book, touched):
     path = {
         "notebook": book.template(TOY),
         "results": book.results / TOY / "claims.json",
         "page": book.results / f"{TOY}.ipynb",
     }[touched]
-    before = path.read_text()
+    before, sphinx = path.read_text(), SimpleNamespace(srcdir=book.root)
+    refuse_stale_pages(sphinx)
     try:
         path.write_text(before.replace("# A line", "# A curve").replace('"holds": true', '"holds": false'))
         assert path.read_text() != before
-        with pytest.raises(BookError, match=TOY):
-            render(book, print)
+        with pytest.raises(ExtensionError, match=TOY):
+            refuse_stale_pages(sphinx)
+        if touched == "page":  # and so fails even a build by hand
+            with pytest.raises(BookError, match=TOY):
+                render(book, print)
     finally:
         path.write_text(before)
 

@@ -10,20 +10,20 @@ import sys
 import time
 from pathlib import Path
 
-from evolvingdp.publish.comparing import beside, preset
+from evolvingdp.publish.comparing import preset, whose
 from evolvingdp.publish.errors import BookError
 from evolvingdp.publish.files import scratch
 from evolvingdp.publish.guards import MACHINE
 from evolvingdp.publish.rendering.copies.offline import UNFINISHED
 from evolvingdp.publish.rendering.forked import REPOSITORY
 from evolvingdp.publish.running.compute import Say, compute
-from evolvingdp.publish.running.execute import export
-from evolvingdp.publish.running.job import MANIFEST, Job, problems, read_manifest
+from evolvingdp.publish.running.job import MANIFEST, Job, read_manifest, touched
 from evolvingdp.publish.sources import pages
 from evolvingdp.publish.sources.project import Project
 
 # the command of this name, which ends when this process does, however that ends
-JUPYTER_BOOK = """import sys
+JUPYTER_BOOK = """import gc, sys
+gc.set_threshold(50_000, 20, 100)  # pages are trees of many small objects that stay: to look for garbage costs a tenth
 from evolvingdp.publish import stopping
 stopping.end_with_parent(int(sys.argv.pop(1)))
 from jupyter_book.cli.main import main
@@ -38,20 +38,27 @@ def build(project: Project, preset: str, say: Say, *, workers: int | None = None
     """
     jobs = [Job.make(project, notebook, preset) for notebook in project.pages()]
     compute(jobs, say, workers=workers)
-    for job in jobs:
-        if problems(project, job.notebook) or not _shows(job):
-            export(job, project.results / job.notebook.split("/")[0], as_page=True)
+    stale = [job for job in jobs if not _shows(job)]
+    if stale:
+        from evolvingdp.publish.running.execute import export
+
+        for job in stale:
+            export(job, project.results / job.paper, as_page=True)
     _remove_orphans(project)
     unfinished, repository = project.root / "_build" / UNFINISHED, os.environ.get(REPOSITORY, "")
-    if not unfinished.exists() and pages.current(project, repository):
+    same_sources, same_otherwise = pages.kept(project, repository)
+    if not unfinished.exists() and same_sources and same_otherwise:
         say(f"nothing has changed: {project.root / '_build' / 'html' / 'index.html'}")
         return
-    render(project, say)
+    render(project, say, anew=not same_otherwise)
     pages.stamp(project, repository)
 
 
 def _shows(job: Job) -> bool:
-    return read_manifest(job.project.results / job.notebook / MANIFEST).get("key") == job.key
+    """Whether the page of this notebook in book/results is what `job` has computed."""
+    manifest = read_manifest(job.project.results / job.notebook / MANIFEST)
+    wanted = {"key": job.key, "params": job.params.model_dump(mode="json"), "seed": job.seed}
+    return wanted.items() <= manifest.items() and not touched(job.project.results / job.paper, manifest)
 
 
 def build_yours(project: Project, path: Path, say: Say, *, workers: int | None = None) -> Path:
@@ -59,6 +66,8 @@ def build_yours(project: Project, path: Path, say: Say, *, workers: int | None =
 
     Raises ParameterError before anything runs where the file is wrong, NotebookError or BookError as `build` does.
     """
+    from evolvingdp.publish.comparing import beside
+
     chosen = preset.read(project, path)
     home = preset.home(project, chosen, path)
     others = [Job.make(project, notebook, chosen.base) for notebook in project.pages()]
@@ -72,17 +81,18 @@ def build_yours(project: Project, path: Path, say: Say, *, workers: int | None =
     with scratch(home, ".html-") as folder:
         shutil.copytree(copy.root / "_build" / "html", folder / "html")
         (folder / "html").rename(home / "html")
-    return home / "html" / f"{beside.YOURS}/index.html"
+    return home / "html" / f"{whose.YOURS}/index.html"
 
 
-def render(project: Project, say: Say) -> None:
-    """Strict jupyter-book build of `project`; a warning is an error.  Raises BookError.
+def render(project: Project, say: Say, *, anew: bool = False) -> None:
+    """Strict jupyter-book build of `project`, of all pages if `anew`; a warning is an error.  Raises BookError.
 
-    While it runs, and after it was killed or has failed, a file says so: then all pages are made anew.
+    While it runs, and after it was killed or has failed, a file says so: then all pages are made anew, too.
     """
     started, unfinished = time.perf_counter(), project.root / "_build" / UNFINISHED
-    if unfinished.exists():
-        shutil.rmtree(unfinished.parent / ".doctrees", ignore_errors=True)  # or it would not warn, nor render, again
+    if anew or unfinished.exists():
+        for made in (".doctrees", "html/_modules"):  # or it would not warn, nor render, again
+            shutil.rmtree(unfinished.parent / made, ignore_errors=True)
     unfinished.parent.mkdir(exist_ok=True)
     unfinished.touch()
     command = [

@@ -10,7 +10,6 @@ from multiprocessing import get_context
 
 from evolvingdp.publish import stopping
 from evolvingdp.publish.errors import NotebookError
-from evolvingdp.publish.running.execute import run
 from evolvingdp.publish.running.job import Job
 
 Say = Callable[[str], None]
@@ -25,6 +24,8 @@ def compute(jobs: list[Job], say: Say, *, workers: int | None = None) -> None:
             say(f"{job.notebook}: unchanged")
     failures = []
     if waiting:
+        from evolvingdp.publish.running.execute import run  # what draws and runs notebooks: a second
+
         processes = min(workers or os.cpu_count() or 1, len(waiting))
         with ProcessPoolExecutor(processes, get_context("spawn"), stopping.end_with_parent) as pool:
             with stopping.starting():

@@ -21,10 +21,11 @@ def stamp(project: Project, *settings: str) -> None:
     (project.root / "_build" / _STAMP).write_text(_state(project, settings))
 
 
-def current(project: Project, *settings: str) -> bool:
-    """Whether sources, `settings`, packages and pages are those of the last stamp."""
+def kept(project: Project, *settings: str) -> tuple[bool, bool]:
+    """Of the last stamp, whether the sources are the same, and whether `settings`, packages and pages are."""
     stamped = project.root / "_build" / _STAMP
-    return stamped.is_file() and stamped.read_text() == _state(project, settings)
+    before, now = stamped.read_text().split() if stamped.is_file() else [""], _state(project, settings).split()
+    return before[0] == now[0], before[-1] == now[-1]
 
 
 def _state(project: Project, settings: tuple[str, ...]) -> str:
