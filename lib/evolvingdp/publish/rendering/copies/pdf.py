@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import html
 import json
-import logging
 import posixpath
 import shlex
 from collections.abc import Iterator
@@ -29,9 +28,8 @@ from evolvingdp.publish.sources.project import Project
 try:  # the book's and the developers' tools, which reading or running a notebook does not need
     from bs4 import BeautifulSoup, Tag
     from bs4.filter import SoupStrainer
+    from pikepdf import Dictionary, Object, ObjectStreamMode, Page, Pdf, String
     from playwright.sync_api import sync_playwright
-    from pypdf import PdfReader, PdfWriter
-    from pypdf.generic import NameObject, TextStringObject
 except ImportError as error:
     raise BookError(f"make pdf needs the packages of requirements.lock ({error}); run make .venv/.ready") from None
 
@@ -271,9 +269,8 @@ def _print(program: str, source: Path, book: Path, numbers: Path, pages: list[En
         if cut:
             raise BookError(f"wider than a page of the PDF: {'; '.join(cut)}")
         tab.pdf(path=book, prefer_css_page_size=True, print_background=True, outline=True, tagged=True)
-        reader = PdfReader(book)
-        places = reader.named_destinations
-        where = {entry.slug: (reader.get_destination_page_number(places[f"/{entry.slug}"]) or 0) + 1 for entry in pages}
+        with Pdf.open(book) as whole:
+            where = {entry.slug: Page(whole.Root.Dests[f"/{entry.slug}"][0]).index + 1 for entry in pages}
         tab.evaluate(
             """where => {
               document.querySelectorAll("[data-page]").forEach(node => node.textContent = where[node.dataset.page]);
@@ -289,29 +286,24 @@ def _print(program: str, source: Path, book: Path, numbers: Path, pages: list[En
 
 def _finish(project: Project, book: Path, numbers: Path, target: Path) -> None:
     """Stamp the page numbers on the contents, say what the file is, and nothing of the machine that made it."""
-    logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns of an object count that chromium writes one too small
-    settings, writer = _settings(project), PdfWriter(clone_from=book)
-    for page, stamp in zip(writer.pages, PdfReader(numbers).pages, strict=False):
-        page.merge_page(stamp)
-    writer.metadata = {
-        "/Title": settings["title"],
-        "/Author": settings["author"],
-        "/Subject": f"commit {provenance.commit()}",
-    }
-    for entry in _bookmarks(writer.root_object["/Outlines"]):
-        entry[NameObject("/Title")] = TextStringObject(_once(str(entry["/Title"])))
-    writer.compress_identical_objects()
-    writer.write(target)
+    settings = _settings(project)
+    with Pdf.open(book) as whole, Pdf.open(numbers) as stamps:
+        for page, stamp in zip(whole.pages, stamps.pages, strict=False):
+            page.add_overlay(stamp, None)
+        said = {"/Title": settings["title"], "/Author": settings["author"], "/Subject": f"commit {provenance.commit()}"}
+        whole.docinfo = whole.make_indirect(Dictionary(said))
+        for entry in _bookmarks(whole.Root.Outlines):
+            entry.Title = String(_once(str(entry.Title)))
+        whole.save(target, object_stream_mode=ObjectStreamMode.generate)
 
 
-def _bookmarks(node: Any) -> Iterator[Any]:
+def _bookmarks(node: Object) -> Iterator[Object]:
     """Every entry of a PDF's outline below `node`."""
     child = node.get("/First")
     while child is not None:
-        entry = child.get_object()
-        yield entry
-        yield from _bookmarks(entry)
-        child = entry.get("/Next")
+        yield child
+        yield from _bookmarks(child)
+        child = child.get("/Next")
 
 
 def _once(title: str) -> str:
