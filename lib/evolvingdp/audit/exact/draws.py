@@ -30,10 +30,11 @@ _MOST_WAYS = 1 << 10  # of one draw
 class Follower:
     """Stands for a generator; `path` says which way to go at each of the first decisions, later ones take the first way.
 
-    Of random words of 64 bits only the bits of the mask `words` are followed, those that the code reads; others are 0.
+    Of random words of 64 bits only the bits of the mask `words` are followed, those that the code reads; others are 0. Of an
+    order only the places of those before the last `alike` are, who hold the same: in which order these stand is not.
     """
 
-    words = 0
+    words, alike = 0, 1
 
     def __init__(self, path: Sequence[int] = ()) -> None:
         self._path = path
@@ -126,7 +127,9 @@ class Follower:
         return np.asarray(ways[self.choose(comb(held, ways).prod(axis=1) / comb(held.sum(), nsample))])
 
     def permutation(self, n: int) -> NDArray[np.int64]:
-        return np.array(self._one_of(itertools.permutations(range(n))), dtype=np.int64)
+        told = n - self.alike
+        orders = (one for one in itertools.permutations(range(n)) if sorted(last := [i for i in one if i >= told]) == last)
+        return np.array(self._one_of(orders), dtype=np.int64)
 
     def choice(
         self, n: Any, size: int, replace: bool = True, p: ArrayLike | None = None, shuffle: bool = True

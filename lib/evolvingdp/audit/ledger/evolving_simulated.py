@@ -53,8 +53,8 @@ def _bits(own: tuple[float, ...], *others: tuple[float, ...]) -> BitStream:
 
 
 @cache
-def _said(words: tuple[int, ...], *others: tuple[int, ...]) -> WordStream:
-    return WordStream.make([1] * (1 + len(others)), np.eye(2), [words, *others], 1)
+def _said(words: tuple[int, ...], *others: tuple[int, ...], length: int = 1) -> WordStream:
+    return WordStream.make([1] * (1 + len(others)), np.eye(2), [words, *others], length)
 
 
 def _once() -> Iterator[Entry]:
@@ -101,24 +101,21 @@ class _Hashed(once_words.OnceWords):
 def _few_changes() -> Iterator[Entry]:
     for layers in ("rappor", "loloha"):
         two = getattr(memoized.Memoized, layers)(1, 2, _EPSILON, _EPSILON / 2)
-
-        def runs(own: tuple[int, ...], rng: Any, two: Any = two) -> Any:
-            return memoized.run(two, _bits(own), bits=rng, private=rng)
-
-        def simulates(own: tuple[int, ...], rng: Any, two: Any = two) -> Any:
-            return memoized.simulate(two, _bits(own), rng)
-
         pair = getattr(memoized.Memoized, layers)(2, 2, _EPSILON, _EPSILON / 2)
 
-        def loss(pair: Any = pair, runs: Any = runs, simulates: Any = simulates) -> float:
+        def loss(two: Any = two, pair: Any = pair) -> float:
             """Also of two users whose bits fall below two thresholds, which chance decides."""
+            told = simulated_loss(
+                lambda own, rng: memoized.run(two, _bits(own), bits=rng, private=rng),
+                lambda own, rng: memoized.simulate(two, _bits(own), rng), list(product((0, 1), repeat=2)),
+            )  # fmt: skip
             streams = ThresholdStream.make(2, (0.25, 0.5))
             with one_at_a_time(threshold_stream):
-                alike = same_law(
+                alike = told < math.inf and same_law(
                     lambda rng: memoized.run(pair, streams, bits=rng, private=rng),
                     lambda rng: memoized.simulate(pair, streams, rng),
                 )
-            return simulated_loss(runs, simulates, list(product((0, 1), repeat=2))) if alike else math.inf
+            return told if alike else math.inf
 
         yield _entry(
             f"memoized_{layers}", f"memoization, {layers}", (memoized.Memoized, memoized.simulate), two.transcript_loss(),
@@ -250,11 +247,7 @@ def _later() -> Iterator[Entry]:
         sequences = [(0, 1, 0, 1)[: own.horizon], (0, 0, 1, 0)[: own.horizon]]
 
         def words(own: Thresh = own, id: str = id, sequences: Any = sequences) -> float:
-            heavy, length = HeavyThresh(own, 2), own.epoch_length
-
-            def said(held: tuple[int, ...]) -> WordStream:
-                return WordStream.make([1], np.eye(2), [held], length)
-
+            heavy, said = HeavyThresh(own, 2), partial(_said, length=own.epoch_length)
             known = mock.patch.object(heavy_simulation.Known, "make", return_value=None) if id == "_alike" else nullcontext()
             with known:
                 return simulated_loss(
@@ -286,12 +279,16 @@ def _later() -> Iterator[Entry]:
 def _crews() -> Iterator[Entry]:
     voting = Thresh(1, 3, 1, _EPSILON, _EPSILON / 2, 0.0, 1, 2, unit=0.01, margin=0.1)
     crews = crew_thresh.CrewThresh(4, _EPSILON, voting, changes=1, cell=1, spare_cell=1)
-    rest = [(0, 0, 0)] * 3
+
+    def dealt(own: tuple[int, ...], rng: Any) -> Any:
+        rng.alike = 3
+        return crew_thresh.run(crews, _bits(own, *[(0, 0, 0)] * 3), bits=rng, private=rng)
+
     yield _entry(
         "crew_thresh", "THRESH with roles by lot", (crew_thresh.CrewThresh, crew_thresh.simulate), _EPSILON,
         lambda: simulated_loss(
-            lambda own, rng: crew_thresh.run(crews, _bits(own, *rest), bits=rng, private=rng),
-            lambda own, rng: crew_thresh.simulate(crews, _bits(own, *rest), rng), [(1, 0, 1), (0, 0, 0)],  # what the mutant gets wrong first
+            dealt, lambda own, rng: crew_thresh.simulate(crews, BitStream.make([1, 3], [own, (0, 0, 0)], 1), rng),
+            [(1, 0, 1), (0, 0, 0)],  # what the mutant gets wrong first
         ),
         "the first crew votes for ever", ("evolving/rivals/crew_thresh.py", "state.order, [max(0, update - 1)])", "state.order, [0])"),
     )  # fmt: skip
@@ -299,12 +296,15 @@ def _crews() -> Iterator[Entry]:
     words = _HashedCrews(4, 0.4, HeavyThresh(voting, 2), changes=1, cell=1, spare_cell=1)
 
     def run(own: tuple[int, ...], rng: Any) -> Any:
-        rng.words = 3
+        rng.words, rng.alike = 3, 3
         return crew_words.run(words, _said(own, *[(0, 0)] * 3), words=rng, public=rng, private=rng)
 
     yield _entry(
         "crew_words", "HEAVYTHRESH with roles by lot", (crew_words.CrewWords, crew_words.simulate), 0.4,
-        lambda: simulated_loss(run, lambda own, rng: crew_words.simulate(words, _said(own, *[(0, 0)] * 3), rng).public, [(1, 1), (0, 0)]),
+        lambda: simulated_loss(
+            run, lambda own, rng: crew_words.simulate(words, WordStream.make([1, 3], np.eye(2), [own, (0, 0)], 1), rng).public,
+            [(1, 1), (0, 0)],
+        ),
         "the first cell reports in each update",
         ("evolving/rivals/crew_words.py", "sampled(part(settings.crews + update), private)", "sampled(part(settings.crews), private)"),
     )  # fmt: skip

@@ -116,7 +116,7 @@ def _trees() -> Iterator[Entry]:
 
     yield _entry(
         "tree_hist_projective", "TreeHist, two projective reports", (tree_hist.TreeHist, tree_hist.Protocol),
-        lambda: max(map(projected, range(2))), "each report has the whole epsilon",
+        lambda: projected(0), "each report has the whole epsilon",
         ("heavy_hitters/tree_hist.py", whole, "return self.epsilon"),
     )  # fmt: skip
 
@@ -169,7 +169,7 @@ def _projective() -> Iterator[Entry]:
 
     yield _entry(
         "projective", "Projective-geometry response", (projective.ProjectiveOracle,),
-        lambda: reports.collected_loss(small, np.arange(3), range(2)), "a twentieth of the lies is not told",
+        lambda: reports.collected_loss(small, np.arange(3), range(1)), "a twentieth of the lies is not told",
         ("heavy_hitters/sketches/projective.py", "private.random(len(keys)) < self.lie", "private.random(len(keys)) < 0.95 * self.lie"),
         unit="a report",
     )  # fmt: skip
@@ -292,9 +292,9 @@ def _rappor() -> Iterator[Entry]:
 
     def permanent() -> float:
         """Of two reports of one word; as stated of these, and of any number of reports, of which many are nearly all."""
-        if not said():
-            return math.inf
         loss = loss_of(again, words)
+        if loss > settings.epsilon_permanent or not said():
+            return math.inf
         many = as_stated(settings.epsilon_of_reports(60), settings.epsilon_permanent)
         return max(as_stated(loss, settings.epsilon_of_reports(2)), many - 2 * math.log(3) + loss)
 
