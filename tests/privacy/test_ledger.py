@@ -18,11 +18,12 @@ from evolvingdp.audit.empirical.black_boxes import black_boxes
 from evolvingdp.audit.ledger import listing
 from evolvingdp.audit.ledger.entry import FORMULA, HOW, SLACK, tight, unchanged
 from evolvingdp.audit.ledger.listing import entries
-from evolvingdp.audit.ledger.mutant import Mutant, broken
+from evolvingdp.audit.ledger.mutant import Mutant, broken, forget
 from evolvingdp.audit.ledger.pins import PINS
 from evolvingdp.continual_mean.per_step import PerStepLaplace
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
+from evolvingdp.evolving.count_law import CountLaw
 from support import ALPHA
 
 ENTRIES = {entry.id: entry for entry in entries()}
@@ -67,6 +68,13 @@ def test_a_mutant_is_gone_when_its_row_has_been_measured():
     assert SignFlip(1.0).flip == right
     with pytest.raises(LookupError, match="must hold 'no such line' once, it does 0 times"):
         Mutant("core/randomizers.py", "no such line", "").source()
+
+
+def test_caches_forget_what_they_hold_also_those_of_classes():
+    CountLaw.epoch(1, 0.5)
+    assert CountLaw.epoch.cache_info().currsize > 0
+    forget()
+    assert CountLaw.epoch.cache_info().currsize == 0
 
 
 def test_a_formula_names_the_test_of_its_sampler_and_all_else_runs_code():

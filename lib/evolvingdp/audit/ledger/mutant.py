@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import math
@@ -9,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -36,32 +37,39 @@ class Mutant:
 
     @contextmanager
     def applied(self) -> Iterator[None]:
-        """The library with the change in it, in this process: functions keep their place and get the mutant's code."""
+        """The library with the change in it, in this process."""
         module = importlib.import_module("evolvingdp." + self.path.removesuffix(".py").replace("/", "."))
-        twin = ModuleType(module.__name__)
-        twin.__dict__.update(__file__=module.__file__, __package__=module.__package__)
-        sys.modules[module.__name__] = twin  # dataclasses look there
-        try:
-            exec(compile(self.source(), str(module.__file__), "exec"), twin.__dict__)
-        finally:
-            sys.modules[module.__name__] = module
-        real, changed = dict(_functions(module)), dict(_functions(twin))
-        swaps = [
-            (function, function.__code__, changed[name].__code__)
-            for name, function in real.items()
-            if name in changed and function.__code__ != changed[name].__code__
-        ]
-        if not swaps:
-            raise LookupError(f"{self.path}: the mutant changes no function")
-        try:
-            for function, _, code in swaps:
-                function.__code__ = code
-            forget()
+        with running(module, self.source()):
             yield
-        finally:
-            for function, code, _ in swaps:
-                function.__code__ = code
-            forget()
+
+
+@contextmanager
+def running(module: ModuleType, source: str | ast.Module) -> Iterator[None]:
+    """`module` as it is in `source`: its functions keep their place and get the code that they have there."""
+    twin = ModuleType(module.__name__)
+    twin.__dict__.update(__file__=module.__file__, __package__=module.__package__)
+    sys.modules[module.__name__] = twin  # dataclasses look there
+    try:
+        exec(compile(source, str(module.__file__), "exec"), twin.__dict__)
+    finally:
+        sys.modules[module.__name__] = module
+    real, changed = dict(_functions(module)), dict(_functions(twin))
+    swaps = [
+        (function, function.__code__, changed[name].__code__)
+        for name, function in real.items()
+        if name in changed and function.__code__ != changed[name].__code__
+    ]
+    if not swaps:
+        raise LookupError(f"{module.__name__}: the change is in no function")
+    try:
+        for function, _, code in swaps:
+            function.__code__ = code
+        forget()
+        yield
+    finally:
+        for function, code, _ in swaps:
+            function.__code__ = code
+        forget()
 
 
 def broken(measure: Callable[[], float], path: str, old: str, new: str) -> Callable[[], float]:
@@ -100,7 +108,14 @@ def _of(value: Any) -> Any:
 def forget() -> None:
     """Let caches compute again: what they hold may be of other code."""
     for name, module in list(sys.modules.items()):
-        if name.startswith("evolvingdp."):
-            for value in vars(module).values():
-                if hasattr(value, "cache_clear") and name != "evolvingdp.audit.ledger.listing":
-                    value.cache_clear()
+        if name.startswith("evolvingdp.") and name != "evolvingdp.audit.ledger.listing":
+            for one in _caches(module, len(vars(module))):
+                one.cache_clear()
+
+
+@cache
+def _caches(module: ModuleType, names: int) -> list[Any]:
+    """The cached functions of a module that has so many names, and of its classes: looked for once, as it takes longer."""
+    own = [kind for kind in vars(module).values() if inspect.isclass(kind) and kind.__module__ == module.__name__]
+    held = [getattr(value, "__func__", value) for holder in (module, *own) for value in vars(holder).values()]
+    return [value for value in held if hasattr(value, "cache_clear") and value is not _caches]
