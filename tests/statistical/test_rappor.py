@@ -53,12 +53,10 @@ def test_the_two_paths_have_one_law(n_hashes):
         rng = stream(0, path, str(wrong), "noise")
         cohorts = np.arange(n_clients) % 2
         values = streams.demo_3(n_clients, n_reports, stream(0, "data"), n_values=5)
+        repeated = streams.repeated_values(values, cohorts, 2)
         ones = []
         for _ in range(runs):
-            if path == "collect":
-                counts = drawn.collect(values, cohorts, rng)
-            else:
-                counts = drawn.simulate_pairs(*streams.repeated_values(values, cohorts, 2), rng)
+            counts = drawn.collect(values, cohorts, rng) if path == "collect" else drawn.simulate_pairs(*repeated, rng)
             assert counts.n_reports.tolist() == [n_clients * n_reports / 2] * 2
             ones.append(counts.ones.ravel())
         return np.array(ones)
