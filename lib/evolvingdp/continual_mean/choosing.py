@@ -92,10 +92,14 @@ def expected_counts(
         users = np.asarray(arrivals)
         if users.ndim != 1 or users.dtype.kind not in "iu" or not len(users):
             raise TypeError(f"arrivals must be integers, one a step, got {users.dtype} {users.shape}")
-        _, users = np.unique(users, return_inverse=True)
+        if not 0 <= users.min() <= users.max() <= 10**6 + 8 * len(users):  # too far apart to be counted
+            _, users = np.unique(users, return_inverse=True)
+        users = users.astype(np.int64, copy=False)
+        ever = np.bincount(users) > 0
         for part in parts:
             steps = math.ceil(part * len(users))
-            yield steps, np.bincount(np.bincount(users[:steps])).astype(float)
+            sent = np.bincount(users[:steps])
+            yield steps, np.bincount(sent[ever[: len(sent)]]).astype(float)
         return
     most, places = settings.samples_per_user, settings.n_users * settings.samples_per_user
     horizon = min(settings.horizon or places, places)

@@ -73,7 +73,7 @@ class Changes:
 
     def every_step(self) -> Releases:
         """What is released at each of the steps, from the first of these changes on."""
-        index = np.repeat(np.arange(len(self.step)), self.lasting)
+        index: Any = slice(None) if (self.lasting == 1).all() else np.repeat(np.arange(len(self.step)), self.lasting)
         samples = self.samples[index]
         steps, scale = np.arange(self.n_steps + 1 - len(samples), self.n_steps + 1), self.settings.high - self.settings.low
         error: NDArray[np.float64] = np.sqrt(np.maximum(self.variance[index] - 0.25 * (scale * scale) / steps, 0.0))
@@ -108,16 +108,24 @@ def changes(settings: UserMean, arranged: Arranged, rng: np.random.Generator) ->
     arranged.check(settings)
     elements, sums = _run(settings, arranged, rng)
     unit = (settings.high - settings.low) / settings.resolution
+    estimate, held, variance = sums  # in place: arrays of a number a sample are slow to get
+    empty = ~(held > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        estimate = np.where(sums[1] > 0, settings.low + unit * (sums[0] / sums[1]), settings.first_estimate)
-        error = np.where(sums[1] > 0, unit * np.sqrt(sums[2]) / sums[1], np.inf)
+        estimate /= held
+        error = np.sqrt(variance, out=variance)
+        error *= unit
+        error /= held
+    error *= error
+    estimate *= unit
+    estimate += settings.low
+    estimate[empty], variance[empty] = settings.first_estimate, np.inf
     if settings.clip:
         np.clip(estimate, settings.low, settings.high, out=estimate)
     return Changes(
         np.append(1, elements.step),
         estimate,
-        error * error,
-        np.append(0, np.cumsum(np.asarray(settings.sizes)[elements.level])),
+        variance,
+        np.append(0, _running_samples(settings, elements.level)),
         settings,
         arranged.n_steps,
         arranged.n_steps - len(arranged.users),
@@ -149,18 +157,18 @@ def _run(
     if order not in arranged.known:
         medians = _medians(settings, arranged, waits)
         elements = arranged.known[blocks]
-        arranged.known[order] = (
-            medians,
-            (elements if settings.blocks == "single" else _elements(elements, medians, arranged.n_steps)),
-        )
+        if settings.blocks != "single":
+            elements = _elements(elements, medians, arranged.n_steps)
+        arranged.known[order] = medians, elements
     read, elements = arranged.known[order]
     sums = np.zeros((3, len(elements.step) + 1))
     mine: Any = slice(None)
     for index, own in enumerate(rng.spawn(settings.n_trees)):
         if settings.n_trees > 1:
-            mine = np.flatnonzero(elements.level == index)
+            entering = elements.level == index
+            mine, latest = np.flatnonzero(entering), np.append(0, np.cumsum(entering))
         priors = public[index].priors if public else _priors(settings, read, index, own)
-        below = sums[:, 1:][:, mine]
+        below = sums[:, 1:][:, mine if settings.prior == "bootstrap" else slice(0)]
         released, parts = _tree(settings, elements.level[mine], elements.total[mine], index, priors, below, own)
         contributions = public[index].contributions if public else released
         if trees is not None:
@@ -168,7 +176,8 @@ def _run(
         if settings.n_trees == 1:
             sums = contributions
         elif contributions.shape[1] > 1:
-            sums += np.repeat(contributions, np.diff(mine, prepend=-1, append=len(elements.step)), axis=1)
+            for row, contributed in zip(sums, contributions, strict=True):
+                row += contributed[latest]
     return elements, sums
 
 
@@ -245,14 +254,14 @@ def _tree(
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.float64], list[Part]]:
     """Weighted sum, samples and variance (3, elements + 1) that tree `index` contributes, first before any; its parts."""
-    count, sizes, parts = len(levels), np.asarray(settings.sizes)[levels], []
+    count, parts = len(levels), []
     contributions = np.zeros((3, count + 1))
     starts, halves = _intervals(settings, index, below) if settings.prior == "bootstrap" else ([0], np.zeros(1))
     for first, last in zip(starts, [*starts[1:], count], strict=True):
         if first == last:
             continue
         part = slice(first, last)
-        projected = totals[part].copy()
+        projected = totals[part].copy() if settings.prior != "none" else totals[part]
         sensitivity = settings.user_sensitivity(index)
         if settings.prior == "bootstrap":
             half, largest = int(halves[first]), settings.sizes[index] * settings.resolution
@@ -269,17 +278,24 @@ def _tree(
         noise = settings.noise(index, sums, sensitivity)
         parts.append(Part(projected, sums, noise))
         noisy = np.cumsum(projected) + sums.all(last - first, Tape(noise, rng))
-        held = np.cumsum(sizes[part])
-        variance = sums.variances(last - first) * noise.variance
-        spread = variance + held * (0.25 * settings.resolution * settings.resolution)
         rows = contributions[:, first + 1 : last + 1]
-        rows[0], rows[1], rows[2] = noisy, held, spread
+        rows[0], rows[1] = noisy, _running_samples(settings, levels[part])
+        np.multiply(rows[1], 0.25 * settings.resolution * settings.resolution, out=rows[2])
+        rows[2] += sums.variances(last - first) * noise.variance
         if settings.weights == "precision":
-            weight = held / spread
-            rows *= np.stack([weight, weight, weight * weight])
+            weight = rows[1] / rows[2]
+            rows[:2] *= weight
+            rows[2] *= weight * weight
         if first:
             rows += contributions[:, first : first + 1]  # what finished prefix sums say
     return contributions, parts
+
+
+def _running_samples(settings: UserMean, levels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many samples the first k elements, of these levels, hold."""
+    if settings.blocks == "doubling":
+        return np.cumsum(np.asarray(settings.sizes)[levels])
+    return np.arange(1, len(levels) + 1) * settings.sizes[0]
 
 
 def _intervals(settings: UserMean, level: int, below: NDArray[np.float64]) -> tuple[list[int], NDArray[np.int64]]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chi2
 
+from evolvingdp.continual_mean.arranged import Arranged, arrange
 from evolvingdp.continual_mean.offline import Changes
+from evolvingdp.continual_mean.user_mean import UserMean
 
 ORDER_NAMES = {
     "contiguous": "one after the other",
@@ -38,9 +42,30 @@ def second_half(released: Changes, truth: ArrayLike) -> dict[str, float]:
 
     Stated: the square of the standard error, and of the bias that is possible if any users are allowed for.
     """
-    late = released.since(released.n_steps // 2 + 1).every_step()
+    first, scale = released.n_steps // 2 + 1, released.settings.high - released.settings.low
+    late, steps = released.since(first), np.arange(first, released.n_steps + 1)
+    lasting = late.lasting
+    off = np.broadcast_to(truth, len(steps)) - (center := float(np.mean(truth)))  # both near 0: no digits cancel
+    shifted = late.estimate - center
+    reached = np.append(0.0, np.cumsum(off))[np.append(late.step - first, len(steps))]
+    square = off @ off + lasting @ shifted**2 - 2 * shifted @ np.diff(reached)
+    error = lasting @ late.variance - 0.25 * scale**2 * np.sum(1 / steps)  # never below 0 at any step, but for rounding
+    bias = scale * (1 - np.repeat(late.samples, lasting) / steps) if late.settings.any_users else np.full(1, scale)
     return {
-        "square": float(np.mean(np.square(late.estimate - truth))),
-        "predicted": float(np.mean(np.square(late.standard_error))),
-        "bias": float(np.sqrt(np.mean(np.square(late.bias)))),
+        "square": float(square / len(steps)),
+        "predicted": float(max(error, 0.0) / len(steps)),
+        "bias": float(np.sqrt(np.mean(np.square(bias)))),
     }
+
+
+def arranger(users: NDArray[np.int64], samples: NDArray[np.int64]) -> Callable[[UserMean], Arranged]:
+    """Arranges a stream for settings that differ in their cap at most, once for each cap that makes a difference."""
+    most, known = int(np.bincount(users).max()), dict[int, Arranged]()
+
+    def arranged(settings: UserMean) -> Arranged:
+        cap = min(settings.samples_per_user, most)
+        if cap not in known:
+            known[cap] = arrange(settings, users, samples)
+        return known[cap]
+
+    return arranged

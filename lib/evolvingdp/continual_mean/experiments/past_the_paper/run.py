@@ -13,7 +13,7 @@ from evolvingdp.continual_mean.arranged import arrange
 from evolvingdp.continual_mean.experiments.past_the_paper import rungs
 from evolvingdp.continual_mean.experiments.past_the_paper.claims import POPULATION_RUNS, claims, values
 from evolvingdp.continual_mean.experiments.past_the_paper.params import SETTINGS, Params, sizes
-from evolvingdp.continual_mean.experiments.scores import second_half
+from evolvingdp.continual_mean.experiments.scores import arranger, second_half
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core.seeds import stream
 from evolvingdp.experiment import Result, engine
@@ -57,13 +57,11 @@ def _runs(params: Params) -> Iterator[tuple[Any, ...]]:
 
 def _ladder(params: Params, seed: int, setting: str, repetition: int) -> Iterator[dict[str, Any]]:
     users, bits = data(params, setting, seed, repetition)
-    arranged: dict[tuple[int, str], Any] = {}
+    arranged = arranger(users, bits)
     mean = algorithms.running_mean(bits)[len(bits) // 2 :]
     for name in rungs.LADDER:
         settings = rung(params, setting, name, seed=seed)
-        caps = settings.samples_per_user, settings.excess
-        arranged[caps] = arranged.get(caps) or arrange(settings, users, bits)
-        released = offline.changes(settings, arranged[caps], stream(seed, "noise", setting, name, repetition))
+        released = offline.changes(settings, arranged(settings), stream(seed, "noise", setting, name, repetition))
         common = {"part": "ladder", "setting": setting, "repetition": repetition, "rung": name}
         yield common | second_half(released, mean) | {"used": float(released.samples[-1] / len(users))}
 
@@ -93,10 +91,11 @@ def _orders(params: Params, seed: int, order: str, repetition: int) -> Iterator[
     rng = stream(seed, "order data", order, repetition)
     users = streams.arrivals(order, n_users, cap, horizon, rng)
     bits = streams.bits(params.mean, horizon, rng)
-    mean = algorithms.running_mean(bits)
+    arranged, mean = arranger(users, bits), algorithms.running_mean(bits)
     for name in ORDER_RUNGS:
         settings = rung(params, "random", name, order, seed)
-        released = offline.release(settings, users, bits, stream(seed, "order noise", order, name, repetition))
+        noise = stream(seed, "order noise", order, name, repetition)
+        released = offline.changes(settings, arranged(settings), noise).every_step()
         squares = (released.estimate - mean) ** 2
         for step in steps:
             yield {
@@ -139,11 +138,9 @@ def _populations(params: Params, seed: int, population: str, repetition: int) ->
     n_users, cap, _, horizon = sizes(params, setting)
     data = stream(seed, "population data", population, repetition)
     users, bits = streams.readings(population, "zipf" if setting == "zipf" else "random", n_users, cap, horizon, data)
-    truth = algorithms.running_mean(bits)[horizon // 2 :]
+    arranged, truth = arranger(users, bits), algorithms.running_mean(bits)[horizon // 2 :]
     for name in rungs.FOR_ALL_USERS:
-        settings, noise = (
-            rung(params, setting, name, seed=seed),
-            stream(seed, "population noise", population, name, repetition),
-        )
-        errors = second_half(offline.changes(settings, arrange(settings, users, bits), noise), truth)
+        settings = rung(params, setting, name, seed=seed)
+        noise = stream(seed, "population noise", population, name, repetition)
+        errors = second_half(offline.changes(settings, arranged(settings), noise), truth)
         yield {"part": "populations", "rung": name, "setting": population, "repetition": repetition, **errors}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from evolvingdp.continual_mean import algorithms, choosing, streams
 from evolvingdp.continual_mean.user_mean import UserMean
@@ -48,7 +51,7 @@ def rung(
     if name in (RECOMMENDED, RECOMMENDED_DELTA, ALIKE, ALIKE_DELTA):
         make = choosing.recommended if name in (RECOMMENDED, RECOMMENDED_DELTA) else choosing.users_alike
         own_delta = delta if name in (RECOMMENDED_DELTA, ALIKE_DELTA) else 0.0
-        before = streams.arrivals(order, n_users, cap, horizon, stream(seed, "stream before", order))
+        before = _stream_before(order, n_users, cap, horizon, seed)
         return make(n_users, cap, epsilon, own_delta, arrivals=before, horizon=horizon)
     if name in (NAIVE, CAP, NAIVE_ROOT):
         made = algorithms.naive(n_users, cap, epsilon, horizon=horizon)
@@ -68,6 +71,11 @@ def rung(
         if LADDER.index(switch) <= LADDER.index(name):
             made = made.but(**change)
     return made
+
+
+@lru_cache(maxsize=1)  # rungs of a setting follow each other
+def _stream_before(order: str, n_users: int, cap: int, horizon: int, seed: int) -> NDArray[np.int64]:
+    return streams.arrivals(order, n_users, cap, horizon, stream(seed, "stream before", order))
 
 
 def check(name: str, n_users: int, cap: int, epsilon: float, horizon: int, dimensions: int) -> None:

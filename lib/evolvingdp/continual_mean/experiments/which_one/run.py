@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from evolvingdp.continual_mean import algorithms, offline, streams, windows
+from evolvingdp.continual_mean.experiments.scores import arranger
 from evolvingdp.continual_mean.experiments.which_one.claims import claims, values
 from evolvingdp.continual_mean.experiments.which_one.params import Params
 from evolvingdp.continual_mean.experiments.which_one.tables import ALIKE, ORDERS, POPULATIONS, horizon, made, windowed
@@ -32,10 +33,10 @@ def _map(params: Params, seed: int, order: str, fill: float, population: str) ->
         rng = stream(seed, "map", order, str(fill), population, repetition)
         users, bits = streams.readings("active kind", order, params.n_users, params.samples_per_user, steps, rng)
         samples = streams.bits(0.3, steps, rng) if population == ALIKE else bits
-        truth = algorithms.running_mean(samples)
+        arranged, truth = arranger(users, samples), algorithms.running_mean(samples)
         for (name, kind), settings in made(params, order, fill, seed).items():
             noise = stream(seed, "map noise", order, str(fill), population, name, kind, repetition)
-            released = offline.release(settings, users, samples, noise)
+            released = offline.changes(settings, arranged(settings), noise).every_step()
             for part, some in {"early": slice(steps // 100, steps // 50), "late": slice(steps // 2, steps)}.items():
                 common = {"part": part, "order": order, "fill": fill, "population": population, "name": name, "kind": kind}
                 yield common | {
