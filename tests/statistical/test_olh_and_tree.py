@@ -9,7 +9,7 @@ from string import ascii_lowercase
 
 import numpy as np
 import pytest
-from scipy.stats import binom, ks_2samp
+from scipy.stats import binom, binomtest, ks_2samp
 
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.experiments.lists import data, score
@@ -289,3 +289,27 @@ def test_a_plan_finds_at_a_large_epsilon_what_is_expected_although_a_row_has_few
     expected, deviation = predicted_f1(plan, leaves, counts)
     assert abs(np.mean([f1(plan, draw) for draw in range(3)]) - expected) < 3.9 * deviation / math.sqrt(3) + 0.02
     assert f1(replace(plan, rows=8), 0) < expected - 0.2
+
+
+def test_supports_that_reach_a_cut_are_drawn_without_the_others():
+    """Of 80,000 keys that nobody holds: how many reach it, how far and where; holders' supports as without a cut."""
+    oracle, n_reports, held, empty = OLH(1.0), 200, 50, 80_000
+    least = math.floor(oracle.expected_support(30.0, n_reports)) - 1
+    assert oracle.estimate(np.array([least]), n_reports) < 30.0 <= oracle.estimate(np.array([least + 2]), n_reports)
+    counts = np.append(np.full(held, 60), np.zeros(empty, dtype=int))
+    drawn = oracle.simulate_support(counts, n_reports, stream(0, "reaching"), least)
+    alone = oracle.simulate_support(counts[:held], n_reports, stream(0, "reaching"))
+    assert drawn[:held].tolist() == alone.tolist()
+    seen = Counter(drawn[held:].tolist())
+    assert min(seen.keys() - {0}) == least
+
+    def law(chance):
+        reaching = {value: float(binom.pmf(value, n_reports, chance)) for value in range(least, n_reports + 1)}
+        return reaching | {0: 1 - sum(reaching.values())}
+
+    assert fits(seen, law(1 / oracle.hash_values), empty) > ALPHA
+    assert fits(seen, law(1.1 / oracle.hash_values), empty) < ALPHA
+    places = np.flatnonzero(drawn[held:])
+    first, right = np.count_nonzero(places < empty // 2), np.count_nonzero(places < 0.55 * empty)
+    assert binomtest(first, len(places), 0.5).pvalue > ALPHA
+    assert binomtest(right, len(places), 0.5).pvalue < ALPHA

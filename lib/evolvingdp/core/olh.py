@@ -19,11 +19,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binom
 
 from evolvingdp.core import checks
 from evolvingdp.core.hashing import scramble
 
 _CHUNK = 1 << 16
+_FAR = 12  # standard deviations of a support, and its square for the few: no support of an empty key is further
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,21 +94,44 @@ class OLH:
         return counts
 
     def simulate_support(
-        self, counts: NDArray[np.integer], n_reports: int | NDArray[np.integer], rng: np.random.Generator
+        self, counts: NDArray[np.integer], n_reports: int | NDArray[np.integer], rng: np.random.Generator, least: int = 0
     ) -> NDArray[np.int64]:
         """The exact law of `support` for keys held by `counts` of `n_reports` users (a number, or of a shape that goes with
         that of counts), each key asked for once.
 
         With a uniformly random function per user the hash values of different keys are independent given the report, so
-        the supports are independent sums of two binomials.
+        the supports are independent sums of two binomials.  Of keys that nobody holds (counts (keys,), `n_reports` a number)
+        those below `least` may be 0 instead: drawn is how many reach it, which, and how far.
         """
         checks.counts(counts=counts)
+        if least > 0:
+            return self._simulate_reaching(counts, int(n_reports), rng, least)
         return rng.binomial(counts, self.keep) + rng.binomial(n_reports - counts, 1 / self.hash_values)
+
+    def _simulate_reaching(
+        self, counts: NDArray[np.integer], n_reports: int, rng: np.random.Generator, least: int
+    ) -> NDArray[np.int64]:
+        support, held, empty = np.zeros(len(counts), dtype=np.int64), np.flatnonzero(counts), np.flatnonzero(counts == 0)
+        support[held] = self.simulate_support(counts[held], n_reports, rng)
+        chance = 1 / self.hash_values
+        far = _FAR * math.sqrt(n_reports * chance) + _FAR**2
+        values = np.arange(least, min(n_reports, max(least, n_reports * chance) + far) + 1, dtype=np.int64)
+        law = binom.pmf(values, n_reports, chance)
+        many = int(rng.binomial(len(empty), min(1.0, law.sum())))
+        if many:
+            which = rng.choice(empty, many, replace=False, shuffle=False)
+            support[which] = rng.choice(values, many, p=law / law.sum())
+        return support
 
     def estimate(self, support: NDArray[np.int64], n_reports: int) -> NDArray[np.float64]:
         """Unbiased frequencies, in users."""
         chance = 1 / self.hash_values
         return np.asarray((support - n_reports * chance) / (self.keep - chance))
+
+    def expected_support(self, held: float, n_reports: int) -> float:
+        """Of a value with `held` users: `estimate` turned around."""
+        chance = 1 / self.hash_values
+        return n_reports * chance + held * (self.keep - chance)
 
     def standard_error(self, n_reports: int) -> float:
         """Standard error of a rare value's estimate, in users."""

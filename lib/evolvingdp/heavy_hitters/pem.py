@@ -14,6 +14,7 @@ threshold and adaptive cuts instead of a fixed number of survivors, so that it c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -25,7 +26,7 @@ from evolvingdp.heavy_hitters.listing import HeavyHitters, adaptive_cut
 from evolvingdp.heavy_hitters.olh import OLH, LocalHashes
 from evolvingdp.heavy_hitters.word_tree import WordTree, candidates_at
 
-Support = Callable[[NDArray[np.uint64], int], NDArray[np.int64]]  # nodes, level -> their support
+Support = Callable[..., NDArray[np.int64]]  # nodes, level, least = 0 -> their support, or 0 below least
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +91,7 @@ class PEM:
         if reports.settings != self.fingerprint:
             raise ValueError(f"reports must be made for {self.fingerprint}, got some for {reports.settings}")
         sizes = [len(level.seeds) for level in reports.levels]
-        return self._descend(lambda nodes, level: self.oracle.support(reports.levels[level], nodes), sizes)
+        return self._descend(lambda nodes, level, _: self.oracle.support(reports.levels[level], nodes), sizes)
 
     def simulate(self, leaves: NDArray[np.uint64], counts: NDArray[np.integer], rng: np.random.Generator) -> HeavyHitters:
         """The exact law of `collect` and `search` when counts[i] users hold leaves[i]; cost independent of the users.
@@ -103,19 +104,22 @@ class PEM:
     def supports(
         self, leaves: NDArray[np.uint64], counts: NDArray[np.integer], rng: np.random.Generator
     ) -> tuple[Support, list[int]]:
-        """How to draw the supports of nodes, ascending and each asked for once, and how many users report to each level."""
+        """How to draw the supports of nodes, ascending and each asked for once, and how many users report to each level.
+
+        Below `least` the support of a node that nobody holds may be 0 instead: a search does not look at it.
+        """
         leaves = self.tree.checked(leaves)
         counts = checks.counts_of_keys(counts, leaves)
         groups = rng.multinomial(counts, self.shares).T
 
-        def support(nodes: NDArray[np.uint64], level: int) -> NDArray[np.int64]:
+        def support(nodes: NDArray[np.uint64], level: int, least: int = 0) -> NDArray[np.int64]:
             prefixes, place = np.unique(self.tree.prefixes(leaves, level), return_inverse=True)
             held = np.bincount(place, weights=groups[level], minlength=len(prefixes)).astype(np.int64)
             own, found = np.zeros(len(nodes), dtype=np.int64), np.searchsorted(nodes, prefixes)
             known = found < len(nodes)
             known[known] = nodes[found[known]] == prefixes[known]
             own[found[known]] = held[known]
-            return self.oracle.simulate_support(own, int(groups[level].sum()), rng)
+            return self.oracle.simulate_support(own, int(groups[level].sum()), rng, least)
 
         return support, [int(group.sum()) for group in groups]
 
@@ -127,7 +131,8 @@ class PEM:
             last = level == self.tree.depth - 1
             cut = self.threshold if last else adaptive_cut(self.threshold, error)
             nodes = self.tree.children(nodes, level)
-            estimates = self.oracle.estimate(support(nodes, level), size) / share
+            least = math.floor(self.oracle.expected_support(cut * share, size)) - 1  # the estimates decide, not rounding
+            estimates = self.oracle.estimate(support(nodes, level, least), size) / share
             nodes, estimates = nodes[estimates >= cut], estimates[estimates >= cut]
             path.append({"level": level, "candidates": asked, "survivors": len(nodes), "standard_error": error, "cut": cut})
         return HeavyHitters.of(self.tree.decode(nodes), estimates, self.standard_errors(estimates, sizes[-1]), path)

@@ -262,7 +262,7 @@ def _hashing() -> Iterator[Entry]:
     )  # fmt: skip
     yield _entry(
         "pem", "PEM", (pem.PEM,), lambda: simulated_loss(reported, levels, range(2)), "all users report to each level",
-        ("heavy_hitters/pem.py", "simulate_support(own, int(groups[level].sum()), rng)", "simulate_support(own, int(counts.sum()), rng)"),
+        ("heavy_hitters/pem.py", "simulate_support(own, int(groups[level].sum()), rng, least)", "simulate_support(own, int(counts.sum()), rng, least)"),
         0.4,
     )  # fmt: skip
 
