@@ -33,6 +33,19 @@ HIDDEN = """() => [...document.querySelectorAll("article table")].filter(table =
   [table, table.closest(".pst-scrollable-table-container") ?? table.parentElement]
     .some(box => table.scrollWidth > box.clientWidth + 1)
 ).map(table => table.innerText.slice(0, 120))"""
+BARE = """() => {  // a formula is drawn by pseudo-elements and said by MathML: axe has no rules for them, but measures each
+  const rules = "a, button, input, img, iframe, object, [role], [tabindex], [href], [lang], [id], [title], "
+    + "[contenteditable], [aria-label], [aria-labelledby], [aria-describedby]"
+  const found = [...document.querySelectorAll(`mjx-container :is(${rules})`)].map(element => element.outerHTML.slice(0, 120))
+  const boxes = [...document.querySelectorAll("mjx-math")].map(formula => [formula, formula.getBoundingClientRect()])
+  for (const [formula, {width, height}] of boxes) {
+    formula.replaceChildren()
+    Object.assign(formula.style, {display: "inline-block", width: `${width}px`, height: `${height}px`})
+  }
+  document.querySelectorAll("mjx-assistive-mml").forEach(formula => formula.replaceChildren())
+  document.querySelectorAll("wbr").forEach(element => element.remove())
+  return found
+}"""
 LETTERS = """() => {
   const looks = ["color", "backgroundColor", "backgroundImage", "opacity", "fontSize", "fontWeight", "textShadow",
     "textDecorationLine", "position", "mixBlendMode"], known = new Map(), numbers = new Map(), found = new Map()
@@ -46,14 +59,26 @@ LETTERS = """() => {
     }
     return known.get(element)
   }
+  const single = []
   for (const element of document.querySelectorAll("body *")) {
     const text = [...element.childNodes].map(node => node.nodeType === Node.TEXT_NODE ? node.data : "").join("").trim()
-    // axe passes over some single letters and signs, and a link is asked about only within a text: none stands for others
-    const alone = element.matches("input, select, textarea, p a, p a *") || text && !/\\w\\w/.test(text)
-    const seen = alone || text && element.getClientRects().length
-    if (seen) found.set(alone ? element : look(element), element)
+    // axe passes over single letters and some signs, and a link is asked about only within a text: none stands for others
+    if (element.matches("input, select, textarea, p a, p a *")) found.set(element, element)
+    else if (!text || !element.getClientRects().length) continue
+    else if (text.length === 1) single.push(element)
+    else found.set(/[!-~]{2}/.test(text) ? look(element) : element, element)
   }
-  return [...found.values()]
+  for (const element of single) if (!found.has(look(element))) found.set(look(element), element)
+  for (const element of found.values()) element.dataset.asked = ""
+}"""
+REST = """() => {  // axe measures all that is there: what is not asked about, nor around it, is emptied in its place
+  const walk = element => {
+    if (element.matches("p:has(a[data-asked])")) return
+    for (const child of element.children)
+      if (child.matches("[data-asked], :has([data-asked])")) walk(child)
+      else if (child.childNodes.length) child.replaceChildren()
+  }
+  walk(document.body)
 }"""
 STRUCTURE = """() => ({
   title: document.title,
@@ -68,11 +93,10 @@ STRUCTURE = """() => ({
 
 
 def examine(page: Page) -> dict[str, Any]:
-    """The structure of the open page, how it fits a phone unfolded, what axe says, of colours in light and dark."""
-    facts: dict[str, Any] = page.evaluate(STRUCTURE)
+    """How the open page fits a phone unfolded, what axe says, of colours in light and dark; little of it is left."""
     page.evaluate(UNFOLD)
     page.set_viewport_size({"width": PHONE, "height": 900})
-    facts |= {
+    facts: dict[str, Any] = {
         "width": page.evaluate("document.documentElement.scrollWidth"),
         "stuck": stuck(page),
         "cut": page.evaluate(CUT_OFF),
@@ -81,12 +105,13 @@ def examine(page: Page) -> dict[str, Any]:
     facts["hidden"] = {width: hidden(page, width) for width in (WIDE, DESKTOP)}
     stuck(page)  # what scrolls at this width becomes a stop a moment later
     page.evaluate(AXE_SCRIPT)
-    facts["axe"] = violations(page, WCAG_AA, without=COLOURS)
-    # a formula is drawn by pseudo-elements, which axe does not see: without them the colours take a third of the time
-    page.evaluate("() => document.querySelectorAll('mjx-container').forEach(formula => formula.remove())")
-    for mode in ("light", "dark"):
+    facts["axe"] = page.evaluate(BARE) + violations(page, WCAG_AA, without=COLOURS)
+    page.evaluate(LETTERS)
+    dress(page, "dark")
+    page.evaluate(f"() => {{ ({LETTERS})(); ({REST})() }}")
+    for mode in ("dark", "light"):
         dress(page, mode)
-        facts[mode] = violations(page, {"type": "rule", "values": COLOURS}, among=f"({LETTERS})()")
+        facts[mode] = violations(page, {"type": "rule", "values": COLOURS}, among="'[data-asked]'")
     return facts
 
 
@@ -105,7 +130,7 @@ def dress(page: Page, mode: str) -> None:
 def violations(page: Page, rules: dict[str, object], without: tuple[str, ...] = (), among: str = "document") -> list[str]:
     """A line for every element that breaks one of the `rules`, those named in `without` left out.
 
-    Of `LETTERS`, colours are asked of one element for all that look alike, as does all around them: a tenth of the time.
+    Of colours, `LETTERS` asks one element for all that look alike, as does all around them: a tenth of the time.
     """
     options = {"runOnly": rules, "rules": {rule: {"enabled": False} for rule in without}, "resultTypes": ["violations"]}
     found = page.evaluate(f"options => axe.run({among}, options).then(run => run.violations)", options)

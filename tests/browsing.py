@@ -8,16 +8,20 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
-from urllib.parse import urlparse
+from urllib.parse import urljoin, urlparse
 
 import pytest
-from accessibility import DESKTOP, PHONE, examine
+from accessibility import DESKTOP, PHONE, STRUCTURE, examine
 from bs4 import BeautifulSoup
+from click.testing import CliRunner
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from evolvingdp.publish.cli import main
 from evolvingdp.publish.errors import BookError
 from evolvingdp.publish.rendering.copies import offline
+from evolvingdp.publish.sources.project import Project
 
 MADE_BY_SPHINX = ["genindex.html", "search.html?q=Hadamard"]
 
@@ -35,6 +39,15 @@ def in_thread(work: Callable[..., Any], *arguments: Any) -> Any:
     """`work` in a thread of its own: playwright allows one browser session a thread, and the page tests hold this one's."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(work, *arguments).result()
+
+
+def told(built_book: Project, command: str) -> Path:
+    """Run `evolvingdp COMMAND` on the built book; the file that it says it wrote."""
+    with pytest.MonkeyPatch.context() as here:
+        here.setattr("evolvingdp.publish.sources.project.Project", lambda: built_book)
+        result = in_thread(CliRunner().invoke, main, [command])
+    assert result.exit_code == 0, result.output
+    return Path(result.stdout.strip().split(": ", 1)[1])
 
 
 def in_browser(look: Callable[[Browser], Any]) -> Any:
@@ -59,7 +72,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 @dataclass
 class Visit:
-    """A page as opened in light on a desktop, and again in dark on a phone."""
+    """A page as opened in light on a desktop from a server, and again in dark on a phone from the unpacked zip."""
 
     problems: list[str] = field(default_factory=list)  # errors, warnings, failed and outside requests of both
     modes: list[str] = field(default_factory=list)  # the theme that each of the two had
@@ -67,6 +80,8 @@ class Visit:
     html: str = ""  # after scripts
     facts: dict[str, Any] = field(default_factory=dict)  # what the pages' tests ask for
     structure: dict[str, Any] = field(default_factory=dict)  # and those of accessibility
+    formulas: list[int] = field(default_factory=list)  # how many each of the two shows, typeset
+    hits: list[int] = field(default_factory=list)  # and how many pages each has found, where it is the search
 
     @cached_property
     def soup(self) -> BeautifulSoup:
@@ -78,35 +93,39 @@ FACTS = """() => ({
   text: document.querySelector("article")?.innerText,
   captions: [...document.querySelectorAll("article figure figcaption")].map(node => node.innerText),
   images: [...document.querySelectorAll("article figure img")].map(image => image.complete && image.naturalWidth > 0),
+  sources: [...document.querySelectorAll("article p")].map(node => node.textContent)
+    .filter(text => /^\\|.*\\|$/m.test(text)),
   downloads: [...document.querySelectorAll("article a[download]")].map(link => link.href),
 })"""
 
 
-def visited(browser: Browser, site: str, addresses: list[str]) -> dict[str, Visit]:
-    """Open every page twice: light on a desktop, dark on a phone, each resized to the other's width.
+def visited(browser: Browser, site: str, disk: str, addresses: list[str]) -> dict[str, Visit]:
+    """Open every page twice: light on a desktop from `site`, dark on a phone from `disk`, each resized to the other's width.
 
-    In light it is then examined for accessibility, which unfolds it and takes its formulas away.
+    In light it is then examined for accessibility, which leaves little of it.
     """
     found = {address: Visit() for address in [*addresses, *MADE_BY_SPHINX]}
-    for mode, width, other in (("light", DESKTOP, PHONE), ("dark", PHONE, DESKTOP)):
-        page, problems = new_page(browser, site, width, mode)
+    for mode, root, width, other in (("light", site, DESKTOP, PHONE), ("dark", disk, PHONE, DESKTOP)):
+        page, problems = new_page(browser, root, width, mode)
         for address, visit in found.items():
+            page.set_viewport_size({"width": width, "height": 900})
             problems.clear()
-            page.goto(site + address, wait_until="load")
+            page.goto(root + address, wait_until="load")
             ready(page)
             if "search" in address:
-                page.wait_for_selector("#search-results li")
+                page.wait_for_selector("#search-results .search-summary:has-text('found')")
+                visit.hits.append(page.locator("#search-results li").count())
             visit.problems += problems
             visit.modes.append(page.evaluate("document.documentElement.dataset.theme"))
+            visit.formulas.append(page.locator("mjx-container").count())
             if mode == "light":
-                visit.html, visit.facts = page.content(), page.evaluate(FACTS)
+                visit.html, visit.facts, visit.structure = page.content(), page.evaluate(FACTS), page.evaluate(STRUCTURE)
             for size in (width, other):
                 page.set_viewport_size({"width": size, "height": 900})
                 if page.evaluate("document.documentElement.scrollWidth") > size:
                     visit.overflow.append(f"{size} px, {mode}")
-            page.set_viewport_size({"width": width, "height": 900})
             if mode == "light":
-                visit.structure = examine(page)
+                visit.structure |= examine(page)
         page.context.close()
     return found
 
@@ -120,24 +139,18 @@ def opened(browser: Browser, address: str, width: int = DESKTOP, mode: str = "li
 
 
 def new_page(browser: Browser, site: str, width: int, mode: str) -> tuple[Page, list[str]]:
-    """An empty page of `width` in the theme `mode`, and the list of what goes wrong in it; `site` alone may be asked."""
+    """An empty page of `width` in the theme `mode`, and the list of what goes wrong in it; `site`
+    alone may be asked, or from disk its folder."""
     context = browser.new_context(viewport={"width": width, "height": 900}, reduced_motion="reduce")
     context.add_init_script(f"localStorage.setItem('mode', '{mode}'); localStorage.setItem('theme', '{mode}')")
     page = context.new_page()
     problems: list[str] = []
-    host = urlparse(site).netloc
+    inside = urljoin(site, "/" if urlparse(site).netloc else "."), "data:"
     page.on("console", lambda message: problems.append(message.text) if message.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("requestfailed", lambda request: problems.append(f"failed: {request.url}"))
     page.on("response", lambda reply: problems.append(f"{reply.status}: {reply.url}") if reply.status >= 400 else None)
-    page.on(
-        "request",
-        lambda request: (
-            problems.append(f"outside: {request.url}")
-            if urlparse(request.url).netloc != host and not request.url.startswith("data:")
-            else None
-        ),
-    )
+    page.on("request", lambda ask: None if ask.url.startswith(inside) else problems.append(f"outside: {ask.url}"))
     return page, problems
 
 

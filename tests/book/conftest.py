@@ -5,13 +5,15 @@ from __future__ import annotations
 import functools
 import http.server
 import threading
+import zipfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from browsing import Quiet, Visit, chromium, visited
-from evolvingdp.publish.rendering.copies.offline import FLAGS
+from browsing import Quiet, Visit, chromium, told, visited
+from evolvingdp.publish.rendering.copies.offline import FLAGS, NAME
 from evolvingdp.publish.sources.project import Project
 
 
@@ -40,6 +42,16 @@ def addresses(built_book: Project) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def visits(site: str, browser: Browser, addresses: list[str]) -> dict[str, Visit]:
-    """What two visits to every page show, by day on a desktop and by night on a phone."""
-    return visited(browser, site, addresses)
+def unpacked(built_book: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What is in the zip that `evolvingdp zip` writes."""
+    folder = tmp_path_factory.mktemp("unpacked")
+    with zipfile.ZipFile(told(built_book, "zip")) as book:
+        book.extractall(folder)
+    assert [path.name for path in folder.iterdir()] == [NAME]
+    return folder / NAME
+
+
+@pytest.fixture(scope="session")
+def visits(site: str, unpacked: Path, browser: Browser, addresses: list[str]) -> dict[str, Visit]:
+    """What two visits to every page show, by day on a desktop from a server and by night on a phone from disk."""
+    return visited(browser, site, f"{unpacked.as_uri()}/", addresses)
