@@ -208,7 +208,7 @@ def _searches() -> Iterator[Entry]:
                 return tree.search(tree.simulate(leaves, held, rng), users).words.to_numpy().tolist()
 
             with tables_once():
-                return simulated_loss(partial(listed, direct=False), listed, range(2))
+                return simulated_loss(partial(listed, direct=False), listed, (1, 0))
 
         two = plan == "two_reports"
         yield _entry(
