@@ -182,23 +182,23 @@ def shares_for(settings: UserMean, arrivals: ArrayLike | None = None) -> tuple[f
     the levels below allow when they are half as precise.  Any shares are private: this is a choice of utility.
     """
     sizes, reach, power = settings.sizes, settings._concentration, 1 if settings.delta else 2
-    late, even = [], settings.but(shares=(), prior="none")
+    late, even, deviations = [], settings.but(shares=(), prior="none"), settings.prior_deviations
     for _, counts in expected_counts(settings, arrivals):
         entered = elements(settings, counts)
         unit = noise_variances(even, entered) / settings.resolution**2  # for a block's whole range, at even shares
-        late.append(((entered * sizes).tolist(), unit.tolist()))
+        columns = zip((entered * sizes).tolist(), unit.tolist(), sizes, reach, strict=True)
+        late.append([(level, held**2, held / 4, *rest) for level, (held, *rest) in enumerate(columns) if held])
 
     def square(logs: Any) -> float:
         """The logarithm of the mean square error."""
         scale = np.exp(logs - logs.max())
-        spent, total = (scale * len(scale) / scale.sum()).tolist(), 0.0
-        for held, unit in late:
+        spent, total = [each**power for each in (scale * len(scale) / scale.sum()).tolist()], 0.0
+        for entering in late:
             precision = 0.0
-            for level, size in enumerate(sizes):
-                if held[level]:
-                    off = 2 * size / math.sqrt(precision) if precision else math.inf
-                    width = min(1.0, 2 * (reach[level] + settings.prior_deviations * off) / size)
-                    precision += held[level] ** 2 / (unit[level] * width**2 / spent[level] ** power + held[level] / 4)
+            for level, held2, quarter, unit, size, near in entering:
+                off = 2 * size / math.sqrt(precision) if precision else math.inf
+                width = 2 * (near + deviations * off) / size
+                precision += held2 / ((unit * width**2 if width < 1 else unit) / spent[level] + quarter)
             total += 1 / precision
         return math.log(total)
 
