@@ -14,9 +14,10 @@ from filelock import FileLock
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
-from evolvingdp.publish.running.environment import ONE_CORE
+from evolvingdp.publish.running.environment import KEPT_MEMORY, ONE_CORE
 
-os.environ.update(ONE_CORE)  # before numpy is imported: test processes run side by side, a core each, as notebooks do
+# before numpy is imported, and before test processes start: they run side by side, a core each, as notebooks do
+os.environ.update(ONE_CORE | KEPT_MEMORY)
 
 from evolvingdp.publish.rendering.book import build
 from evolvingdp.publish.sources.project import Project, params_of
