@@ -19,7 +19,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from evolvingdp.core import checks
 from evolvingdp.core.hashing import scramble
@@ -111,6 +110,8 @@ class OLH:
     def _simulate_reaching(
         self, counts: NDArray[np.integer], n_reports: int, rng: np.random.Generator, least: int
     ) -> NDArray[np.int64]:
+        from scipy.stats import binom  # half a second, which nobody else who hashes waits for
+
         support, held, empty = np.zeros(len(counts), dtype=np.int64), np.flatnonzero(counts), np.flatnonzero(counts == 0)
         support[held] = self.simulate_support(counts[held], n_reports, rng)
         chance = 1 / self.hash_values
