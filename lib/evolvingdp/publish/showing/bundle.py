@@ -9,7 +9,7 @@ import gc
 import io
 import json
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,11 +27,8 @@ from evolvingdp.publish.showing.printed import WIDTHS, printed
 
 FORMATS = ("svg", "pdf", "png")
 _DPI = 150  # of a PNG, and of what SVG and PDF keep as pixels
-_PRINT: dict[str, Callable[[Canvas, io.BytesIO], None]] = {
-    "svg": lambda canvas, file: FigureCanvasSVG(canvas).print_svg(file, metadata={"Date": None}),
-    "pdf": lambda canvas, file: FigureCanvasPdf(canvas).print_pdf(file, metadata={"CreationDate": None}),
-    "png": lambda canvas, file: FigureCanvasAgg(canvas).print_png(file, metadata={"Software": None}),
-}
+_CANVASES: dict[str, Any] = {"svg": FigureCanvasSVG, "pdf": FigureCanvasPdf, "png": FigureCanvasAgg}
+_NO_DATE: dict[str, dict[str, None]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}
 
 
 def names(figure_id: str) -> dict[str, str]:
@@ -112,7 +109,7 @@ def image(canvas: Canvas, kind: str) -> bytes:
     buffer, before, dpi = io.BytesIO(), canvas.canvas, canvas.dpi
     try:
         canvas.dpi = _DPI
-        _PRINT[kind](canvas, buffer)
+        getattr(_CANVASES[kind](canvas), f"print_{kind}")(buffer, metadata=_NO_DATE[kind])
     finally:
         canvas.dpi = dpi
         canvas.set_canvas(before)
