@@ -52,6 +52,11 @@ class ByFile(LoadFileScheduling):
         return "pages" if Path(file).name in PAGES else file
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One more than there are cores: tests often wait, for a kernel, a browser or a process that they stop."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
     return ByFile(config, log)
 

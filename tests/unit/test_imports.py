@@ -82,7 +82,7 @@ def test_help_and_a_refused_parameter_wait_for_nothing_large(command, code, need
 
 
 def test_who_runs_notebooks_waits_for_nothing_that_only_notebooks_need():
-    imported = set(python("-c", "import sys, evolvingdp.publish.running.compute; print(*sys.modules)").stdout.split())
+    imported = set(python("-c", "import sys, evolvingdp.publish.running.execute; print(*sys.modules)").stdout.split())
     assert "papermill" in imported
     assert not {"IPython", "matplotlib", "pandas", "scipy"} & imported
 

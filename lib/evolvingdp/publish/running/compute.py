@@ -24,7 +24,7 @@ def compute(jobs: list[Job], say: Say, *, workers: int | None = None) -> None:
             say(f"{job.notebook}: unchanged")
     failures = []
     if waiting:
-        from evolvingdp.publish.running.execute import run  # what draws and runs notebooks: a second
+        from evolvingdp.publish.running.execute import run  # papermill: half a second
 
         processes = min(workers or os.cpu_count() or 1, len(waiting))
         with ProcessPoolExecutor(processes, get_context("spawn"), stopping.end_with_parent) as pool:
