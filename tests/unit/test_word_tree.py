@@ -58,6 +58,16 @@ def test_the_leaves_are_exactly_the_words(unit, steps, shorter):
     assert set(nodes) == set(tree.encode(sorted(words)))
 
 
+def test_what_is_no_leaf_is_named_and_not_decoded():
+    leaf = int(WordTree().encode(["sixsix"])[0])
+    assert WordTree().decode(leaf for _ in range(2)) == ["sixsix"] * 2
+    assert WordTree().decode([]) == []
+    bits = WordTree((1,) * 30, unit="bits")
+    for tree, wrong in ((WordTree(), 27**6), (WordTree(), 27), (bits, 2**30 - 1)):  # too large, no first letter, digit 31
+        with pytest.raises(ValueError, match=f"leaves must be made by encode, got {wrong} at position 1"):
+            tree.decode([int(tree.encode(["sixsix"])[0]), wrong])
+
+
 @pytest.mark.parametrize(
     ("word", "message"),
     [("short", "exactly 6 letters, got 'short' with 5"), ("toolongs", "got 'toolongs' with 8"), ("Sixsix", "with 'S'")],
