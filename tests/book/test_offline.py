@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import unquote, urljoin, urlparse
 
 import pytest
-from bs4 import BeautifulSoup, SoupStrainer, Tag
+from bs4 import BeautifulSoup, Tag
 from bs4.filter import SoupStrainer
 from click.testing import CliRunner
 from pikepdf import ObjectStreamMode, Pdf, StreamDecodeLevel

@@ -62,8 +62,9 @@ def test_what_is_no_leaf_is_named_and_not_decoded():
     leaf = int(WordTree().encode(["sixsix"])[0])
     assert WordTree().decode(leaf for _ in range(2)) == ["sixsix"] * 2
     assert WordTree().decode([]) == []
+    assert WordTree().decode([27]) == ["a"], "a prefix, as pictures show it"
     bits = WordTree((1,) * 30, unit="bits")
-    for tree, wrong in ((WordTree(), 27**6), (WordTree(), 27), (bits, 2**30 - 1)):  # too large, no first letter, digit 31
+    for tree, wrong in ((WordTree(), 27**6), (bits, 2**30 - 1)):  # digits 27 and 31
         with pytest.raises(ValueError, match=f"leaves must be made by encode, got {wrong} at position 1"):
             tree.decode([int(tree.encode(["sixsix"])[0]), wrong])
 

@@ -66,10 +66,14 @@ class WordTree:
         return leaves
 
     def decode(self, leaves: Iterable[int] | NDArray[np.uint64]) -> list[str]:
-        """The words at `leaves`.  Raises ValueError with the first that is no word's."""
-        given = leaves if isinstance(leaves, np.ndarray) else np.array(list(leaves), dtype=np.uint64)
-        nodes, radix = self.checked(given), self.base**self._digits_a_letter
-        letters = nodes[:, None] // np.uint64(radix) ** np.arange(self.length, dtype=np.uint64)[::-1] % np.uint64(radix)
+        """The words at `leaves`; digit 0 is no letter, wherever it is.  Raises ValueError for what no letter has."""
+        nodes = leaves if isinstance(leaves, np.ndarray) else np.array(list(leaves), dtype=np.uint64)
+        radix, places = np.uint64(self.base**self._digits_a_letter), np.arange(self.length, dtype=np.uint64)[::-1]
+        letters = nodes.astype(np.uint64)[:, None] // radix**places
+        letters[:, 1:] %= radix
+        if len(nodes) and (largest := letters.max(axis=1)).max() > len(LETTERS):
+            position = int((largest > len(LETTERS)).argmax())
+            raise ValueError(f"leaves must be made by encode, got {nodes[position]} at position {position}")
         codes = np.where(letters > 0, letters + np.uint64(ord("a") - 1), 0).astype(np.uint32)
         return [str(word).replace("\0", "") for word in codes.view(f"U{self.length}").ravel()]
 
