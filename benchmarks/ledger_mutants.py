@@ -33,6 +33,7 @@ from scipy.stats import beta
 import evolvingdp
 from evolvingdp.audit.ledger import listing
 from evolvingdp.audit.ledger.mutant import Mutant
+from evolvingdp.core.tables import DATA
 from evolvingdp.publish.rendering import dated
 
 HERE = Path(__file__).parent
@@ -50,14 +51,20 @@ Case = dict[str, str]  # file, mistake, old, new
 CHAPTERS = ("core", "heavy_hitters", "evolving", "continual_mean", "sparse_vector", "streams")  # as the book has them
 
 
+def changed_copy(case: Case, folder: Path) -> None:
+    """A library in `folder` that has the mistake, and its data, as an installed one: scenes that read it would fail."""
+    copy = folder / "evolvingdp"
+    shutil.copytree(LIBRARY, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    (copy / "data").symlink_to(DATA)
+    (copy / case["file"]).write_text(Mutant(case["file"], case["old"], case["new"]).source())
+
+
 def noticed(case: Case) -> dict[str, str]:
     """The first scene that has changed; if there is none, the first row of the ledger that fails, and by which verdict."""
     chapter = case["file"].split("/")[0]
     chapters = ALL if chapter == "core" else ("core", *(name for name in ALL if name.startswith(chapter)))
     with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / "evolvingdp"
-        shutil.copytree(LIBRARY, copy, ignore=shutil.ignore_patterns("__pycache__"))
-        (copy / case["file"]).write_text(Mutant(case["file"], case["old"], case["new"]).source())
+        changed_copy(case, Path(folder))
         environment = os.environ | {"PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1"}
         command = [sys.executable, str(HERE / "ledger_alone.py"), *chapters]
         try:
