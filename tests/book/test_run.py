@@ -7,6 +7,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
@@ -20,7 +22,7 @@ from click.testing import CliRunner
 from evolvingdp.experiment import ParameterError, engine
 from evolvingdp.publish.cli import main
 from evolvingdp.publish.errors import NotebookError
-from evolvingdp.publish.running import execute
+from evolvingdp.publish.running import execute, forked
 from evolvingdp.publish.running.compute import compute
 from evolvingdp.publish.running.folders import check_writable
 from evolvingdp.publish.running.job import MANIFEST, Job, file_digest, read_manifest, touched
@@ -479,7 +481,21 @@ def test_the_user_s_own_settings_do_not_change_our_figures(project, tmp_path, mo
         "import matplotlib as mpl\nassert mpl.rcParams['figure.facecolor'] == 'white', mpl.matplotlib_fname()",
         "assert 'epsilon_of_mine' not in globals()",
     )
-    execute.run(Job.make(shown, NOTEBOOK, "quick"))
+    compute([Job.make(shown, NOTEBOOK, "quick", seed=seed) for seed in (0, 1)], print, workers=2)  # by new processes
+
+
+@pytest.mark.parametrize("forks", [True, False])
+def test_kernels_have_what_all_import_and_read_the_library_s_files_themselves(forks, project, monkeypatch):
+    if not forks:
+        monkeypatch.setattr(forked, "_LAUNCHER", ["another kernel"])
+    told = "import sys\nloaded = set(sys.modules)\n{'pandas', 'scipy.stats', 'matplotlib.figure'} <= loaded"
+    own = "{name for name in loaded if name.startswith('evolvingdp.') and '.publish' not in name}"
+    job = Job.make(project(told, own, "', '.join(filter(None, sys.path))"), NOTEBOOK, "quick")
+    execute.run(job)
+    cells = nbformat.read(job.store / "frequency_oracle.ipynb", as_version=4).cells[-3:]
+    asked = [sys.executable, "-P", "-c", "import sys; print(', '.join(filter(None, sys.path)))"]
+    path = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    assert [cell.outputs[0].data["text/plain"] for cell in cells] == [str(forks), "set()", repr(path)]
 
 
 @pytest.mark.parametrize("transport", ["ipc", "tcp"])

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from multiprocessing import parent_process
+from multiprocessing import parent_process, resource_tracker
 from typing import Any
 
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
@@ -56,6 +56,7 @@ def end_descendants() -> None:
 @contextmanager
 def starting() -> Iterator[None]:
     """Processes that are started while it is open leave Ctrl-C, which the terminal sends to all, to this one."""
+    resource_tracker.ensure_running()  # multiprocessing's own, which unblocks the signal when it is started
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield

@@ -20,6 +20,7 @@ from evolvingdp.publish.errors import NotebookError
 from evolvingdp.publish.files import scratch
 from evolvingdp.publish.guards import MACHINE
 from evolvingdp.publish.running.environment import KEPT_MEMORY, ONE_CORE, environment, own_settings
+from evolvingdp.publish.running.forked import CHOSEN
 from evolvingdp.publish.running.job import MANIFEST, Job, file_digest, read_manifest
 from evolvingdp.publish.showing import postprocess
 from evolvingdp.publish.showing.forms import RESULTS
@@ -64,7 +65,7 @@ def _execute(job: Job, folder: Path, work: Path, results: Path) -> nbformat.Note
     parameters = job.params.model_dump(mode="json") | {"seed": job.seed}
     try:
         with (
-            environment({RESULTS: str(results), **ONE_CORE, **KEPT_MEMORY, **own_settings(folder)}),
+            environment({RESULTS: str(results), **ONE_CORE, **KEPT_MEMORY, **own_settings(folder), **CHOSEN}),
             tempfile.TemporaryDirectory() as sockets,
             warnings.catch_warnings(),
         ):
