@@ -22,7 +22,7 @@ from click.testing import CliRunner
 from evolvingdp.experiment import ParameterError, engine
 from evolvingdp.publish.cli import main
 from evolvingdp.publish.errors import NotebookError
-from evolvingdp.publish.running import execute, forked
+from evolvingdp.publish.running import execute, kernels
 from evolvingdp.publish.running.compute import compute
 from evolvingdp.publish.running.folders import check_writable
 from evolvingdp.publish.running.job import MANIFEST, Job, file_digest, read_manifest, touched
@@ -487,7 +487,7 @@ def test_the_user_s_own_settings_do_not_change_our_figures(project, tmp_path, mo
 @pytest.mark.parametrize("forks", [True, False])
 def test_kernels_have_what_all_import_and_read_the_library_s_files_themselves(forks, project, monkeypatch):
     if not forks:
-        monkeypatch.setattr(forked, "_LAUNCHER", ["another kernel"])
+        monkeypatch.setattr(kernels, "_LAUNCHER", ["another kernel"])
     told = "import sys\nloaded = set(sys.modules)\n{'pandas', 'scipy.stats', 'matplotlib.figure'} <= loaded"
     own = "{name for name in loaded if name.startswith('evolvingdp.') and '.publish' not in name}"
     job = Job.make(project(told, own, "', '.join(filter(None, sys.path))"), NOTEBOOK, "quick")
