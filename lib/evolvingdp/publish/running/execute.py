@@ -20,8 +20,8 @@ from evolvingdp.publish.errors import NotebookError
 from evolvingdp.publish.files import scratch
 from evolvingdp.publish.guards import MACHINE
 from evolvingdp.publish.running.environment import KEPT_MEMORY, ONE_CORE, environment, own_settings
-from evolvingdp.publish.running.kernels import CHOSEN
 from evolvingdp.publish.running.job import MANIFEST, Job, file_digest, read_manifest
+from evolvingdp.publish.running.kernels import CHOSEN
 from evolvingdp.publish.showing import postprocess
 from evolvingdp.publish.showing.forms import RESULTS
 from evolvingdp.publish.sources import provenance
