@@ -8,6 +8,7 @@ import inspect
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -29,9 +30,15 @@ from support import REPOSITORY
 
 SCENES = {name: scene for _, name, scene in listing.scenes()}
 
+OVER_BLOCKS = re.compile(r"blocks\(|chunks|_parts\(|range\(.+,.+,.+\)")  # and what else has steps
+
 
 class Noting(ast.NodeTransformer):
-    """Every function notes at its start that it has run, by the line where its code begins."""
+    """Every function notes at its start that it has run, by the line where its code begins; and loops over blocks their
+    turns, by the line."""
+
+    def __init__(self):
+        self.loops = []
 
     def visit_FunctionDef(self, node):
         self.generic_visit(node)
@@ -39,24 +46,46 @@ class Noting(ast.NodeTransformer):
         node.body.insert(0, ast.parse(f"RAN.add({begins})").body[0])
         return node
 
+    def visit_For(self, node):
+        self.generic_visit(node)
+        if OVER_BLOCKS.search(ast.unparse(node.iter)):
+            self.loops.append(node.iter.lineno)
+            node.iter = ast.Call(ast.Name("TURNED", ast.Load()), [ast.Constant(node.iter.lineno), node.iter], [])
+        return node
+
+    def visit_comprehension(self, node):
+        return self.visit_For(node)
+
+
+def counting(most):
+    def turned(line, loop):
+        for turn, each in enumerate(loop, 1):
+            most[line] = max(turn, most.get(line, 0))
+            yield each
+
+    return turned
+
 
 @pytest.fixture(scope="module")
 def played():
-    """The table of all scenes, and where functions begin that they ran: also what another test had computed before, and
-    caches hold. Functions that tell by themselves take less time than a profile."""
-    ran = {}
+    """The table of all scenes, where functions begin that they ran, and how often they went through loops over blocks: also
+    what another test had computed before, and caches hold. Functions that tell by themselves are quicker than a profile."""
+    ran, turns = {}, {}
     with ExitStack() as stack, pytest.MonkeyPatch.context() as patched:
         for module in coverage.modules():
             patched.setattr(module, "RAN", ran.setdefault(module.__name__, set()), raising=False)
             if list(functions(module)):
-                noting = ast.fix_missing_locations(Noting().visit(ast.parse(inspect.getsource(module))))
-                stack.enter_context(running(module, noting))
+                noting = Noting()
+                noted = ast.fix_missing_locations(noting.visit(ast.parse(inspect.getsource(module))))
+                most = turns.setdefault(module.__name__, dict.fromkeys(noting.loops, 0))
+                patched.setattr(module, "TURNED", counting(most), raising=False)
+                stack.enter_context(running(module, noted))
         table = listing.table()
-    return table, ran
+    return table, ran, turns
 
 
 def test_every_scene_returns_what_is_recorded(played):
-    table, _ = played
+    table, *_ = played
     assert table[table.recorded != listing.AS_RECORDED].id.tolist() == [], "look at what has changed, then: make record"
     assert len(table) == len(FINGERPRINTS) == len(SCENES)
     assert (table.outputs > 0).all()
@@ -83,7 +112,7 @@ NO_MECHANISM = (
 
 
 def test_no_function_of_a_mechanism_is_left_out(played):
-    _, ran = played
+    _, ran, _ = played
     every = {f"{each.__module__}.{each.__qualname__}": each for module in coverage.modules() for each in functions(module)}
     assert len(every) > 900
     left_out = [
@@ -92,6 +121,14 @@ def test_no_function_of_a_mechanism_is_left_out(played):
         if each.__code__.co_firstlineno not in ran[each.__module__]
     ]
     assert [name for name in left_out if not name.startswith(NO_MECHANISM)] == []
+
+
+def test_no_loop_over_blocks_ends_with_the_first(played):
+    """As those of 65,536 users did, until blocks were made small: what is drawn anew for each shows in the second."""
+    *_, turns = played
+    assert sum(map(len, turns.values())) > 40
+    once = [f"{name}:{line}" for name, most in turns.items() for line, turned in most.items() if turned < 2]
+    assert [where for where in once if not where.removeprefix("evolvingdp.").startswith(NO_MECHANISM)] == []
 
 
 UNSEEN = REPOSITORY / "benchmarks" / "ledger_mutants_held_out_fifth.json"

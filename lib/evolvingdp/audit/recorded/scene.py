@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,6 +66,20 @@ def taken(call: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
     """Whether `call` takes its arguments, where what it returns is a state."""
     told = outcome(call, *args, **kwargs)
     return told if isinstance(told, str) else "taken"
+
+
+@contextmanager
+def in_blocks(*sizes: tuple[ModuleType, dict[str, int]]) -> Iterator[None]:
+    """Modules with other values of these constants, sizes of blocks, so that few users or keys fill several; code of many
+    users has no other way. Raises AttributeError where a module has no such constant."""
+    before = [(module, {name: getattr(module, name) for name in named}) for module, named in sizes]
+    try:
+        for module, named in sizes:
+            vars(module).update(named)
+        yield
+    finally:
+        for module, named in before:
+            vars(module).update(named)
 
 
 class _Sums:
