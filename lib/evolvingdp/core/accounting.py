@@ -17,6 +17,7 @@ from scipy.special import gammaln, log_expit, log_ndtr, ndtr
 from evolvingdp.core import checks
 
 
+@checks.plain
 def basic(epsilon: float, n_reports: int) -> float:
     """epsilon / n_reports: pure differential privacy."""
     checks.positive(epsilon=epsilon)
@@ -24,6 +25,7 @@ def basic(epsilon: float, n_reports: int) -> float:
     return epsilon / n_reports
 
 
+@checks.plain
 def advanced(epsilon: float, delta: float, n_reports: int) -> float:
     """Dwork, Rothblum and Vadhan (2010): epsilon = e sqrt(2 k ln(1/delta)) + k e (exp(e) - 1), solved for e.
 
@@ -37,6 +39,7 @@ def advanced(epsilon: float, delta: float, n_reports: int) -> float:
     return max(basic(epsilon, n_reports), _root(excess))
 
 
+@checks.plain
 def optimal(epsilon: float, delta: float, n_reports: int) -> float:
     """The largest epsilon of one report that `delta_of_reports` allows: no analysis of k reports can do better."""
     _check(epsilon, delta, n_reports)
@@ -57,6 +60,7 @@ def _root(increasing: Callable[[float], float]) -> float:
     return float(brentq(increasing, 1e-300, high, xtol=1e-15, rtol=1e-13))
 
 
+@checks.plain
 def delta_of_reports(epsilon_of_one: float, epsilon: float, n_reports: int) -> float:
     """The exact delta at `epsilon` of `n_reports` randomized responses (Kairouz, Oh and Viswanath 2015).
 
@@ -73,6 +77,7 @@ def delta_of_reports(epsilon_of_one: float, epsilon: float, n_reports: int) -> f
     return float(np.sum(np.exp(log_law) * gain))
 
 
+@checks.plain
 def delta_of_gaussian(mu: float, epsilon: float) -> float:
     """The exact delta at `epsilon` of Gaussian mechanisms whose mu (l2 sensitivity over scale) add up, squared, to mu^2.
 
@@ -82,12 +87,14 @@ def delta_of_gaussian(mu: float, epsilon: float) -> float:
     return float(ndtr(mu / 2 - epsilon / mu) - np.exp(epsilon + log_ndtr(-mu / 2 - epsilon / mu)))
 
 
+@checks.plain
 def gaussian_mu(epsilon: float, delta: float) -> float:
     """The largest mu of Gaussian differential privacy that implies (epsilon, delta)."""
     _check(epsilon, delta, 1)
     return _root(lambda mu: delta_of_gaussian(mu, epsilon) - delta)
 
 
+@checks.plain
 def delta_of_concentrated(rho: float, epsilon: float) -> float:
     """A bound on the delta at `epsilon` of rho-zero-concentrated mechanisms (Canonne, Kamath and Steinke 2020, Cor. 13).
 
@@ -104,6 +111,7 @@ def delta_of_concentrated(rho: float, epsilon: float) -> float:
     return float(math.exp(min(float(found.fun), 0.0)))
 
 
+@checks.plain
 def concentrated_rho(epsilon: float, delta: float) -> float:
     """The largest rho of zero-concentrated privacy that is known to imply (epsilon, delta)."""
     _check(epsilon, delta, 1)

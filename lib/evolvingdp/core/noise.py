@@ -33,6 +33,7 @@ class Noise(Protocol):
         """`size` independent draws."""
 
 
+@checks.plain
 @dataclass(frozen=True)
 class Laplace:
     """Density exp(-|z| / scale) / (2 scale): epsilon-DP for a sum of l1 sensitivity epsilon * scale."""
@@ -50,6 +51,7 @@ class Laplace:
         return rng.laplace(0.0, self.scale, size)
 
 
+@checks.plain
 @dataclass(frozen=True)
 class Gaussian:
     """N(0, scale^2): mu-Gaussian differential privacy for a sum of l2 sensitivity mu * scale."""
@@ -67,6 +69,7 @@ class Gaussian:
         return rng.normal(0.0, self.scale, size)
 
 
+@checks.plain
 @dataclass(frozen=True)
 class DiscreteLaplace:
     """P(z) proportional to exp(-|z| / scale) on the integers; `scale` is rounded up to a multiple of 1/1024."""
@@ -106,6 +109,7 @@ class DiscreteLaplace:
         return signed
 
 
+@checks.plain
 @dataclass(frozen=True)
 class DiscreteGaussian:
     """P(z) proportional to exp(-z^2 / (2 scale^2)) on the integers; `scale` is rounded up to a multiple of 1/1024, or of

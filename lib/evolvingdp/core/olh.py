@@ -38,6 +38,7 @@ class LocalHashes:
         return LocalHashes(np.append(self.seeds, other.seeds), np.append(self.values, other.values))
 
 
+@checks.plain
 @dataclass(frozen=True)
 class OLH:
     """Local hashing with g = round(e^epsilon) + 1 hash values unless `values` says otherwise, below 2^15."""

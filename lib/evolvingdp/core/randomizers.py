@@ -17,6 +17,7 @@ from scipy.special import expit
 from evolvingdp.core import checks
 
 
+@checks.plain
 @dataclass(frozen=True)
 class SignFlip:
     """Flip x in {-1,+1} with probability 1/(e^epsilon + 1).  epsilon-DP per report; E[debias * report] = x.

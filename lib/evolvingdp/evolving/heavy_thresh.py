@@ -38,6 +38,7 @@ from evolvingdp.evolving.heavy_projection import Hadamard, Projection, chosen
 from evolvingdp.evolving.thresh import Thresh
 
 
+@checks.plain
 @dataclass(frozen=True)
 class HeavyThresh:
     """`voting` holds noise, caps and thresholds; its thresholds are distances of signed means, sqrt(w) times the paper's."""

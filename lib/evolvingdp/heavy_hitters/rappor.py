@@ -37,6 +37,7 @@ _CHUNK = 1 << 15  # reports at a time: one uniform per bit
 _NO_PAIRS = pd.MultiIndex.from_arrays([np.zeros(0, np.int64), np.zeros(0, np.uint64)])
 
 
+@checks.plain
 @dataclass(frozen=True)
 class Rappor:
     """The settings; the defaults are Google's Demo 3.

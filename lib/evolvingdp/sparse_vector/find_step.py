@@ -60,6 +60,7 @@ class FindState:
     search: SvtState
 
 
+@checks.plain
 @dataclass(frozen=True)
 class FindStep:
     """`search` for the largest weight, `shown` in the steps that it finds. Make one with `calibrated`."""

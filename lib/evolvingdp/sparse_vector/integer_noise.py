@@ -28,6 +28,7 @@ from evolvingdp.sparse_vector.noise import Array
 from evolvingdp.sparse_vector.privacy import smallest_scale
 
 
+@checks.plain
 @dataclass(frozen=True)
 class IntegerNoise:
     """`scale` in users, rounded up by the sampler; `limit` (a threshold) in users, where sums of 0 must not reach it."""

@@ -87,6 +87,7 @@ class Signs:
         return drawn
 
 
+@checks.plain
 def erlingsson(changes: int, epsilon: float) -> Signs:
     """One of `changes` places answers, with all of `epsilon`."""
     _check(changes, epsilon)
@@ -94,6 +95,7 @@ def erlingsson(changes: int, epsilon: float) -> Signs:
     return Signs(0.5**changes * (1 + math.tanh(epsilon / 2) * (1 - 2 * flips / changes)))
 
 
+@checks.plain
 def future_rand(changes: int, epsilon: float) -> Signs:
     """At most `epsilon`: flips at epsilon' = epsilon / (5 sqrt(k)), and the annulus that leaves them the largest gain."""
     _check(changes, epsilon)
@@ -115,6 +117,7 @@ def future_rand(changes: int, epsilon: float) -> Signs:
     return Signs(pattern)
 
 
+@checks.plain
 def best(changes: int, epsilon: float) -> Signs:
     """The largest gain of all exchangeable laws whose loss is `epsilon`."""
     _check(changes, epsilon)
