@@ -134,11 +134,11 @@ class Follower:
     def choice(
         self, n: Any, size: int, replace: bool = True, p: ArrayLike | None = None, shuffle: bool = True
     ) -> NDArray[Any]:
+        values = np.arange(n) if np.ndim(n) == 0 else np.asarray(n)
         if replace:
-            values = np.arange(n) if np.ndim(n) == 0 else np.asarray(n)
             chances = np.full(len(values), 1 / len(values)) if p is None else np.asarray(p)
             return np.array([values[self.choose(chances)] for _ in range(size)], dtype=values.dtype)
-        return np.array(self._one_of(itertools.combinations(range(n), size)), dtype=np.int64)
+        return np.array(self._one_of(itertools.combinations(values.tolist(), size)), dtype=values.dtype)
 
     def _one_of(self, every: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
         listed = list(every)

@@ -5,33 +5,86 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evolvingdp.audit.exact.draws import loss_of
 from evolvingdp.core.hashing import MultiplyShift
+from evolvingdp.core.olh import OLH
 from evolvingdp.core.seeds import stream
+from evolvingdp.heavy_hitters.pem import PEM
 from evolvingdp.heavy_hitters.rappor import Rappor
 from evolvingdp.heavy_hitters.sketches.geometry import Geometry
 from evolvingdp.heavy_hitters.sketches.projective import PointHashes, ProjectiveOracle
+from evolvingdp.heavy_hitters.tree_hist import Protocol, TreeHist
 
 
 def collected_loss(make: Callable[[int], Any], keys: Any, seeds: Iterable[int] = range(12)) -> float:
-    """The worst loss of all that two users send to `make(seed).collect`, over the public randomness of these seeds.
+    """The worst `loss_to` of `make(seed).collect`, over the public randomness of these seeds."""
+    return max(loss_to(make(seed).collect, keys, lambda seed=seed: stream(seed, "public")) for seed in seeds)  # type: ignore[misc]
+
+
+def loss_to(collect: Callable[..., Any], keys: Any, public: Callable[[], Any]) -> float:
+    """The loss of all that two users send to `collect`, with the same public randomness each time.
 
     The first holds any of `keys`, the second the last of them: noise that the two share would give the first away.
     """
+    return loss_of(lambda key, private: collect(np.array([key, keys[-1]], dtype=np.uint64), public(), private), keys)
 
-    def loss(seed: int) -> float:
-        oracle = make(seed)
 
-        def sent(key: Any, private: Any) -> Any:
-            return oracle.collect(np.array([key, keys[-1]], dtype=np.uint64), stream(seed, "public"), private)
+@dataclass(frozen=True)
+class Known:
+    """Public randomness that was chosen: every hash function is that of `seed`, every uniform number is `uniform`."""
 
-        return loss_of(sent, keys)
+    seed: int
+    uniform: float = 0.0
 
-    return max(map(loss, seeds))
+    def integers(self, low: int, high: int, size: int, dtype: Any) -> NDArray[Any]:
+        return np.full(size, self.seed, dtype=dtype)
+
+    def random(self, size: int) -> NDArray[np.float64]:
+        return np.full(size, self.uniform)
+
+
+def telling(oracle: OLH, *asked: Any) -> Known:
+    """The first of random hash functions under which the keys of each of `asked` differ: where they do not, a report tells
+    less of them, so that the worst loss is the one under such a function. Raises LookupError where 4,096 are none."""
+    for drawn in stream(0, "telling").integers(0, 2**64, size=1 << 12, dtype=np.uint64):
+        hashed = [oracle._hash(drawn, np.asarray(keys, dtype=np.uint64)) for keys in asked]
+        if all(len(np.unique(values)) == len(np.unique(keys)) for values, keys in zip(hashed, asked, strict=True)):
+            return Known(int(drawn))
+    raise LookupError(f"{oracle} must have a hash function that tells the keys apart")
+
+
+def hashed_loss(oracle: OLH, keys: NDArray[Any]) -> float:
+    """Of a report by local hashing, of as many of `keys` as there are hash values."""
+    few = keys[: oracle.hash_values]
+    known = telling(oracle, few)
+    return loss_to(oracle.report, few, lambda: known)
+
+
+def extended_loss(settings: PEM, leaves: NDArray[np.uint64]) -> float:
+    """Of PEM's two levels, where `leaves` differ at both: each user at one of them, under one hash function."""
+    known = telling(settings.oracle, *[settings.tree.prefixes(leaves, level) for level in range(2)])
+    either = [partial(replace, known, uniform=at) for at in (0.25, 0.75)]
+    return max(loss_to(settings.collect, leaves, public) for public in either)
+
+
+def projected_loss(settings: TreeHist, leaves: NDArray[np.uint64]) -> float:
+    """Of a user of projective sketches, with the first hash functions by which different prefixes have different points."""
+
+    def apart(protocol: Protocol) -> bool:
+        levels = np.minimum(range(len(protocol.oracles)), settings.tree.depth - 1).tolist()  # the last is of whole words
+        keys = [protocol.keys(leaves, level) for level in levels]
+        cells = [oracle.hashes.cells(np.array(0), asked) for oracle, asked in zip(protocol.oracles, keys, strict=True)]
+        return [len(np.unique(one)) for one in cells] == [len(np.unique(one)) for one in keys]
+
+    protocol = next(filter(apart, (settings.draw_hashes(stream(seed, "hashes")) for seed in itertools.count())))
+    return loss_of(lambda leaf, rng: protocol.collect(np.array([leaf]), stream(0, "public"), rng), leaves)
 
 
 def rappor_laws(settings: Rappor, filters: Iterable[int], n_reports: int) -> Iterator[dict[tuple[int, ...], float]]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.audit.exact.draws import loss_of
-from evolvingdp.core.seeds import stream
+from evolvingdp.audit.exact.reports import telling
 from evolvingdp.evolving.rivals import memoized, once, once_words, tree
 from evolvingdp.evolving.rivals.once import Once
 from evolvingdp.evolving.rivals.once_words import OnceWords
@@ -30,17 +30,17 @@ def once_loss(settings: Once, step: Callable[..., Any] = once.step) -> float:
     return loss_of(transcript, inputs)
 
 
-def once_words_loss(settings: OnceWords, words_held: int = 1, seed: int = 0) -> float:
-    """The same for all sequences of `words_held` words an epoch. OLH's function is drawn with `seed`: it is public, and the
-    tally of a user is which words it supports, which is what its report says about words."""
+def once_words_loss(settings: OnceWords, words_held: int = 1) -> float:
+    """The same for all sequences of `words_held` words an epoch. OLH's function is public, and tells words apart; the tally
+    of a user is which words it supports, which is what its report says about words."""
     held = list(itertools.combinations_with_replacement(range(settings.n_words), words_held))
+    known: Any = telling(settings.local_hash, np.arange(settings.n_words)) if settings.oracle == "olh" else None
     histograms = [np.bincount(words, minlength=settings.n_words)[None] for words in held]
 
     def transcript(sequence: tuple[Any, ...], rng: Any) -> Hashable:
-        public = stream(seed, "public") if settings.oracle == "olh" else rng
         state, sent = once_words.start(settings, rng), []
         for counts in sequence:
-            state, tally = once_words.step(settings, state, counts, public, rng)
+            state, tally = once_words.step(settings, state, counts, known or rng, rng)
             sent.append((tuple(tally.reports.tolist()), tuple(tally.sums.ravel().tolist())))
         return tuple(sent)
 

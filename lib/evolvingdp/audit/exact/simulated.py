@@ -15,6 +15,7 @@ from scipy.stats import poisson
 
 from evolvingdp.audit.exact.draws import law_of
 from evolvingdp.audit.exact.laws import Law, epsilon_at, rows
+from evolvingdp.core import sampling
 from evolvingdp.core.olh import OLH
 from evolvingdp.heavy_hitters.listing import HeavyHitters
 
@@ -139,3 +140,27 @@ class RandomFunctions(OLH):
 
     def _hash(self, seeds: Any, keys: Any) -> NDArray[np.uint16]:
         return np.asarray(seeds >> np.atleast_1d(keys) & np.uint64(1), dtype=np.uint16)
+
+
+class _OneBit:
+    """A generator whose random words have one bit, the `place`-th; its binomials keep half of the chances given."""
+
+    def __init__(self, place: int) -> None:
+        self._left = place
+
+    def integers(self, low: int, high: int, size: int, dtype: Any) -> NDArray[np.uint64]:
+        words = np.zeros(int(size), dtype=dtype)
+        if 0 <= self._left < 64 * len(words):
+            words[self._left // 64] = 1 << self._left % 64
+        self._left -= 64 * len(words)
+        return words
+
+    def binomial(self, n: Any, p: float) -> Any:
+        return n * (self._left == 0) * 2 * p  # as many as there are, told at one place
+
+
+def fair_coins_each_read_a_bit(users: list[int]) -> bool:
+    """Whether `fair_binomial` of so many users adds up a bit for each: of a generator's words one bit is 1, each in turn."""
+    some = np.array(users)
+    told = np.sum([sampling.fair_binomial(some, _OneBit(place)) for place in range(64 * 24)], axis=0)  # type: ignore[arg-type]
+    return bool(told.tolist() == users)

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.audit.exact.draws import frozen, loss_of
+from evolvingdp.audit.exact.reports import telling
 from evolvingdp.core import checks
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import heavy_protocol, thresh_protocol
@@ -279,10 +280,11 @@ def crew_words_loss(settings: CrewWords, role: str) -> float:
 
     def reported(histogram: NDArray[np.int64], rng: Any) -> tuple[float, ...]:
         counts = held(ends[three.crews], histogram, start)
-        _, release = crew_words.step(three, start, counts, stream(0, "public"), rng)
+        _, release = crew_words.step(three, start, counts, known, rng)
         return tuple(np.round(release.estimate, 9).tolist())
 
     if role == "reporters":
+        known: Any = telling(three.reporters(0).local_hash, np.arange(three.voting.n_words))
         return loss_of(reported, inputs)
 
     def of(crew: int) -> float:

@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -97,11 +96,9 @@ def _trees() -> Iterator[Entry]:
             for one, seeds in zip(made, (6, 6), strict=True)
         )
 
-    def projected(seed: int) -> float:
-        settings = tree_hist.TreeHist(_TREE, _EPSILON, 10.0, rows=1, width=2, plan="two_reports", compression="projective")
-        protocol = settings.draw_hashes(stream(seed, "hashes"))
-        return loss_of(lambda leaf, rng: protocol.collect(np.array([leaf]), stream(seed, "public"), rng), leaves)
-
+    projective_tree = tree_hist.TreeHist(
+        _TREE, _EPSILON, 10.0, rows=1, width=2, plan="two_reports", compression="projective"
+    )
     whole = 'return self.epsilon / 2 if self.plan == "two_reports" else self.epsilon'
     for plan in tree_hist.PLANS:
         two = plan == "two_reports"
@@ -116,7 +113,7 @@ def _trees() -> Iterator[Entry]:
 
     yield _entry(
         "tree_hist_projective", "TreeHist, two projective reports", (tree_hist.TreeHist, tree_hist.Protocol),
-        lambda: projected(0), "each report has the whole epsilon",
+        lambda: reports.projected_loss(projective_tree, leaves), "each report has the whole epsilon",
         ("heavy_hitters/tree_hist.py", whole, "return self.epsilon"),
     )  # fmt: skip
 
@@ -144,18 +141,17 @@ def _trees() -> Iterator[Entry]:
 
 
 def _local_hashing() -> Iterator[Entry]:
-    keys = np.arange(3)
+    keys, leaves = np.arange(3), _TREE.encode(_WORDS[1:])
     for id, name, make in (("olh", "OLH", olh.OLH), ("explicit_hist", "ExplicitHist", olh.explicit_hist)):
         yield _entry(
-            id, name, (make,), lambda make=make: reports.collected_loss(lambda seed: SimpleNamespace(collect=make(_EPSILON).report), keys),
+            id, name, (make,), lambda make=make: reports.hashed_loss(make(_EPSILON), keys),
             "a hash value is flipped a tenth less often",
             ("core/olh.py", "private.random(len(keys)) >= self.keep", "private.random(len(keys)) >= 1 - 0.9 * (1 - self.keep)"),
             unit="a report",
         )  # fmt: skip
     yield _entry(
         "pem", "PEM", (pem.PEM,),
-        lambda: reports.collected_loss(lambda seed: pem.PEM(_TREE, _EPSILON, 10.0, shares=(0.5, 0.5)), _TREE.encode(_WORDS[1:]), range(4, 12)),
-        "a user reports at every level",
+        lambda: reports.extended_loss(pem.PEM(_TREE, _EPSILON, 10.0, shares=(0.5, 0.5)), leaves), "a user reports at every level",
         ("heavy_hitters/pem.py", "self.tree.prefixes(leaves[level_of == level], level)", "self.tree.prefixes(leaves, level)"),
     )  # fmt: skip
 

@@ -17,7 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.audit.exact.prefixes import prefix_loss
-from evolvingdp.audit.exact.simulated import RandomFunctions, collected_loss, one_at_a_time, simulated_loss, tables_once
+from evolvingdp.audit.exact.simulated import (
+    RandomFunctions,
+    collected_loss,
+    fair_coins_each_read_a_bit,
+    one_at_a_time,
+    simulated_loss,
+    tables_once,
+)
 from evolvingdp.audit.ledger.entry import EXACT, Entry
 from evolvingdp.audit.ledger.mutant import broken
 from evolvingdp.core import sampling
@@ -163,30 +170,10 @@ def _trees() -> Iterator[Entry]:
         )  # fmt: skip
 
 
-class _OneBit:
-    """A generator whose random words have one bit that is 1, the `place`-th; its binomials keep half of the chances given."""
-
-    def __init__(self, place: int) -> None:
-        self._left = place
-
-    def integers(self, low: int, high: int, size: int, dtype: Any) -> NDArray[np.uint64]:
-        words = np.zeros(int(size), dtype=dtype)
-        if 0 <= self._left < 64 * len(words):
-            words[self._left // 64] = 1 << self._left % 64
-        self._left -= 64 * len(words)
-        return words
-
-    def binomial(self, n: Any, p: float) -> Any:
-        return n * (self._left == 0) * 2 * p  # as many as there are, told at one place
-
-
 def _of_many() -> float:
     """A report among as many fair coins as there are, of which each must read a bit of its own."""
-    for users in ([63], [64], [130], [5, 200, 0, 64], [70, 64 * 17 + 3]):
-        some = np.array(users)
-        told = np.sum([sampling.fair_binomial(some, _OneBit(place)) for place in range(64 * 24)], axis=0)  # type: ignore[arg-type]
-        if told.tolist() != users:
-            return math.inf
+    if not all(map(fair_coins_each_read_a_bit, ([63], [64], [130], [5, 200, 0, 64], [70, 64 * 17 + 3]))):
+        return math.inf
     return collected_loss(FreqOracle(_hashes(1, 4), _EPSILON), np.arange(2, dtype=np.uint64), _COINS, path="groups")
 
 
@@ -242,6 +229,17 @@ def _hashing() -> Iterator[Entry]:
     def simulated(place: int, rng: Any) -> NDArray[np.int64]:
         return few.simulate_support(np.bincount([place, 2], minlength=3), 2, rng)
 
+    def reaching(least: int) -> float:
+        """Of what a search looks at: below `least`, who holds a key has a support, and others have none."""
+
+        def passed(support: NDArray[np.int64]) -> NDArray[np.int64]:
+            return np.where(support >= least, support, 0)
+
+        def those(place: int, rng: Any) -> NDArray[np.int64]:
+            return passed(few.simulate_support(np.bincount([place, 2], minlength=3), 2, rng, least))
+
+        return simulated_loss(lambda place, rng: passed(collected(place, rng)), those, range(3))
+
     settings = _HashedPEM(_TREE, 0.4, 10.0, shares=(0.5, 0.5))
     nodes = [np.unique(_TREE.prefixes(_WORDS, level)) for level in range(2)]
 
@@ -259,6 +257,10 @@ def _hashing() -> Iterator[Entry]:
     yield _entry(
         "olh", "OLH", (OLH,), lambda: simulated_loss(collected, simulated, range(3)),
         "holders' supports rounded to their mean", rounded, 0.4,
+    )  # fmt: skip
+    yield _entry(
+        "olh_reaching", "OLH, supports that reach a cut", (OLH,), lambda: max(map(reaching, (1, 2))), "the first keys reach it",
+        ("core/olh.py", "rng.choice(empty, many, replace=False, shuffle=False)", "empty[:many]"), 0.4,
     )  # fmt: skip
     yield _entry(
         "pem", "PEM", (pem.PEM,), lambda: simulated_loss(reported, levels, range(2)), "all users report to each level",
