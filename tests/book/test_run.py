@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -15,9 +16,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import nbformat
+import pandas as pd
 import papermill
 import pytest
 from click.testing import CliRunner
+from serial import TABLES, alone, sweep
 
 from evolvingdp.experiment import ParameterError, engine
 from evolvingdp.publish.cli import main
@@ -288,14 +291,32 @@ def test_every_command_has_help_with_an_example(command):
     assert "Example:" in result.stdout
 
 
-def test_a_real_run_writes_everything_and_twice_the_same(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def twice(tmp_path_factory) -> tuple[list[Path], Path, str]:
+    """What a run wrote, twice: as typed, and by the command of a sweep's point. And the sweep's folder, and the point."""
+    root = tmp_path_factory.mktemp("twice")
+    swept, fixed = root / "swept", [word for pair in list(TINY.items())[:-2] for word in ("-p", *pair)]
+    grid = ["--grid", "epsilon_sweep=1,2;2,4", "--grid", "width_sweep=4,8;8,16", *fixed, "--seed", "3"]
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        alone(monkeypatch)
+        assert sweep(NOTEBOOK, *grid, "--out", swept).exit_code == 0
+    values = pd.read_parquet(swept / "values.parquet")
+    (point,) = values[(values.param_epsilon_sweep == "1.0,2.0") & (values.param_width_sweep == "8,16")].point
+    table = pd.read_parquet(swept / "sweep.parquet")
+    (command,) = table[table.point == point].command.unique()
+    typed = ["run", NOTEBOOK, *(word for pair in TINY.items() for word in ("-p", *pair)), "--seed", "3"]
     outs = []
-    for attempt in ("first", "second"):
-        monkeypatch.setenv("EVOLVINGDP_CACHE", str(tmp_path / attempt / "cache"))
-        outs.append(tmp_path / attempt / "out")
-        overrides = [word for pair in TINY.items() for word in ("-p", *pair)]
-        result = CliRunner().invoke(main, ["run", NOTEBOOK, *overrides, "--out", str(outs[-1])])
+    for arguments in (typed, shlex.split(command)[1:]):
+        outs.append(root / f"out-{len(outs)}")
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            monkeypatch.setenv("EVOLVINGDP_CACHE", str(root / f"cache-{len(outs)}"))
+            result = CliRunner().invoke(main, [*arguments, "--out", str(outs[-1])])
         assert result.exit_code == 0, result.output
+    return outs, swept, point
+
+
+def test_a_real_run_writes_everything_and_twice_the_same(twice):
+    outs, *_ = twice
     names = sorted(path.relative_to(outs[0]).as_posix() for path in outs[0].rglob("*") if path.is_file())
     assert names == sorted(path.relative_to(outs[1]).as_posix() for path in outs[1].rglob("*") if path.is_file())
     figures = {name.split("/")[1].rsplit(".", 1)[0] for name in names if name.endswith(".svg")}
@@ -311,7 +332,7 @@ def test_a_real_run_writes_everything_and_twice_the_same(tmp_path, monkeypatch):
     assert {"claim", "holds", "value", "bound"} <= set(claims[0])
     record = json.loads((outs[0] / "frequency_oracle" / "provenance.json").read_text())
     assert record["params"]["n_users"] == 2000
-    assert record["seed"] == 0
+    assert record["seed"] == 3
     assert "-p rows 3" in record["command"]
     cells = nbformat.read(outs[0] / "frequency_oracle.ipynb", as_version=4).cells
     shown = [output.data for cell in cells for output in cell.get("outputs", []) if "data" in output]
@@ -326,6 +347,22 @@ def _without_run_times(text: str, name: str) -> str:
         manifest = json.loads(text)
         return json.dumps([manifest["key"], [file for file in manifest["files"] if file.endswith("csv")]])
     return re.sub(r'"run_seconds": [\d.]+|in \d+ s\.', "", text)
+
+
+def test_a_point_of_a_sweep_is_what_its_own_command_computes(twice):
+    (_, out), swept, point = twice
+    table, values, claims = (rows[rows.point == point] for rows in (pd.read_parquet(swept / name) for name in TABLES))
+    (command,) = table.command.unique()
+    assert " --seed 3 " in command
+    assert "-p n_users 2000" in command
+    assert "-p width_sweep 8,16" in command
+    run = out / "frequency_oracle"
+    columns = pd.read_csv(run / "results.csv", nrows=0).columns
+    assert table[columns].to_csv(index=False, lineterminator="\n") == (run / "results.csv").read_text()
+    theirs = json.loads((run / "values.json").read_text())
+    assert values.iloc[0][list(theirs)].to_dict() == theirs
+    verdicts = [(claim["claim"], claim["value"], claim["holds"]) for claim in json.loads((run / "claims.json").read_text())]
+    assert list(zip(claims.claim, claims.value, claims.holds, strict=True)) == verdicts
 
 
 def test_papermill_by_hand_works_and_shows_the_figures(tmp_path):

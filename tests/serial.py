@@ -1,0 +1,70 @@
+"""Sweeps without a cluster: their points run one after the other in this process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import distributed
+import pytest
+from click.testing import CliRunner, Result
+
+from evolvingdp.publish.cli import main
+from evolvingdp.publish.sweeping import point
+from evolvingdp.publish.sweeping import run as sweeping
+
+TABLES = ("sweep.parquet", "values.parquet", "claims.parquet")
+
+
+def sweep(notebook: str, *arguments: str | Path) -> Result:
+    done = CliRunner().invoke(main, ["sweep", notebook, *map(str, arguments)])
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done
+
+
+class Serial:
+    """A cluster in this process: runs a task when it is submitted, keeps its arguments, and can break a seed.
+
+    It is the client, too, as far as a sweep asks one.
+    """
+
+    status = "running"
+
+    def __init__(self) -> None:
+        self.ran: list[tuple] = []
+        self.broken: set[int] = set()
+
+    def submit(self, function, notebook, params, seed, *rest, pure):
+        self.ran.append((json.dumps(params), seed))
+        outcome = point.Outcome(traceback="the third term diverged") if seed in self.broken else None
+        return Done(outcome or function(notebook, params, seed, *rest))
+
+    def nthreads(self) -> dict[str, int]:
+        return {"here": 1}
+
+
+class Done:
+    def __init__(self, outcome) -> None:
+        self.outcome = outcome
+
+    def result(self):
+        return self.outcome
+
+    def release(self) -> None:
+        pass
+
+
+def alone(monkeypatch: pytest.MonkeyPatch) -> Serial:
+    """What sweeps run on from now on."""
+    client = Serial()
+
+    @contextmanager
+    def connected(*_: object) -> Iterator[Serial]:
+        yield client
+
+    monkeypatch.setattr(sweeping, "connected", connected)
+    monkeypatch.setattr(distributed, "wait", lambda futures, **_: SimpleNamespace(done=futures))
+    return client
