@@ -62,11 +62,11 @@ def categories() -> pd.DataFrame:
 
 
 def document_tokens() -> list[Counter[str]]:
-    """Every token of NLTK's Brown corpus with its count, document by document.  Raises LookupError where NLTK does not
-    find the corpus."""
+    """Every token of NLTK's Brown corpus with its count, document by document, as NLTK's own reader has it: the files hold
+    token/tag between spaces.  Raises LookupError where NLTK does not find the corpus."""
     from nltk.corpus import brown
 
-    return [Counter(brown.words(fileids=name)) for name in brown.fileids()]
+    return [Counter(token.rpartition("/")[0] for token in brown.raw(name).split()) for name in brown.fileids()]
 
 
 def by_category(documents: list[Counter[str]]) -> dict[str, Counter[str]]:
@@ -98,7 +98,7 @@ def count_words(tokens: Counter[str], reading: str = "paper") -> pd.DataFrame:
     for token, count in tokens.items():
         if word := preprocess(token):
             behind.setdefault(word, Counter())[token.lower()] += count
-    first = {word: sorted(own.items(), key=lambda item: (-item[1], item[0]))[0][0] for word, own in behind.items()}
+    first = {word: min(own, key=lambda token: (-own[token], token)) for word, own in behind.items()}
     rows = sorted((-own.total(), word, first[word]) for word, own in behind.items())
     return pd.DataFrame([(word, -less, whole) for less, word, whole in rows], columns=["word", "count", "whole"])
 

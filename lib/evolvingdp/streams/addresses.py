@@ -63,8 +63,9 @@ def tagged_function_words(words: set[str]) -> pd.DataFrame:
     from nltk.corpus import brown
 
     tags: dict[str, Counter[str]] = {}
-    for token, tag in brown.tagged_words():
+    tagged = Counter(token for name in brown.fileids() for token in brown.raw(name).split())  # token/tag
+    for (token, _, tag), count in ((both.rpartition("/"), count) for both, count in tagged.items()):
         if (word := token.lower()) in words:
-            tags.setdefault(word, Counter())[tag.split("-")[0].split("+")[0]] += 1
+            tags.setdefault(word, Counter())[tag.upper().split("-")[0].split("+")[0]] += count
     first = {word: sorted((-count, tag) for tag, count in own.items())[0][1] for word, own in tags.items()}
     return pd.DataFrame({"word": sorted(word for word, tag in first.items() if _CLOSED.fullmatch(tag))})
