@@ -4,6 +4,7 @@ PRESET ?= paper
 PORT ?= 8000
 BIN := .venv/bin
 READY := .venv/.ready
+export PYTHONDONTWRITEBYTECODE := # tests are compiled once, and not by each of their processes each time
 PARALLEL := -n logical --no-loadscope-reorder # a process more than cores, a file's tests in one of them (tests/conftest.py)
 
 .PHONY: help book pdf zip check lint test serve lock clean artifact audits benchmarks claims faults front grid loop matrix mutants peers planner record release

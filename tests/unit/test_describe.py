@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+from functools import cache
 
 import pandas as pd
 import pytest
@@ -16,6 +17,7 @@ SHAPES = ("line", "curve", "dot", "point", "bar", "heat map", "list")  # a text 
 ACROSS = ("against", " over ", " by groups of ", " in order of ")  # ... and what stands on the axes
 
 
+@cache
 def texts() -> dict[str, tuple[str, ast.expr]]:
     """By figure: the source of its caption, and its text as an expression."""
     found = {}
@@ -26,6 +28,7 @@ def texts() -> dict[str, tuple[str, ast.expr]]:
     return found
 
 
+@cache
 def messages() -> dict[str, list[ast.expr]]:
     """By figure: what the function that draws it writes above it, as expressions."""
     found = {}
