@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import gammaln, log_expit, log_ndtr, ndtr
 
@@ -70,11 +72,18 @@ def delta_of_reports(epsilon_of_one: float, epsilon: float, n_reports: int) -> f
     checks.positive(epsilon_of_one=epsilon_of_one, epsilon=epsilon)
     checks.integer_at_least(1, n_reports=n_reports)
     truthful = np.arange(n_reports + 1)
-    log_count = gammaln(n_reports + 1) - gammaln(truthful + 1) - gammaln(n_reports - truthful + 1)
     log_keep, log_flip = (float(log_expit(sign * epsilon_of_one)) for sign in (1, -1))
-    log_law = log_count + truthful * log_keep + (n_reports - truthful) * log_flip
+    log_law = _log_counts(n_reports) + truthful * log_keep + (n_reports - truthful) * log_flip
     gain = -np.expm1(np.minimum(0.0, epsilon - (2 * truthful - n_reports) * epsilon_of_one))
     return float(np.sum(np.exp(log_law) * gain))
+
+
+@lru_cache(maxsize=4)
+def _log_counts(n_reports: int) -> NDArray[np.float64]:
+    """(n_reports + 1,): the logarithm of in how many ways 0, 1, ... of them are truthful, kept for whoever seeks a root."""
+    truthful = np.arange(1 + n_reports)
+    log_count = gammaln(n_reports + 1) - gammaln(truthful + 1) - gammaln(n_reports - truthful + 1)
+    return np.asarray(log_count)
 
 
 @checks.plain

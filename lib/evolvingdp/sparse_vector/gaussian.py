@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,26 +32,28 @@ from evolvingdp.sparse_vector.privacy import check_privacy, renyi_rates, renyi_t
 Array = NDArray[np.float64]
 _POSITIONS = np.linspace(-9.0, 12.0, 841)  # of the threshold above the sum, in scales; beyond it answers are too rare
 _FAR = np.linspace(-3.0, 20.0, 4601)
+_FAR_YES = log_ndtr(-_FAR)
+_RATIOS = np.geomspace(1e-3, 40, 200)  # logarithms of a bound on a moment
 _BETWEEN = 1.005  # what a price may be higher between two positions
 _STEEP = 4.0  # order / scale: up to here the dearest yes lies within the positions
 ALL = math.inf  # reports: any number of them, all answers are paid as queries
 
 
 @lru_cache(maxsize=64)
-def _logarithms(scale: float) -> tuple[tuple[Array, Array, Array, Array], ...]:
-    """For a query that moves up, and down: probabilities of yes and no, and the logarithms of their likelihood ratios."""
+def _logarithms(scale: float) -> tuple[Array, Array, Array, Array]:
+    """For a query that moves up, then down: probabilities of yes and no, and the logarithms of their likelihood ratios."""
     here, there = ((log_ndtr(-z), log_ndtr(z)) for z in (_POSITIONS, _POSITIONS - 1 / scale))
-    pairs = ((here, there), (there, here))
-    return tuple((np.exp(one[0]), np.exp(one[1]), other[0] - one[0], other[1] - one[1]) for one, other in pairs)
+    yes, no = (np.concatenate(pair) for pair in zip(here, there, strict=True))
+    gain, loss = (np.concatenate([second - first, first - second]) for first, second in zip(here, there, strict=True))
+    return np.exp(yes), np.exp(no), gain, loss
 
 
 def _answers(order: float, scale: float) -> tuple[Array, Array] | None:
     """With e^-theta on each yes, 1 + price is the largest a e^-theta + b: a, b; None where `order` is too large."""
     if order > _STEEP * scale:
         return None
-    sides = _logarithms(scale)
-    yes = np.concatenate([yes * np.exp(order * gain) for yes, _, gain, _ in sides])
-    return yes, np.concatenate([no * np.expm1(order * loss) - yes for yes, no, _, loss in sides])
+    yes, no, gain, loss = _logarithms(scale)
+    return yes * np.exp(order * gain), no * np.expm1(order * loss) - yes
 
 
 def _price(answers: tuple[Array, Array], theta: float) -> float:
@@ -79,19 +81,23 @@ def search_cost(order: float, scale: float, reports: float, moved: float) -> flo
     return min(alone, float(best.fun))
 
 
+@lru_cache(maxsize=64)
+def _far_losses(scale: float) -> tuple[Array, Array]:
+    """Logarithms of a yes's likelihood ratio where the query and the threshold move, and where only the threshold does."""
+    return _FAR_YES - log_ndtr(-_FAR - 2 / scale), _FAR_YES - log_ndtr(-_FAR - 1 / scale)
+
+
 def threshold_cost(order: float, scale: float, ratio: float, reports: float, queries: float, moved: float) -> float:
     """The same with noise of `ratio` times this scale on the threshold, new after each yes; `moved` of the `queries` move.
 
     The threshold's noise moves by one, so that a no costs nothing. A yes moves by two, or by one: up to some position of the
     threshold, the best of a grid, its likelihood ratio is bounded; beyond, it is so rare that all `queries` may go there.
     """
-    ratios = np.geomspace(1e-3, 40, 200)  # logarithms of the moment's bound
-    moment = np.exp(ratios)
-    for shift, number in ((2, moved), (1, queries)):
-        yes = log_ndtr(-_FAR)
-        gain = (order - 1) * (yes - log_ndtr(-_FAR - shift / scale))
-        beyond = np.append(np.maximum.accumulate((gain + yes)[::-1])[::-1], -math.inf)
-        moment = moment + np.exp(np.minimum(beyond[np.searchsorted(gain, ratios, side="right")] + math.log(number), 700.0))
+    moment = np.exp(_RATIOS)
+    for losses, number in zip(_far_losses(scale), (moved, queries), strict=True):
+        gain = (order - 1) * losses
+        beyond = np.append(np.maximum.accumulate((gain + _FAR_YES)[::-1])[::-1], -math.inf)
+        moment = moment + np.exp(np.minimum(beyond[np.searchsorted(gain, _RATIOS, side="right")] + math.log(number), 700.0))
     return reports * ((order - 1) * order / (2 * (ratio * scale) ** 2) + math.log(moment.min()))
 
 
@@ -112,6 +118,7 @@ def smallest_gaussian_scale(epsilon: float, delta: float, reports: float, moved:
 def smallest_joint(epsilon: float, delta: float, cost: Callable[[float, float], float]) -> float:
     """The least scale at which mechanisms of this total `cost(order, scale)` are (epsilon, delta)-private, to 2e-3."""
 
+    @cache  # the search for a bracket has met its ends
     def excess(log_scale: float) -> float:
         scale = math.exp(log_scale)
 
