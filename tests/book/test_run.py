@@ -65,9 +65,11 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return make
 
 
-def test_parameters_arrive_typed_and_the_second_run_is_free(project):
+def test_parameters_arrive_typed_the_kernel_looks_for_no_garbage_and_the_second_run_is_free(project):
     checked = project(
-        "assert n_users == 10_000_000 and isinstance(n_users, int), n_users", "assert epsilon == 1e-06", "seed"
+        "assert n_users == 10_000_000 and isinstance(n_users, int), n_users",
+        "import gc\nassert epsilon == 1e-06 and not gc.isenabled()",
+        "seed",
     )
     job = Job.make(checked, NOTEBOOK, "quick", {"n_users": "1e7", "epsilon": "1e-6"}, "3")
     assert execute.run(job) > 0

@@ -27,6 +27,8 @@ from evolvingdp.publish.showing.forms import RESULTS
 from evolvingdp.publish.sources import provenance
 
 _START = 600  # seconds that a kernel may take to start, on a machine that does much else
+# A kernel looks for no garbage, not even when it ends: what a notebook leaves are small objects by the million.
+_UNCOLLECTED = "import atexit, gc; gc.disable(); atexit.register(gc.freeze)"
 _LONGEST_SOCKET = 103  # characters of the name of a socket that is a file, on the system that takes fewest
 
 
@@ -78,7 +80,7 @@ def _execute(job: Job, folder: Path, work: Path, results: Path) -> nbformat.Note
                 progress_bar=False,
                 start_timeout=_START,
                 cwd=str(work),
-                extra_arguments=["--IPKernelApp.log_level=40"],
+                extra_arguments=["--IPKernelApp.log_level=40", f"--IPKernelApp.exec_lines={_UNCOLLECTED}"],
                 config=Config({"ConnectionFileMixin": _by_files(Path(sockets))}),
             )
     except papermill.PapermillExecutionError as error:
