@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
+from fontTools.ttLib import TTFont
 from pikepdf import Page, Pdf
 from pybtex.database import Entry, parse_file, parse_string
 from pypdfium2 import PdfDocument, raw
@@ -254,7 +255,9 @@ def _all_fonts_embedded(page: Page, path: Path) -> None:
     for font in fonts.values():
         assert font.Subtype in ("/TrueType", "/Type0"), path.name
         (real,) = font.get("/DescendantFonts", [font])
-        assert "/FontFile2" in real.FontDescriptor, path.name
+        tables = TTFont(io.BytesIO(real.FontDescriptor.FontFile2.read_bytes())).keys()
+        assert "glyf" in tables, path.name
+        assert not {"GDEF", "GPOS", "GSUB", "MATH"} & {*tables}, path.name
 
 
 # tables
