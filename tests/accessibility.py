@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from typing import Any
 
 from axe_playwright_python.base import AXE_SCRIPT
@@ -10,7 +11,7 @@ from playwright.sync_api import Page, TimeoutError
 
 PHONE, DESKTOP, WIDE = 360, 1280, 1400
 WCAG_AA = {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
-COLOURS = ("color-contrast", "link-in-text-block")  # all that light or dark can change
+COLOURS = {"color-contrast": "asked", "link-in-text-block": "linked"}  # all that light or dark can change, and who is asked
 UNFOLD = """() => document.querySelectorAll("details").forEach(details => { details.open = true })"""
 STUCK = """() => [...document.querySelectorAll("article *")].filter(element => element.tabIndex < 0
   && element.scrollWidth > element.clientWidth + 1 && ["auto", "scroll"].includes(getComputedStyle(element).overflowX)
@@ -46,36 +47,47 @@ BARE = """() => {  // a formula is drawn by pseudo-elements and said by MathML: 
   document.querySelectorAll("wbr").forEach(element => element.remove())
   return found
 }"""
-LETTERS = """() => {
+LETTERS = """known => {  // marks what is asked about; the looks of letters that are not yet `known`
   const looks = ["color", "backgroundColor", "backgroundImage", "opacity", "fontSize", "fontWeight", "textShadow",
-    "textDecorationLine", "position", "mixBlendMode"], known = new Map(), numbers = new Map(), found = new Map()
-  const look = element => {  // the number of its own look and that of all around it
-    if (!element) return 0
-    if (!known.has(element)) {
-      const style = getComputedStyle(element), own = looks.map(name => style[name])
-      const key = [look(element.parentElement), element.tagName, element.getAttribute("class"), ...own].join()
-      numbers.set(key, numbers.get(key) ?? numbers.size + 1)
-      known.set(element, numbers.get(key))
+    "textDecorationLine", "position", "mixBlendMode"], names = new Map(), found = new Map(), before = new Set(known)
+  const name = text => {  // the same on every page: two hashes of 32 bits
+    let one = 7, two = 11
+    for (let place = 0; place < text.length; place++) {
+      const code = text.charCodeAt(place)
+      one = Math.imul(one ^ code, 2654435761)
+      two = Math.imul(two ^ code, 1597334677) ^ (two >>> 15)
     }
-    return known.get(element)
+    return `${one >>> 0}.${two >>> 0}`
+  }
+  const look = element => {  // its own look and that of all around it
+    if (!element) return ""
+    if (!names.has(element)) {
+      const style = getComputedStyle(element), own = looks.map(each => style[each])
+      names.set(element, name([look(element.parentElement), element.tagName, element.getAttribute("class"), ...own].join()))
+    }
+    return names.get(element)
   }
   const single = []
   for (const element of document.querySelectorAll("body *")) {
     const text = [...element.childNodes].map(node => node.nodeType === Node.TEXT_NODE ? node.data : "").join("").trim()
-    // axe passes over single letters and some signs, and a link is asked about only within a text: none stands for others
-    if (element.matches("input, select, textarea, p a, p a *")) found.set(element, element)
+    // axe passes over single letters and some signs: none stands for others; nor does a link within a text
+    if (element.matches("p a")) element.dataset.linked = ""
+    if (element.matches("input, select, textarea")) element.dataset.asked = ""
     else if (!text || !element.getClientRects().length) continue
     else if (text.length === 1) single.push(element)
-    else found.set(/[!-~]{2}/.test(text) ? look(element) : element, element)
+    else if (/[!-~]{2}/.test(text)) found.set(look(element), element)
+    else element.dataset.asked = ""
   }
   for (const element of single) if (!found.has(look(element))) found.set(look(element), element)
-  for (const element of found.values()) element.dataset.asked = ""
+  const asked = [...found].filter(([each]) => !before.has(each))
+  for (const [, element] of asked) element.dataset.asked = ""
+  return asked.map(([each]) => each)
 }"""
 REST = """() => {  // axe measures all that is there: what is not asked about, nor around it, is emptied in its place
   const walk = element => {
-    if (element.matches("p:has(a[data-asked])")) return
+    if (element.matches("p:has(a[data-linked])")) return
     for (const child of element.children)
-      if (child.matches("[data-asked], :has([data-asked])")) walk(child)
+      if (child.matches("[data-asked], [data-linked], :has([data-asked], [data-linked])")) walk(child)
       else if (child.childNodes.length) child.replaceChildren()
   }
   walk(document.body)
@@ -92,8 +104,11 @@ STRUCTURE = """() => ({
 })"""
 
 
-def examine(page: Page) -> dict[str, Any]:
-    """How the open page fits a phone unfolded, what axe says, of colours in light and dark; little of it is left."""
+def examine(page: Page, known: dict[str, list[str]]) -> dict[str, Any]:
+    """How the open page fits a phone unfolded, what axe says, of colours in light and dark; little of it is left.
+
+    Of letters whose look, and that of all around them, is `known` from a page before axe is not asked again.
+    """
     page.evaluate(UNFOLD)
     page.set_viewport_size({"width": PHONE, "height": 900})
     facts: dict[str, Any] = {
@@ -106,12 +121,16 @@ def examine(page: Page) -> dict[str, Any]:
     stuck(page)  # what scrolls at this width becomes a stop a moment later
     page.evaluate(AXE_SCRIPT)
     facts["axe"] = page.evaluate(BARE) + violations(page, WCAG_AA, without=COLOURS)
-    page.evaluate(LETTERS)
-    dress(page, "dark")
-    page.evaluate(f"() => {{ ({LETTERS})(); ({REST})() }}")
+    for mode in ("light", "dark"):
+        dress(page, mode)
+        known[mode] += page.evaluate(LETTERS, known[mode])
+    page.evaluate(REST)
     for mode in ("dark", "light"):
         dress(page, mode)
-        facts[mode] = violations(page, {"type": "rule", "values": COLOURS}, among="'[data-asked]'")
+        facts[mode] = []
+        for rule, whom in COLOURS.items():
+            if page.locator(f"[data-{whom}]").count():
+                facts[mode] += violations(page, {"type": "rule", "values": [rule]}, among=f"'[data-{whom}]'")
     return facts
 
 
@@ -127,10 +146,10 @@ def dress(page: Page, mode: str) -> None:
     page.evaluate("mode => { Object.assign(document.documentElement.dataset, {mode, theme: mode}) }", mode)
 
 
-def violations(page: Page, rules: dict[str, object], without: tuple[str, ...] = (), among: str = "document") -> list[str]:
+def violations(page: Page, rules: dict[str, object], without: Iterable[str] = (), among: str = "document") -> list[str]:
     """A line for every element that breaks one of the `rules`, those named in `without` left out.
 
-    Of colours, `LETTERS` asks one element for all that look alike, as does all around them: a tenth of the time.
+    Of colours, `LETTERS` asks one element for all that look alike, as does all around them.
     """
     options = {"runOnly": rules, "rules": {rule: {"enabled": False} for rule in without}, "resultTypes": ["violations"]}
     found = page.evaluate(f"options => axe.run({among}, options).then(run => run.violations)", options)

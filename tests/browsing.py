@@ -105,9 +105,11 @@ def visited(browser: Browser, site: str, disk: str, addresses: list[str]) -> dic
     In light it is then examined for accessibility, which leaves little of it.
     """
     found = {address: Visit() for address in [*addresses, *MADE_BY_SPHINX]}
+    known: dict[str, list[str]] = {"light": [], "dark": []}
     for mode, root, width, other in (("light", site, DESKTOP, PHONE), ("dark", disk, PHONE, DESKTOP)):
         page, problems = new_page(browser, root, width, mode)
         for address, visit in found.items():
+            page.goto("about:blank")  # or the page before would be laid out once more
             page.set_viewport_size({"width": width, "height": 900})
             problems.clear()
             page.goto(root + address, wait_until="load")
@@ -125,7 +127,7 @@ def visited(browser: Browser, site: str, disk: str, addresses: list[str]) -> dic
                 if page.evaluate("document.documentElement.scrollWidth") > size:
                     visit.overflow.append(f"{size} px, {mode}")
             if mode == "light":
-                visit.structure |= examine(page)
+                visit.structure |= examine(page, known)
         page.context.close()
     return found
 
