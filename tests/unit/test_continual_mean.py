@@ -27,6 +27,7 @@ from evolvingdp.continual_mean.arranged import arrange
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism, best_branching, best_tree
 from evolvingdp.continual_mean.experiments.binary_tree import params as binary_tree
 from evolvingdp.continual_mean.experiments.past_the_paper import params as past_the_paper
+from evolvingdp.continual_mean.experiments.past_the_paper.rungs import check
 from evolvingdp.continual_mean.experiments.scores import second_half
 from evolvingdp.continual_mean.experiments.user_mean import params as user_mean
 from evolvingdp.continual_mean.per_step import PerStepLaplace, most_samples
@@ -884,6 +885,21 @@ def test_noise_at_every_step_pays_for_all_steps_and_refuses_others():
 def test_parameters_that_would_fail_in_the_middle_of_a_run_are_refused(notebook, given, message):
     with pytest.raises(ParameterError, match=message):
         notebook.Params.make("quick", given)
+
+
+def test_an_epsilon_is_refused_without_a_choice_of_shares_exactly_where_the_choice_would_be():
+    sizes, refused = (10**5, 256), []
+    for epsilon in np.geomspace(1e-7, 4e-7, 7).tolist():
+        try:
+            check("epsilon", *sizes, epsilon, 10**6, dimensions=1)
+        except ValueError:
+            refused.append(epsilon)
+            with pytest.raises(ValueError, match="needs integer noise"):
+                choosing.users_alike(*sizes, epsilon, horizon=10**6)
+        else:
+            shares = choosing.users_alike(*sizes, epsilon, horizon=10**6).shares
+            assert min(shares) >= choosing.FLOOR / len(shares)
+    assert 0 < len(refused) < 7
 
 
 @given(n_steps=st.integers(1, 40), branching=st.integers(2, 7), seed=st.integers(0, 2**32))

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
-from scipy.stats import binom
 
 from evolvingdp.continual_mean.algorithms import bands, naive
 from evolvingdp.continual_mean.prefix_sums import PrefixSums
@@ -28,7 +27,8 @@ from evolvingdp.core import checks
 Array = NDArray[np.float64]
 _LATE = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # of the horizon: where the error counts
 _CLOSE = tuple(np.linspace(0.5, 1.0, 41).tolist())  # the same, where a few settings are left
-_LEAST = 0.1  # of an even share: what a band has at least, also one that is not expected to open
+_LEAST = 0.1  # of an even share: what a band has at least before shares are made to sum to one, also if it may never open
+FLOOR = _LEAST / (1 + _LEAST) * (1 - 1e-9)  # of an even share: what no band has less than, but for rounding
 
 
 @checks.plain
@@ -101,6 +101,8 @@ def expected_counts(
             sent = np.bincount(users[:steps])
             yield steps, np.bincount(sent[ever[: len(sent)]]).astype(float)
         return
+    from scipy.stats import binom  # half a second, which nobody waits for who knows the arrivals
+
     most, places = settings.samples_per_user, settings.n_users * settings.samples_per_user
     horizon = min(settings.horizon or places, places)
     for part in parts:

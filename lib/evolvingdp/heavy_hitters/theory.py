@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import log_ndtr
 
 from evolvingdp.core import checks
 from evolvingdp.core.randomizers import SignFlip
@@ -52,15 +52,19 @@ def normal_median_deviation(size: int) -> float:
     x, w = reach * points, reach * weights
     if size % 2:
         below = (size - 1) // 2
-        log_law = below * (norm.logcdf(x) + norm.logsf(x)) + norm.logpdf(x) + _log_multinomial(below, 1, below)
+        log_law = below * (log_ndtr(x) + log_ndtr(-x)) + _log_density(x) + _log_multinomial(below, 1, below)
         return math.sqrt(float(np.sum(w * x**2 * np.exp(log_law))))
     # even: the two middle values low < high, integrated over low = centre - gap and high = centre + gap
     below = size // 2 - 1
     gap, gap_weights = (points + 1) * reach / 2, weights * reach / 2
     low, high = x[:, None] - gap, x[:, None] + gap
-    log_law = below * (norm.logcdf(low) + norm.logsf(high)) + norm.logpdf(low) + norm.logpdf(high)
+    log_law = below * (log_ndtr(low) + log_ndtr(-high)) + _log_density(low) + _log_density(high)
     law = 2 * np.exp(log_law + _log_multinomial(below, 1, 1, below))
     return math.sqrt(float(np.sum(w[:, None] * gap_weights * x[:, None] ** 2 * law)))
+
+
+def _log_density(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    return -(x**2) / 2.0 - math.log(math.sqrt(2 * math.pi))
 
 
 def _log_multinomial(*parts: int) -> float:

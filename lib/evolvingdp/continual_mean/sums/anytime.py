@@ -18,8 +18,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.integrate import quad
-from scipy.signal import fftconvolve
 
 from evolvingdp.continual_mean.sums.toeplitz import Array, differences, l2_of_columns
 from evolvingdp.continual_mean.sums.trees import Ahead, check_count
@@ -91,6 +89,8 @@ class AnytimeNoise(Ahead):
     white: Array = field(default_factory=lambda: np.zeros(0))
 
     def take(self) -> Array:
+        from scipy.signal import fftconvolve  # as in `toeplitz`
+
         done = len(self.white)
         self.white = np.concatenate([self.white, self.tape.take(max(done, _FIRST))])
         noise: Array = fftconvolve(self.white, _column(_POWER, len(self.white).bit_length() - 1))[done : len(self.white)]
@@ -123,6 +123,8 @@ def _column(power: float, bits: int) -> NDArray[np.float64]:
 @cache
 def _square() -> float:
     """Squared norm of an infinite column of C: its mean square on the unit circle, over s = -ln|1 - x| where x is near 1."""
+
+    from scipy.integrate import quad
 
     def weight(angle: float) -> float:
         log = complex(-math.log(2 * math.sin(angle / 2)), (math.pi - angle) / 2)

@@ -16,7 +16,6 @@ from functools import cache, cached_property
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.signal import lfilter
 
 from evolvingdp.continual_mean.sums.toeplitz import Array, Factorization, FilteredNoise, Toeplitz
 from evolvingdp.core import checks
@@ -50,6 +49,8 @@ class Banded(Factorization):
 
     @cached_property
     def noise_coefficients(self) -> Array:
+        from scipy.signal import lfilter  # as in `toeplitz`
+
         unit = np.zeros(self.capacity)
         unit[0] = 1.0
         column: Array = lfilter([1.0], self.filters[1][0][1], unit)
@@ -70,6 +71,8 @@ def _optimized(capacity: int, width: int) -> Array:
 
     b = 1 / ((1 - z) c(z)) is constant to rounding from a few dozen widths on; its derivative by c_j is -b / c, j later.
     """
+    from scipy.signal import lfilter
+
     length = min(capacity, 64 * width)
     weights = np.arange(capacity, capacity - length, -1.0)
     rest = (capacity - length) * (capacity - length + 1) / 2  # of the steps from there on

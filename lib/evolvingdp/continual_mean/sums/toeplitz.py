@@ -22,7 +22,6 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.signal import fftconvolve, lfilter
 
 from evolvingdp.continual_mean.sums.trees import BLOCK, Ahead, check_count
 from evolvingdp.core import checks
@@ -88,6 +87,8 @@ class FilteredNoise(Ahead):
 
     def take(self, count: int) -> Array:
         """The next `count`: the same numbers, however they are asked for."""
+        from scipy.signal import lfilter  # a third of a second: whoever only checks parameters does not wait for it
+
         constant, filters = self.sums.filters
         held = self.held = self.held or [np.zeros(len(below) - 1) for _, below in filters]
         white = self.tape.take(count)
@@ -170,6 +171,8 @@ class Toeplitz(Factorization):
 
     def all(self, count: int, tape: Tape) -> Array:
         """Noise of the prefixes of length 1 to `count`; always drawn for the whole capacity, then cut."""
+        from scipy.signal import fftconvolve
+
         check_count(count, self.capacity)
         noise: Array = fftconvolve(tape.take(self.capacity), self.coefficients)[:count]
         return noise

@@ -65,8 +65,9 @@ def rung(
         WEIGHTED: {"weights": "precision"},
         NO_MEDIANS: {"prior": "none"},
         BOOTSTRAP: {"prior": "bootstrap"},
-        SHARES: {"branching": 0, "shares": choosing.shares_for(made.but(prior="bootstrap", capped=True))},
     }
+    if name == SHARES:
+        switches[SHARES] = {"branching": 0, "shares": choosing.shares_for(made.but(prior="bootstrap", capped=True))}
     for switch, change in switches.items():
         if LADDER.index(switch) <= LADDER.index(name):
             made = made.but(**change)
@@ -80,9 +81,13 @@ def _stream_before(order: str, n_users: int, cap: int, horizon: int, seed: int) 
 
 def check(name: str, n_users: int, cap: int, epsilon: float, horizon: int, dimensions: int) -> None:
     """Raise ValueError with the parameter `name` where the epsilon is too small for integer noise on some rung."""
+    epsilon_of_one, even = epsilon / dimensions, (1 / cap.bit_length(),) * cap.bit_length()
     try:
-        algorithms.naive(n_users, cap, epsilon / dimensions, horizon=horizon, integer=True, branching=0)
-        choosing.users_alike(n_users, cap, epsilon / dimensions, horizon=horizon)
+        algorithms.naive(n_users, cap, epsilon_of_one, horizon=horizon, integer=True, branching=0)
+        try:  # every level with less than any choice of shares would leave it: then no choice need be made
+            choosing.users_alike(n_users, cap, choosing.FLOOR * epsilon_of_one, horizon=horizon, shares=even)
+        except ValueError:
+            choosing.users_alike(n_users, cap, epsilon_of_one, horizon=horizon)
     except ValueError:
         raise ValueError(
             f"{name} must be larger, or users, samples, horizon and dimensions fewer, so that integer noise fits in 64 "

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from evolvingdp.experiment import Claim, Scalar, at_least, at_most, within
 from evolvingdp.heavy_hitters import theory
@@ -137,8 +137,8 @@ def values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
         "correctable": settings.code.correctable,
         "message_bits": settings.code.message_bits,
         "code_length": settings.code.length,
-        "wrong_at_threshold_best": float(norm.sf(settings.bit_error(heavy, params.n_users))),
-        "wrong_at_threshold_printed": float(norm.sf(method(params, PRINTED).bit_error(heavy, params.n_users))),
+        "wrong_at_threshold_best": float(ndtr(-settings.bit_error(heavy, params.n_users))),
+        "wrong_at_threshold_printed": float(ndtr(-method(params, PRINTED).bit_error(heavy, params.n_users))),
         "corrected_at_threshold_best": corrected(settings, heavy, params.n_users),
         "corrected_at_threshold_printed": corrected(method(params, PRINTED), heavy, params.n_users),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 from matplotlib.patches import Rectangle
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import curves, ends, short, span
@@ -54,7 +54,7 @@ def bits(result: Result[Params]) -> Figure:
             count=("count", "mean"), wrong=("wrong", "mean"), corrected=("corrected", "mean"), words=("wrong", "size")
         )
         length = settings.code.length
-        predicted = np.array([norm.sf(settings.bit_error(int(count), params.n_users)) for count in grid])
+        predicted = np.array([ndtr(-settings.bit_error(int(count), params.n_users)) for count in grid])
         chance = np.array([corrected(settings, int(count), params.n_users) for count in grid])
         look = {"color": PALETTE[number], "marker": MARKERS[number], "linestyle": "none", "capsize": 2, "label": variant}
         x = counted["count"] / params.n_users

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from evolvingdp.core.seeds import stream
 from evolvingdp.experiment import Result, engine
@@ -93,6 +93,6 @@ def _bits(
             "count": int(counts[word]),
             "wrong": int(errors),
             "corrected": int(errors <= settings.code.correctable),
-            "predicted_wrong": float(norm.sf(settings.bit_error(int(counts[word]), n_users))),
+            "predicted_wrong": float(ndtr(-settings.bit_error(int(counts[word]), n_users))),
             "predicted_corrected": corrected(settings, int(counts[word]), n_users),
         }

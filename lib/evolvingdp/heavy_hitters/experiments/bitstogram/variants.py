@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import binom, norm
+from scipy.special import ndtr
+from scipy.stats import binom
 
 from evolvingdp.core import words
 from evolvingdp.heavy_hitters.binary_code import BinaryCode
@@ -59,7 +60,7 @@ def _brown_messages(length: int) -> NDArray[np.uint64]:
 
 def corrected(settings: Bitstogram, count: int, n_users: int) -> float:
     """The probability that a word of `count` users alone in its bucket is decoded: few enough of its bits are wrong."""
-    wrong = norm.sf(settings.bit_error(count, n_users))
+    wrong = ndtr(-settings.bit_error(count, n_users))
     return float(binom.cdf(settings.code.correctable, settings.code.length, wrong))
 
 
@@ -79,7 +80,7 @@ def predicted_f1(
     for word in heavy:
         mates = home == home[word]
         agreeing = signs[word] * (counts[mates] @ signs[mates])  # users, of each bit
-        wrong = norm.sf(agreeing * settings.bit_error(1, n_users))
+        wrong = ndtr(-agreeing * settings.bit_error(1, n_users))
         law = np.zeros(length + 1)
         law[0] = 1.0
         for p in wrong:
@@ -88,7 +89,7 @@ def predicted_f1(
         passed[word] = law[: settings.code.correctable + 1].sum()
     share = settings.shares[1]
     error = drawn.final.standard_error(round(n_users * share), settings.estimator) / share
-    passed *= norm.sf((settings.threshold - counts) / error)
+    passed *= ndtr((counts - settings.threshold) / error)
     return f1_of(passed, 0.0, np.asarray(counts > settings.threshold))
 
 

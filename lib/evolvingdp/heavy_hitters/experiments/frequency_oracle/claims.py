@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy.special import ndtri, stdtr
 
 from evolvingdp.core import brown
 from evolvingdp.core.seeds import stream
@@ -30,7 +30,7 @@ def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
     wide = errors(table, "power law", "width").query("width >= 1024").rmse
     plain, compressed = errors(table, "brown", "compression").set_index("compression").rmse[["none", "hadamard"]]
     inside, inside_expected = _inside_one_deviation(params, table)
-    covered = float(np.mean(np.abs(z) <= stats.norm.ppf(0.975)))
+    covered = float(np.mean(np.abs(z) <= ndtri(0.975)))
     checked = [
         at_most(
             "No bias: size of the mean error over all words and runs, in units of its own standard error",
@@ -82,7 +82,7 @@ def _inside_one_deviation(params: Params, table: pd.DataFrame) -> tuple[float, f
     shown = table[table["rank"].isin(RANKS)].groupby([*SETTING, "rank"])
     runs = shown.agg(truth=("truth", "first"), mean=("estimate", "mean"), sd=("estimate", "std"))
     share = float(((runs["mean"] - runs.truth).abs() <= runs.sd).mean())
-    expected = 1 - 2 * stats.t.sf(math.sqrt(params.repetitions), params.repetitions - 1)
+    expected = 1 - 2 * stdtr(params.repetitions - 1, -math.sqrt(params.repetitions))
     return share, expected - DEVIATIONS * math.sqrt(expected * (1 - expected) / len(runs))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import ndtri, stdtrit
 
 from evolvingdp.core import brown
 from evolvingdp.core.olh import OLH
@@ -43,7 +43,7 @@ def errors(table: pd.DataFrame, dataset: str, sweep: str) -> pd.DataFrame:
     summary = runs.groupby(sweep).agg(
         mean=("square", "mean"), sd=("square", "std"), n=("square", "size"), theory=("theory", "first")
     )
-    half = stats.t.ppf(0.975, summary.n - 1) * summary.sd / np.sqrt(summary.n)
+    half = stdtrit(summary.n - 1, 0.975) * summary.sd / np.sqrt(summary.n)
     return pd.DataFrame(
         {
             sweep: summary.index,
@@ -62,7 +62,7 @@ def top_words(result: Result[Params], n_words: int = 30) -> pd.DataFrame:
     first = chosen[chosen.repetition == 0].head(n_words)
     _, counts = data(result.params, "brown", result.params.n_users, result.seed)
     order = np.argsort(-counts, kind="stable")[: len(first)]
-    half = stats.norm.ppf(0.975) * first.standard_error
+    half = ndtri(0.975) * first.standard_error
     return pd.DataFrame(
         {
             "word": brown.words()["whole"].to_numpy()[order],

@@ -11,7 +11,7 @@ import math
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtr, ndtri
 
 from evolvingdp.experiment import Result
 from evolvingdp.heavy_hitters.experiments.rappor.params import Params
@@ -72,8 +72,8 @@ def discoveries(table: pd.DataFrame) -> pd.DataFrame:
     mean = demo(table).groupby("value")[["truth", "standard_error"]].mean()
     signal = (mean.truth / mean.standard_error)[mean.truth > 0].to_numpy()
     false = np.arange(curves.shape[1])
-    cut = norm.isf((false + 0.5) / int((mean.truth == 0).sum()))
-    predicted = norm.sf(cut[:, None] - signal[None, :]).sum(axis=1)
+    cut = -ndtri((false + 0.5) / int((mean.truth == 0).sum()))
+    predicted = ndtr(signal[None, :] - cut[:, None]).sum(axis=1)
     return pd.DataFrame(
         {"false": false, "found": curves.mean(axis=0), "found_sd": curves.std(axis=0, ddof=1), "predicted": predicted}
     )

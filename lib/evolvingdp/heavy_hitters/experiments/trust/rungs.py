@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from evolvingdp.heavy_hitters.experiments.trust.params import Params
 from evolvingdp.heavy_hitters.olh import OLH
@@ -32,7 +32,7 @@ def method(params: Params, rung: str, epsilon: float) -> PEM | PrefixCounts:
         return _counts(LETTERS, epsilon, 2, BUDGETS, MOST)
     one = report_epsilon(params, rung, epsilon)
     error = OLH(one).standard_error(int(params.n_users * SHARES[-1])) / SHARES[-1]
-    return PEM(LETTERS, one, float(norm.isf(1 / MOST)) * error, SHARES, MOST)
+    return PEM(LETTERS, one, -float(ndtri(1 / MOST)) * error, SHARES, MOST)
 
 
 def report_epsilon(params: Params, rung: str, epsilon: float) -> float:
