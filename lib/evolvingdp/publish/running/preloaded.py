@@ -23,7 +23,9 @@ _MODULES = (
     "matplotlib_inline.backend_inline",
     "pandas",
     "pydantic",
+    "scipy.integrate",
     "scipy.optimize",
+    "scipy.signal",
     "scipy.stats",
 )
 
