@@ -10,12 +10,11 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evolvingdp.audit.exact.draws import law_of
 from evolvingdp.audit.exact.probes import discrete_law
 from evolvingdp.audit.exact.queries import must_halt
 from evolvingdp.sparse_vector.integer_noise import IntegerNoise
@@ -59,21 +58,16 @@ class Fixed:
         return self.value
 
 
-class _Rest:
-    """Stands for a discrete Laplace law: a draw, then draws that are not negative, each followed to every number."""
+class _Pairs:
+    """Stands for a discrete Laplace law: draws, then draws that are not negative, all pairs of such numbers at once."""
 
     def __init__(self, law: dict[int, float]) -> None:
-        self._left = [_normed(law), _normed({number: mass for number, mass in law.items() if number >= 0})]
-
-    def start(self) -> _Rest:
-        """Before the first draw."""
-        self._turn = 0
-        return self
+        (first, chances), (second, others) = _normed(law), _normed({one: mass for one, mass in law.items() if one >= 0})
+        self._left = [np.tile(second, len(first)), np.repeat(first, len(second))]
+        self.chances = np.outer(chances, others).ravel()
 
     def draw(self, size: int, rng: Any) -> NDArray[np.int64]:
-        numbers, chances = self._left[self._turn]
-        self._turn = 1
-        return np.full(size, numbers[rng.choose(chances)])
+        return np.resize(self._left.pop(), size)  # of more than there are pairs the first are taken
 
 
 def _normed(law: dict[int, float]) -> tuple[list[int], list[float]]:
@@ -84,13 +78,10 @@ def _normed(law: dict[int, float]) -> tuple[list[int], list[float]]:
 @cache
 def _sampled(noise: IntegerNoise, reach: int) -> dict[Any, float]:
     """The law of `sample`, of draws up to `reach` of its grid."""
-    own, rest = replace(noise), _Rest(discrete_law(noise._law, reach))
-
-    def drawn(rng: Any) -> float:
-        vars(own)["_law"] = rest.start()
-        return float(own.sample(1, rng)[0])
-
-    return law_of(drawn)
+    own, pairs, nothing = replace(noise), _Pairs(discrete_law(noise._law, reach)), cast(Any, None)
+    vars(own)["_law"] = pairs
+    numbers, places = np.unique(own.sample(len(pairs.chances), nothing), return_inverse=True)
+    return dict(zip(numbers.tolist(), np.bincount(places, pairs.chances).tolist(), strict=True))
 
 
 def sampled_as_stated(noise: IntegerNoise, reach: int) -> bool:

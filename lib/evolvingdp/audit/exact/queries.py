@@ -9,12 +9,12 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.stats import norm
 
-from evolvingdp.audit.exact.draws import law_of, loss_of
+from evolvingdp.audit.exact.draws import law_of, loss_of, loss_of_steps
 from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector import baselines, shifting
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
@@ -90,36 +90,43 @@ def halting_loss(method: AboveThreshold, queries: int, delta: float) -> float:
 WAYS = ("step", "users", "run", "fixed", "elements")
 
 
-def alternating(monitor: ThresholdMonitorEvolving, world: int, queries: int, rng: Any, way: str = "step") -> Any:
-    """All answers to a user who counts in every other query, the even ones in world 0, the odd ones in world 1, by one of
-    the `WAYS` to ask; and of another user who never counts (`elements`: who holds element 1)."""
-    counts = [[float(place % 2 == world), 0.0] for place in range(queries)]
+def alternating_loss(monitor: ThresholdMonitorEvolving, queries: int, delta: float, way: str = "step") -> float:
+    """Of all answers to a user who counts in every other query, the even ones in world 0, the odd ones in world 1, by one
+    of the `WAYS` to ask; and of another user who never counts (`elements`: who holds element 1)."""
+    counts = [[[float(place % 2 == world), 0.0] for place in range(queries)] for world in (0, 1)]
     if way == "elements":
-        return shifting.solve(monitor, [[world, 1]] * (queries // 2), 2, rng)
+        return loss_of(lambda world, rng: shifting.solve(monitor, [[world, 1]] * (queries // 2), 2, rng), (0, 1), delta)
     if way == "run":
-        return monitor.run(monitor.start(2), counts, rng)[1]
-    told = []
-    fixed: Any = ThresholdMonitor(monitor) if way == "fixed" else None
-    state: Any = fixed.start([world, 2]) if fixed else monitor.start(2)
-    for place, values in enumerate(counts):
+        return loss_of(lambda values, rng: monitor.run(monitor.start(2), values, rng)[1], counts, delta)
+    fixed: Any = ThresholdMonitor(monitor)
+
+    def step(world: int, state: Any, told: Any, rng: Any) -> Any:
+        if len(told) == queries:
+            return None
+        values = counts[world][len(told)]
         if way == "users":
-            state, release = monitor.step_users(state, [0] if values[0] else [], rng)
+            after, release = monitor.step_users(state, [0] if values[0] else [], rng)
         elif way == "fixed":
-            state, release = fixed.step(state, lambda held, place=place: [one == place % 2 for one in held], rng)
+            after, release = fixed.step(state, lambda held: [one == len(told) % 2 for one in held], rng)
         else:
-            state, release = monitor.step(state, values, lambda data: data, rng)
-        told.append(release.above)
-    return told
+            after, release = monitor.step(state, values, lambda data: data, rng)
+        return after, release.above
+
+    first = (lambda world, _: fixed.start([world, 2])) if way == "fixed" else (lambda *_: monitor.start(2))
+    return loss_of_steps(first, step, (0, 1), delta)
 
 
-def adaptive(monitor: ThresholdMonitorEvolving, world: int, strategy: Strategy, depth: int, rng: Any) -> list[bool]:
-    """All answers to `depth` queries: user 0 has the first value of `strategy` in world 0, the second in world 1."""
-    state, told = monitor.start(3), list[bool]()
-    for _ in range(depth):
-        first, second, others = strategy(tuple(told))
-        state, release = monitor.step(state, np.append(second if world else first, others), lambda data: data, rng)
-        told.append(release.above)
-    return told
+def adaptive_loss(monitor: ThresholdMonitorEvolving, strategy: Strategy, depth: int, delta: float) -> float:
+    """Of all answers to `depth` queries: user 0 has the first value of `strategy` in world 0, the second in world 1."""
+
+    def step(world: int, state: Any, told: Any, rng: Any) -> Any:
+        if len(told) == depth:
+            return None
+        first, second, others = strategy(told)
+        after, release = monitor.step(state, np.append(second if world else first, others), lambda data: data, rng)
+        return after, release.above
+
+    return loss_of_steps(lambda *_: monitor.start(3), step, (0, 1), delta)
 
 
 class _Standard:
@@ -244,35 +251,37 @@ class _Told:
         return np.where(self.above, 1e15, -1e15)
 
 
-def stable(method: StableMonitor, others: Sequence[Sequence[int]], world: int, rng: Any) -> list[Any]:
-    """What a StableMonitor tells in steps in which the others hold these elements, and user 0 element `world`: its noise is
-    heard with the probabilities that its law states, since integers are not followed."""
-    state, told = method.start(1 + len(others[0])), []
-    for elements in others:
-        inputs = np.array([world, *elements])
+def stable_loss(method: StableMonitor, others: Sequence[Sequence[int]], delta: float) -> float:
+    """Of what a StableMonitor tells in steps in which the others hold these elements, and user 0 element `world`: its noise
+    is heard with the probabilities that its law states, since integers are not followed."""
+
+    def step(world: int, state: Any, told: Any, rng: Any) -> Any:
+        if len(told) == len(others):
+            return None
+        inputs = np.array([world, *others[len(told)]])
         _, weights = np.unique(inputs[state.counters.active], return_counts=True)
         chances = method.monitor.noise.sf(method.monitor.threshold - weights).tolist()
         above: Any = _Told([rng.choose([chance, 1 - chance]) == 0 for chance in chances])
-        forced = replace(method, monitor=replace(method.monitor, noise=above))
-        state, release = forced.step(state, inputs, rng)
-        told.append(release)
-    return told
+        return replace(method, monitor=replace(method.monitor, noise=above)).step(state, inputs, rng)
+
+    return loss_of_steps(lambda *_: method.start(1 + len(others[0])), step, (0, 1), delta)
 
 
-def reported(method: HistogramEveryStep | FindStep, others: Sequence[Sequence[int]], world: int, rng: Any) -> list[Any]:
-    """What is told in steps in which `others` are the weights of the other users, and user 0 holds element `world`."""
-    n_users = 1 + sum(others[0])
-    search = isinstance(method, FindStep)
-    state: Any = method.start(n_users, rng) if isinstance(method, FindStep) else method.start(n_users)
-    told: list[Any] = []
-    for weights in others:
+def _reported(method: HistogramEveryStep | FindStep, others: Sequence[Sequence[int]], delta: float) -> float:
+    """Of what is told in steps in which `others` are the weights of the other users, and user 0 holds element `world`."""
+    n_users, search, start = 1 + sum(others[0]), isinstance(method, FindStep), cast(Any, method.start)
+
+    def step(world: int, state: Any, told: Any, rng: Any) -> Any:
+        if len(told) == len(others):
+            return None
+        weights = others[len(told)]
         held = np.append(np.repeat(np.arange(len(weights)), weights), world)
         if search and state.search.left == 0:
-            must_halt(lambda state=state, held=held: method.step(state, held, rng))  # type: ignore[misc]
-            break
-        state, release = method.step(state, held, rng)
-        told.append(release)
-    return told
+            must_halt(lambda: method.step(state, held, rng))
+            return None
+        return method.step(state, held, rng)
+
+    return loss_of_steps(lambda _, rng: start(n_users, *[rng] * search), step, (0, 1), delta)
 
 
 def reported_loss(method: HistogramEveryStep | FindStep, delta: float, steps: int = 2) -> float:
@@ -283,11 +292,7 @@ def reported_loss(method: HistogramEveryStep | FindStep, delta: float, steps: in
         for same in (True, False) if first != second else (True,):
             one = [middle + first, middle + second, 1]
             others = [one, *[one if same else [one[1], one[0], one[2]]] * (steps - 1)]
-
-            def shown(world: int, rng: Any, others: Any = others) -> list[Any]:
-                return reported(method, others, world, rng)
-
-            worst = max(worst, loss_of(shown, (0, 1), delta))
+            worst = max(worst, _reported(method, others, delta))
     return worst
 
 

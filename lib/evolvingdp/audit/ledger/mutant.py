@@ -12,11 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import evolvingdp
 
+_OF_NO_MECHANISM = {f"evolvingdp.audit.{name}" for name in ("ledger.listing", "exact.draws", "exact.uncertain")}
 LIBRARY = Path(evolvingdp.__path__[0])
 
 
@@ -46,18 +47,11 @@ class Mutant:
 @contextmanager
 def running(module: ModuleType, source: str | ast.Module) -> Iterator[None]:
     """`module` as it is in `source`: its functions keep their place and get the code that they have there."""
-    twin = ModuleType(module.__name__)
-    twin.__dict__.update(__file__=module.__file__, __package__=module.__package__)
-    sys.modules[module.__name__] = twin  # dataclasses look there
-    try:
-        exec(compile(source, str(module.__file__), "exec"), twin.__dict__)
-    finally:
-        sys.modules[module.__name__] = module
-    real, changed = dict(_functions(module)), dict(_functions(twin))
+    changed = dict(_codes(compile(source, str(module.__file__), "exec")))
     swaps = [
-        (function, function.__code__, changed[name].__code__)
-        for name, function in real.items()
-        if name in changed and function.__code__ != changed[name].__code__
+        (function, function.__code__, changed[function.__code__.co_qualname])
+        for function in _functions(module)
+        if changed.get(function.__code__.co_qualname, function.__code__) != function.__code__
     ]
     if not swaps:
         raise LookupError(f"{module.__name__}: the change is in no function")
@@ -85,14 +79,23 @@ def broken(measure: Callable[[], float], path: str, old: str, new: str) -> Calla
     return measured
 
 
-def _functions(module: ModuleType) -> Iterator[tuple[str, FunctionType]]:
+def _codes(code: CodeType) -> Iterator[tuple[str, CodeType]]:
+    """All functions of compiled source, by name; of those with one name the last is what it means."""
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType) and inner.co_name != "<lambda>":  # which is no name
+            yield inner.co_qualname, inner
+            yield from _codes(inner)
+
+
+def _functions(module: ModuleType) -> Iterator[FunctionType]:
+    """Those that are written in it, also methods and properties."""
     for holder in (module, *(kind for kind in vars(module).values() if inspect.isclass(kind))):
         if holder is not module and holder.__module__ != module.__name__:
             continue
         for value in vars(holder).values():
             function = _of(value)
-            if isinstance(function, FunctionType) and function.__module__ == module.__name__:
-                yield function.__qualname__, function
+            if isinstance(function, FunctionType) and function.__code__.co_filename == module.__file__:
+                yield function
 
 
 def _of(value: Any) -> Any:
@@ -106,9 +109,9 @@ def _of(value: Any) -> Any:
 
 
 def forget() -> None:
-    """Let caches compute again: what they hold may be of other code."""
+    """Let caches compute again: what they hold may be of other code, but for those of mathematics alone."""
     for name, module in list(sys.modules.items()):
-        if name.startswith("evolvingdp.") and name != "evolvingdp.audit.ledger.listing":
+        if name.startswith("evolvingdp.") and name not in _OF_NO_MECHANISM:
             for one in _caches(module, len(vars(module))):
                 one.cache_clear()
 

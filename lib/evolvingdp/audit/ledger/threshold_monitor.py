@@ -11,7 +11,6 @@ from unittest import mock
 
 from evolvingdp.audit import refusals
 from evolvingdp.audit.exact import enumerated, queries
-from evolvingdp.audit.exact.draws import loss_of
 from evolvingdp.audit.ledger.entry import ADVERSARY, EXACT, FORMULA, Entry
 from evolvingdp.audit.ledger.mutant import broken
 from evolvingdp.sparse_vector import privacy, shifting, shifting_simulation, threshold_monitor
@@ -63,7 +62,7 @@ def _monitor() -> Iterator[Entry]:
         monitor = ThresholdMonitorEvolving.calibrated(calibrate(TWELVE, LARGE, 1), 0.5)
 
         def asked() -> float:
-            return loss_of(lambda world, rng: queries.alternating(monitor, world, 5, rng, way), (0, 1), LARGE)
+            return queries.alternating_loss(monitor, 5, LARGE, way)
 
         with mock.patch.object(threshold_monitor, "_FEWEST", 1), mock.patch.object(threshold_monitor, "_CELLS", 4):
             blocks = asked() if way == "run" else 0.0
@@ -100,7 +99,7 @@ def _monitor() -> Iterator[Entry]:
 
         def learned(number: int, strategy: queries.Strategy) -> float:
             monitor = ThresholdMonitorEvolving(noise, 0.5 + number, 1, "interval")
-            return loss_of(lambda world, rng: queries.adaptive(monitor, world, strategy, 4, rng), (0, 1), LARGE)
+            return queries.adaptive_loss(monitor, strategy, 4, LARGE)
 
         return max(learned(number, strategy) for number, strategy in enumerate(queries.strategies(3)))
 
@@ -157,9 +156,9 @@ def _integers() -> Iterator[Entry]:
     def limited() -> float:
         """All kinds of this noise must be drawn as `sf` and `cdf` state."""
         noise = IntegerNoise(1.4, 2)
-        kinds = ((IntegerNoise(0.7), 30), (IntegerNoise(0.7, None, 4), 90), (noise, 60), (IntegerNoise(0.7, 1, 2), 60))
+        kinds = ((IntegerNoise(0.7), 17), (IntegerNoise(0.7, None, 4), 68), (noise, 34), (IntegerNoise(0.7, 1, 2), 34))
         alike = all(enumerated.sampled_as_stated(*kind) for kind in kinds)
-        return enumerated.limited_loss(noise, 60) / noise.loss if alike else math.inf
+        return enumerated.limited_loss(noise, 34) / noise.loss if alike else math.inf
 
     yield entry(
         "integer_noise_limited", "integer noise with a limit, times its scale", (IntegerNoise,), EXACT, 1.0, limited,
@@ -189,11 +188,7 @@ def _integers() -> Iterator[Entry]:
         limit = int(small.monitor.threshold)
         for first, second in ((-1, -limit), (0, 0), (-1, 0), (-limit, -limit)):
             held = [[0] * (limit + first) + [1] * (limit + second) + [2]] * 3
-
-            def told(world: int, rng: Any, held: Any = held) -> Any:
-                return queries.stable(small, held, world, rng)
-
-            worst = max(worst, loss_of(told, (0, 1), LARGE))
+            worst = max(worst, queries.stable_loss(small, held, LARGE))
         return worst
 
     yield entry(
