@@ -132,17 +132,23 @@ def checkout(tmp_path_factory) -> Path:
     return copy
 
 
+def keys() -> dict[str, str]:
+    return {notebook: Job.make(Project(REPOSITORY), notebook, "quick").key for notebook in NOTEBOOKS}
+
+
+@pytest.fixture(scope="module")
+def before(checkout) -> dict[str, str]:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(digest, "REPOSITORY", checkout)
+        return keys()
+
+
 @pytest.mark.parametrize("edit", EDITS)
-def test_each_kind_of_edit_runs_again_what_it_can_change_and_nothing_else(edit, checkout, monkeypatch):
+def test_each_kind_of_edit_runs_again_what_it_can_change_and_nothing_else(edit, checkout, before, monkeypatch):
     kind, name, expected = EDITS[edit]
     library, real = digest.Library(), metadata.version
     monkeypatch.setattr(digest, "REPOSITORY", checkout)
     monkeypatch.setattr(digest, "Library", lambda: library)
-
-    def keys() -> dict[str, str]:
-        return {notebook: Job.make(Project(REPOSITORY), notebook, "quick").key for notebook in NOTEBOOKS}
-
-    before = keys()
     if kind == "module":
         assert name in library.source
         library.source[name] += b"\n# edited\n"
