@@ -147,9 +147,15 @@ def noise_variances(settings: UserMean, entered: Array) -> Array:
     for tree, (count, (sums, node)) in enumerate(zip(entered.tolist(), _nodes(settings), strict=True)):
         if count > 0:
             last = min(max(round(count), 1), sums.capacity)
-            lengths = [last] if settings.delta else np.unique(np.linspace(max(1, 0.9 * last), last, 32).astype(int))
-            variances[tree] = float(np.mean(sums.relative_variance(lengths))) * node * min(count, 1.0)
+            variances[tree] = _relative(sums, last, not settings.delta) * node * min(count, 1.0)
     return variances
+
+
+@lru_cache(maxsize=1 << 13)  # settings that are compared have trees in common
+def _relative(sums: PrefixSums, last: int, averaged: bool) -> float:
+    """The variance of a sum of `last` elements in units of a draw's, also `averaged` over the tenth before."""
+    lengths = np.unique(np.linspace(max(1, 0.9 * last), last, 32).astype(int)) if averaged else [last]
+    return float(np.mean(sums.relative_variance(lengths)))
 
 
 @lru_cache(maxsize=8)
