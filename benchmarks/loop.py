@@ -12,7 +12,6 @@ import contextlib
 import ctypes
 import os
 import re
-import resource
 import subprocess
 import sys
 import tempfile
@@ -35,23 +34,24 @@ COMMANDS = {
 DONE = re.compile(r"^(\w+/\w+): done in ([\d.]+) s", re.MULTILINE)
 
 
-def timed(command: str, folder: Path) -> tuple[float, float, str]:
-    """Seconds of the processor and of the clock, and what `command` printed."""
-    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+def timed(command: str, folder: Path) -> tuple[float, float, float, str]:
+    """Seconds of the processor, those of browsers that it had started, of the clock, and what `command` printed."""
+    started, clock, failed, seconds = time.perf_counter(), 0.0, 0, {False: 0.0, True: 0.0}
     with tempfile.TemporaryFile("w+") as printed:
         number = subprocess.Popen(command.split(), cwd=folder, text=True, stdout=printed, stderr=subprocess.STDOUT).pid
-        while (ended := os.waitpid(-1, 0))[0] != number:
-            pass  # what it had left behind
-        clock = time.perf_counter() - started
         with contextlib.suppress(ChildProcessError):  # there is none left
-            while True:
-                os.waitpid(-1, 0)
+            while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT):
+                name = Path(f"/proc/{ended.si_pid}/comm")
+                browser = name.exists() and name.read_text().startswith("chrom")
+                _, status, used = os.wait4(ended.si_pid, 0)
+                seconds[browser] += used.ru_utime + used.ru_stime
+                if ended.si_pid == number:
+                    clock, failed = time.perf_counter() - started, status
         printed.seek(0)
         said = printed.read()
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if ended[1] and "-p epsilon 0" not in command:
+    if failed and "-p epsilon 0" not in command:
         raise SystemExit(f"{command} failed:\n{said[-5000:]}")
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, clock, said
+    return seconds[False], seconds[True], clock, said
 
 
 def adopt() -> None:
@@ -69,9 +69,15 @@ def main() -> None:
     os.environ.pop("EVOLVINGDP_CACHE", None)
     rows: list[dict[str, str]] = []
 
-    def add(what: str, processor: float | None, clock: float) -> None:
+    def add(what: str, processor: float | None, clock: float | None) -> None:
         told = "" if processor is None else f"{processor:.2f}" if processor < 10 else f"{processor:.0f}"
-        rows.append({f"at {commit.stdout.strip()}": what, "processor (s)": told, "clock (s)": f"{clock:.1f}"})
+        rows.append(
+            {
+                f"at {commit.stdout.strip()}": what,
+                "processor (s)": told,
+                "clock (s)": "" if clock is None else f"{clock:.1f}",
+            }
+        )
         print(rows[-1], flush=True)
 
     with tempfile.TemporaryDirectory() as folder:
@@ -79,8 +85,10 @@ def main() -> None:
         subprocess.run(["git", "clone", "--quiet", REPOSITORY, clone], check=True)
         try:
             for what, command in COMMANDS.items():
-                processor, clock, printed = timed(command, clone)
+                processor, browsers, clock, printed = timed(command, clone)
                 add(what, processor, clock)
+                if browsers:
+                    add(f"{what}, of chromium in it, beside these", browsers, None)
                 for notebook, seconds in DONE.findall(printed):
                     add(f"its notebook `{notebook}`, one of two at a time", None, float(seconds))
         finally:  # what has been measured stays where a later command fails
