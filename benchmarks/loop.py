@@ -88,7 +88,7 @@ def main() -> None:
                 processor, browsers, clock, printed = timed(command, clone)
                 add(what, processor, clock)
                 if browsers:
-                    add(f"{what}, of chromium in it, beside these", browsers, None)
+                    add(f"browsers within {what}, not counted above", browsers, None)
                 for notebook, seconds in DONE.findall(printed):
                     add(f"its notebook `{notebook}`, one of two at a time", None, float(seconds))
         finally:  # what has been measured stays where a later command fails
