@@ -11,7 +11,7 @@ import pytest
 
 from evolvingdp.audit.exact import sensitivity
 from evolvingdp.audit.exact.probes import Chosen
-from evolvingdp.audit.exact.sensitivity import binary_cost, hides, neighbours, user_mean_cost
+from evolvingdp.audit.exact.sensitivity import binary_cost, hides, neighbours, user_mean_cost, user_mean_costs
 from evolvingdp.continual_mean import algorithms, choosing, coordinates, offline, private_median, streams
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.prefix_sums import Anytime, BalancedTree, Banded, Buffered, Toeplitz, Tree
@@ -47,7 +47,7 @@ def test_a_user_moves_all_node_sums_by_no_more_than_the_noise_allows(name, order
     steps = settings.n_users * settings.samples_per_user
     users = streams.arrivals(order, settings.n_users, settings.samples_per_user, steps, stream(0, "order"))
     pairs = list(neighbours(users))
-    costs = [user_mean_cost(settings, users, *pair) for pair in pairs]
+    costs = user_mean_costs(settings, users, pairs)
     allowed = accounting.gaussian_mu(settings.epsilon, settings.delta) ** 2 if settings.delta else settings.tree_epsilon
     assert max(costs) <= allowed * (1 + 1e-12)
     assert hides(settings, users, *pairs[int(np.argmax(costs))])
@@ -77,11 +77,11 @@ def test_a_narrow_interval_is_what_makes_long_blocks_private():
     settings = CASES["recommended, long blocks"]
     users = streams.arrivals("round_robin", 4, 64, 256, stream(0, "order"))
     pairs = list(neighbours(users))
-    honest = max(user_mean_cost(settings, users, *pair) for pair in pairs)
+    honest = max(user_mean_costs(settings, users, pairs))
     with pytest.MonkeyPatch.context() as patch:
         real = UserMean.noise
         patch.setattr(UserMean, "noise", lambda self, tree, sums, width: real(self, tree, sums, width / 2))
-        assert max(user_mean_cost(settings, users, *pair) for pair in pairs) > settings.epsilon >= honest
+        assert max(user_mean_costs(settings, users, pairs)) > settings.epsilon >= honest
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_medians_and_trees_add_up_to_epsilon():
         offline.release(settings, users, np.zeros(96, dtype=int), stream(0, "noise"))
     assert len(spent) == settings.top_level - 1  # levels 2 to L
     assert max(spent) == pytest.approx(settings.epsilon / (2 * settings.top_level))
-    worst = max(user_mean_cost(settings, users, *pair) for pair in neighbours(users))
+    worst = max(user_mean_costs(settings, users, neighbours(users)))
     assert worst + sum(spent) <= settings.epsilon
 
 

@@ -169,7 +169,8 @@ def _run(
             mine, latest = np.flatnonzero(entering), np.append(0, np.cumsum(entering))
         priors = public[index].priors if public else _priors(settings, read, index, own)
         below = sums[:, 1:][:, mine if settings.prior == "bootstrap" else slice(0)]
-        released, parts = _tree(settings, elements.level[mine], elements.total[mine], index, priors, below, own)
+        entered = elements.level[mine], elements.total[mine]
+        released, parts = _tree(settings, *entered, index, priors, below, None if public else own)
         contributions = public[index].contributions if public else released
         if trees is not None:
             trees.append(Exposed(tuple(parts), priors, contributions))
@@ -251,9 +252,10 @@ def _tree(
     index: int,
     priors: dict[int, float],
     below: NDArray[np.float64],
-    rng: np.random.Generator,
+    rng: np.random.Generator | None,
 ) -> tuple[NDArray[np.float64], list[Part]]:
-    """Weighted sum, samples and variance (3, elements + 1) that tree `index` contributes, first before any; its parts."""
+    """Weighted sum, samples and variance (3, elements + 1) that tree `index` contributes, first before any; its parts. Those
+    alone, and zeros, without a generator."""
     count, parts = len(levels), []
     contributions = np.zeros((3, count + 1))
     starts, halves = _intervals(settings, index, below) if settings.prior == "bootstrap" else ([0], np.zeros(1))
@@ -277,6 +279,8 @@ def _tree(
         sums = settings.prefix_sums(settings.capacity_of(index) - first)
         noise = settings.noise(index, sums, sensitivity)
         parts.append(Part(projected, sums, noise))
+        if rng is None:
+            continue
         noisy = np.cumsum(projected) + sums.all(last - first, Tape(noise, rng))
         rows = contributions[:, first + 1 : last + 1]
         rows[0], rows[1] = noisy, _running_samples(settings, levels[part])
@@ -308,11 +312,7 @@ def _intervals(settings: UserMean, level: int, below: NDArray[np.float64]) -> tu
     half = np.where(below[1] > 0, np.ceil(np.nan_to_num(reach, nan=largest, posinf=largest)), largest).astype(np.int64)
     half = np.where(2 * half < largest, half, 0)
     widths = np.where(half, 2 * half, largest)
-    starts, position = [0], 0
-    while position < len(widths):
-        narrower = np.flatnonzero(widths[position:] <= settings.restart * widths[position])
-        if not len(narrower):
-            break
-        position += int(narrower[0])
-        starts.append(position)
+    starts = [0]
+    while len(widths) and len(narrower := np.flatnonzero(widths[starts[-1] :] <= settings.restart * widths[starts[-1]])):
+        starts.append(starts[-1] + int(narrower[0]))
     return starts, half
