@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq, minimize_scalar
+from scipy.optimize import brentq
 from scipy.special import gammaln, log_expit, log_ndtr, ndtr
 
 from evolvingdp.core import checks
@@ -111,13 +111,16 @@ def delta_of_concentrated(rho: float, epsilon: float) -> float:
     """
     checks.positive(rho=rho, epsilon=epsilon)
 
-    def log_delta(log_excess: float) -> float:
-        excess = math.exp(log_excess)
-        order = 1 + excess
-        return excess * (order * rho - epsilon) + order * (log_excess - math.log(order)) - log_excess
-
-    found = minimize_scalar(log_delta, bounds=(-20.0, 20.0), method="bounded", options={"xatol": 1e-10})
-    return float(math.exp(min(float(found.fun), 0.0)))
+    # its logarithm is convex in a and falls at the first of these; the slope is concave, so that no step of Newton's passes
+    # the least
+    excess, step = min(max(1e-9, (epsilon / rho - 1) / 2), 1e9), 1.0
+    while step > 1e-9 * excess:
+        slope = rho * (1 + 2 * excess) - epsilon - math.log1p(1 / excess)
+        step = -slope / (2 * rho + 1 / (excess * (1 + excess)))
+        excess += max(0.0, step)
+    order = 1 + excess
+    log_delta = excess * (order * rho - epsilon) - order * math.log1p(1 / excess) - math.log(excess)
+    return math.exp(min(log_delta, 0.0))
 
 
 @checks.plain
