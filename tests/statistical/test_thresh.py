@@ -65,28 +65,37 @@ def exact_law(settings, means):
             law[sum(bits)] += math.prod(p if bit else 1 - p for bit, p in zip(bits, ones, strict=True))
         return law
 
-    states = {((-length,) * n, (0,) * n, settings.estimate_cap, ()): 1.0}
-    for epoch, law in enumerate(laws, start=1):
-        following: Counter = Counter()
-        for (reference, used, left, past), mass in states.items():
-            for now in itertools.product(range(length + 1), repeat=n):
-                chance = mass * math.prod(law[count] for count in now)
-                if epoch == 1 and settings.start == "forced":
-                    wanted, spent = {True: 1.0}, used
-                else:
-                    yes = votes_yes(epoch, now, reference, used)
-                    spent = tuple(old + new for old, new in zip(used, yes, strict=True))
-                    wanted = decided(yes)
-                for decision, probability in wanted.items():
-                    if not decision or (left == 0 and settings.exhaustion == "freeze"):
-                        frozen = decision or -2 in past  # nothing is fresh again once estimates have run out
-                        following[reference, spent, left, (*past, -1 - frozen)] += chance * probability
-                        continue
-                    for ones, part in reported(now if left else (0,) * n).items():
-                        kept = sorted(zip(now, spent, strict=True))  # which user is which does not matter
-                        state = (*(tuple(each) for each in zip(*kept, strict=True)), max(0, left - 1), (*past, ones))
-                        following[state] += chance * probability * part
-        states = following
+    @cache  # whatever has been shown before
+    def following(epoch, kinds, left, stale):
+        """What the epoch shows, and the state of the users after it: (reference, votes) of each, in order."""
+        reference, used = zip(*kinds, strict=True)
+        law: Counter = Counter()
+        for now in itertools.product(range(length + 1), repeat=n):
+            chance = math.prod(laws[epoch - 1][count] for count in now)
+            if epoch == 1 and settings.start == "forced":
+                wanted, spent = {True: 1.0}, used
+            else:
+                yes = votes_yes(epoch, now, reference, used)
+                spent = tuple(old + new for old, new in zip(used, yes, strict=True))
+                wanted = decided(yes)
+            for decision, probability in wanted.items():
+                if not decision or (left == 0 and settings.exhaustion == "freeze"):
+                    frozen = decision or stale  # nothing is fresh again once estimates have run out
+                    kept = tuple(sorted(zip(reference, spent, strict=True)))  # which user is which does not matter
+                    law[-1 - frozen, kept, left, frozen] += chance * probability
+                    continue
+                kept = tuple(sorted(zip(now, spent, strict=True)))
+                for ones, part in reported(now if left else (0,) * n).items():
+                    law[ones, kept, max(0, left - 1), stale] += chance * probability * part
+        return [(each, state, chance) for (each, *state), chance in law.items()]
+
+    states = {(((-length, 0),) * n, settings.estimate_cap, False, ()): 1.0}
+    for epoch in range(1, len(means) + 1):
+        grown: Counter = Counter()
+        for (*state, past), mass in states.items():
+            for each, after, chance in following(epoch, *state):
+                grown[(*after, (*past, each))] += mass * chance
+        states = grown
     result: Counter = Counter()
     for (*_, past), mass in states.items():
         result[past] += mass
