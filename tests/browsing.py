@@ -16,6 +16,7 @@ import pytest
 from accessibility import DESKTOP, PHONE, STRUCTURE, examine
 from bs4 import BeautifulSoup
 from click.testing import CliRunner
+from filelock import FileLock
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from evolvingdp.publish.cli import main
@@ -42,8 +43,8 @@ def in_thread(work: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def told(built_book: Project, command: str) -> Path:
-    """Run `evolvingdp COMMAND` on the built book; the file that it says it wrote."""
-    with pytest.MonkeyPatch.context() as here:
+    """Run `evolvingdp COMMAND` on the built book, when no other process of tests does; the file that it says it wrote."""
+    with FileLock(built_book.root.with_suffix(".lock")), pytest.MonkeyPatch.context() as here:
         here.setattr("evolvingdp.publish.sources.project.Project", lambda: built_book)
         result = in_thread(CliRunner().invoke, main, [command])
     assert result.exit_code == 0, result.output

@@ -41,7 +41,7 @@ def claims(monkeypatch):
         one = entry(measured, broken)
         monkeypatch.setattr(listing, "entries", lambda: (one,))
         monkeypatch.setattr(listing.coverage, "without_entry", lambda covered: [])  # this ledger is one row for a test
-        monkeypatch.setattr(record, "table", some_scenes)
+        monkeypatch.setattr(record, "table", lambda one_in: some_scenes())
         monkeypatch.setattr(experiment, "black_boxes", lambda: tuple(box for box in BOXES if box.entry == "sign_flip"))
         result = experiment.run(Params.make(overrides=SMALL), 0)
         return result, {claim.claim.split(":")[0]: claim.holds for claim in result.claims}
@@ -67,6 +67,24 @@ def test_a_broken_promise_and_a_blind_check_are_said_to_fail(claims):
     assert tables.shown(result.table).iloc[0]["verdict"] == "broken"
     assert not claims(broken=1.0)[1]["Every mutant of the code is caught"]
     assert not claims(measured=0.9)[1]["Every row that is not tight is pinned"]
+
+
+def test_rows_that_a_preset_leaves_out_are_shown_with_neither_loss_nor_verdict(claims, monkeypatch):
+    claims()
+    both = entry(1.0, 1.1), dataclasses.replace(entry(2.0, 1.0), id="left out")
+    monkeypatch.setattr(listing, "entries", lambda: both)
+    result = experiment.run(Params.make(overrides=SMALL | {"one_in": 2}), 0)
+    assert all(claim.holds for claim in result.claims[:5])
+    assert (result.values["n_entries"], result.values["n_computed"], result.values["n_tight"]) == (2, 1, 1)
+    assert tables.shown(result.table)[["verdict", "measured"]].to_numpy().tolist() == [["tight", "1"], [tables.LEFT_OUT] * 2]
+    (ax,) = figures.promised(result).canvas.axes
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["SignFlip"]
+    assert figures.chapters(result).caption.startswith("The ledger at a glance, 1 of its 2 rows")
+
+
+def test_one_scene_in_so_many_is_played_and_none_is_said_to_be_gone():
+    names = [name for _, name, _ in record.scenes(["core"])]
+    assert record.table(["core"], one_in=3).id.tolist() == names[::3]
 
 
 def test_the_failures_are_told_from_the_client_as_stated(claims):

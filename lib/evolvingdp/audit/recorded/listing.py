@@ -36,15 +36,18 @@ def unchanged(name: str, now: Fingerprint) -> bool:
     return before is not None and same(before, now, OF_A_SEARCH if name.startswith("searched") else DIGITS)
 
 
-def table(names: Iterable[str] | None = None) -> pd.DataFrame:
-    """A row a scene: id, chapter, outputs (how many), recorded (the verdict).  Raises what a scene raises."""
-    rows = []
-    for chapter, name, scene in scenes(names):
+def table(names: Iterable[str] | None = None, one_in: int = 1) -> pd.DataFrame:
+    """A row a scene: id, chapter, outputs (how many), recorded (the verdict); the first of each `one_in` scenes is played.
+
+    Raises what a scene raises.
+    """
+    rows, known = [], tuple(scenes(names))
+    for chapter, name, scene in known[::one_in]:
         now = fingerprint(name, scene)
         verdict = AS_RECORDED if unchanged(name, now) else CHANGED if name in fingerprints.FINGERPRINTS else NEW
         rows.append((name, chapter.partition(".")[0], now.outputs, verdict))
-    played = {row[0] for row in rows}
-    rows += [(name, "", 0, GONE) for name in fingerprints.FINGERPRINTS if names is None and name not in played]
+    there = {name for _, name, _ in known}
+    rows += [(name, "", 0, GONE) for name in fingerprints.FINGERPRINTS if names is None and name not in there]
     return pd.DataFrame(rows, columns=["id", "chapter", "outputs", "recorded"])
 
 

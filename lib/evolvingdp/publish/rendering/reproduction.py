@@ -134,7 +134,8 @@ def _rows(paper: str, text: str) -> tuple[Row, ...]:
 def verdict(row: Row, outcomes: Sequence[bool | None]) -> Verdict:
     """All measured checks hold: reproduced; some: partly; none: not. What is stated can only be worse.
 
-    A test has no outcome here (None): it decides alone where nothing is measured, and then it holds, or the suite fails.
+    A test has no outcome here (None), nor has a row of the ledger that a preset leaves out: it decides alone where nothing
+    is measured, and then it holds, or the suite fails.
     """
     if not outcomes:
         return "not attempted"
@@ -150,12 +151,14 @@ class Evidence:
         self.root = root
 
     def outcome(self, check: Check) -> Found:
-        """Whether `check` holds (None: a test, which the suite runs), and what it found in words."""
+        """Whether `check` holds (None: the suite runs it), and what it found in words."""
         if check.test:
             self.test_file(check.test)
             return None, check.label
         if check.ledger:
             entry = self._ledger()[check.ledger]
+            if not entry["measured"]:
+                return None, labelled(check.label or "loss", "left to the paper preset and to the tests")
             kept = entry["kept"] == "True" and entry["caught"] == "True"
             found = f"{float(entry['measured']):.4g} of {float(entry['promised']):.4g} promised"
             return kept, labelled(check.label or "loss", f"{found}{', attained' if entry['tight'] == 'True' else ''}")

@@ -16,7 +16,7 @@ from evolvingdp.audit.experiments.verified_privacy.params import (
     UNCLEARED,
     Params,
 )
-from evolvingdp.audit.experiments.verified_privacy.tables import part
+from evolvingdp.audit.experiments.verified_privacy.tables import computed, part
 from evolvingdp.audit.ledger.entry import ADVERSARY, COMPOSED, EXACT, FORMULA, SENSITIVITY, SLACK
 from evolvingdp.audit.recorded.listing import AS_RECORDED
 from evolvingdp.experiment import Claim, Scalar, at_least, at_most
@@ -31,15 +31,16 @@ def _at_most_runs(table: pd.DataFrame) -> tuple[pd.Series, pd.Series, pd.DataFra
 
 
 def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
-    rows, boxes, convergence, digits, scenes = (
-        part(table, name) for name in ("ledger", "box", "convergence", "digits", "record")
+    rows, (boxes, convergence, digits, scenes) = (
+        computed(table),
+        (part(table, name) for name in ("box", "convergence", "digits", "record")),
     )
     mean, end, last = _at_most_runs(table)
     made = [
-        at_most("No mechanism loses more than it promises: number that do", (~rows.kept.astype(bool)).sum(), 0),
-        at_most("Every mutant of the code is caught: number that are not", (~rows.caught.astype(bool)).sum(), 0),
-        at_most("No loose row has another loss than the one that is pinned: number that have", (~rows.unchanged.astype(bool)).sum(), 0),
-        at_most("Every row that is not tight is pinned: number that are not", (~rows.tight.astype(bool) & rows.pinned.isna()).sum() if "pinned" in rows else (~rows.tight.astype(bool)).sum(), 0),
+        at_most("No mechanism loses more than it promises: number that do", (~rows.kept).sum(), 0),
+        at_most("Every mutant of the code is caught: number that are not", (~rows.caught).sum(), 0),
+        at_most("No loose row has another loss than the one that is pinned: number that have", (~rows.unchanged).sum(), 0),
+        at_most("Every row that is not tight is pinned: number that are not", (~rows.tight & rows.pinned.isna()).sum() if "pinned" in rows else (~rows.tight).sum(), 0),
         at_most("Every mechanism still returns what was recorded: scenes that do not", (scenes.recorded != AS_RECORDED).sum(), 0),
         at_most("No audit from outside refutes a mechanism of this book: largest bound over promise", (boxes.bound / boxes.promised).max(), 1.0),
         at_most("Of 1 + noise no digit is finer than 2^-53: most digits", digits[digits["count"] == 1].digits.max(), 53),
@@ -64,17 +65,19 @@ def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
 
 def values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
     rows, boxes, digits, scenes = (part(table, name) for name in ("ledger", "box", "digits", "record"))
+    done = computed(table)
     mean, end, last = _at_most_runs(table)
     how = rows.how.value_counts()
     return {
         "n_entries": len(rows),
-        "n_tight": int(rows.tight.sum()),
+        "n_computed": len(done),
+        "n_tight": int(done.tight.sum()),
         "n_exact": int(how.get(EXACT, 0)),
         "n_sensitivity": int(how.get(SENSITIVITY, 0)),
         "n_formula": int(how.get(FORMULA, 0)),
         "n_composed": int(how.get(COMPOSED, 0)),
         "n_adversary": int(how.get(ADVERSARY, 0)),
-        "n_by_promise": int((rows.broken > rows.promised * (1 + SLACK)).sum()),
+        "n_by_promise": int((done.broken > done.promised * (1 + SLACK)).sum()),
         "n_scenes": len(scenes),
         "n_outputs": int(scenes.outputs.sum()),
         "n_boxes": len(boxes),

@@ -17,7 +17,7 @@ from evolvingdp.audit.experiments.verified_privacy.params import (
     UNCLEARED,
     Params,
 )
-from evolvingdp.audit.experiments.verified_privacy.tables import CHAPTERS, part, shown
+from evolvingdp.audit.experiments.verified_privacy.tables import CHAPTERS, computed, part, shown
 from evolvingdp.audit.ledger.entry import SLACK
 from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import curves, short, span
@@ -35,7 +35,7 @@ _FAR = 10.0  # times the promise: where the axis ends
 @house
 def chapters(result: Result[Params]) -> Figure:
     """Measured loss, audit and mutant over the promise of all rows, those of a chapter one below the other by their loss."""
-    rows = part(result.table, "ledger").reset_index(drop=True)
+    rows = computed(result.table).reset_index(drop=True)
     loss, names = rows.measured / rows.promised, list(dict.fromkeys(rows.chapter))
     rank = loss.groupby(rows.chapter).rank(method="first") / rows.groupby("chapter").id.transform("size")  # in (0, 1]
     number = rows.chapter.map(names.index)
@@ -55,7 +55,7 @@ def chapters(result: Result[Params]) -> Figure:
         pd.DataFrame(
             {"chapter": rows.chapter, "mechanism": rows.mechanism, "verified": loss, "mutant": lost, "audit": bounds}
         ),
-        "All rows of the ledger at a glance: what each loses at worst, over what it promises. Within a chapter the rows stand in the order of their loss. A promise is kept where no dot is right of the line; dots on it are tight, and "
+        f"The ledger at a glance, {len(rows)} of its {result.values['n_entries']} rows: what each loses at worst, over what it promises. Within a chapter the rows stand in the order of their loss. A promise is kept where no dot is right of the line; dots on it are tight, and "
         f"those far to the left belong to proofs that give budget away. {_of_audits(result, bounds)}",
         f"Dot plot of {len(rows)} mechanisms and settings in {len(names)} groups, by chapter, against the privacy loss over the promise, on a log "
         f"axis with a dashed line at one. {_spans(rows, loss, lost, bounds, silent)}",
@@ -65,7 +65,7 @@ def chapters(result: Result[Params]) -> Figure:
 @house
 def promised(result: Result[Params]) -> Figure:
     """Measured loss, audit and mutant over the promise, a row a mechanism."""
-    rows = part(result.table, "ledger").reset_index(drop=True)
+    rows = computed(result.table).reset_index(drop=True)
     figure, ax = canvas(8.0, 0.2 * len(rows) + 1.2)
     place = np.arange(len(rows))[::-1]
     bounds, lost, silent = _losses(ax, rows, result.table, place, size=4)

@@ -22,6 +22,7 @@ from evolvingdp.audit.experiments.verified_privacy.params import (
     UNCLEARED,
     Params,
 )
+from evolvingdp.audit.experiments.verified_privacy.tables import computed
 from evolvingdp.audit.ledger import listing
 from evolvingdp.audit.recorded import listing as record
 from evolvingdp.core.noise import DiscreteLaplace, Laplace
@@ -36,18 +37,23 @@ _ONE_BIT = (1, 2)  # Bloom filters with one bit each
 def run(params: Params, seed: int) -> Result[Params]:
     """Rows of part "ledger" (a mechanism), "record" (a scene), "box" (an audit), "convergence", "failures", "recovered" and
     "digits"."""
-    promises = listing.table().assign(part="ledger")
+    promises = listing.table(params.one_in).assign(part="ledger")
     rows = [
         *_boxes(params, seed, promises), *_convergence(params, seed), *_failures(params, seed), *_recovered(params, seed),
         *_digits(params, seed),
     ]  # fmt: skip
-    table = pd.concat([promises, record.table().assign(part="record"), pd.DataFrame(rows)], ignore_index=True)
+    table = pd.concat(
+        [promises, record.table(one_in=params.one_in).assign(part="record"), pd.DataFrame(rows)], ignore_index=True
+    )
     return Result(NOTEBOOK, params, seed, table, claims(params, table), values(params, table))
 
 
 def _boxes(params: Params, seed: int, promises: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    by_id = promises.set_index("id")
+    """An audit of each mechanism that has one and a computed row; the ledger's first row is such a one."""
+    by_id = computed(promises).set_index("id")
     for box in black_boxes():
+        if box.entry not in by_id.index:
+            continue
         promise = by_id.loc[box.entry]
         bound = auditor.audit(
             box.mechanism, box.inputs, stream(seed, "box", box.entry), runs=params.box_runs, delta=float(promise.delta),

@@ -21,6 +21,8 @@ CHAPTERS = {
     "continual_mean": "continual means",
     "sparse_vector": "sparse vector",
 }
+VERDICTS = ("kept", "unchanged", "tight", "caught")
+LEFT_OUT = "–"  # by a preset that computes one row in so many
 
 
 def part(table: pd.DataFrame, name: str) -> pd.DataFrame:
@@ -28,19 +30,33 @@ def part(table: pd.DataFrame, name: str) -> pd.DataFrame:
     return table[table.part == name].dropna(axis=1, how="all")
 
 
-def shown(table: pd.DataFrame) -> pd.DataFrame:
-    """The ledger as readers see it: by paper, which the page makes headings of, and each row's verdict first."""
+def computed(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the ledger that have been computed."""
     rows = part(table, "ledger")
+    return rows[rows.measured.notna()].astype(dict.fromkeys(VERDICTS, bool))
+
+
+def shown(table: pd.DataFrame) -> pd.DataFrame:
+    """All of the ledger as readers see it: by paper, which the page makes headings of, and each row's verdict first."""
+    rows, done = part(table, "ledger"), computed(table)
+    found = pd.DataFrame(
+        {
+            "verdict": list(map(_verdict, done.kept, done.unchanged, done.tight)),
+            "measured": list(map(_measured, done.measured, done.promised, done.tight)),
+            "lost": done.broken.map(_loss),
+        },
+        index=done.index,
+    ).reindex(rows.index, fill_value=LEFT_OUT)
     return pd.DataFrame(
         {
             "paper": rows.chapter.map(PAPERS),
-            "verdict": list(map(_verdict, rows.kept, rows.unchanged, rows.tight)),
+            "verdict": found.verdict,
             "mechanism": rows.mechanism,
             "promise": rows.guarantee,
-            "measured": list(map(_measured, rows.measured, rows.promised, rows.tight)),
+            "measured": found.measured,
             "checked": rows.how,
             "protects": rows.unit + " (" + rows.neighbours + ")",
-            "mutant (its loss)": rows.mutant + " (" + rows.broken.map(_loss) + ")",
+            "mutant (its loss)": rows.mutant + " (" + found.lost + ")",
             "test": rows.test.str.replace(f"{TEST}[", "").str.rstrip("]"),
         }
     )
