@@ -62,9 +62,7 @@ def _drawn(figure: Figure) -> dict[str, bytes]:
         files = {f"{figure.id}.{kind}": image(figure.canvas, kind) for kind in FORMATS}
     for name, width in WIDTHS.items():
         copy = printed(figure.canvas, width)
-        FigureCanvasPdf(copy)  # letters are as wide as they will be in the file
-        with _laid_out(copy):
-            files[f"{figure.id}-{name}.pdf"] = image(copy, "pdf")
+        files[f"{figure.id}-{name}.pdf"] = image(copy, "pdf")
     return files
 
 

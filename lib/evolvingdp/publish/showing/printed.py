@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure as Canvas
 from matplotlib.gridspec import GridSpec
@@ -44,6 +44,7 @@ WIDTHS = {
 _BOOK = 11.0  # points, the size of letters of the book's figures
 _MANY, _TINY = 40, 6.0  # so many names of ticks are printed in so many points, or none of them would leave room for the data
 _THIN = 0.75  # lines and markers, against the book's
+_POINTS = 72.0  # an inch, as a PDF is drawn
 _ROW = 1.25  # points from a tick's name to the next, per point of its letters
 _FLAT = 1.0  # inches, the lowest panel without its labels
 _LABELS = 0.55  # inches that ticks and labels take of a panel, about
@@ -51,9 +52,10 @@ _LABELS = 0.55  # inches that ticks and labels take of a panel, about
 
 @house
 def printed(figure: Canvas, width: Width) -> Canvas:
-    """A copy of `figure` that is `width.inches` wide and as high as it needs; `figure` stays as it is."""
+    """A copy of `figure`, laid out, that is `width.inches` wide and as high as it needs; `figure` stays as it is."""
     copy: Canvas = pickle.loads(pickle.dumps(figure))
-    FigureCanvasAgg(copy)  # measures letters
+    FigureCanvasPdf(copy)  # letters are as wide as they will be in the file
+    copy.dpi = _POINTS
     before = _grid(figure).ncols
     _resize_letters(copy, width)
     panels, columns = _arrange(copy, width)
@@ -70,14 +72,17 @@ def printed(figure: Canvas, width: Width) -> Canvas:
         else:  # in print a panel is too small for data and legend
             high += _lift(legend, ax, columns, width) / (columns if before == columns else 1)
     copy.set_size_inches(width.inches, sum(heights) + high)
-    if (engine := copy.get_layout_engine()) is not None:
+    engine = copy.get_layout_engine()
+    if engine is not None:
         engine.execute(copy)
     flat = [_FLAT - ax.get_window_extent().height / copy.dpi for ax in panels]
-    high += sum(max(0.0, *flat[row : row + columns]) for row in range(0, len(flat), columns))
-    for ax in copy.axes:
-        _fit_labels(ax)
-        _keep_inside(ax)
-    copy.set_size_inches(width.inches, sum(heights) + high)
+    more = sum(max(0.0, *flat[row : row + columns]) for row in range(0, len(flat), columns))
+    moved = [fit(ax) for fit in (_fit_labels, _keep_inside) for ax in copy.axes]
+    copy.set_size_inches(width.inches, sum(heights) + high + more)
+    if engine is not None:
+        if more or any(moved):
+            engine.execute(copy)
+        copy.set_layout_engine("none")
     return copy
 
 
@@ -207,16 +212,16 @@ def _widest(legend: Any, copy: Any, inches: float, width: Width, make: Callable[
     rows = 1
     while True:
         new = make(look | {"ncols": math.ceil(len(labels) / rows)})
-        box = new.get_window_extent(copy.canvas.get_renderer())
+        box = new.get_window_extent()
         if box.width <= inches * copy.dpi - 4 or rows == len(labels):
             return float(box.height / copy.dpi)
         new.remove()
         rows += 1
 
 
-def _fit_labels(ax: Any) -> None:
-    """Break labels that are longer than their axis; turn the names of ticks that would touch."""
-    panel = ax.get_window_extent()
+def _fit_labels(ax: Any) -> bool:
+    """Break labels that are longer than their axis; turn the names of ticks that would touch; whether any was or did."""
+    panel, changed = ax.get_window_extent(), False
     for text, room, side in (
         (ax.xaxis.label, panel.width, "width"),
         (ax.yaxis.label, panel.height, "height"),
@@ -225,23 +230,28 @@ def _fit_labels(ax: Any) -> None:
         length = getattr(text.get_window_extent(), side)
         if text.get_text().strip() and length > room * 1.05:
             text.set_text(broken(text.get_text(), math.ceil(length / room)))
+            changed = True
     labels = [label for label in ax.get_xticklabels(which="both") if label.get_text() and label.get_rotation() == 0]
     boxes = [label.get_window_extent() for label in labels if label.get_visible()]
     boxes = [box for box in boxes if panel.x0 - 1 <= (box.x0 + box.x1) / 2 <= panel.x1 + 1]
     if any(right.x0 < left.x1 + 1 for left, right in pairwise(sorted(boxes, key=lambda box: float(box.x0)))):
         ax.tick_params(axis="x", which="both", labelrotation=90 if len(boxes) > 12 else 45)
+        changed = True
+    return changed
 
 
-def _keep_inside(ax: Any) -> None:
-    """Move a legend above its panel that would cross the edge of the page to the panel's end."""
+def _keep_inside(ax: Any) -> bool:
+    """Move a legend above its panel that would cross the edge of the page to the panel's end; whether one did."""
     legend = ax.get_legend()
     if legend is None or not ax.axison:
-        return
+        return False
     box, page = legend.get_window_extent(), ax.figure.bbox
-    if box.x0 < page.x0 or box.x1 > page.x1:
+    crosses = bool(box.x0 < page.x0 or box.x1 > page.x1)
+    if crosses:
         side = "right" if box.x1 > page.x1 else "left"
         legend.set_loc(f"lower {side}")
         legend.set_bbox_to_anchor((1.0 if side == "right" else 0.0, 1.0), ax.transAxes)
+    return crosses
 
 
 def broken(text: str, lines: int) -> str:
