@@ -42,7 +42,7 @@ WIDTHS = {
     "text": Width(7.0, 7.0, 9.0, 2.2, 1.35),  # both columns
 }
 _BOOK = 11.0  # points, the size of letters of the book's figures
-_MANY, _TINY = 40, 6.0  # so many names of ticks are printed in so many points, or none of them would leave room for the data
+_MANY, _LONG, _TINY = 40, 50, 6.0  # so many names of ticks, or letters of one, make all small: data need room
 _THIN = 0.75  # lines and markers, against the book's
 _POINTS = 72.0  # an inch, as a PDF is drawn
 _ROW = 1.25  # points from a tick's name to the next, per point of its letters
@@ -95,7 +95,7 @@ def _resize_letters(copy: Any, width: Width) -> None:
     for ax in copy.axes:
         ax.tick_params(which="both", labelsize=width.smallest, pad=2)
         ax.tick_params(length=2.5)
-        if _names(ax) > _MANY:
+        if _crowded(ax):
             ax.tick_params(axis="y", labelsize=_TINY)
         for title in (ax.title, ax.xaxis.label, ax.yaxis.label):
             title.set_fontsize(width.largest)
@@ -116,6 +116,12 @@ def _grid(figure: Any) -> Any:
 def _names(ax: Any) -> int:
     """How many names its y-axis has; 0 where the ticks are numbers that can be dropped."""
     return len(ax.get_yticks()) if isinstance(ax.yaxis.get_major_locator(), FixedLocator) else 0
+
+
+def _crowded(ax: Any) -> bool:
+    """Whether the names of its y-axis are many, or one is long."""
+    longest = max((len(label.get_text()) for label in ax.get_yticklabels()), default=0)
+    return _names(ax) > _MANY or (_names(ax) > 0 and longest > _LONG)
 
 
 def _arrange(copy: Any, width: Width) -> tuple[list[Any], int]:
@@ -156,7 +162,7 @@ def _heights(panels: list[Any], figure: Canvas, columns: int, width: Width) -> l
     grid = _grid(figure)
     proportion = (book_high / grid.nrows) / (book_wide / grid.ncols)
     high = max(wide * min(proportion, 0.62 if columns == 1 else 1.0), _FLAT + _LABELS)
-    letters = [_TINY if _names(ax) > _MANY else width.smallest for ax in panels]
+    letters = [_TINY if _crowded(ax) else width.smallest for ax in panels]
     names = [_names(ax) * size * _ROW / 72 + _LABELS for ax, size in zip(panels, letters, strict=True)]
     heights = [max(high, *names[row : row + columns]) for row in range(0, len(panels), columns)]
     if len(heights) == grid.nrows:  # rows keep their proportions
