@@ -39,10 +39,8 @@ from evolvingdp.publish.rendering import dated
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 LIBRARY = Path(evolvingdp.__path__[0])
-LISTS = (
-    "ledger_mutants",
-    *(f"ledger_mutants_held_out{which}" for which in ("", "_later", "_third", "_fourth", "_fifth", "_sixth", "_seventh")),
-)
+HELD_OUT = ("", "_later", "_third", "_fourth", "_fifth", "_sixth", "_seventh", "_eighth")
+LISTS = ("ledger_mutants", *(f"ledger_mutants_held_out{which}" for which in HELD_OUT))
 ALL = tuple(chapter.__name__.rsplit(".", 1)[1] for chapter in listing.CHAPTERS)
 
 
