@@ -20,7 +20,7 @@ from pybtex.database import Entry, parse_file, parse_string
 from pypdfium2 import PdfDocument, raw
 
 from evolvingdp.experiment import Figure
-from evolvingdp.experiment.style import canvas, house
+from evolvingdp.experiment.style import canvas, house, names_beside
 from evolvingdp.publish.rendering import bibliography
 from evolvingdp.publish.showing import bundle, citing, latex
 from evolvingdp.publish.showing.printed import WIDTHS, broken, printed
@@ -217,6 +217,27 @@ def test_a_figure_is_laid_out_again_for_print(name):
     legend, panel = copy.axes[0].get_legend().get_window_extent(), copy.axes[0].get_window_extent()
     assert legend.y0 >= panel.y1 - 1  # above its panel, as it would hide the curves
     assert all(ax.get_window_extent().height / copy.dpi > 0.9 for ax in copy.axes)
+
+
+def test_names_beside_lines_become_a_legend_where_they_would_leave_little_room():
+    """Each beside its own line, also where two have one colour, and one of them is named in the panel only."""
+    figure, ax = canvas(7.0, 4.0)
+    ends = {"a method with a long name": 1.0, "another": 2.0, "without a label": 3.0}
+    colours = {"a method with a long name": "black", "another": "tab:red", "without a label": "black"}
+    for name, end in ends.items():
+        labelled = {"label": name} if name != "without a label" else {"linestyle": "--"}
+        ax.plot([0, 1], [0, end], color=colours[name], **labelled)
+    names_beside(ax, ends, colours)
+    (column,), (text,) = (printed(figure, width).axes for width in WIDTHS.values())
+    assert [name.get_text() for name in text.texts] == list(ends)
+    assert text.get_legend() is None
+    assert not column.texts
+    legend = column.get_legend()
+    shown = dict(zip((name.get_text() for name in legend.texts), legend.legend_handles, strict=True))
+    assert {name: line.get_color() for name, line in shown.items()} == colours
+    assert [shown[name].get_linestyle() for name in ends] == ["-", "-", "--"]
+    assert list(shown) == list(ends)[::-1], "as they stand from the top"
+    assert column.get_window_extent().width > 0.75 * column.figure.bbox.width
 
 
 def test_labels_break_at_spaces_outside_of_formulas():

@@ -39,6 +39,9 @@ _SETTINGS: Any = {
 }
 
 
+BESIDE = "_beside"  # what the name of a line is labelled, for whoever lays a figure out again; no legend shows it
+
+
 def canvas(width: float = 7.0, height: float = 4.0, columns: int = 1, rows: int = 1, **options: Any) -> tuple[Canvas, Any]:
     """A figure of `width` x `height` inches with `rows` x `columns` panels, outside pyplot's registry, and its axes."""
     figure = Canvas(figsize=(width, height))
@@ -84,3 +87,4 @@ def names_beside(ax: Any, ends: dict[str, float], colours: Any, size: str = "sma
         place = {"xycoords": "axes fraction", "va": "center", "annotation_clip": False}
         text = ax.annotate(name, (1.03, spot), color=colours[name], fontsize=size, **place)
         text.set_in_layout(not beyond)
+        text.set_label(BESIDE)

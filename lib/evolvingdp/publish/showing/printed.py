@@ -23,7 +23,7 @@ from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator
 from matplotlib.transforms import blended_transform_factory
 
-from evolvingdp.experiment.style import house
+from evolvingdp.experiment.style import BESIDE, house
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ _MANY, _LONG, _TINY = 40, 50, 6.0  # so many names of ticks, or letters of one, 
 _THIN = 0.75  # lines and markers, against the book's
 _POINTS = 72.0  # an inch, as a PDF is drawn
 _ROW = 1.25  # points from a tick's name to the next, per point of its letters
+_BESIDE = 0.3  # of a panel's width, with its labels, that names beside its lines may take
 _FLAT = 1.0  # inches, the lowest panel without its labels
 _LABELS = 0.55  # inches that ticks and labels take of a panel, about
 
@@ -64,6 +65,7 @@ def printed(figure: Canvas, width: Width) -> Canvas:
     copy.set_size_inches(width.inches, sum(heights))
     high = sum(_spread(legend, copy, width) for legend in list(copy.legends))
     for ax in panels:
+        _name_above(ax, width.inches / columns)
         legend = ax.get_legend()
         if legend is None:
             continue
@@ -169,6 +171,22 @@ def _heights(panels: list[Any], figure: Canvas, columns: int, width: Width) -> l
         parts = grid.get_height_ratios()
         heights = [float(max(sum(heights) * part / sum(parts), _FLAT)) for part in parts]
     return heights
+
+
+def _name_above(ax: Any, inches: float) -> None:
+    """Make a legend of names beside lines that would touch each other, or take too much of the panel's `inches`."""
+    names = [text for text in ax.texts if text.get_label() == BESIDE and text.get_in_layout()]
+    boxes = sorted((text.get_window_extent() for text in names), key=lambda box: float(box.y0))
+    touching = any(upper.y0 < lower.y1 for lower, upper in pairwise(boxes))
+    if not touching and all(box.width < _BESIDE * inches * ax.figure.dpi for box in boxes):
+        return
+    shown = {}
+    for text in reversed(names):  # from the top
+        unnamed = [line for line in ax.lines if line.get_color() == text.get_color() and line.get_label().startswith("_")]
+        named = [line for line in ax.lines if line.get_label() == text.get_text()]
+        shown[text.get_text()] = (named + unnamed)[0]
+        text.remove()
+    ax.legend(shown.values(), shown.keys())
 
 
 def _spread(legend: Any, copy: Any, width: Width) -> float:
