@@ -133,13 +133,22 @@ def _multinomial(length, law, shape, rng):
     parts = itertools.product(range(length + 1), repeat=len(law))
     histograms = np.array([each for each in parts if sum(each) == length])
     below = np.cumsum(multinomial.pmf(histograms, length, law))
-    return histograms[np.searchsorted(below / below[-1], rng.random(shape), side="right")]
+    return histograms[_inverted(below / below[-1], shape, rng)]
 
 
 def _binomial(bits, mean, shape, rng):
     """By inversion, which is the quickest for few bits."""
-    below = binom.cdf(np.arange(bits), bits, mean)
-    return np.searchsorted(below, rng.random(shape), side="right").astype(np.int16)
+    return _inverted(binom.cdf(np.arange(bits), bits, mean), shape, rng)
+
+
+def _inverted(below, shape, rng):
+    """How many are `below` a uniform number: its first 16 bits tell, from a table, unless some lie among the rest."""
+    edges = np.searchsorted(below, np.arange(2**16 + 1) / 2**16, side="right").astype(np.int16)
+    first = rng.integers(2**16, size=shape, dtype=np.uint16)
+    drawn = np.where(edges[1:] == edges[:-1], edges[:-1], -1).astype(np.int16)[first]
+    open_ = np.nonzero(drawn < 0)
+    drawn[open_] = np.searchsorted(below, (first[open_] + rng.random(len(open_[0]))) / 2**16, side="right")
+    return drawn
 
 
 def draw_thresh(settings, counts, rng):
