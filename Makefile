@@ -6,6 +6,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 export PYTHONDONTWRITEBYTECODE := # tests are compiled once, and not by each of their processes each time
 PARALLEL := -n logical --no-loadscope-reorder # a process more than cores, a file's tests in one of them (tests/conftest.py)
+RECORD := tests/privacy/test_recorded.py::test_every_scene_returns_what_is_recorded
 
 .PHONY: help book pdf zip check lint test serve lock clean artifact audits benchmarks claims faults front grid loop matrix mutants peers planner record release
 
@@ -22,7 +23,7 @@ zip: book ## the whole book as _build/evolving-privacy.zip, which reads from dis
 	@$(BIN)/evolvingdp zip
 
 check: $(READY) lint ## a minute: lint, types, and the tests that a change breaks first
-	@$(BIN)/pytest $(PARALLEL) tests/unit tests/reference tests/book/test_repository.py
+	@$(BIN)/pytest $(PARALLEL) tests/unit tests/reference tests/book/test_repository.py $(RECORD)
 
 test: $(READY) lint ## lint, types, all tests (browser tests need chromium)
 	@$(BIN)/pytest $(PARALLEL) --durations=10 --durations-min=1
