@@ -238,6 +238,10 @@ def test_names_beside_lines_become_a_legend_where_they_would_leave_little_room()
     assert [shown[name].get_linestyle() for name in ends] == ["-", "-", "--"]
     assert list(shown) == list(ends)[::-1], "as they stand from the top"
     assert column.get_window_extent().width > 0.75 * column.figure.bbox.width
+    names_beside(ax, {"a name that is of no line": 1.5}, {"a name that is of no line": "tab:blue"})
+    (column, _) = (printed(figure, width).axes[0] for width in WIDTHS.values())
+    assert column.get_legend() is None
+    assert len(column.texts) == 4
 
 
 def test_labels_break_at_spaces_outside_of_formulas():

@@ -54,19 +54,19 @@ BOXES = black_boxes()
 
 def test_a_ledger_that_holds_is_said_to_hold(claims):
     result, held = claims()
-    assert held["No mechanism loses more than it promises"]
-    assert held["Every mutant of the code is caught"]
-    assert held["Every row that is not tight is pinned"]
+    assert held["No mechanism of a computed row loses more than it promises"]
+    assert held["Every mutant of a computed row is caught"]
+    assert held["Every computed row that is not tight is pinned"]
     assert result.values["n_entries"] == result.values["n_tight"] == 1
     assert tables.shown(result.table).iloc[0]["verdict"] == "tight"
 
 
 def test_a_broken_promise_and_a_blind_check_are_said_to_fail(claims):
     result, held = claims(measured=1.01)
-    assert not held["No mechanism loses more than it promises"]
+    assert not held["No mechanism of a computed row loses more than it promises"]
     assert tables.shown(result.table).iloc[0]["verdict"] == "broken"
-    assert not claims(broken=1.0)[1]["Every mutant of the code is caught"]
-    assert not claims(measured=0.9)[1]["Every row that is not tight is pinned"]
+    assert not claims(broken=1.0)[1]["Every mutant of a computed row is caught"]
+    assert not claims(measured=0.9)[1]["Every computed row that is not tight is pinned"]
 
 
 def test_rows_that_a_preset_leaves_out_are_shown_with_neither_loss_nor_verdict(claims, monkeypatch):

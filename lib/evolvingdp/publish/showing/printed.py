@@ -184,9 +184,11 @@ def _name_above(ax: Any, inches: float) -> None:
     for text in reversed(names):  # from the top
         unnamed = [line for line in ax.lines if line.get_color() == text.get_color() and line.get_label().startswith("_")]
         named = [line for line in ax.lines if line.get_label() == text.get_text()]
-        shown[text.get_text()] = (named + unnamed)[0]
-        text.remove()
-    ax.legend(shown.values(), shown.keys())
+        shown[text.get_text()] = named + unnamed
+    if all(shown.values()):  # a name that is of no line stays where its author put it, with the others
+        ax.legend([first for first, *_ in shown.values()], shown.keys())
+        for text in names:
+            text.remove()
 
 
 def _spread(legend: Any, copy: Any, width: Width) -> float:

@@ -37,11 +37,11 @@ def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
     )
     mean, end, last = _at_most_runs(table)
     made = [
-        at_most("No mechanism loses more than it promises: number that do", (~rows.kept).sum(), 0),
-        at_most("Every mutant of the code is caught: number that are not", (~rows.caught).sum(), 0),
-        at_most("No loose row has another loss than the one that is pinned: number that have", (~rows.unchanged).sum(), 0),
-        at_most("Every row that is not tight is pinned: number that are not", (~rows.tight & rows.pinned.isna()).sum() if "pinned" in rows else (~rows.tight).sum(), 0),
-        at_most("Every mechanism still returns what was recorded: scenes that do not", (scenes.recorded != AS_RECORDED).sum(), 0),
+        at_most("No mechanism of a computed row loses more than it promises: number that do", (~rows.kept).sum(), 0),
+        at_most("Every mutant of a computed row is caught: number that are not", (~rows.caught).sum(), 0),
+        at_most("No computed row that is loose has another loss than the one that is pinned: number that have", (~rows.unchanged).sum(), 0),
+        at_most("Every computed row that is not tight is pinned: number that are not", (~rows.tight & rows.pinned.isna()).sum() if "pinned" in rows else (~rows.tight).sum(), 0),
+        at_most("Every scene that is played returns what was recorded: scenes that do not", (scenes.recorded != AS_RECORDED).sum(), 0),
         at_most("No audit from outside refutes a mechanism of this book: largest bound over promise", (boxes.bound / boxes.promised).max(), 1.0),
         at_most("Of 1 + noise no digit is finer than 2^-53: most digits", digits[digits["count"] == 1].digits.max(), 53),
         at_least("Of 0 + noise many are: share of numbers in (0, 1)", digits[(digits["count"] == 0) & (digits.digits > 53)].share.sum(), 0.3),
