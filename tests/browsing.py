@@ -96,6 +96,8 @@ FACTS = """() => ({
   images: [...document.querySelectorAll("article figure img")].map(image => image.complete && image.naturalWidth > 0),
   sources: [...document.querySelectorAll("article p")].map(node => node.textContent)
     .filter(text => /^\\|.*\\|$/m.test(text)),
+  icons: [...document.querySelectorAll("svg[data-icon], i[class*='fa-']")]
+    .map(icon => [icon.dataset.icon, Boolean(icon.querySelector("path")?.getAttribute("d"))]),
   downloads: [...document.querySelectorAll("article a[download]")].map(link => link.href),
 })"""
 

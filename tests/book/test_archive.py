@@ -13,7 +13,8 @@ import pytest
 import yaml
 
 from evolvingdp.publish.errors import BookError
-from evolvingdp.publish.rendering import dated, forked
+from evolvingdp.publish.rendering import dated
+from evolvingdp.publish.rendering.theme import forked
 from evolvingdp.publish.running.job import Job
 from evolvingdp.publish.showing import crate
 from evolvingdp.publish.sources import digest

@@ -10,8 +10,8 @@ from sphinx.errors import ExtensionError
 from evolvingdp.publish.errors import BookError
 from evolvingdp.publish.rendering.book import build, render
 from evolvingdp.publish.rendering.copies.offline import UNFINISHED, check_rendered
-from evolvingdp.publish.rendering.forked import REPOSITORY
 from evolvingdp.publish.rendering.sphinx_ext import refuse_stale_pages
+from evolvingdp.publish.rendering.theme.forked import REPOSITORY
 from evolvingdp.publish.running.execute import export, run
 from evolvingdp.publish.running.job import Job
 from support import TOY

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evolvingdp.publish.rendering.accessible import breakable_code
-from evolvingdp.publish.rendering.formulas import joined, pieces
+from evolvingdp.publish.rendering.theme.accessible import breakable_code
+from evolvingdp.publish.rendering.theme.formulas import joined, pieces
 
 X = '<span class="math notranslate">x</span>'
 

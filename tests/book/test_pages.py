@@ -13,7 +13,8 @@ from docutils.core import publish_doctree
 
 from browsing import MADE_BY_SPHINX, new_page, opened, ready
 from evolvingdp.audit.experiments.verified_privacy.tables import LEFT_OUT, PAPERS
-from evolvingdp.publish.rendering import accessible
+from evolvingdp.publish.rendering.theme import accessible
+from evolvingdp.publish.rendering.theme.icons import DRAWINGS, kept
 from evolvingdp.publish.sources.project import Project
 
 FIGURES = {
@@ -75,6 +76,23 @@ def test_math_is_rendered(visits):
 
 def test_no_page_shows_the_source_of_a_table(visits):
     assert {address: visit.facts["sources"] for address, visit in visits.items() if visit.facts["sources"]} == {}
+
+
+def test_pages_come_with_the_icons_that_they_show_and_no_others(visits, built_book):
+    icons = [icon for visit in visits.values() for icon in visit.facts["icons"]]
+    assert len(icons) > 10 * len(visits)
+    assert {name for name, drawn in icons if not drawn} == set()
+    drawings = (built_book.root / "_build" / "html" / DRAWINGS).read_text()
+    assert {name for name in ("sun", "xmark", "trash", "github") if f"{name}:[" in drawings} == {"sun", "xmark"}
+    assert len(drawings) < 100_000, "the theme draws its icons otherwise now"
+
+
+def test_an_icon_is_kept_by_any_of_its_names():
+    bars, trash = '"nav-bars":[448,512,["navicon"],"f0c9","M0 96"],', 'trash:[448,512,[128465],"f1f8",["M1","M2"]]'
+    script = f"var l={{{bars}{trash}}};"
+    assert kept(script, {"navicon"}) == f"var l={{{bars}}};"
+    assert kept(script, {"nav-bars", "trash"}) == script
+    assert kept(script, {"bar"}) == "var l={};"
 
 
 @pytest.mark.parametrize("notebook", Project().notebooks())

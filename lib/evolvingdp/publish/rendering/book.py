@@ -15,7 +15,7 @@ from evolvingdp.publish.errors import BookError
 from evolvingdp.publish.files import scratch
 from evolvingdp.publish.guards import MACHINE
 from evolvingdp.publish.rendering.copies.offline import UNFINISHED
-from evolvingdp.publish.rendering.forked import REPOSITORY
+from evolvingdp.publish.rendering.theme.forked import REPOSITORY
 from evolvingdp.publish.running.compute import Say, compute
 from evolvingdp.publish.running.job import MANIFEST, Job, read_manifest, touched
 from evolvingdp.publish.sources import pages

@@ -27,16 +27,7 @@ from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from evolvingdp.publish.comparing import whose
-from evolvingdp.publish.rendering import (
-    accessible,
-    api,
-    bibliography,
-    drawn_ext,
-    forked,
-    formulas,
-    reproduction_ext,
-    sidebar,
-)
+from evolvingdp.publish.rendering import api, bibliography, drawn_ext, reproduction_ext, theme
 from evolvingdp.publish.rendering.dated import Loop, Measured, Timings
 from evolvingdp.publish.running.job import problems
 from evolvingdp.publish.showing import citing
@@ -116,10 +107,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-read", _say_whose_numbers)
     app.add_role("value", Value())
     app.add_role("measured", Measured())
-    accessible.setup(app)
-    sidebar.setup(app)
-    formulas.setup(app)
-    forked.setup(app)
+    theme.setup(app)
     bibliography.register()
     reproduction_ext.register(app)
     drawn_ext.register(app)

@@ -18,7 +18,7 @@ from sphinx.application import Sphinx
 from sphinx.writers.html5 import HTML5Translator
 from sphinx_proof.nodes import proof_node
 
-from evolvingdp.publish.rendering.formulas import joined
+from evolvingdp.publish.rendering.theme.formulas import joined
 from evolvingdp.publish.showing.numerals import grouped, numeric, readable
 
 _SWITCH = re.compile(r"(<a [^>]*>)((?:(?!</a>).)*)(</a>\s*<details[^>]*>\s*<summary)>", re.DOTALL)
