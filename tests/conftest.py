@@ -6,9 +6,9 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
-import nbformat
 import pytest
 from filelock import FileLock
 from xdist.remote import Producer
@@ -19,9 +19,8 @@ from evolvingdp.publish.running.environment import KEPT_MEMORY, ONE_CORE
 # before numpy is imported, and before test processes start: they run side by side, a core each, as notebooks do
 os.environ.update(ONE_CORE | KEPT_MEMORY)
 
-from evolvingdp.publish.rendering.book import build
-from evolvingdp.publish.sources.project import Project, params_of
-from support import CACHE, REPOSITORY, TOY
+if TYPE_CHECKING:  # the process that gives tests to others imports this file, too, before any of them starts
+    from evolvingdp.publish.sources.project import Project
 
 MADE = (
     ".venv",
@@ -75,6 +74,10 @@ def built_book(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
     Every process of the run reads the same copy: nobody may change it.
     """
+    from evolvingdp.publish.rendering.book import build
+    from evolvingdp.publish.sources.project import Project
+    from support import CACHE, REPOSITORY
+
     own = tmp_path_factory.getbasetemp()
     shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
     project = Project(shared / "book")
@@ -116,6 +119,11 @@ KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 @pytest.fixture(scope="module")
 def small_book(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     """The sources of a book of one chapter and one notebook, `TOY`, whose numbers are epsilon."""
+    import nbformat
+
+    from evolvingdp.publish.sources.project import Project, params_of
+    from support import REPOSITORY, TOY
+
     root: Path = tmp_path_factory.mktemp("small")
     values = params_of(TOY).make().model_dump(mode="json")
     parameters = "\n".join(f"{name} = {value!r}" for name, value in values.items()) + "\nseed = 0"
