@@ -181,6 +181,13 @@ def test_provenance_says_what_was_installed():
     assert not {"ruff", "sphinx", "distributed", "galois"} & set(made_of["packages"])
 
 
+def test_what_is_imported_belongs_to_the_package_that_python_says():
+    imported = {name.partition(".")[0] for source in digest.Library().source.values() for name in digest.imports(source)}
+    found = {name: one.metadata["Name"] for name, one in digest._distributions().items() if name in imported}
+    assert found == {name: had[0] for name, had in metadata.packages_distributions().items() if name in imported}
+    assert {"numpy": "numpy", "sklearn": "scikit-learn", "yaml": "PyYAML"}.items() <= found.items()
+
+
 def test_a_failed_notebook_shows_its_traceback_and_leaves_nothing_behind(project, tmp_path):
     job = Job.make(project("half = 1", "raise RuntimeError('the third term diverged')"), NOTEBOOK, "quick")
     with pytest.raises(NotebookError, match="RuntimeError: the third term diverged") as caught:

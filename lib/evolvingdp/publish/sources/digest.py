@@ -101,7 +101,8 @@ class Library:
         """The installed versions of what `modules` import, and of what that needs in turn."""
         top = {entry.partition(".")[0] for name in modules for entry in imports(self.source[name])}
         installed = _distributions()
-        return versions(tuple(sorted(_KERNEL + tuple(installed[name] for name in top - _WITHOUT if name in installed))))
+        named = (installed[name].metadata["Name"] for name in top - _WITHOUT if name in installed)
+        return versions(tuple(sorted((*_KERNEL, *named))))
 
 
 def _dotted(where: str, name: str, folder: Path) -> str:
@@ -151,8 +152,15 @@ def _attached(source: bytes) -> dict[str, str]:
 
 
 @cache
-def _distributions() -> dict[str, str]:
-    return {name: found[0] for name, found in metadata.packages_distributions().items()}
+def _distributions() -> dict[str, metadata.Distribution]:
+    """What can be imported -> what is installed that has it, as metadata.packages_distributions says more slowly."""
+    found: dict[str, metadata.Distribution] = {}
+    for one in metadata.distributions():
+        named = (one.read_text("top_level.txt") or "").split()
+        record = (one.read_text("RECORD") or "").splitlines()  # PATH,DIGEST,SIZE
+        for name in named or {file.partition("/")[0] for line in record if (file := line.partition(".py,")[0]) != line}:
+            found.setdefault(name, one)
+    return found
 
 
 @cache
