@@ -88,7 +88,7 @@ def joined(project: Project) -> str:
     needed = SoupStrainer(["head", "article"])
     pages = {entry.page: (root / f"{entry.page}.html").read_text(encoding="utf-8") for entry in book}
     soups = {page: BeautifulSoup(text, "html.parser", parse_only=needed) for page, text in pages.items()}
-    ids = {page: {node["id"] for node in soup.select("article [id]")} for page, soup in soups.items()}
+    ids = {page: {node["id"] for node in soup.article.find_all(id=True)} for page, soup in soups.items() if soup.article}
     articles = [_article(soups[entry.page], entry, ids, root) for entry in book]
     titles = [_heading(article).get_text() for article in articles]
     body = "\n".join(str(article) for article in articles)
@@ -136,10 +136,11 @@ _SCREEN_ONLY = (
 def _drop_repeated(article: Tag) -> None:
     """A folded command that stands unfolded on the same page, too, is not printed below each figure."""
     folded = article.select("details.sd-dropdown")
-    inside = {id(code) for fold in folded for code in fold.select("pre")}
-    printed = {code.get_text() for code in article.select("pre") if id(code) not in inside}
+    inside = {id(code) for fold in folded for code in fold.find_all("pre")}
+    printed = {code.get_text() for code in article.find_all("pre") if id(code) not in inside}
     for fold in folded:
-        if fold.select("pre") and all(code.get_text() in printed for code in fold.select("pre")):
+        codes = fold.find_all("pre")
+        if codes and all(code.get_text() in printed for code in codes):
             fold.decompose()
 
 
@@ -153,19 +154,20 @@ def _article(soup: BeautifulSoup, entry: Entry, ids: dict[str, set[Any]], root: 
     _drop_repeated(article)
     for node in article.select("table.grouped"):
         _group(node)
-    for node in article.select("p"):
+    downloads = {id(parent): parent for link in article.select("p > a.download") if (parent := link.parent)}
+    for node in downloads.values():
         _drop_downloads(node)
-    for node in article.select("a[href]"):
+    for node in article.find_all("a", href=True):
         _redirect(node, entry, ids)
-    for node in article.select("img[src]"):
+    for node in article.find_all("img", src=True):
         node["src"] = _UP + _resolve(entry.page, str(node["src"]))
         if str(node["src"]).endswith(".svg") and node.find_parent("figure"):
             legible.fit(node, (root / str(node["src"]).removeprefix(_UP)).read_text(encoding="utf-8"))
-    for node in article.select("[id]"):
+    for node in article.find_all(id=True):
         node["id"] = f"{entry.slug}--{node['id']}"
-    for node in article.select("details"):
+    for node in article.find_all("details"):
         node["open"] = ""
-    for node in article.select("h1, h2, h3, h4, h5"):
+    for node in article.find_all(["h1", "h2", "h3", "h4", "h5"]):
         node.name = f"h{min(6, int(node.name[1]) + entry.depth)}"
     article["id"] = entry.slug
     article["class"] = f"bd-article {'section' if entry.depth else 'chapter'}"
