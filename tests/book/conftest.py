@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from playwright.sync_api import Browser, sync_playwright
 
 from browsing import Quiet, Visit, chromium, told, visited
@@ -42,13 +43,16 @@ def addresses(built_book: Project) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def unpacked(built_book: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What is in the zip that `evolvingdp zip` writes."""
-    folder = tmp_path_factory.mktemp("unpacked")
-    with zipfile.ZipFile(told(built_book, "zip")) as book:
-        book.extractall(folder)
-    assert [path.name for path in folder.iterdir()] == [NAME]
-    return folder / NAME
+def unpacked(built_book: Project) -> Path:
+    """What is in the zip that `evolvingdp zip` writes.  Every process of the run reads the same: nobody may change it."""
+    folder, whole = (built_book.root.with_name(name) for name in ("unpacking", "unpacked"))
+    with FileLock(whole.with_suffix(".lock")):
+        if not whole.exists():
+            with zipfile.ZipFile(told(built_book, "zip")) as book:
+                book.extractall(folder)
+            folder.rename(whole)
+    assert [path.name for path in whole.iterdir()] == [NAME]
+    return whole / NAME
 
 
 @pytest.fixture(scope="session")
