@@ -12,6 +12,7 @@ from evolvingdp.publish.rendering.book import build, render
 from evolvingdp.publish.rendering.copies.offline import UNFINISHED, check_rendered
 from evolvingdp.publish.rendering.sphinx_ext import refuse_stale_pages
 from evolvingdp.publish.rendering.theme.forked import REPOSITORY
+from evolvingdp.publish.rendering.theme.icons import DRAWINGS
 from evolvingdp.publish.running.execute import export, run
 from evolvingdp.publish.running.job import Job
 from support import TOY
@@ -35,8 +36,10 @@ def test_nothing_is_executed_when_nothing_has_changed(book, capsys):
 @pytest.mark.parametrize("changed", ["a source", "a page", "the address of a fork"])
 def test_what_has_changed_is_rendered_again_and_then_no_more(changed, book, capsys, monkeypatch):
     chapter, page = book.root / "book" / "chapter.md", book.root / "_build" / "html" / "book" / "chapter.html"
+    drawings = book.root / "_build" / "html" / DRAWINGS
     if changed == "a source":
-        chapter.write_text(chapter.read_text() + "\nOne sentence more.\n")
+        assert "trash:[" not in drawings.read_text()
+        chapter.write_text(chapter.read_text() + '\nOne sentence more. <i class="fa-solid fa-trash"></i>\n')
     elif changed == "a page":
         page.write_text("touched")
     else:
@@ -44,6 +47,7 @@ def test_what_has_changed_is_rendered_again_and_then_no_more(changed, book, caps
     build(book, "quick", print)
     assert "rendered in" in capsys.readouterr().out
     assert "One sentence more." in page.read_text()
+    assert "trash:[" in drawings.read_text(), "an icon that was not shown before"
     assert ("github.com/me/mine" in page.read_text()) == (changed == "the address of a fork")
     build(book, "quick", print)
     assert capsys.readouterr().out.endswith("index.html\n")
