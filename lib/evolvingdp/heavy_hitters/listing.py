@@ -47,9 +47,9 @@ class HeavyHitters:
         path: list[dict[str, Any]],
     ) -> HeavyHitters:
         """The list in the order of the estimates, largest first; ties as in the alphabet, which tells nothing of users."""
-        table = pd.DataFrame({"word": words, "estimate": estimates, "standard_error": errors})
-        ordered = table.sort_values(["estimate", "word"], ascending=[False, True], ignore_index=True)
-        return cls(ordered, pd.DataFrame(path))
+        order = sorted(range(len(words)), key=lambda place: (-estimates[place], words[place]))
+        ordered = {"word": [words[place] for place in order], "estimate": estimates[order], "standard_error": errors[order]}
+        return cls(pd.DataFrame(ordered), pd.DataFrame(path))
 
 
 def adaptive_cut(threshold: float, error: float) -> float:
