@@ -111,7 +111,7 @@ class MonitorNoise:
     def sample(self, size: int | tuple[int, ...], rng: np.random.Generator) -> Array:
         """Independent draws; each takes two numbers from `rng`, w first, in the order of one draw after the other."""
         shape = (size,) if isinstance(size, int) else size
-        pairs = rng.laplace(0.0, (self.scale, self.inner), size=(*shape, 2))
+        pairs = rng.laplace(0.0, 1.0, size=(*shape, 2)) * np.array([self.scale, self.inner])  # faster than of two scales
         return np.asarray(pairs[..., 0] + np.minimum(pairs[..., 1], self.cap))
 
     def draw(self, rng: np.random.Generator) -> float:
@@ -129,7 +129,7 @@ class MonitorNoise:
             rest = np.log1p(-np.exp(tail))
             return np.where(z > 0, tail, rest), np.where(z > 0, rest, tail)
         decay = math.exp(-d * (1 / a + 1 / b))
-        low, mid = np.minimum(z, 0), np.clip(z, 0, d)
+        low, mid = np.minimum(z, 0), np.minimum(np.maximum(z, 0), d)
         outer = 0.25 * (a / (a + b) * (1 - decay) + decay)
         log_cdf = np.logaddexp(low / a + math.log(outer), low / b + math.log(0.5 - a / (4 * (a + b))))
         log_cdf = np.logaddexp(log_cdf, self._log_blend(-low) - math.log(4 * b))
