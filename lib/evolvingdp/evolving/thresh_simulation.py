@@ -55,6 +55,8 @@ class _Group:
 
     def cast(self, voted: NDArray[np.int64]) -> None:
         """voted[i, j] of the users in each cell cast one more truthful vote."""
+        if not voted.any():
+            return
         users = np.zeros((len(self.values), self.users.shape[1] + 1), dtype=np.int64)
         users[:, :-1] = self.users - voted
         users[:, 1:] += voted
@@ -198,8 +200,8 @@ class Simulation:
         """The truthful yes votes of a group, and how to draw its state, given these, if an update follows."""
         state, law, ahead = self.groups[group], self._law(group, epoch), epoch - self.first
         cut, last = int(self.cuts[epoch - 1]), len(law.mass)
-        low = np.clip(state.values - cut + 1 - law.low, 0, last)  # yes: the first `low` values of the law ...
-        high = np.clip(state.values + cut - law.low, 0, last)  # ... and those from `high` on
+        low = np.minimum(np.maximum(state.values - cut + 1 - law.low, 0), last)  # yes: the first `low` values of the law ...
+        high = np.minimum(np.maximum(state.values + cut - law.low, 0), last)  # ... and those from `high` on
         may, few = state.may_vote(self.settings.vote_cap), int(self.few[group][ahead])
         if few < 0:
             below = np.concatenate([[0.0], np.cumsum(law.mass)])  # P(K < law.low + i)
@@ -212,10 +214,10 @@ class Simulation:
         def draw() -> _Group:
             users = np.zeros((last, len(spent) + 1), dtype=np.int64)
             for drawn, held, later in ((law.draw_outside, voted, 1), (law.draw_inside, may - voted, 0)):
-                some = np.flatnonzero(held.any(axis=0))  # few numbers of votes occur
-                users[:, some + later] += drawn(held[:, some], low, high, self.rng)
-            some = np.flatnonzero(spent)
-            users[:, some] += self.rng.multinomial(spent[some], law.mass).T
+                if len(some := np.flatnonzero(held.any(axis=0))):  # few numbers of votes occur
+                    users[:, some + later] += drawn(held[:, some], low, high, self.rng)
+            if len(some := np.flatnonzero(spent)):
+                users[:, some] += self.rng.multinomial(spent[some], law.mass).T
             return _Group.make(law.values, users)
 
         state.cast(voted)
@@ -232,12 +234,13 @@ class Simulation:
     ) -> NDArray[np.int64]:
         """The votes, cell by cell, where all users vote no, or `all_yes` vote yes, but for `few` different users, uniform,
         whose counts are not in the range where all vote alike."""
-        places, rng = np.arange(len(law.mass)), self.rng
-        alike, voted = (places >= low[-1]) & (places < high[0]), np.zeros_like(state.users)
-        if all_yes is not None:
-            up, down = places >= high[-1], places < low[0]
-            alike, voted = up if law.mass[up].sum() > law.mass[down].sum() else down, all_yes.copy()
+        voted = np.zeros_like(state.users) if all_yes is None else all_yes.copy()
         if few:
+            places, rng = np.arange(len(law.mass)), self.rng
+            alike = (places >= low[-1]) & (places < high[0])
+            if all_yes is not None:
+                up, down = places >= high[-1], places < low[0]
+                alike = up if law.mass[up].sum() > law.mass[down].sum() else down
             chosen = rng.choice(int(state.up_to[-1]), size=few, replace=False)
             rows = np.searchsorted(state.up_to, chosen, side="right")
             ranks = chosen - (state.up_to[rows] - state.users[rows].sum(axis=1))

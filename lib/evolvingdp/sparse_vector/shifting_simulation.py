@@ -87,7 +87,8 @@ def crossing(
     for events, share in zip(stream.events_in, sf(threshold - stream.family_sizes).tolist(), strict=True):
         rarer = rng.binomial(len(events), min(share, 1 - share))
         found[events] = share > 0.5
-        found[events[rng.choice(len(events), size=rarer, replace=False, shuffle=False)]] = share <= 0.5
+        if rarer:
+            found[events[rng.choice(len(events), size=rarer, replace=False, shuffle=False)]] = share <= 0.5
     return found
 
 
