@@ -138,7 +138,8 @@ def elements(settings: UserMean, counts: Array) -> Array:
     if settings.blocks == "single":
         return np.array([counts @ np.minimum(rank, settings.samples_per_user)])
     before = [(1 << tree) // 2 for tree in range(settings.n_trees)]
-    return np.array([counts @ np.clip(rank - first, 0, settings.uses(tree)) for tree, first in enumerate(before)])
+    within = [np.minimum(np.maximum(rank - first, 0), settings.uses(tree)) for tree, first in enumerate(before)]
+    return np.array([counts @ sent for sent in within])
 
 
 def noise_variances(settings: UserMean, entered: Array) -> Array:

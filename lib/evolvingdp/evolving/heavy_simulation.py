@@ -232,7 +232,7 @@ class Cells:
         if not never_updated:
             self.yes = self._distances(now) >= voting.cut(epoch)
         may = np.where(np.arange(self.users.shape[1]) < voting.vote_cap, self.users, 0)
-        chance = np.where(self.yes.all(axis=1), 1.0, np.clip(self.yes @ mass, 0, 1))
+        chance = np.where(self.yes.all(axis=1), 1.0, np.minimum(self.yes @ mass, 1.0))
         self.voted = self.rng.binomial(may, chance[:, None])
         self.before = self.users
         moved = np.zeros((len(self.users), self.users.shape[1] + 1), dtype=np.int64)

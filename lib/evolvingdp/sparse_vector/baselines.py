@@ -178,7 +178,7 @@ def _scan(
     if method.stable:
         low = np.zeros_like(low)
         noisy = np.where(np.asarray(values) > 0, noisy, -math.inf)
-    rates = -np.log1p(-np.clip(high, 1e-300, 1 - 1e-16))
+    rates = -np.log1p(-np.minimum(np.maximum(high, 1e-300), 1 - 1e-16))
     gaps = (rng.standard_exponential(method.reports) / rates).tolist()
     loud = np.flatnonzero(noisy >= limits.min())
     heard = iter(zip(loud.tolist(), places[loud].tolist(), noisy[loud].tolist(), strict=True))

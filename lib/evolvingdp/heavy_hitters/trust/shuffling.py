@@ -143,7 +143,7 @@ def _range(trials: int, probability: float) -> tuple[int, int]:
 
 def _at_least(count: NDArray[Any], trials: Any, probability: float) -> NDArray[np.float64]:
     """The probability that a binomial is `count` or more."""
-    inside = betainc(np.clip(count, 1, np.maximum(trials, 1)), np.maximum(trials - count + 1, 1), probability)
+    inside = betainc(np.minimum(np.maximum(count, 1), np.maximum(trials, 1)), np.maximum(trials - count + 1, 1), probability)
     return np.where(count <= 0, 1.0, np.where(count > trials, 0.0, inside))
 
 
