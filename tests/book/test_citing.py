@@ -8,6 +8,7 @@ import json
 import math
 import re
 import zipfile
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from pybtex.database import Entry, parse_file, parse_string
 from pypdfium2 import PdfDocument, raw
 
 from evolvingdp.experiment import Figure
-from evolvingdp.experiment.style import canvas, house, names_beside
+from evolvingdp.experiment.style import canvas, headline, house, names_beside
 from evolvingdp.publish.rendering import bibliography
 from evolvingdp.publish.showing import bundle, citing, latex
 from evolvingdp.publish.showing.printed import WIDTHS, broken, printed
@@ -242,6 +243,34 @@ def test_names_beside_lines_become_a_legend_where_they_would_leave_little_room()
     (column, _) = (printed(figure, width).axes[0] for width in WIDTHS.values())
     assert column.get_legend() is None
     assert len(column.texts) == 4
+
+
+@house
+def test_short_names_become_a_legend_where_they_touch_each_other_once_all_is_laid_out():
+    figure, ax = canvas(7.5, 4.3)
+    ends = {f"line {number}": 1.0 + 0.01 * number for number in range(7)}
+    for name, end in ends.items():
+        ax.plot([0, 1], [0, end], color="tab:blue", label=name)
+    ax.set_xlabel("what the lines are drawn against")
+    headline(figure, "A message that takes some of the height of a column")
+    names_beside(ax, ends, dict.fromkeys(ends, "tab:blue"))
+    (column,), (text,) = (printed(figure, width).axes for width in WIDTHS.values())
+    assert not column.texts
+    assert {name.get_text() for name in column.get_legend().texts} == set(ends)
+    assert [name.get_text() for name in text.texts] == list(ends)
+
+
+def test_names_beside_lines_stand_apart_however_many_lines_they_have():
+    figure, ax = canvas(7.0, 4.0)
+    ends = {"one\nname": 1.0, "another": 1.01, "a name\nof three\nlines": 1.02, "at the top": 2.0, "too": 2.0}
+    ax.plot([0, 1], [0, 2])
+    names_beside(ax, ends, dict.fromkeys(ends, "black"))
+    figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert [text.get_text() for text in ax.texts] == list(ends)
+    assert all(upper.y0 > lower.y1 for lower, upper in pairwise(boxes))
+    assert ax.bbox.y0 <= boxes[0].y0
+    assert boxes[-1].y1 <= ax.bbox.y1
 
 
 def test_labels_break_at_spaces_outside_of_formulas():

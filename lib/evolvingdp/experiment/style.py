@@ -78,11 +78,11 @@ def names_beside(ax: Any, ends: dict[str, float], colours: Any, size: str = "sma
     low, high = scale(np.array(ax.get_ylim()))
     order = sorted(ends, key=lambda name: ends[name])
     gap = {"small": 0.085, "x-small": 0.07}[size]
-    spots = [max(float(scale(ends[name]) - low) / (high - low), 0.02) for name in order]
-    for number in range(1, len(spots)):
-        spots[number] = max(spots[number], spots[number - 1] + gap)
-    for number, highest in enumerate(0.97 - gap * np.arange(len(spots))[::-1]):
-        spots[number] = min(spots[number], highest)
+    more = np.array([0.035 * name.count("\n") for name in order])  # half of what its further lines take
+    apart = np.concatenate([[0.0], np.cumsum(gap + more[1:] + more[:-1])])
+    wanted = np.maximum([float(scale(ends[name]) - low) / (high - low) for name in order], 0.02 + more)
+    highest = 0.97 - more[-1:] - apart[-1:]
+    spots = apart + np.minimum(np.maximum.accumulate(wanted - apart), highest)
     for name, spot in zip(order, spots, strict=True):
         place = {"xycoords": "axes fraction", "va": "center", "annotation_clip": False}
         text = ax.annotate(name, (1.03, spot), color=colours[name], fontsize=size, **place)

@@ -64,19 +64,20 @@ def printed(figure: Canvas, width: Width) -> Canvas:
     _grid(copy).set_height_ratios(heights)
     copy.set_size_inches(width.inches, sum(heights))
     high = sum(_spread(legend, copy, width) for legend in list(copy.legends))
-    for ax in panels:
-        _name_above(ax, width.inches / columns)
-        legend = ax.get_legend()
-        if legend is None:
-            continue
-        if not ax.axison:
-            legend.set_in_layout(False)
-        else:  # in print a panel is too small for data and legend
-            high += _lift(legend, ax, columns, width) / (columns if before == columns else 1)
-    copy.set_size_inches(width.inches, sum(heights) + high)
-    engine = copy.get_layout_engine()
-    if engine is not None:
-        engine.execute(copy)
+    engine, inches = copy.get_layout_engine(), width.inches / columns
+    legends = [ax for ax in panels if _name_above(ax, inches) or ax.get_legend()]
+    while True:
+        for ax in legends:
+            if not ax.axison:
+                ax.get_legend().set_in_layout(False)
+            else:  # in print a panel is too small for data and legend
+                high += _lift(ax.get_legend(), ax, columns, width) / (columns if before == columns else 1)
+        copy.set_size_inches(width.inches, sum(heights) + high)
+        if engine is not None:
+            engine.execute(copy)
+        legends = [ax for ax in panels if _name_above(ax, inches)]  # as they are laid out, their names touch each other
+        if not legends:
+            break
     flat = [_FLAT - ax.get_window_extent().height / copy.dpi for ax in panels]
     more = sum(max(0.0, *flat[row : row + columns]) for row in range(0, len(flat), columns))
     moved = [fit(ax) for fit in (_fit_labels, _keep_inside) for ax in copy.axes]
@@ -173,22 +174,24 @@ def _heights(panels: list[Any], figure: Canvas, columns: int, width: Width) -> l
     return heights
 
 
-def _name_above(ax: Any, inches: float) -> None:
-    """Make a legend of names beside lines that would touch each other, or take too much of the panel's `inches`."""
+def _name_above(ax: Any, inches: float) -> bool:
+    """Make a legend of names beside lines that touch each other, or take much of the panel's `inches`; whether it did."""
     names = [text for text in ax.texts if text.get_label() == BESIDE and text.get_in_layout()]
     boxes = sorted((text.get_window_extent() for text in names), key=lambda box: float(box.y0))
     touching = any(upper.y0 < lower.y1 for lower, upper in pairwise(boxes))
     if not touching and all(box.width < _BESIDE * inches * ax.figure.dpi for box in boxes):
-        return
+        return False
     shown = {}
     for text in reversed(names):  # from the top
         unnamed = [line for line in ax.lines if line.get_color() == text.get_color() and line.get_label().startswith("_")]
         named = [line for line in ax.lines if line.get_label() == text.get_text()]
         shown[text.get_text()] = named + unnamed
-    if all(shown.values()):  # a name that is of no line stays where its author put it, with the others
-        ax.legend([first for first, *_ in shown.values()], shown.keys())
-        for text in names:
-            text.remove()
+    if not all(shown.values()):  # a name that is of no line stays where its author put it, with the others
+        return False
+    ax.legend([first for first, *_ in shown.values()], shown.keys())
+    for text in names:
+        text.remove()
+    return True
 
 
 def _spread(legend: Any, copy: Any, width: Width) -> float:

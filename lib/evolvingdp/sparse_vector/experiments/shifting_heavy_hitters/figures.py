@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,14 +31,13 @@ def users(result: Result[Params]) -> Figure:
     """Recall of A, B and C against the number of users, for ThresholdMonitor and the best rival of each kind."""
     lines = recall(result.table, "n_users", "n_users")
     figure, axes = canvas(10.0, 3.6, columns=3, sharey=True)
-    for ax, family in zip(axes, "ACB", strict=True):  # B last: there the lines end apart, and are labelled
-        for name, look in ((name, LOOKS[name]) for name in _SHOWN):
+    for ax, family in zip(axes, methods.FAMILIES, strict=True):
+        for name, (_, _, label) in _SHOWN.items():
             line = lines[(lines.method == name) & (lines.family == family)]
-            band(ax, line.n_users, line["mean"], line["std"], line["count"], look, name)
+            band(ax, line.n_users, line["mean"], line["std"], line["count"], LOOKS[name], label)
         ax.set(xscale="log", xlabel="users n", title=f"groups {family}", ylim=(-0.05, 1.05))
     axes[0].set_ylabel("recall")
-    last = lines[(lines.family == "B") & (lines.n_users == lines.n_users.max())].set_index("method")["mean"]
-    _label(axes[2], lines.n_users.max(), {name: float(last[name]) for name in _SHOWN}, 0.15)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(_SHOWN), fontsize="small")
     shown = lines[lines.method.isin(_SHOWN)]
     most = lines[lines.n_users == lines.n_users.max()].groupby("method", sort=False)["mean"].min()
     all_found = " and ".join(most[most > 0.99].index) or "no method"
@@ -51,7 +49,7 @@ def users(result: Result[Params]) -> Figure:
         f"Example 1.4: the share of the events of each kind of group that is found, $\\epsilon$ = {result.params.epsilon:g}, $\\delta$ = {result.params.delta:g}, "
         f"$\\beta$ = {result.params.beta:g}, $m = n$ steps, $\\lvert X\\rvert = 2^{{{result.params.domain_bits}}}$. Each rival with its best split, threshold and number of reports; of each kind the best "
         "(the table has all). Means over runs with 95% bands, the order of the events drawn anew in each.",
-        f"Three panels of lines, one a method, of the recall of groups A, C and B against users, {span(lines.n_users)}, on a log axis. With "
+        f"Three panels of lines, one a method, of the recall of groups A, B and C against users, {span(lines.n_users)}, on a log axis. With "
         "the most users it is, in "
         + " ".join(f"{family}: {_grouped(shown[shown.family == family])}." for family in methods.FAMILIES),
     )
@@ -67,17 +65,16 @@ def groups(result: Result[Params]) -> Figure:
         name: (color, marker, label.partition(",\nStable")[0]) for name, (color, marker, label) in _SHOWN.items()
     }
     figure, ax = canvas(7.5, 4.4)
-    ends = {}
-    for name, (color, marker, _) in names.items():
+    ends_of = {}
+    for name, (color, marker, label) in names.items():
         line = part[part.method == name]
-        ax.plot(line.n_users, line["size"], color=color, marker=marker, markersize=4)
-        ends[name] = math.log10(line["size"].iloc[-1])
+        ax.plot(line.n_users, line["size"], color=color, marker=marker, markersize=4, label=label)
+        ends_of[label] = float(line["size"].iloc[-1])
     bound = part[part.method == BOUND]
-    ax.plot(bound.n_users, bound["size"], **THEORY)
+    ax.plot(bound.n_users, bound["size"], **THEORY, label="no method can")
+    ends_of["no method can"] = float(bound["size"].iloc[-1])
     ax.set(xscale="log", yscale="log", xlabel="users and steps n", ylabel="smallest group found (users)")
-    every = {name: label for name, (_, _, label) in names.items()} | {BOUND: "no method can"}
-    ends[BOUND] = math.log10(bound["size"].iloc[-1])
-    _label(ax, part.n_users.max(), ends, 0.28, every, {name: color for name, (color, _, _) in names.items()}, log=True)
+    names_beside(ax, ends_of, {label: color for color, _, label in names.values()} | {"no method can": THEORY["color"]})
     largest = part[
         (part.n_users == part.n_users.max()) & (part.reports == params.reports) & (part.bits == params.domain_bits)
     ]
@@ -97,22 +94,6 @@ def groups(result: Result[Params]) -> Figure:
         f"Lines on log axes of the smallest group against users, {span(part.n_users)}, above a dashed lower bound: "
         f"{curves(part, 'method', 'n_users', 'size')}.",
     )
-
-
-def _label(
-    ax: Any, x: float, places: dict[str, float], gap: float, names: dict[str, str] | None = None,
-    colors: dict[str, str] | None = None, *, log: bool = False,
-) -> None:  # fmt: skip
-    """Names beside the ends of lines, from the lowest up and at least `gap` apart."""
-    height = -math.inf
-    for name, place in sorted(places.items(), key=lambda item: item[1]):
-        height = max(place, height + gap)
-        text = (names or {key: label for key, (_, _, label) in _SHOWN.items()})[name]
-        color = (colors or {key: color for key, (color, _, _) in _SHOWN.items()}).get(name, "black")
-        ax.annotate(
-            text, (x, 10**height if log else height), (8, 0), textcoords="offset points", color=color, va="center",
-            fontsize="x-small", annotation_clip=False,
-        )  # fmt: skip
 
 
 @house

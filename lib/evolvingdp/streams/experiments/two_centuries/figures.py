@@ -57,20 +57,11 @@ def newspaper(result: Result[Params]) -> Figure:
             COLOURS[CREWS],
         )
     top = 1.12 * 1000 * float((own.estimate + half).max())
-    spots = np.array(sorted(height for height, _ in ends.values()))
-    spots = np.maximum.accumulate(spots + np.arange(len(spots)) * 1e-9)
-    for place in range(1, len(spots)):
-        spots[place] = max(spots[place], spots[place - 1] + 0.11 * top)
-    for (name, (_, colour)), spot in zip(sorted(ends.items(), key=lambda item: item[1][0]), spots, strict=True):
-        ax.annotate(
-            "\n".join(textwrap.wrap(name, 20)),
-            (1.015, spot),
-            xycoords=("axes fraction", "data"),
-            color=colour,
-            va="center",
-            fontsize="small",
-            annotation_clip=False,
-        )
+    ax.set(ylim=(0, top), xlabel="year", ylabel=f"“{params.followed}” in a thousand words", xlim=(years.min(), years.max()))
+    names = {"\n".join(textwrap.wrap(name, 20)): end for name, end in ends.items()}
+    names_beside(
+        ax, {name: height for name, (height, _) in names.items()}, {name: colour for name, (_, colour) in names.items()}
+    )
     noticed, happened = values["noticed_once"], values["happened"]
     marks = {
         f"{values['happened_how']}\n{happened}": (happened, 0.97, "right"),
@@ -90,10 +81,11 @@ def newspaper(result: Result[Params]) -> Figure:
                 fontsize="small",
                 color="0.3",
             )
-    ax.set(ylim=(0, top), xlabel="year", ylabel=f"“{params.followed}” in a thousand words", xlim=(years.min(), years.max()))
     seen = f"noticed the change by {noticed}" if noticed != "never" else "did not notice a change"
-    title = f"“{params.followed}” went from {values['share_first_half']:.0f} to {values['share_second_half']:.0f} in a thousand words: {_users(params.n_users)} users who trust nobody {seen}"
-    ax.set_title("\n".join(textwrap.wrap(title, 40)), loc="left", fontweight="bold", fontsize="large")
+    headline(
+        figure,
+        f"“{params.followed}” went from {values['share_first_half']:.0f} to {values['share_second_half']:.0f} in a thousand words: {_users(params.n_users)} users who trust nobody {seen}",
+    )
     return Figure(
         "tc-newspaper",
         figure,
