@@ -353,3 +353,6 @@ def test_without_rendered_pages_or_chromium_a_line_says_what_to_do(tmp_path, mon
         assert result.exit_code == 1
         assert result.stderr.startswith(f"Error: {said}; install it (Debian: apt-get install chromium), or set CHROMIUM")
         assert result.stderr.count("\n") == 1
+    for name in ("google-chrome", "chromium", "chromium-headless-shell"):
+        (tmp_path / name).touch(mode=0o755)
+        assert offline.chromium() == str(tmp_path / name), "each before those that do more than is needed"

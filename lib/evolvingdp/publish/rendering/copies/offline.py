@@ -13,6 +13,7 @@ from evolvingdp.publish.running.job import problems
 from evolvingdp.publish.sources.project import Project
 
 NAME = "evolving-privacy"
+_CHROMIUMS = ("chromium-headless-shell", "chromium", "google-chrome")  # the first has no window to lay out and paint
 UNFINISHED = ".rendering"  # stands in _build until the pages are whole
 FLAGS = [
     "--headless",
@@ -29,7 +30,7 @@ FLAGS = [
 def chromium() -> str:
     """Where chromium is: CHROMIUM, or the first of its usual names on PATH; raises BookError."""
     named = os.environ.get("CHROMIUM")
-    found = shutil.which(named) if named else shutil.which("chromium") or shutil.which("google-chrome")
+    found = next(filter(None, map(shutil.which, [named] if named else _CHROMIUMS)), None)
     if not found:
         wrong = f"CHROMIUM is {named!r}, which is no program" if named else "chromium was not found"
         raise BookError(f"{wrong}; install it (Debian: apt-get install chromium), or set CHROMIUM to its path")
