@@ -8,7 +8,7 @@ export PYTHONDONTWRITEBYTECODE := # tests are compiled once, and not by each of 
 PARALLEL := -n logical --no-loadscope-reorder # a process more than cores, a file's tests in one of them (tests/conftest.py)
 RECORD := tests/privacy/test_recorded.py::test_every_scene_returns_what_is_recorded
 
-.PHONY: help book pdf zip check lint test serve lock clean artifact audits benchmarks claims faults front grid loop matrix mutants peers planner record release
+.PHONY: help book pdf zip check lint test pytest serve lock clean artifact audits benchmarks claims faults front grid loop matrix mutants peers planner record release
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 12
@@ -25,7 +25,10 @@ zip: book ## the whole book as _build/evolving-privacy.zip, which reads from dis
 check: $(READY) lint ## a minute: lint, types, and the tests that a change breaks first
 	@$(BIN)/pytest $(PARALLEL) tests/unit tests/reference tests/book/test_repository.py $(RECORD)
 
-test: $(READY) lint ## lint, types, all tests (browser tests need chromium)
+test: $(READY) ## lint, types, all tests (browser tests need chromium)
+	@+$(MAKE) --no-print-directory --jobs=2 lint pytest
+
+pytest: $(READY) ## the tests alone
 	@$(BIN)/pytest $(PARALLEL) --durations=10 --durations-min=1
 
 lint: $(READY) ## lint and types
