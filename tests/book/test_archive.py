@@ -200,3 +200,12 @@ def test_a_dated_result_says_which_code_has_changed_since(changed, said, tmp_pat
     now = {name: {"library": "now" if name in changed else "then"} for name in notebooks}
     monkeypatch.setattr(dated.digest, "of_numbers", lambda name, _: now[name])
     assert "".join(part.astext() for part in dated.sentence(tmp_path, "made")).endswith(said)
+
+
+def test_what_measures_commands_measures_all_of_the_library(monkeypatch):
+    """`make loop` starts them in a clone, and imports nothing."""
+    loop = REPOSITORY / "benchmarks" / "loop.py"
+    before, read = dated.library(loop), dated.digest.Library()
+    read.source["evolvingdp.evolving.thresh"] += b"changed = True\n"
+    monkeypatch.setattr(dated.digest, "Library", lambda: read)
+    assert dated.library(loop) != before

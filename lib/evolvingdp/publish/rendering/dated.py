@@ -53,14 +53,17 @@ def machine() -> str:
 
 
 def library(script: Path) -> str:
-    """Digest of all of evolvingdp that `script` imports, but for this module, which writes the date, and for docstrings."""
+    """Digest of all of evolvingdp that `script` imports, but for this module, which writes the date, and for docstrings.
+
+    A script that imports nothing else of it measures commands: all of it.
+    """
     now = digest.Library()
     named = [
         name
         for name in digest.imports(script.read_bytes())
         if name.startswith("evolvingdp") and not name.startswith(__name__)
     ]
-    return now.code(now.closure(*named))
+    return now.code(now.closure(*named) if named else now.source)
 
 
 def sentence(root: Path, name: str) -> list[nodes.Node]:
