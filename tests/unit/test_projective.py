@@ -12,6 +12,7 @@ from evolvingdp.audit.exact.reports import projective_laws
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
+from evolvingdp.heavy_hitters.sketches import joint_fit
 from evolvingdp.heavy_hitters.sketches.geometry import MOST_VECTORS, Geometry, geometry
 from evolvingdp.heavy_hitters.sketches.joint_fit import JointFit
 from evolvingdp.heavy_hitters.sketches.projective import PointCounts, PointHashes, ProjectiveOracle
@@ -104,6 +105,41 @@ def test_the_joint_fit_and_its_spread_are_those_of_the_dense_inverse(signed):
     assert np.allclose(fit.spread(), np.diag(np.linalg.inv(gram)), rtol=1e-6)
     by_cell = np.einsum("ruc,u->rc", centred, truth) / (1 if signed else 1 - 1 / 8)
     assert np.allclose(fit.cells_of(truth), by_cell)
+
+
+@pytest.mark.parametrize("signed", [True, False])
+@pytest.mark.parametrize(
+    ("rows", "width", "average", "furthest"), [(8, 512, 0.02, 0.12), (32, 128, 0.01, 0.04), (100, 64, 0.005, 0.02)]
+)
+def test_the_spread_of_many_keys_is_the_inverse_s_within_a_few_per_cent(rows, width, average, furthest, signed, monkeypatch):
+    """In standard errors: on average, and at the furthest."""
+    rng, n_keys = stream(0, "many", rows), rows * width // 4
+    cells, signs = rng.integers(0, width, size=(rows, n_keys)), 2 * rng.integers(0, 2, size=(rows, n_keys)) - 1
+    fit = JointFit.of(cells, signs.astype(np.int8) if signed else None, width)
+    exact = fit.spread()
+    monkeypatch.setattr(joint_fit, "_FEW", 10)
+    many = fit.spread()
+    off = np.sqrt(many / exact) - 1
+    assert 0 < np.sqrt(np.mean(off**2)) < average
+    assert np.abs(off).max() < furthest
+    monkeypatch.setattr(joint_fit, "_AT_ONCE", 100)
+    assert np.allclose(fit.spread(), many, rtol=1e-12)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 8])
+def test_many_keys_that_fill_more_of_the_cells_have_the_inverse_s_spread(rows, monkeypatch):
+    """Of fewer rows, which tell keys apart less well, a smaller part of the cells."""
+    cells = stream(0, "crowded", rows).integers(0, 64, size=(rows, rows * rows * 64 // 32 + 1))
+    fit = JointFit.of(cells, None, 64)
+    exact = fit.spread()
+    monkeypatch.setattr(joint_fit, "_FEW", 0)
+    assert np.array_equal(fit.spread(), exact)
+
+
+def test_twenty_thousand_keys_have_standard_errors():
+    """Their system takes 3 GB, and minutes to be inverted."""
+    fit = JointFit.of(stream(0, "thousands").integers(0, 2048, size=(64, 20_000)), None, 2048)
+    assert fit.spread().mean() == pytest.approx(1 / (1 - 20_000 / (64 * 2048)), rel=0.002)
 
 
 def test_reports_of_two_groups_of_users_merge_and_are_added():
