@@ -98,7 +98,7 @@ FINGERPRINTS: dict[str, Fingerprint] = {
     "words_sketch_laws": Fingerprint(30882, "9447ca76e46b", 0.0, 0.0, 0.0),
     "words_projective_edges": Fingerprint(17632, "b8fabb59e7c5", 77487.671036, 11.451643259, -1.6436839919),
     "words_binary_codes": Fingerprint(3336, "a7030f9b35e4", 0.0, 0.0, 0.0),
-    "words_blocks_of_sketches": Fingerprint(15834, "0be3262eb994", 187590.6224, -1203.5761909, -517.05578121),
+    "words_blocks_of_sketches": Fingerprint(15834, "50df38666958", 187590.63648, -1203.4689348, -516.99305669),
     "words_blocks_of_searches": Fingerprint(752, "cd78b714c9df", 4529.4455787, 32.483900251, -18.936248993),
     "numbers_plain": Fingerprint(777, "e95c081c58fe", 0.0, 0.0, 0.0),
     "numbers_alike": Fingerprint(756, "beffe4c46333", 0.0, 0.0, 0.0),

@@ -73,11 +73,11 @@ def blocks_of_sketches(rng: np.random.Generator) -> Iterator[Any]:
                 yield outcome(oracle.simulate_estimates, KEYS, COUNTS, asked, rng, how)
                 yield [outcome(oracle.reaching, sketch, asked, cut, how) for cut in (-50.0, 30.0)]
             yield pursuit.standing_out(oracle, sketch, asked, 9.0)
+        many = FreqOracle(MultiplyShift.draw(9, 16, rng), 2.0)
+        yield many.simulate(KEYS, COUNTS * 10**5, rng, path="groups").sums
     with in_blocks((joint_fit, {"_AT_ONCE": 7, "_FEW": 3})):
         for signs in (None, rng.choice(np.array([-1, 1], dtype=np.int8), (16, 40))):
             yield joint_fit.JointFit.of(rng.integers(0, 64, (16, 40)), signs, 64).spread()
-        many = FreqOracle(MultiplyShift.draw(9, 16, rng), 2.0)
-        yield many.simulate(KEYS, COUNTS * 10**5, rng, path="groups").sums
 
 
 def blocks_of_searches(rng: np.random.Generator) -> Iterator[Any]:
