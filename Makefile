@@ -6,9 +6,8 @@ BIN := .venv/bin
 READY := .venv/.ready
 export PYTHONDONTWRITEBYTECODE := # tests are compiled once, and not by each of their processes each time
 PARALLEL := -n logical --no-loadscope-reorder # a process more than cores, a file's tests in one of them (tests/conftest.py)
-RECORD := tests/privacy/test_recorded.py::test_every_scene_returns_what_is_recorded
 
-.PHONY: help book pdf zip check lint test pytest serve lock clean artifact audits benchmarks claims faults front grid loop matrix mutants peers planner record release
+.PHONY: help book pdf zip check lint test pytest serve lock clean artifact audits benchmarks claims faults front grid loop matrix mutants peers planner release
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 12
@@ -23,7 +22,7 @@ zip: book ## the whole book as _build/evolving-privacy.zip, which reads from dis
 	@$(BIN)/evolvingdp zip
 
 check: $(READY) lint ## a minute: lint, types, and the tests that a change breaks first
-	@$(BIN)/pytest $(PARALLEL) tests/unit tests/reference tests/book/test_repository.py $(RECORD)
+	@$(BIN)/pytest $(PARALLEL) tests/unit tests/reference tests/book/test_repository.py
 
 test: $(READY) ## lint, types, all tests (browser tests need chromium)
 	@+$(MAKE) --no-print-directory --jobs=2 lint pytest
@@ -66,9 +65,6 @@ peers: $(READY) ## compare with other packages, each in its own environment (an 
 
 mutants: $(READY) ## put mistakes into the library and count those that the privacy ledger notices (half an hour)
 	@$(BIN)/python benchmarks/ledger_mutants.py
-
-record: $(READY) ## record what mechanisms return now, after a change on purpose, and say which have changed
-	@$(BIN)/python benchmarks/record.py
 
 faults: $(READY) ## stop book, run and sweep at 30 random moments each and go on (half an hour; goes on where it was stopped)
 	@$(BIN)/python benchmarks/faults.py

@@ -6,13 +6,13 @@
 The mistakes are realistic ones, each of which makes a mechanism lose more than it promises (half noise, 10 % less noise,
 memos redrawn, budgets not spent or spent twice, deletions off by one, sensitivities wrong, clamps missing, randomness
 shared). Those of ledger_mutants.json were chosen by whoever wrote the ledger; those of ledger_mutants_held_out*.json by
-others, who had not seen it, each list after rows or scenes had been added for what the one before had shown.  Writes
+others, who had not seen it, each list after rows had been added for what the one before had shown.  Writes
 benchmarks/results/ledger_mutants.csv, a row a mistake of all lists, and ledger_mutants_summary.csv, which the book shows.
 `--only` runs one list and writes tables with its name, and ledger_mutants_held_out_lists.csv, a row a list: that of a
 held-out list is made once, before anybody mends the ledger by it.
 
-All scenes of the record are played, and rows are asked about what none of them notices: for a mistake in `core` all rows,
-for one in a chapter those of its modules and of `core`. An error in a row counts as noticed, since no book is built then.
+Rows are asked: for a mistake in `core` all, for one in a chapter those of its modules and of `core`. An error in a row
+counts as noticed, since no book is built then.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ CHAPTERS = ("core", "heavy_hitters", "evolving", "continual_mean", "sparse_vecto
 
 
 def changed_copy(case: Case, folder: Path) -> None:
-    """A library in `folder` that has the mistake, and its data, as an installed one: scenes that read it would fail."""
+    """A library in `folder` that has the mistake, and its data, as an installed one."""
     copy = folder / "evolvingdp"
     shutil.copytree(LIBRARY, copy, ignore=shutil.ignore_patterns("__pycache__"))
     (copy / "data").symlink_to(DATA)
@@ -58,7 +58,7 @@ def changed_copy(case: Case, folder: Path) -> None:
 
 
 def noticed(case: Case) -> dict[str, str]:
-    """The first scene that has changed; if there is none, the first row of the ledger that fails, and by which verdict."""
+    """The first row of the ledger that fails, and by which verdict."""
     chapter = case["file"].split("/")[0]
     chapters = ALL if chapter == "core" else ("core", *(name for name in ALL if name.startswith(chapter)))
     with tempfile.TemporaryDirectory() as folder:
@@ -68,9 +68,9 @@ def noticed(case: Case) -> dict[str, str]:
         try:
             done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1200, check=False)
         except subprocess.TimeoutExpired:
-            return {"row": "", "by": "", "scene": ""}
+            return {"row": "", "by": ""}
     if done.returncode:
-        return {"row": "", "by": "raises on import", "scene": ""}
+        return {"row": "", "by": "raises on import"}
     found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
     return found
 
@@ -82,10 +82,8 @@ def table(cases: list[Case], known: dict[tuple[str, str], Case], path: Path) -> 
         waiting = [(row, case, None if row else pool.submit(noticed, case)) for row, case in asked]
         for row, case, told in waiting:
             found = told.result() if told else {}
-            seen = found.get("by") or found.get("scene")
-            rows.append(
-                row or {"file": case["file"], "mistake": case["mistake"], "noticed": "yes" if seen else "no", **found}
-            )
+            seen = "yes" if found.get("by") else "no"
+            rows.append(row or {"file": case["file"], "mistake": case["mistake"], "noticed": seen, **found})
             if told:
                 print(f"{len(rows)}/{len(cases)} {case['file']}: {case['mistake']}: {found}", flush=True)
                 pd.DataFrame([*rows, *(row for row in known.values() if row not in rows)]).to_csv(path, index=False)
@@ -93,7 +91,7 @@ def table(cases: list[Case], known: dict[tuple[str, str], Case], path: Path) -> 
 
 
 def summary(rows: pd.DataFrame) -> pd.DataFrame:
-    """By chapter, and of all: mistakes, noticed, by the record of outputs, and by which verdict of a row."""
+    """By chapter, and of all: mistakes, noticed, and by which verdict of a row."""
     by = rows.by.where(~rows.by.str.startswith("raises"), "raised")
     counted = rows.assign(by=by, chapter=rows.file.str.split("/").str[0])
     chapters = dict(iter(counted.groupby("chapter")))
@@ -103,7 +101,6 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
             "in": str(name).replace("_", " "),
             "mistakes": len(part),
             "noticed": int((part.noticed == "yes").sum()),
-            "record": int((part.scene != "").sum()),
             "promise": int((part.by == "promise").sum()),
             "pinned": int((part.by == "pinned loss").sum()),
             "error": int((part.by == "raised").sum()),

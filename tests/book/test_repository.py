@@ -34,7 +34,6 @@ LAYERS = {
     "planning": {"core", "planning", *PAPERS},
     "streams": {"core", "streams", *PAPERS},
 }
-PLAYS_AN_EXPERIMENT = LIBRARY / "audit" / "recorded" / "dated_streams.py"  # the methods of its chapter stand there alone
 ROOMS = ("sources", "showing", "running", "sweeping", "comparing", "rendering")  # of publish, each above those before it
 MOST_FILES = 14  # in a room, not counting its __init__
 
@@ -57,7 +56,7 @@ def test_imports_run_one_way(path):
     if layer in LAYERS:
         experiments = "experiments" in folders
         assert {name.split(".")[0] for name in named} <= LAYERS[layer] | ({"experiment"} if experiments else set())
-        if not experiments and path != PLAYS_AN_EXPERIMENT:
+        if not experiments:
             assert not [name for name in named if ".experiments" in name], "mechanisms know no experiment"
         if path.name != "figures.py":
             assert not [name for name in named if ".figures" in name], "what computes does not draw"

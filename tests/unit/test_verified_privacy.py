@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from functools import cache
 
 import pandas as pd
 import pytest
@@ -14,7 +13,6 @@ from evolvingdp.audit.experiments.verified_privacy import run as experiment
 from evolvingdp.audit.experiments.verified_privacy.params import Params
 from evolvingdp.audit.ledger import listing
 from evolvingdp.audit.ledger.entry import EXACT, Entry
-from evolvingdp.audit.recorded import listing as record
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.experiment import ParameterError
 
@@ -27,21 +25,12 @@ def entry(measured, broken):
     )
 
 
-@cache
-def some_scenes():
-    """Those of the core: tests/privacy/test_recorded.py plays all."""
-    return record.table(["core"])
-
-
 @pytest.fixture
 def claims(monkeypatch):
-    some_scenes()
-
     def run(measured=1.0, broken=1.1):
         one = entry(measured, broken)
         monkeypatch.setattr(listing, "entries", lambda: (one,))
         monkeypatch.setattr(listing.coverage, "without_entry", lambda covered: [])  # this ledger is one row for a test
-        monkeypatch.setattr(record, "table", lambda one_in: some_scenes())
         monkeypatch.setattr(experiment, "black_boxes", lambda: tuple(box for box in BOXES if box.entry == "sign_flip"))
         result = experiment.run(Params.make(overrides=SMALL), 0)
         return result, {claim.claim.split(":")[0]: claim.holds for claim in result.claims}
@@ -74,17 +63,12 @@ def test_rows_that_a_preset_leaves_out_are_shown_with_neither_loss_nor_verdict(c
     both = entry(1.0, 1.1), dataclasses.replace(entry(2.0, 1.0), id="left out")
     monkeypatch.setattr(listing, "entries", lambda: both)
     result = experiment.run(Params.make(overrides=SMALL | {"one_in": 2}), 0)
-    assert all(claim.holds for claim in result.claims[:5])
+    assert all(claim.holds for claim in result.claims[:4])
     assert (result.values["n_entries"], result.values["n_computed"], result.values["n_tight"]) == (2, 1, 1)
     assert tables.shown(result.table)[["verdict", "measured"]].to_numpy().tolist() == [["tight", "1"], [tables.LEFT_OUT] * 2]
     (ax,) = figures.promised(result).canvas.axes
     assert [label.get_text() for label in ax.get_yticklabels()] == ["SignFlip"]
     assert figures.chapters(result).caption.startswith("The ledger at a glance, 1 of its 2 rows")
-
-
-def test_one_scene_in_so_many_is_played_and_none_is_said_to_be_gone():
-    names = [name for _, name, _ in record.scenes(["core"])]
-    assert record.table(["core"], one_in=3).id.tolist() == names[::3]
 
 
 def test_the_failures_are_told_from_the_client_as_stated(claims):

@@ -18,7 +18,6 @@ from evolvingdp.audit.experiments.verified_privacy.params import (
 )
 from evolvingdp.audit.experiments.verified_privacy.tables import computed, part
 from evolvingdp.audit.ledger.entry import ADVERSARY, COMPOSED, EXACT, FORMULA, SENSITIVITY, SLACK
-from evolvingdp.audit.recorded.listing import AS_RECORDED
 from evolvingdp.experiment import Claim, Scalar, at_least, at_most
 
 
@@ -31,17 +30,13 @@ def _at_most_runs(table: pd.DataFrame) -> tuple[pd.Series, pd.Series, pd.DataFra
 
 
 def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
-    rows, (boxes, convergence, digits, scenes) = (
-        computed(table),
-        (part(table, name) for name in ("box", "convergence", "digits", "record")),
-    )
+    rows, (boxes, convergence, digits) = computed(table), (part(table, name) for name in ("box", "convergence", "digits"))
     mean, end, last = _at_most_runs(table)
     made = [
         at_most("No mechanism of a computed row loses more than it promises: number that do", (~rows.kept).sum(), 0),
         at_most("Every mutant of a computed row is caught: number that are not", (~rows.caught).sum(), 0),
         at_most("No computed row that is loose has another loss than the one that is pinned: number that have", (~rows.unchanged).sum(), 0),
         at_most("Every computed row that is not tight is pinned: number that are not", (~rows.tight & rows.pinned.isna()).sum() if "pinned" in rows else (~rows.tight).sum(), 0),
-        at_most("Every scene that is played returns what was recorded: scenes that do not", (scenes.recorded != AS_RECORDED).sum(), 0),
         at_most("No audit from outside refutes a mechanism of this book: largest bound over promise", (boxes.bound / boxes.promised).max(), 1.0),
         at_most("Of 1 + noise no digit is finer than 2^-53: most digits", digits[digits["count"] == 1].digits.max(), 53),
         at_least("Of 0 + noise many are: share of numbers in (0, 1)", digits[(digits["count"] == 0) & (digits.digits > 53)].share.sum(), 0.3),
@@ -64,7 +59,7 @@ def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
 
 
 def values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
-    rows, boxes, digits, scenes = (part(table, name) for name in ("ledger", "box", "digits", "record"))
+    rows, boxes, digits = (part(table, name) for name in ("ledger", "box", "digits"))
     done = computed(table)
     mean, end, last = _at_most_runs(table)
     how = rows.how.value_counts()
@@ -78,8 +73,6 @@ def values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
         "n_composed": int(how.get(COMPOSED, 0)),
         "n_adversary": int(how.get(ADVERSARY, 0)),
         "n_by_promise": int((done.broken > done.promised * (1 + SLACK)).sum()),
-        "n_scenes": len(scenes),
-        "n_outputs": int(scenes.outputs.sum()),
         "n_boxes": len(boxes),
         "n_boxes_showing": int((boxes.bound > 0).sum()),
         "box_runs": params.box_runs,

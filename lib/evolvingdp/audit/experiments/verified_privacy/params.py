@@ -16,7 +16,7 @@ Reports = Annotated[int, Field(ge=1, le=10**4)]
 
 
 class Params(experiment.Params):
-    """Sizes of the audits, and how much of the ledger and of the record is computed."""
+    """Sizes of the audits, and how much of the ledger is computed."""
 
     runs: tuple[Runs, ...] = parameter(
         (100, 300, 1000, 3000), symbol="", unit="runs", meaning="runs an input of an audit", min_length=2
@@ -28,9 +28,7 @@ class Params(experiment.Params):
     n_reports: tuple[Reports, ...] = parameter(
         (1, 3, 10, 30, 100, 200), symbol="", unit="reports", meaning="reports of a RAPPOR client", min_length=2
     )
-    one_in: int = parameter(
-        10, symbol="", meaning="the ledger's rows and the record's scenes: one in so many is computed", ge=1, le=100
-    )
+    one_in: int = parameter(10, symbol="", meaning="the ledger's rows: one in so many is computed", ge=1, le=100)
     n_users: int = parameter(200, symbol="$n$", unit="users", meaning="users whose words are guessed", ge=10, le=10**5)
     repetitions: int = parameter(4, symbol="", unit="runs", meaning="repetitions of each audit and guess", ge=2, le=1000)
 

@@ -24,7 +24,6 @@ from evolvingdp.audit.experiments.verified_privacy.params import (
 )
 from evolvingdp.audit.experiments.verified_privacy.tables import computed
 from evolvingdp.audit.ledger import listing
-from evolvingdp.audit.recorded import listing as record
 from evolvingdp.core.noise import DiscreteLaplace, Laplace
 from evolvingdp.core.seeds import stream
 from evolvingdp.experiment import Result
@@ -35,16 +34,13 @@ _ONE_BIT = (1, 2)  # Bloom filters with one bit each
 
 
 def run(params: Params, seed: int) -> Result[Params]:
-    """Rows of part "ledger" (a mechanism), "record" (a scene), "box" (an audit), "convergence", "failures", "recovered" and
-    "digits"."""
+    """Rows of part "ledger" (a mechanism), "box" (an audit), "convergence", "failures", "recovered" and "digits"."""
     promises = listing.table(params.one_in).assign(part="ledger")
     rows = [
         *_boxes(params, seed, promises), *_convergence(params, seed), *_failures(params, seed), *_recovered(params, seed),
         *_digits(params, seed),
     ]  # fmt: skip
-    table = pd.concat(
-        [promises, record.table(one_in=params.one_in).assign(part="record"), pd.DataFrame(rows)], ignore_index=True
-    )
+    table = pd.concat([promises, pd.DataFrame(rows)], ignore_index=True)
     return Result(NOTEBOOK, params, seed, table, claims(params, table), values(params, table))
 
 

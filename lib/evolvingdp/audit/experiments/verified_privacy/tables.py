@@ -5,7 +5,6 @@ from __future__ import annotations
 import pandas as pd
 
 from evolvingdp.audit.ledger.entry import SLACK, TEST
-from evolvingdp.audit.recorded.listing import AS_RECORDED
 
 PAPERS = {
     "core": "What all four papers use",
@@ -77,20 +76,6 @@ def _verdict(kept: bool, unchanged: bool, tight: bool) -> str:
     if not kept:
         return "broken"
     return "tight" if tight else "kept, as pinned" if unchanged else "changed"
-
-
-def record_table(table: pd.DataFrame) -> pd.DataFrame:
-    """How much is recorded of each group of mechanisms, and whether it is what they return now."""
-    groups = part(table, "record").groupby("chapter", sort=False)
-    return pd.DataFrame(
-        {
-            "mechanisms of": str(name).replace("_", " "),
-            "scenes": str(len(rows)),
-            "outputs": f"{rows.outputs.sum():,.0f}",
-            "as recorded": str((rows.recorded == AS_RECORDED).sum()),
-        }
-        for name, rows in groups
-    )
 
 
 def failure_table(table: pd.DataFrame) -> pd.DataFrame:

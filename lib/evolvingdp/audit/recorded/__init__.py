@@ -1,1 +1,0 @@
-"""What shipped code returned in many settings when it was verified: every change of it shows."""

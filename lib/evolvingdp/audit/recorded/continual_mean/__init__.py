@@ -1,1 +1,0 @@
-"""What the mechanisms of the continual mean return on fixed seeds."""

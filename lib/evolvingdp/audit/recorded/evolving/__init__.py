@@ -1,1 +1,0 @@
-"""What the mechanisms of evolving data return on fixed seeds."""

@@ -1,1 +1,0 @@
-"""What the mechanisms of heavy hitters return on fixed seeds."""

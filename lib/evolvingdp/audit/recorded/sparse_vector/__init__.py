@@ -1,1 +1,0 @@
-"""What the mechanisms of the sparse vector chapter return on fixed seeds."""
