@@ -62,7 +62,7 @@ def test_one_word_a_user_costs_exactly_epsilon(oracle):
 
 def twice(settings, state, counts, rng):
     """A mutant: users report in the epoch after their lot, too."""
-    later = State(state.epoch, state.lots + 1)
+    later = State(state.epoch, state.lots + 1, settings)
     _, extra = once.step(settings, later, counts, rng)
     state, tally = once.step(settings, state, counts, rng)
     return state, tally + extra
@@ -77,7 +77,7 @@ def silent(settings, state, counts, rng):
 def waiting(settings, state, counts, rng):
     """A mutant: a user without ones reports in the last epoch instead."""
     moved = np.where((state.lots == state.epoch + 1) & (counts == 0), settings.horizon, state.lots)
-    return once.step(settings, State(state.epoch, moved), counts, rng)
+    return once.step(settings, State(state.epoch, moved, settings), counts, rng)
 
 
 def test_a_second_report_doubles_the_loss_and_lots_that_depend_on_data_have_none():

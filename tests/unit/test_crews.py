@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 import pytest
 from scipy.stats import binom
 
 from evolvingdp.core.seeds import stream
-from evolvingdp.evolving import streams
+from evolvingdp.evolving import streams, thresh_protocol
 from evolvingdp.evolving.rivals import crew_thresh, crew_words
 from evolvingdp.evolving.rivals.crew_thresh import CrewThresh
 from evolvingdp.evolving.rivals.crew_words import CrewWords
 from evolvingdp.evolving.rivals.crews import heard_cut
+from evolvingdp.evolving.rivals.once import Once
+from evolvingdp.evolving.rivals.once_words import OnceWords
 from evolvingdp.evolving.thresh import Thresh
 
 VOTING = Thresh(3, 16, 1000, 8.0, 1.0, 0.0, vote_cap=4, estimate_cap=4, unit=0.02, margin=0.25)
@@ -88,7 +91,7 @@ def test_a_voter_says_yes_four_times_and_then_no_more():
     """No share of yes votes is enough here, so that no update comes."""
     settings = replace(TINY, voting=replace(VOTING, margin=0.74))
     order = np.arange(29)
-    state = crew_thresh.CrewState(order, crew_thresh.start(settings, stream(0, "deal")).votes)
+    state = crew_thresh.CrewState(order, crew_thresh.start(settings, stream(0, "deal")).votes, settings)
     for epoch in range(1, 9):
         counts = np.where((order == 0) & (epoch > 1), 1000, 0)
         state, release = crew_thresh.step(settings, state, counts, stream(0, "noise", epoch))
@@ -140,34 +143,70 @@ def test_the_number_of_users_that_a_refusal_names_is_the_smallest_that_works():
         CrewThresh.plan(needed - 1, 64, 10**6, 1.0, changes=2)
 
 
-def test_only_those_who_serve_are_asked_for_their_words_and_each_once():
-    laws = [[0.9, 0.1, 0.0], [0.0, 0.1, 0.9]]
-    data = streams.WordStream.make([600, 400], laws, [[0, 0, 1, 1], [0, 0, 1, 1]], 2000)
-    settings = CrewWords.plan(1000, 4, 2000, 9.0, 3, changes=1, beta=0.5)
-    settings = replace(settings, voting=replace(settings.voting, voting=replace(settings.voting.voting, unit=0.15)))
-    state = other = crew_words.start(settings, stream(0, "deal"))
-    updated = []
-    for epoch in range(1, 5):
-        held, asked = data.counts(epoch, stream(0, "words", epoch)), []
+WORDS = CrewWords.plan(1000, 4, 2000, 9.0, 3, changes=1, beta=0.5)
+STEPS = {
+    "crew_thresh": (crew_thresh, TINY, np.full(29, 500), np.full(29, 900), 1001),
+    "crew_words": (crew_words, WORDS, np.tile([2000, 0, 0], (1000, 1)), np.tile([0, 0, 2000], (1000, 1)), [0, 0, 0]),
+}
 
-        def rows(users, held=held, asked=asked):
-            asked.append(users)
-            return held[users]
 
-        noises = [[stream(0, name, epoch) for name in ("public", "private")] for _ in range(2)]
-        state, release = crew_words.step(settings, state, rows, *noises[0])
-        other, same = crew_words.step(settings, other, held, *noises[1])
-        assert np.array_equal(release.estimate, same.estimate)
-        assert np.array_equal(state.votes.reference, other.votes.reference)
-        users = np.concatenate(asked)
-        assert len(users) == len(set(users.tolist()))
-        crews = (1 if epoch == 1 else 2) if release.updated else 1
-        assert len(users) == crews * settings.voting.voting.n_users + release.updated * settings.cell
-        updated += [epoch] if release.updated else []
-    assert updated == [1, 3]
-    some = np.array([700, 3])
-    assert np.array_equal(data.counts(1, stream(0, "w"), some).argmax(axis=1), [0, 0])
-    assert np.array_equal(data.counts(3, stream(0, "w"), some).argmax(axis=1), [2, 2])
+@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize("moved", [False, True])
+def test_one_user_s_bad_counts_are_refused_before_any_noise_whoever_it_is_and_whatever_others_say(name, moved):
+    room, settings, before, after, bad = STEPS[name]
+    noises = [stream(0, part) for part in (("private",) if room is crew_thresh else ("public", "private"))]
+    state, _ = room.step(settings, room.start(settings, stream(0, "deal")), before, *noises)
+    at_first = [noise.bit_generator.state for noise in noises]
+    for user in range(0, settings.n_users, max(1, settings.n_users // 100)):
+        counts = (after if moved else before).copy()
+        counts[user] = bad
+        with pytest.raises(ValueError, match="counts must"):
+            room.step(settings, state, counts, *noises)
+    assert [noise.bit_generator.state for noise in noises] == at_first
+
+
+ALONE = replace(VOTING, epsilon=9.0, estimate_epsilon=0.2)
+OTHERS = {
+    "crew_thresh": (TINY, {"epsilon": 9.0, "changes": 1, "cell": 4, "spare_cell": 1, "reports": 1}),
+    "crew_words": (WORDS, {"epsilon": 9.5, "changes": 0, "cell": 4, "spare_cell": 1}),
+    "thresh_protocol": (
+        replace(VOTING, epsilon=9.0, estimate_epsilon=0.2),
+        {"epsilon": 9.5, "vote_epsilon": 0.9, "vote_cap": 3, "horizon": 15, "unit": 0.03},
+    ),
+    "once": (Once(20, 4, 1000, 1.0), {"epsilon": 1.5, "every": 2, "horizon": 5, "epoch_length": 10**4}),
+    "once_words": (OnceWords(20, 4, 3, 1.0), {"epsilon": 1.5, "oracle": "hadamard", "horizon": 5, "every": 2}),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_state_of_other_settings_is_refused_whichever_field_differs(name):
+    settings, changes = OTHERS[name]
+    room = import_module(f"evolvingdp.evolving.{'' if name == 'thresh_protocol' else 'rivals.'}{name}")
+    noise = () if name == "thresh_protocol" else (stream(0, "lots"),)
+    n_users, n_words = settings.n_users, 3 if "words" in name else 0
+    counts = np.tile([2000, 0, 0], (n_users, 1)) if n_words else np.zeros(n_users, dtype=int)
+    noises = [stream(0, "noise")] * (2 if n_words else 1)
+    state = room.start(settings, *noise)
+    room.step(settings, state, counts, *noises)
+    for field, value in changes.items():
+        with pytest.raises(ValueError, match=f"state must be one of .*{field}={value!r}"):
+            room.step(replace(settings, **{field: value}), state, counts, *noises)
+    assert room.step(replace(settings), state, counts, *noises)  # equal settings are the same
+
+
+def test_voters_by_themselves_are_refused_before_they_vote():
+    noise = stream(0, "noise")
+    before = noise.bit_generator.state
+    for _ in range(2):
+        with pytest.raises(ValueError, match="estimate_epsilon must be > 0 where no others report"):
+            thresh_protocol.step(VOTING, thresh_protocol.start(VOTING), np.zeros(3, dtype=int), noise)
+    assert noise.bit_generator.state == before
+
+
+@pytest.mark.parametrize("change", [{"exhaustion": "printed"}, {"start": "sentinel"}])
+def test_crews_that_nobody_would_report_for_are_refused(change):
+    with pytest.raises(ValueError, match="voting must have start='forced' and exhaustion='freeze'"):
+        replace(TINY, voting=replace(VOTING, **change))
 
 
 @pytest.mark.parametrize("path", ["users", "simulation"])

@@ -231,3 +231,14 @@ def test_expected_reports_give_the_means(hashed):
 def test_what_cannot_work_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("room", [memoized, tree])
+@pytest.mark.parametrize("bits", [np.array([[0, 2]]), np.array([[0.0, 1.0]]), np.array([0, 1]), np.array([[0]])])
+def test_what_are_no_bits_is_refused_before_any_noise(room, bits):
+    settings = Memoized(1, 2, 1.0) if room is memoized else ChangeTree(1, 2, 1.0, 1)
+    noise = stream(0, "noise")
+    before = noise.bit_generator.state
+    with pytest.raises(ValueError, match="bits must be"):
+        room.collect(settings, bits, noise)
+    assert noise.bit_generator.state == before

@@ -52,13 +52,13 @@ def finite(**values: float) -> None:
             raise ValueError(f"{name} must be finite, got {value!r}")
 
 
-def state(given: Any, kind: type, **shapes: tuple[int, ...]) -> None:
-    """Raise unless `given` is a state of this `kind` with arrays of these `shapes`: another's may have the same names."""
+def state(given: Any, kind: type, settings: Any = None) -> None:
+    """Raise unless `given` is a state of this `kind`, and carries these very `settings`, where they are given: what a state
+    counts, and its noise, are paid for by the settings that started it."""
     if type(given) is not kind:
         raise TypeError(f"state must be a {kind.__qualname__} of {kind.__module__}, as start returns, got {type(given)!r}")
-    for name, shape in shapes.items():
-        if getattr(given, name).shape != shape:
-            raise ValueError(f"state must be these settings' own, with {name} {shape}, got {getattr(given, name).shape}")
+    if settings is not None and (own := getattr(given, "settings", None)) != settings:
+        raise ValueError(f"state must be one of {settings!r}, got one of {own!r}")
 
 
 def number(**values: Any) -> None:

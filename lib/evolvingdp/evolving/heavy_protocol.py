@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from evolvingdp.core import checks
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.streams import WordStream
-from evolvingdp.evolving.thresh_protocol import Release, State
+from evolvingdp.evolving.thresh_protocol import Release, State, check_reports
 
 Words = NDArray[np.float64]  # estimates of all words' frequencies
 
@@ -23,7 +23,7 @@ Words = NDArray[np.float64]  # estimates of all words' frequencies
 def start(settings: HeavyThresh) -> State[Words]:
     """Before the first epoch."""
     nothing = np.zeros((settings.voting.n_users, settings.n_words), dtype=np.int64)
-    return State(nothing, nothing[:, 0], before(settings))
+    return State(nothing, nothing[:, 0], before(settings), settings)
 
 
 def before(settings: HeavyThresh) -> Release[Words]:
@@ -46,12 +46,13 @@ def step(
     `public` gives each user its coordinate in an update, `private` all noise. Raises TypeError or ValueError, before any
     noise, for other counts: a mean outside of [-1, 1] would cost more than the budget.
     """
-    checks.state(state, State, reference=(settings.voting.n_users, settings.n_words))
+    checks.state(state, State, settings)
+    check_reports(settings.voting, ask is not None)
     voting, last = settings.voting, state.release
     epoch = last.epoch + 1
     if epoch > voting.horizon:
         raise ValueError(f"horizon must be larger to go on: {voting.horizon} epochs are over")
-    counts = _checked(settings, counts)
+    counts = histograms(counts, voting.n_users, settings.n_words, voting.epoch_length)
     used = state.used
     if epoch == 1 and voting.start == "forced":
         wanted = True
@@ -62,10 +63,10 @@ def step(
         wanted, used = bool(np.mean(votes > 0) > voting.update_cut), used + yes
     if not last.pays(voting, wanted):
         release = last.next(wanted, None, settings.votes_left(epoch))
-        return State(state.reference, used, release), release
+        return State(state.reference, used, release, settings), release
     estimates = ask(last) if ask else _reported(settings, counts, last.estimates_left > 0, public, private)
     release = last.next(wanted, estimates, settings.votes_left(epoch))
-    return State(counts, used, release), release
+    return State(counts, used, release, settings), release
 
 
 def _reported(
@@ -81,9 +82,9 @@ def _reported(
     return settings.estimates(np.bincount(place, weights=2 * plus.astype(np.int8) - 1, minlength=settings.width))
 
 
-def _checked(settings: HeavyThresh, counts: ArrayLike) -> NDArray[np.int64]:
-    """`counts` as integers; the error names the first user whose words are no histogram."""
-    length, shape, array = settings.voting.epoch_length, (settings.voting.n_users, settings.n_words), np.asarray(counts)
+def histograms(counts: ArrayLike, n_users: int, n_words: int, length: int) -> NDArray[np.int64]:
+    """`counts` as integers, (n_users, n_words); the error names the first user whose words are not `length` in all."""
+    shape, array = (n_users, n_words), np.asarray(counts)
     if array.dtype.kind not in "iu" or array.shape != shape:
         raise TypeError(f"counts must be integers, {shape}, got {array.dtype} {array.shape}")
     outside = (array < 0) | (array > length)

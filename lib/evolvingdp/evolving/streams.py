@@ -117,11 +117,9 @@ class WordStream:
             weights[np.arange(len(row)), row] += size / self.n_users
         return weights @ self.distributions
 
-    def counts(self, epoch: int, rng: np.random.Generator, users: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
-        """(n_users, n_words) counts of every user's words in `epoch`, group by group; or only of these `users`, in order."""
+    def counts(self, epoch: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """(n_users, n_words) counts of every user's words in `epoch`, group by group."""
         laws = self.distributions[self.which[:, epoch - 1]]
-        if users is not None:
-            return rng.multinomial(self.epoch_length, laws[np.searchsorted(np.cumsum(self.sizes), users, side="right")])
         drawn = [rng.multinomial(self.epoch_length, law, size=size) for size, law in zip(self.sizes, laws, strict=True)]
         return np.concatenate(drawn)
 

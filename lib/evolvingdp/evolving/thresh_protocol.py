@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,7 @@ class State(Generic[E]):
     reference: NDArray[np.int64]  # (n_users,) ones, or (n_users, n_words) counts, in the epoch of the last update
     used: NDArray[np.int64]  # (n_users,) truthful votes sent
     release: Release[E]
+    settings: Any  # whose state it is: `step` refuses it for others
 
 
 def start(settings: Thresh) -> State[float]:
@@ -65,7 +66,7 @@ def start(settings: Thresh) -> State[float]:
     nothing = np.zeros(settings.n_users, dtype=np.int64)
     reference = nothing - settings.epoch_length  # a mean of -1: with start="sentinel" all vote yes
     release = Release(0, math.nan, False, settings.estimate_cap, False, settings.votes_left(0))
-    return State(reference, nothing, release)
+    return State(reference, nothing, release, settings)
 
 
 def step(
@@ -80,7 +81,8 @@ def step(
     `ask` gets the last release and gives the estimate of an update for which others report; None: these users do.
     Raises ValueError when the horizon is over: the thresholds are made for it.
     """
-    checks.state(state, State, reference=(settings.n_users,))
+    checks.state(state, State, settings)
+    check_reports(settings, ask is not None)
     last = state.release
     epoch = last.epoch + 1
     if epoch > settings.horizon:
@@ -101,7 +103,13 @@ def step(
         estimate = ask(last) if ask else _reported(settings, counts, last.estimates_left > 0, rng)
         reference = counts
     release = last.next(wanted, estimate, settings.votes_left(epoch))
-    return State(reference, used, release), release
+    return State(reference, used, release, settings), release
+
+
+def check_reports(settings: Thresh, others: bool) -> None:
+    """Raise, before any vote, unless somebody can report: `others`, or these users with a part of epsilon of their own."""
+    if not others and not settings.estimate_epsilon:
+        raise ValueError("estimate_epsilon must be > 0 where no others report, got 0: these users only vote")
 
 
 def _reported(settings: Thresh, counts: NDArray[np.int64], truthful: bool, rng: np.random.Generator) -> float:

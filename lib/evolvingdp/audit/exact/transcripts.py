@@ -227,7 +227,7 @@ def crew_loss(settings: CrewThresh, role: str) -> float:
     three = replace(three, n_users=sum(three.parts))
     ends = np.cumsum([0, *three.parts[:-1]])
     order = np.arange(three.n_users)
-    start = crew_thresh.CrewState(order, thresh_protocol.start(three.voting))
+    start = crew_thresh.CrewState(order, thresh_protocol.start(three.voting), three)
 
     def of(user: int) -> float:
         def step(state: Any, count: int, coins: Any, place: int) -> tuple[Any, Any]:
@@ -261,25 +261,16 @@ def crew_words_loss(settings: CrewWords, role: str) -> float:
     three = replace(settings, voting=replace(settings.voting, voting=of_three(settings.voting.voting)))
     three = replace(three, n_users=sum(three.parts))
     order, inputs = np.arange(three.n_users), list(np.eye(three.voting.n_words, dtype=np.int64))
-    start = crew_words.CrewWordsState(order, heavy_protocol.start(three.voting))
+    start = crew_words.CrewWordsState(order, heavy_protocol.start(three.voting), three)
     ends = np.cumsum([0, *three.parts]).tolist()
 
-    def held(user: int, histogram: NDArray[np.int64], state: Any) -> Callable[[NDArray[np.int64]], NDArray[np.int64]]:
-        """Told to those alone whose turn it is: who vote, who report in an update, and who vote after that."""
-        counts, update = np.tile(inputs[0], (three.n_users, 1)), three.crews - state.release.estimates_left
+    def held(user: int, histogram: NDArray[np.int64]) -> NDArray[np.int64]:
+        counts = np.tile(inputs[0], (three.n_users, 1))
         counts[user] = histogram
-        turns = iter([max(0, update - 1), three.crews + update, *[update] * (update > 0)])
-
-        def told(users: NDArray[np.int64]) -> NDArray[np.int64]:
-            turn = next(turns)
-            if users.tolist() != list(range(ends[turn], ends[turn + 1])):
-                raise AssertionError("nobody may be asked out of turn")
-            return counts[users] * three.voting.voting.epoch_length
-
-        return told
+        return counts * three.voting.voting.epoch_length
 
     def reported(histogram: NDArray[np.int64], rng: Any) -> tuple[float, ...]:
-        counts = held(ends[three.crews], histogram, start)
+        counts = held(ends[three.crews], histogram)
         _, release = crew_words.step(three, start, counts, known, rng)
         return tuple(np.round(release.estimate, 9).tolist())
 
@@ -289,7 +280,7 @@ def crew_words_loss(settings: CrewWords, role: str) -> float:
 
     def of(crew: int) -> float:
         def step(state: Any, histogram: NDArray[np.int64], coins: Any, place: int) -> tuple[Any, Any]:
-            counts = held(ends[crew], histogram, state)
+            counts = held(ends[crew], histogram)
             return crew_words.step(three, replace(state, votes=_thawed(state.votes)), counts, stream(0, "public"), coins)
 
         def seats(state: Any) -> tuple[int | None, int | None]:

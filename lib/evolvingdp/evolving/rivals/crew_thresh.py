@@ -145,6 +145,7 @@ class CrewState:
 
     order: NDArray[np.int64]
     votes: State[float]  # of the voters of the crew that serves
+    settings: CrewThresh  # whose state it is: `step` refuses it for others
     since: int = 0  # the epoch of the last update
 
     @property
@@ -160,14 +161,14 @@ def members(settings: CrewThresh, order: NDArray[np.int64], parts: list[int]) ->
 
 def start(settings: CrewThresh, rng: np.random.Generator) -> CrewState:
     """Before the first epoch: users are dealt."""
-    return CrewState(rng.permutation(settings.n_users), thresh_protocol.start(settings.voting))
+    return CrewState(rng.permutation(settings.n_users), thresh_protocol.start(settings.voting), settings)
 
 
 def step(
     settings: CrewThresh, state: CrewState, counts: NDArray[np.integer], rng: np.random.Generator
 ) -> tuple[CrewState, Release[float]]:
     """An epoch in which user i has counts[i] ones among `epoch_length` bits, (n_users,)."""
-    checks.state(state, CrewState, order=(settings.n_users,))
+    checks.state(state, CrewState, settings)
     voting = settings.voting
     counts = checks.integer_array("counts", counts, below=voting.epoch_length + 1)
     if len(counts) != settings.n_users:
@@ -186,7 +187,7 @@ def step(
     reference, used = votes.reference, votes.used
     if release.updated:
         reference, used = counts[members(settings, state.order, [update])], np.zeros_like(used)
-    return CrewState(state.order, State(reference, used, release), since), release
+    return CrewState(state.order, State(reference, used, release, voting), settings, since), release
 
 
 def run(

@@ -17,9 +17,7 @@ for reports.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,6 +108,7 @@ class CrewWordsState:
 
     order: NDArray[np.int64]
     votes: State[Words]  # of the voters of the crew that serves
+    settings: CrewWords  # whose state it is: `step` refuses it for others
     since: int = 0  # the epoch of the last update
 
     @property
@@ -119,29 +118,25 @@ class CrewWordsState:
 
 def start(settings: CrewWords, rng: np.random.Generator) -> CrewWordsState:
     """Before the first epoch: users are dealt."""
-    return CrewWordsState(rng.permutation(settings.n_users), heavy_protocol.start(settings.voting))
+    return CrewWordsState(rng.permutation(settings.n_users), heavy_protocol.start(settings.voting), settings)
 
 
 def step(
     settings: CrewWords,
     state: CrewWordsState,
-    counts: NDArray[np.integer] | Callable[[NDArray[np.int64]], NDArray[np.integer]],
+    counts: NDArray[np.integer],
     public: np.random.Generator,
     private: np.random.Generator,
 ) -> tuple[CrewWordsState, Release[Words]]:
-    """An epoch in which user i has counts[i, v] words v, (n_users, n_words); `public` draws the hash functions.
-
-    Only those who serve are asked: `counts` may be a function that returns the rows of some users, each asked for once.
-    """
-    checks.state(state, CrewWordsState, order=(settings.n_users,))
-    if not callable(counts) and np.shape(counts) != (settings.n_users, settings.voting.n_words):
-        raise ValueError(f"counts must be ({settings.n_users}, {settings.voting.n_words}), got {np.shape(counts)}")
+    """An epoch in which user i has counts[i, v] words v, (n_users, n_words), `epoch_length` in all; `public` draws the hash
+    functions. Everybody's counts are checked before any noise, whether they serve in this epoch or not."""
+    checks.state(state, CrewWordsState, settings)
     voting, update = settings.voting.voting, settings.crews - state.release.estimates_left
+    held = heavy_protocol.histograms(counts, settings.n_users, settings.voting.n_words, voting.epoch_length)
     ends = np.cumsum([0, *settings.parts])
 
-    def part(number: int) -> NDArray[np.integer]:
-        users = state.order[ends[number] : ends[number + 1]]
-        return counts(users) if callable(counts) else counts[users]
+    def part(number: int) -> NDArray[np.int64]:
+        return np.asarray(held[state.order[ends[number] : ends[number + 1]]])
 
     def ask(last: Release[Words]) -> NDArray[np.float64]:
         reporters = settings.reporters(update)
@@ -155,18 +150,18 @@ def step(
     reference, used = votes.reference, votes.used
     if release.updated:
         successors = part(update) if update else voters
-        reference, used = np.asarray(successors, dtype=np.int64), np.zeros(voting.n_users, dtype=np.int64)
-    return CrewWordsState(state.order, State(reference, used, release), since), release
+        reference, used = successors, np.zeros(voting.n_users, dtype=np.int64)
+    return CrewWordsState(state.order, State(reference, used, release, settings.voting), settings, since), release
 
 
 def run(
     settings: CrewWords, stream: WordStream, *, words: np.random.Generator, public: np.random.Generator,
     private: np.random.Generator,
 ) -> list[Release[Words]]:  # fmt: skip
-    """All epochs of `stream`, user by user; `words` draws the data of those who serve, `private` their lots and noise."""
+    """All epochs of `stream`, user by user; `words` draws the users' data, `private` their lots and noise."""
     state, releases = start(settings, private), []
     for epoch in range(1, stream.which.shape[1] + 1):
-        state, release = step(settings, state, partial(stream.counts, epoch, words), public, private)
+        state, release = step(settings, state, stream.counts(epoch, words), public, private)
         releases.append(release)
     return releases
 

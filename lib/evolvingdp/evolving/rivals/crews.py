@@ -81,10 +81,16 @@ class Crews:
 
 
 def check_voting(voting: Thresh, epsilon: float, together: int, n_users: int) -> None:
-    """Raise ValueError unless voters spend at most `epsilon`, on votes alone, and all `together` are at most `n_users`."""
+    """Raise ValueError unless voters spend at most `epsilon`, on votes alone, start and end as crews do, and all `together`
+    are at most `n_users`."""
     if voting.estimate_epsilon or voting.privacy_loss > epsilon * (1 + 1e-9):
         raise ValueError(f"voting must have estimate_epsilon 0 and a loss of at most {epsilon}, got {voting}")
-    if voting.start != "forced" or together > n_users:
+    if voting.start != "forced" or voting.exhaustion != "freeze":
+        raise ValueError(
+            f"voting must have start='forced' and exhaustion='freeze', as nobody is left to report after the last crew, got "
+            f"{voting.start!r} and {voting.exhaustion!r}"
+        )
+    if together > n_users:
         raise ValueError(f"n_users must be at least {together}, all crews together, got {n_users}")
 
 

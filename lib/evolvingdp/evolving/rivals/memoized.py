@@ -37,7 +37,7 @@ from scipy.special import expit
 
 from evolvingdp.core import checks
 from evolvingdp.core.sampling import blocks
-from evolvingdp.evolving.rivals.threshold_stream import ThresholdStream, same_sizes
+from evolvingdp.evolving.rivals.threshold_stream import ThresholdStream, check_bits, same_sizes
 from evolvingdp.evolving.streams import BitStream
 
 _ENTRIES = 1 << 22  # bits of a chunk of users
@@ -140,8 +140,7 @@ def reports(bits: NDArray[np.uint8], answers: NDArray[np.uint8], noise: NDArray[
 
 def collect(settings: Memoized, bits: NDArray[np.uint8], rng: np.random.Generator) -> NDArray[np.int64]:
     """(epochs,) reports of 1 of some users, with `bits` (users, horizon). Chunks of users add up."""
-    if bits.shape[1:] != (settings.horizon,):
-        raise ValueError(f"bits must be (users, {settings.horizon}), got {bits.shape}")
+    check_bits(bits, settings.horizon)
     if settings.hashed:  # supports of bit 1: of a user whose hash function does not tell bits apart, both support it
         bits = bits | rng.integers(0, 2, size=(len(bits), 1), dtype=np.uint8)
     slips = rng.random((len(bits), 2)) < expit(-settings.permanent_epsilon)

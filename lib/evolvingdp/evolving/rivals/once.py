@@ -19,6 +19,7 @@ report is 1 with a probability that is linear in the mean of the user's bits, he
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,23 +120,24 @@ class State:
 
     epoch: int
     lots: NDArray[np.int64]
+    settings: Any  # whose state it is: `step` refuses it for others
 
     def following(self, horizon: int) -> State:
         """After the next epoch.  Raises ValueError when the horizon is over."""
         if self.epoch >= horizon:
             raise ValueError(f"horizon must be larger to go on: {horizon} epochs are over")
-        return State(self.epoch + 1, self.lots)
+        return State(self.epoch + 1, self.lots, self.settings)
 
 
 def start(settings: Once, rng: np.random.Generator) -> State:
     """Before the first epoch: users draw their lots."""
-    return State(0, settings.lots.deal(rng))
+    return State(0, settings.lots.deal(rng), settings)
 
 
 def step(settings: Once, state: State, counts: NDArray[np.integer], rng: np.random.Generator) -> tuple[State, Tally]:
     """An epoch in which user i has counts[i] ones among `epoch_length` bits, (n_users,), and the tally of this epoch: one
     entry, or none where no lot names it."""
-    checks.state(state, State, lots=(settings.n_users,))
+    checks.state(state, State, settings)
     state = state.following(settings.horizon)
     counts = checks.integer_array("counts", counts, below=settings.epoch_length + 1)
     if len(counts) != settings.n_users:

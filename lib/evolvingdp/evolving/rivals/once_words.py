@@ -141,7 +141,7 @@ def sampled(counts: NDArray[np.integer], rng: np.random.Generator) -> NDArray[np
 
 def start(settings: OnceWords, rng: np.random.Generator) -> State:
     """Before the first epoch: users draw their lots."""
-    return State(0, settings.lots.deal(rng))
+    return State(0, settings.lots.deal(rng), settings)
 
 
 def step(
@@ -153,12 +153,18 @@ def step(
 ) -> tuple[State, WordTally]:
     """An epoch in which user i holds word v counts[i, v] times, (n_users, n_words), once or more in all, and the tally of
     this epoch: one entry, or none where no lot names it."""
-    checks.state(state, State, lots=(settings.n_users,))
+    checks.state(state, State, settings)
     state = state.following(settings.horizon)
-    if np.shape(counts) != (settings.n_users, settings.n_words):
-        raise ValueError(f"counts must be ({settings.n_users}, {settings.n_words}), got {np.shape(counts)}")
-    if np.min(counts) < 0 or np.min(np.sum(counts, axis=1)) < 1:
-        raise ValueError("counts must hold a word or more of every user, and none less than 0 times")
+    counts, shape = np.asarray(counts), (settings.n_users, settings.n_words)
+    if counts.dtype.kind not in "iu" or counts.shape != shape:
+        raise TypeError(f"counts must be integers, {shape}, got {counts.dtype} {counts.shape}")
+    totals = counts.sum(axis=1, dtype=float)
+    if (bad := (counts.min(axis=1) < 0) | (totals < 1) | (totals >= 2.0**63)).any():
+        user = int(bad.argmax())
+        raise ValueError(
+            f"counts must hold a word or more of every user, none less than 0 times, and fewer than 2^63 in all, got "
+            f"{totals[user]:.0f} in all, the least {counts[user].min()}, for user {user}"
+        )
     reporters = np.flatnonzero(state.lots == state.epoch)
     sums = settings.collect(sampled(counts[reporters], private), public, private)
     named = np.full(np.count_nonzero(settings.lots.epochs == state.epoch), 1)

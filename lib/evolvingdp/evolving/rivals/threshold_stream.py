@@ -81,6 +81,14 @@ def truncate(bits: NDArray[np.uint8], changes: int) -> NDArray[np.uint8]:
     return (np.minimum(_changes(bits), changes) & 1).astype(np.uint8)
 
 
+def check_bits(bits: NDArray[np.uint8], horizon: int) -> None:
+    """Raise unless `bits` are (users, horizon) integers, each 0 or 1."""
+    if bits.ndim != 2 or bits.shape[1] != horizon or bits.dtype.kind not in "iub":
+        raise ValueError(f"bits must be (users, {horizon}) integers, got {bits.dtype} {bits.shape}")
+    if (wrong := (bits < 0) | (bits > 1)).any():
+        raise ValueError(f"bits must be 0 or 1, got {bits[wrong][0]} of user {int(wrong.any(axis=1).argmax())}")
+
+
 def same_sizes(settings: Any, stream: Any) -> None:
     """Raise ValueError unless `stream` has the users and epochs of `settings`."""
     wanted, got = ((one.n_users, one.horizon) for one in (settings, stream))

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from evolvingdp.core import checks
 from evolvingdp.evolving.rivals import signs
-from evolvingdp.evolving.rivals.threshold_stream import ThresholdStream, same_sizes, truncate
+from evolvingdp.evolving.rivals.threshold_stream import ThresholdStream, check_bits, same_sizes, truncate
 
 RANDOMIZERS = ("best", "erlingsson", "erlingsson_exact", "future_rand")
 
@@ -150,8 +150,7 @@ def reports(sums: NDArray[np.int8], flips: NDArray[np.bool_], coins: NDArray[np.
 
 def collect(settings: ChangeTree, bits: NDArray[np.uint8], rng: np.random.Generator) -> NodeTally:
     """All that some users, with `bits` (users, horizon), send. Chunks of users add up."""
-    if bits.shape[1:] != (settings.horizon,):
-        raise ValueError(f"bits must be (users, {settings.horizon}), got {bits.shape}")
+    check_bits(bits, settings.horizon)
     kept = truncate(bits, settings.changes)
     lots = np.searchsorted(np.cumsum(settings.shares)[:-1], rng.random(len(bits)), side="right")
     totals = []
