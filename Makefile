@@ -41,14 +41,7 @@ serve: $(READY) ## show the rendered book at http://localhost:8000 (PORT=...)
 	@$(BIN)/python -m http.server --bind localhost --directory _build/html $(PORT)
 
 benchmarks: $(READY) ## measure time and memory again (writes benchmarks/results/, which the book shows)
-	@$(BIN)/python benchmarks/frequency_oracle.py
-	@$(BIN)/python benchmarks/tree_hist.py
-	@$(BIN)/python benchmarks/bitstogram_rappor.py
-	@$(BIN)/python benchmarks/consistency.py
-	@$(BIN)/python benchmarks/thresh.py
-	@$(BIN)/python benchmarks/evolving_rivals.py
-	@$(BIN)/python benchmarks/continual_mean.py
-	@$(BIN)/python benchmarks/sparse_vector.py
+	@$(BIN)/python benchmarks/speed.py
 	@$(BIN)/python benchmarks/sweep.py
 
 claims: $(READY) ## try all claims at seeds that nobody has looked at (SEEDS=5 a notebook; goes on where it was stopped)

@@ -6,11 +6,13 @@ prints when and by which command benchmarks/results/thresh.csv was made, from th
 and whether what that command imports of the library is still what it was, and on which machine where that is recorded.
 
     ```{timings}
-    Ten million users send a bit each | frequency_oracle | per user: client and server
+    Ten million users send a bit each | frequency oracle | per user: client and server
+    thresh
     ```
 
-is a table of seconds and memory, a row for each line: what it is, the table in benchmarks/results/, its row.  `{loop}` is
-the table of what a change waits for, if loop.csv is there, and what it was before, of loop_before.csv.
+is a table of seconds and memory from benchmarks/results/speed.csv, a row for each line: what it is, the table, its row; or
+all rows of a table.  `{loop}` is the table of what a change waits for, if loop.csv is there, and what it was before, of
+loop_before.csv.
 """
 
 from __future__ import annotations
@@ -92,12 +94,16 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 
 def timings(root: Path, lines: Sequence[str]) -> str:
-    """The table of the directive as Markdown; raises OSError, KeyError or ValueError for a line without a result."""
-    table = ["| | seconds | memory (GB) |", "|---|--:|--:|"]
+    """The table of the directive as Markdown; raises OSError or ValueError for a line without a result."""
+    table, known = ["| | size | seconds | memory (GB) |", "|---|--:|--:|--:|"], rows(root / FOLDER / "speed.csv")
     for line in lines:
-        said, name, what = (part.strip() for part in line.split(" | "))
-        (row,) = (row for row in rows(root / FOLDER / f"{name}.csv") if row["what"] == what)
-        table.append(f"| {said} | {row['seconds']} | {row['peak memory (GB)']} |")
+        *said, name, what = ["", *line.split(" | ")] if " | " in line else [line, ""]
+        found = [row for row in known if row["table"] == name.strip() and what.strip() in ("", row["what"])]
+        if not found:
+            raise ValueError(f"speed.csv has no {line!r}")
+        for row in found:
+            told = row["what"] if not what else said[-1].strip()
+            table.append(f"| {told} | {row['size']} | {row['seconds']} | {row['peak memory (GB)']} |")
     return "\n".join(table)
 
 
