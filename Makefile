@@ -63,7 +63,7 @@ faults: $(READY) ## stop book, run and sweep at 30 random moments each and go on
 	@$(BIN)/python benchmarks/faults.py
 
 matrix: $(READY) ## unit and privacy tests on each Python that is installed, with the oldest and the newest packages (half an hour)
-	@$(BIN)/python benchmarks/matrix.py
+	@$(BIN)/nox
 
 artifact: $(READY) ## measure what the commands of the artifact appendix cost (ten minutes)
 	@$(BIN)/python benchmarks/artifact.py
