@@ -35,7 +35,6 @@ LAYERS = {
     "streams": {"core", "streams", *PAPERS},
 }
 ROOMS = ("sources", "showing", "running", "sweeping", "comparing", "rendering")  # of publish, each above those before it
-MOST_FILES = 14  # in a room, not counting its __init__
 
 
 def imports(path: Path) -> set[str]:
@@ -78,19 +77,6 @@ def test_no_modules_import_each_other_in_a_circle():
     assert set(graphlib.TopologicalSorter(graph).static_order()) == modules  # raises CycleError
 
 
-def test_every_room_can_be_seen_at_a_glance_and_says_what_it_is():
-    rooms = {path.parent for path in SOURCES}
-    crowded = {room: len(list(room.glob("*.py"))) - 1 for room in rooms}
-    assert {room.name: count for room, count in crowded.items() if count > MOST_FILES} == {}
-    for room in rooms:
-        assert ast.get_docstring(ast.parse((room / "__init__.py").read_text())), room
-    for notebook in NOTEBOOKS:
-        paper, name = notebook.split("/")
-        assert {"__init__.py", "params.py", "run.py", "figures.py"} <= {
-            path.name for path in (LIBRARY / paper / "experiments" / name).iterdir()
-        }
-
-
 def test_only_those_who_share_work_wait_for_distributed_s_import():
     at_import = {
         path.relative_to(LIBRARY).as_posix()
@@ -101,24 +87,15 @@ def test_only_those_who_share_work_wait_for_distributed_s_import():
     assert at_import == set()
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(LIBRARY)))
-def test_no_file_is_longer_than_a_reader_s_patience(path):
-    assert len(path.read_text().splitlines()) <= 320
-
-
 def test_the_library_never_makes_a_generator_but_in_seeds():
     makers = [path for path in SOURCES if "default_rng" in path.read_text() and path.name != "seeds.py"]
     assert makers == []
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS)
-def test_notebooks_are_clean_and_thin(notebook):
+def test_notebooks_hold_no_outputs(notebook):
     cells = json.loads(Project().template(notebook).read_text())["cells"]
-    code = [cell for cell in cells if cell["cell_type"] == "code"]
-    assert len(code) <= 10
-    assert not [cell for cell in code if cell["outputs"] or cell["execution_count"]]
-    source = "\n".join("".join(cell["source"]) for cell in code)
-    assert not [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.For)]
+    assert not [cell for cell in cells if cell["cell_type"] == "code" and (cell["outputs"] or cell["execution_count"])]
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS)
