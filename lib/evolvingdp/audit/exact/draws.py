@@ -22,7 +22,7 @@ from scipy.special import comb, gammaln, xlogy
 from scipy.stats import binom, poisson
 
 from evolvingdp.audit.exact.laws import epsilon_at
-from evolvingdp.audit.exact.uncertain import Array, Exponential, Laplace, Law, Normal, Uncertain, Uniform
+from evolvingdp.audit.exact.uncertain import Array, Exponential, GridUniform, Laplace, Law, Normal, Uncertain, Uniform
 
 _MOST_WAYS = 1 << 10  # of one draw
 
@@ -145,6 +145,13 @@ class Follower:
         return listed[self.choose(_even(len(listed)))]
 
 
+class OnGrid(Follower):
+    """The same of uniform numbers as they are drawn, multiples of 2^-53: what is rarer comes too often, or never."""
+
+    def random(self, size: Any = None) -> Any:
+        return self._draws(GridUniform, 1.0, 0.0, size)
+
+
 def _shape(size: Any) -> tuple[int, ...]:
     return (int(size),) if np.ndim(size) == 0 else tuple(size)
 
@@ -188,11 +195,17 @@ def _multinomial(n: int, chances: tuple[float, ...]) -> tuple[list[list[int]], l
     return ways.tolist(), np.exp(logs).tolist()
 
 
-def _ways(run: Callable[[Any], Any]) -> Iterator[tuple[Any, float]]:
+class TooManyWaysError(ValueError):
+    """A law has more ways than were to be followed."""
+
+
+def _ways(run: Callable[[Any], Any], kind: type[Follower] = Follower, most: float = math.inf) -> Iterator[tuple[Any, float]]:
     """What `run` returns when it is handed a generator, on each of its ways, and their probabilities."""
     path: list[int] = []
-    while True:
-        follow = Follower(path)
+    for number in itertools.count():
+        if number >= most:
+            raise TooManyWaysError(f"the law must have at most {most} ways")
+        follow = kind(path)
         output = run(follow)
         yield output, follow.probability
         path, ways = follow.taken, follow.ways
@@ -204,10 +217,10 @@ def _ways(run: Callable[[Any], Any]) -> Iterator[tuple[Any, float]]:
         path[-1] += 1
 
 
-def law_of(run: Callable[[Any], Any]) -> dict[Hashable, float]:
-    """The law of what `run` returns (`frozen`) when it is handed a generator."""
+def law_of(run: Callable[[Any], Any], kind: type[Follower] = Follower, most: float = math.inf) -> dict[Hashable, float]:
+    """The law of what `run` returns (`frozen`) when it is handed a generator of this kind; raises `TooManyWaysError`."""
     law: dict[Hashable, float] = {}
-    for output, probability in _ways(run):
+    for output, probability in _ways(run, kind, most):
         seen = frozen(output)
         law[seen] = law.get(seen, 0.0) + probability
     return law

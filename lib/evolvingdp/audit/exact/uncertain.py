@@ -67,6 +67,14 @@ class Uniform(Law):
         return max(0.0, min(high, 1.0) - max(low, 0.0))
 
 
+class GridUniform(Uniform):
+    """Each multiple of 2^-53 below 1 with the same probability, as `Generator.random` draws them."""
+
+    def mass(self, low: float, high: float) -> float:
+        first, last = (math.ceil(min(max(edge, 0.0), 1.0) * 2.0**53) for edge in (low, high))
+        return max(0, last - first) * 2.0**-53
+
+
 class Laplace(_Symmetric):
     def tail(self, z: float) -> float:
         return math.exp(-z / self.scale) / 2 if self.scale else 0.0 if z else 0.5

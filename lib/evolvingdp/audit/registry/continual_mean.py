@@ -1,0 +1,554 @@
+"""The registry's entries for running sums and means of users who come back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evolvingdp.audit.registry.entry import FINITE, NOISE, Door, Mechanism, Steps, Trial, settled
+from evolvingdp.continual_mean import algorithms, coordinates, offline, online, private_median, windows
+from evolvingdp.continual_mean.arranged import arrange
+from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
+from evolvingdp.continual_mean.per_step import PerStepLaplace
+from evolvingdp.continual_mean.prefix_sums import Anytime, BalancedTree, Banded, Buffered, Toeplitz, Tree
+from evolvingdp.continual_mean.sums.recorded import RecordedSums
+from evolvingdp.continual_mean.user_mean import UserMean
+
+Rng = np.random.Generator
+_ELEMENT = (
+    "up to `uses` elements of a person",
+    "each changes by at most `sensitivity`, `gap` steps apart; how many is public",
+)
+_USER = ("all samples of a user", "any two of them; arrivals public")
+_MOST = 9  # steps
+TYPES = (np.float16, np.float32, np.float64, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint64, np.bool_)
+
+
+def mechanisms() -> Iterator[Mechanism]:
+    yield Mechanism(
+        "binary",
+        "continual_mean",
+        (BinaryMechanism, BinaryMechanism.release, BinaryMechanism.start),
+        *_ELEMENT,
+        NOISE,
+        _binary_trial,
+        _binary_doors,
+        (BinaryMechanism,),
+        {"horizon": _binary_more},
+        {"uses": "which elements are a person's is the caller's word, and no step can see it", "gap": "as `uses`"},
+        (
+            Steps(
+                lambda rng: settled(partial(_binary, rng)),
+                lambda made, rng: made.start(rng),
+                lambda made, state, rng: made.step(state, 0),
+                lambda made: made.horizon,
+            ),
+        ),
+    )
+    yield Mechanism(
+        "recorded",
+        "continual_mean",
+        (RecordedSums, RecordedSums.release),
+        "an element",
+        "changes by at most `sensitivity`",
+        NOISE,
+        _recorded_trial,
+        _recorded_doors,
+        (RecordedSums,),
+        {"n_steps": _recorded_more},
+        {"branching": "of the tree, whose levels `noise` counts"},
+    )
+    yield Mechanism(
+        "per_step",
+        "continual_mean",
+        (PerStepLaplace, PerStepLaplace.release, PerStepLaplace.start),
+        *_USER,
+        NOISE,
+        _per_step_trial,
+        _per_step_doors,
+        (PerStepLaplace,),
+        {"horizon": _per_step_more},
+        {},
+        (
+            Steps(
+                _per_step,
+                lambda made, rng: made.start(rng),
+                lambda made, state, rng: made.step(state, 0, 1.0),
+                lambda made: made.horizon,
+            ),
+        ),
+    )
+    yield Mechanism(
+        "user_mean",
+        "continual_mean",
+        (
+            UserMean,
+            offline.release,
+            offline.changes,
+            online.start,
+            online.step,
+            online.median,
+            windows.snapshots,
+            private_median.draw,
+            offline.exposed,
+        ),
+        *_USER,
+        NOISE,
+        _mean_trial,
+        _mean_doors,
+        (
+            UserMean,
+            algorithms.naive,
+            algorithms.bands,
+            algorithms.wishful,
+            algorithms.single_tree,
+            algorithms.multiple_trees,
+            algorithms.full,
+        ),
+        {
+            "n_users": partial(_mean_more, "n_users"),
+            "samples_per_user": partial(_mean_more, "samples_per_user"),
+            "horizon": partial(_mean_more, "horizon"),
+        },
+        {
+            "branching": "of trees, whose levels `noise` counts",
+            "dimensions": "coordinates are released one by one, each by a call",
+            "resolution": "steps of the grid, in whose units all is computed",
+        },
+        (
+            Steps(
+                _mean,
+                lambda made, rng: online.start(made, rng),
+                lambda made, state, rng: online.step(made, state, 0, made.low),
+                lambda made: made.samples_per_user,
+            ),
+        ),
+        {"beta": "of projections", "prior_deviations": "of projections", "restart": "of projections, which noise follows"},
+    )
+    yield Mechanism(
+        "coordinates",
+        "continual_mean",
+        (coordinates.release,),
+        *_USER,
+        NOISE,
+        _coordinates_trial,
+        _coordinates_doors,
+    )
+    yield Mechanism(
+        "days",
+        "continual_mean",
+        (windows.Days, windows.Days.start, windows.Days.release),
+        *_USER,
+        NOISE,
+        _days_trial,
+        _days_doors,
+        (windows.Days,),
+        {"n_days": _days_more},
+        {"per_day": "further samples of a day are dropped, and say nothing"},
+        (
+            Steps(
+                _days,
+                lambda made, rng: made.start(rng),
+                lambda made, state, rng: made.close(state),
+                lambda made: made.n_days,
+            ),
+        ),
+    )
+    yield Mechanism(
+        "private_median",
+        "continual_mean",
+        (private_median.draw,),
+        "all samples of a user",
+        "two of the arrays' means change",
+        FINITE,
+        _median_trial,
+    )
+
+
+def _epsilon(rng: Rng) -> float:
+    return float(np.round(np.exp(rng.uniform(-2.5, 1.5)), 3))
+
+
+def _delta(rng: Rng) -> float:
+    return float(rng.choice([1e-9, 1e-6, 1e-3, 0.05]))
+
+
+def _binary(rng: Rng) -> BinaryMechanism:
+    horizon, delta = int(rng.integers(1, _MOST + 1)), _delta(rng) if rng.random() < 0.5 else 0.0
+    more, base = horizon + int(rng.integers(0, 3)), int(rng.integers(2, 5))
+    sums = rng.choice(
+        np.array(
+            [
+                None,
+                Tree(more, base),
+                Tree(more, base, True),
+                BalancedTree(more, base),
+                Toeplitz(more),
+                Buffered(more),
+                Banded(more, int(rng.integers(1, more + 1))),
+                Banded(more, 1),
+                Anytime(),
+            ],
+            dtype=object,
+        )
+    )
+    return BinaryMechanism(
+        horizon,
+        _epsilon(rng),
+        float(rng.choice([1.0, 1.0, 0.5, 3.0])),
+        delta,
+        bool(rng.random() < 0.5),
+        sums,
+        int(rng.integers(1, 4)),
+        int(rng.integers(1, 4)),
+    )
+
+
+def _binary_trial(rng: Rng) -> Trial:
+    made = settled(partial(_binary, rng))
+    length = int(rng.integers(1, made.horizon + 1))
+    kind = np.dtype(rng.choice(np.array([*TYPES, np.float64, np.int64], dtype=object)))
+    whole = kind.kind != "f"
+    if whole and made.sensitivity < 1:
+        made = replace(made, sensitivity=1.0)
+    change = float(np.floor(made.sensitivity)) if whole or made.integer else made.sensitivity
+    if kind.kind == "b":
+        change = 1.0
+    held = _elements(rng, kind, length, change, made.integer)
+    places = _apart(rng, length, made.uses, made.gap)
+    other = held.copy()
+    signs = np.ones(len(places)) if rng.random() < 0.7 else rng.choice([-1.0, 1.0], len(places))
+    if kind.kind == "b":
+        other[places] = ~other[places]
+    else:
+        for place, sign in zip(places, signs, strict=True):
+            other[place] = held[place] + kind.type(change) if sign > 0 else held[place] - kind.type(change)
+    way = rng.choice(["release", "step"])
+
+    def run(elements: Any, noise: Any) -> Any:
+        if way == "release":
+            return made.release(elements, noise)
+        state, told = made.start(noise), []
+        for element in elements:
+            state, release = made.step(state, element)
+            told.append(release)
+        return told
+
+    moved = np.abs(
+        np.array([float(int(a) - int(b)) if whole else float(a) - float(b) for a, b in zip(held, other, strict=True)])
+    )
+    if (moved > made.sensitivity).any():  # a number of this type has no neighbour that near
+        return _binary_trial(rng)
+    return Trial((made, kind.name, str(way), held.tolist(), other.tolist()), run, (held, other), made.epsilon, made.delta)
+
+
+def _elements(rng: Rng, kind: np.dtype[Any], length: int, change: float, whole: bool) -> NDArray[Any]:
+    """Small ones, or up to the largest that the type holds; with the last bits of neighbours at the edge of rounding."""
+    if kind.kind == "b":
+        return rng.integers(0, 2, length).astype(bool)
+    large = bool(rng.random() < 0.5)
+    if kind.kind in "iu":
+        info = np.iinfo(kind)
+        top = int(info.max) - int(change) if large else 50
+        low = max(int(info.min) + int(change), -top) if large else max(int(info.min) + int(change), 0)
+        bits = int(rng.integers(4, top.bit_length() + 1))
+        top = min(top, 1 << bits)
+        whole_ones = [int(rng.integers(max(low, 0), top + 1, dtype=np.uint64)) for _ in range(length)]
+        return np.array([min(one, int(info.max) - int(change)) for one in whole_ones], dtype=kind)
+    top = min(62.0, np.log2(float(np.finfo(kind).max)) - 4 - length)
+    drawn = rng.uniform(0.5, 1.0, length) * np.where(large & (rng.random(length) < 0.6), 2.0 ** rng.uniform(0, top), 50.0)
+    return np.asarray(np.floor(drawn) if whole or rng.random() < 0.5 else drawn).astype(kind)
+
+
+def _apart(rng: Rng, length: int, uses: int, gap: int) -> list[int]:
+    places: list[int] = []
+    place = int(rng.integers(0, max(1, length // 2) + 1)) % length
+    while place < length and len(places) < uses:
+        places.append(place)
+        place += gap + int(rng.integers(0, 2) if rng.random() < 0.3 else 0)
+    return places
+
+
+def _binary_doors(rng: Rng) -> list[Door]:
+    made = BinaryMechanism(6, 1.0, integer=bool(rng.random() < 0.5))
+    few = "a shorter stream is a stream"
+    return [
+        Door(
+            "release",
+            lambda noise, elements: made.release(elements, noise),
+            lambda drawn: {"elements": drawn.integers(0, 5, 6)},
+            loose={"elements": few},
+        ),
+        Door("step", lambda noise, element: made.step(made.start(noise), element), lambda drawn: {"element": np.array(1.0)}),
+    ]
+
+
+def _binary_more(rng: Any) -> Any:
+    made = BinaryMechanism(3, 1.0)
+    state = made.start(rng)
+    for _ in range(3):
+        state, _ = made.step(state, 1)
+    return [lambda: made.step(state, 1), lambda: made.release(np.ones(4), rng)]
+
+
+def _recorded_trial(rng: Rng) -> Trial:
+    made = settled(
+        lambda: RecordedSums(
+            int(rng.integers(1, _MOST + 1)), _epsilon(rng), float(rng.choice([1.0, 2.0])), int(rng.choice([0, 2, 3]))
+        )
+    )
+    held = rng.integers(0, 50, made.n_steps).astype(rng.choice(np.array([np.float64, np.int64, np.int32], dtype=object)))
+    other = held.copy()
+    other[rng.integers(0, len(other))] += int(made.sensitivity)
+    return Trial((made, held.tolist()), lambda elements, noise: made.release(elements, noise), (held, other), made.epsilon)
+
+
+def _recorded_doors(rng: Rng) -> list[Door]:
+    made = RecordedSums(5, 1.0)
+    return [
+        Door(
+            "release",
+            lambda noise, elements: made.release(elements, noise),
+            lambda drawn: {"elements": drawn.uniform(0, 5, 5)},
+        )
+    ]
+
+
+def _recorded_more(rng: Any) -> Any:
+    made = RecordedSums(3, 1.0)
+    return [lambda: made.release(np.ones(4), rng)]
+
+
+def _per_step(rng: Rng) -> PerStepLaplace:
+    return PerStepLaplace(int(rng.integers(1, _MOST)), _epsilon(rng), str(rng.choice(["even", "harmonic"])))
+
+
+def _per_step_trial(rng: Rng) -> Trial:
+    made = _per_step(rng)
+    length = int(rng.integers(1, made.horizon + 1))
+    users = rng.choice([0, 7, 2**40], length) if rng.random() < 0.7 else np.zeros(length, dtype=np.int64)
+    held = rng.integers(0, 2, length).astype(float)
+    user = rng.choice(users)
+    ones, zeros = (np.where(users == user, value, held) for value in (1.0, 0.0))
+    way = rng.choice(["release", "step"])
+
+    def run(samples: Any, noise: Any) -> Any:
+        if way == "release":
+            return made.release(users, samples, noise)
+        state, told = made.start(noise), []
+        for one, sample in zip(users.tolist(), samples.tolist(), strict=True):
+            state, release = made.step(state, one, sample)
+            told.append(release)
+        return told
+
+    return Trial((made, users.tolist(), str(way)), run, (ones, zeros), made.epsilon)
+
+
+def _per_step_doors(rng: Rng) -> list[Door]:
+    made = PerStepLaplace(6, 1.0)
+    return [
+        Door(
+            "release",
+            lambda noise, users, samples: made.release(users, samples, noise),
+            lambda drawn: {"users": drawn.integers(0, 3, 6), "samples": drawn.uniform(0, 1, 6)},
+            ("users",),
+        ),
+        Door("step", lambda noise, sample: made.step(made.start(noise), 0, sample), lambda drawn: {"sample": np.array(1.0)}),
+    ]
+
+
+def _per_step_more(rng: Any) -> Any:
+    made = PerStepLaplace(2, 1.0)
+    state = made.start(rng)
+    for _ in range(2):
+        state, _ = made.step(state, 0, 1.0)
+    return [lambda: made.step(state, 0, 1.0), lambda: made.release([0, 1, 0], np.ones(3), rng)]
+
+
+def _mean(rng: Rng) -> UserMean:
+    users, each = int(rng.integers(1, 4)), int(rng.integers(1, 6))
+    delta = _delta(rng) if rng.random() < 0.5 else 0.0
+
+    def draw() -> UserMean:
+        return UserMean(
+            users,
+            each,
+            _epsilon(rng),
+            delta,
+            horizon=None if rng.random() < 0.7 else int(rng.integers(1, users * each + 1)),
+            blocks=str(rng.choice(["single", "bands", "whole", "doubling"])),
+            one_tree=bool(rng.random() < 0.2),
+            prior=str(rng.choice(["none", "given", "median", "bootstrap"])),
+            exact_start=bool(rng.random() < 0.5),
+            capped=bool(rng.random() < 0.7),
+            weights=str(rng.choice(["samples", "precision"])),
+            branching=int(rng.choice([0, 2, 3])),
+            honaker=bool(rng.random() < 0.3),
+            toeplitz=bool(rng.random() < 0.2),
+            buffered=bool(rng.random() < 0.2),
+            integer=bool(rng.random() < 0.4),
+            low=float(rng.choice([0.0, -2.0])),
+            high=float(rng.choice([1.0, 5.0])),
+            resolution=int(rng.choice([1, 3, 100])),
+            excess=str(rng.choice(["error", "drop"])),
+        )
+
+    made: UserMean = settled(draw)
+    return made
+
+
+def _arrivals(rng: Rng, made: UserMean) -> NDArray[np.int64]:
+    """Of users within their caps; where others are dropped, beyond them, too."""
+    order = rng.permutation(np.repeat(np.arange(made.n_users), made.samples_per_user))[: made.max_steps]
+    if made.excess == "drop" and rng.random() < 0.5:
+        order = np.concatenate([order, rng.integers(0, made.n_users + 2, 3)])
+    return np.asarray(order[:12])
+
+
+def _worst_samples(rng: Rng, made: UserMean, users: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """All of one user's values lowest, and highest; the others' at random grid points."""
+    others = made.low + (made.high - made.low) * rng.integers(0, made.resolution + 1, len(users)) / made.resolution
+    user = int(rng.choice(users))
+    return np.where(users == user, made.low, others), np.where(users == user, made.high, others)
+
+
+def _mean_trial(rng: Rng) -> Trial:
+    made = _mean(rng)
+    users = _arrivals(rng, made)
+    way = str(rng.choice(["release", "step", "changes"] + ["snapshots"] * (made.blocks in ("single", "bands"))))
+
+    def run(samples: Any, noise: Any) -> Any:
+        if way == "release":
+            return offline.release(made, users, samples, noise)
+        if way == "changes":
+            shown = offline.changes(made, arrange(made, users, samples), noise)
+            return [shown.step, shown.estimate, shown.variance[np.isfinite(shown.variance)], shown.samples]
+        if way == "snapshots":
+            return windows.snapshots(made, users, samples, noise, range(len(users) + 1))
+        state, told = online.start(made, noise), []
+        for user, sample in zip(users.tolist(), samples.tolist(), strict=True):
+            state, release = online.step(made, state, user, sample)
+            told.append(release)
+        return told
+
+    return Trial((made, users.tolist(), way), run, _worst_samples(rng, made, users), made.epsilon, made.delta)
+
+
+def _mean_doors(rng: Rng) -> list[Door]:
+    made = algorithms.naive(3, 2, 1.0)
+    arrived = np.array([0, 1, 2, 0, 1])
+    return [
+        Door(
+            "release",
+            lambda noise, users, samples: offline.release(made, users, samples, noise),
+            lambda drawn: {"users": arrived, "samples": drawn.integers(0, 2, 5).astype(float)},
+            ("users",),
+        ),
+        Door(
+            "step",
+            lambda noise, sample: online.step(made, online.start(made, noise), 0, sample),
+            lambda drawn: {"sample": np.array(1.0)},
+        ),
+    ]
+
+
+def _mean_more(name: str, rng: Any) -> Any:
+    made = algorithms.naive(2, 2, 1.0, horizon=3)
+    users = {"n_users": [0, 2], "samples_per_user": [0, 0, 0], "horizon": [0, 1, 0, 1]}[name]
+    state = online.start(made, rng)
+    for user in users[:-1]:
+        state, _ = online.step(made, state, user, 1.0)
+    return [lambda: online.step(made, state, users[-1], 1.0), lambda: offline.release(made, users, np.ones(len(users)), rng)]
+
+
+def _coordinates_trial(rng: Rng) -> Trial:
+    made = _mean(rng)
+    users, columns = _arrivals(rng, made), int(rng.integers(1, 4))
+    budget = 0.0 if made.delta or rng.random() < 0.5 else _delta(rng)
+    pairs = [_worst_samples(child, made, users) for child in rng.spawn(columns)]
+    user = rng.choice(users)
+    base = np.stack([pair[0] for pair in pairs], axis=1)
+    one, other = (np.where((users == user)[:, None], value, base) for value in (made.low, made.high))
+    return Trial(
+        (made, users.tolist(), columns, budget),
+        lambda samples, noise: coordinates.release(made, users, samples, noise, budget),
+        (one, other),
+        made.epsilon,
+        made.delta or budget,
+    )
+
+
+def _coordinates_doors(rng: Rng) -> list[Door]:
+    made = algorithms.naive(3, 2, 1.0)
+    arrived = np.array([0, 1, 2, 0, 1])
+    return [
+        Door(
+            "release",
+            lambda noise, users, samples: coordinates.release(made, users, samples, noise),
+            lambda drawn: {"users": arrived, "samples": drawn.integers(0, 2, (5, 2)).astype(float)},
+            ("users",),
+        )
+    ]
+
+
+def _days(rng: Rng) -> windows.Days:
+    def draw() -> windows.Days:
+        made, days = _mean(rng), int(rng.integers(1, 6))
+        sums = rng.choice(np.array([None, None, Tree(days + 1, 2), Toeplitz(days), Banded(days, 2)], dtype=object))
+        return windows.Days(made, days, int(rng.integers(1, 4)), sums)
+
+    made: windows.Days = settled(draw)
+    return made
+
+
+def _days_trial(rng: Rng) -> Trial:
+    made = _days(rng)
+    users = _arrivals(rng, made.settings.but(excess="drop"))
+    when = np.sort(rng.integers(0, made.n_days, len(users)))
+    one, other = _worst_samples(rng, made.settings, users)
+    columns = made.settings.dimensions
+
+    def run(samples: Any, noise: Any) -> Any:
+        return [made.release(users, samples, when, part) for part in noise.spawn(columns)]
+
+    return Trial((made, users.tolist(), when.tolist()), run, (one, other), made.settings.epsilon, made.settings.delta)
+
+
+def _days_doors(rng: Rng) -> list[Door]:
+    made = windows.Days(algorithms.naive(3, 2, 1.0), 3, 2)
+    arrived, when = np.array([0, 1, 2, 0, 1]), np.array([0, 0, 1, 1, 2])
+    return [
+        Door(
+            "release",
+            lambda noise, users, samples, days: made.release(users, samples, days, noise),
+            lambda drawn: {"users": arrived, "samples": drawn.integers(0, 2, 5).astype(float), "days": when},
+            ("users", "days"),
+        )
+    ]
+
+
+def _days_more(rng: Any) -> Any:
+    made = windows.Days(algorithms.naive(2, 2, 1.0), 2, 1)
+    state = made.start(rng)
+    for _ in range(2):
+        state, _ = made.close(state)
+    return [
+        lambda: made.close(state),
+        lambda: made.step(state, 0, 1.0),
+        lambda: made.release([0, 0], [1.0, 1.0], [0, 2], rng),
+    ]
+
+
+def _median_trial(rng: Rng) -> Trial:
+    count, level, epsilon = int(rng.integers(2, 7)), int(rng.integers(1, 5)), _epsilon(rng)
+    means = rng.random(count)
+    other = means.copy()
+    other[rng.choice(count, 2, replace=False)] = rng.random(2)
+    return Trial(
+        (epsilon, level), lambda held, noise: private_median.draw(held, epsilon, level, noise), (means, other), epsilon
+    )

@@ -1,0 +1,117 @@
+"""The registry's entries for what every paper uses: noise, and randomized response."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from evolvingdp.audit.registry.entry import NOISE, REPORTS, Door, Mechanism, Trial
+from evolvingdp.core import accounting
+from evolvingdp.core.noise import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, Tape
+from evolvingdp.core.olh import OLH
+from evolvingdp.core.randomizers import SignFlip
+from evolvingdp.core.seeds import stream
+
+Rng = np.random.Generator
+_REPORT = ("a report", "any two values")
+
+
+def mechanisms() -> Iterator[Mechanism]:
+    for law in (Laplace, Gaussian, DiscreteLaplace, DiscreteGaussian):
+        yield Mechanism(
+            law.__name__, "core", (law, law.draw, Tape), "numbers", "differ by 1 each", NOISE, partial(_noise_trial, law)
+        )
+    yield Mechanism(
+        "sign_flip",
+        "core",
+        (SignFlip, SignFlip.randomize, SignFlip.draw_reports),
+        *_REPORT,
+        REPORTS,
+        _flip_trial,
+        _flip_doors,
+        (SignFlip,),
+    )
+    yield Mechanism(
+        "olh",
+        "core",
+        (OLH, OLH.report),
+        *_REPORT,
+        REPORTS,
+        _hash_trial,
+        _hash_doors,
+        (OLH,),
+        {},
+        {"values": "public: of the hash function"},
+    )
+
+
+def _noise_trial(law: Any, rng: Rng) -> Trial:
+    noise, count = law(float(np.exp(rng.uniform(-1.0, 3.0)))), int(rng.integers(1, 6))
+    numbers = rng.integers(-9, 9, count)
+    if law in (Laplace, DiscreteLaplace):
+        epsilon, delta = count / noise.scale, 0.0
+    else:
+        mu, epsilon = math.sqrt(count) / noise.scale, float(rng.uniform(0.1, 3.0))
+        concentrated = law is DiscreteGaussian
+        delta = (
+            accounting.delta_of_concentrated(mu**2 / 2, epsilon)
+            if concentrated
+            else accounting.delta_of_gaussian(mu, epsilon)
+        )
+    way = rng.choice(["draw", "next", "take"])
+
+    def run(held: Any, drawn: Any) -> Any:
+        if way == "draw":
+            return held + noise.draw(count, drawn)
+        tape = Tape(noise, drawn)
+        if way == "next":
+            return [number + tape.next() for number in held.tolist()]
+        first = count // 2
+        return [held[:first] + tape.take(first), held[first:] + tape.take(count - first)]
+
+    signs = rng.choice([-1, 1], count)
+    return Trial((noise, str(way), numbers.tolist()), run, (numbers, numbers + signs), epsilon, delta)
+
+
+def _flip_trial(rng: Rng) -> Trial:
+    made, users = SignFlip(float(np.exp(rng.uniform(-3.0, 3.5)))), int(rng.integers(1, 6))
+    if rng.random() < 0.5:
+        bits = rng.choice([-1, 1], users)
+        other = bits * np.where(np.arange(users), 1, -1)
+        return Trial((made, bits.tolist()), lambda held, noise: made.randomize(held, noise), (bits, other), made.epsilon)
+    shares = rng.random(users)
+    one, other = (np.where(np.arange(users), shares, edge) for edge in (0.0, 1.0))
+    return Trial((made, shares.tolist()), lambda held, noise: made.draw_reports(held, noise), (one, other), made.epsilon)
+
+
+def _flip_doors(rng: Rng) -> list[Door]:
+    return []  # inside of the library only: what calls it has been checked
+
+
+def _hash_trial(rng: Rng) -> Trial:
+    values = None if rng.random() < 0.5 else int(rng.integers(2, 6))
+    made = OLH(float(np.exp(rng.uniform(-3.0, 2.2))), values)
+    keys = rng.integers(0, 100, int(rng.integers(1, 6))).astype(np.uint64)
+    other = keys.copy()
+    other[0] += np.uint64(1)
+
+    def run(held: Any, noise: Any) -> Any:
+        return made.report(held, stream(0, "public"), noise)
+
+    return Trial((made, keys.tolist()), run, (keys, other), made.epsilon)
+
+
+def _hash_doors(rng: Rng) -> list[Door]:
+    made = OLH(1.0)
+    return [
+        Door(
+            "report",
+            lambda noise, keys: made.report(keys, stream(0, "public"), noise),
+            lambda drawn: {"keys": drawn.integers(0, 9, 4)},
+            loose={"keys": "any number of users may report"},
+        )
+    ]

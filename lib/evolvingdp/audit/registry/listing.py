@@ -1,0 +1,100 @@
+"""All mechanisms of the registry, and which public functions that take a generator it does not know."""
+
+from __future__ import annotations
+
+import fnmatch
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from evolvingdp.audit.registry import continual_mean, core, evolving, heavy_hitters, sparse_vector
+from evolvingdp.audit.registry.entry import Mechanism
+
+CHAPTERS = (core, heavy_hitters, evolving, continual_mean, sparse_vector)
+ROOMS = ("core", "heavy_hitters", "evolving", "continual_mean", "sparse_vector", "streams", "planning")
+_SIMULATED = "draws what all users' reports add up to, from a population: no user runs it; its law is that of the protocol"
+EXEMPT = {
+    "*.simulate": _SIMULATED,
+    "*.simulate_*": _SIMULATED,
+    "*_simulation.*": _SIMULATED,
+    "*.sketches.simulation.*": _SIMULATED,
+    "*.traced": _SIMULATED,
+    "*.draw_sums": _SIMULATED,
+    "*.sum_given_counts": _SIMULATED,
+    "*.supports": _SIMULATED,
+    "*.holders": _SIMULATED,
+    "*.Lots.split": _SIMULATED,
+    "*.CountLaw.*": _SIMULATED,
+    "*.baselines.recompute*": _SIMULATED,
+    "*.sparse_vector.streams.*": _SIMULATED,
+    "*.shifting.solve": "`ThresholdMonitorEvolving.step_elements`, step after step",
+    "*.sparse_vector.baselines.ask": "`AboveThreshold.step`, query after query",
+    "*.sparse_vector.noise.draw": "a number of `AboveThreshold` and `Histogram`, which state what it is for",
+    "*.run": "a protocol's own `step`, on a stream",
+    "*.draw_hashes": "public randomness",
+    "*.ProjectiveOracle.draw": "public randomness",
+    "*.hashtogram": "public randomness",
+    "*.core.hashing.*": "public randomness",
+    "*.HashSigns.draw": "public randomness",
+    "*.assign": "public randomness",
+    "*.assign_rows": "public randomness",
+    "*.core.noise.Noise.draw": "a protocol of types",
+    "*.core.sampling.*": "exact samplers of simulations",
+    "*.once_words.sampled": "which of a user's words it reports: the report is randomized after it",
+    "*.streams.*": "data, and no mechanism",
+    "*.planning.*": "data, and no mechanism",
+    "*.BitStream.counts": "data, and no mechanism",
+    "*.threshold_stream.*": "data, and no mechanism",
+    "*.PrefixCounts.search": "central counts of integers, cut at a public number: by its law in the ledger",
+}  # what takes a generator and has no entry, and why; patterns of names
+
+
+def mechanisms() -> tuple[Mechanism, ...]:
+    return tuple(one for chapter in CHAPTERS for one in chapter.mechanisms())
+
+
+def _modules() -> Iterator[Any]:
+    for room in ROOMS:
+        package = importlib.import_module(f"evolvingdp.{room}")
+        for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not info.ispkg and ".experiments" not in info.name:
+                yield importlib.import_module(info.name)
+
+
+def _functions(module: Any) -> Iterator[tuple[str, Any]]:
+    for name, value in vars(module).items():
+        if name.startswith("_") or getattr(value, "__module__", None) != module.__name__:
+            continue
+        if inspect.isfunction(value):
+            yield name, value
+        elif inspect.isclass(value):
+            for method, held in vars(value).items():
+                function = getattr(held, "__func__", held)
+                if inspect.isfunction(function) and not method.startswith("_"):
+                    yield f"{name}.{method}", function
+
+
+def drawing() -> dict[str, Any]:
+    """Public functions and methods of the library that take a generator, by their full names."""
+    found = {}
+    for module in _modules():
+        for name, function in _functions(module):
+            parameters = inspect.signature(inspect.unwrap(function)).parameters.values()
+            if any("Generator" in str(one.annotation) for one in parameters):
+                found[f"{module.__name__}.{name}"] = function
+    return found
+
+
+def unknown(covered: Iterable[Any]) -> list[str]:
+    """Those that are neither covered nor exempt."""
+    names = {f"{one.__module__}.{one.__qualname__}" for one in covered}
+    return sorted(
+        name for name in set(drawing()) - names if not any(fnmatch.fnmatchcase(name, pattern) for pattern in EXEMPT)
+    )
+
+
+def idle() -> list[str]:
+    """Exemptions that exempt nothing."""
+    return [pattern for pattern in EXEMPT if not any(fnmatch.fnmatchcase(name, pattern) for name in drawing())]

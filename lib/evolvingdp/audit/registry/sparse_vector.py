@@ -1,0 +1,516 @@
+"""The registry's entries for answers about a threshold, and for histograms in every step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from evolvingdp.audit.registry.entry import FINITE, Door, Mechanism, Steps, Trial, settled
+from evolvingdp.core.seeds import stream
+from evolvingdp.sparse_vector import calibration, histograms
+from evolvingdp.sparse_vector.above_threshold import COMPOSITIONS, AboveThreshold
+from evolvingdp.sparse_vector.find_step import FindStep
+from evolvingdp.sparse_vector.histograms import HISTOGRAMS, Histogram, HistogramEveryStep
+from evolvingdp.sparse_vector.integer_noise import IntegerNoise
+from evolvingdp.sparse_vector.noise import MonitorNoise
+from evolvingdp.sparse_vector.stable_monitor import StableMonitor
+from evolvingdp.sparse_vector.successors.target_charging import TargetCharging
+from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitor, ThresholdMonitorEvolving
+
+Rng = np.random.Generator
+_USER = ("a user in all steps", "its data in all steps, replaced")
+_DELTAS = (1e-6, 1e-3, 0.05)
+_DOMAIN = "public: of what users can hold"
+_CALIBRATED = "the noise of `Calibration`, which states its promise"
+
+
+def mechanisms() -> Iterator[Mechanism]:
+    yield Mechanism(
+        "above_threshold",
+        "sparse_vector",
+        (AboveThreshold, AboveThreshold.start, AboveThreshold.step),
+        "a user in all queries",
+        "every query changes by at most 1",
+        FINITE,
+        _threshold_trial,
+        _threshold_doors,
+        (AboveThreshold, AboveThreshold.calibrated, AboveThreshold.stable_gaussian),
+        {"reports": _threshold_more},
+        {},
+        (
+            Steps(
+                _threshold,
+                lambda made, rng: made.start(rng),
+                lambda made, state, rng: made.step(state, 0.0, rng),
+                lambda made: made.reports,
+            ),
+        ),
+    )
+    yield Mechanism(
+        "find_step",
+        "sparse_vector",
+        (FindStep, FindStep.start, FindStep.step),
+        *_USER,
+        FINITE,
+        _find_trial,
+        _find_doors,
+        (FindStep, FindStep.calibrated, FindStep.joint),
+        {"reports": _find_more, "horizon": _find_longer},
+        {"n_elements": _DOMAIN},
+        (
+            Steps(
+                partial(_find, 0),
+                lambda made, rng: made.start(4, rng),
+                lambda made, state, rng: made.step(state, [0, 0, 0, 1], rng),
+                lambda made: 1,
+            ),
+        ),
+        {"stable": "the largest weight is never 0"},
+    )
+    yield Mechanism(
+        "histograms",
+        "sparse_vector",
+        (
+            HistogramEveryStep,
+            HistogramEveryStep.step,
+            HistogramEveryStep.count,
+            Histogram,
+            Histogram.release,
+            Histogram.reported,
+            Histogram.noisy,
+        ),
+        *_USER,
+        FINITE,
+        _histogram_trial,
+        _histogram_doors,
+        (Histogram, histograms.histogram, HistogramEveryStep, HistogramEveryStep.calibrated),
+        {"horizon": _histogram_more},
+        {"n_elements": _DOMAIN},
+        (
+            Steps(
+                _histogram,
+                lambda made, rng: made.start(3),
+                lambda made, state, rng: made.step(state, [0, 0, 1], rng),
+                lambda made: made.horizon,
+            ),
+        ),
+    )
+    yield Mechanism(
+        "threshold_monitor",
+        "sparse_vector",
+        (
+            ThresholdMonitorEvolving,
+            ThresholdMonitorEvolving.step,
+            ThresholdMonitorEvolving.step_elements,
+            ThresholdMonitorEvolving.run,
+            ThresholdMonitor,
+            ThresholdMonitor.step,
+            MonitorNoise,
+            MonitorNoise.draw,
+            MonitorNoise.sample,
+        ),
+        *_USER,
+        FINITE,
+        _monitor_trial,
+        _monitor_doors,
+        (ThresholdMonitorEvolving, calibration.calibrate),
+        {},
+        {"reports": "whoever has counted so many is deleted; the monitor itself never ends"},
+        (
+            Steps(
+                _monitor,
+                lambda made, rng: made.start(3),
+                lambda made, state, rng: made.step(state, [1, 0, 0], _same, rng),
+                lambda made: 9,
+            ),
+        ),
+        {"queries": "values in {0, 1} are in [0, 1], too; `calibrate` pays for one report more"},
+    )
+    yield Mechanism(
+        "stable_monitor",
+        "sparse_vector",
+        (StableMonitor, StableMonitor.step, IntegerNoise, IntegerNoise.sample, IntegerNoise.draw),
+        *_USER,
+        FINITE,
+        _stable_trial,
+        _stable_doors,
+        (StableMonitor, StableMonitor.calibrated),
+        {"horizon": _stable_more},
+        {"n_elements": _DOMAIN, "reports": "whoever has counted so many is deleted"},
+        (
+            Steps(
+                _stable,
+                lambda made, rng: made.start(24),
+                lambda made, state, rng: made.step(state, [0] * 24, rng),
+                lambda made: made.horizon,
+            ),
+        ),
+        {
+            "queries": "elements are held or not",
+            "limit": "of the noise, of which sums of one come near: enumerated with whole outputs",
+        },
+    )
+    yield Mechanism(
+        "target_charging",
+        "sparse_vector",
+        (TargetCharging, TargetCharging.step),
+        "that of the calls",
+        "as for these",
+        FINITE,
+        _charging_trial,
+        made_by=(TargetCharging, TargetCharging.comparisons),
+        counted={"hits": _charging_more},
+    )
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _epsilon(rng: Rng) -> float:
+    return float(np.round(np.exp(rng.uniform(-0.5, 2.5)), 3))  # not small: a noisy threshold is followed in cells of 1
+
+
+def until_refused(step: Any, state: Any, inputs: Any, most: int) -> list[Any]:
+    """What is told of the first inputs, at most `most`; where a step is refused, it is told that it was."""
+    told: list[Any] = []
+    for held in inputs[:most]:
+        try:
+            state, release = step(state, held)
+        except ValueError:
+            told.append("refused")
+            break
+        told.append(release)
+    return told
+
+
+def _threshold(rng: Rng, queries: int = 3) -> AboveThreshold:
+    def draw() -> AboveThreshold:
+        return _with_promise(rng, queries)[0]
+
+    made: AboveThreshold = settled(draw)
+    return made
+
+
+def _with_promise(rng: Rng, queries: int) -> tuple[AboveThreshold, float, float]:
+    epsilon, delta, reports = _epsilon(rng), float(rng.choice(_DELTAS)), int(rng.choice([1, 1, 2]))
+    composition = str(rng.choice(COMPOSITIONS))
+    pure = composition in ("basic", "single")
+    if composition == "gaussian" and rng.random() < 0.5:
+        return AboveThreshold.stable_gaussian(epsilon, delta, reports, float(queries)), epsilon, delta
+    plain = composition in ("renyi", "gaussian")
+    made = AboveThreshold.calibrated(
+        epsilon,
+        delta,
+        reports,
+        0.0,
+        composition=composition,
+        noise="laplace" if plain or rng.random() < 0.6 else "exponential",
+        split=None if plain or rng.random() < 0.5 else float(rng.uniform(0.2, 0.8)),
+        moved=float(queries),
+    )
+    return made, epsilon, 0.0 if pure else delta
+
+
+def _threshold_trial(rng: Rng) -> Trial:
+    queries = int(rng.integers(1, 4))
+    made, epsilon, delta = settled(lambda: _with_promise(rng, queries))
+    whole = made.stable or rng.random() < 0.5
+    offsets = rng.integers(-2, 2, queries).astype(float) if whole else rng.uniform(-2, 2, queries)
+    if made.stable:
+        low = rng.choice([0.0, np.floor(made.threshold)], queries)
+        values = np.maximum(low + offsets, 0.0)
+        other = np.where(values > 0, values + rng.choice([-1.0, 1.0], queries), values + 1.0)
+    elif "renyi" in str(made) or (made.threshold_scale == 0 and made.noise == "laplace"):  # queries in [0, 1]
+        values = rng.integers(0, 2, queries).astype(float)
+        other = 1.0 - values
+    else:
+        values = made.threshold + offsets
+        other = values + rng.choice(np.array([[1.0] * queries, [-1.0] * queries, rng.choice([-1.0, 1.0], queries)]))
+
+    def run(held: Any, noise: Any) -> Any:
+        return until_refused(lambda state, value: made.step(state, value, noise), made.start(noise), held.tolist(), queries)
+
+    return Trial((made, values.tolist(), other.tolist()), run, (values, other), epsilon, delta)
+
+
+def _threshold_doors(rng: Rng) -> list[Door]:
+    made = AboveThreshold.calibrated(1.0, 1e-6, 1, 0.0, composition="basic")
+    return [
+        Door(
+            "step",
+            lambda noise, value: made.step(made.start(stream(0, "start")), value, noise),
+            lambda drawn: {"value": np.array(0.5)},
+        )
+    ]
+
+
+def _threshold_more(rng: Any) -> Any:
+    made = AboveThreshold.calibrated(1.0, 1e-6, 2, 0.0)
+    state = made.start(rng)
+    while state.left:
+        state, _ = made.step(state, 1e9, rng)
+    return [lambda: made.step(state, 1e9, rng)]
+
+
+def _find(kind: int, rng: Rng) -> FindStep:
+    made, *_ = settled(lambda: _find_promise(rng, kind))
+    return made  # type: ignore[no-any-return]
+
+
+def _find_promise(rng: Rng, kind: int) -> tuple[FindStep, float, float, int]:
+    epsilon, delta, horizon = _epsilon(rng), float(rng.choice(_DELTAS)), int(rng.integers(1, 3))
+    reports, threshold = int(rng.integers(1, horizon + 1)), float(rng.integers(2, 6))
+    if kind:
+        noise = str(rng.choice(["gaussian", "laplace"]))
+        return FindStep.joint(epsilon, delta, reports, threshold, 2, horizon, noise=noise), epsilon, delta, horizon
+    composition, shown = str(rng.choice(["basic", "optimal", "single"])), str(rng.choice(histograms.SHOWN))
+    return FindStep.calibrated(epsilon, delta, reports, threshold, 2, composition=composition, kind=shown), epsilon, delta, 2
+
+
+def _held(rng: Rng, steps: int, users: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Of two elements; user 0 holds the first in one world, and the second in the other, in turns or always."""
+    others = rng.integers(0, 2, (steps, users))
+    own = np.arange(steps) % 2 if rng.random() < 0.5 else np.zeros(steps, dtype=np.int64)
+    one, other = others.copy(), others.copy()
+    one[:, 0], other[:, 0] = own, 1 - own
+    return one, other
+
+
+def _find_trial(rng: Rng) -> Trial:
+    made, epsilon, delta, horizon = settled(lambda: _find_promise(rng, int(rng.integers(0, 2))))
+    steps = 2 * horizon
+    users = int(rng.choice([3, max(3, int(made.shown.threshold))]))
+    one, other = _held(rng, steps, users)
+
+    def run(held: Any, noise: Any) -> Any:
+        return until_refused(lambda state, inputs: made.step(state, inputs, noise), made.start(users, noise), held, steps)
+
+    return Trial((made, one.tolist(), other.tolist()), run, (one, other), epsilon, delta)
+
+
+def _find_doors(rng: Rng) -> list[Door]:
+    made = FindStep.calibrated(1.0, 0.01, 1, 2.0, 3)
+    return [
+        Door(
+            "step",
+            lambda noise, inputs: made.step(made.start(4, stream(0, "start")), inputs, noise),
+            lambda drawn: {"inputs": drawn.integers(0, 3, 4)},
+        )
+    ]
+
+
+def _find_more(rng: Any) -> Any:
+    made = FindStep.calibrated(1.0, 0.01, 1, -1e9, 3)
+    state, _ = made.step(made.start(3, rng), [0, 0, 1], rng)
+    return [lambda: made.step(state, [0, 0, 1], rng)]
+
+
+def _find_longer(rng: Any) -> Any:
+    calls = []
+    for noise in ("gaussian", "laplace"):
+        made = FindStep.joint(1.0, 1e-6, 1, 1e9, 3, 2, noise=noise)
+        state = made.start(3, rng)
+        for _ in range(2):
+            state, _ = made.step(state, [0, 0, 1], rng)
+        calls.append(partial(made.step, state, [0, 0, 1], rng))
+    return calls
+
+
+def _histogram(rng: Rng) -> HistogramEveryStep:
+    kind = str(rng.choice(HISTOGRAMS))
+    made: HistogramEveryStep = settled(
+        lambda: HistogramEveryStep.calibrated(
+            _epsilon(rng), float(rng.choice(_DELTAS)), int(rng.integers(1, 3)), 2, kind=kind
+        )
+    )
+    return made
+
+
+def _histogram_trial(rng: Rng) -> Trial:
+    kind, epsilon, delta, horizon = (
+        str(rng.choice(HISTOGRAMS)),
+        _epsilon(rng),
+        float(rng.choice(_DELTAS)),
+        int(rng.integers(1, 3)),
+    )
+    made = HistogramEveryStep.calibrated(epsilon, delta, horizon, 2, kind=kind)
+    users = int(rng.choice([2, 2 * max(1, int(made.one.threshold))]))
+    one, other = _held(rng, horizon + 1, users)
+
+    def run(held: Any, noise: Any) -> Any:
+        return until_refused(lambda state, inputs: made.step(state, inputs, noise), made.start(users), held, horizon + 1)
+
+    return Trial((made, one.tolist(), other.tolist()), run, (one, other), epsilon, delta)
+
+
+def _histogram_doors(rng: Rng) -> list[Door]:
+    made = HistogramEveryStep.calibrated(1.0, 0.01, 2, 3, kind="stable")
+    return [
+        Door(
+            name,
+            lambda noise, inputs, name=name: getattr(made, name)(made.start(4), inputs, noise),
+            lambda drawn: {"inputs": drawn.integers(0, 3, 4)},
+        )
+        for name in ("step", "count")
+    ] + [
+        Door(
+            name,
+            lambda noise, weights, name=name: getattr(made.one, name)(weights, noise),
+            lambda drawn: {"weights": drawn.integers(0, 9, 3)},
+            loose={"weights": "a weight an element, of as many as there are"},
+        )
+        for name in ("release", "noisy")
+    ]
+
+
+def _histogram_more(rng: Any) -> Any:
+    calls: list[Any] = []
+    for kind in HISTOGRAMS:
+        made = HistogramEveryStep.calibrated(1.0, 0.01, 2, 3, kind=kind)
+        state = made.start(3)
+        for _ in range(2):
+            state, _ = made.step(state, [0, 0, 1], rng)
+        calls.append(partial(made.step, state, [0, 0, 1], rng))
+        if kind in histograms.SHOWN:
+            calls.append(partial(made.count, state, [0, 0, 1], rng))
+    return calls
+
+
+def _monitor(rng: Rng) -> ThresholdMonitorEvolving:
+    made: tuple[ThresholdMonitorEvolving, float, float] = settled(lambda: _monitor_promise(rng))
+    return made[0]
+
+
+def _monitor_promise(rng: Rng) -> tuple[ThresholdMonitorEvolving, float, float]:
+    epsilon, delta, reports = _epsilon(rng), float(rng.choice(_DELTAS)), int(rng.integers(1, 3))
+    method, asked = str(rng.choice(calibration.METHODS)), str(rng.choice(calibration.QUERIES))
+    kept = calibration.calibrate(epsilon, delta, reports, method=method, queries=asked)
+    return ThresholdMonitorEvolving.calibrated(kept, float(rng.integers(0, 4))), epsilon, delta
+
+
+def _monitor_trial(rng: Rng) -> Trial:
+    made, epsilon, delta = settled(lambda: _monitor_promise(rng))
+    users, queries = int(rng.integers(1, 4)), int(rng.integers(1, 6))
+    way = str(rng.choice(["step", "run", "fixed", "elements"]))
+    others = rng.integers(0, 2, (queries, users)) if made.queries == "binary" else rng.integers(0, 5, (queries, users)) / 4
+    one, other = others.astype(float), others.astype(float)
+    own = rng.integers(0, 2, queries)
+    one[:, 0], other[:, 0] = own, 1 - own
+    if way == "elements":
+        one, other = one.round().astype(np.int64), other.round().astype(np.int64)
+        one, other = one[: (queries + 1) // 2], other[: (queries + 1) // 2]
+
+    def run(values: Any, noise: Any) -> Any:
+        if way == "run":
+            return made.run(made.start(users), values, noise)[1]
+        if way == "elements":
+            return until_refused(
+                lambda state, held: made.step_elements(state, held, 2, noise), made.start(users), values, queries
+            )
+        if way == "fixed":
+            fixed: Any = ThresholdMonitor(made)
+            return until_refused(
+                lambda state, row: fixed.step(state, lambda held: held[:, row], noise),
+                fixed.start(values.T),
+                range(queries),
+                queries,
+            )
+        return until_refused(lambda state, row: made.step(state, row, _same, noise), made.start(users), values, queries)
+
+    return Trial((made, way, one.tolist(), other.tolist()), run, (one, other), epsilon, delta)
+
+
+def _monitor_doors(rng: Rng) -> list[Door]:
+    made = ThresholdMonitorEvolving.calibrated(calibration.calibrate(1.0, 0.01, 1), 2.0)
+    fixed: Any = ThresholdMonitor(made)
+    return [
+        Door(
+            "step",
+            lambda noise, values: made.step(made.start(4), values, _same, noise),
+            lambda drawn: {"values": drawn.integers(0, 2, 4)},
+        ),
+        Door(
+            "run",
+            lambda noise, values: made.run(made.start(4), values, noise),
+            lambda drawn: {"values": drawn.integers(0, 2, (3, 4))},
+            loose={"values": "one query, or fewer of them"},
+        ),
+        Door(
+            "step_elements",
+            lambda noise, inputs: made.step_elements(made.start(4), inputs, 3, noise),
+            lambda drawn: {"inputs": drawn.integers(0, 3, 4)},
+        ),
+        Door(
+            "fixed",
+            lambda noise, values: fixed.step(fixed.start([0, 1, 2, 3]), lambda held: values, noise),
+            lambda drawn: {"values": drawn.integers(0, 2, 4)},
+        ),
+    ]
+
+
+def _stable(rng: Rng) -> StableMonitor:
+    made: StableMonitor = settled(
+        lambda: StableMonitor.calibrated(
+            _epsilon(rng), float(rng.choice(_DELTAS)), int(rng.integers(1, 4)), 2, int(rng.integers(1, 3))
+        )
+    )
+    return made
+
+
+def _stable_trial(rng: Rng) -> Trial:
+    epsilon, delta, horizon = _epsilon(rng), float(rng.choice(_DELTAS)), int(rng.integers(1, 4))
+    made = StableMonitor.calibrated(epsilon, delta, horizon, 2, int(rng.integers(1, 3)))
+    users = int(rng.choice([2, 2 * int(made.monitor.threshold)]))
+    one, other = _held(rng, horizon + 1, users)
+
+    def run(held: Any, noise: Any) -> Any:
+        return until_refused(lambda state, inputs: made.step(state, inputs, noise), made.start(users), held, horizon + 1)
+
+    return Trial((made, one.tolist(), other.tolist()), run, (one, other), epsilon, delta)
+
+
+def _stable_doors(rng: Rng) -> list[Door]:
+    made = StableMonitor.calibrated(1.0, 0.01, 2, 3, 1)
+    return [
+        Door(
+            "step",
+            lambda noise, inputs: made.step(made.start(4), inputs, noise),
+            lambda drawn: {"inputs": drawn.integers(0, 3, 4)},
+        )
+    ]
+
+
+def _stable_more(rng: Any) -> Any:
+    made = StableMonitor.calibrated(1.0, 0.01, 2, 3, 1)
+    state = made.start(3)
+    for _ in range(2):
+        state, _ = made.step(state, [0, 0, 1], rng)
+    return [lambda: made.step(state, [0, 0, 1], rng)]
+
+
+def _charging_trial(rng: Rng) -> Trial:
+    made = TargetCharging.comparisons(float(rng.uniform(0.1, 1.0)), int(rng.integers(1, 3)))
+    delta, calls = float(rng.choice(_DELTAS)), int(rng.integers(1, 7))
+    keep = float(expit(made.epsilon))
+
+    def run(bit: int, noise: Any) -> Any:
+        def response(_: Any) -> bool:
+            return bool(noise.random() < (keep if bit else 1 - keep))
+
+        return until_refused(lambda left, call: made.step(left, call, bool, noise), made.start(), [response] * calls, calls)
+
+    return Trial((made, calls), run, (0, 1), made.epsilon_of_delta(delta), delta)
+
+
+def _charging_more(rng: Any) -> Any:
+    made = TargetCharging.comparisons(1.0, 2)
+    left = made.start()
+    while left:
+        left, _ = made.step(left, lambda noise: True, bool, rng)
+    return [lambda: made.step(left, lambda noise: noise.random() < 0.5, bool, rng)]

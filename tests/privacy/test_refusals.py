@@ -1,0 +1,87 @@
+"""Refusals are outputs: nothing is refused after a private draw, and whether it is says nothing of others' data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from generators import MECHANISMS, REFUSALS, SEED, TIMES, Watched, cases
+
+from evolvingdp.core.seeds import stream
+
+WORLDS = 6  # others' data, and noise, of each bad entry
+BAD = (-1, 2, 2**62, 0.5, -0.5, 1.5, np.nan, np.inf)
+DOORS = [(name, number) for name, one in MECHANISMS.items() for number in range(len(one.doors(stream(SEED, "doors", name))))]
+
+
+def spoiled(array: Any) -> Iterator[tuple[str, tuple[int, ...], Any]]:
+    """How one entry, or one user's row, is spoiled: what is done, whose it is, and a function that does it to an array."""
+    places = list(np.ndindex(np.shape(array)))
+    for place in places[:: max(1, len(places) // 8)]:
+        for bad in BAD:
+            yield f"{bad} at {place}", place[:1], lambda given, place=place, bad=bad: _put(given, place, bad)
+    if np.ndim(array) == 2:
+        for row in range(len(array)):
+            for bad in (0, 1, 7):
+                yield f"a row of {bad} at {row}", (row,), lambda given, row=row, bad=bad: _put(given, (row,), bad)
+
+
+def _put(array: Any, place: tuple[int, ...], bad: Any) -> Any:
+    kind = np.asarray(array).dtype
+    whole = kind.kind in "iu" and bad == np.floor(bad) and bad >= np.iinfo(kind).min and bad <= np.iinfo(kind).max
+    spoiled = np.array(array, dtype=kind if whole or kind.kind == "f" else float)
+    spoiled[place] = bad
+    return spoiled
+
+
+def met(call: Any, arrays: dict[str, Any], noise: np.random.Generator) -> tuple[str, int]:
+    """What leaves the call, and how many private draws came before it."""
+    watched = Watched(noise)
+    try:
+        call(watched, **{name: array.item() if np.ndim(array) == 0 else array for name, array in arrays.items()})
+    except REFUSALS as refused:
+        return type(refused).__name__, watched.drawn
+    except Exception as failed:
+        return f"{type(failed).__name__}, which is no refusal", watched.drawn
+    return "", 0
+
+
+@pytest.mark.parametrize(("name", "number"), cases("bad", DOORS))
+def test_whether_a_bad_entry_is_refused_depends_on_nothing_else_and_costs_no_draw(name, number):
+    door = MECHANISMS[name].doors(stream(SEED, "doors", name))[number]
+    worlds = [door.draw(stream(SEED, "world", name, number, world)) for world in range(WORLDS * TIMES)]
+    for arrays in worlds:
+        assert met(door.call, arrays, stream(SEED, "noise"))[0] == ""
+    for which in worlds[0].keys() - set(door.public):
+        for what, row, spoil in spoiled(worlds[0][which]):
+            seen = set()
+            for world, arrays in enumerate(worlds):
+                held = np.array(arrays[which])
+                if held.ndim > 1:
+                    held[row] = worlds[0][which][row]  # the user's own data are no others'
+                refused, drawn = met(door.call, arrays | {which: spoil(held)}, stream(SEED, "noise", world))
+                assert not (refused and drawn), f"{refused} after {drawn} draws: {name} {door.name}, {which}: {what}"
+                assert "no refusal" not in refused, f"{refused}: {name} {door.name}, {which}: {what}"
+                seen.add(refused)
+            assert len(seen) == 1, f"what is refused depends on others: {seen}; {name} {door.name}, {which}: {what}"
+
+
+@pytest.mark.parametrize(("name", "number"), cases("shapes", DOORS))
+def test_a_dimension_more_or_fewer_or_another_length_is_refused_before_any_draw(name, number):
+    door = MECHANISMS[name].doors(stream(SEED, "doors", name))[number]
+    arrays = door.draw(stream(SEED, "world", name, number))
+    for which, array in arrays.items():
+        deeper = (
+            [] if which in door.deep else [array[None], array[..., None], np.stack([array] * 3), np.stack([array] * 3, -1)]
+        )
+        others = []
+        if which not in door.loose and np.ndim(array):
+            others = [array[0], array[:1], array[:-1], np.concatenate([array, array])]
+        for other in [*deeper, *others]:
+            if np.shape(other) == np.shape(array):
+                continue
+            refused, drawn = met(door.call, arrays | {which: other}, stream(SEED, "noise"))
+            assert refused in ("TypeError", "ValueError"), f"{name} {door.name} takes {which} of {other.shape}: {refused}"
+            assert not drawn, f"{name} {door.name} refuses {which} of shape {other.shape} after {drawn} draws"
