@@ -20,6 +20,7 @@ from evolvingdp.planning import changing
 from evolvingdp.planning.answer import CannotServeError, Method, OnTheEdgeError
 from evolvingdp.planning.planner import ROOMS, asked, expected, plan, reach, settled
 from evolvingdp.planning.question import STATISTICS, Question
+from evolvingdp.planning.reports import Reports
 from evolvingdp.planning.shown import text
 from evolvingdp.publish.cli import main
 from evolvingdp.publish.sources.project import params_of
@@ -418,6 +419,52 @@ def test_a_cut_is_worked_out_for_few_users_whose_supports_are_skewed(users, peri
     sizes = [round(factor * found * users) for factor in (1.15, 0.85)]
     rates = [np.mean([all_found(question, settings, size, 7919 * run) for run in range(400)]) for size in sizes]
     assert rates[0] > 0.975 > rates[1]
+
+
+@pytest.mark.parametrize(
+    ("statistic", "trust", "name"),
+    [
+        ("mean", "nobody", "every user in every period"),
+        ("frequencies", "nobody", "OLH from every user in every period"),
+        ("mean", "curator", "fresh Laplace noise in every period"),
+    ],
+)
+def test_the_sentence_of_a_guarantee_counts_the_reports_that_the_error_counts(statistic, trust, name):
+    """300 readings of .5 each cost 150, when a report is what epsilon is for, and their error is that of all of them."""
+    question = Question(statistic, trust, "report", users=10**5, periods=30, epsilon=0.5, readings=10, changes=0, delta=0.0)
+    told = {one.method: one for one in plan(question).predictions}[name]
+    assert told.guarantee.endswith("one report; of all periods together it is 150")
+    once = replace(question, readings=1)
+    assert error(name, once) / error(name, question) == pytest.approx(10 if trust == "curator" else math.sqrt(10), rel=0.01)
+    for unit, together in (("period", "it is 15"), ("user", "the same")):
+        answer = plan(replace(question, unit=unit))
+        assert next(one for one in answer.predictions if one.method == name).guarantee.endswith(f"together {together}")
+
+
+@pytest.mark.parametrize(("readings", "periods"), [(10, 30), (10, 1), (1, 30)])
+def test_what_a_report_s_delta_says_of_a_user_holds_for_gaussian_noise(readings, periods):
+    """Noise that has (epsilon, delta) for a report: the stated bound holds for all of a user's reports."""
+    reports = Reports("report", readings, periods)
+    whole, failure = reports.together(0.5, 1e-6)
+    mu = accounting.gaussian_mu(0.5, 1e-6) * readings * math.sqrt(periods)
+    assert accounting.delta_of_gaussian(mu, whole) <= failure < 0.01
+    assert whole == 0.5 * readings * periods
+    if readings > 1 and periods > 1:  # the number of periods alone says something false
+        assert accounting.delta_of_gaussian(mu, 0.5 * periods) > 0.5
+
+
+def test_a_shuffler_s_sentence_has_the_delta_of_all_reports_or_says_that_nothing_is_left():
+    question = Question(
+        trust="shuffler", unit="report", users=10**5, periods=30, epsilon=0.5, readings=10, changes=0, delta=1e-6
+    )
+    name = "every user in every period, shuffled"
+
+    def told(question):
+        return next(one.guarantee for one in plan(question).predictions if one.method == name)
+
+    assert "of all periods together it is (150, 0.0069)" in told(question)  # 30 * 1e-6 * (e^5 - 1) / (e^.5 - 1), upwards
+    assert "together no bound below 1 is left" in told(replace(question, readings=100))
+    assert "of all periods together it is (15, 3e-05)" in told(replace(question, unit="period"))
 
 
 def test_the_moving_mean_has_its_changes_and_stays_within_its_range():

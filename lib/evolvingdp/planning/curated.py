@@ -36,7 +36,7 @@ def moved(question: Question, gaussian: bool = False) -> float:
 
 def _denominator(question: Question) -> float:
     """Users whose unit is one: a user's mean of its readings, or a reading by itself."""
-    return question.users * (question.readings if question.unit == "report" else 1)
+    return question.users * question.reports.a_period
 
 
 def needs_delta(question: Question) -> float:
@@ -47,7 +47,7 @@ def needs_delta(question: Question) -> float:
 
 def _fresh(question: Question, gaussian: bool) -> Noise:
     """Of each period's total."""
-    reports = question.reports_of_a_unit
+    reports = question.reports.of_a_unit
     if gaussian:
         mu = accounting.gaussian_mu(question.epsilon, needs_delta(question))
         return Gaussian(moved(question, True) * math.sqrt(reports) / mu)
@@ -64,7 +64,7 @@ def _sums(question: Question, gaussian: bool) -> tuple[Any, Noise]:
     """Prefix sums over periods' totals, and the noise of a node."""
     delta = needs_delta(question) if gaussian else 0.0
     sums: Any = Buffered(question.periods) if gaussian else best_tree(question.periods)
-    uses = question.reports_of_a_unit
+    uses = question.reports.of_a_unit
     return sums, calibrate(sums, question.epsilon, delta, moved(question, gaussian), uses=uses)
 
 

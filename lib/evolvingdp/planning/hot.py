@@ -52,7 +52,7 @@ def _repeated(question: Question) -> AboveThreshold:
 
 
 def _histogram(question: Question, kind: str) -> Histogram:
-    reports = question.reports_of_a_unit
+    reports = question.reports.of_a_unit
     return histogram(question.epsilon, needs_delta(question), reports, question.items, kind=kind, beta=BETA)
 
 
@@ -68,7 +68,7 @@ def _readings_shown(question: Question) -> int:
     """What one answer counts: all readings, one of a user and period, or one of a user, as a unit moves by one."""
     if question.unit == "user":
         return question.users
-    return question.users * question.pooled * (question.readings if question.unit == "report" else 1)
+    return question.users * question.pooled * question.reports.a_period
 
 
 def _shown(question: Question) -> Histogram:

@@ -34,7 +34,7 @@ def _every_period(question: Question, composition: str) -> OLH:
 
 
 def _every_period_expected(question: Question, settings: OLH) -> Expected:
-    reports = question.users * (question.readings if question.unit == "report" else 1) * question.pooled
+    reports = question.users * question.reports.a_period * question.pooled
     return _of_words(question, OnceWords(1, 1, 2, settings.epsilon), reports)
 
 
@@ -145,14 +145,14 @@ METHODS = [
         "OLH from every user in every period", LIST,
         lambda q: _every_period(q, "basic"), _every_period_expected,
         "pure epsilon-local DP of {unit}; of all periods {for_ever}",
-        "nothing", "a seed of 64 bits and a number below e^epsilon + 1 a period", "a hash for each report and word",
+        "nothing", "a seed of 64 bits and a number below e^epsilon + 1 {each}", "a hash for each report and word",
         "be precise where epsilon has to pay for many periods", oracle_run, mixed=shuffled.HASH,
     ),
     Method(
         "OLH from every user in every period, composed with delta", LIST,
         lambda q: _every_period(q, "optimal"), _every_period_expected,
         "({epsilon}, {delta})-local DP of {unit}",
-        "nothing", "a seed of 64 bits and a number below e^epsilon + 1 a period", "a hash for each report and word",
+        "nothing", "a seed of 64 bits and a number below e^epsilon + 1 {each}", "a hash for each report and word",
         "have a pure guarantee", oracle_run,
     ),
     Method(

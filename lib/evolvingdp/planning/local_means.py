@@ -42,7 +42,7 @@ _COUNTED = 350_000  # counts of updates that it looks at, of THRESH
 
 def report_epsilon(question: Question, composition: str) -> float:
     """Of each period's report of everybody."""
-    reports = question.reports_of_a_unit
+    reports = question.reports.of_a_unit
     if composition != "basic":
         if not question.failure:
             raise CannotServeError("delta is 0, and composing reports needs one", "--delta 1e-9")
@@ -79,7 +79,7 @@ def about_the_users(question: Question, variance: Callable[[float], float], repo
 
 def every_period(question: Question, randomizer: SignFlip) -> Expected:
     """Errors of periods are independent, so that those of a window average out."""
-    reports = question.users * (question.readings if question.unit == "report" else 1) * question.pooled
+    reports = question.users * question.reports.a_period * question.pooled
     return about_the_users(question, randomizer.variance, reports)
 
 
@@ -244,13 +244,13 @@ METHODS = [
         "every user in every period", MEANS,
         lambda q: SignFlip(report_epsilon(q, "basic")), every_period,
         "pure epsilon-local DP of {unit}; of all periods {for_ever}",
-        "nothing", "1 bit a period", _SERVER,
+        "nothing", "1 bit {each}", _SERVER,
         "be precise where epsilon has to pay for many periods", once_run, mixed=shuffled.BIT,
     ),
     Method(
         "every user in every period, composed with delta", MEANS,
         lambda q: SignFlip(report_epsilon(q, "optimal")), every_period,
-        "({epsilon}, {delta})-local DP of {unit}", "nothing", "1 bit a period", _SERVER,
+        "({epsilon}, {delta})-local DP of {unit}", "nothing", "1 bit {each}", _SERVER,
         "have a pure guarantee", once_run,
     ),
     Method(

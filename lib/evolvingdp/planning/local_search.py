@@ -30,7 +30,7 @@ _FACTORS = [4 * 1.25**step for step in range(16)]  # thresholds, in standard err
 
 def _reports(question: Question) -> float:
     """Reports that one answer reads: those of its periods, where each user reports once, or of everybody in each of them."""
-    return question.users * question.pooled / question.reports_of_a_unit
+    return question.users * question.pooled / question.reports.of_a_unit
 
 
 def _reporters(question: Question) -> int:

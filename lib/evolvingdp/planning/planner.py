@@ -16,6 +16,7 @@ from typing import Any
 from evolvingdp.core.checks import ParameterError
 from evolvingdp.planning.answer import Answer, CannotServeError, Expected, Method, OnTheEdgeError, Prediction, Refusal
 from evolvingdp.planning.question import TRUST, Question, in_options
+from evolvingdp.planning.reports import UNIT
 from evolvingdp.planning.shuffled import mixed
 
 ROOMS = {  # that have methods for a statistic; only these are imported
@@ -24,11 +25,6 @@ ROOMS = {  # that have methods for a statistic; only these are imported
     "frequencies": ("local_lists", "curated"),
     "words": ("local_search", "hot"),
     "hot": ("local_lists", "hot"),
-}
-UNIT = {
-    "report": "one report",
-    "period": "all that a user sends in a period",
-    "user": "everything that a user ever sends",
 }
 _COUNTED = {
     "report": "every reading counts",
@@ -113,10 +109,11 @@ def _ask(method: Method, question: Question) -> Prediction | Refusal:
 
 
 def _filled(text: str, question: Question) -> str:
-    whole = question.unit == "user"
-    for_ever = "together the same" if whole else f"together it is {question.periods * question.epsilon:g}"
+    whole, reports = question.unit == "user", question.reports
     return text.format(
-        unit=UNIT[question.unit], epsilon=f"{question.epsilon:g}", delta=f"{question.failure:g}", for_ever=for_ever,
+        unit=UNIT[question.unit], epsilon=f"{question.epsilon:g}", delta=f"{question.failure:g}",
+        for_ever=reports.told(question.epsilon), mixed_for_ever=reports.told(question.epsilon, question.failure),
+        each="a period" if reports.a_period == 1 else f"a reading, {reports.a_period:,} a period",
         own_changes=question.own_changes, taking_part=question.taking_part, events=question.events,
         lot=UNIT["user" if whole else "report"], words="one" if whole else "one a period", counted=_COUNTED[question.unit],
     )  # fmt: skip

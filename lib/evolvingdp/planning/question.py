@@ -10,6 +10,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from evolvingdp.planning.reports import Reports
+
 STATISTICS = ("mean", "counts", "frequencies", "words", "hot")
 TRUST = ("nobody", "shuffler", "curator")
 UNITS = ("report", "period", "user")
@@ -92,9 +94,10 @@ class Question:
         return {"period": 1, "window": self.window, "cumulative": self.periods}[self.target]
 
     @property
-    def reports_of_a_unit(self) -> int:
-        """How many periods epsilon pays for: all of them, if the unit is a user, else one."""
-        return self.periods if self.unit == "user" else 1
+    def reports(self) -> Reports:
+        """Where each user reports in every period: each of its readings, if a report is what epsilon is for, else their
+        mean."""
+        return Reports(self.unit, self.readings if self.unit == "report" else 1, self.periods)
 
     @property
     def moves(self) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 
 from evolvingdp.planning.answer import Answer, Prediction
-from evolvingdp.planning.planner import UNIT
 from evolvingdp.planning.question import Question
+from evolvingdp.planning.reports import UNIT
 
 _WIDTH = 92  # of the book's column, too
 _TRUST = {"--trust shuffler": "With a trusted shuffler", "--trust curator": "With a trusted curator"}

@@ -21,11 +21,12 @@ from evolvingdp.core.olh import OLH
 from evolvingdp.heavy_hitters.trust.shuffling import epsilon_of_a_report
 from evolvingdp.planning.answer import CannotServeError, Expected, Method
 from evolvingdp.planning.question import Question
+from evolvingdp.planning.reports import UNIT
 
 _RARE = 1e-3  # of delta: that a lot has fewer reports
 _LEAST_DELTA = 1e-12
 _MOST_BIT, _MOST_HASH = 15.0, 10.0  # epsilon of a report: of the bound, and of local hashing
-_PROMISED = {True: "everything that a user ever sends", False: "{unit}; of all periods {for_ever}", None: "{lot}"}
+_PROMISED = {True: UNIT["user"], False: "{unit}; of all periods {mixed_for_ever}", None: "{lot}"}
 _AGAINST = "against those who see only what the shuffler passes on"
 SEVERAL = "a user sends several bits that depend on each other, and what a shuffler adds is known for one report"
 FOLLOWED = "what is said again and again can be followed through the shuffler"
@@ -56,11 +57,10 @@ class Mixed:
             raise CannotServeError("it needs a delta above 0", "--delta 1e-9")
         once = asked.unit == "user" if self.once is None else self.once
         if not once:
-            each = asked.unit == "report" and self.once is False  # a search reads one of the readings of a period
-            users *= asked.readings if each else 1
-            if asked.reports_of_a_unit > 1:
-                epsilon = accounting.optimal(epsilon, delta / 2, asked.periods)
-                delta /= 2 * asked.periods
+            users *= asked.reports.a_period if self.once is False else 1  # a search reads one of the readings of a period
+            if (reports := asked.reports.of_a_unit) > 1:
+                epsilon = accounting.optimal(epsilon, delta / 2, reports)
+                delta /= 2 * reports
         lot = self.share / (asked.periods if once else 1)
         if lot < 1:
             users = 1 + int(binom.ppf(_RARE * delta, users - 1, lot))
