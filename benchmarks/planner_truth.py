@@ -21,7 +21,6 @@ from evolvingdp.evolving import thresh_protocol
 from evolvingdp.evolving.rivals import crew_thresh, crew_words, once, once_words, tree
 from evolvingdp.evolving.rivals.crew_thresh import CrewThresh
 from evolvingdp.evolving.rivals.crew_words import CrewWords
-from evolvingdp.evolving.rivals.detection import detect
 from evolvingdp.evolving.rivals.threshold_stream import ThresholdStream
 from evolvingdp.evolving.streams import BitStream, WordStream
 from evolvingdp.heavy_hitters.pem import PEM
@@ -94,9 +93,8 @@ def followed(method: str) -> Truth:
             found = np.array([release.estimate for release in thresh_protocol.run(settings, data, **generators)])
         else:
             tally = once.run(settings, data, **generators)
-            found = settings.estimates(tally)
-            if method == "detected":
-                found = detect(found, tally.reports, settings.variance, online=choice.online).estimates
+            averaged = method == "detected"
+            found = settings.detect(tally, online=choice.online).estimates if averaged else settings.estimates(tally)
             found = settings.lots.hold(found)
         return np.asarray(np.clip(found, 0, 1) - _own(question, data, seed))
 
@@ -146,8 +144,7 @@ def words_detected(online: bool) -> Truth:
     def truth(question: Question, settings: once_words.OnceWords, seed: int) -> Array:
         data, own = _words(question, seed)
         tally = _run_words(settings, data, seed)
-        estimates = settings.estimates(tally)[:, 0]
-        return detect(estimates, tally.reports, float(settings.variances()), online=online).estimates - own
+        return settings.detect(tally, words=np.array([0]), online=online).estimates[:, 0] - own
 
     return truth
 

@@ -122,14 +122,11 @@ def best_division(values, weights, cost):
 
 def last_segments(values, weights, cost):
     """The recursion itself, epoch by epoch: where the last segment of the best division begins."""
-    sums, held = (
-        np.concatenate([[0.0 * part[0]], np.cumsum(part, axis=0)]) for part in (values * weights[:, None], weights)
-    )
+    sums, held = (np.concatenate([[0.0 * part[0]], np.cumsum(part, axis=0)]) for part in (values * weights, weights))
     best, starts = np.zeros(len(values) + 1), np.zeros(len(values), dtype=np.int64)
     for now in range(1, len(values) + 1):
-        among = held[now] - held[:now]
-        moved = ((sums[now] - sums[:now]) ** 2).sum(axis=1)
-        saved = best[:now] + np.where(among > 0, moved / np.maximum(among, 1e-300), 0.0) - cost
+        among, moved = held[now] - held[:now], (sums[now] - sums[:now]) ** 2
+        saved = best[:now] + np.where(among > 0, moved / np.maximum(among, 1e-300), 0.0).sum(axis=1) - cost
         starts[now - 1], best[now] = saved.argmax(), saved.max()
     return starts
 
@@ -148,8 +145,8 @@ def test_long_divisions_are_those_of_the_recursion_epoch_by_epoch(n_words, mean)
         "drift": 0.2 * turns,
         "spikes": 6.0 * (turns % 97 < 2),
     }[mean]
-    weights = rng.integers(0, 3, size=horizon).astype(float)
-    values = np.where(weights[:, None] > 0, means + rng.normal(size=(horizon, n_words)), 0.0)
+    weights = rng.integers(0, 3, size=horizon)[:, None] * rng.uniform(0.5, 2.0, size=(horizon, n_words))
+    values = np.where(weights > 0, means + rng.normal(size=(horizon, n_words)), 0.0)
     values, cost = values - np.average(values, axis=0, weights=weights), penalty(horizon, n_words, 0.5)
     found, _ = detection._last_segments(values, weights, cost)
     assert found.tolist() == last_segments(values, weights, cost).tolist()
@@ -207,6 +204,58 @@ def test_changes_are_looked_for_in_the_frequent_words_and_all_words_are_averaged
     assert detect(values, reports, np.ones(3), words=np.array([1, 2])).changes == 0
 
 
+@pytest.mark.parametrize("online", [False, True])
+def test_variances_of_epochs_and_words_weigh_what_they_belong_to(online):
+    """Twice the variance in an epoch is the same as half the reports there."""
+    rng = stream(0, "weights")
+    values, spread = rng.normal(size=(40, 2)) + 3.0 * (np.arange(40)[:, None] > 22), rng.uniform(0.5, 2.0, size=(40, 1))
+    once_each = detect(values, np.ones(40), spread, online=online)
+    assert once_each.changes > 0
+    assert once_each.starts.tolist() == detect(values, 1 / spread[:, 0], 1.0, online=online).starts.tolist()
+    single = detect(values[:, 0], np.ones(40), spread[:, 0], online=online)
+    assert single.starts.tolist() == detect(values, np.ones(40), spread, words=np.array([0]), online=online).starts.tolist()
+
+
+@pytest.mark.parametrize("make", [lambda: Once(9000, 60, 1, 3.0), lambda: OnceWords(9000, 60, 4, 3.0)])
+def test_online_nothing_that_comes_later_moves_an_estimate(make):
+    settings, rng = make(), stream(0, "later")
+    means = np.where(np.arange(60) < 30, 0.1, 0.6)
+    if isinstance(settings, Once):
+        data = streams.BitStream.make([9000], means, 1)
+        tally, other = (once.simulate(settings, data, rng) for _ in range(2))
+        mixed = Tally(np.append(tally.reports[:40], other.reports[40:]), np.append(tally.ones[:40], other.ones[40:]))
+    else:
+        laws = np.column_stack([means, *[(1 - means) / 3] * 3])
+        data = streams.WordStream.make([9000], laws, np.arange(60)[None, :], 1)
+        tally, other = (once_words.simulate(settings, data, rng) for _ in range(2))
+        parts = ((tally.reports, other.reports), (tally.sums, other.sums))
+        mixed = WordTally(*(np.concatenate([first[:40], second[40:]]) for first, second in parts))
+    now, changed = (settings.detect(each, online=True) for each in (tally, mixed))
+    asked: list[list[np.ndarray]] = []
+
+    def largest(low, high):
+        asked[-1].append(np.stack([low[:40], high[:40]]))
+        return settings.largest_variance(low, high)
+
+    for each in (tally, mixed):
+        asked.append([])
+        detection.detect_at(settings.estimates(each), each.reports, largest, online=True)
+    assert np.array_equal(*asked)
+    assert now.starts[39] > 0
+    assert np.array_equal(now.estimates[:40], changed.estimates[:40])
+    assert not np.array_equal(now.estimates[40:], changed.estimates[40:])
+
+
+def test_the_largest_variance_is_that_of_the_share_nearest_to_one_half_of_the_reports():
+    low, high = np.array([0.0, 0.1, 0.7]), np.array([0.05, 0.6, 0.9])
+    bits = Once(10, 2, 1, LN3)
+    assert bits.largest_variance(low, high) == pytest.approx([bits.randomizer.variance(share) for share in (0.05, 0.5, 0.7)])
+    olh = OnceWords(10, 2, 2, LN3)  # p = 1/2: all of a word's holders
+    assert olh.largest_variance(low, high) == pytest.approx(olh.variances(high))
+    signs = OnceWords(10, 2, 2, LN3, "hadamard")
+    assert signs.largest_variance(low, high) == pytest.approx(signs.variances(low))
+
+
 def test_the_bound_is_the_distance_from_the_epoch_s_own_estimate_and_its_noise():
     fit = Fit(np.array([0.5, 0.5]), np.array([0, 0]), np.array([5.0, 5.0]), np.ones(2, dtype=bool))
     bound = detection.bound(fit, np.array([0.6, math.nan]), np.array([5, 0]), 1.0, beta=0.1)
@@ -242,6 +291,7 @@ def stepped(room, settings, counts):
         (lambda: penalty(4, false_alarm=math.nan), "false_alarm must lie in"),
         (lambda: detect(np.zeros(3), np.ones(2), 1.0), "one entry per epoch"),
         (lambda: detect(np.zeros(2), np.ones(2), math.nan), "variance must be > 0"),
+        (lambda: detect(np.zeros(2), np.ones(2), np.ones(3)), r"variance must go with estimates of shape \(2,\)"),
         (lambda: detect(np.array([0.0, math.nan]), np.ones(2), 1.0), "finite where there are any"),
         (lambda: detect(np.zeros(2), np.zeros(2), 1.0), "not all 0"),
         (lambda: stepped(once, Once(2, 1, 1, 1.0), [0, 2]), "counts must lie in"),

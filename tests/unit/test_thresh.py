@@ -17,7 +17,7 @@ import evolvingdp
 from evolvingdp.core import accounting
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import baselines, streams, thresh_protocol
-from evolvingdp.evolving.constants import paper_epsilons, paper_error_bound, smallest_vote_epsilon, unit
+from evolvingdp.evolving.constants import paper_epsilons, paper_error_bound, smallest_vote_epsilon, told, unit
 from evolvingdp.evolving.experiments.thresh.params import Params
 from evolvingdp.evolving.experiments.thresh.run import _run
 from evolvingdp.evolving.experiments.thresh.scenarios import PAPER, protocols
@@ -422,3 +422,12 @@ def test_the_shortest_epoch_that_the_refusal_names_is_the_shortest_that_works():
     for epoch_length in (100, needed - 1):
         with pytest.raises(ValueError, match=f"epoch_length must be at least {needed}, .* got {epoch_length}"):
             Params(epoch_length=epoch_length)
+
+
+def test_a_bound_that_says_nothing_is_told_with_this_remark():
+    """The bound at nine million users, 37 epochs of 300 bits and epsilon 6 is above 1."""
+    bound = Thresh.tuned(9 * 10**6, 37, 300, 6.0, changes=2).error_bound
+    assert 1 < bound < math.inf
+    assert told(bound, 2) == f"{bound:.2f} (1 or more says nothing)"
+    assert told(1.0).endswith("says nothing)")
+    assert told(0.9994) == "0.999"

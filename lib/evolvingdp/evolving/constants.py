@@ -193,6 +193,11 @@ def _check_group(min_group: int, n_users: int) -> None:
         raise ValueError(f"min_group must be at most n_users = {n_users}, got {min_group}")
 
 
+def told(bound: float, digits: int = 3) -> str:
+    """A bound on the error of a share, in text: shares lie in [0, 1], so that 1 or more says nothing, and this is said."""
+    return f"{bound:.{digits}f}" + (" (1 or more says nothing)" if bound >= 1 else "")
+
+
 def check_beta(beta: float) -> None:
     if not 0 < beta < 1:
         raise ValueError(f"beta must lie in (0, 1), got {beta!r}")

@@ -174,7 +174,8 @@ class HeavyThresh:
     def error_bound(self) -> float:
         """2 (levels + 2) sqrt(2 ln(16 w n T / beta) / ell) + c_b sqrt(2 ln(8 d T / beta) / n), and with a random Phi what
         words blur each other, with probability 1 - beta while the caps last (E-EV-9); inf for a `margin`, or
-        a `unit` below Lemma 9.2's, and where votes are so noisy that nobody is heard: nothing is proved for these."""
+        a `unit` below Lemma 9.2's, and where votes are so noisy that nobody is heard: nothing is proved for these. 1 or more
+        says nothing."""
         voting = self.voting
         if voting.margin not in (None, paper_margin(voting.n_users, voting.horizon, voting.beta)) or not voting.heard:
             return math.inf

@@ -282,7 +282,7 @@ class Thresh:
         `margin` is not the printed one, or `unit` less than Lemma 7.3's: nothing is proved for these.
 
         An update that did not come means that no group has moved by more than the top threshold and both means' errors,
-        2 (levels + 2) t_ell; on top comes the error of the last update.
+        2 (levels + 2) t_ell; on top comes the error of the last update. From 1 on the bound says nothing.
         """
         proved = unit(self.n_users, self.horizon, self.epoch_length, self.beta)
         if self.margin is not None or self.unit < proved * (1 - 1e-12) or not self.heard:

@@ -18,7 +18,6 @@ from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import heavy_simulation
 from evolvingdp.evolving.rivals import crew_words
 from evolvingdp.evolving.rivals.crew_words import CrewWords
-from evolvingdp.evolving.rivals.detection import detect
 from evolvingdp.evolving.rivals.once_words import OnceWords, WordTally
 from evolvingdp.planning import changing, local_means, shuffled
 from evolvingdp.planning.answer import BETA, CannotServeError, Expected, Method, OnTheEdgeError
@@ -52,8 +51,9 @@ def _once_expected(question: Question, settings: OnceWords) -> Expected:
 
 
 def _detected(question: Question, online: bool) -> OnceWords:
-    local_means.detectable(question, _once(question, "olh").standard_error)
-    return _once(question, "olh")
+    settings = _once(question, "olh")
+    local_means.detectable(question, lambda share: float(settings.variances(share)))
+    return settings
 
 
 def _detected_expected(question: Question, settings: OnceWords, streams: int, online: bool) -> Expected:
@@ -64,9 +64,8 @@ def _detected_expected(question: Question, settings: OnceWords, streams: int, on
         means = changing.moving(question, rng)
         (reports,) = one.lots.split(np.array([question.users]), rng)
         supports = one.local_hash.simulate_support(rng.binomial(reports, means), reports, rng)
-        tally = WordTally(reports, supports[:, None])
-        found = detect(one.estimates(tally)[:, 0], reports, float(one.variances()), online=online)
-        errors.append(found.estimates - means)
+        found = one.detect(WordTally(reports, supports[:, None]), words=np.array([0]), online=online)
+        errors.append(found.estimates[:, 0] - means)
     return local_means.summed_up(errors, local_means.own(question, local_means.weight_of_a_period(question, online)))
 
 

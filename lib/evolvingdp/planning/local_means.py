@@ -125,16 +125,17 @@ def _detected(question: Question, method: str) -> Choice:
     choice = _chosen(question, method)
     once = choice.settings["detected"]
     assert isinstance(once, Once)
-    detectable(question, once.standard_error)
+    detectable(question, once.randomizer.variance)
     return choice
 
 
-def detectable(question: Question, standard_error: float) -> None:
-    """Raise where a change of the mean is only just what `detect` sees, in estimates of this error a period."""
+def detectable(question: Question, variance: Callable[[float], float]) -> None:
+    """Raise where a change of the mean is only just what `detect` sees, in reports that each have this variance."""
     if question.periods < 2:
         raise CannotServeError("there is one period, and nothing to follow", "--periods 2")
     stretch = question.periods / (question.moves + 1)
-    power = question.jump**2 * stretch / 2 / (standard_error**2 * penalty(question.periods))
+    square = averaged(question, variance) * question.periods / question.users
+    power = question.jump**2 * stretch / 2 / (square * penalty(question.periods))
     if question.moves and 1 / _EDGE < power < _EDGE:
         raise OnTheEdgeError(
             f"a change of {question.jump:g} is only just detectable: it lowers the residuals by {power:.2g} times the "

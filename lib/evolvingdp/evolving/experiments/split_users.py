@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.evolving.rivals import once
-from evolvingdp.evolving.rivals.detection import detect
 from evolvingdp.evolving.streams import BitStream
 
 ONCE, ONLINE, HINDSIGHT = "each user once", "once, averaged online", "once, averaged in hindsight"
@@ -22,7 +21,7 @@ def reported_once(
     found = {ONCE: settings.estimates(tally)}
     for name in (ONLINE, HINDSIGHT):
         if name in methods:
-            found[name] = detect(found[ONCE], tally.reports, settings.variance, online=name == ONLINE).estimates
+            found[name] = settings.detect(tally, online=name == ONLINE).estimates
     return {name: found[name] for name in methods if name in found}
 
 

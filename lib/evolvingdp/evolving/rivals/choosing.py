@@ -33,7 +33,7 @@ from evolvingdp.core import checks
 from evolvingdp.evolving import thresh_simulation
 from evolvingdp.evolving.rivals import crew_thresh, once
 from evolvingdp.evolving.rivals.crew_thresh import CrewThresh
-from evolvingdp.evolving.rivals.detection import detect, penalty
+from evolvingdp.evolving.rivals.detection import penalty
 from evolvingdp.evolving.rivals.once import Once
 from evolvingdp.evolving.streams import BitStream
 from evolvingdp.evolving.thresh import Thresh
@@ -67,9 +67,8 @@ class Choice:
             found = thresh_simulation.simulate(settings, stream, rng).estimate
         else:
             tally = once.simulate(settings, stream, rng)
-            found = settings.estimates(tally)
-            if name == "detected":
-                found = detect(found, tally.reports, settings.variance, online=self.online).estimates
+            averaged = name == "detected"
+            found = settings.detect(tally, online=self.online).estimates if averaged else settings.estimates(tally)
             found = settings.lots.hold(found)
         return np.clip(_filled(found), 0, 1)
 

@@ -135,6 +135,7 @@ class CrewThresh:
 
     @property
     def error_bound(self) -> float:
+        """In all epochs, with probability 1 - beta, as above; from 1 on it says nothing."""
         deviations = math.sqrt(2 * math.log(12 * self.crews / self.voting.beta))
         return 2 * (self.voting.levels + 2) * self.voting.unit + deviations * self.standard_error(self.changes)
 

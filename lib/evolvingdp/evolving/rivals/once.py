@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from evolvingdp.core import checks
 from evolvingdp.core.randomizers import SignFlip
+from evolvingdp.evolving.rivals.detection import Fit, detect_at
 from evolvingdp.evolving.streams import BitStream
 
 
@@ -112,6 +113,15 @@ class Once:
         randomizer, nothing = self.randomizer, np.full(len(tally.reports), np.nan)
         shares = np.divide(tally.ones, tally.reports, out=nothing, where=tally.reports > 0)
         return np.asarray((shares - randomizer.flip) / (randomizer.keep - randomizer.flip))
+
+    def largest_variance(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of an estimate from one report, for means between `low` and `high`."""
+        one = self.randomizer.report_one(np.clip(0.5, low, high))
+        return np.asarray(one * (1 - one) * self.randomizer.debias**2)
+
+    def detect(self, tally: Tally, *, online: bool = False, false_alarm: float = 0.05) -> Fit:
+        """`detection.detect` of the estimates of the epochs with reports, with the variance of what is estimated."""
+        return detect_at(self.estimates(tally), tally.reports, self.largest_variance, online=online, false_alarm=false_alarm)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from evolvingdp.core import checks, hadamard
 from evolvingdp.core.olh import OLH
 from evolvingdp.core.randomizers import SignFlip
+from evolvingdp.evolving.rivals.detection import Fit, detect_at, frequent
 from evolvingdp.evolving.rivals.once import Lots, State
 from evolvingdp.evolving.streams import WordStream
 
@@ -116,7 +117,7 @@ class OnceWords:
             return np.asarray((means - chance) / (self.local_hash.keep - chance))
         return hadamard.transform(means)[:, : self.n_words] * self.sign.debias
 
-    def variances(self, frequencies: NDArray[np.float64] | float = 0.0) -> NDArray[np.float64]:
+    def variances(self, frequencies: NDArray[np.float64] | float) -> NDArray[np.float64]:
         """Of the estimates of words with these frequencies from one report; of m reports, one m-th. Rare words have the
         largest with Hadamard, and the smallest with OLH."""
         known = np.clip(frequencies, 0, 1)
@@ -127,10 +128,35 @@ class OnceWords:
         support = chance + known * spread
         return np.asarray(support * (1 - support) / spread**2)
 
+    def largest_variance(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of an estimate from one report, for frequencies between `low` and `high`."""
+        peak = 0.0
+        if self.oracle == "olh":  # where half of the reports support the word
+            chance = 1 / self.local_hash.hash_values
+            peak = (0.5 - chance) / (self.local_hash.keep - chance)
+        return self.variances(np.clip(peak, low, high))
+
+    def detect(
+        self,
+        tally: WordTally,
+        *,
+        words: NDArray[np.int64] | None = None,
+        online: bool = False,
+        false_alarm: float = 0.05,
+    ) -> Fit:
+        """`detection.detect` of the estimates of the epochs with reports, with the variances of what is estimated.
+
+        Changes are looked for in `words` together: in hindsight `frequent` ones unless given, online in all.
+        """
+        found = self.estimates(tally)
+        if words is None and not online:
+            words = frequent(found, tally.reports, self.variances(0.0))
+        return detect_at(found, tally.reports, self.largest_variance, words=words, online=online, false_alarm=false_alarm)
+
     @property
     def standard_error(self) -> float:
         """Of a rare word in an epoch with as many reports as there are on average, before any data."""
-        return float(np.sqrt(self.variances() * len(self.lots.epochs) / self.n_users))
+        return float(np.sqrt(self.variances(0.0) * len(self.lots.epochs) / self.n_users))
 
 
 def sampled(counts: NDArray[np.integer], rng: np.random.Generator) -> NDArray[np.int64]:

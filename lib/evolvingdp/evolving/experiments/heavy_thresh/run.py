@@ -33,7 +33,7 @@ from evolvingdp.evolving.experiments.heavy_thresh.settings import (
 )
 from evolvingdp.evolving.heavy_simulation import Trace, simulate
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
-from evolvingdp.evolving.rivals import crew_words, detection, once_words
+from evolvingdp.evolving.rivals import crew_words, once_words
 from evolvingdp.evolving.rivals.once_words import OnceWords
 from evolvingdp.evolving.streams import WordStream
 from evolvingdp.experiment import Result
@@ -102,11 +102,7 @@ def _once(params: Params, data: WordStream, rng: np.random.Generator) -> dict[st
         others[method] = other.lots.hold(other.estimates(once_words.simulate(other, data, rng)))
     settings = OnceWords(*size)
     tally = once_words.simulate(settings, data, rng)
-    raw = settings.estimates(tally)
-    average = np.average(raw, axis=0, weights=tally.reports)
-    words = detection.frequent(raw, tally.reports, settings.variances())
-    fit = detection.detect(raw, tally.reports, settings.variances(average), words=words)
-    return {ONCE: raw, HINDSIGHT: fit.estimates} | others
+    return {ONCE: settings.estimates(tally), HINDSIGHT: settings.detect(tally).estimates} | others
 
 
 def _dictionaries(params: Params, seed: int) -> Iterator[dict[str, Any]]:

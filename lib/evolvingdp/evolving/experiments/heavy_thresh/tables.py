@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from evolvingdp.evolving.constants import told
 from evolvingdp.evolving.experiments.heavy_thresh.params import Params
 from evolvingdp.evolving.experiments.heavy_thresh.settings import CREWS, DICTIONARIES, NAIVE, PAPER, TUNED
 from evolvingdp.experiment import Result
@@ -25,7 +26,7 @@ def dictionaries(result: Result[Params]) -> pd.DataFrame:
                 r"$\epsilon$": f"{epsilon:g}",
                 "largest error": f"{ours.mean_error.mean():.3f} ({ours.mean_error.std():.3f})",
                 "top 5 found": f"{ours.recall.mean():.2f}",
-                "bound": f"{ours.bound.iloc[0]:.2f}",
+                "bound": told(ours.bound.iloc[0], 2),
                 "roles by lot: error": f"{crews.mean_error.mean():.4f}",
                 "top 5 found ": f"{crews.recall.mean():.2f}",
                 "paper's constants: error": f"{paper.mean_error.mean():.3f} ({paper.mean_error.std():.3f})",

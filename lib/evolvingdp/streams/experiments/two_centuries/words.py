@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import CrewWords, HeavyThresh, OnceWords, WordStream, heavy_simulation
-from evolvingdp.evolving.rivals import crew_words, detection, once_words
+from evolvingdp.evolving.rivals import crew_words, once_words
 from evolvingdp.heavy_hitters import TreeHist, WordTree
 from evolvingdp.sparse_vector import histogram
 from evolvingdp.streams.dated import OTHER
@@ -69,10 +69,7 @@ def _known(params: Params, truth: Array, rng: np.random.Generator) -> tuple[dict
     once, each = (OnceWords(params.n_users, epochs, n_words, params.epsilon) for epochs in (horizon, 1))
     data = WordStream.make([params.n_users], truth, np.arange(horizon)[None, :], params.words_per_user)
     tally = once_words.simulate(once, data, rng)
-    raw = once.estimates(tally)
-    average = np.average(np.nan_to_num(raw), axis=0, weights=tally.reports)
-    words = detection.frequent(raw, tally.reports, once.variances())
-    fit = detection.detect(raw, tally.reports, once.variances(average), words=words)
+    raw, fit = once.estimates(tally), once.detect(tally)
     users = np.array([params.n_users])
     supports = np.stack([each.draw_sums(users, law[None, :], rng) for law in truth])
     every = each.estimates(once_words.WordTally(np.full(horizon, params.n_users), supports))
