@@ -24,7 +24,6 @@ from evolvingdp.heavy_hitters.word_tree import WordTree
 
 ROWS, WIDTH = 64, 1024  # of sketches, the peers' too
 POINT_ROWS = 16
-GAP = 2.0**-20  # width of the median between order statistics
 LEVEL = 10  # of PrivateMedian: bins of 2 * 2^(-LEVEL / 2)
 
 
@@ -135,16 +134,6 @@ def median(job: Job) -> Work:
     return work
 
 
-def between(job: Job) -> Work:
-    means = job.load()
-
-    def work() -> Any:
-        streams = (stream(job.seed, "median", i) for i in range(len(means)))
-        return [private_median.draw_between(row, job.epsilon, rng, 2, GAP) for row, rng in zip(means, streams, strict=True)]
-
-    return work
-
-
 METHODS: dict[tuple[str, str], Callable[[Job], Work]] = {
     ("frequency", "OLH"): olh,
     ("frequency", "OLH, consistent"): with_consistency(olh),
@@ -165,7 +154,6 @@ METHODS: dict[tuple[str, str], Callable[[Job], Work]] = {
     ("accounting", "optimal"): lambda job: lambda: accounting.optimal(job.epsilon, job.delta, job.n),
     ("accounting", "basic"): lambda job: lambda: accounting.basic(job.epsilon, job.n),
     ("median", "PrivateMedian"): median,
-    ("median", "between"): between,
 }
 
 if __name__ == "__main__":

@@ -99,9 +99,9 @@ def test_the_bound_is_attained_where_the_cap_is_tight(settings, attained):
     assert user_mean_cost(settings, users, zeros, (users == 0).astype(int)) == pytest.approx(attained)
 
 
-@pytest.mark.parametrize("toeplitz", [True, False])
-def test_gaussian_settings_have_the_mu_of_their_epsilon_and_delta(toeplitz):
-    settings = choosing.users_alike(8, 8, 1.0, 1e-6, toeplitz=toeplitz)
+@pytest.mark.parametrize("buffered", [True, False])
+def test_gaussian_settings_have_the_mu_of_their_epsilon_and_delta(buffered):
+    settings = choosing.users_alike(8, 8, 1.0, 1e-6, buffered=buffered, branching=2)
     users = streams.arrivals("round_robin", 8, 8, 64, stream(0, "order"))
     zeros = np.zeros(64, dtype=int)
     squared = user_mean_cost(settings, users, zeros, (users == 0).astype(int))

@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import chi2, kstest, laplace, norm
 
 from evolvingdp.audit.exact.probes import LAPLACE, Chosen
-from evolvingdp.continual_mean import algorithms, choosing, offline, online, private_median, streams, theory, windows
+from evolvingdp.continual_mean import algorithms, choosing, offline, online, streams, theory, windows
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.prefix_sums import Anytime, BalancedTree, Banded, Buffered, Toeplitz, Tree
 from evolvingdp.core.noise import DiscreteGaussian, DiscreteLaplace, Laplace, Tape
@@ -38,22 +38,6 @@ def test_discrete_laplace_has_its_law(scale):
     assert fits(Counter(draws.tolist()), law(exact), len(draws)) > ALPHA
     assert fits(Counter(draws.tolist()), law(1.1 * exact), len(draws)) < ALPHA
     assert DiscreteLaplace(scale).variance == pytest.approx(sum(p * z * z for z, p in law(exact).items()), rel=1e-6)
-
-
-def test_the_median_between_values_has_its_law():
-    values, rng = np.array([0.2, 0.7]), stream(0, "median between")
-    edges, _ = private_median.law_between(values, 4.0, 1, 0.05)
-    draws = np.array([private_median.draw_between(values, 4.0, rng, 1, 0.05) for _ in range(20_000)])
-    gaps = np.searchsorted(edges, draws) - 1
-
-    def law(epsilon):
-        return dict(enumerate(private_median.law_between(values, epsilon, 1, 0.05)[1].tolist()))
-
-    assert fits(Counter(gaps.tolist()), law(4.0), len(draws)) > ALPHA
-    assert fits(Counter(gaps.tolist()), law(4.4), len(draws)) < ALPHA
-    place = (draws - edges[gaps]) / (edges[gaps + 1] - edges[gaps])
-    assert kstest(place, "uniform").pvalue > ALPHA
-    assert kstest(1.1 * place, "uniform").pvalue < ALPHA
 
 
 @pytest.mark.parametrize("scale", [0.4, 2.5, 30.0])
@@ -176,7 +160,7 @@ def test_the_standard_error_of_a_release_is_that_of_its_noise_and_samples(name):
     make = {
         "naive": lambda: algorithms.naive(40, 4, 2.0, delta=1e-6),
         "bands, half dropped": lambda: algorithms.bands(40, 2, 2.0, delta=1e-6, excess="drop", buffered=True),
-        "users alike": lambda: choosing.users_alike(40, 4, 2.0, delta=1e-6, clip=False, toeplitz=True),
+        "users alike": lambda: choosing.users_alike(40, 4, 2.0, delta=1e-6, clip=False, buffered=True),
     }
     settings = make[name]()
     users = streams.arrivals("random", 40, 4, 160, stream(0, "users"))

@@ -170,7 +170,7 @@ def _unpaid(rng: np.random.Generator) -> Calls:
     yield partial(mean, blocks="bands", one_tree=True, prior="none")
     yield partial(mean, blocks="bands", prior="given")
     yield partial(naive, 2, 2, 1.0, dimensions=2)
-    yield partial(naive, 2, 2, 1.0, delta=0.1, integer=True, toeplitz=True)
+    yield partial(naive, 2, 2, 1.0, delta=0.1, integer=True, buffered=True)
     for size in ((2**31, 1), (2**30, 2**31), (2, 2)):
         yield partial(naive, *size, 1.0, resolution=2**60)
     yield partial(naive, 2**20, 2**20, 1e-6, integer=True)
@@ -188,7 +188,7 @@ def _unpaid(rng: np.random.Generator) -> Calls:
     yield partial(windows.Days, naive(2, 2, 1.0), 4, 1, Tree(2))
     yield partial(windows.Days(naive(2, 2, 1.0), 2, 1).release, [0, 0], [1.0, 1.0], [1, 0], rng)
     yield partial(coordinates.of_one, naive(2, 2, 1.0, delta=0.1), 2, 0.1)
-    yield partial(private_median.draw_between, np.array([0.5, 0.5]), 1.0, rng, 2, 0.6)
+    yield partial(private_median.draw, np.array([0.5, 0.5]), 0.0, 4, rng)
 
 
 def continual_mean() -> Calls:
@@ -239,7 +239,7 @@ def continual_mean() -> Calls:
     days = windows.Days(algorithms.naive(2, 2, 1.0), 2, 1)
     yield partial(days.step, days.start(rng), 0, 1.5)
     for values in ([0.5, 1.5], [0.5, -0.5], [0.5, np.nan]):
-        yield partial(private_median.draw_between, np.array(values), 1.0, rng)
+        yield partial(private_median.draw, np.array(values), 1.0, 4, rng)
     for held in (days, windows.Days(algorithms.naive(2, 4, 1.0), 2, 1, Tree(4))):  # also where the sums could go on
         closed = held.start(rng)
         for _ in range(2):

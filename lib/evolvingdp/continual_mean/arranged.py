@@ -95,10 +95,11 @@ def _accepted(
 ) -> tuple[Integers, Integers, tuple[Integers, Integers, Integers] | None]:
     """Users and steps of the samples within the caps, and these sorted where they had to be; raises where there are others,
     unless those may be dropped."""
-    users = np.minimum(who, settings.n_users).astype(np.int64, copy=False)  # large unsigned numbers would turn negative
+    late = who >= settings.n_users
+    users = np.where(late, np.int64(settings.n_users), who.astype(np.int64, copy=False))  # large unsigned ones turn negative
     if len(users) and users.min() < 0:
         raise ValueError(f"users must be >= 0, got {users.min()} at position {users.argmin()}")
-    late, cap = users >= settings.n_users, settings.samples_per_user
+    cap = settings.samples_per_user
     known, in_order = np.flatnonzero(~late), None
     if _most(users[known]) > cap:
         user, step, rank = by_user(users[known], known + 1)

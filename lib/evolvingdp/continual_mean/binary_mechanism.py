@@ -6,6 +6,9 @@
 one element, by at most `sensitivity`, or in up to `uses` of them, at least `gap` steps apart; which elements these are, and
 how many there are, is public.
 
+**Exact sums.** Elements are whole numbers of steps of a grid, 2^-20 of the sensitivity or integers (`core.exact`); what is
+too large for an exact sum is refused.  A state that is copied and goes on twice repeats its noise: go on with one copy.
+
 **Error.** The standard deviation of S_t is `standard_error(t)`, exactly. For the plain tree with Laplace noise it is at most
 (sensitivity * height / epsilon) * sqrt(2 * height), height = floor(log2 T) + 1.
 
@@ -19,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -27,9 +30,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.continual_mean.prefix_sums import BalancedTree, Banded, PrefixSums, Tree
 from evolvingdp.core import accounting, checks
+from evolvingdp.core.exact import Grid
 from evolvingdp.core.noise import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, Noise, Tape
 
-LARGEST = 2**60  # of a running sum with integer noise, so that both fit in 64 bits
+LARGEST_NOISE = 2**54  # of an integer scale times the elements, so that sums of draws fit in 64 bits
 
 
 def finite_scale(change: float, epsilon: float) -> float:
@@ -114,8 +118,9 @@ def _error(tree: Tree | BalancedTree) -> float:
 class State:
     """Secret.  `step` changes it in place and returns it."""
 
+    settings: BinaryMechanism
     advance: Callable[[], Any] = field(repr=False)  # noise of the next prefix
-    total: float = 0.0
+    total: int = 0  # steps of the grid
     length: int = 0
 
 
@@ -143,7 +148,17 @@ class BinaryMechanism:
             raise ValueError(f"delta must lie in [0, 1), got {self.delta!r}")
         if self.sums is not None and self.sums.capacity < self.horizon:
             raise ValueError(f"sums must have capacity {self.horizon} or more, got {self.sums.capacity}")
-        _ = self.noise
+        scale = getattr(self.noise, "scale", 0.0)
+        if self.integer and not scale * self.horizon <= LARGEST_NOISE:
+            raise ValueError(
+                f"epsilon must be larger, or integer=False: integer noise of scale {scale:.3g} for {self.horizon} elements "
+                f"needs more than 64 bits, got {self.epsilon!r}"
+            )
+
+    @cached_property
+    def grid(self) -> Grid:
+        """On which elements are summed."""
+        return Grid(self.sensitivity, self.horizon, self.integer)
 
     @property
     def structure(self) -> PrefixSums:
@@ -154,7 +169,7 @@ class BinaryMechanism:
     def noise(self) -> Noise:
         """What every node gets, calibrated."""
         given = {"integer": self.integer, "uses": self.uses, "gap": self.gap}
-        return calibrate(self.structure, self.epsilon, self.delta, self.sensitivity, **given)  # type: ignore[arg-type]
+        return calibrate(self.structure, self.epsilon, self.delta, self.grid.moved, **given)  # type: ignore[arg-type]
 
     def standard_error(self, lengths: ArrayLike) -> NDArray[np.float64]:
         """Exact standard deviation of S_t for t in `lengths`; public."""
@@ -163,48 +178,25 @@ class BinaryMechanism:
 
     def release(self, elements: ArrayLike, rng: np.random.Generator) -> NDArray[np.float64]:
         """S_1, ..., S_T of `elements` (T,), all at once."""
-        values = np.asarray(elements)
-        if values.size and values.dtype.kind not in "biuf":
-            raise TypeError(f"elements must be numbers, got {values.dtype}")
-        if values.ndim != 1 or len(values) > self.horizon:
-            raise ValueError(
-                f"elements must be one-dimensional with at most {self.horizon} entries, got shape {values.shape}"
-            )
-        if not np.isfinite(values).all():
-            raise ValueError(f"elements must be finite, got {values[~np.isfinite(values)][0]}")
-        if self.integer and values.dtype.kind not in "biu" and (values != np.rint(values)).any():
-            raise ValueError(f"elements must be integers where noise is, got {values[values != np.rint(values)][0]}")
-        if self.integer:
-            largest = float(np.abs(np.cumsum(values.astype(np.float64))).max(initial=0))
-            if not largest <= LARGEST:
-                raise ValueError(f"elements must have running sums within +-2^60 where noise is integer, got {largest:.3g}")
-            values = values.astype(np.int64)
-        prefix = np.cumsum(values)
-        noisy: NDArray[np.float64] = prefix + self.structure.all(len(values), Tape(self.noise, rng))
+        prefix = np.cumsum(self.grid.steps(elements))
+        noise = self.structure.all(len(prefix), Tape(self.noise, rng))
+        noisy: NDArray[np.float64] = (prefix if self.integer else prefix * self.grid.step) + noise
         return noisy
 
     def start(self, rng: np.random.Generator) -> State:
         """The state before the first element; secret."""
-        return State(self.structure.online(Tape(self.noise, rng)), 0 if self.integer else 0.0)
+        return State(self, self.structure.online(Tape(self.noise, rng)))
 
     def step(self, state: State, element: float) -> tuple[State, float]:
         """Take the next element; the second value is the noisy S_t.  On trees memory grows with log T."""
-        checks.state(state, State)
-        checks.number(element=element)
-        if not math.isfinite(element):
-            raise ValueError(f"element must be finite, got {element!r}")
-        if self.integer and element != round(element):
-            raise ValueError(f"element must be an integer where noise is, got {element!r}")
+        checks.state(state, State, self)
+        steps = self.grid.steps_of(element)
         if state.length >= self.horizon:
             raise ValueError(f"horizon is {self.horizon}: there is no element {state.length + 1}")
-        if self.integer:
-            element = int(element)
-            if not abs(state.total + element) <= LARGEST:
-                raise ValueError(f"element must keep the running sum within +-2^60 where noise is integer, got {element!r}")
         noise = state.advance()
         state.length += 1
-        state.total += element
-        return state, state.total + noise
+        state.total += steps
+        return state, (state.total if self.integer else state.total * self.grid.step) + noise
 
 
 def printed_sums(partial_sums: ArrayLike) -> NDArray[np.float64]:

@@ -68,7 +68,7 @@ def recommended(
 def _best(delta: float, options: dict[str, Any]) -> dict[str, Any]:
     """The noise with the least error, and the prefix sums, unless `options` have others."""
     sums: dict[str, Any] = {"buffered": True} if delta else {"branching": 0}
-    if not options.keys().isdisjoint(("branching", "honaker", "toeplitz", "buffered")):
+    if not options.keys().isdisjoint(("branching", "honaker", "buffered")):
         sums = {}
     return sums | ({"delta": delta} if delta else {"integer": True})
 

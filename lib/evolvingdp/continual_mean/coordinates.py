@@ -19,6 +19,8 @@ from evolvingdp.core import accounting, checks
 def of_one(settings: UserMean, n_dimensions: int, composition_delta: float = 0.0) -> UserMean:
     """The settings of one of `n_dimensions` coordinates, where `settings` says what all of them may cost."""
     checks.integer_at_least(1, n_dimensions=n_dimensions)
+    if settings.dimensions not in (1, n_dimensions):
+        raise ValueError(f"settings must have dimensions 1 or {n_dimensions}, got those of {settings.dimensions}")
     if settings.delta:
         if composition_delta:
             raise ValueError("composition_delta must be 0 where settings have a delta: Gaussian noise composes exactly")

@@ -2,8 +2,9 @@
 
 Memory: two numbers a user; log n numbers a tree, and up to two thousand that are worked out ahead; and, while a level waits
 for its median, the samples that the median will read (the algorithm must keep them).  A step that raises leaves the state as
-it was.  Applies E-CM-3 (a level whose median is drawn is active from then on) and E-CM-10 (a stream holds equal elements
-each, and 1 is a power of two).
+it was.  A state belongs to the settings that started it, others refuse it; one that is copied and goes on twice repeats its
+noise: go on with one copy.  Applies E-CM-3 (a level whose median is drawn is active from then on) and E-CM-10 (a stream
+holds equal elements each, and 1 is a power of two).
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ class TreeState:
 class State:
     """Secret.  `step` changes it in place and returns it."""
 
+    settings: UserMean
     sizes: tuple[int, ...]  # of the settings
     counts: list[int]  # samples seen of each user
     sums: list[int]  # of each user's unfinished block
@@ -90,6 +92,7 @@ def start(settings: UserMean, rng: np.random.Generator) -> State:
     given = settings.prior == "given"
     prior = settings.relative_prior
     return State(
+        settings=settings,
         sizes=settings.sizes,
         counts=[0] * settings.n_users,
         sums=[0] * settings.n_users,
@@ -109,8 +112,9 @@ def start(settings: UserMean, rng: np.random.Generator) -> State:
 
 def step(settings: UserMean, state: State, user: int, sample: float) -> tuple[State, Release]:
     """User `user` in [0, n_users) contributes `sample`; Release is the estimate after it."""
-    if type(state) is not State:
-        checks.state(state, State)
+    if type(state) is not State or state.settings is not settings:
+        checks.state(state, State, settings)
+        state.settings = settings  # equal, as after pickling: the next step sees that at once
     value = _valid(settings, state, user, sample)
     state.step += 1
     if value is None:

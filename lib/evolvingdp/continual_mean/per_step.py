@@ -7,6 +7,9 @@ sent so far.
 **Error.** `split` "even" gives each of T steps epsilon / T: scale M_t T / (t epsilon).  "harmonic" gives step t epsilon /
 (t H_T): scale M_t H_T / epsilon.
 
+**Exact sums** of samples that are rounded to multiples of 2^-20 (`core.exact`).  A state that is copied and goes on twice
+repeats its noise: go on with one copy.
+
 **Source.** George et al. (2022), Section 1.1.  Applies E-CM-17: no division of epsilon gives noise of scale M_t /
 epsilon at all steps.
 """
@@ -22,14 +25,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.continual_mean.arranged import by_user
 from evolvingdp.core import checks
+from evolvingdp.core.exact import Grid
 
 
 @dataclass(repr=False)
 class State:
     """Secret.  `step` changes it in place and returns it."""
 
+    settings: PerStepLaplace
     rng: np.random.Generator
-    total: float = 0.0
+    total: int = 0  # steps of the grid
     length: int = 0
     counts: dict[int, int] = field(default_factory=dict)
     most: int = 0
@@ -49,6 +54,12 @@ class PerStepLaplace:
         checks.plain_integers(self, "horizon")
         checks.positive(epsilon=self.epsilon)
         checks.one_of(("even", "harmonic"), split=self.split)
+        if self.horizon > 2**33:
+            raise ValueError(f"horizon must be at most 2^33, so that sums are exact, got {self.horizon}")
+
+    @cached_property
+    def _grid(self) -> Grid:
+        return Grid(1.0, self.horizon)
 
     @cached_property
     def _harmonic(self) -> float:
@@ -62,44 +73,47 @@ class PerStepLaplace:
 
     def release(self, users: ArrayLike, samples: ArrayLike, rng: np.random.Generator) -> NDArray[np.float64]:
         """The noisy means after each of the (user, sample), (T,) both, T <= horizon."""
-        values = np.asarray(samples, dtype=float)
-        if values.ndim != 1 or len(values) > self.horizon:
-            raise ValueError(
-                f"samples must be one-dimensional with at most {self.horizon} entries, got shape {values.shape}"
-            )
-        bad = ~((values >= 0) & (values <= 1))
-        if bad.any():
+        values, who = np.asarray(samples), np.asarray(users)
+        if values.ndim == 1 and values.dtype.kind in "biuf" and (bad := ~((values >= 0) & (values <= 1))).any():
             raise ValueError(f"samples must lie in [0, 1], got {values[bad][0]} at position {int(np.argmax(bad))}")
-        steps = np.arange(1, len(values) + 1)
-        noise = rng.laplace(0.0, 1.0, len(values)) * self.scale(steps, most_samples(users))
-        noisy: NDArray[np.float64] = np.cumsum(values) / steps + noise
+        sums = np.cumsum(self._grid.steps(values, "samples"))
+        if who.shape != values.shape or (who.size and who.dtype.kind not in "iu"):
+            raise TypeError(f"users must be integers of shape {values.shape}, got {who.dtype} {who.shape}")
+        if who.size and who.min() < 0:
+            raise ValueError(f"users must be >= 0, got {who.min()} at position {who.argmin()}")
+        steps = np.arange(1, len(sums) + 1)
+        noise = rng.laplace(0.0, 1.0, len(sums)) * self.scale(steps, most_samples(who))
+        noisy: NDArray[np.float64] = sums * self._grid.step / steps + noise
         return noisy
 
     def start(self, rng: np.random.Generator) -> State:
         """The state before the first sample; secret."""
-        return State(rng)
+        return State(self, rng)
 
     def step(self, state: State, user: int, sample: float) -> tuple[State, float]:
         """Take a sample; returns the new state and the noisy mean.  The same as `release`, bit for bit, from the same
         generator."""
-        checks.state(state, State)
+        checks.state(state, State, self)
+        checks.integer_at_least(0, user=user)
+        checks.number(sample=sample)
         if not 0 <= sample <= 1:
             raise ValueError(f"sample must lie in [0, 1], got {sample!r}")
         if state.length >= self.horizon:
             raise ValueError(f"horizon is {self.horizon}: there is no step {state.length + 1}")
         state.length += 1
-        state.total += sample
+        state.total += self._grid.steps_of(sample, "sample")
         state.counts[user] = state.counts.get(user, 0) + 1
         state.most = max(state.most, state.counts[user])
         noise = state.rng.laplace(0.0, 1.0) * float(self.scale(state.length, state.most))
-        return state, state.total / state.length + noise
+        return state, state.total * self._grid.step / state.length + noise
 
 
 def most_samples(users: ArrayLike) -> NDArray[np.int64]:
     """M_t for every t: the largest number of samples that one user has contributed so far, (T,)."""
-    who = np.asarray(users, dtype=np.int64)
+    who = np.asarray(users)
     if who.size and not (who.min() >= 0 and who.max() < 2**31):
         _, who = np.unique(who, return_inverse=True)
+    who = who.astype(np.int64)
     _, step, rank = by_user(who, np.arange(1, len(who) + 1))
     ranks = np.empty(len(who), dtype=np.int64)
     ranks[step - 1] = rank

@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.continual_mean import private_median
 from evolvingdp.continual_mean.binary_mechanism import best_tree, budget, calibrate, finite_scale, normal
-from evolvingdp.continual_mean.prefix_sums import Buffered, PrefixSums, Toeplitz, Tree
+from evolvingdp.continual_mean.prefix_sums import Buffered, PrefixSums, Tree
 from evolvingdp.continual_mean.streams import to_grid
 from evolvingdp.core import checks
 from evolvingdp.core.noise import Noise
@@ -67,7 +67,6 @@ class UserMean:
     weights: str = "samples"  # of the levels: by their samples, or by how precise their sums are
     branching: int = 2  # of trees; 0: the best tree of all for its capacity (`best_tree`)
     honaker: bool = False  # a node is averaged with the sum of its children, by variance
-    toeplitz: bool = False  # the square-root factorization instead of trees; with delta
     buffered: bool = False  # a factorization of a few buffers instead of trees; with delta
     shares: tuple[float, ...] = field(default=())  # of the trees' budget, per level; default even
     dimensions: int = 1  # of d coordinates with Gaussian noise, which share (epsilon, delta)
@@ -101,8 +100,8 @@ class UserMean:
         if self.horizon is not None:
             checks.integer_at_least(1, horizon=self.horizon)
             checks.plain_integers(self, "horizon")
-        if (self.toeplitz or self.buffered) and (self.integer or not self.delta):
-            raise ValueError("toeplitz and buffered must go with delta > 0, and real noise: they release no integers")
+        if self.buffered and (self.integer or not self.delta):
+            raise ValueError("buffered must go with delta > 0, and real noise: it releases no integers")
         if self.branching == 0 and self.delta:
             raise ValueError("branching 0, the best tree, must go with delta = 0: buffered is better than trees otherwise")
         if self.dimensions > 1 and not self.delta:
@@ -280,8 +279,8 @@ class UserMean:
         return half if 2 * half < size * self.resolution else 0
 
     def prefix_sums(self, capacity: int) -> PrefixSums:
-        if self.toeplitz or self.buffered:
-            return Toeplitz(capacity) if self.toeplitz else Buffered(capacity)
+        if self.buffered:
+            return Buffered(capacity)
         return Tree(capacity, self.branching, self.honaker) if self.branching else best_tree(capacity)
 
     def noise(self, tree: int, sums: PrefixSums, sensitivity: float) -> Noise:
@@ -298,6 +297,11 @@ class UserMean:
         if self.delta:  # squares of mu add up, over trees and coordinates
             return self._mu * math.sqrt(self._share(tree) / self.dimensions)
         return self.tree_epsilon * self._share(tree)
+
+    @property
+    def tree_budget(self) -> float:
+        """What one stream of sums may cost that has all of the budget of one coordinate; with delta a mu."""
+        return self._mu / math.sqrt(self.dimensions) if self.delta else self.epsilon
 
     @cached_property
     def _mu(self) -> float:

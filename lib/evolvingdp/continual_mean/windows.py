@@ -6,8 +6,11 @@ the sums of days are the elements, so that a day costs a tree of days and not of
 
 **Guarantee.** Snapshots are functions of noisy sums: what reads them costs nothing.  `Days`: user-level epsilon-DP, with
 `delta` (epsilon, delta)-DP, for all days together; neighbours as for `UserMean`.  A sample is in one day's sum, so a user
-with m samples, c of them a day at most, moves the days by m in l1; the square of the change in l2 is convex in what a day
-moves by, so that it is at most what m/c days that move by c would make, between whole numbers a line.
+with m samples, c of them a day at most, moves the days by m in l1; the square of the change in l2 is convex in what each day
+moves by, so that it is largest where days move by c, as many as m allows, and one by the rest.
+
+**State.** Secret; it belongs to its `Days`, others refuse it.  One that is copied and goes on twice repeats its noise: go on
+with one copy.
 
 **Error.** Exact: noise that two running sums share cancels (`difference_variance`).  A window that begins with the stream
 is a running sum; others have at most the noise of two.
@@ -26,9 +29,10 @@ from numpy.typing import ArrayLike
 
 from evolvingdp.continual_mean import offline, online
 from evolvingdp.continual_mean.arranged import arrange
-from evolvingdp.continual_mean.binary_mechanism import budget, finite_scale, laplace, normal
+from evolvingdp.continual_mean.binary_mechanism import finite_scale, laplace, normal
 from evolvingdp.continual_mean.online import Release
-from evolvingdp.continual_mean.prefix_sums import Banded, PrefixSums
+from evolvingdp.continual_mean.prefix_sums import BalancedTree, Banded, PrefixSums, Tree
+from evolvingdp.continual_mean.sums.trees import loads_l2
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core import checks
 from evolvingdp.core.noise import Noise, Tape
@@ -103,6 +107,7 @@ def _streams(settings: UserMean | Days) -> Sequence[tuple[PrefixSums, Noise]]:
 class DayState:
     """Secret.  `step` and `close` change it in place."""
 
+    settings: Days
     counts: list[int]  # accepted samples of each user
     advance: Any
     today: dict[int, int] = field(default_factory=dict)
@@ -117,23 +122,28 @@ class DayState:
 class Days:
     """Sums of days: each with noise of its own, or as elements of the prefix sums `sums`.
 
-    `settings` has users, caps, budget, range and kind of noise; `per_day`: samples of a user a day, the others are dropped.
+    `settings` has users, caps, budget (of all its `dimensions`), range and kind of noise; how it would sum samples is not
+    taken from it, and it must project and weigh none.  `per_day`: samples of a user a day, the others are dropped.
     """
 
     settings: UserMean
     n_days: int
     per_day: int
-    sums: PrefixSums | None = None
+    sums: Tree | BalancedTree | None = None
 
     def __post_init__(self) -> None:
         checks.integer_at_least(1, n_days=self.n_days, per_day=self.per_day)
         checks.plain_integers(self, "n_days", "per_day")
+        if not isinstance(self.sums, Tree | BalancedTree | None):
+            raise TypeError(f"sums must be a Tree, a BalancedTree or None, got {type(self.sums).__name__}")
+        if not self.settings.any_users:
+            raise ValueError(f'settings must project and weigh no samples, got prior "{self.settings.prior}"')
         if self.structure.capacity < self.n_days:
             raise ValueError(f"sums must have capacity {self.n_days} or more, got {self.structure.capacity}")
         _ = self.noise
 
     @property
-    def structure(self) -> PrefixSums:
+    def structure(self) -> Tree | BalancedTree | Banded:
         """`sums`, or noise of its own for each day."""
         return self.sums or Banded(self.n_days, 1)
 
@@ -141,13 +151,11 @@ class Days:
     def noise(self) -> Noise:
         """What every node gets, calibrated."""
         made, sums = self.settings, self.structure
-        if made.delta:
-            most = min(self.per_day, made.samples_per_user)
-            full, rest = divmod(min(made.samples_per_user, self.n_days * most), most)
-            squares = [sums.l2_of(full) ** 2, sums.l2_of(full + 1) ** 2 if rest else 0.0]
-            moved = made.resolution * most * math.sqrt(squares[0] + rest / most * max(squares[1] - squares[0], 0.0))
-            return normal(sums, moved, budget(made.epsilon, made.delta, made.integer), made.integer)
         held = min(made.samples_per_user, self.n_days * self.per_day)
+        if made.delta:
+            blocks = [sums.branching**level for level in range(sums.height)] if isinstance(sums, Tree) else [1]
+            moved = made.resolution * loads_l2(held, self.per_day, blocks)
+            return normal(sums, moved, made.tree_budget, made.integer)
         scale = finite_scale(made.resolution * held * sums.l1, made.epsilon)
         return laplace(sums, scale, made.integer)
 
@@ -157,7 +165,7 @@ class Days:
 
     def start(self, rng: np.random.Generator) -> DayState:
         """The state before the first day; secret."""
-        return DayState([0] * self.settings.n_users, self.structure.online(Tape(self.noise, rng)))
+        return DayState(self, [0] * self.settings.n_users, self.structure.online(Tape(self.noise, rng)))
 
     def step(self, state: DayState, user: int, sample: float) -> DayState:
         """A sample, dropped where the user has sent as many as are allowed today or in all.  Raises ValueError, as `close`,
@@ -184,7 +192,7 @@ class Days:
 
     def _goes_on(self, state: DayState) -> None:
         """Noise is for `n_days` days, also where `sums` could hold more."""
-        checks.state(state, DayState)
+        checks.state(state, DayState, self)
         if state.days >= self.n_days:
             raise ValueError(f"n_days must be larger to go on: {self.n_days} days are paid for, and over")
 
@@ -193,6 +201,11 @@ class Days:
         when, who = np.asarray(days), np.asarray(users)
         if when.dtype.kind not in "iu" or when.shape != who.shape or (np.diff(when) < 0).any():
             raise TypeError(f"days must be integers that never fall, one a user, got {when.dtype} {when.shape}")
+        values = self.settings.encode(samples)  # all is checked before the first draw
+        if who.shape != values.shape or (who.size and (who.dtype.kind not in "iu" or who.min() < 0)):
+            raise TypeError(f"users must be integers >= 0 of shape {values.shape}, got {who.dtype} {who.shape}")
+        if when.size and not 0 <= when[0] <= when[-1] < self.n_days:
+            raise ValueError(f"days must lie in 0 to n_days - 1 = {self.n_days - 1}, got {when[0]} to {when[-1]}")
         state, closed = self.start(rng), []
         stream = zip(who.tolist(), np.asarray(samples).tolist(), when.tolist(), strict=True)
         for user, sample, day in stream:

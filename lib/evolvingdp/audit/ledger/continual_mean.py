@@ -17,7 +17,7 @@ from evolvingdp.audit.ledger import running_sums
 from evolvingdp.audit.ledger.entry import EXACT, SENSITIVITY, Entry
 from evolvingdp.audit.ledger.running_sums import DELTA, EPSILON, entry
 from evolvingdp.continual_mean import algorithms, choosing, coordinates, offline, online, private_median, windows
-from evolvingdp.continual_mean.prefix_sums import Buffered, PrefixSums, Tree
+from evolvingdp.continual_mean.prefix_sums import Tree
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core.seeds import stream
 
@@ -203,7 +203,7 @@ def _for_any_users() -> Iterator[Entry]:
 def _days() -> Iterator[Entry]:
     """One of two users, who has 3 samples in all and 2 a day at most and sends up to 3 a day: from one end of their range to the other."""
 
-    def loss(sums: PrefixSums | None, delta: float) -> float:
+    def loss(sums: Tree | None, delta: float) -> float:
         made = algorithms.naive(2, 3, EPSILON, delta=delta, resolution=4, low=-1.0, high=3.0)
         days, worst = windows.Days(made, 4, 2, sums), 0.0
         for held in itertools.product(range(4), repeat=4):
@@ -221,7 +221,7 @@ def _days() -> Iterator[Entry]:
         ("days", "each with noise of its own", None, 0.0, "noise for one sample", "made.resolution * held *", "made.resolution *"),
         ("days_tree", "in a tree", Tree(4), 0.0, "noise for one sample", "made.resolution * held *", "made.resolution *"),
         ("days_gaussian", "Gaussian noise", None, DELTA, "no cap a day", capped, "or False:"),
-        ("days_buffered", "eight buffers", Buffered(4), DELTA, "noise for a sample a day", "made.resolution * most *", "made.resolution *"),
+        ("days_tree_gaussian", "in a tree, Gaussian noise", Tree(4), DELTA, "noise for a sample a day", "(held, self.per_day,", "(held, 1,"),
     ):  # fmt: skip
         yield entry(
             id, f"sums of days, {name}", (windows.Days, windows.between), SENSITIVITY, EPSILON,
@@ -278,26 +278,4 @@ def _others() -> Iterator[Entry]:
             lambda epsilon=epsilon, level=level: median(epsilon, level),
             "a cost that changes by 2 is taken for 1",
             ("continual_mean/private_median.py", "np.exp(-epsilon / 4 * (cost", "np.exp(-epsilon / 2 * (cost"),
-        )  # fmt: skip
-
-    def between(epsilon: float, moved: int, width: float) -> float:
-        """All ways to move values between a few places; the law of the cell between all edges that there can be."""
-        short, worst = width + 2.0**-40, 0.0  # a gap that is hardly ever hit
-        places = np.array([0.0, short, 0.25, 0.5, 1.0])
-        edges = sorted({*places, *(places - width), *(places + width)})
-
-        def cell(values: Any, rng: Any) -> int:
-            drawn = private_median.draw_between(values, epsilon, rng, moved, width)
-            return sum(bool(drawn > edge) for edge in edges)
-
-        for rest in itertools.product((short, 0.5), repeat=moved):
-            worst = max(worst, loss_of(cell, [[*rest, *mine] for mine in itertools.product(places, repeat=moved)]))
-        return worst
-
-    for id, who, moved, width in (("arrays", "two values move", 2, 2.0**-30), ("records", "one value moves", 1, 0.0)):
-        yield entry(
-            f"median_between_{id}", f"median between order statistics, {who}",
-            (private_median.draw_between, private_median.law_between), EXACT, 4.0,
-            lambda moved=moved, width=width: between(4.0, moved, width), "an epsilon a tenth too large",
-            ("continual_mean/private_median.py", "epsilon / (2 * moved) * np", "epsilon / (1.8 * moved) * np"),
         )  # fmt: skip

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.continual_mean.binary_mechanism import finite_scale
 from evolvingdp.core import checks
+from evolvingdp.core.exact import Grid
 from evolvingdp.core.noise import Laplace
 
 Array = NDArray[np.float64]
@@ -57,7 +58,11 @@ class RecordedSums:
     @property
     def noise(self) -> Laplace:
         """Of each block."""
-        return Laplace(finite_scale(len(self.blocks) * self.sensitivity, self.epsilon))
+        return Laplace(finite_scale(len(self.blocks) * self._grid.moved, self.epsilon))
+
+    @cached_property
+    def _grid(self) -> Grid:
+        return Grid(self.sensitivity, self.n_steps)
 
     def standard_error(self, lengths: ArrayLike) -> Array:
         """Exact standard deviation of S_t for t in `lengths` (any shape, 1 to n_steps); public."""
@@ -66,10 +71,11 @@ class RecordedSums:
 
     def release(self, elements: ArrayLike, rng: np.random.Generator) -> Array:
         """S_1, ..., S_T of `elements` (n_steps,)."""
-        values = np.asarray(elements)
-        if values.shape != (self.n_steps,) or values.dtype.kind not in "biuf" or not np.isfinite(values).all():
-            raise ValueError(f"elements must be {self.n_steps} finite numbers, got {values.dtype} of shape {values.shape}")
-        sums, variances = np.asarray(values, dtype=float), _variances(self.n_steps, self.branching)
+        values = self._grid.steps(elements).astype(float)
+        values *= self._grid.step
+        if len(values) != self.n_steps:
+            raise ValueError(f"elements must be {self.n_steps} numbers, got shape {values.shape}")
+        sums, variances = values, _variances(self.n_steps, self.branching)
         noise = np.split(self.noise.draw(sum(self.blocks), rng), np.cumsum(self.blocks)[:-1])
         estimates, known = sums + noise[0], []
         for drawn, weights in zip(noise[1:], variances[1:], strict=True):

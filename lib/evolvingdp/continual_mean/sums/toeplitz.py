@@ -18,7 +18,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -82,17 +82,21 @@ class FilteredNoise(Ahead):
 
     sums: Filters
     tape: Tape
-    held: list[Array] = field(default_factory=list)
+    held: list[Any] = field(default_factory=list)
     used: int = 0
 
-    def take(self, count: int) -> Array:
+    def take(self, count: int) -> Any:
         """The next `count`: the same numbers, however they are asked for."""
         from scipy.signal import lfilter  # a third of a second: whoever only checks parameters does not wait for it
 
         constant, filters = self.sums.filters
-        held = self.held = self.held or [np.zeros(len(below) - 1) for _, below in filters]
         white = self.tape.take(count)
-        noise: Array = constant * white
+        if white.dtype.kind == "i":  # sums of draws, which stay integers: a float would round them from 2^53 on
+            sums = np.cumsum(white) + (self.held[0] if self.held else 0)
+            self.held = [sums[-1]]
+            return sums
+        held = self.held = self.held or [np.zeros(len(below) - 1) for _, below in filters]
+        noise = constant * white
         for place, (weight, below) in enumerate(filters):
             part, held[place] = lfilter([1.0], below, white, zi=held[place])
             part *= weight

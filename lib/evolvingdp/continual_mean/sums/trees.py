@@ -61,6 +61,13 @@ class Ahead(ABC):
         return self.left.pop()
 
 
+def loads_l2(total: int, most: int, blocks: list[int]) -> float:
+    """Largest change in l2 of the sums over blocks of these sizes when elements change by `total` in all, each by at most
+    `most`: exact, and attained by elements side by side, but for blocks that they do not fill."""
+    full = [size * most for size in blocks]
+    return math.sqrt(sum(total // held * held**2 + (total % held) ** 2 for held in full))
+
+
 def blocks_l2(uses: int, blocks: list[int], gap: int = 1) -> float:
     """Largest change in l2 of the sums over blocks of these sizes when `uses` elements, `gap` apart, change by at most one.
 

@@ -1,0 +1,209 @@
+"""Promises of the continual means that were broken once: exact sums, settings that are used whole, states of their own."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import math
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evolvingdp.continual_mean import algorithms, choosing, coordinates, offline, online, private_median, windows
+from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
+from evolvingdp.continual_mean.per_step import PerStepLaplace
+from evolvingdp.continual_mean.prefix_sums import Banded, Buffered, Tree
+from evolvingdp.continual_mean.sums.recorded import RecordedSums
+from evolvingdp.core.exact import Grid
+from evolvingdp.core.seeds import stream
+
+
+class Silent(np.random.Generator):
+    """A generator whose Laplace and normal draws are 0: what is released is the sum, as the mechanism rounds it."""
+
+    def __init__(self):
+        super().__init__(np.random.PCG64(0))
+
+    def laplace(self, loc=0.0, scale=1.0, size=None):
+        return loc if size is None else np.full(size, loc)
+
+    def normal(self, loc=0.0, scale=1.0, size=None):
+        return loc if size is None else np.full(size, loc)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int16, np.int64, np.uint8, bool])
+@pytest.mark.parametrize("make", [BinaryMechanism, RecordedSums])
+def test_a_running_sum_moves_by_what_one_element_moves_whatever_the_type(make, dtype):
+    """365 counts near the largest that a type and the mechanism hold; one day's count moves by 1: by 64 in float32."""
+    mechanism = make(365, 1.0)
+    most = min(1_000_003.0, 1.0 if dtype is bool else float(np.finfo(dtype).max if dtype in FLOATS else np.iinfo(dtype).max))
+    exact = {np.float16: 2048, np.float32: 2**24}.get(dtype, most)
+    low = np.full(365, int(min(most, exact)) - 1).astype(dtype)
+    high = low.copy()
+    high[100] = dtype(1) + low[100] if dtype is not bool else True
+    released = [mechanism.release(elements, Silent()) for elements in (low, high)]
+    np.testing.assert_array_equal(released[1] - released[0], (np.arange(365) >= 100) * 1.0)
+
+
+FLOATS = (np.float16, np.float32, np.float64)
+
+
+def test_sums_beyond_what_is_exact_are_refused_by_the_element_alone():
+    for mechanism in (BinaryMechanism(4, 1.0), RecordedSums(4, 1.0), BinaryMechanism(4, 1.0, integer=True)):
+        for large in (np.array([2.0**60] * 4), np.array([2**62] * 4), np.array([2**63] * 4, dtype=np.uint64)):
+            with pytest.raises(ValueError, match=r"elements must lie within \+-"):
+                mechanism.release(large, stream(0, "noise"))
+    mechanism = BinaryMechanism(4, 1.0, integer=True)
+    state, most = mechanism.start(stream(0, "noise")), int(mechanism.grid.largest)
+    for _ in range(4):  # as large as can be: what others sent refuses none
+        state, _ = mechanism.step(state, most)
+    with pytest.raises(ValueError, match="element must lie within") as refused:
+        mechanism.step(state, most + 10**6)
+    assert str(4 * most)[:9] not in str(refused.value)  # nor is the sum told
+
+
+@given(
+    sensitivity=st.floats(1e-9, 1e9),
+    count=st.integers(1, 10**6),
+    place=st.floats(-1, 1),
+    apart=st.floats(0, 1),
+)
+def test_two_elements_at_most_a_sensitivity_apart_stay_so_on_the_grid(sensitivity, count, place, apart):
+    grid = Grid(sensitivity, count)
+    reach = max(grid.largest - sensitivity, 0.0)
+    one = place * reach
+    two = one + apart * sensitivity
+    if not (abs(one) <= grid.largest and abs(two) <= grid.largest and two - one <= sensitivity):
+        return
+    steps = grid.steps(np.array([one, two][:count])).tolist()
+    if count > 1:
+        assert 0 <= (steps[1] - steps[0]) * grid.step <= grid.moved <= sensitivity * (1 + 2**-18)
+    assert grid.steps_of(one) == steps[0]
+    assert abs(steps[0]) * count <= 2**53
+
+
+@pytest.mark.parametrize("horizon", [8, 2000])
+def test_integer_noise_meets_no_float(horizon):
+    """From 2^53 on a float rounds: outputs of neighbours would be even and odd."""
+    mechanism = BinaryMechanism(horizon, 1e-9, integer=True, sums=Banded(horizon, 1))
+    elements = np.full(horizon, int(mechanism.grid.largest))
+    released = mechanism.release(elements, stream(0, "noise"))
+    assert released.dtype == np.int64
+    assert {int(value) % 2 for value in released} == {0, 1}
+    state = mechanism.start(stream(0, "noise"))
+    steps = [mechanism.step(state, element)[1] for element in elements.tolist()]
+    assert steps == released.tolist()
+
+
+def test_integer_noise_that_64_bits_do_not_hold_is_refused():
+    with pytest.raises(ValueError, match="epsilon must be larger, or integer=False: integer noise of scale"):
+        BinaryMechanism(2**20, 1e-11, integer=True, sums=Tree(2**20, honaker=True))
+
+
+def test_a_user_of_all_samples_is_counted_as_one():
+    """One entry for users was repeated for a hundred samples: noise for one of them."""
+    mechanism = PerStepLaplace(100, 1.0)
+    for users in ([7], 7, [[7] * 100], np.full(100, 7.0), ["a"] * 100, [True] * 100):
+        with pytest.raises(TypeError, match=r"users must be integers of shape \(100,\)"):
+            mechanism.release(users, np.ones(100), stream(0, "noise"))
+    for user in ("7", 7.0, True, None):
+        with pytest.raises(TypeError, match="user must be an integer >= 0"):
+            mechanism.step(mechanism.start(stream(0, "noise")), user, 1.0)
+
+
+def test_days_give_each_coordinate_its_share_of_the_budget():
+    """The exact delta at epsilon of d coordinates together: the squares of mu add up."""
+    whole = algorithms.naive(5, 4, 1.0, delta=1e-6, resolution=16)
+    alone = windows.Days(whole, 10, 2).noise
+    for dimensions in (2, 9, 100):
+        one = windows.Days(coordinates.of_one(whole, dimensions), 10, 2).noise
+        assert one.scale == pytest.approx(alone.scale * math.sqrt(dimensions))
+    with pytest.raises(ValueError, match="settings must have dimensions 1 or 2, got those of 3"):
+        coordinates.of_one(whole.but(dimensions=3), 2)
+
+
+@pytest.mark.parametrize(("cap", "per_day", "n_days"), [(7, 2, 9), (7, 3, 2), (2, 5, 4), (30, 4, 365), (9, 4, 3)])
+@pytest.mark.parametrize("tree", [False, True])
+def test_days_charge_the_worst_user_and_no_more(cap, per_day, n_days, tree):
+    """The worst of all ways in which a user's samples can fall on days, by the days' l2; enumerated by convexity."""
+    settings = algorithms.naive(3, cap, 1.0, delta=1e-6)
+    days = windows.Days(settings, n_days, per_day, Tree(n_days, 3) if tree else None)
+    full, rest = divmod(min(cap, n_days * per_day), min(per_day, cap))
+    load = np.zeros(n_days)
+    load[:full] = min(per_day, cap)
+    load[full : full + 1] = rest
+    blocks = [3**level for level in range(days.structure.height)] if tree else [1]
+    squares = sum((np.add.reduceat(load, np.arange(0, n_days, size)) ** 2).sum() for size in blocks)
+    assert days.noise.scale * settings.tree_budget == pytest.approx(math.sqrt(squares))
+
+
+def test_days_check_all_before_the_first_draw_and_refuse_what_they_do_not_use():
+    days = windows.Days(algorithms.naive(3, 3, 1.0), 3, 2)
+    untouched = stream(0, "days").bit_generator.state
+    rng = stream(0, "days")
+    for users, samples, when in (
+        ([0, 0], [1.0, 0.0], [0, 3]), ([0, 0], [1.0, 0.0], [-1, 0]), ([0, -1], [1.0, 0.0], [0, 2]),
+        ([0, 0], [1.0, 0.5], [0, 2]), ([0.0, 1.0], [1.0, 0.0], [0, 2]), ([[0, 0]], [1.0, 0.0], [0, 2]),
+    ):  # fmt: skip
+        with pytest.raises((TypeError, ValueError)):
+            days.release(users, samples, when, rng)
+    assert rng.bit_generator.state == untouched
+    with pytest.raises(ValueError, match="settings must project and weigh no samples"):
+        windows.Days(choosing.users_alike(3, 8, 1.0), 3, 2)
+    with pytest.raises(TypeError, match="sums must be a Tree, a BalancedTree or None, got Buffered"):
+        windows.Days(algorithms.naive(3, 3, 1.0, delta=1e-6), 3, 2, Buffered(3))
+
+
+OTHERS = {
+    "user mean": (online, [algorithms.naive(1, most, 1.0) for most in (1, 200)]),
+    "any users": (online, [choosing.recommended(20, 8, epsilon) for epsilon in (1.0, 2.0)]),
+    "sums": (None, [BinaryMechanism(4, epsilon) for epsilon in (1.0, 2.0)]),
+    "steps": (None, [PerStepLaplace(4, 1.0, split) for split in ("even", "harmonic")]),
+    "days": (None, [windows.Days(algorithms.naive(3, 3, 1.0), n_days, 2) for n_days in (3, 4)]),
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_a_state_of_other_settings_is_refused_and_of_equal_ones_taken(kind):
+    module, (mine, others) = OTHERS[kind]
+    for settings, taken in ((others, False), (copy.deepcopy(mine), True), (pickle.loads(pickle.dumps(mine)), True)):
+        state = module.start(mine, stream(0, "noise")) if module else mine.start(stream(0, "noise"))
+        sample = (0, 1.0) if kind != "sums" else (1.0,)
+        step = functools.partial(module.step, settings) if module else settings.step
+        calls = [functools.partial(step, state, *sample)]
+        calls += [functools.partial(settings.close, state)] if kind == "days" else []
+        for call in calls:
+            if taken:
+                call()
+                continue
+            with pytest.raises(ValueError, match="state must be one of"):
+                call()
+
+
+def test_a_copied_state_repeats_its_noise():
+    """As it says: whoever goes on with two copies and different samples shows their difference without noise."""
+    settings = algorithms.naive(2, 4, 1.0)
+    state = online.start(settings, stream(0, "noise"))
+    twice = copy.deepcopy(state)
+    released = [online.step(settings, each, 0, sample)[1].estimate for each, sample in ((state, 1.0), (twice, 0.0))]
+    assert released[0] - released[1] == pytest.approx(1.0)
+    for stated in (online, windows, BinaryMechanism.__module__, PerStepLaplace.__module__):
+        text = (stated if not isinstance(stated, str) else __import__(stated, fromlist=["x"])).__doc__
+        assert "repeats its" in " ".join(text.split())
+
+
+def test_a_private_median_takes_means_of_arrays_alone():
+    for means in (np.zeros((2, 3)), np.zeros(0), np.array([0.5, math.nan]), np.array([0.5, 1.5])):
+        with pytest.raises(ValueError, match="means must be one-dimensional"):
+            private_median.draw(means, 1.0, 4, stream(0, "median"))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint64])
+def test_users_of_any_integer_type_are_the_same_users(dtype):
+    settings = choosing.recommended(1000, 8, 1.0)
+    users = np.array([3, 100, 3, 7, 100])
+    released = [offline.release(settings, each, [1, 0, 1, 1, 0], stream(0, "x")) for each in (users, users.astype(dtype))]
+    np.testing.assert_array_equal(released[0].estimate, released[1].estimate)
