@@ -366,7 +366,7 @@ BAD = [
     ({"delta": 1e-6}, 'prior "median" must go with delta = 0'),
     (
         {"delta": 1e-6, "prior": "none", "integer": True, "buffered": True},
-        "toeplitz and buffered .* real noise",
+        "buffered .* real noise",
     ),
     ({"delta": 1e-6, "prior": "none", "integer": True, "resolution": 2**24}, "resolution must be lower, or integer=False"),
     ({"prior": "bootstrap", "one_tree": True}, 'prior "bootstrap" must go with blocks "doubling"'),
