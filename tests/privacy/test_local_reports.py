@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from evolvingdp.heavy_hitters.count_sketch import FreqOracle
 from evolvingdp.heavy_hitters.olh import OLH
 from evolvingdp.heavy_hitters.rappor import Rappor
 from evolvingdp.heavy_hitters.sketches.local_rnd import LocalRnd
+from evolvingdp.heavy_hitters.sketches.projective import ProjectiveOracle
 from evolvingdp.heavy_hitters.tree_hist import PLANS, TreeHist
 from evolvingdp.heavy_hitters.word_tree import WordTree
 
@@ -49,6 +51,138 @@ def test_an_olh_report_costs_exactly_epsilon(epsilon):
     laws = [oracle.probabilities(hashed) for hashed in range(oracle.hash_values)]
     assert all(sum(law.values()) == pytest.approx(1) for law in laws)
     assert worst_loss(laws) == pytest.approx(epsilon, rel=1e-9)
+
+
+class Uniform:
+    """Random doubles that are all one number, and integers that are all the least."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def random(self, size):
+        return np.full(size, self.step / 2**53)
+
+    def integers(self, low, high=None, size=None, dtype=np.int64):
+        return np.full(size, low if high is not None else 0, dtype=dtype)
+
+
+def steps_below(happens):
+    """How many of the 2^53 doubles that a generator draws make `happens` true, by halving: those below it do."""
+    low, high = 0, 2**53
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if happens(Uniform(middle)) else (low, middle)
+    return low
+
+
+def exceeds(likely: int, unlikely: int, epsilon: float) -> bool:
+    """Whether likely / unlikely > e^epsilon, to 60 digits."""
+    with localcontext(prec=60):
+        return Decimal(likely) > Decimal(unlikely) * Decimal(epsilon).exp()
+
+
+LARGE = [30.0, 33.3, 35.5, 35.9, 36.0, *np.random.default_rng(5).uniform(1e-3, 36, 40)]
+
+
+@pytest.mark.parametrize("epsilon", LARGE)
+@pytest.mark.parametrize("values", [2, 3, 7, 1000])
+def test_local_hashing_of_random_doubles_costs_no_more_than_epsilon(epsilon, values):
+    oracle = OLH(float(epsilon), values=values)
+    seeds = np.zeros(1, dtype=np.uint64)
+    own = oracle._hash(seeds, KEYS[:1])[0]
+    public = Uniform(0)
+    flips = steps_below(lambda private: oracle.report(KEYS[:1], public, private).values[0] != own)
+    assert not exceeds((2**53 - flips) * (values - 1), flips, float(epsilon))
+    assert exceeds((2**53 - flips + 10) * (values - 1), flips - 10, float(epsilon))  # and hardly less
+    assert oracle.probabilities(int(own))[int(own)] * 2**53 == 2**53 - flips
+
+
+@pytest.mark.parametrize("epsilon", [*LARGE, 45.0, 800.0, 1e-10])
+def test_a_flipped_sign_of_random_doubles_costs_no_more_than_epsilon(epsilon):
+    coin, one = SignFlip(float(epsilon)), np.ones(1, dtype=np.int8)
+    flips = steps_below(lambda private: coin.randomize(one, private)[0] == -1)
+    ones = steps_below(lambda private: coin.draw_reports(np.zeros(1), private)[0])
+    zeros = steps_below(lambda private: not coin.draw_reports(np.ones(1), private)[0])
+    assert {flips, ones, zeros} == {int(coin.flip * 2**53)}
+    assert not exceeds(2**53 - flips, flips, float(epsilon))
+
+
+@pytest.mark.parametrize("noise", [2.0**-52, 3e-16, 1e-15, 0.1, 0.5, 1 - 2.0**-51, 0.0])
+@pytest.mark.parametrize(("zero", "one"), [(0.25, 0.75), (1e-300, 1 - 2.0**-53), (0.1, 0.3), (5e-324, 0.1)])
+def test_rappor_s_bits_of_random_doubles_have_the_stated_law(noise, zero, one):
+    settings = Rappor(8, 1, 1, noise, zero, one)
+    client = settings.draw_hashes(stream(0, "hashes"))
+    held = client.bloom(KEYS[:1], np.zeros(1, dtype=np.int64))
+    for filters, bit in ((held, 1), (~held, 0)):
+        for of, shown in ((settings.permanent_one, "permanent"), (settings.fresh_one, "fresh")):
+            ones = steps_below(lambda rng, of=of, filters=filters: bool(client._respond(filters, of(0), of(1), rng) & held))
+            assert ones == of(bit) * 2**53, shown
+    assert settings.fresh_one(0) >= zero
+    assert settings.fresh_one(1) <= one
+    if noise:
+        changed = int(settings.permanent_one(0) * 2**53)
+        assert changed >= 1
+        assert settings.permanent_one(1) * 2**53 == 2**53 - changed
+        assert settings.epsilon_permanent == pytest.approx(2 * math.log((2**53 - changed) / changed))
+
+
+def test_what_random_doubles_cannot_keep_is_refused():
+    for noise in (1e-16, 1e-300, 1 - 2.0**-53):
+        with pytest.raises(ValueError, match="permanent_noise must be 0 or lie in"):
+            Rappor(permanent_noise=noise)
+    with pytest.raises(ValueError, match="one_from_one must be above one_from_zero by"):
+        Rappor(one_from_zero=1e-20, one_from_one=2e-20)
+    for epsilon, values in ((36.4, 3), (37.0, 1000), (1e-17, 3)):
+        with pytest.raises(ValueError, match="epsilon must be"):
+            OLH(epsilon, values=values)
+    with pytest.raises(ValueError, match="epsilon must be at least 1e-14"):
+        SignFlip(1e-15)
+
+
+class Untouched:
+    """A generator that must not be drawn from."""
+
+    def __getattr__(self, name):
+        raise AssertionError(f"{name} was drawn before the input was refused")
+
+
+@pytest.mark.parametrize("entry", [0, 2, -3])
+def test_a_sign_that_is_none_is_refused_before_any_draw(entry):
+    with pytest.raises(ValueError, match=f"x must hold [+]1 or -1, got {entry} at position 1"):
+        SignFlip(1.0).randomize(np.array([1, entry]), Untouched())
+    with pytest.raises(TypeError, match="x must be an array of signed integers"):
+        SignFlip(1.0).randomize(np.array([1, 255], dtype=np.uint8), Untouched())  # -1 has no sign there
+
+
+@pytest.mark.parametrize("share", [-0.01, 1.01, math.nan, math.inf])
+def test_a_share_outside_of_0_to_1_is_refused_before_any_draw(share):
+    with pytest.raises(ValueError, match=r"shares must lie in \[0, 1\], got .* at position 1"):
+        SignFlip(1.0).draw_reports(np.array([0.5, share]), Untouched())
+
+
+def test_one_user_s_word_is_not_repeated_for_many_rows():
+    """Else one user would send as many reports of one word, each for the stated epsilon."""
+    hashes, rows = MultiplyShift.draw(3, 8, stream(0, "hashes")), np.arange(3)
+    oracle = ProjectiveOracle.draw(3, 8, 1.0, stream(0, "hashes"))
+    for send in (LocalRnd(hashes, 1.0).report, LocalRnd(hashes, 1.0).report_all_signs, oracle.report):
+        with pytest.raises(ValueError, match="must have one entry per report, got 1, 3"):
+            send(KEYS[:1], rows, Untouched())
+
+
+def test_a_client_of_rappor_is_an_integer_in_whatever_type():
+    """Its permanent response must be one: a new one for "7" or 7.0 would be a second noisy look at the same word."""
+    client = Rappor(16, 1, 2, 0.5).draw_hashes(stream(0, "hashes"))
+    cohorts, rng = np.zeros(1, dtype=np.int64), stream(0, "noise")
+    memo, _ = client.step(client.start(), np.array([7]), cohorts, KEYS[:1], rng)
+    for kind in (np.uint8, np.int32, np.uint64):
+        memo, _ = client.step(memo, np.array([7], dtype=kind), cohorts, KEYS[:1].astype(np.int64), rng)
+        assert len(memo.bits) == 1
+    for other in (np.array(["7"]), np.array([7.0]), np.array([7], dtype=object)):
+        with pytest.raises(TypeError, match="clients must be a one-dimensional array of integers"):
+            client.step(memo, other, cohorts, KEYS[:1], Untouched())
+    for wrong in ((np.array([7, 8]), cohorts, KEYS[:1]), (np.array([7]), cohorts, KEYS[:2])):
+        with pytest.raises(ValueError, match="clients, cohorts, keys must have one entry per report"):
+            client.step(memo, *wrong, Untouched())
 
 
 @pytest.mark.parametrize("plan", PLANS)

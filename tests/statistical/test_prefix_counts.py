@@ -90,3 +90,12 @@ def test_what_has_no_meaning_is_refused(change, says):
 def test_each_server_needs_a_generator_of_its_own():
     with pytest.raises(ValueError, match="private must be a generator for each of 2 servers, got 1"):
         PrefixCounts(PAIRS, 1.0, 4.0, 2, (0.4, 0.6)).search(PAIRS.encode(["ab"]), np.array([3]), [stream(0, "one")])
+
+
+def test_shares_that_sum_to_more_than_1_by_rounding_spend_no_more_epsilon():
+    settings = PrefixCounts(PAIRS, 1e-3, 4.0, 1, (0.25, 0.75 + 5e-10))
+    spent = sum(2 / settings.noise(level)._numerator * 1024 for level in range(2))  # two counts a level move by one
+    assert spent <= 1e-3
+    many = np.array([2**52, 2**52])  # at 2^53 a running total in doubles would move by 2 where one user moves it by 1
+    with pytest.raises(ValueError, match=r"counts must sum to less than 2\^53"):
+        settings.search(PAIRS.encode(["aa", "ab"]), many, [stream(0)])

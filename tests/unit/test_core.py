@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import hadamard as dense_hadamard
 
-from evolvingdp.core import checks, hadamard, words
+from evolvingdp.core import accounting, checks, hadamard, words
 from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace, Tape
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.sampling import fair_binomial, split_evenly
@@ -162,8 +162,18 @@ def test_every_kind_of_number_is_one(half):
     checks.probability(share=half)
 
 
-def test_counts_that_64_bits_cannot_sum_are_refused():
-    checks.counts(counts=np.array([2**62], dtype=np.uint64))
-    for held in (np.array([1, 2**63], dtype=np.uint64), np.full(2, 2**62)):
-        with pytest.raises(ValueError, match=r"counts must sum to less than 2\^63, got"):
+def test_counts_that_doubles_cannot_sum_are_refused():
+    checks.counts(counts=np.array([2**52], dtype=np.uint64))
+    for held in (np.array([1, 2**63], dtype=np.uint64), np.full(2, 2**52)):
+        with pytest.raises(ValueError, match=r"counts must sum to less than 2\^53, got"):
             checks.counts(counts=held)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_an_epsilon_that_a_root_gives_keeps_its_delta(seed):
+    rng = np.random.default_rng(seed)
+    epsilon, delta, reports = rng.uniform(0.05, 5), 10 ** rng.uniform(-12, -1), int(rng.integers(1, 60))
+    one = accounting.optimal(epsilon, delta, reports)
+    assert accounting.delta_of_reports(one, epsilon, reports) <= delta
+    assert accounting.delta_of_gaussian(accounting.gaussian_mu(epsilon, delta), epsilon) <= delta
+    assert accounting.delta_of_concentrated(accounting.concentrated_rho(epsilon, delta), epsilon) <= delta

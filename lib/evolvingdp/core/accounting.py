@@ -53,13 +53,16 @@ def optimal(epsilon: float, delta: float, n_reports: int) -> float:
 
 
 def _root(increasing: Callable[[float], float]) -> float:
-    """Where `increasing` changes its sign, between 0 and 700 (e^700 is the largest power that is a number)."""
+    """The end of where `increasing` is at most 0, between 0 and 700 (e^700 is the largest power that is a number)."""
     high = 1.0
     while increasing(high) < 0 and high < 700:
         high = min(2 * high, 700.0)
     if increasing(high) < 0:
         return high
-    return float(brentq(increasing, 1e-300, high, xtol=1e-15, rtol=1e-13))
+    root = float(brentq(increasing, 1e-300, high, xtol=1e-15, rtol=1e-13))
+    while increasing(root) > 0:  # the finder may end a little beyond
+        root *= 1 - 1e-13
+    return root
 
 
 @checks.plain

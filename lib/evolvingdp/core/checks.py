@@ -123,16 +123,35 @@ def one_of(allowed: tuple[str, ...], **values: str) -> None:
             raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
 
 
+def signs(value: ArrayLike, name: str = "x") -> NDArray[np.signedinteger[Any]]:
+    """`value` as signed integers of its shape; raises TypeError for other types, ValueError for what is not +1 or -1."""
+    array = np.asarray(value)
+    if array.dtype.kind != "i":
+        raise TypeError(f"{name} must be an array of signed integers, +1 or -1, got {array.dtype} {array.shape}")
+    if not (wrong := np.abs(array) != 1).any():
+        return array
+    raise ValueError(f"{name} must hold +1 or -1, got {array[wrong].flat[0]} at position {int(wrong.argmax())}")
+
+
+def shares(**values: ArrayLike) -> None:
+    """Raise ValueError unless every entry lies in [0, 1]."""
+    for name, value in values.items():
+        array = np.asarray(value, dtype=float)
+        if not (inside := (array >= 0) & (array <= 1)).all():
+            wrong = int((~inside).argmax())
+            raise ValueError(f"{name} must lie in [0, 1], got {array.flat[wrong]} at position {wrong}")
+
+
 def counts(**values: ArrayLike) -> None:
-    """Raise unless every array is one-dimensional and holds integers >= 0 whose sum fits in 64 bits."""
+    """Raise unless each array has one dimension and holds integers >= 0 whose sum is below 2^53, where doubles are exact."""
     for name, value in values.items():
         array = np.asarray(value)
         if array.ndim != 1 or array.dtype.kind not in "iu":
             raise TypeError(f"{name} must be a one-dimensional array of integers, got {array.dtype} {array.shape}")
         if array.size and array.min() < 0:
             raise ValueError(f"{name} must hold counts >= 0, got {array.min()} at position {array.argmin()}")
-        if array.sum(dtype=float) >= 2.0**63:
-            raise ValueError(f"{name} must sum to less than 2^63, got {array.max()} at position {array.argmax()}")
+        if array.sum(dtype=float) >= 2.0**53:
+            raise ValueError(f"{name} must sum to less than 2^53, got {array.max()} at position {array.argmax()}")
 
 
 def keys(value: ArrayLike, name: str = "keys") -> NDArray[np.uint64]:
@@ -145,6 +164,21 @@ def keys(value: ArrayLike, name: str = "keys") -> NDArray[np.uint64]:
     if array.dtype.kind == "i" and array.min() < 0:
         raise ValueError(f"{name} must be >= 0, got {array.min()} at position {array.argmin()}")
     return array.astype(np.uint64, copy=False)
+
+
+def integers(value: ArrayLike, name: str) -> NDArray[np.int64]:
+    """`value` as int64 (n,); raises TypeError for what are no integers of 64 bits."""
+    array = np.asarray(value)
+    if array.ndim != 1 or array.dtype.kind not in "iu" or (array.dtype.kind == "u" and (array >= 2**63).any()):
+        raise TypeError(f"{name} must be a one-dimensional array of integers below 2^63, got {array.dtype} {array.shape}")
+    return array.astype(np.int64, copy=False)
+
+
+def one_each(**values: Sized) -> None:
+    """Raise ValueError unless all have one length: a shorter one must not be repeated."""
+    if len({len(value) for value in values.values()}) > 1:
+        lengths = ", ".join(f"{len(value)}" for value in values.values())
+        raise ValueError(f"{', '.join(values)} must have one entry per report, got {lengths}")
 
 
 def counts_of_keys(held: ArrayLike, keys: Sized) -> NDArray[np.int64]:

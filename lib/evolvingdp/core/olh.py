@@ -3,7 +3,8 @@
 **Computes** an estimate of how many users hold any value asked about after the collection.
 
 **Guarantee.** Pure epsilon-local differential privacy per report; neighbouring inputs are any two values of one user.  The
-user's hash function is public; its value is reported by generalized randomized response.
+user's hash function is public; its value is reported by generalized randomized response, whose probabilities are those of
+random doubles: exactly those that `probabilities` states, rounded towards privacy.
 
 **Error.** Unbiased; with g = e^epsilon + 1 the standard error is 2 e^(epsilon/2) / (e^epsilon - 1) sqrt(n) for a rare value,
 and its holders' own term for others (`OLH.standard_errors`).
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 
 from evolvingdp.core import checks
 from evolvingdp.core.hashing import scramble
+from evolvingdp.core.randomizers import rounded_up
 
 _CHUNK = 1 << 16
 _FAR = 12  # standard deviations of a support, and its square for the few: no support of an empty key is further
@@ -54,10 +56,12 @@ class OLH:
                 raise ValueError(f"values must be below 2^15, so that hash values fit in 16 bits, got {self.values}")
         elif self.epsilon > 10:
             raise ValueError(f"epsilon must be at most 10, so that hash values fit in 16 bits, got {self.epsilon!r}")
-        if not self.keep < 1:
+        if self.epsilon > 36:
             raise ValueError(
-                f"epsilon must be at most 36, so that random doubles flip a hash value now and then, got {self.epsilon!r}"
+                f"epsilon must be at most 36, so that random doubles can tell it from infinity, got {self.epsilon!r}"
             )
+        if not self.keep > 1 / self.hash_values:
+            raise ValueError(f"epsilon must be larger, as random doubles report every value alike, got {self.epsilon!r}")
 
     @property
     def hash_values(self) -> int:
@@ -65,13 +69,19 @@ class OLH:
         return self.values if self.values is not None else max(2, round(math.exp(self.epsilon)) + 1)
 
     @property
+    def flip(self) -> float:
+        """The probability of reporting one of the others: (g - 1) / (e^epsilon + g - 1), multiples of 2^-53, rounded up."""
+        others = (self.hash_values - 1) * math.exp(-self.epsilon)
+        return rounded_up(others / (1 + others))
+
+    @property
     def keep(self) -> float:
-        """The probability of reporting one's own hash value: e^epsilon / (e^epsilon + g - 1)."""
-        return 1 / (1 + (self.hash_values - 1) * math.exp(-self.epsilon))
+        """The probability of reporting one's own hash value: e^epsilon / (e^epsilon + g - 1), which is 1 - flip, exactly."""
+        return 1 - self.flip
 
     def probabilities(self, hashed: int) -> dict[int, float]:
         """The law of a report given the user's own hash value."""
-        other = self.keep * math.exp(-self.epsilon)
+        other = self.flip / (self.hash_values - 1)
         return {value: self.keep if value == hashed else other for value in range(self.hash_values)}
 
     def report(self, keys: NDArray[np.uint64], public: np.random.Generator, private: np.random.Generator) -> LocalHashes:
@@ -80,7 +90,7 @@ class OLH:
         seeds = public.integers(0, 2**64, size=len(keys), dtype=np.uint64)
         own = self._hash(seeds, keys)
         other = private.integers(1, self.hash_values, size=len(keys), dtype=np.uint16)  # one of the others, as a distance
-        flipped = private.random(len(keys)) >= self.keep
+        flipped = private.random(len(keys)) < self.flip
         return LocalHashes(seeds, np.where(flipped, (own + other) % self.hash_values, own).astype(np.uint16))
 
     def support(self, reports: LocalHashes, keys: NDArray[np.uint64]) -> NDArray[np.int64]:

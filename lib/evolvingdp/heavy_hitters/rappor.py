@@ -31,9 +31,12 @@ from scipy.special import expit
 
 from evolvingdp.core import checks
 from evolvingdp.core.hashing import MultiplyShift, scramble
+from evolvingdp.core.randomizers import rounded_up
 from evolvingdp.core.sampling import split_evenly
 
 _CHUNK = 1 << 15  # reports at a time: one uniform per bit
+_GRID = 2.0**53  # uniform doubles are multiples of 1 / _GRID, and so are the probabilities that they decide on
+_LEAST = 2.0**-52  # of a noise: half of it is one such step
 _NO_PAIRS = pd.MultiIndex.from_arrays([np.zeros(0, np.int64), np.zeros(0, np.uint64)])
 
 
@@ -43,7 +46,8 @@ class Rappor:
     """The settings; the defaults are Google's Demo 3.
 
     A bit b of a Bloom filter becomes, once and for all, a fair coin with probability `permanent_noise` and else stays b;
-    each report shows a permanent 1 as 1 with probability `one_from_one`, a permanent 0 with `one_from_zero`.
+    each report shows a permanent 1 as 1 with probability `one_from_one`, a permanent 0 with `one_from_zero`.  Those of
+    a 0 are rounded up and of a 1 down to multiples of 2^-53, which are what is drawn (`permanent_one`, `fresh_one`).
     """
 
     n_bits: int = 32
@@ -65,6 +69,13 @@ class Rappor:
                 "one_from_zero and one_from_one must satisfy 0 < one_from_zero < one_from_one < 1, got "
                 f"{self.one_from_zero!r} and {self.one_from_one!r}"
             )
+        if 0 < self.permanent_noise < _LEAST or not self.permanent_one(0) < self.permanent_one(1):
+            raise ValueError(f"permanent_noise must be 0 or lie in [{_LEAST}, {1 - _LEAST}], got {self.permanent_noise!r}")
+        if not self.fresh_one(0) < self.fresh_one(1):
+            raise ValueError(
+                f"one_from_one must be above one_from_zero by {_LEAST} or more, got {self.one_from_one!r} and "
+                f"{self.one_from_zero!r}"
+            )
 
     @classmethod
     def one_shot(cls, epsilon: float, **settings: int) -> Rappor:
@@ -75,17 +86,22 @@ class Rappor:
             raise ValueError(f"epsilon must be at most 50, beyond which a report hides nothing, got {epsilon!r}")
         n_hashes = settings.get("n_hashes", 1)
         checks.integer_at_least(1, n_hashes=n_hashes)
-        flip = float(expit(-epsilon / (2 * n_hashes)))
+        flip = rounded_up(float(expit(-epsilon / (2 * n_hashes))))
         return cls(permanent_noise=0.0, one_from_zero=flip, one_from_one=1 - flip, **settings)
 
     def permanent_one(self, bit: int) -> float:
         """The probability that the permanent response to `bit` is 1."""
-        return 1 - self.permanent_noise / 2 if bit else self.permanent_noise / 2
+        changed = math.ceil(self.permanent_noise / 2 * _GRID) / _GRID
+        return 1 - changed if bit else changed
+
+    def fresh_one(self, permanent: int) -> float:
+        """The probability that a report shows a `permanent` bit as 1."""
+        return math.floor(self.one_from_one * _GRID) / _GRID if permanent else math.ceil(self.one_from_zero * _GRID) / _GRID
 
     def report_one(self, bit: int) -> float:
         """q* or p*: the probability that one report shows `bit` as 1."""
         permanent = self.permanent_one(bit)
-        return permanent * self.one_from_one + (1 - permanent) * self.one_from_zero
+        return permanent * self.fresh_one(1) + (1 - permanent) * self.fresh_one(0)
 
     @property
     def gain(self) -> float:
@@ -97,7 +113,7 @@ class Rappor:
         permanent = self.permanent_one(bit)
         given = [
             ones * math.log(p) + (n_reports - ones) * math.log1p(-p)  # of a permanent 0, of a permanent 1
-            for p in (self.one_from_zero, self.one_from_one)
+            for p in (self.fresh_one(0), self.fresh_one(1))
         ]
         with np.errstate(divide="ignore"):  # without permanent noise one of the two is impossible
             return float(np.logaddexp(np.log(1 - permanent) + given[0], np.log(permanent) + given[1]))
@@ -210,15 +226,20 @@ class RapporProtocol:
     ) -> tuple[Memo, NDArray[np.uint64]]:
         """One report of each entry of `clients` on its word, packed (n,).
 
-        The permanent response to a pair of client and word is drawn when it first reports and kept in the memo for ever.
+        Clients are known by integers: 7 and "7" would be two, each with a permanent response of its own.
+        That to a pair of client and word is drawn when it first reports and kept in the memo for ever.
         """
+        clients = checks.integers(clients, "clients")
+        keys = checks.keys(keys)
+        cohorts = checks.integer_array("cohorts", cohorts, below=self.settings.n_cohorts)
+        checks.one_each(clients=clients, cohorts=cohorts, keys=keys)
         asked = pd.MultiIndex.from_arrays([clients, keys])
         new = ~(asked.isin(memo.pairs) | asked.duplicated())
         filters = self.bloom(keys[new], cohorts[new])
         drawn = self._respond(filters, self.settings.permanent_one(0), self.settings.permanent_one(1), private)
         memo = Memo(memo.pairs.append(asked[new]), np.concatenate([memo.bits, drawn]))
         kept = memo.bits[memo.pairs.get_indexer(asked)]
-        return memo, self._respond(kept, self.settings.one_from_zero, self.settings.one_from_one, private)
+        return memo, self._respond(kept, self.settings.fresh_one(0), self.settings.fresh_one(1), private)
 
     def _respond(
         self, filters: NDArray[np.uint64], from_zero: float, from_one: float, private: np.random.Generator
@@ -289,8 +310,8 @@ class RapporProtocol:
             total = held.sum(axis=0)
             permanent = rng.binomial(with_bit, settings.permanent_one(1))
             permanent += rng.binomial(total - with_bit, settings.permanent_one(0))
-            shown = rng.binomial(multiplicity * permanent, settings.one_from_one)
-            shown += rng.binomial(multiplicity * (total - permanent), settings.one_from_zero)
+            shown = rng.binomial(multiplicity * permanent, settings.fresh_one(1))
+            shown += rng.binomial(multiplicity * (total - permanent), settings.fresh_one(0))
             counts.ones[cohort] = shown.sum(axis=1)
             counts.n_reports[cohort] = total @ multiplicity
         return counts

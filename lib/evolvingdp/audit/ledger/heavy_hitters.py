@@ -146,7 +146,7 @@ def _local_hashing() -> Iterator[Entry]:
         yield _entry(
             id, name, (make,), lambda make=make: reports.hashed_loss(make(_EPSILON), keys),
             "a hash value is flipped a tenth less often",
-            ("core/olh.py", "private.random(len(keys)) >= self.keep", "private.random(len(keys)) >= 1 - 0.9 * (1 - self.keep)"),
+            ("core/olh.py", "private.random(len(keys)) < self.flip", "private.random(len(keys)) < 0.9 * self.flip"),
             unit="a report",
         )  # fmt: skip
     yield _entry(
@@ -224,7 +224,7 @@ def _trusting() -> Iterator[Entry]:
     yield Entry(
         "prefix_counts", "heavy_hitters", "Counts of prefixes, one of two servers honest", (prefix_counts.PrefixCounts,),
         "all counts of a user", _ANY, SENSITIVITY, _EPSILON, counted, "a tenth less noise of each server",
-        broken(counted, "heavy_hitters/trust/prefix_counts.py", "DiscreteLaplace(2 / (", "DiscreteLaplace(1.8 / ("),
+        broken(counted, "heavy_hitters/trust/prefix_counts.py", "DiscreteLaplace(2 * max", "DiscreteLaplace(1.8 * max"),
     )  # fmt: skip
 
     def refused() -> float:

@@ -51,6 +51,7 @@ class LocalRnd:
         self, keys: NDArray[np.uint64], slots: NDArray[np.int64], private: np.random.Generator
     ) -> NDArray[np.integer]:
         """Lines 2-8: one private bit y_i a user, (n,) of +-1.  Drawn once and then fixed (E-HH-1)."""
+        checks.one_each(keys=keys, slots=slots)
         return self.randomizer.randomize(self.true_bits(keys, slots), private)
 
     def assign_rows(self, n_users: int, public: np.random.Generator) -> NDArray[np.int64]:
@@ -61,6 +62,7 @@ class LocalRnd:
         self, keys: NDArray[np.uint64], rows: NDArray[np.int64], private: np.random.Generator
     ) -> NDArray[np.int8]:
         """A report without compression, as we read Section 4: (n, width) signs, all but that of the user's cell uniform."""
+        checks.one_each(keys=keys, rows=rows)
         cells, signs = self.hashes.cells_and_signs(rows, keys)
         reports = 1 - 2 * private.integers(0, 2, size=(len(keys), self.hashes.width), dtype=np.int8)
         reports[np.arange(len(keys)), cells] = self.randomizer.randomize(signs, private)

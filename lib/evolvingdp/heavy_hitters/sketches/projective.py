@@ -141,6 +141,7 @@ class ProjectiveOracle(FreqOracle):
 
         A uniform number decides on lying: it rounds the probability up, which is never less private.
         """
+        checks.one_each(keys=keys, rows=rows)
         vectors = private.integers(0, self.space.vectors, size=len(keys))
         return self.sent(self.hashes.cells(rows, keys), vectors, private.random(len(keys)) < self.lie)
 

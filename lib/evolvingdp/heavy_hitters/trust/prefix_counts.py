@@ -56,8 +56,8 @@ class PrefixCounts:
             raise ValueError(f"tree must have words of one length, in letters, got {self.tree}")
 
     def noise(self, level: int) -> DiscreteLaplace:
-        """What each server adds to each count of `level`."""
-        return DiscreteLaplace(2 / (self.epsilon * self.shares[level]))
+        """What each server adds to each count of `level`; shares that sum to a little more than 1 are no more epsilon."""
+        return DiscreteLaplace(2 * max(1.0, math.fsum(self.shares)) / (self.epsilon * self.shares[level]))
 
     def error(self, level: int) -> float:
         """Standard error of a count at `level`, in users."""
