@@ -63,7 +63,7 @@ def test_the_mutant_is_rejected(name, losses):
 
 def test_a_mutant_is_gone_when_its_row_has_been_measured():
     """Functions get their code back, also where the measurement fails."""
-    mutant = Mutant("core/randomizers.py", "return float(expit(-self.epsilon))", "return 0.0")
+    mutant = Mutant("core/randomizers.py", "return rounded_up(float(expit(-self.epsilon)))", "return 0.0")
     right = SignFlip(1.0).flip
     with mutant.applied():
         assert SignFlip(1.0).flip == 0.0
