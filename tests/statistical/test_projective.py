@@ -93,3 +93,24 @@ def test_a_heavy_word_s_stated_error_is_that_of_many_runs():
         estimates[run] = oracle.estimate(sketch, KEYS, "joint")[0]
         stated[run] = oracle.standard_errors(sketch, KEYS, "joint")[0] if run < 50 else stated[:50].mean()
     assert abs(estimates.std() / np.sqrt(np.mean(np.square(stated))) - 1) < 4.9 / np.sqrt(2 * runs)
+
+
+@pytest.mark.parametrize("epsilon", [5.0, 6.0, 8.0])
+def test_words_that_nobody_holds_have_no_offset_in_common(epsilon):
+    """In two dimensions, with one report in a hundred of 0: the mean of 20,000 estimates, their spread, and their tail.
+
+    Were reports of 0 orthogonal to every point, one sketch's estimates would all lie too high, another's too low.
+    """
+    keys, counts = np.arange(3_000, dtype=np.uint64), np.full(3_000, 60)
+    unheld, z, reach = np.arange(10**6, 10**6 + 20_000, dtype=np.uint64), [], []
+    for run in range(6):
+        oracle = ProjectiveOracle.draw(64, 100, epsilon, stream(1, "hashes", run))
+        assert oracle.space.dimension == 2
+        estimates = oracle.estimate(oracle.simulate(keys, counts, stream(1, "noise", run)), unheld, "mean")
+        each = np.hypot(oracle.standard_error(180_000, "mean"), np.sqrt((counts**2).sum() / 64 / oracle.space.points))
+        z.append(estimates / each)
+        reach.append(np.mean(z[-1] > 2))
+    z = np.array(z)
+    assert np.abs(z.mean(axis=1)).max() < 4.9 / np.sqrt(64 * oracle.space.points)  # as many free cells
+    assert abs(z.std() - 1) < 0.05
+    assert np.abs(np.array(reach) - 0.0228).max() < 0.008

@@ -92,6 +92,50 @@ def test_a_user_adds_one_to_the_own_point_and_nothing_to_the_average_point():
         assert np.delete(cells, point) == pytest.approx(np.full(space.points - 1, -1 / (space.points - 1)))
 
 
+LAWS = [(Geometry(5, 2), 3.0), (Geometry(7, 2), 1.5), (Geometry(3, 3), 1.0), (Geometry(2, 4), 0.5)]
+
+
+@pytest.mark.parametrize(("space", "epsilon"), LAWS, ids=str)
+def test_a_report_of_0_is_as_likely_for_every_word_and_moves_no_estimate(space, epsilon):
+    """Counted as orthogonal to all points, a thousand of them would move every estimate of the row."""
+    freq = ProjectiveOracle(PointHashes(MultiplyShift.draw(2, 2**32, stream(0, "hashes")), space), epsilon)
+    zeros = [law[space.points] for law in projective_laws(freq)]
+    assert zeros == pytest.approx([freq.response.zero] * space.points, rel=1e-12)
+    sums = stream(0, "sums").integers(0, 99, size=(2, space.points + 1))
+    more = sums + 1000 * (np.arange(space.points + 1) == space.points)
+    one, other = (PointCounts(held, int(held.sum()), freq.fingerprint, space) for held in (sums, more))
+    cells = freq.cell_estimates(one)
+    assert np.array_equal(cells, freq.cell_estimates(other))
+    assert cells.sum(axis=1) == pytest.approx([0, 0], abs=1e-8 * np.abs(cells).sum())
+
+
+@pytest.mark.parametrize(("space", "epsilon"), LAWS, ids=str)
+def test_whoever_sends_no_0_adds_the_same_to_the_own_cell_however_many_do(space, epsilon):
+    """The estimate is unbiased given how many reports are 0, up to what part of the users the others are."""
+    freq = ProjectiveOracle(PointHashes(MultiplyShift.draw(1, 2**32, stream(0, "hashes")), space), epsilon)
+    for point, law in enumerate(projective_laws(freq)):
+        given = np.array(list(law.values())) * (np.arange(space.points + 1) < space.points) / (1 - freq.response.zero)
+        sums = np.rint(1e12 * given[None, :]).astype(np.int64)
+        cells = freq.cell_estimates(PointCounts(sums, int(sums.sum()), freq.fingerprint, space))[0] / 1e12
+        assert cells[point] * (1 - freq.response.zero) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("space", "epsilon"), LAWS, ids=str)
+@pytest.mark.parametrize("held", [0, 1, 5])
+def test_the_stated_error_is_that_of_all_reports_of_users_at_all_points(space, epsilon, held):
+    """Enumerated: of five users `held` are at the word's point, the others at uniform ones."""
+    freq = ProjectiveOracle(PointHashes(MultiplyShift.draw(1, 2**32, stream(0, "hashes")), space), epsilon)
+    unit = np.eye(space.points + 1, dtype=np.int64)
+    adds = np.array([freq.cell_estimates(PointCounts(row[None, :], 1, freq.fingerprint, space))[0, 0] for row in unit])
+    laws = np.array([list(law.values()) for law in projective_laws(freq)])
+
+    def variance(law):
+        return law @ adds**2 - (law @ adds) ** 2
+
+    total = held * variance(laws[0]) + (5 - held) * variance(laws.mean(axis=0))
+    assert freq.response.standard_errors(5, np.array([held]))[0] ** 2 == pytest.approx(total)
+
+
 @pytest.mark.parametrize("signed", [True, False])
 def test_the_joint_fit_and_its_spread_are_those_of_the_dense_inverse(signed):
     rng = stream(0, "cells")

@@ -361,6 +361,9 @@ def test_nobody_is_searched_without_an_error():
 def test_the_adaptive_cut_is_three_errors_below_the_threshold_and_two_above_nothing():
     assert adaptive_cut(1000.0, 100.0) == 700.0
     assert adaptive_cut(1000.0, 300.0) == 600.0  # not 100: many words that nobody holds would pass
+    assert adaptive_cut(1000.0, 300.0, 8_000) == 600.0
+    assert 10**6 * norm.sf(adaptive_cut(1000.0, 300.0, 10**6) / 300) == pytest.approx(200)
+    assert adaptive_cut(3000.0, 300.0, 10**6) == 2100.0
 
 
 def test_the_final_phase_has_the_error_of_all_users_reports():
@@ -544,7 +547,7 @@ def test_a_plan_is_within_a_hundredth_of_the_best_that_the_scored_data_would_cho
     class Cutting(TreeHist):
         above = 2.0
 
-        def cut(self, level, n_users):
+        def cut(self, level, n_users, asked=0.0):
             last = level == self.tree.depth - 1
             return self.threshold if last else max(0.5 * self.threshold, self.above * self.level_error(level, n_users))
 

@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from evolvingdp.heavy_hitters.count_sketch import Sketch
+
+_BY_CHANCE = 200  # words that nobody holds may pass a level: each has thousands of children to ask for
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,8 @@ class HeavyHitters:
         return cls(pd.DataFrame(ordered), pd.DataFrame(path))
 
 
-def adaptive_cut(threshold: float, error: float) -> float:
-    """A cut above the last level at which a word at the threshold is rarely lost, and few words that nobody holds pass."""
-    return max(threshold - 3 * error, 2 * error)
+def adaptive_cut(threshold: float, error: float, asked: float = 0.0) -> float:
+    """A cut above the last level at which a word at the threshold is rarely lost, and few words that nobody holds pass: one
+    in 44, and of `asked` words about 200."""
+    few = float(ndtri(1 - _BY_CHANCE / asked)) if asked > _BY_CHANCE else 0.0
+    return max(threshold - 3 * error, max(2.0, few) * error)

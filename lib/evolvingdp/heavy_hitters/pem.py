@@ -129,7 +129,7 @@ class PEM:
             asked = candidates_at(level, len(nodes), self.tree, self.max_candidates)
             error = self.oracle.standard_error(size) / share  # of a node that nobody holds
             last = level == self.tree.depth - 1
-            cut = self.threshold if last else adaptive_cut(self.threshold, error)
+            cut = self.threshold if last else adaptive_cut(self.threshold, error, asked)
             nodes = self.tree.children(nodes, level)
             least = math.floor(self.oracle.expected_support(cut * share, size)) - 1  # the estimates decide, not rounding
             estimates = self.oracle.estimate(support(nodes, level, least), size) / share

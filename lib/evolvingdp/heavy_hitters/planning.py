@@ -210,9 +210,9 @@ def _expected(
     n_users = int(np.sum(counts))
     passed, empty, survivors, most = np.ones(len(counts)), 0.0, 1.0, 0.0
     for level, (held, first) in enumerate(grouped):
-        error, cut = settings.level_error(level, n_users), settings.cut(level, n_users)
-        passed *= ndtr((held - cut) / error)
         asked = survivors * settings.tree.fan(level)
+        error, cut = settings.level_error(level, n_users), settings.cut(level, n_users, asked)
+        passed *= ndtr((held - cut) / error)
         empty, most = asked * float(ndtr(-cut / error)), max(most, asked)
         survivors = min(empty + passed[first].sum(), settings.max_survivors)
     return *f1_of(passed, empty, true), most
@@ -223,6 +223,6 @@ def expected_candidates(settings: TreeHist, n_users: int) -> float:
     survivors, most = 1.0, 0.0
     for level in range(settings.tree.depth):
         asked = survivors * settings.tree.fan(level)
-        passing = ndtr(-settings.cut(level, n_users) / settings.level_error(level, n_users))
+        passing = ndtr(-settings.cut(level, n_users, asked) / settings.level_error(level, n_users))
         survivors, most = min(asked * float(passing), settings.max_survivors), max(most, asked)
     return most

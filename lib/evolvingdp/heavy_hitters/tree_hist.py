@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 
 from evolvingdp.core import checks
 from evolvingdp.core.hashing import MultiplyShift
-from evolvingdp.core.olh import OLH
 from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.count_sketch import COMPRESSIONS, ESTIMATORS, FreqOracle, Sketch
 from evolvingdp.heavy_hitters.listing import HeavyHitters, Reports, adaptive_cut
@@ -49,7 +48,8 @@ class TreeHist:
 
     `threshold`: the count that a word must reach, in users.  `pruning="fixed"` cuts every level there, `"adaptive"` at
     max(threshold - 3 standard errors, 2 standard errors) of that level, so that a word at the threshold is rarely lost
-    early.  `final_cut`: whether the final list is cut at the threshold too (in Algorithm 3 it is not).
+    early, or higher where more than about 200 words that nobody holds would pass.  `final_cut`: whether the final list is
+    cut at the threshold too (in Algorithm 3 it is not).
 
     `max_survivors` of a level go on, those with the largest estimates; how many others reached the cut stands in the
     path's column `dropped`, and a warning says so.
@@ -113,18 +113,18 @@ class TreeHist:
         """Standard error of the estimates from `n_reports` reports, in users among those who reported, of whom `held` hold
         the word. One-bit reports have nearly the same of all words."""
         if self.compression == "projective":
-            response = OLH(self.epsilon_of_a_report, geometry(float(self.epsilon_of_a_report), self.width).order)
-            return projective.report_error(response, n_reports, self.rows if self.estimator == "median" else 1, held)
+            report = projective.PointReport(self.epsilon_of_a_report, geometry(float(self.epsilon_of_a_report), self.width))
+            return report.standard_error(n_reports, self.rows if self.estimator == "median" else 1, held)
         if self.estimator == "median":
             return theory.noise_standard_error(n_reports, self.epsilon_of_a_report, self.rows)
         return theory.mean_standard_error(n_reports, self.epsilon_of_a_report)
 
-    def cut(self, level: int, n_users: int) -> float:
-        """The count that a node's estimate must reach at `level`, in users."""
+    def cut(self, level: int, n_users: int, asked: float = 0.0) -> float:
+        """The count that a node's estimate must reach at `level`, in users, where it is one of `asked`."""
         last = self.plan != "two_reports" and level == self.tree.depth - 1
         if self.pruning == "fixed" or last:
             return self.threshold
-        return adaptive_cut(self.threshold, self.level_error(level, n_users))
+        return adaptive_cut(self.threshold, self.level_error(level, n_users), asked)
 
     def draw_hashes(self, public: np.random.Generator) -> Protocol:
         """The protocol with hash functions drawn: what is published before anybody reports."""
@@ -241,7 +241,7 @@ class Protocol:
         survivors, estimates, path = np.zeros(1, dtype=np.uint64), np.zeros(1), []
         for level in range(settings.tree.depth):
             asked = candidates_at(level, len(survivors), settings.tree, settings.max_candidates)
-            error, cut, sketch = settings.level_error(level, n_users), settings.cut(level, n_users), sketch_of(level)
+            error, cut, sketch = settings.level_error(level, n_users), settings.cut(level, n_users, asked), sketch_of(level)
             survivors, estimates, dropped = self._prune(sketch, survivors, level, cut)
             row = {"level": level, "candidates": asked, "survivors": len(survivors), "dropped": dropped}
             path.append(row | {"standard_error": error, "cut": cut})

@@ -5,11 +5,18 @@ public row sends the word to a point of a finite projective space; the user repo
 orthogonal to that point.  The server counts the vectors, and one fast transform a row tells how many are orthogonal to each
 point: asking for a word is then a look-up a row, where OLH asks every report.
 
+**The vector 0** is orthogonal to every point.  Its probability p0 is the same for every word, so that a report of it tells
+nothing: counted as orthogonal to all, it would move all estimates of a sketch together.  With n other reports in a row, w
+of the P points orthogonal to a vector, and N(v) of the n orthogonal to the point v, a cell is N(v) - n w / P: the w / P is
+what a user at a uniform point adds, so that the cells of a row sum to 0.
+
 **Guarantee.** Pure epsilon-local differential privacy per report: each vector has one of two probabilities whose ratio is
 e^epsilon.  Neighbouring inputs are any two words of one user.
 
-**Error.** That of OLH with q hash values: sqrt(n) (e^epsilon + q - 1) / ((e^epsilon - 1) sqrt(q - 1)) for a rare word, q
-the prime next to e^epsilon + 1, plus what hash collisions add (pairwise; hash values are uniform to 2^-12).
+**Error.** For a rare word sqrt(n (1 - p0) (w/P) (1 - w/P)) / (keep - 1/q) / (1 - 1/P), where keep is the probability of a
+vector that is orthogonal to the own point (`PointReport`); how users are dealt to rows is in it, how words collide is not
+(pairwise; hash values are uniform to 2^-12).  It is that of OLH with q hash values, q the prime next to e^epsilon + 1, or in
+two dimensions, where p0 is large, less.
 
 **Source.** Feldman, Nelson, Nguyen and Talwar (2022), see `geometry`; the rows and hash functions are Algorithm 2's of
 Bassily et al. (2020), without signs: estimates are centred by what all words together add to a cell.
@@ -27,6 +34,7 @@ from numpy.typing import NDArray
 from evolvingdp.core import checks
 from evolvingdp.core.hashing import MultiplyShift, scramble
 from evolvingdp.core.olh import OLH
+from evolvingdp.core.randomizers import rounded_up
 from evolvingdp.core.sampling import blocks, split_evenly
 from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.count_sketch import ESTIMATORS, FreqOracle, Sketch
@@ -39,11 +47,53 @@ _ALIKE = 256  # users at a point of a line: up to so many are drawn faster one b
 _HASH_BITS = np.int64(32)
 
 
-def report_error(response: OLH, n_reports: int, median_of: int = 1, held: float = 0.0) -> float:
-    """The standard error of a word that `held` of those who report hold, in users among them: of the mean, or of the median
-    of so many rows."""
-    of_one = float(response.standard_errors(n_reports, np.array([held]))[0])
-    return of_one * theory.normal_median_deviation(median_of) * math.sqrt(median_of)
+@dataclass(frozen=True)
+class PointReport:
+    """The law of one report of `epsilon` in a space, and what a row of such reports tells."""
+
+    epsilon: float
+    space: Geometry
+
+    @property
+    def lie(self) -> float:
+        """The probability that a report is a uniform vector, whatever the word; else it is a uniform orthogonal one."""
+        order = self.space.order
+        return rounded_up(OLH(self.epsilon, order).flip * order / (order - 1))
+
+    @property
+    def keep(self) -> float:
+        """That of a vector orthogonal to the own point, 0 included."""
+        return 1 - self.lie * (1 - 1 / self.space.order)
+
+    @property
+    def zero(self) -> float:
+        """p0, that of the vector 0."""
+        return (1 - self.lie + self.lie / self.space.order) * self.space.order / self.space.vectors
+
+    @property
+    def orthogonal(self) -> float:
+        """w / P, the share of the points that are orthogonal to one vector other than 0."""
+        return (self.space.vectors / self.space.order - 1) / (self.space.order - 1) / self.space.points
+
+    @property
+    def gain(self) -> float:
+        """What a user adds to the own cell, on average, where all points together add 0."""
+        return (self.keep - 1 / self.space.order) * (1 - 1 / self.space.points)
+
+    def standard_errors(self, n_reports: int, holders: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of words that `holders` of those who report hold, in users among them: of the mean of rows, without collisions.
+
+        Users at other points are taken to be at uniform ones.
+        """
+        held, w = np.clip(holders, 0, n_reports), self.orthogonal
+        rare = (1 - self.zero) * w * (1 - w)
+        own = (self.keep - self.zero) * (1 - w) ** 2 + (1 - self.keep) * w**2 - self.gain**2
+        return np.asarray(np.sqrt(held * own + (n_reports - held) * rare) / self.gain)
+
+    def standard_error(self, n_reports: int, median_of: int = 1, held: float = 0.0) -> float:
+        """The same of one word: of the mean, or of the median of so many rows."""
+        of_one = float(self.standard_errors(n_reports, np.array([held]))[0])
+        return of_one * theory.normal_median_deviation(median_of) * math.sqrt(median_of)
 
 
 @dataclass(frozen=True)
@@ -113,16 +163,15 @@ class ProjectiveOracle(FreqOracle):
         assert isinstance(self.hashes, PointHashes)
         return self.hashes.space
 
-    @property
-    def response(self) -> OLH:
-        """Local hashing with as many values: a vector is orthogonal to the own point with probability `keep`, to others with
-        1 / order."""
-        return OLH(self.epsilon, self.space.order)
+    @cached_property
+    def response(self) -> PointReport:
+        """The law of a report."""
+        return PointReport(self.epsilon, self.space)
 
     @property
     def lie(self) -> float:
-        """The probability that a report is a uniform vector, whatever the word; else it is a uniform orthogonal one."""
-        return self.response.keep * self.space.order * math.exp(-self.epsilon)
+        """The probability that a report is a uniform vector, whatever the word."""
+        return self.response.lie
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -139,7 +188,7 @@ class ProjectiveOracle(FreqOracle):
     def report(self, keys: NDArray[np.uint64], rows: NDArray[np.int64], private: np.random.Generator) -> NDArray[np.integer]:
         """One report a user, (n,): a point, or their number for the vector 0.  Drawn once and then fixed.
 
-        A uniform number decides on lying: it rounds the probability up, which is never less private.
+        Who lies is more than by the formula, where doubles round: never less private.
         """
         checks.one_each(keys=keys, rows=rows)
         vectors = private.integers(0, self.space.vectors, size=len(keys))
@@ -202,14 +251,14 @@ class ProjectiveOracle(FreqOracle):
 
     @property
     def users_of_a_report(self) -> float:
-        return self.hashes.rows / (self.response.keep - 1 / self.space.order) / (1 - 1 / self.space.points)
+        return self.hashes.rows / self.response.gain
 
     def _cell_sums(self, sketch: Sketch) -> NDArray[np.float64]:
-        """Reports of every row that are orthogonal to every point, less those expected if all words were spread evenly."""
+        """Reports of every row that are orthogonal to every point, without those of 0, less what is expected of users at
+        uniform points."""
         self.check(sketch)
-        reports = sketch.sums.sum(axis=1, keepdims=True)
-        gap = self.response.keep - 1 / self.space.order
-        return np.asarray(sketch.transformed - reports / self.space.order - gap * reports / self.space.points)
+        counts, zeros = np.split(sketch.sums, [self.space.points], axis=1)
+        return np.asarray(sketch.transformed - zeros - counts.sum(axis=1, keepdims=True) * self.response.orthogonal)
 
     def _read(self, sums: NDArray[np.number], keys: NDArray[np.uint64]) -> NDArray[np.number]:
         """As FreqOracle's: all signs are +1, and keys are scrambled once."""
@@ -222,9 +271,9 @@ class ProjectiveOracle(FreqOracle):
         return read
 
     def standard_error(self, n_reports: int, estimator: str = "median") -> float:
-        """Of a rare word, in users, without collisions: as OLH's; for the median of rows sqrt(pi/2) times that."""
+        """Of a rare word, in users, without collisions; for the median of rows sqrt(pi/2) times that of the mean."""
         checks.one_of(ESTIMATORS, estimator=estimator)
-        return report_error(self.response, n_reports, self.hashes.rows if estimator == "median" else 1)
+        return self.response.standard_error(n_reports, self.hashes.rows if estimator == "median" else 1)
 
     def standard_errors(self, sketch: Sketch, keys: NDArray[np.uint64], estimator: str) -> NDArray[np.float64]:
         """As FreqOracle's; a word's own holders add their own variance."""
