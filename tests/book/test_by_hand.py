@@ -17,10 +17,10 @@ from evolvingdp.continual_mean.prefix_sums import Tree
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import Thresh, choose
-from evolvingdp.evolving.experiments.thresh.params import Params
-from evolvingdp.evolving.experiments.thresh.scenarios import protocols
 from evolvingdp.evolving.rivals.detection import penalty
 from evolvingdp.heavy_hitters import FreqOracle
+from evolvingdp.notebooks.evolving.thresh import protocols
+from evolvingdp.publish.sources.project import params_of
 from evolvingdp.sparse_vector import AboveThreshold, ThresholdMonitorEvolving, calibrate, privacy
 from evolvingdp.sparse_vector.integer_noise import IntegerNoise
 from support import REPOSITORY
@@ -115,12 +115,13 @@ def test_the_votes_that_are_counted_by_hand():
 
 def test_the_changes_for_which_both_bounds_are_proved():
     text = PAGES["evolving"]
-    paper, tuned = protocols(Params(), Params().n_users, Params().horizon).values()
+    params = params_of("evolving/thresh").make()
+    paper, tuned = protocols(params, params.n_users, params.horizon).values()
     assert "leaves eleven votes, so that its bound is proved for two changes" in text
     assert (paper.vote_cap, paper.changes) == (11, 2)
     assert "tuned has twelve votes, for three" in text
     assert (tuned.vote_cap, tuned.changes) == (12, 3)
-    assert f"{penalty(Params().horizon):.1f} for $T$ = {Params().horizon:,}" in text
+    assert f"{penalty(params.horizon):.1f} for $T$ = {params.horizon:,}" in text
 
 
 class Written:

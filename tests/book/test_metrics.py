@@ -8,7 +8,7 @@ import math
 import pandas as pd
 import pytest
 
-from evolvingdp.publish.sources.project import Project, params_of
+from evolvingdp.publish.sources.project import Project, metric_of, params_of
 
 SWEEP_S_OWN = {
     "point",
@@ -26,7 +26,7 @@ SWEEP_S_OWN = {
 
 @pytest.mark.parametrize("notebook", Project().notebooks())
 def test_the_declared_metric_is_one_of_the_values_that_a_run_gives(built_book, notebook):
-    metric = params_of(notebook).metric
+    metric = metric_of(notebook)
     values = json.loads((built_book.results / notebook / "values.json").read_text())
     assert isinstance(values[metric.name], float | int)
     assert math.isfinite(values[metric.name])

@@ -99,7 +99,7 @@ EDITS = {
     "an experiment's figures": ("module", "evolvingdp.heavy_hitters.experiments.rappor.figures", {RAPPOR}),
     "an experiment's parameters": ("module", "evolvingdp.evolving.experiments.heavy_thresh.params", {HEAVY_THRESH}),
     "the named streams": ("module", "evolvingdp.core.seeds", NOTEBOOKS),
-    "the look of figures": ("module", "evolvingdp.experiment.style", NOTEBOOKS),
+    "the look of figures": ("module", "evolvingdp.book.style", NOTEBOOKS),
     "what a page shows": ("module", "evolvingdp.publish.showing.page", NOTEBOOKS),
     "a bundle's BibTeX": ("module", "evolvingdp.publish.showing.citing", NOTEBOOKS),
     "how notebooks run": ("module", "evolvingdp.publish.running.execute", NOTEBOOKS),

@@ -4,9 +4,9 @@ All of one notebook is the folder `evolvingdp/<paper>/experiments/<notebook>/`: 
 function `run(params, seed) -> Result`), `tables`, `claims` and `figures`, whose functions return `Figure`.
 """
 
+from evolvingdp.book.params import Metric, Params, distinct, parameter
+from evolvingdp.book.result import Claim, Figure, Result, Scalar, at_least, at_most, within
 from evolvingdp.core.checks import ParameterError
-from evolvingdp.experiment.params import Metric, Params, distinct, parameter
-from evolvingdp.experiment.result import Claim, Figure, Result, Scalar, at_least, at_most, within
 
 __all__ = [
     "Claim",

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evolvingdp.experiment.result import in_words
+from evolvingdp.book.result import in_words
 
 COORDINATES = ("value", "rank", "step", "epoch", "repetition")  # columns that say where a row stands, in every notebook
 NONE = "–"  # no number to show

@@ -19,8 +19,8 @@ from typing import Any, ClassVar, Literal, Self
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from evolvingdp.book.result import in_words as bound_in_words
 from evolvingdp.experiment import Claim, at_least, at_most, within
-from evolvingdp.experiment.result import in_words as bound_in_words
 from evolvingdp.publish.running.job import MANIFEST, read_manifest
 from evolvingdp.publish.sources.project import Project, params_of
 from evolvingdp.publish.sources.provenance import preset_of

@@ -26,6 +26,7 @@ from evolvingdp.publish.showing import postprocess
 from evolvingdp.publish.showing.forms import RESULTS
 from evolvingdp.publish.sources import provenance
 
+NOTEBOOKS = "EVOLVINGDP_NOTEBOOKS"  # where evolvingdp.notebooks finds the modules beside them
 _START = 600  # seconds that a kernel may take to start, on a machine that does much else
 # A kernel looks for no garbage, not even when it ends: what a notebook leaves are small objects by the million.
 _UNCOLLECTED = "import atexit, gc; gc.disable(); atexit.register(gc.freeze)"
@@ -67,7 +68,16 @@ def _execute(job: Job, folder: Path, work: Path, results: Path) -> nbformat.Note
     parameters = job.params.model_dump(mode="json") | {"seed": job.seed}
     try:
         with (
-            environment({RESULTS: str(results), **ONE_CORE, **KEPT_MEMORY, **own_settings(folder), **CHOSEN}),
+            environment(
+                {
+                    RESULTS: str(results),
+                    NOTEBOOKS: str(job.project.root / "notebooks"),
+                    **ONE_CORE,
+                    **KEPT_MEMORY,
+                    **own_settings(folder),
+                    **CHOSEN,
+                }
+            ),
             tempfile.TemporaryDirectory() as sockets,
             warnings.catch_warnings(),
         ):

@@ -12,7 +12,7 @@ from typing import Any
 from evolvingdp.core import checks
 from evolvingdp.experiment import ParameterError, Params
 from evolvingdp.publish.sources import digest
-from evolvingdp.publish.sources.project import Project, cells_of, params_of
+from evolvingdp.publish.sources.project import Project, cells_of
 
 MANIFEST = "manifest.json"
 STALE = "its notebook, the code that it runs, its data, CITATION.cff or a package that it imports"
@@ -35,7 +35,7 @@ class Job:
         notebook = project.notebook(notebook)
         values = dict(overrides or {})
         seed = seed_of(values.pop("seed", seed))
-        return cls(project, notebook, params_of(notebook).make(preset, values), seed)
+        return cls(project, notebook, project.params(notebook).make(preset, values), seed)
 
     @property
     def paper(self) -> str:
@@ -75,7 +75,7 @@ def seed_of(seed: Any) -> int:
 def key_of(project: Project, notebook: str, params: dict[str, Any], seed: int) -> str:
     """The key of the result of `notebook` with the parameters `params`, as JSON has them."""
     cells, code = cells_of(project.template(notebook))
-    return digest.key(cells, code, notebook, params, seed)
+    return digest.key(cells, code, notebook, params, seed, project.root / "notebooks")
 
 
 def read_manifest(path: Path) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pandas as pd
@@ -36,8 +37,26 @@ class Page:
         self.name = result.notebook.split("/")[-1]
         self._tables = 0
 
-    def figure(self, figure: Figure) -> None:
-        """Show `figure` with caption and alt text, and write its bundle: SVG, PDFs, PNG, CSV, JSON, and a zip of all."""
+    @classmethod
+    def of(cls, module: ModuleType, params: Params, seed: int, rows: pd.DataFrame) -> Page:
+        """The page of the notebook beside which `module` stands, for the table that its `run` returned."""
+        return cls(Result.of(module, params, seed, rows))
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What claims and prose read."""
+        return self.result.values
+
+    def figure(
+        self, figure: Figure | str, canvas: Any = None, data: pd.DataFrame | None = None, *, caption: str = "", alt: str = ""
+    ) -> None:
+        """Show a figure with caption and alt text, and write its bundle: SVG, PDFs, PNG, CSV, JSON, and a zip of all.
+
+        Either a `Figure`, or its stable id, what is drawn, the data that it shows, and its words.
+        """
+        if isinstance(figure, str):
+            assert data is not None
+            figure = Figure(figure, canvas, data, " ".join(caption.split()), " ".join(alt.split()))
         record = self.record
         png = bundle.image(figure.canvas, "png") if self.folder is None else bundle.write(self.folder, figure, record)
         image = {"image/png": base64.b64encode(png).decode(), "text/plain": figure.alt}

@@ -38,6 +38,11 @@ def checkout() -> Path:
     return REPOSITORY
 
 
+def notebooks_folder() -> Path:
+    """Where the notebooks are that this process runs."""
+    return Path(os.environ.get("EVOLVINGDP_NOTEBOOKS") or REPOSITORY / "notebooks")
+
+
 def digest_files(paths: Iterable[Path], relative_to: Path) -> str:
     """SHA-256 over the names and contents of `paths`, in order of name."""
     return _digest({path.relative_to(relative_to).as_posix(): path.read_bytes() for path in paths})
@@ -54,13 +59,15 @@ def _digest(contents: dict[str, bytes]) -> str:
 class Library:
     """The package's source as it was read when the object was made."""
 
-    def __init__(self, folder: Path = LIBRARY) -> None:
+    def __init__(self, folder: Path = LIBRARY, notebooks: Path | None = None) -> None:
         self.source = {
             _dotted(where, name, folder): Path(where, name).read_bytes()
             for where, _, files in os.walk(folder)
             for name in files
             if name.endswith(".py")
         }
+        for path in (notebooks or notebooks_folder()).glob("*/*.py"):
+            self.source[f"evolvingdp.notebooks.{path.parent.name}.{path.stem}"] = path.read_bytes()
 
     def closure(self, *start: str) -> set[str]:
         """The modules among `start` and all of evolvingdp that they import, at their top or in a function."""
@@ -193,13 +200,13 @@ def _installed(asked: str) -> tuple[str, str, list[str]]:
     )
 
 
-def key(cells: bytes, code: str, notebook: str, params: dict[str, Any], seed: int) -> str:
+def key(cells: bytes, code: str, notebook: str, params: dict[str, Any], seed: int, notebooks: Path | None = None) -> str:
     """What decides a notebook's output, as one hash.
 
     Its `cells`, parameters (as JSON) and seed, all that its `code` and the runner import, the data that this reads, the
     packages as installed, Python's minor version, and CITATION.cff and the version, which results print.
     """
-    library = Library()
+    library = Library(notebooks=notebooks)
     modules = library.closure(RUNNER, *imports(code.encode()))
     parts = {
         "template": hashlib.sha256(cells).hexdigest(),
@@ -231,7 +238,8 @@ def of_results(notebook: str) -> dict[str, Any]:
 
 def of_numbers(notebook: str, library: Library) -> dict[str, Any]:
     """What decides its table and claims alone, which is all that a sweep keeps, in the source `library`."""
-    return _told(library, library.closure(f"{experiment(notebook)}.run"))
+    run = f"{experiment(notebook)}.run"
+    return _told(library, library.closure(run if run in library.source else experiment(notebook)))
 
 
 def _told(library: Library, modules: set[str]) -> dict[str, Any]:
@@ -239,6 +247,8 @@ def _told(library: Library, modules: set[str]) -> dict[str, Any]:
 
 
 def experiment(notebook: str) -> str:
-    """The package with all of one notebook."""
+    """The module beside a notebook, or the package with all of one."""
     paper, name = notebook.split("/")
+    if (notebooks_folder() / f"{notebook}.py").is_file():
+        return f"evolvingdp.notebooks.{paper}.{name}"
     return f"evolvingdp.{paper}.experiments.{name}"

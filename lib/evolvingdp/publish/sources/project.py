@@ -12,8 +12,11 @@ from pathlib import Path
 
 import yaml
 
-from evolvingdp.experiment import ParameterError, Params, Result
-from evolvingdp.publish.sources.digest import checkout, experiment
+from evolvingdp.book import cell
+from evolvingdp.book.params import Metric, Params
+from evolvingdp.book.result import Result
+from evolvingdp.core.checks import ParameterError
+from evolvingdp.publish.sources.digest import REPOSITORY, checkout, experiment
 
 RESULTS = "book/results/"
 
@@ -50,6 +53,12 @@ class Project:
     def template(self, notebook: str) -> Path:
         return self.root / "notebooks" / f"{notebook}.ipynb"
 
+    def params(self, notebook: str) -> type[Params]:
+        """The model of the parameters of `notebook`: from its parameters cell, if a module stands beside it."""
+        if self.template(notebook).with_suffix(".py").is_file():
+            return cell.read(notebook, self.template(notebook))
+        return _params_of_package(notebook)
+
     def contents(self) -> list[str]:
         """The files that `_toc.yml` names, in its order."""
         try:
@@ -70,6 +79,19 @@ class Project:
 
 
 def params_of(notebook: str) -> type[Params]:
+    """The model of the parameters of `notebook` in the checkout."""
+    return Project(REPOSITORY).params(notebook)
+
+
+def metric_of(notebook: str) -> Metric:
+    """What a reader asks for first of the values of `notebook`."""
+    if experiment(notebook) == cell.module_name(notebook):
+        metric: Metric = cell.module_of(notebook).METRIC
+        return metric
+    return params_of(notebook).metric
+
+
+def _params_of_package(notebook: str) -> type[Params]:
     """The `Params` of evolvingdp.<paper>.experiments.<name>.params."""
     module = f"{experiment(notebook)}.params"
     try:
@@ -82,7 +104,10 @@ def params_of(notebook: str) -> type[Params]:
 
 
 def run_of(notebook: str) -> Callable[[Params, int], Result[Params]]:
-    """The `run` of evolvingdp.<paper>.experiments.<name>.run: imports all that the experiment needs."""
+    """The `run` of `notebook`: imports all that the experiment needs."""
+    if experiment(notebook) == cell.module_name(notebook):
+        module = cell.module_of(notebook)
+        return lambda params, seed: Result.of(module, params, seed, module.run(params, seed))
     run: Callable[[Params, int], Result[Params]] = importlib.import_module(f"{experiment(notebook)}.run").run
     return run
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure as Canvas
 from scipy import special
 
 from evolvingdp.experiment import Metric, Params, style
-from evolvingdp.publish.sources.project import params_of
+from evolvingdp.publish.sources.project import metric_of, params_of
 from evolvingdp.publish.sweeping.dealing import Failure
 from evolvingdp.publish.sweeping.grid import Sweep
 
@@ -37,7 +37,7 @@ def told(failure: Failure) -> str:
 def summary(sweep: Sweep, values: pd.DataFrame) -> pd.DataFrame:
     """A row per point of the grid: mean of the metric over its runs, half the width of the mean's 95% interval, runs."""
     names = [f"param_{name}" for name in sweep.grid]
-    grouped = values.groupby(names, sort=False)[params_of(sweep.notebook).metric.name]
+    grouped = values.groupby(names, sort=False)[metric_of(sweep.notebook).name]
     runs = grouped.count()
     half = special.stdtrit(np.maximum(runs - 1, 1), 0.975) * grouped.std() / np.sqrt(runs)  # nan for a single run
     frame = pd.DataFrame({"mean": grouped.mean(), "half": half, "sd": grouped.std(), "runs": runs}).reset_index()
@@ -90,7 +90,7 @@ def _wide(values: pd.Series, ratio: float) -> bool:
 
 def page(sweep: Sweep, values: pd.DataFrame, claims: pd.DataFrame, failures: list[Failure], record: dict[str, str]) -> str:
     """The whole file."""
-    metric, frame = params_of(sweep.notebook).metric, summary(sweep, values)
+    metric, frame = metric_of(sweep.notebook), summary(sweep, values)
     points = len(sweep.settings) * len(sweep.seeds)
     unit, runs = f" ({metric.unit})" if metric.unit else "", len(sweep.seeds)
     drawing = figure(frame, sweep.grid, metric).replace("<svg ", f'<svg role="img" aria-label="{_alt(sweep, frame)}" ', 1)
@@ -132,7 +132,7 @@ def _alt(sweep: Sweep, frame: pd.DataFrame) -> str:
     def where(row: Any) -> str:
         return ", ".join(f"{name} = {_text(row[name])}" for name in sweep.grid)
 
-    metric = params_of(sweep.notebook).metric
+    metric = metric_of(sweep.notebook)
     words = (
         f"{_sentence(metric.meaning)} against {' and '.join(sweep.grid)}: least, {low['mean']:.3g}, at {where(low)}; "
         f"largest, {high['mean']:.3g}, at {where(high)}."

@@ -12,7 +12,7 @@ from typing import Any
 
 from evolvingdp.publish.errors import SweepError
 from evolvingdp.publish.files import held
-from evolvingdp.publish.sources.project import Project, params_of
+from evolvingdp.publish.sources.project import Project, metric_of
 from evolvingdp.publish.sweeping import dealing
 from evolvingdp.publish.sweeping import grid as sweeps
 from evolvingdp.publish.sweeping.cluster import address_of, check_one_engine, connected
@@ -121,7 +121,7 @@ def _write(sweep: Sweep, store: Store, keys: list[str], failures: list[Failure])
     store.write("index.html", page.encode())
     described = crate.metadata(
         f"Sweep of {sweep.notebook}",
-        params_of(sweep.notebook).metric.meaning,
+        metric_of(sweep.notebook).meaning,
         sweep.command,
         dealing.record(sweep.notebook) | {"params": sweep.grid, "seed": list(sweep.seeds)},
         ("index.html", "sweep.parquet", "values.parquet", "claims.parquet", "timing.csv", "sweep.json"),

@@ -1,0 +1,30 @@
+"""Independent repetitions on all cores: one after the other, unless the runner has named a dask scheduler.
+
+All randomness comes from named streams, so a repetition has the same rows wherever it runs; they come back in order.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import Any
+
+SCHEDULER = "EVOLVINGDP_SCHEDULER"  # the address that `evolvingdp run --workers N` or `--scheduler ADDRESS` sets
+
+Row = dict[str, Any]
+
+
+def rows(calls: Iterable[tuple[Any, ...]]) -> list[Row]:
+    """The rows of every call (function, argument, ...) in order; the functions are a module's own and share nothing."""
+    address = os.environ.get(SCHEDULER)
+    if address is None:
+        return [row for call in calls for row in _called(*call)]
+    from distributed import Client
+
+    with Client(address) as client:
+        found = client.gather([client.submit(_called, *call, pure=False) for call in calls])
+    return [row for part in found for row in part]
+
+
+def _called(function: Callable[..., Iterable[Row]], *arguments: Any) -> list[Row]:
+    return list(function(*arguments))

@@ -1,0 +1,25 @@
+"""What a notebook's cells import: its checked parameters, the page that publishes, and the look of figures."""
+
+from evolvingdp.book.cell import parameters
+from evolvingdp.book.style import INKS, MARKERS, PALETTE, THEORY, TRUTH, canvas, headline, lines, names_beside, use
+from evolvingdp.book.words import curves, ends, short, span
+from evolvingdp.publish.showing.page import Page
+
+__all__ = [
+    "INKS",
+    "MARKERS",
+    "PALETTE",
+    "THEORY",
+    "TRUTH",
+    "Page",
+    "canvas",
+    "curves",
+    "ends",
+    "headline",
+    "lines",
+    "names_beside",
+    "parameters",
+    "short",
+    "span",
+    "use",
+]

@@ -1,0 +1,119 @@
+"""One look for all figures: readable at phone width, in print, and to people who do not tell red from green."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure as Canvas
+from scipy import special
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+PALETTE = (  # 4 : 1 or more on white, so that names may have a line's colour; of like lightness, so that markers differ, too
+    "#0173b2", "#b26b00", "#028a63", "#c8381e", "#b04ca0", "#5f4bb6", "#d1407f", "#6f6f6f", "#678300", "#1f86b0",
+)  # fmt: skip
+INKS = ("#0b5394", "#a8430a", "#6a1b9a", "#1b6e35", "#b0125b", "#555555")  # of lines: told apart, 4.5 : 1 on white
+TRUTH = "black"
+THEORY: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 1.2}
+MARKERS = "osD^vPX*"
+
+_SETTINGS: Any = {
+    "axes.grid": True,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": "medium",
+    "figure.constrained_layout.use": True,
+    "font.size": 11,
+    "grid.alpha": 0.3,
+    "legend.frameon": False,
+    "legend.fontsize": "small",
+    "pdf.fonttype": 42,  # fonts are embedded as text
+    "svg.hashsalt": "evolving-privacy",  # the same figure gives the same file
+}
+
+
+BESIDE = "_beside"  # what the name of a line is labelled, for whoever lays a figure out again; no legend shows it
+
+
+def canvas(width: float = 7.0, height: float = 4.0, columns: int = 1, rows: int = 1, **options: Any) -> tuple[Canvas, Any]:
+    """A figure of `width` x `height` inches with `rows` x `columns` panels, outside pyplot's registry, and its axes."""
+    figure = Canvas(figsize=(width, height))
+    return figure, figure.subplots(rows, columns, **options)
+
+
+def house(draw: Callable[P, R]) -> Callable[P, R]:
+    """Decorator: whatever `draw` draws or saves has the house style, and nothing outside of it changes."""
+
+    @wraps(draw)
+    def styled(*args: P.args, **kwargs: P.kwargs) -> R:
+        with mpl.rc_context(_SETTINGS):
+            return draw(*args, **kwargs)
+
+    return styled
+
+
+def band(ax: Any, x: Any, mean: Any, sd: Any, runs: Any, look: dict[str, Any], label: str) -> None:
+    """A curve of means with the 95% band that `runs` runs with deviation `sd` give it; nothing below zero."""
+    half = special.stdtrit(np.asarray(runs) - 1, 0.975) * sd / np.sqrt(runs)
+    ax.fill_between(x, np.maximum(mean - half, 0), mean + half, color=look["color"], alpha=0.2, linewidth=0)
+    ax.plot(x, mean, label=label, **look)
+
+
+def use() -> None:
+    """From here on this process draws in the house style: a notebook's first line of drawing."""
+    mpl.rcParams.update(_SETTINGS)
+
+
+def t95(sample: Any) -> tuple[float, float]:
+    """Student's 95% interval of the mean of positive measurements, not below 0: what `lines` shades."""
+    half = special.stdtrit(len(sample) - 1, 0.975) * np.std(sample, ddof=1) / np.sqrt(len(sample)) if len(sample) > 1 else 0
+    return max(np.mean(sample) - half, 0.0), np.mean(sample) + half
+
+
+def lines(
+    rows: Any, x: str, y: str, ax: Any, *, looks: dict[str, dict[str, Any]], by: str = "method", band: Any = t95, **axes: Any
+) -> None:
+    """The mean of `y` over the runs in the tidy table `rows` against `x`, a line for each name of `looks` in the column
+    `by`, with a band; `axes` is set afterwards: ax.set(xscale="log", ...).
+
+    On an axis that is logarithmic already seaborn would average logarithms and say nothing: that is refused.
+    """
+    import seaborn  # over a second: for those who draw with it
+
+    if any(axis.get_scale() != "linear" for axis in (ax.xaxis, ax.yaxis)):
+        raise ValueError("lines must be drawn on linear axes, before any scale is set: pass xscale= and yscale= to it")
+    for name, look in looks.items():
+        own, options = rows[rows[by] == name], {"legend": False, "err_kws": {"lw": 0}, "mec": look["color"]}
+        seaborn.lineplot(own, x=x, y=y, ax=ax, label=name, errorbar=band, **options, **look)
+    ax.set(**axes)
+
+
+def headline(figure: Canvas, message: str) -> None:
+    """`message`, the one thing that the figure says, above all its panels, in lines that a printed column holds."""
+    lines = math.ceil(len(message) / 46)
+    figure.suptitle("\n".join(textwrap.wrap(message, math.ceil(len(message) / lines) + 6)), fontsize="medium")
+
+
+def names_beside(ax: Any, ends: dict[str, float], colours: Any, size: str = "small", *, beyond: bool = False) -> None:
+    """The names of lines beside their right ends, in their colours, pushed apart; `beyond` the panel, where room is."""
+    scale = ax.yaxis.get_transform().transform
+    low, high = scale(np.array(ax.get_ylim()))
+    order = sorted(ends, key=lambda name: ends[name])
+    gap = {"small": 0.085, "x-small": 0.07}[size]
+    more = np.array([0.035 * name.count("\n") for name in order])  # half of what its further lines take
+    apart = np.concatenate([[0.0], np.cumsum(gap + more[1:] + more[:-1])])
+    wanted = np.maximum([float(scale(ends[name]) - low) / (high - low) for name in order], 0.02 + more)
+    highest = 0.97 - more[-1:] - apart[-1:]
+    spots = apart + np.minimum(np.maximum.accumulate(wanted - apart), highest)
+    for name, spot in zip(order, spots, strict=True):
+        place = {"xycoords": "axes fraction", "va": "center", "annotation_clip": False}
+        text = ax.annotate(name, (1.03, spot), color=colours[name], fontsize=size, **place)
+        text.set_in_layout(not beyond)
+        text.set_label(BESIDE)
