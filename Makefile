@@ -56,8 +56,8 @@ grid: $(READY) ## ask the planner what the fields of its page answer (seven minu
 peers: $(READY) ## compare with other packages, each in its own environment (an hour or less; writes benchmarks/results/peers*)
 	@$(BIN)/python benchmarks/compare.py
 
-mutants: $(READY) ## put mistakes into the library and count those that the privacy ledger notices (half an hour)
-	@$(BIN)/python benchmarks/ledger_mutants.py
+mutants: $(READY) ## put mistakes into the library: which do rows, generators and tests notice? (hours; SAMPLE=20 a few)
+	@$(BIN)/python benchmarks/mutants.py $(if $(SAMPLE),--sample $(SAMPLE))
 
 faults: $(READY) ## stop book, run and sweep at 30 random moments each and go on (half an hour; goes on where it was stopped)
 	@$(BIN)/python benchmarks/faults.py
