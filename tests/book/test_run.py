@@ -148,7 +148,7 @@ def test_each_kind_of_edit_runs_again_what_it_can_change_and_nothing_else(edit, 
     kind, name, expected = EDITS[edit]
     library, real = digest.Library(), metadata.version
     monkeypatch.setattr(digest, "REPOSITORY", checkout)
-    monkeypatch.setattr(digest, "Library", lambda: library)
+    monkeypatch.setattr(digest, "Library", lambda **_: library)
     if kind == "module":
         assert name in library.source
         library.source[name] += b"\n# edited\n"
