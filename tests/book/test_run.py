@@ -97,7 +97,7 @@ EDITS = {
     "a mechanism": ("module", "evolvingdp.sparse_vector.adversary", {"sparse_vector/threshold_monitor", LEDGER}),
     "a mechanism of two notebooks": ("module", "evolvingdp.heavy_hitters.rappor", {RAPPOR, LEDGER}),
     "an experiment's figures": ("module", "evolvingdp.heavy_hitters.experiments.rappor.figures", {RAPPOR}),
-    "an experiment's parameters": ("module", "evolvingdp.evolving.experiments.heavy_thresh.params", {HEAVY_THRESH}),
+    "a notebook's module": ("module", "evolvingdp.notebooks.evolving.heavy_thresh", {HEAVY_THRESH}),
     "the named streams": ("module", "evolvingdp.core.seeds", NOTEBOOKS),
     "the look of figures": ("module", "evolvingdp.book.style", NOTEBOOKS),
     "what a page shows": ("module", "evolvingdp.publish.showing.page", NOTEBOOKS),

@@ -15,7 +15,7 @@ from evolvingdp.core import hadamard
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import heavy_protocol, heavy_simulation
 from evolvingdp.evolving.constants import hashed_unit, paper_estimate_epsilon, paper_margin, paper_vote_epsilon
-from evolvingdp.evolving.experiments.heavy_thresh.run import _judge, _mean_judgment, _run
+from evolvingdp.notebooks.evolving.heavy_thresh import _judge, _mean_judgment, _run
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.streams import WordStream
 from evolvingdp.evolving.thresh import Thresh
