@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import itertools
 import math
 import pickle
 
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from evolvingdp.continual_mean import algorithms, choosing, coordinates, offline, online, private_median, windows
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.per_step import PerStepLaplace
-from evolvingdp.continual_mean.prefix_sums import Banded, Buffered, Tree
+from evolvingdp.continual_mean.prefix_sums import Banded, Buffered, Toeplitz, Tree
 from evolvingdp.continual_mean.sums.recorded import RecordedSums
 from evolvingdp.core.exact import Grid
 from evolvingdp.core.seeds import stream
@@ -140,6 +141,17 @@ def test_days_charge_the_worst_user_and_no_more(cap, per_day, n_days, tree):
     assert days.noise.scale * settings.tree_budget == pytest.approx(math.sqrt(squares))
 
 
+@pytest.mark.parametrize(("cap", "per_day", "n_days"), [(7, 2, 5), (7, 3, 4), (2, 5, 4), (30, 3, 5), (5, 4, 5)])
+def test_days_in_buffers_charge_the_worst_of_all_users(cap, per_day, n_days):
+    """Every way in which a user's samples can fall on the days, enumerated."""
+    settings, sums = algorithms.naive(3, cap, 1.0, delta=1e-6), Buffered(n_days)
+    matrix = sum(np.diag(np.full(n_days - late, sums.coefficients[late]), -late) for late in range(n_days))
+    loads = [np.array(load) for load in itertools.product(range(per_day + 1), repeat=n_days) if sum(load) <= cap]
+    worst = max(float(np.linalg.norm(matrix @ load)) for load in loads)
+    days = windows.Days(settings, n_days, per_day, sums)
+    assert days.noise.scale * settings.tree_budget == pytest.approx(worst)
+
+
 def test_days_check_all_before_the_first_draw_and_refuse_what_they_do_not_use():
     days = windows.Days(algorithms.naive(3, 3, 1.0), 3, 2)
     untouched = stream(0, "days").bit_generator.state
@@ -153,8 +165,8 @@ def test_days_check_all_before_the_first_draw_and_refuse_what_they_do_not_use():
     assert rng.bit_generator.state == untouched
     with pytest.raises(ValueError, match="settings must project and weigh no samples"):
         windows.Days(choosing.users_alike(3, 8, 1.0), 3, 2)
-    with pytest.raises(TypeError, match="sums must be a Tree, a BalancedTree or None, got Buffered"):
-        windows.Days(algorithms.naive(3, 3, 1.0, delta=1e-6), 3, 2, Buffered(3))
+    with pytest.raises(TypeError, match="sums must be a Tree, a BalancedTree, Buffered or None, got Toeplitz"):
+        windows.Days(algorithms.naive(3, 3, 1.0, delta=1e-6), 3, 2, Toeplitz(3))
 
 
 OTHERS = {

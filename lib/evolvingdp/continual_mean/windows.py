@@ -31,7 +31,8 @@ from evolvingdp.continual_mean import offline, online
 from evolvingdp.continual_mean.arranged import arrange
 from evolvingdp.continual_mean.binary_mechanism import finite_scale, laplace, normal
 from evolvingdp.continual_mean.online import Release
-from evolvingdp.continual_mean.prefix_sums import BalancedTree, Banded, PrefixSums, Tree
+from evolvingdp.continual_mean.prefix_sums import BalancedTree, Banded, Buffered, PrefixSums, Tree
+from evolvingdp.continual_mean.sums.toeplitz import loads_of_columns
 from evolvingdp.continual_mean.sums.trees import loads_l2
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core import checks
@@ -129,13 +130,13 @@ class Days:
     settings: UserMean
     n_days: int
     per_day: int
-    sums: Tree | BalancedTree | None = None
+    sums: Tree | BalancedTree | Buffered | None = None
 
     def __post_init__(self) -> None:
         checks.integer_at_least(1, n_days=self.n_days, per_day=self.per_day)
         checks.plain_integers(self, "n_days", "per_day")
-        if not isinstance(self.sums, Tree | BalancedTree | None):
-            raise TypeError(f"sums must be a Tree, a BalancedTree or None, got {type(self.sums).__name__}")
+        if not isinstance(self.sums, Tree | BalancedTree | Buffered | None):
+            raise TypeError(f"sums must be a Tree, a BalancedTree, Buffered or None, got {type(self.sums).__name__}")
         if not self.settings.any_users:
             raise ValueError(f'settings must project and weigh no samples, got prior "{self.settings.prior}"')
         if self.structure.capacity < self.n_days:
@@ -143,7 +144,7 @@ class Days:
         _ = self.noise
 
     @property
-    def structure(self) -> Tree | BalancedTree | Banded:
+    def structure(self) -> Tree | BalancedTree | Buffered | Banded:
         """`sums`, or noise of its own for each day."""
         return self.sums or Banded(self.n_days, 1)
 
@@ -153,8 +154,11 @@ class Days:
         made, sums = self.settings, self.structure
         held = min(made.samples_per_user, self.n_days * self.per_day)
         if made.delta:
-            blocks = [sums.branching**level for level in range(sums.height)] if isinstance(sums, Tree) else [1]
-            moved = made.resolution * loads_l2(held, self.per_day, blocks)
+            if isinstance(sums, Buffered):
+                moved = made.resolution * loads_of_columns(sums.coefficients, held, self.per_day)
+            else:
+                blocks = [sums.branching**level for level in range(sums.height)] if isinstance(sums, Tree) else [1]
+                moved = made.resolution * loads_l2(held, self.per_day, blocks)
             return normal(sums, moved, made.tree_budget, made.integer)
         scale = finite_scale(made.resolution * held * sums.l1, made.epsilon)
         return laplace(sums, scale, made.integer)

@@ -39,6 +39,22 @@ def l2_of_columns(first: Array, uses: int, gap: int) -> float:
     return float(np.linalg.norm(sums.ravel()[: len(first)]))
 
 
+def loads_of_columns(first: Array, total: int, most: int) -> float:
+    """Largest norm of a sum of columns with weights 0 to `most` that add up to `total`.
+
+    It is convex in the weights: largest where as many as can be are `most`, one is the rest, and columns are the first ones;
+    which of them has the rest is tried.
+    """
+    full, rest = divmod(total, most)
+    used = min(full + (rest > 0), len(first))
+    sums = np.convolve(first, np.ones(used))[: len(first)]
+    if full >= len(first) or not rest:
+        return most * float(np.linalg.norm(sums))
+    less, own = most - rest, np.cumsum(first**2)[::-1]
+    squares = [less * own[place] - 2 * most * (first[: len(first) - place] @ sums[place:]) for place in range(used)]
+    return float(np.sqrt(most**2 * (sums @ sums) + less * max(squares)))
+
+
 @dataclass(repr=False)
 class Replay(Ahead):
     """Hands over numbers that are known already."""
