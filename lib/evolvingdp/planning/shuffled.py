@@ -14,16 +14,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from scipy.stats import binom
-
 from evolvingdp.core import accounting
 from evolvingdp.core.olh import OLH
-from evolvingdp.heavy_hitters.trust.shuffling import epsilon_of_a_report
+from evolvingdp.heavy_hitters.trust.shuffling import epsilon_of_a_report, fewest
 from evolvingdp.planning.answer import CannotServeError, Expected, Method
 from evolvingdp.planning.question import Question
 from evolvingdp.planning.reports import UNIT
 
-_RARE = 1e-3  # of delta: that a lot has fewer reports
 _LEAST_DELTA = 1e-12
 _MOST_BIT, _MOST_HASH = 15.0, 10.0  # epsilon of a report: of the bound, and of local hashing
 _PROMISED = {True: UNIT["user"], False: "{unit}; of all periods {mixed_for_ever}", None: "{lot}"}
@@ -62,9 +59,7 @@ class Mixed:
                 epsilon = accounting.optimal(epsilon, delta / 2, reports)
                 delta /= 2 * reports
         lot = self.share / (asked.periods if once else 1)
-        if lot < 1:
-            users = 1 + int(binom.ppf(_RARE * delta, users - 1, lot))
-            delta *= 1 - _RARE
+        users, delta = fewest(users, lot, delta)
         if delta < _LEAST_DELTA:
             least = asked.failure * _LEAST_DELTA / delta
             raise CannotServeError(f"the bound is for a delta of {least:.2g} or more", f"--delta {1.1 * least:.2g}")

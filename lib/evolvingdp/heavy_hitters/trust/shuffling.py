@@ -4,10 +4,11 @@
 
 **Guarantee.** (epsilon, delta)-differential privacy of the multiset of all reports; neighbouring inputs differ in the word
 of one user.  It holds against those who see what the shuffler passes on and nothing of who sent it.  Whatever is public
-about a user (a level, a row, a hash seed) divides the users: `n_users` is then that of the smallest group who look alike.
+about a user (a level, a row, a hash seed) divides the users: `n_users` is then that of the smallest group who look alike,
+and where groups are drawn by lot a number that hardly ever is larger than theirs (`fewest`), not the expected one.
 
-**Error.** An upper bound, exact for one adversary: who is told whose reports did not come from the blanket.  Where more
-than `steps` values of A + B are likely, some are taken together: epsilon is then too high, by .5 % at the default.
+**Error.** An upper bound, exact for one adversary: who is told whose reports did not come from the blanket.  Where many
+values of M, of C, or more than `steps` of A + B are likely, some are taken together: epsilon is then up to 1 % too high.
 
 **Source.** The blanket of Balle et al. (2019), computed as in Su et al. (2025) instead of bounded; re-derived for reports of
 one of g values.  A report is uniform, whatever the word, with probability l = g / (p + g - 1), p = e^epsilon: the blanket.
@@ -25,13 +26,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
+from scipy.stats import binom
 
 from evolvingdp.core import checks
 
+_NEVER = 1e-26  # times as many as are looked at is less than a tail's e^-42
 _TAIL = 42.0  # e^-42 of a binomial's law on either side may be left out: it is added to delta
-_GROUPS = 4  # of sizes of the blanket, each taken for its least
+_GROUPS = 4, 64  # of sizes of the blanket, each taken for its least: the fewest and the most
+_FINE = 0.01  # of the blanket: how wide a group is
+_KNOTS = np.array([-2.0, -0.7, 0.7, 2.0])  # standard deviations of C: between them, and to its ends, it is interpolated
 _ENDS = slice(None, -1), slice(1, None)
 _LEAST_DELTA = 1e-12
+_RARE = 1e-3  # of delta: that a lot has fewer users
 _MOST = 15.0  # epsilon of a report
 
 
@@ -66,11 +72,12 @@ class Shuffled:
         if not 0 <= epsilon <= _MOST:
             raise ValueError(f"epsilon must be from 0 to {_MOST:g}, got {epsilon!r}")
         low, high = _range(self.n_users - 1, self.blanket)
-        groups = high + 1 - low if high - low < 4 * _GROUPS else _GROUPS
+        mean = 1 + (self.n_users - 1) * self.blanket
+        groups = max(_GROUPS[0], min(math.ceil((high - low) / mean / _FINE), self.steps // 32, _GROUPS[1]))
         edges = np.unique(np.linspace(low, high + 1, groups + 1).astype(np.int64))
         shares = -np.diff(_at_least(edges, self.n_users - 1, self.blanket))
         sizes = edges[:-1] + 1
-        return min(1.0, self._delta(epsilon, sizes, shares[: len(sizes)]) + 4 * math.exp(self.epsilon - _TAIL))
+        return min(1.0, self._delta(epsilon, sizes, shares[: len(sizes)]) + 5 * math.exp(self.epsilon - _TAIL))
 
     def _delta(self, epsilon: float, sizes: NDArray[np.int64], shares: NDArray[np.float64]) -> float:
         """With `sizes` reports from the blanket, the user's included, (groups,), each so likely; it falls with them.
@@ -85,16 +92,23 @@ class Shuffled:
         least, most = (np.concatenate([step[part] + 1 - place for step in steps]) for place, part in enumerate(_ENDS))
         ends = zip(steps, sizes, strict=True)
         told = np.concatenate([-np.diff(_at_least(step + 1, size, 2 * one)) for step, size in ends])
-        both: Any = 0
+        told = weights * told / reports
+        likely = told > _NEVER
+        least, most, reports, told = least[likely], most[likely], reports[likely], told[likely]
         if self.hashed:
-            both = _least(reports - most, self.values**-2 / (1 - 2 * one))
+            both, chance = _interpolated(reports - most, self.values**-2 / (1 - 2 * one))
+            told = (told * chance).ravel()
+            least, most, reports = (np.broadcast_to(part, both.shape).ravel() for part in (least, most, reports))
+            both = both.ravel()
+        else:
+            both = np.zeros(len(least), dtype=np.int64)
         needed = gap * e * least + (e - 1) * (low * reports + gap * both)
         first = np.ceil(needed / (gap * (1 + e)) - 1e-9)  # of A: from here on the user's word is e^epsilon times as likely
         near = (first <= most) & ((2 * first - most) ** 2 < 120.0 * most)  # beyond, Hoeffding's bound is e^-60
-        most, first, needed = most[near], first[near], needed[near]
+        most, first, needed, told = most[near], first[near], needed[near], told[near]
         beyond, up = _at_least(first, most - 1, 0.5), _at_least(first - 1, most - 1, 0.5)
         gain = gap * (1 + e) * most / 2 * up - needed * (up + beyond) / 2
-        return float((weights * told / reports)[near] @ np.maximum(gain, 0))
+        return float(told @ np.maximum(gain, 0))
 
     def total_epsilon(self, delta: float) -> float:
         """The total epsilon at `delta`, from 1e-12 to 1; never more than that of one report."""
@@ -127,6 +141,19 @@ def epsilon_of_a_report(
     return min(epsilon * math.exp(_last(holds, 0.0, math.log(most / epsilon), 10 if rough else 18)), most)
 
 
+def fewest(n_users: int, share: float, delta: float) -> tuple[int, float]:
+    """How many look alike, and the delta that is left, where each of `n_users` falls into a part of this `share` by lot.
+
+    In so many cases as a thousandth of delta there are fewer, in addition to the user in question.
+    """
+    checks.integer_at_least(1, n_users=n_users)
+    if not 0 < share <= 1:
+        raise ValueError(f"share must lie in (0, 1], got {share!r}")
+    if share == 1:
+        return n_users, delta
+    return 1 + int(binom.ppf(_RARE * delta, n_users - 1, share)), (1 - _RARE) * delta
+
+
 def _least(trials: Any, probability: float) -> Any:
     """Below which a binomial falls with probability e^-_TAIL at most (Chernoff); 0 or more, shape of `trials`."""
     mean = trials * probability
@@ -145,6 +172,27 @@ def _at_least(count: NDArray[Any], trials: Any, probability: float) -> NDArray[n
     """The probability that a binomial is `count` or more."""
     inside = betainc(np.minimum(np.maximum(count, 1), np.maximum(trials, 1)), np.maximum(trials - count + 1, 1), probability)
     return np.where(count <= 0, 1.0, np.where(count > trials, 0.0, inside))
+
+
+def _interpolated(trials: NDArray[np.int64], probability: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Values (knots, n) and weights with which a convex falling function of a binomial has at least its mean.
+
+    Between two knots a convex function is below its chord; beyond the last it is below its value there.  What the first
+    leaves out is a tail of e^-_TAIL.
+    """
+    mean = trials * probability
+    knots = np.round(mean + _KNOTS[:, None] * np.sqrt(mean * (1 - probability)))
+    ends = _least(trials, probability)[None, :], np.minimum(trials, np.ceil(mean + 7 + 7 * np.sqrt(mean)))[None, :]
+    values = np.sort(np.concatenate([ends[0], np.clip(knots, *ends), ends[1]]), axis=0).astype(np.int64)
+    above = _at_least(values, trials, probability)
+    above_mean = mean * _at_least(values - 1, trials - 1, probability)  # what those above contribute to the mean
+    width, inside = np.diff(values, axis=0), -np.diff(above, axis=0)
+    upper = np.where(width, (-np.diff(above_mean, axis=0) - values[:-1] * inside) / np.maximum(width, 1), 0.0)
+    weights = np.zeros(values.shape)
+    weights[:-1] += inside - upper
+    weights[1:] += upper
+    weights[-1] += above[-1]
+    return values, np.maximum(weights, 0)
 
 
 def _ends(first: int, last: int, steps: int) -> NDArray[np.int64]:

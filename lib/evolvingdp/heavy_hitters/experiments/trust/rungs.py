@@ -11,7 +11,7 @@ from evolvingdp.heavy_hitters.experiments.trust.params import Params
 from evolvingdp.heavy_hitters.olh import OLH
 from evolvingdp.heavy_hitters.pem import PEM
 from evolvingdp.heavy_hitters.trust.prefix_counts import PrefixCounts, noise_tail
-from evolvingdp.heavy_hitters.trust.shuffling import epsilon_of_a_report
+from evolvingdp.heavy_hitters.trust.shuffling import epsilon_of_a_report, fewest
 from evolvingdp.heavy_hitters.word_tree import WordTree
 
 LOCAL, GROUPS, SHUFFLED = "nobody (local)", "a shuffler, levels public", "a shuffler"
@@ -36,10 +36,11 @@ def method(params: Params, rung: str, epsilon: float) -> PEM | PrefixCounts:
 
 
 def report_epsilon(params: Params, rung: str, epsilon: float) -> float:
-    """Of a user's report.  Where levels are public, the smallest level's users hide among themselves."""
+    """Of a user's report.  Where levels are public, the smallest level's users hide among themselves, who may be few."""
     if rung == LOCAL:
         return epsilon
-    return _amplified(epsilon, params.delta, int(params.n_users * (min(SHARES) if rung == GROUPS else 1)))
+    users, delta = fewest(params.n_users, min(SHARES) if rung == GROUPS else 1, params.delta)
+    return _amplified(epsilon, delta, users)
 
 
 @cache
