@@ -12,12 +12,12 @@ from scipy.stats import binom
 
 from evolvingdp.audit.exact.reports import projective_laws
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters.experiments.trust.params import Params
-from evolvingdp.heavy_hitters.experiments.trust.rungs import GROUPS, report_epsilon
 from evolvingdp.heavy_hitters.olh import OLH
 from evolvingdp.heavy_hitters.sketches.geometry import Geometry
 from evolvingdp.heavy_hitters.sketches.projective import ProjectiveOracle
 from evolvingdp.heavy_hitters.trust.shuffling import Shuffled, _interpolated, epsilon_of_a_report, fewest
+from evolvingdp.notebooks.heavy_hitters.trust import GROUPS, report_epsilon
+from evolvingdp.publish.sources.project import params_of
 
 
 def multisets(laws, held):
@@ -106,7 +106,8 @@ def test_a_lot_has_fewer_users_than_it_is_priced_for_in_a_thousandth_of_delta():
     assert left == pytest.approx(0.999e-6)
     assert fewest(1000, 1, 1e-6) == (1000, 1e-6)
     expected = epsilon_of_a_report(1.0, 1e-6, 150_000, lambda one: OLH(one).hash_values, 10.0)
-    assert report_epsilon(Params(n_users=10**6, delta=1e-6), GROUPS, 1.0) < expected
+    params = params_of("heavy_hitters/trust")(n_users=10**6, delta=1e-6)
+    assert report_epsilon(params, GROUPS, 1.0) < expected
     for share in (0.0, 1.5, math.nan):
         with pytest.raises(ValueError, match="share must lie in"):
             fewest(1000, share, 1e-6)

@@ -1,0 +1,165 @@
+"""What each step of trust buys in words found, at one central guarantee: nobody, a shuffler, one of two servers, a curator.
+
+`run` gives a row a rung, epsilon and run, `values` the numbers that claims and prose read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtri
+from scipy.stats import poisson
+
+from evolvingdp.book import engine
+from evolvingdp.book.params import Metric
+from evolvingdp.core.olh import OLH
+from evolvingdp.core.seeds import stream
+from evolvingdp.heavy_hitters.experiments.lists import data
+from evolvingdp.heavy_hitters.pem import PEM
+from evolvingdp.heavy_hitters.trust.prefix_counts import PrefixCounts, noise_tail
+from evolvingdp.heavy_hitters.trust.shuffling import Shuffled, epsilon_of_a_report, fewest
+from evolvingdp.heavy_hitters.word_tree import WordTree
+
+METRIC = Metric("local_words", "words found without any trust, at the largest epsilon", "words", "higher")
+
+CLAIMS = """
+groups_over_local >= 1      Trust never costs words: those found at “a shuffler, levels public” over those found at “nobody (local)”, least of all runs
+shuffled_over_local >= 1    Trust never costs words: those found at “a shuffler” over those found at “nobody (local)”, least of all runs
+servers_over_shuffled >= 1  Trust never costs words: those found at “one of two servers” over those found at “a shuffler”, least of all runs
+curator_over_servers >= 1   Trust never costs words: those found at “a curator” over those found at “one of two servers”, least of all runs
+most_false <= expected_false  No more than one listed word a run is expected that nobody holds: the most in the runs of a setting together
+largest_delta <= delta      The shuffled reports keep the central guarantee: largest delta at epsilon
+"""
+
+LOCAL, GROUPS, SHUFFLED = "nobody (local)", "a shuffler, levels public", "a shuffler"
+SERVERS, CURATOR = "one of two servers", "a curator"
+RUNGS = (LOCAL, GROUPS, SHUFFLED, SERVERS, CURATOR)
+SHORT = {LOCAL: "local", GROUPS: "groups", SHUFFLED: "shuffled", SERVERS: "servers", CURATOR: "curator"}
+SHARES = (0.15, 0.20, 0.65)  # of the users, by level; of epsilon where all are counted at every level:
+BUDGETS = (0.10, 0.20, 0.70)  # the best of five by a power law of the ranks
+MOST = 20_000_000  # candidates at one level
+LARGEST = 10.0  # epsilon of a report of local hashing
+LETTERS = WordTree((2, 2, 2))
+
+
+def check(params: Any) -> dict[str, Any]:
+    """Epsilons in ascending order."""
+    return {"epsilon_sweep": tuple(sorted(params.epsilon_sweep))}
+
+
+def method(params: Any, rung: str, epsilon: float) -> PEM | PrefixCounts:
+    """Its threshold lets one word that nobody holds pass, in expectation, among as many as it may ask for."""
+    if rung == CURATOR:  # all words of the alphabet are counted at once
+        return _counts(WordTree((6,)), epsilon, 1, (1.0,), 27**6)
+    if rung == SERVERS:
+        return _counts(LETTERS, epsilon, 2, BUDGETS, MOST)
+    one = report_epsilon(params, rung, epsilon)
+    error = OLH(one).standard_error(int(params.n_users * SHARES[-1])) / SHARES[-1]
+    return PEM(LETTERS, one, -float(ndtri(1 / MOST)) * error, SHARES, MOST)
+
+
+def report_epsilon(params: Any, rung: str, epsilon: float) -> float:
+    """Of a user's report.  Where levels are public, the smallest level's users hide among themselves, who may be few."""
+    if rung == LOCAL:
+        return epsilon
+    users, delta = fewest(params.n_users, min(SHARES) if rung == GROUPS else 1, params.delta)
+    return _amplified(epsilon, delta, users)
+
+
+@cache
+def _amplified(epsilon: float, delta: float, n_users: int) -> float:
+    return epsilon_of_a_report(epsilon, delta, n_users, lambda one: OLH(one).hash_values, LARGEST)
+
+
+def _counts(tree: WordTree, epsilon: float, servers: int, shares: tuple[float, ...], most: int) -> PrefixCounts:
+    law, values = noise_tail(PrefixCounts(tree, epsilon, 1, servers, shares).noise(tree.depth - 1), servers, 1)
+    threshold = int(values[np.argmax(min(most, 26**6) * law[::-1].cumsum()[::-1] <= 1)])
+    return PrefixCounts(tree, epsilon, threshold, servers, shares, most)
+
+
+def run(params: Any, seed: int) -> pd.DataFrame:
+    """A row per rung, epsilon and run: how many of the listed words somebody holds, and how many nobody."""
+    settings = [(repetition, epsilon) for repetition in range(params.repetitions) for epsilon in params.epsilon_sweep]
+    return pd.DataFrame(engine.rows((_trial, params, seed, *setting) for setting in settings))
+
+
+def _trial(params: Any, seed: int, repetition: int, epsilon: float) -> Iterator[dict[str, Any]]:
+    truth = data(100, "brown", params.n_users, seed, repetition)
+    truth = truth[truth > 0]
+    leaves, counts = LETTERS.encode(truth.index), truth.to_numpy()
+    for rung in RUNGS:
+        mechanism = method(params, rung, epsilon)
+        found = mechanism.simulate(leaves, counts, stream(seed, "noise", rung, str(epsilon), repetition))
+        held = truth.reindex(found.words.word, fill_value=0).to_numpy()
+        yield {
+            "rung": rung,
+            "epsilon": epsilon,
+            "repetition": repetition,
+            "distinct": len(truth),
+            "report_epsilon": mechanism.epsilon if isinstance(mechanism, PEM) else math.nan,
+            "threshold": mechanism.threshold,
+            "words": int((held > 0).sum()),
+            "false": int((held == 0).sum()),
+            "candidates": int(found.path.candidates.max()),
+        }
+
+
+def summary(table: pd.DataFrame) -> pd.DataFrame:
+    """Mean and deviation of the words found, per rung and epsilon, in the order of the ladder."""
+    grouped = table.groupby(["rung", "epsilon"])
+    frame = grouped[["words", "false", "threshold", "report_epsilon"]].mean()
+    frame = frame.assign(words_sd=grouped.words.std(), runs=grouped.size()).reset_index()
+    frame["rung"] = pd.Categorical(frame.rung, RUNGS, ordered=True)
+    return frame.sort_values(["rung", "epsilon"], ignore_index=True).astype({"rung": str})
+
+
+def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
+    rows = summary(table).set_index(["rung", "epsilon"])
+    words = table.pivot_table(index=["epsilon", "repetition"], columns="rung", values="words")
+    false = table.groupby(["rung", "epsilon"])["false"].sum()
+    shown = 1.0 if 1.0 in params.epsilon_sweep else params.epsilon_sweep[-1]
+    least, one = params.epsilon_sweep[0], [report_epsilon(params, SHUFFLED, epsilon) for epsilon in params.epsilon_sweep]
+    deltas = [
+        Shuffled(report, params.n_users, OLH(report).hash_values).delta(epsilon)
+        for report, epsilon in zip(one, params.epsilon_sweep, strict=True)
+    ]
+    found: dict[str, Any] = {
+        "epsilon": shown,
+        "least_epsilon": least,
+        "distinct": table.distinct.mean(),
+        "shuffled_candidates": table[table.rung == SHUFFLED].candidates.max(),
+        "shuffled_report": rows.report_epsilon[SHUFFLED, shown],
+        "least_groups_report": rows.report_epsilon[GROUPS, least],
+        "least_shuffled_report": rows.report_epsilon[SHUFFLED, least],
+        "most_false": false.max(),
+        "expected_false": poisson.isf(1e-4 / len(false), params.repetitions),
+        "largest_delta": max(deltas),
+        "local_words": rows.words[LOCAL, params.epsilon_sweep[-1]],
+        "local_words_shown": rows.words[LOCAL, shown],
+    }
+    for less, more in ((LOCAL, GROUPS), (LOCAL, SHUFFLED), (SHUFFLED, SERVERS), (SERVERS, CURATOR)):
+        found[f"{SHORT[more]}_over_{SHORT[less]}"] = (words[more] / words[less].clip(lower=1)).min()
+    for rung, short in SHORT.items():
+        found[f"{short}_threshold"] = rows.threshold[rung, shown]
+        found |= {} if rung == LOCAL else {f"{short}_words": rows.words[rung, shown]}
+    return found | {"servers_over_curator": found["servers_threshold"] / found["curator_threshold"]}
+
+
+def ladder(table: pd.DataFrame) -> pd.DataFrame:
+    """Whom users trust, epsilon of what they send, threshold and words found, at each central epsilon."""
+    rows = summary(table)
+    return pd.DataFrame(
+        {
+            "who is trusted": rows.rung,
+            "central epsilon": rows.epsilon.map("{:g}".format),
+            "epsilon of a report": rows.report_epsilon.map(lambda one: "none is sent" if one != one else f"{one:.2f}"),
+            "threshold (users)": rows.threshold.map("{:,.0f}".format),
+            "words found, mean": rows.words.map("{:,.0f}".format),
+            "of them held by nobody, mean": rows.false.map("{:.1f}".format),
+        }
+    ).sort_values("central epsilon", key=lambda column: column.astype(float), kind="stable", ignore_index=True)
