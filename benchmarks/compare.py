@@ -16,9 +16,7 @@ import re
 import subprocess
 import sys
 import tempfile
-import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -127,14 +125,11 @@ def rms(errors: Any) -> float:
     return float(np.sqrt(np.mean(np.square(errors))))
 
 
-def _methods(ours: Iterable[str], **peers: Mapping[str, str]) -> tuple[Method, ...]:
-    """Ours, then `peers[package]` = {method: method of ours}; underscores stand for hyphens."""
-    theirs = [
-        Method(package.replace("_", "-"), name, against)
-        for package, names in peers.items()
-        for name, against in names.items()
-    ]
-    return (*(Method(OURS, name) for name in ours), *theirs)
+def _methods(ours: str, **peers: str) -> tuple[Method, ...]:
+    """Ours, then those of packages: "theirs = ours" or, where the names are the same, a name; underscores for hyphens."""
+    pairs = [(package, *each.split(" = ")) for package, names in peers.items() for each in names.split("; ")]
+    theirs = [Method(package.replace("_", "-"), name, (*same, name)[0]) for package, name, *same in pairs]
+    return (*(Method(OURS, name) for name in ours.split("; ")), *theirs)
 
 
 def nothing(n: int, rng: np.random.Generator) -> Any:
@@ -142,94 +137,33 @@ def nothing(n: int, rng: np.random.Generator) -> Any:
 
 
 TASKS = (
-    Task(
-        "frequency",
-        (1_000, 5_000, 25_000),
-        zipf_values(256),
-        frequency_error,
-        _methods(
-            ["OLH", "OLH, consistent", "FreqOracle", "projective", "projective, consistent"],
-            pure_ldp={
-                "OLH": "OLH",
-                "fast OLH": "OLH",
-                "CMS": "projective",
-                "HCMS": "FreqOracle",
-                "count sketch": "FreqOracle",
-                "Hadamard response": "FreqOracle",
-                "Hadamard mechanism": "FreqOracle",
-            },
-            multi_freq_ldpy={
-                "GRR": "projective, consistent",
-                "OUE": "projective, consistent",
-                "subset selection": "projective, consistent",
-                "OLH": "OLH, consistent",
-            },
-        ),
-        {"epsilon": 2.0, "domain": 256},
-        repetitions=5,
-    ),
-    Task(
-        "heavy hitters",
-        (3_000, 9_000, 27_000),
-        zipf_words,
-        words_error,
-        _methods(["TreeHist", "projective"], pure_ldp={"TreeHist": "TreeHist", "PEM": "projective", "SFP": "projective"}),
-        {"epsilon": 4.0, "top": 8},
-    ),
-    Task(
-        "counting",
-        (1_000, 4_000, 16_000),
-        bits,
-        counts_error,
-        _methods(
-            ["tree", "tree, Honaker", "best tree", "consistent tree", "square root"],
-            dpcrpy={
-                "tree": "tree",
-                "Honaker": "tree, Honaker",
-                "FDA": "best tree",
-                "BCRG": "square root",
-                "ABCRG": "square root",
-                "AuBCR": "square root",
-                "4-ary tree": "square root",
-            },
-            opendp={"consistent tree": "consistent tree"},
-        ),
-        {"epsilon": 1.0, "delta": 1e-6},
-    ),
-    Task(
-        "noise",
-        (1_000, 10_000, 100_000),
-        nothing,
-        noise_error,
-        _methods(
-            ["discrete Laplace", "Laplace"],
-            opendp={"discrete Laplace": "discrete Laplace", "Laplace": "Laplace"},
-            diffprivlib={"geometric": "discrete Laplace", "Laplace": "Laplace"},
-        ),
-        {"epsilon": 0.1},
-    ),
-    Task(
-        "accounting",
-        (10, 100, 1_000),
-        nothing,
-        noise_needed,
-        _methods(
-            ["optimal", "basic"],
-            opendp={"zCDP": "optimal", "basic": "basic"},
-            diffprivlib={"accountant": "optimal"},
-            dp_accounting={"loss distributions": "optimal"},
-        ),
-        {"epsilon": 1.0, "delta": 1e-6},
-    ),
-    Task(
-        "median",
-        (100, 1_000, 10_000),
-        array_means,
-        median_error,
-        _methods(["PrivateMedian"], diffprivlib={"median": "PrivateMedian"}),
-        {"epsilon": 1.0},
-    ),
-)
+    Task("frequency", (1_000, 5_000, 25_000), zipf_values(256), frequency_error, _methods(
+        "OLH; OLH, consistent; FreqOracle; projective; projective, consistent",
+        pure_ldp="OLH; fast OLH = OLH; CMS = projective; HCMS = FreqOracle; count sketch = FreqOracle; "
+        "Hadamard response = FreqOracle; Hadamard mechanism = FreqOracle",
+        multi_freq_ldpy="GRR = projective, consistent; OUE = projective, consistent; "
+        "subset selection = projective, consistent; OLH = OLH, consistent",
+    ), {"epsilon": 2.0, "domain": 256}, repetitions=5),
+    Task("heavy hitters", (3_000, 9_000, 27_000), zipf_words, words_error, _methods(
+        "TreeHist; projective", pure_ldp="TreeHist; PEM = projective; SFP = projective",
+    ), {"epsilon": 4.0, "top": 8}),
+    Task("counting", (1_000, 4_000, 16_000), bits, counts_error, _methods(
+        "tree; tree, Honaker; best tree; consistent tree; square root",
+        dpcrpy="tree; Honaker = tree, Honaker; FDA = best tree; BCRG = square root; ABCRG = square root; "
+        "AuBCR = square root; 4-ary tree = square root",
+        opendp="consistent tree",
+    ), {"epsilon": 1.0, "delta": 1e-6}),
+    Task("noise", (1_000, 10_000, 100_000), nothing, noise_error, _methods(
+        "discrete Laplace; Laplace", opendp="discrete Laplace; Laplace", diffprivlib="geometric = discrete Laplace; Laplace",
+    ), {"epsilon": 0.1}),
+    Task("accounting", (10, 100, 1_000), nothing, noise_needed, _methods(
+        "optimal; basic", opendp="zCDP = optimal; basic", diffprivlib="accountant = optimal",
+        dp_accounting="loss distributions = optimal",
+    ), {"epsilon": 1.0, "delta": 1e-6}),
+    Task("median", (100, 1_000, 10_000), array_means, median_error, _methods(
+        "PrivateMedian", diffprivlib="median = PrivateMedian",
+    ), {"epsilon": 1.0}),
+)  # fmt: skip
 
 REPORTS = 20_000  # of each of two inputs, for the lower bounds on epsilon
 LOCAL_BUDGETS = {
@@ -241,40 +175,21 @@ CURATOR_BUDGETS = {
 }
 
 
-class Worker:
-    """A process that does the jobs of one method of a task, on one core, in the package's own environment."""
+def ask(command: Command, job: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer of a process of its own, on one core, in the package's own environment.
 
-    def __init__(self, command: Iterable[str]) -> None:
-        threads = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL")}
-        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - as long as the process
-        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._errors}
-        self._process = subprocess.Popen([*command], text=True, env=os.environ | threads, **pipes)
-
-    def ask(self, job: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer.  Raises RuntimeError with the last line of what went wrong, also after PATIENCE seconds."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        timer, started = threading.Timer(PATIENCE, self._process.kill), time.monotonic()
-        timer.start()
-        try:
-            self._process.stdin.write(json.dumps(job) + "\n")
-            self._process.stdin.flush()
-            line = self._process.stdout.readline()
-        except BrokenPipeError:
-            line = ""
-        timer.cancel()
-        if not line:
-            self._process.wait()
-            self._errors.seek(0)
-            said = self._errors.read().strip().splitlines() or ["no message"]
-            raise RuntimeError(f"stopped after {PATIENCE:.0f} s" if time.monotonic() - started >= PATIENCE else said[-1])
-        answer: dict[str, Any] = json.loads(line)
-        return answer
-
-    def close(self) -> None:
-        self._process.kill()
-        self._process.communicate()
-        self._errors.close()
+    Raises RuntimeError with the last line of what went wrong, also after PATIENCE seconds.
+    """
+    threads = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL")}
+    given: dict[str, Any] = {"input": json.dumps(job), "env": os.environ | threads, "timeout": PATIENCE}
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, **given)
+    except subprocess.TimeoutExpired as error:
+        raise RuntimeError(f"stopped after {PATIENCE:.0f} s") from error
+    except subprocess.CalledProcessError as error:
+        raise RuntimeError((error.stderr.strip().splitlines() or ["no message"])[-1]) from error
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
 
 
 def packages() -> list[str]:
@@ -307,35 +222,27 @@ def install(package: str, folder: Path) -> Command:
 
 
 def compare(task: Task, commands: Mapping[str, Command]) -> Iterator[dict[str, Any]]:
-    """A row per run, times per stream; methods take turns, so that whatever else the machine does hits all of them.
-
-    Sizes ascend, so that a process's peak memory is that of its last size.
-    """
-    methods = [method for method in task.methods if method.package in commands]
-    workers: dict[Method, Worker] = {}
-    stopped: dict[Method, str] = {}
-    for n in task.sizes:
-        seconds: dict[Method, list[float]] = {method: [] for method in methods if method not in stopped}
-        for method, reason in stopped.items():
-            yield _row(task, n, method, 0) | {"note": reason}
+    """A row per run, times per stream; methods take turns, so that whatever else the machine does hits all of them."""
+    methods, stopped = [method for method in task.methods if method.package in commands], dict[Method, str]()
+    for n, larger in zip(task.sizes, (*task.sizes[1:], task.sizes[-1]), strict=True):
+        seconds: dict[Method, list[float]] = {method: [] for method in methods}
         for repetition in range(task.repetitions):
             data = task.data(n, stream(0, "peers", task.name, n, repetition))
-            for method in [method for method in seconds if method not in stopped]:
-                if method not in workers:
-                    workers[method] = Worker(commands[method.package])
-                row = _row(task, n, method, repetition)
-                try:
-                    row |= _one(task, n, method, workers[method], data, repetition)
-                    seconds[method].append(row["cpu"] * streams_of(data))
-                except RuntimeError as error:
-                    row["note"] = stopped[method] = f"not run from n = {n:,}: {error}"
+            for method in methods:
+                row = _row(task, n, method, repetition) | {"note": stopped.get(method, "")}
+                if method in stopped and repetition:
+                    continue  # one row says why
+                if method not in stopped:
+                    try:
+                        row |= _one(task, n, method, commands[method.package], data, repetition)
+                        seconds[method].append(row["cpu"] * streams_of(data))
+                    except RuntimeError as error:
+                        row["note"] = stopped[method] = f"not run from n = {n:,}: {error}"
                 yield row
-        for method, times in seconds.items():
-            expected = float(np.median(times or [0.0])) * _next(task, n) / n
-            if expected > LIMIT and method not in stopped and n != task.sizes[-1]:
+        for method in [method for method in methods if seconds[method] and method not in stopped and larger > n]:
+            expected = float(np.median(seconds[method])) * larger / n
+            if expected > LIMIT:
                 stopped[method] = f"not run beyond n = {n:,}: about {expected:.0f} s expected"
-    for worker in workers.values():
-        worker.close()
 
 
 def _row(task: Task, n: int, method: Method, repetition: int) -> dict[str, Any]:
@@ -343,16 +250,12 @@ def _row(task: Task, n: int, method: Method, repetition: int) -> dict[str, Any]:
     return row | {"against": method.against, "repetition": repetition, "note": ""}
 
 
-def _next(task: Task, n: int) -> int:
-    return task.sizes[min(task.sizes.index(n) + 1, len(task.sizes) - 1)]
-
-
-def _one(task: Task, n: int, method: Method, worker: Worker, data: Any, repetition: int) -> dict[str, Any]:
+def _one(task: Task, n: int, method: Method, command: Command, data: Any, repetition: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "data.npy"
         np.save(file, data)
         job = {"task": task.name, "method": method.name, "n": n, "seed": repetition + 1, "data": str(file)}
-        done = worker.ask(job | dict(task.settings))
+        done = ask(command, job | dict(task.settings))
     error, score = task.error(data, done["answer"], task.settings)
     times = {name: done[name] / streams_of(data) for name in ("cpu", "wall")}
     return times | {"memory": done["memory"], "numpy": done["numpy"], "error": error, "score": score}
@@ -369,21 +272,13 @@ def budgets(commands: Mapping[str, Command]) -> pd.DataFrame:
     for package, names in LOCAL_BUDGETS.items():
         for name in names.split(", ") if package in commands else ():
             job = {"task": "budget", "method": name, "seed": 1, "n": REPORTS, "epsilon": 2.0, "domain": 16}
-            rows.append(_local(package, name, job["epsilon"], _answer(commands[package], job)))
+            rows.append(_local(package, name, job["epsilon"], ask(commands[package], job)["answer"]))
     for package, kinds in CURATOR_BUDGETS.items():
         for name, gaussian in kinds.items() if package in commands else ():
             job = {"task": "budget", "method": name, "seed": 1, "n": 15, "epsilon": 1.0, "delta": 1e-6}
-            spent = _spent(_answer(commands[package], job), bool(gaussian))
+            spent = _spent(ask(commands[package], job)["answer"], bool(gaussian))
             rows.append({"package": package, "method": name, "stated": 1.0, "spent": spent, "how": "exact"})
     return pd.DataFrame(rows)
-
-
-def _answer(command: Command, job: Mapping[str, Any]) -> Any:
-    worker = Worker(command)
-    try:
-        return worker.ask(job)["answer"]
-    finally:
-        worker.close()
 
 
 def _local(package: str, name: str, epsilon: Any, hits: list[int]) -> dict[str, Any]:

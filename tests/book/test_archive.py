@@ -21,6 +21,7 @@ from evolvingdp.publish.sources import digest
 from evolvingdp.publish.sources.project import Project
 from support import REPOSITORY
 
+VERSION = re.search(r'^version = "(.*)"', (REPOSITORY / "pyproject.toml").read_text(), re.MULTILINE)[1]
 VALUES = re.compile(r"\{value\}`[^`]*`")
 RECORD = {
     "command": "evolvingdp run a/b",
@@ -50,9 +51,9 @@ def test_version_date_licence_and_requirements_are_the_same_everywhere(release):
 @pytest.mark.parametrize(
     ("name", "old", "new", "fault"),
     [
-        ("pyproject.toml", 'version = "0.1.0"', 'version = "0.2.0"', "CITATION.cff has another version"),
+        ("pyproject.toml", f'version = "{VERSION}"', 'version = "9.9.9"', "CITATION.cff has another version"),
         ("codemeta.json", '"numpy>=2.0"', '"numpy"', "codemeta.json has other requirements"),
-        ("CHANGELOG.md", "## 0.1.0 (", "## 0.1.1 (", "CHANGELOG.md has no such version and date"),
+        ("CHANGELOG.md", f"## {VERSION} (", "## 9.9.9 (", "CHANGELOG.md has no such version and date"),
     ],
 )
 def test_a_release_is_refused_where_they_differ_and_set_mends_the_version(release, tmp_path, name, old, new, fault):
