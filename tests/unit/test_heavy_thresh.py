@@ -15,10 +15,10 @@ from evolvingdp.core import hadamard
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import heavy_protocol, heavy_simulation
 from evolvingdp.evolving.constants import hashed_unit, paper_estimate_epsilon, paper_margin, paper_vote_epsilon
-from evolvingdp.notebooks.evolving.heavy_thresh import _judge, _mean_judgment, _run
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.streams import WordStream
 from evolvingdp.evolving.thresh import Thresh
+from evolvingdp.notebooks.evolving.heavy_thresh import _judge, _mean_judgment, _run
 from support import ALPHA
 
 VOTING = Thresh(300, 8, 2000, 60.0, 1.5, 2.0, vote_cap=8, estimate_cap=3, unit=0.2, beta=0.05)
