@@ -60,12 +60,11 @@ def refusal(call: Callable[[], Any]) -> str:
 
 
 UNMENDED = {
-    "crossed": ("binary", "per_step", "user_mean", "days", "above_threshold", "find_step", "histograms", "threshold_monitor",
-                "stable_monitor"),
+    "crossed": ("binary", "per_step", "user_mean", "days"),
     "effects": ("binary", "days", "user_mean"),
-    "more": (("days", "n_days"), ("find_step", "horizon")),
+    "more": (("days", "n_days"),),
     "bad": (("rappor", 0), ("days", 0)),
-    "shapes": (("per_step", 0), ("per_step", 1), ("days", 0), ("threshold_monitor", 1), ("rappor", 0)),
+    "shapes": (("per_step", 0), ("per_step", 1), ("days", 0), ("rappor", 0)),
     "replay": ("binary",),
     "whole": ("explicit_hist", "rappor", "projective"),
 }  # fmt: skip

@@ -155,13 +155,16 @@ def test_E_SV_6_a_threshold_of_one_tau_spends_users_on_light_elements():
     """All noise within tau = 10, k* = 1: six elements of weight 5, then one of weight 3 tau that the same users hold."""
     tau = 10
 
+    def step(monitor, state, users, rng):
+        return monitor.step(state, np.isin(np.arange(30), users), np.asarray, rng)
+
     def heavy_is_found(threshold):
         monitor = ThresholdMonitorEvolving(MonitorNoise(1.0, 0.0), threshold, 1)
         state = monitor.start(30)
         for group in range(6):
             users = range(5 * group, 5 * group + 5)
-            state, _ = monitor.step_users(state, users, Preset(tau))
-        return monitor.step_users(state, range(30), Preset(-tau if threshold > tau else 0.0))[1].above
+            state, _ = step(monitor, state, users, Preset(tau))
+        return step(monitor, state, range(30), Preset(-tau if threshold > tau else 0.0))[1].above
 
     assert not heavy_is_found(tau)
     assert heavy_is_found(2 * tau)
@@ -173,11 +176,11 @@ def test_E_SV_7_a_user_deleted_one_report_later_breaks_the_bound():
     assert delta_attained(1.0, noise, 2, 0.5) <= bound < delta_attained(1.0, noise, 3, 0.5)
     monitor = ThresholdMonitorEvolving(MonitorNoise(1e-3, 0.0), 0.5, 2)
     state = monitor.start(3)
-    for users in ((0, 1), (0, 1), (0, 2)):
-        state, release = monitor.step_users(state, users, stream(0, "noise"))
+    for values in ([1, 1, 0], [1, 1, 0], [1, 0, 1]):
+        state, release = monitor.step(state, values, np.asarray, stream(0, "noise"))
         assert release.above
     assert state.counted.tolist() == [3, 2, 1]  # user 0 counts on, and is no part of the third sum
-    assert not monitor.step_users(state, (0, 1), stream(0, "noise"))[1].above
+    assert not monitor.step(state, [1, 1, 0], np.asarray, stream(0, "noise"))[1].above
 
 
 def test_E_SV_8_never_weight_zero_needs_the_logarithm_of_the_domain():

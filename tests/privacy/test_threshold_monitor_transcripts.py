@@ -94,7 +94,7 @@ def log_moment(laws, order):
 class DeletesOneReportLater(ThresholdMonitorEvolving):
     def counted(self, state, values):
         counted = state.counted + values
-        return State(counted, counted <= self.reports)
+        return State(self, counted, counted <= self.reports)
 
 
 def random_strategy(name, others, interval=False):

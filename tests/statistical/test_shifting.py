@@ -121,7 +121,7 @@ SEARCHES = {
     "single": AboveThreshold.calibrated(18.0, 1e-2, 4, 0.0, composition="single"),
     "renyi": AboveThreshold.calibrated(18.0, 1e-2, 4, 0.0, composition="renyi"),
     "exponential": AboveThreshold.calibrated(18.0, 1e-2, 4, 0.0, composition="basic", noise="exponential"),
-    "stable": AboveThreshold(0.0, 4, 1.0, 0.0, False, "gaussian", True),
+    "stable": AboveThreshold(0.0, 4, 1.0, 0.0, False, "gaussian", True, 10**6),
 }
 
 

@@ -30,7 +30,7 @@ def rng():
 
 
 MECHANISMS = {  # start, and a step from a state
-    "ThresholdMonitorEvolving": (lambda: MONITOR.start(3), lambda state: MONITOR.step_users(state, [0], rng())),
+    "ThresholdMonitorEvolving": (lambda: MONITOR.start(3), lambda state: MONITOR.step(state, [1, 0, 0], np.asarray, rng())),
     "ThresholdMonitor": (
         lambda: sparse_vector.ThresholdMonitor(MONITOR).start([0, 1, 1]),
         lambda state: sparse_vector.ThresholdMonitor(MONITOR).step(state, np.asarray, rng()),

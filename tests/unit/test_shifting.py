@@ -137,8 +137,8 @@ def test_yes_or_no_tells_less_than_a_number():
 def test_a_stable_search_never_finds_what_nobody_holds_and_shows_one_user_rarely():
     method = AboveThreshold.stable_gaussian(1.0, 1e-2, 3, 20)
     assert 20 * float(method.sf(method.threshold - 1)) == pytest.approx(1e-2 / 4)
-    state, rng = method.start(stream(0, "start")), stream(0, "stable")
-    loud = replace(method, threshold=-1e9)
+    loud, rng = replace(method, threshold=-1e9), stream(0, "stable")
+    state = loud.start(stream(0, "start"))
     assert not loud.step(state, 0, rng)[1].above
     assert loud.step(state, 1, rng)[1].above
     assert baselines.ask(loud, np.array([0, 1, 0, 0, 2]), rng).tolist() == [False, True, False, False, True]
@@ -147,7 +147,7 @@ def test_a_stable_search_never_finds_what_nobody_holds_and_shows_one_user_rarely
 @pytest.mark.parametrize("n_elements", [10**5, 2**32])
 def test_a_stable_search_takes_no_longer_in_a_larger_domain(n_elements):
     """Nothing but what users hold can be found, so the same draws find the same."""
-    method = AboveThreshold(4.0, 8, 1.0, 0.0, False, "gaussian", True)
+    method = AboveThreshold(4.0, 8, 1.0, 0.0, False, "gaussian", True, 10**6)
     streams = (replace(STREAM, n_elements=size) for size in (77, n_elements))
     small, large = (baselines.simulate_threshold(method, one, stream(0, "domain")) for one in streams)
     assert small.found.any()

@@ -219,13 +219,13 @@ def test_queries_may_be_bools_integers_or_floats(kind):
 @pytest.mark.parametrize("value", [0.0, -0.0, 5e-324, 0.5, 1.0, np.nextafter(1, 0)])
 def test_every_number_from_0_to_1_is_a_value(value):
     table = np.array([[0.25, value], [value, 1.0]])[:, ::-1]  # not contiguous
-    assert INTERVAL.values(INTERVAL.start(2), table).tolist() == table.tolist()
+    INTERVAL.run(INTERVAL.start(2), table, stream(0, "n"))
 
 
 @pytest.mark.parametrize("value", [np.nextafter(1, 2), -5e-324, math.inf, -math.inf, math.nan, -math.nan, -1.0])
 def test_no_other_number_is(value):
     with pytest.raises(ValueError, match=r"query must have values in \[0, 1\], got .* for user 1"):
-        INTERVAL.values(INTERVAL.start(2), np.array([0.25, value]))
+        INTERVAL.step(INTERVAL.start(2), [0.25, value], np.array, stream(0, "n"))
 
 
 def test_a_no_leaves_the_state_itself():
@@ -234,18 +234,16 @@ def test_a_no_leaves_the_state_itself():
     assert quiet.step(state, lambda rows: np.equal(rows, 1), stream(0, "n"))[0] is state
 
 
-def test_a_step_of_elements_and_a_step_of_users_are_the_general_step():
+def test_a_step_of_elements_is_the_general_step():
     inputs = stream(0, "inputs").integers(0, 6, size=20)
-    users, elements, batch = MONITOR.start(20), MONITOR.start(20), MONITOR.start(20)
-    noises = [stream(0, "noise") for _ in range(3)]
+    elements, batch = MONITOR.start(20), MONITOR.start(20)
+    noises = [stream(0, "noise") for _ in range(2)]
     for _ in range(3):
         batch, above = MONITOR.step_elements(batch, inputs, 6, noises[0])
         for x in range(6):
             elements, release = MONITOR.step(elements, inputs, lambda data, x=x: data == x, noises[1])
-            users, same = MONITOR.step_users(users, np.flatnonzero(inputs == x).tolist(), noises[2])
-            assert release.above == same.above == above[x]
+            assert release.above == above[x]
     assert np.array_equal(batch.counted, elements.counted)
-    assert np.array_equal(batch.counted, users.counted)
     assert batch.counted.max() >= 1
 
 
@@ -317,7 +315,7 @@ def test_an_epsilon_beyond_all_sums_gets_more_noise_than_it_needs_and_an_answer(
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.5), (1.0, 0.999), (1000.0, 1e-6), (1e-3, 1e-12)])
 def test_many_pieces_are_composed_for_any_epsilon_and_delta(epsilon, delta):
     one = each_epsilon(epsilon, delta, 30_000, "optimal")
-    assert accounting.delta_of_reports(one, epsilon, 30_000) == pytest.approx(delta, rel=1e-6)
+    assert 0.99999 * delta <= accounting.delta_of_reports(one, epsilon, 30_000) <= delta  # rounded towards privacy
 
 
 @pytest.mark.parametrize(
@@ -345,20 +343,15 @@ def test_many_pieces_are_composed_for_any_epsilon_and_delta(epsilon, delta):
         (lambda: MONITOR.step(MONITOR.start(2), None, lambda _: [1, 1, 1], stream(0, "n")), "data must hold 2 users"),
         (lambda: MONITOR.step(MONITOR.start(2), None, lambda _: [2, 0], stream(0, "n")), r"\{0, 1\}, got .*2.* for user 0"),
         (lambda: MONITOR.step(MONITOR.start(2), None, lambda _: [1, -1], stream(0, "n")), r"got .*-1.* for user 1"),
-        (lambda: MONITOR.step(MONITOR.start(2), None, lambda _: [[1, 1]], stream(0, "n")), "query must have a value"),
+        (lambda: MONITOR.step(MONITOR.start(2), None, lambda _: [[1, 1]], stream(0, "n")), r"shape \(2\), got \(1, 2\)"),
         (lambda: MONITOR.run(MONITOR.start(2), [[1, 0], [0, 0.5]], stream(0, "n")), "got .*0.5.* for user 1"),
         (lambda: MONITOR.run(MONITOR.start(2), [[1, 0, 0]], stream(0, "n")), "data must hold 2 users"),
-        (lambda: INTERVAL.step(MONITOR.start(2), None, lambda _: [1.01, 0], stream(0, "n")), r"\[0, 1\], got .*1.01"),
-        (lambda: INTERVAL.step(MONITOR.start(2), None, lambda _: [0, -0.1], stream(0, "n")), r"got .*-0.1.* for user 1"),
-        (lambda: INTERVAL.step(MONITOR.start(2), None, lambda _: [0, math.nan], stream(0, "n")), "got .*nan.* for user 1"),
-        (lambda: INTERVAL.run(MONITOR.start(2), [[0, 1], [math.nan, 1]], stream(0, "n")), "got .*nan.* for user 0"),
+        (lambda: INTERVAL.step(INTERVAL.start(2), None, lambda _: [1.01, 0], stream(0, "n")), r"\[0, 1\], got .*1.01"),
+        (lambda: INTERVAL.step(INTERVAL.start(2), None, lambda _: [0, -0.1], stream(0, "n")), r"got .*-0.1.* for user 1"),
+        (lambda: INTERVAL.step(INTERVAL.start(2), None, lambda _: [0, math.nan], stream(0, "n")), "got .*nan.* for user 1"),
+        (lambda: INTERVAL.run(INTERVAL.start(2), [[0, 1], [math.nan, 1]], stream(0, "n")), "got .*nan.* for user 0"),
         (lambda: MONITOR.step_elements(MONITOR.start(2), [0, 1, 2], 3, stream(0, "n")), "inputs must hold 2 users in every"),
         (lambda: MONITOR.step_elements(MONITOR.start(2), [0, 3], 3, stream(0, "n")), r"inputs must lie in \[0, 3\), got 3"),
-        (lambda: MONITOR.step_users(MONITOR.start(2), [2], stream(0, "n")), r"users must lie in \[0, 2\), got 2"),
-        (
-            lambda: ThresholdMonitorEvolving(NOISES[0], -1e9, 2).step_users(MONITOR.start(2), [1, 1], stream(0, "n")),
-            "users must hold each user once, got user 1 again",
-        ),
         (lambda: calibrate(1.0, 1e-6, 10**9), "scale must be larger, or reports smaller: the waiting time for 1000000000"),
         (lambda: AboveThreshold.calibrated(1.0, 1e-6, 0, 1.0), "reports must be >= 1, got 0"),
         (lambda: AboveThreshold.calibrated(1.0, 1e-6, 2, 1.0, composition="none"), "composition must be one of basic"),
@@ -371,42 +364,6 @@ def test_many_pieces_are_composed_for_any_epsilon_and_delta(epsilon, delta):
 def test_what_cannot_work_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
-
-
-@pytest.mark.parametrize("deleted", [False, True])
-@pytest.mark.parametrize("threshold", [-1e9, 1e9])
-def test_a_user_counted_twice_is_refused_before_the_noise_whatever_the_answer_would_be(deleted, threshold):
-    monitor = ThresholdMonitorEvolving(NOISES[0], threshold, 1)
-    state = monitor.start(3)
-    if deleted:
-        state, release = ThresholdMonitorEvolving(NOISES[0], -1e9, 1).step_users(state, [1], stream(0, "n"))
-        assert release.above
-        assert not state.active[1]
-    rng = stream(0, "untouched")
-    with pytest.raises(ValueError, match="users must hold each user once, got user 1 again"):
-        monitor.step_users(state, [0, 1, 1], rng)
-    assert rng.random() == stream(0, "untouched").random()
-
-
-@pytest.mark.parametrize("threshold", [-1e9, 1e9])
-@pytest.mark.parametrize("wrong", [[0, 1.5], [0, 1.0], [True], ["1"], [0, None], {0.5}])
-def test_users_that_are_no_integers_are_refused_before_the_noise_whatever_the_answer_would_be(wrong, threshold):
-    monitor, rng = ThresholdMonitorEvolving(NOISES[0], threshold, 1), stream(0, "untouched")
-    with pytest.raises(TypeError, match="users must hold integers, got "):
-        monitor.step_users(monitor.start(3), wrong, rng)
-    assert rng.random() == stream(0, "untouched").random()
-
-
-@pytest.mark.parametrize("threshold", [-1e9, 1e9])
-@pytest.mark.parametrize(
-    "users",
-    [[0, 2], (0, 2), {0, 2}, frozenset({0, 2}), {0: "a", 2: "b"}.keys(), np.array([0, 2], np.uint8)],
-)
-def test_any_collection_of_users_is_answered_and_paid_for(users, threshold):
-    monitor = ThresholdMonitorEvolving(NOISES[0], threshold, 1)
-    state, release = monitor.step_users(monitor.start(4), users, stream(0, "n"))
-    assert release.above == (threshold < 0)
-    assert state.counted.tolist() == ([1, 0, 1, 0] if release.above else [0, 0, 0, 0])
 
 
 @pytest.mark.parametrize(("epsilon", "delta", "made"), [(5.0, 0.01, 0), (0.05, 0.01, 1), (1.0, 1e-6, 2)])

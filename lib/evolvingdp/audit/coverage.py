@@ -11,7 +11,7 @@ from typing import Any
 
 PARTS = (
     "core", "heavy_hitters", "evolving", "evolving.rivals", "heavy_hitters.sketches", "heavy_hitters.trust",
-    "continual_mean", "continual_mean.sums", "sparse_vector", "sparse_vector.streams", "sparse_vector.successors",
+    "continual_mean", "continual_mean.sums", "sparse_vector", "sparse_vector.streams",
 )  # fmt: skip
 RANDOMIZES = {"randomize", "report", "report_all_signs", "collect", "step", "release", "draw", "votes_yes", "draw_hashes"}
 NO_MECHANISM = {"evolvingdp.core.noise.Noise"}  # a protocol

@@ -34,7 +34,6 @@ from evolvingdp.sparse_vector.histograms import HistogramEveryStep
 from evolvingdp.sparse_vector.integer_noise import IntegerNoise
 from evolvingdp.sparse_vector.noise import MonitorNoise
 from evolvingdp.sparse_vector.stable_monitor import StableMonitor
-from evolvingdp.sparse_vector.successors.values import step_with_value
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitor, ThresholdMonitorEvolving
 
 Calls = Iterator[Callable[[], Any]]
@@ -64,7 +63,7 @@ def _called(following: Callable[[], Any], times: int) -> list[Any]:
 
 
 def sparse_vector() -> Calls:
-    """Values out of range, users who count twice, another number of users."""
+    """Values out of range, tables of other dimensions, another number of users."""
     rng = _rng()
     noise = MonitorNoise(0.1, 0.0)
     binary, interval = ThresholdMonitorEvolving(noise, 0.5, 1), ThresholdMonitorEvolving(noise, 0.5, 1, "interval")
@@ -78,10 +77,8 @@ def sparse_vector() -> Calls:
             yield partial(monitor.run, monitor.start(2), np.array([[0, 0], [0, value]]), rng)
     yield partial(binary.step, binary.start(2), [1, 0, 1], _same, rng)
     yield partial(binary.step, binary.start(2), [[1, 0], [0, 1]], _same, rng)
-    for users in ([0, 0], [2], [-1], [True]):
-        yield partial(binary.step_users, binary.start(2), users, rng)
-    yield partial(step_with_value, interval, interval.start(2), [1, 0], _same, rng)
-    yield partial(step_with_value, binary, binary.start(2), [2, 0], _same, rng)
+    yield partial(binary.run, binary.start(2), [1, 0], rng)
+    yield partial(binary.run, binary.start(2), np.zeros((3, 3, 2)), rng)
     fixed = ThresholdMonitor(binary)
     yield partial(fixed.step, fixed.start([0, 1]), lambda held: [2, 0], rng)
     held: tuple[Any, ...] = ([0], [0, 2], [0, -1], [0, 1, 1])

@@ -26,8 +26,6 @@ __all__, __getattr__, __dir__ = attach(
         "above_threshold": ["AboveThreshold"],
         "histograms": ["Histogram", "HistogramEveryStep", "histogram"],
         "find_step": ["FindStep"],
-        "successors.target_charging": ["TargetCharging"],
-        "successors.values": ["Valued", "corrected", "selection_bias", "step_with_value"],
         "baselines": ["best_composition", "repeated_threshold", "threshold_error"],
     },
 )

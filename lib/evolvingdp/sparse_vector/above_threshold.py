@@ -4,7 +4,8 @@
 
 **Guarantee.** For neighbours that change every query by at most 1 (replacement of a user as well as add-remove), all answers
 together: epsilon-differentially private with `composition` "basic" and "single", (epsilon, delta) with the others;
-"gaussian" for a user who moves at most `moved` queries, and queries that are integers where it is `stable`.
+"gaussian" for a user who moves at most `moved` queries, where it stops: each `step` counts for one, each time step of
+`step_elements` for two, and queries are integers where it is `stable`.
 
 | composition | what is done | noise of a query, of the threshold |
 |---|---|---|
@@ -29,25 +30,30 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
-from scipy.special import expit
+from scipy.special import expit, exprel
 from scipy.stats import binom
 
 from evolvingdp.core import accounting, checks
 from evolvingdp.sparse_vector import noise as noises
 from evolvingdp.sparse_vector.gaussian import smallest_gaussian_scale
 from evolvingdp.sparse_vector.privacy import check_privacy, smallest_renyi_scale
-from evolvingdp.sparse_vector.threshold_monitor import ABOVE, BELOW, Release
+from evolvingdp.sparse_vector.threshold_monitor import ABOVE, BELOW, Release, checked_inputs
 
+LARGEST_VALUE = 2.0**53
 COMPOSITIONS = ("basic", "advanced", "optimal", "single", "renyi", "gaussian")
 
 
 @dataclass(frozen=True, repr=False)
 class SvtState:
-    """Secret. `shift`: the noise of the threshold; `left`: yes answers that are left, which everybody can count."""
+    """Secret, of these `settings`. `shift`: the noise of the threshold, which a copy of the state has, too; `left`: yes
+    answers that are left, `moves`: queries that a user may still move (infinite where they are free); these are public."""
 
+    settings: AboveThreshold
     shift: float
     left: int
+    moves: float
 
 
 @checks.plain
@@ -62,12 +68,17 @@ class AboveThreshold:
     refreshed: bool  # whether the threshold gets new noise after a yes
     noise: str = "laplace"
     stable: bool = False  # a query of value 0 is never a yes; queries are integers
+    moved: int = 0  # queries that one user moves at most, where Gaussian noise pays for them
 
     def __post_init__(self) -> None:
         checks.finite(threshold=self.threshold)
         checks.integer_at_least(1, reports=self.reports)
         checks.positive(query_scale=self.query_scale)
         checks.one_of(noises.KINDS, noise=self.noise)
+        if self.noise == "gaussian":
+            checks.integer_at_least(1, moved=self.moved)
+        elif self.moved:
+            raise ValueError(f"moved must be 0 for noise={self.noise!r}, which does not pay for them, got {self.moved!r}")
         if not 0 <= self.threshold_scale < math.inf:
             raise ValueError(f"threshold_scale must be >= 0 and finite, got {self.threshold_scale!r}")
 
@@ -82,20 +93,25 @@ class AboveThreshold:
         composition: str = "optimal",
         noise: str = "laplace",
         split: float | None = None,
-        moved: float = math.nan,
+        moved: int = 0,
     ) -> AboveThreshold:
         """Raises ValueError for parameters out of range; `delta` is not used by "basic" and "single"."""
         check_privacy(epsilon, delta)
         checks.integer_at_least(1, reports=reports)
         checks.one_of(COMPOSITIONS, composition=composition)
         checks.one_of(("laplace", "exponential"), noise=noise)
+        if composition != "gaussian" and moved:
+            raise ValueError(
+                f"moved must be left out for composition={composition!r}, which does not pay for it, got {moved!r}"
+            )
         if composition in ("renyi", "gaussian"):
             if noise != "laplace" or split is not None:
                 raise ValueError(f"split and noise must be left out for composition={composition!r}: it has one noise")
             if composition == "renyi":
                 return cls(threshold, reports, smallest_renyi_scale(epsilon, delta, reports, shared=True), 0.0, False)
+            checks.integer_at_least(1, moved=moved)
             scale = smallest_gaussian_scale(epsilon, delta, reports, moved)
-            return cls(threshold, reports, scale, 0.0, False, "gaussian")
+            return cls(threshold, reports, scale, 0.0, False, "gaussian", moved=moved)
         single = composition == "single"
         if split is None:
             split = 1 / (1 + (2 * reports) ** (2 / 3)) if single else 0.5
@@ -105,7 +121,7 @@ class AboveThreshold:
         return cls(threshold, reports, moves / ((1 - split) * one), 1 / (split * one), not single, noise)
 
     @classmethod
-    def stable_gaussian(cls, epsilon: float, delta: float, reports: int, moved: float) -> AboveThreshold:
+    def stable_gaussian(cls, epsilon: float, delta: float, reports: int, moved: int) -> AboveThreshold:
         """The lowest threshold that is `stable`, with "gaussian": a quarter of delta pays for what one user alone meets."""
         noise = cls.calibrated(epsilon, 0.75 * delta, reports, 0.0, composition="gaussian", moved=moved)
         least = 1 + noises.isf("gaussian", delta / (4 * moved), noise.query_scale)
@@ -113,20 +129,50 @@ class AboveThreshold:
 
     def start(self, rng: np.random.Generator) -> SvtState:
         """The state before the first query; secret."""
-        return SvtState(self._shift(rng), self.reports)
+        return SvtState(self, self._shift(rng), self.reports, self.moved or math.inf)
 
     def step(self, state: SvtState, value: float, rng: np.random.Generator) -> tuple[SvtState, Release]:
-        """Answer a query with this `value`.  Raises ValueError once it has halted: nothing may be asked any more."""
-        checks.state(state, SvtState)
+        """Answer a query with this `value`, up to 2^53.  Raises ValueError once it has halted: it answers nothing more."""
+        state = self._paid(state, 1)
+        checks.finite(value=value)
+        if not abs(float(value)) <= LARGEST_VALUE:  # beyond, neighbours that differ by 1 may be further apart as floats
+            raise ValueError(f"value must lie in [-2^53, 2^53], got {value!r}")
+        return self._answer(state, float(value), rng)
+
+    def step_elements(
+        self, state: SvtState, inputs: ArrayLike, n_elements: int, rng: np.random.Generator
+    ) -> tuple[SvtState, NDArray[np.int64]]:
+        """All queries "holds x", x < `n_elements` in order, of users who hold `inputs` (n_users,): the elements above.
+
+        What is not asked any more after the last yes is not above.  Raises ValueError once it has halted.
+        """
+        state = self._paid(state, 2)  # what a user holds, and what another in its place would
+        held = checked_inputs(inputs, len(np.atleast_1d(np.asarray(inputs))), n_elements)
+        if not self.stable:
+            checks.fits_in_memory("a weight for each element", 8.0 * n_elements, "lower n_elements")
+        weights = np.bincount(held, minlength=0 if self.stable else n_elements)
+        above: list[int] = []
+        for element in np.flatnonzero(weights) if self.stable else range(n_elements):
+            if state.left:
+                state, release = self._answer(state, float(weights[element]), rng)
+                above += [int(element)] * release.above
+        return state, np.array(above, dtype=np.int64)
+
+    def _paid(self, state: SvtState, moves: int) -> SvtState:
+        """The state after paying for queries of which a user moves so many."""
+        checks.state(state, SvtState, self)
         if state.left == 0:
             raise ValueError(f"reports must be larger to go on: it has halted after {self.reports}")
-        if not math.isfinite(value):
-            raise ValueError(f"value must be finite, got {value!r}")
+        if state.moves < moves:
+            raise ValueError(f"moved must be larger to go on: {self.moved} moved queries are paid for")
+        return replace(state, moves=state.moves - moves)
+
+    def _answer(self, state: SvtState, value: float, rng: np.random.Generator) -> tuple[SvtState, Release]:
         noisy = value + noises.draw(self.noise, self.query_scale, rng)
         if noisy < self.threshold + state.shift or (self.stable and value <= 0):
             return state, BELOW
         left = state.left - 1
-        return SvtState(self._shift(rng) if self.refreshed and left else state.shift, left), ABOVE
+        return replace(state, shift=self._shift(rng) if self.refreshed and left else state.shift, left=left), ABOVE
 
     def sf(self, z: Any) -> noises.Array:
         """Pr[noise of a query >= z]."""
@@ -139,8 +185,8 @@ class AboveThreshold:
             return float(self.sf(z))
         if self.noise == "exponential":
             return q / (q + r) * math.exp(-z / q) if z >= 0 else 1 - r / (q + r) * math.exp(z / r)
-        far = abs(z)
-        mean = (2 + far / q) / 4 if math.isclose(q, r) else (q**2 - r**2 * math.exp(far / q - far / r)) / (2 * (q**2 - r**2))
+        far, q, r = abs(z), max(q, r), min(q, r)  # the law is the same
+        mean = 0.5 + far * r / (2 * q * (q + r)) * float(exprel(-far * (1 / r - 1 / q)))
         tail = mean * math.exp(-far / q)
         return tail if z >= 0 else 1 - tail
 
@@ -168,7 +214,7 @@ def _optimal(epsilon: float, delta: float, pieces: int) -> float:
     low = high = accounting.basic(epsilon, pieces)  # which costs no delta
     while _many(high, epsilon, pieces) < delta:
         low, high = high, 2 * high
-    return float(brentq(lambda one: _many(one, epsilon, pieces) - delta, low, high, rtol=1e-9))
+    return (1 - 1e-8) * float(brentq(lambda one: _many(one, epsilon, pieces) - delta, low, high, rtol=1e-9))
 
 
 def _many(one: float, epsilon: float, pieces: int) -> float:

@@ -45,7 +45,7 @@ def repeated_threshold(
     beta: float = 0.05,
     noise: str = "laplace",
     split: float | None = None,
-    moved: float = math.nan,
+    moved: int = 0,
 ) -> AboveThreshold:
     """AboveThreshold until `reports` yeses, with the lowest threshold that keeps `queries` queries of value zero silent.
 
@@ -82,8 +82,10 @@ def _some_yes(log: float, q: float, r: float, noise: str) -> float:
         return math.exp(log) * q / (q + r) if first <= 0 else 1 - r / (q + r) * math.exp(-first / r)
     if first >= 0:
         return 1.0
-    below = -first * float(exprel(-first * (1 / q - 1 / r)))  # integral of e^(shift / r - shift / q) up to 0
-    return math.exp(first / r) / 2 + math.exp(log) * (below + q * r / (q + r)) / (2 * r)
+    gap = -first * (1 / q - 1 / r)
+    grown = math.exp(log) * float(exprel(gap)) if gap < 1 else (math.exp(log + gap) - math.exp(log)) / gap
+    below = -first * grown  # e^log times the integral of e^(shift / r - shift / q) up to 0
+    return math.exp(first / r) / 2 + (below + math.exp(log) * q * r / (q + r)) / (2 * r)
 
 
 @checks.plain
@@ -106,13 +108,21 @@ def best_composition(
     beta: float = 0.05,
     *,
     noise: str = "laplace",
-    moved: float = math.nan,
+    moved: int = 0,
     goal: Callable[[AboveThreshold], float] | None = None,
 ) -> AboveThreshold:
     """The composition of `kinds` and the split with the smallest `goal`; else `threshold_error` for `reports` events."""
     methods = [
         repeated_threshold(
-            epsilon, delta, reports, queries, composition=kind, beta=beta, noise=noise, split=split, moved=moved
+            epsilon,
+            delta,
+            reports,
+            queries,
+            composition=kind,
+            beta=beta,
+            noise=noise,
+            split=split,
+            moved=moved if kind == "gaussian" else 0,
         )
         for kind in kinds
         for split in (SPLITS if kind not in ("renyi", "gaussian") else (None,))

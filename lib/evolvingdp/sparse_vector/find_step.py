@@ -6,7 +6,8 @@
 **Guarantee.** (epsilon, delta)-differential privacy of all answers and reports together, for **replacement** of one user's
 inputs in all steps, whatever the streams: the largest weight moves by at most 1, two weights of a histogram by 1 each.
 `calibrated`: the search and the histograms get a share of epsilon and half of delta each; the losses add up, the choice of a
-step is post-processing of the search's answers. `joint`: their Renyi divergences add up, for `horizon` steps.
+step is post-processing of the search's answers. `joint`: their Renyi divergences add up; after `horizon` steps it stops, as
+each moves the search's query.
 
 **Source.** Algorithm 2 with `histograms` and `gaussian`; what one would do without ThresholdMonitor. The state is
 **secret**, the release public.
@@ -56,8 +57,10 @@ class Found:
 class FindState:
     """Secret: that of the search."""
 
+    settings: FindStep
     n_users: int
     search: SvtState
+    asked: int = 0  # steps so far
 
 
 @checks.plain
@@ -68,9 +71,13 @@ class FindStep:
     search: AboveThreshold
     shown: Histogram
     n_elements: int
+    horizon: int | None = None  # steps, after which it stops; None: only the reports are counted
 
     def __post_init__(self) -> None:
         checks.integer_at_least(1, n_elements=self.n_elements)
+        if self.horizon is not None:
+            checks.integer_at_least(1, horizon=self.horizon)
+        checks.one_of(SHOWN, shown=self.shown.kind)  # of the others the number of reports is a draw, and may not fit
 
     @classmethod
     def calibrated(
@@ -112,19 +119,21 @@ class FindStep:
         checks.positive(ratio=ratio)
         scale = _joint_scale(epsilon, 0.75 * delta, reports, horizon, noise, ratio)
         least = 1 + noises.isf("gaussian", delta / (8 * reports), ratio * scale)
-        search = AboveThreshold(threshold, reports, scale, 0.0, False, noise)
-        return cls(search, Histogram("stable gaussian", ratio * scale, least), n_elements)
+        search = AboveThreshold(threshold, reports, scale, 0.0, False, noise, moved=horizon if noise == "gaussian" else 0)
+        return cls(search, Histogram("stable gaussian", ratio * scale, least), n_elements, horizon)
 
     def start(self, n_users: int, rng: np.random.Generator) -> FindState:
         """The state before the first step; secret."""
         checks.integer_at_least(1, n_users=n_users)
-        return FindState(n_users, self.search.start(rng))
+        return FindState(self, n_users, self.search.start(rng))
 
     def step(self, state: FindState, inputs: ArrayLike, rng: np.random.Generator) -> tuple[FindState, Found]:
         """Answer for users who hold `inputs` (n_users,).  Raises ValueError once it has halted, as the search does."""
-        checks.state(state, FindState)
+        checks.state(state, FindState, self)
+        if state.asked == self.horizon:
+            raise ValueError(f"horizon must be larger to go on: {self.horizon} steps are paid for, and over")
         held = checked_inputs(inputs, state.n_users, self.n_elements)
         largest = int(np.unique(held, return_counts=True)[1].max())
         search, release = self.search.step(state.search, largest, rng)
         elements = self.shown.reported(held, self.n_elements, rng) if release.above else _NOTHING
-        return FindState(state.n_users, search), Found(release.above, elements)
+        return FindState(self, state.n_users, search, state.asked + 1), Found(release.above, elements)

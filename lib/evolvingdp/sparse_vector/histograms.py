@@ -58,8 +58,9 @@ class Counted:
 
 @dataclass(frozen=True, repr=False)
 class HistogramState:
-    """Secret, as all states; it keeps no data. `left`: steps that are still paid for."""
+    """Secret, as all states, and of these `settings`; it keeps no data. `left`: steps that are still paid for."""
 
+    settings: HistogramEveryStep
     n_users: int
     left: int
 
@@ -112,11 +113,13 @@ class Histogram:
     def reported(self, inputs: NDArray[np.int64], n_elements: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """The reported elements, increasing, for `inputs` (n_users,): `release` without a draw for each of the domain."""
         held, weights = np.unique(inputs, return_counts=True)
+        if not self.stable:  # before the draws, and the same whatever is held
+            expected = n_elements * float(self.sf(self.threshold))
+            checks.fits_in_memory("the list of reports", 64.0 * (expected + 10 * math.sqrt(expected)), "raise threshold")
         above = held[self.release(weights, rng)]
         if self.stable:
             return above
         count = rare_count(n_elements - len(held), float(self.sf(self.threshold)), rng)
-        checks.fits_in_memory("the list of reports", 64.0 * count, "raise threshold")
         ranks = rng.choice(n_elements - len(held), size=count, replace=False, shuffle=False)  # among those nobody holds
         absent = ranks + np.searchsorted(held - np.arange(len(held)), ranks, side="right")
         return np.sort(np.concatenate([above, absent]).astype(np.int64))
@@ -190,7 +193,7 @@ class HistogramEveryStep:
     def start(self, n_users: int) -> HistogramState:
         """The state before the first step."""
         checks.integer_at_least(1, n_users=n_users)
-        return HistogramState(n_users, self.horizon)
+        return HistogramState(self, n_users, self.horizon)
 
     def step(self, state: HistogramState, inputs: ArrayLike, rng: np.random.Generator) -> tuple[HistogramState, Reported]:
         """Report on users who hold `inputs` (n_users,).  Raises ValueError once `horizon` steps are over."""
@@ -207,7 +210,7 @@ class HistogramEveryStep:
         return state, Counted(elements[above], noisy[above])
 
     def _pay(self, state: HistogramState, inputs: ArrayLike) -> tuple[HistogramState, NDArray[np.int64]]:
-        checks.state(state, HistogramState)
+        checks.state(state, HistogramState, self)
         if state.left == 0:
             raise ValueError(f"horizon must be larger to go on: {self.horizon} steps are paid for, and over")
-        return HistogramState(state.n_users, state.left - 1), checked_inputs(inputs, state.n_users, self.n_elements)
+        return HistogramState(self, state.n_users, state.left - 1), checked_inputs(inputs, state.n_users, self.n_elements)

@@ -30,8 +30,9 @@ from evolvingdp.sparse_vector.threshold_monitor import State, ThresholdMonitorEv
 
 @dataclass(frozen=True, repr=False)
 class StableState:
-    """Secret: the counters. `left`: steps that are still paid for, which everybody can count."""
+    """Secret, of these `settings`: the counters. `left`: steps that are still paid for, which everybody can count."""
 
+    settings: StableMonitor
     counters: State
     left: int
 
@@ -47,6 +48,9 @@ class StableMonitor:
 
     def __post_init__(self) -> None:
         checks.integer_at_least(1, horizon=self.horizon, n_elements=self.n_elements)
+        noise = self.monitor.noise
+        if not isinstance(noise, IntegerNoise) or noise.limit is None or self.monitor.threshold < noise.limit:
+            raise ValueError(f"monitor must have integer noise with a limit up to its threshold, got {self.monitor!r}")
 
     @classmethod
     def calibrated(cls, epsilon: float, delta: float, horizon: int, n_elements: int, reports: int) -> StableMonitor:
@@ -64,11 +68,11 @@ class StableMonitor:
 
     def start(self, n_users: int) -> StableState:
         """The state before the first step; secret."""
-        return StableState(self.monitor.start(n_users), self.horizon)
+        return StableState(self, self.monitor.start(n_users), self.horizon)
 
     def step(self, state: StableState, inputs: ArrayLike, rng: np.random.Generator) -> tuple[StableState, Reported]:
         """Report on users who hold `inputs` (n_users,).  Raises ValueError once `horizon` steps are over."""
-        checks.state(state, StableState)
+        checks.state(state, StableState, self)
         if state.left == 0:
             raise ValueError(f"horizon must be larger to go on: {self.horizon} steps are paid for, and over")
         counters = state.counters
@@ -77,7 +81,7 @@ class StableMonitor:
         elements = present[weights + self.monitor.noise.sample(len(present), rng) >= self.monitor.threshold]
         if len(elements):
             counters = self.monitor.counted(counters, np.isin(held, elements).astype(float))
-        return StableState(counters, state.left - 1), Reported(elements)
+        return StableState(self, counters, state.left - 1), Reported(elements)
 
 
 def _noise(epsilon: float, delta: float, horizon: int, reports: int, share: float) -> IntegerNoise:

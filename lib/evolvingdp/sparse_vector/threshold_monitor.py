@@ -21,7 +21,7 @@ nobody meets is reported with `noise.sf(threshold)`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -51,8 +51,10 @@ _FEWEST, _CELLS = 16, 1 << 17  # queries of a block of `run`, and their values
 
 @dataclass(frozen=True, eq=False, repr=False)
 class State:
-    """Secret. `counted` (n_users,): what each user has contributed to yes answers; `active`: not deleted."""
+    """Secret, of these `settings`. `counted` (n_users,): what each user has contributed to yes answers; `active`: not
+    deleted."""
 
+    settings: ThresholdMonitorEvolving
     counted: NDArray[np.float64]
     active: NDArray[np.bool_]
 
@@ -89,38 +91,14 @@ class ThresholdMonitorEvolving:
     def start(self, n_users: int) -> State:
         """The state before the first query: all counters 0; secret."""
         checks.integer_at_least(1, n_users=n_users)
-        return State(np.zeros(n_users), np.ones(n_users, dtype=bool))
+        return State(self, np.zeros(n_users), np.ones(n_users, dtype=bool))
 
     def step(self, state: State, data: Any, query: Query, rng: np.random.Generator) -> tuple[State, Release]:
         """Answer `query`, which maps this step's `data` to a value for each user, from that user's data alone."""
-        checks.state(state, State)
-        values = self.values(state, query(data))
-        if values.ndim != 1:
-            raise ValueError(f"query must have a value for each of {state.n_users} users, got shape {values.shape}")
+        checks.state(state, State, self)
+        values = self._checked(state, query(data), 1)
         if self._weights(state, values) + self.noise.draw(rng) < self.threshold:
             return state, BELOW
-        return self.counted(state, values), ABOVE
-
-    def step_users(self, state: State, users: Collection[int], rng: np.random.Generator) -> tuple[State, Release]:
-        """The same for a query in {0, 1}, given by the users (each once) for whom it is 1: no cost for the others.
-
-        Everything that can be wrong is found before the noise is drawn: an error after it would tell the answer, unpaid.
-        """
-        checks.state(state, State)
-        active, below, chosen = state.active, 0, list(users)
-        n_users = len(active)
-        for user in chosen:
-            if type(user) is not int and not isinstance(user, np.integer):
-                raise TypeError(f"users must hold integers, got {user!r}")
-            if not 0 <= user < n_users:
-                raise ValueError(f"users must lie in [0, {n_users}), got {user}")
-            below += bool(active[user])
-        if len(set(chosen)) != len(chosen):  # a user counted twice would not be paid for
-            twice = next(user for place, user in enumerate(chosen) if user in chosen[:place])
-            raise ValueError(f"users must hold each user once, got user {twice} again")
-        if below + self.noise.draw(rng) < self.threshold:
-            return state, BELOW
-        values = np.bincount(np.array(chosen, dtype=np.int64), minlength=n_users).astype(float)
         return self.counted(state, values), ABOVE
 
     def step_elements(
@@ -130,7 +108,7 @@ class ThresholdMonitorEvolving:
 
         The same, bit for bit, as a `step` for each element in order: the queries of a step concern different users.
         """
-        checks.state(state, State)
+        checks.state(state, State, self)
         held = checked_inputs(inputs, state.n_users, n_elements)
         weights = np.bincount(held[state.active], minlength=n_elements)
         above = ~(weights + self.noise.sample(n_elements, rng) < self.threshold)
@@ -142,8 +120,8 @@ class ThresholdMonitorEvolving:
         Linear in queries and deletions: sums are computed for a block of queries, again only after somebody is deleted,
         and the block grows and shrinks with the distance to that.
         """
-        checks.state(state, State)
-        table = self.values(state, np.atleast_2d(np.asarray(values)))
+        checks.state(state, State, self)
+        table = self._checked(state, values, 2)
         noise = self.noise.sample(len(table), rng)
         above, first, rows = np.zeros(len(table), dtype=bool), 0, _FEWEST
         while first < len(table):
@@ -153,7 +131,7 @@ class ThresholdMonitorEvolving:
             gone = ((counted >= self.reports) & state.active).any(axis=1)
             last = int(gone.argmax()) if gone.any() else len(hits)  # row 0 is before the first yes
             above[first + hits[:last]] = True
-            state = State(counted[last], counted[last] < self.reports) if last else state
+            state = self._after(counted[last]) if last else state
             done = int(hits[last - 1]) + 1 if gone.any() else len(block)
             first += done
             rows = max(_FEWEST, min(2 * done, _CELLS // state.n_users))
@@ -161,8 +139,10 @@ class ThresholdMonitorEvolving:
 
     def counted(self, state: State, values: NDArray[Any]) -> State:
         """The state after a yes to a query of these values (n_users,); secret."""
-        counted = state.counted + values
-        return State(counted, counted < self.reports)
+        return self._after(state.counted + values)
+
+    def _after(self, counted: NDArray[np.float64]) -> State:
+        return State(self, counted, counted < self.reports)
 
     def _weights(self, state: State, values: NDArray[Any]) -> Any:
         """The sums over active users; exact for {0, 1}, and for [0, 1] in the same order for one query as for many."""
@@ -170,12 +150,16 @@ class ThresholdMonitorEvolving:
             return np.count_nonzero(values & state.active)
         return values @ state.live if self.queries == "binary" else np.add.reduce(values * state.live, axis=-1)
 
-    def values(self, state: State, values: ArrayLike) -> NDArray[Any]:
-        """Checked, of a query (n_users,) or of many (queries, n_users): bool for queries in {0, 1}, else float."""
+    def _checked(self, state: State, values: ArrayLike, dimensions: int) -> NDArray[Any]:
+        """The values of one query (n_users,), or of many (queries, n_users): bool for queries in {0, 1}, else float.
+
+        A user's value repeated in another dimension would be summed again, against noise that pays for one.
+        """
         array = np.asarray(values)
-        if array.shape[-1:] != state.active.shape:
+        if array.ndim != dimensions or array.shape[-1:] != state.active.shape:
+            shape = f"({', '.join(['queries'] * (dimensions - 1) + [str(state.n_users)])})"
             raise ValueError(
-                f"data must hold {state.n_users} users in every step, as at the start, got values of shape {array.shape}"
+                f"data must hold {state.n_users} users in every step, as at the start, in shape {shape}, got {array.shape}"
             )
         if self.queries == "binary":
             held = array if array.dtype == bool else array == 1
@@ -210,8 +194,9 @@ def checked_inputs(inputs: ArrayLike, n_users: int, n_elements: int) -> NDArray[
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FixedState:
-    """Secret: the counters, and the data, an entry a user."""
+    """Secret, of these `settings`: the counters, and the data, an entry a user."""
 
+    settings: ThresholdMonitor
     counters: State
     data: Any
 
@@ -229,10 +214,10 @@ class ThresholdMonitor:
 
     def start(self, data: Sequence[Any] | NDArray[Any]) -> FixedState:
         """The state before any query; `data` has an entry a user."""
-        return FixedState(self.evolving.start(len(data)), data)
+        return FixedState(self, self.evolving.start(len(data)), data)
 
     def step(self, state: FixedState, query: Query, rng: np.random.Generator) -> tuple[FixedState, Release]:
         """Answer a query, `query(data)` in {0, 1} for each user."""
-        checks.state(state, FixedState)
+        checks.state(state, FixedState, self)
         counters, release = self.evolving.step(state.counters, state.data, query, rng)
-        return state if counters is state.counters else FixedState(counters, state.data), release
+        return state if counters is state.counters else FixedState(self, counters, state.data), release

@@ -6,21 +6,16 @@ A step is forced to each answer that may come next, and its probability is read 
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.audit.exact.probes import discrete_law
-from evolvingdp.audit.exact.queries import must_halt
 from evolvingdp.sparse_vector.integer_noise import IntegerNoise
-from evolvingdp.sparse_vector.successors.target_charging import TargetCharging
-from evolvingdp.sparse_vector.successors.values import step_with_value
-from evolvingdp.sparse_vector.threshold_monitor import State, ThresholdMonitorEvolving
 
 Array = NDArray[np.float64]
 
@@ -103,43 +98,3 @@ def limited_loss(noise: IntegerNoise, reach: int) -> float:
     more = upper > noise.revealed * (1 + 1e-9)  # rounding
     told = np.log((upper[more] - noise.revealed) / np.maximum(lower[more], 1e-300))
     return float(max(told.max(), np.log((1 - lower) / (1 - upper)).max()))
-
-
-def value_laws(monitor: ThresholdMonitorEvolving, others: int, kinds: Sequence[int], reach: int) -> Array:
-    """Laws of all answers with their values in both worlds, (2, outcomes), for integer noise up to `reach`.
-
-    The query number i is met by all `others`, and by user 0 in world `kinds[i]`; what is out of reach is one outcome more.
-    """
-
-    def branches(state: State, so_far: tuple[Any, ...], world: int) -> Iterator[tuple[Any, float, Any]]:
-        for kind in kinds[len(so_far) : len(so_far) + 1] if "far" not in so_far else ():
-            values = np.array([kind == world] + [True] * others)
-            total = int(np.count_nonzero(values & state.active))
-            need = monitor.threshold - total
-            yield "far", float(monitor.noise.sf(need + reach)), state
-            for noise in np.arange(need - 1, need + reach).tolist():
-                fixed: Any = Fixed(noise)
-                after, release = step_with_value(replace(monitor, noise=fixed), state, values, lambda data: data, fixed)
-                told = total + noise if release.above else math.nan
-                if release.above != (noise >= need) or not np.array_equal(release.value, told, equal_nan=True):
-                    raise AssertionError(f"the step told {release} to noise that makes {total + noise}")
-                share = monitor.noise.sf(noise) - monitor.noise.sf(noise + 1) if release.above else monitor.noise.cdf(need)
-                yield release.value if release.above else "no", float(share), after
-
-    start = monitor.start(1 + others)
-    return _as_rows([dict(_transcripts(partial(branches, world=world), start)) for world in (0, 1)])
-
-
-def charged_laws(method: TargetCharging, depth: int) -> Array:
-    """Laws of all outputs of up to `depth` randomized responses whose rarer, or likelier, answer is the target."""
-
-    def branches(left: int, so_far: tuple[Any, ...], chance: float) -> Iterator[tuple[Any, float, Any]]:
-        nothing: Any = False
-        if not left:
-            must_halt(lambda: method.step(left, bool, bool, nothing))
-        for hit in (False, True) if left and len(so_far) < depth else ():
-            after, output = method.step(left, partial(operator.or_, hit), bool, nothing)
-            yield output, chance if hit else 1 - chance, after
-
-    rare = 1 / (1 + math.exp(method.epsilon))
-    return _as_rows([dict(_transcripts(partial(branches, chance=p), method.start())) for p in (rare, 1 - rare)])

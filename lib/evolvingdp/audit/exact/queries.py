@@ -37,7 +37,7 @@ def answers(method: AboveThreshold, values: Sequence[float], rng: Any) -> list[b
         before = state
         state, release = method.step(state, value, rng)
         told.append(release.above)
-        if not release.above and state != before:
+        if not release.above and replace(state, moves=before.moves) != before:
             raise AssertionError("a no must change nothing, or it would cost something")
         if sum(told) == method.reports and state.left:
             raise AssertionError(f"it must halt after {method.reports} reports")
@@ -87,7 +87,7 @@ def halting_loss(method: AboveThreshold, queries: int, delta: float) -> float:
     return max(loss_of(lambda values, rng: answers(method, values, rng), pair, delta) for pair in pairs)
 
 
-WAYS = ("step", "users", "run", "fixed", "elements")
+WAYS = ("step", "run", "fixed", "elements")
 
 
 def alternating_loss(monitor: ThresholdMonitorEvolving, queries: int, delta: float, way: str = "step") -> float:
@@ -104,9 +104,7 @@ def alternating_loss(monitor: ThresholdMonitorEvolving, queries: int, delta: flo
         if len(told) == queries:
             return None
         values = counts[world][len(told)]
-        if way == "users":
-            after, release = monitor.step_users(state, [0] if values[0] else [], rng)
-        elif way == "fixed":
+        if way == "fixed":
             after, release = fixed.step(state, lambda held: [one == len(told) % 2 for one in held], rng)
         else:
             after, release = monitor.step(state, values, lambda data: data, rng)
@@ -241,16 +239,6 @@ def asked_loss(method: AboveThreshold, queries: int) -> float:
     return float(1 / shift + 2 / query)
 
 
-class _Told:
-    """Stands for noise that is heard, or not, whatever is asked."""
-
-    def __init__(self, above: Sequence[bool]) -> None:
-        self.above = above
-
-    def sample(self, size: int, rng: Any) -> Any:
-        return np.where(self.above, 1e15, -1e15)
-
-
 def stable_loss(method: StableMonitor, others: Sequence[Sequence[int]], delta: float) -> float:
     """Of what a StableMonitor tells in steps in which the others hold these elements, and user 0 element `world`: its noise
     is heard with the probabilities that its law states, since integers are not followed."""
@@ -261,8 +249,10 @@ def stable_loss(method: StableMonitor, others: Sequence[Sequence[int]], delta: f
         inputs = np.array([world, *others[len(told)]])
         _, weights = np.unique(inputs[state.counters.active], return_counts=True)
         chances = method.monitor.noise.sf(method.monitor.threshold - weights).tolist()
-        above: Any = _Told([rng.choose([chance, 1 - chance]) == 0 for chance in chances])
-        return replace(method, monitor=replace(method.monitor, noise=above)).step(state, inputs, rng)
+        above = [rng.choose([chance, 1 - chance]) == 0 for chance in chances]
+        own = replace(method.monitor.noise)
+        vars(own)["sample"] = lambda size, rng: np.where(above, 1e15, -1e15)
+        return replace(method, monitor=replace(method.monitor, noise=own)).step(state, inputs, rng)
 
     return loss_of_steps(lambda *_: method.start(1 + len(others[0])), step, (0, 1), delta)
 

@@ -107,11 +107,10 @@ def asked(method: Method, on: ShiftingStream, rng: Any) -> Outcome:
         state = method.start(on.n_users)
     for held in inputs:
         if isinstance(method, AboveThreshold):
-            reported.append([])
-            for element, weight in enumerate(np.bincount(held, minlength=on.n_elements).tolist()):
-                if state.left:
-                    state, answer = method.step(state, float(weight), rng)
-                    reported[-1] += [element] * answer.above
+            above = np.zeros(0, dtype=np.int64)
+            if state.left:
+                state, above = method.step_elements(state, held, on.n_elements, rng)
+            reported.append(above)
         elif not isinstance(method, FindStep) or state.search.left:
             state, shown = method.step(state, held, rng)
             reported.append(shown.elements)

@@ -88,7 +88,6 @@ PINS: dict[str, float] = {
     "above_threshold_single": 7.44472489,
     "above_threshold_renyi": 0.526981703,
     "threshold_monitor_step": 2.29271919,
-    "threshold_monitor_users": 2.29271919,
     "threshold_monitor_refused": 2.29271919,
     "threshold_monitor_run": 2.29271919,
     "threshold_monitor_fixed": 2.29271919,
@@ -132,6 +131,4 @@ PINS: dict[str, float] = {
     "above_threshold_gaussian": 0.755081598,
     "find_step_joint_gaussian": 1.14238305,
     "find_step_joint_laplace": 0.736494332,
-    "threshold_monitor_value": 0.370293352,
-    "target_charging": 0.687310557,
 }

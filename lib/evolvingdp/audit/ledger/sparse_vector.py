@@ -9,23 +9,17 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
 
-from evolvingdp.audit.exact import enumerated, queries
+from evolvingdp.audit.exact import queries
 from evolvingdp.audit.exact.draws import law_of
-from evolvingdp.audit.exact.laws import composed_epsilon, gaussian_epsilon, pair_epsilon
+from evolvingdp.audit.exact.laws import composed_epsilon, gaussian_epsilon
 from evolvingdp.audit.ledger import threshold_monitor
 from evolvingdp.audit.ledger.entry import COMPOSED, EXACT, SENSITIVITY, Entry
-from evolvingdp.audit.ledger.mutant import broken
 from evolvingdp.audit.ledger.threshold_monitor import DELTA, EPSILON, LARGE, TWELVE, entry
 from evolvingdp.sparse_vector import baselines, gaussian
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold, each_epsilon
 from evolvingdp.sparse_vector.find_step import FindStep
 from evolvingdp.sparse_vector.histograms import HISTOGRAMS, SHOWN, Histogram, HistogramEveryStep, histogram
-from evolvingdp.sparse_vector.integer_noise import IntegerNoise
-from evolvingdp.sparse_vector.successors.target_charging import TargetCharging
-from evolvingdp.sparse_vector.successors.values import step_with_value
-from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
 
 def entries() -> Iterator[Entry]:
@@ -34,7 +28,6 @@ def entries() -> Iterator[Entry]:
     yield from _histograms()
     yield from _find_steps()
     yield from _rivals()
-    yield from _successors()
 
 
 def _above_threshold() -> Iterator[Entry]:
@@ -42,8 +35,8 @@ def _above_threshold() -> Iterator[Entry]:
     less = (path, "noisy = value + noises.draw(", "noisy = value + 0.9 * noises.draw(")
     stale = (
         path,
-        "SvtState(self._shift(rng) if self.refreshed and left else state.shift, left)",
-        "SvtState(state.shift, left)",
+        "shift=self._shift(rng) if self.refreshed and left else state.shift, left=left",
+        "left=left",
     )
     unpaid = (
         path,
@@ -129,7 +122,7 @@ def _histograms() -> Iterator[Entry]:
             f"histogram_{kind}_counts".replace(" ", "_"), f"histogram in every step, {kind}, with weights", covers, COMPOSED,
             EPSILON, partial(pieces, kind, True), "weights told without noise", bare, DELTA,
         )  # fmt: skip
-    free = (path, "HistogramState(state.n_users, state.left - 1)", "HistogramState(state.n_users, state.left)")
+    free = (path, "HistogramState(self, state.n_users, state.left - 1)", "HistogramState(self, state.n_users, state.left)")
     for kind in HISTOGRAMS:
         yield entry(
             f"histogram_{kind}_online".replace(" ", "_"), f"histogram in every step, {kind}, all reports", covers, EXACT,
@@ -214,37 +207,3 @@ def _rivals() -> Iterator[Entry]:
             2 * EPSILON, lambda noise=noise: joint(noise, 2, 7) + joint(noise, 1, 2, 0.7), "what is shown is paid for once",
             ("sparse_vector/find_step.py", "gaussian.ALL, 2 * reports)", "gaussian.ALL, 1)"), LARGE,
         )  # fmt: skip
-
-
-def _successors() -> Iterator[Entry]:
-    yield entry(
-        "threshold_monitor_value", "ThresholdMonitor with a value with each yes", (step_with_value,), EXACT, EPSILON, _shown,
-        "deleted after no report", ("sparse_vector/successors/values.py", "return monitor.counted(state, values), Valued",
-                                    "return state, Valued"), LARGE,
-    )  # fmt: skip
-    yield Entry(
-        "target_charging", "sparse_vector", "target charging", (TargetCharging,), "all outputs", "as each call's", EXACT,
-        EPSILON, _charged, "hits are never used up", broken(
-            _charged, "sparse_vector/successors/target_charging.py", "return left - bool(target(output)), output",
-            "return left, output",
-        ), LARGE,
-    )  # fmt: skip
-
-
-def _shown() -> float:
-    """All answers of two queries with their values, the user in one world's first and the other's, or in one's alone.
-
-    The others are two above the threshold, so that a yes is likely: whoever is in it must not be in another.
-    """
-    monitor = ThresholdMonitorEvolving(IntegerNoise.calibrated(EPSILON, LARGE, 1), 20.0, 1)
-    return max(pair_epsilon(enumerated.value_laws(monitor, 22, kinds, 40), LARGE) for kinds in ((0, 1), (1, 1)))
-
-
-def _charged() -> float:
-    """Of as many randomized responses as come before the second hit, each with the epsilon at which `LARGE` is left."""
-
-    def spare(epsilon: float) -> float:
-        return TargetCharging.comparisons(epsilon, 2).epsilon_of_delta(LARGE) - EPSILON
-
-    one = TargetCharging.comparisons(float(brentq(spare, 0.01, 1.0, xtol=1e-12)), 2)
-    return pair_epsilon(enumerated.charged_laws(one, 14), LARGE)

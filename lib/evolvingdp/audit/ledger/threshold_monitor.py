@@ -48,9 +48,13 @@ def entry(
 
 def _monitor() -> Iterator[Entry]:
     path = "sparse_vector/threshold_monitor.py"
-    later = (path, "return State(counted, counted < self.reports)", "return State(counted, counted <= self.reports)")
+    later = (
+        path,
+        "return State(self, counted, counted < self.reports)",
+        "return State(self, counted, counted <= self.reports)",
+    )
     names = {
-        "step": "step by step", "users": "by users", "run": "all at once", "fixed": "fixed data", "elements": "all elements",
+        "step": "step by step", "run": "all at once", "fixed": "fixed data", "elements": "all elements",
     }  # fmt: skip
     changes = {
         "run": (path, "(counted >= self.reports) & state", "(counted > self.reports) & state"),
@@ -77,8 +81,8 @@ def _monitor() -> Iterator[Entry]:
         )  # fmt: skip
     yield entry(
         "threshold_monitor_refused", "ThresholdMonitor: what is out of range is refused", (*_COVERS, ThresholdMonitor), EXACT, TWELVE,
-        lambda: refusals.refused(refusals.sparse_vector(), partial(loss, "step")), "a user may count twice",
-        (path, "if len(set(chosen)) != len(chosen):", "if False:"), LARGE,
+        lambda: refusals.refused(refusals.sparse_vector(), partial(loss, "step")), "values above 1 pass",
+        (path, "good = (array >= 0) & (array <= 1)", "good = array >= 0"), LARGE,
     )  # fmt: skip
     reports = 3
 

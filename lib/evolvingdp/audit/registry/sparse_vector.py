@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from evolvingdp.audit.registry.entry import FINITE, Door, Mechanism, Steps, Trial, settled
 from evolvingdp.core.seeds import stream
@@ -19,7 +18,6 @@ from evolvingdp.sparse_vector.histograms import HISTOGRAMS, Histogram, Histogram
 from evolvingdp.sparse_vector.integer_noise import IntegerNoise
 from evolvingdp.sparse_vector.noise import MonitorNoise
 from evolvingdp.sparse_vector.stable_monitor import StableMonitor
-from evolvingdp.sparse_vector.successors.target_charging import TargetCharging
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitor, ThresholdMonitorEvolving
 
 Rng = np.random.Generator
@@ -33,15 +31,15 @@ def mechanisms() -> Iterator[Mechanism]:
     yield Mechanism(
         "above_threshold",
         "sparse_vector",
-        (AboveThreshold, AboveThreshold.start, AboveThreshold.step),
+        (AboveThreshold, AboveThreshold.start, AboveThreshold.step, AboveThreshold.step_elements),
         "a user in all queries",
         "every query changes by at most 1",
         FINITE,
         _threshold_trial,
         _threshold_doors,
         (AboveThreshold, AboveThreshold.calibrated, AboveThreshold.stable_gaussian),
-        {"reports": _threshold_more},
-        {},
+        {"reports": _threshold_more, "moved": _threshold_moved},
+        {"n_elements": _DOMAIN},
         (
             Steps(
                 _threshold,
@@ -155,17 +153,6 @@ def mechanisms() -> Iterator[Mechanism]:
             "limit": "of the noise, of which sums of one come near: enumerated with whole outputs",
         },
     )
-    yield Mechanism(
-        "target_charging",
-        "sparse_vector",
-        (TargetCharging, TargetCharging.step),
-        "that of the calls",
-        "as for these",
-        FINITE,
-        _charging_trial,
-        made_by=(TargetCharging, TargetCharging.comparisons),
-        counted={"hits": _charging_more},
-    )
 
 
 def _same(value: Any) -> Any:
@@ -202,7 +189,7 @@ def _with_promise(rng: Rng, queries: int) -> tuple[AboveThreshold, float, float]
     composition = str(rng.choice(COMPOSITIONS))
     pure = composition in ("basic", "single")
     if composition == "gaussian" and rng.random() < 0.5:
-        return AboveThreshold.stable_gaussian(epsilon, delta, reports, float(queries)), epsilon, delta
+        return AboveThreshold.stable_gaussian(epsilon, delta, reports, queries), epsilon, delta
     plain = composition in ("renyi", "gaussian")
     made = AboveThreshold.calibrated(
         epsilon,
@@ -212,7 +199,7 @@ def _with_promise(rng: Rng, queries: int) -> tuple[AboveThreshold, float, float]
         composition=composition,
         noise="laplace" if plain or rng.random() < 0.6 else "exponential",
         split=None if plain or rng.random() < 0.5 else float(rng.uniform(0.2, 0.8)),
-        moved=float(queries),
+        moved=queries if composition == "gaussian" else 0,
     )
     return made, epsilon, 0.0 if pure else delta
 
@@ -246,7 +233,13 @@ def _threshold_doors(rng: Rng) -> list[Door]:
             "step",
             lambda noise, value: made.step(made.start(stream(0, "start")), value, noise),
             lambda drawn: {"value": np.array(0.5)},
-        )
+        ),
+        Door(
+            "step_elements",
+            lambda noise, inputs: made.step_elements(made.start(stream(0, "start")), inputs, 3, noise),
+            lambda drawn: {"inputs": drawn.integers(0, 3, 4)},
+            loose={"inputs": "a user more or less is a neighbour, too"},
+        ),
     ]
 
 
@@ -256,6 +249,14 @@ def _threshold_more(rng: Any) -> Any:
     while state.left:
         state, _ = made.step(state, 1e9, rng)
     return [lambda: made.step(state, 1e9, rng)]
+
+
+def _threshold_moved(rng: Any) -> Any:
+    made = AboveThreshold.calibrated(1.0, 0.01, 9, 1e9, composition="gaussian", moved=3)
+    state, _ = made.step(made.start(rng), 0.0, rng)
+    calls = [partial(made.step_elements, made.step(state, 0.0, rng)[0], [0, 1], 2, rng)]
+    state, _ = made.step_elements(state, [0, 1], 2, rng)
+    return [*calls, partial(made.step, state, 0.0, rng)]
 
 
 def _find(kind: int, rng: Rng) -> FindStep:
@@ -492,25 +493,3 @@ def _stable_more(rng: Any) -> Any:
     for _ in range(2):
         state, _ = made.step(state, [0, 0, 1], rng)
     return [lambda: made.step(state, [0, 0, 1], rng)]
-
-
-def _charging_trial(rng: Rng) -> Trial:
-    made = TargetCharging.comparisons(float(rng.uniform(0.1, 1.0)), int(rng.integers(1, 3)))
-    delta, calls = float(rng.choice(_DELTAS)), int(rng.integers(1, 7))
-    keep = float(expit(made.epsilon))
-
-    def run(bit: int, noise: Any) -> Any:
-        def response(_: Any) -> bool:
-            return bool(noise.random() < (keep if bit else 1 - keep))
-
-        return until_refused(lambda left, call: made.step(left, call, bool, noise), made.start(), [response] * calls, calls)
-
-    return Trial((made, calls), run, (0, 1), made.epsilon_of_delta(delta), delta)
-
-
-def _charging_more(rng: Any) -> Any:
-    made = TargetCharging.comparisons(1.0, 2)
-    left = made.start()
-    while left:
-        left, _ = made.step(left, lambda noise: True, bool, rng)
-    return [lambda: made.step(left, lambda noise: noise.random() < 0.5, bool, rng)]

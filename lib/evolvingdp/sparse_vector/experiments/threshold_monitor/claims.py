@@ -10,9 +10,9 @@ from scipy.optimize import brentq
 from evolvingdp.experiment import Claim, Scalar, at_least, at_most, within
 from evolvingdp.sparse_vector import privacy
 from evolvingdp.sparse_vector.calibration import METHODS, calibrate
+from evolvingdp.sparse_vector.experiments.threshold_monitor.charging import charging_delta
 from evolvingdp.sparse_vector.experiments.threshold_monitor.params import MONITOR, Params, halting
 from evolvingdp.sparse_vector.experiments.threshold_monitor.tables import calibrations
-from evolvingdp.sparse_vector.successors.target_charging import TargetCharging
 
 SMALL_LOSS = 0.07  # lambda up to which the adversary is claimed to attain nearly all
 
@@ -65,7 +65,7 @@ def _charging_scale(epsilon: float, delta: float, hits: int) -> float:
     least = privacy.smallest_scale(epsilon, delta, hits, "add-remove")
 
     def excess(scale: float) -> float:
-        return TargetCharging.comparisons(1 / scale, hits).delta_of_epsilon(epsilon) / delta - 1
+        return charging_delta(epsilon, 1 / scale, hits) / delta - 1
 
     return float(brentq(excess, least, 3 * least, rtol=1e-6))
 

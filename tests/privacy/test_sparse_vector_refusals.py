@@ -1,0 +1,206 @@
+"""Sparse vector mechanisms stop where their price ends, and refuse other settings' states and tables before any draw."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+from evolvingdp import sparse_vector
+from evolvingdp.core.seeds import stream
+from evolvingdp.sparse_vector.above_threshold import AboveThreshold
+from evolvingdp.sparse_vector.baselines import _some_yes
+from evolvingdp.sparse_vector.find_step import FindStep
+from evolvingdp.sparse_vector.histograms import Histogram, HistogramEveryStep
+from evolvingdp.sparse_vector.noise import MonitorNoise
+from evolvingdp.sparse_vector.stable_monitor import StableMonitor
+from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitor, ThresholdMonitorEvolving
+
+HELD = [0, 1, 1]
+MONITOR = ThresholdMonitorEvolving(MonitorNoise(0.3, 0.0), 4.0, 2)
+GAUSSIAN = AboveThreshold.calibrated(1.0, 1e-2, 3, 4.0, composition="gaussian", moved=4)
+METHODS = {  # with start and step
+    "AboveThreshold": (
+        AboveThreshold.calibrated(1.0, 1e-6, 3, 10.0),
+        lambda method, rng: method.start(rng),
+        lambda method, state, rng: method.step(state, 3.0, rng),
+    ),
+    "AboveThreshold, Gaussian": (
+        GAUSSIAN,
+        lambda method, rng: method.start(rng),
+        lambda method, state, rng: method.step_elements(state, HELD, 3, rng),
+    ),
+    "FindStep": (
+        FindStep.joint(1.0, 1e-2, 2, 4.0, 3, 5),
+        lambda method, rng: method.start(3, rng),
+        lambda method, state, rng: method.step(state, HELD, rng),
+    ),
+    "HistogramEveryStep": (
+        HistogramEveryStep.calibrated(1.0, 1e-6, 4, 3, kind="stable"),
+        lambda method, rng: method.start(3),
+        lambda method, state, rng: method.step(state, HELD, rng),
+    ),
+    "ThresholdMonitorEvolving": (
+        MONITOR,
+        lambda method, rng: method.start(3),
+        lambda method, state, rng: method.step_elements(state, HELD, 3, rng),
+    ),
+    "ThresholdMonitor": (
+        ThresholdMonitor(MONITOR),
+        lambda method, rng: method.start(HELD),
+        lambda method, state, rng: method.step(state, np.asarray, rng),
+    ),
+    "StableMonitor": (
+        StableMonitor.calibrated(1.0, 1e-2, 4, 3, 2),
+        lambda method, rng: method.start(3),
+        lambda method, state, rng: method.step(state, HELD, rng),
+    ),
+}
+OTHER = {
+    "noise": "exponential", "queries": "interval", "kind": "stable gaussian", "refreshed": False, "stable": True,
+    "limit": 1, "moved": 7,
+}  # fmt: skip
+
+
+def others(settings):
+    """These settings with one field changed, at any depth, as far as the class takes it."""
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        changed = list(others(value)) if is_dataclass(value) else [OTHER.get(field.name)]
+        if changed == [None]:
+            changed = [value + 1]
+        for one in changed:
+            try:
+                made = replace(settings, **{field.name: one})
+            except (TypeError, ValueError):
+                continue
+            if made != settings:
+                yield made
+
+
+def drawn(rng, name):
+    return rng.random() != stream(0, name).random()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_state_of_other_settings_is_refused_before_any_draw(name):
+    method, start, step = METHODS[name]
+    state = start(method, stream(0, "start"))
+    step(method, state, stream(0, "own"))
+    tried = list(others(method))
+    assert len(tried) >= 3
+    for other in tried:
+        rng = stream(0, "untouched")
+        with pytest.raises(ValueError, match="state must be one of "):
+            step(other, state, rng)
+        assert not drawn(rng, "untouched")
+
+
+def test_run_and_step_refuse_more_states_too():
+    state = MONITOR.start(3)
+    with pytest.raises(ValueError, match="state must be one of "):
+        replace(MONITOR, reports=1).run(state, np.ones((2, 3)), stream(0, "n"))
+    with pytest.raises(ValueError, match="state must be one of "):
+        replace(MONITOR, reports=1).step(state, [1, 1, 1], np.asarray, stream(0, "n"))
+
+
+def test_a_search_whose_price_counts_steps_stops_after_them_before_any_draw():
+    method = FindStep.joint(1.0, 1e-6, 3, 1e9, 3, 2)
+    state, rng = method.start(3, stream(0, "start")), stream(0, "silent")
+    for _ in range(2):
+        state, found = method.step(state, HELD, rng)
+        assert not found.above
+    rng = stream(0, "untouched")
+    with pytest.raises(ValueError, match="horizon must be larger to go on: 2 steps are paid for, and over"):
+        method.step(state, HELD, rng)
+    assert not drawn(rng, "untouched")
+
+
+def test_a_step_of_elements_is_its_queries_and_pays_for_two_that_a_user_moves():
+    plain = AboveThreshold.calibrated(50.0, 1e-6, 3, 1.5, composition="basic")
+    state, twin = plain.start(stream(0, "start")), plain.start(stream(0, "start"))
+    one, other = stream(0, "noise"), stream(0, "noise")
+    state, above = plain.step_elements(state, [0, 0, 2, 2, 1], 3, one)
+    told = []
+    for weight in (2, 1, 2):
+        twin, release = plain.step(twin, weight, other)
+        told.append(release.above)
+    assert above.tolist() == np.flatnonzero(told).tolist()
+    assert state == twin
+    state, rng = GAUSSIAN.start(stream(0, "start")), stream(0, "noise")
+    for _ in range(2):
+        state, _ = replace(GAUSSIAN).step_elements(state, HELD, 3, rng)
+    with pytest.raises(ValueError, match="moved must be larger to go on: 4 moved queries are paid for"):
+        GAUSSIAN.step(state, 1.0, rng)
+
+
+@pytest.mark.parametrize("shape", [(3,), (1, 2, 3), (1, 1, 2, 3), (2, 1), (2, 4), ()])
+def test_a_table_of_another_shape_is_refused_before_any_draw(shape):
+    """A user's bit that is repeated in another dimension would be summed again, for noise that pays for one."""
+    for queries in ("binary", "interval"):
+        monitor, rng = replace(MONITOR, queries=queries), stream(0, "untouched")
+        with pytest.raises(ValueError, match="data must hold 3 users in every step"):
+            monitor.run(monitor.start(3), np.ones(shape), rng)
+        if shape != (3,):
+            with pytest.raises(ValueError, match="data must hold 3 users in every step"):
+                monitor.step(monitor.start(3), np.ones(shape), np.asarray, rng)
+        assert not drawn(rng, "untouched")
+
+
+@pytest.mark.parametrize("threshold", [4.001, 70_000.0])
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.int8, np.uint64])
+def test_a_value_of_any_type_meets_the_threshold_that_was_set(threshold, kind):
+    """float16 has no 4.001, and 70,000 would be infinite."""
+    method = AboveThreshold.calibrated(1.0, 1e-6, 10**6, threshold, composition="renyi")
+    wide, narrow = stream(0, "noise"), stream(0, "noise")
+    states = [method.start(stream(0, "start"))] * 2
+    for _ in range(300):
+        states[0], plain = method.step(states[0], 4.0, wide)
+        states[1], same = method.step(states[1], kind(4), narrow)
+        assert same == plain
+    tight = AboveThreshold(threshold, 2, 1e-7, 0.0, False)
+    assert not tight.step(tight.start(narrow), kind(4), narrow)[1].above
+
+
+@pytest.mark.parametrize("value", [2**53 + 2, -(2.0**60), 10**400, float("nan"), np.ones(1), "1"])
+def test_values_that_floats_do_not_tell_apart_are_refused_before_any_draw(value):
+    method, rng = AboveThreshold.calibrated(1.0, 1e-6, 3, 10.0), stream(0, "untouched")
+    state = method.start(stream(0, "start"))
+    with pytest.raises((TypeError, ValueError), match="value must "):
+        method.step(state, value, rng)
+    assert not drawn(rng, "untouched")
+
+
+def test_a_list_of_reports_that_does_not_fit_is_refused_before_any_draw_whoever_holds_what():
+    wide = HistogramEveryStep(Histogram("laplace", 1.0, 0.0), 2, 2**60)
+    for held in ([0], [5, 6, 7]):
+        rng = stream(0, "untouched")
+        with pytest.raises(ValueError, match=r"the list of reports needs .* raise threshold"):
+            wide.step(wide.start(len(held)), held, rng)
+        assert not drawn(rng, "untouched")
+    with pytest.raises(ValueError, match="shown must be one of stable, stable gaussian, got 'laplace'"):
+        FindStep(GAUSSIAN, Histogram("laplace", 1.0, 0.0), 3)
+    with pytest.raises(ValueError, match="monitor must have integer noise with a limit up to its threshold"):
+        StableMonitor(replace(sparse_vector.StableMonitor.calibrated(1.0, 1e-2, 4, 3, 2).monitor, threshold=1.0), 4, 3)
+
+
+@pytest.mark.parametrize("split", [0.01, 0.1, 0.25, 1 / 3, 0.4, 0.9])
+def test_the_chance_to_cross_is_that_of_both_noises_at_any_distance(split):
+    """At equal and at very different scales, and far away, where a power of e overflows."""
+    method = AboveThreshold.calibrated(1.0, 1e-6, 1, 0.0, composition="single", split=split)
+    r = method.threshold_scale
+
+    def reached(shift, z):
+        return np.exp(-abs(shift) / r) / (2 * r) * float(method.sf(z + shift))
+
+    for z in (-40.0, -3.0, 0.0, 0.7, 12.0, 100.0):
+        ends = sorted({-60 * r - 400, -abs(z), 0.0, abs(z), 60 * r + 400})
+        parts = [quad(reached, *pair, args=(z,), epsabs=0, limit=400)[0] for pair in pairwise(ends)]
+        assert method.crossing(z) == pytest.approx(sum(parts), rel=1e-6)
+    assert 0 <= method.crossing(2500.0) < 1e-11
+    assert 0.5 < method.crossing(-2500.0) <= 1.0
+    assert 0 <= _some_yes(-5000.0, method.query_scale, r, "laplace") < 1
+    assert 0 <= _some_yes(-5000.0, r / 50, r, "laplace") < 1
