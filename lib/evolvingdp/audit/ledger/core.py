@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -15,10 +14,9 @@ from evolvingdp.audit.exact import probes
 from evolvingdp.audit.exact.draws import loss_of
 from evolvingdp.audit.exact.laws import composed_epsilon, gaussian_epsilon, pair_epsilon, smallest_epsilon
 from evolvingdp.audit.exact.sensitivity import noise_cost
-from evolvingdp.audit.exact.simulated import simulated_loss
 from evolvingdp.audit.ledger.entry import COMPOSED, EXACT, SENSITIVITY, Entry
 from evolvingdp.audit.ledger.mutant import broken
-from evolvingdp.core import accounting, sampling
+from evolvingdp.core import accounting
 from evolvingdp.core.noise import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, Noise, Tape
 from evolvingdp.core.randomizers import SignFlip
 
@@ -70,19 +68,10 @@ def entries() -> Iterator[Entry]:
         "10 % too small an epsilon in the noise",
         ("rng.random(x.shape) < self.flip", "rng.random(x.shape) < SignFlip(1.1 * self.epsilon).flip"), report, "randomizers",
     )  # fmt: skip
-    yield _dealt()
     yield entry(
         "sign_flip_shares", "SignFlip, reports on means", (SignFlip,), EXACT, 1.0,
         lambda: loss_of(shown, (0.0, 0.3, 1.0)), "one uniform number for all users",
         ("rng.random(np.shape(shares)), ones <= zeros", "rng.random(1), ones <= zeros"), report, "randomizers",
-    )  # fmt: skip
-    yield entry(
-        "sign_flip_sums", "SignFlip, sums of reports", (SignFlip,), EXACT, 1.0,
-        lambda: simulated_loss(
-            lambda plus, rng: SignFlip(1.0).randomize(np.array([1] * plus + [-1] * (3 - plus)), rng).sum(),
-            lambda plus, rng: SignFlip(1.0).sum_given_counts(np.array(plus), np.array(3 - plus), rng), (1, 2),
-        ),
-        "those who are flipped count once", ("minus + 2 * (rng", "minus + (rng"), report, "randomizers",
     )  # fmt: skip
     yield entry(
         "advanced_composition", "advanced composition of 100 reports", (accounting.advanced,), COMPOSED, 1.0,
@@ -207,28 +196,3 @@ def _discrete_gaussian() -> float:
         if not np.allclose([law[number] / law[0] for number in law], np.exp(-((numbers / scale) ** 2) / 2)):
             raise AssertionError("a discrete Gaussian draw of a large scale must have its law")
     return worst
-
-
-def _dealt() -> Entry:
-    response = SignFlip(0.8)
-
-    def parted(place: int, rng: Any, one_by_one: bool = False) -> Any:
-        """Randomized reports of two words, of which three and two users hold one, in each of two parts."""
-        counts = np.array([3 - place, 2 + place])
-        if one_by_one:
-            chosen = [np.bincount(rng.integers(0, 2, size=held), minlength=2) for held in counts]
-            return [response.sum_given_counts(plus, minus, rng) for plus, minus in zip(*chosen, strict=True)]
-        return [response.sum_given_counts(plus, minus, rng) for plus, minus in sampling.split_evenly(counts, 2, rng).T]
-
-    def split() -> float:
-        with mock.patch.object(sampling, "_FEW", 1):  # users of one word are dealt at once, of the other one by one
-            return simulated_loss(partial(parted, one_by_one=True), parted, range(2))
-
-    change = (
-        "rng.multinomial(counts[~few], np.full(parts, 1 / parts)).T",
-        "(counts[~few] + np.arange(parts)[:, None]) // parts",
-    )
-    return Entry(
-        "split_evenly", "core", "users dealt to parts, simulated", (SignFlip,), "a simulated release", "any two words", EXACT, 0.8,
-        split, "many users are dealt in equal parts", broken(split, "core/sampling.py", *change),
-    )  # fmt: skip

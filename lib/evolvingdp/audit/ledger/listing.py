@@ -13,23 +13,17 @@ from evolvingdp.audit.ledger import (
     continual_mean,
     core,
     evolving,
-    evolving_simulated,
     heavy_hitters,
-    heavy_hitters_simulated,
     sparse_vector,
-    sparse_vector_simulated,
 )
 from evolvingdp.audit.ledger.entry import Entry, kept, tight, unchanged
 
 CHAPTERS = (
     core,
     heavy_hitters,
-    heavy_hitters_simulated,
     evolving,
-    evolving_simulated,
     continual_mean,
     sparse_vector,
-    sparse_vector_simulated,
 )
 
 _WRITTEN = {
