@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 
 from evolvingdp.audit.registry.listing import mechanisms
 from evolvingdp.core.seeds import stream
@@ -57,24 +56,3 @@ def refusal(call: Callable[[], Any]) -> str:
     except REFUSALS as refused:
         return type(refused).__name__
     return ""
-
-
-UNMENDED = {
-    "crossed": ("binary", "per_step", "user_mean", "days"),
-    "effects": ("binary", "days", "user_mean"),
-    "more": (("days", "n_days"),),
-    "bad": (("rappor", 0), ("days", 0)),
-    "shapes": (("per_step", 0), ("per_step", 1), ("days", 0), ("rappor", 0)),
-    "replay": ("binary",),
-    "whole": ("explicit_hist", "rappor", "projective"),
-}  # fmt: skip
-"""Where promises are known to be broken: each leaves this list with its mend."""
-
-
-def cases(kind: str, names: Iterable[Any]) -> list[Any]:
-    """Parameters of a test; those that are not mended yet may fail."""
-    open_ = UNMENDED.get(kind, ())
-    unmended = pytest.mark.xfail(strict=False, reason="a broken promise, not mended yet")
-    return [
-        pytest.param(*(one if isinstance(one, tuple) else (one,)), marks=[unmended] if one in open_ else []) for one in names
-    ]

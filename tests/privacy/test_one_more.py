@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from generators import MECHANISMS, REFUSALS, SEED, Watched, cases, refusal, settings
+from generators import MECHANISMS, REFUSALS, SEED, Watched, refusal, settings
 
 from evolvingdp.audit.exact.replay import Recorder, Tape, instrumented, numbers_of
 from evolvingdp.core.seeds import stream
@@ -46,7 +46,7 @@ WORDS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "field"), cases("more", COUNTED))
+@pytest.mark.parametrize(("name", "field"), COUNTED)
 def test_one_more_is_refused_before_any_draw(name, field):
     watched = Watched(stream(SEED, "more", name))
     for number, call in enumerate(MECHANISMS[name].counted[field](watched)):
@@ -93,7 +93,7 @@ def changed(settings: Any) -> Iterator[tuple[str, Any]]:
                 yield path, made
 
 
-@pytest.mark.parametrize("name", cases("crossed", STEPS))
+@pytest.mark.parametrize("name", STEPS)
 def test_a_state_of_other_settings_is_refused_before_any_draw(name):
     for steps in MECHANISMS[name].steps:
         for number, rng in settings(f"{name} crossed", 4):
@@ -128,7 +128,7 @@ def seen(steps: Any, made: Any) -> Any:
     return tape.asked, told
 
 
-@pytest.mark.parametrize("name", cases("effects", STEPS))
+@pytest.mark.parametrize("name", STEPS)
 def test_every_setting_changes_the_draws_or_the_end_or_is_declared(name):
     mechanism = MECHANISMS[name]
     declared = {*mechanism.public, *mechanism.metadata}

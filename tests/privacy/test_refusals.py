@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from generators import MECHANISMS, REFUSALS, SEED, TIMES, Watched, cases
+from generators import MECHANISMS, REFUSALS, SEED, TIMES, Watched
 
 from evolvingdp.core.seeds import stream
 
@@ -48,7 +48,7 @@ def met(call: Any, arrays: dict[str, Any], noise: np.random.Generator) -> tuple[
     return "", 0
 
 
-@pytest.mark.parametrize(("name", "number"), cases("bad", DOORS))
+@pytest.mark.parametrize(("name", "number"), DOORS)
 def test_whether_a_bad_entry_is_refused_depends_on_nothing_else_and_costs_no_draw(name, number):
     door = MECHANISMS[name].doors(stream(SEED, "doors", name))[number]
     worlds = [door.draw(stream(SEED, "world", name, number, world)) for world in range(WORLDS * TIMES)]
@@ -68,7 +68,7 @@ def test_whether_a_bad_entry_is_refused_depends_on_nothing_else_and_costs_no_dra
             assert len(seen) == 1, f"what is refused depends on others: {seen}; {name} {door.name}, {which}: {what}"
 
 
-@pytest.mark.parametrize(("name", "number"), cases("shapes", DOORS))
+@pytest.mark.parametrize(("name", "number"), DOORS)
 def test_a_dimension_more_or_fewer_or_another_length_is_refused_before_any_draw(name, number):
     door = MECHANISMS[name].doors(stream(SEED, "doors", name))[number]
     arrays = door.draw(stream(SEED, "world", name, number))

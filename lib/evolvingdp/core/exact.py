@@ -69,6 +69,7 @@ class Grid:
     def steps_of(self, element: float, name: str = "element") -> int:
         """One element in steps; raises as `steps` does."""
         checks.number(**{name: element})
+        element = element.item() if isinstance(element, np.generic) else element  # else a bound is rounded to its type
         if not math.isfinite(element):
             raise ValueError(f"{name} must be finite, got {element!r}")
         if not abs(element) <= self.largest:

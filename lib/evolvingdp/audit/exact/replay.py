@@ -37,7 +37,7 @@ from evolvingdp.heavy_hitters.sketches.local_rnd import LocalRnd
 Array = NDArray[np.float64]
 LAPLACE, NORMAL, CONCENTRATED = "laplace", "normal", "discrete normal"
 _BLOCK = 4  # draws that a tape takes at first: with the library's thousand, all those that nobody uses would be moved, too
-_SLACK = 1e-9
+_SLACK = 1e-6  # relative: of the solver
 _FAR = 2.0**30
 
 
@@ -276,8 +276,14 @@ def _size(numbers: list[Any]) -> float:
     return max((abs(float(one)) for one in numbers if math.isfinite(one)), default=0.0)
 
 
-def replayed(run: Callable[[Any, Any], Any], data: Any, neighbour: Any, make: Callable[[], np.random.Generator]) -> Loss:
-    """The exact loss of what `run(data, rng)` draws, against `neighbour`; `make()` is the same generator each time.
+Run = Callable[[Any, Any], Any]
+Make = Callable[[], np.random.Generator]
+Moves = dict[tuple[tuple[int, ...], int], float]
+
+
+def replayed(run: Run, data: Any, neighbour: Any, make: Make) -> tuple[Loss, Moves]:
+    """The exact loss of what `run(data, rng)` draws, against `neighbour`, and the moves of the noise that hide it; `make()`
+    is the same generator each time.
 
     Raises `ChangedError` where anything but the noise depends on the data.
     """
@@ -285,11 +291,30 @@ def replayed(run: Callable[[Any, Any], Any], data: Any, neighbour: Any, make: Ca
         return _replayed(run, data, neighbour, make)
 
 
-def _replayed(run: Callable[[Any, Any], Any], data: Any, neighbour: Any, make: Callable[[], np.random.Generator]) -> Loss:
-    def told(held: Any, moved: dict[Any, float], frozen: Any = None) -> tuple[list[Any], list[Any], Tape]:
-        tape = Tape(frozen=frozen, moved=moved)
-        numbers, rest = numbers_of(run(held, Recorder(make(), tape)))
-        return numbers, rest, tape
+def check_hidden(run: Run, data: Any, neighbour: Any, make: Make, moves: Moves) -> None:
+    """Raise `ChangedError` unless `moves` make the release of the neighbour the same, to a millionth of the noise.
+
+    Of sums in which the same numbers move these must be the same moves, however large the others are: released is then a
+    function of exact sums with noise, and no rounding tells what is summed.
+    """
+    with instrumented():
+        (first, seen, record), (second, also, tape) = _told(run, data, make, {}), _told(run, neighbour, make, moves)
+    least = min((draw.scale for draw in record.draws if draw.scale > 0), default=0.0)
+    if len(first) != len(second) or np.abs(_apart(first, second)).max(initial=0.0) > 1e-6 * least or seen != also:
+        raise ChangedError(f"the moves that hide small numbers must hide large ones, got {first} and {second}")
+    if record.asked != tape.asked:
+        raise ChangedError("draws must be the same in number, order and law")
+
+
+def _told(run: Run, held: Any, make: Make, moved: Moves, frozen: Any = None) -> tuple[list[Any], list[Any], Tape]:
+    tape = Tape(frozen=frozen, moved=moved)
+    numbers, rest = numbers_of(run(held, Recorder(make(), tape)))
+    return numbers, rest, tape
+
+
+def _replayed(run: Run, data: Any, neighbour: Any, make: Make) -> tuple[Loss, Moves]:
+    def told(held: Any, moved: Moves, frozen: Any = None) -> tuple[list[Any], list[Any], Tape]:
+        return _told(run, held, make, moved, frozen)
 
     first, seen, record = told(data, {})
     draws = [draw for draw in record.draws if draw.scale > 0]
@@ -332,10 +357,10 @@ def _replayed(run: Callable[[Any, Any], Any], data: Any, neighbour: Any, make: C
         else:
             wanted_more = _apart(first, numbers)
         tolerance = 8 * coarse * (1 + len(used)) + 1e-9 * float(np.abs(effects).max(initial=0.0))
-        if np.abs(wanted_more).max(initial=0.0) <= (0.0 if any(draw.whole for draw in used) else tolerance):
+        if np.abs(wanted_more).max(initial=0.0) <= tolerance:
             break
         wanted = wanted + wanted_more
-        units = _least(effects, wanted, used, tolerance)
+        units = _least(effects, wanted, used, tolerance / max(float(np.abs(effects).max(initial=0.0)), 1e-300))
         units = np.array([round(u * d.scale) / d.scale if d.whole else u for u, d in zip(units, used, strict=True)])
     else:
         raise ChangedError(f"no noise makes the neighbour's release the same: {first} and {numbers}")
@@ -352,13 +377,15 @@ def _replayed(run: Callable[[Any, Any], Any], data: Any, neighbour: Any, make: C
             pure[draw.generator[:1]] = pure.get(draw.generator[:1], 0.0) + cost
         else:
             squares[draw.law] += cost**2
-    return Loss(tuple(pure.values()), squares[NORMAL], squares[CONCENTRATED])
+    return Loss(tuple(pure.values()), squares[NORMAL], squares[CONCENTRATED]), moved
 
 
 def _least(effects: Array, wanted: Array, draws: list[Draw], tolerance: float) -> Array:
     """The moves, in scales, of least loss that add `wanted` to the releases."""
     if not len(draws):
         raise ChangedError("what is released must have noise where data differ")
+    size_of = max(float(np.abs(effects).max()), 1e-300)
+    effects, wanted = effects / size_of, wanted / size_of
     found, _, rank, _ = np.linalg.lstsq(effects, wanted, rcond=1e-11)
     if np.abs(effects @ found - wanted).max() > max(tolerance, 1e-6 * np.abs(wanted).max()):
         # some release moves that no noise can hide yet: later ones are solved when earlier ones are the same
@@ -368,13 +395,27 @@ def _least(effects: Array, wanted: Array, draws: list[Draw], tolerance: float) -
     size, whole, target = len(draws), any(draw.whole for draw in draws), effects @ found
     scales, slack = np.array([draw.scale if draw.whole else 1.0 for draw in draws]), 1e-6 if whole else 1e-12
     parts = np.hstack([effects / scales, -effects / scales])
-    best = milp(  # of moves up and down, in draws that are whole numbers
-        1 / np.concatenate([scales, scales]),
-        constraints=LinearConstraint(parts, target - slack, target + slack),
-        integrality=np.full(2 * size, int(whole)),
-        bounds=Bounds(0, np.inf),
-    )
-    return np.asarray((best.x[:size] - best.x[size:]) / scales) if best.success else np.asarray(found)
+    squares, best, worth = any(draw.law != LAPLACE for draw in draws), found, math.inf
+    rounded = np.rint(found * scales) / scales if whole else found
+    if squares and np.abs(effects @ rounded - target).max() <= slack:
+        best, worth = rounded, float((rounded**2).sum())
+    weights = np.ones(size)
+    for _ in range(6 if squares else 1):  # where squares count, those of the last moves weigh what they would add
+        solved = milp(  # of moves up and down, in draws that are whole numbers
+            np.tile(weights / scales, 2),
+            constraints=LinearConstraint(parts, target - slack, target + slack),
+            integrality=np.full(2 * size, int(whole)),
+            bounds=Bounds(0, np.inf),
+            options={"time_limit": 1.0},
+        )
+        if solved.x is None:
+            break
+        moves = (solved.x[:size] - solved.x[size:]) / scales
+        cost = float((moves**2).sum()) if squares else 0.0
+        if cost < worth:
+            best, worth = moves, cost
+        weights = np.abs(moves) + 0.1 * np.abs(moves).max()
+    return np.asarray(best)
 
 
 def _in_order(effects: Array, wanted: Array, tolerance: float) -> Array:

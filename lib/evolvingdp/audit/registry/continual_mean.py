@@ -154,10 +154,17 @@ def mechanisms() -> Iterator[Mechanism]:
             Steps(
                 _days,
                 lambda made, rng: made.start(rng),
-                lambda made, state, rng: made.close(state),
+                lambda made, state, rng: _day(made, state),
                 lambda made: made.n_days,
             ),
         ),
+        dict.fromkeys(
+            ("blocks", "one_tree", "prior", "exact_start", "capped", "branching", "honaker", "buffered"),
+            "how a mean would sum samples, which a day does in its own way",
+        )
+        | dict.fromkeys(("beta", "prior_deviations", "restart"), "of projections, which it refuses")
+        | dict.fromkeys(("low", "high", "clip"), "of means, which are computed from what is released")
+        | {"excess": "what is beyond a cap is always dropped"},
     )
     yield Mechanism(
         "private_median",
@@ -219,15 +226,22 @@ def _binary_trial(rng: Rng) -> Trial:
     change = float(np.floor(made.sensitivity)) if whole or made.integer else made.sensitivity
     if kind.kind == "b":
         change = 1.0
-    held = _elements(rng, kind, length, change, made.integer)
     places = _apart(rng, length, made.uses, made.gap)
+    held = _elements(rng, kind, length)
+    if made.integer:
+        held = np.floor(held).astype(kind)
     other = held.copy()
     signs = np.ones(len(places)) if rng.random() < 0.7 else rng.choice([-1.0, 1.0], len(places))
-    if kind.kind == "b":
-        other[places] = ~other[places]
-    else:
-        for place, sign in zip(places, signs, strict=True):
-            other[place] = held[place] + kind.type(change) if sign > 0 else held[place] - kind.type(change)
+    for place, sign in zip(places, signs, strict=True):
+        up = held[place] + kind.type(change) if sign > 0 else held[place] - kind.type(change) if kind.kind != "b" else 0
+        other[place] = ~held[place] if kind.kind == "b" else up
+    pair: tuple[Any, ...] = ()
+    if others := sorted({*range(length)} - {*places}):
+        pair = held.copy(), other.copy()
+        if kind.kind != "b":
+            at, large = rng.choice(others), min(_large(rng, held), int(np.iinfo(kind).max) if whole else 2**1000)
+            for one in pair:
+                one[at] = large
     way = rng.choice(["release", "step"])
 
     def run(elements: Any, noise: Any) -> Any:
@@ -239,30 +253,29 @@ def _binary_trial(rng: Rng) -> Trial:
             told.append(release)
         return told
 
-    moved = np.abs(
-        np.array([float(int(a) - int(b)) if whole else float(a) - float(b) for a, b in zip(held, other, strict=True)])
-    )
-    if (moved > made.sensitivity).any():  # a number of this type has no neighbour that near
-        return _binary_trial(rng)
-    return Trial((made, kind.name, str(way), held.tolist(), other.tolist()), run, (held, other), made.epsilon, made.delta)
+    shown = made, kind.name, str(way), held.tolist(), other.tolist(), [one.tolist() for one in pair]
+    return Trial(shown, run, (held, other), made.epsilon, made.delta, pair)
 
 
-def _elements(rng: Rng, kind: np.dtype[Any], length: int, change: float, whole: bool) -> NDArray[Any]:
-    """Small ones, or up to the largest that the type holds; with the last bits of neighbours at the edge of rounding."""
+def _elements(rng: Rng, kind: np.dtype[Any], length: int) -> NDArray[Any]:
     if kind.kind == "b":
         return rng.integers(0, 2, length).astype(bool)
-    large = bool(rng.random() < 0.5)
-    if kind.kind in "iu":
-        info = np.iinfo(kind)
-        top = int(info.max) - int(change) if large else 50
-        low = max(int(info.min) + int(change), -top) if large else max(int(info.min) + int(change), 0)
-        bits = int(rng.integers(4, top.bit_length() + 1))
-        top = min(top, 1 << bits)
-        whole_ones = [int(rng.integers(max(low, 0), top + 1, dtype=np.uint64)) for _ in range(length)]
-        return np.array([min(one, int(info.max) - int(change)) for one in whole_ones], dtype=kind)
-    top = min(62.0, np.log2(float(np.finfo(kind).max)) - 4 - length)
-    drawn = rng.uniform(0.5, 1.0, length) * np.where(large & (rng.random(length) < 0.6), 2.0 ** rng.uniform(0, top), 50.0)
-    return np.asarray(np.floor(drawn) if whole or rng.random() < 0.5 else drawn).astype(kind)
+    return np.asarray(
+        rng.integers(4, 9, length).astype(kind) + kind.type(0.25 if kind.kind == "f" and rng.random() < 0.3 else 0)
+    )
+
+
+def _large(rng: Rng, held: NDArray[Any]) -> int:
+    """A number at which running sums in its type, or in double precision, lose their last bits or overflow."""
+    kind = held.dtype
+    if kind.kind == "f":
+        digits, most = np.finfo(kind).nmant, float(np.finfo(kind).maxexp) - 2
+    else:
+        digits, most = 53, float(np.iinfo(kind).bits - (kind.kind == "i") - 1)
+        if rng.random() < 0.2:
+            return int(np.iinfo(kind).max) - int(held.sum()) + int(rng.integers(-2, 9))
+    exponent = min(rng.uniform(digits, digits + 8) if rng.random() < 0.7 else rng.uniform(4, most), most)
+    return int(2.0**exponent) + (int(rng.integers(0, 256)) if kind.kind != "f" and exponent > 9 else 0)
 
 
 def _apart(rng: Rng, length: int, uses: int, gap: int) -> list[int]:
@@ -385,11 +398,10 @@ def _mean(rng: Rng) -> UserMean:
             one_tree=bool(rng.random() < 0.2),
             prior=str(rng.choice(["none", "given", "median", "bootstrap"])),
             exact_start=bool(rng.random() < 0.5),
-            capped=bool(rng.random() < 0.7),
+            capped=bool(rng.random() < 0.4),
             weights=str(rng.choice(["samples", "precision"])),
             branching=int(rng.choice([0, 2, 3])),
             honaker=bool(rng.random() < 0.3),
-            toeplitz=bool(rng.random() < 0.2),
             buffered=bool(rng.random() < 0.2),
             integer=bool(rng.random() < 0.4),
             low=float(rng.choice([0.0, -2.0])),
@@ -499,7 +511,7 @@ def _coordinates_doors(rng: Rng) -> list[Door]:
 def _days(rng: Rng) -> windows.Days:
     def draw() -> windows.Days:
         made, days = _mean(rng), int(rng.integers(1, 6))
-        sums = rng.choice(np.array([None, None, Tree(days + 1, 2), Toeplitz(days), Banded(days, 2)], dtype=object))
+        sums = rng.choice(np.array([None, Tree(days + 1, 2), BalancedTree(days, 3)], dtype=object))
         return windows.Days(made, days, int(rng.integers(1, 4)), sums)
 
     made: windows.Days = settled(draw)
@@ -517,6 +529,13 @@ def _days_trial(rng: Rng) -> Trial:
         return [made.release(users, samples, when, part) for part in noise.spawn(columns)]
 
     return Trial((made, users.tolist(), when.tolist()), run, (one, other), made.settings.epsilon, made.settings.delta)
+
+
+def _day(made: windows.Days, state: Any) -> Any:
+    """Two samples of each user, and of one who may be beyond the cap; then the day is closed."""
+    for user in [*range(4)] * 2:
+        state = made.step(state, user, made.settings.high)
+    return made.close(state)
 
 
 def _days_doors(rng: Rng) -> list[Door]:

@@ -18,7 +18,8 @@ NOISE, REPORTS, FINITE = "noise is added to sums", "reports of randomizers", "fi
 class Trial:
     """A mechanism with settings and data: `run(data, rng)` is all that everybody sees, and any two of `data` are neighbours.
 
-    All of it together is (`epsilon`, `delta`)-private.
+    All of it together is (`epsilon`, `delta`)-private. `large`: neighbours that differ by the same as the first two of
+    `data`, beside numbers that are large.
     """
 
     settings: Any  # as they are printed where it fails
@@ -26,6 +27,7 @@ class Trial:
     data: tuple[Any, ...]
     epsilon: float
     delta: float = 0.0
+    large: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -253,11 +253,15 @@ class Reported:
 
 def _edge_trial(rng: Rng) -> Trial:
     """A report with a large epsilon, at which a double hardly holds the rarer answers."""
-    epsilon = float(rng.uniform(25.0, 40.0))
-    made = explicit_hist(epsilon) if rng.random() < 0.5 else OLH(epsilon, int(rng.integers(2, 5)))
+
+    def draw() -> tuple[OLH, float]:
+        epsilon = float(rng.uniform(25.0, 40.0))
+        return (explicit_hist(epsilon) if rng.random() < 0.5 else OLH(epsilon, int(rng.integers(2, 5)))), epsilon
+
+    made, epsilon = settled(draw)
     known = Reported(int(rng.integers(0, 2**62)))
     keys = tuple(np.array([key], dtype=np.uint64) for key in range(4))
-    return Trial((made,), lambda held, noise: made.report(held, known, noise).values, keys, epsilon)  # type: ignore[arg-type]
+    return Trial((made,), lambda held, noise: made.report(held, known, noise).values, keys, epsilon)
 
 
 def _rappor_trial(rng: Rng) -> Trial:

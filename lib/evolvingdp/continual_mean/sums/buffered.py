@@ -171,11 +171,12 @@ def _best_rule(capacity: int, buffers: int) -> tuple[float, float]:
     """The first node and the step of the trapezoidal rule with the least error of the last sum."""
 
     def error(rule: Any) -> float:
-        weights, poles, own, rates, constant = _exponentials(rule[0], math.exp(rule[1]), buffers)
-        amounts, both = _geometric(own, rates)
-        late = amounts[0] * capacity + amounts[1:] @ -np.expm1(capacity * np.log1p(-both[1:]))
-        late += constant * (constant + 2 * float(own.sum()))
-        return 2 * math.log(_l2_of(weights, poles, capacity, 1)) + math.log(late)
+        with np.errstate(divide="ignore", invalid="ignore"):  # rules far off have poles of 1, and are never the best
+            weights, poles, own, rates, constant = _exponentials(rule[0], math.exp(rule[1]), buffers)
+            amounts, both = _geometric(own, rates)
+            late = amounts[0] * capacity + amounts[1:] @ -np.expm1(capacity * np.log1p(-both[1:]))
+            late += constant * (constant + 2 * float(own.sum()))
+            return 2 * math.log(_l2_of(weights, poles, capacity, 1)) + math.log(late)
 
     wide = math.log((math.log(capacity + 1) + 4) / buffers)
     found = minimize(error, (-1.0, wide), method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-9})
