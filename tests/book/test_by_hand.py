@@ -21,7 +21,7 @@ from evolvingdp.evolving.rivals.detection import penalty
 from evolvingdp.heavy_hitters import FreqOracle
 from evolvingdp.notebooks.evolving.thresh import protocols
 from evolvingdp.publish.sources.project import params_of
-from evolvingdp.sparse_vector import AboveThreshold, ThresholdMonitorEvolving, calibrate, privacy
+from evolvingdp.sparse_vector import ThresholdMonitorEvolving, calibrate, privacy
 from evolvingdp.sparse_vector.integer_noise import IntegerNoise
 from support import REPOSITORY
 
@@ -233,23 +233,6 @@ def test_the_exercises_on_sparse_vectors():
     monitor = ThresholdMonitorEvolving.calibrated(calibrate(1.0, 1e-6, 3), threshold=300)
     _, answers = monitor.run(monitor.start(1000), [[1] * 1000] * 10, stream(0, "exercise"))
     assert f"there are {answers.sum()} yeses, then {10 - answers.sum()} noes" in deletion
-
-
-@pytest.mark.parametrize("false_yes", [1e-3, 1e-6, 1e-12])
-def test_up_to_17_yeses_of_the_same_users_one_threshold_finds_the_smallest_counts(false_yes):
-    """How far below the threshold a count is answered yes with probability `false_yes`."""
-    best = []
-    for reports in range(1, 31):
-        one = AboveThreshold.calibrated(1.0, 1e-6, reports, 0.0, composition="single")
-        none = AboveThreshold.calibrated(1.0, 1e-6, reports, 0.0, composition="renyi").query_scale
-        reach = min(none, privacy.smallest_scale(1.0, 1e-6, reports)) * math.log(0.5 / false_yes)
-        if one.crossing(reach) < false_yes:
-            best.append(reports)
-    assert best == list(range(1, 18))
-    page = (REPOSITORY / "book" / "sparse_vector.md").read_text()
-    row = next(line for line in page.splitlines() if "k^* \\approx c" in line)
-    assert f"one threshold up to {best[-1]} yeses" in row
-    assert f"up to {best[-1]} yeses one threshold finds" in row
 
 
 def test_a_letter_has_one_meaning_in_a_chapter():

@@ -11,8 +11,8 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy.stats import nbinom
 
 from evolvingdp.core import accounting
+from evolvingdp.notebooks.sparse_vector.threshold_monitor import charging_delta
 from evolvingdp.sparse_vector import privacy
-from evolvingdp.sparse_vector.experiments.threshold_monitor.charging import charging_delta
 
 
 def test_charged_calls_cost_at_least_the_coins_and_little_more_for_many_hits():

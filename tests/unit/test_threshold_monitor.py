@@ -7,20 +7,18 @@ from functools import partial
 from itertools import pairwise
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.integrate import quad
 
 from evolvingdp.core import accounting
 from evolvingdp.core.seeds import stream
+from evolvingdp.notebooks.sparse_vector import threshold_monitor as notebook
+from evolvingdp.publish.sources.project import params_of
 from evolvingdp.sparse_vector import privacy
 from evolvingdp.sparse_vector.above_threshold import COMPOSITIONS, AboveThreshold, _many, each_epsilon
 from evolvingdp.sparse_vector.adversary import delta_attained
+from evolvingdp.sparse_vector.baselines import SPLITS, repeated_threshold, threshold_error
 from evolvingdp.sparse_vector.calibration import METHODS, calibrate, paper_noise, theorem_loss
-from evolvingdp.sparse_vector.experiments.threshold_monitor.claims import claims
-from evolvingdp.sparse_vector.experiments.threshold_monitor.params import MONITOR as NAME
-from evolvingdp.sparse_vector.experiments.threshold_monitor.params import Params, halting
-from evolvingdp.sparse_vector.experiments.threshold_monitor.run import _calibrations
 from evolvingdp.sparse_vector.noise import MonitorNoise
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitor, ThresholdMonitorEvolving
 
@@ -368,14 +366,23 @@ def test_what_cannot_work_is_refused(make, message):
 
 @pytest.mark.parametrize(("epsilon", "delta", "made"), [(5.0, 0.01, 0), (0.05, 0.01, 1), (1.0, 1e-6, 2)])
 def test_an_adversary_is_claimed_to_attain_the_promise_only_where_it_does(epsilon, delta, made):
-    params = Params(epsilon=epsilon, delta=delta)
-    rows = [{"part": "answers", "method": NAME, "groups": 100, "found": 100}]
-    rows += [{"part": "answers", "method": halting(3), "groups": 100, "found": 3}]
-    few = params.model_copy(update={"reports_sweep": (1, 3)})
-    checked = claims(params, pd.DataFrame([*rows, *_calibrations(few)]))
-    attained = [claim for claim in checked if "attains" in claim.claim]
-    assert len(attained) == made
-    assert all(claim.holds for claim in attained)
+    own = {"epsilon": epsilon, "delta": delta, "reports_sweep": [1, 3], "repetitions": 2}
+    params = params_of("sparse_vector/threshold_monitor").make("quick", own)
+    found = notebook.values(params, notebook.run(params, 0))
+    attained = {"least_attained": 0.98, "least_attained_inner": 0.9}
+    claimed = [name for name in attained if not math.isnan(found[name])]
+    assert len(claimed) == made
+    assert all(found[name] >= attained[name] for name in claimed)
+
+
+def test_one_threshold_finds_smaller_groups_up_to_fewer_yeses_the_more_is_asked():
+    few, many = (notebook.single_until(1.0, 1e-6, queries) for queries in (100, 10**9))
+    assert few > many > 1
+    for reports, ahead in ((many, True), (many + 1, False)):
+        size = 1.0, 1e-6, reports, 10**9
+        single = [repeated_threshold(*size, composition="single", noise="exponential", split=split) for split in SPLITS]
+        renyi = threshold_error(repeated_threshold(*size, composition="renyi"), 1, 0.02)
+        assert (min(threshold_error(one, 1, 0.02) for one in single) < renyi) == ahead
 
 
 @pytest.mark.parametrize("ask", [partial(privacy.delta_of_epsilon, 1.0), partial(privacy.epsilon_of_delta, 1e-6)])

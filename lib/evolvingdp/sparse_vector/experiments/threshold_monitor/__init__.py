@@ -1,1 +1,0 @@
-"""ThresholdMonitor: what deletion buys, and what each way to calibrate it costs."""

@@ -1,0 +1,231 @@
+"""ThresholdMonitor: what deletion buys, and what each way to calibrate it costs.
+
+`run` gives a row a run ("answers") or a method at a k ("calibration"), `values` the numbers that claims and prose read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import brentq
+from scipy.special import expit
+from scipy.stats import nbinom
+
+from evolvingdp.book.params import Metric
+from evolvingdp.book.words import short
+from evolvingdp.core import accounting
+from evolvingdp.core.seeds import stream
+from evolvingdp.sparse_vector import privacy
+from evolvingdp.sparse_vector.adversary import epsilon_attained
+from evolvingdp.sparse_vector.baselines import ask, best_composition, repeated_threshold, threshold_error
+from evolvingdp.sparse_vector.calibration import METHODS, calibrate
+from evolvingdp.sparse_vector.noise import MonitorNoise
+from evolvingdp.sparse_vector.shifting import plan
+
+METRIC = Metric("found_monitor", "groups that ThresholdMonitor finds", "groups", "higher")
+
+CLAIMS = """
+least_share >= 0.97                 ThresholdMonitor finds all groups: smallest share
+most_halting <= share_halting       AboveThreshold finds no more than it may, or than its noise lets it: largest share found at the smallest c
+most_attained <= 1                  An adversary does not exceed the exact bound, Laplace noise alone: largest epsilon over that promised
+least_ratio >= 1000                 Theorem 3.2's noise over the exact one: smallest ratio
+0.2 <= slope <= 0.6                 Noise grows like the square root of k, or more slowly, but for logarithms: slope of log scale over log k
+? least_attained >= 0.98            An adversary attains the exact bound, Laplace noise alone: smallest epsilon over that promised
+? least_attained_inner >= 0.9       With the inner noise it still attains: smallest
+? off <= 4e-5                       The exact scales are those that were computed independently: largest relative difference
+"""
+
+MONITOR = "ThresholdMonitor"
+NAMES = {
+    "theorem": "Theorem 3.2",
+    "epochs": "Theorem 3.8, epochs",
+    "tight-proof": "the paper's proof, constants evaluated",
+    "renyi": "Rényi, for {0, 1}",
+    "exact": "exact",
+}
+SMALL_LOSS = 0.07  # lambda up to which the adversary is claimed to attain nearly all
+KNOWN = {1: 16.068, 3: 20.969, 10: 31.382, 100: 86.350, 1000: 267.80}  # exact scales at (1, 1e-6), computed independently
+
+
+def halting(reports: int) -> str:
+    return f"AboveThreshold, c = {reports}"
+
+
+def run(params: Any, seed: int) -> pd.DataFrame:
+    return pd.DataFrame([*_answers(params, seed), *_calibrations(params)])
+
+
+def _answers(params: Any, seed: int) -> Iterator[dict[str, Any]]:
+    """Each group is asked for once, after an empty query; a row a run and a tenth of the queries."""
+    queries = 2 * params.n_groups
+    checkpoints = np.unique(np.linspace(0, params.n_groups, 11).astype(int))
+    exact = plan(calibrate(params.epsilon, params.delta, 1), params.n_groups, 1, params.n_groups).monitor
+    svts = {c: repeated_threshold(params.epsilon, params.delta, c, params.n_groups) for c in params.halts}
+    asked = np.tile([0, params.group_size], params.n_groups)
+    for repetition in range(params.repetitions):
+        noise = exact.noise.sample(queries, stream(seed, "answers", MONITOR, repetition))
+        above = asked + noise >= exact.threshold  # nobody has counted before: the groups are disjoint, each asked for once
+        found = {MONITOR: above} | {
+            halting(c): ask(method, asked, stream(seed, "answers", c, repetition)) for c, method in svts.items()
+        }
+        for method, answers in found.items():
+            total = np.concatenate([[0], np.cumsum(answers[1::2])])
+            for groups in checkpoints.tolist():
+                yield {
+                    "part": "answers", "method": method, "repetition": repetition, "groups": groups,
+                    "found": int(total[groups]), "queries": queries,
+                }  # fmt: skip
+
+
+def _calibrations(params: Any) -> Iterator[dict[str, Any]]:
+    for reports in params.reports_sweep:
+        for method in METHODS:
+            found = calibrate(params.epsilon, params.delta, reports, method=method)
+            exact = privacy.epsilon_of_delta(params.delta, found.scale, reports)
+            yield {
+                "part": "calibration", "method": method, "reports": reports, "scale": found.scale, "inner": found.noise.inner,
+                "exact_epsilon": exact,
+                "attained": epsilon_attained(params.delta, found.noise, reports) if method == "exact" else math.nan,
+                "attained_laplace": epsilon_attained(params.delta, MonitorNoise(found.noise.cap, 0.0), reports)
+                if method == "exact" else math.nan,
+            }  # fmt: skip
+
+
+def calibrations(table: pd.DataFrame) -> pd.DataFrame:
+    """A row a k, a column of scales a method."""
+    part = table[table.part == "calibration"]
+    return part.pivot(index="reports", columns="method", values="scale")[list(METHODS)]
+
+
+def score_table(table: pd.DataFrame) -> pd.DataFrame:
+    """The scales, a row a k."""
+    headings = dict(zip(METHODS, ("Theorem 3.2", "Theorem 3.8", "paper's proof", "Rényi", "exact"), strict=True))
+    found = calibrations(table).map(short).rename(columns=headings)
+    return found.rename_axis(columns=None).rename(index=lambda k: f"{int(k)}").rename_axis(index="k").reset_index()
+
+
+def loss_table(table: pd.DataFrame) -> pd.DataFrame:
+    """How much noise the theorem wastes, and what the adversary attains of the promise, a row a k."""
+    scales, exact = calibrations(table), _exact(table)
+    return pd.DataFrame(
+        {
+            "k": [f"{int(k)}" for k in scales.index],
+            "noise, Theorem 3.2 over exact": (scales.theorem / scales.exact).map("{:,.0f}".format).to_list(),
+            "attained, Laplace noise alone": exact.attained_laplace[scales.index].map("{:.3f}".format).to_list(),
+            "attained, with the inner noise": exact.attained[scales.index].map("{:.3f}".format).to_list(),
+        }
+    )
+
+
+def _exact(table: pd.DataFrame) -> pd.DataFrame:
+    return table[(table.part == "calibration") & (table.method == "exact")].set_index("reports")
+
+
+def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
+    epsilon, delta = params.epsilon, params.delta
+    scales, exact = calibrations(table), _exact(table)
+    answers = table[(table.part == "answers") & (table.groups == params.n_groups)].groupby("method").found
+    fewest, largest, smallest = min(params.halts), scales.index.max(), scales.index.min()
+    attains = 1 / exact.scale.min() <= SMALL_LOSS  # beyond, positions between whole numbers are lost to the adversary
+    usual = (epsilon, delta) == (1.0, 1e-6)
+    found = {
+        "found_monitor": answers.mean()[MONITOR],
+        "least_share": answers.min()[MONITOR] / params.n_groups,
+        "most_halting": answers.max()[halting(fewest)] / params.n_groups,
+        "share_halting": fewest / params.n_groups,
+        "most_attained": exact.attained_laplace.max() / epsilon,
+        "least_ratio": (scales.theorem / scales.exact).min(),
+        "slope": math.log(scales.exact[largest] / scales.exact[smallest]) / math.log(largest / smallest),
+        "least_attained": exact.attained_laplace.min() / epsilon if attains else math.nan,
+        "least_attained_inner": exact.attained.min() / epsilon if attains and delta <= 1e-6 else math.nan,
+        "off": max((abs(scales.exact[k] / KNOWN[k] - 1) for k in KNOWN if k in scales.index), default=math.nan) if usual else math.nan,
+        "attained_least": math.floor(1000 * exact.attained_laplace.min() / epsilon) / 1000,  # as the page prints it
+        "attained_inner_least": exact.attained.min() / epsilon,
+        "attained_inner_most": exact.attained.max() / epsilon,
+        "queries_sampled": delta * 2.0**53,  # chapter: each may add 2^-53 to delta, for a sampler of 53 bits
+        "one_counter_from": next(
+            c for c in range(1, 10**4)
+            if privacy.smallest_renyi_scale(epsilon, delta, c, shared=True) < privacy.smallest_scale(epsilon, delta, c)
+        ),
+        "interval_3": calibrate(epsilon, delta, 3, queries="interval").scale,
+        "interval_renyi_3": calibrate(epsilon, delta, 3, method="renyi", queries="interval").scale,
+    }  # fmt: skip
+    found |= {f"found_{c}": answers.mean()[halting(c)] for c in params.halts}
+    for k in (1, 3, 100, 1000):
+        if k in scales.index:
+            found |= {f"{method.replace('-', '_')}_{k}": scales.loc[k, method] for method in METHODS}
+    if 3 in scales.index:
+        found |= {"ratio_3": scales.theorem[3] / scales.exact[3], "attained_3": exact.attained_laplace[3]}
+        found["attained_inner_3"] = exact.attained[3]
+    for k in (3, 100):
+        least = privacy.smallest_scale(epsilon, delta, k, "add-remove")
+        found[f"add_remove_{k}"] = privacy.epsilon_of_delta(delta, least, k)
+    found |= {f"charging_{k}": charging_ratio(epsilon, delta, k) for k in (1, 10, 1000)}
+    return found | {f"single_until_{power}": single_until(epsilon, delta, 10**power) for power in (2, 9)}
+
+
+def single_until(epsilon: float, delta: float, queries: int) -> int:
+    """The most yeses up to which one threshold finds smaller counts than no noise on the threshold does (Renyi).
+
+    Both with the noise and the split that suit them best, exponential for one threshold; silent in `queries` queries of
+    value 0 but for 2.5 %, found with 99 %.
+    """
+
+    def smallest(reports: int, kind: str, noise: str) -> float:
+        def found(method: Any) -> float:
+            return threshold_error(method, 1, 0.02)
+
+        return found(best_composition(epsilon, delta, reports, queries, (kind,), noise=noise, goal=found))
+
+    low, high = 0, 1 << 12
+    while high - low > 1:
+        middle = (low + high) // 2
+        single = smallest(middle, "single", "exponential") < smallest(middle, "renyi", "laplace")
+        low, high = (middle, high) if single else (low, middle)
+    return low
+
+
+def charging_ratio(epsilon: float, delta: float, hits: int) -> float:
+    """The least noise of comparisons that pay for their hits by target charging, over that of the exact analysis."""
+    least = privacy.smallest_scale(epsilon, delta, hits, "add-remove")
+
+    def excess(scale: float) -> float:
+        return charging_delta(epsilon, 1 / scale, hits) / delta - 1
+
+    return float(brentq(excess, least, 3 * least, rtol=1e-6)) / least
+
+
+def charging_delta(epsilon: float, loss: float, hits: int) -> float:
+    """Target charging (Cohen and Lyu 2023): the delta at `epsilon` > 0 of comparisons of this `loss`, up to the yes number `hits`.
+
+    Re-derived, with the law of the number of calls that count in place of its tail bound. They are as many randomized
+    responses as come before the last hit. Their number is at most that of trials up to the hit number `hits`, each a hit with
+    1 / (1 + e^loss), whatever the responses are; it may be known to the analyst, and a cut at any number costs the probability
+    of more.
+    """
+    calls, more = _calls(hits, float(expit(-loss)))
+    low, high = 0, len(calls) - 1
+
+    def cost(place: int) -> float:
+        return accounting.delta_of_reports(loss, epsilon, int(calls[place])) + float(more[place])
+
+    while high - low > 2:  # the first summand grows with the number of calls, the second falls
+        third = (high - low) // 3
+        one, other = low + third, high - third
+        low, high = (low, other) if cost(one) <= cost(other) else (one, high)
+    return min(1.0, *(cost(place) for place in range(low, high + 1)))
+
+
+@lru_cache(maxsize=64)
+def _calls(hits: int, hit_chance: float) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of calls, and the probabilities that more are needed for so many hits."""
+    spare = nbinom.isf(1e-20, hits, hit_chance)
+    if not spare < 1e6:
+        raise privacy.TooLongError(f"hit_chance must be larger, or hits smaller: {hits} hits take up to {spare:.3g} calls")
+    misses = np.arange(int(spare) + 2)
+    return misses + hits, nbinom.sf(misses, hits, hit_chance)
