@@ -500,18 +500,18 @@ def test_a_notebook_s_repetitions_are_the_same_rows_on_workers(two_workers):
     """In a process of its own: a client's threads outlive it.  past_the_paper shares all its parts over the cluster."""
     script = """
 import os, sys
-from evolvingdp.continual_mean.experiments.past_the_paper.params import Params
-from evolvingdp.continual_mean.experiments.past_the_paper.run import run
-from evolvingdp.experiment import engine
+from evolvingdp.book import engine
+from evolvingdp.notebooks.continual_mean.past_the_paper import run
+from evolvingdp.publish.sources.project import params_of
 small = {"n_users": 100, "samples_per_user": 16, "horizon": 1000, "full_users": 10, "full_samples": 16, "repetitions": 2}
-params = Params.make(overrides=small)
+params = params_of("continual_mean/past_the_paper").make(overrides=small)
 alone = run(params, 3)
 os.environ[engine.SCHEDULER] = sys.argv[1]
 shared = run(params, 3)
-assert shared.table.equals(alone.table) and shared.values == alone.values and shared.claims == alone.claims
+assert shared.equals(alone)
 where = engine.rows([(eval, "[{'process': __import__('os').getpid()}]")])
 assert where[0]["process"] != os.getpid(), "the calls must have left this process"
-print(len(alone.table), "rows")
+print(len(alone), "rows")
 """
     command = [sys.executable, "-c", script, two_workers.address]
     done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
@@ -520,15 +520,15 @@ print(len(alone.table), "rows")
 
 @pytest.fixture(scope="module")
 def changed_copy(tmp_path_factory) -> Path:
-    """A checkout whose binary tree raises at epsilon = 3."""
+    """A checkout whose running sums raise at epsilon = 3."""
     copy = tmp_path_factory.mktemp("copy")
     for part in ("lib", "data", "notebooks"):
         shutil.copytree(REPOSITORY / part, copy / part, ignore=shutil.ignore_patterns("*.egg-info"))
     for name in ("requirements.lock", "_toc.yml", "CITATION.cff"):
         shutil.copy(REPOSITORY / name, copy)
-    path = copy / "lib" / "evolvingdp" / "continual_mean" / "experiments" / "binary_tree" / "run.py"
-    line = "    table = pd.DataFrame(list(_rows(params, seed)))\n"
-    raising = "    if params.epsilon == 3:\n        raise ValueError(seed)\n"
+    path = copy / "lib" / "evolvingdp" / "continual_mean" / "binary_mechanism.py"
+    line = "        prefix = np.cumsum(self.grid.steps(elements))\n"
+    raising = "        if self.epsilon == 3:\n            raise ValueError(0)\n"
     assert line in path.read_text()
     path.write_text(path.read_text().replace(line, raising + line))
     return copy
@@ -556,7 +556,7 @@ def test_a_point_that_raises_on_a_worker_comes_back_with_its_traceback(changed_c
     code, said = from_copy(changed_copy, *command)
     assert code == 1
     assert "1 of 2 points failed" in said
-    assert "binary_tree/run.py" in said
+    assert "binary_mechanism.py" in said
     assert "ValueError: 0" in said
     assert set(pd.read_parquet(tmp_path / "out" / "values.parquet").param_epsilon) == {1.0}
 

@@ -25,17 +25,15 @@ from evolvingdp.continual_mean import (
 )
 from evolvingdp.continual_mean.arranged import arrange
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism, best_branching, best_tree
-from evolvingdp.continual_mean.experiments.binary_tree import params as binary_tree
-from evolvingdp.continual_mean.experiments.past_the_paper import params as past_the_paper
-from evolvingdp.continual_mean.experiments.past_the_paper.rungs import check
-from evolvingdp.continual_mean.experiments.scores import second_half
-from evolvingdp.continual_mean.experiments.user_mean import params as user_mean
 from evolvingdp.continual_mean.per_step import PerStepLaplace, most_samples
 from evolvingdp.continual_mean.prefix_sums import Anytime, BalancedTree, Banded, Buffered, Toeplitz, Tree, height
 from evolvingdp.continual_mean.sums.recorded import RecordedSums
 from evolvingdp.core.noise import DiscreteLaplace, Laplace, Tape
 from evolvingdp.core.seeds import stream
 from evolvingdp.experiment import ParameterError
+from evolvingdp.notebooks.continual_mean.past_the_paper import _fits
+from evolvingdp.notebooks.continual_mean.scores import second_half
+from evolvingdp.publish.sources.project import params_of
 from literal_continual_mean import run as run_literally
 
 
@@ -813,27 +811,27 @@ def test_noise_at_every_step_pays_for_all_steps_and_refuses_others():
 @pytest.mark.parametrize(
     ("notebook", "given", "message"),
     [
-        (past_the_paper, {"epsilon": 1e-12}, "epsilon must be >= 1e-06, got 1e-12"),
-        (past_the_paper, {"epsilon": 1e-6}, "epsilon must be larger, or users, .*, so that integer noise fits in 64 bits"),
-        (past_the_paper, {"full_epsilon": 1e-6, "full_users": 10**5}, "full_epsilon must be larger, or users, samples"),
-        (past_the_paper, {"dimensions": (1, 1)}, "dimensions must hold each value once, got 1, 1"),
-        (user_mean, {"epsilon": 1e-300}, "epsilon must be >= 1e-06, got 1e-300"),
-        (user_mean, {"cap_sweep": (16, 16)}, "cap_sweep must hold each value once, got 16, 16"),
-        (user_mean, {"loose_caps": (16, 16)}, "loose_caps must hold each value once, got 16, 16"),
-        (binary_tree, {"epsilon": 1e-300}, "epsilon must be >= 1e-06, got 1e-300"),
-        (binary_tree, {"branching_sweep": (2, 2)}, "branching_sweep must hold each value once, got 2, 2"),
+        ("past_the_paper", {"epsilon": 1e-12}, "epsilon must be >= 1e-06, got 1e-12"),
+        ("past_the_paper", {"epsilon": 1e-6}, "epsilon must be larger, or users, .*, so that integer noise fits in 64 bits"),
+        ("past_the_paper", {"full_epsilon": 1e-6, "full_users": 10**5}, "full_epsilon must be larger, or users, samples"),
+        ("past_the_paper", {"dimensions": (1, 1)}, "dimensions must hold each value once, got 1, 1"),
+        ("user_mean", {"epsilon": 1e-300}, "epsilon must be >= 1e-06, got 1e-300"),
+        ("user_mean", {"cap_sweep": (16, 16)}, "cap_sweep must hold each value once, got 16, 16"),
+        ("user_mean", {"loose_caps": (16, 16)}, "loose_caps must hold each value once, got 16, 16"),
+        ("binary_tree", {"epsilon": 1e-300}, "epsilon must be >= 1e-06, got 1e-300"),
+        ("binary_tree", {"branching_sweep": (2, 2)}, "branching_sweep must hold each value once, got 2, 2"),
     ],
 )
 def test_parameters_that_would_fail_in_the_middle_of_a_run_are_refused(notebook, given, message):
     with pytest.raises(ParameterError, match=message):
-        notebook.Params.make("quick", given)
+        params_of(f"continual_mean/{notebook}").make("quick", given)
 
 
 def test_an_epsilon_is_refused_without_a_choice_of_shares_exactly_where_the_choice_would_be():
     sizes, refused = (10**5, 256), []
     for epsilon in np.geomspace(1e-7, 4e-7, 7).tolist():
         try:
-            check("epsilon", *sizes, epsilon, 10**6, dimensions=1)
+            _fits("epsilon", *sizes, epsilon, 10**6, dimensions=1)
         except ValueError:
             refused.append(epsilon)
             with pytest.raises(ValueError, match="needs integer noise"):

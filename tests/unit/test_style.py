@@ -8,14 +8,12 @@ import pytest
 from colours import contrast
 from matplotlib.colors import to_hex, to_rgb
 
-from evolvingdp.continual_mean.experiments.user_mean import figures as user_mean
 from evolvingdp.experiment.style import INKS, PALETTE
 from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters import figures as shifting
 
 LINES = {
     "inks": list(INKS),
     "Example 1.4": [color for color, _, _ in shifting._SHOWN.values()],
-    "orders of arrival": list(user_mean.INKED.values()),
 }
 
 

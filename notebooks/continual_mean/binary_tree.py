@@ -1,20 +1,46 @@
-"""Running sums: the mechanisms by the names that the page prints, their exact errors, and tables of errors."""
+"""Running sums of a long stream: Algorithm 1, better trees, and a factorization, measured against their exact errors.
+
+`run` gives a row per mechanism, run and bin of steps, `values` the numbers that claims and prose read.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism, best_tree
-from evolvingdp.continual_mean.experiments.binary_tree.params import Params
-from evolvingdp.continual_mean.experiments.scores import root_mean_square
+from evolvingdp.book.params import Metric
+from evolvingdp.continual_mean import streams
+from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism, best_tree, printed_sums
 from evolvingdp.continual_mean.prefix_sums import Anytime, BalancedTree, Banded, Buffered, PrefixSums, Toeplitz, Tree
 from evolvingdp.continual_mean.sums.recorded import RecordedSums
 from evolvingdp.core import accounting
-from evolvingdp.experiment import Result
+from evolvingdp.core.seeds import stream
+from evolvingdp.notebooks.continual_mean.scores import root_mean_square
+
+METRIC = Metric("binary_measured", "root mean square error of Algorithm 1 over the stream", "elements")
+
+CLAIMS = """
+farthest <= 0.2         Measured errors are the exact ones: largest relative distance, all mechanisms
+printed_ones >= 32      Printed, Algorithm 1 counts eight ones as
+binary_error / honaker_error >= 1.2   Honaker's estimates cut the tree's error over the stream: binary over Honaker, exact
+integer_error / honaker_error <= 1.01   Integer noise costs nothing: its error over Laplace noise's, exact
+min(gaussian_error, gaussian_honaker_error) / root_error >= 1.5   The square root beats both Gaussian trees over the stream: the better of them over it, exact
+binary_error / wide_error >= 1.5      A wide tree beats the binary one, pure, exact
+largest_gaussian / largest_root >= 1.5   The square root beats the Gaussian binary tree at the worst step, too, exact
+best_tree_drawn / balanced_error >= 1.1  Negative digits cut the error of the best tree drawn by a tenth or more: the better of wide and Honaker, over it
+balanced_error / recorded_error >= 1     Sums of a stream that has ended have less error than those released step by step: the best tree's error over theirs, exact
+buffered_error / root_error <= 1.02      Eight buffers cost next to nothing: their error over the square root's, exact
+1 <= over_bound <= 1.2   No factorization does much better: the square root's error over the lower bound for all of them
+whole_error / gaussian_honaker_error <= 1.1   Discrete Gaussian noise, accounted as zero-concentrated privacy, costs little: its error over Gaussian noise's, exact
+anytime_error / root_error <= 1.5        A length that is not known costs half again at most: the error without an end over the square root's, exact
+apart_banded / apart_root <= 0.8         Where a person's elements are far apart, bands pay: the banded square root's error over the square root's, 64 elements
+per_step_measured / binary_measured >= 100   A tree beats noise at every step, measured
+"""
 
 PER_STEP = "Laplace noise at every step"
 BINARY = "binary tree (Algorithm 1)"
@@ -34,9 +60,47 @@ BANDED_BEST = "banded, optimized"
 BOUND = "lower bound, any factorization"
 PURE = [PER_STEP, BINARY, WIDE, HONAKER, INTEGER, BALANCED]
 APPROXIMATE = [GAUSSIAN, GAUSSIAN_HONAKER, WHOLE, ROOT, BUFFERED, FAR, ANYTIME]
+SEPARATED = {"tree": GAUSSIAN_HONAKER, "root": ROOT, "buffered": BUFFERED, "banded": BANDED, "best": BANDED_BEST}
+SHORT = {"binary": BINARY, "honaker": HONAKER, "wide": WIDE, "integer": INTEGER, "balanced": BALANCED, "gaussian": GAUSSIAN}
+SHORT |= {"gaussian_honaker": GAUSSIAN_HONAKER, "whole": WHOLE, "root": ROOT, "buffered": BUFFERED, "far": FAR}
+SHORT |= {"anytime": ANYTIME}  # in values' names
+BINS = 24  # of steps, of equal ratio
 
 
-def mechanism(params: Params, name: str, horizon: int | None = None) -> BinaryMechanism:
+def edges(params: Any) -> NDArray[np.int64]:
+    """First steps of the bins, and the step after the last."""
+    return np.unique(np.round(np.geomspace(1, params.horizon + 1, BINS + 1)).astype(np.int64))
+
+
+def run(params: Any, seed: int) -> pd.DataFrame:
+    """A row per mechanism, run and bin of steps: mean squared error, measured and exact."""
+    return pd.DataFrame(list(_rows(params, seed)))
+
+
+def _rows(params: Any, seed: int) -> Iterator[dict[str, Any]]:
+    first = edges(params)
+    for name in (*PURE, *APPROXIMATE):
+        exact = np.add.reduceat(variances(params, name), first[:-1] - 1) / np.diff(first)
+        for repetition in range(params.repetitions):
+            bits = streams.bits(0.5, params.horizon, stream(seed, "bits", repetition))
+            noise = stream(seed, "noise", name, repetition)
+            if name == PER_STEP:
+                error = noise.laplace(0.0, params.horizon / params.epsilon, params.horizon)
+            else:
+                error = mechanism(params, name).release(bits, noise) - np.cumsum(bits)
+            measured = np.add.reduceat(error**2, first[:-1] - 1) / np.diff(first)
+            for place, (square, variance) in enumerate(zip(measured, exact, strict=True)):
+                yield {
+                    "mechanism": name,
+                    "repetition": repetition,
+                    "first": int(first[place]),
+                    "last": int(first[place + 1]) - 1,
+                    "mean_square": float(square),
+                    "exact": float(variance),
+                }
+
+
+def mechanism(params: Any, name: str, horizon: int | None = None) -> BinaryMechanism:
     """The mechanism called `name`; per-step noise is a tree of one level for one element at epsilon / T (see `variances`)."""
     steps = horizon or params.horizon
     structures: dict[str, PrefixSums] = {
@@ -57,7 +121,7 @@ def mechanism(params: Params, name: str, horizon: int | None = None) -> BinaryMe
     return BinaryMechanism(steps, params.epsilon, delta=delta, integer=integer, sums=structures[name])
 
 
-def variances(params: Params, name: str, horizon: int | None = None) -> NDArray[np.float64]:
+def variances(params: Any, name: str, horizon: int | None = None) -> NDArray[np.float64]:
     """Exact variance of the running sum at every step."""
     steps = horizon or params.horizon
     if name == PER_STEP:
@@ -86,10 +150,9 @@ def whole_stream(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"measured": np.sqrt(sums.measured / sums.weight), "exact": np.sqrt(sums.expected / sums.weight)})
 
 
-def comparison(result: Result[Params]) -> pd.DataFrame:
+def comparison(params: Any, table: pd.DataFrame) -> pd.DataFrame:
     """The page's table: guarantee, measured and exact error over the stream, largest exact error, memory."""
-    params = result.params
-    rows = whole_stream(result.table)
+    rows = whole_stream(table)
     frame = pd.DataFrame(
         {
             "mechanism": rows.index,
@@ -104,7 +167,7 @@ def comparison(result: Result[Params]) -> pd.DataFrame:
     return frame.rename(columns=errors | {"memory": "numbers kept"})
 
 
-def memory(params: Params, name: str) -> int:
+def memory(params: Any, name: str) -> int:
     """Numbers of noise that go from one step to the next."""
     if name == PER_STEP:
         return 0
@@ -116,13 +179,13 @@ def memory(params: Params, name: str) -> int:
     return sums.buffers if isinstance(sums, Buffered) else params.horizon
 
 
-def recorded_error(params: Params) -> float:
+def recorded_error(params: Any) -> float:
     """Exact, over the stream, of the consistent tree of a stream that has ended."""
     errors = RecordedSums(params.horizon, params.epsilon).standard_error(np.arange(1, params.horizon + 1))
     return float(np.sqrt(np.mean(errors**2)))
 
 
-def lower_bound(params: Params, horizon: int) -> float:
+def lower_bound(params: Any, horizon: int) -> float:
     """Of the error over the stream of any factorization with Gaussian noise at the same mu, however it is found.
 
     If B C is the matrix A of all ones on and below the diagonal, |B|_F max|C e_j| >= |B|_F |C|_F / sqrt(T) is at least the
@@ -133,7 +196,7 @@ def lower_bound(params: Params, horizon: int) -> float:
     return float(np.sum(0.5 / np.sin(angles))) / horizon / mu
 
 
-def growth(params: Params) -> pd.DataFrame:
+def growth(params: Any) -> pd.DataFrame:
     """Exact errors over the whole stream for other lengths."""
     rows = []
     for power in range(4, 21):
@@ -147,7 +210,7 @@ def growth(params: Params) -> pd.DataFrame:
 
 
 @cache
-def separated(params: Params) -> pd.DataFrame:
+def separated(params: Any) -> pd.DataFrame:
     """Exact errors over a stream in which a person has several elements, evenly far apart at least, at the same guarantee.
 
     Bands are as many as steps from one of a person's elements to the next: there, what they cost does not add up.
@@ -171,7 +234,7 @@ def separated(params: Params) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def branchings(params: Params) -> pd.DataFrame:
+def branchings(params: Any) -> pd.DataFrame:
     """Exact error over the whole stream for every branching, plain and by Honaker's estimates, pure and Gaussian."""
     rows = []
     for branching in params.branching_sweep:
@@ -183,3 +246,28 @@ def branchings(params: Params) -> pd.DataFrame:
                 kind = ("Honaker" if honaker else "plain") + (", Gaussian" if delta else ", pure")
                 rows.append({"branching": branching, "kind": kind, "error": float(np.sqrt(square * noise.variance))})
     return pd.DataFrame(rows)
+
+
+def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
+    """What claims and prose read, by short names of the mechanisms (`SHORT`): exact errors over the stream, and others."""
+    errors, apart, wide = whole_stream(table), separated(params).set_index(["mechanism", "uses"]), branchings(params)
+    exact, pure = errors.exact, wide[wide.kind.str.endswith("pure")]
+    best = pure.loc[pure[pure.kind == "plain, pure"].error.idxmin()]
+    return {
+        "farthest": (errors.measured / exact - 1).abs().max(),
+        "printed_ones": printed_sums([step & -step for step in range(1, 9)])[-1],
+        "largest_gaussian": np.sqrt(variances(params, GAUSSIAN).max()),
+        "largest_root": np.sqrt(variances(params, ROOT).max()),
+        "best_tree_drawn": min(exact[WIDE], exact[HONAKER], pure.error.min()),
+        "height": Tree(params.horizon).height,
+        "best_branching": best.branching,
+        "best_branching_error": best.error,
+        "digits_branching": best_tree(params.horizon).branching,
+        "recorded_error": recorded_error(params),
+        "over_bound": exact[ROOT] / lower_bound(params, params.horizon),
+        "per_step_measured": errors.measured[PER_STEP],
+        "binary_measured": errors.measured[BINARY],
+        "apart_horizon": apart.horizon.iloc[0],
+        **{f"apart_{short}": apart.error[name, 64] for short, name in SEPARATED.items()},
+        **{f"{short}_error": exact[name] for short, name in SHORT.items()},
+    }

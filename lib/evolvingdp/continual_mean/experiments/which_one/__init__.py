@@ -1,1 +1,0 @@
-"""All of the notebook `continual_mean/which_one`."""
