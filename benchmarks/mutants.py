@@ -33,7 +33,7 @@ from evolvingdp.publish.rendering import dated
 ROOT = Path(__file__).resolve().parents[1]
 TESTS, RESULTS = ROOT / "tests", ROOT / "benchmarks" / "results"
 LIBRARY = Path(evolvingdp.__path__[0])
-GENERATORS = ("test_replay.py", "test_refusals.py", "test_one_more.py", "test_whole_outputs.py")
+GENERATORS = ("test_registry.py", "test_replay.py", "test_refusals.py", "test_one_more.py", "test_whole_outputs.py")
 LEDGER = TESTS / "privacy" / "test_ledger.py"
 BY = ("rows", "generators", "tests")
 PATIENCE = 1200.0  # seconds; who waits longer has met an endless loop, which counts as noticed

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
-from unittest import mock
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +24,17 @@ from evolvingdp.core.noise import DiscreteGaussian, DiscreteLaplace
 Array = NDArray[np.float64]
 LAPLACE, NORMAL = "laplace", "normal"
 _MOST = 20  # comparisons are followed; it takes more with a probability of 1 / 20!
+
+
+@contextmanager
+def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """`owner` has this `value` for as long as a probe runs."""
+    kept = vars(owner)[name]
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, kept)
 
 
 class Drawn(NamedTuple):
@@ -193,7 +204,7 @@ def _masses(law: DiscreteLaplace, numbers: Sequence[int], rest: Any, whole: Any,
         events.append((np.array(numerator), denominator))
         return happens(numerator, denominator, rng)
 
-    with mock.patch.object(noise, "_happens", asked):
+    with replaced(noise, "_happens", asked):
         accepted, drawn = _drawn(law, rest, whole, negative, far)
     (rests, scale), *wholes = events
     kinds = {
@@ -236,7 +247,7 @@ def gaussian_law(law: DiscreteGaussian, numbers: Sequence[int]) -> dict[int, flo
             each = np.exp(-numerator / denominator).tolist()  # as `event_law` finds
             return np.array([rng.choose([one, 1 - one]) == 0 for one in each], dtype=bool)
 
-        with mock.patch.object(DiscreteLaplace, "draw", drawn), mock.patch.object(noise, "_happens", happens):
+        with replaced(DiscreteLaplace, "draw", drawn), replaced(noise, "_happens", happens):
             return law_of(lambda rng: len(law._attempts(1, rng))).get(1, 0.0)
 
     chances = {number: accepted(number) for number in numbers}

@@ -1,1 +1,1 @@
-"""The privacy ledger: promises, what is measured, and mutants; a file for each chapter, all together in `listing`."""
+"""The privacy ledger: promises, and what is measured; a file for each chapter, all together in `listing`."""

@@ -35,68 +35,31 @@ def entries() -> Iterator[Entry]:
 def _user_means() -> Iterator[Entry]:
     narrow: dict[str, Any] = {"beta": 0.9, "prior_deviations": 0.2}  # so that intervals are narrow in a stream this short
     few, choose = (4, 4, EPSILON), choosing.users_alike
-    path = "continual_mean/user_mean.py"
-    unscaled = (
-        path,
-        "return calibrate(sums, self._tree_budget(tree), 0.0, sensitivity,",
-        "return calibrate(sums, self._tree_budget(tree), 0.0, sensitivity / 2,",
-    )
-    once = (
-        path,
-        "def user_sensitivity(self, tree: int) -> float:",
-        "def user_sensitivity(self, tree: int) -> float:\n        return 1.0\n\n    def _real(self, tree: int) -> float:",
-    )
-    free = (
-        "continual_mean/online.py",
-        "tree.total += min(max(total, interval.low), interval.high) if interval else total",
-        "tree.total += total",
-    )
-    gauss = (
-        path,
-        "return self._mu * math.sqrt(self._share(tree) / self.dimensions)",
-        "return self._mu * math.sqrt(1 / self.dimensions)",
-    )
-    outwards = (
-        path,
-        "math.ceil(center - half), math.floor(center + half)",
-        "math.floor(center - half), math.ceil(center + half)",
-    )
-    kept = (
-        "continual_mean/online.py",
-        "state.counts[user] < settings.samples_per_user",
-        "state.counts[user] <= settings.samples_per_user",
-    )
-    cases: list[tuple[str, str, Any, Callable[[], UserMean], str, tuple[str, str, str]]] = [
-        ("naive", "Algorithm 2", algorithms.naive, lambda: algorithms.naive(*few), "noise for one sample of a user", once),
+    cases: list[tuple[str, str, Any, Callable[[], UserMean]]] = [
+        ("naive", "Algorithm 2", algorithms.naive, lambda: algorithms.naive(*few)),
         ("naive_dropped", "Algorithm 2, more samples than the cap", algorithms.naive,
-         lambda: algorithms.naive(*few, excess="drop"), "a sample beyond the cap is let in, step by step", kept),
-        ("wishful", "Algorithm 3", algorithms.wishful, lambda: algorithms.wishful(*few, 0.4), "noise for one sample of a user", once),
+         lambda: algorithms.naive(*few, excess="drop")),
+        ("wishful", "Algorithm 3", algorithms.wishful, lambda: algorithms.wishful(*few, 0.4)),
         ("wishful_narrow", "Algorithm 3, an interval that binds at both ends", algorithms.wishful,
-         lambda: algorithms.wishful(4, 64, EPSILON, 0.41, beta=0.9), "an interval rounded outwards", outwards),
-        ("single_tree", "Algorithm 4", algorithms.single_tree, lambda: algorithms.single_tree(*few, 0.4),
-         "noise for one sample of a user", once),
-        ("multiple_trees", "Algorithm 5", algorithms.multiple_trees, lambda: algorithms.multiple_trees(*few, 0.4),
-         "half the noise", unscaled),
-        ("full", "Algorithm 6", algorithms.full, lambda: algorithms.full(4, 8, 1000.0, beta=0.9), "half the noise", unscaled),
-        ("full_narrow", "Algorithm 6, intervals that bind", algorithms.full, lambda: algorithms.full(4, 64, 1e4, beta=0.9),
-         "what has waited for a median is not projected",
-         ("continual_mean/online.py", "state.intervals[level] = settings.interval(level, prior)", "state.intervals[level] = None")),
-        ("recommended", "users alike, pure", choose, lambda: choose(8, 4, EPSILON), "half the noise", unscaled),
-        ("recommended_long", "users alike, narrow intervals", choose, lambda: choose(4, 64, 400.0, honaker=True, **narrow),
-         "sums are not projected, step by step", free),
+         lambda: algorithms.wishful(4, 64, EPSILON, 0.41, beta=0.9)),
+        ("single_tree", "Algorithm 4", algorithms.single_tree, lambda: algorithms.single_tree(*few, 0.4)),
+        ("multiple_trees", "Algorithm 5", algorithms.multiple_trees, lambda: algorithms.multiple_trees(*few, 0.4)),
+        ("full", "Algorithm 6", algorithms.full, lambda: algorithms.full(4, 8, 1000.0, beta=0.9)),
+        ("full_narrow", "Algorithm 6, intervals that bind", algorithms.full, lambda: algorithms.full(4, 64, 1e4, beta=0.9)),
+        ("recommended", "users alike, pure", choose, lambda: choose(8, 4, EPSILON)),
+        ("recommended_long", "users alike, narrow intervals", choose, lambda: choose(4, 64, 400.0, honaker=True, **narrow)),
         ("recommended_fine", "users alike, narrow intervals, fine values", choose,
-         lambda: choose(4, 64, 400.0, resolution=16, **narrow), "half the noise", unscaled),
+         lambda: choose(4, 64, 400.0, resolution=16, **narrow)),
         ("recommended_real", "users alike, narrow intervals, real noise", choose,
-         lambda: choose(4, 64, 400.0, integer=False, **narrow), "half the noise", unscaled),
-        ("recommended_gaussian", "users alike, Gaussian", choose, lambda: choose(8, 4, EPSILON, DELTA),
-         "each tree has all of mu", gauss),
+         lambda: choose(4, 64, 400.0, integer=False, **narrow)),
+        ("recommended_gaussian", "users alike, Gaussian", choose, lambda: choose(8, 4, EPSILON, DELTA)),
     ]  # fmt: skip
-    for id, name, make, settings, mutant, change in cases:
+    for id, name, make, settings in cases:
         covers = (UserMean, online.start, online.step, offline.release, make)
         yield entry(
             f"user_mean_{id}", f"UserMean: {name}", covers, SENSITIVITY, {"full": 1000.0, "full_narrow": 1e4}.get(id, 400.0 if "_" in id and
             id.rsplit("_")[-1] in ("long", "fine", "real") else EPSILON),
-            lambda settings=settings, id=id: user_mean_epsilon(settings(), 2 * (id == "naive_dropped")), mutant, change,
+            lambda settings=settings, id=id: user_mean_epsilon(settings(), 2 * (id == "naive_dropped")),
             DELTA if id.endswith("gaussian") else 0.0,
         )  # fmt: skip
 
@@ -107,9 +70,6 @@ def _user_means() -> Iterator[Entry]:
 
     yield entry(
         "user_mean_medians", "UserMean: the medians of Algorithm 6, two of them together", (algorithms.full, private_median.draw), EXACT, 2 / 6 * 64 + 3 / 8 * 100, medians_told,
-        "medians at twice their epsilon",
-        ("continual_mean/online.py", "private_median.draw(means, settings.median_epsilon, level, rng)",
-         "private_median.draw(means, 2 * settings.median_epsilon, level, rng)"),
     )  # fmt: skip
     for id, composition_delta in (("basic", 0.0), ("optimal", DELTA)):
 
@@ -121,11 +81,8 @@ def _user_means() -> Iterator[Entry]:
 
         yield entry(
             f"coordinates_{id}", f"means of vectors, {id} composition", (coordinates.release, coordinates.of_one), SENSITIVITY,
-            EPSILON, loss, "a coordinate is not paid for",
-            ("continual_mean/coordinates.py", *(
-                ("composition_delta, n_dimensions)", "composition_delta, n_dimensions - 1)") if composition_delta
-                else ("settings.epsilon / n_dimensions", "settings.epsilon / (n_dimensions - 1)")
-            )), composition_delta,
+            EPSILON, loss,
+            composition_delta,
         )  # fmt: skip
 
     def gaussian() -> float:
@@ -137,8 +94,8 @@ def _user_means() -> Iterator[Entry]:
 
     yield entry(
         "coordinates_gaussian", "means of vectors, Gaussian noise", (coordinates.release, coordinates.of_one), SENSITIVITY,
-        EPSILON, gaussian, "coordinates are not paid for",
-        ("continual_mean/user_mean.py", "math.sqrt(self._share(tree) / self.dimensions)", "math.sqrt(self._share(tree))"), DELTA,
+        EPSILON, gaussian,
+        DELTA,
     )  # fmt: skip
 
 
@@ -149,21 +106,6 @@ def _with_options() -> Iterator[Entry]:
         "capped": {"capped": True}, "exact_start": {"exact_start": True}, "integer": {"integer": True},
         "honaker": {"honaker": True, "branching": 3}, "fine": {"resolution": 4, "capped": True, "integer": True},
     }  # fmt: skip
-    changes = {
-        "capped": (
-            "a level 0 of half a sample",
-            "width = min(width, float(size))",
-            "width = min(width, self._block(level))",
-        ),
-        "exact_start": ("a level 2 of one sample", "self.exact_start and level <= 1", "self.exact_start and level <= 2"),
-        "integer": ("half the noise", "0.0, sensitivity, integer", "0.0, sensitivity / 2, integer"),
-        "honaker": (
-            "all trees have all of epsilon",
-            "return self.tree_epsilon * self._share(tree)",
-            "return self.tree_epsilon",
-        ),
-        "fine": ("a grid step of one", "tuple(self.resolution * width for", "tuple(width for"),
-    }
 
     def loss(option: str) -> float:
         made = [make(4, 4, EPSILON, 0.4, beta=0.9).but(**options[option]) for make in makers]
@@ -171,32 +113,27 @@ def _with_options() -> Iterator[Entry]:
         costs = list(map(user_mean_epsilon, made))
         return sum(costs) if max(costs) <= EPSILON * (1 + 1e-9) else math.inf
 
-    for option, (mutant, old, new) in changes.items():
+    for option in options:
         yield entry(
             f"user_mean_with_{option}", f"UserMean: Algorithms 3 to 6, {option.replace('_', ' ')}, together", makers, SENSITIVITY,
-            4 * EPSILON, lambda option=option: loss(option), mutant, ("continual_mean/user_mean.py", old, new),
+            4 * EPSILON, lambda option=option: loss(option),
         )  # fmt: skip
 
 
 def _for_any_users() -> Iterator[Entry]:
     """What is recommended: several elements of a user in one stream, streams for bands, better running sums."""
-    path, make = "continual_mean/user_mean.py", choosing.recommended
-    cases: list[tuple[str, str, Any, Callable[[], UserMean], str, tuple[str, str, str]]] = [
-        ("any_users", "recommended, pure", make, lambda: make(4, 4, EPSILON, excess="error"),
-         "noise for one sample of a user", (path, "return self.samples_per_user\n        return len", "return 1\n        return len")),
-        ("any_users_gaussian", "recommended, Gaussian", make, lambda: make(4, 4, EPSILON, DELTA, excess="error"),
-         "noise for one sample of a user", (path, "self.uses(tree) * sums.l2_of(self.uses(tree))", "self.uses(tree) * sums.l2_of(1)")),
-        ("bands", "bands", algorithms.bands, lambda: algorithms.bands(4, 4, EPSILON, branching=3),
-         "half the noise", (path, "return calibrate(sums, self._tree_budget(tree), 0.0, sensitivity,",
-                            "return calibrate(sums, self._tree_budget(tree), 0.0, sensitivity / 2,")),
+    _path, make = "continual_mean/user_mean.py", choosing.recommended
+    cases: list[tuple[str, str, Any, Callable[[], UserMean]]] = [
+        ("any_users", "recommended, pure", make, lambda: make(4, 4, EPSILON, excess="error")),
+        ("any_users_gaussian", "recommended, Gaussian", make, lambda: make(4, 4, EPSILON, DELTA, excess="error")),
+        ("bands", "bands", algorithms.bands, lambda: algorithms.bands(4, 4, EPSILON, branching=3)),
         ("bands_gaussian", "bands, Gaussian", algorithms.bands,
-         lambda: algorithms.bands(4, 4, EPSILON, delta=DELTA, buffered=True), "each band has all of mu",
-         (path, "math.sqrt(self._share(tree) / self.dimensions)", "math.sqrt(1 / self.dimensions)")),
+         lambda: algorithms.bands(4, 4, EPSILON, delta=DELTA, buffered=True)),
     ]  # fmt: skip
-    for id, name, maker, settings, mutant, change in cases:
+    for id, name, maker, settings in cases:
         yield entry(
             f"user_mean_{id}", f"UserMean: {name}", (UserMean, online.step, offline.release, maker), SENSITIVITY, EPSILON,
-            lambda settings=settings: user_mean_epsilon(settings()), mutant, change, DELTA if "gaussian" in id else 0.0,
+            lambda settings=settings: user_mean_epsilon(settings()), DELTA if "gaussian" in id else 0.0,
         )  # fmt: skip
 
 
@@ -216,16 +153,16 @@ def _days() -> Iterator[Entry]:
             worst = max(worst, sensitivity.solved(shown, 4, [np.array(held, dtype=float)]))
         return gaussian_epsilon(worst, delta) if delta else worst
 
-    path, capped = "continual_mean/windows.py", "or state.today.get(user, 0) >= self.per_day:"
-    for id, name, sums, delta, mutant, old, new in (
-        ("days", "each with noise of its own", None, 0.0, "noise for one sample", "made.resolution * held *", "made.resolution *"),
-        ("days_tree", "in a tree", Tree(4), 0.0, "noise for one sample", "made.resolution * held *", "made.resolution *"),
-        ("days_gaussian", "Gaussian noise", None, DELTA, "no cap a day", capped, "or False:"),
-        ("days_tree_gaussian", "in a tree, Gaussian noise", Tree(4), DELTA, "noise for a sample a day", "(held, self.per_day,", "(held, 1,"),
+    _path, _capped = "continual_mean/windows.py", "or state.today.get(user, 0) >= self.per_day:"
+    for id, name, sums, delta in (
+        ("days", "each with noise of its own", None, 0.0),
+        ("days_tree", "in a tree", Tree(4), 0.0),
+        ("days_gaussian", "Gaussian noise", None, DELTA),
+        ("days_tree_gaussian", "in a tree, Gaussian noise", Tree(4), DELTA),
     ):  # fmt: skip
         yield entry(
             id, f"sums of days, {name}", (windows.Days, windows.between), SENSITIVITY, EPSILON,
-            lambda sums=sums, delta=delta: loss(sums, delta), mutant, (path, old, new), delta,
+            lambda sums=sums, delta=delta: loss(sums, delta), delta,
         )  # fmt: skip
 
 
@@ -247,8 +184,7 @@ def _snapshots() -> Iterator[Entry]:
         return user_mean_epsilon(settings) if np.allclose(at_once, noisy) and not np.allclose(silent, noisy) else math.inf
 
     yield entry(
-        "snapshots", "snapshots of a mean", (windows.snapshot, windows.snapshots), SENSITIVITY, EPSILON, loss, "totals without noise",
-        ("continual_mean/windows.py", "sum(state.weighted), tuple", "float(sum(tree.total for tree in state.trees)), tuple"),
+        "snapshots", "snapshots of a mean", (windows.snapshot, windows.snapshots), SENSITIVITY, EPSILON, loss,
     )  # fmt: skip
 
 
@@ -276,6 +212,4 @@ def _others() -> Iterator[Entry]:
         yield entry(
             f"private_median{id}", f"PrivateMedian{name}", (private_median.draw, private_median.probabilities), EXACT, epsilon,
             lambda epsilon=epsilon, level=level: median(epsilon, level),
-            "a cost that changes by 2 is taken for 1",
-            ("continual_mean/private_median.py", "np.exp(-epsilon / 4 * (cost", "np.exp(-epsilon / 2 * (cost"),
         )  # fmt: skip

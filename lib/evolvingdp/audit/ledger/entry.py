@@ -1,4 +1,4 @@
-"""An entry of the privacy ledger: a mechanism, its promise, what is measured, and a mutant that fails.
+"""An entry of the privacy ledger: a mechanism, its promise, and what is measured.
 
 No number in it is entered by hand: promises are parameters of the mechanism that is measured, at a size where that takes
 well under a second. An entry is verified in one of these ways:
@@ -13,8 +13,7 @@ well under a second. An entry is verified in one of these ways:
 
 All but formulas run the public entry point that ships, on chosen noise or following all that it may draw (`exact.draws`).
 `measured` is an epsilon, at the entry's delta: the worst case found. A mechanism is tight where it reaches the promise; where
-it does not, what was measured is `pinned`, so that a change of the law shows even where the promise still holds. `broken` is
-the same measurement of a mutant of the code (`mutant`).
+it does not, what was measured is `pinned`, so that a change of the law shows even where the promise still holds.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ TEST = "test_the_guarantee_is_kept"
 
 @dataclass(frozen=True)
 class Entry:
-    """One mechanism in one setting. `measure()` and `broken()`, of the mutant, are epsilons at `delta`."""
+    """One mechanism in one setting. `measure()` is an epsilon at `delta`."""
 
     id: str
     chapter: str
@@ -46,8 +45,6 @@ class Entry:
     how: str
     promised: float
     measure: Callable[[], float]
-    mutant: str
-    broken: Callable[[], float]
     delta: float = 0.0
     sampler_test: str = ""  # of a formula: the test that the sampler has the law that the formula is about
 

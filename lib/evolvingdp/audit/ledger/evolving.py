@@ -15,7 +15,6 @@ from evolvingdp.audit.exact import rivals, transcripts
 from evolvingdp.audit.exact.draws import loss_of
 from evolvingdp.audit.exact.laws import as_stated
 from evolvingdp.audit.ledger.entry import EXACT, Entry
-from evolvingdp.audit.ledger.mutant import broken
 from evolvingdp.evolving import baselines, heavy_protocol, heavy_simulation, thresh_protocol, thresh_simulation
 from evolvingdp.evolving.heavy_projection import HashSigns
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
@@ -37,13 +36,12 @@ def entries() -> Iterator[Entry]:
 
 
 def _entry(
-    id: str, name: str, covers: tuple[Any, ...], promised: float, measure: Any, mutant: str, change: tuple[str, str, str],
-    **more: Any,
+    id: str, name: str, covers: tuple[Any, ...], promised: float, measure: Any, **more: Any,
 ) -> Entry:  # fmt: skip
     one = {"unit": "all that a user ever sends", "neighbours": "any two sequences of a user"} | more
     return Entry(
-        id, "evolving", name, covers, one["unit"], one["neighbours"], EXACT, promised, measure, mutant,
-        broken(measure, *change), more.get("delta", 0.0),
+        id, "evolving", name, covers, one["unit"], one["neighbours"], EXACT, promised, measure,
+        more.get("delta", 0.0),
     )  # fmt: skip
 
 
@@ -51,19 +49,13 @@ def _once() -> Iterator[Entry]:
     """Users split over epochs: one report each."""
     yield _entry(
         "once", "one report a user, means", (once.Once, once.step, once.simulate), _EPSILON,
-        lambda: rivals.once_loss(once.Once(2, 2, 2, _EPSILON)), "users report from their epoch on",
-        ("evolving/rivals/once.py", "state.lots == state.epoch)", "state.lots <= state.epoch)"),
+        lambda: rivals.once_loss(once.Once(2, 2, 2, _EPSILON)),
     )  # fmt: skip
     covers = (once_words.OnceWords, once_words.step, once_words.simulate)
     for oracle in once_words.ORACLES:
         yield _entry(
             f"once_words_{oracle}", f"one report a user, words, {oracle}", covers, _EPSILON,
             lambda oracle=oracle: rivals.once_words_loss(once_words.OnceWords(1, 2, 2, _EPSILON, oracle)),
-            "randomized at 1.1 epsilon",
-            ("evolving/rivals/once_words.py", *(
-                ("return OLH(self.epsilon)", "return OLH(1.1 * self.epsilon)") if oracle == "olh"
-                else ("return SignFlip(self.epsilon)", "return SignFlip(1.1 * self.epsilon)")
-            )),
         )  # fmt: skip
 
 
@@ -81,25 +73,17 @@ def _crews() -> Iterator[Entry]:
             CrewWords(9, _EPSILON, HeavyThresh(voting(2), 2), changes=1, cell=1, spare_cell=1), role
         )
 
-    uncapped = ("evolving/thresh.py", "(used < self.vote_cap)", "(used <= self.vote_cap)")
     covers: tuple[Any, ...] = (CrewThresh, crew_thresh.step, crew_thresh.simulate)
-    for role, mutant, change in (
-        ("voters", "the cap on votes is off by one", uncapped),
-        ("reporters", "two reports are paid as if they were one",
-         ("evolving/rivals/crew_thresh.py", "(self.reports if update <= self.changes else 1)", "1")),
-    ):  # fmt: skip
+    for role in ("voters", "reporters"):
         yield _entry(
             f"crew_thresh_{role}", f"THRESH with roles by lot, {role}", covers, _EPSILON,
-            partial(crews, role), mutant, change,
+            partial(crews, role),
         )  # fmt: skip
     covers = (CrewWords, crew_words.step, crew_words.simulate)
-    larger = ("evolving/rivals/once_words.py", "return OLH(self.epsilon)", "return OLH(1.1 * self.epsilon)")
-    for role, mutant, change in (
-        ("voters", "the cap on votes is off by one", uncapped), ("reporters", "reports at 1.1 epsilon", larger),
-    ):  # fmt: skip
+    for role in ("voters", "reporters"):
         yield _entry(
             f"crew_words_{role}", f"HEAVYTHRESH with roles by lot, {role}", covers, _EPSILON,
-            partial(words, role), mutant, change,
+            partial(words, role),
         )  # fmt: skip
 
 
@@ -109,26 +93,20 @@ def _thresh() -> Iterator[Entry]:
         return Thresh(10, horizon, 1, 100.0, unit=0.01, beta=0.05, **base)
 
     covers: tuple[Any, ...] = (Thresh, thresh_protocol.step, thresh_simulation.simulate)
-    never = "estimates never run out"
-    spent = ("evolving/thresh_protocol.py", "max(0, self.estimates_left - 1)", "self.estimates_left")
-    capped = ("evolving/thresh_protocol.py", "used = used + yes", "used = used")
     yield _entry(
-        "thresh_forced", "THRESH, start forced", covers, voting(5).privacy_loss, lambda: transcripts.thresh_loss(voting(5)), never, spent,
+        "thresh_forced", "THRESH, start forced", covers, voting(5).privacy_loss, lambda: transcripts.thresh_loss(voting(5)),
     )  # fmt: skip
     yield _entry(
         "thresh_refused", "THRESH: what is out of range is refused", covers, 0.7,
-        lambda: refusals.refused(refusals.evolving(), lambda: transcripts.thresh_loss(voting(3))), "negative counts are let in",
-        ("evolving/heavy_protocol.py", "outside = (array < 0) | (array > length)", "outside = array > length"),
+        lambda: refusals.refused(refusals.evolving(), lambda: transcripts.thresh_loss(voting(3))),
     )  # fmt: skip
     yield _entry(
         "thresh_sentinel", "THRESH, start sentinel", covers, 0.7,
-        lambda: transcripts.thresh_loss(voting(5, start="sentinel")), "votes are not counted", capped,
+        lambda: transcripts.thresh_loss(voting(5, start="sentinel")),
     )  # fmt: skip
     yield _entry(
         "thresh_printed", "THRESH, exhaustion as printed", covers, 0.7,
-        lambda: transcripts.thresh_loss(voting(4, exhaustion="printed")), "users without estimates go on reporting",
-        ("evolving/thresh_protocol.py", "_reported(settings, counts, last.estimates_left > 0, rng)",
-         "_reported(settings, counts, True, rng)"),
+        lambda: transcripts.thresh_loss(voting(4, exhaustion="printed")),
     )  # fmt: skip
 
     def tuned() -> float:
@@ -136,23 +114,21 @@ def _thresh() -> Iterator[Entry]:
         return as_stated(transcripts.thresh_loss(replace(settings, epsilon=100.0)), settings.privacy_loss)
 
     yield _entry(
-        "thresh_tuned", "THRESH, tuned", covers, _EPSILON, tuned, never, spent,
+        "thresh_tuned", "THRESH, tuned", covers, _EPSILON, tuned,
     )  # fmt: skip
     covers = (HeavyThresh, heavy_protocol.step, heavy_simulation.simulate)
     yield _entry(
         "heavy_thresh_printed", "HEAVYTHRESH, exhaustion as printed", covers, 0.7,
-        lambda: transcripts.heavy_loss(HeavyThresh(voting(4, exhaustion="printed"), 2)), "users without estimates go on reporting",
-        ("evolving/heavy_protocol.py", "_reported(settings, counts, last.estimates_left > 0, public, private)",
-         "_reported(settings, counts, True, public, private)"),
+        lambda: transcripts.heavy_loss(HeavyThresh(voting(4, exhaustion="printed"), 2)),
     )  # fmt: skip
     for name, phi in (("Hadamard", None), ("hashed", HashSigns(2, 5, 0))):
         yield _entry(
             f"heavy_thresh_{name.lower()}", f"HEAVYTHRESH, {name} signs", covers, 0.7,
-            lambda phi=phi: transcripts.heavy_loss(HeavyThresh(voting(4), 2, phi)), never, spent,
+            lambda phi=phi: transcripts.heavy_loss(HeavyThresh(voting(4), 2, phi)),
         )  # fmt: skip
     yield _entry(
         "heavy_thresh_sentinel", "HEAVYTHRESH, start sentinel", covers, 0.7,
-        lambda: transcripts.heavy_loss(HeavyThresh(voting(4, start="sentinel"), 2)), never, spent,
+        lambda: transcripts.heavy_loss(HeavyThresh(voting(4, start="sentinel"), 2)),
     )  # fmt: skip
 
 
@@ -170,8 +146,6 @@ def _recomputed() -> Iterator[Entry]:
         yield _entry(
             f"recompute_{composition}", f"recomputation, {composition} composition",
             (baselines.recompute, baselines.epsilon_of_report), _EPSILON, partial(sent, composition, delta),
-            "composed for half of the reports",
-            ("evolving/baselines.py", "epsilon_of_report(epsilon, len(asked), c", "epsilon_of_report(epsilon, len(asked) // 3, c"),
             delta=delta,
         )  # fmt: skip
     thresh = Thresh(1, 3, 1, _EPSILON, 0.1, 0.8, 1, 1, unit=0.01, margin=0.1, reach=2)
@@ -181,18 +155,12 @@ def _recomputed() -> Iterator[Entry]:
 
     yield _entry(
         "recompute_words", "recomputation of words", (baselines.recompute_words,), _EPSILON,
-        lambda: loss_of(again, product((0, 1), repeat=3)), "an epoch is not counted",
-        ("evolving/baselines.py", "epsilon_of_report(voting.epsilon, voting.horizon, c", "epsilon_of_report(voting.epsilon, voting.horizon - 1, c"),
+        lambda: loss_of(again, product((0, 1), repeat=3)),
     )  # fmt: skip
 
 
 def _few_changes() -> Iterator[Entry]:
     """Dyadic trees, and memoization with the two guarantees that it has."""
-    larger = (
-        "evolving/rivals/tree.py",
-        "if self.tuned else self.changes, epsilon)",
-        "if self.tuned else self.changes, 1.1 * epsilon)",
-    )
     for randomizer in tree.RANDOMIZERS:
         promised = {"erlingsson": _EPSILON / 2, "future_rand": 0.3}.get(randomizer, _EPSILON)
 
@@ -202,7 +170,7 @@ def _few_changes() -> Iterator[Entry]:
 
         yield _entry(
             f"tree_{randomizer}", f"dyadic tree, {randomizer.replace('_', ' ')}",
-            (tree.ChangeTree, tree.collect, signs.Signs), promised, loss, "flips at 1.1 epsilon", larger,
+            (tree.ChangeTree, tree.collect, signs.Signs), promised, loss,
         )  # fmt: skip
 
     def many() -> float:
@@ -214,23 +182,18 @@ def _few_changes() -> Iterator[Entry]:
 
     yield _entry(
         "signs_future_rand", "FutureRand, 40 changes", (signs.Signs, signs.future_rand), _EPSILON, many,
-        "the annulus is chosen without its loss",
-        ("evolving/rivals/signs.py", "np.where((low <= high) & (loss <= epsilon), lost, np.inf)", "np.where(low <= high, lost, np.inf)"),
         unit="the reports of 40 changes",
     )  # fmt: skip
 
     few = tree.ChangeTree(10, 2, _EPSILON, 1, "best", tuned=False)
     yield _entry(
         "tree_two_users", "dyadic tree, two users", (tree.ChangeTree, tree.collect, signs.Signs), _EPSILON,
-        lambda: rivals.tree_loss(few, others=1), "flips shared by users",
-        ("evolving/rivals/signs.py", "rng.random(users) < chances", "rng.random(1) < chances"),
+        lambda: rivals.tree_loss(few, others=1),
     )  # fmt: skip
     covers: tuple[Any, ...] = (memoized.Memoized, memoized.collect)
     yield _entry(
         "memoized_two_users", "memoization, two layers, two users", covers, _EPSILON,
         lambda: rivals.memoized_loss(memoized.Memoized.rappor(10, 2, _EPSILON, _EPSILON / 2), others=1),
-        "answers shared by users",
-        ("evolving/rivals/memoized.py", "rng.random((len(bits), 2)) <", "rng.random((1, 2)) <"),
         unit="all that a user ever sends in 2 epochs",
     )  # fmt: skip
     for name, promised in (("rappor", 0.7), ("loloha", 1.5)):
@@ -242,8 +205,6 @@ def _few_changes() -> Iterator[Entry]:
 
         yield _entry(
             f"memoized_{name}", f"memoization, two layers: {name}", covers, promised, two,
-            "the noise on reports is drawn once for all",
-            ("evolving/rivals/memoized.py", "noise = rng.random(bits.shape) < expit", "noise = rng.random((1, 1)) < expit"),
             unit="all that a user ever sends in 3 epochs",
         )  # fmt: skip
 
@@ -253,7 +214,5 @@ def _few_changes() -> Iterator[Entry]:
 
     yield _entry(
         "memoized_dbitflip", "memoization, one layer: dBitFlipPM", covers, _EPSILON / 2, one_layer,
-        "the bucket's bit is answered with all of epsilon",
-        ("evolving/rivals/memoized.py", "return cls(n_users, horizon, epsilon / 2)", "return cls(n_users, horizon, epsilon)"),
         neighbours="two bits that never change: changes are not protected",
     )  # fmt: skip

@@ -21,7 +21,6 @@ from evolvingdp.audit.exact.laws import as_stated, epsilon_at, rows
 from evolvingdp.audit.exact.probes import Chosen
 from evolvingdp.audit.exact.sensitivity import cost
 from evolvingdp.audit.ledger.entry import EXACT, SENSITIVITY, Entry
-from evolvingdp.audit.ledger.mutant import broken
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
@@ -47,13 +46,10 @@ def entries() -> Iterator[Entry]:
     yield from _rappor()
 
 
-def _entry(
-    id: str, name: str, covers: tuple[Any, ...], measure: Any, mutant: str, change: tuple[str, str, str], **more: Any
-) -> Entry:
+def _entry(id: str, name: str, covers: tuple[Any, ...], measure: Any, **more: Any) -> Entry:
     one: dict[str, Any] = {"unit": "all reports of a user", "promised": _EPSILON} | more
     return Entry(
-        id, "heavy_hitters", name, covers, one["unit"], _ANY, EXACT, one["promised"], measure, mutant,
-        broken(measure, *change),
+        id, "heavy_hitters", name, covers, one["unit"], _ANY, EXACT, one["promised"], measure,
     )  # fmt: skip
 
 
@@ -62,26 +58,20 @@ def _hashes(seed: int, width: int = 4, rows: int = 1) -> MultiplyShift:
 
 
 def _sketches() -> Iterator[Entry]:
-    sketch = "heavy_hitters/sketches/local_rnd.py"
     keys = np.arange(4)
     yield _entry(
         "freq_oracle", "LocalRnd, FreqOracle", (local_rnd.LocalRnd, count_sketch.FreqOracle),
         lambda: reports.collected_loss(lambda seed: count_sketch.FreqOracle(_hashes(seed, rows=2), _EPSILON), keys),
-        "randomized response at 1.1 epsilon", (sketch, "return SignFlip(self.epsilon)", "return SignFlip(1.1 * self.epsilon)"),
     )  # fmt: skip
     yield _entry(
         "freq_oracle_uncompressed", "FreqOracle, uncompressed", (count_sketch.FreqOracle,),
         lambda: reports.collected_loss(
             lambda seed: count_sketch.FreqOracle(_hashes(seed, 2), _EPSILON, "none"), keys, range(4)
         ),
-        "the user's own sign is not randomized",
-        (sketch, "cells] = self.randomizer.randomize(signs, private)", "cells] = signs"),
     )  # fmt: skip
     yield _entry(
         "hashtogram", "Hashtogram", (bitstogram.hashtogram, bitstogram.Unsigned),
         lambda: reports.collected_loss(lambda seed: bitstogram.hashtogram(1, 4, _EPSILON, stream(seed, "hashes")), keys),
-        "the oracle gets 1.1 epsilon",
-        ("heavy_hitters/bitstogram.py", "draw(rows, width, public)), epsilon)", "draw(rows, width, public)), 1.1 * epsilon)"),
     )  # fmt: skip
 
 
@@ -99,22 +89,15 @@ def _trees() -> Iterator[Entry]:
     projective_tree = tree_hist.TreeHist(
         _TREE, _EPSILON, 10.0, rows=1, width=2, plan="two_reports", compression="projective"
     )
-    whole = 'return self.epsilon / 2 if self.plan == "two_reports" else self.epsilon'
     for plan in tree_hist.PLANS:
-        two = plan == "two_reports"
         yield _entry(
             f"tree_hist_{plan}", f"TreeHist, plan {plan}", (tree_hist.TreeHist, tree_hist.Protocol),
             lambda plan=plan: tree(plan),
-            "each report has the whole epsilon" if two else "a user reports at every level",
-            ("heavy_hitters/tree_hist.py", *(
-                (whole, "return self.epsilon") if two else ("self.keys(leaves[groups == level], level)", "self.keys(leaves, level)")
-            )),
         )  # fmt: skip
 
     yield _entry(
         "tree_hist_projective", "TreeHist, two projective reports", (tree_hist.TreeHist, tree_hist.Protocol),
-        lambda: reports.projected_loss(projective_tree, leaves), "each report has the whole epsilon",
-        ("heavy_hitters/tree_hist.py", whole, "return self.epsilon"),
+        lambda: reports.projected_loss(projective_tree, leaves),
     )  # fmt: skip
 
     def bits(plan: str) -> float:
@@ -128,15 +111,9 @@ def _trees() -> Iterator[Entry]:
         )
 
     for plan in bitstogram.PLANS:
-        two = plan == "two_reports"
         yield _entry(
             f"bitstogram_{plan}", f"Bitstogram, plan {plan}",
             (bitstogram.Bitstogram, bitstogram.BitstogramProtocol, bitstogram.CodeHashes), lambda plan=plan: bits(plan),
-            "each report has the whole epsilon" if two else "everybody reports to the final oracle, too",
-            ("heavy_hitters/bitstogram.py", *(
-                (whole, "return self.epsilon") if two
-                else ("messages[~final], messages[final]", "messages[~final], messages")
-            )),
         )  # fmt: skip
 
 
@@ -145,14 +122,11 @@ def _local_hashing() -> Iterator[Entry]:
     for id, name, make in (("olh", "OLH", olh.OLH), ("explicit_hist", "ExplicitHist", olh.explicit_hist)):
         yield _entry(
             id, name, (make,), lambda make=make: reports.hashed_loss(make(_EPSILON), keys),
-            "a hash value is flipped a tenth less often",
-            ("core/olh.py", "private.random(len(keys)) < self.flip", "private.random(len(keys)) < 0.9 * self.flip"),
             unit="a report",
         )  # fmt: skip
     yield _entry(
         "pem", "PEM", (pem.PEM,),
-        lambda: reports.extended_loss(pem.PEM(_TREE, _EPSILON, 10.0, shares=(0.5, 0.5)), leaves), "a user reports at every level",
-        ("heavy_hitters/pem.py", "self.tree.prefixes(leaves[level_of == level], level)", "self.tree.prefixes(leaves, level)"),
+        lambda: reports.extended_loss(pem.PEM(_TREE, _EPSILON, 10.0, shares=(0.5, 0.5)), leaves),
     )  # fmt: skip
 
 
@@ -165,8 +139,7 @@ def _projective() -> Iterator[Entry]:
 
     yield _entry(
         "projective", "Projective-geometry response", (projective.ProjectiveOracle,),
-        lambda: reports.collected_loss(small, np.arange(3), range(1)), "a twentieth of the lies is not told",
-        ("heavy_hitters/sketches/projective.py", "private.random(len(keys)) < self.lie", "private.random(len(keys)) < 0.95 * self.lie"),
+        lambda: reports.collected_loss(small, np.arange(3), range(1)),
         unit="a report",
     )  # fmt: skip
 
@@ -218,13 +191,12 @@ def _trusting() -> Iterator[Entry]:
 
     yield Entry(
         "shuffled", "heavy_hitters", "Projective reports, shuffled", (shuffling.Shuffled, shuffling.epsilon_of_a_report),
-        "the reports of three users", _ANY, EXACT, _EPSILON, mixed, "one more user in the blanket",
-        broken(mixed, "heavy_hitters/trust/shuffling.py", "edges[:-1] + 1", "edges[:-1] + 2"), delta,
+        "the reports of three users", _ANY, EXACT, _EPSILON, mixed,
+        delta,
     )  # fmt: skip
     yield Entry(
         "prefix_counts", "heavy_hitters", "Counts of prefixes, one of two servers honest", (prefix_counts.PrefixCounts,),
-        "all counts of a user", _ANY, SENSITIVITY, _EPSILON, counted, "a tenth less noise of each server",
-        broken(counted, "heavy_hitters/trust/prefix_counts.py", "DiscreteLaplace(2 * max", "DiscreteLaplace(1.8 * max"),
+        "all counts of a user", _ANY, SENSITIVITY, _EPSILON, counted,
     )  # fmt: skip
 
     def refused() -> float:
@@ -232,8 +204,7 @@ def _trusting() -> Iterator[Entry]:
 
     yield Entry(
         "prefix_counts_refused", "heavy_hitters", "Counts of prefixes: what is not paid for is refused", (prefix_counts.PrefixCounts,),
-        "all counts of a user", _ANY, SENSITIVITY, _EPSILON, refused, "shares may add up to more than all",
-        broken(refused, "heavy_hitters/trust/prefix_counts.py", "or abs(sum(self.shares) - 1) > 1e-9:", "or sum(self.shares) < 1 - 1e-9:"),
+        "all counts of a user", _ANY, SENSITIVITY, _EPSILON, refused,
     )  # fmt: skip
 
 
@@ -294,23 +265,17 @@ def _rappor() -> Iterator[Entry]:
         many = as_stated(settings.epsilon_of_reports(60), settings.epsilon_permanent)
         return max(as_stated(loss, settings.epsilon_of_reports(2)), many - 2 * math.log(3) + loss)
 
-    path, covers = "heavy_hitters/rappor.py", (rappor.Rappor, rappor.RapporProtocol)
+    _path, covers = "heavy_hitters/rappor.py", (rappor.Rappor, rappor.RapporProtocol)
     report = 2 * math.log(0.7 / 0.3)  # of the bits of two words, each shown as it is with 0.75 * 0.9 + 0.25 * 0.1
     yield _entry(
         "rappor_report", "RAPPOR, one report", covers, lambda: loss_of(two_clients, words),
-        "the permanent response is kept a tenth more often",
-        (path, "self.settings.permanent_one(0), self.settings.permanent_one(1), private)",
-         "0.9 * self.settings.permanent_one(0), 1 - 0.9 * self.settings.permanent_one(0), private)"),
         unit="a report", promised=report,
     )  # fmt: skip
     yield _entry(
         "rappor_permanent", "RAPPOR, any number of reports of one word", covers, permanent,
-        "the permanent response is redrawn",
-        (path, "new = ~(asked.isin(memo.pairs) | asked.duplicated())", "memo, new = self.start(), ~asked.duplicated()"),
         unit="all reports of one word", promised=2 * math.log(3),
     )  # fmt: skip
     yield _entry(
         "rappor_one_shot", "RAPPOR without permanent response", covers, lambda: max(map(one_shot, (1, 2))),
-        "both sides of a report have all of epsilon",
-        (path, "expit(-epsilon / (2 * n_hashes))", "expit(-epsilon / n_hashes)"), unit="a report",
+        unit="a report",
     )  # fmt: skip

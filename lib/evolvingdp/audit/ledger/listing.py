@@ -65,21 +65,18 @@ def _named(entry: Entry) -> dict[str, Any]:
         "promised",
         "delta",
         "pinned",
-        "mutant",
         "test",
     )
     return {name: getattr(entry, name) for name in names} | {"mechanism": _written(entry.mechanism)}
 
 
 def _computed(entry: Entry) -> dict[str, Any]:
-    measured, broken = entry.measure(), entry.broken()
+    measured = entry.measure()
     return {
         "measured": measured,
         "kept": kept(measured, entry.promised),
         "unchanged": unchanged(measured, entry.pinned),
         "tight": tight(measured, entry.promised),
-        "broken": broken,
-        "caught": not entry.holds(broken),
     }
 
 

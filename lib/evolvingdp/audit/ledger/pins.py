@@ -13,7 +13,7 @@ PINS: dict[str, float] = {
     "tape_gaussian": 4.67399597,
     # heavy_hitters
     "rappor_permanent": 2.13270285,
-    "shuffled": 0.606433833293,
+    "shuffled": 0.636813007255,
     "prefix_counts": 0.799962502929,
     "prefix_counts_refused": 0.799962502929,
     # evolving

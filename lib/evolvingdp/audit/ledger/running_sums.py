@@ -14,7 +14,6 @@ from evolvingdp.audit import refusals
 from evolvingdp.audit.exact import sensitivity
 from evolvingdp.audit.exact.laws import gaussian_epsilon
 from evolvingdp.audit.ledger.entry import FORMULA, SENSITIVITY, SLACK, Entry
-from evolvingdp.audit.ledger.mutant import broken
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.per_step import PerStepLaplace
 from evolvingdp.continual_mean.prefix_sums import Anytime, BalancedTree, Banded, Buffered, PrefixSums, Toeplitz, Tree
@@ -28,19 +27,12 @@ _ELEMENT = ("an element", "change by at most 1")
 
 
 def entry(
-    id: str, name: str, covers: tuple[Any, ...], how: str, promised: float, measure: Any, mutant: str,
-    change: tuple[str, str, str], delta: float = 0.0, who: tuple[str, str] = ("all samples of a user", "any two of them; arrivals public"),
+    id: str, name: str, covers: tuple[Any, ...], how: str, promised: float, measure: Any, delta: float = 0.0, who: tuple[str, str] = ("all samples of a user", "any two of them; arrivals public"),
 ) -> Entry:  # fmt: skip
-    return Entry(id, "continual_mean", name, covers, *who, how, promised, measure, mutant, broken(measure, *change), delta)
+    return Entry(id, "continual_mean", name, covers, *who, how, promised, measure, delta)
 
 
 def entries() -> Iterator[Entry]:
-    path = "continual_mean/binary_mechanism.py"
-    less = (
-        path,
-        "normal(sums, sensitivity * sums.l2_of(uses, gap)",
-        "normal(sums, 0.9 * sensitivity * sums.l2_of(uses, gap)",
-    )
 
     def loss(**options: Any) -> float:
         """Of elements that change by 1, and by 3 at another budget, whose share is what it is of its own promise."""
@@ -52,37 +44,30 @@ def entries() -> Iterator[Entry]:
             shares.append((gaussian_epsilon(cost, mechanism.delta) if mechanism.delta else cost) / mechanism.epsilon)
         return EPSILON * (sum(shares) / 2 if max(shares) <= 1 + SLACK else math.inf)
 
-    for id, name, options, mutant, change in (
-        ("binary", "BinaryMechanism", {}, "10 % less noise",
-         (path, "return DiscreteLaplace(scale) if integer else Laplace(scale)",
-          "return DiscreteLaplace(scale) if integer else Laplace(0.9 * scale)")),
-        ("binary_integer", "BinaryMechanism, integer noise", {"integer": True}, "sensitivity of a tree that is a level lower",
-         (path, "scale = finite_scale(uses * sensitivity * sums.l1, epsilon)",
-          "scale = finite_scale(uses * sensitivity * (sums.l1 - 1), epsilon)")),
-        ("binary_gaussian", "BinaryMechanism, Gaussian noise", {"delta": DELTA}, "10 % less noise", less),
+    for id, name, options in (
+        ("binary", "BinaryMechanism", {}),
+        ("binary_integer", "BinaryMechanism, integer noise", {"integer": True}),
+        ("binary_gaussian", "BinaryMechanism, Gaussian noise", {"delta": DELTA}),
     ):  # fmt: skip
         yield entry(
-            id, name, (BinaryMechanism,), SENSITIVITY, EPSILON, partial(loss, **options), mutant, change,
+            id, name, (BinaryMechanism,), SENSITIVITY, EPSILON, partial(loss, **options),
             options.get("delta", 0.0), _ELEMENT,
         )  # fmt: skip
     close = ("up to 3 elements of a person", "each changes by at most 1")
-    for id, name, options, change in (
-        ("binary_several", "BinaryMechanism, several elements of a person", {},
-         (path, "uses * sensitivity * sums.l1, epsilon", "sensitivity * sums.l1, epsilon")),
-        ("binary_several_gaussian", "BinaryMechanism, several elements of a person, Gaussian", {"delta": DELTA},
-         ("continual_mean/sums/trees.py", "(uses % held) ** 2 for", "uses % held for")),
+    for id, name, options,  in (
+        ("binary_several", "BinaryMechanism, several elements of a person", {}),
+        ("binary_several_gaussian", "BinaryMechanism, several elements of a person, Gaussian", {"delta": DELTA}),
     ):  # fmt: skip
         yield entry(
             id, name, (BinaryMechanism, Tree), SENSITIVITY, EPSILON, partial(loss, uses=3, **options),
-            "elements of a person are taken for one", change, options.get("delta", 0.0), close,
+            options.get("delta", 0.0), close,
         )  # fmt: skip
     apart = ((2, 3, 3), (3, 2, 5), (3, 3, 2), (2, 2, 4))  # branching, uses and gap
     yield entry(
         "binary_apart", "BinaryMechanism, elements apart, four settings, Gaussian", (BinaryMechanism, Tree),
         SENSITIVITY, 4 * EPSILON,
         lambda: sum(loss(delta=DELTA, uses=uses, gap=gap, sums=Tree(8, base)) for base, uses, gap in apart),
-        "elements in a block rounded down",
-        ("continual_mean/sums/trees.py", "-(-size // gap) for size", "max(1, size // gap) for size"), DELTA, close,
+        DELTA, close,
     )  # fmt: skip
     several = ("up to 3 elements of a person", "each changes by at most 1; at least 3 steps apart")
     factorizations: tuple[tuple[str, str, Callable[[int], PrefixSums], tuple[str, str]], ...] = (
@@ -105,8 +90,7 @@ def entries() -> Iterator[Entry]:
         yield entry(
             id, name, (BinaryMechanism, type(make(8))), SENSITIVITY, EPSILON,
             lambda make=make, uses=uses: loss(delta=DELTA, sums=make(8), **uses),
-            "elements of a person are taken for one" if uses else "10 % less noise",
-            (path, "sums.l2_of(uses, gap), budget", "sums.l2_of(1, gap), budget") if uses else less, DELTA, who,
+            DELTA, who,
         )  # fmt: skip
 
     for id, name, make, _ in factorizations[:2] + factorizations[5:6]:
@@ -114,9 +98,7 @@ def entries() -> Iterator[Entry]:
             f"{id}_long", f"{name}, more than a block of steps", (BinaryMechanism, type(make(8))), SENSITIVITY, EPSILON,
             lambda make=make: gaussian_epsilon(sensitivity.long_cost(
                 BinaryMechanism(BLOCK + 2, EPSILON, delta=DELTA, sums=make(BLOCK + 2))), DELTA),
-            "a block of steps forgets those before it" if id == "buffered" else "10 % less noise",
-            ("continual_mean/sums/toeplitz.py", "part, held[place] = lfilter(", "part, _ = lfilter(") if id == "buffered"
-            else less, DELTA, _ELEMENT,
+            DELTA, _ELEMENT,
         )  # fmt: skip
 
     def whole() -> float:
@@ -125,30 +107,25 @@ def entries() -> Iterator[Entry]:
     yield Entry(
         "binary_discrete_gaussian", "continual_mean", "BinaryMechanism, discrete Gaussian noise",
         (BinaryMechanism, DiscreteGaussian, accounting.concentrated_rho), *_ELEMENT, FORMULA, EPSILON, whole,
-        "10 % less noise than Gaussian",
-        broken(whole, path, "return math.sqrt(2 * accounting.concentrated_rho(epsilon, delta))",
-               "return 1.1 * accounting.gaussian_mu(epsilon, delta)"),
         DELTA, sampler_test="test_discrete_gaussian_has_its_law",
     )  # fmt: skip
     yield entry(
         "balanced", "tree with negative digits", (BinaryMechanism, BalancedTree), SENSITIVITY, EPSILON,
-        lambda: sensitivity.balanced_cost(BinaryMechanism(12, EPSILON, sums=BalancedTree(12, 5))), "a level fewer",
-        (path, "scale = finite_scale(uses * sensitivity * sums.l1, epsilon)",
-         "scale = finite_scale(uses * sensitivity * (sums.l1 - 1), epsilon)"), 0.0, _ELEMENT,
+        lambda: sensitivity.balanced_cost(BinaryMechanism(12, EPSILON, sums=BalancedTree(12, 5))),
+        0.0, _ELEMENT,
     )  # fmt: skip
     yield entry(
         "balanced_deep", "tree with negative digits, of more levels", (BinaryMechanism, BalancedTree), SENSITIVITY, 2 * EPSILON,
         lambda: sum(
             sensitivity.balanced_cost(BinaryMechanism(count, EPSILON, sums=BalancedTree(count, base)))
             for count, base in ((20, 3), (40, 4))
-        ), "levels above the second are free",
-        ("continual_mean/sums/balanced.py", "return float(self.height)", "return float(min(self.height, 2))"), 0.0, _ELEMENT,
+        ),
+        0.0, _ELEMENT,
     )  # fmt: skip
     yield entry(
         "recorded", "consistent tree of a recorded stream", (RecordedSums,), SENSITIVITY, EPSILON + 1.7,
         lambda: sensitivity.recorded_cost(RecordedSums(11, EPSILON, branching=3))
-        + 3 * sensitivity.recorded_cost(RecordedSums(7, 1.7, 3.0, branching=2)), "a level fewer",
-        ("continual_mean/sums/recorded.py", "finite_scale(len(self.blocks) *", "finite_scale((len(self.blocks) - 1) *"),
+        + 3 * sensitivity.recorded_cost(RecordedSums(7, 1.7, 3.0, branching=2)),
         0.0, _ELEMENT,
     )  # fmt: skip
     yield from _every_step()
@@ -156,22 +133,16 @@ def entries() -> Iterator[Entry]:
 
 def _every_step() -> Iterator[Entry]:
     always, mixed = np.zeros(8, dtype=int), np.array([0, 0, 0, 7, 7, 2**40, 7, 0])  # one user sends everything, or does not
-    path = "continual_mean/per_step.py"
     for split in ("even", "harmonic"):
         yield entry(
             f"per_step_{split}", f"noise at every step, {split} shares", (PerStepLaplace,), SENSITIVITY, EPSILON,
             lambda split=split: sensitivity.per_step_cost(PerStepLaplace(8, EPSILON, split), always),
-            "horizon off by one" if split == "even" else "half of the noise, step by step",
-            (path, "self.horizon / np.asarray(steps)", "(self.horizon - 1) / np.asarray(steps)") if split == "even"
-            else (path, "state.rng.laplace(0.0, 1.0) *", "state.rng.laplace(0.0, 0.5) *"),
         )  # fmt: skip
     yield entry(
         "per_step_refused", "noise at every step: what is out of range is refused", (PerStepLaplace,), SENSITIVITY, EPSILON,
         lambda: refusals.refused(refusals.continual_mean(), lambda: sensitivity.per_step_cost(PerStepLaplace(8, EPSILON), always)),
-        "samples above 1 are let in, step by step", (path, "if not 0 <= sample <= 1:", "if not 0 <= sample:"),
     )  # fmt: skip
     yield entry(
         "per_step_several", "noise at every step, several users", (PerStepLaplace,), SENSITIVITY, EPSILON,
-        lambda: sensitivity.per_step_cost(PerStepLaplace(8, EPSILON), mixed), "noise for the samples of the user who comes",
-        (path, "return np.maximum.accumulate(ranks)", "return ranks"),
+        lambda: sensitivity.per_step_cost(PerStepLaplace(8, EPSILON), mixed),
     )  # fmt: skip

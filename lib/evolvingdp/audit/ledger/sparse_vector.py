@@ -31,64 +31,49 @@ def entries() -> Iterator[Entry]:
 
 
 def _above_threshold() -> Iterator[Entry]:
-    path = "sparse_vector/above_threshold.py"
-    less = (path, "noisy = value + noises.draw(", "noisy = value + 0.9 * noises.draw(")
-    stale = (
-        path,
-        "shift=self._shift(rng) if self.refreshed and left else state.shift, left=left",
-        "left=left",
-    )
-    unpaid = (
-        path,
-        "else each_epsilon(epsilon, delta, reports, composition)",
-        "else each_epsilon(epsilon, delta, 1, composition)",
-    )
 
     def made(epsilon: float, composition: str, reports: int, delta: float = DELTA) -> AboveThreshold:
         return AboveThreshold.calibrated(epsilon, delta, reports, 0.0, composition=composition)
 
-    def row(id: str, name: str, epsilon: float, measure: Any, mutant: str, change: Any, delta: float = 0.0) -> Entry:
+    def row(id: str, name: str, epsilon: float, measure: Any, delta: float = 0.0) -> Entry:
         covers = (AboveThreshold, baselines.repeated_threshold)
         return entry(
-            f"above_threshold_{id}", f"AboveThreshold, {name}", covers, EXACT, epsilon, measure, mutant, change, delta,
+            f"above_threshold_{id}", f"AboveThreshold, {name}", covers, EXACT, epsilon, measure, delta,
             "every query moves by at most 1",
         )  # fmt: skip
 
     yield row(
         "once", "until the first yes", EPSILON, lambda: queries.threshold_loss(made(EPSILON, "basic", 1), 7),
-        "10 % less noise on queries", less,
     )  # fmt: skip
     turns = (1, -1, -1)
-    for composition, delta, mutant, change in (
-        ("basic", 0.0, "the threshold keeps its noise", stale),
-        ("advanced", LARGE, "budget for one yes", unpaid),
-        ("optimal", LARGE, "budget for one yes", unpaid),
+    for composition, delta in (
+        ("basic", 0.0),
+        ("advanced", LARGE),
+        ("optimal", LARGE),
     ):
         yield row(
             composition, f"twice, {composition} composition", TWELVE,
             lambda composition=composition, delta=delta: queries.threshold_loss(
                 made(TWELVE, composition, 2, delta or DELTA), len(turns), delta, turns
             ),
-            mutant, change, delta,
+            delta,
         )  # fmt: skip
     yield row(
         "single", "one threshold for two reports", TWELVE, lambda: queries.threshold_loss(made(TWELVE, "single", 2), 5),
-        "goes on for a third yes", (path, "left = state.left - 1", "left = state.left - (state.left < self.reports)"),
     )  # fmt: skip
     yield row(
         "many", "30,000 pieces, optimal composition", EPSILON,
-        lambda: composed_epsilon(each_epsilon(EPSILON, DELTA, 30_000, "optimal"), 30_000, DELTA), "the tails of the law are left out",
-        (path, "spread = 13 * math.sqrt", "spread = 3 * math.sqrt"), DELTA,
+        lambda: composed_epsilon(each_epsilon(EPSILON, DELTA, 30_000, "optimal"), 30_000, DELTA),
+        DELTA,
     )  # fmt: skip
     yield row(
         "renyi", "without threshold noise", EPSILON, lambda: queries.halting_loss(made(EPSILON, "renyi", 2, LARGE), 8, LARGE),
-        "noise of one report for all", (path, "smallest_renyi_scale(epsilon, delta, reports, shared=True)", "smallest_renyi_scale(epsilon, delta, 1, shared=True)"), LARGE,
+        LARGE,
     )  # fmt: skip
 
 
 def _histograms() -> Iterator[Entry]:
     steps, covers = 5, (Histogram, HistogramEveryStep, histogram, baselines.simulate_histogram)
-    path = "sparse_vector/histograms.py"
 
     def pieces(kind: str, counts: bool = False) -> float:
         made = histogram(EPSILON, DELTA, steps, 10, kind=kind)
@@ -109,35 +94,26 @@ def _histograms() -> Iterator[Entry]:
             return math.inf
         return queries.reported_loss(method, LARGE)
 
-    less = (path, "array + noise.draw(self.law,", "array + 0.9 * noise.draw(self.law,")
     for kind in HISTOGRAMS:
         name = f"histogram_{kind}".replace(" ", "_")
         yield entry(
-            name, f"histogram in every step, {kind}", covers, COMPOSED, EPSILON, partial(pieces, kind), "10 % less noise",
-            less, DELTA,
+            name, f"histogram in every step, {kind}", covers, COMPOSED, EPSILON, partial(pieces, kind),
+            DELTA,
         )  # fmt: skip
-    bare = (path, "np.rint(noisy)", "array")
     for kind in SHOWN:
         yield entry(
             f"histogram_{kind}_counts".replace(" ", "_"), f"histogram in every step, {kind}, with weights", covers, COMPOSED,
-            EPSILON, partial(pieces, kind, True), "weights told without noise", bare, DELTA,
+            EPSILON, partial(pieces, kind, True), DELTA,
         )  # fmt: skip
-    free = (path, "HistogramState(self, state.n_users, state.left - 1)", "HistogramState(self, state.n_users, state.left)")
     for kind in HISTOGRAMS:
         yield entry(
             f"histogram_{kind}_online".replace(" ", "_"), f"histogram in every step, {kind}, all reports", covers, EXACT,
-            EPSILON, partial(online, kind), "steps are never used up", free, LARGE,
+            EPSILON, partial(online, kind), LARGE,
         )  # fmt: skip
 
 
 def _find_steps() -> Iterator[Entry]:
-    covers, path = (FindStep, baselines.simulate_find_step), "sparse_vector/find_step.py"
-    whole = (path, "share * epsilon, delta / 2, reports, threshold,", "epsilon, delta / 2, reports, threshold,")
-    late = (
-        path,
-        "histogram((1 - share) * epsilon, delta / 2, reports, n_elements",
-        "histogram((1 - share) * epsilon, delta / 2, 1, n_elements",
-    )
+    covers, _path = (FindStep, baselines.simulate_find_step), "sparse_vector/find_step.py"
 
     def loss(epsilon: float, reports: int, composition: str, kind: str) -> float:
         method = FindStep.calibrated(epsilon, LARGE, reports, 0.0, 3, composition=composition, kind=kind)
@@ -145,19 +121,19 @@ def _find_steps() -> Iterator[Entry]:
         method = replace(method, search=replace(method.search, threshold=method.shown.threshold))
         return queries.reported_loss(method, LARGE)
 
-    for composition, kind, epsilon, reports, mutant, change in (
-        ("optimal", "stable", TWELVE, 1, "the search has all of epsilon", whole),
-        ("renyi", "stable gaussian", EPSILON, 2, "histograms are paid for once", late),
+    for composition, kind, epsilon, reports in (
+        ("optimal", "stable", TWELVE, 1),
+        ("renyi", "stable gaussian", EPSILON, 2),
     ):
         yield entry(
             f"find_step_{composition}", f"find the step, then histogram, {composition}, all answers", covers, EXACT, epsilon,
-            partial(loss, epsilon, reports, composition, kind), mutant, change, LARGE,
+            partial(loss, epsilon, reports, composition, kind), LARGE,
         )  # fmt: skip
 
 
 def _rivals() -> Iterator[Entry]:
     """Exponential and normal noise, and both parts of finding a step accounted together."""
-    moved, path = "every query moves by at most 1", "sparse_vector/above_threshold.py"
+    moved, _path = "every query moves by at most 1", "sparse_vector/above_threshold.py"
     covers = (AboveThreshold, baselines.repeated_threshold, gaussian.smallest_gaussian_scale)
 
     def exponential() -> float:
@@ -166,7 +142,7 @@ def _rivals() -> Iterator[Entry]:
 
     yield entry(
         "above_threshold_exponential", "AboveThreshold, exponential noise", covers, EXACT, TWELVE, exponential,
-        "no factor for reports", (path, "moves = 2 * (reports if single else 1)", "moves = 2"), neighbours=moved,
+        neighbours=moved,
     )  # fmt: skip
 
     def normal() -> float:
@@ -174,9 +150,8 @@ def _rivals() -> Iterator[Entry]:
         return queries.halting_loss(made, 8, LARGE)
 
     yield entry(
-        "above_threshold_gaussian", "AboveThreshold, Gaussian noise", covers, EXACT, EPSILON, normal, "noise of one report",
-        (path, "scale = smallest_gaussian_scale(epsilon, delta, reports, moved)",
-         "scale = smallest_gaussian_scale(epsilon, delta, 1, moved)"), LARGE, moved,
+        "above_threshold_gaussian", "AboveThreshold, Gaussian noise", covers, EXACT, EPSILON, normal,
+        LARGE, moved,
     )  # fmt: skip
 
     def stable() -> float:
@@ -188,13 +163,13 @@ def _rivals() -> Iterator[Entry]:
 
     yield entry(
         "above_threshold_stable", "AboveThreshold, Gaussian noise, silent where nobody is", (AboveThreshold,), EXACT, EPSILON,
-        stable, "a user alone is paid for in one query",
-        (path, "delta / (4 * moved), noise.query_scale", "delta / 4, noise.query_scale"), LARGE, moved,
+        stable,
+        LARGE, moved,
     )  # fmt: skip
     yield entry(
         "above_threshold_asked", "AboveThreshold, all answers at once", (baselines.ask,), SENSITIVITY, EPSILON,
         lambda: queries.asked_loss(AboveThreshold.calibrated(EPSILON, DELTA, 1, 0.0, composition="basic"), 4),
-        "one noise for all queries", ("sparse_vector/baselines.py", "rng, size=len(values))", "rng)"), neighbours=moved,
+        neighbours=moved,
     )  # fmt: skip
 
     def joint(noise: str, reports: int, horizon: int, ratio: float = 1.0) -> float:
@@ -204,6 +179,6 @@ def _rivals() -> Iterator[Entry]:
     for noise in ("gaussian", "laplace"):
         yield entry(
             f"find_step_joint_{noise}", f"find the step, together, {noise} search, two settings", (FindStep, FindStep.joint), EXACT,
-            2 * EPSILON, lambda noise=noise: joint(noise, 2, 7) + joint(noise, 1, 2, 0.7), "what is shown is paid for once",
-            ("sparse_vector/find_step.py", "gaussian.ALL, 2 * reports)", "gaussian.ALL, 1)"), LARGE,
+            2 * EPSILON, lambda noise=noise: joint(noise, 2, 7) + joint(noise, 1, 2, 0.7),
+            LARGE,
         )  # fmt: skip

@@ -219,7 +219,7 @@ def _binary(rng: Rng) -> BinaryMechanism:
 def _binary_trial(rng: Rng) -> Trial:
     made = settled(partial(_binary, rng))
     length = int(rng.integers(1, made.horizon + 1))
-    kind = np.dtype(rng.choice(np.array([*TYPES, np.float64, np.int64], dtype=object)))
+    kind = np.dtype(rng.choice(np.array([*TYPES, *[np.float64, np.int64] * 4], dtype=object)))
     whole = kind.kind != "f"
     if whole and made.sensitivity < 1:
         made = replace(made, sensitivity=1.0)
@@ -274,7 +274,7 @@ def _large(rng: Rng, held: NDArray[Any]) -> int:
         digits, most = 53, float(np.iinfo(kind).bits - (kind.kind == "i") - 1)
         if rng.random() < 0.2:
             return int(np.iinfo(kind).max) - int(held.sum()) + int(rng.integers(-2, 9))
-    exponent = min(rng.uniform(digits, digits + 8) if rng.random() < 0.7 else rng.uniform(4, most), most)
+    exponent = min(rng.uniform(digits, digits + 4) if rng.random() < 0.7 else rng.uniform(4, most), most)
     return int(2.0**exponent) + (int(rng.integers(0, 256)) if kind.kind != "f" and exponent > 9 else 0)
 
 

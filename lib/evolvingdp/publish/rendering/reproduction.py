@@ -159,7 +159,7 @@ class Evidence:
             entry = self._ledger()[check.ledger]
             if not entry["measured"]:
                 return None, labelled(check.label or "loss", "left to the paper preset and to the tests")
-            kept = entry["kept"] == "True" and entry["caught"] == "True"
+            kept = entry["kept"] == "True"
             found = f"{float(entry['measured']):.4g} of {float(entry['promised']):.4g} promised"
             return kept, labelled(check.label or "loss", f"{found}{', attained' if entry['tight'] == 'True' else ''}")
         if check.claim:

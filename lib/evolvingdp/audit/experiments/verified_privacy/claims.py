@@ -34,7 +34,6 @@ def claims(params: Params, table: pd.DataFrame) -> list[Claim]:
     mean, end, last = _at_most_runs(table)
     made = [
         at_most("No mechanism of a computed row loses more than it promises: number that do", (~rows.kept).sum(), 0),
-        at_most("Every mutant of a computed row is caught: number that are not", (~rows.caught).sum(), 0),
         at_most("No computed row that is loose has another loss than the one that is pinned: number that have", (~rows.unchanged).sum(), 0),
         at_most("Every computed row that is not tight is pinned: number that are not", (~rows.tight & rows.pinned.isna()).sum() if "pinned" in rows else (~rows.tight).sum(), 0),
         at_most("No audit from outside refutes a mechanism of this book: largest bound over promise", (boxes.bound / boxes.promised).max(), 1.0),
@@ -72,7 +71,6 @@ def values(params: Params, table: pd.DataFrame) -> dict[str, Scalar]:
         "n_formula": int(how.get(FORMULA, 0)),
         "n_composed": int(how.get(COMPOSED, 0)),
         "n_adversary": int(how.get(ADVERSARY, 0)),
-        "n_by_promise": int((done.broken > done.promised * (1 + SLACK)).sum()),
         "n_boxes": len(boxes),
         "n_boxes_showing": int((boxes.bound > 0).sum()),
         "box_runs": params.box_runs,

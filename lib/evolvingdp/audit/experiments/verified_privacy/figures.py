@@ -18,7 +18,6 @@ from evolvingdp.audit.experiments.verified_privacy.params import (
     Params,
 )
 from evolvingdp.audit.experiments.verified_privacy.tables import CHAPTERS, computed, part, shown
-from evolvingdp.audit.ledger.entry import SLACK
 from evolvingdp.experiment import Figure, Result
 from evolvingdp.experiment.describe import curves, short, span
 from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, TRUTH, band, canvas, headline, house
@@ -34,13 +33,13 @@ _FAR = 10.0  # times the promise: where the axis ends
 
 @house
 def chapters(result: Result[Params]) -> Figure:
-    """Measured loss, audit and mutant over the promise of all rows, those of a chapter one below the other by their loss."""
+    """Measured loss and audit over the promise of all rows, those of a chapter one below the other by their loss."""
     rows = computed(result.table).reset_index(drop=True)
     loss, names = rows.measured / rows.promised, list(dict.fromkeys(rows.chapter))
     rank = loss.groupby(rows.chapter).rank(method="first") / rows.groupby("chapter").id.transform("size")  # in (0, 1]
     number = rows.chapter.map(names.index)
     figure, ax = canvas(8.0, 5.6)
-    bounds, lost, silent = _losses(ax, rows, result.table, (0.8 * rank - number - 0.4).to_numpy(), size=3)
+    bounds, silent = _losses(ax, rows, result.table, (0.8 * rank - number - 0.4).to_numpy(), size=3)
     ax.set(ylim=(0.6 - len(names), 0.6), xlabel="privacy loss over the promise")
     ax.set_yticks(-np.arange(len(names)), [f"{CHAPTERS[name]}\n({(rows.chapter == name).sum()} rows)" for name in names])
     ax.grid(axis="y", visible=False)
@@ -52,60 +51,44 @@ def chapters(result: Result[Params]) -> Figure:
     return Figure(
         "audit-chapters",
         figure,
-        pd.DataFrame(
-            {"chapter": rows.chapter, "mechanism": rows.mechanism, "verified": loss, "mutant": lost, "audit": bounds}
-        ),
+        pd.DataFrame({"chapter": rows.chapter, "mechanism": rows.mechanism, "verified": loss, "audit": bounds}),
         f"The ledger at a glance, {len(rows)} of its {result.values['n_entries']} rows: what each loses at worst, over what it promises. Within a chapter the rows stand in the order of their loss. A promise is kept where no dot is right of the line; dots on it are tight, and "
         f"those far to the left belong to proofs that give budget away. {_of_audits(result, bounds)}",
         f"Dot plot of {len(rows)} mechanisms and settings in {len(names)} groups, by chapter, against the privacy loss over the promise, on a log "
-        f"axis with a dashed line at one. {_spans(rows, loss, lost, bounds, silent)}",
+        f"axis with a dashed line at one. {_spans(rows, loss, bounds, silent)}",
     )
 
 
 @house
 def promised(result: Result[Params]) -> Figure:
-    """Measured loss, audit and mutant over the promise, a row a mechanism."""
+    """Measured loss and audit over the promise, a row a mechanism."""
     rows = computed(result.table).reset_index(drop=True)
     figure, ax = canvas(8.0, 0.2 * len(rows) + 1.2)
     place = np.arange(len(rows))[::-1]
-    bounds, lost, silent = _losses(ax, rows, result.table, place, size=4)
+    bounds, silent = _losses(ax, rows, result.table, place, size=4)
     ax.set(xlabel="privacy loss over the promise", ylim=(-1, len(rows)))
     ax.set_yticks(place, rows.mechanism, fontsize="xx-small")
     ax.legend(loc="lower right", bbox_to_anchor=(1, 1))
-    more = int((rows.broken > rows.promised * (1 + SLACK)).sum())
-    headline(
-        figure,
-        f"{int(rows.caught.sum())} of {len(rows)} mutants of the code are noticed; {more} of them lose more than is promised",
-    )
+    more = int((~rows.kept).sum())
+    headline(figure, f"{more or 'None'} of {len(rows)} mechanisms and settings loses more than it promises")
     return Figure(
         "audit-promised",
         figure,
         shown(result.table),
-        "The same, a row for each mechanism and setting: its verified worst case over its promise, at the delta that is promised; what its mutant loses; and, for some, a lower bound from an audit that only sees outputs. "
-        f"A mutant that loses no more than is promised is noticed because the row's exact loss has changed. {_of_audits(result, bounds)}",
+        "The same, a row for each mechanism and setting: its verified worst case over its promise, at the delta that is promised; and, for some, a lower bound from an audit that only sees outputs. "
+        f"{_of_audits(result, bounds)}",
         f"Dot plot with a row for each of {len(rows)} mechanisms against the privacy loss over the promise, on a log axis with a dashed "
-        f"line at one. {_spans(rows, rows.measured / rows.promised, lost, bounds, silent)}",
+        f"line at one. {_spans(rows, rows.measured / rows.promised, bounds, silent)}",
     )
 
 
-def _losses(ax: Any, rows: pd.DataFrame, table: pd.DataFrame, place: Any, size: float) -> tuple[pd.Series, pd.Series, int]:
-    """Draw rows at `place`. Returns what audits prove (nan without one) and mutants lose, over the promise, and how many audits
-    prove nothing."""
+def _losses(ax: Any, rows: pd.DataFrame, table: pd.DataFrame, place: Any, size: float) -> tuple[pd.Series, int]:
+    """Draw rows at `place`. Returns what audits prove over the promise (nan without one), and how many prove nothing."""
     bounds = rows.id.map(part(table, "box").set_index("id").bound) / rows.promised
-    lost = (rows.broken / rows.promised).clip(upper=_FAR)
     ax.axvline(1.0, label="promised", **THEORY)
     ax.plot(rows.measured / rows.promised, place, "o", color=TRUTH, markersize=size, label="verified")
     look = {"color": PALETTE[0], "markersize": size + 1}
     ax.plot(bounds[bounds > 0], place[bounds > 0], ">", label="audit from outside: at least", **look)
-    ax.plot(
-        lost,
-        place,
-        "x",
-        color=PALETTE[3],
-        markersize=size + 1,
-        clip_on=False,
-        label="its mutant (at the right edge: more, or no bound)",
-    )
     ax.set(xscale="log", xlim=(None, _FAR))
     left = ax.get_xlim()[0]  # where a log axis has its 0
     silent = bounds == 0
@@ -113,24 +96,23 @@ def _losses(ax: Any, rows: pd.DataFrame, table: pd.DataFrame, place: Any, size: 
         edge = np.full(int(silent.sum()), left)
         ax.plot(edge, place[silent], ">", markerfacecolor="white", clip_on=False, label=NOTHING, **look)
     ax.set_xlim(left, _FAR)
-    return bounds, lost, int(silent.sum())
+    return bounds, int(silent.sum())
 
 
 def _of_audits(result: Result[Params], bounds: pd.Series) -> str:
     audits, silent = int(bounds.notna().sum()), int((bounds == 0).sum())
     nothing = f" Of these {audits} bounds {silent} are 0, which shows nothing: open triangles at the left edge."
     sure = f"{100 * result.values['box_confidence']:.5g}%"
-    return (
-        f"Dots and crosses are computed, not sampled; a cross at the right edge is a loss of ten times the promise or more, or one that the check does not vouch for; the triangles are lower bounds at a confidence of {sure} each."
-        + nothing * (silent > 0)
+    return f"Dots are computed, not sampled; the triangles are lower bounds at a confidence of {sure} each." + nothing * (
+        silent > 0
     )
 
 
-def _spans(rows: pd.DataFrame, loss: pd.Series, lost: pd.Series, bounds: pd.Series, silent: int) -> str:
-    """Where dots, crosses and triangles are, for those who do not see them."""
+def _spans(rows: pd.DataFrame, loss: pd.Series, bounds: pd.Series, silent: int) -> str:
+    """Where dots and triangles are, for those who do not see them."""
     return (
         f"The verified losses, dots, are {span(loss)} times the promise, {int((loss > 0.99).sum())} of {len(rows)} on the line to within a "
-        f"percent; the mutants, crosses, lose {span(lost)} times the promise; {int(bounds.notna().sum())} audits from outside, triangles, "
+        f"percent; {int(bounds.notna().sum())} audits from outside, triangles, "
         f"prove {span(bounds.dropna())} of it; {silent} of them, open and at the left edge, prove nothing."
     )
 

@@ -20,7 +20,7 @@ CHAPTERS = {
     "continual_mean": "continual means",
     "sparse_vector": "sparse vector",
 }
-VERDICTS = ("kept", "unchanged", "tight", "caught")
+VERDICTS = ("kept", "unchanged", "tight")
 LEFT_OUT = "–"  # by a preset that computes one row in so many
 
 
@@ -42,7 +42,6 @@ def shown(table: pd.DataFrame) -> pd.DataFrame:
         {
             "verdict": list(map(_verdict, done.kept, done.unchanged, done.tight)),
             "measured": list(map(_measured, done.measured, done.promised, done.tight)),
-            "lost": done.broken.map(_loss),
         },
         index=done.index,
     ).reindex(rows.index, fill_value=LEFT_OUT)
@@ -55,7 +54,6 @@ def shown(table: pd.DataFrame) -> pd.DataFrame:
             "measured": found.measured,
             "checked": rows.how,
             "protects": rows.unit + " (" + rows.neighbours + ")",
-            "mutant (its loss)": rows.mutant + " (" + found.lost + ")",
             "test": rows.test.str.replace(f"{TEST}[", "").str.rstrip("]"),
         }
     )
