@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from evolvingdp.audit import refusals
 from evolvingdp.audit.exact import rivals, transcripts
 from evolvingdp.audit.exact.draws import loss_of
 from evolvingdp.audit.exact.laws import as_stated
@@ -95,10 +94,6 @@ def _thresh() -> Iterator[Entry]:
     covers: tuple[Any, ...] = (Thresh, thresh_protocol.step, thresh_simulation.simulate)
     yield _entry(
         "thresh_forced", "THRESH, start forced", covers, voting(5).privacy_loss, lambda: transcripts.thresh_loss(voting(5)),
-    )  # fmt: skip
-    yield _entry(
-        "thresh_refused", "THRESH: what is out of range is refused", covers, 0.7,
-        lambda: refusals.refused(refusals.evolving(), lambda: transcripts.thresh_loss(voting(3))),
     )  # fmt: skip
     yield _entry(
         "thresh_sentinel", "THRESH, start sentinel", covers, 0.7,

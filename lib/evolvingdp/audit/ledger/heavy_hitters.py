@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evolvingdp.audit import refusals
 from evolvingdp.audit.exact import reports
 from evolvingdp.audit.exact.draws import law_of, loss_of
 from evolvingdp.audit.exact.laws import as_stated, epsilon_at, rows
@@ -197,14 +196,6 @@ def _trusting() -> Iterator[Entry]:
     yield Entry(
         "prefix_counts", "heavy_hitters", "Counts of prefixes, one of two servers honest", (prefix_counts.PrefixCounts,),
         "all counts of a user", _ANY, SENSITIVITY, _EPSILON, counted,
-    )  # fmt: skip
-
-    def refused() -> float:
-        return refusals.refused(refusals.heavy_hitters(), counted)
-
-    yield Entry(
-        "prefix_counts_refused", "heavy_hitters", "Counts of prefixes: what is not paid for is refused", (prefix_counts.PrefixCounts,),
-        "all counts of a user", _ANY, SENSITIVITY, _EPSILON, refused,
     )  # fmt: skip
 
 

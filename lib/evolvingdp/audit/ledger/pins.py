@@ -15,7 +15,6 @@ PINS: dict[str, float] = {
     "rappor_permanent": 2.13270285,
     "shuffled": 0.636813007255,
     "prefix_counts": 0.799962502929,
-    "prefix_counts_refused": 0.799962502929,
     # evolving
     "thresh_sentinel": 0.3,
     "thresh_tuned": 0.962586942,
@@ -68,7 +67,6 @@ PINS: dict[str, float] = {
     "above_threshold_single": 7.44472489,
     "above_threshold_renyi": 0.526981703,
     "threshold_monitor_step": 2.29271919,
-    "threshold_monitor_refused": 2.29271919,
     "threshold_monitor_run": 2.29271919,
     "threshold_monitor_fixed": 2.29271919,
     "snapshots": 0.544444444444,

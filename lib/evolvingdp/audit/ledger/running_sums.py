@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from evolvingdp.audit import refusals
 from evolvingdp.audit.exact import sensitivity
 from evolvingdp.audit.exact.laws import gaussian_epsilon
 from evolvingdp.audit.ledger.entry import FORMULA, SENSITIVITY, SLACK, Entry
@@ -138,10 +137,6 @@ def _every_step() -> Iterator[Entry]:
             f"per_step_{split}", f"noise at every step, {split} shares", (PerStepLaplace,), SENSITIVITY, EPSILON,
             lambda split=split: sensitivity.per_step_cost(PerStepLaplace(8, EPSILON, split), always),
         )  # fmt: skip
-    yield entry(
-        "per_step_refused", "noise at every step: what is out of range is refused", (PerStepLaplace,), SENSITIVITY, EPSILON,
-        lambda: refusals.refused(refusals.continual_mean(), lambda: sensitivity.per_step_cost(PerStepLaplace(8, EPSILON), always)),
-    )  # fmt: skip
     yield entry(
         "per_step_several", "noise at every step, several users", (PerStepLaplace,), SENSITIVITY, EPSILON,
         lambda: sensitivity.per_step_cost(PerStepLaplace(8, EPSILON), mixed),

@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from evolvingdp.audit import refusals
 from evolvingdp.audit.exact import enumerated, queries
 from evolvingdp.audit.exact.probes import replaced
 from evolvingdp.audit.ledger.entry import ADVERSARY, EXACT, FORMULA, Entry
@@ -66,11 +65,6 @@ def _monitor() -> Iterator[Entry]:
             f"threshold_monitor_{way}", f"ThresholdMonitor, {names[way]}", _COVERS, EXACT, TWELVE, partial(loss, way),
             LARGE,
         )  # fmt: skip
-    yield entry(
-        "threshold_monitor_refused", "ThresholdMonitor: what is out of range is refused", (*_COVERS, ThresholdMonitor), EXACT, TWELVE,
-        lambda: refusals.refused(refusals.sparse_vector(), partial(loss, "step")),
-        LARGE,
-    )  # fmt: skip
     reports = 3
 
     def attained() -> float:

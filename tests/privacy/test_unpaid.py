@@ -1,13 +1,14 @@
-"""What mechanisms must refuse, since nothing has been paid for it: data out of range, and steps after the last."""
+"""What nothing has been paid for is refused: settings, data out of range, and steps after the last."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
+import pytest
+from generators import refusal
 
 from evolvingdp.continual_mean import algorithms, choosing, coordinates, offline, online, private_median, windows
 from evolvingdp.continual_mean.arranged import arrange
@@ -39,17 +40,6 @@ from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitor, Thresho
 Calls = Iterator[Callable[[], Any]]
 
 
-def refused(calls: Calls, loss: Callable[[], float]) -> float:
-    """The loss; infinite where one of these calls is not refused."""
-    for call in calls:
-        try:
-            call()
-        except (TypeError, ValueError, IndexError):
-            continue
-        return math.inf
-    return loss()
-
-
 def _rng() -> np.random.Generator:
     return stream(0, "refusals")
 
@@ -62,7 +52,7 @@ def _called(following: Callable[[], Any], times: int) -> list[Any]:
     return [following() for _ in range(times)]
 
 
-def sparse_vector() -> Calls:
+def of_sparse_vector() -> Calls:
     """Values out of range, tables of other dimensions, another number of users."""
     rng = _rng()
     noise = MonitorNoise(0.1, 0.0)
@@ -91,7 +81,7 @@ def sparse_vector() -> Calls:
         yield partial(search.step, search.start(2, rng), inputs, rng)
 
 
-def evolving() -> Calls:
+def of_evolving() -> Calls:
     """Counts that are none of an epoch, and epochs after the horizon."""
     rng, voting = _rng(), Thresh(3, 1, 2, 1.0, 0.2, 0.3, 1, 1, unit=0.01, beta=0.05)
     for vote, estimate, votes, estimates in ((1.0, 0.0, 5, 1), (0.0, 0.6, 0, 2), (0.2, 0.4, 2, 1)):  # beyond epsilon
@@ -124,7 +114,7 @@ def evolving() -> Calls:
     yield partial(once_words.step, words, ended, ones, rng, rng)
 
 
-def heavy_hitters() -> Calls:
+def of_heavy_hitters() -> Calls:
     """Options that nobody knows, budgets that add up to more, bits that are always told, servers without own noise."""
     tree, delta, short = WordTree((1, 1), length=2), 0.1, WordTree((1, 1), length=2, shorter=True)
     for shares in ((1.0, 1.0), (0.5, 0.6), (1.5, -0.5), (1.0,)):
@@ -188,7 +178,7 @@ def _unpaid(rng: np.random.Generator) -> Calls:
     yield partial(private_median.draw, np.array([0.5, 0.5]), 0.0, 4, rng)
 
 
-def continual_mean() -> Calls:
+def of_continual_mean() -> Calls:
     """Samples out of range, users and samples beyond the caps, steps after the horizon."""
     rng = _rng()
     for made in (algorithms.naive(2, 2, 1.0), choosing.users_alike(2, 2, 1.0)):
@@ -243,3 +233,10 @@ def continual_mean() -> Calls:
             closed, _ = held.close(closed)
         yield partial(held.close, closed)
         yield partial(held.step, closed, 0, 1.0)
+
+
+@pytest.mark.parametrize("calls", [of_sparse_vector, of_evolving, of_heavy_hitters, of_continual_mean])
+def test_what_is_not_paid_for_is_refused(calls):
+    refused = [refusal(call) for call in calls()]
+    assert len(refused) > 25
+    assert [number for number, kind in enumerate(refused) if not kind] == []
