@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
+import pandas as pd
 import pytest
 
 from evolvingdp.experiment import ParameterError
+from evolvingdp.notebooks.streams import trusted, two_centuries
+from evolvingdp.notebooks.streams.share import WATCHED, watched, word_of
+from evolvingdp.notebooks.streams.words import noticed
 from evolvingdp.publish.sources import digest
+from evolvingdp.publish.sources.project import params_of
 from evolvingdp.publish.sweeping import point
 from evolvingdp.publish.sweeping.grid import Sweep
-from evolvingdp.streams.experiments.two_centuries.params import WATCHED, Params
-from evolvingdp.streams.experiments.two_centuries.words import noticed
+
+Params = params_of("streams/two_centuries")
 
 
 @pytest.fixture
@@ -34,8 +41,8 @@ def test_a_share_that_doubles_is_noticed_in_the_epoch_in_which_that_is_certain()
 
 def test_parameters_know_words_of_the_data_and_refuse_others_in_one_line(mine):
     params = Params.make(overrides={"data": str(mine)})
-    assert (params.data, params.followed, params.watched) == (str(mine), "yes", ("yes", "no"))
-    assert (Params.make().followed, Params.make().watched) == ("we", WATCHED)
+    assert (params.data, word_of(params), watched(params)) == (str(mine), "yes", ("yes", "no"))
+    assert (word_of(Params.make()), watched(Params.make())) == ("we", WATCHED)
     for overrides, message in (
         ({"data": str(mine), "word": "we"}, r"word must be a word of mine.csv, such as yes, no, got 'we'"),
         ({"data": str(mine), "watch": "yes,maybe"}, r"watch must be a word of mine.csv, .* got 'maybe'"),
@@ -45,6 +52,13 @@ def test_parameters_know_words_of_the_data_and_refuse_others_in_one_line(mine):
         with pytest.raises(ParameterError, match=message) as refused:
             Params.make(overrides=overrides)
         assert "\n" not in str(refused.value)
+
+
+def test_words_of_any_text_are_listed_as_they_are():
+    params = Params.make(overrides={"epsilon": 8.0, "repetitions": 2})
+    words = ["new york", "a,b", 'say "x"', "“we”"]
+    rows = {"part": "hot", "method": trusted.MONITOR, "repetition": 0, "epoch": 1, "listed": json.dumps(words)}
+    assert two_centuries.hot_now(params, pd.DataFrame([rows])).word.tolist() == words
 
 
 def test_a_file_that_changes_changes_the_key_of_its_run(mine):

@@ -1,8 +1,9 @@
-"""The methods by name and guarantee, the share of one word by each of them, and their standard errors beforehand."""
+"""The stream, the methods by name and guarantee, the share of one word by each of them, and their standard errors beforehand."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.evolving import BitStream, CrewThresh, Thresh, baselines, thresh_simulation
 from evolvingdp.evolving.experiments.split_users import CREWS, HINDSIGHT, ONCE, ONLINE, reported_once
 from evolvingdp.evolving.rivals import crew_thresh
-from evolvingdp.streams.experiments.two_centuries.params import Params
+from evolvingdp.streams.dated import DatedCounts, read_counts
 
 TUNED, OPTIMAL = "THRESH, tuned", "every epoch, composed"
 EVERY, CENTRAL, TREE = "every epoch, a report at a time", "noise in every epoch", "Algorithm 2, differences"
@@ -24,12 +25,29 @@ GUARANTEES = {
     "central, for ever": CENTRAL,
 }  # with the best of its methods for one epoch
 
+WORD = "we"
+WATCHED = ("we", "upon", "government", "constitution", "america", "world", "freedom")
+
 Array = NDArray[np.float64]
 
 
-def shares(
-    params: Params, n_users: int, rng: np.random.Generator
-) -> tuple[dict[str, Array], dict[str, str], dict[str, int]]:
+def counted(params: Any) -> DatedCounts:
+    return read_counts(params.data)
+
+
+def word_of(params: Any) -> str:
+    """The word whose share is followed."""
+    counts = counted(params)
+    return params.word or (WORD if WORD in counts.words else counts.moving(1)[0])
+
+
+def watched(params: Any) -> tuple[str, ...]:
+    counts = counted(params)
+    there = tuple(word for word in WATCHED if word in counts.words)
+    return tuple(params.watch) or (there if len(there) > 1 else counts.moving(len(WATCHED)))
+
+
+def shares(params: Any, n_users: int, rng: np.random.Generator) -> tuple[dict[str, Array], dict[str, str], dict[str, int]]:
     """Estimates of the followed share in all epochs, (epochs,), by method; why others are refused; and the last epoch (from
     0) in which those that vote have updated."""
     truth, epsilon = followed(params), params.epsilon
@@ -56,12 +74,12 @@ def shares(
     return found, refused, last
 
 
-def followed(params: Params) -> Array:
-    counts = params.counts
-    return np.asarray(counts.shares[:, counts.place(params.followed)])
+def followed(params: Any) -> Array:
+    counts = counted(params)
+    return np.asarray(counts.shares[:, counts.place(word_of(params))])
 
 
-def predicted(params: Params, method: str, n_users: int) -> Array:
+def predicted(params: Any, method: str, n_users: int) -> Array:
     """The exact standard error of each epoch's estimate, (epochs,), for one of `GUARANTEES`: noise and the drawing of the users'
     words together; of `ONCE` with as many reports as there are on average."""
     truth = followed(params)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,13 +26,12 @@ from evolvingdp.continual_mean.binary_mechanism import best_tree, calibrate
 from evolvingdp.core import accounting
 from evolvingdp.core.noise import Gaussian, Laplace, Tape
 from evolvingdp.core.seeds import stream
+from evolvingdp.notebooks.streams.share import counted, followed
 from evolvingdp.sparse_vector import ThresholdMonitorEvolving, histogram
 from evolvingdp.sparse_vector import calibrate as calibrate_monitor
 from evolvingdp.sparse_vector.streams import drawn
 from evolvingdp.streams.addresses import function_words
 from evolvingdp.streams.dated import OTHER
-from evolvingdp.streams.experiments.two_centuries.methods import followed
-from evolvingdp.streams.experiments.two_centuries.params import Params
 
 Array = NDArray[np.float64]
 ALONE, ALONE_DELTA = "totals, noise of their own", "totals, noise of their own (Gaussian)"
@@ -49,7 +49,7 @@ SAMPLES = {
 MONITOR, EVERY = "ThresholdMonitor", "histogram in every epoch"
 
 
-def mean_rows(params: Params, seed: int) -> Iterator[dict[str, Any]]:
+def mean_rows(params: Any, seed: int) -> Iterator[dict[str, Any]]:
     """The running mean after each epoch: from totals of `n_users` and of `sample_users`, and sample by sample."""
     truth, users = followed(params), params.sample_users
     for repetition in range(params.repetitions):
@@ -71,7 +71,7 @@ def mean_rows(params: Params, seed: int) -> Iterator[dict[str, Any]]:
                 yield row | {"used": float(samples)}
 
 
-def _settings(params: Params, make: Any) -> UserMean:
+def _settings(params: Any, make: Any) -> UserMean:
     """For users with one sample an epoch; where a prior must be given, it is 0, from which no share of a word is far."""
     size = (params.sample_users, len(followed(params)), params.epsilon)
     if make in (recommended, users_alike):
@@ -79,7 +79,7 @@ def _settings(params: Params, make: Any) -> UserMean:
     return make(*size, 0.0, clip=True) if make in (wishful, single_tree, multiple_trees) else make(*size, clip=True)
 
 
-def _from_totals(params: Params, totals: NDArray[np.int64], n_users: int, rng: np.random.Generator) -> dict[str, Array]:
+def _from_totals(params: Any, totals: NDArray[np.int64], n_users: int, rng: np.random.Generator) -> dict[str, Array]:
     """A user adds one to each epoch's total at most, and so moves as many elements by one as there are epochs."""
     horizon, epsilon, delta = len(totals), params.epsilon, params.delta
     steps = np.arange(1, horizon + 1)
@@ -110,9 +110,9 @@ def _rows(
         }  # fmt: skip
 
 
-def hot_rows(params: Params, seed: int) -> Iterator[dict[str, Any]]:
+def hot_rows(params: Any, seed: int) -> Iterator[dict[str, Any]]:
     """Which content words are reported as hot in each epoch, and how far those that are wrong are from the threshold."""
-    counts, apart = params.counts, function_words() | {OTHER}
+    counts, apart = counted(params), function_words() | {OTHER}
     content = [place for place, word in enumerate(counts.words) if word not in apart]
     laws, line = counts.shares[:, content], params.hot * params.n_users
     names = np.array(counts.words)[content]
@@ -132,5 +132,5 @@ def hot_rows(params: Params, seed: int) -> Iterator[dict[str, Any]]:
                     "hot": int((law >= params.hot).sum()), "wrong": int(wrong.sum()),
                     "farthest": float(np.abs(law - params.hot)[wrong].max(initial=0.0)),
                     "left": float(active[epoch] / params.n_users) if method == MONITOR else 1.0,
-                    "listed": " ".join(names[own]),
+                    "listed": json.dumps(names[own].tolist(), ensure_ascii=False),
                 }  # fmt: skip

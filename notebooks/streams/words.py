@@ -15,10 +15,9 @@ from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import CrewWords, HeavyThresh, OnceWords, WordStream, heavy_simulation
 from evolvingdp.evolving.rivals import crew_words, once_words
 from evolvingdp.heavy_hitters import TreeHist, WordTree
+from evolvingdp.notebooks.streams.share import GUARANTEES, counted, watched
 from evolvingdp.sparse_vector import histogram
 from evolvingdp.streams.dated import OTHER
-from evolvingdp.streams.experiments.two_centuries.methods import GUARANTEES
-from evolvingdp.streams.experiments.two_centuries.params import Params
 
 Array = NDArray[np.float64]
 SPLIT, AVERAGED, HEAVY, HEAVY_LOT = (
@@ -35,11 +34,11 @@ TESTS = 4  # of a word and epoch: rise and fall, ratio and size
 LETTERS = 6  # of the words that are searched without a list: prefixes, as in the paper
 
 
-def word_rows(params: Params, seed: int) -> Iterator[dict[str, Any]]:
+def word_rows(params: Any, seed: int) -> Iterator[dict[str, Any]]:
     """The largest error over words and the recall of the ten most frequent, by method and epoch; then what is noticed."""
-    counts = params.counts
+    counts = counted(params)
     truth, refused = counts.shares, dict[str, str]()
-    places = [counts.place(word) for word in params.watched]
+    places = [counts.place(word) for word in watched(params)]
     happened = noticed(truth[:, places], np.zeros_like(truth[:, places]), params.window)
     for repetition in range(params.repetitions):
         rng = stream(seed, "words", repetition)
@@ -50,7 +49,7 @@ def word_rows(params: Params, seed: int) -> Iterator[dict[str, Any]]:
                 yield {"part": "words", "method": method, "repetition": repetition, "epoch": epoch} | _judged(own, true)
         for guarantee, method in zip(GUARANTEES, (SPLIT, REPORTS, HISTOGRAM), strict=True):
             seen = noticed(found[method][:, places], variances[method][:, places], params.window)
-            for word, own, true in zip(params.watched, seen, happened, strict=True):
+            for word, own, true in zip(watched(params), seen, happened, strict=True):
                 row = {"part": "noticed", "guarantee": guarantee, "word": word, "repetition": repetition}
                 yield row | {
                     "epoch": own[0],
@@ -63,7 +62,7 @@ def word_rows(params: Params, seed: int) -> Iterator[dict[str, Any]]:
         yield {"part": "refused", "method": method, "why": why}
 
 
-def _known(params: Params, truth: Array, rng: np.random.Generator) -> tuple[dict[str, Array], dict[str, Array]]:
+def _known(params: Any, truth: Array, rng: np.random.Generator) -> tuple[dict[str, Array], dict[str, Array]]:
     """Estimates (epochs, words) of the words of the list, and variances as an observer would work them out from those."""
     horizon, n_words = truth.shape
     once, each = (OnceWords(params.n_users, epochs, n_words, params.epsilon) for epochs in (horizon, 1))
@@ -86,7 +85,7 @@ def _known(params: Params, truth: Array, rng: np.random.Generator) -> tuple[dict
     return found, variances
 
 
-def _voted(params: Params, truth: Array, rng: np.random.Generator, refused: dict[str, str]) -> dict[str, Array]:
+def _voted(params: Any, truth: Array, rng: np.random.Generator, refused: dict[str, str]) -> dict[str, Array]:
     horizon, n_words = truth.shape
     data = WordStream.make([params.n_users], truth, np.arange(horizon)[None, :], params.words_per_user)
     size = (params.n_users, horizon, params.words_per_user, params.epsilon, n_words)
@@ -144,9 +143,9 @@ def _early(own: tuple[int, str], true: tuple[int, str]) -> bool:
     return own[0] >= 0 and (true[0] < 0 or own[0] < true[0])
 
 
-def search_rows(params: Params, seed: int) -> Iterator[dict[str, Any]]:
+def search_rows(params: Any, seed: int) -> Iterator[dict[str, Any]]:
     """TreeHist in some epochs: words that nobody has listed, of those in letters a to z, cut to six."""
-    counts = params.counts
+    counts = counted(params)
     plain = [place for place, word in enumerate(counts.words) if word.isascii() and word.isalpha() and word != OTHER]
     prefixes = [counts.words[place].lower()[:LETTERS] for place in plain]
     if not plain or not params.searched:

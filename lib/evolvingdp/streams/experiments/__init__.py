@@ -1,1 +1,0 @@
-"""All of a notebook on a real stream, a folder each."""
