@@ -17,6 +17,7 @@ import pandas as pd
 from scipy.stats import binom, norm, poisson
 
 from evolvingdp.book import engine
+from evolvingdp.book.labels import Label
 from evolvingdp.book.params import Metric
 from evolvingdp.core import accounting
 from evolvingdp.core.noise import Laplace
@@ -351,7 +352,10 @@ def when(params: Any, table: pd.DataFrame) -> pd.DataFrame:
     for word in watched(params):
         own = found[found.word == word]
         first = own.iloc[0]
-        row = {"word": word, "happened": f"{dates[int(first.event)]}, {first.event_kind}" if first.event >= 0 else "never"}
+        row = {
+            "word": Label(word),
+            "happened": f"{dates[int(first.event)]}, {first.event_kind}" if first.event >= 0 else "never",
+        }
         for guarantee in GUARANTEES:
             epochs = own[own.guarantee == guarantee].epoch.to_numpy()
             share, seen = float((epochs >= 0).mean()), np.sort(epochs[epochs >= 0]).astype(int)

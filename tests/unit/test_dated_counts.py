@@ -58,6 +58,27 @@ def test_rare_words_of_a_large_file_are_counted_together(file):
     assert OTHER not in read.moving(10_000)
 
 
+def test_a_year_is_the_same_however_many_zeros_it_has(file):
+    read = read_counts(file("date,word,count\n005,a,1\n5,b,1\n05,c,3\n12,a,1\n"))
+    assert (read.dates, read.words) == (("5", "12"), ("c", "a", "b"))
+    assert read.counts.tolist() == [[3, 1, 1], [0, 1, 0]]
+
+
+def test_words_are_compared_in_one_form_of_unicode(file):
+    read = read_counts(file("date,word,count\n1,e\u0301,1\n1,no,1\n2,\u00e9,2\n"))
+    assert read.words == ("\u00e9", "no")
+    assert read.place(" e\u0301 ") == 0
+
+
+def test_counts_are_exact_or_refused(file):
+    """13,000 words of 10^15 - 1 each would be -8.4e18 in int64."""
+    many = "".join(f"{year},w{place},{10**15 - 1}\n" for year in (1, 2) for place in range(13_000))
+    with pytest.raises(ValueError, match=r"^mine.csv: all counts together must be at most 9,007,199,254,740,992, got 25,9"):
+        read_counts(file("date,word,count\n" + many))
+    at_most = read_counts(file(f"date,word,count\n1,a,{10**15 - 1}\n2,b,{10**15 - 1}\n"))
+    assert at_most.counts.sum() == 2 * 10**15 - 2
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -75,6 +96,11 @@ def test_rare_words_of_a_large_file_are_counted_together(file):
         (GOOD + "2024-04,we,0\n", "all counts of 2024-04 are 0; leave the date out, or give it a count"),
         ("date,word,count\n1999,a,1\n1999,b,1\n", "must have 2 to 1000 dates, got 1; join days to months or years"),
         ("date,word,count\n1999,a,1\n2000,a,1\n", "must have two words or more, got only 'a'; count the others as"),
+        (GOOD + '2024-04,"we\nthey",1\n', r"line 7: word must be one line of at most 200 characters, got 'we.nthey' of 7"),
+        (GOOD + f"2024-04,{'x' * 201},1\n", "line 6: word must be one line of at most 200 characters, got 'x+' of 201"),
+        (GOOD + "2024-04,we,٣\n", "line 6: count must be a whole number"),
+        ("date,word,count\n5,a,1\n05,b,1\n005,a,2\n", "line 4: 'a' of 5 stands in line 2 already"),
+        (GOOD + "2024-03,they\u0301,1\n2024-03,the\u00fd,1\n", "line 7: 'theý' of 2024-03 stands in line 6 already"),
         (GOOD + '2024-04,"we,1\n', r"is not CSV text in UTF-8 \(unexpected end of data\); save it as such"),
     ],
 )  # fmt: skip

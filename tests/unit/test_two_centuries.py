@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from evolvingdp.experiment import ParameterError
 from evolvingdp.notebooks.streams import trusted, two_centuries
 from evolvingdp.notebooks.streams.share import WATCHED, watched, word_of
 from evolvingdp.notebooks.streams.words import noticed
-from evolvingdp.publish.sources import digest
+from evolvingdp.publish.sources import digest, provenance
 from evolvingdp.publish.sources.project import params_of
 from evolvingdp.publish.sweeping import point
 from evolvingdp.publish.sweeping.grid import Sweep
@@ -59,6 +60,21 @@ def test_words_of_any_text_are_listed_as_they_are():
     words = ["new york", "a,b", 'say "x"', "“we”"]
     rows = {"part": "hot", "method": trusted.MONITOR, "repetition": 0, "epoch": 1, "listed": json.dumps(words)}
     assert two_centuries.hot_now(params, pd.DataFrame([rows])).word.tolist() == words
+
+
+def test_words_with_blanks_and_commas_are_typed_and_printed_as_json(tmp_path):
+    path = tmp_path / "mine.csv"
+    words = ["new york", "a, b", "[c]", "\u00e9"]
+    path.write_text("date,word,count\n" + "".join(f'{y},"{word}",{y}\n' for y in range(1, 5) for word in words))
+    base = {"data": str(path), "window": 2}
+    params = Params.make(overrides=base | {"watch": '["new york", "a, b"]', "word": "e\u0301"})
+    assert (watched(params), word_of(params)) == (("new york", "a, b"), "\u00e9")
+    assert watched(Params.make(overrides=base | {"watch": "new york"})) == ("new york",)
+    typed = shlex.split(provenance.command_of("streams/two_centuries", params, 0))
+    given = {typed[place + 1]: typed[place + 2] for place, word in enumerate(typed) if word == "-p"}
+    assert Params.make(overrides=given) == params
+    with pytest.raises(ParameterError, match=r"^watch must be words separated by commas, or a JSON list"):
+        Params.make(overrides=base | {"watch": '["new york'})
 
 
 def test_a_file_that_changes_changes_the_key_of_its_run(mine):

@@ -1,6 +1,7 @@
 """What a notebook's cells import: its checked parameters, the page that publishes, and the look of figures."""
 
 from evolvingdp.book.cell import parameters
+from evolvingdp.book.labels import Label
 from evolvingdp.book.style import INKS, MARKERS, PALETTE, THEORY, TRUTH, canvas, headline, lines, names_beside, use
 from evolvingdp.book.words import curves, ends, short, span
 from evolvingdp.publish.showing.page import Page
@@ -11,6 +12,7 @@ __all__ = [
     "PALETTE",
     "THEORY",
     "TRUTH",
+    "Label",
     "Page",
     "canvas",
     "curves",

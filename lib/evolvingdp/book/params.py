@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -89,16 +90,28 @@ class Params(BaseModel):
     def _typed_by_a_person(cls, value: Any, info: Any) -> Any:
         annotation = cls.model_fields[info.field_name].annotation
         if get_origin(annotation) is tuple:
-            if isinstance(value, str):
-                value = [part for part in value.strip("[]() ").split(",") if part.strip()]
-                if len(value) == 1 and len(value[0].replace(";", " ").split()) > 1:
-                    raise ValueError(f"must be values separated by commas, got {value[0]!r}")
-            elif not isinstance(value, list | tuple):
-                value = [value]
             (entry, *_) = annotation.__args__  # type: ignore[union-attr]
             kind = getattr(entry, "__origin__", entry)  # of an Annotated type
+            if isinstance(value, str):
+                value = _listed(kind, value)
+            elif not isinstance(value, list | tuple):
+                value = [value]
             return tuple(_number(kind, part) for part in value)
         return _number(annotation, value)
+
+
+def _listed(kind: Any, text: str) -> list[Any]:
+    """Values separated by commas, or a list as JSON writes it: the only way to type words that hold commas."""
+    if kind is str and text.strip().startswith("["):
+        try:
+            return list(json.loads(text))
+        except ValueError as error:
+            hint = f'must be words separated by commas, or a JSON list such as ["a, b", "c"]: {error}'
+            raise ValueError(hint) from None
+    parts = [part for part in (text if kind is str else text.strip("[]() ")).split(",") if part.strip()]
+    if kind is not str and len(parts) == 1 and len(parts[0].replace(";", " ").split()) > 1:
+        raise ValueError(f"must be values separated by commas, got {parts[0]!r}")
+    return parts
 
 
 def _set_by(cell: str) -> list[str]:

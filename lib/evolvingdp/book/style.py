@@ -13,6 +13,8 @@ import numpy as np
 from matplotlib.figure import Figure as Canvas
 from scipy import special
 
+from evolvingdp.book.labels import families
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -30,6 +32,7 @@ _SETTINGS: Any = {
     "axes.spines.top": False,
     "axes.titlesize": "medium",
     "figure.constrained_layout.use": True,
+    "font.family": families(),
     "font.size": 11,
     "grid.alpha": 0.3,
     "legend.frameon": False,
@@ -98,7 +101,8 @@ def lines(
 def headline(figure: Canvas, message: str) -> None:
     """`message`, the one thing that the figure says, above all its panels, in lines that a printed column holds."""
     lines = math.ceil(len(message) / 46)
-    figure.suptitle("\n".join(textwrap.wrap(message, math.ceil(len(message) / lines) + 6)), fontsize="medium")
+    broken = textwrap.wrap(message, math.ceil(len(message) / lines) + 6, break_long_words=False)
+    figure.suptitle("\n".join(broken), fontsize="medium")
 
 
 def names_beside(ax: Any, ends: dict[str, float], colours: Any, size: str = "small", *, beyond: bool = False) -> None:

@@ -1,9 +1,9 @@
 """Dated counts of words: of a shipped corpus, or of a CSV file of the reader's own with columns date, word, count.
 
 Every date is an epoch; the population of an epoch holds words in the proportions that its counts have.  A date is a year, a
-month (2024-03) or a day (2024-03-31), the same kind in all of a file; a word is any text: with the two words yes and no, the
-counts are a share of yes answers. A file that cannot be used is refused in one line: where, what is wrong, what would
-work.
+month (2024-03) or a day (2024-03-31), the same kind in all of a file; 5, 05 and 005 are one year.  A word is any line of
+text, in NFC, so that the same letters are the same word: with the words yes and no, the counts are a share of yes answers.
+A file that cannot be used is refused in one line: where, what is wrong, what would work.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import csv
 import datetime
 import gzip
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -26,7 +27,10 @@ SHIPPED = ("inaugural", "state_union")
 COLUMNS = ("date", "word", "count")
 OTHER = "(other)"
 MOST_EPOCHS, MOST_WORDS = 1000, 3000
-_FORMS = {"a year": r"\d{1,4}", "a month": r"\d{4}-\d\d", "a day": r"\d{4}-\d\d-\d\d"}
+MOST_LETTERS = 200  # of a word
+MOST_COUNTED = 2**53  # of all words together: up to here sums of counts, and their shares, are exact
+_BREAKS = {"Cc", "Zl", "Zp"}  # kinds of characters that end a line, or are no text
+_FORMS = {"a year": r"[0-9]{1,4}", "a month": r"[0-9]{4}-[0-9]{2}", "a day": r"[0-9]{4}-[0-9]{2}-[0-9]{2}"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +59,7 @@ class DatedCounts:
 
     def place(self, word: str) -> int:
         """The column of `word`. Raises ValueError if there is none; the message names some words that there are."""
+        word = as_word(word)
         if word not in self.words:
             near = [other for other in self.words if other[:3] == word[:3]] or list(self.moving(6))
             raise ValueError(f"must be a word of {self.name}, such as {', '.join(near[:6])}, got {word!r}")
@@ -121,9 +126,14 @@ def _rows(path: Path, file: Iterable[str]) -> Iterator[tuple[str, str, int]]:
         if own is None or own != (form or own):
             like = f" like the lines before, which have {form}" if form and own else ""
             raise ValueError(f"{where}: date must be YYYY, YYYY-MM or YYYY-MM-DD{like}, got {date!r}")
+        date, word = f"{int(date)}" if own == "a year" else date, as_word(word)
         if not word:
             raise ValueError(f"{where}: word must not be empty; leave the line out, or call it {OTHER!r}")
-        if not re.fullmatch(r"\d{1,15}", count):
+        if len(word) > MOST_LETTERS or (not word.isprintable() and _BREAKS & set(map(unicodedata.category, word))):
+            raise ValueError(
+                f"{where}: word must be one line of at most {MOST_LETTERS} characters, got {word[:20]!r} of {len(word)}"
+            )
+        if not re.fullmatch(r"[0-9]{1,15}", count):
             raise ValueError(f"{where}: count must be a whole number from 0 to 10^15 - 1, got {count!r}")
         if (date, word) in seen:
             raise ValueError(
@@ -131,6 +141,11 @@ def _rows(path: Path, file: Iterable[str]) -> Iterator[tuple[str, str, int]]:
             )
         form, seen[date, word] = own, lines.line_num
         yield date, word, int(count)
+
+
+def as_word(text: str) -> str:
+    """`text` as words are compared: without blanks around it, in Unicode's form NFC."""
+    return unicodedata.normalize("NFC", text.strip())
 
 
 def _form(date: str) -> str | None:
@@ -154,6 +169,11 @@ def _number(date: str) -> float:
 
 def _table(name: str, rows: Sequence[tuple[str, str, int]]) -> DatedCounts:
     """All rows, words by how often they occur; those beyond the first `MOST_WORDS` are counted as `OTHER`."""
+    total = sum(count for _, _, count in rows)
+    if total > MOST_COUNTED:
+        raise ValueError(
+            f"{name}: all counts together must be at most {MOST_COUNTED:,}, got {total:,}; divide them all alike"
+        )
     totals = dict[str, int]()
     for _, word, count in rows:
         totals[word] = totals.get(word, 0) + count

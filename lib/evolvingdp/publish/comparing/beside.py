@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 import yaml
 
+from evolvingdp.book.labels import Label, fenced
 from evolvingdp.publish.comparing import compare, preset
 from evolvingdp.publish.comparing.preset import Preset
 from evolvingdp.publish.comparing.whose import RECORD, YOURS, Yours
@@ -53,7 +54,7 @@ def stage(project: Project, chosen: Preset, others: list[Job], folder: Path) -> 
 
 def _contents(toc: dict[str, Any], chosen: Preset) -> str:
     sections = [{"file": f"{YOURS}/{_slug(notebook)}"} for notebook in chosen.yours]
-    part = {"caption": f"Yours: {chosen.file}", "chapters": [{"file": f"{YOURS}/index", "sections": sections}]}
+    part = {"caption": f"Yours: {Label(chosen.file).plain}", "chapters": [{"file": f"{YOURS}/index", "sections": sections}]}
     return yaml.safe_dump(toc | {"parts": [part, *toc["parts"]]}, sort_keys=False)
 
 
@@ -78,8 +79,10 @@ def _summary(copy: Project, chosen: Preset, tables: dict[str, pd.DataFrame]) -> 
     )
     return f"""# Yours beside ours
 
-`{chosen.file}` changes {len(tables)} of the book's notebooks. **Ours** is the preset `{chosen.base}` with seed 0. Everything
-else in this book, and every number in the text of its chapters, is ours: only the pages below show what your file computes.
+{Label(chosen.file).markdown} changes {len(tables)} of the book's notebooks.
+**Ours** is the preset `{chosen.base}` with seed 0. Everything else in
+this book, and every number in the text of its chapters, is ours: only the pages below show
+what your file computes.
 
 {_table(["notebook", "your settings", "claims", "verdicts changed"], rows)}
 
@@ -104,8 +107,9 @@ html_theme.sidebar_secondary.remove: true
 
 # Yours: {_title(copy, notebook)}
 
-What `{chosen.file}` makes of {{doc}}`/book/results/{notebook}`. **Ours** is the preset `{chosen.base}` with seed 0; a
-difference is yours - ours, a relative one is divided by the size of ours, RMS is the root of the mean square.
+What {Label(chosen.file).markdown} makes of {{doc}}`/book/results/{notebook}`.
+**Ours** is the preset `{chosen.base}` with seed 0; a difference is yours - ours, a relative one
+is divided by the size of ours, RMS is the root of the mean square.
 
 {changes}
 
@@ -118,9 +122,7 @@ difference is yours - ours, a relative one is divided by the size of ours, RMS i
 {"".join(figures)}
 ## Compute yours again
 
-```bash
-{command}
-```
+{fenced(command, "bash")}
 
 All numbers: {files}, {{download}}`the executed notebook <{notebook}.ipynb>`.
 """
@@ -158,7 +160,7 @@ def _drawing(title: str, folder: Path, link: str, figure: str) -> str:
     if not (folder / f"{figure}.svg").exists():
         return f":::{{grid-item}}\n**{title}**: none\n:::\n\n"
     words = json.loads((folder / f"{figure}.json").read_text())
-    alt = " ".join(f"{title}: {words['alt']}".split())
+    alt = json.dumps(" ".join(f"{title}: {words['alt']}".split()), ensure_ascii=False)
     return (
         f":::{{grid-item}}\n**{title}**\n\n```{{image}} {link}/{figure}.svg\n:alt: {alt}\n:width: 100%\n```\n\n"
         f"{words['caption']} ({{download}}`CSV <{link}/{figure}.csv>`)\n:::\n\n"
@@ -205,7 +207,9 @@ def _verdict(holds: bool | None) -> str:
 
 
 def _plain(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    if isinstance(value, list):
+        return ", ".join(map(_plain, value))
+    return Label(value).markdown if isinstance(value, str) else str(value)
 
 
 def _title(project: Project, notebook: str) -> str:

@@ -24,6 +24,7 @@ from docutils.parsers.rst import directives
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
+from sphinx.transforms import SphinxTransform
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from evolvingdp.publish.comparing import whose
@@ -56,6 +57,17 @@ def _say_whose_numbers(app: Sphinx, doctree: nodes.document) -> None:
         title.parent.insert(title.parent.index(title) + 1, note)
 
 
+class KeepLabels(SphinxTransform):
+    """Labels keep their own quotes and hyphens."""
+
+    default_priority = 700  # before Sphinx writes typographic ones
+
+    def apply(self, **kwargs: Any) -> None:
+        for node in self.document.findall(nodes.inline):
+            if "label" in node["classes"]:
+                node["support_smartquotes"] = False
+
+
 class Value(SphinxRole):
     """A number of a result, formatted; a name that the result lacks is an error."""
 
@@ -64,10 +76,11 @@ class Value(SphinxRole):
         path = Project(Path(self.env.srcdir)).results / notebook / "values.json"
         self.env.note_dependency(str(path))
         try:
-            text = format(json.loads(path.read_text())[name], form[0] if form else "")
+            value = json.loads(path.read_text())[name]
+            text = format(value, form[0] if form else "")
         except (OSError, KeyError, ValueError) as error:
             return [], [self.inliner.reporter.error(f"no value {self.text!r}: {error!r}", line=self.lineno)]
-        return [nodes.Text(text)], []
+        return [nodes.inline("", text, classes=["label"]) if isinstance(value, str) else nodes.Text(text)], []
 
 
 class CiteThis(SphinxDirective):
@@ -105,6 +118,7 @@ def _bibtex(text: str) -> nodes.literal_block:
 def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("builder-inited", refuse_stale_pages)
     app.connect("doctree-read", _say_whose_numbers)
+    app.add_transform(KeepLabels)
     app.add_role("value", Value())
     app.add_role("measured", Measured())
     theme.setup(app)

@@ -20,6 +20,7 @@ from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Canvas
 
+from evolvingdp.book.labels import spoken
 from evolvingdp.experiment import Figure
 from evolvingdp.experiment.style import house
 from evolvingdp.publish.files import pack
@@ -138,8 +139,9 @@ def image(canvas: Canvas, kind: str) -> bytes:
 
 def _readme(figure: Figure, record: Mapping[str, Any]) -> str:
     column, text = (f"{width.inches:g} in" for width in WIDTHS.values())
+    caption, alt = (" ".join(words.split()) for words in (spoken(figure.caption), figure.alt))
     return (
-        f"{figure.id}\n\nCaption: {' '.join(figure.caption.split())}\n\nAlternative text: {' '.join(figure.alt.split())}\n\n"
+        f"{figure.id}\n\nCaption: {caption}\n\nAlternative text: {alt}\n\n"
         f"Computed by: {record['command']}\nat commit {record['commit']}, version {record['version']}\n\n"
         f"{figure.id}.svg, .pdf, .png: as on the page\n{figure.id}-column.pdf, -text.pdf: laid out again for print, "
         f"{column} and {text} wide\n.csv: the data that it shows; .json: all parameters and digests; .bib: how to cite it\n"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import re
 import unicodedata
+from typing import Any
 
 import latexcodec  # noqa: F401  (registers the codec "ulatex")
 import pandas as pd
@@ -15,6 +16,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 from mdit_py_plugins.myst_role import myst_role_plugin
+
+from evolvingdp.book.labels import Label
 
 _MARKDOWN = (
     MarkdownIt("commonmark", {"html": False})
@@ -46,13 +49,15 @@ _NUMBER = re.compile(r"(\$?[-+\N{MINUS SIGN}]?\d[\d.,]*([eE][-+]?\d+)?\$?)(\s*\(
 
 def table(frame: pd.DataFrame, *, caption: str, label: str, comment: str) -> str:
     """`frame` as a table environment: columns of numbers on the right; `caption` is Markdown, `comment` stands above."""
-    cells = [[cell(str(value)) for value in row] for row in frame.itertuples(index=False)]
-    columns = [[str(value).strip() for value in frame.iloc[:, number]] for number in range(frame.shape[1])]
+    cells = [[_cell(value) for value in row] for row in frame.itertuples(index=False, name=None)]
+    columns = [[_plain(value).strip() for value in frame.iloc[:, number]] for number in range(frame.shape[1])]
     numbers = [all(map(_NUMBER.fullmatch, column)) for column in columns]
     rows = [" & ".join(row) + r" \\" for row in cells]
+    text = "".join(rows)
     lines = [
         *(f"% {line}" for line in comment.splitlines()),
         r"% needs \usepackage{booktabs}",
+        *(["% needs LuaLaTeX or XeLaTeX, and fonts for the scripts of its words"] if not text.isascii() else []),
         r"\begin{table}",
         r"  \centering",
         f"  \\caption{{{cell(caption)}}}",
@@ -67,6 +72,14 @@ def table(frame: pd.DataFrame, *, caption: str, label: str, comment: str) -> str
         r"\end{table}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _plain(value: Any) -> str:
+    return value.plain if isinstance(value, Label) else str(value)
+
+
+def _cell(value: Any) -> str:
+    return escaped(value.plain, ascii_only=False) if isinstance(value, Label) else cell(str(value))
 
 
 def cell(markdown: str) -> str:
@@ -93,10 +106,13 @@ def _latex(token: Token, markdown: str) -> str:
     raise ValueError(f"a table's cell must be text, formula, code, bold, emphasis, link or {{cite}}, got {markdown!r}")
 
 
-def escaped(text: str) -> str:
-    """Plain `text` as LaTeX in ASCII; raises ValueError for a character that LaTeX has no name for."""
+def escaped(text: str, *, ascii_only: bool = True) -> str:
+    """Plain `text` as LaTeX.  A character that LaTeX has no name for raises ValueError, or stays unless `ascii_only`."""
     apart = re.sub("-(?=-)", "-\N{ZERO WIDTH SPACE}", text)  # or two hyphens would become a dash
-    return "".join(map(_character, apart))
+    known = _SPECIAL if not ascii_only else ()
+    return "".join(
+        letter if not ascii_only and not letter.isascii() and letter not in known else _character(letter) for letter in apart
+    )
 
 
 def _character(character: str) -> str:

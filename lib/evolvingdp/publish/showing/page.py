@@ -21,6 +21,7 @@ import pandas as pd
 import psutil
 from IPython.display import display
 
+from evolvingdp.book.labels import Label, fenced, unmarked
 from evolvingdp.experiment import Claim, Figure, Params, Result
 from evolvingdp.publish.showing import bundle, citing, latex
 from evolvingdp.publish.showing.forms import MYST, RESULTS
@@ -61,7 +62,7 @@ class Page:
         png = bundle.image(figure.canvas, "png") if self.folder is None else bundle.write(self.folder, figure, record)
         image = {"image/png": base64.b64encode(png).decode(), "text/plain": figure.alt}
         _show(image, self._figure_myst(figure, record), {"image/png": {"alt": " ".join(figure.alt.split())}})
-        _show(_markdown(f"**Figure `{figure.id}`.** {figure.caption}\n\n{self._files(figure.id)}"))
+        _show(_markdown(f"**Figure `{figure.id}`.** {unmarked(figure.caption)}\n\n{self._files(figure.id)}"))
 
     def table(self, table: pd.DataFrame, fold: str = "") -> None:
         """Show a table and write it as LaTeX; cells are Markdown, numbers are formatted by the caller; a long one folds.
@@ -71,7 +72,7 @@ class Page:
         self._tables += 1
         name = f"{self.name}-table-{self._tables}"
         shown = self._table(table, name, f"Table {self._tables} of `{self.result.notebook}`")
-        _show(_markdown(shown), f"::::{{dropdown}} {fold}\n\n{shown}\n::::\n" if fold else shown)
+        _show(_markdown(unmarked(shown)), f"::::{{dropdown}} {fold}\n\n{shown}\n::::\n" if fold else shown)
 
     def claims(self) -> None:
         """Show how many claims hold, and behind it each with its value, its bound and its verdict."""
@@ -99,7 +100,7 @@ class Page:
             _write_json(self.folder / "provenance.json", record)
         files = ", ".join(f"[{file}]({self.name}/{file})" for file in ("results.csv", "claims.json", "provenance.json"))
         myst = (
-            f"Computed by\n\n```bash\n{record['command']}\n```\n\n"
+            f"Computed by\n\n{fenced(record['command'], 'bash')}\n\n"
             f"at commit `{record['commit']}`, version {record['version']}, "
             f"in {record['run_seconds']:.0f} s.  All numbers: {files}."
         )
@@ -112,8 +113,8 @@ class Page:
 
     def _table(self, table: pd.DataFrame, name: str, title: str) -> str:
         """Write `table` as LaTeX; returns it as Markdown, with a link to that file."""
-        sides = ["right" if numeric([*map(str, table.iloc[:, place])]) else "left" for place in range(table.shape[1])]
-        cells = table.replace(r"\|", r"\\|", regex=True).rename(columns=lambda name: str(name).replace("|", r"\|"))
+        cells = table.map(_cell).rename(columns=_cell)
+        sides = ["right" if numeric([*cells.iloc[:, place]]) else "left" for place in range(table.shape[1])]
         markdown = cells.to_markdown(index=False, disable_numparse=True, colalign=sides)
         if self.folder is not None:
             record = self.record
@@ -132,14 +133,19 @@ class Page:
         return f"{links} (`{figure_id}`)"
 
     def _figure_myst(self, figure: Figure, record: dict[str, Any]) -> str:
-        alt = " ".join(figure.alt.split())
+        alt = json.dumps(" ".join(figure.alt.split()), ensure_ascii=False)
         return (
             f"```{{figure}} {self.name}/{figure.id}.svg\n:name: {figure.id}\n:alt: {alt}\n:width: 100%\n\n"
             f"{figure.caption}\n```\n\n"
             f"{self._files(figure.id)}\n\n"
-            f":::{{dropdown}} Compute this figure again\n```bash\n{record['command']}\n```\n:::\n\n"
+            f":::{{dropdown}} Compute this figure again\n{fenced(record['command'], 'bash')}\n:::\n\n"
             f":::{{dropdown}} Cite this figure\n```bibtex\n{citing.figure(figure.id, record)}```\n:::\n"
         )
+
+
+def _cell(value: Any) -> str:
+    """A cell of a table as MyST: a label, or Markdown."""
+    return value.markdown if isinstance(value, Label) else str(value).replace("|", r"\|")
 
 
 def how_many_hold(claims: Sequence[Claim]) -> str:

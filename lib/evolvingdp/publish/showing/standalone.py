@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,15 @@ from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 from pybtex.database import Entry, parse_file
 
+from evolvingdp.book.labels import Label, unmarked
 from evolvingdp.publish.showing.citing import address
 from evolvingdp.publish.showing.forms import MYST
 from evolvingdp.publish.showing.numerals import readable
 
-_ROLE = re.compile(r"\{(value|cite|cite:t|doc|numref|prf:ref)\}`([^`]+)`")
+_CODE = r"(?<!`)(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)"
+_ROLE = re.compile(r"\{(?P<kind>value|cite|cite:t|doc|numref|prf:ref)\}`(?P<said>[^`]+)`|" + _CODE, re.DOTALL)
 _ERRATUM = re.compile(r"\[(E-\w+-\d+)\]\(#(e-[\w-]+)\)")
-_VERBATIM = re.compile(r"(\$\$?.+?\$\$?|`+.+?`+|\]\([^)]*\))", re.DOTALL)  # formulas, code, addresses
+_VERBATIM = re.compile(rf"\$\$?.+?\$\$?|{_CODE}|\]\([^)]*\)", re.DOTALL)  # formulas, code, addresses
 _NAMED = re.compile(r"(?P<words>.*?)\s*<(?P<target>[^<>]+)>", re.DOTALL)
 _HTML = MarkdownIt("commonmark", {"html": False}).enable("table")
 _HTML.use(dollarmath_plugin, renderer=lambda formula, options: f"${escape(formula)}$")  # which Jupyter typesets
@@ -63,20 +66,22 @@ class Reader:
         """MyST `text` as plain Markdown; what it names and nobody knows stays as it is."""
 
         def role(match: re.Match[str]) -> str:
-            kind, said = match.groups()
             try:
-                return str(_PRINTED[kind](self, said))
-            except (KeyError, OSError):
+                return str(_PRINTED[match["kind"]](self, match["said"]))
+            except (KeyError, OSError, ValueError):
                 return match[0]
 
         linked = _ERRATUM.sub(lambda match: self._link(match[1], "book/errata.md", f"#{match[2]}"), _ROLE.sub(role, text))
-        return "".join(part if place % 2 else readable(part) for place, part in enumerate(_VERBATIM.split(linked)))
+        ends = [0, *(end for match in _VERBATIM.finditer(linked) for end in match.span()), len(linked)]
+        parts = [linked[start:end] for start, end in pairwise(ends)]
+        return "".join(part if place % 2 else readable(part) for place, part in enumerate(parts))
 
     def _value(self, said: str) -> str:
         notebook, name, *form = said.split()
         if notebook != self.notebook:
             raise KeyError(notebook)
-        return format(self._numbers[name], form[0] if form else "")
+        value = self._numbers[name]
+        return unmarked(Label(value).markdown) if isinstance(value, str) else format(value, form[0] if form else "")
 
     def _cited(self, keys: str, between: str) -> str:
         works = [(_authors(entry), entry) for entry in (self._bibliography[key.strip()] for key in keys.split(","))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import subprocess
 import sys
@@ -47,8 +48,17 @@ def command_of(notebook: str, params: Params, seed: int) -> str:
     preset, overrides = preset_of(params)
     words = ["evolvingdp", "run", notebook, "--preset", preset, "--seed", str(seed)]
     for name, value in overrides.items():
-        words += ["-p", name, ",".join(map(str, value)) if isinstance(value, list) else str(value)]
+        words += ["-p", name, _typed(value)]
     return shlex.join(words)
+
+
+def _typed(value: Any) -> str:
+    """`value` as the command line reads it: words, which may hold commas, as JSON."""
+    if not isinstance(value, list):
+        return str(value)
+    return (
+        json.dumps(value, ensure_ascii=False) if any(isinstance(each, str) for each in value) else ",".join(map(str, value))
+    )
 
 
 def record(result: Result[Params]) -> dict[str, Any]:

@@ -102,7 +102,9 @@ def _read(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def _verbatim(node: nodes.Node | None) -> bool:
-    return node is not None and (isinstance(node, _VERBATIM) or _verbatim(node.parent))
+    if not isinstance(node, nodes.Element):
+        return False
+    return isinstance(node, _VERBATIM) or "label" in node.get("classes", ()) or _verbatim(node.parent)
 
 
 def _align(group: nodes.tgroup) -> None:
