@@ -475,3 +475,11 @@ def test_the_moving_mean_has_its_changes_and_stays_within_its_range():
     assert np.allclose(np.abs(np.diff(means)[np.diff(means) != 0]), 0.3)
     assert means.min() >= 0
     assert means.max() <= 1
+
+
+@pytest.mark.parametrize("method", ["TreeHist", "PEM"])
+def test_a_search_serves_at_any_epsilon_from_where_its_reports_end(method):
+    """Local hashing ends at 10; who allows more sends a report of 10."""
+    ten, more = (Question("words", users=10**6, periods=100, epsilon=epsilon) for epsilon in (10.0, 10.1))
+    assert error(method, more) == error(method, ten)
+    assert settled(of(method, more), more).epsilon == 10

@@ -129,13 +129,15 @@ def several_words(epsilon: float, n_users: int, words: int, holders: float = 0.0
     """Standard errors, in users, where each user has `words` words, of which `holders` users have the one asked about.
 
     First: the user draws one of them, reports it with `epsilon`, and the server multiplies by `words`.  Second: a report of
-    each with `epsilon` / `words`.  Both are local hashing and cost a user `epsilon`, over all words.
+    each with `epsilon` / `words`.  Both are local hashing and cost a user `epsilon`, over all words.  Of a rare word
+    the first has the smaller error; of one that many hold the second may have it, at a large epsilon.
     """
     checks.positive(epsilon=epsilon)
     checks.integer_at_least(1, n_users=n_users, words=words)
     one, each = OLH(epsilon), OLH(epsilon / words)
     sampled = words * float(one.standard_errors(n_users, np.array([holders / words]))[0])
-    return math.hypot(sampled, math.sqrt(holders * (words - 1))), each.standard_error(n_users * words)
+    whole = float(each.standard_errors(n_users * words, np.array([holders]))[0])
+    return math.hypot(sampled, math.sqrt(holders * (words - 1))), whole
 
 
 def _steps(length: int) -> list[tuple[int, ...]]:

@@ -24,6 +24,7 @@ from evolvingdp.planning.commands import words_run
 from evolvingdp.planning.question import Question
 
 NO_LIST = ("words",)
+LARGEST = 10.0  # epsilon of a report of local hashing, whose values fit in 16 bits
 _LEAST_SHARE = 0.15  # of the users, at a level that is public: those of one level hide among themselves
 _FACTORS = [4 * 1.25**step for step in range(16)]  # thresholds, in standard errors of whole words
 
@@ -31,6 +32,11 @@ _FACTORS = [4 * 1.25**step for step in range(16)]  # thresholds, in standard err
 def _reports(question: Question) -> float:
     """Reports that one answer reads: those of its periods, where each user reports once, or of everybody in each of them."""
     return question.users * question.pooled / question.reports.of_a_unit
+
+
+def _epsilon(question: Question) -> float:
+    """Of a report: local hashing ends at 10, and a report at less epsilon than is allowed always serves."""
+    return min(question.epsilon, LARGEST)
 
 
 def _reporters(question: Question) -> int:
@@ -47,13 +53,14 @@ def _tree_hist(question: Question, least_share: float = 0.0, rows_collide: bool 
         raise CannotServeError(
             f"an answer has {users} reports, and a search needs 1,000", f"--users {_times(question, 1000)}"
         )
-    error = OLH(question.epsilon).standard_error(users)
+    epsilon = _epsilon(question)
+    error = OLH(epsilon).standard_error(users)
     low, high, found = 0, len(_FACTORS), None
     size: Any = {"length": question.length, "least_share": least_share, "rows_collide": rows_collide}
     while low < high:
         middle = (low + high) // 2 if found or low else 0  # mostly the first
         try:
-            found, high = planned(question.epsilon, users, _FACTORS[middle] * error, **size), middle
+            found, high = planned(epsilon, users, _FACTORS[middle] * error, **size), middle
         except ValueError:
             low = middle + 1
     if found is None:
@@ -73,7 +80,7 @@ def _tree_hist_expected(question: Question, settings: TreeHist) -> Expected:
 
 def _pem(question: Question, least_share: float = 0.0) -> PEM:
     like = _tree_hist(question, least_share, rows_collide=False)
-    return PEM(like.tree, question.epsilon, like.threshold, like.shares)
+    return PEM(like.tree, like.epsilon, like.threshold, like.shares)
 
 
 def _pem_expected(question: Question, settings: PEM) -> Expected:
