@@ -19,7 +19,7 @@ from evolvingdp.publish.sources.project import Project
 
 FIGURES = {
     "heavy_hitters/frequency_oracle": 5,
-    "heavy_hitters/treehist": 4,
+    "heavy_hitters/treehist": 5,
     "heavy_hitters/bitstogram": 4,
     "heavy_hitters/rappor": 4,
     "heavy_hitters/trust": 1,

@@ -13,13 +13,13 @@ from scipy.stats import binom, binomtest, ks_2samp
 
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.experiments.lists import data, score
-from evolvingdp.heavy_hitters.experiments.treehist import predicted
-from evolvingdp.heavy_hitters.experiments.treehist.predicted import found_probability
 from evolvingdp.heavy_hitters.olh import OLH, consistent
 from evolvingdp.heavy_hitters.pem import PEM
 from evolvingdp.heavy_hitters.planning import expected_f1, planned, predicted_f1, several_words
 from evolvingdp.heavy_hitters.tree_hist import PLANS, TreeHist
 from evolvingdp.heavy_hitters.word_tree import WordTree
+from evolvingdp.notebooks.heavy_hitters import predicted
+from evolvingdp.notebooks.heavy_hitters.predicted import found_probability
 from support import ALPHA, fits
 
 KEYS = np.array([3, 2**40, 77], dtype=np.uint64)
@@ -93,7 +93,14 @@ def test_who_draws_one_of_several_words_has_the_stated_error():
     stated, each = several_words(2.0, 30_000, words, holders)
     assert abs(estimates.mean() - holders) < 4.9 * stated / np.sqrt(draws)
     assert abs(estimates.std() / stated - 1) < 4.9 / np.sqrt(2 * draws)
-    assert each == pytest.approx(OLH(0.5).standard_error(120_000))
+    assert each == pytest.approx(OLH(0.5).standard_errors(120_000, np.array([9_000]))[0])
+
+
+def test_a_report_of_each_of_several_words_wins_for_a_word_that_many_hold_at_a_large_epsilon():
+    """Of a million users a tenth hold it: which of two words they draw is chance, and is most of the error."""
+    assert np.divide(*several_words(10.0, 10**6, 2, 100_000)) > 1.3
+    assert np.divide(*several_words(10.0, 10**6, 2)) < 1
+    assert np.divide(*several_words(1.0, 10**6, 2, 100_000)) < 1
 
 
 PEM_TREE = WordTree((1, 1), length=2)

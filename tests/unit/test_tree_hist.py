@@ -19,9 +19,6 @@ from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
 from evolvingdp.heavy_hitters.experiments.lists import data, judge, score
-from evolvingdp.heavy_hitters.experiments.treehist import ladder
-from evolvingdp.heavy_hitters.experiments.treehist.params import Params
-from evolvingdp.heavy_hitters.experiments.treehist.predicted import found_probability
 from evolvingdp.heavy_hitters.listing import Reports, adaptive_cut
 from evolvingdp.heavy_hitters.olh import OLH
 from evolvingdp.heavy_hitters.pem import PEM
@@ -31,7 +28,11 @@ from evolvingdp.heavy_hitters.streams import random_words
 from evolvingdp.heavy_hitters.tree_hist import PLANS, TreeHist
 from evolvingdp.heavy_hitters.trust.prefix_counts import PrefixCounts
 from evolvingdp.heavy_hitters.word_tree import TooManyCandidatesError, WordTree
+from evolvingdp.notebooks.heavy_hitters import treehist as ladder
+from evolvingdp.notebooks.heavy_hitters.predicted import found_probability
+from evolvingdp.publish.sources.project import params_of
 
+Params = params_of("heavy_hitters/treehist")
 TREE = WordTree((1, 1), length=2)
 WORDS = ["ab", "ac", "zz", "qq"]
 COUNTS = np.array([4000, 3000, 2000, 1])

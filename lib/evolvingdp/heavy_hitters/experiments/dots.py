@@ -9,8 +9,8 @@ import pandas as pd
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from scipy import stats
 
-from evolvingdp.experiment.describe import short
-from evolvingdp.experiment.style import INKS
+from evolvingdp.book.style import INKS
+from evolvingdp.book.words import short
 
 SCORES = ("precision", "recall", "f1")
 LEAST = 0.002  # a list without a fault is drawn here

@@ -8,10 +8,18 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from evolvingdp.core import brown
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import streams
+from evolvingdp.heavy_hitters.listing import HeavyHitters
+from evolvingdp.heavy_hitters.pem import PEM
+from evolvingdp.heavy_hitters.tree_hist import TreeHist
+from evolvingdp.heavy_hitters.word_tree import WordTree
+
+LETTERS = WordTree((2, 2, 2))
+BITS = WordTree((1,) * 30, unit="bits")
 
 
 def data(n_items: int, dataset: str, n_users: int, seed: int, repetition: int) -> pd.Series:
@@ -28,6 +36,25 @@ def brown_words() -> pd.Index:
     """Brown's words, the same in every run, so that what follows from them is worked out once."""
     words: pd.Index = pd.Index(brown.words()["word"].to_numpy(dtype=str))
     return words
+
+
+def find(method: TreeHist | PEM, truth: pd.Series, seed: int, *name: str | int) -> HeavyHitters:
+    """One run of `method` on a data set."""
+    leaves, counts = leaves_of(method.tree, truth.index), truth.to_numpy()
+    rng = stream(seed, "reports", *name)
+    if isinstance(method, PEM):
+        return method.simulate(leaves, counts, rng)
+    return method.draw_hashes(stream(seed, "hashes", *name)).simulate_search(leaves, counts, rng)
+
+
+def leaves_of(tree: WordTree, words: pd.Index) -> NDArray[np.uint64]:
+    """Those of `words` in a tree of six letters, whatever its steps."""
+    return _brown_leaves(BITS if tree.unit == BITS.unit else LETTERS) if words is brown_words() else tree.encode(words)
+
+
+@cache
+def _brown_leaves(tree: WordTree) -> NDArray[np.uint64]:
+    return tree.encode(brown_words())
 
 
 def score(found: pd.Series, truth: set[str]) -> dict[str, float]:

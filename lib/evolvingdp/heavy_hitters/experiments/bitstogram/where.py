@@ -14,8 +14,7 @@ from evolvingdp.experiment import Result
 from evolvingdp.heavy_hitters.bitstogram import Bitstogram
 from evolvingdp.heavy_hitters.experiments.bitstogram import variants
 from evolvingdp.heavy_hitters.experiments.bitstogram.params import Params
-from evolvingdp.heavy_hitters.experiments.lists import data, judge
-from evolvingdp.heavy_hitters.experiments.treehist.ladder import LETTERS, find, leaves_of
+from evolvingdp.heavy_hitters.experiments.lists import LETTERS, data, find, judge, leaves_of
 from evolvingdp.heavy_hitters.pem import PEM
 from evolvingdp.heavy_hitters.planning import planned, predicted_f1
 

@@ -1,0 +1,329 @@
+"""TreeHist on synthetic words and on Brown: Table 2 of the paper as a ladder of changes, and against RAPPOR and PEM.
+
+`run` gives a row a run, `values` the numbers that claims and prose read, the rest is what the notebook's cells show.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evolvingdp.book import engine
+from evolvingdp.book.params import Metric
+from evolvingdp.core import brown
+from evolvingdp.core.seeds import stream
+from evolvingdp.heavy_hitters import theory
+from evolvingdp.heavy_hitters.experiments.lists import BITS, LETTERS, data, find, judge, leaves_of
+from evolvingdp.heavy_hitters.pem import PEM
+from evolvingdp.heavy_hitters.planning import expected_candidates, expected_f1, known_f1, planned, several_words
+from evolvingdp.heavy_hitters.rappor import Rappor
+from evolvingdp.heavy_hitters.rappor_decoding import decode
+from evolvingdp.heavy_hitters.sketches.geometry import geometry
+from evolvingdp.heavy_hitters.streams import brown_keys
+from evolvingdp.heavy_hitters.tree_hist import TreeHist
+from evolvingdp.notebooks.heavy_hitters.predicted import found_probability
+
+METRIC = Metric("brown_best_f1", "F1 of TreeHist with one bit a user on Brown", better="higher")
+
+CLAIMS = """
+abs(synthetic_as_run_precision - 0.36) <= 0.05 + noise   Table 2 is reproduced: distance to the printed precision, synthetic
+abs(synthetic_as_run_recall_expected - 0.95) <= 0.05   The recall expected of the paper's run, whatever its noise, is within .05 of the printed one, synthetic
+abs(synthetic_as_run_recall - synthetic_as_run_recall_expected) <= 4.9 * 0.05 / sqrt(runs)   The runs found as many heavy words as expected: distance of mean to expected recall, synthetic
+abs(brown_as_run_precision - 0.24) <= 0.05 + noise   Table 2 is reproduced: distance to the printed precision, brown
+abs(brown_as_run_recall_expected - 0.86) <= 0.05   The recall expected of the paper's run, whatever its noise, is within .05 of the printed one, brown
+abs(brown_as_run_recall - brown_as_run_recall_expected) <= 4.9 * 0.05 / sqrt(runs)   The runs found as many heavy words as expected: distance of mean to expected recall, brown
+each_over_drawn >= 1   Users with several words, a rare one: error of a report of each over that of one drawn word, the least
+synthetic_best_f1 >= 0.98 - noise   TreeHist with one bit a user: F1, synthetic
+synthetic_projective_f1 >= 0.985 - noise   Projective reports: F1, synthetic
+synthetic_projective_known_f1 - synthetic_projective_expected_f1 <= 0.01   Not knowing the words costs projective reports little: F1 expected with the words known, less the plan's, synthetic
+synthetic_pem_f1 >= 0.985 - noise   PEM with OLH: F1, synthetic
+synthetic_separate_f1 - synthetic_as_run_f1 >= 0.3   The largest gain is one sketch a level: F1 less that of the paper's run, synthetic
+brown_best_f1 >= 0.94 - noise   TreeHist with one bit a user: F1, brown
+brown_projective_f1 >= 0.96 - noise   Projective reports: F1, brown
+brown_projective_known_f1 - brown_projective_expected_f1 <= 0.01   Not knowing the words costs projective reports little: F1 expected with the words known, less the plan's, brown
+brown_pem_f1 >= 0.96 - noise   PEM with OLH: F1, brown
+brown_separate_f1 - brown_as_run_f1 >= 0.3   The largest gain is one sketch a level: F1 less that of the paper's run, brown
+best_error_ratio <= 1.15 + noise   The stated error is that of the estimates: RMSE over standard error, one bit, users split, joint fit
+best_f1_off <= 0.03 + noise   Normal errors predict F1: largest distance of the mean F1 to the prediction, both data sets, one bit, users split, joint fit
+projective_error_ratio <= 1.15 + noise   The stated error is that of the estimates: RMSE over standard error, projective reports, planned
+projective_f1_off <= 0.03 + noise   Normal errors predict F1: largest distance of the mean F1 to the prediction, both data sets, projective reports, planned
+"""
+
+PAPER_TABLE_2 = {"synthetic": {"precision": 0.36, "recall": 0.95}, "brown": {"precision": 0.24, "recall": 0.86}}
+PAPER_RUNS = 20  # the tolerances are for that many runs; with fewer, noise is added to them
+BETA = 0.05
+AS_RUN = "as the paper ran it"
+SPLIT = "one bit, users split"
+BEST = "one bit, users split, joint fit"
+PROJECTIVE = "projective reports, planned"
+OLH_PEM = "PEM with OLH"
+RAPPOR, LACKING = "RAPPOR, all words listed", "RAPPOR, a tenth not listed"
+LISTS = {RAPPOR: 1.0, LACKING: 0.9}  # share of Brown's words that are candidates
+RIVALS = {BEST: "TreeHist, one bit", PROJECTIVE: "TreeHist, projective", OLH_PEM: OLH_PEM, RAPPOR: RAPPOR, LACKING: LACKING}
+_PRINTED: dict[str, Any] = {"estimator": "median", "pruning": "fixed"}
+_TUNED: dict[str, Any] = {"plan": "split", "pruning": "adaptive", "rows": 16, "width": 2**16, "leaf_share": 0.8}
+VARIANTS: dict[str, dict[str, Any]] = {
+    AS_RUN: {"plan": "one_report", "shared_sketch": True, "compression": "none", **_PRINTED},
+    "one sketch a level": {"plan": "one_report", **_PRINTED},
+    "Algorithm 3, 30 bits": {"plan": "two_reports", "tree": BITS, "final_cut": False, **_PRINTED},
+    "Algorithm 3, two letters": {"plan": "two_reports", "final_cut": False, **_PRINTED},
+    SPLIT: {"plan": "split", **_PRINTED},
+    BEST: {**_TUNED, "estimator": "joint"},
+    PROJECTIVE: {},
+}
+FINAL_CUT = ", final cut"  # the same run of Algorithm 3 with its list cut at the threshold
+LADDER = [
+    name for variant in (*VARIANTS, OLH_PEM) for name in ((variant, variant + FINAL_CUT) if "3, " in variant else (variant,))
+]
+SHORT = {"as_run": AS_RUN, "separate": "one sketch a level", "alg3_bits_cut": "Algorithm 3, 30 bits" + FINAL_CUT}
+SHORT |= {"alg3": "Algorithm 3, two letters", "alg3_cut": "Algorithm 3, two letters" + FINAL_CUT, "split": SPLIT}
+SHORT |= {"best": BEST, "projective": PROJECTIVE, "pem": OLH_PEM}  # in values' names
+MAP_EPSILONS = (0.5, 1.0, 2.0, 4.0)
+WORDS_A_USER = (1, 2, 5, 10)
+WRONG_POWERS = (0.7, 1.5)  # of the prior; Brown's own is near 1
+
+
+def check(params: Any) -> None:
+    """Raise ValueError where no word is heavy, or a search would ask for too many candidates that nobody holds."""
+    for name, users, share in (("n_users", [params.n_users], 0.01), ("n_users_sweep", params.n_users_sweep, 0.05)):
+        for n_users in users:  # the most frequent word of Brown has .07 of the users
+            most = share * n_users / math.isqrt(n_users)
+            if params.factor > most:
+                raise ValueError(
+                    f"factor must be at most {most:.3g} with {n_users} users ({name}), so that some words are heavy, "
+                    f"got {params.factor:g}"
+                )
+    for variant in VARIANTS:
+        needed = params.factor
+        while not answers(protocol(params, variant, params.n_users, params.epsilon, needed), params.n_users):
+            needed *= 1.05
+        if needed > 0.01 * params.n_users / math.isqrt(params.n_users):
+            raise ValueError(
+                f"epsilon must be larger, or n_users: at epsilon = {params.epsilon:g} and {params.n_users} users there is no factor "
+                f"at which {variant!r} finds words and does not ask for too many candidates that nobody holds"
+            )
+        if needed > params.factor:
+            raise ValueError(
+                f"factor must be at least {needed:.3g} at epsilon = {params.epsilon:g}, so that {variant!r} does not ask for "
+                f"too many candidates that nobody holds, got {params.factor:g}"
+            )
+
+
+def threshold(params: Any, n_users: int) -> float:
+    return float(params.factor * math.isqrt(n_users))
+
+
+def protocol(params: Any, variant: str, n_users: int, epsilon: float, factor: float | None = None) -> TreeHist | PEM:
+    """The variant with the threshold of `params`, or of another factor."""
+    least = threshold(params, n_users) if factor is None else factor * math.isqrt(n_users)
+    if variant == OLH_PEM:
+        return PEM(LETTERS, epsilon, least)
+    if variant == PROJECTIVE:
+        return _planned(epsilon, n_users, least)
+    return TreeHist(**{"tree": LETTERS, "epsilon": epsilon, "threshold": least, **VARIANTS[variant]})
+
+
+_planned = cache(planned)
+
+
+def answers(method: TreeHist | PEM, n_users: int) -> bool:
+    """Whether a search keeps well below the number of candidates that it may ask for."""
+    return isinstance(method, PEM) or expected_candidates(method, n_users) <= method.max_candidates / 2
+
+
+def bits_a_user(params: Any, variant: str) -> int:
+    """What a user sends: a bit a report, or all signs, or one of OLH's hash values."""
+    method = protocol(params, variant.removesuffix(FINAL_CUT), params.n_users, params.epsilon)
+    if isinstance(method, PEM):
+        return math.ceil(math.log2(method.oracle.hash_values))
+    if method.compression == "projective":
+        return math.ceil(math.log2(geometry(method.epsilon, method.width).points + 1))
+    return method.width if method.compression == "none" else 1 + (method.plan == "two_reports")
+
+
+def run(params: Any, seed: int) -> pd.DataFrame:
+    """A row per run: how many words were found, how many of them are heavy, and the estimates' error."""
+    ladder = [(_trial, params, seed, *setting) for setting in _settings(params)]
+    points = [("epsilon", params.n_users, epsilon) for epsilon in params.epsilon_sweep]
+    points += [("n_users", n_users, params.epsilon) for n_users in params.n_users_sweep]
+    runs = [(*point, repetition) for point in points for repetition in range(params.sweep_repetitions)]
+    planned = [(_trial, params, seed, "brown", sweep, PROJECTIVE, *point) for sweep, *point in runs]
+    return pd.DataFrame(engine.rows([*ladder, *[(_rappor, params, seed, *one) for one in runs], *planned]))
+
+
+def _settings(params: Any) -> Iterator[tuple[str, str, str, int, float, int]]:
+    for dataset in PAPER_TABLE_2:
+        for variant in (*VARIANTS, OLH_PEM):
+            for repetition in range(params.repetitions):
+                yield dataset, "ladder", variant, params.n_users, params.epsilon, repetition
+    for variant in (BEST, OLH_PEM):
+        for repetition in range(params.sweep_repetitions):
+            for epsilon in params.epsilon_sweep:
+                yield "brown", "epsilon", variant, params.n_users, epsilon, repetition
+            for n_users in params.n_users_sweep:
+                yield "brown", "n_users", variant, n_users, params.epsilon, repetition
+
+
+def _trial(
+    params: Any, seed: int, dataset: str, sweep: str, variant: str, n_users: int, epsilon: float, repetition: int
+) -> Iterator[dict[str, Any]]:
+    """The row of one run; of Algorithm 3 two rows, as printed and with the final list cut."""
+    truth = data(params.n_items, dataset, n_users, seed, repetition)
+    try:
+        method = protocol(params, variant, n_users, epsilon)
+    except ValueError:  # no plan can be followed at this point of a sweep
+        return
+    name = (dataset, sweep, variant, n_users, str(epsilon), repetition)
+    found = find(method, truth, seed, *name)
+    setting = {
+        "dataset": dataset,
+        "sweep": sweep,
+        "variant": variant,
+        "n_users": n_users,
+        "epsilon": epsilon,
+        "repetition": repetition,
+        "candidates": int(found.path.candidates.sum()),
+    }
+    leaves, counts = leaves_of(method.tree, truth.index), truth.to_numpy()
+    if variant in (BEST, PROJECTIVE) and isinstance(method, TreeHist):
+        setting |= {"expected_f1": expected_f1(method, leaves, counts), "known_f1": known_f1(method, counts)}
+    if variant == AS_RUN and isinstance(method, TreeHist):
+        drawn = method.draw_hashes(stream(seed, "hashes", *name))
+        heavy = leaves[counts > method.threshold]
+        setting["expected_recall"] = found_probability(drawn, leaves, counts, heavy, stream(seed, "deal", *name)).mean()
+    yield setting | judge(found.words, truth, method.threshold)
+    if variant + FINAL_CUT in LADDER:
+        cut = found.words[found.words.estimate >= method.threshold]
+        yield setting | {"variant": variant + FINAL_CUT} | judge(cut, truth, method.threshold)
+
+
+def _rappor(params: Any, seed: int, sweep: str, n_users: int, epsilon: float, repetition: int) -> Iterator[dict[str, Any]]:
+    """RAPPOR on the same users: one report of 64 bits each, without permanent noise, whose loss is epsilon.
+
+    What it can find it must be asked for: all words of Brown, or nine tenths of them, by lot.  Listed are the candidates
+    whose unbiased estimate reaches the threshold.
+    """
+    truth, least = data(params.n_items, "brown", n_users, seed, repetition), threshold(params, n_users)
+    keys, name = brown_keys(), (sweep, n_users, str(epsilon), repetition)
+    client = Rappor.one_shot(epsilon, n_bits=64, n_cohorts=128).draw_hashes(stream(seed, "RAPPOR hashes", *name))
+    counts = client.simulate(keys, truth.to_numpy(), stream(seed, "RAPPOR", *name))
+    lots = stream(seed, "RAPPOR list", *name).random(len(keys))
+    for variant, share in LISTS.items():
+        asked = lots < share
+        words = decode(client, counts, keys[asked]).words.assign(word=truth.index[asked])
+        listed = words[words.unbiased >= least].drop(columns="estimate").rename(columns={"unbiased": "estimate"})
+        setting = {"dataset": "brown", "sweep": sweep, "variant": variant, "n_users": n_users, "epsilon": epsilon}
+        yield setting | {"repetition": repetition, "candidates": int(asked.sum())} | judge(listed, truth, least)
+
+
+def summary(table: pd.DataFrame, sweep: str) -> pd.DataFrame:
+    """Mean and standard deviation over runs of precision, recall, F1 and words found, per setting."""
+    setting = ["dataset", "sweep", "variant", "n_users", "epsilon"]
+    grouped = table[table.sweep == sweep].groupby(setting, sort=False)
+    columns = ["precision", "recall", "f1", "hits", "rmse"]
+    mean, sd = grouped[columns].mean(), grouped[columns].std().add_suffix("_sd")
+    theory_columns = grouped[["standard_error", "expected_recall", "expected_f1", "known_f1"]].mean()
+    theory_columns["expected_recall_sd"] = grouped["expected_recall"].std()
+    return pd.concat([mean, sd, theory_columns, grouped.size().rename("runs")], axis=1).reset_index()
+
+
+def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
+    n, epsilon = params.n_users, params.epsilon
+    rungs = summary(table, "ladder").set_index(["dataset", "variant"])
+    eta = theory.paper_threshold(n, epsilon, BETA, math.log2(26**LETTERS.length))
+    brown_run = rungs.loc[("brown", AS_RUN)]
+    drawn, each = zip(*(several_words(epsilon, n, words) for words in WORDS_A_USER), strict=True)
+    found: dict[str, Any] = {
+        "runs": params.repetitions,
+        "noise": 4.9 * 0.05 * max(0.0, params.repetitions**-0.5 - PAPER_RUNS**-0.5),  # the paper's deviations are about .05
+        "threshold": threshold(params, n),
+        "eta_fraction": eta / n,
+        "three_eta_fraction": 3 * eta / n,
+        "brown_as_run_recall_error": brown_run.recall_sd / math.sqrt(brown_run.runs),
+        "brown_as_run_recall_expected_error": brown_run.expected_recall_sd / math.sqrt(brown_run.runs),
+        "each_over_drawn": min(b / a for a, b in zip(drawn, each, strict=True)),
+        "pem_bits": bits_a_user(params, OLH_PEM),
+        "projective_bits": bits_a_user(params, PROJECTIVE),
+        "shared_noise": 3 * theory.noise_standard_error(n, epsilon, 285),
+    }
+    for dataset in PAPER_TABLE_2:
+        found[f"{dataset}_as_run_recall_expected"] = rungs.expected_recall[dataset, AS_RUN]
+        for short, variant in SHORT.items():
+            for column in ("precision", "recall", "f1", "expected_f1", "known_f1"):
+                found[f"{dataset}_{short}_{column}"] = rungs[column][dataset, variant]
+    for short in ("best", "projective"):
+        runs = table[(table.variant == SHORT[short]) & (table.sweep == "ladder")]
+        f1 = runs.groupby("dataset")[["f1", "expected_f1"]].mean()
+        found[f"{short}_error_ratio"] = math.sqrt(np.nanmean(np.square(runs.rmse / runs.standard_error)))
+        found[f"{short}_f1_off"] = (f1.f1 - f1.expected_f1).abs().max()
+    return found
+
+
+def table_2(params: Any, table: pd.DataFrame) -> pd.DataFrame:
+    """The paper's Table 2 beside ours, every rung of the ladder: mean (standard deviation)."""
+    rungs = summary(table, "ladder")
+    rows = []
+    for variant in ("paper, Table 2", *LADDER):
+        row = {"protocol": variant, "bits a user": "not said"}
+        for dataset, printed in PAPER_TABLE_2.items():
+            if variant == "paper, Table 2":
+                shown = [f"{printed['precision']:.2f}", f"{printed['recall']:.2f}", ""]
+            else:
+                row["bits a user"] = str(bits_a_user(params, variant))
+                (rung,) = rungs[(rungs.dataset == dataset) & (rungs.variant == variant)].to_dict("records")
+                shown = [f"{rung[name]:.2f} ({rung[f'{name}_sd']:.2f})" for name in ("precision", "recall")]
+                shown.append(f"{rung['f1']:.3f}")
+            names = [f"{dataset.capitalize()} {name}" for name in ("precision", "recall", "F1")]
+            row |= dict(zip(names, shown, strict=True))
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def found_words(params: Any, seed: int) -> pd.DataFrame:
+    """The best variant's first run on Brown: every heavy or found word with truth, estimate and 95% interval, in users."""
+    truth = data(params.n_items, "brown", params.n_users, seed, 0)
+    method = protocol(params, BEST, params.n_users, params.epsilon)
+    name = ("brown", "ladder", BEST, params.n_users, str(params.epsilon), 0)
+    found = find(method, truth, seed, *name).words.set_index("word")
+    shown = found.index.union(truth.index[truth > method.threshold])
+    frame = pd.DataFrame({"truth": truth.reindex(shown, fill_value=0), "estimate": found.estimate.reindex(shown)})
+    half = 1.96 * found.standard_error.reindex(shown)
+    frame = frame.assign(low=frame.estimate - half, high=frame.estimate + half, threshold=method.threshold)
+    frame.index = frame.index.map(lambda word: brown.wholes().get(word, word))  # what nobody holds has no whole word
+    return frame.sort_values("truth", ascending=False).rename_axis("word").reset_index()
+
+
+def plans(params: Any, seed: int) -> pd.DataFrame:
+    """What `planned` chooses at some epsilons, the F1 that normal errors predict on Brown, with the words known, and what a wrong
+    prior costs."""
+    truth = data(params.n_items, "brown", params.n_users, seed, 0)
+    least, counts, rows = threshold(params, params.n_users), truth.to_numpy(), []
+    for epsilon in MAP_EPSILONS:
+        row: dict[str, Any] = {"epsilon": epsilon}
+        for name, compression in (("one bit", "hadamard"), ("projective", "projective")):
+            plan = planned(epsilon, params.n_users, least, compression=compression)
+            row[f"error, {name}"] = f"{plan.report_error(params.n_users):,.0f}"
+            row[f"F1, {name}"] = f"{expected_f1(plan, leaves_of(plan.tree, truth.index), counts):.3f}"
+        row["F1, projective, words known"] = f"{known_f1(plan, counts):.3f}"
+        row |= {"letters a level": " + ".join(map(str, plan.tree.steps)), "whole words": f"{plan.leaf_share:.0%}"}
+        wrong = [planned(epsilon, params.n_users, least, power=power) for power in WRONG_POWERS]
+        scores = [expected_f1(plan, leaves_of(plan.tree, truth.index), counts) for plan in wrong]
+        row["F1, wrong priors"] = " to ".join(dict.fromkeys(f"{score:.3f}" for score in (min(scores), max(scores))))
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def words_a_user(params: Any) -> pd.DataFrame:
+    """Errors of a rare word where each user has several, in users: one word drawn and reported, or a report of each."""
+    rows = []
+    for words in WORDS_A_USER:
+        sampled, each = several_words(params.epsilon, params.n_users, words)
+        rows.append(
+            {"words a user": words, "error, one drawn": f"{sampled:,.0f}", "error, a report of each": f"{each:,.0f}"}
+        )
+    return pd.DataFrame(rows)
