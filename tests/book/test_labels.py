@@ -21,12 +21,12 @@ from markdown_it import MarkdownIt
 from matplotlib import font_manager
 
 from browsing import in_browser, new_page, ready
+from evolvingdp.book import latex
 from evolvingdp.book.labels import Label, families, fenced, spoken, unmarked
 from evolvingdp.experiment.style import canvas, house
 from evolvingdp.publish.rendering.book import render
 from evolvingdp.publish.running.execute import export, run
 from evolvingdp.publish.running.job import Job
-from evolvingdp.publish.showing import latex
 from evolvingdp.publish.showing.standalone import Reader
 from evolvingdp.publish.sources.project import Project
 from support import REPOSITORY
@@ -194,7 +194,7 @@ def test_a_table_for_print_takes_every_word():
     table = pd.DataFrame({"word": [Label(word) for word in WORDS], "count": range(len(WORDS))})
     written = latex.table(table, caption="c", label="l", comment="a comment")
     assert "LuaLaTeX" in written
-    lines = written.split("\\midrule\n")[1].split("    \\bottomrule")[0].splitlines()
+    lines = written.split("\\midrule\n")[1].split("\\bottomrule")[0].splitlines()
     assert len(lines) == len(WORDS)
     for line in lines:  # no character of a word is left that LaTeX would read
         bare = re.sub(r"\\[%$#&_{}]|\\text\w+\{\}|\{[\[\]*]?\}", "", line.removesuffix(" \\\\").strip())

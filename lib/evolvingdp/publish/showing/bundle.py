@@ -5,7 +5,6 @@ The same result gives the same bytes: files carry no dates, and the zip has a fi
 
 from __future__ import annotations
 
-import gc
 import io
 import json
 import zipfile
@@ -14,7 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fontTools import subset
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -30,7 +28,6 @@ from evolvingdp.publish.showing.printed import WIDTHS, printed
 FORMATS = ("svg", "pdf", "png")
 _DPI = 150  # of a PNG, and of what SVG and PDF keep as pixels
 _CANVASES: dict[str, Any] = {"svg": FigureCanvasSVG, "pdf": FigureCanvasPdf, "png": FigureCanvasAgg}
-_SHAPING = ("GDEF", "GPOS", "GSUB", "MATH")  # tables of a font that say which glyphs stand where
 _NO_DATE: dict[str, dict[str, None]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}
 
 
@@ -45,8 +42,7 @@ def write(folder: Path, figure: Figure, record: Mapping[str, Any]) -> bytes:
     """Write the bundle of `figure` with its provenance `record`: the files of `names`, and in the zip BibTeX and
     RO-Crate metadata, too; returns the PNG."""
     words = {"figure": figure.id, "caption": figure.caption, "alt": figure.alt}
-    with _uncollected(), _unshaped():
-        files = _drawn(figure)
+    files = _drawn(figure)
     files[f"{figure.id}.csv"] = figure.data.to_csv(index=False, lineterminator="\n").encode()
     files[f"{figure.id}.json"] = (json.dumps(words | dict(record), indent=1, allow_nan=False) + "\n").encode()
     for name, content in files.items():
@@ -65,38 +61,6 @@ def _drawn(figure: Figure) -> dict[str, bytes]:
         copy = printed(figure.canvas, width)
         files[f"{figure.id}-{name}.pdf"] = image(copy, "pdf")
     return files
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """While it is open, no garbage is looked for: among a drawing's many objects that took a quarter of the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
-@contextmanager
-def _unshaped() -> Iterator[None]:
-    """While it is open, PDFs get fonts without their tables for shaping text: a PDF names its glyphs and places them itself,
-    and to cut these tables to so few glyphs was most of its time.  A matplotlib that loads fonts otherwise embeds them."""
-    load = subset.load_font
-
-    def unshaped(*args: Any, **options: Any) -> Any:
-        font = load(*args, **options)
-        for table in _SHAPING:
-            if table in font:
-                del font[table]
-        return font
-
-    subset.load_font = unshaped
-    try:
-        yield
-    finally:
-        subset.load_font = load
 
 
 @contextmanager

@@ -21,9 +21,10 @@ import pandas as pd
 import psutil
 from IPython.display import display
 
+from evolvingdp.book import latex
 from evolvingdp.book.labels import Label, fenced, unmarked
 from evolvingdp.experiment import Claim, Figure, Params, Result
-from evolvingdp.publish.showing import bundle, citing, latex
+from evolvingdp.publish.showing import bundle, citing
 from evolvingdp.publish.showing.forms import MYST, RESULTS
 from evolvingdp.publish.showing.numerals import numeric
 from evolvingdp.publish.sources import provenance
