@@ -43,12 +43,6 @@ def test_the_loss_of_two_layers_is_that_of_all_pairs_of_sequences(horizon, epsil
     assert settings.one_value_loss() <= settings.permanent_epsilon
 
 
-def test_a_change_of_a_bit_shows_through_one_layer():
-    settings = Memoized.dbitflip(10, 2, 1.0)
-    assert rivals.memoized_loss(settings) == math.inf == settings.transcript_loss()
-    assert rivals.memoized_loss(settings, constant=True) == pytest.approx(0.5)
-
-
 def test_two_layers_outgrow_the_sum_over_distinct_values():
     """Two values at .5 each: the transcript's loss is past 1 from seven epochs on."""
     settings = Memoized(10, 8, 0.5, 0.5)

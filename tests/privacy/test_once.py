@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from evolvingdp.audit.exact.draws import law_of
-from evolvingdp.audit.exact.rivals import once_loss, once_words_loss
+from evolvingdp.audit.exact.rivals import once_loss
 from evolvingdp.evolving.rivals import once
 from evolvingdp.evolving.rivals.once import Once, State, Tally
-from evolvingdp.evolving.rivals.once_words import ORACLES, OnceWords
 from evolvingdp.sparse_vector.noise import MonitorNoise
 
 LN3 = math.log(3)
@@ -47,17 +46,6 @@ def test_a_sum_of_two_draws_has_the_law_of_their_sum(inner):
     for cut in (-30.0, -3.0, 0.0, 0.5, 1.0, 4.0, 60.0):
         law = law_of(lambda rng, cut=cut: bool(noise.draw(rng) < cut))
         assert [law[True], law[False]] == pytest.approx([float(noise.cdf(cut)), float(noise.sf(cut))], rel=1e-9)
-
-
-@pytest.mark.parametrize(("horizon", "epoch_length", "every"), [(2, 2, 1), (3, 1, 2), (3, 1, 1)])
-def test_one_bit_a_user_costs_exactly_epsilon(horizon, epoch_length, every):
-    assert once_loss(Once(1, horizon, epoch_length, LN3, every)) == pytest.approx(LN3, rel=1e-9)
-
-
-@pytest.mark.parametrize("oracle", ORACLES)
-def test_one_word_a_user_costs_exactly_epsilon(oracle):
-    assert once_words_loss(OnceWords(1, 2, 3, LN3, oracle)) == pytest.approx(LN3, rel=1e-9)
-    assert once_words_loss(OnceWords(1, 1, 2, LN3, oracle), words_held=2) == pytest.approx(LN3, rel=1e-9)
 
 
 def twice(settings, state, counts, rng):
