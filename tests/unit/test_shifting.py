@@ -14,13 +14,13 @@ from scipy.stats import chisquare, norm
 from evolvingdp.core import accounting
 from evolvingdp.core import brown as brown_corpus
 from evolvingdp.core.seeds import stream
+from evolvingdp.notebooks.sparse_vector import groups, methods, other_streams
+from evolvingdp.notebooks.sparse_vector.shifting_heavy_hitters import brown_values
+from evolvingdp.publish.sources.project import params_of
 from evolvingdp.sparse_vector import baselines, gaussian
 from evolvingdp.sparse_vector import noise as noises
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.calibration import calibrate
-from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters import groups, methods, other_streams
-from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.claims import brown_values
-from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Params
 from evolvingdp.sparse_vector.find_step import FindStep
 from evolvingdp.sparse_vector.histograms import HISTOGRAMS, SHARES, Histogram, HistogramEveryStep, _stable, histogram
 from evolvingdp.sparse_vector.noise import MonitorNoise
@@ -441,7 +441,9 @@ def test_above_threshold_is_tried_around_its_best_number_of_reports_on_brown():
 
 
 def test_the_rival_on_brown_is_shown_at_its_best_number_of_reports():
-    rows = list(other_streams.brown_rows(Params(brown_sweep=(10, 30), sweep_repetitions=2), 0))
+    own = {"brown_sweep": [10, 30], "sweep_repetitions": 2}
+    params = params_of("sparse_vector/shifting_heavy_hitters").make("quick", own)
+    rows = list(other_streams.brown_rows(params, 0))
     values = brown_values(pd.DataFrame(rows))
     assert values["brown_repeated_c"] not in (100, 300)
     alone = {row["total"]: 0 for row in rows if row["method"] == methods.REPEATED}

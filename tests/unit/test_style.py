@@ -9,12 +9,8 @@ from colours import contrast
 from matplotlib.colors import to_hex, to_rgb
 
 from evolvingdp.experiment.style import INKS, PALETTE
-from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters import figures as shifting
 
-LINES = {
-    "inks": list(INKS),
-    "Example 1.4": [color for color, _, _ in shifting._SHOWN.values()],
-}
+LINES = {"inks": list(INKS)}
 
 
 @pytest.mark.parametrize("figure", LINES)

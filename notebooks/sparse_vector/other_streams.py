@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.core.seeds import stream
+from evolvingdp.notebooks.sparse_vector import methods
+from evolvingdp.notebooks.sparse_vector.methods import Target, target_of
 from evolvingdp.sparse_vector import baselines
-from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters import methods
-from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Params
-from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.target import Target
 from evolvingdp.sparse_vector.shifting import Plan, plan
 from evolvingdp.sparse_vector.streams.general import Counts, GeneralStream, brown_stream, random_stream, simulate
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
@@ -22,9 +21,9 @@ TYPES, STEPS, EXPONENT = 1000, 100, 0.7
 SMALLER = (3, 10, 30)  # k, beside k*
 
 
-def general_rows(params: Params, seed: int) -> Iterator[dict[str, Any]]:
+def general_rows(params: Any, seed: int) -> Iterator[dict[str, Any]]:
     """ThresholdMonitor at several k, up to the stream's own k*: heavy is what weighs at least the error at k*."""
-    target, rng = params.target, stream(seed, "general", "stream")
+    target, rng = target_of(params), stream(seed, "general", "stream")
     data = random_stream(params.n_users, TYPES, STEPS, target.n_elements, rng, held=2, exponent=EXPONENT)
     enough, own = participation(target, data)
     heavy = np.concatenate(data.weights) >= own.error
@@ -68,12 +67,12 @@ def _plan(target: Target, data: GeneralStream, reports: int) -> Plan:
     return plan(methods.calibrated(target, reports), len(data.held), target.n_elements, events, target.beta)
 
 
-def brown_rows(params: Params, seed: int) -> Iterator[dict[str, Any]]:
+def brown_rows(params: Any, seed: int) -> Iterator[dict[str, Any]]:
     """Words found, of which heavy, at each k of the sweep; and by AboveThreshold at many c, its best one among them."""
     data = brown_stream(params.copies)
     weights = np.concatenate(data.weights)
     for reports in params.brown_sweep:
-        own = plan(methods.calibrated(params.target, reports), len(data.held), data.n_elements, 1000, params.beta)
+        own = plan(methods.calibrated(target_of(params), reports), len(data.held), data.n_elements, 1000, params.beta)
         heavy = weights >= own.error
         setting = {"part": "brown", "reports": reports, "error": own.error, "participation": data.participation(own.error)}
         for repetition in range(params.sweep_repetitions):
@@ -83,7 +82,7 @@ def brown_rows(params: Params, seed: int) -> Iterator[dict[str, Any]]:
         yield from _threshold_rows(params, weights, data, name, seed)
 
 
-def _threshold_rows(params: Params, weights: Counts, data: GeneralStream, name: str, seed: int) -> Iterator[dict[str, Any]]:
+def _threshold_rows(params: Any, weights: Counts, data: GeneralStream, name: str, seed: int) -> Iterator[dict[str, Any]]:
     """A grid of c, and a finer one around the best: the choice looks at the runs, which favours this rival.
 
     So does it that words which nobody holds are not asked for: they could only use up reports. A user moves at most all

@@ -8,8 +8,9 @@ the choice looks at the stream (at its sizes, not at a run). So does the best wa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,6 @@ from numpy.typing import NDArray
 from evolvingdp.sparse_vector import baselines, histograms
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.calibration import Calibration, calibrate
-from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.target import Target
 from evolvingdp.sparse_vector.find_step import FindStep
 from evolvingdp.sparse_vector.shifting import Plan, plan
 from evolvingdp.sparse_vector.shifting_simulation import Outcome, simulate
@@ -61,6 +61,20 @@ JOINT = (
 
 Simulation = partial[Outcome]  # of a method; takes a stream and a generator
 Method = ThresholdMonitorEvolving | AboveThreshold | FindStep | histograms.Histogram
+
+
+@dataclass(frozen=True)
+class Target:
+    """What every method has to promise, and the domain."""
+
+    epsilon: float
+    delta: float
+    beta: float
+    n_elements: int
+
+
+def target_of(params: Any) -> Target:
+    return Target(params.epsilon, params.delta, params.beta, 2**params.domain_bits)
 
 
 @lru_cache(maxsize=256)

@@ -9,12 +9,11 @@ from typing import Any
 
 from scipy.optimize import brentq
 
+from evolvingdp.notebooks.sparse_vector import methods
+from evolvingdp.notebooks.sparse_vector.methods import Target
 from evolvingdp.sparse_vector import baselines, gaussian
 from evolvingdp.sparse_vector import noise as noises
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
-from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters import methods
-from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.params import Params
-from evolvingdp.sparse_vector.experiments.shifting_heavy_hitters.target import Target
 from evolvingdp.sparse_vector.find_step import FindStep
 from evolvingdp.sparse_vector.privacy import smallest_scale
 from evolvingdp.sparse_vector.stable_monitor import smallest_detectable
@@ -26,7 +25,7 @@ RIVALS = (methods.REPEATED, methods.EXPONENTIAL, methods.RENYI, methods.GAUSSIAN
 GROUPS = (methods.STABLE, methods.MONITOR, *RIVALS, "histogram, Gaussian, stable")
 
 
-def group_rows(params: Params, seed: int) -> Iterator[dict[str, Any]]:
+def group_rows(params: Any, seed: int) -> Iterator[dict[str, Any]]:
     """A row a method and setting (n, k, |X|); computed, nothing is drawn."""
     settings = [(n_users, params.reports, params.domain_bits) for n_users in params.group_users_sweep]
     settings += [(params.n_users, k, params.domain_bits) for k in params.group_reports_sweep]
