@@ -12,8 +12,8 @@ from evolvingdp.continual_mean import BinaryMechanism, Tree
 from evolvingdp.core.noise import Laplace
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.evolving import BitStream, CrewThresh, Thresh, baselines, thresh_simulation
-from evolvingdp.evolving.experiments.split_users import CREWS, HINDSIGHT, ONCE, ONLINE, reported_once
 from evolvingdp.evolving.rivals import crew_thresh
+from evolvingdp.notebooks.evolving.split_users import CREWS, HINDSIGHT, ONCE, ONLINE, reported_once
 from evolvingdp.streams.dated import DatedCounts, as_word, read_counts
 
 TUNED, OPTIMAL = "THRESH, tuned", "every epoch, composed"

@@ -23,7 +23,7 @@ from evolvingdp.core import accounting
 from evolvingdp.core.noise import Laplace
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import CrewThresh, OnceWords, Thresh
-from evolvingdp.evolving.experiments.split_users import CREWS, HINDSIGHT, ONCE, ONLINE
+from evolvingdp.notebooks.evolving.split_users import CREWS, HINDSIGHT, ONCE, ONLINE
 from evolvingdp.notebooks.streams import trusted, words
 from evolvingdp.notebooks.streams.share import (
     CENTRAL,

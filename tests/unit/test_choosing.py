@@ -10,13 +10,12 @@ import pytest
 
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import streams
-from evolvingdp.evolving.experiments import split_users
-from evolvingdp.evolving.experiments.choosing import methods, tables
-from evolvingdp.evolving.experiments.choosing.run import random_means
 from evolvingdp.evolving.rivals.choosing import METHODS, choose, noise
 from evolvingdp.evolving.rivals.crew_thresh import CrewThresh
 from evolvingdp.evolving.rivals.detection import penalty
 from evolvingdp.evolving.rivals.once import Once
+from evolvingdp.notebooks.evolving import choosing, split_users
+from evolvingdp.notebooks.evolving.choosing import random_means
 
 
 def test_without_changes_predictions_are_those_of_noise():
@@ -116,14 +115,14 @@ def test_a_winner_has_the_smallest_mean_over_streams_and_the_choice_is_compared_
     """Two streams by hand: periods count as each user once, what needs later epochs only in hindsight."""
     errors = {
         split_users.ONCE: (0.2, 0.4),
-        methods.split(2): (0.1, 0.3),
-        methods.TUNED: (0.4, 0.4),
+        choosing.split(2): (0.1, 0.3),
+        choosing.TUNED: (0.4, 0.4),
         split_users.HINDSIGHT: (0.1, 0.1),
-        methods.CHOSEN: (0.2, 0.4),
-        methods.CHOSEN_LATE: (0.1, 0.1),
+        choosing.CHOSEN: (0.2, 0.4),
+        choosing.CHOSEN_LATE: (0.1, 0.1),
         split_users.SIXTEEN: (0.0, 0.0),  # another name of one of the periods
     }
-    setting = {"part": "map"} | dict.fromkeys(tables.SETTING, 1)
+    setting = {"part": "map"} | dict.fromkeys(choosing.SETTING, 1)
     rows = [
         setting | {"method": method, "mean_error": error, "max_error": 1 - error}
         for method, both in errors.items()
@@ -131,13 +130,13 @@ def test_a_winner_has_the_smallest_mean_over_streams_and_the_choice_is_compared_
     ]
     table = pd.DataFrame(rows)
     (online,), (late,), (largest,) = (
-        tables.winners(table, *view).to_dict("records")
+        choosing.winners(table, *view).to_dict("records")
         for view in (("mean_error", True), ("mean_error", False), ("max_error", True))
     )
     assert (online["best"], online["error"], online["factor"]) == (split_users.ONCE, pytest.approx(0.2), pytest.approx(1.5))
     assert online["standard_error"] == pytest.approx(1.5 * np.hypot(1 / 3, 1 / 2))  # 0.1 each, of means of 0.3 and 0.2
     assert (late["best"], late["factor"]) == (split_users.HINDSIGHT, pytest.approx(1.0))
-    assert largest["best"] == methods.TUNED
+    assert largest["best"] == choosing.TUNED
 
 
 def test_random_means_change_as_often_as_asked_and_are_the_same_for_all_horizons():

@@ -1,1 +1,0 @@
-"""Everything that the chapter's notebooks run, each in its own folder."""
