@@ -15,13 +15,13 @@ import evolvingdp
 from evolvingdp.audit import coverage
 from evolvingdp.audit.empirical import auditor
 from evolvingdp.audit.empirical.black_boxes import black_boxes
-from evolvingdp.audit.experiments.verified_privacy.params import Params
 from evolvingdp.audit.ledger import listing
 from evolvingdp.audit.ledger.entry import FORMULA, HOW, SLACK, tight, unchanged
 from evolvingdp.audit.ledger.listing import entries
 from evolvingdp.audit.ledger.pins import PINS
 from evolvingdp.continual_mean.per_step import PerStepLaplace
 from evolvingdp.core.seeds import stream
+from evolvingdp.publish.sources.project import params_of
 from support import ALPHA
 
 ENTRIES = {entry.id: entry for entry in entries()}
@@ -38,7 +38,7 @@ def losses(request):
         ledger = {row["id"]: row for row in csv.DictReader(file) if row["part"] == "ledger"}
     assert list(ledger) == list(ENTRIES)
     book = {name: float(row["measured"]) for name, row in ledger.items() if row["measured"]}
-    assert list(book) == list(ENTRIES)[:: Params.make().one_in]
+    assert list(book) == list(ENTRIES)[:: params_of("audit/verified_privacy").make().one_in]
     return lambda name: book.get(name) or here(name)
 
 

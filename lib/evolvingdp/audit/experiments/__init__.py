@@ -1,1 +1,0 @@
-"""A folder a notebook: its parameters, run, tables, claims and figures."""

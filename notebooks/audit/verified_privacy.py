@@ -1,0 +1,302 @@
+"""The ledger, audits from outside, two failures of real packages, and what floating point gives away.
+
+`run` gives the rows of all parts of the notebook, `values` the numbers that claims and prose read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from evolvingdp.audit.empirical import auditor, failures
+from evolvingdp.audit.empirical.black_boxes import black_boxes
+from evolvingdp.audit.exact import reports
+from evolvingdp.audit.exact.laws import worst_loss
+from evolvingdp.audit.ledger import listing
+from evolvingdp.audit.ledger.entry import ADVERSARY, COMPOSED, EXACT, FORMULA, SENSITIVITY, SLACK, TEST
+from evolvingdp.book.params import Metric
+from evolvingdp.book.words import span
+from evolvingdp.core.noise import DiscreteLaplace, Laplace
+from evolvingdp.core.seeds import stream
+from evolvingdp.heavy_hitters.rappor import Rappor
+
+METRIC = Metric("bound_right", "largest epsilon that an audit proves of a mechanism that promises 1", better="higher")
+
+CLAIMS = """
+n_broken <= 0  No mechanism of a computed row loses more than it promises: number that do
+n_changed <= 0  No computed row that is loose has another loss than the one that is pinned: number that have
+n_unpinned <= 0  Every computed row that is not tight is pinned: number that are not
+box_most <= 1  No audit from outside refutes a mechanism of this book: largest bound over promise
+digits_of_one <= 53  Of 1 + noise no digit is finer than 2^-53: most digits
+share_finer >= 0.3  Of 0 + noise many are: share of numbers in (0, 1)
+bound_digits >= 1  The last digits of naive Laplace noise refute epsilon = 1: mean bound
+bound_integer <= 0  Integer noise has none: largest bound from digits
+? many_reports * loss_kept / promised_permanent <= 1 + 1e-9  A client as stated keeps its promise: exact loss over promise
+? many_reports * loss_redrawn / promised_permanent >= 1  A redrawn permanent response does not: exact loss over promise
+? many_reports * loss_uncleared / promised_permanent >= 1  Nor does a bit that is never cleared: exact loss over promise
+? many_reports * audit_redrawn / promised_permanent >= 1  A redrawn response is caught from outside: bound over promise
+? many_reports * audit_uncleared / promised_permanent >= 1  So is a bit that is never cleared: bound over promise
+? all_reports * recovered_redrawn >= 1  A redrawn response tells the words of all users: share recovered
+? many_runs * bound_less >= 1  10 % less noise is refuted from outside: mean bound
+"""
+
+KEPT, REDRAWN, UNCLEARED = "as stated", "permanent response redrawn", "true bit never cleared"
+RIGHT, LESS, DIGITS, INTEGER = "Laplace, as stated", "10 % less noise", "Laplace, last digits", "integer noise, last digits"
+_ONE_BIT = (1, 2)  # Bloom filters with one bit each
+
+
+def box_confidence(params: Any) -> float:
+    """Of the bound for each mechanism of this book: wrong a thousandth as often, as there are many, and none may be."""
+    return float(1 - (1 - params.confidence) / 1000)
+
+
+def run(params: Any, seed: int) -> pd.DataFrame:
+    """Rows of part "ledger" (a mechanism), "box" (an audit), "convergence", "failures", "recovered" and "digits"."""
+    promises = listing.table(params.one_in).assign(part="ledger")
+    rows = [
+        *_boxes(params, seed, promises), *_convergence(params, seed), *_failures(params, seed), *_recovered(params, seed),
+        *_digits(params, seed),
+    ]  # fmt: skip
+    return pd.concat([promises, pd.DataFrame(rows)], ignore_index=True)
+
+
+def _boxes(params: Any, seed: int, promises: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """An audit of each mechanism that has one and a computed row; the ledger's first row is such a one."""
+    by_id = computed(promises).set_index("id")
+    for box in black_boxes():
+        if box.entry not in by_id.index:
+            continue
+        promise = by_id.loc[box.entry]
+        bound = auditor.audit(
+            box.mechanism, box.inputs, stream(seed, "box", box.entry), runs=params.box_runs, delta=float(promise.delta),
+            confidence=box_confidence(params),
+        )  # fmt: skip
+        yield {
+            "part": "box", "id": box.entry, "mechanism": promise.mechanism, "promised": promise.promised, "delta": promise.delta,
+            "bound": bound.epsilon, "runs": params.box_runs, "event": bound.event,
+        }  # fmt: skip
+
+
+def _convergence(params: Any, seed: int) -> Iterator[dict[str, Any]]:
+    cases = {
+        RIGHT: failures.noisy_count(Laplace(1.0)),
+        LESS: failures.noisy_count(Laplace(0.9)),
+        DIGITS: failures.last_digits(Laplace(1.0)),
+        INTEGER: failures.last_digits(DiscreteLaplace(1.0)),
+    }
+    for name, mechanism in cases.items():
+        for runs in params.runs if name != INTEGER else params.runs[:2]:
+            for repetition in range(params.repetitions):
+                bound = auditor.audit(
+                    mechanism, (0, 1), stream(seed, name, runs, repetition), runs=runs, confidence=params.confidence
+                )  # fmt: skip
+                yield {
+                    "part": "convergence", "case": name, "runs": runs, "repetition": repetition, "bound": bound.epsilon,
+                    "promised": 1.0,
+                }  # fmt: skip
+
+
+def _failures(params: Any, seed: int) -> Iterator[dict[str, Any]]:
+    """The exact loss against the number of reports, and an audit from outside, for the right client and both wrong ones."""
+    settings, uncleared = Rappor(n_bits=4), failures.NeverClears(n_bits=4)
+    one = worst_loss(reports.rappor_laws(settings, _ONE_BIT, 1))
+    for case in (KEPT, REDRAWN, UNCLEARED):
+        of = uncleared if case == UNCLEARED else settings
+        for n_reports in params.n_reports:
+            loss = n_reports * one if case == REDRAWN else of.epsilon_of_reports(n_reports)
+            client = failures.rappor_client(of, n_reports, redrawn=case == REDRAWN)
+            bound = auditor.audit(
+                client, _ONE_BIT, stream(seed, case, n_reports), runs=params.box_runs, confidence=params.confidence
+            )
+            yield {
+                "part": "failures", "case": case, "n_reports": n_reports, "loss": loss, "bound": bound.epsilon,
+                "promised": settings.epsilon_permanent,
+            }  # fmt: skip
+
+
+def _recovered(params: Any, seed: int) -> Iterator[dict[str, Any]]:
+    settings = Rappor()
+    for case in (KEPT, REDRAWN):
+        for n_reports in params.n_reports:
+            for repetition in range(params.repetitions):
+                rng = stream(seed, "recovered", case, n_reports, repetition)
+                told = failures.recovered(settings, n_reports, params.n_users, rng, redrawn=case == REDRAWN)
+                yield {
+                    "part": "recovered", "case": case, "n_reports": n_reports, "repetition": repetition,
+                    "recovered": told / params.n_users,
+                }  # fmt: skip
+
+
+def _digits(params: Any, seed: int) -> Iterator[dict[str, Any]]:
+    """How many binary digits after the point noisy counts in (0, 1) have, a row a number of digits."""
+    runs = max(params.runs)
+    for count in (0, 1):
+        noisy = count + Laplace(1.0).draw(runs, stream(seed, "digits", count))
+        inside = noisy[(noisy > 0) & (noisy < 1)]
+        digits = pd.Series([value.as_integer_ratio()[1].bit_length() - 1 for value in inside.tolist()])
+        for number, share in digits.value_counts(normalize=True).sort_index().items():
+            yield {"part": "digits", "count": count, "digits": number, "share": share, "inside": len(inside)}
+
+
+def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
+    rows, boxes, digits, convergence = (part(table, name) for name in ("ledger", "box", "digits", "convergence"))
+    done, how = computed(table), rows.how.value_counts()
+    mean = convergence[convergence.runs == convergence.runs.max()].groupby("case").bound.mean()
+    told, wrong = part(table, "recovered"), part(table, "failures")
+    end = told[told.n_reports == told.n_reports.max()].groupby("case").recovered.mean()
+    last = wrong[wrong.n_reports == wrong.n_reports.max()].set_index("case")
+    unpinned = ~done.tight & done.pinned.isna() if "pinned" in done else ~done.tight
+    return {
+        "n_entries": len(rows),
+        "n_computed": len(done),
+        "n_tight": int(done.tight.sum()),
+        "n_broken": int((~done.kept).sum()),
+        "n_changed": int((~done.unchanged).sum()),
+        "n_unpinned": int(unpinned.sum()),
+        **{f"n_{name}": int(how.get(kind, 0)) for name, kind in _HOW.items()},
+        "n_boxes": len(boxes),
+        "n_boxes_showing": int((boxes.bound > 0).sum()),
+        "box_confidence": box_confidence(params),
+        "boxes_confidence": 1 - len(boxes) * (1 - box_confidence(params)),
+        "box_most": float((boxes.bound / boxes.promised).max()),
+        "most_runs": max(params.runs),
+        "most_reports": max(params.n_reports),
+        "many_reports": 1.0 if max(params.n_reports) >= 30 else math.nan,
+        "all_reports": 1.0 if max(params.n_reports) >= 200 else math.nan,
+        "many_runs": 1.0 if max(params.runs) >= 30_000 else math.nan,
+        "bound_right": float(mean[RIGHT]),
+        "bound_less": float(mean[LESS]),
+        "bound_digits": float(mean[DIGITS]),
+        "bound_integer": float(convergence[convergence.case == INTEGER].bound.max()),
+        "most_possible": math.log(max(params.runs) / 3.7),
+        "recovered_kept": float(end[KEPT]),
+        "recovered_redrawn": float(end[REDRAWN]),
+        "promised_permanent": float(last.promised[KEPT]),
+        "loss_kept": float(last.loss[KEPT]),
+        "loss_redrawn": float(last.loss[REDRAWN]),
+        "loss_uncleared": float(last.loss[UNCLEARED]),
+        "audit_redrawn": float(last.bound[REDRAWN]),
+        "audit_uncleared": float(last.bound[UNCLEARED]),
+        "digits_of_one": int(digits[digits["count"] == 1].digits.max()),
+        "share_finer": float(digits[(digits["count"] == 0) & (digits.digits > 53)].share.sum()),
+    }
+
+
+_HOW = {"exact": EXACT, "sensitivity": SENSITIVITY, "formula": FORMULA, "composed": COMPOSED, "adversary": ADVERSARY}
+
+
+PAPERS = {
+    "core": "What all four papers use",
+    "heavy_hitters": "Heavy hitters: Bassily et al. (2020), and their rivals",
+    "evolving": "Evolving data: Joseph et al. (2018), and their rivals",
+    "continual_mean": "Continual means: George et al. (2022), and what came after",
+    "sparse_vector": "Sparse vector: Kaplan et al. (2021), and what came after",
+}
+CHAPTERS = {
+    "core": "all four papers",
+    "heavy_hitters": "heavy hitters",
+    "evolving": "evolving data",
+    "continual_mean": "continual means",
+    "sparse_vector": "sparse vector",
+}
+VERDICTS = ("kept", "unchanged", "tight")
+LEFT_OUT = "–"  # by a preset that computes one row in so many
+
+
+def part(table: pd.DataFrame, name: str) -> pd.DataFrame:
+    """The rows of one part, without the columns that it does not have."""
+    return table[table.part == name].dropna(axis=1, how="all")
+
+
+def computed(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the ledger that have been computed."""
+    rows = part(table, "ledger")
+    return rows[rows.measured.notna()].astype(dict.fromkeys(VERDICTS, bool))
+
+
+def shown(table: pd.DataFrame) -> pd.DataFrame:
+    """All of the ledger as readers see it: by paper, which the page makes headings of, and each row's verdict first."""
+    rows, done = part(table, "ledger"), computed(table)
+    found = pd.DataFrame(
+        {
+            "verdict": list(map(_verdict, done.kept, done.unchanged, done.tight)),
+            "measured": list(map(_measured, done.measured, done.promised, done.tight)),
+        },
+        index=done.index,
+    ).reindex(rows.index, fill_value=LEFT_OUT)
+    return pd.DataFrame(
+        {
+            "paper": rows.chapter.map(PAPERS),
+            "verdict": found.verdict,
+            "mechanism": rows.mechanism,
+            "promise": rows.guarantee,
+            "measured": found.measured,
+            "checked": rows.how,
+            "protects": rows.unit + " (" + rows.neighbours + ")",
+            "test": rows.test.str.replace(f"{TEST}[", "").str.rstrip("]"),
+        }
+    )
+
+
+def _loss(epsilon: float, digits: int = 4) -> str:
+    """A small one as a power of ten from a thousandth on, so that its neighbours in a column are, too."""
+    return f"{epsilon:.{digits - 1}e}" if 0 < epsilon < 1e-3 else f"{epsilon:.{digits}g}"
+
+
+def _measured(epsilon: float, promised: float, tight: bool) -> str:
+    """A loss that is not tight with as many digits as tell it from the promise."""
+    told = (digits for digits in range(4, 9) if tight or _loss(epsilon, digits) != _loss(promised, digits))
+    return _loss(epsilon, next(told, 9))
+
+
+def _verdict(kept: bool, unchanged: bool, tight: bool) -> str:
+    if not kept:
+        return "broken"
+    return "tight" if tight else "kept, as pinned" if unchanged else "changed"
+
+
+def failure_table(table: pd.DataFrame) -> pd.DataFrame:
+    """Which check catches which failure, at the largest number of reports."""
+    rows = part(table, "failures")
+    last = rows[rows.n_reports == rows.n_reports.max()]
+    return pd.DataFrame(
+        {
+            "client": last.case,
+            "reports": last.n_reports.map("{:.0f}".format),
+            "promised": last.promised.map("{:.3f}".format),
+            "exact loss": last.loss.map("{:.3f}".format),
+            "audit: at least": last.bound.map("{:.3f}".format),
+            "caught exactly": (last.loss > last.promised * (1 + SLACK)).map({True: "yes", False: "no"}),
+            "caught from outside": (last.bound > last.promised).map({True: "yes", False: "no"}),
+        }
+    )
+
+
+def repeated(table: pd.DataFrame, name: str, against: str, value: str) -> pd.DataFrame:
+    """Mean, deviation and number of the repetitions of a part, for each case."""
+    rows = part(table, name).groupby(["case", against], sort=False)
+    return rows[value].agg(["mean", "std", "count"]).reset_index()
+
+
+def losses(table: pd.DataFrame) -> pd.DataFrame:
+    """Of each computed row its loss over its promise, what an audit from outside proves of it, and its place in its chapter,
+    in (0, 1] by its loss."""
+    rows = computed(table).reset_index(drop=True)
+    bounds = rows.id.map(part(table, "box").set_index("id").bound) / rows.promised
+    loss = rows.measured / rows.promised
+    rank = loss.groupby(rows.chapter).rank(method="first") / rows.groupby("chapter").id.transform("size")
+    names = ["chapter", "mechanism", "kept", "tight"]
+    return rows[names].assign(verified=loss, audit=bounds, place=rank)
+
+
+def spans(shown: pd.DataFrame) -> str:
+    """Where dots and triangles are, for those who do not see them."""
+    proved = shown.audit.dropna()
+    return (
+        f"The verified losses, dots, are {span(shown.verified)} times the promise, {int((shown.verified > 0.99).sum())} of "
+        f"{len(shown)} on the line to within a percent; {len(proved)} audits from outside, triangles, prove {span(proved)} "
+        f"of it; {int((proved == 0).sum())} of them, open and at the left edge, prove nothing."
+    )
