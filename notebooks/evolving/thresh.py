@@ -17,7 +17,7 @@ from evolvingdp.book import engine
 from evolvingdp.book.params import Metric
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import baselines, streams
-from evolvingdp.evolving.constants import paper_epsilons, paper_error_bound
+from evolvingdp.evolving.constants import paper_epsilons, paper_error_bound, told
 from evolvingdp.evolving.rivals import crew_thresh
 from evolvingdp.evolving.rivals.crew_thresh import CrewThresh
 from evolvingdp.evolving.rivals.once import Once
@@ -421,7 +421,7 @@ def summary(params: Any, table: pd.DataFrame) -> pd.DataFrame:
                 "method": str(method).replace("epsilon", "$\\epsilon$"),
                 "mean error": f"{runs.mean_error.mean():.4f} (sd {runs.mean_error.std():.4f})",
                 "largest error of a run, mean": f"{runs.max_error.mean():.4f}",
-                "proved bound": f"{runs.bound.iloc[0]:.3f}" if thresh else "–",
+                "proved bound": told(runs.bound.iloc[0]) if thresh else "–",
                 "updates": f"{runs.updates.mean():.1f}" if thresh else "–",
                 "reports of a user": "in each update" if thresh else reports.get(str(method), f"{params.horizon}"),
                 "loss": f"{runs.spent.max():.2f} of {params.epsilon:g}" if thresh else f"{params.epsilon:g}",

@@ -16,6 +16,10 @@ is below the penalty: an average over L1 epochs before and L2 after an unseen ch
 2 s L / 3 in the mean between random places. Online, when an epoch's estimate may read no later epoch, detection takes
 v penalty / s^2 epochs, and an average is of those reports of its segment that have come.
 
+**Where the plan is wrong**, the choice can be, too: `crews` and `tuned` stop updating after the changes that they were planned
+for, so that more changes, or a drift, cost them many times the error of `detected`. Where nobody promises the number of
+changes, ask for `methods=("detected", "once")`, whose estimates go on whatever happens.
+
 **Source.** Ours. That the choice has at most twice the mean error of the best of all methods on a map of inputs, and 1.1
 times in geometric mean, is a claim of the notebook `evolving/choosing`, which measures it.
 """
