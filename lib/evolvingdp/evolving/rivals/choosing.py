@@ -16,7 +16,7 @@ is below the penalty: an average over L1 epochs before and L2 after an unseen ch
 2 s L / 3 in the mean between random places. Online, when an epoch's estimate may read no later epoch, detection takes
 v penalty / s^2 epochs, and an average is of those reports of its segment that have come.
 
-**Where the plan is wrong**, the choice can be, too: `crews` and `tuned` stop updating after the changes that they were planned
+**Where the plan is wrong**, so can the choice be: `crews` and `tuned` stop updating after the changes that they are planned
 for, so that more changes, or a drift, cost them many times the error of `detected`. Where nobody promises the number of
 changes, ask for `methods=("detected", "once")`, whose estimates go on whatever happens.
 
