@@ -19,9 +19,9 @@ from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import streams
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
-from evolvingdp.heavy_hitters.experiments.lists import score
 from evolvingdp.heavy_hitters.rappor import Rappor
 from evolvingdp.heavy_hitters.rappor_decoding import decode
+from evolvingdp.notebooks.heavy_hitters.lists import score
 
 METRIC = Metric("found", "values that RAPPOR detects in Demo 3", "values", "higher")
 

@@ -18,7 +18,6 @@ from evolvingdp.book.params import Metric
 from evolvingdp.core import brown
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import theory
-from evolvingdp.heavy_hitters.experiments.lists import BITS, LETTERS, data, find, judge, leaves_of
 from evolvingdp.heavy_hitters.pem import PEM
 from evolvingdp.heavy_hitters.planning import expected_candidates, expected_f1, known_f1, planned, several_words
 from evolvingdp.heavy_hitters.rappor import Rappor
@@ -26,6 +25,7 @@ from evolvingdp.heavy_hitters.rappor_decoding import decode
 from evolvingdp.heavy_hitters.sketches.geometry import geometry
 from evolvingdp.heavy_hitters.streams import brown_keys
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
+from evolvingdp.notebooks.heavy_hitters.lists import BITS, LETTERS, data, find, judge, leaves_of
 from evolvingdp.notebooks.heavy_hitters.predicted import found_probability
 
 METRIC = Metric("brown_best_f1", "F1 of TreeHist with one bit a user on Brown", better="higher")

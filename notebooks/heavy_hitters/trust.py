@@ -19,11 +19,11 @@ from evolvingdp.book import engine
 from evolvingdp.book.params import Metric
 from evolvingdp.core.olh import OLH
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters.experiments.lists import data
 from evolvingdp.heavy_hitters.pem import PEM
 from evolvingdp.heavy_hitters.trust.prefix_counts import PrefixCounts, noise_tail
 from evolvingdp.heavy_hitters.trust.shuffling import Shuffled, epsilon_of_a_report, fewest
 from evolvingdp.heavy_hitters.word_tree import WordTree
+from evolvingdp.notebooks.heavy_hitters.lists import data
 
 METRIC = Metric("local_words", "words found without any trust, at the largest epsilon", "words", "higher")
 

@@ -91,13 +91,13 @@ def test_the_key_changes_with_everything_that_decides_the_output(project, monkey
 NOTEBOOKS = set(Project().notebooks())
 LEDGER = "audit/verified_privacy"
 RAPPOR, HEAVY_THRESH = "heavy_hitters/rappor", "evolving/heavy_thresh"
-TREEHIST, BITSTOGRAM = "heavy_hitters/treehist", "heavy_hitters/bitstogram"
+TREEHIST = "heavy_hitters/treehist"
 BROWN = {*(name for name in NOTEBOOKS if name.startswith("heavy_hitters/")), HEAVY_THRESH}
 BROWN |= {"sparse_vector/shifting_heavy_hitters", LEDGER}  # the ledger follows streams of any kind; their module reads it
 EDITS = {
     "a mechanism": ("module", "evolvingdp.sparse_vector.adversary", {"sparse_vector/threshold_monitor", LEDGER}),
     "a mechanism of several notebooks": ("module", "evolvingdp.heavy_hitters.rappor", {RAPPOR, TREEHIST, LEDGER}),
-    "an experiment's figures": ("module", "evolvingdp.heavy_hitters.experiments.bitstogram.figures", {BITSTOGRAM}),
+    "an experiment's figures": ("module", "evolvingdp.heavy_hitters.experiments.frequency_oracle.figures", {NOTEBOOK}),
     "a notebook's module": ("module", "evolvingdp.notebooks.evolving.heavy_thresh", {HEAVY_THRESH}),
     "the named streams": ("module", "evolvingdp.core.seeds", NOTEBOOKS),
     "the look of figures": ("module", "evolvingdp.book.style", NOTEBOOKS),

@@ -12,13 +12,13 @@ import pytest
 from scipy.stats import binom, binomtest, ks_2samp
 
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters.experiments.lists import data, score
 from evolvingdp.heavy_hitters.olh import OLH, consistent
 from evolvingdp.heavy_hitters.pem import PEM
 from evolvingdp.heavy_hitters.planning import expected_f1, planned, predicted_f1, several_words
 from evolvingdp.heavy_hitters.tree_hist import PLANS, TreeHist
 from evolvingdp.heavy_hitters.word_tree import WordTree
 from evolvingdp.notebooks.heavy_hitters import predicted
+from evolvingdp.notebooks.heavy_hitters.lists import data, score
 from evolvingdp.notebooks.heavy_hitters.predicted import found_probability
 from support import ALPHA, fits
 

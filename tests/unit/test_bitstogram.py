@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from evolvingdp.core import words
 from evolvingdp.core.hashing import MultiplyShift
@@ -17,8 +16,8 @@ from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import binary_code, theory
 from evolvingdp.heavy_hitters.binary_code import BinaryCode
 from evolvingdp.heavy_hitters.bitstogram import Bitstogram, BitstogramProtocol, CodeHashes, hashtogram
-from evolvingdp.heavy_hitters.experiments.bitstogram.params import Params
 from evolvingdp.heavy_hitters.olh import explicit_hist
+from evolvingdp.publish.sources.project import params_of
 
 CODE = BinaryCode()
 
@@ -129,9 +128,11 @@ def test_a_refusal_builds_no_code(monkeypatch):
 
 
 def test_a_length_without_a_code_is_named_as_such():
-    with pytest.raises(ValidationError, match="must be 2") as refused:
-        Params(code_length=64)
-    assert [error["loc"] for error in refused.value.errors()] == [("code_length",)]
+    params = params_of("heavy_hitters/bitstogram")
+    with pytest.raises(ValueError, match=r"code_length must be 2\^m - 1 for a BCH code, .* got 64"):
+        params(code_length=64)
+    with pytest.raises(ValueError, match=r"message_bits must be that of a BCH code of length 127"):
+        params(message_bits=30)
 
 
 @given(st.text(words.LETTERS, min_size=6, max_size=6))

@@ -18,7 +18,6 @@ from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
-from evolvingdp.heavy_hitters.experiments.lists import data, judge, score
 from evolvingdp.heavy_hitters.listing import Reports, adaptive_cut
 from evolvingdp.heavy_hitters.olh import OLH
 from evolvingdp.heavy_hitters.pem import PEM
@@ -29,6 +28,7 @@ from evolvingdp.heavy_hitters.tree_hist import PLANS, TreeHist
 from evolvingdp.heavy_hitters.trust.prefix_counts import PrefixCounts
 from evolvingdp.heavy_hitters.word_tree import TooManyCandidatesError, WordTree
 from evolvingdp.notebooks.heavy_hitters import treehist as ladder
+from evolvingdp.notebooks.heavy_hitters.lists import data, judge, score
 from evolvingdp.notebooks.heavy_hitters.predicted import found_probability
 from evolvingdp.publish.sources.project import params_of
 
