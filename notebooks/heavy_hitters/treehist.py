@@ -251,7 +251,9 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         "projective_bits": bits_a_user(params, PROJECTIVE),
         "shared_noise": 3 * theory.noise_standard_error(n, epsilon, 285),
     }
+    distinct = table[table.sweep == "ladder"].groupby("dataset").distinct.mean()
     for dataset in PAPER_TABLE_2:
+        found[f"{dataset}_distinct"] = distinct[dataset]
         found[f"{dataset}_as_run_recall_expected"] = rungs.expected_recall[dataset, AS_RUN]
         for short, variant in SHORT.items():
             for column in ("precision", "recall", "f1", "expected_f1", "known_f1"):
