@@ -297,7 +297,15 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
     bits = table[(table.part == "bits") & (table["count"] > threshold(params))].groupby("variant")
     repeats = summary(table, "repetitions").set_index("repetitions").recall
     asked = theory.bitstogram_constants(params.n_users, min(1.0, params.epsilon), BETA)
+    proved, letters = min(1.0, params.epsilon), math.log2(26**settings.length)  # the lemmas are for epsilon <= 1
+    succinct = theory.succinct_hist_constants(params.n_users, proved, letters)
+    hashtogram = theory.hashtogram_constants(params.n_users, proved, BETA, letters * math.log(2))
     found: dict[str, Any] = {
+        "succinct_from_fraction": succinct["found_from"] / params.n_users,
+        "succinct_list": succinct["list_length"],
+        "hashtogram_rows": hashtogram["rows"],
+        "hashtogram_buckets": hashtogram["buckets"],
+        "hashtogram_error_fraction": hashtogram["error"] / params.n_users,
         "noise": 0.1 / math.sqrt(params.repetitions),
         "decodings": 2**SOFT_BITS,
         "threshold": threshold(params),
