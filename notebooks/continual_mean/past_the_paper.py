@@ -361,4 +361,5 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         for name in (RECOMMENDED, RECOMMENDED_DELTA):
             made = rung_of(name, *sizes(params, setting), params.delta, order)
             found[f"{setting}_{KEYS[name]}_cap"] = made.samples_per_user
+            found[f"{setting}_{KEYS[name]}_batch"] = made.batch
     return found

@@ -114,12 +114,17 @@ def made(params: Any, order: str, fill: float, seed: int) -> dict[tuple[str, str
     found = {}
     for kind in KINDS:
         delta = params.delta if kind == DELTA else 0.0
-        wide = algorithms.naive(n_users, cap, params.epsilon, horizon=steps, clip=True, excess="drop")
-        found[WIDE, kind] = wide.but(**{"delta": delta, "buffered": True} if delta else {"branching": 0, "integer": True})
         given = {RECOMMENDED: before, START: before[: max(2, steps // 50)], USERS_ALIKE: before}
         for name, expected in given.items():
             make = choosing.users_alike if name == USERS_ALIKE else choosing.recommended
             found[name, kind] = make(n_users, cap, params.epsilon, delta, arrivals=expected, horizon=steps, excess="drop")
+        wide = algorithms.naive(n_users, cap, params.epsilon, horizon=steps, clip=True, excess="drop")
+        batched = {
+            "branching": 0,
+            "integer": True,
+            "batch": found[RECOMMENDED, kind].batch,
+        }  # so that they differ by the cap
+        found[WIDE, kind] = wide.but(**{"delta": delta, "buffered": True} if delta else batched)
     return found
 
 
@@ -128,7 +133,7 @@ def windowed(params: Any, seed: int) -> dict[tuple[str, str], UserMean | windows
     """What windows are read from: the recommended mean, and days, at the same guarantee and cap."""
     found: dict[tuple[str, str], UserMean | windows.Days] = {}
     for kind in KINDS:
-        mean = made(params, "random", 0.25, seed)[RECOMMENDED, kind]
+        mean = made(params, "random", 0.25, seed)[RECOMMENDED, kind].but(batch=1)  # a day ends with its last sample
         found[DIFFERENCE, kind] = mean
         found[ALONE, kind] = windows.Days(mean, params.days, params.per_day)
         sums = Buffered(params.days) if kind == DELTA else best_tree(params.days)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evolvingdp.continual_mean import algorithms, choosing, coordinates, offline, online, private_median, windows
+from evolvingdp.continual_mean import algorithms, choosing, coordinates, offline, online, private_median, streams, windows
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.per_step import PerStepLaplace
 from evolvingdp.continual_mean.prefix_sums import Banded, Buffered, Toeplitz, Tree
@@ -219,3 +219,71 @@ def test_users_of_any_integer_type_are_the_same_users(dtype):
     users = np.array([3, 100, 3, 7, 100])
     released = [offline.release(settings, each, [1, 0, 1, 1, 0], stream(0, "x")) for each in (users, users.astype(dtype))]
     np.testing.assert_array_equal(released[0].estimate, released[1].estimate)
+
+
+def _batched(batch, **options):
+    return algorithms.naive(6, 8, 1.5, horizon=40, batch=batch, branching=0, **options)
+
+
+@pytest.mark.parametrize("batch", [1, 3, 7])
+def test_batches_step_by_step_and_at_once_are_the_same(batch):
+    settings = _batched(batch, integer=True, excess="drop", clip=True).but(samples_per_user=5)
+    users, bits = stream(0, "users").integers(0, 7, 50), stream(0, "bits").integers(0, 2, 50)
+    released, state = offline.release(settings, users, bits, stream(0, "noise")), online.start(settings, stream(0, "noise"))
+    for step, (user, bit) in enumerate(zip(users.tolist(), bits.tolist(), strict=True)):
+        state, shown = online.step(settings, state, user, bit)
+        assert shown[:4] == tuple(
+            getattr(released, name)[step] for name in ("estimate", "standard_error", "bias", "samples")
+        )
+    used = int(released.samples[-1])
+    assert used % batch == 0
+    assert 0 <= 50 - released.dropped - used < batch
+
+
+@pytest.mark.parametrize("batch", [1, 2, 5])
+def test_a_user_moves_the_blocks_of_batches_by_what_the_noise_pays_for(batch):
+    """Wherever a user's samples are: the noise that hides all of them, over its scale, in l1; attained by some arrivals."""
+    settings, losses = _batched(batch), []
+    sums, rng = settings.prefix_sums(settings.capacity_of(0)), stream(0, "arrivals")
+    scale = settings.noise(0, sums, settings.user_sensitivity(0)).scale
+    for _ in range(200):
+        mine = np.zeros(40)
+        mine[rng.choice(40, 8, replace=False) if rng.random() < 0.9 else slice(8)] = 1
+        moved = mine[: 40 // batch * batch].reshape(-1, batch).sum(axis=1)
+        losses.append(moved.sum() * sums.l1 / scale)  # each batch is in a block of each size
+    assert max(losses) == pytest.approx(1.5)
+
+
+def test_what_a_mean_in_batches_states_holds_for_the_worst_values():
+    """Ones at first and zeros from then on, without noise: the bias that is stated is attained, and never exceeded."""
+    settings = _batched(7).but(epsilon=1e9)
+    users, samples = np.arange(40) % 6, (np.arange(40) < 14).astype(int)
+    released = offline.release(settings, users, samples, stream(0, "noise"))
+    off = np.abs(released.estimate - algorithms.running_mean(samples))
+    assert (off[7:] <= released.bias[7:] + 1e-6).all()
+    assert off[19] == pytest.approx(released.bias[19], abs=1e-6)  # 14 ones and 6 zeros that wait
+
+
+def test_batches_are_recommended_for_less_error_and_never_stated_too_small():
+    """For random arrivals: the mean in batches states less than the one without, and measures no more than it states."""
+    for n_users, cap, horizon in ((500, 128, 20_000), (2000, 64, 20_000)):
+        users = streams.arrivals("random", n_users, cap, horizon, stream(0, "users", n_users))
+        bits, late = streams.bits(0.3, horizon, stream(0, "bits", n_users)), slice(horizon // 2, None)
+        truth, stated = algorithms.running_mean(bits), {}
+        for batch in ({"batch": 1}, {}):
+            settings = choosing.recommended(n_users, cap, 2.0, arrivals=users, horizon=horizon, **batch)
+            released = offline.release(settings, users, bits, stream(0, "noise", n_users))
+            stated[len(batch)] = math.sqrt(np.mean(released.standard_error[late] ** 2 + released.bias[late] ** 2))
+            assert settings.batch == 1 if batch else settings.batch > 10
+            assert math.sqrt(np.mean((released.estimate[late] - truth[late]) ** 2)) < 3 * stated[len(batch)]
+        assert stated[0] < 0.7 * stated[1]
+
+
+def test_batches_go_with_single_samples_and_laplace_noise_alone():
+    for options in ({"delta": 1e-6}, {"blocks": "bands"}):
+        with pytest.raises(
+            ValueError, match='batch must be 1, but for blocks "single" with prior "none" and delta 0, got 2'
+        ):
+            algorithms.naive(5, 4, 1.0, batch=2).but(**options)
+    with pytest.raises(ValueError, match="settings must have batch 1, so that each day ends with its last sample, got 2"):
+        windows.snapshots(algorithms.naive(5, 4, 1.0, batch=2), [0], [1], stream(0, "days"), [1])

@@ -244,7 +244,7 @@ def test_what_is_best_early_is_not_what_is_best_late(delta):
 
 def test_what_is_recommended_has_the_cap_with_the_least_stated_error():
     """Recomputed from exact noise and the law of the counts: no cap is better for the late error, nor is any band."""
-    settings = choosing.recommended(5000, 1024, 2.0, horizon=100_000)
+    settings = choosing.recommended(5000, 1024, 2.0, horizon=100_000, batch=1)
     times = list(choosing.expected_counts(algorithms.naive(5000, 1024, 2.0, horizon=100_000)))
     assert settings.blocks == "single"
     errors = {cap: choosing.late_error(settings.but(samples_per_user=cap), times) for cap in range(15, 60)}

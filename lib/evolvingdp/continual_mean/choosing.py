@@ -44,10 +44,13 @@ def recommended(
 
     `samples_per_user`: what nobody exceeds, as far as is known.  A cap is chosen, and whether samples share one stream or
     have a stream for each band of a user's samples: whatever has the least late error, noise and bias, as it will be stated
-    (see above).  `arrivals` (T,): users by number in a stream like the one to come, or in that one, should it be known.
-    Samples beyond the cap are dropped and counted; `Release.bias` says what that can do.  With `excess="error"` they are
-    refused, and the cap is `samples_per_user`.  delta = 0: discrete Laplace noise on the best tree; delta > 0: Gaussian
-    noise of eight buffers.
+    (see above).  With delta = 0 the cap is chosen together with a `batch`, of so many samples of the stream that their sum
+    is one element: there are fewer elements, a user moves them by no more, and the last release stands in between.
+
+    `arrivals` (T,): users by number in a stream like the one to come, or in that one, should it be known.  Samples beyond
+    the cap are dropped and counted; `Release.bias` says what that, and samples that wait, can do.  With `excess="error"`
+    they are refused, and the cap is `samples_per_user`, the batch 1.  delta = 0: discrete Laplace noise on the best tree;
+    delta > 0: Gaussian noise of eight buffers.
     """
     chosen = _best(delta, options) | {"excess": "drop", "clip": True} | options
     draft = naive(n_users, samples_per_user, epsilon, **chosen)
@@ -60,9 +63,22 @@ def recommended(
     cap = most if draft.excess == "error" else _least(error, most)
     one = draft.but(samples_per_user=cap)
     caps = {most} if draft.excess == "error" else {min(2**power, most) for power in range((most - 1).bit_length() + 1)}
+    batched = [one] if draft.excess == "error" or delta or "batch" in options else _batched(one, most, times)
     many = [_with_shares(bands(n_users, each, epsilon, **chosen), times) for each in sorted(caps) if each * 4 >= cap]
     closely = list(expected_counts(draft, arrivals, _CLOSE))
-    return min(dict.fromkeys((draft, one, *many)), key=lambda settings: late_error(settings, closely))
+    return min(dict.fromkeys((draft, one, *batched, *many)), key=lambda settings: late_error(settings, closely))
+
+
+def _batched(one: UserMean, most: int, times: list[tuple[int, Array]]) -> list[UserMean]:
+    """Batches and caps with the least error near each other: the batch for the cap, then the cap for the batch, twice."""
+    best = one
+    for sizes in (np.geomspace(1, max(1, one.max_steps // 20), 16), np.geomspace(0.5, 2, 9)):
+        tried = np.unique(np.maximum(sizes * (1 if best.batch == 1 else best.batch), 1).round().astype(int)).tolist()
+        made = [best.but(batch=size) for size in tried if size <= best.max_steps]
+        best = min(made, key=lambda settings: late_error(settings, times))
+        cap = _least(lambda cap, best=best: late_error(best.but(samples_per_user=cap), times), most)
+        best = best.but(samples_per_user=cap)
+    return [best]
 
 
 def _best(delta: float, options: dict[str, Any]) -> dict[str, Any]:
@@ -117,7 +133,8 @@ def expected_counts(
 def late_error(settings: UserMean, times: list[tuple[int, Array]]) -> float:
     """Root mean square of what would be stated at `times`: standard error and possible bias, over the range of samples.
 
-    For settings whose samples weigh the same.  Trees' variances, which go up and down, are averaged over the tenth before.
+    For settings whose samples weigh the same.  Trees' variances, which go up and down, are averaged over the tenth before,
+    and how many samples of a batch wait over what it can be.
     """
     squares = []
     for steps, counts in times:
@@ -125,13 +142,17 @@ def late_error(settings: UserMean, times: list[tuple[int, Array]]) -> float:
         used = min(float(entered.sum()), steps)
         if not used:
             return math.inf
-        noise = noise_variances(settings, entered).sum() / (used * settings.resolution) ** 2
-        squares.append(noise + (1 - used / steps) ** 2)
+        waiting = (settings.batch - 1) / 2  # on average
+        if not used > waiting:
+            return math.inf
+        used -= waiting
+        noise = noise_variances(settings, entered / settings.batch).sum() / (used * settings.resolution) ** 2
+        squares.append(noise + (1 - used / steps) ** 2 + (settings.batch**2 - 1) / 12 / steps**2)
     return math.sqrt(float(np.mean(squares)))
 
 
 def elements(settings: UserMean, counts: Array) -> Array:
-    """How many elements have entered each tree when `counts[k]` users have sent k samples."""
+    """How many elements (samples, where batched) have entered each tree when `counts[k]` users have sent k samples."""
     rank = np.arange(len(counts))
     if settings.blocks == "doubling":
         return np.array([counts[rank >= 1 << level].sum() for level in range(settings.n_trees)])

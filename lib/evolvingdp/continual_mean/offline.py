@@ -150,7 +150,7 @@ def _run(
 ) -> tuple[_Elements, NDArray[np.float64]]:
     """All elements; weighted sum, samples and variance before them and after each; fills `trees` where there is one."""
     waits = {level: settings.waits_for(level) for level in range(len(settings.sizes)) if settings.waits_for(level)}
-    blocks = settings.blocks, settings.sizes[0]
+    blocks = settings.blocks, settings.sizes[0]  # sizes tell batches, too
     order = blocks, *waits.items()
     if blocks not in arranged.known:
         arranged.known[blocks] = _blocks(settings, arranged)
@@ -200,7 +200,11 @@ def _medians(settings: UserMean, arranged: Arranged, waits: dict[int, int]) -> d
 def _blocks(settings: UserMean, arranged: Arranged) -> _Elements:
     """Sums of full blocks, at the steps that fill them; in any order, but for single samples."""
     if settings.blocks == "single":
-        return _Elements(arranged.step, np.zeros(len(arranged.step), dtype=np.int64), arranged.values[arranged.step - 1])
+        step, value, batch = arranged.step, arranged.values[arranged.step - 1], settings.batch
+        if batch > 1:
+            full = len(step) // batch
+            step, value = step[batch - 1 :: batch], value[: full * batch].reshape(full, batch).sum(axis=1)
+        return _Elements(step, np.zeros(len(step), dtype=np.int64), value)
     step, rank, value = arranged.by_user
     if settings.blocks == "bands":
         return _Elements(step, np.frexp(rank - 1)[1].astype(np.int64), value)

@@ -74,6 +74,7 @@ class State:
     buffers: dict[int, list[int]]
     filled: list[int]  # at b: samples that count for a median of level b and above, but not below
     missing: int  # samples, until the lowest waiting level has its median
+    batch: int  # the sum of the samples of an unfinished batch
     early: array[int]  # user, rank, value of the samples that a median may read
     step: int = 0
     dropped: int = 0
@@ -105,6 +106,7 @@ def start(settings: UserMean, rng: np.random.Generator) -> State:
         buffers={level: [] for level in levels if settings.waits_for(level)},
         filled=[0] * (len(settings.sizes) + 1),
         missing=next(filter(None, map(settings.waits_for, levels)), 0),
+        batch=0,
         early=array("q"),
         estimate=settings.first_estimate,
     )
@@ -123,7 +125,12 @@ def step(settings: UserMean, state: State, user: int, sample: float) -> tuple[St
     state.counts[user] = rank = state.counts[user] + 1
     changed = _activate(settings, state, user, rank, value) if state.waiting else False
     level = _finished(settings, rank)
-    if level is None:
+    if settings.batch > 1:
+        state.batch += value
+        if (state.step - state.dropped) % settings.batch == 0:
+            _add(settings, state, 0, state.batch)
+            state.batch, changed = 0, True
+    elif level is None:
         state.sums[user] += value
     else:
         if state.sizes[level] > 1:
@@ -178,7 +185,7 @@ def _finished(settings: UserMean, rank: int) -> int | None:
         return rank.bit_length() - 1 if rank & (rank - 1) == 0 else None
     if settings.blocks == "bands":
         return (rank - 1).bit_length()
-    return 0 if rank % settings.sizes[0] == 0 else None
+    return 0 if settings.blocks == "single" or rank % settings.sizes[0] == 0 else None
 
 
 def _open(settings: UserMean, index: int, tree: TreeState, sensitivity: float) -> None:

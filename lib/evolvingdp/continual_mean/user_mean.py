@@ -9,8 +9,10 @@ Neighbours differ in the values of all samples of one user; who arrives when is 
 projected on an interval and becomes an element of a stream of prefix sums (`prefix_sums`).  At most one element of a user
 enters each level's stream, so a level costs (width of the interval) x (l1 or l2 of its prefix sums) / scale, and the
 levels' costs add up to epsilon (in squares, to mu^2, with Gaussian noise).  With `blocks="single"` every sample is an
-element of one stream, which a user enters m times; with `"bands"` those from a user's (2^(l-1) + 1)-th to the 2^l-th
-have one; both cost what `uses` elements move (`l2_of`).  Values are whole numbers of grid steps, so that sums are exact.
+element of one stream, which a user enters m times; or the sum of `batch` consecutive samples of the stream, whoever sends
+them, is one: m samples move the batches by m in l1, however many share one, and the last release stands until a batch is
+full.  With `"bands"` the samples from a user's (2^(l-1) + 1)-th to the 2^l-th have a stream.  Both cost what `uses` elements
+move (`l2_of`).  Values are whole numbers of grid steps, so that sums are exact.
 
 **Source.** George et al. (2022), Section 3; what `recommended` adds is proved in `book/continual_mean.md`.  Applies E-CM-2
 (a block counts the samples it holds), E-CM-4, E-CM-5 and E-CM-7 (whole levels), E-CM-6 (levels 0 and 1), E-CM-12 (caps),
@@ -68,6 +70,7 @@ class UserMean:
     branching: int = 2  # of trees; 0: the best tree of all for its capacity (`best_tree`)
     honaker: bool = False  # a node is averaged with the sum of its children, by variance
     buffered: bool = False  # a factorization of a few buffers instead of trees; with delta
+    batch: int = 1  # samples of the stream in an element, with blocks "single" and Laplace noise
     shares: tuple[float, ...] = field(default=())  # of the trees' budget, per level; default even
     dimensions: int = 1  # of d coordinates with Gaussian noise, which share (epsilon, delta)
     clip: bool = False  # releases to [low, high]
@@ -81,8 +84,8 @@ class UserMean:
 
     def __post_init__(self) -> None:
         checks.integer_at_least(1, n_users=self.n_users, samples_per_user=self.samples_per_user)
-        checks.integer_at_least(1, resolution=self.resolution, dimensions=self.dimensions)
-        checks.plain_integers(self, "n_users", "samples_per_user", "resolution", "dimensions")
+        checks.integer_at_least(1, resolution=self.resolution, dimensions=self.dimensions, batch=self.batch)
+        checks.plain_integers(self, "n_users", "samples_per_user", "resolution", "dimensions", "batch")
         checks.number(delta=self.delta, beta=self.beta, low=self.low, high=self.high, restart=self.restart)
         object.__setattr__(self, "shares", tuple(self.shares))
         checks.positive(epsilon=self.epsilon, prior_deviations=self.prior_deviations)
@@ -112,6 +115,8 @@ class UserMean:
             raise ValueError(f'prior "{self.prior}" must go with blocks "doubling" and a tree per level')
         if self.blocks == "bands" and (self.one_tree or self.prior != "none"):
             raise ValueError('blocks "bands" must go with prior "none" and a tree per band')
+        if self.batch > 1 and (self.blocks != "single" or self.prior != "none" or self.delta):
+            raise ValueError(f'batch must be 1, but for blocks "single" with prior "none" and delta 0, got {self.batch}')
         given, total = len(self.shares), math.fsum(self.shares)
         if given and (given != self.n_trees or not math.isclose(total, 1, abs_tol=1e-9)):
             raise ValueError(f"shares must be {self.n_trees} numbers that sum to 1, got {given} that sum to {total:.6g}")
@@ -169,7 +174,7 @@ class UserMean:
             return (1, *(2 ** (level - 1) for level in range(1, self.top_level + 1)))
         if self.blocks == "bands":
             return (1,) * (1 + (self.samples_per_user - 1).bit_length())
-        return (self.samples_per_user if self.blocks == "whole" else 1,)
+        return (self.samples_per_user if self.blocks == "whole" else self.batch,)
 
     @property
     def n_trees(self) -> int:
@@ -193,7 +198,7 @@ class UserMean:
         uses, before = self.uses(tree), (1 << tree) // 2
         if self.blocks == "bands":  # whoever enters it has sent that many before
             return max(1, min(self.n_users * uses, self.max_steps * uses // (before + uses)))
-        return self.max_steps if self.blocks == "single" else self.n_users * uses
+        return max(1, self.max_steps // self.batch) if self.blocks == "single" else self.n_users * uses
 
     @cached_property
     def any_users(self) -> bool:
@@ -240,7 +245,7 @@ class UserMean:
         printed = []
         for level, size in enumerate(self.sizes):
             if self.prior == "none":
-                printed.append(float(size))
+                printed.append(float(size if self.blocks != "single" else 1))  # of a sample, whatever batch it is in
                 continue
             width = 2 * self.half_widths[level]
             if self.prior == "given" and self.blocks == "doubling":  # (7), (5): the prior's error is at most sqrt(block)

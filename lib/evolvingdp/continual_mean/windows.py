@@ -74,6 +74,8 @@ def snapshots(
 def _check(settings: UserMean) -> None:
     if settings.blocks not in ("single", "bands"):
         raise ValueError(f'settings must have blocks "single" or "bands", so that steps count, got {settings.blocks!r}')
+    if settings.batch > 1:
+        raise ValueError(f"settings must have batch 1, so that each day ends with its last sample, got {settings.batch}")
 
 
 def standard_error(settings: UserMean | Days, earlier: Snapshot, later: Snapshot) -> float:
@@ -139,6 +141,8 @@ class Days:
             raise TypeError(f"sums must be a Tree, a BalancedTree, Buffered or None, got {type(self.sums).__name__}")
         if not self.settings.any_users:
             raise ValueError(f'settings must project and weigh no samples, got prior "{self.settings.prior}"')
+        if self.settings.batch > 1:
+            raise ValueError(f"settings must have batch 1, as a day is an element, got {self.settings.batch}")
         if self.structure.capacity < self.n_days:
             raise ValueError(f"sums must have capacity {self.n_days} or more, got {self.structure.capacity}")
         _ = self.noise

@@ -119,6 +119,7 @@ def mechanisms() -> Iterator[Mechanism]:
             "branching": "of trees, whose levels `noise` counts",
             "dimensions": "coordinates are released one by one, each by a call",
             "resolution": "steps of the grid, in whose units all is computed",
+            "batch": "samples of the stream in an element, which moves by no more than they do",
         },
         (
             Steps(
@@ -407,6 +408,7 @@ def _mean(rng: Rng) -> UserMean:
             low=float(rng.choice([0.0, -2.0])),
             high=float(rng.choice([1.0, 5.0])),
             resolution=int(rng.choice([1, 3, 100])),
+            batch=int(rng.choice([1, 1, 1, 2, 3])),
             excess=str(rng.choice(["error", "drop"])),
         )
 
