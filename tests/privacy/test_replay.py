@@ -11,8 +11,8 @@ from evolvingdp.audit.exact.replay import ChangedError, check_hidden, replayed
 from evolvingdp.audit.registry.entry import FINITE
 from evolvingdp.core.seeds import stream
 
-PER_MECHANISM = 25
-OTHERWISE = {"binary": 60, "coordinates": 8}  # types and magnitudes; several means
+PER_MECHANISM = 16
+OTHERWISE = {"binary": 60, "coordinates": 6}  # types and magnitudes; several means
 REPLAYED = [name for name, one in MECHANISMS.items() if one.how != FINITE]
 
 

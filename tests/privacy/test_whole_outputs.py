@@ -11,7 +11,7 @@ from evolvingdp.audit.exact.draws import OnGrid, TooManyWaysError, law_of
 from evolvingdp.audit.exact.laws import epsilon_at
 from evolvingdp.audit.registry.entry import FINITE
 
-PER_MECHANISM, WAYS = 12, 500
+PER_MECHANISM, WAYS = 9, 500
 ENUMERATED = [name for name, one in MECHANISMS.items() if one.how == FINITE]
 
 
