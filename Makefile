@@ -5,6 +5,7 @@ PORT ?= 8000
 BIN := .venv/bin
 READY := .venv/.ready
 export PYTHONDONTWRITEBYTECODE := # tests are compiled once, and not by each of their processes each time
+GENERATORS := $(addprefix tests/privacy/test_,registry.py replay.py refusals.py one_more.py whole_outputs.py)
 PARALLEL := -n logical --no-loadscope-reorder # a process more than cores, a file's tests in one of them (tests/conftest.py)
 
 .PHONY: help book pdf zip check lint test pytest serve lock clean artifact audits benchmarks claims faults front grid loop matrix mutants peers planner release
@@ -57,6 +58,7 @@ peers: $(READY) ## compare with other packages, each in its own environment (an 
 	@$(BIN)/python benchmarks/compare.py
 
 mutants: $(READY) ## put mistakes into the library: which do rows, generators and tests notice? (hours; SAMPLE=20 a few)
+	@PRIVACY_SETTINGS=10 $(BIN)/pytest $(PARALLEL) $(GENERATORS)
 	@$(BIN)/python benchmarks/mutants.py $(if $(SAMPLE),--sample $(SAMPLE))
 
 faults: $(READY) ## stop book, run and sweep at 30 random moments each and go on (half an hour; goes on where it was stopped)
