@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 
 
-MAIN = "from evolvingdp.publish.cli import main; main()"
+MAIN = "from evolvingdp.book.cli import main; main()"
 COMMANDS = re.compile(r"^\|[^|]*\| `([^`]*)` \|", re.MULTILINE)  # the second column of the page's table
 
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import pandas as pd
 from measure import write
 
+from evolvingdp.book import sweeping
 from evolvingdp.publish.sources.project import params_of, run_of
-from evolvingdp.publish.sweeping import run
 
 NOTEBOOK = "continual_mean/binary_tree"
 TINY = {"repetitions": 2, "branching_sweep": (2, 3), "horizon": 64}
-MAIN = "import sys; from evolvingdp.publish.cli import main; main(sys.argv[1:])"
+MAIN = "import sys; from evolvingdp.book.cli import main; main(sys.argv[1:])"
 
 
 def alone(points: int = 200) -> float:
@@ -52,7 +52,7 @@ def cost(points: int, folder: Path, own: float) -> dict[str, object]:
 
 
 def main() -> None:
-    assert callable(run.run)
+    assert callable(sweeping.run)
     with tempfile.TemporaryDirectory() as folder:
         own = alone()
         rows = [cost(points, Path(folder), own) for points in map(int, sys.argv[1:] or (100, 1_000, 10_000))]

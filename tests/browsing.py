@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from filelock import FileLock
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from evolvingdp.publish.cli import main
+from evolvingdp.book.cli import main
 from evolvingdp.publish.errors import BookError
 from evolvingdp.publish.rendering.copies import offline
 from evolvingdp.publish.sources.project import Project

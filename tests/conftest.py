@@ -15,7 +15,7 @@ from filelock import FileLock
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
-from evolvingdp.publish.running.environment import KEPT_MEMORY, ONE_CORE
+from evolvingdp.book.running import KEPT_MEMORY, ONE_CORE
 
 # before numpy is imported, and before test processes start: they run side by side, a core each, as notebooks do
 os.environ.update(ONE_CORE | KEPT_MEMORY)
@@ -103,43 +103,14 @@ def _made(folder: str, names: list[str]) -> set[str]:
     return ignored
 
 
-CELLS = (
-    "import pandas as pd\n"
-    "from evolvingdp.experiment import Figure, Result, at_most\n"
-    "from evolvingdp.experiment.style import canvas\n"
-    "from evolvingdp.heavy_hitters.experiments.frequency_oracle.params import Params\n"
-    "from evolvingdp.publish.showing import Page\n"
-    "params = Params.from_namespace(globals())\n"
-    "data = pd.DataFrame({'rank': [1, 2, 3], 'mean': [epsilon, 2 * epsilon, 3 * epsilon], 'kept': [5, 6, 7]})\n"
-    "claims = [at_most('Epsilon is small | no', epsilon, 1.5), at_most('Nothing', 0, 0)]\n"
-    "result = Result('heavy_hitters/frequency_oracle', params, seed, data, claims, {'loss': epsilon})\n"
-    "figure, axes = canvas(4, 3)\n"
-    "axes.plot(data['rank'], data['mean'])",
-    "page = Page(result)\n"
-    "page.figure(Figure('hh-line', figure, data, 'A line of slope $\\\\epsilon$.', 'A line that rises.'))\n"
-    "page.claims()\n"
-    "page.close()",
-)
-KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
-
-
 @pytest.fixture(scope="module")
 def small_book(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     """The sources of a book of one chapter and one notebook, `TOY`, whose numbers are epsilon."""
-    import nbformat
+    import toy
 
-    from evolvingdp.publish.sources.project import Project, params_of
     from support import REPOSITORY, TOY
 
-    root: Path = tmp_path_factory.mktemp("small")
-    values = params_of(TOY).make().model_dump(mode="json")
-    parameters = "\n".join(f"{name} = {value!r}" for name, value in values.items()) + "\nseed = 0"
-    cells = [nbformat.v4.new_markdown_cell("# A line", id="title")]
-    cells.append(nbformat.v4.new_code_cell(parameters, id="parameters", metadata={"tags": ["parameters"]}))
-    cells += [nbformat.v4.new_code_cell(source, id=f"cell-{place}") for place, source in enumerate(CELLS)]
-    path = root / "notebooks" / f"{TOY}.ipynb"
-    path.parent.mkdir(parents=True)
-    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": KERNEL}), path)
+    root: Path = toy.write(tmp_path_factory.mktemp("small"))
     for name in ("_static", "_extra"):
         shutil.copytree(REPOSITORY / "book" / name, root / "book" / name)
     shutil.copyfile(REPOSITORY / "_config.yml", root / "_config.yml")
@@ -149,5 +120,4 @@ def small_book(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     sections = f"      - file: book/chapter\n        sections: [{{file: book/results/{TOY}}}]\n"
     (root / "_toc.yml").write_text(f"format: jb-book\nroot: book/index\nparts:\n  - chapters:\n{sections}")
     with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("EVOLVINGDP_CACHE", str(root / ".cache"))
-        yield Project(root)
+        yield toy.enter(root, environment)

@@ -12,9 +12,8 @@ import distributed
 import pytest
 from click.testing import CliRunner, Result
 
-from evolvingdp.publish.cli import main
-from evolvingdp.publish.sweeping import point
-from evolvingdp.publish.sweeping import run as sweeping
+from evolvingdp.book import sweeping
+from evolvingdp.book.cli import main
 
 TABLES = ("sweep.parquet", "values.parquet", "claims.parquet")
 
@@ -37,10 +36,10 @@ class Serial:
         self.ran: list[tuple] = []
         self.broken: set[int] = set()
 
-    def submit(self, function, notebook, params, seed, *rest, pure):
+    def submit(self, function, notebook, model, params, seed, *rest, pure):
         self.ran.append((json.dumps(params), seed))
-        outcome = point.Outcome(traceback="the third term diverged") if seed in self.broken else None
-        return Done(outcome or function(notebook, params, seed, *rest))
+        outcome = sweeping.Outcome(traceback="the third term diverged") if seed in self.broken else None
+        return Done(outcome or function(notebook, model, params, seed, *rest))
 
     def nthreads(self) -> dict[str, int]:
         return {"here": 1}

@@ -12,7 +12,7 @@ from scipy.stats import chi2_contingency, chisquare
 ALPHA = 1e-6  # the false-alarm rate of every statistical test; seeds are fixed and never chosen
 REPOSITORY = Path(__file__).parents[1]
 CACHE = os.environ.get("EVOLVINGDP_CACHE", str(REPOSITORY / ".cache"))  # of the whole book, shared with `make book`
-TOY = "heavy_hitters/frequency_oracle"  # the one notebook of the small book
+TOY = "toy/line"  # the one notebook of the small book
 
 
 def fits(observed: Counter, law: dict, draws: int) -> float:

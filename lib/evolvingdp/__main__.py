@@ -1,5 +1,5 @@
 """`python -m evolvingdp` is the command `evolvingdp`."""
 
-from evolvingdp.publish.cli import main
+from evolvingdp.book.cli import main
 
 main(prog_name="evolvingdp")

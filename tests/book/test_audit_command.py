@@ -8,7 +8,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from evolvingdp.publish.cli import main
+from evolvingdp.book.cli import main
 from support import ALPHA
 
 MECHANISM = '''

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from sphinx.errors import ExtensionError
 
 from browsing import in_browser
+from evolvingdp.book.cli import main
 from evolvingdp.experiment import ParameterError
-from evolvingdp.publish.cli import main
 from evolvingdp.publish.comparing import beside, preset, whose
 from evolvingdp.publish.comparing.beside import SOURCES
 from evolvingdp.publish.rendering import book
@@ -23,7 +23,7 @@ from evolvingdp.publish.rendering.sphinx_ext import refuse_stale_pages
 from evolvingdp.publish.sources.project import Project, params_of
 from support import CACHE
 
-NOTEBOOK = "heavy_hitters/frequency_oracle"
+NOTEBOOK = "toy/line"
 
 BAD = {
     "missing": (None, "there is no such file in"),
@@ -100,19 +100,19 @@ def test_a_file_called_paper_does_not_take_the_preset_s_place(tmp_path, monkeypa
     assert not preset.is_file("paper")
 
 
-def test_a_preset_is_read_as_people_write_it(tmp_path):
+def test_a_preset_is_read_as_people_write_it(small_book, tmp_path):
     path = tmp_path / "mine.yml"
-    path.write_text(f"seed: 7\n{NOTEBOOK}: {{n_users: 1e6, epsilon: 1e-1, width_sweep: [8, 16], epsilon_sweep: '1, 2'}}\n")
-    chosen = preset.read(Project(), path)
+    path.write_text(f"seed: 7\n{NOTEBOOK}: {{n_users: 1e5, epsilon: 1e-1, widths: '4, 8'}}\n")
+    chosen = preset.read(small_book, path)
     assert (chosen.base, chosen.name) == ("paper", "mine")
     (job,) = chosen.yours.values()
-    assert (job.seed, job.params.n_users, job.params.epsilon) == (7, 10**6, 0.1)
-    assert (job.params.width_sweep, job.params.epsilon_sweep) == ((8, 16), (1.0, 2.0))
+    assert (job.seed, job.params.n_users, job.params.epsilon) == (7, 10**5, 0.1)
+    assert job.params.widths == (4, 8)
     assert job.params.rows == params_of(NOTEBOOK).make("paper").rows  # the rest is the base's
     assert chosen.ours[NOTEBOOK].params == params_of(NOTEBOOK).make("paper")
     names = [name for name, _, _ in preset.differing(chosen.ours[NOTEBOOK], job)]
     assert names[0] == "seed"
-    assert {"n_users", "epsilon", "width_sweep"} <= set(names)
+    assert {"n_users", "epsilon", "widths"} <= set(names)
     assert "rows" not in names
 
 
@@ -139,7 +139,7 @@ def rows(table) -> list[list[str]]:
 
 def test_yours_stand_beside_ours_with_every_difference(small):
     _, first = small
-    page = shown(first, "book/yours/heavy_hitters-frequency_oracle")
+    page = shown(first, "book/yours/toy-line")
     settings, claims, numbers = (rows(table) for table in page.select("table"))
     assert settings == [["parameter", "ours", "yours"], ["seed", "0", "7"], ["epsilon", "2.0", "1.0"]]
     assert claims[1:] == [
@@ -167,7 +167,7 @@ def test_chapters_stay_ours_and_say_so(small):
     _, first = small
     chapter = shown(first, "book/chapter")
     assert "The loss is 2.00." in chapter.get_text()
-    for page, target in (("book/chapter", "index"), (f"book/results/{NOTEBOOK}", "heavy_hitters-frequency_oracle")):
+    for page, target in (("book/chapter", "index"), (f"book/results/{NOTEBOOK}", "toy-line")):
         (note,) = shown(first, page).select(".whose")
         assert "What stands here is ours (preset quick, seed 0), not yours. What mine.yaml computes is in" in note.get_text()
         assert re.search(rf"yours/{target}\.html$", note.a["href"])
@@ -197,7 +197,7 @@ def test_results_that_were_touched_are_not_shown(small, side):
 
 
 def test_the_drawings_stand_side_by_side_on_a_desktop_and_one_above_the_other_on_a_phone(small):
-    address = (small[1].parent / "heavy_hitters-frequency_oracle.html").as_uri()
+    address = (small[1].parent / "toy-line.html").as_uri()
 
     def boxes(browser):
         found = {}
@@ -222,7 +222,7 @@ def test_the_same_run_differs_by_nothing(small):
     path.write_text(f"base: quick\n{NOTEBOOK}:\n")
     chosen = preset.read(project, path)
     copy = beside.stage(project, chosen, list(chosen.ours.values()), project.root / "staged")
-    text = (copy.root / whose.YOURS / "heavy_hitters-frequency_oracle.md").read_text()
+    text = (copy.root / whose.YOURS / "toy-line.md").read_text()
     assert "No parameter differs: the same run." in text
     assert "| `mean` | 3 | 0 | 0 | 0 | 0 | 0 |" in text
     assert "None: every claim has the same verdict." in (copy.root / whose.YOURS / "index.md").read_text()

@@ -24,8 +24,8 @@ from pypdf import PdfReader
 from pypdfium2 import PdfDocument, PdfPage, raw
 
 from browsing import chromium, told
+from evolvingdp.book.cli import main
 from evolvingdp.experiment.style import canvas
-from evolvingdp.publish.cli import main
 from evolvingdp.publish.errors import BookError
 from evolvingdp.publish.rendering.copies import legible, offline, pdf
 from evolvingdp.publish.showing import bundle

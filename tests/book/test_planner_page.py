@@ -11,7 +11,7 @@ from bs4 import BeautifulSoup
 from click.testing import CliRunner
 
 from browsing import in_browser, opened
-from evolvingdp.publish.cli import main
+from evolvingdp.book.cli import main
 from evolvingdp.publish.rendering.ideas import fields
 from evolvingdp.publish.rendering.ideas.fields import FIELDS, Grid
 from support import REPOSITORY

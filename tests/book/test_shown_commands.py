@@ -10,11 +10,11 @@ import pytest
 from click.testing import CliRunner
 
 from evolvingdp.audit.empirical import auditor
-from evolvingdp.publish.cli import main
+from evolvingdp.book import running as execute
+from evolvingdp.book import sweeping
+from evolvingdp.book.cli import main
 from evolvingdp.publish.comparing import preset
 from evolvingdp.publish.rendering import book
-from evolvingdp.publish.running import execute
-from evolvingdp.publish.sweeping import run as sweeping
 from support import REPOSITORY
 
 PAGE = (REPOSITORY / "book" / "reproduce.md").read_text()

@@ -10,24 +10,21 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-import nbformat
 import psutil
 import pytest
+import toy
 
-from evolvingdp.publish.errors import BookError, NotebookError, PublishError
-from evolvingdp.publish.files import HELD, clear, held, replacing, scratch
+from evolvingdp.book.files import HELD, BookError, NotebookError, PublishError, clear, held, replacing, scratch
+from evolvingdp.book.running import Job, run
 from evolvingdp.publish.rendering.book import render
-from evolvingdp.publish.running.execute import run
-from evolvingdp.publish.running.job import Job
-from evolvingdp.publish.sources.project import Project, params_of
+from evolvingdp.publish.sources.project import Project
 from support import TOY
 
 COMPUTE = """
 import sys
 from pathlib import Path
-from evolvingdp.publish import stopping
-from evolvingdp.publish.running.compute import compute
-from evolvingdp.publish.running.job import Job
+from evolvingdp.book import files as stopping
+from evolvingdp.book.running import Job, compute
 from evolvingdp.publish.sources.project import Project
 if __name__ == "__main__":
     stopping.listen()
@@ -38,7 +35,7 @@ if __name__ == "__main__":
 RENDER = """
 import sys
 from pathlib import Path
-from evolvingdp.publish import stopping
+from evolvingdp.book import files as stopping
 from evolvingdp.publish.rendering.book import render
 from evolvingdp.publish.sources.project import Project
 stopping.listen()
@@ -48,14 +45,7 @@ render(Project(Path(sys.argv[1])), print)
 
 def working(root: Path, work: str) -> Project:
     """A project whose one notebook does `work`."""
-    values = params_of(TOY).make().model_dump(mode="json") | {"seed": 0}
-    parameters = "\n".join(f"{name} = {value!r}" for name, value in values.items())
-    cells = [nbformat.v4.new_code_cell(parameters, id="parameters", metadata={"tags": ["parameters"]})]
-    cells.append(nbformat.v4.new_code_cell(work, id="work"))
-    path = root / "notebooks" / f"{TOY}.ipynb"
-    path.parent.mkdir(parents=True)
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel}), path)
+    toy.write(root, work)
     return Project(root)
 
 
@@ -123,7 +113,7 @@ def test_the_renderer_ends_with_the_command_that_started_it(tmp_path, how):
 def test_all_processes_of_a_command_end_within_five_seconds_of_a_signal(project, how):
     """Ctrl-C goes to every process of the terminal, kill to the one that was started."""
     command = [sys.executable, "compute.py", str(project.root), TOY]
-    said = ended(command, project.root, how, family=2)  # a worker and its kernel
+    said = ended(command, project.root, how, family=1)  # its kernel
     if how != signal.SIGKILL:
         assert said == "Stopped; the same command continues with what is finished.\n"
     runs = project.root / "cache" / "runs"
@@ -147,7 +137,7 @@ def test_whoever_died_holds_nothing_and_what_it_left_is_removed(tmp_path):
     """And what a process writes that lives is not."""
     script = (
         "import os, sys; from pathlib import Path\n"
-        "from evolvingdp.publish.files import held, replacing, scratch\n"
+        "from evolvingdp.book.files import held, replacing, scratch\n"
         "folder = Path(sys.argv[1])\n"
         "with held(folder), scratch(folder, 'running-') as work, replacing(folder / 'a.zip') as file:\n"
         "    (work / 'half').touch(); file.touch(); os.kill(os.getpid(), 9)"
@@ -165,7 +155,7 @@ def test_a_folder_that_can_no_longer_be_written_hides_no_error(tmp_path):
     """`tempfile.TemporaryDirectory` changes modes and tries again without an end where its parent is read-only."""
     script = (
         "import sys; from pathlib import Path\n"
-        "from evolvingdp.publish.files import scratch\n"
+        "from evolvingdp.book.files import scratch\n"
         "with scratch(Path(sys.argv[1]), 'running-') as work:\n"
         "    (work / 'half').touch(); work.chmod(0o555); work.parent.chmod(0o555); raise SystemExit('what went wrong')"
     )

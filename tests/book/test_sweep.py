@@ -20,18 +20,28 @@ from types import SimpleNamespace
 import distributed
 import pandas as pd
 import pytest
+import toy
 from serial import TABLES, Serial, alone
 from serial import sweep as serial_sweep
 
-from evolvingdp.experiment import ParameterError
-from evolvingdp.publish.sweeping import cluster, dealing, point, report
-from evolvingdp.publish.sweeping import run as sweeping
+from evolvingdp.book import sweeping
+from evolvingdp.book.params import Metric
+from evolvingdp.core.checks import ParameterError
 from support import REPOSITORY
+from support import TOY as NOTEBOOK
 
-NOTEBOOK = "continual_mean/binary_tree"
-TINY = ["-p", "repetitions", "2", "-p", "branching_sweep", "2,3"]
-SMALL = ["--grid", "epsilon=1,2", "--grid", "horizon=64,128", "--repeat", "2", *TINY]
-EVOLVINGDP = str(Path(sys.executable).with_name("evolvingdp"))
+TINY = ["-p", "n_users", "2e3", "-p", "widths", "2,3"]
+SMALL = ["--grid", "epsilon=1,2", "--grid", "rows=4,8", "--repeat", "2", *TINY]
+EVOLVINGDP = (sys.executable, "-m", "evolvingdp")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A checkout with the toy."""
+    made = toy.write(tmp_path_factory.mktemp("checkout"))
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        toy.enter(made, monkeypatch)
+        yield made
 
 
 def sweep(*arguments: str | Path, notebook: str = NOTEBOOK):
@@ -61,7 +71,7 @@ def finished(once: Path, tmp_path: Path) -> Path:
 
 BAD = {
     "unknown name": (["--grid", "epsilom=1,2"], "unknown parameter 'epsilom'; did you mean 'epsilon'?"),
-    "unknown -p": (["--grid", "epsilon=1", "-p", "rows", "3"], "unknown parameter 'rows'"),
+    "unknown -p": (["--grid", "epsilon=1", "-p", "row", "3"], "unknown parameter 'row'"),
     "no values": (["--grid", "epsilon"], "grid must be NAME=VALUE,VALUE,..., got 'epsilon'"),
     "empty value": (["--grid", "epsilon=1,,2"], "grid has an empty value for epsilon, got 'epsilon=1,,2'"),
     "nothing": (["--grid", "epsilon="], "grid has an empty value for epsilon, got 'epsilon='"),
@@ -69,16 +79,16 @@ BAD = {
     "same value": (["--grid", "epsilon=1,1.0"], "the points epsilon=1 and epsilon=1.0 are the same"),
     "same text": (["--grid", "epsilon=1,1"], "the points epsilon=1 and epsilon=1 are the same"),
     "both": (["--grid", "epsilon=1", "-p", "epsilon", "2"], "epsilon is set by -p and swept by --grid"),
-    "-p twice": (["--grid", "epsilon=1", "-p", "delta", "0.1", "-p", "delta", "0.2"], "delta is set twice"),
+    "-p twice": (["--grid", "epsilon=1", "-p", "width", "1", "-p", "width", "2"], "width is set twice"),
     "seed": (["--grid", "seed=1,2"], "seed cannot be in the grid; --seed sets the first seed"),
     "-p seed": (["--grid", "epsilon=1", "-p", "seed", "2"], "seed is set by --seed"),
     "range": (
-        ["--grid", "epsilon=1,-1", "--grid", "horizon=64"],
-        "point epsilon=-1, horizon=64: epsilon must be >= 1e-06, got '-1'",
+        ["--grid", "epsilon=1,-1", "--grid", "rows=64"],
+        "point epsilon=-1, rows=64: epsilon must be >= 1e-06, got '-1'",
     ),
     "many bad": (["--grid", "epsilon=1,-1,-2"], "epsilon must be >= 1e-06, got '-1' (and 1 other points)"),
-    "word": (["--grid", "horizon=64,many"], "point horizon=many: horizon must be an integer, got 'many'"),
-    "one list": (["--grid", "branching_sweep=2,3"], "branching_sweep needs lists separated by ';'"),
+    "word": (["--grid", "rows=64,many"], "point rows=many: rows must be an integer, got 'many'"),
+    "one list": (["--grid", "widths=2,3"], "widths needs lists separated by ';'"),
     "too many": (["--grid", "epsilon=1,2", "--repeat", "5001"], "the sweep has 10002 points, at most 10000 may be"),
     "bad seed": (["--grid", "epsilon=1", "--seed", "-1"], "seed must be an integer >= 0, got -1"),
     "preset": (["--grid", "epsilon=1", "--preset", "huge"], "preset must be one of quick, paper, got 'huge'"),
@@ -89,16 +99,19 @@ BAD = {
     "no file": (["--grid", "epsilon=1", "--scheduler", "no_file.json"], "got 'no_file.json' ([Errno 2] No such file"),
     "no folder": (["--grid", "epsilon=1", "--scheduler", "nowhere/x.json"], "got 'nowhere/x.json' ([Errno 2] No such file"),
     "sources": (["--grid", "epsilon=1", "--out", "notebooks/mine"], "out must lie outside the book's own sources"),
-    "file": (["--grid", "epsilon=1", "--out", "README.md/inside"], "out must be a folder that can be written"),
-    "foreign": (["--grid", "epsilon=1", "--out", "tests"], "which no sweep wrote; choose another folder"),
+    "file": (["--grid", "epsilon=1", "--out", "file/inside"], "out must be a folder that can be written"),
+    "foreign": (["--grid", "epsilon=1", "--out", "runs"], "which no sweep wrote; choose another folder"),
 }
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_a_sweep_refuses_bad_input_with_one_line_before_anything_runs(kind, tmp_path, monkeypatch):
-    monkeypatch.chdir(REPOSITORY)
+def test_a_sweep_refuses_bad_input_with_one_line_before_anything_runs(kind, root, tmp_path, monkeypatch):
+    monkeypatch.chdir(root)
+    (root / "runs").mkdir(exist_ok=True)
+    (root / "runs" / "mine.txt").touch()
+    (root / "file").touch()
     monkeypatch.setattr(sweeping, "connected", lambda *_: pytest.fail("it ran"))
-    monkeypatch.setattr("evolvingdp.publish.sweeping.cluster.ANSWER", 0.2)  # seconds to wait for a scheduler's file
+    monkeypatch.setattr(sweeping, "ANSWER", 0.2)  # seconds to wait for a scheduler's file
     arguments, message = BAD[kind]
     done = sweep("--out", tmp_path / "out", *arguments)
     assert done.exit_code == 1
@@ -108,9 +121,9 @@ def test_a_sweep_refuses_bad_input_with_one_line_before_anything_runs(kind, tmp_
 
 
 def test_a_rule_about_several_parameters_names_the_point_that_breaks_it(tmp_path, serial):
-    grid = ["--grid", "rows=3,1e4", "--grid", "width=16,4194304"]
-    done = sweep(*grid, "--out", tmp_path / "out", notebook="heavy_hitters/frequency_oracle")
-    assert done.stderr.startswith("Error: point rows=1e4, width=4194304: ")
+    grid = ["--grid", "rows=3,1e2", "--grid", "width=16,16384"]
+    done = sweep(*grid, "--out", tmp_path / "out")
+    assert done.stderr.startswith("Error: point rows=1e2, width=16384: ")
     assert "fit here: lower rows or width" in done.stderr
     assert serial.ran == []
 
@@ -121,10 +134,10 @@ def test_a_table_has_each_point_s_rows_parameters_seed_and_provenance(tmp_path, 
     assert done.exit_code == 0, done.output
     table, values, claims = (pd.read_parquet(out / name) for name in TABLES)
     points = table.drop_duplicates("point")
-    assert sorted(zip(points.param_epsilon, points.param_horizon, points.seed, strict=True)) == [
-        (epsilon, horizon, seed) for epsilon in (1.0, 2.0) for horizon in (64, 128) for seed in (5, 6)
+    assert sorted(zip(points.param_epsilon, points.param_rows, points.seed, strict=True)) == [
+        (epsilon, rows, seed) for epsilon in (1.0, 2.0) for rows in (4, 8) for seed in (5, 6)
     ]
-    assert set(table.param_branching_sweep) == {"2,3"}
+    assert set(table.param_widths) == {"2,3"}
     assert (
         not table[["commit", "version", "library_sha256", "data_sha256", "sweep_sha256", "python", "packages"]]
         .isna()
@@ -137,11 +150,11 @@ def test_a_table_has_each_point_s_rows_parameters_seed_and_provenance(tmp_path, 
 
 def test_finished_points_are_never_run_again_and_a_larger_grid_keeps_them(tmp_path, serial, finished):
     out = finished
-    before = {name: (out / name).read_bytes() for name in (*TABLES, "index.html")}
+    before = {name: (out / name).read_bytes() for name in (*TABLES, "summary.csv", "summary.svg")}
     assert "8 points, all finished before" in sweep(*SMALL, "--out", out).stderr
     assert len(serial.ran) == 0
     assert {name: (out / name).read_bytes() for name in before} == before
-    larger = ["--grid", "epsilon=1,2,4", "--grid", "horizon=64,128", "--repeat", "3", *TINY, "--out", out]
+    larger = ["--grid", "epsilon=1,2,4", "--grid", "rows=4,8", "--repeat", "3", *TINY, "--out", out]
     assert "18 points, 8 finished before" in sweep(*larger).stderr
     assert len(set(serial.ran)) == len(serial.ran) == 10
     assert pd.read_parquet(out / "sweep.parquet").point.nunique() == 18
@@ -169,8 +182,8 @@ class Dying(Serial):
         super().__init__()
         self.what = what
 
-    def submit(self, function, notebook, params, seed, *rest, pure):
-        done = super().submit(function, notebook, params, seed, *rest, pure=pure)
+    def submit(self, function, notebook, model, params, seed, *rest, pure):
+        done = super().submit(function, notebook, model, params, seed, *rest, pure=pure)
         if self.what == "point" and seed == 1:
             done.result = self._killed
         return done
@@ -196,8 +209,8 @@ def dying(serial, monkeypatch):
             return SimpleNamespace(done=futures[:1])
 
         monkeypatch.setattr(distributed, "wait", wait)
-        monkeypatch.setattr(dealing, "PATIENCE", 0.0)
-        monkeypatch.setattr(dealing, "LOOK", 0.0)
+        monkeypatch.setattr(sweeping, "PATIENCE", 0.0)
+        monkeypatch.setattr(sweeping, "LOOK", 0.0)
         return client
 
     return make
@@ -237,13 +250,13 @@ def test_only_a_few_points_a_core_are_under_way(tmp_path, serial, monkeypatch):
         distributed, "wait", lambda futures, **_: under_way.append(len(futures)) or SimpleNamespace(done=futures[:1])
     )
     sweep(*SMALL, "--out", tmp_path)
-    assert max(under_way) == dealing.AHEAD
+    assert max(under_way) == sweeping.AHEAD
 
 
 @pytest.mark.parametrize("step", [0, 1, 2, 4, 8])
 def test_whatever_write_finds_the_disk_full_nothing_is_half_and_the_end_is_the_same(step, tmp_path, serial, monkeypatch):
-    """sweep.json, two points, four tables and the summary, one of which cannot be put in its place."""
-    grid = ["--grid", "epsilon=1,2", "-p", "horizon", "64", *TINY]
+    """sweep.json, two points, tables and the summary, one of which cannot be put in its place."""
+    grid = ["--grid", "epsilon=1,2", "-p", "rows", "64", *TINY]
     real, left = os.replace, step
 
     def full(source, target, **options):
@@ -264,7 +277,7 @@ def test_whatever_write_finds_the_disk_full_nothing_is_half_and_the_end_is_the_s
     done = sweep(*grid, "--out", tmp_path / "out")
     assert f"{len(points)} finished before" in done.stderr or "all finished before" in done.stderr
     assert sweep(*grid, "--out", tmp_path / "whole").exit_code == 0
-    for name in (*TABLES, "index.html", "ro-crate-metadata.json"):
+    for name in (*TABLES, "summary.csv", "ro-crate-metadata.json"):
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
 
 
@@ -281,8 +294,8 @@ def test_a_damaged_point_is_run_again(finished, serial, damage):
 
 
 def test_points_of_other_sources_are_not_mixed_in(finished, serial, monkeypatch):
-    others = point.sources("continual_mean/binary_tree") | {"library": "other"}
-    monkeypatch.setattr(point, "sources", lambda notebook: others)
+    others = sweeping.sources(NOTEBOOK) | {"library": "other"}
+    monkeypatch.setattr(sweeping, "sources", lambda notebook: others)
     sweep(*SMALL, "--out", finished)
     assert len(serial.ran) == 8
     assert set(pd.read_parquet(finished / "sweep.parquet").library_sha256) == {"other"}
@@ -292,13 +305,15 @@ def test_points_of_other_sources_are_not_mixed_in(finished, serial, monkeypatch)
 @pytest.mark.parametrize(
     ("notebook", "arguments", "message"),
     [
-        ("heavy_hitters/rappor", ["--grid", "epsilon=1,2"], "holds a sweep of continual_mean/binary_tree"),
-        (NOTEBOOK, ["--grid", "epsilon=1,2", "--grid", "horizon=64", "--repeat", "2", *TINY], "does not have"),
-        (NOTEBOOK, [*SMALL, "--seed", "1"], "does not have (evolvingdp sweep continual_mean/binary_tree --preset quick"),
-        (NOTEBOOK, [*SMALL, "-p", "delta", "0.001"], "choose another folder, or a grid that holds all of them"),
+        ("toy/other", ["--grid", "epsilon=1,2"], "holds a sweep of toy/line"),
+        (NOTEBOOK, ["--grid", "epsilon=1,2", "--grid", "rows=4", "--repeat", "2", *TINY], "does not have"),
+        (NOTEBOOK, [*SMALL, "--seed", "1"], "does not have (evolvingdp sweep toy/line --preset quick"),
+        (NOTEBOOK, [*SMALL, "-p", "width", "4"], "choose another folder, or a grid that holds all of them"),
     ],
 )
-def test_the_folder_of_another_sweep_is_refused_without_loss(finished, serial, notebook, arguments, message):
+def test_the_folder_of_another_sweep_is_refused_without_loss(root, finished, serial, notebook, arguments, message):
+    for kind in ("ipynb", "py"):
+        shutil.copyfile(root / "notebooks" / "toy" / f"line.{kind}", root / "notebooks" / "toy" / f"other.{kind}")
     before = {path: path.read_bytes() for path in finished.rglob("*") if path.is_file()}
     done = sweep(*arguments, "--out", finished, notebook=notebook)
     assert done.exit_code == 1
@@ -314,13 +329,11 @@ def test_failed_points_are_reported_at_the_end_lose_nothing_and_are_tried_again(
     assert done.exit_code == 1
     assert "4 of 8 points failed, the others are in" in done.stderr
     assert done.stderr.count("the third term diverged") == 4
-    assert "--seed 1 -p horizon 64 -p epsilon 2" in done.stderr
+    assert "--seed 1 -p epsilon 1.0 -p n_users 2000 -p rows 4" in done.stderr
     assert set(pd.read_parquet(tmp_path / "sweep.parquet").seed) == {0}
-    assert "Points that failed" in (tmp_path / "index.html").read_text()
     serial.broken = set()
     assert sweep(*SMALL, "--out", tmp_path).exit_code == 0
     assert len(serial.ran) == 12
-    assert "Points that failed" not in (tmp_path / "index.html").read_text()
 
 
 def test_a_sweep_of_which_every_point_fails_says_so(tmp_path, serial):
@@ -331,38 +344,33 @@ def test_a_sweep_of_which_every_point_fails_says_so(tmp_path, serial):
     assert not (tmp_path / "sweep.parquet").exists()
 
 
-def test_the_summary_asks_nobody_and_says_what_its_figure_shows(finished):
-    page = (finished / "index.html").read_text()
-    addresses = re.findall(r"""(?:src|href|srcset|action|data)\s*=\s*["']([^"'#]+)|url\((?!#)([^)]+)|@import""", page)
-    assert {a or b for a, b in addresses} == set(TABLES)
-    assert "<script" not in page
-    label = re.search(r'<svg role="img" aria-label="([^"]+)"', page)[1]
-    values = pd.read_parquet(finished / "values.parquet")
-    means = values.groupby(["param_epsilon", "param_horizon"]).binary_measured.mean()
-    assert f"least, {means.min():.3g}, at epsilon = 2, horizon = 64; largest, {means.max():.3g}, at epsilon = 1" in label
-    for mean in means:
-        assert f"<td>{mean:.4g}</td>" in page
-    assert "Mean over 2 seeds with its 95% band." in page
+def test_the_summary_has_the_metric_s_mean_at_each_point_with_its_band(finished):
+    frame = pd.read_csv(finished / "summary.csv").set_index(["epsilon", "rows"])
+    noise = pd.read_parquet(finished / "values.parquet").groupby(["param_epsilon", "param_rows"]).noise
+    assert frame["mean"].to_dict() == pytest.approx(noise.mean().to_dict())
+    assert frame.half.to_list() == pytest.approx((12.7062 * noise.std() / 2**0.5).to_list(), rel=1e-5)  # t of one degree
+    assert (frame.runs == 2).all()
+    assert (finished / "summary.svg").read_text().count("epsilon") >= 1
 
 
 @pytest.mark.parametrize(
     ("grid", "axes"),
     [
-        (["branching_sweep=2,3;4,5"], ["branching_sweep"]),
-        (["epsilon=1", "horizon=64"], ["epsilon", "horizon"]),
-        (["branching_sweep=2,3;4,5;6,7", "epsilon=1,2", "horizon=64,128"], ["epsilon", "horizon", "branching_sweep"]),
-        (["epsilon=1,2,3,4,5,6,7,8,9", "horizon=64,70,80,90,99,128,200,220,230"], ["epsilon", "horizon"]),
+        (["widths=2,3;4,5"], ["widths"]),
+        (["epsilon=1", "rows=64"], ["epsilon", "rows"]),
+        (["widths=2,3;4,5;6,7", "epsilon=1,2", "rows=4,8"], ["epsilon", "rows", "widths"]),
+        (["epsilon=1,2,3,4,5,6,7,8,9", "rows=64,70,80,90,99,128,200,220,230"], ["epsilon", "rows"]),
     ],
 )
 def test_any_grid_can_be_drawn(grid, axes):
     names = {text.split("=")[0]: text.split("=")[1].split(";" if ";" in text else ",") for text in grid}
     frame = pd.MultiIndex.from_product(names.values(), names=names).to_frame(index=False)
-    frame = frame.astype({name: float for name in names if name != "branching_sweep"})
+    frame = frame.astype({name: float for name in names if name != "widths"})
     frame = frame.assign(mean=range(1, len(frame) + 1), half=float("nan"), sd=float("nan"), runs=1)
-    assert report.axes_of(frame, names) == axes
-    drawn = report.figure(frame, names, report.Metric("error", "an error"))
-    assert drawn.startswith("<svg")
-    assert "branching_sweep = 6,7" in drawn or len(axes) < 3 or "<!-- branching_sweep = 6,7 -->" in drawn
+    drawn = sweeping.figure(frame, names, Metric("error", "an error")).decode()
+    assert "<svg" in drawn
+    for name in axes[:2]:
+        assert f"<!-- {name}" in drawn
 
 
 def test_the_time_left_is_estimated_from_this_session_s_points_once_they_are_many():
@@ -383,14 +391,16 @@ def test_the_time_left_is_estimated_from_this_session_s_points_once_they_are_man
 
 # What follows starts processes: a scheduler and workers apart from the client, as on a cluster.
 
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+def environ(**more: str) -> dict[str, str]:
+    return {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **more}
 
 
 def test_the_page_s_commands_do_what_it_says(tmp_path):
     section = (REPOSITORY / "book" / "reproduce.md").read_text().split("## Sweep over parameters")[1].split("\n## ")[0]
     blocks = re.findall(r"```(bash|python)\n(.*?)```", section, re.DOTALL)
     assert [language for language, _ in blocks] == ["bash", "python", "bash"]
-    environment = ENVIRONMENT | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    environment = environ(PATH=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", EVOLVINGDP_NOTEBOOKS="")
 
     def run(language: str, text: str) -> subprocess.CompletedProcess[str]:
         program = {"bash": ["bash", "-e"], "python": [sys.executable]}[language]
@@ -404,7 +414,7 @@ def test_the_page_s_commands_do_what_it_says(tmp_path):
     assert "18 points, 12 finished before; running on cluster.json" in said[2].stderr
     named = set(re.findall(r"^- (.*?):", section, re.MULTILINE))
     named = {name for line in named for name in re.findall(r"`([^`]+)`", line)}
-    assert named == {"index.html", *TABLES, "timing.csv", "points/"}
+    assert named == {"summary.csv", "summary.svg", *TABLES, "timing.csv", "points/"}
     assert all((tmp_path / "my-sweep" / name).exists() for name in named)
     assert set(pd.read_parquet(tmp_path / "my-sweep" / "values.parquet").param_epsilon) == {0.5, 1, 2}
 
@@ -412,7 +422,8 @@ def test_the_page_s_commands_do_what_it_says(tmp_path):
 class Cluster:
     """A scheduler and workers, each a process of its own, on free ports."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **environment: str) -> None:
+        self.environment = environ(**environment)
         self.file, self.log, self.processes = folder / "scheduler.json", (folder / "log").open("w"), []
         self.start("dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--no-show")
         wait_for(self.file.exists)
@@ -420,7 +431,7 @@ class Cluster:
 
     def start(self, program: str, *options: str) -> subprocess.Popen:
         command = [sys.executable, "-m", f"distributed.cli.{program}", "--scheduler-file", str(self.file), *options]
-        process = subprocess.Popen(command, stdout=self.log, stderr=self.log, env=ENVIRONMENT, cwd=self.file.parent)
+        process = subprocess.Popen(command, stdout=self.log, stderr=self.log, env=self.environment, cwd=self.file.parent)
         self.processes.append(process)
         return process
 
@@ -452,9 +463,9 @@ def two_workers(tmp_path_factory) -> Iterator[Cluster]:
         started.close()
 
 
-def client(*arguments: str | Path, program: tuple[str, ...] = (EVOLVINGDP,), **options) -> subprocess.Popen:
+def client(*arguments: str | Path, program: tuple[str, ...] = EVOLVINGDP, **options) -> subprocess.Popen:
     command = [*program, "sweep", NOTEBOOK, *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, **options)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ(), **options)
 
 
 def same(one: Path, other: Path) -> bool:
@@ -462,7 +473,7 @@ def same(one: Path, other: Path) -> bool:
     return all((one / name).read_bytes() == (other / name).read_bytes() for name in TABLES)
 
 
-SIXTY = ["--grid", "epsilon=0.5,1,2,3,4,5", "--grid", "horizon=64,128", "--repeat", "5", *TINY]
+SIXTY = ["--grid", "epsilon=0.5,1,2,3,4,5", "--grid", "rows=4,8", "--repeat", "5", *TINY]
 
 
 def test_sixty_points_over_two_workers_killed_twice_give_the_undisturbed_table(two_workers, serial, tmp_path):
@@ -497,47 +508,63 @@ def test_sixty_points_over_two_workers_killed_twice_give_the_undisturbed_table(t
 
 
 def test_a_notebook_s_repetitions_are_the_same_rows_on_workers(two_workers):
-    """In a process of its own: a client's threads outlive it.  past_the_paper shares all its parts over the cluster."""
+    """In a process of its own: a client's threads outlive it."""
     script = """
 import os, sys
 from evolvingdp.book import engine
-from evolvingdp.notebooks.continual_mean.past_the_paper import run
+from evolvingdp.notebooks.toy import line
 from evolvingdp.publish.sources.project import params_of
-small = {"n_users": 100, "samples_per_user": 16, "horizon": 1000, "full_users": 10, "full_samples": 16, "repetitions": 2}
-params = params_of("continual_mean/past_the_paper").make(overrides=small)
-alone = run(params, 3)
+params = params_of("toy/line").make()
+alone = line.run(params, 3)
 os.environ[engine.SCHEDULER] = sys.argv[1]
-shared = run(params, 3)
-assert shared.equals(alone)
+assert line.run(params, 3).equals(alone)
 where = engine.rows([(eval, "[{'process': __import__('os').getpid()}]")])
 assert where[0]["process"] != os.getpid(), "the calls must have left this process"
 print(len(alone), "rows")
 """
     command = [sys.executable, "-c", script, two_workers.address]
-    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
-    assert re.search(r"^\d{3,} rows$", done.stdout), done.stderr
+    done = subprocess.run(command, env=environ(), capture_output=True, text=True)
+    assert done.stdout == "3 rows\n", done.stderr
+
+
+def test_workers_that_have_the_library_and_no_notebooks_are_sent_the_modules(tmp_path, serial):
+    """A copy of the library stands where no notebooks are, as a wheel's does; both the sweep and a run deal to it."""
+    shutil.copytree(REPOSITORY / "lib" / "evolvingdp", tmp_path / "site" / "evolvingdp")
+    shutil.copytree(REPOSITORY / "data", tmp_path / "site" / "evolvingdp" / "data")
+    (tmp_path / "cluster").mkdir()
+    cluster = Cluster(tmp_path / "cluster", PYTHONPATH=str(tmp_path / "site"), EVOLVINGDP_NOTEBOOKS="")
+    try:
+        cluster.worker()
+        with client(*SMALL, "--scheduler", cluster.address, "--out", tmp_path / "remote") as remote:
+            said = remote.communicate()[1]
+        assert remote.returncode == 0, said
+        command = [*EVOLVINGDP, "run", NOTEBOOK, "--scheduler", cluster.address, "--out", str(tmp_path / "run")]
+        done = subprocess.run(command, env=environ(), capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    finally:
+        cluster.close()
+    assert sweep(*SMALL, "--out", tmp_path / "here").exit_code == 0
+    assert same(tmp_path / "remote", tmp_path / "here")
 
 
 @pytest.fixture(scope="module")
 def changed_copy(tmp_path_factory) -> Path:
-    """A checkout whose running sums raise at epsilon = 3."""
+    """A checkout whose streams are others, and whose toy raises at epsilon = 3."""
     copy = tmp_path_factory.mktemp("copy")
-    for part in ("lib", "data", "notebooks"):
+    for part in ("lib", "data"):
         shutil.copytree(REPOSITORY / part, copy / part, ignore=shutil.ignore_patterns("*.egg-info"))
-    for name in ("requirements.lock", "_toc.yml", "CITATION.cff"):
+    for name in ("requirements.lock", "CITATION.cff"):
         shutil.copy(REPOSITORY / name, copy)
-    path = copy / "lib" / "evolvingdp" / "continual_mean" / "binary_mechanism.py"
-    line = "        prefix = np.cumsum(self.grid.steps(elements))\n"
-    raising = "        if self.epsilon == 3:\n            raise ValueError(0)\n"
-    assert line in path.read_text()
-    path.write_text(path.read_text().replace(line, raising + line))
+    raising = "def run(params, seed):\n    if params.epsilon == 3:\n        raise ValueError(seed)\n"
+    toy.write(copy, module=toy.MODULE.replace("def run(params, seed):\n", raising))
+    with (copy / "lib" / "evolvingdp" / "core" / "seeds.py").open("a") as file:
+        file.write("\nOTHER = True\n")
     return copy
 
 
 def from_copy(copy: Path, *arguments: str | Path) -> tuple[int, str]:
-    program = (sys.executable, "-c", "from evolvingdp.publish.cli import main; main()")
-    command = [*program, "sweep", NOTEBOOK, *map(str, arguments)]
-    environment = ENVIRONMENT | {"PYTHONPATH": str(copy / "lib")}
+    command = [*EVOLVINGDP, "sweep", NOTEBOOK, *map(str, arguments)]
+    environment = environ(PYTHONPATH=str(copy / "lib"), EVOLVINGDP_NOTEBOOKS=str(copy / "notebooks"))
     done = subprocess.run(command, env=environment, cwd=copy, capture_output=True, text=True)
     return done.returncode, done.stderr
 
@@ -552,11 +579,11 @@ def test_workers_that_run_other_code_are_refused_before_anything_runs(two_worker
 
 
 def test_a_point_that_raises_on_a_worker_comes_back_with_its_traceback(changed_copy, tmp_path):
-    command = ["--grid", "epsilon=1,3", "-p", "horizon", "64", *TINY, "--workers", "1", "--out", tmp_path / "out"]
+    command = ["--grid", "epsilon=1,3", "-p", "rows", "64", *TINY, "--workers", "1", "--out", tmp_path / "out"]
     code, said = from_copy(changed_copy, *command)
     assert code == 1
     assert "1 of 2 points failed" in said
-    assert "binary_mechanism.py" in said
+    assert "toy/line.py" in said
     assert "ValueError: 0" in said
     assert set(pd.read_parquet(tmp_path / "out" / "values.parquet").param_epsilon) == {1.0}
 
@@ -565,7 +592,7 @@ def test_a_point_that_raises_on_a_worker_comes_back_with_its_traceback(changed_c
 def test_a_file_that_is_no_scheduler_s_is_refused(tmp_path, text):
     (tmp_path / "file.json").write_text(text)
     with pytest.raises(ParameterError, match=r"must be the address or the scheduler file .*file.json' \("):
-        cluster.address_of(str(tmp_path / "file.json"))
+        sweeping.address_of(str(tmp_path / "file.json"))
 
 
 def test_a_scheduler_that_goes_away_while_its_workers_are_looked_at_is_one_line(tmp_path, monkeypatch):
@@ -573,7 +600,7 @@ def test_a_scheduler_that_goes_away_while_its_workers_are_looked_at_is_one_line(
         """A client that connects, and then the scheduler dies."""
 
         def __init__(self, *_, **__):
-            self.wait_for_workers = lambda *_, **__: None
+            self.wait_for_workers = self.register_plugin = lambda *_, **__: None
 
         def __enter__(self):
             return self
@@ -595,11 +622,11 @@ def test_a_scheduler_that_does_not_answer_is_one_clear_line(tmp_path):
     addresses = ["tcp://127.0.0.1:1", "nowhere", "missing.json", "tls://127.0.0.1:1"]
     asked = [["sweep", NOTEBOOK, *SMALL, "--scheduler", address, "--out", str(tmp_path / "out")] for address in addresses]
     script = (
-        "from click.testing import CliRunner; from evolvingdp.publish import cli\n"
-        "from evolvingdp.publish.sweeping import cluster; cluster.ANSWER = 1\n"
+        "from click.testing import CliRunner; from evolvingdp.book import cli, sweeping\n"
+        "sweeping.ANSWER = 1\n"
         f"for command in {asked!r}: print(CliRunner().invoke(cli.main, command).stderr, end='')"
     )
-    done = subprocess.run([sys.executable, "-c", script], env=ENVIRONMENT, cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", script], env=environ(), cwd=tmp_path, capture_output=True, text=True)
     lines = [line for line in done.stdout.splitlines() if line.startswith("Error: ")]
     assert len(lines) == 4, done
     for address, line in zip(addresses, lines, strict=True):

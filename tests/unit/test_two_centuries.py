@@ -9,14 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from evolvingdp.book import sweeping
+from evolvingdp.book.sweeping import Sweep
 from evolvingdp.experiment import ParameterError
 from evolvingdp.notebooks.streams import trusted, two_centuries
 from evolvingdp.notebooks.streams.share import WATCHED, watched, word_of
 from evolvingdp.notebooks.streams.words import noticed
 from evolvingdp.publish.sources import digest, provenance
 from evolvingdp.publish.sources.project import params_of
-from evolvingdp.publish.sweeping import point
-from evolvingdp.publish.sweeping.grid import Sweep
 
 Params = params_of("streams/two_centuries")
 
@@ -89,16 +89,16 @@ def test_a_file_that_changes_changes_the_key_of_its_run(mine):
 def test_a_sweep_runs_a_point_again_whose_file_has_changed_and_no_worker_takes_another_file_for_it(mine):
     params = Params.make(overrides={"data": str(mine)})
     sweep = Sweep("streams/two_centuries", {}, [params], range(1), "")
-    (before,), wanted = sweep.points, point.sources(sweep.notebook) | digest.of_files(params.model_dump(mode="json"))
+    (before,), wanted = sweep.points, sweeping.sources(sweep.notebook) | digest.of_files(params.model_dump(mode="json"))
     assert sweep.points == [before]
     mine.write_text(mine.read_text().replace("2000,yes,10", "2000,yes,11"))
     (after,) = sweep.points
     assert (after.params, after.seed) == (before.params, before.seed)
     assert after.key != before.key
-    told = point.compute(sweep.notebook, params.model_dump(mode="json"), 0, {}, wanted)
+    told = sweeping.one(sweep.notebook, None, params.model_dump(mode="json"), 0, {}, wanted)
     assert f"this worker differs from the sweep in: {mine}" in told.traceback
     mine.unlink()
     assert (
         f"this worker differs from the sweep in: {mine}"
-        in point.compute(sweep.notebook, params.model_dump(mode="json"), 0, {}, wanted).traceback
+        in sweeping.one(sweep.notebook, None, params.model_dump(mode="json"), 0, {}, wanted).traceback
     )

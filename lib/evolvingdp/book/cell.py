@@ -25,6 +25,9 @@ import sys
 import tokenize
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from importlib.abc import InspectLoader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_loader
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -36,6 +39,7 @@ from evolvingdp.book.params import Params, distinct, parameter
 from evolvingdp.core.checks import ParameterError
 
 PRESETS = "presets.yaml"
+SENT: dict[str, bytes] = {}  # the modules that a client has sent to this worker, by their full names
 _TYPES = {"int": int, "float": float, "str": str, "bool": bool}
 _COMMENT = re.compile(
     r"(?P<meaning>.*?)"
@@ -44,7 +48,7 @@ _COMMENT = re.compile(
     r"(?:, one of (?P<choices>[\w, ]+))?"
     r"(?:, (?P<least>\d+) or more)?"
 )
-_NUMBER = re.compile(r"-?(\d+)\^(-?\d+)|[-+\w.]+")
+_NUMBER = re.compile(r"-?\d+\^-?\d+|[-+]?(?:inf|[\d.]+(?:e[-+]?\d+)?)")
 
 
 class FromCell(Params):
@@ -84,11 +88,40 @@ def module_of(notebook: str) -> ModuleType:
     return importlib.import_module(module_name(notebook))
 
 
+def beside(notebook: str) -> dict[str, bytes]:
+    """The source of the modules beside `notebook`, by their full names."""
+    paper = notebook.split("/")[0]
+    return {module_name(f"{paper}/{path.stem}"): path.read_bytes() for path in (folder() / paper).glob("*.py")}
+
+
+class _Sent(MetaPathFinder, InspectLoader):
+    """Finds what is in `SENT`."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        return spec_from_loader(name, self, is_package=False) if name in SENT else None
+
+    def get_source(self, name: str) -> str:
+        return SENT[name].decode()
+
+
+def install(modules: dict[str, bytes]) -> None:
+    """Let this process, which may have no notebooks, import what a client has sent, and forget what another one had sent."""
+    for name in [name for name in sys.modules if name.startswith("evolvingdp.notebooks")]:
+        del sys.modules[name]
+    SENT.clear()
+    SENT.update(modules)
+    for package in ("evolvingdp.notebooks", *{name.rpartition(".")[0] for name in modules}):
+        sys.modules[package] = ModuleType(package)
+        sys.modules[package].__path__ = []
+    if not any(isinstance(finder, _Sent) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Sent())
+
+
 def _check_of(notebook: str) -> Callable[[Params], dict[str, Any] | None] | None:
     """`check` of the module; where it has none, nothing is imported."""
-    if module_name(notebook) not in sys.modules:
-        beside = folder() / f"{notebook}.py"
-        if not beside.is_file() or not re.search(r"^def check\(", beside.read_text(), re.MULTILINE):
+    if module_name(notebook) not in {**sys.modules, **SENT}:
+        path = folder() / f"{notebook}.py"
+        if not path.is_file() or not re.search(r"^def check\(", path.read_text(), re.MULTILINE):
             return None
     return getattr(module_of(notebook), "check", None)
 

@@ -6,6 +6,7 @@ All randomness comes from named streams, so a repetition has the same rows where
 from __future__ import annotations
 
 import os
+import pickle
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -22,8 +23,13 @@ def rows(calls: Iterable[tuple[Any, ...]]) -> list[Row]:
     from distributed import Client
 
     with Client(address) as client:
-        found = client.gather([client.submit(_called, *call, pure=False) for call in calls])
+        found = client.gather([client.submit(_unpacked, pickle.dumps(call), pure=False) for call in calls])
     return [row for part in found for row in part]
+
+
+def _unpacked(call: bytes) -> list[Row]:
+    """Bytes, since a scheduler would unpack the call itself, and has none of the notebooks' modules."""
+    return _called(*pickle.loads(call))
 
 
 def _called(function: Callable[..., Iterable[Row]], *arguments: Any) -> list[Row]:

@@ -18,11 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import evolvingdp
-from evolvingdp.publish.errors import PublishError
+from evolvingdp.book import cell
+from evolvingdp.book.files import PublishError
+from evolvingdp.core.tables import DATA
 
 LIBRARY = Path(evolvingdp.__file__).parent
 REPOSITORY = LIBRARY.parents[1]  # an editable install: lib/ stands in the repository
-RUNNER = "evolvingdp.publish.running.execute"  # every notebook passes through it
+RUNNER = "evolvingdp.book.running"  # every notebook passes through it
 PAGE = "evolvingdp.publish.showing.page"  # every notebook imports it
 _KERNEL = ("ipykernel",)  # started, not imported
 _HOLDS = (ast.stmt, ast.excepthandler, ast.match_case)  # what can hold statements
@@ -31,6 +33,8 @@ _WITHOUT = {"evolvingdp", "distributed"}  # its source counts; sharing repetitio
 
 def checkout() -> Path:
     """The repository that this package is installed from; raises PublishError where it is a copy, without the notebooks."""
+    if os.environ.get("EVOLVINGDP_NOTEBOOKS"):
+        return notebooks_folder().parent
     if not (REPOSITORY / "_toc.yml").is_file():
         raise PublishError(
             "this command needs the book's notebooks, which no installed package has: clone the repository, run make there"
@@ -101,8 +105,8 @@ class Library:
     def data(self, modules: Iterable[str]) -> str:
         """Digest of the files of data/ that the source of `modules` names."""
         text = b"".join(self.source[name] for name in modules)
-        read = [path for path in (REPOSITORY / "data").glob("*.csv*") if f'"{path.name}"'.encode() in text]
-        return digest_files(read, REPOSITORY)
+        read = [path for path in DATA.glob("*.csv*") if f'"{path.name}"'.encode() in text]
+        return digest_files(read, DATA.parent)
 
     def packages(self, modules: Iterable[str]) -> dict[str, str]:
         """The installed versions of what `modules` import, and of what that needs in turn."""
@@ -249,6 +253,7 @@ def _told(library: Library, modules: set[str]) -> dict[str, Any]:
 def experiment(notebook: str) -> str:
     """The module beside a notebook, or the package with all of one."""
     paper, name = notebook.split("/")
-    if (notebooks_folder() / f"{notebook}.py").is_file():
-        return f"evolvingdp.notebooks.{paper}.{name}"
+    module = f"evolvingdp.notebooks.{paper}.{name}"
+    if module in cell.SENT or (notebooks_folder() / f"{notebook}.py").is_file():
+        return module
     return f"evolvingdp.{paper}.experiments.{name}"

@@ -16,7 +16,7 @@ from evolvingdp.book import cell
 from evolvingdp.book.params import Metric, Params
 from evolvingdp.book.result import Result
 from evolvingdp.core.checks import ParameterError
-from evolvingdp.publish.sources.digest import REPOSITORY, checkout, experiment
+from evolvingdp.publish.sources.digest import checkout, experiment, notebooks_folder
 
 RESULTS = "book/results/"
 
@@ -80,7 +80,7 @@ class Project:
 
 def params_of(notebook: str) -> type[Params]:
     """The model of the parameters of `notebook` in the checkout."""
-    return Project(REPOSITORY).params(notebook)
+    return Project(notebooks_folder().parent).params(notebook)
 
 
 def metric_of(notebook: str) -> Metric:

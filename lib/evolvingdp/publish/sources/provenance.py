@@ -48,17 +48,16 @@ def command_of(notebook: str, params: Params, seed: int) -> str:
     preset, overrides = preset_of(params)
     words = ["evolvingdp", "run", notebook, "--preset", preset, "--seed", str(seed)]
     for name, value in overrides.items():
-        words += ["-p", name, _typed(value)]
+        words += ["-p", name, str(typed(value))]
     return shlex.join(words)
 
 
-def _typed(value: Any) -> str:
-    """`value` as the command line reads it: words, which may hold commas, as JSON."""
+def typed(value: Any) -> Any:
+    """`value` as the command line reads it; a list as one text, words, which may hold commas, as JSON."""
     if not isinstance(value, list):
-        return str(value)
-    return (
-        json.dumps(value, ensure_ascii=False) if any(isinstance(each, str) for each in value) else ",".join(map(str, value))
-    )
+        return value
+    words = any(isinstance(each, str) for each in value)
+    return json.dumps(value, ensure_ascii=False) if words else ",".join(map(str, value))
 
 
 def record(result: Result[Params]) -> dict[str, Any]:

@@ -1,0 +1,279 @@
+"""What every command rests on: errors in one line, files that are written whole or not at all, folders that one process
+holds, and an end at once, with all that was started, when somebody stops it.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import glob
+import os
+import platform
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+import uuid
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from multiprocessing import parent_process, resource_tracker
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+class PublishError(Exception):
+    """A command could not do what it was asked for; the message says why."""
+
+
+class NotebookError(PublishError):
+    """A notebook raised, and the message is its own traceback; or several notebooks failed."""
+
+
+class SweepError(PublishError):
+    """Some points failed; the message holds their tracebacks.  All others are kept."""
+
+
+class BookError(PublishError):
+    """The book was not rendered, printed or packed."""
+
+
+class DataError(PublishError):
+    """A table or the corpus is missing or not what it should be."""
+
+
+WRITING = ".writing-"  # how a file is called until it is whole
+HELD = ".held"  # the file that says who writes in a folder
+DAY = 24 * 3600
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A file to write, which becomes `path` at the end unless something was raised."""
+    partial = path.with_name(f"{WRITING}{_owner()}{uuid.uuid4().hex[:12]}{path.suffix}")
+    try:
+        yield partial
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def scratch(folder: Path, prefix: str) -> Iterator[Path]:
+    """A new folder in `folder`, removed at the end; first those that killed processes left there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    clear(folder, prefix)
+    made = Path(tempfile.mkdtemp(dir=folder, prefix=f"{prefix}{_owner()}"))
+    try:
+        yield made
+    finally:  # where nothing can be removed any more, the next one does it
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def clear(folder: Path, prefix: str = WRITING) -> None:
+    """Remove what processes that have ended left in `folder`; of other machines' what is older than a day."""
+    for left in folder.glob(f"{glob.escape(prefix)}*"):
+        machine, process = f"{left.name.removeprefix(prefix)}--".split("-")[:2]
+        here = machine == _machine() and process.isdigit()
+        if not _runs(int(process)) if here else time.time() - left.lstat().st_mtime > DAY:
+            shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
+
+
+def _owner() -> str:
+    return f"{_machine()}-{os.getpid()}-"
+
+
+def _machine() -> str:
+    return platform.node().replace("-", "_")[:60]
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is another user's
+        return True
+    return True
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """While it is open, no other process may hold `folder`; raises PublishError, which says who does."""
+    import fcntl
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / HELD).open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            who = file.read() or "another process"
+            raise PublishError(f"{str(folder)!r} is being written by {who}; wait until it ends, or stop it") from None
+        except OSError:  # a file system without locks
+            yield
+            return
+        file.truncate(0)
+        command = " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])[:200]
+        file.write(f"process {os.getpid()} on {platform.node()} since {time.strftime('%H:%M:%S')} ({command})")
+        file.flush()
+        clear(folder)
+        yield
+        file.truncate(0)
+
+
+def pack(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
+    """Add a file that everybody may read, without a time, the same on every system."""
+    entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))  # the first time that a zip can hold
+    entry.create_system, entry.external_attr = 3, 0o100644 << 16
+    archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
+
+
+@contextmanager
+def environment(values: Mapping[str, str]) -> Iterator[None]:
+    """While it is open, these environment variables are set."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+LINE = "Stopped; the same command continues with what is finished.\n"
+
+
+def listen() -> None:
+    """From now on a signal ends this process and its descendants."""
+    for number in SIGNALS:
+        signal.signal(number, _stop)
+
+
+def _stop(number: int, frame: Any) -> None:
+    for each in SIGNALS:
+        signal.signal(each, signal.SIG_IGN)
+    end_descendants()
+    with suppress(OSError):  # nobody may be left to read it
+        os.write(2, LINE.encode())
+    signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
+    os.kill(os.getpid(), number)  # so that make and a shell's loop stop, too
+
+
+def end_descendants() -> None:
+    """Kill every process below this one.  All are halted first, so that none starts another meanwhile."""
+    try:
+        import psutil
+    except ImportError:  # without notebooks there are no descendants
+        return
+    halted = set[psutil.Process]()
+    while found := {process for process in psutil.Process().children(recursive=True) if process not in halted}:
+        for process in found:
+            with suppress(psutil.Error):
+                process.suspend()
+        halted |= found
+    for process in halted:
+        with suppress(psutil.Error):
+            process.kill()
+    psutil.wait_procs(halted, timeout=3)
+
+
+@contextmanager
+def starting() -> Iterator[None]:
+    """Processes that are started while it is open leave Ctrl-C, which the terminal sends to all, to this one."""
+    resource_tracker.ensure_running()  # multiprocessing's own, which unblocks the signal when it is started
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def end_with_parent(number: int = 0) -> None:
+    """Let this process end when its parent does, however that ends: that of a pool's, or the process of this `number`."""
+    threading.Thread(target=_watch, args=(number,), daemon=True).start()
+
+
+def _watch(number: int) -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+    elif number:
+        while os.getppid() == number:
+            time.sleep(0.2)
+    else:
+        return
+    end_descendants()
+    os._exit(1)
+
+
+# what the machine refuses, and no fault of a program
+MACHINE = {getattr(errno, f"E{name}") for name in ("NOSPC", "DQUOT", "ROFS", "ACCES", "PERM", "IO", "NAMETOOLONG", "FBIG")}
+
+
+def one_line(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Expected errors become click's: a line on stderr and exit code 1."""
+
+    @functools.wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return command(*args, **kwargs)
+        except PublishError as error:
+            raise click.ClickException(str(error)) from None
+        except shutil.Error as error:  # of a copied folder; it names each file with what the machine said
+            raise click.ClickException(f"the results could not be copied: {error.args[0][0][2]}") from None
+        except OSError as error:
+            if error.errno not in MACHINE:
+                raise
+            raise click.ClickException(f"{error.strerror}: {error.filename or 'the results could not be written'}") from None
+        except ValueError as error:
+            from evolvingdp.core.checks import ParameterError
+
+            if not isinstance(error, ParameterError):
+                raise
+            raise click.ClickException(str(error)) from None
+        except ModuleNotFoundError as error:
+            package = (error.name or "").partition(".")[0]
+            if package == "evolvingdp" or find_spec(package):
+                raise
+            raise click.ClickException(
+                f"this command needs {package}, which is not installed: make installs it in the checkout"
+            ) from None
+
+    return wrapped
+
+
+def in_checkout(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`one_line`, for a command that an installed package cannot run."""
+
+    @functools.wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        from evolvingdp.publish.sources.digest import checkout
+
+        checkout()
+        return command(*args, **kwargs)
+
+    return one_line(wrapped)
+
+
+def alone(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`in_checkout`, for a command that writes in _build, as one process at a time may."""
+
+    @functools.wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        from evolvingdp.publish.sources.project import Project
+
+        with held(Project().root / "_build"):
+            return command(*args, **kwargs)
+
+    return in_checkout(wrapped)

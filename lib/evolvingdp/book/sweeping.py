@@ -1,0 +1,726 @@
+"""Sweeps: a notebook's experiment over a grid of parameters and seeds, validated first, resumable, dealt out by dask.
+
+The points of a grid share their seeds, so they are compared on the same noise, and each is what
+`evolvingdp run NOTEBOOK -p ... --seed S` computes: all randomness comes from named streams, and nothing depends on where or
+in which order points run.  Workers need the library and no notebooks: the client sends the modules.  The folder:
+
+sweep.json          what it belongs to
+points/KEY.parquet  a finished point with all that is known of it, written whole or not at all
+sweep.parquet       the notebook's own rows of all points, with point, seed, parameters (param_NAME) and provenance
+values.parquet      a row per point: its values;  claims.parquet: a row per point and claim
+timing.csv          seconds per point: apart, since they differ between two runs of the same sweep
+summary.csv, .svg   the notebook's main metric over the grid
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import itertools
+import json
+import logging
+import math
+import os
+import platform
+import re
+import shlex
+import time
+import traceback
+from asyncio import CancelledError
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError as Cancelled
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_origin
+
+from evolvingdp.book import cell, engine
+from evolvingdp.book.files import HELD, WRITING, SweepError, clear, environment, held, replacing, starting
+from evolvingdp.book.params import Params
+from evolvingdp.book.running import ONE_CORE, check_writable, seed_of
+from evolvingdp.core.checks import ParameterError
+from evolvingdp.publish.sources import digest, provenance
+from evolvingdp.publish.sources.project import Project, metric_of, params_of, run_of
+
+if TYPE_CHECKING:  # a refused parameter need not wait for them
+    import pandas as pd
+    from distributed import Client
+
+MOST_POINTS = 10_000
+ABOUT = b"evolvingdp"  # the metadata of a point's file: parameters, seed, values, claims, provenance, seconds
+ANSWER = 30  # seconds that a scheduler and its first worker may take to answer
+AHEAD = 4  # points a core under way: no worker waits for its next one, and neither side holds many
+PATIENCE, LOOK = 30.0, 2.0  # seconds without a worker; seconds between two looks at the workers
+EVERY, SURE = 5.0, 10  # seconds between two lines of progress; points whose time says something about the others
+CURVES, PANELS = 8, 6  # as many as a reader can tell apart; the table has all
+_ADDRESS = re.compile(r"([a-z]+://)?[\w.\-\[\]:]+")
+Say = Callable[[str], None]
+
+
+def run(
+    project: Project, out: Path, *, say: Say, scheduler: str | None = None, workers: int | None = None, **what: Any
+) -> None:
+    """Compute the points that `out` lacks and write its tables; `what` goes to `make`.
+
+    Raises ParameterError before anything runs, SweepError at the end where points failed.
+    """
+    check_one_engine(scheduler, workers)
+    sweep, store = make(project, **what), Store(out)
+    store.check(sweep.manifest, project.root)
+    points = sweep.points
+    left = [point for point in points if not store.has(point.key)]
+    before, failures = len(points) - len(left), dict[str, str]()
+    with ExitStack() as opened:
+        if left:
+            if scheduler is not None:
+                address_of(scheduler)  # before anything is said or written
+            count = None if scheduler is not None else min(workers or os.cpu_count() or 1, len(left))
+            where = scheduler if count is None else f"{count} worker{'s' if count != 1 else ''}"
+            say(f"{sweep.notebook}: {len(points)} points, {before} finished before; running on {where}")
+            client = opened.enter_context(connected(scheduler, count, sweep.notebook))
+        else:
+            say(f"{sweep.notebook}: {len(points)} points, all finished before")
+        opened.enter_context(held(out))
+        store.open(sweep.manifest)
+        if left:
+            failures = compute(sweep, store, client, left, Progress(len(points), before, say, count or 1))
+        keys = [point.key for point in points if point.key not in failures]
+        if keys:
+            store.tabulate(keys, sweep)
+    if failures:
+        told = "\n".join(failures.values())
+        raise SweepError(
+            f"{len(failures)} of {len(points)} points failed, the others are in {out}; the same command tries again\n{told}"
+        )
+
+
+@dataclass
+class Progress:
+    """Says how many points are done, at most every `EVERY` seconds, and about how long the rest takes.
+
+    The first point of each worker waits for the worker's start and imports: the clock of the estimate starts after the
+    `warm`-th point, and nothing is said of the rest until `SURE` more have ended.
+    """
+
+    total: int
+    done: int
+    say: Say
+    warm: int = 1
+    clock: Callable[[], float] = time.monotonic
+    warmed: float = field(init=False, default=0.0)
+
+    def __post_init__(self) -> None:
+        self.said = self.started = self.clock()
+        self.before = self.done
+
+    def __call__(self) -> None:
+        self.done += 1
+        now, here = self.clock(), self.done - self.before - self.warm
+        if not here:
+            self.warmed = now
+        if now - self.said >= EVERY or self.done == self.total:
+            rest = ""
+            if here >= SURE and self.done < self.total:
+                rest = f", about {_duration((now - self.warmed) / here * (self.total - self.done))} left"
+            self.say(f"{self.done} of {self.total} points, {_duration(now - self.started)}{rest}")
+            self.said = now
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
+
+
+# The grid
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run: `key` is a digest of all that decides it."""
+
+    params: Params
+    seed: int
+    key: str
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Every point of `grid` with every one of `seeds`, seed after seed: the first seed already covers the grid."""
+
+    notebook: str
+    grid: dict[str, list[Any]]
+    settings: list[Params]
+    seeds: range
+    command: str
+
+    @property
+    def points(self) -> list[Point]:
+        made_of = sources(self.notebook)
+        return [
+            Point(params, seed, _key(self.notebook, params, seed, made_of))
+            for seed in self.seeds
+            for params in self.settings
+        ]
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """What the folder of this sweep says of it."""
+        told = {"notebook": self.notebook, "command": self.command, "grid": self.grid, "seeds": list(self.seeds)}
+        return told | {"settings": [params.model_dump(mode="json") for params in self.settings]}
+
+
+def _key(notebook: str, params: Params, seed: int, made_of: dict[str, str]) -> str:
+    values = params.model_dump(mode="json")
+    parts = {"notebook": notebook, "params": values, "seed": seed, "sources": made_of | digest.of_files(values)}
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:24]
+
+
+def make(
+    project: Project,
+    notebook: str,
+    grid: Iterable[str],
+    *,
+    preset: str = "quick",
+    overrides: Iterable[tuple[str, str]] = (),
+    seed: Any = 0,
+    repeat: int = 1,
+) -> Sweep:
+    """The sweep of `notebook` over `grid`, texts NAME=VALUE,VALUE,...; validated point by point: ParameterError."""
+    notebook = project.notebook(notebook)
+    model, fixed = params_of(notebook), dict[str, str]()
+    for name, value in overrides:
+        if name in fixed:
+            raise ParameterError(f"each parameter may be set once, {name} is set twice")
+        if name == "seed":
+            raise ParameterError("seed is set by --seed, the number of seeds by --repeat")
+        fixed[name] = value
+    axes = _axes(model, grid)
+    both = sorted(set(fixed) & set(axes))
+    if both:
+        raise ParameterError(f"{both[0]} is set by -p and swept by --grid; leave one away")
+    first = seed_of(seed)
+    count = math.prod(len(values) for values in axes.values()) * repeat
+    if count > MOST_POINTS:
+        raise ParameterError(f"the sweep has {count} points, at most {MOST_POINTS} may be: take fewer values or repeats")
+    settings = _validated(model, preset, fixed, axes)
+    words = ["evolvingdp", "sweep", notebook, "--preset", preset]
+    words += [word for name, values in axes.items() for word in ("--grid", f"{name}={_separator(model, name).join(values)}")]
+    words += [word for pair in fixed.items() for word in ("-p", *pair)] + ["--seed", str(first), "--repeat", str(repeat)]
+    dumps = [params.model_dump(mode="json") for params in settings]
+    swept = {name: list({json.dumps(dump[name]): dump[name] for dump in dumps}.values()) for name in axes}
+    return Sweep(notebook, swept, settings, range(first, first + repeat), shlex.join(words))
+
+
+def _axes(model: type[Params], grid: Iterable[str]) -> dict[str, list[str]]:
+    """The texts of the values per swept parameter."""
+    axes: dict[str, list[str]] = {}
+    for text in grid:
+        name, equals, values = (part.strip() for part in text.partition("="))
+        if not equals or not name:
+            raise ParameterError(f"grid must be NAME=VALUE,VALUE,..., got {text!r}")
+        if name == "seed":
+            raise ParameterError("seed cannot be in the grid; --seed sets the first seed, --repeat the number of seeds")
+        if name in axes:
+            raise ParameterError(f"grid names {name} twice; write all its values into one --grid")
+        if name not in model.model_fields:
+            model.make(overrides={name: values})  # raises, and names the nearest parameter
+        separator = _separator(model, name)
+        axes[name] = [value.strip() for value in values.split(separator)]
+        if not all(axes[name]):
+            raise ParameterError(f"grid has an empty value for {name}, got {text!r}")
+        if separator == ";" and len(axes[name]) == 1:
+            raise ParameterError(
+                f"grid over the list {name} needs lists separated by ';', as in {name}={values};{values}, got {text!r}; "
+                f"for one list use -p {name} {values}"
+            )
+    if not axes:
+        raise ParameterError("grid must name a parameter and its values, such as --grid epsilon=0.5,1")
+    return axes
+
+
+def _separator(model: type[Params], name: str) -> str:
+    """Between the values of a parameter in a grid: a list has commas of its own."""
+    return ";" if get_origin(model.model_fields[name].annotation) is tuple else ","
+
+
+def _validated(model: type[Params], preset: str, fixed: dict[str, str], axes: dict[str, list[str]]) -> list[Params]:
+    """The parameters of every combination; a rule may concern several parameters, so each is checked as a whole."""
+    model.check_preset(preset)
+    made, refused = dict[str, tuple[str, Params]](), []
+    for values in itertools.product(*axes.values()):
+        point = dict(zip(axes, values, strict=True))
+        name = ", ".join(f"{key}={value}" for key, value in point.items())
+        try:
+            params = model.make(preset, fixed | point)
+        except ParameterError as error:
+            refused.append(f"point {name}: {error}")
+            continue
+        twin, _ = made.setdefault(params.model_dump_json(), (name, params))
+        if twin is not name:
+            raise ParameterError(f"the points {twin} and {name} are the same; give each value once")
+    if refused:
+        raise ParameterError(refused[0] + (f" (and {len(refused) - 1} other points)" if len(refused) > 1 else ""))
+    return [params for _, params in made.values()]
+
+
+# One point, where it is computed
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The file of a point that was computed, or the traceback of one that failed, or that killed its workers."""
+
+    file: bytes = b""
+    traceback: str = ""
+    killed: bool = False
+
+
+@cache
+def sources(notebook: str) -> dict[str, str]:
+    """What decides the numbers of `notebook` in this process besides parameters and seed: digests and versions."""
+    library = digest.Library()  # once: what this process imports decides its numbers, not what stands on the disk later
+    library.source.update(cell.SENT)
+    made_of = digest.of_numbers(notebook, library)
+    own = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+    parts = {"library": made_of["library"], "data": made_of["data"], "sweep": own, "python": platform.python_version()}
+    packages: dict[str, str] = made_of["packages"]
+    return parts | packages | {"pyarrow": version("pyarrow")}
+
+
+def one(notebook: str, made_of: Any, params: dict[str, Any], seed: int, record: dict[str, str], wanted: Any) -> Outcome:
+    """Run the experiment of `notebook` once: its rows as a Parquet file that carries all else in its metadata.
+
+    `made_of` makes the model of the parameters, where they are in the notebook.  An error comes back as text: a client
+    cannot import all that a worker can.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        found = sources(notebook) | digest.of_files(params)
+        differing = [part for part in {**found, **wanted} if found.get(part) != wanted.get(part)]
+        if differing:
+            raise RuntimeError(f"this worker differs from the sweep in: {', '.join(differing)}")
+        os.environ.pop(engine.SCHEDULER, None)  # points run side by side already
+        model: type[Params] = cell.model(*made_of) if made_of else params_of(notebook)
+        started = time.perf_counter()
+        result = run_of(notebook)(model.make(overrides=params), seed)
+        about = {
+            "params": result.params.model_dump(mode="json"),
+            "seed": result.seed,
+            "values": result.values,
+            "claims": [claim.as_dict() for claim in result.claims],
+            "record": {"command": provenance.command(result), **record},
+            "seconds": round(time.perf_counter() - started, 3),
+        }
+        table = pa.Table.from_pandas(result.table, preserve_index=False)
+        sink = pa.BufferOutputStream()
+        pq.write_table(table.replace_schema_metadata({ABOUT: json.dumps(about).encode()}), sink)
+        return Outcome(file=sink.getvalue().to_pybytes())
+    except Exception:
+        return Outcome(traceback=traceback.format_exc())
+
+
+# The folder
+
+
+@dataclass(frozen=True)
+class Store:
+    """The folder `folder` of one sweep."""
+
+    folder: Path
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """What sweep.json says; empty where there is none that can be read, or that says anything else."""
+        try:
+            manifest = json.loads((self.folder / "sweep.json").read_text())
+        except (OSError, ValueError):
+            return {}
+        kinds = {"notebook": str, "command": str, "settings": list, "seeds": list}
+        whole = isinstance(manifest, dict) and all(isinstance(manifest.get(name), kind) for name, kind in kinds.items())
+        return manifest if whole and all(isinstance(seed, int) for seed in manifest["seeds"]) else {}
+
+    def check(self, manifest: dict[str, Any], own: Path) -> None:
+        """Raise ParameterError unless the folder is free, or holds a part of `manifest`'s sweep: nothing may be lost."""
+        check_writable(self.folder, sources=own)
+        there = self.manifest
+        if not there:
+            entries = self.folder.iterdir() if self.folder.is_dir() else ()
+            foreign = [path for path in entries if not path.name.startswith((WRITING, HELD))]
+            if foreign:
+                raise ParameterError(f"out holds {str(foreign[0])!r}, which no sweep wrote; choose another folder")
+            return
+        if there["notebook"] != manifest["notebook"]:
+            raise ParameterError(f"out {str(self.folder)!r} holds a sweep of {there['notebook']}; choose another folder")
+        missing = [setting for setting in there["settings"] if setting not in manifest["settings"]]
+        if missing or not set(there["seeds"]) <= set(manifest["seeds"]):
+            raise ParameterError(
+                f"out {str(self.folder)!r} holds a sweep with points that this one does not have ({there['command']}); "
+                "choose another folder, or a grid that holds all of them"
+            )
+
+    def open(self, manifest: dict[str, Any]) -> None:
+        """Make the folder that of `manifest`, and remove what killed sweeps left."""
+        clear(self.folder)
+        self.write("sweep.json", (json.dumps(manifest, indent=1) + "\n").encode())  # first: points alone would be nobody's
+        (self.folder / "points").mkdir(exist_ok=True)
+        clear(self.folder / "points")
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write the file `name` whole or not at all."""
+        with replacing(self.folder / name) as file:
+            file.write_bytes(content)
+
+    def path(self, key: str) -> Path:
+        return self.folder / "points" / f"{key}.parquet"
+
+    def has(self, key: str) -> bool:
+        """Whether the point `key` is finished: its file is there and can be read."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            return ABOUT in (pq.read_table(self.path(key)).schema.metadata or {})
+        except (OSError, pa.ArrowInvalid):
+            return False
+
+    def tabulate(self, keys: list[str], sweep: Sweep) -> None:
+        """Write the tables of the points `keys`, in that order, the summary and the crate."""
+        import pandas as pd
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        from evolvingdp.publish.showing import crate
+
+        abouts = {key: json.loads(pq.read_schema(self.path(key)).metadata[ABOUT]) for key in keys}
+        values = pd.DataFrame([_point(key, about) | about["values"] for key, about in abouts.items()])
+        claims = [_point(key, about) | _bounds(claim) for key, about in abouts.items() for claim in about["claims"]]
+        with replacing(self.folder / "values.parquet") as file:
+            values.to_parquet(file, index=False)
+        with replacing(self.folder / "claims.parquet") as file:
+            pd.DataFrame(claims).astype({"bound": float, "low": float, "high": float}).to_parquet(file, index=False)
+        timing = pd.DataFrame([{"point": key, "seconds": about["seconds"]} for key, about in abouts.items()])
+        self.write("timing.csv", timing.to_csv(index=False, lineterminator="\n").encode())
+
+        def widened(key: str) -> pa.Table:
+            rows = pq.read_table(self.path(key)).replace_schema_metadata(None)
+            for place, (name, value) in enumerate(_point(key, abouts[key]).items()):
+                rows = rows.add_column(place, name, pa.array([value] * len(rows), pa.scalar(value).type))
+            for name, value in abouts[key]["record"].items():
+                rows = rows.append_column(name, pa.array([value] * len(rows), pa.string()))
+            return rows
+
+        schema = pa.unify_schemas([widened(key).schema for key in keys], promote_options="permissive")
+        with replacing(self.folder / "sweep.parquet") as file, pq.ParquetWriter(file, schema) as writer:
+            for key in keys:  # a point in memory at a time; a column that some points lack is null there
+                rows = widened(key)
+                for lacking in [each for each in schema if each.name not in rows.column_names]:
+                    rows = rows.append_column(lacking, pa.nulls(len(rows), lacking.type))
+                writer.write_table(rows.select(schema.names).cast(schema))
+        frame = summary(sweep.grid, values, metric_of(sweep.notebook).name)
+        self.write("summary.csv", frame.to_csv(index=False, lineterminator="\n").encode())
+        self.write("summary.svg", figure(frame, sweep.grid, metric_of(sweep.notebook)))
+        described = crate.metadata(
+            f"Sweep of {sweep.notebook}",
+            metric_of(sweep.notebook).meaning,
+            sweep.command,
+            record(sweep.notebook) | {"params": sweep.grid, "seed": list(sweep.seeds)},
+            ("summary.csv", "summary.svg", "sweep.parquet", "values.parquet", "claims.parquet", "timing.csv", "sweep.json"),
+        )
+        self.write(crate.NAME, described)
+
+
+def _point(key: str, about: dict[str, Any]) -> dict[str, Any]:
+    """The columns that say which point a row belongs to; a list is written as `run -p` takes it."""
+    params = {f"param_{name}": provenance.typed(value) for name, value in about["params"].items()}
+    return {"point": key, "seed": about["seed"], **params}
+
+
+def _bounds(claim: dict[str, Any]) -> dict[str, Any]:
+    low, high = claim["bound"] if isinstance(claim["bound"], list) else (None, None)
+    return {**claim, "bound": None if isinstance(claim["bound"], list) else claim["bound"], "low": low, "high": high}
+
+
+def record(notebook: str) -> dict[str, str]:
+    """Provenance that all points of one go share."""
+    packages = dict(sources(notebook))
+    digests = {f"{part}_sha256": packages.pop(part) for part in ("library", "data", "sweep")}
+    python = packages.pop("python")
+    told = ", ".join(f"{name} {installed}" for name, installed in packages.items())
+    return {"commit": provenance.commit(), "version": version("evolvingdp"), **digests, "python": python, "packages": told}
+
+
+def summary(grid: dict[str, list[Any]], values: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """A row per point of the grid: mean of the metric over its seeds, half the width of the 95% interval, sd, runs."""
+    import numpy as np
+    import pandas as pd
+    from scipy import special
+
+    grouped = values.groupby([f"param_{name}" for name in grid], sort=False)[metric]
+    runs = grouped.count()
+    half = special.stdtrit(np.maximum(runs - 1, 1), 0.975) * grouped.std() / np.sqrt(runs)  # nan for a single run
+    frame = pd.DataFrame({"mean": grouped.mean(), "half": half, "sd": grouped.std(), "runs": runs}).reset_index()
+    return frame.rename(columns=lambda name: str(name).removeprefix("param_"))
+
+
+def figure(frame: pd.DataFrame, grid: dict[str, list[Any]], metric: Any) -> bytes:
+    """The metric over the grid as SVG: x the longest numeric axis, curves the next one, panels the others."""
+    import io
+
+    from pandas.api.types import is_numeric_dtype
+
+    from evolvingdp.book import style
+
+    def text(value: Any) -> str:
+        return f"{value:g}" if isinstance(value, float) else str(value).replace("$", r"\$")
+
+    @style.house
+    def draw() -> bytes:
+        x, *others = sorted(grid, key=lambda name: (not is_numeric_dtype(frame[name]), -len(grid[name])))
+        panels = list(frame.groupby(others[1:], sort=False))[:PANELS] if others[1:] else [((), frame)]
+        canvas, axes = style.canvas(5.0, 0.6 + 2.8 * len(panels), rows=len(panels), squeeze=False)
+        numeric = is_numeric_dtype(frame[x])
+        for ax, (setting, panel) in zip(axes[:, 0], panels, strict=True):
+            curves = list(panel.groupby(others[0], sort=False))[:CURVES] if others else [("", panel)]
+            for place, (value, curve) in enumerate(curves):
+                drawn = curve.sort_values(x) if numeric else curve
+                look = {"color": style.PALETTE[place % len(style.PALETTE)], "marker": style.MARKERS[place % 8]}
+                at = drawn[x] if numeric else [text(entry) for entry in drawn[x]]
+                label = f"{others[0]} = {text(value)}" if others else metric.name
+                style.band(ax, at, drawn["mean"], drawn.sd, drawn.runs, look, label)
+            ax.set_title(", ".join(f"{name} = {text(value)}" for name, value in zip(others[1:], setting, strict=True)))
+            ax.set(xlabel=x, ylabel=metric.unit or metric.name)
+            ax.set_xscale("log" if numeric and 0 < frame[x].min() < frame[x].max() / 20 else "linear")
+            ax.set_yscale("log" if 0 < frame["mean"].min() < frame["mean"].max() / 30 else "linear")
+            if others:
+                ax.legend()
+        image = io.BytesIO()
+        nothing = {"Creator": None, "Date": None, "Format": None, "Type": None}
+        canvas.savefig(image, format="svg", metadata=nothing)
+        return image.getvalue()
+
+    return draw()
+
+
+# The workers
+
+
+@contextmanager
+def connected(scheduler: str | None, workers: int | None, notebook: str) -> Iterator[Client]:
+    """A client of the cluster at the address `scheduler`, or of `workers` processes (None: one per core) of this machine.
+
+    Raises ParameterError where no scheduler or worker answers, or a worker would not compute what this process would.
+    """
+    from distributed import LocalCluster
+
+    if scheduler is not None:
+        with _existing(scheduler, notebook) as client:
+            yield client
+        return
+    with starting():
+        local = LocalCluster(
+            n_workers=workers or os.cpu_count() or 1,
+            threads_per_worker=1,
+            dashboard_address="127.0.0.1:0",  # no port that another sweep holds, and not for other machines
+            host="127.0.0.1",
+            memory_limit=None,  # Params check what a run needs against the machine's memory
+            silence_logs=logging.CRITICAL,  # a worker that died is started again; points that fail are reported at the end
+            env=ONE_CORE,
+        )
+    with local, local.get_client() as client:
+        yield client
+
+
+@contextmanager
+def shared(scheduler: str | None, workers: int | None, notebook: str) -> Iterator[None]:
+    """While it is open, a notebook's repetitions are shared over the cluster (`book.engine`); neither given: one core."""
+    check_one_engine(scheduler, workers)
+    if scheduler is None and workers is None:
+        yield
+        return
+    with connected(scheduler, workers, notebook) as client, environment({engine.SCHEDULER: client.scheduler.address}):
+        yield
+
+
+def check_one_engine(scheduler: str | None, workers: int | None) -> None:
+    if scheduler is not None and workers is not None:
+        raise ParameterError(f"workers are those of the scheduler {scheduler}; leave --workers away")
+
+
+@contextmanager
+def _existing(scheduler: str, notebook: str) -> Iterator[Client]:
+    from distributed import Client
+
+    for name in ("distributed", "distributed.client", "asyncio", "tornado", "tornado.application"):  # each has its level
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # what they would say of a lost scheduler, one line says
+    client, reason = None, ""
+    try:
+        client = Client(address_of(scheduler), timeout=ANSWER)
+    except (OSError, ValueError, TypeError, RuntimeError, ImportError) as error:  # TypeError: tls:// without certificates
+        reason = str(error) or "no answer"
+    if client is None:
+        gc.collect()  # what is left of it closes now, and not with a traceback when the interpreter ends
+        raise _no_scheduler(scheduler, reason)
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=ANSWER)
+            client.register_plugin(_sender(notebook))
+            ours = sources(notebook)
+            for worker, theirs in client.run(sources, notebook, on_error="return").items():
+                _check(worker, theirs, ours)
+        except TimeoutError:
+            raise ParameterError(f"scheduler {scheduler} has no workers; start some: dask worker {scheduler}") from None
+        except OSError as error:
+            raise _no_scheduler(scheduler, f"it went away: {error}") from None
+        yield client
+
+
+def _check(worker: str, theirs: Any, ours: dict[str, str]) -> None:
+    """Raise ParameterError unless a worker has the sources, data, versions that this process has."""
+    if not isinstance(theirs, dict):
+        raise ParameterError(f"worker {worker} cannot run this version of evolvingdp: {' '.join(str(theirs).split())}")
+    differing = [f"{part} ({theirs.get(part)}, here {ours[part]})" for part in ours if theirs.get(part) != ours[part]]
+    if differing:
+        raise ParameterError(f"worker {worker} would compute something else, it differs in {'; '.join(differing)}")
+
+
+def _sender(notebook: str) -> Any:
+    """What gives the modules beside `notebook` to each worker there is and that comes later."""
+    from distributed import WorkerPlugin
+
+    modules = cell.beside(notebook)
+
+    class Sender(WorkerPlugin):  # type: ignore[misc]
+        name = "evolvingdp"
+
+        def setup(self, worker: Any) -> None:
+            from evolvingdp.book import cell, sweeping
+
+            cell.install(modules)
+            sweeping.sources.cache_clear()
+
+    return Sender()
+
+
+def address_of(scheduler: str) -> str:
+    """`scheduler`, or the address that stands in it where it is a file that `dask scheduler --scheduler-file` writes.
+
+    Waits for the file, as both may have been started by one script.  Raises ParameterError for what is no address or file.
+    """
+    if not scheduler.endswith(".json"):
+        if not _ADDRESS.fullmatch(scheduler):
+            raise _no_scheduler(scheduler, "no address")
+        return scheduler
+    end = time.monotonic() + ANSWER
+    while not Path(scheduler).is_file() and Path(scheduler).parent.is_dir() and time.monotonic() < end:
+        time.sleep(0.1)
+    try:
+        return str(json.loads(Path(scheduler).read_text())["address"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise _no_scheduler(scheduler, str(error)) from None
+
+
+def _no_scheduler(scheduler: str, why: str) -> ParameterError:
+    return ParameterError(
+        "scheduler must be the address or the scheduler file of a running dask scheduler, such as tcp://127.0.0.1:8786, "
+        f"got {scheduler!r} ({' '.join(why.split())})"
+    )
+
+
+# Dealing
+
+
+def compute(sweep: Sweep, store: Store, client: Client, left: list[Point], done: Callable[[], None]) -> dict[str, str]:
+    """Run the points `left` on the workers of `client`; each is kept here as it arrives, since workers may share no disk.
+
+    A point whose worker dies is given to another one, a few times (dask's allowed-failures), then once more with no other
+    point beside it, which may have been the reason.  Calls `done` after each point.  Returns, by the key of each point that
+    failed, its command and why.  Raises SweepError where the scheduler or all workers are gone.
+    """
+    made_of, told = sources(sweep.notebook), record(sweep.notebook)
+
+    def submit(each: Point) -> Any:
+        values, model = each.params.model_dump(mode="json"), getattr(each.params, "made_of", None)
+        wanted = made_of | digest.of_files(values)
+        return client.submit(one, sweep.notebook, model, values, each.seed, told, wanted, pure=False)
+
+    suspects: list[Point] = []
+    failures = {}
+    for most, waiting in ((AHEAD, left), (0, suspects)):
+        for each, outcome in _dealt(client, submit, waiting, most):
+            if outcome.file:
+                store.write(f"points/{each.key}.parquet", outcome.file)
+            elif most and outcome.killed:
+                suspects.append(each)
+                continue
+            else:
+                command = provenance.command_of(sweep.notebook, each.params, each.seed)
+                failures[each.key] = f"{command}\n{outcome.traceback}"
+            done()
+    return failures
+
+
+def _dealt(
+    client: Client, submit: Callable[[Point], Any], points: Iterable[Point], most: int
+) -> Iterator[tuple[Point, Outcome]]:
+    """Each of `points` with its outcome, `most` under way for each core (0: one at a time)."""
+    from distributed import wait
+
+    waiting, running, workers = deque(points), dict[Any, Point](), _Workers(client)
+    try:
+        while waiting or running:
+            while waiting and len(running) < max(most * workers.cores(), 1):
+                each = waiting.popleft()
+                running[submit(each)] = each
+            try:
+                ended = wait(list(running), timeout=LOOK, return_when="FIRST_COMPLETED").done
+            except TimeoutError:
+                ended = set()
+            for future in ended:
+                each = running.pop(future)
+                yield each, _outcome(future)
+                future.release()
+    except (Cancelled, CancelledError, OSError) as error:
+        if isinstance(error, OSError) and client.status == "running":
+            raise  # it is ours: a full disk
+        raise SweepError("the scheduler went away; all finished points are kept, the same command continues") from None
+
+
+def _outcome(future: Any) -> Outcome:
+    from distributed import KilledWorker
+
+    try:
+        outcome: Outcome = future.result()
+    except KilledWorker:
+        return Outcome(traceback="each worker that ran it died, perhaps for want of memory\n", killed=True)
+    except OSError:
+        raise
+    except Exception as error:
+        return Outcome(traceback=f"{type(error).__name__}: {error}\n")
+    return outcome
+
+
+class _Workers:
+    """Looks now and then how many there are; raises SweepError when there have been none for `PATIENCE` seconds."""
+
+    def __init__(self, client: Client) -> None:
+        self.client, self.count = client, 0
+        self.looked, self.seen = -LOOK, time.monotonic()
+
+    def cores(self) -> int:
+        now = time.monotonic()
+        if now - self.looked >= LOOK:
+            self.looked, self.count = now, sum(self.client.nthreads().values())
+            if self.count:
+                self.seen = now
+            if now - self.seen > PATIENCE:
+                raise SweepError(
+                    f"the cluster has had no worker for {PATIENCE:.0f} s; all finished points are kept: start workers, then "
+                    "the same command continues"
+                )
+        return self.count

@@ -1,1 +1,0 @@
-"""Sweeps: an experiment over a grid of parameters and seeds, on any number of processes."""
