@@ -81,6 +81,8 @@ def ran(tmp_path_factory):
         shutil.copytree(REPOSITORY / "book" / name, root / "book" / name)
     shutil.copyfile(REPOSITORY / "_config.yml", root / "_config.yml")
     shutil.copytree(REPOSITORY / "notebooks" / "streams", root / "notebooks" / "streams")
+    shared = shutil.ignore_patterns("*.ipynb", "__pycache__")  # what its module imports of those on means
+    shutil.copytree(REPOSITORY / "notebooks" / "evolving", root / "notebooks" / "evolving", ignore=shared)
     (root / "book" / "references.bib").write_text("")
     for page in ("index", "two_centuries", "continual_mean"):
         (root / "book" / f"{page}.md").write_text(f"# {page}\n")
