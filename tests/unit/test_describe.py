@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import math
 from functools import cache
 
@@ -12,38 +13,32 @@ import pytest
 from evolvingdp.experiment.describe import curves, ends, short, span
 from support import REPOSITORY
 
-DRAWINGS = sorted(REPOSITORY.glob("lib/evolvingdp/*/experiments/*/figures.py"))
+NOTEBOOKS = sorted(REPOSITORY.glob("notebooks/*/*.ipynb"))
 SHAPES = ("line", "curve", "dot", "point", "bar", "heat map", "list")  # a text names the shapes that are drawn
 ACROSS = ("against", " over ", " by groups of ", " in order of ")  # ... and what stands on the axes
 
 
 @cache
-def texts() -> dict[str, tuple[str, ast.expr]]:
-    """By figure: the source of its caption, and its text as an expression."""
+def figures() -> dict[str, tuple[str, ast.expr, list[ast.expr]]]:
+    """By figure: the source of its caption, its text, and what its cell writes above it, as expressions."""
     found = {}
-    for path in DRAWINGS:
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Figure":
-                found[node.args[0].value] = (ast.unparse(node.args[3]), node.args[4])
+    for path in NOTEBOOKS:
+        for cell in json.loads(path.read_text())["cells"]:
+            source = "".join(cell["source"])
+            if cell["cell_type"] != "code" or "page.figure(" not in source:
+                continue
+            calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+            named = [(call, call.func.attr) for call in calls if isinstance(call.func, ast.Attribute)]
+            titled = [call.args[1] for call, name in named if name == "headline"]
+            for call in (call for call, name in named if name == "figure"):
+                words = {word.arg: word.value for word in call.keywords}
+                found[call.args[0].value] = (ast.unparse(words["caption"]), words["alt"], titled)
     return found
 
 
-@cache
-def messages() -> dict[str, list[ast.expr]]:
-    """By figure: what the function that draws it writes above it, as expressions."""
-    found = {}
-    for path in DRAWINGS:
-        for function in (node for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)):
-            calls = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
-            titled = [call.args[1] for call in calls if getattr(call.func, "id", "") == "headline"]
-            titled += [call.args[0] for call in calls if "fontweight" in {word.arg for word in call.keywords}]
-            found |= {call.args[0].value: titled for call in calls if getattr(call.func, "id", "") == "Figure"}
-    return found
-
-
-@pytest.mark.parametrize("figure", sorted(texts()))
+@pytest.mark.parametrize("figure", sorted(figures()))
 def test_a_figure_says_one_message_which_its_run_decides(figure):
-    (message,) = messages()[figure]
+    _, _, (message,) = figures()[figure]
     assert any(isinstance(node, ast.FormattedValue | ast.Name) for node in ast.walk(message))
 
 
@@ -74,9 +69,9 @@ def test_curves_are_told_from_left_to_right_whatever_the_order_of_the_rows():
     assert curves(frame, "name", "x", "y") == "b from 9 to 0.5; a from 5 to 7"
 
 
-@pytest.mark.parametrize("figure", sorted(texts()))
+@pytest.mark.parametrize("figure", sorted(figures()))
 def test_the_text_of_a_figure_names_its_shapes_and_computes_its_numbers(figure):
-    caption, text = texts()[figure]
+    caption, text, _ = figures()[figure]
     words = "".join(node.value for node in ast.walk(text) if isinstance(node, ast.Constant) and isinstance(node.value, str))
     computed = [node for node in ast.walk(text) if isinstance(node, ast.FormattedValue | ast.Call)]
     assert any(shape in words.lower() for shape in SHAPES)
