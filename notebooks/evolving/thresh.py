@@ -380,6 +380,7 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         "a_paper": settings[PAPER].vote_epsilon,
         "a_tuned": settings[TUNED].vote_epsilon,
         "b_paper": settings[PAPER].estimate_epsilon,
+        "b_tuned": settings[TUNED].estimate_epsilon,
         "printed_loss": Thresh.printed(*sizes, beta=params.beta).privacy_loss,
         "share_spent": (thresh.spent / params.epsilon).max(),
         "fewest_updates": time.updates.min()[TUNED],

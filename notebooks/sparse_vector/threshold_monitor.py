@@ -138,6 +138,7 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         "least_share": answers.min()[MONITOR] / params.n_groups,
         "most_halting": answers.max()[halting(fewest)] / params.n_groups,
         "share_halting": fewest / params.n_groups,
+        "largest_loss": float((1 / exact.scale).max()),
         "most_attained": exact.attained_laplace.max() / epsilon,
         "least_ratio": (scales.theorem / scales.exact).min(),
         "slope": math.log(scales.exact[largest] / scales.exact[smallest]) / math.log(largest / smallest),
