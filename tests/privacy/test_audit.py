@@ -44,9 +44,7 @@ def test_exact_checks_agree_with_the_closed_form_of_composed_reports(n_reports):
     assert exact.worst_loss(laws) == pytest.approx(0.3 * n_reports)
     for epsilon in (0.1, 0.3, 0.8):
         closed = accounting.delta_of_reports(0.3, epsilon, n_reports)
-        rounded = (
-            n_reports * (1 + math.exp(epsilon)) * 2.0**-53
-        )  # SignFlip's chances: multiples of 2^-53
+        rounded = n_reports * (1 + math.exp(epsilon)) * 2.0**-53  # SignFlip's chances: multiples of 2^-53
         assert closed - rounded - 1e-15 <= exact.worst_delta(laws, epsilon) <= closed + 1e-15
         if closed:
             assert exact.epsilon_at(laws, closed) == pytest.approx(epsilon)

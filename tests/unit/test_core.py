@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 from scipy.linalg import hadamard as dense_hadamard
 
 from evolvingdp.core import accounting, checks, hadamard, words
-from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace, Tape
+from evolvingdp.core.noise import DiscreteGaussian, DiscreteLaplace, Exponential, Gaussian, Laplace, Tape
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.sampling import fair_binomial, split_evenly
 from evolvingdp.core.seeds import stream
@@ -177,3 +178,30 @@ def test_an_epsilon_that_a_root_gives_keeps_its_delta(seed):
     assert accounting.delta_of_reports(one, epsilon, reports) <= delta
     assert accounting.delta_of_gaussian(accounting.gaussian_mu(epsilon, delta), epsilon) <= delta
     assert accounting.delta_of_concentrated(accounting.concentrated_rho(epsilon, delta), epsilon) <= delta
+
+
+@pytest.mark.parametrize("scale", [0.25, 3.0, 1000.0])
+def test_tails_of_the_laws_of_noise_are_those_of_scipy_and_their_inverses_fit(scale):
+    known = {Laplace: stats.laplace(scale=scale), Gaussian: stats.norm(scale=scale), Exponential: stats.expon(scale=scale)}
+    places = scale * np.array([-800.0, -3.0, -0.1, 0.0, 0.1, 3.0, 30.0])
+    for kind, law in known.items():
+        made = kind(scale)
+        assert made.log_sf(places) == pytest.approx(law.logsf(places), rel=1e-12, abs=1e-300)
+        assert made.variance == pytest.approx(law.var())
+        for probability in (0.5, 1e-3, 1e-12):
+            assert made.sf(made.isf(probability)) == pytest.approx(probability, rel=1e-9)
+    whole, law = DiscreteLaplace(scale), stats.dlaplace(1 / scale)  # these scales are multiples of 1/1024
+    numbers = np.array([-40, -2, -1, 0, 1, 2, 40])
+    assert whole.pmf(numbers) == pytest.approx(law.pmf(numbers), rel=1e-9)
+    assert whole.sf(numbers) == pytest.approx(law.sf(numbers - 1), rel=1e-9)  # at a number it counts that number
+    assert whole.cdf(numbers) == pytest.approx(law.cdf(numbers - 1), rel=1e-9, abs=1e-300)
+    for probability in (0.5, 0.1, 1e-9):
+        least = whole.isf(probability)
+        assert whole.sf(least) <= probability < whole.sf(least - 1)
+    normal = DiscreteGaussian(scale)
+    reach = np.arange(-math.ceil(12 * scale) - 1, math.ceil(12 * scale) + 2)
+    assert normal.pmf(reach).sum() == pytest.approx(1.0)
+    assert normal.pmf(reach) @ reach**2 == pytest.approx(normal.variance)
+    for law in (Laplace(scale), whole, Gaussian(scale)):
+        with pytest.raises(ValueError, match=r"probability must lie in \(0, 0\.5\], got 0\.6"):
+            law.isf(0.6)

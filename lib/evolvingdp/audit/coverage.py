@@ -14,7 +14,10 @@ PARTS = (
     "continual_mean", "continual_mean.sums", "sparse_vector", "sparse_vector.streams",
 )  # fmt: skip
 RANDOMIZES = {"randomize", "report", "report_all_signs", "collect", "step", "release", "draw", "votes_yes", "draw_hashes"}
-NO_MECHANISM = {"evolvingdp.core.noise.Noise"}  # a protocol
+NO_MECHANISM = {
+    "evolvingdp.core.noise.Noise",
+    "evolvingdp.core.noise.Exponential",
+}  # a protocol; one-sided, of sparse vectors
 
 
 def modules() -> Iterator[ModuleType]:

@@ -1,4 +1,5 @@
-"""Additive noise: Laplace, Gaussian, and the discrete laws of both, drawn by integer arithmetic only.
+"""Additive noise, one family of laws: Laplace, Gaussian, exponential, and the discrete laws of the first two, drawn by
+integer arithmetic only.  `sf(z)` is Pr[N >= z], at z as well, where a discrete law has mass.
 
 The last bits of a real-valued draw in floating point can reveal the value (Mironov 2012), so that the textbook guarantee
 does not hold for it to the letter.  `DiscreteLaplace` and `DiscreteGaussian` draw integers from the exact law by comparing
@@ -14,28 +15,52 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_ndtr, ndtri
 
 from evolvingdp.core import checks
+
+Array = NDArray[np.float64]
+Shape = int | tuple[int, ...]
 
 _SHORTEST, _LONGEST = 1 << 10, 1 << 15  # blocks of a tape: they grow, as a short stream must not pay for a long one
 _GRID = 1 << 10  # a discrete scale is a multiple of 1/_GRID
 
 
 class Noise(Protocol):
-    """A centred law with independent draws."""
+    """A law with independent draws."""
 
     @property
     def variance(self) -> float:
         """Of one draw."""
 
-    def draw(self, size: int, rng: np.random.Generator) -> NDArray[Any]:
-        """`size` independent draws."""
+    def draw(self, size: Shape, rng: np.random.Generator) -> NDArray[Any]:
+        """Independent draws: so many, or of this shape."""
+
+
+class Symmetric:
+    """What follows from the upper tail of a law that is symmetric around 0."""
+
+    def log_sf(self, z: ArrayLike) -> Array:
+        """The logarithm of Pr[N >= z], without cancellation."""
+        raise NotImplementedError
+
+    def log_cdf(self, z: ArrayLike) -> Array:
+        """The logarithm of Pr[N < z]."""
+        return self.log_sf(np.nextafter(-np.asarray(z, dtype=float), np.inf))
+
+    def sf(self, z: ArrayLike) -> Array:
+        """Pr[N >= z]."""
+        return np.exp(self.log_sf(z))
+
+    def cdf(self, z: ArrayLike) -> Array:
+        """Pr[N < z]."""
+        return np.exp(self.log_cdf(z))
 
 
 @checks.plain
 @dataclass(frozen=True)
-class Laplace:
+class Laplace(Symmetric):
     """Density exp(-|z| / scale) / (2 scale): epsilon-DP for a sum of l1 sensitivity epsilon * scale."""
 
     scale: float
@@ -47,13 +72,22 @@ class Laplace:
     def variance(self) -> float:
         return 2 * self.scale**2
 
-    def draw(self, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    def draw(self, size: Shape, rng: np.random.Generator) -> Array:
         return rng.laplace(0.0, self.scale, size)
+
+    def log_sf(self, z: ArrayLike) -> Array:
+        far = np.asarray(z, dtype=float) / self.scale
+        return np.where(far > 0, -far - math.log(2), np.log1p(-np.exp(np.minimum(far, 0.0)) / 2))
+
+    def isf(self, probability: float) -> float:
+        """What a draw reaches with this probability, at most 1/2."""
+        _upper(probability)
+        return -self.scale * math.log(2 * probability)
 
 
 @checks.plain
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(Symmetric):
     """N(0, scale^2): mu-Gaussian differential privacy for a sum of l2 sensitivity mu * scale."""
 
     scale: float
@@ -65,13 +99,49 @@ class Gaussian:
     def variance(self) -> float:
         return self.scale**2
 
-    def draw(self, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    def draw(self, size: Shape, rng: np.random.Generator) -> Array:
         return rng.normal(0.0, self.scale, size)
+
+    def log_sf(self, z: ArrayLike) -> Array:
+        return np.asarray(log_ndtr(-np.asarray(z, dtype=float) / self.scale))
+
+    def isf(self, probability: float) -> float:
+        """What a draw reaches with this probability, at most 1/2."""
+        _upper(probability)
+        return -self.scale * float(ndtri(probability))
 
 
 @checks.plain
 @dataclass(frozen=True)
-class DiscreteLaplace:
+class Exponential:
+    """Density exp(-z / scale) / scale from 0 on: never negative, of mean `scale`."""
+
+    scale: float
+
+    def __post_init__(self) -> None:
+        checks.positive(scale=self.scale)
+
+    @property
+    def variance(self) -> float:
+        return self.scale**2
+
+    def draw(self, size: Shape, rng: np.random.Generator) -> Array:
+        return rng.exponential(self.scale, size)
+
+    def log_sf(self, z: ArrayLike) -> Array:
+        return np.asarray(-np.maximum(np.asarray(z, dtype=float), 0.0) / self.scale)
+
+    def sf(self, z: ArrayLike) -> Array:
+        return np.exp(self.log_sf(z))
+
+    def isf(self, probability: float) -> float:
+        """What a draw reaches with this probability."""
+        return -self.scale * math.log(probability)
+
+
+@checks.plain
+@dataclass(frozen=True)
+class DiscreteLaplace(Symmetric):
     """P(z) proportional to exp(-|z| / scale) on the integers; `scale` is rounded up to a multiple of 1/1024."""
 
     scale: float
@@ -87,10 +157,31 @@ class DiscreteLaplace:
 
     @property
     def variance(self) -> float:
-        return 0.5 / math.sinh(_GRID / (2 * self._numerator)) ** 2  # 2 q / (1 - q)^2 with q = exp(-1/scale)
+        return 0.5 / math.sinh(self._rate / 2) ** 2  # 2 q / (1 - q)^2 with q = exp(-1/scale)
 
-    def draw(self, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        return _until(size, self._attempts, rng)
+    @property
+    def _rate(self) -> float:
+        """1 / scale, as it is rounded up."""
+        return _GRID / self._numerator
+
+    def log_sf(self, z: ArrayLike) -> Array:
+        """Each side is computed where it is the smaller one."""
+        up = np.ceil(np.asarray(z, dtype=float))
+        rare = -self._rate * np.where(up > 0, up, 1 - up) - math.log1p(math.exp(-self._rate))
+        return np.asarray(np.where(up > 0, rare, np.log1p(-np.exp(rare))))
+
+    def pmf(self, z: ArrayLike) -> Array:
+        """Pr[N = z] at integers."""
+        return np.asarray(math.tanh(self._rate / 2) * np.exp(-self._rate * np.abs(np.asarray(z, dtype=float))))
+
+    def isf(self, probability: float) -> int:
+        """The least integer that a draw reaches with at most this probability, which is at most 1/2."""
+        _upper(probability)
+        first = math.floor((-math.log(probability) - math.log1p(math.exp(-self._rate))) / self._rate)
+        return next(z for z in range(max(first - 1, 0), first + 3) if float(self.sf(z)) <= probability)
+
+    def draw(self, size: Shape, rng: np.random.Generator) -> NDArray[np.int64]:
+        return _until(math.prod(np.atleast_1d(size).tolist()), self._attempts, rng).reshape(size)
 
     def _attempts(self, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Those of `size` attempts that are accepted, in order."""
@@ -135,15 +226,21 @@ class DiscreteGaussian:
     @property
     def variance(self) -> float:
         numerator, grid = self._steps
-        scale = numerator / grid
-        if scale > 8:
-            return scale**2  # to rounding
-        support = np.arange(1, math.ceil(40 * scale) + 1)
-        mass = np.exp(-((support / scale) ** 2) / 2)
-        return float(2 * (mass @ support**2) / (1 + 2 * mass.sum()))
+        if numerator > 8 * grid:
+            return (numerator / grid) ** 2  # to rounding
+        support = np.arange(-40 * numerator // grid, 40 * numerator // grid + 2)
+        return float(self.pmf(support) @ support**2)
 
-    def draw(self, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        return _until(size, self._attempts, rng)
+    def pmf(self, z: ArrayLike) -> Array:
+        """Pr[N = z] at integers."""
+        scale = self._steps[0] / self._steps[1]
+        total = scale * math.sqrt(2 * math.pi)  # to rounding
+        if scale <= 8:
+            total = float(np.exp(-((np.arange(-320, 321) / scale) ** 2) / 2).sum())
+        return np.asarray(np.exp(-((np.asarray(z, dtype=float) / scale) ** 2) / 2) / total)
+
+    def draw(self, size: Shape, rng: np.random.Generator) -> NDArray[np.int64]:
+        return _until(math.prod(np.atleast_1d(size).tolist()), self._attempts, rng).reshape(size)
 
     def _attempts(self, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Discrete Laplace draws y of the same scale s, each accepted with probability exp(-(|y| - s)^2 / (2 s^2))."""
@@ -159,6 +256,11 @@ class DiscreteGaussian:
             accepted[going[~happened]] = False
             going = going[happened]
         return drawn[accepted]
+
+
+def _upper(probability: float) -> None:
+    if not 0 < probability <= 0.5:
+        raise ValueError(f"probability must lie in (0, 0.5], got {probability!r}")
 
 
 def _until(

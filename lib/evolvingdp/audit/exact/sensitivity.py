@@ -164,8 +164,7 @@ def discrete_gaussian_epsilon(mechanism: BinaryMechanism) -> float:
     nodes = max(int(np.abs(released(mechanism.structure, element)).sum()) for element in np.eye(count))
     scale = math.sqrt(noise.variance)
     reach = np.arange(-math.ceil(12 * scale), math.ceil(12 * scale) + 1)
-    mass = np.exp(-((reach / scale) ** 2) / 2)
-    law = functools.reduce(np.convolve, [mass / mass.sum()] * nodes)
+    law = functools.reduce(np.convolve, [noise.pmf(reach)] * nodes)  # type: ignore[attr-defined]
     still = np.zeros(nodes)
     return pair_epsilon([np.concatenate([law, still]), np.concatenate([still, law])], mechanism.delta)
 

@@ -41,6 +41,7 @@ EXEMPT = {
     "*.assign": "public randomness",
     "*.assign_rows": "public randomness",
     "*.core.noise.Noise.draw": "a protocol of types",
+    "*.core.noise.Exponential.draw": "never negative, it hides nothing by itself: `AboveThreshold` states what it is for",
     "*.core.sampling.*": "exact samplers of simulations",
     "*.once_words.sampled": "which of a user's words it reports: the report is randomized after it",
     "*.streams.*": "data, and no mechanism",
