@@ -20,8 +20,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from evolvingdp.publish.rendering.dated import stamp
-from evolvingdp.publish.sources import digest
+from evolvingdp.book import checkout
+from evolvingdp.book.rendering.dated import stamp
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -56,7 +56,7 @@ def cost(command: str) -> dict[str, object]:
 
 
 def main() -> None:
-    path, library = RESULTS / "artifact.csv", digest.Library()
+    path = RESULTS / "artifact.csv"
     for command in sys.argv[1:] or commands():
         row = cost(command)
         print(row, flush=True)
@@ -64,7 +64,7 @@ def main() -> None:
         pd.concat([table[table.command != command], pd.DataFrame([row])]).to_csv(path, index=False, lineterminator="\n")
         known = json.loads((RESULTS / "artifact.json").read_text())["notebooks"] if len(table) else {}
         ran = [word for word in command.split() if "/" in word and command.startswith("evolvingdp")]
-        codes = {notebook: digest.of_numbers(notebook, library)["library"] for notebook in ran}
+        codes = {notebook: checkout.made_of(notebook)["library"] for notebook in ran}
         stamp("artifact", Path(__file__), "make artifact", RESULTS, known | codes)
 
 

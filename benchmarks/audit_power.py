@@ -17,8 +17,8 @@ from audit_cases import BROKEN, TIGHT, Box
 from audit_rivals import sniper, statdp
 
 from evolvingdp.audit.empirical.auditor import audit
+from evolvingdp.book.rendering import dated
 from evolvingdp.core.seeds import stream
-from evolvingdp.publish.rendering import dated
 
 RESULTS = Path(__file__).parent / "results"
 DRAWS, REPEATS, LONG_REPEATS, RIVALS_REPEATS = 10_000, 75, 5, 20

@@ -18,9 +18,9 @@ from pathlib import Path
 import pandas as pd
 from measure import RESULTS
 
-from evolvingdp.publish.rendering import dated
-from evolvingdp.publish.sources import digest
-from evolvingdp.publish.sources.project import Project, params_of, run_of
+from evolvingdp.book import checkout
+from evolvingdp.book.checkout import Project, params_of, run_of
+from evolvingdp.book.rendering import dated
 
 RUNS = RESULTS / "claims_runs.csv"
 COLUMNS = ["notebook", "preset", "seed", "library", "date", "seconds", "claims", "failed"]
@@ -32,10 +32,10 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5, help="fresh seeds of each notebook  [default: 5]")
     parser.add_argument("--preset", default="quick")
     asked = parser.parse_args()
-    project, library = Project(), digest.Library()
+    project = Project()
     names = [project.notebook(name) for name in asked.notebooks] or project.notebooks()
     for name in names:
-        now = digest.of_numbers(name, library)["library"]
+        now = checkout.made_of(name)["library"]
         for _ in range(asked.seeds - len(kept(name, asked.preset, now))):
             row = one(name, asked.preset, now)
             runs = pd.concat([stored(), pd.DataFrame([row])], ignore_index=True)

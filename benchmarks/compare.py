@@ -28,11 +28,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from evolvingdp.audit.empirical.auditor import lower_bound
+from evolvingdp.book import style
+from evolvingdp.book.rendering import dated
 from evolvingdp.core import accounting
 from evolvingdp.core.seeds import stream
-from evolvingdp.experiment import style
 from evolvingdp.heavy_hitters.streams import random_words
-from evolvingdp.publish.rendering import dated
 
 HERE = Path(__file__).parent
 PEERS = HERE / "peers"

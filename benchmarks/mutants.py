@@ -27,8 +27,8 @@ import pandas as pd
 
 import evolvingdp
 from evolvingdp.audit.ledger import listing
+from evolvingdp.book.rendering import dated
 from evolvingdp.core.tables import DATA
-from evolvingdp.publish.rendering import dated
 
 ROOT = Path(__file__).resolve().parents[1]
 TESTS, RESULTS = ROOT / "tests", ROOT / "benchmarks" / "results"

@@ -25,11 +25,11 @@ import pandas as pd
 from measure import RESULTS
 from planner_truth import TRUTHS, alike, all_found, searched
 
+from evolvingdp.book.rendering import dated
 from evolvingdp.core.seeds import stream
 from evolvingdp.planning import curated, hot, local_lists, local_means, local_search, planner, shuffled
 from evolvingdp.planning.answer import CannotServeError, Method, OnTheEdgeError
 from evolvingdp.planning.question import Question
-from evolvingdp.publish.rendering import dated
 
 ROOMS = (curated, hot, local_lists, local_means, local_search, shuffled)  # what a prediction is made of
 STATISTICS = (*("mean", "frequencies", "hot") * 4, *("counts", "words", "words") * 2)

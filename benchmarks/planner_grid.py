@@ -13,8 +13,8 @@ from pathlib import Path
 import pandas as pd
 from measure import RESULTS
 
-from evolvingdp.publish.rendering import dated
-from evolvingdp.publish.rendering.ideas import fields
+from evolvingdp.book.rendering import dated
+from evolvingdp.book.rendering.ideas import fields
 
 
 def main() -> None:

@@ -23,6 +23,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from evolvingdp.book.rendering import dated
+from evolvingdp.book.style import MARKERS, PALETTE, THEORY, canvas, house
 from evolvingdp.continual_mean import algorithms, choosing, offline, online
 from evolvingdp.continual_mean import streams as mean_streams
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
@@ -39,7 +41,6 @@ from evolvingdp.evolving.rivals.detection import detect
 from evolvingdp.evolving.rivals.threshold_stream import ThresholdStream
 from evolvingdp.evolving.streams import BitStream, WordStream
 from evolvingdp.evolving.thresh import Thresh
-from evolvingdp.experiment.style import MARKERS, PALETTE, THEORY, canvas, house
 from evolvingdp.heavy_hitters.bitstogram import Bitstogram
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
 from evolvingdp.heavy_hitters.pem import PEM
@@ -49,7 +50,6 @@ from evolvingdp.heavy_hitters.rappor_decoding import decode
 from evolvingdp.heavy_hitters.streams import brown_counts, brown_keys
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
 from evolvingdp.heavy_hitters.word_tree import WordTree
-from evolvingdp.publish.rendering import dated
 from evolvingdp.sparse_vector import shifting, shifting_simulation
 from evolvingdp.sparse_vector.calibration import calibrate
 from evolvingdp.sparse_vector.stable_monitor import StableMonitor

@@ -13,7 +13,7 @@ import pandas as pd
 from measure import write
 
 from evolvingdp.book import sweeping
-from evolvingdp.publish.sources.project import params_of, run_of
+from evolvingdp.book.checkout import params_of, run_of
 
 NOTEBOOK = "continual_mean/binary_tree"
 TINY = {"repetitions": 2, "branching_sweep": (2, 3), "horizon": 64}

@@ -19,10 +19,10 @@ from click.testing import CliRunner
 from filelock import FileLock
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from evolvingdp.book.checkout import Project
 from evolvingdp.book.cli import main
-from evolvingdp.publish.errors import BookError
-from evolvingdp.publish.rendering.copies import offline
-from evolvingdp.publish.sources.project import Project
+from evolvingdp.book.files import BookError
+from evolvingdp.book.rendering import offline
 
 MADE_BY_SPHINX = ["genindex.html", "search.html?q=Hadamard"]
 
@@ -45,7 +45,7 @@ def in_thread(work: Callable[..., Any], *arguments: Any) -> Any:
 def told(built_book: Project, command: str) -> Path:
     """Run `evolvingdp COMMAND` on the built book, when no other process of tests does; the file that it says it wrote."""
     with FileLock(built_book.root.with_suffix(".lock")), pytest.MonkeyPatch.context() as here:
-        here.setattr("evolvingdp.publish.sources.project.Project", lambda: built_book)
+        here.setattr("evolvingdp.book.checkout.Project", lambda: built_book)
         result = in_thread(CliRunner().invoke, main, [command])
     assert result.exit_code == 0, result.output
     return Path(result.stdout.strip().split(": ", 1)[1])

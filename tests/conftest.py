@@ -21,7 +21,7 @@ from evolvingdp.book.running import KEPT_MEMORY, ONE_CORE
 os.environ.update(ONE_CORE | KEPT_MEMORY)
 
 if TYPE_CHECKING:  # the process that gives tests to others imports this file, too, before any of them starts
-    from evolvingdp.publish.sources.project import Project
+    from evolvingdp.book.checkout import Project
 
 MADE = (
     ".venv",
@@ -81,8 +81,8 @@ def built_book(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
     Every process of the run reads the same copy: nobody may change it.
     """
-    from evolvingdp.publish.rendering.book import build
-    from evolvingdp.publish.sources.project import Project
+    from evolvingdp.book.checkout import Project
+    from evolvingdp.book.rendering.build import build
     from support import CACHE, REPOSITORY
 
     own = tmp_path_factory.getbasetemp()

@@ -10,7 +10,7 @@ import pytest
 
 import evolvingdp.notebooks
 from evolvingdp.book import cell
-from evolvingdp.publish.sources.project import Project
+from evolvingdp.book.checkout import Project
 
 TOY = "toy/line"
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}

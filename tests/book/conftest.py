@@ -14,8 +14,8 @@ from filelock import FileLock
 from playwright.sync_api import Browser, sync_playwright
 
 from browsing import Quiet, Visit, chromium, told, visited
-from evolvingdp.publish.rendering.copies.offline import FLAGS, NAME
-from evolvingdp.publish.sources.project import Project
+from evolvingdp.book.checkout import Project
+from evolvingdp.book.rendering.offline import FLAGS, NAME
 
 
 @pytest.fixture(scope="session")

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from sphinx.util.inventory import InventoryFile
 
+from evolvingdp.book.rendering import api, api_fields
 from evolvingdp.continual_mean import UserMean
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.heavy_hitters import ProjectiveOracle
-from evolvingdp.publish.rendering import api, api_fields
 from support import REPOSITORY
 
 ROOMS = ("heavy_hitters", "evolving", "continual_mean", "sparse_vector", "planning", "streams", "audit", "core")

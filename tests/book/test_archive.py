@@ -12,13 +12,12 @@ import pandas as pd
 import pytest
 import yaml
 
-from evolvingdp.publish.errors import BookError
-from evolvingdp.publish.rendering import dated
-from evolvingdp.publish.rendering.theme import forked
-from evolvingdp.publish.running.job import Job
-from evolvingdp.publish.showing import crate
-from evolvingdp.publish.sources import digest
-from evolvingdp.publish.sources.project import Project
+from evolvingdp.book import checkout, crate
+from evolvingdp.book.checkout import Project
+from evolvingdp.book.files import BookError
+from evolvingdp.book.rendering import dated
+from evolvingdp.book.rendering.theme import forked
+from evolvingdp.book.running import Job
 from support import REPOSITORY
 
 VERSION = re.search(r'^version = "(.*)"', (REPOSITORY / "pyproject.toml").read_text(), re.MULTILINE)[1]
@@ -173,18 +172,6 @@ def test_the_artifact_appendix_has_valid_commands_costs_and_numbers_of_the_same_
     assert headlines <= set(VALUES.findall(page)), "each headline number of the landing page has its command"
 
 
-def test_words_of_a_docstring_are_no_change_of_what_was_measured():
-    library = digest.Library()
-    name, now = "evolvingdp.core.noise", library.code(["evolvingdp.core.noise"])
-    source = library.source[name]
-    library.source[name] = source.replace(b'"""', b'"""In other words.\n\nAnd more of them.  ', 1)
-    assert library.source[name] != source
-    assert library.code([name]) == now
-    assert library.digest([name]) != digest.Library().digest([name])
-    library.source[name] = source.replace(b"return", b"return 2 *", 1)
-    assert library.code([name]) != now
-
-
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
@@ -199,14 +186,12 @@ def test_a_dated_result_says_which_code_has_changed_since(changed, said, tmp_pat
     notebooks = dict.fromkeys([*changed, *"vwxyz"][:5], "then")
     dated.stamp("made", REPOSITORY / "benchmarks" / "artifact.py", "make artifact", stamped, notebooks)
     now = {name: {"library": "now" if name in changed else "then"} for name in notebooks}
-    monkeypatch.setattr(dated.digest, "of_numbers", lambda name, _: now[name])
+    monkeypatch.setattr(dated.checkout, "made_of", now.get)
     assert "".join(part.astext() for part in dated.sentence(tmp_path, "made")).endswith(said)
 
 
-def test_what_measures_commands_measures_all_of_the_library(monkeypatch):
+def test_what_measures_commands_measures_all_of_the_library_but_the_book(monkeypatch):
     """`make loop` starts them in a clone, and imports nothing."""
     loop = REPOSITORY / "benchmarks" / "loop.py"
-    before, read = dated.library(loop), dated.digest.Library()
-    read.source["evolvingdp.evolving.thresh"] += b"changed = True\n"
-    monkeypatch.setattr(dated.digest, "Library", lambda: read)
-    assert dated.library(loop) != before
+    assert dated.library(loop) == checkout.digest(checkout.rooms(checkout.all_rooms()))
+    assert {"core", "evolving", "streams", "audit"} < checkout.all_rooms()

@@ -13,14 +13,13 @@ from click.testing import CliRunner
 from sphinx.errors import ExtensionError
 
 from browsing import in_browser
+from evolvingdp.book.checkout import Project, params_of
 from evolvingdp.book.cli import main
-from evolvingdp.experiment import ParameterError
-from evolvingdp.publish.comparing import beside, preset, whose
-from evolvingdp.publish.comparing.beside import SOURCES
-from evolvingdp.publish.rendering import book
-from evolvingdp.publish.rendering.book import build_yours
-from evolvingdp.publish.rendering.sphinx_ext import refuse_stale_pages
-from evolvingdp.publish.sources.project import Project, params_of
+from evolvingdp.book.rendering import beside, build, preset, whose
+from evolvingdp.book.rendering.beside import SOURCES
+from evolvingdp.book.rendering.build import build_yours
+from evolvingdp.book.rendering.ext import refuse_stale_pages
+from evolvingdp.core.checks import ParameterError
 from support import CACHE
 
 NOTEBOOK = "toy/line"
@@ -58,7 +57,7 @@ BAD = {
 
 @pytest.mark.parametrize("kind", BAD)
 def test_a_wrong_preset_is_one_line_with_the_file_s_name_before_anything_runs(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr(book, "compute", lambda *_, **__: pytest.fail("it ran"))
+    monkeypatch.setattr(build, "compute", lambda *_, **__: pytest.fail("it ran"))
     content, message = BAD[kind]
     path = tmp_path / "mine.yaml"
     if content is not None:

@@ -7,14 +7,13 @@ from types import SimpleNamespace
 import pytest
 from sphinx.errors import ExtensionError
 
-from evolvingdp.publish.errors import BookError
-from evolvingdp.publish.rendering.book import build, render
-from evolvingdp.publish.rendering.copies.offline import UNFINISHED, check_rendered
-from evolvingdp.publish.rendering.sphinx_ext import refuse_stale_pages
-from evolvingdp.publish.rendering.theme.forked import REPOSITORY
-from evolvingdp.publish.rendering.theme.icons import DRAWINGS
-from evolvingdp.publish.running.execute import export, run
-from evolvingdp.publish.running.job import Job
+from evolvingdp.book.files import BookError
+from evolvingdp.book.rendering.build import build, render
+from evolvingdp.book.rendering.ext import refuse_stale_pages
+from evolvingdp.book.rendering.offline import UNFINISHED, check_rendered
+from evolvingdp.book.rendering.theme.forked import REPOSITORY
+from evolvingdp.book.rendering.theme.icons import DRAWINGS
+from evolvingdp.book.running import Job, export, run
 from support import TOY
 
 

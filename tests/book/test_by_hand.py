@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from evolvingdp.book.checkout import params_of
 from evolvingdp.continual_mean import BinaryMechanism, choosing
 from evolvingdp.continual_mean.prefix_sums import Tree
 from evolvingdp.core.randomizers import SignFlip
@@ -20,7 +21,6 @@ from evolvingdp.evolving import Thresh, choose
 from evolvingdp.evolving.rivals.detection import penalty
 from evolvingdp.heavy_hitters import FreqOracle
 from evolvingdp.notebooks.evolving.thresh import protocols
-from evolvingdp.publish.sources.project import params_of
 from evolvingdp.sparse_vector import ThresholdMonitorEvolving, calibrate, privacy
 from evolvingdp.sparse_vector.integer_noise import IntegerNoise
 from support import REPOSITORY

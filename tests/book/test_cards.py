@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from evolvingdp.publish.rendering.ideas import cards
+from evolvingdp.book.rendering.ideas import cards
 from support import REPOSITORY
 
 INDEX = (REPOSITORY / "book" / "index.md").read_text()

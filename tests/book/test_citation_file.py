@@ -10,7 +10,7 @@ import pytest
 import yaml
 from pybtex.database import parse_file
 
-from evolvingdp.publish.showing import citing
+from evolvingdp.book import citing
 from support import REPOSITORY
 
 PAPERS = ("bassily2020", "joseph2018", "george2022", "kaplan2021")

@@ -20,13 +20,12 @@ from pikepdf import Page, Pdf
 from pybtex.database import Entry, parse_file, parse_string
 from pypdfium2 import PdfDocument, raw
 
-from evolvingdp.book import latex
-from evolvingdp.experiment import Figure
-from evolvingdp.experiment.style import canvas, headline, house, names_beside
-from evolvingdp.publish.rendering import bibliography
-from evolvingdp.publish.showing import bundle, citing
-from evolvingdp.publish.showing.printed import WIDTHS, broken, printed
-from evolvingdp.publish.sources.project import Project
+from evolvingdp.book import bundle, citing, latex
+from evolvingdp.book.checkout import Project
+from evolvingdp.book.printed import WIDTHS, broken, printed
+from evolvingdp.book.rendering import bibliography
+from evolvingdp.book.result import Figure
+from evolvingdp.book.style import canvas, headline, house, names_beside
 from support import REPOSITORY
 
 CHAPTERS = {

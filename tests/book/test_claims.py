@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from evolvingdp.experiment import at_most
+from evolvingdp.book.result import at_most
 from support import REPOSITORY
 
 
@@ -51,7 +51,7 @@ def test_the_command_goes_on_where_it_was_stopped_and_starts_anew_with_new_code(
     claims.command("--seeds", "2", "sparse_vector/threshold_monitor")
     runs, _ = claims.command("--seeds", "3", "sparse_vector/threshold_monitor")
     assert runs.seed.tolist() == [10, 11, 12]
-    monkeypatch.setattr(claims.module.digest, "of_numbers", lambda name, library: {"library": "another"})
+    monkeypatch.setattr(claims.module.checkout, "made_of", lambda name: {"library": "another"})
     runs, failed = claims.command("--seeds", "1", "sparse_vector/threshold_monitor")
     assert runs.seed.tolist() == [10, 11, 12, 13]
     assert failed.code.tolist() == ["this", "since mended"]

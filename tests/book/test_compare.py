@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evolvingdp.experiment import at_least, at_most, within
-from evolvingdp.publish.comparing import compare
+from evolvingdp.book.rendering import compare
+from evolvingdp.book.result import at_least, at_most, within
 
 
 def entries(*claims):

@@ -11,9 +11,9 @@ from accessibility import AXE_SCRIPT, WCAG_AA, dress, violations
 from bs4 import BeautifulSoup
 
 from browsing import in_browser, opened
-from evolvingdp.publish.rendering.ideas import explorers
-from evolvingdp.publish.rendering.ideas.explorers import EXPLORERS, short
-from evolvingdp.publish.rendering.ideas.pictures import PICTURES
+from evolvingdp.book.rendering.ideas import explorers
+from evolvingdp.book.rendering.ideas.explorers import EXPLORERS, short
+from evolvingdp.book.rendering.ideas.pictures import PICTURES
 from support import REPOSITORY
 
 STATIC = REPOSITORY / "book" / "_static"

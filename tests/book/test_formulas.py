@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evolvingdp.publish.rendering.theme.accessible import breakable_code
-from evolvingdp.publish.rendering.theme.formulas import joined, pieces
+from evolvingdp.book.rendering.theme.accessible import breakable_code
+from evolvingdp.book.rendering.theme.formulas import joined, pieces
 
 X = '<span class="math notranslate">x</span>'
 

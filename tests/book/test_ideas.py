@@ -11,14 +11,14 @@ from colours import contrast
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 
+from evolvingdp.book.rendering.ideas import trust
+from evolvingdp.book.rendering.ideas.pictures import PICTURES
+from evolvingdp.book.rendering.ideas.svg import WIDTH
 from evolvingdp.continual_mean import UserMean
 from evolvingdp.continual_mean.prefix_sums import Tree
 from evolvingdp.core.noise import DiscreteLaplace
 from evolvingdp.evolving import Thresh
 from evolvingdp.heavy_hitters import FreqOracle, TreeHist
-from evolvingdp.publish.rendering.ideas import trust
-from evolvingdp.publish.rendering.ideas.pictures import PICTURES
-from evolvingdp.publish.rendering.ideas.svg import WIDTH
 from evolvingdp.sparse_vector import ThresholdMonitorEvolving
 from support import REPOSITORY
 

@@ -22,13 +22,12 @@ from matplotlib import font_manager
 
 from browsing import in_browser, new_page, ready
 from evolvingdp.book import latex
+from evolvingdp.book.checkout import Project
+from evolvingdp.book.executed import Reader
 from evolvingdp.book.labels import Label, families, fenced, spoken, unmarked
-from evolvingdp.experiment.style import canvas, house
-from evolvingdp.publish.rendering.book import render
-from evolvingdp.publish.running.execute import export, run
-from evolvingdp.publish.running.job import Job
-from evolvingdp.publish.showing.standalone import Reader
-from evolvingdp.publish.sources.project import Project
+from evolvingdp.book.rendering.build import render
+from evolvingdp.book.running import Job, export, run
+from evolvingdp.book.style import canvas, house
 from support import REPOSITORY
 
 NOTEBOOK = "streams/two_centuries"

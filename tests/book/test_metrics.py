@@ -8,7 +8,7 @@ import math
 import pandas as pd
 import pytest
 
-from evolvingdp.publish.sources.project import Project, metric_of, params_of
+from evolvingdp.book.checkout import Project, metric_of, params_of
 
 SWEEP_S_OWN = {
     "point",

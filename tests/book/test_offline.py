@@ -24,13 +24,12 @@ from pypdf import PdfReader
 from pypdfium2 import PdfDocument, PdfPage, raw
 
 from browsing import chromium, told
+from evolvingdp.book import bundle, provenance
+from evolvingdp.book.checkout import Project
 from evolvingdp.book.cli import main
-from evolvingdp.experiment.style import canvas
-from evolvingdp.publish.errors import BookError
-from evolvingdp.publish.rendering.copies import legible, offline, pdf
-from evolvingdp.publish.showing import bundle
-from evolvingdp.publish.sources import provenance
-from evolvingdp.publish.sources.project import Project
+from evolvingdp.book.files import BookError
+from evolvingdp.book.rendering import legible, offline, pdf
+from evolvingdp.book.style import canvas
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,10 @@ from docutils import nodes
 from docutils.core import publish_doctree
 
 from browsing import MADE_BY_SPHINX, new_page, opened, ready
+from evolvingdp.book.checkout import Project
+from evolvingdp.book.rendering.theme import accessible
+from evolvingdp.book.rendering.theme.icons import DRAWINGS, kept
 from evolvingdp.notebooks.audit.verified_privacy import LEFT_OUT, PAPERS
-from evolvingdp.publish.rendering.theme import accessible
-from evolvingdp.publish.rendering.theme.icons import DRAWINGS, kept
-from evolvingdp.publish.sources.project import Project
 
 FIGURES = {
     "heavy_hitters/frequency_oracle": 5,

@@ -16,7 +16,7 @@ import pytest
 import with_ours
 from sphinx.application import Sphinx
 
-from evolvingdp.publish.rendering import peers
+from evolvingdp.book.rendering import peers
 from support import REPOSITORY
 
 RESULTS = REPOSITORY / "benchmarks" / "results"
@@ -204,8 +204,8 @@ def test_the_rendered_page_shows_every_sentence_and_every_cell(tmp_path, runs):
     for name in re.findall(r"\{doc\}`(\w+)`", (tmp_path / "book" / "index.md").read_text()):  # what it refers to
         (tmp_path / "book" / f"{name}.md").write_text(f"---\norphan: true\n---\n# {name}\n")
     (tmp_path / "conf.py").write_text(
-        "from evolvingdp.publish.rendering.drawn_ext import Peers\n"
-        "from evolvingdp.publish.rendering.sphinx_ext import Loop, Measured, Timings\n"
+        "from evolvingdp.book.rendering.drawn_ext import Peers\n"
+        "from evolvingdp.book.rendering.ext import Loop, Measured, Timings\n"
         "extensions = ['myst_parser', 'sphinx_design']\n"
         "myst_enable_extensions = ['dollarmath', 'colon_fence']\nroot_doc = 'book/index'\n"
         "def setup(app):\n    app.add_directive('peers', Peers)\n    app.add_role('measured', Measured())\n"

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from browsing import in_browser, opened
 from evolvingdp.book.cli import main
-from evolvingdp.publish.rendering.ideas import fields
-from evolvingdp.publish.rendering.ideas.fields import FIELDS, Grid
+from evolvingdp.book.rendering.ideas import fields
+from evolvingdp.book.rendering.ideas.fields import FIELDS, Grid
 from support import REPOSITORY
 
 STATIC = REPOSITORY / "book" / "_static"

@@ -9,10 +9,10 @@ import nbformat
 import pytest
 from bs4 import BeautifulSoup
 
-from evolvingdp.publish.showing.forms import MYST
-from evolvingdp.publish.showing.numerals import grouped, numeric, readable
-from evolvingdp.publish.showing.standalone import Reader
-from evolvingdp.publish.sources.project import Project
+from evolvingdp.book.checkout import Project
+from evolvingdp.book.executed import Reader
+from evolvingdp.book.numerals import grouped, numeric, readable
+from evolvingdp.book.result import MYST
 from support import REPOSITORY
 
 ROLE = re.compile(r"\{[\w:]+\}`")

@@ -10,16 +10,15 @@ import socket
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
+from collections.abc import Iterable
 
 import pytest
 import yaml
 from click.testing import CliRunner
 
 from evolvingdp.book import data as datasets
+from evolvingdp.book.checkout import Project, params_of
 from evolvingdp.book.cli import main
-from evolvingdp.publish.sources import digest
-from evolvingdp.publish.sources.project import Project, params_of
 from support import REPOSITORY
 
 LIBRARY = REPOSITORY / "lib" / "evolvingdp"
@@ -28,20 +27,18 @@ NOTEBOOKS = Project().notebooks()
 PAPERS = {"heavy_hitters", "evolving", "continual_mean", "sparse_vector"}
 LAYERS = {
     "core": {"core"},
-    "book": {"core", "book", "notebooks", "publish", "planning", "streams", "audit"},  # publish: until it has moved
-    "experiment": {"core", "book"},
+    "book": {"core", "book", "notebooks", "planning", "streams", "audit", *PAPERS},
     **{paper: {"core", paper} for paper in PAPERS},
     "audit": {"core", "audit", "streams", *PAPERS},
     "planning": {"core", "planning", *PAPERS},
     "streams": {"core", "streams", *PAPERS},
 }
-ROOMS = ("sources", "showing", "running", "sweeping", "comparing", "rendering")  # of publish, each above those before it
 
 
-def imports(path: Path) -> set[str]:
-    """Modules of evolvingdp that `path` imports, as dotted names below evolvingdp."""
+def imports(nodes: Iterable[ast.AST]) -> set[str]:
+    """Modules of evolvingdp that `nodes` import, or names in them, as dotted names below evolvingdp."""
     names = []
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes:
         if isinstance(node, ast.ImportFrom):
             names += [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
@@ -51,31 +48,24 @@ def imports(path: Path) -> set[str]:
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(LIBRARY)))
 def test_imports_run_one_way(path):
-    layer, *folders = path.relative_to(LIBRARY).parts
-    named = imports(path)
+    layer, *rest = path.relative_to(LIBRARY).parts
+    named = imports(ast.walk(ast.parse(path.read_text())))
     if layer in LAYERS:
-        experiments = "experiments" in folders
-        assert {name.split(".")[0] for name in named} <= LAYERS[layer] | ({"experiment", "book"} if experiments else set())
-        if not experiments:
-            assert not [name for name in named if ".experiments" in name], "mechanisms know no experiment"
-        if path.name != "figures.py":
-            assert not [name for name in named if ".figures" in name], "what computes does not draw"
-    elif folders and folders[0] in ROOMS:
-        above = ROOMS[ROOMS.index(folders[0]) + 1 :]
-        assert not [name for name in named if name.startswith(tuple(f"publish.{room}" for room in above))]
-
-
-def at_its_top(source: bytes) -> tuple[str, ...]:
-    """What is imported when a module is; a validator may look up what looks its parameters up."""
-    nodes = [node for node in ast.parse(source).body if isinstance(node, ast.Import | ast.ImportFrom)]
-    return digest.imports("\n".join(map(ast.unparse, nodes)).encode())
+        assert {name.split(".")[0] for name in named} <= LAYERS[layer]
+    if layer == "book" and rest[0] not in ("rendering", "cli.py"):
+        assert not [name for name in named if name.startswith("book.rendering")], "a run does not wait for what renders"
 
 
 def test_no_modules_import_each_other_in_a_circle():
-    library = digest.Library()
-    modules = {name for name in library.source if not any(other.startswith(f"{name}.") for other in library.source)}
-    graph = {name: {*map(library.behind, at_its_top(library.source[name]))} & modules for name in modules}
-    assert set(graphlib.TopologicalSorter(graph).static_order()) == modules  # raises CycleError
+    modules = {path.relative_to(LIBRARY).with_suffix("").as_posix().replace("/", "."): path for path in SOURCES}
+    graph = {}
+    for module, path in modules.items():
+        named = imports(ast.parse(path.read_text()).body)
+        graph[module] = {
+            next((name for name in (each, each.rpartition(".")[0]) if name in modules), module) for each in named
+        }
+    circles = {name: found - {name} for name, found in graph.items()}
+    assert set(graphlib.TopologicalSorter(circles).static_order()) == set(modules)  # raises CycleError
 
 
 def test_only_those_who_share_work_wait_for_distributed_s_import():

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 import yaml
 
-from evolvingdp.publish.rendering import reproduction, reproduction_ext
-from evolvingdp.publish.rendering.reproduction import Check, Evidence, ReproductionError, Row, verdict
+from evolvingdp.book.rendering import reproduction, reproduction_ext
+from evolvingdp.book.rendering.reproduction import Check, Evidence, ReproductionError, Row, verdict
 from support import REPOSITORY
 
 # What the papers number, read from their text once; definitions only where they say how much is enough.

@@ -22,15 +22,13 @@ from click.testing import CliRunner
 from serial import TABLES, alone, sweep
 from toy import PARAMETERS, PRESETS
 
-from evolvingdp.book import cell, engine, running
+from evolvingdp.book import bundle, cell, checkout, engine, running
+from evolvingdp.book.checkout import Project, params_of
 from evolvingdp.book.cli import main
 from evolvingdp.book.files import NotebookError
 from evolvingdp.book.result import read_claims
 from evolvingdp.book.running import MANIFEST, Job, check_writable, compute, file_digest, read_manifest, touched
 from evolvingdp.core.checks import ParameterError
-from evolvingdp.publish.showing import bundle
-from evolvingdp.publish.sources import digest
-from evolvingdp.publish.sources.project import Project, cells_of, params_of
 from support import REPOSITORY, TOY
 
 TINY = {"epsilon": "1", "n_users": "2000", "widths": "8, 16"}
@@ -67,35 +65,42 @@ def test_the_key_changes_with_everything_that_decides_the_output(project, monkey
     assert key(overrides={"epsilon": "2.0"}) == keys[0]  # what is typed in another way is the same
 
 
-@pytest.mark.parametrize("edit", ["module", "another module", "another paper", "look of figures", "numbers"])
-def test_an_edit_runs_again_what_it_can_change_and_nothing_else(edit, tmp_path, monkeypatch):
+EDITS = {
+    "module": ("notebooks/evolving/thresh.py", True),
+    "another notebook's module": ("notebooks/evolving/choosing.py", True),
+    "another paper": ("lib/evolvingdp/heavy_hitters/tree_hist.py", False),
+    "another paper's notebook": ("notebooks/heavy_hitters/treehist.py", False),
+    "look of figures": ("lib/evolvingdp/book/style.py", True),
+    "how the book is rendered": ("lib/evolvingdp/book/rendering/pdf.py", False),
+    "numbers": ("lib/evolvingdp/evolving/thresh.py", True),
+    "core": ("lib/evolvingdp/core/noise.py", True),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edit_runs_again_its_paper_s_notebooks_and_no_others(edit, tmp_path, monkeypatch):
     """The key of evolving/thresh, before and after an edit."""
-    for name in ("lib", "notebooks", "data"):
+    for name in ("lib", "notebooks"):
         shutil.copytree(REPOSITORY / name, tmp_path / name, ignore=shutil.ignore_patterns("*.egg-info", "__pycache__"))
-    shutil.copyfile(REPOSITORY / "CITATION.cff", tmp_path / "CITATION.cff")
-    monkeypatch.setattr(digest, "REPOSITORY", tmp_path)
-    monkeypatch.setattr(digest, "LIBRARY", tmp_path / "lib" / "evolvingdp")
-    places = {
-        "module": ("notebooks/evolving/thresh.py", True),
-        "another module": ("notebooks/evolving/beside.py", False),
-        "another paper": ("lib/evolvingdp/heavy_hitters/tree_hist.py", False),
-        "look of figures": ("lib/evolvingdp/book/style.py", True),
-        "numbers": ("lib/evolvingdp/evolving/thresh.py", True),
-    }
-    place, changes = places[edit]
-    monkeypatch.setattr(digest.Library.__init__, "__defaults__", (tmp_path / "lib" / "evolvingdp", None))
+    monkeypatch.setattr(checkout, "LIBRARY", tmp_path / "lib" / "evolvingdp")
+    place, changes = EDITS[edit]
     before = Job.make(Project(tmp_path), "evolving/thresh", "quick").key
     with (tmp_path / place).open("a") as file:
         file.write("\n# edited\n")
     assert (Job.make(Project(tmp_path), "evolving/thresh", "quick").key != before) == changes
 
 
+def test_a_chapter_of_all_papers_depends_on_each():
+    """`streams` has no paper of its own: what its notebook imports brings their rooms in."""
+    made = checkout.rooms({"notebooks.streams"})
+    assert {name.split("/")[0] for name in made if "/" in name} >= {"core", "streams", "heavy_hitters", "evolving"}
+
+
 def test_provenance_says_what_was_installed():
-    made_of = digest.of_results("evolving/thresh")
-    assert {name: made_of["packages"][name] for name in ("numpy", "matplotlib", "papermill", "ipykernel")} == {
-        name: metadata.version(name) for name in ("numpy", "matplotlib", "papermill", "ipykernel")
+    made_of = checkout.made_of("evolving/thresh", packages=checkout.COMPUTE + checkout.DRAW)
+    assert {name: made_of["packages"][name] for name in ("numpy", "matplotlib", "ipykernel")} == {
+        name: metadata.version(name) for name in ("numpy", "matplotlib", "ipykernel")
     }
-    assert not {"ruff", "sphinx", "distributed"} & set(made_of["packages"])
 
 
 def test_a_failed_notebook_shows_its_traceback_and_leaves_nothing_behind(project, tmp_path):
@@ -449,12 +454,12 @@ def test_mistakes_in_the_repository_are_one_line(tmp_path):
     (tmp_path / "_toc.yml").write_text("root: [")
     with pytest.raises(ParameterError, match=r"_toc.yml is not YAML"):
         Project(tmp_path).contents()
-    with pytest.raises(ParameterError, match=r"needs the module evolvingdp.heavy_hitters.experiments.nothing"):
+    with pytest.raises(ParameterError, match=r"needs the module notebooks/heavy_hitters/nothing.py"):
         params_of("heavy_hitters/nothing")
     broken = tmp_path / "broken.ipynb"
     broken.write_text("{")
     with pytest.raises(ParameterError, match=r"broken.ipynb is not a notebook"):
-        cells_of(broken)
+        checkout.cells_of(broken)
 
 
 def test_run_tells_the_notebook_which_cluster_to_share_its_repetitions_over(project, tmp_path, monkeypatch):
@@ -466,7 +471,7 @@ def test_run_tells_the_notebook_which_cluster_to_share_its_repetitions_over(proj
         yield SimpleNamespace(scheduler=SimpleNamespace(address="tcp://here:1"))
 
     shown = project("import os", "print('shared over', os.environ.get('EVOLVINGDP_SCHEDULER'))")
-    monkeypatch.setattr("evolvingdp.publish.sources.project.Project", lambda: shown)
+    monkeypatch.setattr("evolvingdp.book.checkout.Project", lambda: shown)
     monkeypatch.setattr("evolvingdp.book.sweeping.connected", connected)
     for _ in range(2):  # the second time it is computed already: no cluster is started
         command = ["run", TOY, "--workers", "3", "--out", str(tmp_path / "out")]
@@ -518,7 +523,7 @@ def test_a_cache_may_be_named_as_people_do(tmp_path, monkeypatch):
 
 def test_results_may_be_written_here(project, tmp_path, monkeypatch):
     shown = project("1")
-    monkeypatch.setattr("evolvingdp.publish.sources.project.Project", lambda: shown)
+    monkeypatch.setattr("evolvingdp.book.checkout.Project", lambda: shown)
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     done = CliRunner().invoke(main, ["run", TOY, "--out", "."])

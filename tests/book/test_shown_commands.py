@@ -13,8 +13,7 @@ from evolvingdp.audit.empirical import auditor
 from evolvingdp.book import running as execute
 from evolvingdp.book import sweeping
 from evolvingdp.book.cli import main
-from evolvingdp.publish.comparing import preset
-from evolvingdp.publish.rendering import book
+from evolvingdp.book.rendering import build, preset
 from support import REPOSITORY
 
 PAGE = (REPOSITORY / "book" / "reproduce.md").read_text()
@@ -39,7 +38,7 @@ def test_a_shown_command_is_valid(command, tmp_path, monkeypatch):
         raise AllCheckedError
 
     monkeypatch.chdir(tmp_path)
-    for module, name in ((execute, "run"), (book, "compute"), (sweeping, "connected"), (auditor, "lower_bounds")):
+    for module, name in ((execute, "run"), (build, "compute"), (sweeping, "connected"), (auditor, "lower_bounds")):
         monkeypatch.setattr(module, name, stop)
     monkeypatch.setattr(preset, "home", lambda *_: tmp_path / "pages")  # and not among the reader's own
     (yaml,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)

@@ -6,7 +6,7 @@ import pytest
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace
 
-from evolvingdp.publish.rendering.theme import sidebar
+from evolvingdp.book.rendering.theme import sidebar
 
 CONTENTS = ".. toctree::\n\n   {}\n"
 PAGES = {

@@ -14,10 +14,10 @@ import psutil
 import pytest
 import toy
 
+from evolvingdp.book.checkout import Project
 from evolvingdp.book.files import HELD, BookError, NotebookError, PublishError, clear, held, replacing, scratch
+from evolvingdp.book.rendering.build import render
 from evolvingdp.book.running import Job, run
-from evolvingdp.publish.rendering.book import render
-from evolvingdp.publish.sources.project import Project
 from support import TOY
 
 COMPUTE = """
@@ -25,7 +25,7 @@ import sys
 from pathlib import Path
 from evolvingdp.book import files as stopping
 from evolvingdp.book.running import Job, compute
-from evolvingdp.publish.sources.project import Project
+from evolvingdp.book.checkout import Project
 if __name__ == "__main__":
     stopping.listen()
     project = Project(Path(sys.argv[1]))
@@ -36,8 +36,8 @@ RENDER = """
 import sys
 from pathlib import Path
 from evolvingdp.book import files as stopping
-from evolvingdp.publish.rendering.book import render
-from evolvingdp.publish.sources.project import Project
+from evolvingdp.book.rendering.build import render
+from evolvingdp.book.checkout import Project
 stopping.listen()
 render(Project(Path(sys.argv[1])), print)
 """

@@ -513,7 +513,7 @@ def test_a_notebook_s_repetitions_are_the_same_rows_on_workers(two_workers):
 import os, sys
 from evolvingdp.book import engine
 from evolvingdp.notebooks.toy import line
-from evolvingdp.publish.sources.project import params_of
+from evolvingdp.book.checkout import params_of
 params = params_of("toy/line").make()
 alone = line.run(params, 3)
 os.environ[engine.SCHEDULER] = sys.argv[1]

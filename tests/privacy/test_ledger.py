@@ -19,9 +19,9 @@ from evolvingdp.audit.ledger import listing
 from evolvingdp.audit.ledger.entry import FORMULA, HOW, SLACK, tight, unchanged
 from evolvingdp.audit.ledger.listing import entries
 from evolvingdp.audit.ledger.pins import PINS
+from evolvingdp.book.checkout import params_of
 from evolvingdp.continual_mean.per_step import PerStepLaplace
 from evolvingdp.core.seeds import stream
-from evolvingdp.publish.sources.project import params_of
 from support import ALPHA
 
 ENTRIES = {entry.id: entry for entry in entries()}

@@ -11,13 +11,13 @@ import pytest
 from scipy.stats import binom
 
 from evolvingdp.audit.exact.reports import projective_laws
+from evolvingdp.book.checkout import params_of
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.olh import OLH
 from evolvingdp.heavy_hitters.sketches.geometry import Geometry
 from evolvingdp.heavy_hitters.sketches.projective import ProjectiveOracle
 from evolvingdp.heavy_hitters.trust.shuffling import Shuffled, _interpolated, epsilon_of_a_report, fewest
 from evolvingdp.notebooks.heavy_hitters.trust import GROUPS, report_epsilon
-from evolvingdp.publish.sources.project import params_of
 
 
 def multisets(laws, held):

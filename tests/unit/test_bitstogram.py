@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evolvingdp.book.checkout import params_of
 from evolvingdp.core import words
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.seeds import stream
@@ -17,7 +18,6 @@ from evolvingdp.heavy_hitters import binary_code, theory
 from evolvingdp.heavy_hitters.binary_code import BinaryCode
 from evolvingdp.heavy_hitters.bitstogram import Bitstogram, BitstogramProtocol, CodeHashes, hashtogram
 from evolvingdp.heavy_hitters.olh import explicit_hist
-from evolvingdp.publish.sources.project import params_of
 
 CODE = BinaryCode()
 

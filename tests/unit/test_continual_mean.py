@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.signal import lfilter
 
+from evolvingdp.book.checkout import params_of
 from evolvingdp.continual_mean import (
     algorithms,
     choosing,
@@ -28,12 +29,11 @@ from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism, best_bra
 from evolvingdp.continual_mean.per_step import PerStepLaplace, most_samples
 from evolvingdp.continual_mean.prefix_sums import Anytime, BalancedTree, Banded, Buffered, Toeplitz, Tree, height
 from evolvingdp.continual_mean.sums.recorded import RecordedSums
+from evolvingdp.core.checks import ParameterError
 from evolvingdp.core.noise import DiscreteLaplace, Laplace, Tape
 from evolvingdp.core.seeds import stream
-from evolvingdp.experiment import ParameterError
 from evolvingdp.notebooks.continual_mean.past_the_paper import _fits
 from evolvingdp.notebooks.continual_mean.scores import second_half
-from evolvingdp.publish.sources.project import params_of
 from literal_continual_mean import run as run_literally
 
 

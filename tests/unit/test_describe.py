@@ -10,7 +10,7 @@ from functools import cache
 import pandas as pd
 import pytest
 
-from evolvingdp.experiment.describe import curves, ends, short, span
+from evolvingdp.book.words import curves, ends, short, span
 from support import REPOSITORY
 
 NOTEBOOKS = sorted(REPOSITORY.glob("notebooks/*/*.ipynb"))

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from evolvingdp.book.checkout import params_of
 from evolvingdp.core.seeds import stream
 from evolvingdp.notebooks.sparse_vector.methods import GAUSSIAN, MONITOR, REPEATED, Target, calibrated
 from evolvingdp.notebooks.sparse_vector.other_streams import general_rows, participation
 from evolvingdp.notebooks.sparse_vector.shifting_heavy_hitters import _of_other_streams, general_table, general_values
-from evolvingdp.publish.sources.project import params_of
 from evolvingdp.sparse_vector.noise import MonitorNoise
 from evolvingdp.sparse_vector.shifting import plan
 from evolvingdp.sparse_vector.streams.general import GeneralStream, answer, csr_array, random_stream, simulate

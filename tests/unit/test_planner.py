@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from planner_truth import TRUTHS, all_found, counted
 
+from evolvingdp.book.checkout import params_of
 from evolvingdp.book.cli import main
 from evolvingdp.core import accounting
 from evolvingdp.core.checks import ParameterError
@@ -23,7 +24,6 @@ from evolvingdp.planning.planner import ROOMS, asked, expected, plan, reach, set
 from evolvingdp.planning.question import STATISTICS, Question
 from evolvingdp.planning.reports import Reports
 from evolvingdp.planning.shown import text
-from evolvingdp.publish.sources.project import params_of
 from evolvingdp.sparse_vector.histograms import histogram
 
 TELEMETRY = Question(users=500_000, periods=365, epsilon=1.0)

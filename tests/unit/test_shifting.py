@@ -11,12 +11,12 @@ import pandas as pd
 import pytest
 from scipy.stats import chisquare, norm
 
+from evolvingdp.book.checkout import params_of
 from evolvingdp.core import accounting
 from evolvingdp.core import brown as brown_corpus
 from evolvingdp.core.seeds import stream
 from evolvingdp.notebooks.sparse_vector import groups, methods, other_streams
 from evolvingdp.notebooks.sparse_vector.shifting_heavy_hitters import brown_values
-from evolvingdp.publish.sources.project import params_of
 from evolvingdp.sparse_vector import baselines, gaussian
 from evolvingdp.sparse_vector import noise as noises
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold

@@ -8,7 +8,7 @@ import pytest
 from colours import contrast
 from matplotlib.colors import to_hex, to_rgb
 
-from evolvingdp.experiment.style import INKS, PALETTE
+from evolvingdp.book.style import INKS, PALETTE
 
 LINES = {"inks": list(INKS)}
 

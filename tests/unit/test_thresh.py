@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evolvingdp
+from evolvingdp.book.checkout import params_of
 from evolvingdp.core import accounting
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import baselines, streams, thresh_protocol
@@ -21,7 +22,6 @@ from evolvingdp.evolving.constants import paper_epsilons, paper_error_bound, sma
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.evolving.thresh_simulation import Simulation, simulate
 from evolvingdp.notebooks.evolving.thresh import PAPER, _run, predicted_delay, protocols
-from evolvingdp.publish.sources.project import params_of
 
 Params = params_of("evolving/thresh")
 PLAIN = Thresh(1000, 16, 100, 10.0, 0.5, 2.0, vote_cap=4, estimate_cap=3, unit=0.02)

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
+from evolvingdp.book.checkout import params_of
 from evolvingdp.core import accounting
 from evolvingdp.core.seeds import stream
 from evolvingdp.notebooks.sparse_vector import threshold_monitor as notebook
-from evolvingdp.publish.sources.project import params_of
 from evolvingdp.sparse_vector import privacy
 from evolvingdp.sparse_vector.above_threshold import COMPOSITIONS, AboveThreshold, _many, each_epsilon
 from evolvingdp.sparse_vector.adversary import delta_attained

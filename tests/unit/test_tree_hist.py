@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
+from evolvingdp.book.checkout import params_of
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import theory
@@ -30,7 +31,6 @@ from evolvingdp.heavy_hitters.word_tree import TooManyCandidatesError, WordTree
 from evolvingdp.notebooks.heavy_hitters import treehist as ladder
 from evolvingdp.notebooks.heavy_hitters.lists import data, judge, score
 from evolvingdp.notebooks.heavy_hitters.predicted import found_probability
-from evolvingdp.publish.sources.project import params_of
 
 Params = params_of("heavy_hitters/treehist")
 TREE = WordTree((1, 1), length=2)

@@ -9,14 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evolvingdp.book import sweeping
+from evolvingdp.book import checkout, provenance, sweeping
+from evolvingdp.book.checkout import params_of
 from evolvingdp.book.sweeping import Sweep
-from evolvingdp.experiment import ParameterError
+from evolvingdp.core.checks import ParameterError
 from evolvingdp.notebooks.streams import trusted, two_centuries
 from evolvingdp.notebooks.streams.share import WATCHED, watched, word_of
 from evolvingdp.notebooks.streams.words import noticed
-from evolvingdp.publish.sources import digest, provenance
-from evolvingdp.publish.sources.project import params_of
 
 Params = params_of("streams/two_centuries")
 
@@ -79,17 +78,17 @@ def test_words_with_blanks_and_commas_are_typed_and_printed_as_json(tmp_path):
 
 def test_a_file_that_changes_changes_the_key_of_its_run(mine):
     params = Params.make(overrides={"data": str(mine)}).model_dump(mode="json")
-    before = digest.of_files(params)
+    before = checkout.of_files(params)
     assert set(before) == {str(mine)}
     mine.write_text(mine.read_text().replace("2000,yes,10", "2000,yes,11"))
-    assert digest.of_files(params) != before
-    assert digest.of_files(Params.make().model_dump(mode="json")) == {}
+    assert checkout.of_files(params) != before
+    assert checkout.of_files(Params.make().model_dump(mode="json")) == {}
 
 
 def test_a_sweep_runs_a_point_again_whose_file_has_changed_and_no_worker_takes_another_file_for_it(mine):
     params = Params.make(overrides={"data": str(mine)})
     sweep = Sweep("streams/two_centuries", {}, [params], range(1), "")
-    (before,), wanted = sweep.points, sweeping.sources(sweep.notebook) | digest.of_files(params.model_dump(mode="json"))
+    (before,), wanted = sweep.points, sweeping.sources(sweep.notebook) | checkout.of_files(params.model_dump(mode="json"))
     assert sweep.points == [before]
     mine.write_text(mine.read_text().replace("2000,yes,10", "2000,yes,11"))
     (after,) = sweep.points

@@ -10,11 +10,11 @@ import pytest
 from evolvingdp.audit.empirical.black_boxes import black_boxes
 from evolvingdp.audit.ledger import listing
 from evolvingdp.audit.ledger.entry import EXACT, Entry
+from evolvingdp.book.checkout import params_of
 from evolvingdp.book.result import Result
 from evolvingdp.core.checks import ParameterError
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.notebooks.audit import verified_privacy as verified
-from evolvingdp.publish.sources.project import params_of
 
 SMALL = {"runs": (100, 200), "box_runs": 50, "n_reports": (1, 30), "n_users": 10, "repetitions": 2}
 

@@ -56,9 +56,9 @@ def run(
     Example: evolvingdp run heavy_hitters/frequency_oracle --preset paper -p epsilon 1 --seed 7 --out my-run
     """
     from evolvingdp.book import running, sweeping
+    from evolvingdp.book.checkout import Project
     from evolvingdp.book.running import Job, check_same_run, check_writable, named
     from evolvingdp.core.checks import ParameterError
-    from evolvingdp.publish.sources.project import Project
 
     project = Project()
     sweeping.check_one_engine(scheduler, workers)
@@ -73,7 +73,7 @@ def run(
     cached = job.cached
     if scheduler is not None and not cached:
         sweeping.address_of(scheduler)
-    from evolvingdp.publish.showing.standalone import Reader
+    from evolvingdp.book.executed import Reader
 
     click.echo(f"{job.notebook}: {'already computed' if cached else 'running'}")
     with nullcontext() if cached else sweeping.shared(scheduler, workers, job.notebook):
@@ -93,7 +93,7 @@ def params(notebook: str) -> None:
     """
     from tabulate import tabulate
 
-    from evolvingdp.publish.sources.project import Project, params_of
+    from evolvingdp.book.checkout import Project, params_of
 
     rows, widths = params_of(Project().notebook(notebook)).describe(), [None] * 5 + [16, 16, 44]
     click.echo(tabulate(rows, headers="keys", tablefmt="simple", maxcolwidths=widths, disable_numparse=True))
@@ -110,16 +110,16 @@ def book(preset: str, workers: int | None) -> None:
 
     Example: evolvingdp book --preset quick
     """
-    from evolvingdp.publish.comparing.preset import is_file
-    from evolvingdp.publish.rendering import book
-    from evolvingdp.publish.sources.project import Project
+    from evolvingdp.book.checkout import Project
+    from evolvingdp.book.rendering import build as made
+    from evolvingdp.book.rendering.preset import is_file
 
     project = Project()
     if is_file(preset):
-        page = book.build_yours(project, Path(preset), click.echo, workers=workers)
+        page = made.build_yours(project, Path(preset), click.echo, workers=workers)
         click.echo(f"yours beside ours: {page}")
     else:
-        book.build(project, preset, click.echo, workers=workers)
+        made.build(project, preset, click.echo, workers=workers)
 
 
 @main.command()
@@ -147,8 +147,8 @@ def sweep(out: str, scheduler: str | None, workers: int | None, **what: Any) -> 
     Example: evolvingdp sweep evolving/thresh --grid epsilon=1,2 --grid horizon=64,256 --repeat 5 --out my-sweep
     """
     from evolvingdp.book import sweeping
+    from evolvingdp.book.checkout import Project
     from evolvingdp.book.running import named
-    from evolvingdp.publish.sources.project import Project
 
     folder = named(out, "my-sweep")
     sweeping.run(
@@ -164,8 +164,8 @@ def pdf() -> None:
 
     Example: evolvingdp pdf
     """
-    from evolvingdp.publish.rendering.copies import pdf
-    from evolvingdp.publish.sources.project import Project
+    from evolvingdp.book.checkout import Project
+    from evolvingdp.book.rendering import pdf
 
     click.echo(f"printed: {pdf.build(Project())}")
 
@@ -177,8 +177,8 @@ def archive() -> None:
 
     Example: evolvingdp zip
     """
-    from evolvingdp.publish.rendering.copies import offline
-    from evolvingdp.publish.sources.project import Project
+    from evolvingdp.book.checkout import Project
+    from evolvingdp.book.rendering import offline
 
     click.echo(f"packed: {offline.archive(Project())}")
 
@@ -235,8 +235,8 @@ def data(tables: str | None, out: Path | None) -> None:
     Example: NLTK_DATA=~/nltk_data evolvingdp data brown
     """
     from evolvingdp.book import data as datasets
+    from evolvingdp.book.checkout import Project
     from evolvingdp.book.running import check_writable
-    from evolvingdp.publish.sources.project import Project
 
     folder = Project().root / "data"
     if tables is None:

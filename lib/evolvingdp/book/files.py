@@ -258,7 +258,7 @@ def in_checkout(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        from evolvingdp.publish.sources.digest import checkout
+        from evolvingdp.book.checkout import checkout
 
         checkout()
         return command(*args, **kwargs)
@@ -271,7 +271,7 @@ def alone(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        from evolvingdp.publish.sources.project import Project
+        from evolvingdp.book.checkout import Project
 
         with held(Project().root / "_build"):
             return command(*args, **kwargs)

@@ -2,9 +2,9 @@
 
 from evolvingdp.book.cell import parameters
 from evolvingdp.book.labels import Label
+from evolvingdp.book.page import Page
 from evolvingdp.book.style import INKS, MARKERS, PALETTE, THEORY, TRUTH, canvas, headline, lines, names_beside, use
 from evolvingdp.book.words import curves, ends, short, span
-from evolvingdp.publish.showing.page import Page
 
 __all__ = [
     "INKS",

@@ -17,6 +17,8 @@ if TYPE_CHECKING:  # parameters are checked before anything large is imported
     import pandas as pd
     from matplotlib.figure import Figure as Canvas
 
+MYST = "text/x-myst"  # the type of an output's source for the book
+RESULTS = "EVOLVINGDP_RESULTS"  # the environment variable that names the folder of a run's files
 Scalar = float | int | str | bool
 
 

@@ -24,13 +24,12 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evolvingdp.book import files
+from evolvingdp.book import checkout, files
+from evolvingdp.book.checkout import Project
 from evolvingdp.book.files import MACHINE, NotebookError, environment, scratch
 from evolvingdp.book.params import Params
 from evolvingdp.core import checks
 from evolvingdp.core.checks import ParameterError
-from evolvingdp.publish.sources import digest
-from evolvingdp.publish.sources.project import Project, cells_of
 
 if TYPE_CHECKING:  # a refused parameter waits for nothing large
     import nbformat
@@ -78,7 +77,7 @@ class Job:
 
     @property
     def key(self) -> str:
-        return key_of(self.project, self.notebook, self.params.model_dump(mode="json"), self.seed)
+        return checkout.key(self.project, self.notebook, self.params.model_dump(mode="json"), self.seed)
 
     @property
     def store(self) -> Path:
@@ -101,12 +100,6 @@ def seed_of(seed: Any) -> int:
     except ValueError:
         raise ParameterError(f"seed must be an integer >= 0, got {seed!r}") from None
     return int(seed)
-
-
-def key_of(project: Project, notebook: str, params: dict[str, Any], seed: int) -> str:
-    """The key of the result of `notebook` with the parameters `params`, as JSON has them."""
-    cells, code = cells_of(project.template(notebook))
-    return digest.key(cells, code, notebook, params, seed, project.root / "notebooks")
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
@@ -137,7 +130,7 @@ def problems(project: Project, notebook: str) -> list[str]:
     manifest = read_manifest(folder / MANIFEST)
     if not manifest:
         return [f"{notebook}: not computed yet"]
-    if key_of(project, notebook, manifest["params"], manifest["seed"]) != manifest["key"]:
+    if checkout.key(project, notebook, manifest["params"], manifest["seed"]) != manifest["key"]:
         return [f"{notebook}: stale, {STALE} has changed since it was computed"]
     lost = touched(folder.parent, manifest)
     return [f"{notebook}: {', '.join(lost)} is not the file that was computed"] if lost else []
@@ -204,7 +197,7 @@ def run(job: Job) -> float:
         return 0.0
     import nbformat
 
-    from evolvingdp.publish.showing import postprocess
+    from evolvingdp.book.executed import clean
 
     started, key, store = time.perf_counter(), job.key, job.store
     with scratch(job.project.cache, "running-") as folder:
@@ -212,7 +205,7 @@ def run(job: Job) -> float:
         results = work / job.name
         results.mkdir(parents=True)
         executed = _execute(job, folder, work, results)
-        nbformat.write(postprocess.clean(executed), work / f"{job.name}.ipynb")
+        nbformat.write(clean(executed), work / f"{job.name}.ipynb")
         files = {file.relative_to(work).as_posix(): file_digest(file) for file in sorted(work.rglob("*")) if file.is_file()}
         manifest = {
             "key": key,
@@ -237,7 +230,7 @@ def _execute(job: Job, folder: Path, work: Path, results: Path) -> nbformat.Note
     import papermill
     from traitlets.config import Config
 
-    from evolvingdp.publish.showing.forms import RESULTS
+    from evolvingdp.book.result import RESULTS
 
     output = folder / "executed.ipynb"
     parameters = job.params.model_dump(mode="json") | {"seed": job.seed}
@@ -287,12 +280,12 @@ def export(job: Job, out: Path, *, as_page: bool = False, finish: Callable[[Any]
     """
     import nbformat
 
-    from evolvingdp.publish.showing import postprocess
+    from evolvingdp.book.executed import page as page_of
 
     with scratch(out, f".{job.name}-") as work:
         shutil.copytree(job.store / job.name, work / "new", copy_function=shutil.copyfile)
         notebook = nbformat.read(job.store / f"{job.name}.ipynb", as_version=4)
-        nbformat.write(postprocess.page(notebook, _banner(job)) if as_page else finish(notebook), work / "page.ipynb")
+        nbformat.write(page_of(notebook, _banner(job)) if as_page else finish(notebook), work / "page.ipynb")
         manifest = read_manifest(job.store / MANIFEST)
         manifest["files"][f"{job.name}.ipynb"] = file_digest(work / "page.ipynb")
         (work / "new" / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
@@ -306,7 +299,7 @@ def export(job: Job, out: Path, *, as_page: bool = False, finish: Callable[[Any]
 
 def _banner(job: Job) -> str:
     """A page that is not at the paper's scale says so at its top."""
-    from evolvingdp.publish.sources.provenance import preset_of
+    from evolvingdp.book.provenance import preset_of
 
     preset, overrides = preset_of(job.params)
     if preset == "paper" and not overrides:

@@ -37,13 +37,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_origin
 
-from evolvingdp.book import cell, engine
+from evolvingdp.book import cell, checkout, engine, provenance
+from evolvingdp.book.checkout import Project, metric_of, params_of, run_of
 from evolvingdp.book.files import HELD, WRITING, SweepError, clear, environment, held, replacing, starting
 from evolvingdp.book.params import Params
 from evolvingdp.book.running import ONE_CORE, check_writable, seed_of
 from evolvingdp.core.checks import ParameterError
-from evolvingdp.publish.sources import digest, provenance
-from evolvingdp.publish.sources.project import Project, metric_of, params_of, run_of
 
 if TYPE_CHECKING:  # a refused parameter need not wait for them
     import pandas as pd
@@ -175,7 +174,7 @@ class Sweep:
 
 def _key(notebook: str, params: Params, seed: int, made_of: dict[str, str]) -> str:
     values = params.model_dump(mode="json")
-    parts = {"notebook": notebook, "params": values, "seed": seed, "sources": made_of | digest.of_files(values)}
+    parts = {"notebook": notebook, "params": values, "seed": seed, "sources": made_of | checkout.of_files(values)}
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:24]
 
 
@@ -282,13 +281,9 @@ class Outcome:
 @cache
 def sources(notebook: str) -> dict[str, str]:
     """What decides the numbers of `notebook` in this process besides parameters and seed: digests and versions."""
-    library = digest.Library()  # once: what this process imports decides its numbers, not what stands on the disk later
-    library.source.update(cell.SENT)
-    made_of = digest.of_numbers(notebook, library)
-    own = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
-    parts = {"library": made_of["library"], "data": made_of["data"], "sweep": own, "python": platform.python_version()}
-    packages: dict[str, str] = made_of["packages"]
-    return parts | packages | {"pyarrow": version("pyarrow")}
+    made_of = checkout.made_of(notebook)  # once: what this process imports decides, not what stands on the disk later
+    packages: dict[str, str] = made_of.pop("packages")
+    return made_of | {"python": platform.python_version()} | packages | {"pyarrow": version("pyarrow")}
 
 
 def one(notebook: str, made_of: Any, params: dict[str, Any], seed: int, record: dict[str, str], wanted: Any) -> Outcome:
@@ -301,7 +296,7 @@ def one(notebook: str, made_of: Any, params: dict[str, Any], seed: int, record: 
     import pyarrow.parquet as pq
 
     try:
-        found = sources(notebook) | digest.of_files(params)
+        found = sources(notebook) | checkout.of_files(params)
         differing = [part for part in {**found, **wanted} if found.get(part) != wanted.get(part)]
         if differing:
             raise RuntimeError(f"this worker differs from the sweep in: {', '.join(differing)}")
@@ -395,7 +390,7 @@ class Store:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        from evolvingdp.publish.showing import crate
+        from evolvingdp.book import crate
 
         abouts = {key: json.loads(pq.read_schema(self.path(key)).metadata[ABOUT]) for key in keys}
         values = pd.DataFrame([_point(key, about) | about["values"] for key, about in abouts.items()])
@@ -449,7 +444,7 @@ def _bounds(claim: dict[str, Any]) -> dict[str, Any]:
 def record(notebook: str) -> dict[str, str]:
     """Provenance that all points of one go share."""
     packages = dict(sources(notebook))
-    digests = {f"{part}_sha256": packages.pop(part) for part in ("library", "data", "sweep")}
+    digests = {f"{part}_sha256": packages.pop(part) for part in ("library", "data")}
     python = packages.pop("python")
     told = ", ".join(f"{name} {installed}" for name, installed in packages.items())
     return {"commit": provenance.commit(), "version": version("evolvingdp"), **digests, "python": python, "packages": told}
@@ -646,7 +641,7 @@ def compute(sweep: Sweep, store: Store, client: Client, left: list[Point], done:
 
     def submit(each: Point) -> Any:
         values, model = each.params.model_dump(mode="json"), getattr(each.params, "made_of", None)
-        wanted = made_of | digest.of_files(values)
+        wanted = made_of | checkout.of_files(values)
         return client.submit(one, sweep.notebook, model, values, each.seed, told, wanted, pure=False)
 
     suspects: list[Point] = []

@@ -1,0 +1,113 @@
+"""The files that go with a figure, for the web, for print and for another plot, and all of them as one zip.
+
+The same result gives the same bytes: files carry no dates, and the zip has a fixed order and time.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_pdf import FigureCanvasPdf
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure as Canvas
+
+from evolvingdp.book import citing, crate
+from evolvingdp.book.files import pack
+from evolvingdp.book.labels import spoken
+from evolvingdp.book.printed import WIDTHS, printed
+from evolvingdp.book.result import Figure
+from evolvingdp.book.style import house
+
+FORMATS = ("svg", "pdf", "png")
+_DPI = 150  # of a PNG, and of what SVG and PDF keep as pixels
+_CANVASES: dict[str, Any] = {"svg": FigureCanvasSVG, "pdf": FigureCanvasPdf, "png": FigureCanvasAgg}
+_NO_DATE: dict[str, dict[str, None]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}
+
+
+def names(figure_id: str) -> dict[str, str]:
+    """What each file of a bundle is called on the page, and its name."""
+    images = {kind.upper(): f"{figure_id}.{kind}" for kind in FORMATS}
+    print_ = {f"PDF {width.inches:g} in": f"{figure_id}-{name}.pdf" for name, width in WIDTHS.items()}
+    return images | print_ | {"CSV": f"{figure_id}.csv", "JSON": f"{figure_id}.json", "all as ZIP": f"{figure_id}.zip"}
+
+
+def write(folder: Path, figure: Figure, record: Mapping[str, Any]) -> bytes:
+    """Write the bundle of `figure` with its provenance `record`: the files of `names`, and in the zip BibTeX and
+    RO-Crate metadata, too; returns the PNG."""
+    words = {"figure": figure.id, "caption": figure.caption, "alt": figure.alt}
+    files = _drawn(figure)
+    files[f"{figure.id}.csv"] = figure.data.to_csv(index=False, lineterminator="\n").encode()
+    files[f"{figure.id}.json"] = (json.dumps(words | dict(record), indent=1, allow_nan=False) + "\n").encode()
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    extra = {f"{figure.id}.bib": citing.figure(figure.id, record).encode(), "README.txt": _readme(figure, record).encode()}
+    described = crate.metadata(f"Figure {figure.id}", figure.alt, record["command"], record, files | extra)
+    (folder / f"{figure.id}.zip").write_bytes(zipped(files | extra | {crate.NAME: described}))
+    return files[f"{figure.id}.png"]
+
+
+def _drawn(figure: Figure) -> dict[str, bytes]:
+    """The files of all formats and printed widths."""
+    with _laid_out(figure.canvas):
+        files = {f"{figure.id}.{kind}": image(figure.canvas, kind) for kind in FORMATS}
+    for name, width in WIDTHS.items():
+        copy = printed(figure.canvas, width)
+        files[f"{figure.id}-{name}.pdf"] = image(copy, "pdf")
+    return files
+
+
+@contextmanager
+def _laid_out(canvas: Canvas) -> Iterator[None]:
+    """While it is open, `canvas` keeps the layout that it has now: every format would find the same one again."""
+    engine = canvas.get_layout_engine()
+    if engine is not None:
+        house(engine.execute)(canvas)
+    canvas.set_layout_engine("none")
+    try:
+        yield
+    finally:
+        canvas.set_layout_engine(engine)
+
+
+def zipped(files: Mapping[str, bytes]) -> bytes:
+    """A zip of `files` in the order of their names, without times."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name in sorted(files):
+            pack(archive, name, files[name])
+    return buffer.getvalue()
+
+
+@house
+def image(canvas: Canvas, kind: str) -> bytes:
+    """`canvas` as a file of the format `kind`.
+
+    `savefig` would draw everything once more before, for the layout, which `_laid_out` has found.
+    """
+    buffer, before, dpi = io.BytesIO(), canvas.canvas, canvas.dpi
+    try:
+        canvas.dpi = _DPI
+        getattr(_CANVASES[kind](canvas), f"print_{kind}")(buffer, metadata=_NO_DATE[kind])
+    finally:
+        canvas.dpi = dpi
+        canvas.set_canvas(before)
+    return buffer.getvalue()
+
+
+def _readme(figure: Figure, record: Mapping[str, Any]) -> str:
+    column, text = (f"{width.inches:g} in" for width in WIDTHS.values())
+    caption, alt = (" ".join(words.split()) for words in (spoken(figure.caption), figure.alt))
+    return (
+        f"{figure.id}\n\nCaption: {caption}\n\nAlternative text: {alt}\n\n"
+        f"Computed by: {record['command']}\nat commit {record['commit']}, version {record['version']}\n\n"
+        f"{figure.id}.svg, .pdf, .png: as on the page\n{figure.id}-column.pdf, -text.pdf: laid out again for print, "
+        f"{column} and {text} wide\n.csv: the data that it shows; .json: all parameters and digests; .bib: how to cite it\n"
+        f"{crate.NAME}: where all of it comes from, for archives\n"
+    )

@@ -1,0 +1,182 @@
+"""What becomes of an executed notebook: a page of the book, or one that reads by itself, in Jupyter and without the book.
+
+`clean` leaves the same bytes for the same results.  What reads by itself has its own numbers in its sentences.
+
+The book's roles become what they print: {value} the result of this very run, {cite} author and year with the address of
+the paper, the others a title, which is a link where the notebook lies in the repository.  Captions and tables become HTML.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from markdown_it import MarkdownIt
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+from pybtex.database import Entry, parse_file
+
+from evolvingdp.book.citing import address
+from evolvingdp.book.labels import Label, unmarked
+from evolvingdp.book.numerals import readable
+from evolvingdp.book.result import MYST
+
+_CODE = r"(?<!`)(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)"
+_ROLE = re.compile(r"\{(?P<kind>value|cite|cite:t|doc|numref|prf:ref)\}`(?P<said>[^`]+)`|" + _CODE, re.DOTALL)
+_ERRATUM = re.compile(r"\[(E-\w+-\d+)\]\(#(e-[\w-]+)\)")
+_VERBATIM = re.compile(rf"\$\$?.+?\$\$?|{_CODE}|\]\([^)]*\)", re.DOTALL)  # formulas, code, addresses
+_NAMED = re.compile(r"(?P<words>.*?)\s*<(?P<target>[^<>]+)>", re.DOTALL)
+_HTML = MarkdownIt("commonmark", {"html": False}).enable("table")
+_HTML.use(dollarmath_plugin, renderer=lambda formula, options: f"${escape(formula)}$")  # which Jupyter typesets
+
+
+def clean(executed: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """`executed` without times, machine paths and papermill's metadata; the injected cell gets a fixed id."""
+    notebook = copy.deepcopy(executed)
+    notebook.metadata = nbformat.from_dict({"kernelspec": notebook.metadata.get("kernelspec", {})})
+    for cell in notebook.cells:
+        tags = cell.metadata.get("tags", [])
+        cell.metadata = nbformat.from_dict({"tags": [*tags]} if tags else {})
+        if "injected-parameters" in tags:
+            cell.id = "injected-parameters"
+        if cell.cell_type == "code":
+            cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
+    return notebook
+
+
+def page(executed: nbformat.NotebookNode, banner: str = "") -> nbformat.NotebookNode:
+    """`executed` as the book shows it: MyST outputs become markdown cells, the default parameters are hidden.
+
+    `banner`, where there is one, follows the first cell, the title.
+    """
+    notebook = clean(executed)
+    cells = []
+    if banner:
+        notebook.cells.insert(1, _markdown("banner", banner))
+    for cell in notebook.cells:
+        tags = cell.metadata.get("tags", [])
+        if "parameters" in tags:
+            cell.metadata["tags"] = [*tags, "remove-cell"]
+        if "injected-parameters" in tags:
+            cell.metadata["tags"] = [*tags, "hide-input"]
+        cells.append(cell)
+        if cell.cell_type == "code":
+            sources = [output["data"][MYST] for output in cell.outputs if output.get("data", {}).get(MYST)]
+            cell.outputs = [output for output in cell.outputs if MYST not in output.get("data", {})]
+            cells += [_markdown(f"{cell.id}-{number}", source) for number, source in enumerate(sources)]
+    notebook.cells = cells
+    return notebook
+
+
+def _markdown(cell_id: str, source: str) -> Any:
+    return nbformat.v4.new_markdown_cell(source, id=cell_id[-64:])
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads <paper>/<name> of the repository at `root` for somebody who opens it in the folder `out`."""
+
+    root: Path
+    notebook: str
+    out: Path
+    values: Path  # the file of the run's numbers
+
+    def read(self, executed: nbformat.NotebookNode) -> nbformat.NotebookNode:
+        """`executed` with its roles resolved by the run's own results, and its captions and tables as HTML."""
+        notebook = copy.deepcopy(executed)
+        for cell in notebook.cells:
+            if cell.cell_type == "markdown":
+                cell.source = self.resolved(cell.source)
+            for output in cell.get("outputs", []):
+                data = output.get("data", {})
+                data.pop(MYST, None)
+                if "text/markdown" in data:
+                    data["text/html"] = _HTML.render(self.resolved(data.pop("text/markdown")))
+        return notebook
+
+    @cached_property
+    def _numbers(self) -> dict[str, Any]:
+        return dict(json.loads(self.values.read_text())) if self.values.exists() else {}
+
+    def resolved(self, text: str) -> str:
+        """MyST `text` as plain Markdown; what it names and nobody knows stays as it is."""
+
+        def role(match: re.Match[str]) -> str:
+            try:
+                return str(_PRINTED[match["kind"]](self, match["said"]))
+            except (KeyError, OSError, ValueError):
+                return match[0]
+
+        linked = _ERRATUM.sub(lambda match: self._link(match[1], "book/errata.md", f"#{match[2]}"), _ROLE.sub(role, text))
+        ends = [0, *(end for match in _VERBATIM.finditer(linked) for end in match.span()), len(linked)]
+        parts = [linked[start:end] for start, end in pairwise(ends)]
+        return "".join(part if place % 2 else readable(part) for place, part in enumerate(parts))
+
+    def _value(self, said: str) -> str:
+        notebook, name, *form = said.split()
+        if notebook != self.notebook:
+            raise KeyError(notebook)
+        value = self._numbers[name]
+        return unmarked(Label(value).markdown) if isinstance(value, str) else format(value, form[0] if form else "")
+
+    def _cited(self, keys: str, between: str) -> str:
+        works = [(_authors(entry), entry) for entry in (self._bibliography[key.strip()] for key in keys.split(","))]
+        said = (between.format(who=who, year=work.fields["year"], url=address(work.fields)) for who, work in works)
+        return "; ".join(said)
+
+    @cached_property
+    def _bibliography(self) -> dict[str, Entry]:
+        return dict(parse_file(self.root / "book" / "references.bib").entries)
+
+    def _page(self, said: str) -> str:
+        named = _NAMED.fullmatch(said)
+        target = named["target"] if named else said
+        page = target.lstrip("/") if target.startswith("/") else f"book/results/{self.notebook.split('/')[0]}/{target}"
+        notebook = page.removeprefix("book/results/")
+        file = f"{page}.md" if notebook == page else f"notebooks/{notebook}.ipynb"
+        return self._link(named["words"] if named else _title(self.root / file), file)
+
+    def _theorem(self, label: str) -> str:
+        box = re.compile(rf"^`+\{{prf:(\w+)\}} (.+)\n:label: {re.escape(label)}$", re.MULTILINE)
+        for chapter in sorted((self.root / "book").glob("*.md")):
+            if found := box.search(chapter.read_text()):
+                return f"{found[1].capitalize()} “{found[2]}” of {self._link(_title(chapter), f'book/{chapter.name}')}"
+        raise KeyError(label)
+
+    def _link(self, words: str, file: str, fragment: str = "") -> str:
+        """`words` with a link to `file` of the repository, if `out` is in it: a notebook elsewhere has no way there."""
+        if not self.out.absolute().is_relative_to(self.root.absolute()):
+            return f"*{words}*"
+        return f"[{words}]({Path(os.path.relpath(self.root / file, self.out)).as_posix()}{fragment})"
+
+
+_PRINTED = {
+    "value": Reader._value,
+    "cite": lambda reader, keys: f"({reader._cited(keys, '[{who}, {year}]({url})')})",
+    "cite:t": lambda reader, keys: reader._cited(keys, "[{who} ({year})]({url})"),
+    "doc": Reader._page,
+    "numref": lambda _, label: f"figure `{label}`",
+    "prf:ref": Reader._theorem,
+}
+
+
+def _authors(entry: Entry) -> str:
+    """One, two, or the first of several."""
+    names = [" ".join([*person.prelast_names, *person.last_names]).strip("{}") for person in entry.persons["author"]]
+    return " and ".join(names) if len(names) < 3 else f"{names[0]} et al."
+
+
+def _title(path: Path) -> str:
+    """The first heading of a page or notebook."""
+    text = path.read_text()
+    if path.suffix == ".ipynb":
+        text = "\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown")
+    return next(line.removeprefix("# ") for line in text.splitlines() if line.startswith("# "))

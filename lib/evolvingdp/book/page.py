@@ -1,0 +1,167 @@
+"""What a notebook shows: figures, tables, claims and provenance, and the files that go with them.
+
+Each output carries two forms: one that Jupyter shows (PNG, Markdown), and MyST source under the type `MYST`, which
+`postprocess.page` turns into a markdown cell of the book's page.  Files are written where `evolvingdp run` says (the
+environment variable `RESULTS`); papermill or Jupyter by hand only shows.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import time
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pandas as pd
+import psutil
+from IPython.display import display
+
+from evolvingdp.book import bundle, citing, latex, provenance
+from evolvingdp.book.labels import Label, fenced, unmarked
+from evolvingdp.book.numerals import numeric
+from evolvingdp.book.params import Params
+from evolvingdp.book.result import MYST, RESULTS, Claim, Figure, Result
+
+
+class Page:
+    """The published face of one `Result`; `close` comes last and writes the machine-readable files."""
+
+    def __init__(self, result: Result[Params]) -> None:
+        self.result = result
+        self.folder = Path(os.environ[RESULTS]) if RESULTS in os.environ else None
+        self.name = result.notebook.split("/")[-1]
+        self._tables = 0
+
+    @classmethod
+    def of(cls, module: ModuleType, params: Params, seed: int, rows: pd.DataFrame) -> Page:
+        """The page of the notebook beside which `module` stands, for the table that its `run` returned."""
+        return cls(Result.of(module, params, seed, rows))
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What claims and prose read."""
+        return self.result.values
+
+    def figure(
+        self, figure: Figure | str, canvas: Any = None, data: pd.DataFrame | None = None, *, caption: str = "", alt: str = ""
+    ) -> None:
+        """Show a figure with caption and alt text, and write its bundle: SVG, PDFs, PNG, CSV, JSON, and a zip of all.
+
+        Either a `Figure`, or its stable id, what is drawn, the data that it shows, and its words.
+        """
+        if isinstance(figure, str):
+            assert data is not None
+            figure = Figure(figure, canvas, data, " ".join(caption.split()), " ".join(alt.split()))
+        record = self.record
+        png = bundle.image(figure.canvas, "png") if self.folder is None else bundle.write(self.folder, figure, record)
+        image = {"image/png": base64.b64encode(png).decode(), "text/plain": figure.alt}
+        _show(image, self._figure_myst(figure, record), {"image/png": {"alt": " ".join(figure.alt.split())}})
+        _show(_markdown(f"**Figure `{figure.id}`.** {unmarked(figure.caption)}\n\n{self._files(figure.id)}"))
+
+    def table(self, table: pd.DataFrame, fold: str = "") -> None:
+        """Show a table and write it as LaTeX; cells are Markdown, numbers are formatted by the caller; a long one folds.
+
+        Its file is <notebook>-table-<k>.tex: the k-th table of the notebook.
+        """
+        self._tables += 1
+        name = f"{self.name}-table-{self._tables}"
+        shown = self._table(table, name, f"Table {self._tables} of `{self.result.notebook}`")
+        _show(_markdown(unmarked(shown)), f"::::{{dropdown}} {fold}\n\n{shown}\n::::\n" if fold else shown)
+
+    def claims(self) -> None:
+        """Show how many claims hold, and behind it each with its value, its bound and its verdict."""
+        rows = [
+            {
+                "claim": claim.claim,
+                "measured": f"{claim.value:,.0f}" if float(claim.value).is_integer() else f"{claim.value:.4g}",
+                "bound": claim.bound_in_words,
+                "verdict": "holds" if claim.holds else "**does not hold**",
+            }
+            for claim in self.result.claims
+        ]
+        shown = self._table(pd.DataFrame(rows), f"{self.name}-claims", f"The claims of `{self.result.notebook}`")
+        said = how_many_hold(self.result.claims)
+        unfolded = "" if all(claim.holds for claim in self.result.claims) else ":open:\n"
+        _show(_markdown(f"**{said}**\n\n{shown}"), f"::::{{dropdown}} {said}\n{unfolded}\n{shown}\n::::\n")
+
+    def close(self) -> None:
+        """Write results.csv, claims.json, values.json and provenance.json; show how to compute this page again."""
+        record = self.record | {"run_seconds": round(time.time() - psutil.Process().create_time(), 1)}
+        if self.folder is not None:
+            self.result.table.to_csv(self.folder / "results.csv", index=False, lineterminator="\n")
+            _write_json(self.folder / "claims.json", [claim.as_dict() for claim in self.result.claims])
+            _write_json(self.folder / "values.json", self.result.values)
+            _write_json(self.folder / "provenance.json", record)
+        files = ", ".join(f"[{file}]({self.name}/{file})" for file in ("results.csv", "claims.json", "provenance.json"))
+        myst = (
+            f"Computed by\n\n{fenced(record['command'], 'bash')}\n\n"
+            f"at commit `{record['commit']}`, version {record['version']}, "
+            f"in {record['run_seconds']:.0f} s.  All numbers: {files}."
+        )
+        _show(_markdown(myst), myst)
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """Where the result comes from."""
+        return provenance.record(self.result)
+
+    def _table(self, table: pd.DataFrame, name: str, title: str) -> str:
+        """Write `table` as LaTeX; returns it as Markdown, with a link to that file."""
+        cells = table.map(_cell).rename(columns=_cell)
+        sides = ["right" if numeric([*cells.iloc[:, place]]) else "left" for place in range(table.shape[1])]
+        markdown = cells.to_markdown(index=False, disable_numparse=True, colalign=sides)
+        if self.folder is not None:
+            record = self.record
+            version = f"Evolving Privacy {record['version']}"
+            text = latex.table(
+                table,
+                caption=f"{title} ({version}).",
+                label=f"tab:{self.result.notebook.split('/')[0]}-{name}".replace("_", "-"),
+                comment=f"{name}: {version}, commit {record['commit']}\n{record['command']}",
+            )
+            (self.folder / f"{name}.tex").write_text(text)
+        return f"{markdown}\n\n[LaTeX]({self.name}/{name}.tex) (`{name}`)"
+
+    def _files(self, figure_id: str) -> str:
+        links = " · ".join(f"[{kind}]({self.name}/{file})" for kind, file in bundle.names(figure_id).items())
+        return f"{links} (`{figure_id}`)"
+
+    def _figure_myst(self, figure: Figure, record: dict[str, Any]) -> str:
+        alt = json.dumps(" ".join(figure.alt.split()), ensure_ascii=False)
+        return (
+            f"```{{figure}} {self.name}/{figure.id}.svg\n:name: {figure.id}\n:alt: {alt}\n:width: 100%\n\n"
+            f"{figure.caption}\n```\n\n"
+            f"{self._files(figure.id)}\n\n"
+            f":::{{dropdown}} Compute this figure again\n{fenced(record['command'], 'bash')}\n:::\n\n"
+            f":::{{dropdown}} Cite this figure\n```bibtex\n{citing.figure(figure.id, record)}```\n:::\n"
+        )
+
+
+def _cell(value: Any) -> str:
+    """A cell of a table as MyST: a label, or Markdown."""
+    return value.markdown if isinstance(value, Label) else str(value).replace("|", r"\|")
+
+
+def how_many_hold(claims: Sequence[Claim]) -> str:
+    """ "All 9 claims hold; ...": the count, and where bounds come from, which book/limitations.md says in full."""
+    holding = sum(claim.holds for claim in claims)
+    many = f"{'All' if holding == len(claims) else f'{holding} of'} {len(claims)} claims hold"
+    return f"{many}; their bounds come from theory, from the paper, or were set before the run"
+
+
+def _markdown(text: str) -> dict[str, str]:
+    return {"text/markdown": text, "text/plain": text}
+
+
+def _show(shown: dict[str, str], myst: str = "", metadata: dict[str, Any] | None = None) -> None:
+    """Show `shown` in Jupyter, and `myst` instead in the book."""
+    display(shown | {MYST: myst}, raw=True, metadata=metadata)
+
+
+def _write_json(path: Path, content: Any) -> None:
+    path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n")

@@ -1,0 +1,163 @@
+"""The whole book: run what is stale, in parallel; put the results beside the prose; render."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+from evolvingdp.book.checkout import Project, digest_files
+from evolvingdp.book.files import MACHINE, BookError, scratch
+from evolvingdp.book.rendering import preset, whose
+from evolvingdp.book.rendering.offline import UNFINISHED
+from evolvingdp.book.rendering.theme.forked import REPOSITORY
+from evolvingdp.book.running import MANIFEST, Job, Say, compute, read_manifest, touched
+
+# the command of this name, which ends when this process does, however that ends
+JUPYTER_BOOK = """import gc, sys
+gc.set_threshold(50_000, 20, 100)  # pages are trees of many small objects that stay: to look for garbage costs a tenth
+from evolvingdp.book import files
+files.end_with_parent(int(sys.argv.pop(1)))
+from jupyter_book.cli.main import main
+main()"""
+
+
+def build(project: Project, preset: str, say: Say, *, workers: int | None = None) -> None:
+    """Execute every notebook of the table of contents at `preset` and render the HTML to _build/html.
+
+    Raises NotebookError when a notebook fails, BookError when the strict rendering does; results of notebooks that
+    finished are kept.
+    """
+    jobs = [Job.make(project, notebook, preset) for notebook in project.pages()]
+    compute(jobs, say, workers=workers)
+    stale = [job for job in jobs if not _shows(job)]
+    if stale:
+        from evolvingdp.book.running import export
+
+        for job in stale:
+            export(job, project.results / job.paper, as_page=True)
+    _remove_orphans(project)
+    unfinished, repository = project.root / "_build" / UNFINISHED, os.environ.get(REPOSITORY, "")
+    same_sources, same_otherwise = kept(project, repository)
+    if not unfinished.exists() and same_sources and same_otherwise:
+        say(f"nothing has changed: {project.root / '_build' / 'html' / 'index.html'}")
+        return
+    render(project, say, anew=not same_otherwise)
+    stamp(project, repository)
+
+
+def _shows(job: Job) -> bool:
+    """Whether the page of this notebook in book/results is what `job` has computed."""
+    manifest = read_manifest(job.project.results / job.notebook / MANIFEST)
+    wanted = {"key": job.key, "params": job.params.model_dump(mode="json"), "seed": job.seed}
+    return wanted.items() <= manifest.items() and not touched(job.project.results / job.paper, manifest)
+
+
+def build_yours(project: Project, path: Path, say: Say, *, workers: int | None = None) -> Path:
+    """Compute what the preset at `path` changes and what it is compared with, render both; returns the first page.
+
+    Raises ParameterError before anything runs where the file is wrong, NotebookError or BookError as `build` does.
+    """
+    from evolvingdp.book.rendering import beside
+
+    chosen = preset.read(project, path)
+    home = preset.home(project, chosen, path)
+    others = [Job.make(project, notebook, chosen.base) for notebook in project.pages()]
+    say(f"ours: preset {chosen.base}, seed 0")
+    compute(others, say, workers=workers)
+    say(f"yours: {chosen.file}")
+    compute(list(chosen.yours.values()), say, workers=workers)
+    copy = beside.stage(project, chosen, others, home / "source")
+    shutil.rmtree(home / "html", ignore_errors=True)
+    render(copy, say)
+    with scratch(home, ".html-") as folder:
+        shutil.copytree(copy.root / "_build" / "html", folder / "html")
+        (folder / "html").rename(home / "html")
+    return home / "html" / f"{whose.YOURS}/index.html"
+
+
+def render(project: Project, say: Say, *, anew: bool = False) -> None:
+    """Strict jupyter-book build of `project`, of all pages if `anew`; a warning is an error.  Raises BookError.
+
+    While it runs, and after it was killed or has failed, a file says so: then all pages are made anew, too.
+    """
+    started, unfinished = time.perf_counter(), project.root / "_build" / UNFINISHED
+    if anew or unfinished.exists():
+        for made in (".doctrees", "html/_modules"):  # or it would not warn, nor render, again
+            shutil.rmtree(unfinished.parent / made, ignore_errors=True)
+    unfinished.parent.mkdir(exist_ok=True)
+    unfinished.touch()
+    command = [
+        sys.executable,
+        "-P",
+        "-c",
+        JUPYTER_BOOK,
+        str(os.getpid()),
+        "build",
+        str(project.root),
+        "-W",
+        "-n",
+        "--keep-going",
+    ]
+    finished = subprocess.run(command, cwd=project.root, capture_output=True, text=True)
+    if finished.returncode:
+        refused = re.search(r"\[Errno (\d+)\] .*", finished.stderr)
+        if refused and int(refused[1]) in MACHINE:
+            raise BookError(f"the pages cannot be written: {refused[0]}")
+        raise BookError(f"the book does not render:\n{finished.stdout[-4000:]}\n{finished.stderr[-6000:]}")
+    unfinished.unlink()
+    say(f"rendered in {time.perf_counter() - started:.1f} s: {project.root / '_build' / 'html' / 'index.html'}")
+
+
+def _remove_orphans(project: Project) -> None:
+    """Results of notebooks that no longer exist."""
+    kept = {project.results / notebook for notebook in project.notebooks()}
+    for path in project.results.glob("*/*"):
+        if path.with_suffix("") not in kept:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+# Whether the rendered pages are still those of the sources: a book in which nothing has changed is not rendered again.
+
+_STAMP = ".rendered"  # in _build: what the pages were made of, and the pages
+_MADE = {"_build", "runs", "build", "__pycache__"}  # and what begins with a dot or ends with .egg-info
+
+
+def stamp(project: Project, *settings: str) -> None:
+    """The pages are rendered: remember it."""
+    (project.root / "_build" / _STAMP).write_text(_state(project, settings))
+
+
+def kept(project: Project, *settings: str) -> tuple[bool, bool]:
+    """Of the last stamp, whether the sources are the same, and whether `settings`, packages and pages are."""
+    stamped = project.root / "_build" / _STAMP
+    before, now = stamped.read_text().split() if stamped.is_file() else [""], _state(project, settings).split()
+    return before[0] == now[0], before[-1] == now[-1]
+
+
+def _state(project: Project, settings: tuple[str, ...]) -> str:
+    packages = sorted(f"{found.name} {found.version}" for found in metadata.distributions())
+    told = "\n".join([sys.version, *settings, *packages, *_pages(project.root / "_build" / "html")])
+    sources = digest_files(_sources(project.root), project.root)
+    return f"{sources} {hashlib.sha256(told.encode()).hexdigest()}\n"
+
+
+def _sources(root: Path) -> Iterator[Path]:
+    for folder, inner, files in os.walk(root):
+        inner[:] = [
+            name for name in inner if name not in _MADE and not name.startswith(".") and not name.endswith(".egg-info")
+        ]
+        yield from (Path(folder, name) for name in files)
+
+
+def _pages(html: Path) -> list[str]:
+    """Names, sizes and times of what is rendered: nobody has touched it."""
+    found = sorted(path for path in html.rglob("*") if path.is_file())
+    return [f"{path.relative_to(html)} {path.stat().st_size} {path.stat().st_mtime_ns}" for path in found]

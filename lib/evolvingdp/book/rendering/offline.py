@@ -1,0 +1,75 @@
+"""What the PDF and the zip share: whether the pages are rendered, where chromium is; and the zip, which reads from disk."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import zipfile
+from pathlib import Path
+
+from evolvingdp.book.checkout import Project
+from evolvingdp.book.files import BookError, pack, replacing
+from evolvingdp.book.running import problems
+
+NAME = "evolving-privacy"
+_CHROMIUMS = ("chromium-headless-shell", "chromium", "google-chrome")  # the first has no window to lay out and paint
+UNFINISHED = ".rendering"  # stands in _build until the pages are whole
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def chromium() -> str:
+    """Where chromium is: CHROMIUM, or the first of its usual names on PATH; raises BookError."""
+    named = os.environ.get("CHROMIUM")
+    found = next(filter(None, map(shutil.which, [named] if named else _CHROMIUMS)), None)
+    if not found:
+        wrong = f"CHROMIUM is {named!r}, which is no program" if named else "chromium was not found"
+        raise BookError(f"{wrong}; install it (Debian: apt-get install chromium), or set CHROMIUM to its path")
+    return found
+
+
+def check_rendered(project: Project) -> None:
+    """Raise BookError unless _build/html shows the sources and results as they are now."""
+    pages = [(source, project.root / "_build" / "html" / f"{_stem(source)}.html") for source in project.contents()]
+    if (project.root / "_build" / UNFINISHED).exists() or not all(page.exists() for _, page in pages):
+        raise BookError("the book is not rendered yet, or not all of it; run make book (or make book PRESET=quick) first")
+    stale = [problem for notebook in project.pages() for problem in problems(project, notebook)]
+    for source, page in pages:
+        path = next(project.root.glob(f"{_stem(source)}.[mi][dp]*"))
+        stale += [f"{source}: changed since it was rendered"] if path.stat().st_mtime > page.stat().st_mtime else []
+    if stale:
+        raise BookError("the rendered pages are stale; run make book first:\n" + "\n".join(stale))
+
+
+def _stem(source: str) -> str:
+    return source.removesuffix(".ipynb").removesuffix(".md")
+
+
+def archive(project: Project) -> Path:
+    """Write _build/evolving-privacy.zip, the HTML book for reading from disk.  The same pages give the same bytes."""
+    check_rendered(project)
+    root, target = project.root / "_build" / "html", project.root / "_build" / f"{NAME}.zip"
+    files = sorted(path for path in root.rglob("*") if path.is_file() and path.name != ".buildinfo")
+    with replacing(target) as partial, zipfile.ZipFile(partial, "w") as book:
+        for path in files:
+            pack(book, f"{NAME}/{path.relative_to(root).as_posix()}", _for_disk(path))
+    return target
+
+
+def _for_disk(path: Path) -> bytes:
+    """The file's content; search shows no excerpts, since from disk a browser lets no page read another."""
+    content = path.read_bytes()
+    if path.name != "documentation_options.js":
+        return content
+    shown, hidden = b"SHOW_SEARCH_SUMMARY: true", b"SHOW_SEARCH_SUMMARY: false"
+    if shown not in content and hidden not in content:
+        raise BookError(f"{path.name} no longer has SHOW_SEARCH_SUMMARY: search would fail from disk")
+    return content.replace(shown, hidden)

@@ -1,0 +1,313 @@
+"""The book as one PDF: its rendered pages joined to one page, which chromium prints.
+
+Made of _build/html, so that figures, numbers and references are those of the pages that everybody reads.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import posixpath
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urldefrag, urlparse
+
+import yaml
+
+from evolvingdp.book import provenance
+from evolvingdp.book.checkout import Project
+from evolvingdp.book.files import BookError, replacing, scratch
+from evolvingdp.book.rendering import legible
+from evolvingdp.book.rendering.offline import FLAGS, NAME, check_rendered, chromium
+
+try:  # the book's and the developers' tools, which reading or running a notebook does not need
+    from bs4 import BeautifulSoup, Tag
+    from bs4.filter import SoupStrainer
+    from pikepdf import Dictionary, Object, ObjectStreamMode, Page, Pdf, String
+    from playwright.sync_api import sync_playwright
+except ImportError as error:
+    raise BookError(f"make pdf needs the packages of requirements.lock ({error}); run make .venv/.ready") from None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A page of the book: its file below _build/html without ending, how deep it stands, and the part that it opens."""
+
+    page: str
+    depth: int
+    part: str = ""
+
+    @property
+    def slug(self) -> str:
+        return self.page.replace("/", "-")
+
+
+def build(project: Project) -> Path:
+    """Print the rendered book to _build/evolving-privacy.pdf; raises BookError for stale pages or no chromium."""
+    program = chromium()
+    check_rendered(project)
+    target = project.root / "_build" / f"{NAME}.pdf"
+    with scratch(target.parent, ".print-") as folder:
+        source = folder / "book.html"
+        source.write_text(joined(project), encoding="utf-8")
+        book, numbers = folder / "book.pdf", folder / "numbers.pdf"
+        _print(program, source, book, numbers, entries(project))
+        with replacing(target) as partial:
+            _finish(project, book, numbers, partial)
+    return target
+
+
+def entries(project: Project) -> list[Entry]:
+    """The book's pages in the order of `_toc.yml`; the library's reference is for the screen."""
+    toc = yaml.safe_load((project.root / "_toc.yml").read_text())
+    found = [Entry(_page(toc["root"]), 0)]
+    for part in toc["parts"]:
+        caption = part.get("caption", "")
+        for chapter in part["chapters"]:
+            if chapter["file"] == "book/api":
+                continue
+            found.append(Entry(_page(chapter["file"]), 0, caption))
+            found += [Entry(_page(section["file"]), 1) for section in chapter.get("sections", [])]
+            caption = ""
+    return found
+
+
+def _page(file: str) -> str:
+    return file.removesuffix(".ipynb").removesuffix(".md")
+
+
+def joined(project: Project) -> str:
+    """All pages as one: title page, contents, and every article with its links led to the others."""
+    root = project.root / "_build" / "html"
+    book = entries(project)
+    needed = SoupStrainer(["head", "article"])
+    pages = {entry.page: (root / f"{entry.page}.html").read_text(encoding="utf-8") for entry in book}
+    soups = {page: BeautifulSoup(text, "html.parser", parse_only=needed) for page, text in pages.items()}
+    ids = {page: {node["id"] for node in soup.article.find_all(id=True)} for page, soup in soups.items() if soup.article}
+    articles = [_article(soups[entry.page], entry, ids, root) for entry in book]
+    titles = [_heading(article).get_text() for article in articles]
+    body = "\n".join(str(article) for article in articles)
+    return (
+        f'<!DOCTYPE html>\n<html lang="en" data-theme="light" data-mode="light"><head><meta charset="utf-8">'
+        f"<title>{html.escape(_settings(project)['title'])}</title>\n{_head(soups[book[0].page], book[0].page)}"
+        f'<link rel="stylesheet" href="{_UP}_static/print.css"></head>\n<body><main class="bd-content book">'
+        f'<div class="bd-article-container">{_title(project)}{_contents(book, titles)}{body}</div></main></body></html>\n'
+    )
+
+
+_UP = "../html/"  # from the joined page to the rendered ones
+
+
+def _settings(project: Project) -> dict[str, Any]:
+    settings: dict[str, Any] = yaml.safe_load((project.root / "_config.yml").read_text())
+    return settings
+
+
+def _head(soup: BeautifulSoup, page: str) -> str:
+    """The styles, and of the scripts MathJax alone."""
+    kept = []
+    for node in soup.select("head link[rel=stylesheet], head script"):
+        address = str(node.get("href") or node.get("src") or "")
+        if node.name == "script" and "MathJax" not in (node.string or "") and "mathjax" not in address:
+            continue
+        if address:
+            node["href" if node.name == "link" else "src"] = _UP + _resolve(page, urldefrag(address).url)
+        kept.append(str(node))
+    return "\n".join(kept)
+
+
+def _resolve(page: str, address: str) -> str:
+    """The path below _build/html that `address` means on `page`."""
+    return posixpath.normpath(posixpath.join(posixpath.dirname(page), address))
+
+
+# what only a screen can use, and the code that the page itself hides, but for the parameters
+_SCREEN_ONLY = (
+    "a.headerlink, .toctree-wrapper, script, button, .sd-summary-state-marker, "
+    ".tag_hide-input:not(.tag_injected-parameters) > details.above-input"
+)
+
+
+def _drop_repeated(article: Tag) -> None:
+    """A folded command that stands unfolded on the same page, too, is not printed below each figure."""
+    folded = article.select("details.sd-dropdown")
+    inside = {id(code) for fold in folded for code in fold.find_all("pre")}
+    printed = {code.get_text() for code in article.find_all("pre") if id(code) not in inside}
+    for fold in folded:
+        codes = fold.find_all("pre")
+        if codes and all(code.get_text() in printed for code in codes):
+            fold.decompose()
+
+
+def _article(soup: BeautifulSoup, entry: Entry, ids: dict[str, set[Any]], root: Path) -> Tag:
+    """The page's article without what only a screen can use; links lead inside the document or outside the machine."""
+    article = soup.select_one("article")
+    if article is None:
+        raise BookError(f"{entry.page}.html has no article; the theme has changed")
+    for node in article.select(_SCREEN_ONLY):
+        node.decompose()
+    _drop_repeated(article)
+    for node in article.select("table.grouped"):
+        _group(node)
+    downloads = {id(parent): parent for link in article.select("p > a.download") if (parent := link.parent)}
+    for node in downloads.values():
+        _drop_downloads(node)
+    for node in article.find_all("a", href=True):
+        _redirect(node, entry, ids)
+    for node in article.find_all("img", src=True):
+        node["src"] = _UP + _resolve(entry.page, str(node["src"]))
+        if str(node["src"]).endswith(".svg") and node.find_parent("figure"):
+            legible.fit(node, (root / str(node["src"]).removeprefix(_UP)).read_text(encoding="utf-8"))
+    for node in article.find_all(id=True):
+        node["id"] = f"{entry.slug}--{node['id']}"
+    for node in article.find_all("details"):
+        node["open"] = ""
+    for node in article.find_all(["h1", "h2", "h3", "h4", "h5"]):
+        node.name = f"h{min(6, int(node.name[1]) + entry.depth)}"
+    article["id"] = entry.slug
+    article["class"] = f"bd-article {'section' if entry.depth else 'chapter'}"
+    return article
+
+
+def _group(table: Tag) -> None:
+    """As tables.js does on a screen: what the first column says is a heading above its rows."""
+    above = ""
+    for first in table.select("colgroup > col:first-child, tr > :first-child"):
+        name = html.escape(first.get_text().strip())
+        if first.name == "td" and first.parent and name != above:
+            heading = f'<tr class="group"><th colspan="{len(first.find_next_siblings())}" scope="rowgroup">{name}</th></tr>'
+            first.parent.insert_before(BeautifulSoup(heading, "html.parser"))
+            above = name
+        first.decompose()
+
+
+def _drop_downloads(paragraph: Tag) -> None:
+    """Of a line that only offers a figure's files, keep the figure's id: the files are not in the PDF."""
+    links = paragraph.select("a.download")
+    left = paragraph.get_text()
+    for node in [*links, *paragraph.select("code")]:
+        left = left.replace(node.get_text(), "", 1)
+    if links and not left.strip(" ·()\n"):
+        codes = [code.extract() for code in paragraph.select("code")]
+        paragraph.clear()
+        paragraph.extend(codes)
+        paragraph["class"] = "figure-id"
+
+
+def _redirect(link: Tag, entry: Entry, ids: dict[str, set[Any]]) -> None:
+    address = str(link["href"])
+    if urlparse(address).scheme:
+        return
+    path, fragment = urldefrag(address)
+    page = _resolve(entry.page, path).removesuffix(".html") if path else entry.page
+    if page not in ids:
+        link.unwrap()  # a file beside the pages: it is in the zip, not in the PDF
+        return
+    slug = page.replace("/", "-")
+    link["href"] = f"#{slug}--{unquote(fragment)}" if unquote(fragment) in ids[page] else f"#{slug}"
+
+
+def _heading(article: Tag) -> Tag:
+    heading = article.select_one("h1, h2")
+    if heading is None:
+        raise BookError(f"{article['id']} has no title")
+    return heading
+
+
+def _title(project: Project) -> str:
+    settings = _settings(project)
+    presets = ", ".join(sorted(set(_presets(project))))
+    lines = [
+        ("book-title", settings["title"]),
+        ("book-subtitle", "An executable reference for differential privacy on data that changes over time"),
+        ("book-author", settings["author"]),
+        ("book-source", f"Version {version('evolvingdp')}, commit {provenance.commit()}"),
+        ("book-source", f"Notebooks computed with the preset {presets}; the commit of each stands at its end."),
+    ]
+    inside = "".join(f'<p class="{name}">{html.escape(str(text))}</p>' for name, text in lines)
+    return f'<section class="title-page">{inside}</section>\n'
+
+
+def _presets(project: Project) -> Iterator[str]:
+    """The preset of each notebook's page, as its command names it."""
+    for notebook in project.pages():
+        words = shlex.split(json.loads((project.results / notebook / "provenance.json").read_text())["command"])
+        yield words[words.index("--preset") + 1]
+
+
+def _contents(book: list[Entry], titles: list[str]) -> str:
+    """The table of contents; its page numbers are empty until the pages are counted."""
+    lines = []
+    for entry, title in zip(book, titles, strict=True):
+        lines += [f'<p class="contents-part">{html.escape(entry.part)}</p>'] if entry.part else []
+        lines.append(
+            f'<p class="contents-{entry.depth}"><a href="#{entry.slug}">{html.escape(title)}</a>'
+            f'<span class="contents-page" data-page="{entry.slug}"></span></p>'
+        )
+    return f'<section class="contents" id="contents"><h1>Contents</h1>{"".join(lines)}</section>\n'
+
+
+_WIDTH = 718  # of an A4 page between its margins (print.css), in pixels of 1/96 inch; 30 on each side are for broad figures
+
+
+def _print(program: str, source: Path, book: Path, numbers: Path, pages: list[Entry]) -> None:
+    """Print `source` to `book`, and to `numbers` its contents once more, of which only the page numbers are visible."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        tab = browser.new_page(viewport={"width": _WIDTH, "height": 980})
+        tab.emulate_media(media="print")
+        failed: list[str] = []
+        tab.on("requestfailed", lambda request: failed.append(request.url))
+        tab.goto(source.as_uri(), wait_until="load")
+        tab.evaluate("() => MathJax.startup.promise.then(() => document.fonts.ready)")
+        if failed or tab.locator("mjx-merror").count():
+            raise BookError(f"the book's pages are not whole: {failed or 'a formula does not typeset'}")
+        cut = tab.evaluate((source.parents[1] / "html" / "_static" / "print.js").read_text(encoding="utf-8"), _WIDTH)
+        if cut:
+            raise BookError(f"wider than a page of the PDF: {'; '.join(cut)}")
+        tab.pdf(path=book, prefer_css_page_size=True, print_background=True, outline=True, tagged=True)
+        with Pdf.open(book) as whole:
+            where = {entry.slug: Page(whole.Root.Dests[f"/{entry.slug}"][0]).index + 1 for entry in pages}
+        tab.evaluate(
+            """where => {
+              document.querySelectorAll("[data-page]").forEach(node => node.textContent = where[node.dataset.page]);
+              document.querySelectorAll("article").forEach(node => node.remove());
+              document.documentElement.classList.add("numbers-only");
+            }""",
+            where,
+        )
+        tab.add_style_tag(content="@page { @bottom-center { content: none } }")
+        tab.pdf(path=numbers, prefer_css_page_size=True, tagged=False)
+        browser.close()
+
+
+def _finish(project: Project, book: Path, numbers: Path, target: Path) -> None:
+    """Stamp the page numbers on the contents, say what the file is, and nothing of the machine that made it."""
+    settings = _settings(project)
+    with Pdf.open(book) as whole, Pdf.open(numbers) as stamps:
+        for page, stamp in zip(whole.pages, stamps.pages, strict=False):
+            page.add_overlay(stamp, None)
+        said = {"/Title": settings["title"], "/Author": settings["author"], "/Subject": f"commit {provenance.commit()}"}
+        whole.docinfo = whole.make_indirect(Dictionary(said))
+        for entry in _bookmarks(whole.Root.Outlines):
+            entry.Title = String(_once(str(entry.Title)))
+        whole.save(target, object_stream_mode=ObjectStreamMode.generate)
+
+
+def _bookmarks(node: Object) -> Iterator[Object]:
+    """Every entry of a PDF's outline below `node`."""
+    child = node.get("/First")
+    while child is not None:
+        yield child
+        yield from _bookmarks(child)
+        child = child.get("/Next")
+
+
+def _once(title: str) -> str:
+    """`title` once: chromium writes a heading that a page break precedes twice."""
+    half = title[: len(title) // 2]
+    return half if title == 2 * half else title

@@ -1,3 +1,0 @@
-"""Moved to evolvingdp.book.words."""
-
-from evolvingdp.book.words import *  # noqa: F403

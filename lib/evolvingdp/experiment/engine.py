@@ -1,3 +1,0 @@
-"""Moved to evolvingdp.book.engine."""
-
-from evolvingdp.book.engine import *  # noqa: F403

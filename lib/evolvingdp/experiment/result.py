@@ -1,3 +1,0 @@
-"""Moved to evolvingdp.book.result."""
-
-from evolvingdp.book.result import *  # noqa: F403

@@ -1,3 +1,0 @@
-"""Moved to evolvingdp.book.style."""
-
-from evolvingdp.book.style import *  # noqa: F403

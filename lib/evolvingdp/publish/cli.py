@@ -1,3 +1,0 @@
-"""Moved to evolvingdp.book.cli."""
-
-from evolvingdp.book.cli import main as main

@@ -1,1 +1,0 @@
-"""The results of a reader beside ours."""

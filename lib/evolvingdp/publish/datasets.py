@@ -1,3 +1,0 @@
-"""Moved to evolvingdp.book.data."""
-
-from evolvingdp.book.data import *  # noqa: F403

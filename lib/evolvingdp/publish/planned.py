@@ -1,3 +1,0 @@
-"""Moved to evolvingdp.book.planned."""
-
-from evolvingdp.book.planned import plan as plan

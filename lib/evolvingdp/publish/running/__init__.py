@@ -1,1 +1,0 @@
-"""Running notebooks: checked, cached, written whole or not at all."""

@@ -1,3 +1,0 @@
-"""Moved to evolvingdp.book.running."""
-
-from evolvingdp.book.running import *  # noqa: F403
