@@ -5,7 +5,7 @@ PORT ?= 8000
 BIN := .venv/bin
 READY := .venv/.ready
 export PYTHONDONTWRITEBYTECODE := # tests are compiled once, and not by each of their processes each time
-GENERATORS := $(addprefix tests/privacy/test_,registry.py replay.py refusals.py one_more.py whole_outputs.py)
+GENERATORS := $(addprefix tests/privacy/test_,promises.py refusals.py one_more.py)
 PARALLEL := -n logical --no-loadscope-reorder # a process more than cores, a file's tests in one of them (tests/conftest.py)
 
 .PHONY: help book pdf zip check lint test pytest serve lock clean artifact audits benchmarks claims faults front grid loop matrix mutants peers planner release

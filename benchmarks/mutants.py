@@ -26,15 +26,15 @@ from pathlib import Path
 import pandas as pd
 
 import evolvingdp
-from evolvingdp.audit.ledger import listing
+from evolvingdp.audit import ledger
 from evolvingdp.book.rendering import dated
 from evolvingdp.core.tables import DATA
 
 ROOT = Path(__file__).resolve().parents[1]
 TESTS, RESULTS = ROOT / "tests", ROOT / "benchmarks" / "results"
 LIBRARY = Path(evolvingdp.__path__[0])
-GENERATORS = ("test_registry.py", "test_replay.py", "test_refusals.py", "test_one_more.py", "test_whole_outputs.py")
-LEDGER = TESTS / "privacy" / "test_ledger.py"
+GENERATORS = ("test_refusals.py", "test_one_more.py")
+LEDGER = TESTS / "privacy" / "test_promises.py"
 BY = ("rows", "generators", "tests")
 PATIENCE = 1200.0  # seconds; who waits longer has met an endless loop, which counts as noticed
 
@@ -58,7 +58,7 @@ def changed(file: str, old: str, new: str) -> str | None:
 def asked(by: str, chapter: str) -> list[str]:
     """What pytest is given: tests that have to do with a chapter name it."""
     if by == "rows":  # what is wrong in core may show in all
-        own = [one.id for one in listing.entries() if chapter in ("core", one.chapter)]
+        own = [one.id for one in ledger.entries() if chapter in ("core", one.chapter)]
         return [f"{LEDGER}::test_the_guarantee_is_kept[{name}]" for name in own]
     generators = [str(TESTS / "privacy" / name) for name in GENERATORS if (TESTS / "privacy" / name).is_file()]
     if by == "generators":

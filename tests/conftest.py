@@ -68,10 +68,8 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Who builds the book starts at once, and who needs it comes last, as does who reads it only if it is built."""
+    """Who builds the book starts at once, and who needs it comes last."""
     of_the_book = {item.path.name for item in items if "built_book" in getattr(item, "fixturenames", ())}
-    if of_the_book:
-        of_the_book.add("test_ledger.py")
     items.sort(key=lambda item: (item.path.name not in PAGES, item.path.name in of_the_book))
 
 

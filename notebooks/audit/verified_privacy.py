@@ -11,12 +11,11 @@ from typing import Any
 
 import pandas as pd
 
+from evolvingdp.audit import formulas, ledger
 from evolvingdp.audit.empirical import auditor, failures
 from evolvingdp.audit.empirical.black_boxes import black_boxes
 from evolvingdp.audit.exact import reports
 from evolvingdp.audit.exact.laws import worst_loss
-from evolvingdp.audit.ledger import listing
-from evolvingdp.audit.ledger.entry import ADVERSARY, COMPOSED, EXACT, FORMULA, SENSITIVITY, SLACK, TEST
 from evolvingdp.book.params import Metric
 from evolvingdp.book.words import span
 from evolvingdp.core.noise import DiscreteLaplace, Laplace
@@ -26,9 +25,7 @@ from evolvingdp.heavy_hitters.rappor import Rappor
 METRIC = Metric("bound_right", "largest epsilon that an audit proves of a mechanism that promises 1", better="higher")
 
 CLAIMS = """
-n_broken <= 0  No mechanism of a computed row loses more than it promises: number that do
-n_changed <= 0  No computed row that is loose has another loss than the one that is pinned: number that have
-n_unpinned <= 0  Every computed row that is not tight is pinned: number that are not
+n_broken <= 0  No mechanism loses more than it promises at any setting that was tried: number that do
 box_most <= 1  No audit from outside refutes a mechanism of this book: largest bound over promise
 digits_of_one <= 53  Of 1 + noise no digit is finer than 2^-53: most digits
 share_finer >= 0.3  Of 0 + noise many are: share of numbers in (0, 1)
@@ -55,28 +52,24 @@ def box_confidence(params: Any) -> float:
 
 def run(params: Any, seed: int) -> pd.DataFrame:
     """Rows of part "ledger" (a mechanism), "box" (an audit), "convergence", "failures", "recovered" and "digits"."""
-    promises = listing.table(params.one_in).assign(part="ledger")
+    promises = ledger.table(params.settings, seed).assign(part="ledger")
     rows = [
-        *_boxes(params, seed, promises), *_convergence(params, seed), *_failures(params, seed), *_recovered(params, seed),
+        *_boxes(params, seed), *_convergence(params, seed), *_failures(params, seed), *_recovered(params, seed),
         *_digits(params, seed),
     ]  # fmt: skip
     return pd.concat([promises, pd.DataFrame(rows)], ignore_index=True)
 
 
-def _boxes(params: Any, seed: int, promises: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """An audit of each mechanism that has one and a computed row; the ledger's first row is such a one."""
-    by_id = computed(promises).set_index("id")
+def _boxes(params: Any, seed: int) -> Iterator[dict[str, Any]]:
+    """An audit of each mechanism that has one."""
     for box in black_boxes():
-        if box.entry not in by_id.index:
-            continue
-        promise = by_id.loc[box.entry]
         bound = auditor.audit(
-            box.mechanism, box.inputs, stream(seed, "box", box.entry), runs=params.box_runs, delta=float(promise.delta),
+            box.mechanism, box.inputs, stream(seed, "box", box.entry), runs=params.box_runs, delta=box.delta,
             confidence=box_confidence(params),
         )  # fmt: skip
         yield {
-            "part": "box", "id": box.entry, "mechanism": promise.mechanism, "promised": promise.promised, "delta": promise.delta,
-            "bound": bound.epsilon, "runs": params.box_runs, "event": bound.event,
+            "part": "box", "id": box.entry, "promised": box.epsilon, "delta": box.delta, "bound": bound.epsilon,
+            "runs": params.box_runs, "event": bound.event,
         }  # fmt: skip
 
 
@@ -143,19 +136,16 @@ def _digits(params: Any, seed: int) -> Iterator[dict[str, Any]]:
 
 def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
     rows, boxes, digits, convergence = (part(table, name) for name in ("ledger", "box", "digits", "convergence"))
-    done, how = computed(table), rows.how.value_counts()
+    done, how = rows.astype(dict.fromkeys(VERDICTS, bool)), rows.how.value_counts()
     mean = convergence[convergence.runs == convergence.runs.max()].groupby("case").bound.mean()
     told, wrong = part(table, "recovered"), part(table, "failures")
     end = told[told.n_reports == told.n_reports.max()].groupby("case").recovered.mean()
     last = wrong[wrong.n_reports == wrong.n_reports.max()].set_index("case")
-    unpinned = ~done.tight & done.pinned.isna() if "pinned" in done else ~done.tight
     return {
         "n_entries": len(rows),
-        "n_computed": len(done),
+        "n_settings": int(rows.tried.sum()),
         "n_tight": int(done.tight.sum()),
         "n_broken": int((~done.kept).sum()),
-        "n_changed": int((~done.unchanged).sum()),
-        "n_unpinned": int(unpinned.sum()),
         **{f"n_{name}": int(how.get(kind, 0)) for name, kind in _HOW.items()},
         "n_boxes": len(boxes),
         "n_boxes_showing": int((boxes.bound > 0).sum()),
@@ -185,7 +175,14 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-_HOW = {"exact": EXACT, "sensitivity": SENSITIVITY, "formula": FORMULA, "composed": COMPOSED, "adversary": ADVERSARY}
+_HOW = {
+    "replayed": ledger.REPLAYED,
+    "followed": ledger.FOLLOWED,
+    "laws": formulas.LAW,
+    "composed": formulas.COMPOSED,
+    "adversary": formulas.ADVERSARY,
+    "formula": formulas.FORMULA,
+}
 
 
 PAPERS = {
@@ -202,8 +199,7 @@ CHAPTERS = {
     "continual_mean": "continual means",
     "sparse_vector": "sparse vector",
 }
-VERDICTS = ("kept", "unchanged", "tight")
-LEFT_OUT = "–"  # by a preset that computes one row in so many
+VERDICTS = ("kept", "tight")
 
 
 def part(table: pd.DataFrame, name: str) -> pd.DataFrame:
@@ -211,32 +207,20 @@ def part(table: pd.DataFrame, name: str) -> pd.DataFrame:
     return table[table.part == name].dropna(axis=1, how="all")
 
 
-def computed(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the ledger that have been computed."""
-    rows = part(table, "ledger")
-    return rows[rows.measured.notna()].astype(dict.fromkeys(VERDICTS, bool))
-
-
 def shown(table: pd.DataFrame) -> pd.DataFrame:
-    """All of the ledger as readers see it: by paper, which the page makes headings of, and each row's verdict first."""
-    rows, done = part(table, "ledger"), computed(table)
-    found = pd.DataFrame(
-        {
-            "verdict": list(map(_verdict, done.kept, done.unchanged, done.tight)),
-            "measured": list(map(_measured, done.measured, done.promised, done.tight)),
-        },
-        index=done.index,
-    ).reindex(rows.index, fill_value=LEFT_OUT)
+    """The ledger as readers see it: by paper, which the page makes headings of, and each row's verdict first."""
+    rows = part(table, "ledger").astype(dict.fromkeys(VERDICTS, bool))
     return pd.DataFrame(
         {
             "paper": rows.chapter.map(PAPERS),
-            "verdict": found.verdict,
+            "verdict": list(map(_verdict, rows.kept, rows.tight)),
             "mechanism": rows.mechanism,
             "promise": rows.guarantee,
-            "measured": found.measured,
+            "measured": list(map(_measured, rows.measured, rows.promised, rows.tight)),
+            "settings": rows.tried.astype(int),
             "checked": rows.how,
             "protects": rows.unit + " (" + rows.neighbours + ")",
-            "test": rows.test.str.replace(f"{TEST}[", "").str.rstrip("]"),
+            "test": rows.test.str.replace(f"{ledger.TEST}[", "").str.rstrip("]"),
         }
     )
 
@@ -252,10 +236,8 @@ def _measured(epsilon: float, promised: float, tight: bool) -> str:
     return _loss(epsilon, next(told, 9))
 
 
-def _verdict(kept: bool, unchanged: bool, tight: bool) -> str:
-    if not kept:
-        return "broken"
-    return "tight" if tight else "kept, as pinned" if unchanged else "changed"
+def _verdict(kept: bool, tight: bool) -> str:
+    return "broken" if not kept else "tight" if tight else "kept"
 
 
 def failure_table(table: pd.DataFrame) -> pd.DataFrame:
@@ -269,7 +251,7 @@ def failure_table(table: pd.DataFrame) -> pd.DataFrame:
             "promised": last.promised.map("{:.3f}".format),
             "exact loss": last.loss.map("{:.3f}".format),
             "audit: at least": last.bound.map("{:.3f}".format),
-            "caught exactly": (last.loss > last.promised * (1 + SLACK)).map({True: "yes", False: "no"}),
+            "caught exactly": (last.loss > last.promised * (1 + ledger.SLACK)).map({True: "yes", False: "no"}),
             "caught from outside": (last.bound > last.promised).map({True: "yes", False: "no"}),
         }
     )
@@ -282,14 +264,14 @@ def repeated(table: pd.DataFrame, name: str, against: str, value: str) -> pd.Dat
 
 
 def losses(table: pd.DataFrame) -> pd.DataFrame:
-    """Of each computed row its loss over its promise, what an audit from outside proves of it, and its place in its chapter,
-    in (0, 1] by its loss."""
-    rows = computed(table).reset_index(drop=True)
-    bounds = rows.id.map(part(table, "box").set_index("id").bound) / rows.promised
+    """Of each row its loss over its promise, what an audit from outside proves of it, and its place in its chapter, in
+    (0, 1] by its loss."""
+    rows = part(table, "ledger").astype(dict.fromkeys(VERDICTS, bool)).reset_index(drop=True)
+    boxes = part(table, "box").set_index("id")
     loss = rows.measured / rows.promised
     rank = loss.groupby(rows.chapter).rank(method="first") / rows.groupby("chapter").id.transform("size")
     names = ["chapter", "mechanism", "kept", "tight"]
-    return rows[names].assign(verified=loss, audit=bounds, place=rank)
+    return rows[names].assign(verified=loss, audit=rows.id.map(boxes.bound / boxes.promised), place=rank)
 
 
 def spans(shown: pd.DataFrame) -> str:

@@ -8,6 +8,7 @@ and `black_boxes(loss)` has the same boxes with noise for `loss` times the promi
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from evolvingdp.audit.empirical.auditor import Batch, Mechanism
 from evolvingdp.audit.empirical.failures import noisy_count
+from evolvingdp.audit.exact.laws import gaussian_epsilon
 from evolvingdp.continual_mean import private_median
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.per_step import PerStepLaplace
@@ -32,18 +34,22 @@ from evolvingdp.sparse_vector.histograms import HistogramEveryStep
 from evolvingdp.sparse_vector.noise import MonitorNoise
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
+_DELTA = 1e-6
+
 
 @dataclass(frozen=True)
 class BlackBox:
-    """The entry of the ledger whose promise it has to keep, a mechanism, and neighbouring inputs."""
+    """A mechanism that has a row of this id in the ledger, neighbouring inputs, and what it promises."""
 
     entry: str
     mechanism: Mechanism
     inputs: tuple[Any, ...]
+    epsilon: float
+    delta: float = 0.0
 
 
 def black_boxes(loss: float = 1.0) -> tuple[BlackBox, ...]:
-    """All boxes, with noise for `loss` times the epsilon that their entries promise."""
+    """All boxes, with noise for `loss` times the epsilon that they promise."""
     return (*_local(loss), *_continual(loss), *_queries(loss))
 
 
@@ -77,10 +83,10 @@ def _local(loss: float) -> tuple[BlackBox, ...]:
         return drawn.step(drawn.start(), np.arange(users), cohorts, _all_hold(key, users), rng)[1]
 
     return (
-        BlackBox("sign_flip", Batch(flips), (-1, 1)),
-        BlackBox("freq_oracle", Batch(reports), (0, 1, 2)),
-        BlackBox("olh", Batch(matches), (0, 1, 2)),
-        BlackBox("rappor_report", Batch(first_reports), (one, other)),
+        BlackBox("sign_flip", Batch(flips), (-1, 1), 1.0),
+        BlackBox("local_rnd", Batch(reports), (0, 1, 2), 0.8),
+        BlackBox("olh", Batch(matches), (0, 1, 2), 0.8),
+        BlackBox("rappor", Batch(first_reports), (one, other), 2 * math.log(0.7 / 0.3)),
     )
 
 
@@ -101,11 +107,11 @@ def _continual(loss: float) -> tuple[BlackBox, ...]:
         return private_median.draw(np.array([mean, mean, 0.1, 0.9]), 0.8 * loss, 4, rng)
 
     return (
-        BlackBox("laplace", noisy_count(Laplace(2 / loss)), (0, 1)),
-        BlackBox("gaussian", noisy_count(Gaussian(2 / loss)), (0, 1)),
-        BlackBox("binary", sums, (0, 1)),
-        BlackBox("per_step_even", means, (0, 1)),
-        BlackBox("private_median", median, (0.1, 0.9)),
+        BlackBox("laplace", noisy_count(Laplace(2 / loss)), (0, 1), 0.5),
+        BlackBox("gaussian", noisy_count(Gaussian(2 / loss)), (0, 1), gaussian_epsilon(0.25, _DELTA), _DELTA),
+        BlackBox("binary", sums, (0, 1), 0.7),
+        BlackBox("per_step", means, (0, 1), 0.7),
+        BlackBox("private_median", median, (0.1, 0.9), 0.8),
     )
 
 
@@ -115,7 +121,7 @@ def _moved(outputs: NDArray[np.float64]) -> float:
 
 
 def _queries(loss: float) -> tuple[BlackBox, ...]:
-    once = AboveThreshold.calibrated(loss, 1e-6, 1, 0.0, composition="basic")
+    once = AboveThreshold.calibrated(loss, _DELTA, 1, 0.0, composition="basic")
 
     def halting(move: int, rng: np.random.Generator) -> int:
         """The place of the first yes among queries at 0 that the user moves by one."""
@@ -126,13 +132,13 @@ def _queries(loss: float) -> tuple[BlackBox, ...]:
                 return place
         return 6
 
-    noise = calibrate(1.0, 1e-6, 3).noise
+    noise = calibrate(1.0, _DELTA, 3).noise
     monitor = ThresholdMonitorEvolving(MonitorNoise(noise.cap / loss, noise.inner / loss), 1.5 * noise.scale / loss, 3)
-    every_step = HistogramEveryStep.calibrated(loss, 1e-6, 5, 2)
+    every_step = HistogramEveryStep.calibrated(loss, _DELTA, 5, 2)
     return (
-        BlackBox("above_threshold_once", halting, (0, 1)),
-        BlackBox("threshold_monitor_exact_replacement", alternating(monitor, 40), (0, 1)),
-        BlackBox("histogram_laplace", two_elements(every_step), (0, 1)),
+        BlackBox("above_threshold", halting, (0, 1), 1.0),
+        BlackBox("threshold_monitor", alternating(monitor, 40), (0, 1), 1.0, _DELTA),
+        BlackBox("histograms", two_elements(every_step), (0, 1), 1.0, _DELTA),
     )
 
 

@@ -22,7 +22,18 @@ from scipy.special import comb, gammaln, xlogy
 from scipy.stats import binom, poisson
 
 from evolvingdp.audit.exact.laws import epsilon_at
-from evolvingdp.audit.exact.uncertain import Array, Exponential, GridUniform, Laplace, Law, Normal, Uncertain, Uniform
+from evolvingdp.audit.exact.uncertain import (
+    Array,
+    Exponential,
+    GridUniform,
+    Laplace,
+    Law,
+    Normal,
+    NotFollowedError,
+    Stated,
+    Uncertain,
+    Uniform,
+)
 
 _MOST_WAYS = 1 << 10  # of one draw
 
@@ -52,7 +63,9 @@ class Follower:
         if len(possible) == 1:
             return possible[0]
         if not 1 < len(possible) <= _MOST_WAYS:
-            raise ValueError(f"a draw must have at most {_MOST_WAYS} possible values to be followed, got {len(possible)}")
+            raise NotFollowedError(
+                f"a draw must have at most {_MOST_WAYS} possible values to be followed, got {len(possible)}"
+            )
         depth = len(self.taken)
         place = self._path[depth] if depth < len(self._path) else 0
         way = possible[place]
@@ -84,6 +97,12 @@ class Follower:
 
     def normal(self, loc: float = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
         return self._draws(Normal, scale, loc, size)
+
+    def stated(self, noise: Any, size: int | tuple[int, ...]) -> Any:
+        """Integer noise, each by the law that it states."""
+        shape = _shape(size)
+        entries = (Uncertain(self, 0.0, ((1.0, Stated(noise)),)) for _ in range(math.prod(shape)))
+        return Array(np.fromiter(entries, dtype=object, count=math.prod(shape)).reshape(shape))
 
     def integers(self, low: ArrayLike, high: ArrayLike | None = None, size: Any = None, dtype: Any = np.int64) -> Any:
         first, last = (0, low) if high is None else (low, high)
@@ -195,7 +214,7 @@ def _multinomial(n: int, chances: tuple[float, ...]) -> tuple[list[list[int]], l
     return ways.tolist(), np.exp(logs).tolist()
 
 
-class TooManyWaysError(ValueError):
+class TooManyWaysError(NotFollowedError):
     """A law has more ways than were to be followed."""
 
 

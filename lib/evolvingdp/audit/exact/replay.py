@@ -20,13 +20,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from evolvingdp.audit.exact.laws import composed_epsilon, gaussian_epsilon, smallest_epsilon
 from evolvingdp.continual_mean import private_median
 from evolvingdp.core import accounting, noise
 from evolvingdp.core.noise import DiscreteGaussian, DiscreteLaplace
@@ -37,7 +38,6 @@ from evolvingdp.heavy_hitters.sketches.local_rnd import LocalRnd
 Array = NDArray[np.float64]
 LAPLACE, NORMAL, CONCENTRATED = "laplace", "normal", "discrete normal"
 _BLOCK = 4  # draws that a tape takes at first: with the library's thousand, all those that nobody uses would be moved, too
-_SLACK = 1e-6  # relative: of the solver
 _FAR = 2.0**30
 
 
@@ -217,23 +217,27 @@ class Loss:
     mu_squared: float = 0.0
     concentrated: float = 0.0
 
-    def kept(self, epsilon: float, delta: float) -> bool:
-        """Whether it is within (`epsilon`, `delta`)."""
-        pure = math.fsum(self.pure)
-        if not math.isfinite(pure + self.mu_squared + self.concentrated):
-            return False
-        if pure <= epsilon * (1 + _SLACK) and self.mu_squared == self.concentrated == 0:
-            return True
-        if not delta:
-            return False
-        if self.mu_squared == self.concentrated == 0:  # pieces, which compose
+    def plus(self, draw: Draw, units: float) -> Loss:
+        """And of a draw that is moved by so many scales."""
+        if draw.law == LAPLACE:
+            return replace(self, pure=(*self.pure, units))
+        name = "mu_squared" if draw.law == NORMAL else "concentrated"
+        return replace(self, **{name: getattr(self, name) + units**2})
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon at `delta`; of a pure loss the smaller one of the sum and of what its pieces compose to."""
+        pure, normal = math.fsum(self.pure), self.mu_squared + self.concentrated
+        if normal == 0:
             held = [one for one in self.pure if one > 0]
-            return accounting.delta_of_reports(max(held), epsilon, len(held)) <= delta * (1 + 1e-6)
+            composed = composed_epsilon(max(held), len(held), delta) if delta and len(held) > 1 else math.inf
+            return min(pure, composed)
+        if not delta or not math.isfinite(pure + normal):
+            return math.inf
         if pure > 0:
             raise NotImplementedError("normal noise beside Laplace noise or reports")
         if self.concentrated == 0:
-            return accounting.delta_of_gaussian(math.sqrt(self.mu_squared), epsilon) <= delta * (1 + 1e-6)
-        return accounting.delta_of_concentrated((self.mu_squared + self.concentrated) / 2, epsilon) <= delta * (1 + 1e-6)
+            return gaussian_epsilon(self.mu_squared, delta)
+        return smallest_epsilon(lambda epsilon: accounting.delta_of_concentrated(normal / 2, epsilon) - delta)
 
 
 def numbers_of(output: Any) -> tuple[list[Any], list[Any]]:
@@ -304,6 +308,17 @@ def check_hidden(run: Run, data: Any, neighbour: Any, make: Make, moves: Moves) 
         raise ChangedError(f"the moves that hide small numbers must hide large ones, got {first} and {second}")
     if record.asked != tape.asked:
         raise ChangedError("draws must be the same in number, order and law")
+
+
+def moved_loss(run: Run, data: Any, neighbour: Any, make: Make, moves: Moves) -> Loss:
+    """The loss where the noise is moved by these `moves`, which must hide the neighbour."""
+    check_hidden(run, data, neighbour, make, moves)
+    with instrumented():
+        draws = {(draw.generator, draw.place): draw for draw in _told(run, data, make, {})[2].draws}
+    found = Loss()
+    for place, by in moves.items():
+        found = found.plus(draws[place], abs(by) / draws[place].scale)
+    return found
 
 
 def _told(run: Run, held: Any, make: Make, moved: Moves, frozen: Any = None) -> tuple[list[Any], list[Any], Tape]:

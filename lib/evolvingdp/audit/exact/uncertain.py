@@ -23,10 +23,15 @@ _REACH, _CELLS = 25.0, 500.0  # scales, and cells: what lies further out is one 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 
+class NotFollowedError(RuntimeError):
+    """What is computed with a draw, or how many values it has, is more than can be followed. No refusal of a mechanism."""
+
+
 class Law(ABC):
-    """A continuous draw of which it is known that it lies in (low, high)."""
+    """A draw of which it is known that it lies in [low, high); `atoms`: single numbers are likely, as of integers."""
 
     low, high = -math.inf, math.inf
+    atoms = False
 
     def __init__(self, scale: float) -> None:
         self.scale = scale
@@ -90,6 +95,20 @@ class Exponential(Law):
 class Normal(_Symmetric):
     def tail(self, z: float) -> float:
         return float(ndtr(-z / self.scale))
+
+
+class Stated(Law):
+    """The law that integer noise states by its `sf` and `cdf`; that its sampler has it is another check."""
+
+    atoms = True
+
+    def __init__(self, noise: Any) -> None:
+        super().__init__(noise.scale)
+        self._noise = noise
+
+    def mass(self, low: float, high: float) -> float:
+        tail = self._noise.sf if low >= 0 else self._noise.cdf
+        return float(abs(tail(low) - tail(high)))
 
 
 class _Sum(Law):
@@ -190,15 +209,24 @@ class Uncertain:
         difference = self._with(other, -1.0)
         return difference if difference is NotImplemented else difference._negative()
 
-    def __gt__(self, other: Any) -> Any:
-        above = self.__lt__(other)
-        return above if above is NotImplemented else not above
+    def __ge__(self, other: Any) -> Any:
+        below = self.__lt__(other)
+        return below if below is NotImplemented else not below
 
-    __le__, __ge__ = __lt__, __gt__  # draws are continuous
+    def __le__(self, other: Any) -> Any:
+        if not any(law.atoms for _, law in self.terms):
+            return self.__lt__(other)
+        if len(self.terms) > 1 or self.terms[0][0] < 0 or isinstance(other, Uncertain):
+            raise NotFollowedError("integer noise is compared with numbers, and not turned around")
+        return self.__lt__(math.nextafter(float(other), math.inf))
+
+    def __gt__(self, other: Any) -> Any:
+        below = self.__le__(other)
+        return below if below is NotImplemented else not below
 
     def _negative(self) -> bool:
         if len(self.terms) > 2:
-            raise ValueError(f"a comparison is of at most two draws, got {len(self.terms)}")
+            raise NotFollowedError(f"a comparison is of at most two draws, got {len(self.terms)}")
         if not self.terms:
             return self.offset < 0
         if len(self.terms) == 1:

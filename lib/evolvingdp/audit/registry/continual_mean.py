@@ -567,9 +567,9 @@ def _days_more(rng: Any) -> Any:
 
 def _median_trial(rng: Rng) -> Trial:
     count, level, epsilon = int(rng.integers(2, 7)), int(rng.integers(1, 5)), _epsilon(rng)
-    means = rng.random(count)
+    means, moved = rng.choice([0.0, float(rng.random()), 1.0], count), rng.choice(count, 2, replace=False)
     other = means.copy()
-    other[rng.choice(count, 2, replace=False)] = rng.random(2)
+    means[moved], other[moved] = 0.0, 1.0
     return Trial(
         (epsilon, level), lambda held, noise: private_median.draw(held, epsilon, level, noise), (means, other), epsilon
     )

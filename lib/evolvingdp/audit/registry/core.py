@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from evolvingdp.audit.registry.entry import NOISE, REPORTS, Door, Mechanism, Trial
+from evolvingdp.audit.registry.entry import FINITE, NOISE, Door, Known, Mechanism, Trial, at_the_edge, settled
 from evolvingdp.core import accounting
 from evolvingdp.core.noise import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, Tape
 from evolvingdp.core.olh import OLH
@@ -18,19 +18,25 @@ from evolvingdp.core.seeds import stream
 
 Rng = np.random.Generator
 _REPORT = ("a report", "any two values")
+_LAWS: dict[str, Any] = {
+    "laplace": Laplace,
+    "gaussian": Gaussian,
+    "discrete_laplace": DiscreteLaplace,
+    "discrete_gaussian": DiscreteGaussian,
+}
 
 
 def mechanisms() -> Iterator[Mechanism]:
-    for law in (Laplace, Gaussian, DiscreteLaplace, DiscreteGaussian):
+    for name, law in _LAWS.items():
         yield Mechanism(
-            law.__name__, "core", (law, law.draw, Tape), "numbers", "differ by 1 each", NOISE, partial(_noise_trial, law)
+            name, "core", (law, law.draw, Tape), "numbers", "differ by 1 each", NOISE, partial(_noise_trial, law)
         )
     yield Mechanism(
         "sign_flip",
         "core",
         (SignFlip, SignFlip.randomize, SignFlip.draw_reports),
         *_REPORT,
-        REPORTS,
+        FINITE,
         _flip_trial,
         _flip_doors,
         (SignFlip,),
@@ -40,7 +46,7 @@ def mechanisms() -> Iterator[Mechanism]:
         "core",
         (OLH, OLH.report),
         *_REPORT,
-        REPORTS,
+        FINITE,
         _hash_trial,
         _hash_doors,
         (OLH,),
@@ -78,14 +84,15 @@ def _noise_trial(law: Any, rng: Rng) -> Trial:
 
 
 def _flip_trial(rng: Rng) -> Trial:
-    made, users = SignFlip(float(np.exp(rng.uniform(-3.0, 3.5)))), int(rng.integers(1, 6))
+    """Of several users, of whom one has another value: noise that they share would give it away."""
+    made, users = SignFlip(at_the_edge(rng, 40.0)), int(rng.integers(1, 5))
     if rng.random() < 0.5:
         bits = rng.choice([-1, 1], users)
         other = bits * np.where(np.arange(users), 1, -1)
         return Trial((made, bits.tolist()), lambda held, noise: made.randomize(held, noise), (bits, other), made.epsilon)
     shares = rng.random(users)
-    one, other = (np.where(np.arange(users), shares, edge) for edge in (0.0, 1.0))
-    return Trial((made, shares.tolist()), lambda held, noise: made.draw_reports(held, noise), (one, other), made.epsilon)
+    data = tuple(np.where(np.arange(users), shares, own) for own in (0.0, rng.random(), 1.0))
+    return Trial((made, shares.tolist()), lambda held, noise: made.draw_reports(held, noise), data, made.epsilon)
 
 
 def _flip_doors(rng: Rng) -> list[Door]:
@@ -93,16 +100,15 @@ def _flip_doors(rng: Rng) -> list[Door]:
 
 
 def _hash_trial(rng: Rng) -> Trial:
-    values = None if rng.random() < 0.5 else int(rng.integers(2, 6))
-    made = OLH(float(np.exp(rng.uniform(-3.0, 2.2))), values)
-    keys = rng.integers(0, 100, int(rng.integers(1, 6))).astype(np.uint64)
-    other = keys.copy()
-    other[0] += np.uint64(1)
+    values = None if rng.random() < 0.5 else int(rng.integers(2, 5))
 
-    def run(held: Any, noise: Any) -> Any:
-        return made.report(held, stream(0, "public"), noise)
+    def draw() -> OLH:
+        return OLH(at_the_edge(rng, 36.0) if values else float(rng.uniform(0.05, 1.5)), values)
 
-    return Trial((made, keys.tolist()), run, (keys, other), made.epsilon)
+    made: OLH = settled(draw)
+    known, other = Known(int(rng.integers(0, 2**62))), rng.integers(0, 9, int(rng.integers(0, 2)))
+    data = tuple(np.array([key, *other], dtype=np.uint64) for key in range(3))
+    return Trial((made, other.tolist()), lambda held, noise: made.report(held, known, noise), data, made.epsilon)
 
 
 def _hash_doors(rng: Rng) -> list[Door]:

@@ -19,7 +19,8 @@ class Trial:
     """A mechanism with settings and data: `run(data, rng)` is all that everybody sees, and any two of `data` are neighbours.
 
     All of it together is (`epsilon`, `delta`)-private. `large`: neighbours that differ by the same as the first two of
-    `data`, beside numbers that are large.
+    `data`, beside numbers that are large. `moves`: of the noise, by generator and place, that hide the second of `data`;
+    where nothing is said they are solved for, which takes as many releases whatever the noise is.
     """
 
     settings: Any  # as they are printed where it fails
@@ -28,6 +29,7 @@ class Trial:
     epsilon: float
     delta: float = 0.0
     large: tuple[Any, ...] = ()
+    moves: Mapping[tuple[tuple[int, ...], int], float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,23 @@ class Mechanism:
     public: Mapping[str, str] = field(default_factory=dict)
     steps: tuple[Steps, ...] = ()
     metadata: Mapping[str, str] = field(default_factory=dict)  # settings that change no draw and no end, and why
+    cost: int = 1  # how many times as long as usual a setting takes: so many times fewer are tried
+
+
+class Known(np.random.Generator):
+    """Public randomness of which every hash function is that of `seed`."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(np.random.PCG64(0))
+        self.seed = seed
+
+    def integers(self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64, endpoint: bool = False) -> Any:
+        return np.full(size, self.seed, dtype=dtype)
+
+
+def at_the_edge(rng: np.random.Generator, most: float) -> float:
+    """An epsilon of a report; every third time one at which a double hardly holds the rarer answers."""
+    return float(rng.uniform(0.7 * most, most) if rng.random() < 0.3 else np.exp(rng.uniform(-3.0, 2.2)))
 
 
 def settled(make: Callable[[], Any], tries: int = 200) -> Any:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evolvingdp.audit.registry.entry import FINITE, REPORTS, Door, Mechanism, Trial, settled
+from evolvingdp.audit.registry.entry import FINITE, NOISE, REPORTS, Door, Known, Mechanism, Trial, settled
 from evolvingdp.core.hashing import MultiplyShift
-from evolvingdp.core.olh import OLH
+from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import bitstogram, rappor
 from evolvingdp.heavy_hitters.bitstogram import Bitstogram
@@ -19,100 +18,48 @@ from evolvingdp.heavy_hitters.count_sketch import FreqOracle
 from evolvingdp.heavy_hitters.olh import explicit_hist
 from evolvingdp.heavy_hitters.pem import PEM
 from evolvingdp.heavy_hitters.rappor import Rappor
+from evolvingdp.heavy_hitters.sketches.geometry import Geometry
 from evolvingdp.heavy_hitters.sketches.local_rnd import LocalRnd
-from evolvingdp.heavy_hitters.sketches.projective import ProjectiveOracle
-from evolvingdp.heavy_hitters.tree_hist import TreeHist
+from evolvingdp.heavy_hitters.sketches.projective import PointHashes, ProjectiveOracle
+from evolvingdp.heavy_hitters.tree_hist import Protocol, TreeHist
+from evolvingdp.heavy_hitters.trust import shuffling
+from evolvingdp.heavy_hitters.trust.prefix_counts import PrefixCounts
 from evolvingdp.heavy_hitters.word_tree import WordTree
 
 Rng = np.random.Generator
-_USER = ("all reports of a user", "any two words")
+_USER, _REPORT = "all reports of a user", "a report"
 _SIZE = "public: of hash functions, trees and lists"
 _TREE = WordTree((1, 1), length=2)
 
 
 def mechanisms() -> Iterator[Mechanism]:
-    yield Mechanism(
-        "freq_oracle",
-        "heavy_hitters",
-        (FreqOracle, FreqOracle.collect, LocalRnd, LocalRnd.report, LocalRnd.report_all_signs),
-        *_USER,
-        REPORTS,
-        _oracle_trial,
-        _oracle_doors,
-        (FreqOracle,),
-    )
-    yield Mechanism(
-        "tree_hist",
-        "heavy_hitters",
-        (TreeHist, _protocol(TreeHist)),
-        *_USER,
-        REPORTS,
-        _tree_trial,
-        _tree_doors,
-        (TreeHist,),
-        {},
-        dict.fromkeys(("rows", "width", "max_survivors", "max_candidates"), _SIZE),
-    )
-    yield Mechanism(
-        "bitstogram",
-        "heavy_hitters",
-        (Bitstogram, bitstogram.BitstogramProtocol.collect),
-        *_USER,
-        REPORTS,
-        _bits_trial,
-        _bits_doors,
-        (Bitstogram,),
-        {},
-        dict.fromkeys(("length", "buckets", "repetitions", "rows", "width", "soft_bits"), _SIZE),
-    )
-    yield Mechanism(
-        "pem",
-        "heavy_hitters",
-        (PEM, PEM.collect),
-        *_USER,
-        REPORTS,
-        _pem_trial,
-        _pem_doors,
-        (PEM,),
-        {},
-        {"max_candidates": _SIZE},
-    )
-    yield Mechanism(
-        "projective",
-        "heavy_hitters",
-        (ProjectiveOracle, ProjectiveOracle.collect, ProjectiveOracle.report),
-        *_USER,
-        FINITE,
-        _projective_trial,
-    )
-    yield Mechanism(
-        "explicit_hist",
-        "heavy_hitters",
-        (explicit_hist,),
-        "a report",
-        "any two values",
-        FINITE,
-        _edge_trial,
-    )
-    yield Mechanism(
-        "rappor",
-        "heavy_hitters",
-        (Rappor, rappor.RapporProtocol.step, rappor.RapporProtocol.collect),
-        "reports of one word",
-        "any two words",
-        FINITE,
-        _rappor_trial,
-        _rappor_doors,
-        (Rappor, Rappor.one_shot),
-        {},
-        {"n_bits": _SIZE, "n_hashes": "counted in `epsilon_of_reports`", "n_cohorts": _SIZE},
-    )
+    def entry(
+        id: str, covers: tuple[Any, ...], how: str, trial: Any, *more: Any, unit: str = _USER, **named: Any
+    ) -> Mechanism:
+        return Mechanism(id, "heavy_hitters", covers, unit, "any two words", how, trial, *more, **named)
 
-
-def _protocol(kind: Any) -> Any:
-    from evolvingdp.heavy_hitters.tree_hist import Protocol
-
-    return Protocol.collect
+    client = (LocalRnd, LocalRnd.report, LocalRnd.report_all_signs)
+    yield entry("local_rnd", client, FINITE, _client_trial, unit=_REPORT)
+    yield entry("freq_oracle", (FreqOracle, FreqOracle.collect), REPORTS, _oracle_trial, _oracle_doors, (FreqOracle,))
+    sizes = dict.fromkeys(("rows", "width", "max_survivors", "max_candidates"), _SIZE)
+    covers: tuple[Any, ...] = (TreeHist, Protocol.collect)
+    yield entry("tree_hist", covers, REPORTS, _tree_trial, _tree_doors, made_by=(TreeHist,), public=sizes)
+    yield entry("tree_hist_projective", covers, FINITE, _projective_tree_trial, cost=16)
+    sizes = dict.fromkeys(("length", "buckets", "repetitions", "rows", "width", "soft_bits"), _SIZE)
+    covers = (Bitstogram, bitstogram.BitstogramProtocol.collect)
+    yield entry("bitstogram", covers, REPORTS, _bits_trial, _bits_doors, made_by=(Bitstogram,), public=sizes)
+    yield entry("pem", (PEM, PEM.collect), REPORTS, _pem_trial, _pem_doors, made_by=(PEM,), public={"max_candidates": _SIZE})
+    covers = (ProjectiveOracle, ProjectiveOracle.collect, ProjectiveOracle.report)
+    yield entry("projective", covers, FINITE, _projective_trial)
+    yield entry("explicit_hist", (explicit_hist,), FINITE, _explicit_trial, unit=_REPORT)
+    covers = (Rappor, rappor.RapporProtocol.step, rappor.RapporProtocol.collect)
+    sizes = {"n_bits": _SIZE, "n_hashes": "counted in `epsilon_of_reports`", "n_cohorts": _SIZE}
+    made_by = (Rappor, Rappor.one_shot)
+    told = "reports of one word"
+    yield entry("rappor", covers, FINITE, _rappor_trial, _rappor_doors, unit=told, made_by=made_by, public=sizes, cost=4)
+    yield entry("prefix_counts", (PrefixCounts, PrefixCounts.search), NOISE, _counts_trial, unit="all counts of a user")
+    covers = (shuffling.Shuffled, shuffling.epsilon_of_a_report)
+    yield entry("shuffled", covers, FINITE, _shuffled_trial, unit="the reports of all, in no order")
 
 
 def _epsilon(rng: Rng) -> float:
@@ -130,11 +77,28 @@ def _run(protocol: Any, held: Any, noise: Any) -> Any:
     return protocol.collect(held, stream(0, "public"), noise)
 
 
+def _client_trial(rng: Rng) -> Trial:
+    """Of one user or two, at public places."""
+    send: Any
+    if rng.random() < 0.5:
+        made, users = LocalRnd(MultiplyShift.draw(2, 4, rng), _epsilon(rng)), int(rng.integers(1, 3))
+        send, places = made.report, made.assign(users, rng)
+    else:
+        made, users = LocalRnd(MultiplyShift.draw(2, 2, rng), _epsilon(rng)), 1
+        send, places = made.report_all_signs, made.assign_rows(users, rng)
+    other = rng.integers(0, 50, users - 1)
+    data = tuple(np.array([key, *other], dtype=np.uint64) for key in range(4))
+    return Trial((made, places.tolist()), lambda held, noise: send(held, places, noise), data, made.epsilon)
+
+
 def _oracle_trial(rng: Rng) -> Trial:
-    hashes = MultiplyShift.draw(int(rng.integers(1, 3)), int(rng.choice([2, 4])), rng)
-    made = FreqOracle(hashes, _epsilon(rng), str(rng.choice(["hadamard", "none"])))
+    rows, width, epsilon = int(rng.integers(1, 3)), int(rng.choice([2, 4])), _epsilon(rng)
+    if rng.random() < 0.3:
+        made = bitstogram.hashtogram(rows, width, epsilon, rng)
+    else:
+        made = FreqOracle(MultiplyShift.draw(rows, width, rng), epsilon, str(rng.choice(["hadamard", "none"])))
     pair = _pair(rng, 50, int(rng.integers(1, 6)))
-    return Trial((made, pair[0].tolist()), lambda held, noise: _sums(_run(made, held, noise)), pair, made.epsilon)
+    return Trial((made, pair[0].tolist()), lambda held, noise: _sums(_run(made, held, noise)), pair, epsilon)
 
 
 def _sums(sketch: Any) -> Any:
@@ -146,13 +110,16 @@ def _all_sums(reports: Any) -> Any:
 
 
 def _oracle_doors(rng: Rng) -> list[Door]:
-    made = FreqOracle(MultiplyShift.draw(2, 4, stream(0, "hashes")), 1.0)
-    return [_keys(lambda noise, keys: _run(made, keys, noise))]
+    return [_keys(FreqOracle(MultiplyShift.draw(2, 4, stream(0, "hashes")), 1.0))]
 
 
-def _keys(call: Any) -> Door:
+def _keys(protocol: Any, words: Any = range(9)) -> Door:
+    """`collect` of four users who hold some of `words`."""
     return Door(
-        "collect", call, lambda drawn: {"keys": drawn.integers(0, 9, 4)}, loose={"keys": "any number of users may report"}
+        "collect",
+        lambda noise, keys: _run(protocol, keys, noise),
+        lambda drawn: {"keys": drawn.choice(np.array(words), 4)},
+        loose={"keys": "any number of users may report"},
     )
 
 
@@ -184,15 +151,13 @@ def _tree_trial(rng: Rng) -> Trial:
 
 def _tree_doors(rng: Rng) -> list[Door]:
     protocol = TreeHist(_TREE, 1.0, 10.0, rows=2, width=4).draw_hashes(stream(0, "hashes"))
-    leaves = _TREE.encode(["ab", "cd", "ax", "zz"])
-    return [
-        Door(
-            "collect",
-            lambda noise, keys: _run(protocol, keys, noise),
-            lambda drawn: {"keys": drawn.permutation(leaves)},
-            loose={"keys": "any number of users may report"},
-        )
-    ]
+    return [_keys(protocol, _TREE.encode(["ab", "cd", "ax", "zz"]))]
+
+
+def _projective_tree_trial(rng: Rng) -> Trial:
+    made = TreeHist(_TREE, float(rng.uniform(0.5, 1.2)), 10.0, rows=1, width=2, plan="two_reports", compression="projective")
+    protocol, pair = made.draw_hashes(rng), _leaves(rng, 1)
+    return Trial((made, pair[0].tolist()), lambda held, noise: _all_sums(_run(protocol, held, noise)), pair, made.epsilon)
 
 
 def _bits_trial(rng: Rng) -> Trial:
@@ -213,7 +178,7 @@ def _bits_trial(rng: Rng) -> Trial:
 
 def _bits_doors(rng: Rng) -> list[Door]:
     protocol = Bitstogram(1.0, 10.0, length=2, buckets=2, rows=2, width=4).draw_hashes(stream(0, "hashes"))
-    return [_keys(lambda noise, keys: _run(protocol, keys, noise))]
+    return [_keys(protocol)]
 
 
 def _pem_trial(rng: Rng) -> Trial:
@@ -222,15 +187,7 @@ def _pem_trial(rng: Rng) -> Trial:
 
 
 def _pem_doors(rng: Rng) -> list[Door]:
-    made, leaves = PEM(_TREE, 1.0, 10.0, shares=(0.5, 0.5)), _TREE.encode(["ab", "cd", "ax", "zz"])
-    return [
-        Door(
-            "collect",
-            lambda noise, keys: _run(made, keys, noise),
-            lambda drawn: {"keys": drawn.permutation(leaves)},
-            loose={"keys": "any number of users may report"},
-        )
-    ]
+    return [_keys(PEM(_TREE, 1.0, 10.0, shares=(0.5, 0.5)), _TREE.encode(["ab", "cd", "ax", "zz"]))]
 
 
 def _projective_trial(rng: Rng) -> Trial:
@@ -241,27 +198,11 @@ def _projective_trial(rng: Rng) -> Trial:
     )
 
 
-class Reported:
-    """Public randomness of one hash function, that of `seed`."""
-
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
-
-    def integers(self, low: int, high: int, size: int, dtype: Any) -> NDArray[Any]:
-        return np.full(size, self.seed, dtype=dtype)
-
-
-def _edge_trial(rng: Rng) -> Trial:
-    """A report with a large epsilon, at which a double hardly holds the rarer answers."""
-
-    def draw() -> tuple[OLH, float]:
-        epsilon = float(rng.uniform(25.0, 40.0))
-        return (explicit_hist(epsilon) if rng.random() < 0.5 else OLH(epsilon, int(rng.integers(2, 5)))), epsilon
-
-    made, epsilon = settled(draw)
-    known = Reported(int(rng.integers(0, 2**62)))
+def _explicit_trial(rng: Rng) -> Trial:
+    epsilon, known = float(rng.uniform(0.05, 2.2)), Known(int(rng.integers(0, 2**62)))
+    made = explicit_hist(epsilon)
     keys = tuple(np.array([key], dtype=np.uint64) for key in range(4))
-    return Trial((made,), lambda held, noise: made.report(held, known, noise).values, keys, epsilon)
+    return Trial((made,), lambda held, noise: made.report(held, known, noise), keys, epsilon)
 
 
 def _rappor_trial(rng: Rng) -> Trial:
@@ -272,7 +213,7 @@ def _rappor_trial(rng: Rng) -> Trial:
             1,
         )
     else:
-        noise = float(10.0 ** rng.uniform(-18, -8)) if edge else float(rng.uniform(0.1, 0.9))
+        noise = float(10.0 ** rng.uniform(-15.6, -8)) if edge else float(rng.uniform(0.1, 0.9))
         made = Rappor(2, 1, 1, noise, *sorted(rng.uniform(0.05, 0.95, 2).tolist()))
     protocol = made.draw_hashes(stream(0, "hashes"))
     words = range(16)
@@ -300,4 +241,35 @@ def _rappor_doors(rng: Rng) -> list[Door]:
     ]
 
 
-_ = partial
+def _counts_trial(rng: Rng) -> Trial:
+    """Of one server's noise, that of the others being known: a user who holds ab, and not cd, moves two counts a level."""
+    servers, share = int(rng.integers(1, 4)), float(rng.uniform(0.2, 0.8))
+    made = PrefixCounts(_TREE, _epsilon(rng), 5e5, servers, (share, 1 - share))
+    leaves, honest = _TREE.encode(["ab", "cd"]), int(rng.integers(0, servers))
+
+    def run(counts: Any, noise: Any) -> Any:
+        private = [noise if server == honest else stream(0, "server", server) for server in range(servers)]
+        words = made.search(leaves, counts, private).words
+        return [words[name].tolist() for name in words]
+
+    places = {0: -1.0, 2: 1.0, 26 + 1: -1.0, 26 + 26 + 3: 1.0}  # of a and c, and of ab and cd below these
+    moves: dict[tuple[tuple[int, ...], int], float] = {((), place): by for place, by in places.items()}
+    one, other = np.array([10**6, 10**6]), np.array([10**6 + 1, 10**6 - 1])
+    return Trial((made, honest), run, (one, other), made.epsilon, moves=moves)
+
+
+def _shuffled_trial(rng: Rng) -> Trial:
+    """How often each report was sent, by users of whom all but one say the same."""
+    users, epsilon, delta = int(rng.integers(2, 4)), float(rng.uniform(0.3, 2.0)), float(rng.choice([0.01, 0.1]))
+    if rng.random() < 0.5:
+        space = Geometry(2, 2)
+        one = shuffling.epsilon_of_a_report(epsilon, delta, users, lambda _: space.order, 10.0)
+        hashes = PointHashes(MultiplyShift.draw(1, 2**32, stream(0, "hashes")), space)
+        points = hashes.cells(np.array(0), np.arange(20, dtype=np.uint64)).tolist()
+        keys, other = [points.index(point) for point in (0, 1)], points.index(int(rng.integers(0, space.points)))
+        oracle = ProjectiveOracle(hashes, one)
+        data = tuple(np.array([key, *[other] * (users - 1)], dtype=np.uint64) for key in keys)
+        return Trial((oracle, users, delta), lambda held, noise: _run(oracle, held, noise).sums, data, epsilon, delta)
+    one, same = shuffling.epsilon_of_a_report(epsilon, delta, users, lambda _: 2, 10.0, False), int(rng.choice([-1, 1]))
+    data = tuple(np.array([own, *[same] * (users - 1)]) for own in (-1, 1))
+    return Trial((one, users, delta), lambda held, noise: SignFlip(one).randomize(held, noise).sum(), data, epsilon, delta)

@@ -1,0 +1,80 @@
+"""The exact loss of one trial of the registry: one engine for each kind of output.
+
+Where noise is added to sums, and where randomizers report, a run is recorded and replayed (`replay`); where outputs are
+finitely many, the law of all of them is followed (`draws`), with uniform numbers as they are drawn. Replay takes the word of
+`replay.RANDOMIZERS` for what a report of theirs loses, so that each of these has an entry whose law is followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from evolvingdp.audit.exact.draws import Follower, OnGrid, TooManyWaysError, law_of
+from evolvingdp.audit.exact.integers import replaced
+from evolvingdp.audit.exact.laws import epsilon_at
+from evolvingdp.audit.exact.replay import ChangedError, check_hidden, moved_loss, replayed
+from evolvingdp.audit.registry.entry import FINITE, Mechanism, Trial
+from evolvingdp.core.seeds import stream
+from evolvingdp.sparse_vector.integer_noise import IntegerNoise
+
+_WAYS = 500  # of a law that is followed
+
+
+def trial_of(mechanism: Mechanism, number: int, seed: int = 0) -> Trial:
+    """The settings and data that have this number; which they are depends on the name of the mechanism alone."""
+    return mechanism.trial(stream(seed, "privacy", mechanism.id, number))
+
+
+def loss_of_trial(mechanism: Mechanism, number: int, seed: int = 0) -> tuple[Trial, float | None]:
+    """A trial, and the smallest epsilon at its delta; None where its settings are refused, or have too many ways.
+
+    Raises `ChangedError` where anything but noise and reports depends on the data, refusals included.
+    """
+    trial = trial_of(mechanism, number, seed)
+    make = partial(stream, seed, "noise", mechanism.id, number)
+    try:
+        return trial, _followed(trial) if mechanism.how == FINITE else _replayed(trial, make)
+    except ChangedError as changed:
+        raise ChangedError(f"{changed}; {mechanism.id} {number}, seed {seed}: {trial.settings}") from None
+
+
+def _followed(trial: Trial) -> float | None:
+    sample = IntegerNoise.sample  # compares more integers than can be followed: by the law that it states
+
+    def stated(noise: IntegerNoise, size: Any, rng: Any) -> Any:
+        return rng.stated(noise, size) if isinstance(rng, Follower) else sample(noise, size, rng)
+
+    try:
+        with (
+            replaced(IntegerNoise, "sample", stated),
+            replaced(IntegerNoise, "draw", lambda one, rng: stated(one, 1, rng)[0]),
+        ):
+            return epsilon_at([law_of(partial(trial.run, data), OnGrid, _WAYS) for data in trial.data], trial.delta)
+    except TooManyWaysError:
+        return None
+
+
+def _replayed(trial: Trial, make: Callable[[], np.random.Generator]) -> float | None:
+    refused, large = ([_refused(trial, data, make()) for data in datas] for datas in (trial.data, trial.large))
+    if len(set(refused)) > 1 or len(set(large)) > 1:
+        raise ChangedError(f"what is refused must not depend on a user's data, got {refused} and {large}")
+    if refused[0]:
+        return None
+    if trial.moves:
+        return moved_loss(trial.run, trial.data[0], trial.data[1], make, dict(trial.moves)).epsilon(trial.delta)
+    found = [replayed(trial.run, trial.data[0], data, make) for data in trial.data[1:]]
+    if large and not large[0]:
+        check_hidden(trial.run, trial.large[0], trial.large[1], make, found[-1][1])
+    return max(loss.epsilon(trial.delta) for loss, _ in found)
+
+
+def _refused(trial: Trial, data: Any, rng: np.random.Generator) -> str:
+    try:
+        trial.run(data, rng)
+    except (TypeError, ValueError) as refusal:
+        return type(refusal).__name__
+    return ""

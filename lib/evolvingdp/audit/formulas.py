@@ -1,0 +1,214 @@
+"""Promises that no small run shows: what pieces compose to, calibrations for long runs, and samplers of integers.
+
+- "exact law": all integers that a sampler may draw are enumerated (`exact.integers`);
+- "composition": the exact loss of many pieces, against what the library's accounting gives each of them;
+- "adversary": what one adversary learns, exactly: a lower bound that an upper bound meets;
+- "formula": the analysis that noise is calibrated with, at the scale that its sampler draws with.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm
+
+from evolvingdp.audit.exact import integers
+from evolvingdp.audit.exact.laws import composed_epsilon, pair_epsilon, smallest_epsilon
+from evolvingdp.core import accounting
+from evolvingdp.core.noise import DiscreteLaplace
+from evolvingdp.evolving.rivals import signs
+from evolvingdp.heavy_hitters.rappor import Rappor
+from evolvingdp.sparse_vector import calibration, privacy
+from evolvingdp.sparse_vector.adversary import epsilon_attained
+from evolvingdp.sparse_vector.integer_noise import IntegerNoise
+from evolvingdp.sparse_vector.noise import MonitorNoise
+from evolvingdp.sparse_vector.stable_monitor import StableMonitor
+
+LAW, COMPOSED, ADVERSARY, FORMULA = HOW = ("exact law", "composition", "adversary", "formula")
+_EPSILON, _DELTA, _REPORTS = 0.8, 1e-6, 3  # no epsilon is 1: its inverse would be the same
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What is promised, and the most that is lost, both epsilons at `delta`; of the worst of `tried` settings."""
+
+    promised: float
+    loss: float
+    delta: float = 0.0
+    settings: str = ""
+    tried: int = 1
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A row of the ledger that is measured by itself."""
+
+    id: str
+    chapter: str
+    mechanism: str
+    unit: str
+    neighbours: str
+    how: str
+    measure: Callable[[], Measured]
+
+
+def formulas() -> Iterator[Formula]:
+    yield from _accounting()
+    yield from _integers()
+    yield from _chapters()
+    yield from _calibrations()
+
+
+def _accounting() -> Iterator[Formula]:
+    def row(id: str, name: str, unit: str, measure: Callable[[], float], delta: float = _DELTA) -> Formula:
+        neighbours = "numbers that differ by 1" if "noise" in unit else "any two sequences of values"
+        return Formula(id, "core", name, unit, neighbours, COMPOSED, lambda: Measured(_EPSILON, measure(), delta))
+
+    advanced, many = (partial(law, _EPSILON, _DELTA) for law in (accounting.advanced, accounting.optimal))
+    yield row("basic_composition", "Basic composition", "40 reports", lambda: 40 * accounting.basic(_EPSILON, 40), 0.0)
+    yield row("advanced_composition", "Advanced composition", "100 reports", lambda: _composed(advanced(100), 100))
+    yield row("optimal_composition", "Optimal composition", "40 reports", lambda: _composed(many(40), 40))
+    pieces = lambda: composed_epsilon(many(30_000), 30_000, _DELTA)  # noqa: E731
+    yield row("optimal_composition_many", "Optimal composition", "30,000 reports", pieces)
+    mu = lambda: _normal(accounting.gaussian_mu(_EPSILON, _DELTA))  # noqa: E731
+    rho = lambda: _normal(math.sqrt(2 * accounting.concentrated_rho(_EPSILON, _DELTA)))  # noqa: E731
+    yield row("gaussian_accounting", "Mu of Gaussian noise", "Gaussian noise", mu)
+    yield row("concentrated_accounting", "Rho of Gaussian noise", "Gaussian noise", rho)
+
+
+def _composed(one: float, reports: int) -> float:
+    """The epsilon of randomized responses, from the laws of all reports together, report by report."""
+    law, keep = np.ones(1), 1 / (1 + math.exp(-one))
+    for _ in range(reports):
+        law = np.convolve(law, [1 - keep, keep])
+    return pair_epsilon([law, law[::-1]], _DELTA)
+
+
+def _normal(mu: float) -> float:
+    """The epsilon of Gaussian noise, from the tails of the loss, which is normal."""
+    spread = norm(mu * mu / 2, mu)
+    return smallest_epsilon(lambda epsilon: spread.sf(epsilon) - np.exp(epsilon + spread.logcdf(-epsilon)) - _DELTA)
+
+
+def _integers() -> Iterator[Formula]:
+    def row(id: str, name: str, measure: Callable[[], Measured]) -> Formula:
+        return Formula(id, "core", name, "a number", "numbers that differ by 1", LAW, measure)
+
+    for id, scale in (("narrow", 0.3), ("wide", 3.0)):
+        yield row(
+            f"discrete_laplace_{id}", f"Discrete Laplace noise of scale {scale:g}",
+            lambda scale=scale: Measured(1 / scale, integers.laplace_loss(DiscreteLaplace(scale))),  # type: ignore[misc]
+        )  # fmt: skip
+    yield row(
+        "discrete_laplace_large", "Discrete Laplace noise of large scales, as a share",
+        lambda: Measured(1.0, integers.large_laplace_share()),
+    )  # fmt: skip
+    yield row(
+        "discrete_gaussian_law", "Discrete Gaussian noise, as a share",
+        lambda: Measured(1.0, integers.gaussian_share(_DELTA), _DELTA),
+    )  # fmt: skip
+
+
+def _chapters() -> Iterator[Formula]:
+    def permanent() -> Measured:
+        settings = Rappor(n_bits=2, n_cohorts=1, one_from_zero=0.1, one_from_one=0.9)
+        return Measured(settings.epsilon_permanent, settings.epsilon_of_reports(60))
+
+    yield Formula(
+        "rappor_permanent", "heavy_hitters", "RAPPOR, 60 reports of one word", "all reports of one word", "any two words",
+        FORMULA, permanent,
+    )  # fmt: skip
+
+    def many() -> Measured:
+        """From the chances that flips are drawn with: of the patterns whose first d signs are flipped."""
+        chances = signs.future_rand(40, _EPSILON).flip_chances
+        flipped = np.log(np.diag(chances))
+        logs = [flipped[:d].sum() + np.log1p(-chances[d:, d : d + 1]).sum() for d in range(len(chances) + 1)]
+        return Measured(_EPSILON, float(np.ptp(logs)))
+
+    yield Formula(
+        "signs_future_rand", "evolving", "FutureRand, 40 changes", "the reports of 40 changes", "any two sequences",
+        COMPOSED, many,
+    )  # fmt: skip
+
+
+def _calibrations() -> Iterator[Formula]:
+    """Of ThresholdMonitor, whose worst adversary is too long to be followed."""
+
+    def row(
+        id: str, name: str, how: str, measure: Callable[[], float], neighbours: str = "replacement of a user"
+    ) -> Formula:
+        words = ("all answers, a user in all steps", neighbours)
+        return Formula(id, "sparse_vector", name, *words, how, lambda: Measured(_EPSILON, measure(), _DELTA))
+
+    def loss(method: str, unit: str) -> float:
+        scale = outer_scale(calibration.calibrate(_EPSILON, _DELTA, _REPORTS, method=method, unit=unit).noise)
+        return privacy.epsilon_of_delta(_DELTA, scale, _REPORTS, unit)
+
+    for method in calibration.METHODS:
+        for unit in privacy.UNITS:
+            yield row(
+                f"threshold_monitor_{method}_{unit}".replace("-", "_"), f"ThresholdMonitor, calibration {method}", FORMULA,
+                partial(loss, method, unit), "a user is replaced" if unit == "replacement" else "a user more or less",
+            )  # fmt: skip
+
+    def attained() -> float:
+        noise = calibration.calibrate(_EPSILON, _DELTA, _REPORTS).noise
+        return epsilon_attained(_DELTA, MonitorNoise(outer_scale(noise) / 10, noise.inner), _REPORTS)
+
+    yield row("threshold_monitor_attained", "ThresholdMonitor, exact calibration, attained", ADVERSARY, attained)
+
+    def whole(grid: int) -> float:
+        return epsilon_attained(_DELTA, IntegerNoise.calibrated(_EPSILON, _DELTA, _REPORTS, grid=grid), _REPORTS)
+
+    for id, grid in (("integer_noise", 1), ("integer_noise_grid", 4)):
+        yield row(id, f"ThresholdMonitor, integer noise, grid {grid}, attained", ADVERSARY, partial(whole, grid))
+
+    def stable() -> float:
+        """Whoever holds something alone is told of too rarely to be counted in delta."""
+        steps = 10**6
+        method = StableMonitor.calibrated(_EPSILON, _DELTA, steps, 2**32, _REPORTS)
+        noise = method.monitor.noise
+        spent = 2 * steps * IntegerNoise(noise.scale, int(method.monitor.threshold)).revealed
+        return privacy.epsilon_of_delta(_DELTA - spent, noise.scale, _REPORTS) if spent < _DELTA else math.inf
+
+    yield row("stable_monitor_calibrated", "StableMonitor, calibration for a million steps", FORMULA, stable)
+
+    def limited() -> Measured:
+        """All kinds of this noise must be drawn as `sf` and `cdf` state."""
+        noise = IntegerNoise(1.4, 2)
+        kinds = ((IntegerNoise(0.7), 17), (IntegerNoise(0.7, None, 4), 68), (noise, 34), (IntegerNoise(0.7, 1, 2), 34))
+        alike = all(integers.sampled_as_stated(*kind) for kind in kinds)
+        return Measured(noise.loss, integers.limited_loss(noise, 34) if alike else math.inf)
+
+    yield Formula(
+        "integer_noise_limited",
+        "sparse_vector",
+        "Integer noise with a limit",
+        "a sum",
+        "sums that differ by 1",
+        LAW,
+        limited,
+    )
+
+
+class _Standard:
+    """A generator whose draws of Laplace noise are these multiples of the scale that is asked for."""
+
+    def __init__(self, *multiples: float) -> None:
+        self._left = list(multiples)
+
+    def laplace(self, loc: float, scale: Any, size: Any = None) -> Any:
+        return loc + scale * (self._left.pop(0) if size is None else np.resize(self._left, size))
+
+
+def outer_scale(noise: MonitorNoise) -> float:
+    """By how much the noise that is drawn moves with its outer part: the least of `draw` and `sample`."""
+    drawn = [noise.draw(_Standard(outer, 0.0)) for outer in (0.0, 1.0)]  # type: ignore[arg-type]
+    sampled = [float(noise.sample(1, _Standard(outer, 0.0))[0]) for outer in (0.0, 1.0)]  # type: ignore[arg-type]
+    return min(drawn[1] - drawn[0], sampled[1] - sampled[0])
