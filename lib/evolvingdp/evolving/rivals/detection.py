@@ -37,6 +37,7 @@ from evolvingdp.core import checks
 _CHANGES = 60  # of the union bound; divisions with more add less than a millionth to it
 _AT_ONCE = 64  # epochs whose best divisions are looked for together
 _PASSES = 3  # over variances that depend on what is estimated
+_SAME = 0.02  # of a variance: what finds hardly another change
 _ROUNDED = 1e-6  # more than rounding can change what a division saves
 
 
@@ -171,7 +172,8 @@ def detect_at(
     """`detect` where a report's variance depends on the share that is estimated: `largest` of them between two shares.
 
     It starts from the largest of all, and then takes what shares within two standard errors of each epoch's own estimate
-    can have, three times, since changes that are found move estimates. Online an epoch's variance reads no later epoch.
+    can have, three times, since changes that are found move estimates, or until none moves by a fiftieth. Online an
+    epoch's variance reads no later epoch.
     """
     lowest, highest = np.zeros(np.shape(estimates)), np.ones(np.shape(estimates))
     variance = largest(lowest, highest)
@@ -180,7 +182,9 @@ def detect_at(
         counted = fit.reports.reshape(-1, *[1] * (variance.ndim - 1))
         error = 2 * np.sqrt(np.divide(variance, counted, out=np.full(variance.shape, np.inf), where=counted > 0))
         low, high = np.nan_to_num(fit.estimates - error, nan=0.0), np.nan_to_num(fit.estimates + error, nan=1.0)
-        variance = largest(np.clip(low, 0, 1), np.clip(high, 0, 1))
+        before, variance = variance, largest(np.clip(low, 0, 1), np.clip(high, 0, 1))
+        if np.allclose(variance, before, rtol=_SAME, atol=0):
+            break
         fit = detect(estimates, reports, variance, **options)
     return fit
 

@@ -21,10 +21,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from scipy.special import betainc
 from scipy.stats import binom
 
@@ -113,7 +115,7 @@ class Shuffled:
     def total_epsilon(self, delta: float) -> float:
         """The total epsilon at `delta`, from 1e-12 to 1; never more than that of one report."""
         _check(delta)
-        return _last(lambda epsilon: self.delta(epsilon) <= delta, self.epsilon, 0.0)
+        return _last(lambda epsilon: self.delta(epsilon) / delta, self.epsilon, 0.0, 1e-5 * self.epsilon)
 
 
 def epsilon_of_a_report(
@@ -128,17 +130,27 @@ def epsilon_of_a_report(
     """The largest epsilon, up to `most`, of reports that are (`epsilon`, `delta`)-private once shuffled.
 
     `values`: how many values a report of a given epsilon has, those of a hash function if `hashed`.  Never less than
-    `epsilon`.  `rough`: in a tenth of the time, and up to 3 % less.
+    `epsilon`.  `rough`: in a tenth of the time, and most often up to 3 % less.
     """
     checks.positive(epsilon=epsilon, most=most)
     _check(delta)
     most = max(most, epsilon)
 
-    def holds(more: float) -> bool:
-        one = min(epsilon * math.exp(more), most)
-        return Shuffled(one, n_users, values(one), hashed, 256 if rough else 2048).delta(epsilon) <= delta
+    def report(more: float) -> float:
+        return min(epsilon * math.exp(more), most)
 
-    return min(epsilon * math.exp(_last(holds, 0.0, math.log(most / epsilon), 10 if rough else 18)), most)
+    def spent(more: float, steps: int) -> float:
+        one = report(more)
+        return Shuffled(one, n_users, values(one), hashed, steps).delta(epsilon) / delta
+
+    high = math.log(most / epsilon)
+    low = _last(lambda more: spent(more, 256), 0.0, high, 1e-2 if rough else 1e-3)
+    if rough:
+        return report(low)
+    above = low + 0.03  # where the last place is, nearly always
+    while above < high and spent(above, 2048) <= 1:
+        low, above = above, above + 0.1
+    return report(_last(lambda more: spent(more, 2048), low, min(above, high), 1e-4))
 
 
 def fewest(n_users: int, share: float, delta: float) -> tuple[int, float]:
@@ -201,14 +213,17 @@ def _ends(first: int, last: int, steps: int) -> NDArray[np.int64]:
     return np.append(np.arange(max(first, 1) - 1, last, width), last)
 
 
-def _last(holds: Callable[[float], bool], good: float, other: float, halvings: int = 18) -> float:
-    """The end of where `holds` holds, from `good`, where it does, towards `other`: a number at which it does."""
-    if holds(other):
+def _last(spent: Callable[[float], float], good: float, other: float, near: float) -> float:
+    """Where all is `spent` (a share, 1 at most, which holds at `good`), towards `other`, or up to `near` before it."""
+    excess = lru_cache(lambda place: math.log(max(spent(place), 1e-300)))
+    if excess(other) <= 0:
         return other
-    for _ in range(halvings):
-        middle = (good + other) / 2
-        good, other = (middle, other) if holds(middle) else (good, middle)
-    return good
+    if excess(good) >= 0:
+        return good
+    place, back = float(brentq(excess, good, other, xtol=near / 2, rtol=1e-12)), math.copysign(near / 2, good - other)
+    while excess(place) > 0:
+        place = min(place + back, good) if back > 0 else max(place + back, good)
+    return place
 
 
 def _check(delta: float) -> None:
