@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import sys
 
 import pytest
 from click.testing import CliRunner
 
+from evolvingdp.audit.empirical import auditor
 from evolvingdp.book.cli import main
 from support import ALPHA
 
@@ -21,6 +23,10 @@ def release(count, rng):
 
 def careless(count, rng):
     return count + rng.laplace(0.0, 0.5)
+
+
+def pairs(count, rng):
+    return [count + rng.laplace(0.0, 0.5), rng.random()]
 
 
 def broken(count, rng):
@@ -61,6 +67,10 @@ def nothing(output):
     return 0
 
 
+def no_statistic(output):
+    return {}[output]
+
+
 def integers(count, rng):
     return int(count + rng.geometric(0.6) - rng.geometric(0.6))
 
@@ -99,6 +109,42 @@ def test_too_little_noise_is_refuted_with_exit_code_1(here):
     assert done.exit_code == 1
     assert "refuted: my_mechanism:careless is not 1-differentially private\n" in done.stdout
     assert done.stdout.startswith("epsilon >= 1.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ["--statistic", "my_mechanism:no_statistic"],
+            "statistic my_mechanism:no_statistic must take every output, and raises KeyError",
+        ),
+        (["--json", "absent/report.json"], "json must be a file in a folder that can be written"),
+        (["--plot", "absent/curve.svg"], "plot must be a file in a folder that can be written"),
+        (["--plot", "curve.doc"], "plot must end with .svg, .png, .pdf"),
+    ],
+)
+def test_what_is_no_verdict_never_ends_with_the_code_of_one(here, arguments, said):
+    """Each of these ended in a traceback, whose code is that of a refuted promise."""
+    done = audit("my_mechanism:release", "--inputs", "0, 1", "--epsilon", "1", "--runs", "100", *arguments)
+    assert done.exit_code == 2
+    assert said in done.output
+
+
+@pytest.mark.parametrize(("raised", "code"), [(KeyboardInterrupt(), 130), (MemoryError("too large"), 3)])
+def test_an_audit_that_is_stopped_or_fails_has_no_verdict(here, monkeypatch, raised, code):
+    def fails(*_, **__):
+        raise raised
+
+    monkeypatch.setattr(auditor, "lower_bounds", fails)
+    assert audit("my_mechanism:careless", "--inputs", "0, 1", "--epsilon", "1").exit_code == code
+
+
+def test_without_scikit_learn_an_audit_goes_on_and_says_what_it_lacks(here, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *_: None)
+    done = audit("my_mechanism:pairs", "--inputs", "0, 1", "--epsilon", "1", "--runs", "2000")
+    assert done.exit_code == 1
+    assert "scikit-learn is not installed" in done.output
 
 
 def test_without_a_promise_the_bound_is_all_that_is_said(here):

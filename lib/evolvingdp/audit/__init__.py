@@ -1,14 +1,10 @@
-"""Checks that a guarantee is kept: exactly, by sensitivity, and from outside; and the ledger of all mechanisms."""
+"""Checks that a guarantee is kept: exactly, along random runs, and from outside.
 
-from evolvingdp.core.public import attach
+What is here needs no mechanism of the library; `evolvingdp.audit.ledger` measures all of them.
+"""
 
-__all__, __getattr__, __dir__ = attach(
-    __name__,
-    **{
-        "exact.laws": ["epsilon_at", "product", "worst_delta", "worst_loss"],
-        "empirical.auditor": ["Batch", "Bound", "audit", "lower_bound"],
-        "empirical.outside": ["sentence"],
-        "ledger.entry": ["Entry"],
-        "ledger.listing": ["entries"],
-    },
-)
+from evolvingdp.audit.empirical.auditor import Batch, Bound, audit, lower_bound
+from evolvingdp.audit.empirical.outside import sentence
+from evolvingdp.audit.exact.laws import epsilon_at, product, worst_delta, worst_loss
+
+__all__ = ["Batch", "Bound", "audit", "epsilon_at", "lower_bound", "product", "sentence", "worst_delta", "worst_loss"]

@@ -206,7 +206,7 @@ def audit(**options: Any) -> None:
     """Bound epsilon of MECHANISM from below: module:function or file.py:function, a function (input, rng) -> output.
 
     To raise counts as an output. A bound below the promise proves nothing. Exit codes: 0 not refuted, 1 refuted, 2 wrong
-    use, 3 the mechanism fails in every run.
+    use, 3 the mechanism fails in every run, or the audit does.
 
     Example: evolvingdp audit my_mechanism.py:release --inputs "0, 1" --epsilon 1
     """
@@ -216,6 +216,8 @@ def audit(**options: Any) -> None:
         lines, code = command.run(**options)
     except ValueError as error:
         raise click.UsageError(" ".join(str(error).split())) from None
+    except KeyboardInterrupt:  # which would end with the code of a verdict
+        raise click.exceptions.Exit(130) from None
     for line in lines:
         click.echo(line)
     if code:

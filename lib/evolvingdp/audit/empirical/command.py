@@ -1,9 +1,11 @@
-"""`evolvingdp audit`: from its options to lines and an exit code."""
+"""`evolvingdp audit`: from its options to lines and an exit code, which is `REFUTED` for a verdict alone."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from evolvingdp.core.checks import ParameterError
 from evolvingdp.core.seeds import stream
 
 KEPT, REFUTED, FAILS = 0, 1, 3  # 2 is wrong use
+_FIGURES = (".svg", ".png", ".pdf")
 _DELTAS = (0.0, *np.geomspace(1e-4, 0.3, 8).round(6).tolist())
 
 
@@ -38,26 +41,37 @@ def run(
         raise ParameterError(f"runs must be <= 100000000, got {runs:.3g}")
     if (inputs is None) == (domain is None):
         raise ParameterError("either --inputs or --domain must be given, such as --inputs '0, 1'")
+    for option, path in (("plot", plot), ("json", report)):
+        if path is not None and str(path) != "-" and (path.is_dir() or not os.access(path.parent, os.W_OK)):
+            raise ParameterError(f"{option} must be a file in a folder that can be written, got {path}")
+    if plot is not None and (plot.suffix not in _FIGURES or importlib.util.find_spec("matplotlib") is None):
+        raise ParameterError(
+            f"plot must end with {', '.join(_FIGURES)} and needs matplotlib (pip install matplotlib), got {plot}"
+        )
     values, pairs = outside.domain_of(domain) if domain else (outside.inputs_of(str(inputs)), None)
     function = outside.Guarded(outside.load(mechanism))
-    shown = outside.load(statistic) if statistic else None
+    shown = _guarded(statistic, outside.load(statistic)) if statistic else None
     options: dict[str, Any] = {"runs": runs, "confidence": confidence, "pairs": pairs}
     try:
         deltas = (delta, *(one for one in _DELTAS if plot and one != delta))
-        bounds = auditor.lower_bounds(
-            function, values, stream(seed, "audit", mechanism), deltas, statistic=_guarded(shown), **options
-        )
+        bounds = auditor.lower_bounds(function, values, stream(seed, "audit", mechanism), deltas, statistic=shown, **options)
         digits = None
         if floating_point:
             digits = auditor.audit(
                 function, values, stream(seed, "digits", mechanism), delta=delta, statistic=features.digits, **options
             )
+    except ParameterError:
+        raise
     except (TypeError, ValueError, OverflowError) as error:
         raise ParameterError(f"{mechanism}: {' '.join(str(error).split())}") from None
+    except Exception as error:  # a traceback would end with the code of a verdict
+        return [f"Error: no verdict on {mechanism}: {outside.told(error)}"], FAILS
     if function.fails_always:
         return [f"Error: {mechanism} fails in every run: {function.first}"], FAILS
     bound = bounds[0]
     lines = [outside.sentence(bound)]
+    if not features.can_learn():
+        lines.append("scikit-learn is not installed, so that no classifier looked at outputs of several numbers")
     lines += [function.sentence()] if function.failures else []
     if plot is not None:
         outside.draw_curve(sorted(bounds, key=lambda one: one.delta), epsilon, plot)
@@ -82,8 +96,13 @@ def run(
     return lines, REFUTED if refuted else KEPT
 
 
-def _guarded(statistic: Any) -> Any:
-    """A statistic that leaves alone what stands for an exception."""
-    if statistic is None:
-        return None
-    return lambda output: output if isinstance(output, features.Kind) else statistic(output)
+def _guarded(name: str, statistic: Any) -> Any:
+    """A statistic that leaves alone what stands for an exception, and may raise none itself."""
+
+    def guarded(output: Any) -> Any:
+        try:
+            return output if isinstance(output, features.Kind) else statistic(output)
+        except Exception as error:
+            raise ParameterError(f"statistic {name} must take every output, and raises {outside.told(error)}") from None
+
+    return guarded

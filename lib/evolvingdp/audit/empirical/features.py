@@ -7,6 +7,7 @@ lost in that (types, lengths, keys) becomes a feature of its own. A feature is a
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import math
 from collections import Counter
@@ -218,13 +219,14 @@ def _binned(first: Array, second: Array, column: Callable[[Outputs], Array]) -> 
 
 
 def learned(first: Outputs, second: Outputs) -> Score | None:
-    """The score of a classifier: boosted trees on leaves, differences and structure; None where there is one leaf alone."""
+    """The score of a classifier: boosted trees on leaves, differences and structure; None where there is one leaf alone, and
+    without scikit-learn, which the library does not require."""
+    width = max(first.numbers.shape[1], second.numbers.shape[1])
+    if width < 2 or len(first) < _LEARNABLE or not can_learn():
+        return None
     from sklearn.ensemble import HistGradientBoostingClassifier
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    width = max(first.numbers.shape[1], second.numbers.shape[1])
-    if width < 2 or len(first) < _LEARNABLE:
-        return None
     codes = {shape: float(code) for code, shape in enumerate(dict.fromkeys([*first.shapes, *second.shapes]))}
 
     def features(outputs: Outputs) -> Array:
@@ -243,6 +245,11 @@ def learned(first: Outputs, second: Outputs) -> Score | None:
     with threadpool_limits(1):
         model.fit(np.vstack([features(first), features(second)]), np.repeat([1, 0], [len(first), len(second)]))
     return Score("a classifier's score", decided)
+
+
+def can_learn() -> bool:
+    """Whether there is a classifier."""
+    return importlib.util.find_spec("sklearn") is not None
 
 
 def digits(output: Any) -> list[int]:

@@ -27,7 +27,7 @@ def load(target: str) -> Mechanism:
     except (ImportError, OSError) as error:
         raise ParameterError(f"mechanism {target!r} cannot be imported: {' '.join(str(error).split())}") from None
     except (Exception, SystemExit) as error:
-        raise ParameterError(f"mechanism {target!r} cannot be imported: {_told(error)}") from None
+        raise ParameterError(f"mechanism {target!r} cannot be imported: {told(error)}") from None
     function = getattr(module, name, None)
     if not callable(function):
         raise ParameterError(f"mechanism must be a function (input, rng) -> output; {place} has none named {name!r}")
@@ -35,7 +35,7 @@ def load(target: str) -> Mechanism:
     return mechanism
 
 
-def _told(error: BaseException) -> str:
+def told(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}".rstrip(": ")
 
 
@@ -54,7 +54,7 @@ class Guarded:
             return self.mechanism(value, rng)
         except (Exception, SystemExit) as error:
             self.failures += 1
-            self.first = self.first or f"{_told(error)}, for {value!r}"
+            self.first = self.first or f"{told(error)}, for {value!r}"
             return Kind(f"raises {type(error).__name__}")
 
     @property
