@@ -23,8 +23,8 @@ from evolvingdp.sparse_vector.integer_noise import IntegerNoise
 from support import ALPHA
 
 ENTRIES = {entry.id: entry for entry in ledger.entries()}
-SETTINGS = 16
-MORE = {"binary": 60}  # types of numbers, and their magnitudes
+SETTINGS = 64
+MORE = {"binary": 240}  # types of numbers, and their magnitudes
 LEAST = {
     "advanced_composition": 0.7,
     "concentrated_accounting": 0.9,

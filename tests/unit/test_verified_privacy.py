@@ -49,7 +49,7 @@ PROMISE = "No mechanism loses more than it promises at any setting that was trie
 def test_a_ledger_that_holds_is_said_to_hold(claims):
     result, held = claims()
     assert held[PROMISE]
-    assert (result.values["n_entries"], result.values["n_tight"], result.values["n_settings"]) == (1, 1, 4)
+    assert (result.values["n_entries"], result.values["n_tight"], result.values["n_settings"]) == (1, 1, 16)
     assert verified.shown(result.table).iloc[0]["verdict"] == "tight"
 
 

@@ -26,7 +26,7 @@ from evolvingdp.audit import formulas
 from evolvingdp.audit.exact.engine import loss_of_trial
 from evolvingdp.audit.formulas import Measured
 from evolvingdp.audit.registry import listing
-from evolvingdp.audit.registry.entry import FINITE, Mechanism
+from evolvingdp.audit.registry.entry import FINITE, REPORTS, Mechanism
 
 REPLAYED, FOLLOWED = "record and replay", "whole outputs"
 HOW = (REPLAYED, FOLLOWED, *formulas.HOW)
@@ -68,7 +68,8 @@ def entries() -> tuple[Entry, ...]:
 def worst(mechanism: Mechanism, settings: int, seed: int = 0) -> Measured:
     """The largest loss over its promise, of as many settings as are tried of a mechanism of this cost."""
     found = []
-    for number in range(max(_FEWEST, settings // mechanism.cost)):
+    cost = 1 if mechanism.how == REPORTS else mechanism.cost
+    for number in range(max(_FEWEST, settings // cost)):
         trial, loss = loss_of_trial(mechanism, number, seed)
         if loss is not None:
             found.append(Measured(trial.epsilon, loss, trial.delta, str(trial.settings)))

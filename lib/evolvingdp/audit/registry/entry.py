@@ -78,7 +78,7 @@ class Mechanism:
     public: Mapping[str, str] = field(default_factory=dict)
     steps: tuple[Steps, ...] = ()
     metadata: Mapping[str, str] = field(default_factory=dict)  # settings that change no draw and no end, and why
-    cost: int = 1  # how many times as long as usual a setting takes: so many times fewer are tried
+    cost: int = 4  # how many times as long as a protocol of reports a setting takes: so many times fewer are tried
 
 
 class Known(np.random.Generator):

@@ -44,7 +44,7 @@ def mechanisms() -> Iterator[Mechanism]:
     sizes = dict.fromkeys(("rows", "width", "max_survivors", "max_candidates"), _SIZE)
     covers: tuple[Any, ...] = (TreeHist, Protocol.collect)
     yield entry("tree_hist", covers, REPORTS, _tree_trial, _tree_doors, made_by=(TreeHist,), public=sizes)
-    yield entry("tree_hist_projective", covers, FINITE, _projective_tree_trial, cost=16)
+    yield entry("tree_hist_projective", covers, FINITE, _projective_tree_trial, cost=20)
     sizes = dict.fromkeys(("length", "buckets", "repetitions", "rows", "width", "soft_bits"), _SIZE)
     covers = (Bitstogram, bitstogram.BitstogramProtocol.collect)
     yield entry("bitstogram", covers, REPORTS, _bits_trial, _bits_doors, made_by=(Bitstogram,), public=sizes)
@@ -56,7 +56,7 @@ def mechanisms() -> Iterator[Mechanism]:
     sizes = {"n_bits": _SIZE, "n_hashes": "counted in `epsilon_of_reports`", "n_cohorts": _SIZE}
     made_by = (Rappor, Rappor.one_shot)
     told = "reports of one word"
-    yield entry("rappor", covers, FINITE, _rappor_trial, _rappor_doors, unit=told, made_by=made_by, public=sizes, cost=4)
+    yield entry("rappor", covers, FINITE, _rappor_trial, _rappor_doors, unit=told, made_by=made_by, public=sizes, cost=16)
     yield entry("prefix_counts", (PrefixCounts, PrefixCounts.search), NOISE, _counts_trial, unit="all counts of a user")
     covers = (shuffling.Shuffled, shuffling.epsilon_of_a_report)
     yield entry("shuffled", covers, FINITE, _shuffled_trial, unit="the reports of all, in no order")
