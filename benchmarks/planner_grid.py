@@ -19,7 +19,7 @@ from evolvingdp.book.rendering import dated
 from evolvingdp.book.rendering.ideas import fields
 
 
-def answered(at: tuple[int, ...]) -> list[tuple[str, ...]]:
+def answered(at: tuple[int, ...]) -> list[tuple[str, str, str]]:
     return fields.ranked(fields.question(at))
 
 
