@@ -63,6 +63,7 @@ class Tape:
     draws: list[Draw] = field(default_factory=list)
     others: list[Any] = field(default_factory=list)  # draws that are not added to anything, with what was asked for
     reports: list[tuple[str, Any, Any]] = field(default_factory=list)  # randomizer, its input, its output
+    randomizers: list[tuple[str, float | None]] = field(default_factory=list)  # of each report, with its epsilon
     frozen: list[tuple[str, Any, Any]] | None = None  # those of the recorded run
     moved: dict[tuple[tuple[int, ...], int], float] = field(default_factory=dict)
     losses: list[float] = field(default_factory=list)  # of the frozen reports
@@ -70,7 +71,7 @@ class Tape:
     @property
     def asked(self) -> list[Any]:
         """All that has to be the same in a replay."""
-        return [[(one.generator, one.place, one.law, one.scale) for one in self.draws], self.others, len(self.reports)]
+        return [[(one.generator, one.place, one.law, one.scale) for one in self.draws], self.others, self.randomizers]
 
 
 class Recorder:
@@ -186,6 +187,7 @@ def _reporting(owner: Any, name: str, made: Any, loss: Callable[[Any, Any, Any],
             tape.losses.append(loss(randomizer, recorded[1], given))
             told = recorded[2]
         tape.reports.append((key, given, told))
+        tape.randomizers.append((key, getattr(randomizer, "epsilon", None)))
         return told
 
     return report
