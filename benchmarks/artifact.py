@@ -21,7 +21,7 @@ from pathlib import Path
 import pandas as pd
 
 from evolvingdp.book import checkout
-from evolvingdp.book.rendering.dated import stamp
+from evolvingdp.book.dated import stamp
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"

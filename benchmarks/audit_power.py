@@ -17,7 +17,7 @@ from audit_cases import BROKEN, TIGHT, Box
 from audit_rivals import sniper, statdp
 
 from evolvingdp.audit.empirical.auditor import audit
-from evolvingdp.book.rendering import dated
+from evolvingdp.book import dated
 from evolvingdp.core.seeds import stream
 
 RESULTS = Path(__file__).parent / "results"

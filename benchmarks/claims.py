@@ -18,9 +18,8 @@ from pathlib import Path
 import pandas as pd
 from measure import RESULTS
 
-from evolvingdp.book import checkout
+from evolvingdp.book import checkout, dated
 from evolvingdp.book.checkout import Project, params_of, run_of
-from evolvingdp.book.rendering import dated
 
 RUNS = RESULTS / "claims_runs.csv"
 COLUMNS = ["notebook", "preset", "seed", "library", "date", "seconds", "claims", "failed"]

@@ -28,8 +28,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from evolvingdp.audit.empirical.auditor import lower_bound
-from evolvingdp.book import style
-from evolvingdp.book.rendering import dated
+from evolvingdp.book import dated, style
 from evolvingdp.core import accounting
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.streams import random_words

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from evolvingdp.book.rendering import dated
+from evolvingdp.book import dated
 
 RESULTS = Path(__file__).parent / "results"
 

@@ -27,7 +27,7 @@ import pandas as pd
 
 import evolvingdp
 from evolvingdp.audit import ledger
-from evolvingdp.book.rendering import dated
+from evolvingdp.book import dated
 from evolvingdp.core.tables import DATA
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -25,7 +25,7 @@ import pandas as pd
 from measure import RESULTS
 from planner_truth import TRUTHS, alike, all_found, searched
 
-from evolvingdp.book.rendering import dated
+from evolvingdp.book import dated
 from evolvingdp.core.seeds import stream
 from evolvingdp.planning import curated, hot, local_lists, local_means, local_search, planner, shuffled
 from evolvingdp.planning.answer import CannotServeError, Method, OnTheEdgeError

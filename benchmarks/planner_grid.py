@@ -8,6 +8,7 @@ Writes benchmarks/results/planner_grid*.csv, which the book shows.
 from __future__ import annotations
 
 import os
+import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -15,8 +16,10 @@ from pathlib import Path
 import pandas as pd
 from measure import RESULTS
 
-from evolvingdp.book.rendering import dated
-from evolvingdp.book.rendering.ideas import fields
+from evolvingdp.book import dated
+
+sys.path.append(str(Path(__file__).parents[1] / "book"))
+from drawn import fields
 
 
 def answered(at: tuple[int, ...]) -> list[tuple[str, str, str]]:

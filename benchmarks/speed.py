@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evolvingdp.book.rendering import dated
+from evolvingdp.book import dated
 from evolvingdp.book.style import MARKERS, PALETTE, THEORY, canvas, house
 from evolvingdp.continual_mean import algorithms, choosing, offline, online
 from evolvingdp.continual_mean import streams as mean_streams

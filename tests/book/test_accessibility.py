@@ -37,9 +37,6 @@ STOP = f"""() => {{
 MISSED = f"""() => [...document.querySelectorAll("{KEYBOARD}")].filter(element => !window.stops.includes(element)
   && element.tabIndex >= 0 && !element.disabled && element.checkVisibility({{visibilityProperty: true}}))
   .map(element => element.outerHTML.slice(0, 120))"""
-MOVING = """() => [...document.querySelectorAll("*")].filter(element => { const style = getComputedStyle(element)
-  return style.scrollBehavior === "smooth" || /[1-9]/.test(style.transitionDuration + style.animationDuration)
-}).map(element => element.outerHTML.slice(0, 120))"""
 PRINTED = """() => [...document.querySelectorAll("article :is(figure, pre, table, div.math)")].filter(element =>
   element.getClientRects().length && (element.scrollWidth > element.clientWidth + 1
     || element.getBoundingClientRect().right > innerWidth
@@ -101,10 +98,6 @@ def test_every_page_has_a_language_one_main_heading_no_skipped_level_and_named_l
             assert len(names) == len(set(names)), address
 
 
-def test_no_two_pages_have_the_same_title(facts):
-    assert len({fact["title"] for fact in facts.values()}) == len(facts)
-
-
 def test_nothing_scrolls_sideways_on_a_phone_even_unfolded_and_what_scrolls_on_its_own_is_a_stop(facts):
     assert {address: fact["width"] for address, fact in facts.items() if fact["width"] > PHONE} == {}
     assert {address: fact["stuck"] for address, fact in facts.items() if fact["stuck"]} == {}
@@ -129,14 +122,6 @@ def test_axe_finds_nothing_on_a_phone(site, page, address):
     assert violations(page, WCAG_AA) == []
 
 
-def test_every_formula_is_there_for_a_screen_reader(site, page):
-    visit(page, site + CHAPTER)
-    formulas = page.locator("mjx-container").count()
-    assert formulas > 30
-    assert page.locator("mjx-container > mjx-assistive-mml > math").count() == formulas
-    assert page.locator("mjx-container:not([display])[tabindex]").count() == 0, "hundreds of stops on the way to a link"
-
-
 @pytest.mark.parametrize("address", [CHAPTER, NOTEBOOK])
 @pytest.mark.parametrize("width", [DESKTOP, PHONE])
 def test_the_keyboard_reaches_everything_shows_where_it_is_and_stops_at_nothing_hidden(site, page, address, width):
@@ -151,117 +136,6 @@ def test_the_keyboard_reaches_everything_shows_where_it_is_and_stops_at_nothing_
     assert back == there[::-1], "the way back is another one"
 
 
-def test_the_first_stop_skips_to_the_content(site, page):
-    visit(page, site + NOTEBOOK)
-    page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.innerText") == "Skip to main content"
-    page.keyboard.press("Enter")
-    page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.closest('main') !== null")
-
-
-def test_dropdowns_open_and_close_by_keyboard_and_what_is_in_them_is_reached(site, page):
-    visit(page, site + NOTEBOOK, PHONE)
-    summary = page.locator("article summary:has-text('Compute this figure again')").first
-    details = page.locator("article details.sd-dropdown").first
-    for key in ("Enter", "Space"):
-        summary.focus()
-        page.keyboard.press(key)
-        assert details.evaluate("details => details.open")
-        assert stuck(page) == []
-        inside = []
-        for _ in range(2):
-            page.keyboard.press("Tab")
-            inside.append(
-                page.evaluate("[document.activeElement.tagName, document.activeElement.closest('details') !== null]")
-            )
-        assert inside == [["PRE", True], ["BUTTON", True]], "the command, which scrolls, and its copy button"
-        summary.focus()
-        page.keyboard.press(key)
-        assert not details.evaluate("details => details.open")
-
-
-@pytest.mark.parametrize(
-    ("address", "fold", "said"),
-    [
-        (CHAPTER, "details.proof-fold", "Proof"),
-        ("book/evolving.html", ".algorithm-code details:not([open])", "In code: step"),
-        (NOTEBOOK, "details:has(table)", "claims hold; their bounds come from theory, from the paper"),
-    ],
-)
-def test_proofs_code_and_claims_unfold_by_keyboard_and_in_print(site, page, address, fold, said):
-    visit(page, site + address)
-    found = page.query_selector_all(f"article {fold}")
-    (details, *_) = [each for each in found if said in each.query_selector("summary").inner_text()]
-    shown = "details => details.open && details.lastElementChild.checkVisibility()"
-    details.query_selector("summary").focus()
-    for key in ("Enter", "Space"):
-        page.keyboard.press(key)
-        assert details.evaluate(shown)
-        page.keyboard.press(key)
-        assert not details.evaluate(shown)
-    page.emulate_media(media="print")
-    try:
-        page.wait_for_function("document.querySelectorAll('article details:not([open], .above-input)').length === 0")
-    finally:
-        page.emulate_media(media="screen")
-    page.wait_for_function("details => !details.open", arg=details)
-
-
-def test_menu_theme_and_search_work_by_keyboard(site, page):
-    visit(page, site + NOTEBOOK)
-    page.locator(".dropdown-download-buttons button.dropdown-toggle").focus()
-    page.keyboard.press("Enter")
-    page.keyboard.press("ArrowDown")
-    assert page.evaluate("document.activeElement.closest('.dropdown-menu.show') !== null")
-    page.keyboard.press("Escape")
-    assert page.locator(".dropdown-menu.show").count() == 0
-    themes = []
-    page.locator(".theme-switch-button").first.focus()
-    for _ in range(3):
-        page.keyboard.press("Enter")
-        themes.append(page.evaluate("document.documentElement.dataset.mode"))
-    assert sorted(themes) == ["auto", "dark", "light"]
-    page.locator("button.search-button-field").focus()
-    page.keyboard.press("Enter")
-    assert page.evaluate("document.activeElement.name") == "q"
-    page.keyboard.press("Escape")
-    assert page.evaluate("document.activeElement.className").startswith("btn search-button")
-    page.keyboard.press("Control+k")
-    page.keyboard.type("Hadamard")
-    page.keyboard.press("Enter")
-    page.wait_for_selector("#search-results li a")
-
-
-def test_sidebars_open_and_close_by_keyboard(site, page):
-    visit(page, site + CHAPTER, PHONE)
-    for side in ("primary", "secondary"):
-        links = page.locator(f"#pst-{side}-sidebar a:visible, #pst-{side}-sidebar-modal a:visible")
-        assert links.count() == 0
-        page.locator(f"button.{side}-toggle").first.focus()
-        page.keyboard.press("Enter")
-        assert page.evaluate(f"document.activeElement.closest('#pst-{side}-sidebar-modal') !== null")
-        assert links.count() > 3
-        page.keyboard.press("Escape")
-        assert links.count() == 0
-        assert f"{side}-toggle" in page.evaluate("document.activeElement.className")
-    visit(page, site + CHAPTER, DESKTOP)
-    arrow = page.locator("#pst-primary-sidebar summary").first
-    assert arrow.get_attribute("aria-label") == "Sections of Heavy hitters"
-    arrow.focus()
-    page.keyboard.press("Enter")
-    assert arrow.evaluate("arrow => arrow.parentElement.open")
-    page.locator("button.primary-toggle").focus()
-    page.keyboard.press("Enter")
-    page.keyboard.press("Shift+Tab")
-    assert page.evaluate("document.activeElement.closest('#pst-primary-sidebar') === null"), "what is hidden is no stop"
-
-
-def test_less_motion_is_no_motion(site, page):
-    visit(page, site + NOTEBOOK)
-    assert page.evaluate(MOVING) == []
-
-
 FURNITURE = ("nav", "#pst-primary-sidebar", "#pst-secondary-sidebar", ".bd-header-article", ".prev-next-footer", "button")
 
 
@@ -274,11 +148,3 @@ def test_a_printed_page_is_its_content_in_full_width_and_nothing_is_cut(site, pa
     assert page.locator("article").evaluate("article => article.getBoundingClientRect().width") > 0.9 * 720
     assert page.evaluate(PRINTED) == []
     page.emulate_media(media="screen")
-
-
-def test_a_table_whose_columns_can_be_sorted_names_them_in_print(site, page):
-    visit(page, site + "book/privacy.html", 720)
-    page.emulate_media(media="print")
-    names = page.locator("table.searchable thead").first.inner_text().split("\t")
-    page.emulate_media(media="screen")
-    assert [name.strip() for name in names][:4] == ["verdict", "mechanism", "promise", "measured"]

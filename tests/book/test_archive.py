@@ -10,13 +10,9 @@ import shlex
 
 import pandas as pd
 import pytest
-import yaml
 
-from evolvingdp.book import checkout, crate
+from evolvingdp.book import checkout, crate, dated
 from evolvingdp.book.checkout import Project
-from evolvingdp.book.files import BookError
-from evolvingdp.book.rendering import dated
-from evolvingdp.book.rendering.theme import forked
 from evolvingdp.book.running import Job
 from support import REPOSITORY
 
@@ -45,25 +41,6 @@ def test_version_date_licence_and_requirements_are_the_same_everywhere(release):
     assert release.faults() == []
     assert "CC-BY-4.0" in (REPOSITORY / "LICENSE-CONTENT").read_text()
     assert all((REPOSITORY / name).is_file() for name in (*release.DESCRIBED, "SECURITY.md"))
-
-
-@pytest.mark.parametrize(
-    ("name", "old", "new", "fault"),
-    [
-        ("pyproject.toml", f'version = "{VERSION}"', 'version = "9.9.9"', "CITATION.cff has another version"),
-        ("codemeta.json", '"numpy>=2.0"', '"numpy"', "codemeta.json has other requirements"),
-        ("CHANGELOG.md", f"## {VERSION} (", "## 9.9.9 (", "CHANGELOG.md has no such version and date"),
-    ],
-)
-def test_a_release_is_refused_where_they_differ_and_set_mends_the_version(release, tmp_path, name, old, new, fault):
-    for file in ("pyproject.toml", *release.DESCRIBED):
-        (tmp_path / file).write_text((REPOSITORY / file).read_text())
-    text = (tmp_path / name).read_text()
-    assert old in text
-    (tmp_path / name).write_text(text.replace(old, new))
-    assert fault in release.faults(tmp_path)
-    release.set_version(tmp_path)
-    assert not [left for left in release.faults(tmp_path) if "another version" in left or "date than" in left]
 
 
 def ids(node: object) -> set[str]:
@@ -96,46 +73,10 @@ def test_a_crate_maps_our_provenance_to_a_run_and_all_its_links_resolve():
     assert graph["#software"]["version"] == RECORD["version"]
 
 
-@pytest.mark.parametrize("name", ["test", "pages"])
-def test_a_workflow_names_steps_that_exist_and_asks_for_no_more_rights_than_it_uses(name):
-    text = (REPOSITORY / ".github" / "workflows" / f"{name}.yml").read_text()
-    workflow = yaml.load(text, yaml.BaseLoader)
-    assert set(workflow) == {"name", "on", "permissions", "concurrency", "jobs"}
-    assert workflow["permissions"].get("contents") == "read"
-    makefile = (REPOSITORY / "Makefile").read_text()
-    for job in workflow["jobs"].values():
-        assert {"runs-on", "timeout-minutes", "steps"} <= set(job)
-        for step in job["steps"]:
-            assert ("uses" in step) != ("run" in step)
-            if "uses" in step:
-                assert re.fullmatch(r"actions/[a-z-]+@v\d+", step["uses"])
-            elif step["run"].startswith("make "):
-                assert f"\n{shlex.split(step['run'])[1]}: " in makefile
-            else:
-                assert os.access(REPOSITORY / step["run"], os.X_OK), step["run"]
-    assert (f"{forked.REPOSITORY}: " in text) == (name == "pages")
-
-
 def test_binder_installs_the_checkout_beside_the_lock_s_packages():
     script = (REPOSITORY / "postBuild").read_text()
     assert os.access(REPOSITORY / "postBuild", os.X_OK)
     assert "pip install --quiet --no-deps --no-build-isolation -e ." in script
-
-
-def test_a_fork_s_pages_say_where_to_report_and_open_their_notebooks_and_ours_ask_nobody(monkeypatch):
-    theirs = forked.links("https://github.com/a/b", "book/results/evolving/thresh")
-    assert 'href="https://github.com/a/b/issues/new?title=book/results/evolving/thresh"' in theirs
-    assert 'href="https://mybinder.org/v2/gh/a/b/HEAD?urlpath=lab/tree/notebooks/evolving/thresh.ipynb"' in theirs
-    assert 'href="https://github.com/a/b/raw/HEAD/notebooks/evolving/thresh.ipynb"' in theirs
-    assert "mybinder" not in forked.links("https://github.com/a/b", "book/evolving")
-    for wrong in ("a/b", "https://example.org/a/b", 'https://github.com/a/b" onclick="'):
-        with pytest.raises(BookError, match="must be https:"):
-            forked.links(wrong, "book/evolving")
-    context = {"body": "text"}
-    for value, links in (("", 0), ("https://github.com/a/b", 1)):
-        monkeypatch.setenv(forked.REPOSITORY, value)
-        forked._add(None, "book/evolving", "page.html", context, object())
-        assert context["body"].count("<a ") == links
 
 
 def test_the_artifact_appendix_has_valid_commands_costs_and_numbers_of_the_same_notebook():

@@ -11,8 +11,7 @@ from evolvingdp.book.files import BookError
 from evolvingdp.book.rendering.build import build, render
 from evolvingdp.book.rendering.ext import refuse_stale_pages
 from evolvingdp.book.rendering.offline import UNFINISHED, check_rendered
-from evolvingdp.book.rendering.theme.forked import REPOSITORY
-from evolvingdp.book.rendering.theme.icons import DRAWINGS
+from evolvingdp.book.rendering.theme import REPOSITORY
 from evolvingdp.book.running import Job, export, run
 from support import TOY
 
@@ -35,7 +34,7 @@ def test_nothing_is_executed_when_nothing_has_changed(book, capsys):
 @pytest.mark.parametrize("changed", ["a source", "a page", "the address of a fork"])
 def test_what_has_changed_is_rendered_again_and_then_no_more(changed, book, capsys, monkeypatch):
     chapter, page = book.root / "book" / "chapter.md", book.root / "_build" / "html" / "book" / "chapter.html"
-    drawings = book.root / "_build" / "html" / DRAWINGS
+    drawings = book.root / "_build" / "html" / "_static" / "scripts" / "fontawesome.js"
     if changed == "a source":
         assert "trash:[" not in drawings.read_text()
         chapter.write_text(chapter.read_text() + '\nOne sentence more. <i class="fa-solid fa-trash"></i>\n')

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import html
 import io
-import json
 import math
 import re
 import zipfile
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from bs4 import BeautifulSoup
 from fontTools.ttLib import TTFont
 from pikepdf import Page, Pdf
 from pybtex.database import Entry, parse_file, parse_string
@@ -22,10 +19,9 @@ from pypdfium2 import PdfDocument, raw
 
 from evolvingdp.book import bundle, citing, latex
 from evolvingdp.book.checkout import Project
-from evolvingdp.book.printed import WIDTHS, broken, printed
-from evolvingdp.book.rendering import bibliography
+from evolvingdp.book.rendering.ext import Linked
 from evolvingdp.book.result import Figure
-from evolvingdp.book.style import canvas, headline, house, names_beside
+from evolvingdp.book.style import INCHES, LETTERS, canvas, house
 from support import REPOSITORY
 
 CHAPTERS = {
@@ -57,13 +53,6 @@ def facts(entry: Entry) -> dict[str, object]:
 # BibTeX
 
 
-def test_a_paper_s_bibtex_says_what_references_bib_says():
-    for key, entry in parse_file(REPOSITORY / "book" / "references.bib").entries.items():
-        (read,) = entries(citing.paper(key)).items()
-        assert read[0] == key
-        assert facts(read[1]) == facts(entry)
-
-
 def test_every_paper_says_where_it_is_and_its_title_leads_there():
     references = parse_file(REPOSITORY / "book" / "references.bib").entries
     lacking = {key for key, entry in references.items() if not {"doi", "url"} & set(entry.fields)}
@@ -77,28 +66,12 @@ def test_every_paper_says_where_it_is_and_its_title_leads_there():
     unknown = {"joseph2018", "honaker2015", "ohrimenko2022", "zhu2020", "cohen2023", "dvijotham2024", "andersson2025"}
     unknown |= {"choquettechoo2023", "kalinin2024", "jacobsen2025"}
     assert without <= unknown, "pages, but where we know of none"
-    for entry in bibliography.Linked().format_entries(references.values()):
+    for entry in Linked().format_entries(references.values()):
         cited = references[entry.key]
         title = re.sub(r"[{}]", "", cited.fields["title"]).lower()
         links = re.findall(r'<a href="([^"]*)">(.*?)</a>', entry.text.render_as("html"))
         plain = {re.sub(r"<.*?>", "", text).lower().rstrip("."): link for link, text in links}
-        assert plain[html.escape(title, quote=False)] == bibliography.address(cited.fields), entry.key
-
-
-def test_the_bibliography_links_every_paper_that_the_book_cites(built_book):
-    page = BeautifulSoup((built_book.root / "_build" / "html" / "book" / "bibliography.html").read_text(), "html.parser")
-    works = parse_file(REPOSITORY / "book" / "references.bib").entries
-    addresses = {bibliography.address(entry.fields): key for key, entry in works.items()}
-    titles = [work.select_one("a.external") for work in page.select(".citation")]
-    linked = {addresses[title["href"]]: letters(title.get_text()) for title in titles}
-    assert len(linked) == len(titles)
-    assert {"bassily2020", "joseph2018", "george2022", "kaplan2021", "apple2017"} <= set(linked)
-    for key, title in linked.items():
-        assert title == letters(works[key].fields["title"])
-
-
-def letters(title: str) -> str:
-    return re.sub(r"[^a-z]", "", title.lower())
+        assert plain[html.escape(title, quote=False)] == citing.address(cited.fields), entry.key
 
 
 def test_the_book_s_bibtex_has_authors_title_version_and_year():
@@ -119,51 +92,6 @@ def test_a_figure_s_bibtex_names_the_figure_the_version_and_the_commit():
     assert entry.fields["title"].startswith("Figure hh-oracle-words of ")
     assert entry.fields["howpublished"] == f"Version 0.1.0, commit {'a' * 40}"
     assert {"author", "title", "howpublished", "year", "date", "url"} == {*entry.fields, *entry.persons}
-
-
-def test_a_chapter_computed_at_several_commits_says_which_computed_what():
-    others = [RECORD | {"notebook": f"paper/{name}", "commit": "b" * 40} for name in ("two", "one")]
-    (one,) = entries(citing.chapter("heavy_hitters", "Heavy hitters", [RECORD])).values()
-    assert one.fields["note"] == f"Results computed at commit {'a' * 40}"
-    (mixed,) = entries(citing.chapter("heavy_hitters", "Heavy hitters", [*others, RECORD | {"version": "0.2.0"}])).values()
-    assert mixed.fields["version"] == "0.1.0, 0.2.0"
-    assert mixed.fields["note"].replace("\\", "") == (
-        f"Results computed: some_notebook at commit {'a' * 40}; one, two at commit {'b' * 40}"
-    )
-
-
-@pytest.mark.parametrize("page", CHAPTERS)
-def test_every_chapter_offers_its_papers_and_our_experiments(built_book, page):
-    folder, papers = CHAPTERS[page]
-    source = (built_book.root / "_build" / "html" / "book" / f"{page}.html").read_text()
-    found = entries("\n".join(_bibtex_of(source)))
-    assert list(found) == [*papers, f"evolving-privacy-{folder.replace('_', '-')}"]
-    references = parse_file(REPOSITORY / "book" / "references.bib").entries
-    assert all(facts(found[key]) == facts(references[key]) for key in papers)
-    ours = found[f"evolving-privacy-{folder.replace('_', '-')}"]
-    records = [json.loads(path.read_text()) for path in built_book.results.glob(f"{folder}/*/provenance.json")]
-    assert {record["commit"] for record in records} == set(re.findall(r"commit (\w+(?:\+changes)?)", ours.fields["note"]))
-    assert ours.fields["version"] == records[0]["version"]
-
-
-def test_the_page_on_reproducing_offers_the_book(built_book):
-    source = (built_book.root / "_build" / "html" / "book" / "reproduce.html").read_text()
-    assert _bibtex_of(source)[-1].strip() == citing.book().strip()
-
-
-@pytest.mark.parametrize("notebook", Project().notebooks())
-def test_every_figure_on_a_page_offers_its_bibtex_and_every_table_its_latex(built_book, notebook):
-    source = (built_book.root / "_build" / "html" / "book" / "results" / f"{notebook}.html").read_text()
-    figures = {path.stem for path in (built_book.results / notebook).glob("*.svg")}
-    assert figures
-    assert set(entries("\n".join(_bibtex_of(source)))) == {f"evolving-privacy-{figure}" for figure in figures}
-    for path in (built_book.results / notebook).glob("*.tex"):
-        assert f'{path.name}"' in source
-
-
-def _bibtex_of(source: str) -> list[str]:
-    blocks = re.findall(r'<div class="highlight-bibtex notranslate">.*?<pre>(.*?)</pre>', source, re.DOTALL)
-    return [html.unescape(re.sub(r"<[^>]+>", "", block)) for block in blocks]
 
 
 # bundles
@@ -190,7 +118,7 @@ def test_a_bundle_is_one_zip_whose_bytes_the_result_decides(tmp_path, monkeypatc
         bundle.write(tmp_path / name, drawing(), RECORD)
         written.append({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()})
     assert written[0] == written[1]
-    assert set(written[0]) == set(bundle.names("xx-drawing").values())
+    assert set(written[0]) == set(bundle.names("xx-drawing", column=False).values())
     archive = zipfile.ZipFile(io.BytesIO(written[0]["xx-drawing.zip"]))
     inside = {name: archive.read(name) for name in archive.namelist()}
     assert list(inside) == sorted(inside)
@@ -202,99 +130,21 @@ def test_a_bundle_is_one_zip_whose_bytes_the_result_decides(tmp_path, monkeypatc
         assert words in inside["README.txt"].decode()
 
 
-@pytest.mark.parametrize("name", WIDTHS)
-def test_a_figure_is_laid_out_again_for_print(name):
-    figure = drawing()
-    width, copy = WIDTHS[name], printed(figure.canvas, WIDTHS[name])
-    assert figure.canvas.get_size_inches().tolist() == [10.0, 3.8]
-    assert copy.get_size_inches()[0] == width.inches
-    assert copy.axes[0].get_gridspec().ncols == {"column": 1, "text": 3}[name]
-    copy.draw_without_rendering()
-    box = copy.get_tightbbox()
-    assert box.x0 >= -0.02
-    assert box.y0 >= -0.02
-    assert box.x1 <= width.inches + 0.02
-    assert box.y1 <= copy.get_size_inches()[1] + 0.02
-    legend, panel = copy.axes[0].get_legend().get_window_extent(), copy.axes[0].get_window_extent()
-    assert legend.y0 >= panel.y1 - 1  # above its panel, as it would hide the curves
-    assert all(ax.get_window_extent().height / copy.dpi > 0.9 for ax in copy.axes)
-
-
-def test_names_beside_lines_become_a_legend_where_they_would_leave_little_room():
-    """Each beside its own line, also where two have one colour, and one of them is named in the panel only."""
-    figure, ax = canvas(7.0, 4.0)
-    ends = {"a method with a long name": 1.0, "another": 2.0, "without a label": 3.0}
-    colours = {"a method with a long name": "black", "another": "tab:red", "without a label": "black"}
-    for name, end in ends.items():
-        labelled = {"label": name} if name != "without a label" else {"linestyle": "--"}
-        ax.plot([0, 1], [0, end], color=colours[name], **labelled)
-    names_beside(ax, ends, colours)
-    (column,), (text,) = (printed(figure, width).axes for width in WIDTHS.values())
-    assert [name.get_text() for name in text.texts] == list(ends)
-    assert text.get_legend() is None
-    assert not column.texts
-    legend = column.get_legend()
-    shown = dict(zip((name.get_text() for name in legend.texts), legend.legend_handles, strict=True))
-    assert {name: line.get_color() for name, line in shown.items()} == colours
-    assert [shown[name].get_linestyle() for name in ends] == ["-", "-", "--"]
-    assert list(shown) == list(ends)[::-1], "as they stand from the top"
-    assert column.get_window_extent().width > 0.75 * column.figure.bbox.width
-    names_beside(ax, {"a name that is of no line": 1.5}, {"a name that is of no line": "tab:blue"})
-    (column, _) = (printed(figure, width).axes[0] for width in WIDTHS.values())
-    assert column.get_legend() is None
-    assert len(column.texts) == 4
-
-
-@house
-def test_short_names_become_a_legend_where_they_touch_each_other_once_all_is_laid_out():
-    figure, ax = canvas(7.5, 4.3)
-    ends = {f"line {number}": 1.0 + 0.01 * number for number in range(7)}
-    for name, end in ends.items():
-        ax.plot([0, 1], [0, end], color="tab:blue", label=name)
-    ax.set_xlabel("what the lines are drawn against")
-    headline(figure, "A message that takes some of the height of a column")
-    names_beside(ax, ends, dict.fromkeys(ends, "tab:blue"))
-    (column,), (text,) = (printed(figure, width).axes for width in WIDTHS.values())
-    assert not column.texts
-    assert {name.get_text() for name in column.get_legend().texts} == set(ends)
-    assert [name.get_text() for name in text.texts] == list(ends)
-
-
-def test_names_beside_lines_stand_apart_however_many_lines_they_have():
-    figure, ax = canvas(7.0, 4.0)
-    ends = {"one\nname": 1.0, "another": 1.01, "a name\nof three\nlines": 1.02, "at the top": 2.0, "too": 2.0}
-    ax.plot([0, 1], [0, 2])
-    names_beside(ax, ends, dict.fromkeys(ends, "black"))
-    figure.draw_without_rendering()
-    boxes = [text.get_window_extent() for text in ax.texts]
-    assert [text.get_text() for text in ax.texts] == list(ends)
-    assert all(upper.y0 > lower.y1 for lower, upper in pairwise(boxes))
-    assert ax.bbox.y0 <= boxes[0].y0
-    assert boxes[-1].y1 <= ax.bbox.y1
-
-
-def test_labels_break_at_spaces_outside_of_formulas():
-    assert broken("the error of $a + b$ in users", 2) == "the error of\n$a + b$ in users"
-    assert broken("error", 3) == "error"
-
-
 def test_every_printed_figure_has_its_width_embedded_fonts_and_letters_of_a_printed_size_inside_the_page(built_book):
-    paths = sorted(built_book.results.rglob("*-column.pdf")) + sorted(built_book.results.rglob("*-text.pdf"))
-    assert len(paths) == 2 * len(list(built_book.results.glob("*/*/*.svg")))
+    paths = sorted(built_book.results.rglob("*-column.pdf"))
+    assert len(paths) == len(list(built_book.results.glob("*/*/*.svg")))
     seen = 0
     for path in paths:
-        width = WIDTHS[path.stem.rsplit("-", 1)[1]]
         with PdfDocument(path) as document, Pdf.open(path) as file:
             (page,) = document
-            assert abs(page.get_width() / 72 / width.inches - 1) < 0.01, path.name
+            assert abs(page.get_width() / 72 / INCHES - 1) < 0.01, path.name
             _all_fonts_embedded(file.pages[0], path)
             letters = page.get_textpage()
             for item in page.get_objects([raw.FPDF_PAGEOBJ_TEXT], textpage=letters):
                 text, place = item.extract().strip(), item.get_matrix()
                 size = item.get_font_size() * math.hypot(place.a, place.b)
-                small = 5.0 if path.stem.startswith("audit-promised") else width.smallest
                 if any(character.isalnum() for character in text):  # indices have 0.7 of their size, roots any
-                    assert 0.69 * small <= size <= width.largest + 0.01, (path.name, text, size)
+                    assert 0.69 * LETTERS[0] <= size <= LETTERS[1] + 0.01, (path.name, text, size)
                 if text:
                     left, bottom, right, top = item.get_bounds()
                     assert -1 <= left <= right <= page.get_width() + 1, (path.name, text)

@@ -153,7 +153,7 @@ def test_the_run_s_notebook_and_files_hold_each_word_as_it_is(ran):
     assert sorted(path.name for path in folder.glob("*.pdf")) == sorted(
         f"tc-{name}{kind}.pdf"
         for name in ("newspaper", "guarantees", "hot-words", "running-means")
-        for kind in ("", "-column", "-text")
+        for kind in ("", "-column")
     )
 
 

@@ -2,49 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 from urllib.parse import unquote, urldefrag, urljoin, urlparse
 
 import pytest
 from accessibility import DESKTOP
-from docutils import nodes
-from docutils.core import publish_doctree
 
 from browsing import MADE_BY_SPHINX, new_page, opened, ready
 from evolvingdp.book.checkout import Project
-from evolvingdp.book.rendering.theme import accessible
-from evolvingdp.book.rendering.theme.icons import DRAWINGS, kept
+from evolvingdp.book.rendering.theme import kept
 from evolvingdp.notebooks.audit.verified_privacy import PAPERS
 
-FIGURES = {
-    "heavy_hitters/frequency_oracle": 5,
-    "heavy_hitters/treehist": 5,
-    "heavy_hitters/bitstogram": 4,
-    "heavy_hitters/rappor": 4,
-    "heavy_hitters/trust": 1,
-    "evolving/thresh": 3,
-    "evolving/heavy_thresh": 2,
-    "evolving/choosing": 3,
-    "continual_mean/binary_tree": 2,
-    "continual_mean/user_mean": 3,
-    "continual_mean/past_the_paper": 3,
-    "continual_mean/which_one": 2,
-    "sparse_vector/threshold_monitor": 3,
-    "sparse_vector/shifting_heavy_hitters": 5,
-    "streams/two_centuries": 4,
-    "audit/verified_privacy": 5,
-}
 LOWERED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
-
-
-def test_numbers_stand_on_the_right_unless_their_author_has_centred_them():
-    (group,) = publish_doctree("= = =\na b c\n= = =\n1 2 x\n3 4 y\n= = =").findall(nodes.tgroup)
-    rows = [[*row.findall(nodes.entry)] for row in group.findall(nodes.row)]
-    for row in rows:
-        row[1]["classes"] = ["text-center"]
-    accessible._align(group)
-    assert [[entry["classes"] for entry in row] for row in rows] == [[["text-right"], ["text-center"], []]] * 3
 
 
 def test_every_page_opens_in_light_and_dark_without_an_error_or_an_outside_request(visits):
@@ -67,13 +36,6 @@ def test_the_zip_reads_from_disk_in_a_browser(visits, unpacked, browser):
     page.context.close()
 
 
-def test_math_is_rendered(visits):
-    soup = visits["book/heavy_hitters.html"].soup
-    assert len(soup.select("mjx-container")) > 30
-    assert not soup.select("mjx-merror")
-    assert "\\epsilon" not in visits["book/heavy_hitters.html"].facts["text"]
-
-
 def test_no_page_shows_the_source_of_a_table(visits):
     assert {address: visit.facts["sources"] for address, visit in visits.items() if visit.facts["sources"]} == {}
 
@@ -82,7 +44,7 @@ def test_pages_come_with_the_icons_that_they_show_and_no_others(visits, built_bo
     icons = [icon for visit in visits.values() for icon in visit.facts["icons"]]
     assert len(icons) > 10 * len(visits)
     assert {name for name, drawn in icons if not drawn} == set()
-    drawings = (built_book.root / "_build" / "html" / DRAWINGS).read_text()
+    drawings = (built_book.root / "_build" / "html" / "_static/scripts/fontawesome.js").read_text()
     assert {name for name in ("sun", "xmark", "trash", "github") if f"{name}:[" in drawings} == {"sun", "xmark"}
     assert len(drawings) < 100_000, "the theme draws its icons otherwise now"
 
@@ -97,9 +59,10 @@ def test_an_icon_is_kept_by_any_of_its_names():
 
 @pytest.mark.parametrize("notebook", Project().notebooks())
 def test_figures_are_numbered_captioned_described_and_downloadable(visits, notebook):
-    visit, count = visits[f"book/results/{notebook}.html"], FIGURES[notebook]
+    visit = visits[f"book/results/{notebook}.html"]
     figures = visit.soup.select("article figure")
-    assert len(figures) == count
+    count = Project().template(notebook).read_text().count("page.figure(")
+    assert len(figures) == count > 0
     assert visit.facts["images"] == [True] * count
     for figure, caption in zip(figures, visit.facts["captions"], strict=True):
         assert re.match(r"Fig\. \d+", caption)
@@ -107,18 +70,11 @@ def test_figures_are_numbered_captioned_described_and_downloadable(visits, noteb
         assert len(alt) > 200
         assert len(re.findall(r"\d", alt)) > 2, "what the figure shows, in numbers"
         assert alt not in caption
-    for kind in ("svg", "pdf", "png", "csv", "json", "zip", "-column.pdf", "-text.pdf"):
+    for kind in ("svg", "pdf", "png", "csv", "json", "zip", "-column.pdf"):
         assert sum(link.endswith(kind) for link in visit.facts["downloads"]) >= count
     text = visit.soup.get_text()
     assert text.count(f"evolvingdp run {notebook} --preset quick --seed 0") >= count
     assert "does not hold" not in text
-
-
-@pytest.mark.parametrize("chapter", ["heavy_hitters", "evolving", "continual_mean", "sparse_vector", "privacy", "reproduce"])
-def test_bibtex_has_a_button_that_copies_it(visits, chapter):
-    blocks = visits[f"book/{chapter}.html"].soup.select(".highlight-bibtex")
-    assert len(blocks) == (1 if chapter == "reproduce" else 2)
-    assert all(len(block.select("button.copybtn")) == 1 for block in blocks)
 
 
 def test_every_internal_link_leads_somewhere(built_book, site, visits):
@@ -138,13 +94,6 @@ def test_every_internal_link_leads_somewhere(built_book, site, visits):
     assert followed > 100
 
 
-def test_search_leads_to_a_public_name(site, browser):
-    page, problems = opened(browser, f"{site}search.html?q=smallest_renyi_scale")
-    page.wait_for_selector('#search-results a[href*="api/sparse_vector.html#evolvingdp.sparse_vector.smallest_renyi"]')
-    assert problems == []
-    page.context.close()
-
-
 def test_the_ledger_has_a_heading_for_each_paper_and_is_sorted_and_searched_within(site, browser):
     page, problems = opened(browser, f"{site}book/privacy.html")
     ledger = page.locator("table.grouped")
@@ -152,28 +101,19 @@ def test_the_ledger_has_a_heading_for_each_paper_and_is_sorted_and_searched_with
     page.locator("summary", has=page.get_by_text("The ledger:")).click()
     headings = ledger.locator("tr.group:visible")
     assert headings.all_inner_texts() == list(PAPERS.values())
-    assert ledger.locator("thead th").first.inner_text().startswith("verdict")
 
     def losses() -> list[list[float]]:
         cells = [body.locator("td[data-label=measured]").all_inner_texts() for body in ledger.locator("tbody").all()]
         plain = [[cell.replace(",", "").replace("·10", "e").translate(LOWERED) for cell in group] for group in cells]
-        return [[float(cell) for cell in group] for group in plain]
+        return [[float(cell) for cell in group if cell] for group in plain]
 
-    small = "cell => { cell.innerText = '5.5·10⁻⁵' }"  # as rows have that the quick preset leaves out
-    ledger.locator("tbody").last.locator("td[data-label=measured]").nth(1).evaluate(small)
     before = losses()
     ledger.locator("th button", has_text="measured").click()
     assert losses() == [sorted(group) for group in before] != before
-    assert min(losses()[-1]) < 1e-4, "5.5·10⁻⁵ is no five"
     page.locator(".table-search input").first.fill("shuffled")
     assert headings.all_inner_texts() == [PAPERS["heavy_hitters"]]
-    assert ledger.locator("tbody tr:not(.group):visible").count() == 1
     page.set_viewport_size({"width": 390, "height": 900})
-    (box,) = [
-        ledger.evaluate("table => [table.scrollWidth, parseFloat(getComputedStyle(table.querySelector('td')).fontSize)]")
-    ]
-    assert box[0] <= 390
-    assert box[1] >= 12
+    assert ledger.evaluate("table => table.scrollWidth") <= 390
     assert problems == []
     page.context.close()
 
@@ -191,13 +131,6 @@ def test_no_generated_index_shows_a_raw_label(built_book, visits):
 def test_no_page_holds_a_path_of_this_machine(built_book, addresses):
     for address in addresses:
         assert str(built_book.root) not in (built_book.root / "_build" / "html" / address).read_text()
-
-
-def test_numbers_in_the_prose_are_those_of_the_results(built_book, visits):
-    values = json.loads((built_book.results / "heavy_hitters" / "frequency_oracle" / "values.json").read_text())
-    text = visits["book/heavy_hitters.html"].facts["text"]
-    assert f"{values['lemma_rows']:,.0f}" in text
-    assert f"{values['standard_error']:,.0f}" in text
 
 
 def test_pages_of_the_quick_preset_say_so(visits):

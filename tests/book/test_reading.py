@@ -7,7 +7,6 @@ import re
 
 import nbformat
 import pytest
-from bs4 import BeautifulSoup
 
 from evolvingdp.book.checkout import Project
 from evolvingdp.book.executed import Reader
@@ -49,24 +48,6 @@ def test_long_whole_numbers_of_a_column_have_commas_and_years_alone_have_none():
     assert grouped(["25992", "1005119", "4096", "0.5", ""]) == ["25,992", "1,005,119", "4,096", "0.5", ""]
     assert grouped(["100", "1000", "2000", "5000"]) == ["100", "1,000", "2,000", "5,000"]
     assert grouped(["2020", "1976", "7"]) == ["2020", "1976", "7"]
-
-
-def test_no_table_of_a_page_has_a_long_number_without_commas_but_for_seeds(built_book):
-    for file in sorted((built_book.root / "_build" / "html" / "book").glob("*.html")):
-        for table in BeautifulSoup(file.read_text(), "html.parser").select("article table.table"):
-            heads = [cell.get_text() for cell in table.select("thead th, thead td")]
-            for row in table.select("tbody tr"):
-                for place, cell in enumerate(row.find_all(["td", "th"])):
-                    bare = re.fullmatch(r"\d{5,}", cell.get_text().strip())
-                    assert not bare or "seed" in heads[place], f"{file.name}: {cell.get_text()}"
-
-
-@pytest.mark.parametrize("notebook", Project().notebooks())
-def test_what_only_shows_a_figure_a_table_or_claims_hides_its_code(notebook):
-    cells = [cell for cell in nbformat.read(Project().template(notebook), as_version=4).cells if cell.cell_type == "code"]
-    showing = [cell for cell in cells if cell.source.startswith("page.")]
-    assert showing
-    assert [cell.source for cell in showing if not {"hide-input", "remove-input"} & set(cell.metadata.get("tags", []))] == []
 
 
 TEXT = (

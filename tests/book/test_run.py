@@ -8,10 +8,7 @@ import os
 import re
 import shlex
 import shutil
-from contextlib import contextmanager
-from importlib import metadata
 from pathlib import Path
-from types import SimpleNamespace
 
 import nbformat
 import pandas as pd
@@ -22,12 +19,12 @@ from click.testing import CliRunner
 from serial import TABLES, alone, sweep
 from toy import PARAMETERS, PRESETS
 
-from evolvingdp.book import bundle, cell, checkout, engine, running
+from evolvingdp.book import bundle, cell, checkout, running
 from evolvingdp.book.checkout import Project, params_of
 from evolvingdp.book.cli import main
 from evolvingdp.book.files import NotebookError
 from evolvingdp.book.result import read_claims
-from evolvingdp.book.running import MANIFEST, Job, check_writable, compute, file_digest, read_manifest, touched
+from evolvingdp.book.running import MANIFEST, Job, compute, file_digest, read_manifest, touched
 from evolvingdp.core.checks import ParameterError
 from support import REPOSITORY, TOY
 
@@ -96,13 +93,6 @@ def test_a_chapter_of_all_papers_depends_on_each():
     assert {name.split("/")[0] for name in made if "/" in name} >= {"core", "streams", "heavy_hitters", "evolving"}
 
 
-def test_provenance_says_what_was_installed():
-    made_of = checkout.made_of("evolving/thresh", packages=checkout.COMPUTE + checkout.DRAW)
-    assert {name: made_of["packages"][name] for name in ("numpy", "matplotlib", "ipykernel")} == {
-        name: metadata.version(name) for name in ("numpy", "matplotlib", "ipykernel")
-    }
-
-
 def test_a_failed_notebook_shows_its_traceback_and_leaves_nothing_behind(project, tmp_path):
     job = Job.make(project("half = 1", "raise RuntimeError('the third term diverged')"), TOY, "quick")
     with pytest.raises(NotebookError, match="RuntimeError: the third term diverged") as caught:
@@ -110,29 +100,6 @@ def test_a_failed_notebook_shows_its_traceback_and_leaves_nothing_behind(project
     assert "toy/line failed" in str(caught.value)
     assert not job.cached
     assert list((tmp_path / ".cache" / "runs").iterdir()) == []
-
-
-def test_a_failed_notebook_fails_the_build_after_the_others_have_ended(project, capfd):
-    broken = Job.make(project("assert epsilon != 3.0, 'three is broken'"), TOY, "quick", {"epsilon": 3})
-    fine = Job.make(broken.project, TOY, "quick", {"epsilon": 4})
-    with pytest.raises(NotebookError, match="1 of 2 notebooks failed: toy/line"):
-        compute([broken, fine], print, workers=2)
-    assert fine.cached
-    said = capfd.readouterr().out
-    assert "failed after" in said
-    assert "three is broken" in said
-    assert "done in" in said
-    assert "2 notebooks, 2 executed" in said
-
-
-def test_a_result_that_stands_is_not_touched_by_a_failed_run(project, tmp_path):
-    good = Job.make(project("1"), TOY, "quick")
-    running.run(good)
-    running.export(good, tmp_path / "out")
-    before = (tmp_path / "out" / "line.ipynb").read_bytes()
-    with pytest.raises(NotebookError):
-        running.run(Job.make(project("1/0"), TOY, "quick"))
-    assert (tmp_path / "out" / "line.ipynb").read_bytes() == before
 
 
 BAD = {
@@ -179,48 +146,11 @@ def test_run_refuses_bad_input_with_one_line_before_anything_runs(kind, project,
     assert result.stdout == ""
 
 
-def test_a_missing_notebook_is_told_the_nearest_one(project):
-    project()
-    result = CliRunner().invoke(main, ["run", "toy/lime"])
-    assert result.exit_code == 1
-    assert result.stderr == ("Error: no notebook 'toy/lime'; did you mean 'toy/line'?\n")
-
-
-@pytest.mark.parametrize("name", [f"notebooks/{TOY}.ipynb", f"./notebooks/{TOY}.ipynb", TOY])
-def test_a_notebook_may_be_named_by_its_path(name, project):
-    assert project().notebook(name) == TOY
-
-
 def test_what_people_type_is_understood():
     params = MODEL.make(overrides={"epsilon": " 1e-1 ", "n_users": "2e3", "widths": "[8, 1_000]"})
     assert (params.epsilon, params.n_users, params.widths) == (0.1, 2000, (8, 1000))
     with pytest.raises(ParameterError, match="epsilon must be a number, got True"):
         MODEL.make(overrides={"epsilon": True})
-
-
-def test_params_shows_every_parameter_with_symbol_range_and_both_presets(project):
-    project()
-    result = CliRunner().invoke(main, ["params", TOY])
-    assert result.exit_code == 0
-    for name in MODEL.model_fields:
-        assert name in result.stdout
-    for word in (
-        "symbol",
-        "range",
-        "unit",
-        "default",
-        "paper",
-        "$n$",
-        "1000000",
-        "8, 16, 32",
-        ">= 1e-06, <= 20",
-        "bit, signs",
-    ):
-        assert word in result.stdout
-    assert MODEL.describe()[3] == {
-        "name": "width", "symbol": "", "type": "int", "range": ">= 1, <= 1099511627776", "unit": "cells", "default": "16",
-        "paper": "16", "meaning": "their width (a number)",
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -236,16 +166,6 @@ def test_params_shows_every_parameter_with_symbol_range_and_both_presets(project
 def test_a_line_that_says_too_little_is_refused_by_its_name(line, said):
     with pytest.raises(ParameterError, match=re.escape(said)):
         cell.model(TOY, line)
-
-
-def test_parameters_can_be_sent_to_a_process_that_has_no_notebook(project):
-    project()
-    import pickle
-
-    params = MODEL.make("paper", {"epsilon": 3})
-    sent = pickle.loads(pickle.dumps(params))
-    assert sent == params
-    assert type(sent) is type(params)
 
 
 CLAIMS = {
@@ -267,13 +187,6 @@ def test_a_claim_is_a_line_of_text():
     for line in ("a <= 2 one blank", "a < 2  Strictly", "a.real <= 1  Attribute", "open('x') <= 1  Call", "a  No relation"):
         with pytest.raises(ValueError, match=r"^a claim"):
             list(read_claims(line, names))
-
-
-@pytest.mark.parametrize("command", ["", "run", "sweep", "params", "book", "pdf", "zip", "audit", "data", "data brown"])
-def test_every_command_has_help_with_an_example(command):
-    result = CliRunner().invoke(main, [*command.split(), "--help"])
-    assert result.exit_code == 0
-    assert "Example:" in result.stdout
 
 
 @pytest.fixture(scope="module")
@@ -385,18 +298,6 @@ def test_a_cell_of_nothing_but_values_sets_parameters(cell, refused):
         assert params.from_namespace(namespace) == params.make()
 
 
-def test_what_evolvingdp_did_not_write_is_not_replaced(project, tmp_path):
-    out = tmp_path / "out"
-    (out / "line").mkdir(parents=True)
-    (out / "line" / "notes.txt").write_text("mine")
-    with pytest.raises(ParameterError, match=r"out holds .*line', which evolvingdp did not write"):
-        check_writable(out, name="line")
-    job = Job.make(project("1"), TOY, "quick")
-    running.run(job)
-    running.export(job, tmp_path / "ours")
-    check_writable(tmp_path / "ours", name="line")  # ours may be replaced
-
-
 def test_results_of_another_run_are_not_replaced(project, tmp_path, monkeypatch):
     """The command refuses before it computes; the same run may be written."""
     project()
@@ -462,25 +363,6 @@ def test_mistakes_in_the_repository_are_one_line(tmp_path):
         checkout.cells_of(broken)
 
 
-def test_run_tells_the_notebook_which_cluster_to_share_its_repetitions_over(project, tmp_path, monkeypatch):
-    asked = []
-
-    @contextmanager
-    def connected(*what):
-        asked.append(what)
-        yield SimpleNamespace(scheduler=SimpleNamespace(address="tcp://here:1"))
-
-    shown = project("import os", "print('shared over', os.environ.get('EVOLVINGDP_SCHEDULER'))")
-    monkeypatch.setattr("evolvingdp.book.checkout.Project", lambda: shown)
-    monkeypatch.setattr("evolvingdp.book.sweeping.connected", connected)
-    for _ in range(2):  # the second time it is computed already: no cluster is started
-        command = ["run", TOY, "--workers", "3", "--out", str(tmp_path / "out")]
-        assert CliRunner().invoke(main, command).exit_code == 0
-    assert asked == [(None, 3, TOY)]
-    assert "shared over tcp://here:1" in (tmp_path / "out" / "line.ipynb").read_text()
-    assert engine.SCHEDULER not in os.environ
-
-
 def test_the_user_s_own_settings_do_not_change_our_figures(project, tmp_path, monkeypatch):
     home = tmp_path / "home"
     for file, text in {
@@ -499,36 +381,6 @@ def test_the_user_s_own_settings_do_not_change_our_figures(project, tmp_path, mo
         "assert 'epsilon_of_mine' not in globals()",
     )
     compute([Job.make(shown, TOY, "quick", seed=seed) for seed in (0, 1)], print, workers=2)  # by new processes
-
-
-@pytest.mark.parametrize("transport", ["ipc", "tcp"])
-def test_a_kernel_needs_no_port_that_another_process_may_take(transport, project, tmp_path, monkeypatch):
-    if transport == "tcp":  # where a file for a socket would have too long a name
-        (tmp_path / ("t" * 100)).mkdir()
-        monkeypatch.setattr("tempfile.tempdir", str(tmp_path / ("t" * 100)))
-    told = "import ipykernel, json\njson.loads(ipykernel.get_connection_info())['transport']"
-    job = Job.make(project(told), TOY, "quick")
-    running.run(job)
-    executed = nbformat.read(job.store / "line.ipynb", as_version=4)
-    assert executed.cells[-1].outputs[0].data["text/plain"] == repr(transport)
-
-
-def test_a_cache_may_be_named_as_people_do(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("EVOLVINGDP_CACHE", "here")
-    assert Project().cache == tmp_path / "here" / "runs"
-    monkeypatch.setenv("EVOLVINGDP_CACHE", "")
-    assert Project().cache == REPOSITORY / ".cache" / "runs"
-
-
-def test_results_may_be_written_here(project, tmp_path, monkeypatch):
-    shown = project("1")
-    monkeypatch.setattr("evolvingdp.book.checkout.Project", lambda: shown)
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    done = CliRunner().invoke(main, ["run", TOY, "--out", "."])
-    assert done.exit_code == 0, done.output
-    assert (tmp_path / "here" / "line" / MANIFEST).is_file()
 
 
 @pytest.mark.parametrize("step", range(4))
@@ -571,25 +423,3 @@ def test_whatever_stops_the_writing_of_results_no_page_is_half_or_of_another_run
     assert read_manifest(out / new.name / MANIFEST)["seed"] == 2
     assert touched(out, read_manifest(out / new.name / MANIFEST)) == []
     assert {path.name for path in out.iterdir()} == {new.name, f"{new.name}.ipynb"}
-
-
-@pytest.mark.parametrize(
-    ("error", "said"),
-    [
-        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "results.csv"), "No space left on device: results.csv"),
-        (
-            shutil.Error([("a.csv", "b.csv", "[Errno 28] No space left on device: 'b.csv'")]),
-            "the results could not be copied: [Errno 28] No space left on device: 'b.csv'",
-        ),
-    ],
-)
-def test_a_full_disk_is_one_line(error, said, project, monkeypatch, tmp_path):
-    project()
-
-    def full(job):
-        raise error
-
-    monkeypatch.setattr(running, "run", full)
-    done = CliRunner().invoke(main, ["run", TOY, "-p", "rows", "9", "--out", str(tmp_path / "out")])
-    assert done.exit_code == 1
-    assert done.stderr == f"Error: {said}\n"

@@ -13,7 +13,7 @@ from evolvingdp.audit.empirical import auditor
 from evolvingdp.book import running as execute
 from evolvingdp.book import sweeping
 from evolvingdp.book.cli import main
-from evolvingdp.book.rendering import build, preset
+from evolvingdp.book.rendering import build, comparing
 from support import REPOSITORY
 
 PAGE = (REPOSITORY / "book" / "reproduce.md").read_text()
@@ -40,7 +40,7 @@ def test_a_shown_command_is_valid(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for module, name in ((execute, "run"), (build, "compute"), (sweeping, "connected"), (auditor, "lower_bounds")):
         monkeypatch.setattr(module, name, stop)
-    monkeypatch.setattr(preset, "home", lambda *_: tmp_path / "pages")  # and not among the reader's own
+    monkeypatch.setattr(comparing, "home", lambda *_: tmp_path / "pages")  # and not among the reader's own
     (yaml,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "mine.yaml").write_text(yaml)
     (tmp_path / "my_mechanism.py").write_text("def release(value, rng):\n    return value\n")

@@ -15,8 +15,7 @@ import pytest
 import toy
 
 from evolvingdp.book.checkout import Project
-from evolvingdp.book.files import HELD, BookError, NotebookError, PublishError, clear, held, replacing, scratch
-from evolvingdp.book.rendering.build import render
+from evolvingdp.book.files import HELD, NotebookError, PublishError, clear, held, replacing, scratch
 from evolvingdp.book.running import Job, run
 from support import TOY
 
@@ -62,15 +61,6 @@ def test_what_the_machine_refuses_a_notebook_is_one_line(tmp_path, monkeypatch):
     project = working(tmp_path, "raise OSError(28, 'No space left on device')")
     with pytest.raises(NotebookError, match=r"stopped in cell 3: \[Errno 28\] No space left on device$"):
         run(Job.make(project, TOY, "quick"))
-
-
-def test_what_the_machine_refuses_the_renderer_is_one_line(tmp_path):
-    (tmp_path / "index.md").write_text("# A book\n")
-    (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: index\n")
-    (tmp_path / "full.py").write_text("raise OSError(28, 'No space left on device')\n")
-    (tmp_path / "_config.yml").write_text("sphinx:\n  local_extensions: {full: .}\n")
-    with pytest.raises(BookError, match=r"^the pages cannot be written: \[Errno 28\] No space left on device$"):
-        render(Project(tmp_path), print)
 
 
 def ended_unheard(process: psutil.Process) -> bool:
@@ -149,19 +139,3 @@ def test_whoever_died_holds_nothing_and_what_it_left_is_removed(tmp_path):
         clear(tmp_path)
         clear(tmp_path, "running-")
         assert {path.name for path in tmp_path.iterdir()} == {HELD, mine.name, work.name}
-
-
-def test_a_folder_that_can_no_longer_be_written_hides_no_error(tmp_path):
-    """`tempfile.TemporaryDirectory` changes modes and tries again without an end where its parent is read-only."""
-    script = (
-        "import sys; from pathlib import Path\n"
-        "from evolvingdp.book.files import scratch\n"
-        "with scratch(Path(sys.argv[1]), 'running-') as work:\n"
-        "    (work / 'half').touch(); work.chmod(0o555); work.parent.chmod(0o555); raise SystemExit('what went wrong')"
-    )
-    command = [sys.executable, "-c", script, str(tmp_path)]
-    if os.geteuid() == 0:  # who may write anywhere meets no folder that is read-only
-        command = ["setpriv", "--bounding-set", "-dac_override", "--inh-caps", "-all", *command]
-    said = subprocess.run(command, capture_output=True, text=True, check=False).stderr
-    tmp_path.chmod(0o755)
-    assert said == "what went wrong\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import re
@@ -11,13 +10,9 @@ import signal
 import subprocess
 import sys
 import time
-from asyncio import CancelledError
 from collections.abc import Iterator
-from contextlib import nullcontext
 from pathlib import Path
-from types import SimpleNamespace
 
-import distributed
 import pandas as pd
 import pytest
 import toy
@@ -25,8 +20,6 @@ from serial import TABLES, Serial, alone
 from serial import sweep as serial_sweep
 
 from evolvingdp.book import sweeping
-from evolvingdp.book.params import Metric
-from evolvingdp.core.checks import ParameterError
 from support import REPOSITORY
 from support import TOY as NOTEBOOK
 
@@ -120,14 +113,6 @@ def test_a_sweep_refuses_bad_input_with_one_line_before_anything_runs(kind, root
     assert not (tmp_path / "out").exists()
 
 
-def test_a_rule_about_several_parameters_names_the_point_that_breaks_it(tmp_path, serial):
-    grid = ["--grid", "rows=3,1e2", "--grid", "width=16,16384"]
-    done = sweep(*grid, "--out", tmp_path / "out")
-    assert done.stderr.startswith("Error: point rows=1e2, width=16384: ")
-    assert "fit here: lower rows or width" in done.stderr
-    assert serial.ran == []
-
-
 def test_a_table_has_each_point_s_rows_parameters_seed_and_provenance(tmp_path, serial):
     out = tmp_path / "out"
     done = sweep(*SMALL, "--seed", "5", "--out", out)
@@ -163,124 +148,6 @@ def test_finished_points_are_never_run_again_and_a_larger_grid_keeps_them(tmp_pa
     assert same(out, whole)
 
 
-@pytest.mark.parametrize(
-    "text", ["{", "[]", '{"notebook": 1, "command": "", "settings": [], "seeds": []}', '{"seeds": ["a"]}']
-)
-def test_a_damaged_manifest_is_one_line_and_nothing_is_lost(finished, serial, text):
-    (finished / "sweep.json").write_text(text)
-    done = sweep(*SMALL, "--out", finished)
-    assert done.exit_code == 1
-    assert done.stderr.count("\n") == 1
-    assert "which no sweep wrote; choose another folder" in done.stderr
-    assert len(list((finished / "points").iterdir())) == 8
-
-
-class Dying(Serial):
-    """Workers die of seed 1; or they are gone, or the scheduler is, from the fourth point on."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__()
-        self.what = what
-
-    def submit(self, function, notebook, model, params, seed, *rest, pure):
-        done = super().submit(function, notebook, model, params, seed, *rest, pure=pure)
-        if self.what == "point" and seed == 1:
-            done.result = self._killed
-        return done
-
-    def _killed(self):
-        raise distributed.KilledWorker("point", None, 3)
-
-    def nthreads(self) -> dict[str, int]:
-        return {} if self.what == "workers" and len(self.ran) >= 4 else {"here": 1}
-
-
-@pytest.fixture
-def dying(serial, monkeypatch):
-    def make(what: str) -> Dying:
-        client = Dying(what)
-        monkeypatch.setattr(sweeping, "connected", lambda *_: nullcontext(client))
-
-        def wait(futures, **_):
-            if what == "scheduler" and len(client.ran) >= 4:
-                raise CancelledError
-            if what == "workers" and len(client.ran) >= 4:
-                raise TimeoutError
-            return SimpleNamespace(done=futures[:1])
-
-        monkeypatch.setattr(distributed, "wait", wait)
-        monkeypatch.setattr(sweeping, "PATIENCE", 0.0)
-        monkeypatch.setattr(sweeping, "LOOK", 0.0)
-        return client
-
-    return make
-
-
-@pytest.mark.parametrize(
-    ("what", "said"),
-    [
-        ("scheduler", "the scheduler went away; all finished points are kept"),
-        ("workers", "the cluster has had no worker for"),
-    ],
-)
-def test_a_sweep_that_nobody_runs_any_more_says_so_in_one_line_and_goes_on_later(tmp_path, dying, what, said, serial):
-    dying(what)
-    done = sweep(*SMALL, "--out", tmp_path)
-    assert done.exit_code == 1
-    assert done.stderr.splitlines()[-1].startswith(f"Error: {said}")
-    assert done.stderr.count("\n") <= 3
-    kept = len(list((tmp_path / "points").iterdir()))
-    again = dying("nothing")
-    assert f"{kept} finished before" in sweep(*SMALL, "--out", tmp_path).stderr
-    assert len(again.ran) == 8 - kept
-
-
-def test_a_point_that_kills_its_workers_is_tried_once_more_alone_and_reported(tmp_path, dying):
-    client = dying("point")
-    done = sweep(*SMALL, "--out", tmp_path)
-    assert "4 of 8 points failed" in done.stderr
-    assert done.stderr.count("each worker that ran it died") == 4
-    assert [seed for _, seed in client.ran[-4:]] == [1] * 4
-    assert len(client.ran) == 12
-
-
-def test_only_a_few_points_a_core_are_under_way(tmp_path, serial, monkeypatch):
-    under_way = []
-    monkeypatch.setattr(
-        distributed, "wait", lambda futures, **_: under_way.append(len(futures)) or SimpleNamespace(done=futures[:1])
-    )
-    sweep(*SMALL, "--out", tmp_path)
-    assert max(under_way) == sweeping.AHEAD
-
-
-@pytest.mark.parametrize("step", [0, 1, 2, 4, 8])
-def test_whatever_write_finds_the_disk_full_nothing_is_half_and_the_end_is_the_same(step, tmp_path, serial, monkeypatch):
-    """sweep.json, two points, tables and the summary, one of which cannot be put in its place."""
-    grid = ["--grid", "epsilon=1,2", "-p", "rows", "64", *TINY]
-    real, left = os.replace, step
-
-    def full(source, target, **options):
-        nonlocal left
-        left -= 1
-        if left < 0:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target))
-        real(source, target, **options)
-
-    with monkeypatch.context() as disk:
-        disk.setattr(os, "replace", full)
-        done = sweep(*grid, "--out", tmp_path / "out")
-    assert done.exit_code == 1
-    assert done.stderr.splitlines()[-1].startswith("Error: No space left on device: ")
-    points = list((tmp_path / "out" / "points").glob("*"))
-    assert len(points) == min(max(step - 1, 0), 2)
-    assert not list((tmp_path / "out").rglob(".writing-*"))
-    done = sweep(*grid, "--out", tmp_path / "out")
-    assert f"{len(points)} finished before" in done.stderr or "all finished before" in done.stderr
-    assert sweep(*grid, "--out", tmp_path / "whole").exit_code == 0
-    for name in (*TABLES, "summary.csv", "ro-crate-metadata.json"):
-        assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
-
-
 @pytest.mark.parametrize("damage", ["cut", "gone", "empty"])
 def test_a_damaged_point_is_run_again(finished, serial, damage):
     path = sorted((finished / "points").iterdir())[0]
@@ -291,15 +158,6 @@ def test_a_damaged_point_is_run_again(finished, serial, damage):
     sweep(*SMALL, "--out", finished)
     assert len(serial.ran) == 1
     assert pd.read_parquet(path).equals(before)
-
-
-def test_points_of_other_sources_are_not_mixed_in(finished, serial, monkeypatch):
-    others = sweeping.sources(NOTEBOOK) | {"library": "other"}
-    monkeypatch.setattr(sweeping, "sources", lambda notebook: others)
-    sweep(*SMALL, "--out", finished)
-    assert len(serial.ran) == 8
-    assert set(pd.read_parquet(finished / "sweep.parquet").library_sha256) == {"other"}
-    assert len(list((finished / "points").iterdir())) == 16
 
 
 @pytest.mark.parametrize(
@@ -336,14 +194,6 @@ def test_failed_points_are_reported_at_the_end_lose_nothing_and_are_tried_again(
     assert len(serial.ran) == 12
 
 
-def test_a_sweep_of_which_every_point_fails_says_so(tmp_path, serial):
-    serial.broken = {0, 1}
-    done = sweep(*SMALL, "--out", tmp_path)
-    assert done.exit_code == 1
-    assert "8 of 8 points failed" in done.stderr
-    assert not (tmp_path / "sweep.parquet").exists()
-
-
 def test_the_summary_has_the_metric_s_mean_at_each_point_with_its_band(finished):
     frame = pd.read_csv(finished / "summary.csv").set_index(["epsilon", "rows"])
     noise = pd.read_parquet(finished / "values.parquet").groupby(["param_epsilon", "param_rows"]).noise
@@ -353,70 +203,11 @@ def test_the_summary_has_the_metric_s_mean_at_each_point_with_its_band(finished)
     assert (finished / "summary.svg").read_text().count("epsilon") >= 1
 
 
-@pytest.mark.parametrize(
-    ("grid", "axes"),
-    [
-        (["widths=2,3;4,5"], ["widths"]),
-        (["epsilon=1", "rows=64"], ["epsilon", "rows"]),
-        (["widths=2,3;4,5;6,7", "epsilon=1,2", "rows=4,8"], ["epsilon", "rows", "widths"]),
-        (["epsilon=1,2,3,4,5,6,7,8,9", "rows=64,70,80,90,99,128,200,220,230"], ["epsilon", "rows"]),
-    ],
-)
-def test_any_grid_can_be_drawn(grid, axes):
-    names = {text.split("=")[0]: text.split("=")[1].split(";" if ";" in text else ",") for text in grid}
-    frame = pd.MultiIndex.from_product(names.values(), names=names).to_frame(index=False)
-    frame = frame.astype({name: float for name in names if name != "widths"})
-    frame = frame.assign(mean=range(1, len(frame) + 1), half=float("nan"), sd=float("nan"), runs=1)
-    drawn = sweeping.figure(frame, names, Metric("error", "an error")).decode()
-    assert "<svg" in drawn
-    for name in axes[:2]:
-        assert f"<!-- {name}" in drawn
-
-
-def test_the_time_left_is_estimated_from_this_session_s_points_once_they_are_many():
-    """The first two, one a worker, waited 20 s for their workers; from then on a point takes a second."""
-    said: list[str] = []
-    clock = iter([0.0, *range(20, 60)])
-    progress = sweeping.Progress(60, 40, said.append, warm=2, clock=lambda: next(clock))
-    for _ in range(20):
-        progress()
-    assert said == [
-        "41 of 60 points, 20 s",
-        "46 of 60 points, 25 s",
-        "51 of 60 points, 30 s",
-        "56 of 60 points, 35 s, about 4 s left",
-        "60 of 60 points, 39 s",
-    ]
-
-
 # What follows starts processes: a scheduler and workers apart from the client, as on a cluster.
 
 
 def environ(**more: str) -> dict[str, str]:
     return {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **more}
-
-
-def test_the_page_s_commands_do_what_it_says(tmp_path):
-    section = (REPOSITORY / "book" / "reproduce.md").read_text().split("## Sweep over parameters")[1].split("\n## ")[0]
-    blocks = re.findall(r"```(bash|python)\n(.*?)```", section, re.DOTALL)
-    assert [language for language, _ in blocks] == ["bash", "python", "bash"]
-    environment = environ(PATH=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", EVOLVINGDP_NOTEBOOKS="")
-
-    def run(language: str, text: str) -> subprocess.CompletedProcess[str]:
-        program = {"bash": ["bash", "-e"], "python": [sys.executable]}[language]
-        return subprocess.run(
-            [*program, "-c", text], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=600
-        )
-
-    said = [run(*block) for block in blocks]
-    assert "12 points, 0 finished before; running on 2 workers" in said[0].stderr
-    assert re.search(r"^1\.0 +64 .*\n +256 +\d", said[1].stdout, re.MULTILINE)
-    assert "18 points, 12 finished before; running on cluster.json" in said[2].stderr
-    named = set(re.findall(r"^- (.*?):", section, re.MULTILINE))
-    named = {name for line in named for name in re.findall(r"`([^`]+)`", line)}
-    assert named == {"summary.csv", "summary.svg", *TABLES, "timing.csv", "points/"}
-    assert all((tmp_path / "my-sweep" / name).exists() for name in named)
-    assert set(pd.read_parquet(tmp_path / "my-sweep" / "values.parquet").param_epsilon) == {0.5, 1, 2}
 
 
 class Cluster:
@@ -576,46 +367,6 @@ def test_workers_that_run_other_code_are_refused_before_anything_runs(two_worker
         r"Error: worker tcp://\S+ would compute something else, it differs in library \(\w+, here \w+\)\n", said
     )
     assert not (tmp_path / "out").exists()
-
-
-def test_a_point_that_raises_on_a_worker_comes_back_with_its_traceback(changed_copy, tmp_path):
-    command = ["--grid", "epsilon=1,3", "-p", "rows", "64", *TINY, "--workers", "1", "--out", tmp_path / "out"]
-    code, said = from_copy(changed_copy, *command)
-    assert code == 1
-    assert "1 of 2 points failed" in said
-    assert "toy/line.py" in said
-    assert "ValueError: 0" in said
-    assert set(pd.read_parquet(tmp_path / "out" / "values.parquet").param_epsilon) == {1.0}
-
-
-@pytest.mark.parametrize("text", ["[]", "{}", "{", '"tcp://h:1"'])
-def test_a_file_that_is_no_scheduler_s_is_refused(tmp_path, text):
-    (tmp_path / "file.json").write_text(text)
-    with pytest.raises(ParameterError, match=r"must be the address or the scheduler file .*file.json' \("):
-        sweeping.address_of(str(tmp_path / "file.json"))
-
-
-def test_a_scheduler_that_goes_away_while_its_workers_are_looked_at_is_one_line(tmp_path, monkeypatch):
-    class Gone:
-        """A client that connects, and then the scheduler dies."""
-
-        def __init__(self, *_, **__):
-            self.wait_for_workers = self.register_plugin = lambda *_, **__: None
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            pass
-
-        def run(self, *_, **__):
-            raise distributed.comm.CommClosedError("Stream is closed")
-
-    monkeypatch.setattr(distributed, "Client", Gone)
-    done = sweep("--grid", "epsilon=1", "--scheduler", "tcp://127.0.0.1:1", "--out", tmp_path / "out")
-    assert done.exit_code == 1
-    assert done.stderr.splitlines()[-1].endswith("got 'tcp://127.0.0.1:1' (it went away: Stream is closed)")
-    assert done.stderr.count("\n") == 2
 
 
 def test_a_scheduler_that_does_not_answer_is_one_clear_line(tmp_path):

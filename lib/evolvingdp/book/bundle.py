@@ -21,9 +21,8 @@ from matplotlib.figure import Figure as Canvas
 from evolvingdp.book import citing, crate
 from evolvingdp.book.files import pack
 from evolvingdp.book.labels import spoken
-from evolvingdp.book.printed import WIDTHS, printed
 from evolvingdp.book.result import Figure
-from evolvingdp.book.style import house
+from evolvingdp.book.style import INCHES, house
 
 FORMATS = ("svg", "pdf", "png")
 _DPI = 150  # of a PNG, and of what SVG and PDF keep as pixels
@@ -31,18 +30,22 @@ _CANVASES: dict[str, Any] = {"svg": FigureCanvasSVG, "pdf": FigureCanvasPdf, "pn
 _NO_DATE: dict[str, dict[str, None]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}
 
 
-def names(figure_id: str) -> dict[str, str]:
-    """What each file of a bundle is called on the page, and its name."""
+def names(figure_id: str, *, column: bool = True) -> dict[str, str]:
+    """What each file of a bundle is called on the page, and its name; `column`: whether there is a figure for print."""
     images = {kind.upper(): f"{figure_id}.{kind}" for kind in FORMATS}
-    print_ = {f"PDF {width.inches:g} in": f"{figure_id}-{name}.pdf" for name, width in WIDTHS.items()}
+    print_ = {f"PDF {INCHES:g} in": f"{figure_id}-column.pdf"} if column else {}
     return images | print_ | {"CSV": f"{figure_id}.csv", "JSON": f"{figure_id}.json", "all as ZIP": f"{figure_id}.zip"}
 
 
-def write(folder: Path, figure: Figure, record: Mapping[str, Any]) -> bytes:
-    """Write the bundle of `figure` with its provenance `record`: the files of `names`, and in the zip BibTeX and
-    RO-Crate metadata, too; returns the PNG."""
+def write(folder: Path, figure: Figure, record: Mapping[str, Any], column: Canvas | None = None) -> bytes:
+    """Write the bundle of `figure`, drawn for print as `column`, with its provenance `record`: the files of `names`, and in
+    the zip BibTeX and RO-Crate metadata, too; returns the PNG."""
     words = {"figure": figure.id, "caption": figure.caption, "alt": figure.alt}
-    files = _drawn(figure)
+    with _laid_out(figure.canvas):
+        files = {f"{figure.id}.{kind}": image(figure.canvas, kind) for kind in FORMATS}
+    if column is not None:
+        with _laid_out(column):
+            files[f"{figure.id}-column.pdf"] = image(column, "pdf")
     files[f"{figure.id}.csv"] = figure.data.to_csv(index=False, lineterminator="\n").encode()
     files[f"{figure.id}.json"] = (json.dumps(words | dict(record), indent=1, allow_nan=False) + "\n").encode()
     for name, content in files.items():
@@ -51,16 +54,6 @@ def write(folder: Path, figure: Figure, record: Mapping[str, Any]) -> bytes:
     described = crate.metadata(f"Figure {figure.id}", figure.alt, record["command"], record, files | extra)
     (folder / f"{figure.id}.zip").write_bytes(zipped(files | extra | {crate.NAME: described}))
     return files[f"{figure.id}.png"]
-
-
-def _drawn(figure: Figure) -> dict[str, bytes]:
-    """The files of all formats and printed widths."""
-    with _laid_out(figure.canvas):
-        files = {f"{figure.id}.{kind}": image(figure.canvas, kind) for kind in FORMATS}
-    for name, width in WIDTHS.items():
-        copy = printed(figure.canvas, width)
-        files[f"{figure.id}-{name}.pdf"] = image(copy, "pdf")
-    return files
 
 
 @contextmanager
@@ -102,12 +95,11 @@ def image(canvas: Canvas, kind: str) -> bytes:
 
 
 def _readme(figure: Figure, record: Mapping[str, Any]) -> str:
-    column, text = (f"{width.inches:g} in" for width in WIDTHS.values())
     caption, alt = (" ".join(words.split()) for words in (spoken(figure.caption), figure.alt))
     return (
         f"{figure.id}\n\nCaption: {caption}\n\nAlternative text: {alt}\n\n"
         f"Computed by: {record['command']}\nat commit {record['commit']}, version {record['version']}\n\n"
-        f"{figure.id}.svg, .pdf, .png: as on the page\n{figure.id}-column.pdf, -text.pdf: laid out again for print, "
-        f"{column} and {text} wide\n.csv: the data that it shows; .json: all parameters and digests; .bib: how to cite it\n"
+        f"{figure.id}.svg, .pdf, .png: as on the page\n{figure.id}-column.pdf: drawn again for print, "
+        f"{INCHES:g} in wide\n.csv: the data that it shows; .json: all parameters and digests; .bib: how to cite it\n"
         f"{crate.NAME}: where all of it comes from, for archives\n"
     )

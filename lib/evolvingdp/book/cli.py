@@ -112,7 +112,7 @@ def book(preset: str, workers: int | None) -> None:
     """
     from evolvingdp.book.checkout import Project
     from evolvingdp.book.rendering import build as made
-    from evolvingdp.book.rendering.preset import is_file
+    from evolvingdp.book.rendering.comparing import is_file
 
     project = Project()
     if is_file(preset):

@@ -21,7 +21,7 @@ import pandas as pd
 import psutil
 from IPython.display import display
 
-from evolvingdp.book import bundle, citing, latex, provenance
+from evolvingdp.book import bundle, citing, latex, printed, provenance, style
 from evolvingdp.book.labels import Label, fenced, unmarked
 from evolvingdp.book.numerals import numeric
 from evolvingdp.book.params import Params
@@ -35,7 +35,7 @@ class Page:
         self.result = result
         self.folder = Path(os.environ[RESULTS]) if RESULTS in os.environ else None
         self.name = result.notebook.split("/")[-1]
-        self._tables = 0
+        self._tables, self._columns = 0, dict[str, bool]()
 
     @classmethod
     def of(cls, module: ModuleType, params: Params, seed: int, rows: pd.DataFrame) -> Page:
@@ -57,8 +57,16 @@ class Page:
         if isinstance(figure, str):
             assert data is not None
             figure = Figure(figure, canvas, data, " ".join(caption.split()), " ".join(alt.split()))
-        record = self.record
-        png = bundle.image(figure.canvas, "png") if self.folder is None else bundle.write(self.folder, figure, record)
+        if style.COLUMN.get() == figure.id:
+            raise printed.DrawnAgainError(figure.canvas)
+        if style.COLUMN.get():
+            return
+        record, column = self.record, printed.column(figure.canvas, figure.id) if self.folder is not None else None
+        self._columns[figure.id] = column is not None
+        if self.folder is None:
+            png = bundle.image(figure.canvas, "png")
+        else:
+            png = bundle.write(self.folder, figure, record, column)
         image = {"image/png": base64.b64encode(png).decode(), "text/plain": figure.alt}
         _show(image, self._figure_myst(figure, record), {"image/png": {"alt": " ".join(figure.alt.split())}})
         _show(_markdown(f"**Figure `{figure.id}`.** {unmarked(figure.caption)}\n\n{self._files(figure.id)}"))
@@ -68,6 +76,8 @@ class Page:
 
         Its file is <notebook>-table-<k>.tex: the k-th table of the notebook.
         """
+        if style.COLUMN.get():
+            return
         self._tables += 1
         name = f"{self.name}-table-{self._tables}"
         shown = self._table(table, name, f"Table {self._tables} of `{self.result.notebook}`")
@@ -128,7 +138,8 @@ class Page:
         return f"{markdown}\n\n[LaTeX]({self.name}/{name}.tex) (`{name}`)"
 
     def _files(self, figure_id: str) -> str:
-        links = " · ".join(f"[{kind}]({self.name}/{file})" for kind, file in bundle.names(figure_id).items())
+        files = bundle.names(figure_id, column=self._columns[figure_id])
+        links = " · ".join(f"[{kind}]({self.name}/{file})" for kind, file in files.items())
         return f"{links} (`{figure_id}`)"
 
     def _figure_myst(self, figure: Figure, record: dict[str, Any]) -> str:

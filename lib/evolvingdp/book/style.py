@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Callable
+from contextvars import ContextVar
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 import matplotlib as mpl
 import numpy as np
+from IPython.core.getipython import get_ipython
 from matplotlib.figure import Figure as Canvas
+from matplotlib.lines import Line2D
 from scipy import special
 
 from evolvingdp.book.labels import families
@@ -42,13 +45,28 @@ _SETTINGS: Any = {
 }
 
 
-BESIDE = "_beside"  # what the name of a line is labelled, for whoever lays a figure out again; no legend shows it
+LETTERS = (7.0, 8.0)  # points, of letters in print
+PRINT: Any = _SETTINGS | {"font.size": 7.5, "lines.linewidth": 1.1, "lines.markersize": 4, "axes.linewidth": 0.6}
+COLUMN: ContextVar[str] = ContextVar("COLUMN", default="")  # the figure that is drawn for a printed column just now
+INCHES = 3.3  # of a column
 
 
 def canvas(width: float = 7.0, height: float = 4.0, columns: int = 1, rows: int = 1, **options: Any) -> tuple[Canvas, Any]:
-    """A figure of `width` x `height` inches with `rows` x `columns` panels, outside pyplot's registry, and its axes."""
-    figure = Canvas(figsize=(width, height))
-    return figure, figure.subplots(rows, columns, **options)
+    """A figure of `width` x `height` inches with `rows` x `columns` panels, outside pyplot's registry, and its axes.
+
+    For a printed column the panels stand below each other.
+    """
+    if not COLUMN.get():
+        figure = Canvas(figsize=(width, height))
+        vars(figure)["cell"] = len(get_ipython().user_ns["In"]) - 1 if get_ipython() else None  # see printed.py
+        return figure, figure.subplots(rows, columns, **options)
+    high = max(0.6 * height / rows, 1.5)
+    for name in ("width_ratios", *(("height_ratios", "sharex", "sharey") if columns > 1 else ())):
+        if options.get(name) is not True:  # rows or columns that share a scale are none any more
+            options.pop(name, None)
+    figure = Canvas(figsize=(INCHES, high * rows * columns))
+    axes = figure.subplots(rows * columns, 1, **options | {"squeeze": False}).reshape(rows, columns)
+    return figure, axes if not options.get("squeeze", True) else axes.item() if axes.size == 1 else axes.squeeze()
 
 
 def house(draw: Callable[P, R]) -> Callable[P, R]:
@@ -107,6 +125,10 @@ def headline(figure: Canvas, message: str) -> None:
 
 def names_beside(ax: Any, ends: dict[str, float], colours: Any, size: str = "small", *, beyond: bool = False) -> None:
     """The names of lines beside their right ends, in their colours, pushed apart; `beyond` the panel, where room is."""
+    if COLUMN.get():
+        named = {name: Line2D([], [], color=colours[name]) for name in sorted(ends, key=lambda name: -ends[name])}
+        ax.figure.named = getattr(ax.figure, "named", {}) | named
+        return
     scale = ax.yaxis.get_transform().transform
     low, high = scale(np.array(ax.get_ylim()))
     order = sorted(ends, key=lambda name: ends[name])
@@ -120,4 +142,3 @@ def names_beside(ax: Any, ends: dict[str, float], colours: Any, size: str = "sma
         place = {"xycoords": "axes fraction", "va": "center", "annotation_clip": False}
         text = ax.annotate(name, (1.03, spot), color=colours[name], fontsize=size, **place)
         text.set_in_layout(not beyond)
-        text.set_label(BESIDE)

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from evolvingdp.book.checkout import Project, digest_files
 from evolvingdp.book.files import MACHINE, BookError, scratch
-from evolvingdp.book.rendering import preset, whose
+from evolvingdp.book.rendering import comparing
 from evolvingdp.book.rendering.offline import UNFINISHED
-from evolvingdp.book.rendering.theme.forked import REPOSITORY
+from evolvingdp.book.rendering.theme import REPOSITORY
 from evolvingdp.book.running import MANIFEST, Job, Say, compute, read_manifest, touched
 
 # the command of this name, which ends when this process does, however that ends
@@ -65,22 +65,20 @@ def build_yours(project: Project, path: Path, say: Say, *, workers: int | None =
 
     Raises ParameterError before anything runs where the file is wrong, NotebookError or BookError as `build` does.
     """
-    from evolvingdp.book.rendering import beside
-
-    chosen = preset.read(project, path)
-    home = preset.home(project, chosen, path)
+    chosen = comparing.read(project, path)
+    home = comparing.home(project, chosen, path)
     others = [Job.make(project, notebook, chosen.base) for notebook in project.pages()]
     say(f"ours: preset {chosen.base}, seed 0")
     compute(others, say, workers=workers)
     say(f"yours: {chosen.file}")
     compute(list(chosen.yours.values()), say, workers=workers)
-    copy = beside.stage(project, chosen, others, home / "source")
+    copy = comparing.stage(project, chosen, others, home / "source")
     shutil.rmtree(home / "html", ignore_errors=True)
     render(copy, say)
     with scratch(home, ".html-") as folder:
         shutil.copytree(copy.root / "_build" / "html", folder / "html")
         (folder / "html").rename(home / "html")
-    return home / "html" / f"{whose.YOURS}/index.html"
+    return home / "html" / f"{comparing.YOURS}/index.html"
 
 
 def render(project: Project, say: Say, *, anew: bool = False) -> None:

@@ -1,55 +1,72 @@
-"""The book's Sphinx extension: stale pages fail the build; numbers in prose and what to cite come from results.
+"""The book's Sphinx extension: stale pages fail the build; what a page shows beside its words is computed when it is read.
 
-    {value}`heavy_hitters/frequency_oracle lemma_error ,.0f`
-
-prints the value `lemma_error` of that notebook's values.json in the given Python format.
+    {value}`heavy_hitters/frequency_oracle lemma_error ,.0f`    the value `lemma_error` of that notebook, formatted
+    {measured}`thresh`                                          when and how benchmarks/results/thresh.csv was made
 
     ```{cite-this} heavy_hitters
     :papers: bassily2020
     ```
 
 shows BibTeX of the papers and of the chapter's experiments, with the commits that computed the results in
-book/results/heavy_hitters; without a name, BibTeX of the whole book.
+book/results/heavy_hitters; without a name, BibTeX of the whole book. `{idea} thresholds` draws a picture of an idea as a
+numbered figure, `{plan} mean --users 500_000` shows the command and what the planner prints, and the directives of `SHOWN`
+show what a function of book/drawn/ returns.
 """
 
 from __future__ import annotations
 
+import io
 import json
+import shlex
+import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import click
 from docutils import nodes
 from docutils.parsers.rst import directives
+from pybtex.plugin import find_plugin, register_plugin
+from pybtex.style.formatting.plain import Style as Plain
+from pybtex.style.template import href
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.transforms import SphinxTransform
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
-from evolvingdp.book import citing
+from evolvingdp.book import citing, dated
 from evolvingdp.book.checkout import Project
-from evolvingdp.book.rendering import api, bibliography, drawn_ext, reproduction_ext, theme, whose
-from evolvingdp.book.rendering.dated import Loop, Measured, Timings
+from evolvingdp.book.planned import plan
+from evolvingdp.book.rendering import api, comparing, reproduction_ext, theme
 from evolvingdp.book.running import problems
+
+SHOWN = {  # a directive: the function of book/drawn/ that gets the book's folder, the argument and the lines below it
+    "explorer": "explorers.page", "cards": "cards.written", "planner": "fields.shown", "peers": "peers.section",
+    "timings": "performance.timings", "loop": "performance.loop",
+}  # fmt: skip
 
 
 def refuse_stale_pages(app: Sphinx) -> None:
     """Fail the build where a page would not show what its notebook computes now."""
     project = Project(Path(app.srcdir))
-    found = [problem for notebook in project.pages() for problem in problems(project, notebook)] + whose.stale(project.root)
+    found = [problem for notebook in project.pages() for problem in problems(project, notebook)] + comparing.stale(
+        project.root
+    )
     if found:
         raise ExtensionError("pages that may not be shown (run `make book`):\n" + "\n".join(found))
 
 
 def _say_whose_numbers(app: Sphinx, doctree: nodes.document) -> None:
     """In a book with the reader's results, each of our pages says below its title that it is ours."""
-    shown = whose.record(Path(app.srcdir))
-    if not shown or app.env.docname.startswith(whose.YOURS):
+    shown = comparing.record(Path(app.srcdir))
+    if not shown or app.env.docname.startswith(comparing.YOURS):
         return
     own = shown["pages"].get(app.env.docname)
     said = f"What stands here is ours (preset {shown['base']}, seed 0), not yours. What {shown['file']} computes is in "
-    target = {"refdomain": "std", "reftype": "doc", "reftarget": f"/{own or whose.YOURS + '/index'}"}
+    target = {"refdomain": "std", "reftype": "doc", "reftarget": f"/{own or comparing.YOURS + '/index'}"}
     link = addnodes.pending_xref("", nodes.inline(), **target, refexplicit=False, refdoc=app.env.docname, refwarn=True)
     note = nodes.note("", nodes.paragraph("", said, link, nodes.Text(".")), classes=["whose"])
     for title in list(doctree.findall(nodes.title))[:1]:
@@ -80,6 +97,18 @@ class Value(SphinxRole):
         except (OSError, KeyError, ValueError) as error:
             return [], [self.inliner.reporter.error(f"no value {self.text!r}: {error!r}", line=self.lineno)]
         return [nodes.inline("", text, classes=["label"]) if isinstance(value, str) else nodes.Text(text)], []
+
+
+class Measured(SphinxRole):
+    """The sentence on a dated result."""
+
+    def run(self) -> tuple[Sequence[nodes.Node], Sequence[nodes.system_message]]:  # type: ignore[override]
+        self.env.note_reread()  # the library is none of the page's files
+        try:
+            parts = dated.sentence(Path(self.env.srcdir), self.text).split("`")
+        except (OSError, KeyError, ValueError) as error:
+            return [], [self.inliner.reporter.error(f"no dated result {self.text!r}: {error!r}", line=self.lineno)]
+        return [nodes.literal(text=part) if place % 2 else nodes.Text(part) for place, part in enumerate(parts)], []
 
 
 class CiteThis(SphinxDirective):
@@ -114,19 +143,93 @@ def _bibtex(text: str) -> nodes.literal_block:
     return nodes.literal_block(text, text, language="bibtex")
 
 
+class Linked(Plain):  # type: ignore[misc]
+    """The bibliography's style: plain, and each title leads to its paper, by DOI or by the entry's stable address."""
+
+    def format_title(self, e: Any, which_field: str, as_sentence: bool = True) -> Any:
+        return href(citing.address(e.fields))[super().format_title(e, which_field, as_sentence)]
+
+    def format_btitle(self, e: Any, which_field: str, as_sentence: bool = True) -> Any:
+        title = super().format_btitle(e, which_field, as_sentence)
+        return href(citing.address(e.fields))[title] if which_field == "title" else title  # proceedings are no paper
+
+
+class Shown(SphinxDirective):
+    """HTML or MyST from a function of book/drawn/; what it lacks is an error."""
+
+    optional_arguments = 1
+    final_argument_whitespace = True
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        self.env.note_reread()  # neither the library nor all results are the page's files
+        module, function = SHOWN[self.name].split(".")
+        try:
+            made = getattr(import_module(f"drawn.{module}"), function)
+            text: str = made(Path(self.env.srcdir), " ".join(self.arguments), list(self.content))
+        except (OSError, KeyError, ValueError) as error:
+            raise self.error(f"no {' '.join([self.name, *self.arguments])}: {error!r}") from error
+        return [nodes.raw("", text, format="html")] if text.startswith("<") else self.parse_text_to_nodes(text)
+
+
+class Idea(SphinxDirective):
+    """A figure with a drawing in place of an image; its text is the caption."""
+
+    required_arguments = 1
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        pictures, name = import_module("drawn.pictures").PICTURES, self.arguments[0]
+        if name not in pictures:
+            raise self.error(f"no picture {name!r}; there are {', '.join(pictures)}")
+        self.env.note_reread()
+        figure = nodes.figure("", nodes.raw("", pictures[name]().svg(f"idea-{name}"), format="html"), classes=["idea"])
+        caption = nodes.caption()
+        self.set_source_info(caption)
+        said = self.parse_text_to_nodes("\n".join(self.content))
+        caption += [child for paragraph in said for child in paragraph.children]
+        figure += caption
+        figure["names"].append(f"idea-{name}")
+        self.state.document.note_explicit_target(figure, figure)
+        return [figure]
+
+
+class Plan(SphinxDirective):
+    """What `evolvingdp plan` prints; a question that it refuses is an error."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self) -> list[nodes.Node]:
+        self.env.note_reread()
+        typed, printed = " ".join(self.arguments[0].split()), io.StringIO()
+        try:
+            with redirect_stdout(printed):
+                plan.main(shlex.split(typed), prog_name="evolvingdp plan", standalone_mode=False)
+        except click.ClickException as error:
+            raise self.error(f"plan {typed}: {error.format_message()}") from error
+        text = f"$ evolvingdp plan {typed}\n\n{printed.getvalue().rstrip()}"
+        return [nodes.literal_block(text, text, language="text", classes=["planned"])]
+
+
+def _find_drawn(app: Sphinx) -> None:
+    sys.path.insert(0, str(Path(app.srcdir) / "book"))
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("builder-inited", refuse_stale_pages)
+    app.connect("builder-inited", _find_drawn)
     app.connect("doctree-read", _say_whose_numbers)
     app.add_transform(KeepLabels)
     app.add_role("value", Value())
     app.add_role("measured", Measured())
-    theme.setup(app)
-    bibliography.register()
-    reproduction_ext.register(app)
-    drawn_ext.register(app)
-    app.add_directive("cite-this", CiteThis)
-    app.add_directive("timings", Timings)
-    app.add_directive("loop", Loop)
-    app.add_directive("public-names", api.PublicNames)
-    app.add_directive("source", api.Source)
+    for name, directive in {"cite-this": CiteThis, "idea": Idea, "plan": Plan, **dict.fromkeys(SHOWN, Shown)}.items():
+        app.add_directive(name, directive)
+    app.add_css_file("ideas.css")
+    app.add_js_file("explorers.js")
+    for part in (api, reproduction_ext, theme):
+        part.setup(app)
+    register_plugin("pybtex.style.formatting", "linked", Linked)
+    # looked up for every citation, in the lists of all installed packages unless it is registered
+    register_plugin("pybtex.backends", "plaintext", find_plugin("pybtex.backends", "plaintext"), force=True)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -121,7 +121,7 @@ def reason(row: Row) -> str:
     return " ".join(parts)
 
 
-def register(app: Sphinx) -> None:
+def setup(app: Sphinx) -> None:
     app.add_role("reproduced", Reproduced())
     app.add_directive("reproduction", Table)
     app.add_css_file("reproduction.css")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evolvingdp.book.rendering.ideas.svg import WIDTH, Drawing
+from drawn.svg import WIDTH, Drawing
 from evolvingdp.continual_mean import UserMean
 from evolvingdp.continual_mean.prefix_sums import Tree
 

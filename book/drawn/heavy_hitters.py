@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evolvingdp.book.rendering.ideas.svg import WIDTH, Drawing
+from drawn.svg import WIDTH, Drawing
 from evolvingdp.core import brown, words
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.seeds import stream

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evolvingdp.book.rendering.ideas.svg import WIDTH, Drawing
+from drawn.svg import WIDTH, Drawing
 from evolvingdp.evolving import Thresh
 
 CHANGES = (0.47, 0.32, 0.22)  # of a user's mean, since the last update in epoch 1

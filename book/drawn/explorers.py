@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from html import escape
 from itertools import product
+from pathlib import Path
 
-from evolvingdp.book.rendering.ideas.svg import WIDTH, Drawing
+from drawn.svg import WIDTH, Drawing
 from evolvingdp.continual_mean.binary_mechanism import best_tree
 from evolvingdp.continual_mean.binary_mechanism import calibrate as calibrate_noise
 from evolvingdp.continual_mean.prefix_sums import Toeplitz, Tree
@@ -121,7 +122,7 @@ def short(number: float) -> str:
     return f"{rounded:,.{max(0, 2 - math.floor(math.log10(rounded)))}f}"
 
 
-def page(name: str) -> str:
+def page(root: Path, name: str, *rest: object) -> str:
     """The explorer as HTML; raises KeyError for a name that is none's."""
     explorer = EXPLORERS[name]
     sweep = dict(explorer.sweep())

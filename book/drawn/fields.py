@@ -167,6 +167,12 @@ def _field(field: Field) -> str:
     )
 
 
+def shown(root: Path, *_: object) -> str:
+    """Fields and table."""
+    grid = Grid.read(root)
+    return page(grid) + table(grid)
+
+
 _USERS = (1, 3, 5)  # places of the columns of the table for print
 
 

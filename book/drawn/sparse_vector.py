@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evolvingdp.book.rendering.ideas.svg import Drawing
+from drawn.svg import Drawing
 from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector import ThresholdMonitorEvolving, calibrate
 from evolvingdp.sparse_vector.streams.example import ShiftingStream

@@ -224,7 +224,7 @@ def broken(budget: pd.DataFrame) -> list[str]:
     return said
 
 
-def section(root: Path, what: str) -> str:
+def section(root: Path, what: str, *_: object) -> str:
     """Markdown of one directive: `better`, `packages`, `budget` or a task's name."""
     sections = {"better": better_section, "packages": package_section, "budget": budget_section}
     return sections[what](root) if what in sections else task_section(root, what)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from evolvingdp.book.rendering.ideas.svg import Drawing
+from drawn.svg import Drawing
 from evolvingdp.core.noise import DiscreteLaplace
 from evolvingdp.core.randomizers import SignFlip
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from evolvingdp.book.rendering.ideas import continual_mean, evolving, heavy_hitters, sparse_vector, trust
-from evolvingdp.book.rendering.ideas.svg import Drawing
+from drawn import continual_mean, evolving, heavy_hitters, sparse_vector, trust
+from drawn.svg import Drawing
 
 PICTURES: dict[str, Callable[[], Drawing]] = {
     "trust": trust.trust,

@@ -1,0 +1,49 @@
+"""Tables of what was measured, from benchmarks/results.
+
+    ```{timings}
+    Ten million users send a bit each | frequency oracle | per user: client and server
+    thresh
+    ```
+
+is a table of seconds and memory from speed.csv, a row for each line: what it is, the table, its row; or all rows of a table.
+`{loop}` is the table of what a change waits for, if loop.csv is there, and what it was before, of loop_before.csv.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+
+FOLDER = Path("benchmarks", "results")
+
+
+def timings(root: Path, _: str, lines: Sequence[str]) -> str:
+    """Raises OSError or ValueError for a line without a result."""
+    table, known = ["| | size | seconds | memory (GB) |", "|---|--:|--:|--:|"], _rows(root / FOLDER / "speed.csv")
+    for line in lines:
+        *said, name, what = ["", *line.split(" | ")] if " | " in line else [line, ""]
+        found = [row for row in known if row["table"] == name.strip() and what.strip() in ("", row["what"])]
+        if not found:
+            raise ValueError(f"speed.csv has no {line!r}")
+        for row in found:
+            told = row["what"] if not what else said[-1].strip()
+            table.append(f"| {told} | {row['size']} | {row['seconds']} | {row['peak memory (GB)']} |")
+    return "\n".join(table)
+
+
+def loop(root: Path, *_: object) -> str:
+    """Empty without loop.csv."""
+    if not (root / FOLDER / "loop.csv").exists():
+        return ""
+    now, before = _rows(root / FOLDER / "loop.csv"), _rows(root / FOLDER / "loop_before.csv")
+    at, then = next(iter(now[0])), next(iter(before[0]))
+    table = ["What a change of this book waits for:\n", f"| {at} | clock (s) | processor (s) |", "|---|--:|--:|"]
+    table += [f"| {row[at]} | {row['clock (s)']} | {row['processor (s)']} |" for row in now if row["processor (s)"]]
+    old = "; ".join(f"{row[then]} {float(row['processor (s)']):,g}" for row in before)
+    return "\n".join(table) + f"\n\nProcessor seconds {then}: {old}. {{measured}}`loop`\n"
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))

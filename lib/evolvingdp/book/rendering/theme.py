@@ -1,0 +1,266 @@
+"""What the theme's pages get otherwise, at build time: names for those who listen, numbers and formulas as people
+write them, links to a published repository, and nothing that no page needs.
+
+Colours and focus rings are in book/_static/book.css, what depends on the size of the window in book/_static/book.js.
+"""
+
+from __future__ import annotations
+
+import html
+import os
+import posixpath
+import re
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx_proof.nodes import proof_node
+
+from evolvingdp.book.checkout import RESULTS
+from evolvingdp.book.files import BookError
+from evolvingdp.book.numerals import grouped, numeric, readable
+
+# The HTML of a page
+
+_MENDED = (
+    (r'role="doc-biblioentry"', 'role="listitem"'),  # which ARIA 1.3 has deprecated and no list allows
+    (r"<th\b([^>]*)>((?:\s|</?p>)*)</th>", r"<td\1>\2</td>"),  # the empty corner of a table is no header
+    (r'<th class="head\b', '<th scope="col" class="head'),
+    (r' id="proof(-content)?"', ""),  # the one id that sphinx-proof gives to all proofs
+    (r'<span class="pre">(-[^<\s]+)</span>', r'<span class="pre joined">\1</span>'),  # an option stays whole
+)
+_LONG = re.compile(r'(?<=<span class="pre">)([^<\s-][^<\s]{19,}|[^<\s-][^<\s]*\.)(?=</span>)')
+_BREAKS = re.compile(r"[_/]+|(?<=[a-z])\.(?!\d)")
+_SEARCHABLE, _TEXT = re.compile(r'<table class="searchable\b.*?</table>', re.DOTALL), re.compile(r"(?<=>)[^<>]+(?=<)")
+_FORMULA = r'<span class="math[^"]*">[^<]*</span>'
+_GLUED = re.compile(rf"(?:[^\s<>]*{_FORMULA}(?:</(?:strong|em)>)?)+[^\s<>]*")
+_SWITCH = re.compile(r"(<a [^>]*>)((?:(?!</a>).)*)(</a>\s*<details[^>]*>\s*<summary)>", re.DOTALL)
+
+
+def mended(body: str) -> str:
+    """The HTML of a page without what trips readers: a long name may break behind its dots and underscores, in a table that
+    can be searched every name; a formula stays on one line with the letters that touch it."""
+    for wrong, better in _MENDED:
+        body = re.sub(wrong, better, body)
+    body = _LONG.sub(lambda name: _breakable(name[0]), body)
+    body = _SEARCHABLE.sub(lambda table: _TEXT.sub(lambda text: _breakable(text[0]), table[0]), body)
+    return _GLUED.sub(_joined, body)
+
+
+def _breakable(name: str) -> str:
+    return _BREAKS.sub(r"\g<0><wbr>", name)
+
+
+def _joined(match: re.Match[str]) -> str:
+    touching = re.sub(_FORMULA, "", match[0])
+    whole = touching and not re.search(r"</?(?:strong|em)>", touching)
+    return f'<span class="joined">{match[0]}</span>' if whole else match[0]
+
+
+def named_switches(sidebar: str) -> str:
+    """The arrows that open a chapter in the sidebar say which chapter: the theme gives them a picture and no name."""
+
+    def named(match: re.Match[str]) -> str:
+        chapter = html.escape(" ".join(html.unescape(re.sub(r"<[^>]*>", "", match[2])).split()))
+        return f'{match[1]}{match[2]}{match[3]} aria-label="Sections of {chapter}">'
+
+    return _SWITCH.sub(named, sidebar)
+
+
+def _fix(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    if "body" in context:
+        context["body"] = mended(context["body"])
+        if os.environ.get(REPOSITORY) and doctree is not None:
+            context["body"] += links(os.environ[REPOSITORY], page)
+    toctree: Callable[..., Any] | None = context.get("generate_toctree_html")
+    if toctree is not None:
+        context["generate_toctree_html"] = lambda *args, **options: named_switches(str(toctree(*args, **options)))
+
+
+# Whoever publishes the book names its repository (the workflow `pages` does); the book that `make book` renders has no links
+# to any: nothing in it is dead, and nobody is asked.
+
+REPOSITORY = "EVOLVINGDP_REPOSITORY"
+
+
+def links(repository: str, page: str) -> str:
+    """Below `page`: report an error, open or download its notebook; raises BookError for another kind of address."""
+    found = re.fullmatch(r"https://github\.com/([\w.-]+/[\w.-]+)", repository)
+    if not found:
+        raise BookError(f"{REPOSITORY} must be https://github.com/OWNER/NAME, got {repository!r}")
+    shown = {"Report an error on this page": f"{repository}/issues/new?title={quote(page)}"}
+    if page.startswith(RESULTS):
+        source = f"notebooks/{page.removeprefix(RESULTS)}.ipynb"
+        shown["Open the notebook in Binder"] = f"https://mybinder.org/v2/gh/{found[1]}/HEAD?urlpath=lab/tree/{source}"
+        shown["Download it"] = f"{repository}/raw/HEAD/{source}"
+    each = (f'<a href="{html.escape(address)}">{words}</a>' for words, address in shown.items())
+    return f'<p class="forked">{" · ".join(each)}</p>'
+
+
+# The words of a page
+
+_MATH = (nodes.math, nodes.math_block)
+_VERBATIM = (nodes.literal, nodes.literal_block, nodes.raw, nodes.comment, nodes.Invisible, addnodes.desc_signature, *_MATH)
+
+
+def _read(app: Sphinx, doctree: nodes.document) -> None:
+    """Numbers as people write them, columns of them aligned, long formulas that may break, proofs that fold."""
+    for text in list(doctree.findall(nodes.Text)):
+        if isinstance(text.parent, _MATH):
+            better = re.sub(r"(?<![\w.,\])}])\.(?=\d)", "0.", text)
+        else:
+            better = str(text) if _verbatim(text.parent) else readable(text)
+        if better != text:
+            text.parent.replace(text, nodes.Text(better))
+    for group in doctree.findall(nodes.tgroup):
+        _align(group)
+    for math in list(doctree.findall(nodes.math)):
+        parts = pieces(math.astext())
+        if len(parts) > 1:
+            broken = [[nodes.raw("", "<wbr>", format="html"), nodes.math(part, part)] for part in parts]
+            math.parent.replace(math, [node for pair in broken for node in pair][1:])
+    for proof in doctree.findall(proof_node):
+        first = next(iter(proof.findall(nodes.Text)))
+        first.parent.replace(first, nodes.Text(first.removeprefix("Proof. ")))
+
+
+def _verbatim(node: nodes.Node | None) -> bool:
+    if not isinstance(node, nodes.Element):
+        return False
+    return isinstance(node, _VERBATIM) or "label" in node.get("classes", ()) or _verbatim(node.parent)
+
+
+def _align(group: nodes.tgroup) -> None:
+    """Columns of numbers on the right, their headers too, unless centred by their author; with commas but for seeds.
+
+    Tables of merged cells have none.
+    """
+    rows = [[*row.findall(nodes.entry)] for row in group.findall(nodes.row)]
+    body = [[*row.findall(nodes.entry)] for part in group.findall(nodes.tbody) for row in part.findall(nodes.row)]
+    if any("morecols" in entry for row in rows for entry in row):
+        return
+    for place in range(max(map(len, rows))):
+        cells = [row[place] for row in body if len(row) > place]
+        if numeric([cell.astext() for cell in cells]):
+            if "seed" not in rows[0][place].astext():
+                texts = [text for cell in cells for text in cell.findall(nodes.Text) if not _verbatim(text.parent)]
+                for text, better in zip(texts, grouped([*map(str, texts)]), strict=True):
+                    text.parent.replace(text, nodes.Text(better))
+            for entry in (row[place] for row in rows if len(row) > place and "text-center" not in row[place]["classes"]):
+                entry["classes"] = [name for name in entry["classes"] if name != "text-left"] + ["text-right"]
+
+
+_TOKEN = re.compile(r"\\[a-zA-Z]+|\\.|.", re.DOTALL)
+_RELATIONS = {"=", "<", ">", r"\le", r"\ge", r"\leq", r"\geq", r"\lt", r"\gt", r"\approx", r"\to", r"\gets", r"\leftarrow"}
+_SUMS = {"+", "-", r"\cdot"}
+_OPEN, _CLOSE = {"(", "[", r"\{", r"\lfloor", r"\lceil"}, {")", "]", r"\}", r"\rfloor", r"\rceil"}
+_UNSEEN = re.compile(r"\\(?:left|right|[bB]igg?[lr]?|mathrm|text|sqrt|d?frac|[,;!])|[\s{}^_]")
+_WAYS = ((24, 0, _RELATIONS), (24, 0, _SUMS), (32, 1, _RELATIONS | _SUMS))  # past how many letters, within how many brackets
+
+
+def pieces(formula: str) -> list[str]:
+    """What of the TeX `formula` stays on one line, where a browser takes all for a picture: it breaks behind relations, else
+    signs, else in brackets."""
+    parts = [formula]
+    for letters, within, signs in _WAYS:
+        parts = [piece for part in parts for piece in (_broken(part, within, signs) if _wide(part) > letters else [part])]
+    return parts
+
+
+def _wide(formula: str) -> int:
+    """About how many letters."""
+    return len(_UNSEEN.sub("", re.sub(r"\\[a-zA-Z]{3,}", "x", formula)))
+
+
+def _broken(formula: str, within: int, signs: set[str]) -> list[str]:
+    parts, part, groups, depth, bars, before = [], "", 0, 0, 0, "("
+    for token in _TOKEN.findall(formula):
+        part += token
+        groups += (token in ("{", r"\left", r"\begin")) - (token in ("}", r"\right", r"\end"))
+        depth += (token in _OPEN) - (token in _CLOSE)
+        bars ^= token == "|"
+        binary = before not in _OPEN | _RELATIONS | _SUMS | {"{", "^", "_", ",", "/"}
+        if token in signs and binary and groups == 0 and depth + bars <= within:
+            parts.append(part + "{}")
+            part = ""
+        before = token if token.strip() else before
+    return [*parts, part] if part.strip() else [formula]
+
+
+# What no page needs: for every page Sphinx copies the sections of all pages only to drop what is no title (a third of the
+# rendering), and the theme sends the drawings of two thousand icons, 1.5 MB.
+
+
+def _share_sidebar(app: Sphinx) -> None:
+    made: dict[tuple[object, ...], str] = {}
+
+    @cache
+    def titles() -> dict[str, nodes.bullet_list]:
+        return {page: _titles(contents) for page, contents in app.env.tocs.items()}
+
+    def give(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+        toctree: Callable[..., str] = context["toctree"]
+
+        def shared(**options: Any) -> str:
+            whole = app.env.tocs
+            if not options.get("titles_only"):
+                return toctree(**options)
+            place = (page if page in whole else posixpath.dirname(page), page in whole, *options.items())
+            if place not in made:
+                app.env.tocs = titles()
+                try:
+                    made[place] = toctree(**options)
+                finally:
+                    app.env.tocs = whole
+            return made[place]
+
+        context["toctree"] = shared
+
+    app.connect("html-page-context", give, priority=400)  # before the theme's own functions, which call `toctree`
+
+
+def _titles(contents: nodes.bullet_list) -> nodes.bullet_list:
+    """A page's table of contents without its sections: its title and the list of pages below it, as `titles_only` asks."""
+    short = contents.deepcopy()
+    for entry in short.children:
+        if isinstance(entry, nodes.Element) and len(entry) > 1:
+            below = list(entry.findall(addnodes.toctree))
+            entry[1:] = [nodes.bullet_list("", *below)] if below else []
+    return short
+
+
+_ICON = re.compile(  # name:[width,height,[other names],"code",drawing]
+    r"""(?<=[{,])(?:"([\w-]+)"|(\w+)):\[\d+,\d+,\[([^\]]*)\],"[0-9a-f]+",(?:"[^"]*"|\["[^"]*","[^"]*"\])\],?"""
+)
+
+
+def kept(drawings: str, shown: set[str]) -> str:
+    """The script `drawings` with those icons alone whose name, or another name of theirs, is among `shown`."""
+    return _ICON.sub(
+        lambda icon: icon[0] if {icon[1] or icon[2], *re.findall(r'"([^"]+)"', icon[3])} & shown else "", drawings
+    )
+
+
+def _cut_icons(app: Sphinx, exception: Exception | None) -> None:
+    drawings = Path(app.outdir) / "_static" / "scripts" / "fontawesome.js"
+    if exception or not drawings.exists():
+        return
+    sources = [path for kind in ("html", "js") for path in Path(app.outdir).rglob(f"*.{kind}") if path != drawings]
+    shown = {name.decode() for path in sources for name in re.findall(rb"""["' ]fa-([a-z0-9-]+)""", path.read_bytes())}
+    drawings.write_text(kept(drawings.read_text(), shown))
+
+
+def setup(app: Sphinx) -> None:
+    """Fix every page, its HTML after the theme has set up its own functions."""
+    app.connect("html-page-context", _fix, priority=900)
+    app.connect("doctree-read", _read)
+    app.connect("build-finished", _cut_icons)
+    _share_sidebar(app)
+    fold = '<details class="proof-fold"><summary>Proof</summary>', "</details>"
+    opened, closed = (lambda translator, _, text=text: translator.body.append(text) for text in fold)
+    app.add_node(proof_node, override=True, html=(opened, closed))

@@ -1,0 +1,219 @@
+"""What pages compute when they are read: pictures of ideas, explorers, cards, the planner's fields, other packages."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from accessibility import AXE_SCRIPT, WCAG_AA, dress, violations
+from bs4 import BeautifulSoup
+from click.testing import CliRunner
+from colours import contrast
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import TextPath
+
+from browsing import in_browser, opened
+from drawn import cards, explorers, fields, peers, performance, pictures, svg, trust
+from evolvingdp.book.cli import main
+from support import REPOSITORY
+
+PAGES = "\n".join(path.read_text() for path in sorted((REPOSITORY / "book").glob("*.md")))
+STATIC = REPOSITORY / "book" / "_static"
+SHEET = (STATIC / "ideas.css").read_text()
+GRID = fields.Grid.read(REPOSITORY)
+
+
+def explorer(name: str) -> str:
+    return explorers.page(REPOSITORY, name)
+
+
+def test_everything_that_is_drawn_is_shown_once():
+    ideas = re.findall(r"```\{idea\} (\S+)\n[^`]{40,260}\.\n```", PAGES)
+    assert sorted(ideas) == sorted(pictures.PICTURES)
+    assert sorted(re.findall(r"```\{explorer\} (\w+)\n", PAGES)) == sorted(explorers.EXPLORERS)
+    shown = re.findall(r":img-top: results/card-(\w+)\.svg\n:img-alt: .{40,}\n:link: results/\w+/\w+\n", PAGES)
+    assert sorted(shown) == sorted(cards.CARDS)
+
+
+@pytest.mark.parametrize("name", pictures.PICTURES)
+def test_a_picture_names_itself_and_keeps_its_words_inside(name):
+    drawing = pictures.PICTURES[name]()
+    drawn = drawing.svg("x")
+    assert drawn == pictures.PICTURES[name]().svg("x"), "the same at every build"
+    assert '<title id="x-title">' in drawn
+    assert re.search(r"\d", drawing.says)
+    text = r'<text class="([^"]*)" x="([^"]+)" y="([^"]+)" text-anchor="(\w+)">([^<]+)<'
+    for kind, x, y, at, words in re.findall(text, drawn):
+        box = TextPath((0, 0), words, size=12 if "small" in kind else 13, prop=FontProperties("DejaVu Sans")).get_extents()
+        left = float(x) - box.width * {"start": 0, "middle": 0.5, "end": 1}[at]
+        assert -1 <= left < left + box.width <= svg.WIDTH + 1, words
+        assert 8 <= float(y) <= drawing.height - 2, words
+
+
+def test_the_errors_of_the_picture_of_trust_are_of_noise_alone():
+    found, e = trust.errors(), np.exp(trust.EPSILON)
+    assert found["local"] ** 2 == pytest.approx(trust.USERS * e / (e - 1) ** 2)
+    assert found["central"] ** 2 == pytest.approx(2 * e / (e - 1) ** 2)
+
+
+@pytest.mark.parametrize("sheet", re.findall(r"\{ (--idea-ours[^}]*)\}", SHEET))
+def test_marks_and_words_stand_out_from_their_ground(sheet):
+    colours = dict(re.findall(r"--idea-(\w+): (#\w{6})", sheet))
+    assert contrast(colours["text"], colours["page"]) >= 7
+    assert min(contrast(colours[mark], colours["page"]) for mark in ("ours", "other", "line")) >= 4.5
+    assert min(contrast(colours["text"], colours["faint"]), contrast(colours["on"], colours["ours"])) >= 4.5
+
+
+@pytest.mark.parametrize("name", explorers.EXPLORERS)
+def test_every_setting_of_an_explorer_has_the_library_s_numbers_at_their_places(name):
+    soup = BeautifulSoup(explorer(name), "html.parser")
+    places, methods = json.loads(soup.script.string), [head.text for head in soup.select("tbody th")]
+    for key, numbers in explorers.EXPLORERS[name].sweep():
+        for method, spot in zip(methods, places[key], strict=True):
+            assert (spot is None) == (method not in numbers)
+            assert spot is None or spot[1] == explorers.short(numbers[method])
+    spots = {tuple(spot) for row in places.values() for spot in row if spot}
+    in_order = sorted(spots, key=lambda spot: (float(spot[1].replace(",", "")), spot[0]))
+    assert [x for x, _ in in_order] == sorted(x for x, _ in spots), "further right is more"
+
+
+def test_a_result_without_a_card_s_numbers_is_an_error(tmp_path):
+    for name in cards.CARDS:
+        with pytest.raises((OSError, KeyError, ValueError)):
+            cards.draw(tmp_path, name)
+    assert cards.unpadded("theeee") == "the"
+    with pytest.raises(KeyError):
+        explorers.page(tmp_path, "nobody's")
+
+
+def printed(command: str) -> list[str]:
+    """The lines of the command's table."""
+    done = CliRunner().invoke(main, command.split()[1:])
+    assert done.exit_code == 0
+    return [" ".join(line.split()) for line in done.output.splitlines() if re.match(r"\d+\. ", line)]
+
+
+def test_the_planner_s_grid_is_what_the_planner_says_now():
+    """A sample of the questions; the others are as `make grid` found them."""
+    places = random.Random(7).sample(list(fields.places()), 40)
+    assert [GRID.at(at) for at in places] == [fields.ranked(fields.question(at)) for at in places]
+    assert sum(bool(GRID.at(at)) for at in places) > 20
+    start = tuple(field.start for field in fields.FIELDS)
+    named = [row for row in GRID.at(start) if row[1] != fields.EDGE]
+    for line, (method, error, found) in zip(printed(fields.command(start)), named, strict=True):
+        assert f". {method} {error} " in line
+        assert found in line
+
+
+def test_a_grid_of_other_fields_is_refused(tmp_path):
+    (tmp_path / fields.FOLDER).mkdir(parents=True)
+    for name in ("planner_grid.csv", "planner_grid_methods.csv"):
+        table = (REPOSITORY / fields.FOLDER / name).read_text()
+        (tmp_path / fields.FOLDER / name).write_text(table.replace(",100000,365,", ",100001,365,"))
+    with pytest.raises(ValueError, match=r"no answer for evolvingdp plan mean .*--users 100000 --periods 365"):
+        fields.Grid.read(tmp_path)
+
+
+def test_fields_work_with_keys_from_disk_and_axe_finds_nothing(tmp_path):
+    """At the width of a phone, by day and by night: each slider's step shows what its place has."""
+    boxes = "".join(map(explorer, explorers.EXPLORERS)) + fields.shown(REPOSITORY)
+    boxes += "".join(draw().svg(name) for name, draw in pictures.PICTURES.items())
+    page = tmp_path / "page.html"
+    page.write_text(
+        f"<!doctype html><html lang=en><meta charset=utf-8><title>x</title><style>{SHEET}</style>"
+        f"<script>{(STATIC / 'explorers.js').read_text()}</script><body><main class=bd-article>{boxes}</main>"
+    )
+
+    def look(browser):
+        tab, problems = opened(browser, page.as_uri(), width=390)
+        seen = {}
+        for name in explorers.EXPLORERS:
+            box = f"#explorer-{name}"
+            tab.locator(f"{box} input").first.focus()
+            tab.keyboard.press("ArrowRight")
+            spoken = tab.locator(f"{box} input").first.get_attribute("aria-valuetext")
+            seen[name] = tab.locator(f"{box} td").all_inner_texts(), spoken
+        planner = tab.locator("#explorer-planner")
+        for control, key in ((4, "ArrowRight"), (6, "ArrowLeft"), (0, "ArrowDown")):
+            planner.locator("select, input").nth(control).focus()
+            tab.keyboard.press(key)
+        rows = [row.locator("th, td").all_inner_texts() for row in planner.locator("tbody tr").all()]
+        asked, width = planner.locator("code").inner_text(), tab.evaluate("document.documentElement.scrollWidth")
+        tab.evaluate(AXE_SCRIPT)
+        found = violations(tab, WCAG_AA)
+        dress(tab, "dark")
+        tab.evaluate("document.body.style.background = '#14181e'; document.body.style.color = '#fff'")
+        return seen, asked, rows, width, problems + found + violations(tab, WCAG_AA)
+
+    seen, asked, rows, width, problems = in_browser(look)
+    assert problems == []
+    assert width <= 390
+    for name, (cells, spoken) in seen.items():
+        shown = explorers.EXPLORERS[name]
+        places = json.loads(BeautifulSoup(explorer(name), "html.parser").script.string)
+        now = places["-".join(map(str, (shown.start[0] + 1, *shown.start[1:])))]
+        assert cells == [spot[1] if spot else "not possible" for spot in now]
+        assert spoken == f"{shown.axes['epsilon'][shown.start[0] + 1]:g}"
+    question = "frequencies --trust nobody --unit user --target period --users 10000000 --periods 365 --epsilon 0.5"
+    assert asked == f"evolvingdp plan {question}"
+    named = [row for row in rows if row[1] != "on the edge"]
+    for line, (method, error, _) in zip(printed(asked), named, strict=True):
+        assert f". {method} {error} " in line
+
+
+# Other packages
+
+
+def table(*rows: tuple[str, str, str, int, int, float, float]) -> pd.DataFrame:
+    names = ["package", "method", "against", "n", "repetition", "cpu", "error"]
+    return pd.DataFrame(rows, columns=names).assign(task="frequency", memory=100.0, note="")
+
+
+def test_a_peer_that_is_better_only_sometimes_or_hardly_is_not_called_so():
+    ours = [("ours", "OLH", "", n, r, n / 100, 10.0) for n in (10, 100, 1000) for r in range(3)]
+    quick = [("p", "quick", "OLH", n, r, n / 1000, 10.0) for n in (10, 100) for r in range(3)]
+    shaky = [("p", "shaky", "OLH", 1000, r, (1.0, 1.0, 11.0)[r], 9.5) for r in range(3)]
+    runs = table(*ours, *quick, *shaky)
+    said = peers.sentences(runs, "frequency")
+    assert said[0] == "**p quick is faster** than our OLH: 0.10 times ours at n = 100."
+    assert not [sentence for sentence in said if "shaky is" in sentence]
+    assert "Least error of all at n = 1,000, within a tenth: our OLH, p shaky." in said
+    assert peers.rows(runs, "frequency")[0] == ["p quick / OLH", "100", "0.10", "1.0", "1.0", "– / 1.0"]
+
+
+def test_a_broken_budget_is_named_with_its_number_and_a_kept_one_is_not():
+    rows = [("p", "a", 2.0, 3.95, "at least (never)"), ("p", "b", 2.0, 1.9, "at least"), ("q", "c", 1.0, 0.8, "exact")]
+    assert peers.broken(pd.DataFrame(rows, columns=["package", "method", "stated", "spent", "how"])) == [
+        "**p a spends more than it states**: epsilon ≥ 3.95 where it states 2 (never).",
+        "Noisier than needed on a short stream: q c (0.80 of 1).",
+        "Of 3 methods looked at, 2 were not seen to break their promise.",
+    ]
+
+
+def test_the_page_of_other_packages_asks_for_every_task_and_types_no_number():
+    page = (REPOSITORY / "book" / "performance.md").read_text().split("## Against what people")[1]
+    tasks = peers.read(REPOSITORY, "peers")["task"].unique()
+    assert set(re.findall(r"```\{peers\} (.+)", page)) == {"better", "packages", "budget", *tasks}
+    prose = re.sub(r"```.*?```", "", page, flags=re.DOTALL)
+    assert not re.findall(r"\d", re.sub(r"4-ary|arXiv", "", prose)), "numbers come from the tables"
+    for task in tasks:
+        assert all(row[1] in peers.section(REPOSITORY, task) for row in peers.rows(peers.read(REPOSITORY, "peers"), task))
+    with pytest.raises(KeyError, match="no task 'golf'"):
+        peers.section(REPOSITORY, "golf")
+
+
+def test_a_line_without_a_timing_is_refused_and_the_loop_may_not_have_run(tmp_path: Path):
+    assert "| seconds |" in performance.timings(REPOSITORY, "", ["thresh"])
+    with pytest.raises(ValueError, match=r"speed.csv has no 'nothing'"):
+        performance.timings(REPOSITORY, "", ["nothing"])
+    (tmp_path / performance.FOLDER).mkdir(parents=True)
+    assert performance.loop(tmp_path) == ""
+    for name in ("loop.csv", "loop_before.csv"):
+        shutil.copyfile(REPOSITORY / performance.FOLDER / name, tmp_path / performance.FOLDER / name)
+    assert "{measured}`loop`" in performance.loop(tmp_path)

@@ -1,0 +1,111 @@
+"""The comparison with other packages: the harness runs, the page says what the tables say, no peer is passed over."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import compare
+import job
+import numpy as np
+import pandas as pd
+import pytest
+import with_ours
+
+from drawn import peers
+from support import REPOSITORY
+
+RESULTS = REPOSITORY / "benchmarks" / "results"
+TASKS = {task.name: task for task in compare.TASKS}
+
+FAKE = """
+import sys
+sys.path.insert(0, {folder!r})
+import numpy as np
+from job import serve
+
+def truth(job):
+    held = job.load()
+    return lambda: np.bincount(held, minlength=job.domain)
+
+def broken(job):
+    raise ValueError("no such oracle")
+
+serve({{("frequency", "truth"): truth, ("frequency", "broken"): broken}})
+"""
+
+
+@pytest.fixture
+def fake(tmp_path):
+    script = tmp_path / "fake.py"
+    script.write_text(FAKE.format(folder=str(compare.PEERS)))
+    return (sys.executable, str(script))
+
+
+@pytest.fixture(scope="module")
+def runs():
+    return peers.read(REPOSITORY, "peers")
+
+
+def small(task: str, repetitions: int, *methods: tuple[str, str, str]) -> compare.Task:
+    settings = {"sizes": (20, 40, 80), "repetitions": repetitions}
+    return replace(TASKS[task], **settings, methods=tuple(compare.Method(*method) for method in methods))
+
+
+@pytest.mark.parametrize("method", with_ours.METHODS, ids=" ".join)
+def test_our_side_of_every_comparison_answers_what_is_measured(method, tmp_path):
+    task, n = TASKS[method[0]], 60
+    data = task.data(n, np.random.default_rng(0))
+    np.save(tmp_path / "data.npy", data)
+    settings = {"task": method[0], "method": method[1], "n": n, "seed": 1, "data": str(tmp_path / "data.npy")}
+    easy = {"epsilon": 9.0} if method[0] == "heavy hitters" else {}  # little noise, few candidates
+    done = job.run(with_ours.METHODS, job.Job(**settings | dict(task.settings) | easy))
+    error, score = task.error(data, done["answer"], task.settings)
+    assert 0 < error < 1000
+    assert np.isfinite(score)
+    assert 0 <= done["cpu"] < 60
+    assert 10 < done["memory"] < 10_000  # MB
+
+
+def test_methods_take_turns_and_what_fails_is_a_note(fake):
+    methods = ("fake", "truth", "OLH"), ("fake", "broken", "OLH"), ("absent", "method", "OLH")
+    rows = pd.DataFrame(compare.compare(small("frequency", 2, *methods), {"fake": fake}))
+    truth = rows[rows["method"] == "truth"]
+    assert truth["n"].tolist() == [20, 20, 40, 40, 80, 80]
+    assert truth["error"].tolist() == [0] * 6
+    assert set(rows["package"]) == {"fake"}
+    notes = rows[rows["method"] == "broken"]["note"]
+    assert notes.tolist() == ["not run from n = 20: ValueError: no such oracle"] * 3
+    assert rows["method"].tolist()[:3] == ["truth", "broken", "truth"]
+
+
+def test_the_largest_epsilon_of_noise_for_too_small_a_sensitivity_is_exact():
+    assert compare._spent(1.0, gaussian=True) == pytest.approx(1.0, rel=1e-6)
+    assert compare._spent(1.5, gaussian=False) == 1.5
+    twice = compare._spent(2.0, gaussian=True)
+    mu = compare.accounting.gaussian_mu(1.0, 1e-6)
+    assert compare.accounting.delta_of_gaussian(2 * mu, twice) == pytest.approx(1e-6, rel=1e-6)
+
+
+def test_every_pinned_package_has_rows_or_a_stated_reason(runs):
+    facts = peers.read(REPOSITORY, "peers_packages").set_index("package")
+    assert sorted(facts.index) == compare.packages()
+    assert "://" not in "".join((compare.PEERS / f"{package}.txt").read_text() for package in compare.packages())
+    for package, fact in facts.iterrows():
+        assert str(fact["version"]) == compare.version(package), f"{package}: pins and results differ; run `make peers`"
+        measured = runs[runs["package"] == package]["cpu"].notna().any()
+        assert measured or fact["problem"], f"{package} has neither rows nor a reason"
+        assert (compare.PEERS / f"with_{package.replace('-', '_')}.py").is_file()
+
+
+def test_the_results_are_those_of_the_tasks_as_they_are(runs):
+    for task in compare.TASKS:
+        part = runs[runs["task"] == task.name]
+        asked = {(method.package, method.name, method.against) for method in task.methods}
+        assert set(zip(part["package"], part["method"], part["against"], strict=True)) == asked
+        assert set(part["n"]) == set(task.sizes)
+        assert part.groupby(["package", "method", "n"])["repetition"].nunique().max() >= 3
+        silent = part[part["cpu"].isna() & (part["note"] == "")]
+        assert silent.empty, "a run without a time and without a reason"
+    settings = peers.read(REPOSITORY, "peers_tasks").set_index("task")["settings"]
+    assert settings.to_dict() == {task.name: compare.described(task) for task in compare.TASKS}
