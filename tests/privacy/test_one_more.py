@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
@@ -16,34 +17,11 @@ from evolvingdp.core.seeds import stream
 
 COUNTED = [(name, field) for name, one in MECHANISMS.items() for field in one.counted]
 STEPS = [name for name, one in MECHANISMS.items() if one.steps]
-WORDS = [
-    "even",
-    "harmonic",
-    "single",
-    "bands",
-    "whole",
-    "doubling",
-    "none",
-    "given",
-    "median",
-    "bootstrap",
-    "samples",
-    "precision",
-    "error",
-    "drop",
-    "forced",
-    "sentinel",
-    "freeze",
-    "printed",
-    "laplace",
-    "gaussian",
-    "exponential",
-    "stable",
-    "binary",
-    "interval",
-    "olh",
-    "hadamard",
-]
+WORDS = re.findall(
+    r"\w+",
+    "even harmonic single bands whole doubling none given median bootstrap samples precision error drop forced "
+    "sentinel freeze printed laplace gaussian exponential stable binary interval olh hadamard ",
+)
 
 
 @pytest.mark.parametrize(("name", "field"), COUNTED)
