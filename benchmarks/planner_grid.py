@@ -10,34 +10,64 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections import defaultdict
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from measure import RESULTS
 
 from evolvingdp.book import dated
+from evolvingdp.planning import planner
+from evolvingdp.planning.answer import CannotServeError, Expected, Method
+from evolvingdp.planning.question import Question
 
 sys.path.append(str(Path(__file__).parents[1] / "book"))
 from drawn import fields
 
 
-def answered(at: tuple[int, ...]) -> list[tuple[str, str, str]]:
-    return fields.ranked(fields.question(at))
+def answered(group: list[tuple[int, ...]]) -> list[list[tuple[str, str, str]]]:
+    """Of questions that differ in who is trusted: what nobody has to be trusted with is simulated once."""
+    known: dict[Any, Expected | Exception] = {}
+
+    def expected(method: Method, question: Question) -> Expected:
+        settings = planner.settled(method, question)
+        if not method.simulated or method.trust != "nobody":
+            return planner.expected(method, question)
+        asked = method.name, repr(settings), replace(question, trust="nobody", delta=0.0)
+        if asked not in known:
+            try:
+                known[asked] = planner.expected(method, question)
+            except (CannotServeError, ValueError) as refused:
+                known[asked] = refused
+        if isinstance(found := known[asked], Exception):
+            raise found
+        return found
+
+    return [fields.ranked(fields.question(at), expected) for at in group]
 
 
 def main() -> None:
     methods: dict[str, int] = {}
     rows = []
     places = list(fields.places())
+    trust = next(place for place, field in enumerate(fields.FIELDS) if field.name == "trust")
+    groups = defaultdict(list)
+    for at in places:
+        groups[at[:trust] + at[trust + 1 :]].append(at)
+    answers: dict[tuple[int, ...], list[tuple[str, str, str]]] = {}
     began = time.perf_counter()
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        for at, found in zip(places, pool.map(answered, places, chunksize=20), strict=True):
-            told = [(methods.setdefault(name, len(methods)), *sizes) for name, *sizes in found]
-            asked = {field.name: str(field.values[place]) for field, place in zip(fields.FIELDS, at, strict=True)}
-            rows.append({**asked, "ranked": ";".join(" ".join(map(str, one)).rstrip() for one in told)})
-            if len(rows) % 200 == 0:
-                print(f"{len(rows)} questions, {time.perf_counter() - began:.0f} s", flush=True)
+        for group, found in zip(groups.values(), pool.map(answered, groups.values(), chunksize=8), strict=True):
+            answers |= zip(group, found, strict=True)
+            if len(answers) % 300 == 0:
+                print(f"{len(answers)} of {len(places)} questions, {time.perf_counter() - began:.0f} s", flush=True)
+    for at in places:
+        told = [(methods.setdefault(name, len(methods)), *sizes) for name, *sizes in answers[at]]
+        asked = {field.name: str(field.values[place]) for field, place in zip(fields.FIELDS, at, strict=True)}
+        rows.append({**asked, "ranked": ";".join(" ".join(map(str, one)).rstrip() for one in told)})
     pd.DataFrame(rows).to_csv(RESULTS / "planner_grid.csv", index=False, lineterminator="\n")
     named = pd.DataFrame({"number": methods.values(), "method": methods.keys()})
     named.to_csv(RESULTS / "planner_grid_methods.csv", index=False, lineterminator="\n")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from html import escape
 from itertools import product
@@ -21,7 +21,7 @@ from typing import Any
 
 from evolvingdp.book.numerals import readable
 from evolvingdp.planning import planner
-from evolvingdp.planning.answer import CannotServeError, OnTheEdgeError
+from evolvingdp.planning.answer import CannotServeError, Expected, Method, OnTheEdgeError
 from evolvingdp.planning.question import Question
 from evolvingdp.planning.shown import number
 
@@ -79,13 +79,15 @@ def command(at: tuple[int, ...]) -> str:
     return " ".join(["evolvingdp plan", *(field.typed(place) for field, place in zip(FIELDS, at, strict=True))])
 
 
-def ranked(asked: Question) -> list[tuple[str, str, str]]:
+def ranked(
+    asked: Question, expected: Callable[[Method, Question], Expected] = planner.expected
+) -> list[tuple[str, str, str]]:
     """Each method that serves, best first: its standard error and the share from which it finds, as the command prints them;
     last those on the edge of their range."""
     found, edge = [], []
     for method in planner.asked(asked):
         try:
-            size = planner.expected(method, asked)
+            size = expected(method, asked)
         except OnTheEdgeError:
             edge.append((method.name, EDGE, ""))
         except (CannotServeError, ValueError):
