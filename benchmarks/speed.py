@@ -48,7 +48,7 @@ from evolvingdp.heavy_hitters.planning import planned
 from evolvingdp.heavy_hitters.rappor import Rappor
 from evolvingdp.heavy_hitters.rappor_decoding import decode
 from evolvingdp.heavy_hitters.streams import brown_counts, brown_keys
-from evolvingdp.heavy_hitters.tree_hist import TreeHist
+from evolvingdp.heavy_hitters.tree_hist import Algorithm3, TreeHist
 from evolvingdp.heavy_hitters.word_tree import WordTree
 from evolvingdp.sparse_vector import shifting, shifting_simulation
 from evolvingdp.sparse_vector.calibration import calibrate
@@ -116,17 +116,16 @@ def oracle_simulated(n_users: int, compression: str = "hadamard") -> Work:
     return lambda: asked.simulate(keys, counts, seeded("simulation"))
 
 
-def search(kind: str, n_users: int) -> TreeHist | PEM:
+def search(kind: str, n_users: int) -> TreeHist | Algorithm3 | PEM:
     """For words that 15 sqrt(n) users hold."""
     letters, threshold = WordTree((2, 2, 2)), 15.0 * math.isqrt(n_users)
     if kind == "PEM":
         return PEM(letters, 2.0, threshold)
     if kind == "projective":
         return planned(2.0, n_users, threshold)
-    split = {"plan": "split", "pruning": "adaptive", "rows": 16, "width": 2**16, "leaf_share": 0.8, "estimator": "joint"}
-    printed = {"plan": "two_reports", "final_cut": False, "estimator": "median", "pruning": "fixed"}
-    made: dict[str, Any] = {"tree": letters, "epsilon": 2.0, "threshold": threshold}
-    return TreeHist(**made | (split if kind == "split" else printed))
+    if kind == "split":
+        return TreeHist(letters, 2.0, threshold)
+    return Algorithm3.draw(letters, 2.0, threshold, 285, 4096, seeded("hashes"))
 
 
 def searched(kind: str, n_users: int, part: str) -> Work:
@@ -138,9 +137,9 @@ def searched(kind: str, n_users: int, part: str) -> Work:
     def work() -> object:
         if isinstance(method, PEM):
             return method.simulate(leaves, counts, seeded("simulation"))
-        drawn = method.draw_hashes(seeded("hashes"))
+        drawn = method if isinstance(method, Algorithm3) else method.draw_hashes(seeded("hashes"))
         if part == "simulate":
-            return drawn.search(drawn.simulate(leaves, counts, seeded("simulation")), n_users)
+            return drawn.simulate_search(leaves, counts, seeded("simulation"))
         reports = drawn.collect(users, seeded("slots"), seeded("noise"))
         return drawn.search(reports, n_users) if part == "both" else reports
 

@@ -8,7 +8,7 @@ from drawn.svg import WIDTH, Drawing
 from evolvingdp.core import brown, words
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters import FreqOracle, TreeHist, WordTree
+from evolvingdp.heavy_hitters import Algorithm3, FreqOracle, WordTree
 
 USERS = (1_000, 10_000, 100_000)  # whose reports the sketch holds in the three panels
 SHARE = 0.2  # of them hold the word that is outlined
@@ -63,17 +63,15 @@ def prefix_tree() -> Drawing:
     leaves, n_users = tree.encode(held.whole), 1_000_000
     counts = (held["count"] * n_users / held["count"].sum()).astype(int).to_numpy()
     threshold = 30_000
-    search = TreeHist(tree, 2.0, threshold, rows=64, width=1024, plan="one_report", pruning="fixed", estimator="median")
-    protocol = search.draw_hashes(stream(0, "idea", "tree", "hashes"))
-    reports = protocol.simulate(leaves, counts, stream(0, "idea", "tree", "reports"))
+    search = Algorithm3.draw(tree, 4.0, threshold, 64, 1024, stream(0, "idea", "tree", "hashes"))
+    sketches = search.simulate_sketches(leaves, counts, stream(0, "idea", "tree", "reports"))
     drawing = Drawing("Descending a prefix tree", "", 216)
     drawing.text((94 + WIDTH - 20) / 2, 16, "every word", at="middle")
     kept, places, asked = np.zeros(1, dtype=np.uint64), {0: (94 + WIDTH - 20) / 2}, []
-    for level, (oracle, sketch) in enumerate(zip(protocol.oracles, reports.levels, strict=True)):
+    for level, sketch in enumerate(sketches):
         nodes = tree.children(kept, level)
-        cut = search.cut(level, n_users) * search.shares[level]
-        reached, _ = oracle.reaching(sketch, nodes, cut, search.estimator)
-        above, kept, height = places, np.sort(nodes[reached]), 70.0 + 56 * level
+        reached, _ = search.reaching(level, sketch, kept, threshold, "median")
+        above, kept, height = places, np.sort(reached), 70.0 + 56 * level
         spots = np.linspace(94, WIDTH - 20, len(kept))
         places = {int(node): float(spot) for node, spot in zip(kept, spots, strict=True)}
         for node, spot in places.items():

@@ -15,7 +15,6 @@ from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import streams
 from evolvingdp.heavy_hitters.listing import HeavyHitters
 from evolvingdp.heavy_hitters.pem import PEM
-from evolvingdp.heavy_hitters.tree_hist import TreeHist
 from evolvingdp.heavy_hitters.word_tree import WordTree
 
 LETTERS = WordTree((2, 2, 2))
@@ -38,13 +37,14 @@ def brown_words() -> pd.Index:
     return words
 
 
-def find(method: TreeHist | PEM, truth: pd.Series, seed: int, *name: str | int) -> HeavyHitters:
-    """One run of `method` on a data set."""
+def find(method: Any, truth: pd.Series, seed: int, *name: str | int) -> HeavyHitters:
+    """One run on a data set of `method`, a PEM, or what draws its hash functions first."""
     leaves, counts = leaves_of(method.tree, truth.index), truth.to_numpy()
     rng = stream(seed, "reports", *name)
     if isinstance(method, PEM):
         return method.simulate(leaves, counts, rng)
-    return method.draw_hashes(stream(seed, "hashes", *name)).simulate_search(leaves, counts, rng)
+    found: HeavyHitters = method.draw_hashes(stream(seed, "hashes", *name)).simulate_search(leaves, counts, rng)
+    return found
 
 
 def leaves_of(tree: WordTree, words: pd.Index) -> NDArray[np.uint64]:

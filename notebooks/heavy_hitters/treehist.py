@@ -7,26 +7,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from evolvingdp.book import engine
 from evolvingdp.book.params import Metric
 from evolvingdp.core import brown
+from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import theory
+from evolvingdp.heavy_hitters.count_sketch import FreqOracle, Sketch
 from evolvingdp.heavy_hitters.pem import PEM
-from evolvingdp.heavy_hitters.planning import expected_candidates, expected_f1, known_f1, planned, several_words
+from evolvingdp.heavy_hitters.planning import planned, predicted_f1, several_words
 from evolvingdp.heavy_hitters.rappor import Rappor
 from evolvingdp.heavy_hitters.rappor_decoding import decode
 from evolvingdp.heavy_hitters.sketches.geometry import geometry
 from evolvingdp.heavy_hitters.streams import brown_keys
-from evolvingdp.heavy_hitters.tree_hist import TreeHist
+from evolvingdp.heavy_hitters.tree_hist import Algorithm3, Held, TreeHist
+from evolvingdp.heavy_hitters.word_tree import WordTree
 from evolvingdp.notebooks.heavy_hitters.lists import BITS, LETTERS, data, find, judge, leaves_of
-from evolvingdp.notebooks.heavy_hitters.predicted import found_probability
+from evolvingdp.notebooks.heavy_hitters.predicted import expected_candidates, found_probability, known_f1
 
 METRIC = Metric("brown_best_f1", "F1 of TreeHist with one bit a user on Brown", better="higher")
 
@@ -65,17 +70,15 @@ OLH_PEM = "PEM with OLH"
 RAPPOR, LACKING = "RAPPOR, all words listed", "RAPPOR, a tenth not listed"
 LISTS = {RAPPOR: 1.0, LACKING: 0.9}  # share of Brown's words that are candidates
 RIVALS = {BEST: "TreeHist, one bit", PROJECTIVE: "TreeHist, projective", OLH_PEM: OLH_PEM, RAPPOR: RAPPOR, LACKING: LACKING}
-_PRINTED: dict[str, Any] = {"estimator": "median", "pruning": "fixed"}
-_TUNED: dict[str, Any] = {"plan": "split", "pruning": "adaptive", "rows": 16, "width": 2**16, "leaf_share": 0.8}
-VARIANTS: dict[str, dict[str, Any]] = {
-    AS_RUN: {"plan": "one_report", "shared_sketch": True, "compression": "none", **_PRINTED},
-    "one sketch a level": {"plan": "one_report", **_PRINTED},
-    "Algorithm 3, 30 bits": {"plan": "two_reports", "tree": BITS, "final_cut": False, **_PRINTED},
-    "Algorithm 3, two letters": {"plan": "two_reports", "final_cut": False, **_PRINTED},
-    SPLIT: {"plan": "split", **_PRINTED},
-    BEST: {**_TUNED, "estimator": "joint"},
-    PROJECTIVE: {},
+ROWS, WIDTH = 285, 4096  # of the rungs before ours
+RUNGS: dict[str, dict[str, Any]] = {
+    AS_RUN: {"shared": True},
+    "one sketch a level": {},
+    "Algorithm 3, 30 bits": {"two_reports": True, "tree": BITS},
+    "Algorithm 3, two letters": {"two_reports": True},
+    SPLIT: {"leaf_share": 0.75},
 }
+VARIANTS = (*RUNGS, BEST, PROJECTIVE)
 FINAL_CUT = ", final cut"  # the same run of Algorithm 3 with its list cut at the threshold
 LADDER = [
     name for variant in (*VARIANTS, OLH_PEM) for name in ((variant, variant + FINAL_CUT) if "3, " in variant else (variant,))
@@ -86,6 +89,66 @@ SHORT |= {"best": BEST, "projective": PROJECTIVE, "pem": OLH_PEM}  # in values' 
 MAP_EPSILONS = (0.5, 1.0, 2.0, 4.0)
 WORDS_A_USER = (1, 2, 5, 10)
 WRONG_POWERS = (0.7, 1.5)  # of the prior; Brown's own is near 1
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A search between the paper's and ours: medians of 285 rows of 4,096 cells, and every level cut at the threshold."""
+
+    epsilon: float  # of a user
+    threshold: float  # users
+    tree: WordTree = LETTERS
+    leaf_share: float | None = None  # of the users report whole words; None: as many as every other level
+    two_reports: bool = False  # as Algorithm 3 has it
+    shared: bool = False  # one sketch of all levels, and a sign for every cell of a row, as Section 4 ran it
+    max_candidates: int = 20_000_000
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        depth = self.tree.depth
+        if self.leaf_share is None:
+            return (1 / depth,) * depth
+        return (*[(1 - self.leaf_share) / (depth - 1)] * (depth - 1), self.leaf_share)
+
+    def level_error(self, level: int, n_users: int) -> float:
+        share = self.shares[level]
+        reports = n_users if self.shared else max(1, round(n_users * share))
+        return theory.noise_standard_error(reports, self.epsilon / (1 + self.two_reports), ROWS) / share
+
+    def cut(self, level: int, n_users: int, asked: float = 0.0) -> float:
+        return self.threshold
+
+    def draw_hashes(self, public: np.random.Generator) -> Algorithm3:
+        if self.two_reports:
+            return Algorithm3.draw(self.tree, self.epsilon, self.threshold, ROWS, WIDTH, public)
+        kind, depth = "none" if self.shared else "hadamard", self.tree.depth
+        drawn = 1 if self.shared else depth
+        oracles = [FreqOracle(MultiplyShift.draw(ROWS, WIDTH, public), self.epsilon, kind) for _ in range(drawn)]
+        made = Shared if self.shared else Algorithm3
+        return made(self.tree, self.shares, tuple(oracles * (depth // drawn)), None, self.threshold)
+
+
+@dataclass(frozen=True, eq=False)
+class Shared(Algorithm3):
+    """As Section 4 ran it: one sketch is told the prefixes of all levels, which in a tree of letters are different numbers."""
+
+    def told(self, leaves: NDArray[np.uint64], counts: NDArray[np.integer], rng: np.random.Generator) -> Held:
+        keys, users = zip(*self.simulate_held(leaves, counts, rng), strict=True)
+        return np.concatenate(keys), np.concatenate(users)
+
+    def simulate_sketches(
+        self, leaves: NDArray[np.uint64], counts: NDArray[np.integer], rng: np.random.Generator
+    ) -> Iterator[Sketch]:
+        sketch = self.oracles[0].simulate(*self.told(leaves, counts, rng), rng)
+        return iter([sketch] * self.tree.depth)
+
+    def found(
+        self, leaves: NDArray[np.uint64], counts: NDArray[np.integer], asked: NDArray[np.uint64], rng: np.random.Generator
+    ) -> NDArray[np.float64]:
+        """The probability that each leaf of `asked` is found, (asked,)."""
+        nodes = np.array([self.tree.prefixes(asked, level) for level in range(self.tree.depth)])
+        cuts = self.threshold * np.array(self.shares)
+        return found_probability(self.oracles[0], self.told(leaves, counts, rng), nodes, cuts, rng)
 
 
 def check(params: Any) -> None:
@@ -118,20 +181,20 @@ def threshold(params: Any, n_users: int) -> float:
     return float(params.factor * math.isqrt(n_users))
 
 
-def protocol(params: Any, variant: str, n_users: int, epsilon: float, factor: float | None = None) -> TreeHist | PEM:
+def protocol(params: Any, variant: str, n_users: int, epsilon: float, factor: float | None = None) -> TreeHist | Rung | PEM:
     """The variant with the threshold of `params`, or of another factor."""
     least = threshold(params, n_users) if factor is None else factor * math.isqrt(n_users)
     if variant == OLH_PEM:
         return PEM(LETTERS, epsilon, least)
     if variant == PROJECTIVE:
         return _planned(epsilon, n_users, least)
-    return TreeHist(**{"tree": LETTERS, "epsilon": epsilon, "threshold": least, **VARIANTS[variant]})
+    return TreeHist(LETTERS, epsilon, least) if variant == BEST else Rung(epsilon, least, **RUNGS[variant])
 
 
 _planned = cache(planned)
 
 
-def answers(method: TreeHist | PEM, n_users: int) -> bool:
+def answers(method: TreeHist | Rung | PEM, n_users: int) -> bool:
     """Whether a search keeps well below the number of candidates that it may ask for."""
     return isinstance(method, PEM) or expected_candidates(method, n_users) <= method.max_candidates / 2
 
@@ -141,9 +204,10 @@ def bits_a_user(params: Any, variant: str) -> int:
     method = protocol(params, variant.removesuffix(FINAL_CUT), params.n_users, params.epsilon)
     if isinstance(method, PEM):
         return math.ceil(math.log2(method.oracle.hash_values))
-    if method.compression == "projective":
-        return math.ceil(math.log2(geometry(method.epsilon, method.width).points + 1))
-    return method.width if method.compression == "none" else 1 + (method.plan == "two_reports")
+    if isinstance(method, Rung):
+        return WIDTH if method.shared else 1 + method.two_reports
+    points = geometry(method.epsilon, method.width).points
+    return math.ceil(math.log2(points + 1)) if method.compression == "projective" else 1
 
 
 def run(params: Any, seed: int) -> pd.DataFrame:
@@ -190,12 +254,11 @@ def _trial(
         "candidates": int(found.path.candidates.sum()),
     }
     leaves, counts = leaves_of(method.tree, truth.index), truth.to_numpy()
-    if variant in (BEST, PROJECTIVE) and isinstance(method, TreeHist):
-        setting |= {"expected_f1": expected_f1(method, leaves, counts), "known_f1": known_f1(method, counts)}
-    if variant == AS_RUN and isinstance(method, TreeHist):
-        drawn = method.draw_hashes(stream(seed, "hashes", *name))
+    if isinstance(method, TreeHist):
+        setting |= {"expected_f1": predicted_f1(method, leaves, counts)[0], "known_f1": known_f1(method, counts)}
+    if isinstance(method, Rung) and isinstance(drawn := method.draw_hashes(stream(seed, "hashes", *name)), Shared):
         heavy = leaves[counts > method.threshold]
-        setting["expected_recall"] = found_probability(drawn, leaves, counts, heavy, stream(seed, "deal", *name)).mean()
+        setting["expected_recall"] = drawn.found(leaves, counts, heavy, stream(seed, "deal", *name)).mean()
     yield setting | judge(found.words, truth, method.threshold)
     if variant + FINAL_CUT in LADDER:
         cut = found.words[found.words.estimate >= method.threshold]
@@ -310,11 +373,11 @@ def plans(params: Any, seed: int) -> pd.DataFrame:
         for name, compression in (("one bit", "hadamard"), ("projective", "projective")):
             plan = planned(epsilon, params.n_users, least, compression=compression)
             row[f"error, {name}"] = f"{plan.report_error(params.n_users):,.0f}"
-            row[f"F1, {name}"] = f"{expected_f1(plan, leaves_of(plan.tree, truth.index), counts):.3f}"
+            row[f"F1, {name}"] = f"{predicted_f1(plan, leaves_of(plan.tree, truth.index), counts)[0]:.3f}"
         row["F1, projective, words known"] = f"{known_f1(plan, counts):.3f}"
         row |= {"letters a level": " + ".join(map(str, plan.tree.steps)), "whole words": f"{plan.leaf_share:.0%}"}
         wrong = [planned(epsilon, params.n_users, least, power=power) for power in WRONG_POWERS]
-        scores = [expected_f1(plan, leaves_of(plan.tree, truth.index), counts) for plan in wrong]
+        scores = [predicted_f1(plan, leaves_of(plan.tree, truth.index), counts)[0] for plan in wrong]
         row["F1, wrong priors"] = " to ".join(dict.fromkeys(f"{score:.3f}" for score in (min(scores), max(scores))))
         rows.append(row)
     return pd.DataFrame(rows)

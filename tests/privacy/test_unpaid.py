@@ -126,7 +126,7 @@ def of_heavy_hitters() -> Calls:
         yield partial(Rappor, one_from_zero=ones[0], one_from_one=ones[1])
     yield partial(Rappor, permanent_noise=-0.5)
     yield partial(Rappor.one_shot, 51.0)
-    yield partial(TreeHist, tree, 1.0, 10.0, plan="both")
+    yield partial(TreeHist, tree, 1.0, 10.0, compression="both")
     yield partial(Bitstogram, 1.0, 10.0, plan="both")
     for epsilon in (0.0, -1.0, np.nan, np.inf):
         for mechanism in (SignFlip, OLH, Rappor.one_shot):

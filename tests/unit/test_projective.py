@@ -237,10 +237,9 @@ def test_settings_that_cannot_work_are_refused():
         ProjectiveOracle(MultiplyShift.draw(2, 16, stream(0, "hashes")), 1.0)
 
 
-@pytest.mark.parametrize("plan", ["split", "two_reports"])
-def test_a_tree_is_searched_with_projective_reports(plan):
+def test_a_tree_is_searched_with_projective_reports():
     tree, words, counts = WordTree((1, 1), length=2), ["ab", "ac", "zz", "qq"], np.array([4000, 3000, 2000, 1])
-    settings = TreeHist(tree, 6.0, 1000.0, rows=8, width=300, plan=plan, compression="projective")
+    settings = TreeHist(tree, 6.0, 1000.0, rows=8, width=300, leaf_share=0.75, compression="projective")
     drawn = settings.draw_hashes(stream(0, "hashes"))
     users = np.repeat(tree.encode(words), counts)
     for reports in (

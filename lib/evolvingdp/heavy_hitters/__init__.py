@@ -7,7 +7,7 @@ __all__, __getattr__, __dir__ = attach(
     **{"sketches.local_rnd": ["LocalRnd"], "sketches.projective": ["ProjectiveOracle"]},
     **{"trust.shuffling": ["Shuffled", "epsilon_of_a_report"], "trust.prefix_counts": ["PrefixCounts"]},
     count_sketch=["FreqOracle", "Sketch"],
-    tree_hist=["TreeHist"],
+    tree_hist=["Algorithm3", "TreeHist"],
     listing=["HeavyHitters", "Reports"],
     word_tree=["TooManyCandidatesError", "WordTree"],
     bitstogram=["Bitstogram", "hashtogram"],

@@ -1,7 +1,8 @@
-"""What a search holds, and what it returns: sketches of reports, and a list of words with estimates and standard errors."""
+"""A search: the descent of a tree of prefixes, what it holds while it descends, and the list of words that it returns."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,18 +12,45 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from evolvingdp.heavy_hitters.count_sketch import Sketch
+from evolvingdp.heavy_hitters.word_tree import TooManyCandidatesError, WordTree
 
+Nodes = NDArray[np.uint64]
+# level, parents, how many children they have -> the children that survive, their estimates, and the level's error and cut
+Ask = Callable[[int, Nodes, int], tuple[Nodes, NDArray[Any], float, float]]
 _BY_CHANCE = 200  # words that nobody holds may pass a level: each has thousands of children to ask for
+
+
+def descend(tree: WordTree, ask: Ask, max_candidates: int) -> tuple[Nodes, NDArray[Any], list[dict[str, Any]]]:
+    """From the root level by level to the leaves, below what survives: leaves, their estimates, and a row for each level.
+
+    Raises TooManyCandidatesError rather than ask for more than `max_candidates` at one level.
+    """
+    nodes, estimates, path = np.zeros(1, dtype=np.uint64), np.zeros(0), []
+    for level in range(tree.depth):
+        asked = len(nodes) * tree.fan(level)
+        if asked > max_candidates:
+            raise TooManyCandidatesError(
+                f"level {level} would ask for {asked} candidates below {len(nodes)} survivors, max_candidates is "
+                f"{max_candidates}: raise threshold or max_candidates, or take smaller steps"
+            )
+        nodes, estimates, error, cut = ask(level, nodes, asked)
+        path.append({"level": level, "candidates": asked, "survivors": len(nodes), "standard_error": error, "cut": cut})
+    return nodes, estimates, path
+
+
+def adaptive_cut(threshold: float, error: float, asked: float = 0.0) -> float:
+    """A cut above the last level at which a word at the threshold is rarely lost, and few words that nobody holds pass: one
+    in 44, and of `asked` words about 200."""
+    few = float(ndtri(1 - _BY_CHANCE / asked)) if asked > _BY_CHANCE else 0.0
+    return max(threshold - 3 * error, max(2.0, few) * error)
 
 
 @dataclass(frozen=True)
 class Reports:
-    """What the server holds: a sketch per level (one of all levels where they share it), and one of whole words after a
-    final phase.  Merge with `+`.
-    """
+    """What the server holds: a sketch of each level, and one of whole words if all report those.  Merge with `+`."""
 
     levels: tuple[Sketch, ...]
-    final: Sketch | None
+    final: Sketch | None = None
 
     def __add__(self, other: Reports) -> Reports:
         if len(self.levels) != len(other.levels) or (self.final is None) != (other.final is None):
@@ -39,7 +67,7 @@ class HeavyHitters:
     """The public result: columns word, estimate, standard_error (in users), most frequent first; and the search's path."""
 
     words: pd.DataFrame
-    path: pd.DataFrame = field(compare=False)  # a row per level: candidates asked for, survivors, dropped, error, cut
+    path: pd.DataFrame = field(compare=False)  # a row per level: candidates asked for, survivors, error, cut
 
     @classmethod
     def of(
@@ -53,10 +81,3 @@ class HeavyHitters:
         order = sorted(range(len(words)), key=lambda place: (-estimates[place], words[place]))
         ordered = {"word": [words[place] for place in order], "estimate": estimates[order], "standard_error": errors[order]}
         return cls(pd.DataFrame(ordered), pd.DataFrame(path))
-
-
-def adaptive_cut(threshold: float, error: float, asked: float = 0.0) -> float:
-    """A cut above the last level at which a word at the threshold is rarely lost, and few words that nobody holds pass: one
-    in 44, and of `asked` words about 200."""
-    few = float(ndtri(1 - _BY_CHANCE / asked)) if asked > _BY_CHANCE else 0.0
-    return max(threshold - 3 * error, max(2.0, few) * error)

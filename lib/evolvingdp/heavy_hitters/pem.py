@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.core import checks
-from evolvingdp.heavy_hitters.listing import HeavyHitters, adaptive_cut
+from evolvingdp.heavy_hitters.listing import HeavyHitters, Nodes, adaptive_cut, descend
 from evolvingdp.heavy_hitters.olh import OLH, LocalHashes
-from evolvingdp.heavy_hitters.word_tree import WordTree, candidates_at
+from evolvingdp.heavy_hitters.word_tree import WordTree
 
 Support = Callable[..., NDArray[np.int64]]  # nodes, level, least = 0 -> their support, or 0 below least
 
@@ -124,17 +124,16 @@ class PEM:
         return support, [int(group.sum()) for group in groups]
 
     def _descend(self, support: Support, sizes: list[int]) -> HeavyHitters:
-        nodes, estimates, path = np.zeros(1, dtype=np.uint64), np.zeros(1), []
-        for level, (size, share) in enumerate(zip(sizes, self.shares, strict=True)):
-            asked = candidates_at(level, len(nodes), self.tree, self.max_candidates)
+        def ask(level: int, parents: Nodes, asked: int) -> tuple[Nodes, NDArray[np.float64], float, float]:
+            size, share = sizes[level], self.shares[level]
             error = self.oracle.standard_error(size) / share  # of a node that nobody holds
-            last = level == self.tree.depth - 1
-            cut = self.threshold if last else adaptive_cut(self.threshold, error, asked)
-            nodes = self.tree.children(nodes, level)
+            cut = self.threshold if level == self.tree.depth - 1 else adaptive_cut(self.threshold, error, asked)
+            nodes = self.tree.children(parents, level)
             least = math.floor(self.oracle.expected_support(cut * share, size)) - 1  # the estimates decide, not rounding
             estimates = self.oracle.estimate(support(nodes, level, least), size) / share
-            nodes, estimates = nodes[estimates >= cut], estimates[estimates >= cut]
-            path.append({"level": level, "candidates": asked, "survivors": len(nodes), "standard_error": error, "cut": cut})
+            return nodes[estimates >= cut], estimates[estimates >= cut], error, cut
+
+        nodes, estimates, path = descend(self.tree, ask, self.max_candidates)
         return HeavyHitters.of(self.tree.decode(nodes), estimates, self.standard_errors(estimates, sizes[-1]), path)
 
     def standard_errors(self, held: NDArray[np.float64], n_reports: int) -> NDArray[np.float64]:

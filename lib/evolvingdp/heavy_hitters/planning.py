@@ -1,8 +1,5 @@
-"""TreeHists with settings worked out beforehand: the paper's constants, and those of the best list that can be expected.
-
-**Source.** `as_printed`: Bassily et al. (2020), t and m of Section 5, the threshold 2 eta of line 10, no cut of the final
-list.  `planned` is ours: the plan whose list has the best F1 in expectation, by the known noise, if words follow a power law
-that is public and not learnt from anybody.
+"""The TreeHist whose list has the best F1 in expectation, by the known noise, if words follow a power law that is public and
+not learnt from anybody; and what F1 to expect of one.
 """
 
 from __future__ import annotations
@@ -17,7 +14,6 @@ from scipy.special import ndtr
 
 from evolvingdp.core import checks
 from evolvingdp.core.hashing import scramble
-from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.olh import OLH
 from evolvingdp.heavy_hitters.sketches.geometry import Geometry, geometry
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
@@ -32,25 +28,6 @@ _ROWS = 8  # of a projective sketch, at least
 _APART = 2.0  # collisions may have a standard deviation of threshold / so much before the frequent words are fitted away
 _WORK = 1 << 25  # complex numbers that a level's transforms take
 _LINES = 1 << 19  # cells of rows that take none, but are many to look up
-
-
-def as_printed(tree: WordTree, epsilon: float, n_users: int, beta: float) -> TreeHist:
-    """Two reports of epsilon/2, medians of ceil(t) rows of m cells (the next power of two), every level cut at 2 eta.
-
-    The levels of `tree` stand for the paper's log2 d bits.  Words of more than 3 eta users are promised to be found with
-    probability 1 - beta; where 3 eta >= n_users, which `threshold` shows, nothing is.  `beta` in (0, 1).
-    """
-    return TreeHist(
-        tree,
-        epsilon,
-        threshold=2 * theory.paper_threshold(n_users, epsilon, beta, tree.depth),
-        rows=math.ceil(theory.paper_rows(n_users, beta)),
-        width=2 ** math.ceil(math.log2(theory.paper_width(n_users, beta))),
-        plan="two_reports",
-        pruning="fixed",
-        estimator="median",
-        final_cut=False,
-    )
 
 
 def planned(
@@ -157,18 +134,13 @@ def _prior(n_users: int, length: int, power: float) -> tuple[NDArray[np.uint64],
     return (letters * places).sum(axis=1, dtype=np.uint64), counts
 
 
-def expected_f1(settings: TreeHist, leaves: NDArray[np.uint64], counts: NDArray[np.integer]) -> float:
-    """The F1 that normal errors with the known standard errors predict for plans without a final phase.
+def predicted_f1(settings: TreeHist, leaves: NDArray[np.uint64], counts: NDArray[np.integer]) -> tuple[float, float]:
+    """The F1 that normal errors with the known standard errors predict, and the standard deviation of one run's around it.
 
     A node passes a cut with the normal probability of its count; errors of different levels are independent.  Nodes that
     nobody holds count too: below each survivor there are many, and a cut of few standard errors lets some of them
     through.  Expected numbers of hits and finds are divided, not the ratio averaged.
     """
-    return predicted_f1(settings, leaves, counts)[0]
-
-
-def predicted_f1(settings: TreeHist, leaves: NDArray[np.uint64], counts: NDArray[np.integer]) -> tuple[float, float]:
-    """`expected_f1`, and the standard deviation of the F1 of one run around it."""
     return _expected(settings, _grouped(settings.tree, leaves, counts), counts)[:2]
 
 
@@ -180,17 +152,6 @@ def f1_of(passed: NDArray[np.float64], empty: float, true: NDArray[np.bool_]) ->
     each = passed * (1 - passed)
     variance = each[true].sum() * (2 - f1) ** 2 + (each[~true].sum() + empty) * f1**2
     return f1, math.sqrt(float(variance)) / both
-
-
-def known_f1(settings: TreeHist, counts: NDArray[np.integer]) -> float:
-    """The F1 that normal errors predict if the words that somebody holds were known and all users reported whole words.
-
-    What finding the words costs is the distance to it: no plan with these reports has a smaller error.
-    """
-    counts = np.asarray(counts)
-    true = counts > settings.threshold
-    passed = ndtr((counts - settings.threshold) / settings.report_error(int(counts.sum())))
-    return f1_of(passed, 0.0, true)[0]
 
 
 def _grouped(tree: WordTree, leaves: NDArray[np.uint64], counts: NDArray[np.integer]) -> list[tuple[NDArray[Any], ...]]:
@@ -206,8 +167,6 @@ def _expected(
     settings: TreeHist, grouped: list[tuple[NDArray[Any], ...]], counts: NDArray[np.integer]
 ) -> tuple[float, float, float]:
     """The F1, its deviation, and for how many nodes the search asks at the level where it asks for most."""
-    if settings.plan == "two_reports":
-        raise ValueError("settings must have a plan without a final phase (one_report, split), got plan 'two_reports'")
     true = np.asarray(counts) > settings.threshold
     n_users = int(np.sum(counts))
     passed, empty, survivors, most = np.ones(len(counts)), 0.0, 1.0, 0.0
@@ -216,15 +175,5 @@ def _expected(
         error, cut = settings.level_error(level, n_users), settings.cut(level, n_users, asked)
         passed *= ndtr((held - cut) / error)
         empty, most = asked * float(ndtr(-cut / error)), max(most, asked)
-        survivors = min(empty + passed[first].sum(), settings.max_survivors)
+        survivors = empty + passed[first].sum()
     return *f1_of(passed, empty, true), most
-
-
-def expected_candidates(settings: TreeHist, n_users: int) -> float:
-    """How many nodes that nobody holds a search by normal errors asks for at the level where it asks for most."""
-    survivors, most = 1.0, 0.0
-    for level in range(settings.tree.depth):
-        asked = survivors * settings.tree.fan(level)
-        passing = ndtr(-settings.cut(level, n_users, asked) / settings.level_error(level, n_users))
-        survivors, most = min(asked * float(passing), settings.max_survivors), max(most, asked)
-    return most

@@ -2,23 +2,21 @@
 
 **Computes** a list of words with estimates of how many users hold them, without knowing the words in advance.
 
-**Guarantee.** Pure epsilon-local differential privacy per user: plan `two_reports` sends two reports of epsilon/2 (they
-compose), the other plans one report of epsilon.  Neighbouring inputs are any two words of one user.  Which level a user
-reports to is public and independent of the word.
+**Guarantee.** Pure epsilon-local differential privacy per user: `TreeHist` has one report of epsilon from each, `Algorithm3`
+two of epsilon/2, which compose.  Neighbouring inputs are any two words of one user.  Which level a user reports to is public
+and independent of the word.
 
-**Error.** At a level that the share q of the users reports to, an estimate's standard error is about
-sqrt(pi/2) a sqrt(n/q) (median) or a sqrt(n/q) (mean), a = coth(epsilon'/2) for reports of epsilon'; Theorem 5.2's threshold
-eta is `theory.paper_threshold`.
+**Error.** At a level that the share q of the users reports to, an estimate's standard error is about a sqrt(n/q) (joint fit)
+or sqrt(pi/2) a sqrt(n/q) (median), a = coth(epsilon'/2) for one bit of epsilon'; Theorem 5.2's threshold eta is
+`theory.paper_threshold`.
 
-**Source.** Algorithm 3 of Bassily et al. (2020): `plan="two_reports"`, `pruning="fixed"` at 2 eta, `final_cut=False`.  Its
-lines 4-11 are the loop of `Protocol.search`, line 13 the end.  Section 4 ran something else: `plan="one_report"`,
-`shared_sketch=True`.  Applies E-HH-7: the final report uses fresh indices.
+**Source.** `Algorithm3` is Algorithm 3 of Bassily et al. (2020).  Applies E-HH-7: the final report uses fresh indices.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,291 +25,256 @@ from numpy.typing import NDArray
 from evolvingdp.core import checks
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.heavy_hitters import theory
-from evolvingdp.heavy_hitters.count_sketch import COMPRESSIONS, ESTIMATORS, FreqOracle, Sketch
-from evolvingdp.heavy_hitters.listing import HeavyHitters, Reports, adaptive_cut
+from evolvingdp.heavy_hitters.count_sketch import FreqOracle, Sketch
+from evolvingdp.heavy_hitters.listing import HeavyHitters, Nodes, Reports, adaptive_cut, descend
 from evolvingdp.heavy_hitters.sketches import projective
 from evolvingdp.heavy_hitters.sketches.geometry import geometry
 from evolvingdp.heavy_hitters.sketches.pursuit import standing_out
-from evolvingdp.heavy_hitters.word_tree import WordTree, candidates_at
+from evolvingdp.heavy_hitters.word_tree import WordTree
 
-PLANS = ("two_reports", "one_report", "split")
-PRUNINGS = ("fixed", "adaptive")
-_LEVEL = np.uint64(60)  # prefixes are below 2^60: the level stands above them in a hashed key
+Held = tuple[Nodes, NDArray[np.int64]]  # keys, and how many users hold each
 _AT_ONCE = 1 << 20  # candidates
 _NEAR = 0.75  # of the cut: what a joint fit is asked for
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """Each user reports a prefix to one level, drawn publicly by `shares`; a level's oracle estimates its prefixes."""
+
+    tree: WordTree
+    shares: tuple[float, ...]  # of the users, by level
+    oracles: tuple[FreqOracle, ...]
+
+    def collect(self, leaves: Nodes, public: np.random.Generator, private: np.random.Generator) -> Reports:
+        """Per-user path: user i holds the word at leaves[i], (n,)."""
+        leaves = self.tree.checked(leaves)
+        groups = np.searchsorted(np.cumsum(self.shares)[:-1], public.random(len(leaves)), side="right").astype(np.int8)
+        told = (self.tree.prefixes(leaves[groups == level], level) for level in range(self.tree.depth))
+        return Reports(tuple(oracle.collect(k, public, private) for oracle, k in zip(self.oracles, told, strict=True)))
+
+    def simulate(self, leaves: Nodes, counts: NDArray[np.integer], rng: np.random.Generator) -> Reports:
+        """Reports with exactly the law of `collect` when counts[i] users hold leaves[i]."""
+        return Reports(tuple(self.simulate_sketches(leaves, counts, rng)))
+
+    def simulate_sketches(self, leaves: Nodes, counts: NDArray[np.integer], rng: np.random.Generator) -> Iterator[Sketch]:
+        """Those of `simulate`, each drawn when it is asked for."""
+        held = self.simulate_held(leaves, counts, rng)
+        return (oracle.simulate(*users, rng) for oracle, users in zip(self.oracles, held, strict=True))
+
+    def simulate_held(self, leaves: Nodes, counts: NDArray[np.integer], rng: np.random.Generator) -> list[Held]:
+        """Users dealt to levels: the prefixes that each level is told, and how many users hold each."""
+        leaves = self.tree.checked(leaves)
+        groups, told = rng.multinomial(checks.counts_of_keys(counts, leaves), self.shares).T, []
+        for level, group in enumerate(groups):
+            prefixes, place = np.unique(self.tree.prefixes(leaves, level), return_inverse=True)
+            told.append((prefixes, np.bincount(place, weights=group, minlength=len(prefixes)).astype(np.int64)))
+        return told
+
+    def check(self, reports: Reports, n_users: int, final: FreqOracle | None = None) -> None:
+        """Raise ValueError unless `reports` are those of `n_users` users to these oracles."""
+        checks.integer_at_least(0, n_users=n_users)
+        if len(reports.levels) != len(self.oracles) or (final is None) != (reports.final is None):
+            wanted = f"{len(self.oracles)} sketches of levels and {0 if final is None else 1} of a final phase"
+            raise ValueError(f"reports must be {wanted}, got {reports}")
+        for oracle, sketch in zip((*self.oracles, final), (*reports.levels, reports.final), strict=True):
+            if oracle is not None and sketch is not None:
+                oracle.check(sketch)
+        sent = sum(sketch.n_reports for sketch in reports.levels)
+        if n_users != sent or (reports.final is not None and reports.final.n_reports != sent):
+            also = f" and {reports.final.n_reports} to the final phase" if reports.final else ""
+            raise ValueError(f"n_users must be the number of users who reported, {sent} to the levels{also}, got {n_users}")
+
+    def reaching(
+        self, level: int, sketch: Sketch, parents: Nodes, cut: float, estimator: str
+    ) -> tuple[Nodes, NDArray[np.float64]]:
+        """The children of `parents` whose estimates reach `cut`, in users of all levels, and these estimates."""
+        share, found = self.shares[level], []
+        size = max(1, _AT_ONCE // self.tree.fan(level))
+        for first in range(0, max(len(parents), 1), size):  # no parents are one empty block
+            nodes = self.tree.children(parents[first : first + size], level)
+            reached, estimates = self.oracles[level].reaching(sketch, nodes, cut * share, estimator)
+            found.append((nodes[reached], estimates / share))
+        nodes, estimates = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return nodes, estimates
 
 
 @checks.plain
 @dataclass(frozen=True)
 class TreeHist:
-    """Algorithm 3 and its variants; each choice is one argument.
+    """One report a user: most users report whole words, the others prefixes, and what is asked for is fitted jointly.
 
-    `threshold`: the count that a word must reach, in users.  `pruning="fixed"` cuts every level there, `"adaptive"` at
+    `threshold`: the count that a word must reach, in users.  Levels above the last are cut at
     max(threshold - 3 standard errors, 2 standard errors) of that level, so that a word at the threshold is rarely lost
-    early, or higher where more than about 200 words that nobody holds would pass.  `final_cut`: whether the final list is
-    cut at the threshold too (in Algorithm 3 it is not).
-
-    `max_survivors` of a level go on, those with the largest estimates; how many others reached the cut stands in the
-    path's column `dropped`, and a warning says so.
+    early, or higher where more than about 200 words that nobody holds would pass.
     """
 
     tree: WordTree  # of letters or bits, and how many a level
-    epsilon: float  # of a user, over all of the user's reports
+    epsilon: float  # of a user, who reports once
     threshold: float  # users
-    rows: int = 285  # t: hash functions of a level
-    width: int = 4096  # m: cells of a row (projective: at least so many points)
-    plan: str = "split"  # prefix and word, epsilon/2 each; one level; one level, most users the last
-    leaf_share: float = 0.75  # of the users report whole words, where the plan is "split"
-    pruning: str = "adaptive"  # at the threshold, or by the standard error of the level
-    estimator: str = "joint"  # of a word from its rows
-    final_cut: bool = True  # whether words below the threshold are left out
-    shared_sketch: bool = False  # one sketch for all levels, as in Section 4's experiments: three times the noise
-    compression: str = "hadamard"  # one bit; a sign for every cell, as the paper ran it; several bits, less error
-    max_survivors: int = 100_000  # of a level
+    rows: int = 16  # hash functions of a level
+    width: int = 2**16  # cells of a row (projective: at least so many points)
+    leaf_share: float = 0.8  # of the users report whole words
+    compression: str = "hadamard"  # one bit; or "projective": several bits, less error
     max_candidates: int = 20_000_000  # asked for at one level: a search that would ask for more stops with an error
 
     def __post_init__(self) -> None:
         checks.positive(epsilon=self.epsilon, threshold=self.threshold)
-        checks.integer_at_least(1, rows=self.rows, max_survivors=self.max_survivors, max_candidates=self.max_candidates)
-        if self.compression == "projective":
-            checks.integer_at_least(2, width=self.width)
-        else:
+        checks.integer_at_least(1, rows=self.rows, max_candidates=self.max_candidates)
+        checks.one_of(("hadamard", "projective"), compression=self.compression)
+        checks.integer_at_least(2, width=self.width)
+        if self.compression == "hadamard":
             checks.power_of_two(width=self.width)
-        checks.one_of(PLANS, plan=self.plan)
-        checks.one_of(PRUNINGS, pruning=self.pruning)
-        checks.one_of(ESTIMATORS, estimator=self.estimator)
-        checks.one_of((*COMPRESSIONS, "projective"), compression=self.compression)
-        if self.plan == "split":
-            checks.probability(leaf_share=self.leaf_share)
-        if self.plan == "split" and self.tree.depth == 1:
-            raise ValueError(f"plan split needs a tree of two levels or more, got steps {self.tree.steps}")
-        if self.shared_sketch and self.plan == "split":
-            raise ValueError("shared_sketch must be False where levels have unequal shares (plan split)")
-
-    @property
-    def epsilon_of_a_report(self) -> float:
-        """Of each of the reports that a user sends."""
-        return self.epsilon / 2 if self.plan == "two_reports" else self.epsilon
+        checks.probability(leaf_share=self.leaf_share)
+        if self.tree.depth == 1:
+            raise ValueError(f"tree must have two levels or more, got steps {self.tree.steps}")
 
     @property
     def shares(self) -> tuple[float, ...]:
         """The share of the users who report to each level; they sum to 1."""
         depth = self.tree.depth
-        if self.plan == "split":
-            return (*[(1 - self.leaf_share) / (depth - 1)] * (depth - 1), self.leaf_share)
-        return (1 / depth,) * depth
+        return (*[(1 - self.leaf_share) / (depth - 1)] * (depth - 1), self.leaf_share)
 
     def level_error(self, level: int, n_users: int, held: float = 0.0) -> float:
         """Standard error of a level's estimates, in users of the whole population, from the known noise: of a word that
         nobody holds, or, of projective reports, that `held` users hold."""
         share = self.shares[level]
-        if self.shared_sketch:
-            return self.report_error(n_users, held) / share
         return self.report_error(max(1, round(n_users * share)), held * share) / share
 
     def report_error(self, n_reports: int, held: float = 0.0) -> float:
         """Standard error of the estimates from `n_reports` reports, in users among those who reported, of whom `held` hold
         the word. One-bit reports have nearly the same of all words."""
         if self.compression == "projective":
-            report = projective.PointReport(self.epsilon_of_a_report, geometry(float(self.epsilon_of_a_report), self.width))
-            return report.standard_error(n_reports, self.rows if self.estimator == "median" else 1, held)
-        if self.estimator == "median":
-            return theory.noise_standard_error(n_reports, self.epsilon_of_a_report, self.rows)
-        return theory.mean_standard_error(n_reports, self.epsilon_of_a_report)
+            report = projective.PointReport(self.epsilon, geometry(float(self.epsilon), self.width))
+            return report.standard_error(n_reports, held=held)
+        return theory.mean_standard_error(n_reports, self.epsilon)
 
     def cut(self, level: int, n_users: int, asked: float = 0.0) -> float:
         """The count that a node's estimate must reach at `level`, in users, where it is one of `asked`."""
-        last = self.plan != "two_reports" and level == self.tree.depth - 1
-        if self.pruning == "fixed" or last:
-            return self.threshold
-        return adaptive_cut(self.threshold, self.level_error(level, n_users), asked)
+        last = level == self.tree.depth - 1
+        return self.threshold if last else adaptive_cut(self.threshold, self.level_error(level, n_users), asked)
 
     def draw_hashes(self, public: np.random.Generator) -> Protocol:
         """The protocol with hash functions drawn: what is published before anybody reports."""
-        phases = self.tree.depth + (self.plan == "two_reports")
-        oracles = [self._draw(public) for _ in range(1 if self.shared_sketch else phases)]
-        return Protocol(self, tuple(oracles * phases if self.shared_sketch else oracles))
+        oracles = tuple(self._oracle(public) for _ in self.shares)
+        return Protocol(self.tree, self.shares, oracles, self)
 
-    def _draw(self, public: np.random.Generator) -> FreqOracle:
+    def _oracle(self, public: np.random.Generator) -> FreqOracle:
         if self.compression == "projective":
-            return projective.ProjectiveOracle.draw(self.rows, self.width, self.epsilon_of_a_report, public)
-        return FreqOracle(MultiplyShift.draw(self.rows, self.width, public), self.epsilon_of_a_report, self.compression)
+            return projective.ProjectiveOracle.draw(self.rows, self.width, self.epsilon, public)
+        return FreqOracle(MultiplyShift.draw(self.rows, self.width, public), self.epsilon)
 
 
 @dataclass(frozen=True, eq=False)
-class Protocol:
+class Protocol(Levels):
     """A TreeHist with its public hash functions: collects (or simulates) reports and searches them."""
 
     settings: TreeHist
-    oracles: tuple[FreqOracle, ...]  # one per level; in the plan `two_reports` one more for the final phase
-
-    def collect(self, leaves: NDArray[np.uint64], public: np.random.Generator, private: np.random.Generator) -> Reports:
-        """Per-user path: user i holds the word at leaves[i], (n,)."""
-        leaves = self.settings.tree.checked(leaves)
-        groups = self._assign(len(leaves), public)
-        levels = tuple(
-            oracle.collect(self.keys(leaves[groups == level], level), public, private)
-            for level, oracle in enumerate(self._level_oracles)
-        )
-        if self.settings.shared_sketch:
-            levels = (sum(levels[1:], levels[0]),)
-        final = self._final_oracle
-        return Reports(levels, final.collect(leaves, public, private) if final else None)
-
-    @property
-    def _level_oracles(self) -> tuple[FreqOracle, ...]:
-        return self.oracles[: self.settings.tree.depth]
-
-    @property
-    def _final_oracle(self) -> FreqOracle | None:
-        return self.oracles[-1] if self.settings.plan == "two_reports" else None
-
-    def _assign(self, n_users: int, public: np.random.Generator) -> NDArray[np.int8]:
-        """The level that each user reports to, (n_users,).  Public, independent of words."""
-        edges = np.cumsum(self.settings.shares)[:-1]
-        return np.searchsorted(edges, public.random(n_users), side="right").astype(np.int8)
-
-    def simulate(self, leaves: NDArray[np.uint64], counts: NDArray[np.integer], rng: np.random.Generator) -> Reports:
-        """Reports with exactly the law of `collect` when counts[i] users hold leaves[i]."""
-        leaves = self.settings.tree.checked(leaves)
-        levels = tuple(oracle.simulate(*held, rng) for oracle, held in self.holders(leaves, counts, rng))
-        final = self._final_oracle
-        return Reports(levels, final.simulate(leaves, counts, rng) if final else None)
-
-    def simulate_search(
-        self, leaves: NDArray[np.uint64], counts: NDArray[np.integer], rng: np.random.Generator
-    ) -> HeavyHitters:
-        """The exact law of `search` after `simulate`: a sketch is drawn when the search comes to it, and then forgotten."""
-        leaves = self.settings.tree.checked(leaves)
-        held = self.holders(leaves, counts, rng)
-        shared = held[0][0].simulate(*held[0][1], rng) if self.settings.shared_sketch else None
-        final = self._final_oracle
-        return self._descend(
-            lambda level: shared or held[level][0].simulate(*held[level][1], rng),
-            (lambda: final.simulate(leaves, counts, rng)) if final else None,
-            int(np.sum(counts)),
-        )
-
-    def holders(
-        self, leaves: NDArray[np.uint64], counts: NDArray[np.integer], rng: np.random.Generator
-    ) -> list[tuple[FreqOracle, tuple[NDArray[np.uint64], NDArray[np.int64]]]]:
-        """Users dealt to levels: each oracle of the levels with the keys it is told and how many users hold each.
-
-        A shared sketch is one oracle that is told all levels, since the search adds their reports up anyway.
-        """
-        counts = checks.counts_of_keys(counts, leaves)
-        groups = rng.multinomial(counts, self.settings.shares).T
-        held = []
-        for level in range(self.settings.tree.depth):
-            prefixes, place = np.unique(self.settings.tree.prefixes(leaves, level), return_inverse=True)
-            users = np.bincount(place, weights=groups[level], minlength=len(prefixes)).astype(np.int64)
-            held.append((self._tag(prefixes, level), users))
-        if self.settings.shared_sketch:
-            keys, users = (np.concatenate(parts) for parts in zip(*held, strict=True))
-            return [(self.oracles[0], (keys, users))]
-        return list(zip(self._level_oracles, held, strict=True))
-
-    def check(self, reports: Reports, n_users: int) -> None:
-        """Raise ValueError unless `reports` are those of `n_users` users to these oracles."""
-        checks.integer_at_least(0, n_users=n_users)
-        final = self._final_oracle
-        levels = self._level_oracles[: 1 if self.settings.shared_sketch else None]
-        if len(levels) != len(reports.levels) or (final is None) != (reports.final is None):
-            wanted = f"{len(levels)} sketches of levels and {0 if final is None else 1} of a final phase"
-            raise ValueError(f"reports must be {wanted} for plan {self.settings.plan}, got {reports}")
-        for oracle, sketch in zip((*levels, final), (*reports.levels, reports.final), strict=True):
-            if oracle is not None and sketch is not None:
-                oracle.check(sketch)
-        held = sum(level.n_reports for level in reports.levels)
-        if n_users != held or (reports.final is not None and reports.final.n_reports != held):
-            also = f" and {reports.final.n_reports} to the final phase" if reports.final else ""
-            raise ValueError(f"n_users must be the number of users who reported, {held} to the levels{also}, got {n_users}")
 
     def search(self, reports: Reports, n_users: int) -> HeavyHitters:
-        """Descend the tree.  Raises TooManyCandidatesError rather than ask for more than `max_candidates`; warns where more
-        than `max_survivors` reach the cut, and counts them in `path.dropped`.
-        """
+        """Descend the tree.  Raises TooManyCandidatesError rather than ask for more than `max_candidates`."""
         self.check(reports, n_users)
-        final = reports.final
-        sketches = reports.levels * (self.settings.tree.depth if self.settings.shared_sketch else 1)
-        return self._descend(lambda level: sketches[level], None if final is None else lambda: final, n_users)
+        return self._search(reports.levels, n_users)
 
-    def _descend(self, sketch_of: Callable[[int], Sketch], final: Callable[[], Sketch] | None, n_users: int) -> HeavyHitters:
-        settings = self.settings
-        survivors, estimates, path = np.zeros(1, dtype=np.uint64), np.zeros(1), []
-        for level in range(settings.tree.depth):
-            asked = candidates_at(level, len(survivors), settings.tree, settings.max_candidates)
-            error, cut, sketch = settings.level_error(level, n_users), settings.cut(level, n_users, asked), sketch_of(level)
-            survivors, estimates, dropped = self._prune(sketch, survivors, level, cut)
-            row = {"level": level, "candidates": asked, "survivors": len(survivors), "dropped": dropped}
-            path.append(row | {"standard_error": error, "cut": cut})
-        last, share = self.oracles[settings.tree.depth - 1], settings.shares[-1]
-        if final is not None and len(survivors):
-            last, share, sketch = self.oracles[-1], 1.0, final()
-            estimates = last.estimate(sketch, survivors, settings.estimator)
-        kept = estimates >= (settings.threshold if settings.final_cut else -np.inf)
-        keys = survivors if final is not None else self._tag(survivors, level)
-        errors = last.standard_errors(sketch, keys, settings.estimator) / share
+    def simulate_search(self, leaves: Nodes, counts: NDArray[np.integer], rng: np.random.Generator) -> HeavyHitters:
+        """The exact law of `search` after `simulate`, one sketch at a time."""
+        return self._search(self.simulate_sketches(leaves, counts, rng), int(np.sum(counts)))
+
+    def _search(self, sketches: Iterable[Sketch], n_users: int) -> HeavyHitters:
+        settings, sketches, sketch = self.settings, iter(sketches), self.oracles[0].empty()
+
+        def ask(level: int, parents: Nodes, asked: int) -> tuple[Nodes, NDArray[np.float64], float, float]:
+            nonlocal sketch
+            sketch, cut = next(sketches), settings.cut(level, n_users, asked)
+            # a collision may push a word below the cut, until it is fitted away
+            nodes, estimates = self.reaching(level, sketch, parents, _NEAR * cut, "mean")
+            nodes = nodes[np.argsort(-estimates, kind="stable")]
+            return *self._fit(level, sketch, nodes, cut), settings.level_error(level, n_users), cut
+
+        words, estimates, path = descend(self.tree, ask, settings.max_candidates)
+        share = self.shares[-1]
+        errors = self.oracles[-1].standard_errors(sketch, words, "joint") / share
         if settings.compression == "projective":  # one bit's known noise has it already: who was dealt to the level
             errors = np.hypot(errors, np.sqrt(np.maximum(estimates, 0) * (1 - share) / share))
-        return HeavyHitters.of(settings.tree.decode(survivors[kept]), estimates[kept], errors[kept], path)
+        return HeavyHitters.of(self.tree.decode(words), estimates, errors, path)
 
-    def _prune(
-        self, sketch: Sketch, parents: NDArray[np.uint64], level: int, cut: float
-    ) -> tuple[NDArray[np.uint64], NDArray[np.float64], int]:
-        """The children of `parents` whose estimates reach `cut`, at most `max_survivors`, with their estimates, and how many
-        others reached it (for a joint fit: came near it before the fit).
-        """
-        settings, oracle = self.settings, self.oracles[level]
-        first_pass, first_cut = settings.estimator, cut
-        if settings.estimator == "joint":  # a collision may push a word below the cut, until it is fitted away
-            first_pass, first_cut = "mean", _NEAR * cut
-        kept, values = [], []
-        for some in _blocks(parents, max(1, _AT_ONCE // settings.tree.fan(level))):
-            nodes, share = settings.tree.children(some, level), settings.shares[level]
-            near, estimates = oracle.reaching(sketch, self._tag(nodes, level), first_cut * share, first_pass)
-            kept.append(nodes[near])
-            values.append(estimates / share)
-        nodes, estimates = np.concatenate(kept), np.concatenate(values)
-        best = np.argsort(-estimates, kind="stable")[: settings.max_survivors]
-        dropped = len(nodes) - len(best)
-        if dropped:
-            warnings.warn(
-                f"level {level}: {dropped} of {len(nodes)} nodes that reach the cut were dropped, max_survivors is "
-                f"{settings.max_survivors}: raise max_survivors or threshold",
-                stacklevel=3,
-            )
-        nodes, estimates = nodes[best], estimates[best]
-        if settings.estimator == "joint":
-            nodes, estimates = self._fit(sketch, nodes, level, cut)
-        return nodes, estimates, dropped
-
-    def _fit(
-        self, sketch: Sketch, nodes: NDArray[np.uint64], level: int, cut: float
-    ) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
+    def _fit(self, level: int, sketch: Sketch, nodes: Nodes, cut: float) -> tuple[Nodes, NDArray[np.float64]]:
         """List who stands out, heaviest first; fit jointly, leave out what misses the cut, and fit the rest again.
 
         A node that nobody holds comes near the cut by a collision with a word, and then most likely where that cell's noise
         is high: the fit would give it the noise, and take it from the word.
         """
-        oracle, share = self.oracles[level], self.settings.shares[level]
-        nodes = nodes[standing_out(oracle, sketch, self._tag(nodes, level), _NEAR * cut * share)]
+        oracle, share = self.oracles[level], self.shares[level]
+        nodes = nodes[standing_out(oracle, sketch, nodes, _NEAR * cut * share)]
         while len(nodes):
-            estimates = oracle.estimate(sketch, self._tag(nodes, level), "joint") / share
+            estimates = oracle.estimate(sketch, nodes, "joint") / share
             if np.all(estimates >= cut):
                 return nodes, estimates
             nodes = nodes[estimates >= cut]
         return nodes, np.zeros(0)
 
-    def keys(self, leaves: NDArray[np.uint64], level: int) -> NDArray[np.uint64]:
-        """What the oracle of `level` is asked for when `leaves` are the words."""
-        return self._tag(self.settings.tree.prefixes(leaves, level), level)
 
-    def _tag(self, prefixes: NDArray[np.uint64], level: int) -> NDArray[np.uint64]:
-        """Keys that differ between levels, so that one sketch can hold several."""
-        return prefixes | (np.uint64(level + 1) << _LEVEL) if self.settings.shared_sketch else prefixes
+@dataclass(frozen=True, eq=False)
+class Algorithm3(Levels):
+    """Algorithm 3, two reports a user; without `final` the list is the last level's, and a user reports once."""
 
+    final: FreqOracle | None  # of whole words, from everybody's second report
+    threshold: float  # 2 eta, users
+    max_candidates: int = 20_000_000
 
-def _blocks(nodes: NDArray[np.uint64], size: int) -> Iterator[NDArray[np.uint64]]:
-    for first in range(0, max(len(nodes), 1), size):  # no nodes are one empty block
-        yield nodes[first : first + size]
+    @classmethod
+    def draw(
+        cls, tree: WordTree, epsilon: float, threshold: float, rows: int, width: int, public: np.random.Generator
+    ) -> Algorithm3:
+        """Medians of `rows` rows (t) of `width` cells (m), and half of `epsilon` for each of a user's two reports."""
+        checks.positive(epsilon=epsilon, threshold=threshold)
+        oracles = [FreqOracle(MultiplyShift.draw(rows, width, public), epsilon / 2) for _ in range(tree.depth + 1)]
+        return cls(tree, (1 / tree.depth,) * tree.depth, tuple(oracles[:-1]), oracles[-1], threshold)
+
+    @classmethod
+    def as_printed(
+        cls, tree: WordTree, epsilon: float, n_users: int, beta: float, public: np.random.Generator
+    ) -> Algorithm3:
+        """With the constants of Section 5, m as the next power of two; the levels of `tree` stand for its log2 d bits.
+
+        Words of more than 3 eta users are found with probability 1 - beta; where 3 eta >= n_users, nothing is promised.
+        """
+        rows, width = math.ceil(theory.paper_rows(n_users, beta)), theory.paper_width(n_users, beta)
+        eta = theory.paper_threshold(n_users, epsilon, beta, tree.depth)
+        return cls.draw(tree, epsilon, 2 * eta, rows, 2 ** math.ceil(math.log2(width)), public)
+
+    def collect(self, leaves: Nodes, public: np.random.Generator, private: np.random.Generator) -> Reports:
+        """Lines 1-3 and 12: user i, who holds leaves[i], (n,), reports a prefix and the word."""
+        levels = super().collect(leaves, public, private).levels
+        return Reports(levels, self.final.collect(self.tree.checked(leaves), public, private) if self.final else None)
+
+    def simulate_search(self, leaves: Nodes, counts: NDArray[np.integer], rng: np.random.Generator) -> HeavyHitters:
+        """The exact law of `search` after `collect` when counts[i] users hold leaves[i], one sketch at a time."""
+        final = self.final
+        return self._search(
+            self.simulate_sketches(leaves, counts, rng), (lambda: final.simulate(leaves, counts, rng)) if final else None
+        )
+
+    def search(self, reports: Reports, n_users: int) -> HeavyHitters:
+        """Raises ValueError unless `reports` are those of `n_users` users."""
+        self.check(reports, n_users, self.final)
+        final = reports.final
+        return self._search(reports.levels, (lambda: final) if final else None)
+
+    def _search(self, sketches: Iterable[Sketch], final: Callable[[], Sketch] | None) -> HeavyHitters:
+        sketches, sketch = iter(sketches), self.oracles[0].empty()
+
+        def ask(level: int, prefixes: Nodes, _: int) -> tuple[Nodes, NDArray[np.float64], float, float]:
+            nonlocal sketch
+            sketch = next(sketches)  # lines 5-7: of the users dealt to this level
+            kept, estimates = self.reaching(level, sketch, prefixes, self.threshold, "median")  # lines 8-10
+            error = self.oracles[level].standard_error(max(1, sketch.n_reports)) / self.shares[level]
+            return kept, estimates, error, self.threshold
+
+        last, share = self.oracles[-1], self.shares[-1]
+        words, estimates, path = descend(self.tree, ask, self.max_candidates)  # lines 4-11
+        if final and self.final and len(words):  # line 13
+            last, share, sketch = self.final, 1.0, final()
+            estimates = last.estimate(sketch, words)
+        return HeavyHitters.of(
+            self.tree.decode(words), estimates, last.standard_errors(sketch, words, "median") / share, path
+        )

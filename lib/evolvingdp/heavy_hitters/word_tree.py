@@ -125,14 +125,3 @@ class WordTree:
             possible &= (letter <= len(LETTERS)) & ((letter > 0) | ((after == 0) & self.shorter))
             after = letter
         return possible & ((after > 0) | (digits < self._digits_a_letter))
-
-
-def candidates_at(level: int, n_survivors: int, tree: WordTree, limit: int) -> int:
-    """How many nodes a search asks for at `level`; raises TooManyCandidatesError above `limit`."""
-    asked = n_survivors * tree.fan(level)
-    if asked > limit:
-        raise TooManyCandidatesError(
-            f"level {level} would ask for {asked} candidates below {n_survivors} survivors, max_candidates is {limit}: "
-            "raise threshold or max_candidates, or take smaller steps"
-        )
-    return asked

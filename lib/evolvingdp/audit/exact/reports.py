@@ -20,7 +20,6 @@ from evolvingdp.heavy_hitters.pem import PEM
 from evolvingdp.heavy_hitters.rappor import Rappor
 from evolvingdp.heavy_hitters.sketches.geometry import Geometry
 from evolvingdp.heavy_hitters.sketches.projective import PointHashes, ProjectiveOracle
-from evolvingdp.heavy_hitters.tree_hist import Protocol, TreeHist
 
 
 def collected_loss(make: Callable[[int], Any], keys: Any, seeds: Iterable[int] = range(12)) -> float:
@@ -72,19 +71,6 @@ def extended_loss(settings: PEM, leaves: NDArray[np.uint64]) -> float:
     known = telling(settings.oracle, *[settings.tree.prefixes(leaves, level) for level in range(2)])
     either = [partial(replace, known, uniform=at) for at in (0.25, 0.75)]
     return max(loss_to(settings.collect, leaves, public) for public in either)
-
-
-def projected_loss(settings: TreeHist, leaves: NDArray[np.uint64]) -> float:
-    """Of a user of projective sketches, with the first hash functions by which different prefixes have different points."""
-
-    def apart(protocol: Protocol) -> bool:
-        levels = np.minimum(range(len(protocol.oracles)), settings.tree.depth - 1).tolist()  # the last is of whole words
-        keys = [protocol.keys(leaves, level) for level in levels]
-        cells = [oracle.hashes.cells(np.array(0), asked) for oracle, asked in zip(protocol.oracles, keys, strict=True)]
-        return [len(np.unique(one)) for one in cells] == [len(np.unique(one)) for one in keys]
-
-    protocol = next(filter(apart, (settings.draw_hashes(stream(seed, "hashes")) for seed in itertools.count())))
-    return loss_of(lambda leaf, rng: protocol.collect(np.array([leaf]), stream(0, "public"), rng), leaves)
 
 
 def rappor_laws(settings: Rappor, filters: Iterable[int], n_reports: int) -> Iterator[dict[tuple[int, ...], float]]:

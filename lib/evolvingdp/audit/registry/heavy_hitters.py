@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evolvingdp.audit.registry.entry import FINITE, NOISE, REPORTS, Door, Known, Mechanism, Trial, settled
+from evolvingdp.audit.registry.entry import FINITE, NOISE, REPORTS, Door, Known, Mechanism, Trial
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
@@ -21,7 +21,7 @@ from evolvingdp.heavy_hitters.rappor import Rappor
 from evolvingdp.heavy_hitters.sketches.geometry import Geometry
 from evolvingdp.heavy_hitters.sketches.local_rnd import LocalRnd
 from evolvingdp.heavy_hitters.sketches.projective import PointHashes, ProjectiveOracle
-from evolvingdp.heavy_hitters.tree_hist import Protocol, TreeHist
+from evolvingdp.heavy_hitters.tree_hist import Algorithm3, Levels, TreeHist
 from evolvingdp.heavy_hitters.trust import shuffling
 from evolvingdp.heavy_hitters.trust.prefix_counts import PrefixCounts
 from evolvingdp.heavy_hitters.word_tree import WordTree
@@ -41,9 +41,11 @@ def mechanisms() -> Iterator[Mechanism]:
     client = (LocalRnd, LocalRnd.report, LocalRnd.report_all_signs)
     yield entry("local_rnd", client, FINITE, _client_trial, unit=_REPORT)
     yield entry("freq_oracle", (FreqOracle, FreqOracle.collect), REPORTS, _oracle_trial, _oracle_doors, (FreqOracle,))
-    sizes = dict.fromkeys(("rows", "width", "max_survivors", "max_candidates"), _SIZE)
-    covers: tuple[Any, ...] = (TreeHist, Protocol.collect)
+    sizes = dict.fromkeys(("rows", "width", "max_candidates"), _SIZE)
+    covers: tuple[Any, ...] = (TreeHist, Levels.collect)
     yield entry("tree_hist", covers, REPORTS, _tree_trial, _tree_doors, made_by=(TreeHist,), public=sizes)
+    printed = (Algorithm3, Algorithm3.draw, Algorithm3.as_printed, Algorithm3.collect)
+    yield entry("algorithm_3", printed, REPORTS, _printed_trial)
     yield entry("tree_hist_projective", covers, FINITE, _projective_tree_trial, cost=20)
     sizes = dict.fromkeys(("length", "buckets", "repetitions", "rows", "width", "soft_bits"), _SIZE)
     covers = (Bitstogram, bitstogram.BitstogramProtocol.collect)
@@ -132,21 +134,18 @@ def _leaves(rng: Rng, users: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64
 
 
 def _tree_trial(rng: Rng) -> Trial:
-    def draw() -> TreeHist:
-        return TreeHist(
-            _TREE,
-            _epsilon(rng),
-            10.0,
-            rows=2,
-            width=4,
-            plan=str(rng.choice(["two_reports", "split", "one_report"])),
-            shared_sketch=bool(rng.random() < 0.3),
-            compression=str(rng.choice(["hadamard", "none"])),
-        )
+    made = TreeHist(_TREE, _epsilon(rng), 10.0, rows=2, width=4, leaf_share=float(rng.uniform(0.1, 0.9)))
+    return _tree_trial_of(made, made.draw_hashes(rng), made.epsilon, rng)
 
-    made: TreeHist = settled(draw)
-    protocol, pair = made.draw_hashes(rng), _leaves(rng, int(rng.integers(1, 6)))
-    return Trial((made, pair[0].tolist()), lambda held, noise: _all_sums(_run(protocol, held, noise)), pair, made.epsilon)
+
+def _printed_trial(rng: Rng) -> Trial:
+    epsilon = _epsilon(rng)
+    return _tree_trial_of("Algorithm 3", Algorithm3.draw(_TREE, epsilon, 10.0, 2, 4, rng), epsilon, rng)
+
+
+def _tree_trial_of(made: Any, protocol: Levels, epsilon: float, rng: Rng) -> Trial:
+    pair = _leaves(rng, int(rng.integers(1, 6)))
+    return Trial((made, pair[0].tolist()), lambda held, noise: _all_sums(_run(protocol, held, noise)), pair, epsilon)
 
 
 def _tree_doors(rng: Rng) -> list[Door]:
@@ -155,7 +154,7 @@ def _tree_doors(rng: Rng) -> list[Door]:
 
 
 def _projective_tree_trial(rng: Rng) -> Trial:
-    made = TreeHist(_TREE, float(rng.uniform(0.5, 1.2)), 10.0, rows=1, width=2, plan="two_reports", compression="projective")
+    made = TreeHist(_TREE, float(rng.uniform(0.5, 1.2)), 10.0, rows=1, width=2, compression="projective")
     protocol, pair = made.draw_hashes(rng), _leaves(rng, 1)
     return Trial((made, pair[0].tolist()), lambda held, noise: _all_sums(_run(protocol, held, noise)), pair, made.epsilon)
 

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from evolvingdp.core import checks
 from evolvingdp.core.noise import DiscreteLaplace
-from evolvingdp.heavy_hitters.listing import HeavyHitters, adaptive_cut
-from evolvingdp.heavy_hitters.word_tree import WordTree, candidates_at
+from evolvingdp.heavy_hitters.listing import HeavyHitters, adaptive_cut, descend
+from evolvingdp.heavy_hitters.word_tree import WordTree
 
 Nodes: TypeAlias = NDArray[np.uint64]
 Counts: TypeAlias = NDArray[np.int64]
@@ -77,7 +77,7 @@ class PrefixCounts:
         if len(private) != self.servers:
             raise ValueError(f"private must be a generator for each of {self.servers} servers, got {len(private)}")
 
-        def ask(parents: Nodes, held: tuple[Nodes, Counts], level: int) -> tuple[Nodes, Counts]:
+        def noisy(parents: Nodes, held: tuple[Nodes, Counts], level: int) -> tuple[Nodes, Counts]:
             nodes = self.tree.children(parents, level)
             sums = np.zeros(len(nodes), dtype=np.int64)
             sums[np.searchsorted(nodes, held[0])] = held[1]
@@ -85,7 +85,7 @@ class PrefixCounts:
                 sums += self.noise(level).draw(len(nodes), rng)
             return nodes, sums
 
-        return self._descend(leaves, counts, ask)
+        return self._descend(leaves, counts, noisy)
 
     def simulate(self, leaves: Nodes, counts: NDArray[np.integer], rng: np.random.Generator) -> HeavyHitters:
         """The exact law of `search`, at a cost that does not grow with the candidates.
@@ -93,7 +93,7 @@ class PrefixCounts:
         Of the nodes that nobody holds, it is drawn how many reach the cut, which, and how far.
         """
 
-        def ask(parents: Nodes, held: tuple[Nodes, Counts], level: int) -> tuple[Nodes, Counts]:
+        def noisy(parents: Nodes, held: tuple[Nodes, Counts], level: int) -> tuple[Nodes, Counts]:
             sums = held[1] + sum(self.noise(level).draw(len(held[0]), rng) for _ in range(self.servers))
             total = len(parents) * 26 ** self.tree.steps[level]
             lucky = int(rng.binomial(total - len(held[0]), self.passing(level)))
@@ -102,7 +102,7 @@ class PrefixCounts:
             empty = self._empty(parents, held[0], level, lucky, rng)
             return np.append(held[0], empty), np.append(sums, drawn)
 
-        return self._descend(leaves, counts, ask)
+        return self._descend(leaves, counts, noisy)
 
     def _empty(self, parents: Nodes, held: Nodes, level: int, size: int, rng: np.random.Generator) -> Nodes:
         """So many different children of `parents` that are not in `held`, at random."""
@@ -115,21 +115,18 @@ class PrefixCounts:
             found = np.append(found, some[np.sort(np.unique(some, return_index=True)[1])])
         return found
 
-    def _descend(self, leaves: Nodes, counts: NDArray[np.integer], ask: Any) -> HeavyHitters:
-        leaves, tree, path = self.tree.checked(leaves), self.tree, []
+    def _descend(self, leaves: Nodes, counts: NDArray[np.integer], noisy: Any) -> HeavyHitters:
+        leaves, tree = self.tree.checked(leaves), self.tree
         counts = checks.counts_of_keys(counts, leaves)
-        nodes, sums = np.zeros(1, dtype=np.uint64), np.zeros(0, dtype=np.int64)
-        for level in range(tree.depth):
-            asked = candidates_at(level, len(nodes), tree, self.max_candidates)
+
+        def ask(level: int, parents: Nodes, _: int) -> tuple[Nodes, Counts, float, float]:
             prefixes, place = np.unique(tree.prefixes(leaves, level), return_inverse=True)
-            below = np.isin(prefixes // np.uint64(tree.fan(level)), nodes)
+            below = np.isin(prefixes // np.uint64(tree.fan(level)), parents)
             held = np.bincount(place, weights=counts, minlength=len(prefixes)).astype(np.int64)
-            nodes, sums = ask(nodes, (prefixes[below], held[below]), level)
-            nodes, sums = nodes[sums >= self.cut(level)], sums[sums >= self.cut(level)]
-            path.append(
-                {"level": level, "candidates": asked, "survivors": len(nodes)}
-                | {"standard_error": self.error(level), "cut": self.cut(level)}
-            )
+            nodes, sums = noisy(parents, (prefixes[below], held[below]), level)
+            return nodes[sums >= self.cut(level)], sums[sums >= self.cut(level)], self.error(level), self.cut(level)
+
+        nodes, sums, path = descend(tree, ask, self.max_candidates)
         errors = np.full(len(nodes), self.error(tree.depth - 1))
         return HeavyHitters.of(tree.decode(nodes), sums.astype(float), errors, path)
 
