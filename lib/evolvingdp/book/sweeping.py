@@ -31,7 +31,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError as Cancelled
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -40,6 +40,7 @@ from typing import TYPE_CHECKING, Any, get_origin
 from evolvingdp.book import cell, checkout, engine, provenance
 from evolvingdp.book.checkout import Project, metric_of, params_of, run_of
 from evolvingdp.book.files import HELD, WRITING, SweepError, clear, environment, held, replacing, starting
+from evolvingdp.book.labels import Label
 from evolvingdp.book.params import Params
 from evolvingdp.book.running import ONE_CORE, check_writable, seed_of
 from evolvingdp.core.checks import ParameterError
@@ -53,7 +54,7 @@ ABOUT = b"evolvingdp"  # the metadata of a point's file: parameters, seed, value
 ANSWER = 30  # seconds that a scheduler and its first worker may take to answer
 AHEAD = 4  # points a core under way: no worker waits for its next one, and neither side holds many
 PATIENCE, LOOK = 30.0, 2.0  # seconds without a worker; seconds between two looks at the workers
-EVERY, SURE = 5.0, 10  # seconds between two lines of progress; points whose time says something about the others
+EVERY, SURE = 5.0, 20  # seconds between two lines of progress; points whose time says something about the others
 CURVES, PANELS = 8, 6  # as many as a reader can tell apart; the table has all
 _ADDRESS = re.compile(r"([a-z]+://)?[\w.\-\[\]:]+")
 Say = Callable[[str], None]
@@ -85,7 +86,7 @@ def run(
         opened.enter_context(held(out))
         store.open(sweep.manifest)
         if left:
-            failures = compute(sweep, store, client, left, Progress(len(points), before, say, count or 1))
+            failures = compute(sweep, store, client, left, progress(len(points), before, say))
         keys = [point.key for point in points if point.key not in failures]
         if keys:
             store.tabulate(keys, sweep)
@@ -96,36 +97,20 @@ def run(
         )
 
 
-@dataclass
-class Progress:
-    """Says how many points are done, at most every `EVERY` seconds, and about how long the rest takes.
+def progress(total: int, before: int, say: Say, clock: Callable[[], float] = time.monotonic) -> Iterator[None]:
+    """Says at each step, at most every `EVERY` seconds, how many points are done, and about how long the rest takes.
 
-    The first point of each worker waits for the worker's start and imports: the clock of the estimate starts after the
-    `warm`-th point, and nothing is said of the rest until `SURE` more have ended.
+    The first points wait for their workers' start and imports: nothing is said of the rest until `SURE` have ended.
     """
-
-    total: int
-    done: int
-    say: Say
-    warm: int = 1
-    clock: Callable[[], float] = time.monotonic
-    warmed: float = field(init=False, default=0.0)
-
-    def __post_init__(self) -> None:
-        self.said = self.started = self.clock()
-        self.before = self.done
-
-    def __call__(self) -> None:
-        self.done += 1
-        now, here = self.clock(), self.done - self.before - self.warm
-        if not here:
-            self.warmed = now
-        if now - self.said >= EVERY or self.done == self.total:
-            rest = ""
-            if here >= SURE and self.done < self.total:
-                rest = f", about {_duration((now - self.warmed) / here * (self.total - self.done))} left"
-            self.say(f"{self.done} of {self.total} points, {_duration(now - self.started)}{rest}")
-            self.said = now
+    started = said = clock()
+    for done in range(before + 1, total + 1):
+        now, here = clock(), done - before
+        if now - said >= EVERY or done == total:
+            rest = (now - started) / here * (total - done)
+            told = f", about {_duration(rest)} left" if here >= SURE and done < total else ""
+            say(f"{done} of {total} points, {_duration(now - started)}{told}")
+            said = now
+        yield
 
 
 def _duration(seconds: float) -> str:
@@ -271,11 +256,10 @@ def _validated(model: type[Params], preset: str, fixed: dict[str, str], axes: di
 
 @dataclass(frozen=True)
 class Outcome:
-    """The file of a point that was computed, or the traceback of one that failed, or that killed its workers."""
+    """The file of a point that was computed, or the traceback of one that failed."""
 
     file: bytes = b""
     traceback: str = ""
-    killed: bool = False
 
 
 @cache
@@ -419,7 +403,7 @@ class Store:
                 writer.write_table(rows.select(schema.names).cast(schema))
         frame = summary(sweep.grid, values, metric_of(sweep.notebook).name)
         self.write("summary.csv", frame.to_csv(index=False, lineterminator="\n").encode())
-        self.write("summary.svg", figure(frame, sweep.grid, metric_of(sweep.notebook)))
+        self.write("summary.svg", figure(values, sweep.grid, metric_of(sweep.notebook)))
         described = crate.metadata(
             f"Sweep of {sweep.notebook}",
             metric_of(sweep.notebook).meaning,
@@ -463,41 +447,42 @@ def summary(grid: dict[str, list[Any]], values: pd.DataFrame, metric: str) -> pd
     return frame.rename(columns=lambda name: str(name).removeprefix("param_"))
 
 
-def figure(frame: pd.DataFrame, grid: dict[str, list[Any]], metric: Any) -> bytes:
+def figure(values: pd.DataFrame, grid: dict[str, list[Any]], metric: Any) -> bytes:
     """The metric over the grid as SVG: x the longest numeric axis, curves the next one, panels the others."""
-    import io
-
+    import pandas as pd
     from pandas.api.types import is_numeric_dtype
 
-    from evolvingdp.book import style
+    from evolvingdp.book import bundle, style
 
     def text(value: Any) -> str:
-        return f"{value:g}" if isinstance(value, float) else str(value).replace("$", r"\$")
+        return f"{value:g}" if isinstance(value, float) else Label(str(value)).mathtext
+
+    swept = values[[f"param_{name}" for name in grid]].set_axis([*grid], axis=1)
+    x, *others = sorted(grid, key=lambda name: (not is_numeric_dtype(swept[name]), -len(grid[name])))
+    numeric, shown = is_numeric_dtype(swept[x]), swept.map(text)
+    rows = pd.DataFrame(
+        {"x": swept[x] if numeric else shown[x], "y": values[metric.name], "panel": "", "curve": metric.name}
+    )
+    if others:
+        rows["curve"] = f"{others[0]} = " + shown[others[0]]
+        rows["panel"] = [
+            ", ".join(f"{name} = {value}" for name, value in row.items()) for row in shown[others[1:]].to_dict("records")
+        ]
 
     @style.house
     def draw() -> bytes:
-        x, *others = sorted(grid, key=lambda name: (not is_numeric_dtype(frame[name]), -len(grid[name])))
-        panels = list(frame.groupby(others[1:], sort=False))[:PANELS] if others[1:] else [((), frame)]
+        panels = list(rows.groupby("panel", sort=False))[:PANELS]
         canvas, axes = style.canvas(5.0, 0.6 + 2.8 * len(panels), rows=len(panels), squeeze=False)
-        numeric = is_numeric_dtype(frame[x])
-        for ax, (setting, panel) in zip(axes[:, 0], panels, strict=True):
-            curves = list(panel.groupby(others[0], sort=False))[:CURVES] if others else [("", panel)]
-            for place, (value, curve) in enumerate(curves):
-                drawn = curve.sort_values(x) if numeric else curve
-                look = {"color": style.PALETTE[place % len(style.PALETTE)], "marker": style.MARKERS[place % 8]}
-                at = drawn[x] if numeric else [text(entry) for entry in drawn[x]]
-                label = f"{others[0]} = {text(value)}" if others else metric.name
-                style.band(ax, at, drawn["mean"], drawn.sd, drawn.runs, look, label)
-            ax.set_title(", ".join(f"{name} = {text(value)}" for name, value in zip(others[1:], setting, strict=True)))
-            ax.set(xlabel=x, ylabel=metric.unit or metric.name)
-            ax.set_xscale("log" if numeric and 0 < frame[x].min() < frame[x].max() / 20 else "linear")
-            ax.set_yscale("log" if 0 < frame["mean"].min() < frame["mean"].max() / 30 else "linear")
+        for ax, (title, panel) in zip(axes[:, 0], panels, strict=True):
+            marks = zip(panel["curve"].unique(), style.PALETTE[:CURVES], style.MARKERS, strict=False)
+            looks = {name: {"color": color, "marker": marker} for name, color, marker in marks}
+            style.lines(panel, "x", "y", ax, looks=looks, by="curve", xlabel=x, ylabel=metric.unit or metric.name)
+            ax.set_xscale("log" if numeric and 0 < panel.x.min() < panel.x.max() / 20 else "linear")
+            ax.set_yscale("log" if 0 < panel.y.min() < panel.y.max() / 30 else "linear")
+            ax.set_title(title)
             if others:
                 ax.legend()
-        image = io.BytesIO()
-        nothing = {"Creator": None, "Date": None, "Format": None, "Type": None}
-        canvas.savefig(image, format="svg", metadata=nothing)
-        return image.getvalue()
+        return bundle.image(canvas, "svg")
 
     return draw()
 
@@ -630,12 +615,12 @@ def _no_scheduler(scheduler: str, why: str) -> ParameterError:
 # Dealing
 
 
-def compute(sweep: Sweep, store: Store, client: Client, left: list[Point], done: Callable[[], None]) -> dict[str, str]:
+def compute(sweep: Sweep, store: Store, client: Client, left: list[Point], done: Iterator[None]) -> dict[str, str]:
     """Run the points `left` on the workers of `client`; each is kept here as it arrives, since workers may share no disk.
 
-    A point whose worker dies is given to another one, a few times (dask's allowed-failures), then once more with no other
-    point beside it, which may have been the reason.  Calls `done` after each point.  Returns, by the key of each point that
-    failed, its command and why.  Raises SweepError where the scheduler or all workers are gone.
+    A point whose worker dies is given to another one, a few times (dask's allowed-failures).  Steps `done` after each point.
+    Returns, by the key of each point that failed, its command and why.  Raises SweepError where the scheduler or all workers
+    are gone.
     """
     made_of, told = sources(sweep.notebook), record(sweep.notebook)
 
@@ -644,32 +629,31 @@ def compute(sweep: Sweep, store: Store, client: Client, left: list[Point], done:
         wanted = made_of | checkout.of_files(values)
         return client.submit(one, sweep.notebook, model, values, each.seed, told, wanted, pure=False)
 
-    suspects: list[Point] = []
     failures = {}
-    for most, waiting in ((AHEAD, left), (0, suspects)):
-        for each, outcome in _dealt(client, submit, waiting, most):
-            if outcome.file:
-                store.write(f"points/{each.key}.parquet", outcome.file)
-            elif most and outcome.killed:
-                suspects.append(each)
-                continue
-            else:
-                command = provenance.command_of(sweep.notebook, each.params, each.seed)
-                failures[each.key] = f"{command}\n{outcome.traceback}"
-            done()
+    for each, outcome in _dealt(client, submit, left):
+        if outcome.file:
+            store.write(f"points/{each.key}.parquet", outcome.file)
+        else:
+            command = provenance.command_of(sweep.notebook, each.params, each.seed)
+            failures[each.key] = f"{command}\n{outcome.traceback}"
+        next(done, None)
     return failures
 
 
-def _dealt(
-    client: Client, submit: Callable[[Point], Any], points: Iterable[Point], most: int
-) -> Iterator[tuple[Point, Outcome]]:
-    """Each of `points` with its outcome, `most` under way for each core (0: one at a time)."""
+def _dealt(client: Client, submit: Callable[[Point], Any], points: Iterable[Point]) -> Iterator[tuple[Point, Outcome]]:
+    """Each of `points` with its outcome, `AHEAD` under way for each core."""
     from distributed import wait
 
-    waiting, running, workers = deque(points), dict[Any, Point](), _Workers(client)
+    waiting, running, seen = deque(points), dict[Any, Point](), time.monotonic()
     try:
         while waiting or running:
-            while waiting and len(running) < max(most * workers.cores(), 1):
+            cores = sum(client.nthreads().values())
+            seen = time.monotonic() if cores else seen
+            if time.monotonic() - seen > PATIENCE:
+                raise SweepError(
+                    f"the cluster has had no worker for {PATIENCE:.0f} s; {_KEPT}: start workers, then {_AGAIN}"
+                )
+            while waiting and len(running) < max(AHEAD * cores, 1):
                 each = waiting.popleft()
                 running[submit(each)] = each
             try:
@@ -683,7 +667,10 @@ def _dealt(
     except (Cancelled, CancelledError, OSError) as error:
         if isinstance(error, OSError) and client.status == "running":
             raise  # it is ours: a full disk
-        raise SweepError("the scheduler went away; all finished points are kept, the same command continues") from None
+        raise SweepError(f"the scheduler went away; {_KEPT}, {_AGAIN}") from None
+
+
+_KEPT, _AGAIN = "all finished points are kept", "the same command continues"
 
 
 def _outcome(future: Any) -> Outcome:
@@ -692,30 +679,9 @@ def _outcome(future: Any) -> Outcome:
     try:
         outcome: Outcome = future.result()
     except KilledWorker:
-        return Outcome(traceback="each worker that ran it died, perhaps for want of memory\n", killed=True)
+        return Outcome(traceback="each worker that ran it died, perhaps for want of memory\n")
     except OSError:
         raise
     except Exception as error:
         return Outcome(traceback=f"{type(error).__name__}: {error}\n")
     return outcome
-
-
-class _Workers:
-    """Looks now and then how many there are; raises SweepError when there have been none for `PATIENCE` seconds."""
-
-    def __init__(self, client: Client) -> None:
-        self.client, self.count = client, 0
-        self.looked, self.seen = -LOOK, time.monotonic()
-
-    def cores(self) -> int:
-        now = time.monotonic()
-        if now - self.looked >= LOOK:
-            self.looked, self.count = now, sum(self.client.nthreads().values())
-            if self.count:
-                self.seen = now
-            if now - self.seen > PATIENCE:
-                raise SweepError(
-                    f"the cluster has had no worker for {PATIENCE:.0f} s; all finished points are kept: start workers, then "
-                    "the same command continues"
-                )
-        return self.count
