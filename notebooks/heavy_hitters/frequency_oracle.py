@@ -124,7 +124,7 @@ def _trials(params: Any, setting: dict[str, Any], seed: int) -> Iterator[pd.Data
                 "repetition": repetition,
                 "rank": np.arange(1, len(asked) + 1),
                 "truth": counts[asked],
-                "estimate": oracle.simulate_estimates(keys, counts, keys[asked], reports),
+                "estimate": oracle.estimate(oracle.simulate(keys, counts, reports), keys[asked]),
                 "standard_error": expected_error,
             }
         )

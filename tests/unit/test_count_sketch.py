@@ -307,13 +307,14 @@ def test_keys_may_come_as_a_list_or_signed_and_others_are_named():
         freq.collect([1.5], stream(0, "slots"), stream(0, "noise"))
 
 
-def test_many_keys_that_reach_a_mean_are_found_without_reading_all_rows_of_all():
+@pytest.mark.parametrize("estimator", ["mean", "median"])
+def test_many_keys_that_reach_a_cut_are_found_without_reading_all_rows_of_all(estimator):
     """All that the plain estimates find, and their estimates; the rows left out are three quarters of the reads."""
     oracle = FreqOracle(MultiplyShift.draw(16, 2**10, stream(0, "hashes")), 2.0)
     held, asked = np.arange(50, dtype=np.uint64), np.arange(20_000, dtype=np.uint64)
     sketch = oracle.simulate(held, np.full(50, 20_000), stream(0, "reports"))
-    estimates = oracle.estimate(sketch, asked, "mean")
-    found, of_found = oracle.reaching(sketch, asked, 12_000.0, "mean")
+    estimates = oracle.estimate(sketch, asked, estimator)
+    found, of_found = oracle.reaching(sketch, asked, 12_000.0, estimator)
     assert found.tolist() == np.flatnonzero(estimates >= 12_000).tolist()
-    assert len(found) >= 50
+    assert len(found) >= 45
     np.testing.assert_allclose(of_found, estimates[found])

@@ -26,23 +26,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.core import checks, hadamard
-from evolvingdp.core.hashing import HashFamily, places, scramble
+from evolvingdp.core.hashing import HashFamily, scramble
 from evolvingdp.core.sampling import blocks
 from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.sketches import simulation
-from evolvingdp.heavy_hitters.sketches.combining import mean_of_rows, median_of_rows
 from evolvingdp.heavy_hitters.sketches.joint_fit import JointFit
 from evolvingdp.heavy_hitters.sketches.local_rnd import LocalRnd
 
 COMPRESSIONS = ("hadamard", "none")
 ESTIMATORS = ("median", "mean", "joint")
-_CHUNK = 1 << 16  # users at a time: half-megabyte arrays stay in the cache and are reused, not returned to the system
-_SUMMED_AT_ONCE = 1 << 20  # users: a sum costs a pass over the sketch
+_CHUNK = 1 << 18  # users at a time: their sum costs a pass over the sketch
 _SIGNS_AT_ONCE = 1 << 22  # without compression a user sends `width` signs
 _READ_AT_ONCE = 1 << 16  # cells: arrays that stay in the cache
 _KEYS_AT_ONCE = 1 << 13  # of an estimate
 _CERTAIN = 4.0  # standard errors
-_EXACT = 1 << 24  # below it float32 holds every integer
 _SMALLEST = 1e-9  # of epsilons: coins of 53 bits keep estimates unbiased to a millionth
 _PROBES = scramble(np.arange(64, dtype=np.uint64))  # keys that tell hash families apart
 
@@ -62,8 +59,7 @@ class Sketch:
     @cached_property
     def transformed(self) -> NDArray[Any]:
         """The signed reports of every row and cell where reports were compressed, (rows, width): exact integers."""
-        small = max(self.sums.max(), -self.sums.min()) * self.sums.shape[1] < _EXACT
-        return hadamard.transform(self.sums, np.float32 if small else np.float64)
+        return hadamard.transform(self.sums)
 
     def __add__(self, other: Sketch) -> Sketch:
         if self.sums.shape != other.sums.shape:
@@ -147,13 +143,9 @@ class FreqOracle:
         if self.compression == "none":
             return self._collect_uncompressed(keys, public, private)
         sums = np.zeros(self.hashes.rows * self.hashes.width)
-        for many in _chunks(keys, _SUMMED_AT_ONCE):
-            slots, reports = np.empty(len(many), dtype=np.int64), np.empty(len(many))
-            for some in blocks(len(many), _CHUNK):
-                own = slice(some[0], some[-1] + 1)
-                slots[own] = self.client.assign(len(some), public)
-                reports[own] = self.client.report(many[own], slots[own], private)
-            sums += np.bincount(slots, weights=reports, minlength=len(sums))
+        for some in _chunks(keys, _CHUNK):
+            slots = self.client.assign(len(some), public)
+            sums += np.bincount(slots, weights=self.client.report(some, slots, private), minlength=len(sums))
         return self._sketch(sums.astype(np.int64).reshape(self.shape), len(keys))
 
     def _collect_uncompressed(
@@ -190,23 +182,6 @@ class FreqOracle:
         sums = simulation.one_bit(*one, path) if compressed else simulation.all_signs(*one)
         return self._sketch(sums, int(np.sum(counts)))
 
-    def simulate_estimates(
-        self,
-        keys: NDArray[np.uint64],
-        counts: NDArray[np.integer],
-        asked: NDArray[np.uint64],
-        rng: np.random.Generator,
-        estimator: str = "median",
-    ) -> NDArray[np.float64]:
-        """The estimates of `asked` with exactly the law of `estimate` after `simulate`.  Without compression only the cells
-        that are read are drawn."""
-        keys, asked = checks.keys(keys), checks.keys(asked, name="asked")
-        counts = checks.counts_of_keys(counts, keys)
-        if self.compression == "hadamard":
-            return self.estimate(self.simulate(keys, counts, rng), asked, estimator)
-        sums = simulation.all_signs(self.hashes, self.client.randomizer, keys, counts, rng, asked)
-        return self.estimate(Sketch(sums, int(np.sum(counts))), asked, estimator)
-
     def row_estimates(self, sketch: Sketch, keys: NDArray[np.uint64]) -> NDArray[np.float64]:
         """Line 7 for every row and key, float64 (rows, keys): rows * a * sum_i y_i g_j(v) W[r_i, h_j(v)]."""
         return np.asarray(self.users_of_a_report * self._read(self._cell_sums(sketch), checks.keys(keys)).astype(np.float64))
@@ -221,10 +196,7 @@ class FreqOracle:
         """
         checks.one_of(ESTIMATORS, estimator=estimator)
         keys = checks.keys(keys)
-        combine = median_of_rows if estimator == "median" else mean_of_rows
-        sums = self._cell_sums(sketch)
-        chunks = _chunks(keys, _KEYS_AT_ONCE)
-        estimates = self.users_of_a_report * np.concatenate([combine(self._read(sums, chunk)) for chunk in chunks])
+        estimates = self._combined(self._cell_sums(sketch), keys, estimator)
         return self.joint_fit(keys).solve(estimates) if estimator == "joint" and len(keys) else estimates
 
     def reaching(
@@ -232,32 +204,24 @@ class FreqOracle:
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Which of `keys` have an `estimate` ("median" or "mean") of at least `cut`, by position, and these estimates.
 
-        A median reaches the cut only if half of the rows do, which is counted without sorting them.  Of many keys, the
-        mean is taken only of those that come within four standard errors of the cut in the first quarter of the rows;
-        the others are lost, hardly ever a key that would reach it.
+        Of many keys, only those are estimated that come within four standard errors of the cut in the first quarter of the
+        rows; the others are lost, hardly ever a key that would reach it.
         """
         near, some = np.arange(len(keys)), self.hashes.rows // 4
-        if estimator == "mean" and some and len(keys) > self.hashes.width:
-            apart = math.sqrt(self.hashes.rows / some - 1) * self.standard_error(max(1, sketch.n_reports), "mean")
-            sums = self._cell_sums(sketch)[:some]
-            first = np.concatenate([mean_of_rows(self._read(sums, chunk)) for chunk in _chunks(keys, _KEYS_AT_ONCE)])
-            near = np.flatnonzero(self.users_of_a_report * first >= cut - _CERTAIN * apart)
-        if estimator == "median" and len(keys) > self.hashes.width:
-            sums, least = self._cell_sums(sketch), cut / self.users_of_a_report
-            least -= 1e-6 * abs(least)  # rounding must not lose a key: the estimates decide
-            reached = np.stack([sums >= least, sums <= -least], axis=-1)
-            rows = [self._rows_reached(reached, chunk) for chunk in _chunks(keys, _KEYS_AT_ONCE)]
-            near = np.flatnonzero(np.concatenate(rows) >= (self.hashes.rows + 1) // 2)
+        if some and len(keys) > self.hashes.width:
+            apart = math.sqrt(self.hashes.rows / some - 1) * self.standard_error(max(1, sketch.n_reports), estimator)
+            first = self._combined(self._cell_sums(sketch)[:some], keys, estimator)
+            near = np.flatnonzero(first >= cut - _CERTAIN * apart)
         estimates = self.estimate(sketch, keys[near], estimator)
         return near[estimates >= cut], estimates[estimates >= cut]
 
-    def _rows_reached(self, reached: NDArray[np.bool_], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """In how many rows `reached` (rows, cells, signs) holds of each key."""
-        counted = np.zeros(len(keys), dtype=np.int64)
-        for rows in blocks(self.hashes.rows, min(255, max(1, _READ_AT_ONCE // max(1, len(keys))))):  # a byte counts them
-            read = reached.ravel().take(places(self.hashes, rows[:, None], keys[None, :]))
-            counted += read.view(np.uint8).sum(axis=0, dtype=np.uint8)
-        return counted
+    def _combined(self, sums: NDArray[np.number], keys: NDArray[np.uint64], estimator: str) -> NDArray[np.float64]:
+        """The median or the mean of what the rows of `sums` say of `keys`, (keys,), in users."""
+        found = []
+        for some in _chunks(keys, _KEYS_AT_ONCE):
+            read = self._read(sums, some)
+            found.append(_median(read) if estimator == "median" else read.mean(axis=0, dtype=np.float64))
+        return np.asarray(self.users_of_a_report * np.concatenate(found))
 
     def standard_error(self, n_reports: int, estimator: str = "median") -> float:
         """Standard error of `estimate`, in users, from the known noise alone: without hash collisions (`theory.median_error`
@@ -318,3 +282,11 @@ class FreqOracle:
 def _chunks(keys: NDArray[np.uint64], size: int) -> Iterator[NDArray[np.uint64]]:
     for first in range(0, max(len(keys), 1), size):
         yield keys[first : first + size]
+
+
+def _median(read: NDArray[np.number]) -> NDArray[np.float64]:
+    """np.median over axis 0; numpy sorts short rows several times faster than it selects from them, if they lie together."""
+    in_order = np.array(read.T, order="C")
+    in_order.sort()
+    middle = len(read) // 2
+    return np.asarray(in_order[:, middle - 1 + len(read) % 2 : middle + 1].mean(axis=1, dtype=np.float64))

@@ -56,36 +56,16 @@ def all_signs(
     keys: NDArray[np.uint64],
     counts: NDArray[np.int64],
     rng: np.random.Generator,
-    asked: NDArray[np.uint64] | None = None,
 ) -> NDArray[np.int64]:
     """The sums of reports without compression, int64 (rows, width): the holders of other cells report a fair sign.
 
-    Given who is dealt where, cells are independent: only those of the keys `asked`, if given, are drawn, others stay 0.
+    Given who is dealt where, cells are independent.
     """
     honest = rng.binomial(counts, 1 / randomizer.debias)
-    alone, together, users = _deal(hashes, keys, honest, rng)
-    n_rows, size = hashes.rows, hashes.rows * hashes.width
-    fair = rng.multinomial(np.sum(counts - honest), np.full(n_rows, 1 / n_rows))
-    in_row = fair + users.sum(axis=1) + np.bincount(alone // (2 * hashes.width), minlength=n_rows)
-    wanted = np.full((n_rows, hashes.width), asked is None)
-    if asked is not None:
-        rows = np.arange(n_rows)[:, None]
-        wanted[rows, hashes.cells(rows, asked[None, :])] = True
-    drawn, number = np.flatnonzero(wanted), None
-    if asked is not None:
-        number = np.full(size, len(drawn))  # of each cell among those drawn, which one more stands for all others
-        number[drawn] = np.arange(len(drawn))
-    held = np.bincount(_numbered(number, together.ravel()), weights=users.ravel(), minlength=2 * len(drawn) + 2)
-    held = held.astype(np.int64) + np.bincount(_numbered(number, alone), minlength=len(held))
-    plus, minus = held[:-2].reshape(-1, 2).T
-    others = in_row[drawn // hashes.width] - plus - minus
-    sums = np.zeros(size, dtype=np.int64)
-    sums[drawn] = plus - minus + 2 * fair_binomial(others, rng) - others
-    return sums.reshape(n_rows, hashes.width)
-
-
-def _numbered(number: NDArray[np.int64] | None, places: NDArray[Any]) -> NDArray[np.integer]:
-    return places if number is None else np.asarray(2 * number[places >> 1] + (places & 1))
+    plus, minus = holders(hashes, keys, honest, rng)
+    fair = rng.multinomial(np.sum(counts - honest), np.full(hashes.rows, 1 / hashes.rows))
+    others = (fair + (plus + minus).sum(axis=1))[:, None] - plus - minus
+    return np.asarray(plus - minus + 2 * fair_binomial(others, rng) - others)
 
 
 def holders(
