@@ -31,7 +31,7 @@ from evolvingdp.planning.question import Question
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.histograms import Histogram
 from evolvingdp.sparse_vector.shifting import Plan
-from evolvingdp.sparse_vector.stable_monitor import StableMonitor
+from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
 Array = NDArray[np.float64]
 Truth = Callable[[Question, Any, int], Array]  # question, settings, seed of a run -> errors
@@ -267,8 +267,8 @@ def all_found(question: Question, settings: Any, size: int, seed: int) -> bool:
             found = 0 in settings.reported(held, question.items, rng)
         elif isinstance(settings, once_words.OnceWords):
             found = _seen_locally(question, settings, size, seed + event)
-        elif isinstance(settings, StableMonitor):
-            found = 0 in settings.step(settings.start(n_users), held, rng)[1].elements
+        elif isinstance(settings, ThresholdMonitorEvolving):
+            found = 0 in settings.step_held(settings.start(n_users), held, rng)[1]
         else:
             assert isinstance(settings, Plan)
             found = bool(settings.monitor.step_elements(settings.monitor.start(n_users), held, question.items, rng)[1][0])

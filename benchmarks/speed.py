@@ -52,7 +52,7 @@ from evolvingdp.heavy_hitters.tree_hist import Algorithm3, TreeHist
 from evolvingdp.heavy_hitters.word_tree import WordTree
 from evolvingdp.sparse_vector import shifting, shifting_simulation
 from evolvingdp.sparse_vector.calibration import calibrate
-from evolvingdp.sparse_vector.stable_monitor import StableMonitor
+from evolvingdp.sparse_vector.stable import stable_monitor
 from evolvingdp.sparse_vector.streams.example import ShiftingStream, example_sizes
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
@@ -353,7 +353,7 @@ def example_simulated(n_users: int, reports: int = 3) -> Work:
 
 
 def stable_simulated(n_users: int) -> Work:
-    chosen, (_, data) = StableMonitor.calibrated(1.0, 1e-6, n_users, 2**32, 3).monitor, example(n_users)
+    chosen, (_, data) = stable_monitor(1.0, 1e-6, 3, n_users), example(n_users)
     shifting_simulation.simulate(chosen, data, seeded("first"))
     return lambda: shifting_simulation.simulate(chosen, data, seeded("simulation"))
 

@@ -7,21 +7,20 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+import pandas as pd
 from scipy.optimize import brentq
 
 from evolvingdp.notebooks.sparse_vector import methods
 from evolvingdp.notebooks.sparse_vector.methods import Target
-from evolvingdp.sparse_vector import baselines, gaussian
-from evolvingdp.sparse_vector import noise as noises
+from evolvingdp.sparse_vector import baselines
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.find_step import FindStep
-from evolvingdp.sparse_vector.privacy import smallest_scale
-from evolvingdp.sparse_vector.stable_monitor import smallest_detectable
+from evolvingdp.sparse_vector.stable import NOISES, smallest_detectable, smallest_group
 
 FOUND = 0.99
-THRESHOLD_RATIOS = (0.25, 0.5, 1.0, 2.0)  # of noise on the threshold to noise on the queries
 BOUND = "no method finds less"
-RIVALS = (methods.REPEATED, methods.EXPONENTIAL, methods.RENYI, methods.GAUSSIAN, methods.FIND_BEST)
+EVENTS = 100  # for each report of a user, of the map
+RIVALS = (methods.REPEATED, methods.ONE, methods.GAUSSIAN, methods.FIND_BEST)
 GROUPS = (methods.STABLE, methods.MONITOR, *RIVALS, "histogram, Gaussian, stable")
 
 
@@ -39,12 +38,12 @@ def group_rows(params: Any, seed: int) -> Iterator[dict[str, Any]]:
 
 def smallest_groups(target: Target, n_users: int, reports: int) -> dict[str, float]:
     """Of each method and the lower bound; n steps. AboveThreshold is told how many groups of this size there are."""
-    own = methods.stable(target, n_users, reports).monitor
+    own = methods.stable(target, n_users, reports)
     laplace = methods.monitor_plan(target, n_users, reports, 1).monitor
     every = methods.every_step(target, n_users, GROUPS[-1])
     sizes = {
-        methods.STABLE: own.threshold - own.noise.lower_quantile(1 - FOUND),
-        methods.MONITOR: laplace.threshold - laplace.noise.lower_quantile(1 - FOUND),
+        methods.STABLE: smallest_group(own),
+        methods.MONITOR: smallest_group(laplace),
     }
     for name in RIVALS:
         sizes[name] = _with_reports(partial(_needed, target, name, n_users), n_users, reports)
@@ -78,32 +77,9 @@ def _needed(target: Target, name: str, horizon: int, reports: int) -> float:
     return min(_both(one) for one in methods.find_lowest(target, reports, horizon))
 
 
-def with_threshold_noise(target: Target, horizon: int, reports: int) -> float:
-    """What AboveThreshold finds with Gaussian noise on the threshold, too, at the best ratio of a grid; favoured by a threshold
-    that keeps silent what nobody holds as if there were noise on queries alone."""
-    queries = horizon * target.n_elements
-
-    def size(ratio: float) -> float:
-        def cost(order: float, scale: float) -> float:
-            return gaussian.threshold_cost(order, scale, ratio, reports, queries, 2 * horizon)
-
-        scale = gaussian.smallest_joint(target.epsilon, target.delta, cost)
-        silent = noises.isf("gaussian", target.beta / (2 * queries), scale)
-        return silent + noises.isf("gaussian", 1 - FOUND, math.hypot(1, ratio) * scale)
-
-    return min(map(size, THRESHOLD_RATIOS))
-
-
-def with_least_laplace(target: Target, horizon: int, reports: int) -> float:
-    """What the row that Rényi accounts for would find if its noise were as little as waiting for its reports allows."""
-    scale = smallest_scale(target.epsilon, target.delta, reports, "add-remove")
-    method = AboveThreshold(0.0, reports, scale, 0.0, False)
-    return _alone(baselines.silent(method, horizon * target.n_elements, target.beta))
-
-
 def best_alone(target: Target, horizon: int, reports: int) -> float:
     """What the best AboveThreshold finds that the figure has."""
-    return min(_needed(target, name, horizon, reports) for name in (methods.REPEATED, methods.EXPONENTIAL, methods.GAUSSIAN))
+    return min(_needed(target, name, horizon, reports) for name in methods.SEARCHES)
 
 
 def gaussian_from(target: Target, horizon: int) -> float:
@@ -129,3 +105,29 @@ def _both(method: FindStep) -> float:
 
     high = max(search.threshold, shown.threshold) + 8 * (search.query_scale + search.threshold_scale + shown.scale)
     return float(brentq(missed, 0.0, high, rtol=1e-6))
+
+
+def map_rows(params: Any, seed: int) -> Iterator[dict[str, Any]]:
+    """Of steps and k, the smallest group with each noise, with the best rival and with any method; computed.
+
+    `EVENTS` groups for each report of a user, all found with probability `FOUND`; rivals are told how many there are.
+    """
+    target = methods.target_of(params)
+    for steps in params.map_steps:
+        for reports in params.map_reports:
+            events = EVENTS * reports
+            sizes = {noise: smallest_group(methods.stable(target, steps, reports, noise), events, FOUND) for noise in NOISES}
+            made = methods.lowest(target, methods.GAUSSIAN, events, steps, steps * target.n_elements)
+            sizes |= {
+                name: methods.every_step(target, steps, name).error(events, 2 * (1 - FOUND)) for name in methods.HISTOGRAMS
+            }
+            sizes[methods.GAUSSIAN] = min(baselines.threshold_error(one, events, 2 * (1 - FOUND)) for one in made)
+            sizes[BOUND] = smallest_detectable(target.epsilon, target.delta, max(2, steps), target.n_elements, FOUND)
+            for method, size in sizes.items():
+                yield {"part": "map", "method": method, "steps": steps, "reports": reports, "tops": events, "size": size}
+
+
+def map_table(table: pd.DataFrame) -> pd.DataFrame:
+    """A row a number of steps and k."""
+    part = table[table.part == "map"].astype({"steps": int, "reports": int, "tops": int})
+    return part.pivot(index=["steps", "reports"], columns="method", values="size")

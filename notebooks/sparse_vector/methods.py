@@ -21,7 +21,7 @@ from evolvingdp.sparse_vector.calibration import Calibration, calibrate
 from evolvingdp.sparse_vector.find_step import FindStep
 from evolvingdp.sparse_vector.shifting import Plan, plan
 from evolvingdp.sparse_vector.shifting_simulation import Outcome, simulate
-from evolvingdp.sparse_vector.stable_monitor import StableMonitor
+from evolvingdp.sparse_vector.stable import stable_monitor
 from evolvingdp.sparse_vector.streams.example import ShiftingStream, example_sizes
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
@@ -30,34 +30,15 @@ MONITOR = "ThresholdMonitor"
 STABLE = "StableMonitor"
 THEOREM = "ThresholdMonitor, Theorem 3.2"
 REPEATED = "AboveThreshold, repeated"
-EXPONENTIAL = "AboveThreshold, exponential"
-RENYI = "AboveThreshold, Rényi"
+ONE = "AboveThreshold, one threshold"
 GAUSSIAN = "AboveThreshold, Gaussian"
-FIND = "find the step, then histogram"
-FIND_BEST = "find the step, at its best"
-HISTOGRAMS = {
-    "histogram, Laplace": "laplace",
-    "histogram, Gaussian": "gaussian",
-    "histogram, Laplace, stable": "stable",
-    "histogram, Gaussian, stable": "stable gaussian",
-}
-METHODS = (MONITOR, STABLE, THEOREM, REPEATED, EXPONENTIAL, RENYI, GAUSSIAN, FIND, FIND_BEST, *HISTOGRAMS)
+FIND_BEST = "find the step, then histogram"
+HISTOGRAMS = {"histogram, Gaussian": "gaussian", "histogram, Gaussian, stable": "stable gaussian"}
+METHODS = (MONITOR, STABLE, THEOREM, REPEATED, ONE, GAUSSIAN, FIND_BEST, *HISTOGRAMS)
 CURVE = (MONITOR, REPEATED, GAUSSIAN, "histogram, Gaussian")  # of error against events
 CURVE_HORIZON = 10**7
-TEXTBOOK = ("optimal", "single")  # basic and advanced composition are never better
-SEARCHES = {  # compositions and noise of AboveThreshold
-    REPEATED: (TEXTBOOK, "laplace"),
-    EXPONENTIAL: (TEXTBOOK, "exponential"),
-    RENYI: (("renyi",), "laplace"),
-    GAUSSIAN: (("gaussian",), "laplace"),
-}
-SHARES = (0.5, 0.7, 0.85)  # of epsilon, for a search by its own composition
-JOINT = (
-    ("gaussian", 0.5),
-    ("gaussian", 0.9),
-    ("laplace", 2.0),
-    ("laplace", 4.0),
-)  # noise of a search, ratio of what is shown
+SEARCHES = {REPEATED: "repeated", ONE: "one", GAUSSIAN: "gaussian"}  # kinds of AboveThreshold
+RATIOS = (0.5, 0.9)  # of the noise of what a search shows to its own
 
 Simulation = partial[Outcome]  # of a method; takes a stream and a generator
 Method = ThresholdMonitorEvolving | AboveThreshold | FindStep | histograms.Histogram
@@ -139,20 +120,12 @@ def lowest(
     goal: Callable[[AboveThreshold], float] | None = None,
 ) -> list[AboveThreshold]:
     """AboveThreshold for this many reports, the least `goal`, with the lowest threshold; Gaussian also as stable."""
-    kinds, noise = SEARCHES[name]
     moved = (2 if queries > horizon else 1) * horizon  # a user moves two elements, or the largest weight
     privacy = target.epsilon, target.delta, reports
-    found = [baselines.best_composition(*privacy, queries, kinds, target.beta, noise=noise, moved=moved, goal=goal)]
+    found = [baselines.best_threshold(*privacy, queries, (SEARCHES[name],), target.beta, moved=moved, goal=goal)]
     if name == GAUSSIAN and queries > horizon:
         found.append(AboveThreshold.stable_gaussian(*privacy, moved))
     return found
-
-
-def find_half(target: Target, stream: ShiftingStream) -> FindStep:
-    """Find the step with half of epsilon for a textbook search, which is the best for this stream on its own."""
-    part = _part(target, 0.5)
-    search = max(_options(part, stream, REPEATED, steps=True), key=lambda one: float(np.mean(_expected(one, stream))))
-    return _shown(target, search, "stable", 0.5)
 
 
 def best_find_step(target: Target, stream: ShiftingStream) -> FindStep:
@@ -172,33 +145,9 @@ def find_options(target: Target, stream: ShiftingStream) -> Iterator[FindStep]:
 
 def find_lowest(target: Target, reports: int, horizon: int) -> Iterator[FindStep]:
     """All ways to find so many steps and show them, each with the search's lowest threshold."""
-    for share in SHARES:
-        for search in lowest(_part(target, share), EXPONENTIAL, reports, horizon, horizon):
-            yield _shown(target, search, "stable gaussian", share)
-    for noise, ratio in JOINT:
-        yield joint(target, reports, horizon, noise, ratio)
-
-
-def joint(target: Target, reports: int, horizon: int, noise: str, ratio: float) -> FindStep:
-    """Find the step with both parts accounted together, at the search's lowest threshold."""
-    made = FindStep.joint(target.epsilon, target.delta, reports, 0.0, target.n_elements, horizon, noise=noise, ratio=ratio)
-    return replace(made, search=baselines.silent(made.search, horizon, target.beta))
-
-
-def _part(target: Target, share: float) -> Target:
-    """What the search has to promise that gets `share` of epsilon."""
-    return Target(share * target.epsilon, target.delta / 2, target.beta, target.n_elements)
-
-
-def _shown(target: Target, search: AboveThreshold, kind: str, share: float) -> FindStep:
-    left = (1 - share) * target.epsilon
-    shown = _histogram(left, target.delta / 2, search.reports, target.n_elements, kind)
-    return FindStep(search, shown, target.n_elements)
-
-
-@lru_cache(maxsize=256)
-def _histogram(epsilon: float, delta: float, reports: int, n_elements: int, kind: str) -> histograms.Histogram:
-    return histograms.histogram(epsilon, delta, reports, n_elements, kind=kind)
+    for ratio in RATIOS:
+        made = FindStep.calibrated(target.epsilon, target.delta, reports, 0.0, target.n_elements, horizon, ratio=ratio)
+        yield replace(made, search=baselines.silent(made.search, horizon, target.beta))
 
 
 def _counts(stream: ShiftingStream) -> set[int]:
@@ -207,9 +156,9 @@ def _counts(stream: ShiftingStream) -> set[int]:
     return {int(counts[first:].sum()) for first in range(len(counts))}
 
 
-def _options(target: Target, stream: ShiftingStream, name: str, *, steps: bool = False) -> Iterator[AboveThreshold]:
-    """For three numbers of reports, each at the lowest threshold and at those between two sizes; for elements or `steps`."""
-    queries = stream.horizon * (1 if steps else target.n_elements)
+def _options(target: Target, stream: ShiftingStream, name: str) -> Iterator[AboveThreshold]:
+    """For three numbers of reports, each at the lowest threshold and at those between two sizes."""
+    queries = stream.horizon * target.n_elements
     for c in _counts(stream):
         for method in lowest(target, name, c, stream.horizon, queries):
             yield from _raised(method, stream)
@@ -244,8 +193,8 @@ def setting(method: Method) -> str:
     return f"{found}, of the threshold {method.threshold_scale:.4g}" + (", new after each yes" if method.refreshed else "")
 
 
-def stable(target: Target, horizon: int, reports: int) -> StableMonitor:
-    return StableMonitor.calibrated(target.epsilon, target.delta, horizon, target.n_elements, reports)
+def stable(target: Target, horizon: int, reports: int, noise: str = "best") -> ThresholdMonitorEvolving:
+    return stable_monitor(target.epsilon, target.delta, reports, horizon, noise)
 
 
 def simulations(target: Target, stream: ShiftingStream, reports: int = 3) -> dict[str, Simulation]:
@@ -253,12 +202,11 @@ def simulations(target: Target, stream: ShiftingStream, reports: int = 3) -> dic
     exact, printed = monitor(target, stream, reports).monitor, monitor(target, stream, reports, "theorem").monitor
     result: dict[str, Simulation] = {
         MONITOR: partial(simulate, exact),
-        STABLE: partial(simulate, stable(target, stream.horizon, reports).monitor),
+        STABLE: partial(simulate, stable(target, stream.horizon, reports)),
         THEOREM: partial(simulate, printed),
     }
     for name in SEARCHES:
         result[name] = partial(baselines.simulate_threshold, repeated(target, stream, name))
-    result[FIND] = partial(baselines.simulate_find_step, find_half(target, stream))
     result[FIND_BEST] = partial(baselines.simulate_find_step, best_find_step(target, stream))
     for name in HISTOGRAMS:
         result[name] = partial(baselines.simulate_histogram, every_step(target, stream.horizon, name))

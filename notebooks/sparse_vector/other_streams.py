@@ -88,13 +88,12 @@ def _threshold_rows(params: Any, weights: Counts, data: GeneralStream, name: str
     So does it that words which nobody holds are not asked for: they could only use up reports. A user moves at most all
     words of two documents.
     """
-    kinds, noise = methods.SEARCHES[name]
     moved = 2 * max(int(held.sum(axis=0).max()) for held in data.held)
     queries = len(data.held) * data.n_elements
 
     def words(total: int) -> list[int]:
-        method = baselines.best_composition(
-            params.epsilon, params.delta, total, queries, kinds, params.beta, noise=noise, moved=moved
+        method = baselines.best_threshold(
+            params.epsilon, params.delta, total, queries, (methods.SEARCHES[name],), params.beta, moved=moved
         )
         runs = (stream(seed, "brown", name, total, repetition) for repetition in range(params.sweep_repetitions))
         return [int(baselines.ask(method, weights, rng).sum()) for rng in runs]

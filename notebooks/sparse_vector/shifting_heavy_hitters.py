@@ -19,28 +19,17 @@ from scipy.stats import binomtest
 from evolvingdp.book.params import Metric
 from evolvingdp.core.seeds import stream
 from evolvingdp.notebooks.sparse_vector import groups, methods
-from evolvingdp.notebooks.sparse_vector.groups import (
-    BOUND,
-    GROUPS,
-    best_alone,
-    gaussian_from,
-    group_rows,
-    with_least_laplace,
-    with_threshold_noise,
-)
+from evolvingdp.notebooks.sparse_vector.groups import BOUND, EVENTS, GROUPS, gaussian_from, group_rows, map_rows, map_table
 from evolvingdp.notebooks.sparse_vector.methods import (
-    EXPONENTIAL,
     FAMILIES,
-    FIND,
     FIND_BEST,
     GAUSSIAN,
     HISTOGRAMS,
     MONITOR,
-    RENYI,
+    ONE,
     REPEATED,
     STABLE,
     THEOREM,
-    Target,
     calibrated,
     example_plan,
     smallest_users,
@@ -50,6 +39,7 @@ from evolvingdp.notebooks.sparse_vector.other_streams import STEPS, TYPES, brown
 from evolvingdp.sparse_vector import baselines, noise
 from evolvingdp.sparse_vector.shifting import plan
 from evolvingdp.sparse_vector.shifting_simulation import simulate
+from evolvingdp.sparse_vector.stable import NOISES
 
 METRIC = Metric("monitor_A", "share of the events A that ThresholdMonitor finds", better="higher")
 
@@ -58,10 +48,9 @@ least_monitor >= 0.9                ThresholdMonitor finds A, B and C: smallest 
 least_stable >= 0.9                 StableMonitor finds A, B and C: smallest recall
 most_repeated_AB <= 0.1             AboveThreshold, repeated, finds neither A nor B: larger recall
 repeated_C >= 0.9                   AboveThreshold, repeated, finds C
-most_exponential_AB <= 0.1          AboveThreshold with exponential noise finds neither A nor B: larger recall
-most_renyi_AB <= 0.1                AboveThreshold without threshold noise finds neither A nor B: larger recall
 gaussian_A <= 0.1                   AboveThreshold with Gaussian noise does not find A: recall
-find_A <= 0.1                       Finding the step, at its best, does not find A: recall
+one_A <= 0.1                        AboveThreshold with one threshold does not find A: recall
+find_A <= 0.1                       Finding the step does not find A: recall
 most_histogram <= 0.1               A histogram in every step finds next to nothing: largest recall
 most_theorem <= 0.1                 With Theorem 3.2's noise nothing is found: largest recall
 chance_of_wrong >= 1e-6             A report of weight zero comes in at most beta/2 of the runs: p-value
@@ -71,26 +60,21 @@ all_stable >= 0.9                   At all numbers of users StableMonitor finds 
 chance_of_missed >= 1e-6            An event is missed in at most beta/2 of these runs: p-value
 all_histogram <= 0.1                At all numbers of users a histogram in every step finds next to nothing: largest recall
 all_repeated_C >= 0.5               At all numbers of users AboveThreshold, repeated finds most of C: smallest recall
-all_exponential_C >= 0.5            At all numbers of users AboveThreshold, exponential finds most of C: smallest recall
-all_renyi_C >= 0.5                  At all numbers of users AboveThreshold, Rényi finds most of C: smallest recall
 all_gaussian_C >= 0.5               At all numbers of users AboveThreshold, Gaussian finds most of C: smallest recall
-all_find_C >= 0.5                   At all numbers of users find the step, at its best finds most of C: smallest recall
+all_find_C >= 0.5                   At all numbers of users finding the step finds most of C: smallest recall
 ? least_gaussian_few >= 0.5         With 10,000 users AboveThreshold, Gaussian finds most of A, B and C: smallest recall
-? least_find_few >= 0.5             With 10,000 users find the step, at its best finds most of A, B and C: smallest recall
+? least_find_few >= 0.5             With 10,000 users finding the step finds most of A, B and C: smallest recall
 ? repeated_from_5 <= 0.1            From 100,000 users on AboveThreshold, repeated does not find A or B: largest recall
-? exponential_from_5 <= 0.1         From 100,000 users on AboveThreshold, exponential does not find A or B: largest recall
-? renyi_from_5 <= 0.1               From 100,000 users on AboveThreshold, Rényi does not find A or B: largest recall
-? half_from_5 <= 0.1                From 100,000 users on find the step, then histogram does not find A: largest recall
 ? gaussian_from_6 <= 0.1            From 1,000,000 users on AboveThreshold, Gaussian does not find A: largest recall
-? find_from_6 <= 0.1                From 1,000,000 users on find the step, at its best does not find A: largest recall
+? find_from_6 <= 0.1                From 1,000,000 users on finding the step does not find A: largest recall
 ? gaussian_from_9 <= 0.1            From 1,000,000,000 users on AboveThreshold, Gaussian does not find A or B: largest recall
-? find_from_9 <= 0.1                From 1,000,000,000 users on find the step, at its best does not find A or B: largest recall
+? find_from_9 <= 0.1                From 1,000,000,000 users on finding the step does not find A or B: largest recall
 rival_over_stable >= 1              The smallest group found with probability .99: the best rival's over StableMonitor's, smallest
 stable_over_monitor <= 1.05         The smallest group of StableMonitor, with integer noise, over ThresholdMonitor's: largest
 stable_over_bound <= 1.5            The smallest group of StableMonitor over the lower bound, in units of its noise scale times epsilon: largest
 domains_ratio <= 1                  The smallest group of StableMonitor does not depend on the domain: largest over smallest
-noisy_over_alone >= 1               AboveThreshold with Gaussian noise on the threshold, too, over the best without, 1 to 400 reports: smallest
-laplace_over_alone >= 1             AboveThreshold with Laplace noise on queries alone, as little as any analysis allows, over the best: smallest
+? normal_over_integer <= 1          Up to a thousand steps normal noise finds smaller groups than integer noise: largest ratio
+? rival_over_best >= 1              Up to a thousand steps no rival finds smaller groups than the better of both: smallest ratio
 growth_monitor <= 1.5               ThresholdMonitor's error hardly grows with the number of events: largest over smallest
 ? slope_repeated >= 0.4             AboveThreshold's grows like its square root: slope of log error over log events, upper half
 ? general_share >= 0.999            On a general stream, with k = k*, the heavy elements are found: smallest share
@@ -103,11 +87,9 @@ _LETTERS = list(FAMILIES)
 _NAMES = (("monitor", MONITOR), ("repeated", REPEATED), ("gaussian", GAUSSIAN))
 _KEYS = {
     "repeated": REPEATED,
-    "exponential": EXPONENTIAL,
-    "renyi": RENYI,
+    "one": ONE,
     "gaussian": GAUSSIAN,
     "find": FIND_BEST,
-    "half": FIND,
 }
 
 
@@ -120,7 +102,7 @@ def check(params: Any) -> None:
 
 
 def run(params: Any, seed: int) -> pd.DataFrame:
-    parts = (_sizes, group_rows, _tops, _reports, _domain, general_rows, brown_rows)
+    parts = (_sizes, group_rows, map_rows, _tops, _reports, _domain, general_rows, brown_rows)
     return pd.DataFrame([row for rows in parts for row in rows(params, seed)])
 
 
@@ -226,14 +208,14 @@ def _claimed(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         "chance_of_missed": binomtest(missed, len(sweep), params.beta / 2, alternative="greater").pvalue,
         "all_histogram": max(_high(most, name, "ABC") for name in HISTOGRAMS),
     }
-    found |= {f"most_{key}_AB": _high(mean, _KEYS[key], "AB") for key in ("repeated", "exponential", "renyi")}
-    found |= {f"all_{key}_C": _low(least, name, "C") for key, name in _KEYS.items() if name != FIND}
+    found |= {"most_repeated_AB": _high(mean, REPEATED, "AB"), "one_A": _high(mean, ONE, "A")}
+    found |= {f"all_{key}_C": _low(least, name, "C") for key, name in _KEYS.items() if name != ONE}
     users = by_size.index.get_level_values("n_users")
     few = by_size[users <= 10**4].groupby(level="method").min()
     if len(few):
         found |= {f"least_{key}_few": _low(few, _KEYS[key], "ABC") for key in ("gaussian", "find")}
     for power, letters, keys in (
-        (5, "AB", ("repeated", "exponential", "renyi")), (5, "A", ("half",)), (6, "A", ("gaussian", "find")),
+        (5, "AB", ("repeated",)), (6, "A", ("gaussian", "find")),
         (9, "AB", ("gaussian", "find")),
     ):  # fmt: skip
         large = by_size[users >= 10**power].groupby(level="method").max()
@@ -256,8 +238,6 @@ def _computed(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         "stable_over_monitor": (sizes[STABLE] / sizes[MONITOR]).max(),
         "stable_over_bound": (sizes[STABLE] / sizes[BOUND] / scale / params.epsilon).max(),
         "domains_ratio": (domains.max(axis=1) / domains.min(axis=1)).max(),
-        "noisy_over_alone": min(with_threshold_noise(*one) / best_alone(*one) for one in _alone(params)),
-        "laplace_over_alone": min(with_least_laplace(*one) / best_alone(*one) for one in _alone(params)),
         "growth_monitor": needed[MONITOR, tops[-1]] / needed[MONITOR, tops[0]],
         "slope_repeated": _slope(needed, REPEATED, tops),
     }
@@ -268,10 +248,6 @@ def _slope(needed: pd.Series, method: str, tops: list[int]) -> float:
     if len(largest) < 2:
         return math.nan
     return float(np.polyfit(np.log(largest), np.log([needed[method, t] for t in largest]), 1)[0])
-
-
-def _alone(params: Any) -> list[tuple[Target, int, int]]:
-    return [(target_of(params), params.n_users, reports) for reports in (1, 40, 400)]
 
 
 def _low(mean: pd.DataFrame, method: str, letters: str) -> float:
@@ -327,13 +303,9 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         values[f"{end}_users"] = users
         for key, name in (("find", FIND_BEST), ("gaussian", GAUSSIAN)):
             values |= {f"{key}_{end}_{family}": float(sweep[family][name, users]) for family in FAMILIES}
-    for one in _alone(params):
-        values[f"noisy_threshold_{one[2]}"] = with_threshold_noise(*one)
-        values[f"least_laplace_{one[2]}"] = with_least_laplace(*one)
-        values[f"best_alone_{one[2]}"] = best_alone(*one)
     values["gaussian_from"] = gaussian_from(target_of(params), params.n_users)
     values |= group_values(params, table) | brown_values(table) | general_values(table)
-    return values | _claimed(params, table)
+    return values | map_values(table) | _claimed(params, table)
 
 
 def group_values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
@@ -350,6 +322,20 @@ def group_values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         )
         values[f"group_{end}_factor"] = float(line[STABLE] / line[BOUND])
     return values
+
+
+def map_values(table: pd.DataFrame) -> dict[str, Any]:
+    """Normal over integer noise, and the best rival over the better of both; and where integers come to win."""
+    sizes = map_table(table)
+    own, rivals = sizes[list(NOISES)].min(axis=1), sizes[[GAUSSIAN, *HISTOGRAMS]].min(axis=1)
+    few = sizes.index.get_level_values("steps") <= 1000
+    ratio = sizes.gaussian / sizes.integer
+    values: dict[str, Any] = {"map_events": EVENTS}
+    if few.any():
+        values |= {"normal_over_integer": ratio[few].max(), "rival_over_best": (rivals / own)[few].min()}
+    least = int(sizes.index.get_level_values("reports").min())
+    lost = ratio[ratio > 1].index
+    return values | {"map_least": least, "integers_from": min((steps for steps, _ in lost), default=math.inf)}
 
 
 def general_values(table: pd.DataFrame) -> dict[str, Any]:
@@ -395,14 +381,14 @@ def score_table(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def group_table(table: pd.DataFrame) -> pd.DataFrame:
-    """The smallest group, a row a setting; of AboveThreshold's noises, the textbook's and the best."""
+    """The smallest group, a row a setting; of AboveThreshold's kinds, the textbook's and the best."""
     part = table[table.part == "groups"].astype({"n_users": int, "reports": int, "bits": int})
     found = part.pivot(index=["n_users", "reports", "bits"], columns="method", values="size").sort_index()
-    by_noise = found[[REPEATED, EXPONENTIAL, RENYI, GAUSSIAN]]
+    by_noise = found[[REPEATED, ONE, GAUSSIAN]]
     which = by_noise.idxmin(axis="columns").astype(str).str.split(", ").str[1]
-    sizes = found[[groups.BOUND, *groups.GROUPS]].drop(columns=[EXPONENTIAL, RENYI]).map("{:,.0f}".format)
+    sizes = found[[groups.BOUND, *groups.GROUPS]].drop(columns=[ONE]).map("{:,.0f}".format)
     sizes[GAUSSIAN] = by_noise.min(axis="columns").map("{:,.0f}".format) + " (" + which + ")"
-    sizes = sizes.rename(columns={GAUSSIAN: "AboveThreshold, its best noise"}).reset_index()
+    sizes = sizes.rename(columns={GAUSSIAN: "AboveThreshold, its best kind"}).reset_index()
     sizes["n_users"] = sizes.n_users.map("{:,}".format)
     named = sizes.rename(columns={"n_users": "n", "reports": "k", "bits": "log2 |X|"}).astype(str)
     return named.rename(columns=lambda name: re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name))  # a narrow head breaks between words

@@ -22,7 +22,7 @@ from evolvingdp.core import accounting
 from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector import privacy
 from evolvingdp.sparse_vector.adversary import epsilon_attained
-from evolvingdp.sparse_vector.baselines import ask, best_composition, repeated_threshold, threshold_error
+from evolvingdp.sparse_vector.baselines import ask, best_threshold, repeated_threshold, threshold_error
 from evolvingdp.sparse_vector.calibration import METHODS, calibrate
 from evolvingdp.sparse_vector.noise import MonitorNoise
 from evolvingdp.sparse_vector.shifting import plan
@@ -149,10 +149,6 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         "attained_inner_least": exact.attained.min() / epsilon,
         "attained_inner_most": exact.attained.max() / epsilon,
         "queries_sampled": delta * 2.0**53,  # chapter: each may add 2^-53 to delta, for a sampler of 53 bits
-        "one_counter_from": next(
-            c for c in range(1, 10**4)
-            if privacy.smallest_renyi_scale(epsilon, delta, c, shared=True) < privacy.smallest_scale(epsilon, delta, c)
-        ),
         "interval_3": calibrate(epsilon, delta, 3, queries="interval").scale,
         "interval_renyi_3": calibrate(epsilon, delta, 3, method="renyi", queries="interval").scale,
     }  # fmt: skip
@@ -171,23 +167,22 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
 
 
 def single_until(epsilon: float, delta: float, queries: int) -> int:
-    """The most yeses up to which one threshold finds smaller counts than no noise on the threshold does (Renyi).
+    """The most yeses up to which one threshold finds smaller counts than normal noise on the queries alone, all of which a
+    user moves.
 
-    Both with the noise and the split that suit them best, exponential for one threshold; silent in `queries` queries of
-    value 0 but for 2.5 %, found with 99 %.
+    One threshold with the split that suits it best; both silent in `queries` queries of value 0 but for 2.5 %, found with 99 %.
     """
 
-    def smallest(reports: int, kind: str, noise: str) -> float:
+    def smallest(reports: int, kind: str) -> float:
         def found(method: Any) -> float:
             return threshold_error(method, 1, 0.02)
 
-        return found(best_composition(epsilon, delta, reports, queries, (kind,), noise=noise, goal=found))
+        return found(best_threshold(epsilon, delta, reports, queries, (kind,), moved=queries, goal=found))
 
     low, high = 0, 1 << 12
     while high - low > 1:
         middle = (low + high) // 2
-        single = smallest(middle, "single", "exponential") < smallest(middle, "renyi", "laplace")
-        low, high = (middle, high) if single else (low, middle)
+        low, high = (middle, high) if smallest(middle, "one") < smallest(middle, "gaussian") else (low, middle)
     return low
 
 

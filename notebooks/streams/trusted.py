@@ -27,8 +27,7 @@ from evolvingdp.core import accounting
 from evolvingdp.core.noise import Gaussian, Laplace, Tape
 from evolvingdp.core.seeds import stream
 from evolvingdp.notebooks.streams.share import counted, followed
-from evolvingdp.sparse_vector import ThresholdMonitorEvolving, histogram
-from evolvingdp.sparse_vector import calibrate as calibrate_monitor
+from evolvingdp.sparse_vector import GaussianNoise, ThresholdMonitorEvolving, histogram
 from evolvingdp.sparse_vector.streams import drawn
 from evolvingdp.streams.addresses import function_words
 from evolvingdp.streams.dated import OTHER
@@ -110,18 +109,23 @@ def _rows(
         }  # fmt: skip
 
 
+def monitor(params: Any, horizon: int) -> ThresholdMonitorEvolving:
+    """For words that `hot` of the users hold; a user is in one query an epoch."""
+    noise = GaussianNoise.calibrated(params.epsilon, params.delta, params.reports, horizon)
+    return ThresholdMonitorEvolving(noise, params.hot * params.n_users, params.reports, moved=horizon)
+
+
 def hot_rows(params: Any, seed: int) -> Iterator[dict[str, Any]]:
     """Which content words are reported as hot in each epoch, and how far those that are wrong are from the threshold."""
     counts, apart = counted(params), function_words() | {OTHER}
     content = [place for place, word in enumerate(counts.words) if word not in apart]
     laws, line = counts.shares[:, content], params.hot * params.n_users
     names = np.array(counts.words)[content]
-    calibration = calibrate_monitor(params.epsilon, params.delta, params.reports)
-    monitor = ThresholdMonitorEvolving.calibrated(calibration, line)
+    made = monitor(params, counts.horizon)
     every = histogram(params.epsilon, params.delta, counts.horizon, len(content), kind="gaussian")
     for repetition in range(params.repetitions):
         rng = stream(seed, "hot", repetition)
-        above, active = drawn.simulate(monitor, params.n_users, laws, rng)
+        above, active = drawn.simulate(made, params.n_users, laws, rng)
         weights = rng.multinomial(params.n_users, np.column_stack([laws, 1 - laws.sum(axis=1)]).clip(0))[:, :-1]
         seen = weights + rng.normal(0.0, every.scale, weights.shape) >= line
         for method, reported in {MONITOR: above, EVERY: seen}.items():

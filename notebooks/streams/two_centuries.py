@@ -41,7 +41,7 @@ from evolvingdp.notebooks.streams.share import (
     watched,
     word_of,
 )
-from evolvingdp.sparse_vector import calibrate, histogram
+from evolvingdp.sparse_vector import histogram
 from evolvingdp.sparse_vector.gaussian import ALL, smallest_gaussian_scale
 from evolvingdp.streams.dated import SHIPPED
 
@@ -161,7 +161,7 @@ def _hot(params: Any, table: pd.DataFrame, method: str) -> tuple[float, float]:
     queries = params.repetitions * counts.counts.size
     beta = RARE / (2 * queries)
     if method == trusted.MONITOR:
-        noise = calibrate(params.epsilon, params.delta, params.reports).noise
+        noise = trusted.monitor(params, counts.horizon).noise
         reach = max(noise.isf(beta), -noise.lower_quantile(beta))
     else:
         scale = histogram(params.epsilon, params.delta, counts.horizon, counts.counts.shape[1], kind="gaussian").scale
@@ -252,7 +252,7 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         shown[f"hot_wrong_{name}"] = float(own_hot.wrong.sum() / params.repetitions)
     shown["hot_listed"] = float(hot[hot.method == trusted.MONITOR].found.sum() / params.repetitions)
     shown["left"] = float(hot.left.min())
-    shown["monitor_noise"] = float(calibrate(params.epsilon, params.delta, params.reports).noise.isf(ALARM))
+    shown["monitor_noise"] = trusted.monitor(params, horizon).noise.isf(ALARM)
     answers = smallest_gaussian_scale(params.epsilon, params.delta, ALL, 2 * horizon)  # a user moves two queries a step
     shown["answers_noise"] = norm.isf(ALARM) * answers
     shown["histogram_noise"] = norm.isf(ALARM) * histogram(params.epsilon, params.delta, horizon, 2, kind="gaussian").scale

@@ -9,19 +9,18 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from evolvingdp import sparse_vector
 from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.baselines import _some_yes
 from evolvingdp.sparse_vector.find_step import FindStep
 from evolvingdp.sparse_vector.histograms import Histogram, HistogramEveryStep
-from evolvingdp.sparse_vector.noise import MonitorNoise
-from evolvingdp.sparse_vector.stable_monitor import StableMonitor
+from evolvingdp.sparse_vector.noise import GaussianNoise, MonitorNoise
+from evolvingdp.sparse_vector.stable import stable_monitor
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitor, ThresholdMonitorEvolving
 
 HELD = [0, 1, 1]
 MONITOR = ThresholdMonitorEvolving(MonitorNoise(0.3, 0.0), 4.0, 2)
-GAUSSIAN = AboveThreshold.calibrated(1.0, 1e-2, 3, 4.0, composition="gaussian", moved=4)
+GAUSSIAN = AboveThreshold.calibrated(1.0, 1e-2, 3, 4.0, kind="gaussian", moved=4)
 METHODS = {  # with start and step
     "AboveThreshold": (
         AboveThreshold.calibrated(1.0, 1e-6, 3, 10.0),
@@ -34,7 +33,7 @@ METHODS = {  # with start and step
         lambda method, state, rng: method.step_elements(state, HELD, 3, rng),
     ),
     "FindStep": (
-        FindStep.joint(1.0, 1e-2, 2, 4.0, 3, 5),
+        FindStep.calibrated(1.0, 1e-2, 2, 4.0, 3, 5),
         lambda method, rng: method.start(3, rng),
         lambda method, state, rng: method.step(state, HELD, rng),
     ),
@@ -53,11 +52,19 @@ METHODS = {  # with start and step
         lambda method, rng: method.start(HELD),
         lambda method, state, rng: method.step(state, np.asarray, rng),
     ),
-    "StableMonitor": (
-        StableMonitor.calibrated(1.0, 1e-2, 4, 3, 2),
+    "ThresholdMonitorEvolving, normal noise": (
+        ThresholdMonitorEvolving(GaussianNoise(1.0), 4.0, 2, moved=5),
         lambda method, rng: method.start(3),
-        lambda method, state, rng: method.step(state, HELD, rng),
+        lambda method, state, rng: method.run(state, [[1, 0, 1]], rng),
     ),
+    **{
+        f"StableMonitor, {noise}": (
+            stable_monitor(1.0, 1e-2, 2, 4, noise),
+            lambda method, rng: method.start(3),
+            lambda method, state, rng: method.step_held(state, HELD, rng),
+        )
+        for noise in ("gaussian", "integer")
+    },
 }
 OTHER = {
     "noise": "exponential", "queries": "interval", "kind": "stable gaussian", "refreshed": False, "stable": True,
@@ -108,7 +115,7 @@ def test_run_and_step_refuse_more_states_too():
 
 
 def test_a_search_whose_price_counts_steps_stops_after_them_before_any_draw():
-    method = FindStep.joint(1.0, 1e-6, 3, 1e9, 3, 2)
+    method = FindStep.calibrated(1.0, 1e-6, 3, 1e9, 3, 2)
     state, rng = method.start(3, stream(0, "start")), stream(0, "silent")
     for _ in range(2):
         state, found = method.step(state, HELD, rng)
@@ -120,7 +127,7 @@ def test_a_search_whose_price_counts_steps_stops_after_them_before_any_draw():
 
 
 def test_a_step_of_elements_is_its_queries_and_pays_for_two_that_a_user_moves():
-    plain = AboveThreshold.calibrated(50.0, 1e-6, 3, 1.5, composition="basic")
+    plain = AboveThreshold.calibrated(50.0, 1e-6, 3, 1.5)
     state, twin = plain.start(stream(0, "start")), plain.start(stream(0, "start"))
     one, other = stream(0, "noise"), stream(0, "noise")
     state, above = plain.step_elements(state, [0, 0, 2, 2, 1], 3, one)
@@ -154,7 +161,7 @@ def test_a_table_of_another_shape_is_refused_before_any_draw(shape):
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.int8, np.uint64])
 def test_a_value_of_any_type_meets_the_threshold_that_was_set(threshold, kind):
     """float16 has no 4.001, and 70,000 would be infinite."""
-    method = AboveThreshold.calibrated(1.0, 1e-6, 10**6, threshold, composition="renyi")
+    method = AboveThreshold(threshold, 10**6, 3000.0, 0.0, False)
     wide, narrow = stream(0, "noise"), stream(0, "noise")
     states = [method.start(stream(0, "start"))] * 2
     for _ in range(300):
@@ -175,22 +182,20 @@ def test_values_that_floats_do_not_tell_apart_are_refused_before_any_draw(value)
 
 
 def test_a_list_of_reports_that_does_not_fit_is_refused_before_any_draw_whoever_holds_what():
-    wide = HistogramEveryStep(Histogram("laplace", 1.0, 0.0), 2, 2**60)
+    wide = HistogramEveryStep(Histogram("gaussian", 1.0, 0.0), 2, 2**60)
     for held in ([0], [5, 6, 7]):
         rng = stream(0, "untouched")
         with pytest.raises(ValueError, match=r"the list of reports needs .* raise threshold"):
             wide.step(wide.start(len(held)), held, rng)
         assert not drawn(rng, "untouched")
-    with pytest.raises(ValueError, match="shown must be one of stable, stable gaussian, got 'laplace'"):
-        FindStep(GAUSSIAN, Histogram("laplace", 1.0, 0.0), 3)
-    with pytest.raises(ValueError, match="monitor must have integer noise with a limit up to its threshold"):
-        StableMonitor(replace(sparse_vector.StableMonitor.calibrated(1.0, 1e-2, 4, 3, 2).monitor, threshold=1.0), 4, 3)
+    with pytest.raises(ValueError, match="shown must be one of stable, stable gaussian, got 'gaussian'"):
+        FindStep(GAUSSIAN, Histogram("gaussian", 1.0, 0.0), 3, 5)
 
 
 @pytest.mark.parametrize("split", [0.01, 0.1, 0.25, 1 / 3, 0.4, 0.9])
 def test_the_chance_to_cross_is_that_of_both_noises_at_any_distance(split):
     """At equal and at very different scales, and far away, where a power of e overflows."""
-    method = AboveThreshold.calibrated(1.0, 1e-6, 1, 0.0, composition="single", split=split)
+    method = AboveThreshold.calibrated(1.0, 1e-6, 1, 0.0, split=split)
     r = method.threshold_scale
 
     def reached(shift, z):

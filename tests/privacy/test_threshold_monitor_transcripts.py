@@ -7,12 +7,12 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy.special import log_ndtr, logsumexp
+from scipy.special import logsumexp
 from scipy.stats import nbinom
 
 from evolvingdp.audit.exact.laws import deltas
 from evolvingdp.core.seeds import stream
-from evolvingdp.sparse_vector import gaussian, privacy
+from evolvingdp.sparse_vector import privacy
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.adversary import delta_attained, epsilon_attained
 from evolvingdp.sparse_vector.calibration import calibrate, paper_noise, tight_loss
@@ -92,9 +92,8 @@ def log_moment(laws, order):
 
 
 class DeletesOneReportLater(ThresholdMonitorEvolving):
-    def counted(self, state, values):
-        counted = state.counted + values
-        return State(self, counted, counted <= self.reports)
+    def _after(self, counted, moves):
+        return State(self, counted, moves, counted <= self.reports)
 
 
 def random_strategy(name, others, interval=False):
@@ -267,18 +266,13 @@ def waiting_log_moments(orders, scale, reports, slow):
 
 @pytest.mark.parametrize("reports", [1, 3, 20])
 def test_the_renyi_promise_is_that_of_its_waiting_times(reports):
-    """For {0, 1} of `reports` yeses of each kind, for [0, 1] of one more, for halting of the worse kind alone."""
+    """For {0, 1} of `reports` yeses of each kind, for [0, 1] of one more."""
     orders = 1 + np.geomspace(1.5, 60, 150)
-    for queries, budget, shared in (("binary", reports, False), ("interval", reports + 1, False), ("binary", reports, True)):
-        scale = (
-            privacy.smallest_renyi_scale(1.0, 1e-6, reports, shared=True)
-            if shared
-            else calibrate(1.0, 1e-6, reports, method="renyi", queries=queries).scale
-        )
+    for queries, budget in (("binary", reports), ("interval", reports + 1)):
+        scale = calibrate(1.0, 1e-6, reports, method="renyi", queries=queries).scale
         finite = orders[orders < 0.98 * scale * math.log1p(math.exp(1 / scale))]
         slow, quick = (waiting_log_moments(finite, scale, budget, which) for which in (True, False))
-        spent = np.maximum(slow, quick) if shared else slow + quick
-        divergences = zip((spent / (finite - 1)).tolist(), finite.tolist(), strict=True)
+        divergences = zip(((slow + quick) / (finite - 1)).tolist(), finite.tolist(), strict=True)
         best = min(privacy.renyi_to_epsilon(divergence, order, 1e-6) for divergence, order in divergences)
         assert best == pytest.approx(1.0, abs=1e-3)
 
@@ -351,7 +345,7 @@ def test_the_explicit_adversary_s_law_is_that_of_its_transcripts():
 
 def test_above_threshold_costs_at_most_its_epsilon():
     """All transcripts of Algorithm 2 by integration over the threshold; every query moves by one, up or down."""
-    method = AboveThreshold.calibrated(1.0, 1e-6, 1, 0.0, composition="basic")
+    method = AboveThreshold.calibrated(1.0, 1e-6, 1, 0.0)
     grid = np.linspace(-60, 60, 24001)
     weight = np.exp(-np.abs(grid) / method.threshold_scale) / (2 * method.threshold_scale) * (grid[1] - grid[0])
     noise = MonitorNoise(method.query_scale / 10, 0.0)
@@ -366,82 +360,6 @@ def test_above_threshold_costs_at_most_its_epsilon():
                 logs.append(math.log(float((weight * np.exp(log)).sum())))
             worst = max(worst, abs(logs[0] - logs[1]))
     assert 0.5 < worst <= 1.0
-
-
-def test_gaussian_noise_on_the_threshold_and_on_queries_costs_at_most_its_price():
-    """One repetition of four queries, of which some move, all transcripts by integration over the threshold."""
-    order, scale, ratio = 3.0, 6.0, 0.5
-    grid = np.linspace(-20, 20, 801)
-    weight = np.exp(-0.5 * (grid / (ratio * scale)) ** 2)
-    weight /= weight.sum()
-    largest = 0.0
-    for moves in product((-1, 0, 1), repeat=4):
-        laws = np.exp([list(_log_first_yes(weight, grid + 3.0, world, moves, scale)) for world in (0, 1)])
-        assert laws.sum(axis=1) == pytest.approx([1, 1])
-        largest = max(largest, log_moment(laws, order))
-    price = gaussian.threshold_cost(order, scale, ratio, 1, 4, 4)
-    assert 0.1 < largest <= price
-    assert gaussian.threshold_cost(order, scale, ratio, 7, 4, 4) == pytest.approx(7 * price)
-
-
-@pytest.mark.parametrize(("order", "scale", "queries", "moved"), [(9.0, 30.0, 1e15, 1e6), (4.0, 12.0, 1e6, 1.0)])
-def test_the_price_of_noise_on_the_threshold_is_that_of_the_best_bound_on_a_yes(order, scale, queries, moved):
-    """Directly: up to a position, another for queries that move, the ratio of a yes; beyond it, all queries at the worst."""
-    at = np.linspace(-3, 14, 1701)
-
-    def parts(shift):
-        ratio = (order - 1) * (log_ndtr(-at) - log_ndtr(-at - shift / scale))
-        tail = [float(np.exp(ratio[n:] + log_ndtr(-at[n:])).max()) for n in range(len(at))]
-        return np.exp(ratio), np.array(tail)
-
-    (two, far_two), (one, far_one) = parts(2), parts(1)
-    best = min(
-        max(two[n], one[m]) + moved * far_two[n] + queries * far_one[m] for n in range(0, 1701, 9) for m in range(0, 1701, 9)
-    )
-    threshold = (order - 1) * order / (2 * (0.5 * scale) ** 2)
-    assert gaussian.threshold_cost(order, scale, 0.5, 1, queries, moved) == pytest.approx(
-        threshold + math.log(best), rel=0.05
-    )
-
-
-def _log_first_yes(weight, threshold, world, moves, scale):
-    """Of each place of the first yes, and of none: the logarithm of its probability."""
-    quiet = np.zeros_like(weight)
-    for move in moves:
-        above = (world * move - threshold) / scale
-        yield math.log(float(weight @ np.exp(quiet + log_ndtr(above))))
-        quiet = quiet + log_ndtr(-above)
-    yield math.log(float(weight @ np.exp(quiet)))
-
-
-def test_svt_without_threshold_noise_keeps_its_renyi_promise():
-    """Halting after c yeses of whatever kind: the worse kind of query alone all but spends c times its rate."""
-    reports, depth = 2, 12
-    for scale, order in ((3.0, 1.5), (20.0, 2.0), (20.0, 4.0)):
-        noise = MonitorNoise(scale / 10, 0.0)
-        rates = privacy.renyi_rates(order, scale)
-        largest = 0.0
-        for kinds in ([1] * depth, [-1] * depth, [1, -1] * (depth // 2)):
-            laws = [[], []]
-            for answers in product((0, 1), repeat=depth):
-                if sum(answers) > reports:
-                    continue
-                for world in (0, 1):
-                    p, tops = 1.0, 0
-                    for kind, answer in zip(kinds, answers, strict=True):
-                        if tops == reports:
-                            break
-                        above = float(noise.sf(0.5 - (kind == (1 if world == 0 else -1))))
-                        p *= above if answer else 1 - above
-                        tops += answer
-                    laws[world].append(p)
-            laws = np.array(laws)
-            assert laws.sum(axis=1) == pytest.approx([1, 1])
-            largest = max(largest, log_moment(laws, order))
-        assert largest <= reports * max(rates)
-        assert largest > 0.8 * reports * max(rates)  # so c - 1 is exceeded
-        if order == 4:
-            assert largest > reports * min(rates)
 
 
 def laplace_cdf(x, scale):

@@ -34,7 +34,7 @@ from evolvingdp.sparse_vector.find_step import FindStep
 from evolvingdp.sparse_vector.histograms import HistogramEveryStep
 from evolvingdp.sparse_vector.integer_noise import IntegerNoise
 from evolvingdp.sparse_vector.noise import MonitorNoise
-from evolvingdp.sparse_vector.stable_monitor import StableMonitor
+from evolvingdp.sparse_vector.stable import stable_monitor
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitor, ThresholdMonitorEvolving
 
 Calls = Iterator[Callable[[], Any]]
@@ -72,12 +72,13 @@ def of_sparse_vector() -> Calls:
     fixed = ThresholdMonitor(binary)
     yield partial(fixed.step, fixed.start([0, 1]), lambda held: [2, 0], rng)
     held: tuple[Any, ...] = ([0], [0, 2], [0, -1], [0, 1, 1])
-    every, stable = HistogramEveryStep.calibrated(1.0, 0.01, 2, 2), StableMonitor.calibrated(1.0, 0.01, 2, 2, 1)
-    search = FindStep.calibrated(1.0, 0.01, 1, 5.0, 2)
+    every, stable = HistogramEveryStep.calibrated(1.0, 0.01, 2, 2), stable_monitor(1.0, 0.01, 1, 2)
+    search = FindStep.calibrated(1.0, 0.01, 1, 5.0, 2, 9)
     for inputs in held:
         yield partial(binary.step_elements, binary.start(2), inputs, 2, rng)
         yield partial(every.step, every.start(2), inputs, rng)
-        yield partial(stable.step, stable.start(2), inputs, rng)
+        if inputs != [0, 2]:  # it is of no list
+            yield partial(stable.step_held, stable.start(2), inputs, rng)
         yield partial(search.step, search.start(2, rng), inputs, rng)
 
 

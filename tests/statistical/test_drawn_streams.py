@@ -25,7 +25,7 @@ def literally(rng):
         held = rng.choice(3, size=USERS, p=[*law, 1 - law.sum()])
         weights = np.bincount(held[state.active], minlength=3)[:2]
         above = weights + MONITOR.noise.sample(2, rng) >= MONITOR.threshold
-        state = MONITOR.counted(state, np.append(above, False)[held].astype(float)) if above.any() else state
+        state = MONITOR._asked(state, 1, np.append(above, False)[held] if above.any() else None)
         seen += [*above.tolist(), int(state.active.sum()) // 8]
     return tuple(seen[3:])
 

@@ -15,7 +15,7 @@ from evolvingdp.core import accounting
 from evolvingdp.core.seeds import stream
 from evolvingdp.notebooks.sparse_vector import threshold_monitor as notebook
 from evolvingdp.sparse_vector import privacy
-from evolvingdp.sparse_vector.above_threshold import COMPOSITIONS, AboveThreshold, _many, each_epsilon
+from evolvingdp.sparse_vector.above_threshold import AboveThreshold, _many, each_epsilon
 from evolvingdp.sparse_vector.adversary import delta_attained
 from evolvingdp.sparse_vector.baselines import SPLITS, repeated_threshold, threshold_error
 from evolvingdp.sparse_vector.calibration import METHODS, calibrate, paper_noise, theorem_loss
@@ -269,7 +269,7 @@ def test_users_are_deleted_when_they_have_counted_enough_and_queries_may_be_frac
 
 
 def test_above_threshold_halts_and_refreshes_its_threshold():
-    method = AboveThreshold.calibrated(50.0, 1e-6, 3, 10.0, composition="basic")
+    method = AboveThreshold.calibrated(50.0, 1e-6, 3, 10.0)
     rng, state = stream(0, "svt"), method.start(stream(0, "start"))
     shifts = [state.shift]
     for value in (-100.0, 100.0, -100.0, 100.0, 100.0):
@@ -280,15 +280,15 @@ def test_above_threshold_halts_and_refreshes_its_threshold():
     assert len(set(shifts)) == 3
     with pytest.raises(ValueError, match="has halted after 3"):
         method.step(state, 0.0, rng)
-    single = AboveThreshold.calibrated(1.0, 1e-6, 3, 10.0, composition="single")
+    single = AboveThreshold.calibrated(1.0, 1e-6, 3, 10.0, kind="one")
     assert 1 / single.threshold_scale + 2 * 3 / single.query_scale == pytest.approx(1)
 
 
 def test_composition_of_many_pieces_is_that_of_the_accounting():
     assert _many(0.002, 1.0, 20_000) == pytest.approx(accounting.delta_of_reports(0.002, 1.0, 20_000), rel=1e-9)
-    assert each_epsilon(1.0, 1e-6, 20_001, "optimal") == pytest.approx(each_epsilon(1.0, 1e-6, 20_000, "optimal"), rel=1e-3)
-    scales = [AboveThreshold.calibrated(1.0, 1e-6, 100, 0.0, composition=name).query_scale for name in COMPOSITIONS[:-1]]
-    assert scales == pytest.approx([400, 217.7, 166.6, 205.8, 75.1], rel=1e-3)
+    assert each_epsilon(1.0, 1e-6, 20_001) == pytest.approx(each_epsilon(1.0, 1e-6, 20_000), rel=1e-3)
+    scales = [AboveThreshold.calibrated(1.0, 1e-6, 100, 0.0, kind=kind).query_scale for kind in ("repeated", "one")]
+    assert scales == pytest.approx([166.6, 205.8], rel=1e-3)
 
 
 @pytest.mark.parametrize("epsilon", [10.0, 100.0, 1000.0])
@@ -312,7 +312,7 @@ def test_an_epsilon_beyond_all_sums_gets_more_noise_than_it_needs_and_an_answer(
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.5), (1.0, 0.999), (1000.0, 1e-6), (1e-3, 1e-12)])
 def test_many_pieces_are_composed_for_any_epsilon_and_delta(epsilon, delta):
-    one = each_epsilon(epsilon, delta, 30_000, "optimal")
+    one = each_epsilon(epsilon, delta, 30_000)
     assert 0.99999 * delta <= accounting.delta_of_reports(one, epsilon, 30_000) <= delta  # rounded towards privacy
 
 
@@ -352,7 +352,9 @@ def test_many_pieces_are_composed_for_any_epsilon_and_delta(epsilon, delta):
         (lambda: MONITOR.step_elements(MONITOR.start(2), [0, 3], 3, stream(0, "n")), r"inputs must lie in \[0, 3\), got 3"),
         (lambda: calibrate(1.0, 1e-6, 10**9), "scale must be larger, or reports smaller: the waiting time for 1000000000"),
         (lambda: AboveThreshold.calibrated(1.0, 1e-6, 0, 1.0), "reports must be >= 1, got 0"),
-        (lambda: AboveThreshold.calibrated(1.0, 1e-6, 2, 1.0, composition="none"), "composition must be one of basic"),
+        (lambda: AboveThreshold.calibrated(1.0, 1e-6, 2, 1.0, kind="none"), "kind must be one of repeated"),
+        (lambda: AboveThreshold.calibrated(1.0, 1e-6, 2, 1.0, kind="one", moved=3), "moved must be left out for kind='one'"),
+        (lambda: AboveThreshold.calibrated(1.0, 1e-6, 2, 1.0, kind="gaussian", moved=3, split=0.5), "split must be left"),
         (lambda: privacy.delta_of_epsilon(-1.0, 5.0, 3), "epsilon must be >= 0 and finite, got -1.0"),
         (lambda: privacy.delta_of_epsilon(1.0, 0.01, 3), "scale must be larger, or reports smaller"),
         (lambda: privacy.epsilon_of_delta(0.0, 5.0, 3), r"delta must lie in \[1e-30, 1\), got 0.0"),
@@ -375,14 +377,14 @@ def test_an_adversary_is_claimed_to_attain_the_promise_only_where_it_does(epsilo
     assert all(found[name] >= attained[name] for name in claimed)
 
 
-def test_one_threshold_finds_smaller_groups_up_to_fewer_yeses_the_more_is_asked():
+def test_one_threshold_finds_smaller_groups_than_normal_noise_up_to_more_yeses_the_more_is_asked():
     few, many = (notebook.single_until(1.0, 1e-6, queries) for queries in (100, 10**9))
-    assert few > many > 1
+    assert 1 < few < many
     for reports, ahead in ((many, True), (many + 1, False)):
         size = 1.0, 1e-6, reports, 10**9
-        single = [repeated_threshold(*size, composition="single", noise="exponential", split=split) for split in SPLITS]
-        renyi = threshold_error(repeated_threshold(*size, composition="renyi"), 1, 0.02)
-        assert (min(threshold_error(one, 1, 0.02) for one in single) < renyi) == ahead
+        single = [repeated_threshold(*size, kind="one", split=split) for split in SPLITS]
+        normal = threshold_error(repeated_threshold(*size, kind="gaussian", moved=10**9), 1, 0.02)
+        assert (min(threshold_error(one, 1, 0.02) for one in single) < normal) == ahead
 
 
 @pytest.mark.parametrize("ask", [partial(privacy.delta_of_epsilon, 1.0), partial(privacy.epsilon_of_delta, 1e-6)])

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.stats import norm
@@ -26,8 +26,9 @@ from evolvingdp.heavy_hitters.rappor import Rappor
 from evolvingdp.sparse_vector import calibration, privacy
 from evolvingdp.sparse_vector.adversary import epsilon_attained
 from evolvingdp.sparse_vector.integer_noise import IntegerNoise
-from evolvingdp.sparse_vector.noise import MonitorNoise
-from evolvingdp.sparse_vector.stable_monitor import StableMonitor
+from evolvingdp.sparse_vector.moved_queries import delta_of_moved
+from evolvingdp.sparse_vector.noise import GaussianNoise, MonitorNoise
+from evolvingdp.sparse_vector.stable import stable_monitor
 
 LAW, COMPOSED, ADVERSARY, FORMULA = HOW = ("exact law", "composition", "adversary", "formula")
 _EPSILON, _DELTA, _REPORTS = 0.8, 1e-6, 3  # no epsilon is 1: its inverse would be the same
@@ -182,12 +183,19 @@ def _calibrations() -> Iterator[Formula]:
     def stable() -> float:
         """Whoever holds something alone is told of too rarely to be counted in delta."""
         steps = 10**6
-        method = StableMonitor.calibrated(_EPSILON, _DELTA, steps, 2**32, _REPORTS)
-        noise = method.monitor.noise
-        spent = 2 * steps * IntegerNoise(noise.scale, int(method.monitor.threshold)).revealed
+        method = stable_monitor(_EPSILON, _DELTA, _REPORTS, steps, "integer")
+        noise: Any = method.noise
+        spent = 2 * steps * IntegerNoise(noise.scale, int(method.threshold)).revealed
         return privacy.epsilon_of_delta(_DELTA - spent, noise.scale, _REPORTS) if spent < _DELTA else math.inf
 
     yield row("stable_monitor_calibrated", "StableMonitor, calibration for a million steps", FORMULA, stable)
+
+    def normal() -> float:
+        """The epsilon at which the queries that a user moves cost delta, at the scale that is drawn."""
+        drawn = normal_scale(GaussianNoise.calibrated(_EPSILON, _DELTA, _REPORTS, 30))
+        return smallest_epsilon(lambda epsilon: delta_of_moved(epsilon, drawn, _REPORTS, 30) - _DELTA)
+
+    yield row("threshold_monitor_normal", "ThresholdMonitor, normal noise, 30 queries", FORMULA, normal)
 
     def limited() -> Measured:
         """All kinds of this noise must be drawn as `sf` and `cdf` state."""
@@ -216,9 +224,17 @@ class _Standard:
     def laplace(self, loc: float, scale: Any, size: Any = None) -> Any:
         return loc + scale * (self._left.pop(0) if size is None else np.resize(self._left, size))
 
+    normal = laplace
+
 
 def outer_scale(noise: MonitorNoise) -> float:
     """By how much the noise that is drawn moves with its outer part: the least of `draw` and `sample`."""
     drawn = [noise.draw(_Standard(outer, 0.0)) for outer in (0.0, 1.0)]  # type: ignore[arg-type]
     sampled = [float(noise.sample(1, _Standard(outer, 0.0))[0]) for outer in (0.0, 1.0)]  # type: ignore[arg-type]
     return min(drawn[1] - drawn[0], sampled[1] - sampled[0])
+
+
+def normal_scale(noise: GaussianNoise) -> float:
+    """The scale that is drawn with: the least of `draw` and `sample`."""
+    first, second = cast(Any, (_Standard(1.0), _Standard(1.0)))
+    return min(noise.draw(first), float(noise.sample(1, second)[0]))

@@ -17,12 +17,14 @@ from evolvingdp.planning.commands import hot_run
 from evolvingdp.planning.curated import needs_delta
 from evolvingdp.planning.local_means import up
 from evolvingdp.planning.question import Question
-from evolvingdp.sparse_vector.above_threshold import AboveThreshold
-from evolvingdp.sparse_vector.baselines import best_composition, threshold_error
+from evolvingdp.sparse_vector.above_threshold import NOISE, AboveThreshold
+from evolvingdp.sparse_vector.baselines import best_threshold, threshold_error
 from evolvingdp.sparse_vector.calibration import calibrate
 from evolvingdp.sparse_vector.histograms import HISTOGRAMS, SHOWN, Histogram, histogram
+from evolvingdp.sparse_vector.noise import GaussianNoise
 from evolvingdp.sparse_vector.shifting import Plan, plan
-from evolvingdp.sparse_vector.stable_monitor import StableMonitor
+from evolvingdp.sparse_vector.stable import smallest_group, stable_monitor
+from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
 HOT = ("hot",)
 
@@ -33,22 +35,25 @@ def _of_a_user(question: Question) -> None:
 
 
 def _monitor(question: Question) -> Plan:
+    """With the paper's noise or with normal noise, whichever finds more; a user holds one item a period."""
     _of_a_user(question)
-    noise = calibrate(question.epsilon, needs_delta(question), question.taking_part)
-    return plan(noise, question.periods, question.items, question.events, BETA)
+    size = question.epsilon, needs_delta(question), question.taking_part
+    normal = GaussianNoise.calibrated(*size, question.periods)
+    laws = calibrate(*size), ThresholdMonitorEvolving(normal, 0.0, question.taking_part, moved=question.periods)
+    made = [plan(law, question.periods, question.items, question.events, BETA) for law in laws]
+    return min(made, key=lambda one: one.error)
 
 
-def _stable(question: Question) -> StableMonitor:
+def _stable(question: Question) -> ThresholdMonitorEvolving:
     _of_a_user(question)
-    size = question.epsilon, needs_delta(question), question.periods, question.items, question.taking_part
-    return StableMonitor.calibrated(*size)
+    size = question.epsilon, needs_delta(question), question.taking_part, question.periods
+    return stable_monitor(*size, n_events=question.events, found=1 - BETA / 2)
 
 
 def _repeated(question: Question) -> AboveThreshold:
     _of_a_user(question)
-    kinds = ("optimal", "single", "renyi", "gaussian")
     size = question.epsilon, needs_delta(question), question.events, question.periods * question.items
-    return best_composition(*size, kinds, BETA, moved=2 * question.periods)
+    return best_threshold(*size, tuple(NOISE), BETA, moved=2 * question.periods)
 
 
 def _histogram(question: Question, kind: str) -> Histogram:
@@ -111,7 +116,7 @@ METHODS = [
         "a user holds at most {taking_part} hot items; later ones do not count", "tell by how much an item is hot",
     ),
     _method(
-        "StableMonitor", _stable, lambda q, made: made.error(q.events, BETA),
+        "StableMonitor", _stable, lambda q, made: smallest_group(made, q.events, 1 - BETA / 2),
         "a user holds at most {taking_part} hot items; later ones do not count", "tell by how much an item is hot",
     ),
     _method(

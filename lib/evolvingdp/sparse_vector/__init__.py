@@ -7,9 +7,10 @@ __all__, __getattr__, __dir__ = attach(
     **{
         "threshold_monitor": ["Release", "ThresholdMonitor", "ThresholdMonitorEvolving"],
         "calibration": ["Calibration", "calibrate"],
-        "noise": ["MonitorNoise"],
+        "noise": ["GaussianNoise", "MonitorNoise"],
         "integer_noise": ["IntegerNoise"],
-        "stable_monitor": ["StableMonitor", "smallest_detectable"],
+        "stable": ["smallest_detectable", "smallest_group", "stable_monitor"],
+        "moved_queries": ["delta_of_moved", "smallest_moved_scale"],
         "gaussian": ["smallest_gaussian_scale"],
         "privacy": [
             "delta_of_epsilon",
@@ -26,6 +27,6 @@ __all__, __getattr__, __dir__ = attach(
         "above_threshold": ["AboveThreshold"],
         "histograms": ["Histogram", "HistogramEveryStep", "histogram"],
         "find_step": ["FindStep"],
-        "baselines": ["best_composition", "repeated_threshold", "threshold_error"],
+        "baselines": ["best_threshold", "repeated_threshold", "threshold_error"],
     },
 )

@@ -3,21 +3,20 @@
 **Computes** yes or no for adaptively chosen queries of sensitivity 1, until `reports` of them, c, have been yes.
 
 **Guarantee.** For neighbours that change every query by at most 1 (replacement of a user as well as add-remove), all answers
-together: epsilon-differentially private with `composition` "basic" and "single", (epsilon, delta) with the others;
-"gaussian" for a user who moves at most `moved` queries, where it stops: each `step` counts for one, each time step of
-`step_elements` for two, and queries are integers where it is `stable`.
+together: epsilon-differentially private with `kind` "one" and for c = 1, (epsilon, delta) with the others; "gaussian" for a
+user who moves at most `moved` queries, where it stops: each `step` counts for one, each time step of `step_elements` for
+two, and queries are integers where it is `stable`.
 
-| composition | what is done | noise of a query, of the threshold |
+| kind | what is done | noise of a query, of the threshold |
 |---|---|---|
-| basic, advanced, optimal | Algorithm 2 again after each yes, its epsilon composed c times | Lap(4 / e), fresh Lap(2 / e) |
-| single | one threshold (Lyu, Su and Li 2017): epsilon split as 1 : (2c)^(2/3) | Lap(2c / e2), Lap(1 / e1) |
-| renyi | no threshold noise; each yes is paid as in the chapter's supermartingale, for queries in [0, 1] | Lap(scale), 0 |
+| repeated | Algorithm 2 again after each yes, its epsilon e composed optimally c times | Lap(4 / e), fresh Lap(2 / e) |
+| one | one threshold (Lyu, Su and Li 2017): epsilon split as 1 : (2c)^(2/3) | Exp(2c / e2), Exp(1 / e1) |
 | gaussian | no threshold noise; a price for each yes and for each query that moves (`gaussian`) | N(0, scale^2), 0 |
 
-`split` is the share of e (with "single" of epsilon) for the threshold, where not the table's. `noise` = "exponential" draws
-both noises from the exponential law of the same scale, of which only the upward shift is used: by one of the threshold, by
-two of the query that is a yes (Liu et al. 2024; re-derived). With `stable` a query of value 0 is never a yes: a query that
-only one user meets then tells of that user with the probability that delta is charged for.
+`split` is the share of e (with "one" of epsilon) for the threshold, where not the table's. Of exponential noise only the
+upward shift is used: by one of the threshold, by two of the query that is a yes (Liu et al. 2024; re-derived). With `stable`
+a query of value 0 is never a yes: a query that only one user meets then tells of that user with the probability that delta
+is charged for.
 
 **Source.** Algorithm 2 and Theorem 2.5; `core.accounting` composes. The state is **secret**, the release public.
 """
@@ -38,11 +37,11 @@ from scipy.stats import binom
 from evolvingdp.core import accounting, checks
 from evolvingdp.sparse_vector import noise as noises
 from evolvingdp.sparse_vector.gaussian import smallest_gaussian_scale
-from evolvingdp.sparse_vector.privacy import check_privacy, smallest_renyi_scale
+from evolvingdp.sparse_vector.privacy import Array, check_privacy
 from evolvingdp.sparse_vector.threshold_monitor import ABOVE, BELOW, Release, checked_inputs
 
 LARGEST_VALUE = 2.0**53
-COMPOSITIONS = ("basic", "advanced", "optimal", "single", "renyi", "gaussian")
+NOISE = {"repeated": "laplace", "one": "exponential", "gaussian": "gaussian"}  # of each kind
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,7 +58,7 @@ class SvtState:
 @checks.plain
 @dataclass(frozen=True)
 class AboveThreshold:
-    """`reports` = 1 with "basic" is Algorithm 2. Make one with `calibrated`."""
+    """`reports` = 1 with "repeated" is Algorithm 2. Make one with `calibrated`."""
 
     threshold: float
     reports: int  # c: yes answers, after which it halts
@@ -90,40 +89,34 @@ class AboveThreshold:
         reports: int,
         threshold: float,
         *,
-        composition: str = "optimal",
-        noise: str = "laplace",
+        kind: str = "repeated",
         split: float | None = None,
         moved: int = 0,
     ) -> AboveThreshold:
-        """Raises ValueError for parameters out of range; `delta` is not used by "basic" and "single"."""
+        """Raises ValueError for parameters out of range; `delta` is not used by "one", nor for one report."""
         check_privacy(epsilon, delta)
         checks.integer_at_least(1, reports=reports)
-        checks.one_of(COMPOSITIONS, composition=composition)
-        checks.one_of(("laplace", "exponential"), noise=noise)
-        if composition != "gaussian" and moved:
-            raise ValueError(
-                f"moved must be left out for composition={composition!r}, which does not pay for it, got {moved!r}"
-            )
-        if composition in ("renyi", "gaussian"):
-            if noise != "laplace" or split is not None:
-                raise ValueError(f"split and noise must be left out for composition={composition!r}: it has one noise")
-            if composition == "renyi":
-                return cls(threshold, reports, smallest_renyi_scale(epsilon, delta, reports, shared=True), 0.0, False)
+        checks.one_of(tuple(NOISE), kind=kind)
+        if kind == "gaussian":
+            if split is not None:
+                raise ValueError(f"split must be left out for kind={kind!r}, which has one noise, got {split!r}")
             checks.integer_at_least(1, moved=moved)
             scale = smallest_gaussian_scale(epsilon, delta, reports, moved)
             return cls(threshold, reports, scale, 0.0, False, "gaussian", moved=moved)
-        single = composition == "single"
+        if moved:
+            raise ValueError(f"moved must be left out for kind={kind!r}, which does not pay for it, got {moved!r}")
+        one = kind == "one"
         if split is None:
-            split = 1 / (1 + (2 * reports) ** (2 / 3)) if single else 0.5
+            split = 1 / (1 + (2 * reports) ** (2 / 3)) if one else 0.5
         checks.probability(split=split)
-        one = epsilon if single else each_epsilon(epsilon, delta, reports, composition)
-        moves = 2 * (reports if single else 1)
-        return cls(threshold, reports, moves / ((1 - split) * one), 1 / (split * one), not single, noise)
+        each = epsilon if one or reports == 1 else each_epsilon(epsilon, delta, reports)
+        moves = 2 * (reports if one else 1)
+        return cls(threshold, reports, moves / ((1 - split) * each), 1 / (split * each), not one, NOISE[kind])
 
     @classmethod
     def stable_gaussian(cls, epsilon: float, delta: float, reports: int, moved: int) -> AboveThreshold:
         """The lowest threshold that is `stable`, with "gaussian": a quarter of delta pays for what one user alone meets."""
-        noise = cls.calibrated(epsilon, 0.75 * delta, reports, 0.0, composition="gaussian", moved=moved)
+        noise = cls.calibrated(epsilon, 0.75 * delta, reports, 0.0, kind="gaussian", moved=moved)
         least = 1 + noises.isf("gaussian", delta / (4 * moved), noise.query_scale)
         return replace(noise, threshold=least, stable=True)
 
@@ -174,7 +167,7 @@ class AboveThreshold:
         left = state.left - 1
         return replace(state, shift=self._shift(rng) if self.refreshed and left else state.shift, left=left), ABOVE
 
-    def sf(self, z: Any) -> noises.Array:
+    def sf(self, z: Any) -> Array:
         """Pr[noise of a query >= z]."""
         return noises.sf(self.noise, z, self.query_scale)
 
@@ -194,21 +187,13 @@ class AboveThreshold:
         return float(noises.draw(self.noise, self.threshold_scale, rng))
 
 
-def each_epsilon(epsilon: float, delta: float, pieces: int, composition: str) -> float:
-    """The epsilon of each of `pieces` pure mechanisms that compose to (`epsilon`, `delta`)."""
-    if composition == "basic":
-        return accounting.basic(epsilon, pieces)
-    if composition == "advanced":
-        return accounting.advanced(epsilon, delta, pieces)
-    return _optimal(epsilon, delta, pieces)
-
-
 LARGEST_SUM = 20_000  # pieces up to which core.accounting sums over all outcomes
 
 
 @lru_cache(maxsize=256)
-def _optimal(epsilon: float, delta: float, pieces: int) -> float:
-    """`accounting.optimal`; for many pieces the sum is over 13 standard deviations, the mass outside goes to delta."""
+def each_epsilon(epsilon: float, delta: float, pieces: int) -> float:
+    """The epsilon of each of `pieces` pure mechanisms that compose to (`epsilon`, `delta`) optimally; for many pieces the
+    sum is over 13 standard deviations, the mass outside goes to delta."""
     if pieces <= LARGEST_SUM:
         return max(accounting.optimal(epsilon, delta, pieces), accounting.basic(epsilon, pieces))
     low = high = accounting.basic(epsilon, pieces)  # which costs no delta

@@ -14,8 +14,8 @@ from scipy.optimize import minimize_scalar
 
 from evolvingdp.core import checks
 from evolvingdp.sparse_vector.integer_noise import IntegerNoise
-from evolvingdp.sparse_vector.noise import Array, MonitorNoise
-from evolvingdp.sparse_vector.privacy import difference, excess_mass, largest_epsilon, waiting_law
+from evolvingdp.sparse_vector.noise import MonitorNoise
+from evolvingdp.sparse_vector.privacy import Array, difference, excess_mass, largest_epsilon, waiting_law
 
 
 @checks.plain

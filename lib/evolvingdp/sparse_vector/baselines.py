@@ -2,7 +2,7 @@
 
 | method | how the budget is spent | cost grows with |
 |---|---|---|
-| repeated AboveThreshold | `above_threshold`, all compositions | reports |
+| AboveThreshold | `above_threshold`, all kinds | reports |
 | a histogram in every step | `histograms`, all kinds | steps |
 | find the step, then histogram | `find_step`: AboveThreshold on the largest weight, a histogram of what it finds | both |
 
@@ -28,7 +28,8 @@ from evolvingdp.sparse_vector import noise as noises
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.find_step import FindStep
 from evolvingdp.sparse_vector.histograms import Histogram
-from evolvingdp.sparse_vector.shifting_simulation import Outcome, crossing, rare_count
+from evolvingdp.sparse_vector.noise import rare_count
+from evolvingdp.sparse_vector.shifting_simulation import Outcome, crossing
 from evolvingdp.sparse_vector.streams.example import ShiftingStream
 
 SPLITS = (None, 0.05, 0.1, 0.2, 0.3, 0.4)  # of epsilon, for the threshold's noise; None: as printed
@@ -41,9 +42,8 @@ def repeated_threshold(
     reports: int,
     queries: int,
     *,
-    composition: str = "optimal",
+    kind: str = "repeated",
     beta: float = 0.05,
-    noise: str = "laplace",
     split: float | None = None,
     moved: int = 0,
 ) -> AboveThreshold:
@@ -54,9 +54,7 @@ def repeated_threshold(
     """
     checks.integer_at_least(1, queries=queries)
     checks.probability(beta=beta)
-    method = AboveThreshold.calibrated(
-        epsilon, delta, reports, 0.0, composition=composition, noise=noise, split=split, moved=moved
-    )
+    method = AboveThreshold.calibrated(epsilon, delta, reports, 0.0, kind=kind, split=split, moved=moved)
     return silent(method, queries, beta)
 
 
@@ -99,7 +97,7 @@ def threshold_error(method: AboveThreshold, n_events: int, beta: float = 0.05) -
 
 
 @checks.plain
-def best_composition(
+def best_threshold(
     epsilon: float,
     delta: float,
     reports: int,
@@ -107,25 +105,16 @@ def best_composition(
     kinds: tuple[str, ...],
     beta: float = 0.05,
     *,
-    noise: str = "laplace",
     moved: int = 0,
     goal: Callable[[AboveThreshold], float] | None = None,
 ) -> AboveThreshold:
-    """The composition of `kinds` and the split with the smallest `goal`; else `threshold_error` for `reports` events."""
+    """The kind of `kinds` and the split with the smallest `goal`; else `threshold_error` for `reports` events."""
     methods = [
         repeated_threshold(
-            epsilon,
-            delta,
-            reports,
-            queries,
-            composition=kind,
-            beta=beta,
-            noise=noise,
-            split=split,
-            moved=moved if kind == "gaussian" else 0,
+            epsilon, delta, reports, queries, kind=kind, beta=beta, split=split, moved=moved if kind == "gaussian" else 0
         )
         for kind in kinds
-        for split in (SPLITS if kind not in ("renyi", "gaussian") else (None,))
+        for split in (SPLITS if kind != "gaussian" else (None,))
     ]
     return min(methods, key=goal or (lambda method: threshold_error(method, reports, beta)))
 

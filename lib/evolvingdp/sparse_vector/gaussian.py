@@ -10,9 +10,9 @@ e^-theta and every moved query by e^-eta, with eta large enough at all positions
 discounted power is a supermartingale, so that the Renyi divergence is at most (reports theta + moved eta) / (order - 1).
 
 **Source.** Zhu and Wang (2020), Improving the sparse vector technique with Renyi differential privacy, whose bound depends
-on the number of queries, too; the two prices in place of their bound are ours. `threshold_cost` is what theirs becomes with
-noise on the threshold, too (re-derived, with a sharper tail). `theta` = 0 prices all answers of histograms: as a yes or no
-tells less than a number, that takes about sqrt(2 / pi) of the noise of the Gaussian mechanism.
+on the number of queries, too, and who have noise on the threshold, which makes a yes dearer; the two prices in place of
+their bound are ours. `theta` = 0 prices all answers of histograms: as a yes or no tells less than a number, that takes about
+sqrt(2 / pi) of the noise of the Gaussian mechanism. `moved_queries` has a sharper price, for one user.
 """
 
 from __future__ import annotations
@@ -22,18 +22,13 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import log_ndtr
 
 from evolvingdp.core import checks
-from evolvingdp.sparse_vector.privacy import check_privacy, renyi_rates, renyi_to_epsilon
+from evolvingdp.sparse_vector.privacy import Array, check_privacy, renyi_to_epsilon
 
-Array = NDArray[np.float64]
 _POSITIONS = np.linspace(-9.0, 12.0, 841)  # of the threshold above the sum, in scales; beyond it answers are too rare
-_FAR = np.linspace(-3.0, 20.0, 4601)
-_FAR_YES = log_ndtr(-_FAR)
-_RATIOS = np.geomspace(1e-3, 40, 200)  # logarithms of a bound on a moment
 _BETWEEN = 1.005  # what a price may be higher between two positions
 _STEEP = 4.0  # order / scale: up to here the dearest yes lies within the positions
 ALL = math.inf  # reports: any number of them, all answers are paid as queries
@@ -41,18 +36,18 @@ ALL = math.inf  # reports: any number of them, all answers are paid as queries
 
 @lru_cache(maxsize=64)
 def _logarithms(scale: float) -> tuple[Array, Array, Array, Array]:
-    """For a query that moves up, then down: probabilities of yes and no, and the logarithms of their likelihood ratios."""
+    """For a query that moves up (row 0), and down: probabilities of yes and no, and the logarithms of their ratios."""
     here, there = ((log_ndtr(-z), log_ndtr(z)) for z in (_POSITIONS, _POSITIONS - 1 / scale))
-    yes, no = (np.concatenate(pair) for pair in zip(here, there, strict=True))
-    gain, loss = (np.concatenate([second - first, first - second]) for first, second in zip(here, there, strict=True))
+    yes, no = (np.stack(pair) for pair in zip(here, there, strict=True))
+    gain, loss = (np.stack([second - first, first - second]) for first, second in zip(here, there, strict=True))
     return np.exp(yes), np.exp(no), gain, loss
 
 
-def _answers(order: float, scale: float) -> tuple[Array, Array] | None:
+def _answers(order: float, scale: float, way: int | None) -> tuple[Array, Array] | None:
     """With e^-theta on each yes, 1 + price is the largest a e^-theta + b: a, b; None where `order` is too large."""
     if order > _STEEP * scale:
         return None
-    yes, no, gain, loss = _logarithms(scale)
+    yes, no, gain, loss = (one if way is None else one[way] for one in _logarithms(scale))
     return yes * np.exp(order * gain), no * np.expm1(order * loss) - yes
 
 
@@ -62,13 +57,14 @@ def _price(answers: tuple[Array, Array], theta: float) -> float:
 
 def price(order: float, scale: float, theta: float) -> float:
     """eta of a moved query, where each yes pays `theta`; infinite where `order` is too large for the `scale`."""
-    answers = _answers(order, scale)
+    answers = _answers(order, scale, None)
     return math.inf if answers is None else _price(answers, theta)
 
 
-def search_cost(order: float, scale: float, reports: float, moved: float) -> float:
-    """(order - 1) times the divergence of all answers, for the best theta."""
-    answers = _answers(order, scale)
+def search_cost(order: float, scale: float, reports: float, moved: float, way: int | None = None) -> float:
+    """(order - 1) times the divergence of all answers, for the best theta; of queries that move up (`way` 0), down (1), or
+    either way, as the adversary likes."""
+    answers = _answers(order, scale, way)
     alone = math.inf if answers is None else moved * _price(answers, 0.0)
     if math.isinf(reports) or answers is None:
         return alone
@@ -79,31 +75,6 @@ def search_cost(order: float, scale: float, reports: float, moved: float) -> flo
         options={"xatol": 0.03},
     )
     return min(alone, float(best.fun))
-
-
-@lru_cache(maxsize=64)
-def _far_losses(scale: float) -> tuple[Array, Array]:
-    """Logarithms of a yes's likelihood ratio where the query and the threshold move, and where only the threshold does."""
-    return _FAR_YES - log_ndtr(-_FAR - 2 / scale), _FAR_YES - log_ndtr(-_FAR - 1 / scale)
-
-
-def threshold_cost(order: float, scale: float, ratio: float, reports: float, queries: float, moved: float) -> float:
-    """The same with noise of `ratio` times this scale on the threshold, new after each yes; `moved` of the `queries` move.
-
-    The threshold's noise moves by one, so that a no costs nothing. A yes moves by two, or by one: up to some position of the
-    threshold, the best of a grid, its likelihood ratio is bounded; beyond, it is so rare that all `queries` may go there.
-    """
-    moment = np.exp(_RATIOS)
-    for losses, number in zip(_far_losses(scale), (moved, queries), strict=True):
-        gain = (order - 1) * losses
-        beyond = np.append(np.maximum.accumulate((gain + _FAR_YES)[::-1])[::-1], -math.inf)
-        moment = moment + np.exp(np.minimum(beyond[np.searchsorted(gain, _RATIOS, side="right")] + math.log(number), 700.0))
-    return reports * ((order - 1) * order / (2 * (ratio * scale) ** 2) + math.log(moment.min()))
-
-
-def laplace_cost(order: float, scale: float, reports: float) -> float:
-    """The same with Laplace noise, whatever the number of queries."""
-    return reports * max(renyi_rates(order, scale))
 
 
 @checks.plain

@@ -8,7 +8,6 @@ inputs in all steps (two weights move by 1 in each), whatever the streams; after
 
 | kind | noise | how the budget is spent |
 |---|---|---|
-| laplace | Lap(1 / e) on every element of the domain | e composed optimally over two weights a step |
 | gaussian | normal, on every element of the domain | composed exactly |
 | stable | Lap(1 / e) on the elements that somebody holds | optimally, with a part of delta for showing that one is held |
 | stable gaussian | normal, on the elements that somebody holds | exactly, with a part of delta as before |
@@ -31,12 +30,11 @@ from numpy.typing import ArrayLike, NDArray
 from evolvingdp.core import accounting, checks
 from evolvingdp.sparse_vector import noise
 from evolvingdp.sparse_vector.above_threshold import each_epsilon
-from evolvingdp.sparse_vector.noise import Array
-from evolvingdp.sparse_vector.privacy import check_privacy
-from evolvingdp.sparse_vector.shifting_simulation import rare_count
+from evolvingdp.sparse_vector.noise import rare_count
+from evolvingdp.sparse_vector.privacy import Array, check_privacy
 from evolvingdp.sparse_vector.threshold_monitor import checked_inputs
 
-HISTOGRAMS = ("laplace", "gaussian", "stable", "stable gaussian")
+HISTOGRAMS = ("gaussian", "stable", "stable gaussian")
 SHOWN = ("stable", "stable gaussian")  # the kinds that need no list of the elements
 SHARES = (0.25, 0.5, 0.75, 0.9, 0.95, 0.98)  # of delta, for the noise of a stable histogram
 
@@ -141,7 +139,7 @@ class Histogram:
 
 @checks.plain
 def histogram(
-    epsilon: float, delta: float, horizon: int, n_elements: int, *, kind: str = "laplace", beta: float = 0.05
+    epsilon: float, delta: float, horizon: int, n_elements: int, *, kind: str = "gaussian", beta: float = 0.05
 ) -> Histogram:
     """The noise of one of `horizon` steps, (`epsilon`, `delta`)-private together; `beta` as in `shifting.plan`."""
     check_privacy(epsilon, delta)
@@ -158,7 +156,7 @@ def _scale(epsilon: float, delta: float, horizon: int, kind: str) -> float:
     """In each step two weights move by 1: Laplace noise composes as 2 `horizon` pieces of loss 1 / scale."""
     if "gaussian" in kind:
         return math.sqrt(2 * horizon) / accounting.gaussian_mu(epsilon, delta)
-    return 1 / each_epsilon(epsilon, delta, 2 * horizon, "optimal")
+    return 1 / each_epsilon(epsilon, delta, 2 * horizon)
 
 
 def _stable(epsilon: float, delta: float, horizon: int, kind: str, share: float) -> Histogram:
@@ -185,7 +183,7 @@ class HistogramEveryStep:
 
     @classmethod
     def calibrated(
-        cls, epsilon: float, delta: float, horizon: int, n_elements: int, *, kind: str = "laplace", beta: float = 0.05
+        cls, epsilon: float, delta: float, horizon: int, n_elements: int, *, kind: str = "gaussian", beta: float = 0.05
     ) -> HistogramEveryStep:
         """As `histogram`, which raises for parameters out of range."""
         return cls(histogram(epsilon, delta, horizon, n_elements, kind=kind, beta=beta), horizon, n_elements)

@@ -24,8 +24,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.core import checks
 from evolvingdp.core.noise import DiscreteLaplace
-from evolvingdp.sparse_vector.noise import Array
-from evolvingdp.sparse_vector.privacy import smallest_scale
+from evolvingdp.sparse_vector.privacy import Array, smallest_scale
+
+SHARES = (0.25, 0.5, 0.75, 0.9, 0.95, 0.98)  # of delta, for the noise where elements are in no list
 
 
 @checks.plain
@@ -52,6 +53,25 @@ class IntegerNoise:
         checks.power_of_two(grid=grid)
         scale = smallest_scale(epsilon, delta, reports + 1 - 1 / grid, unit)
         return cls(scale, None, grid)
+
+    @classmethod
+    def unlisted(cls, epsilon: float, delta: float, reports: int, moved: int) -> IntegerNoise:
+        """For elements that are asked about only where somebody holds them, by users who are deleted after `reports`
+        reports, and after `moved` queries that they are in: the least limit, over the shares of delta for what 2 `moved`
+        queries reveal."""
+        checks.positive(epsilon=epsilon)
+        checks.integer_at_least(1, reports=reports, moved=moved)
+        made = []
+        for share in SHARES:
+            scale = cls(smallest_scale(epsilon, share * delta, reports)).scale
+            excess = math.log(cls(scale, 1).revealed * 2 * moved / ((1 - share) * delta))
+            made.append(cls(scale, 1 + max(0, math.ceil(excess * scale))))
+        return min(made, key=lambda one: one.limit or 0)
+
+    @property
+    def per_query(self) -> bool:
+        """Whether each query that a user is in has a price."""
+        return self.limit is not None
 
     @cached_property
     def _law(self) -> DiscreteLaplace:

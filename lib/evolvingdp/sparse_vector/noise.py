@@ -1,10 +1,12 @@
-"""The noise of ThresholdMonitor: Lap(10 cap) + min(Lap(inner), cap), in closed form.
+"""The noise of ThresholdMonitor, in closed form: the paper's Lap(10 cap) + min(Lap(inner), cap), and normal noise.
 
-**Computes** distribution function, survival function and their logarithms, without cancellation in either tail (the
-upper is exactly geometric, C e^(-z / scale) from `cap` on), and draws samples.
+**Computes** distribution function, survival function and their logarithms, without cancellation in either tail (of the
+paper's the upper is exactly geometric, C e^(-z / scale) from `cap` on), and draws samples. A law says what its price counts:
+with `per_query` not only a user's reports but its queries, too; with a `limit` it serves elements that are in no list, from
+that threshold on. Whole-number noise is in `integer_noise`.
 
 **Source.** Line 3 of Algorithms 3 and 5: `cap` is Delta (Delta_1), `inner` the scale of v (Delta_2), `scale` = 10 cap
-that of w. Split at v = 0, z and cap, each part is an integral of exponentials.
+that of w. Split at v = 0, z and cap, each part is an integral of exponentials. Normal noise: `moved_queries`.
 """
 
 from __future__ import annotations
@@ -14,14 +16,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq
-from scipy.special import exprel, ndtr, ndtri
+from scipy.special import exprel, log_ndtr, ndtr, ndtri
 
 from evolvingdp.core import checks
-
-Array = NDArray[np.float64]
-
+from evolvingdp.sparse_vector.moved_queries import smallest_moved_scale
+from evolvingdp.sparse_vector.privacy import Array
 
 KINDS = ("laplace", "gaussian", "exponential")  # the last of mean `scale`, never negative
 
@@ -47,12 +48,84 @@ def draw(kind: str, scale: float, rng: np.random.Generator, **size: Any) -> Any:
     return (rng.normal if kind == "gaussian" else rng.laplace)(0.0, scale, **size)
 
 
+def rare_count(trials: int, share: float, rng: np.random.Generator) -> int:
+    """Binomial(trials, share), also where 1 - share rounds to 1: then Poisson, `share` at most away in total variation."""
+    return int(rng.poisson(trials * share) if share < 1e-12 else rng.binomial(trials, share))
+
+
+@checks.plain
+@dataclass(frozen=True)
+class GaussianNoise:
+    """N(0, scale^2), for users who are deleted after a number of reports, and of queries in which they count."""
+
+    scale: float
+    limit: float | None = None  # the least threshold for elements that are in no list; None: for none
+    per_query = True
+
+    def __post_init__(self) -> None:
+        checks.positive(scale=self.scale)
+        if self.limit is not None:
+            checks.positive(limit=self.limit)
+
+    @classmethod
+    def calibrated(cls, epsilon: float, delta: float, reports: int, moved: int, *, listed: bool = True) -> GaussianNoise:
+        """The least scale for users who are deleted after `reports` reports, and after `moved` queries that they are in.
+
+        Not `listed`: for elements that are asked about only where somebody holds them. `ALONE` of delta pays for those that
+        nobody else does: a yes of one user m sf((t-1)/scale), and that there is none in the other world -m ln cdf(t/scale).
+        """
+        if listed:
+            return cls(smallest_moved_scale(epsilon, delta, reports, moved))
+        scale = smallest_moved_scale(epsilon, (1 - ALONE) * delta, reports, moved)
+
+        def spent(limit: float) -> float:
+            return moved * float(ndtr((1 - limit) / scale) - log_ndtr(limit / scale)) - ALONE * delta
+
+        high = 2 + scale * float(-ndtri(min(0.5, ALONE * delta / (2 * moved))))
+        return cls(scale, float(brentq(spent, 0.0, high, xtol=1e-9 * high)) * (1 + 1e-8) if spent(0.0) > 0 else 1e-9)
+
+    def sf(self, z: ArrayLike) -> Array:
+        """Pr[noise >= z]."""
+        return sf("gaussian", z, self.scale)
+
+    def cdf(self, z: ArrayLike) -> Array:
+        """Pr[noise < z]."""
+        return sf("gaussian", -np.asarray(z, dtype=float), self.scale)
+
+    def log_sf(self, z: ArrayLike) -> Array:
+        return np.asarray(log_ndtr(-np.asarray(z, dtype=float) / self.scale))
+
+    def log_cdf(self, z: ArrayLike) -> Array:
+        return self.log_sf(-np.asarray(z, dtype=float))
+
+    def isf(self, probability: float) -> float:
+        """The z with Pr[noise >= z] = `probability`."""
+        checks.probability(probability=probability)
+        return -self.scale * float(ndtri(probability))
+
+    def lower_quantile(self, probability: float) -> float:
+        """The z with Pr[noise < z] = `probability`."""
+        return -self.isf(probability)
+
+    def sample(self, size: int | tuple[int, ...], rng: np.random.Generator) -> Array:
+        return rng.normal(0.0, self.scale, size)
+
+    def draw(self, rng: np.random.Generator) -> float:
+        """One draw: the next that `sample` would make."""
+        return float(rng.normal(0.0, self.scale))
+
+
+ALONE = 0.2  # of delta, for elements that one user alone holds
+
+
 @dataclass(frozen=True)
 class MonitorNoise:
     """Lap(10 cap) + min(Lap(inner), cap); `inner` = 0 leaves Lap(10 cap) alone."""
 
     cap: float
     inner: float
+    per_query = False
+    limit = None
 
     def __post_init__(self) -> None:
         checks.positive(cap=self.cap)

@@ -17,12 +17,14 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import gammaln, log_expit
 from scipy.stats import nbinom
 
 from evolvingdp.core import checks
-from evolvingdp.sparse_vector.noise import Array
+
+Array = NDArray[np.float64]
 
 UNITS = ("replacement", "add-remove")
 _WEAK = 1.0  # a scale to start from where epsilon is large: at a loss of 1 an answer all sums are short
@@ -185,11 +187,10 @@ def renyi_rates(order: float, scale: float) -> tuple[float, float]:
 
 
 @checks.plain
-def renyi_epsilon(delta: float, scale: float, budget: float, *, shared: bool = False, unit: str = "replacement") -> float:
+def renyi_epsilon(delta: float, scale: float, budget: float, *, unit: str = "replacement") -> float:
     """An epsilon for `delta` from the best Renyi order, for queries in [0, 1] with at most `budget` reported in all.
 
-    `budget` is reports + 1 for queries in [0, 1] (the last report may overshoot), reports for {0, 1}. `shared`: both inputs
-    draw on one counter, as when an algorithm halts after `budget` reports of whatever kind.
+    `budget` is reports + 1 for queries in [0, 1] (the last report may overshoot), reports for {0, 1}.
     """
     check_privacy(1.0, delta)
     checks.positive(scale=scale, budget=budget)
@@ -204,7 +205,7 @@ def renyi_epsilon(delta: float, scale: float, budget: float, *, shared: bool = F
         rare, likely = renyi_rates(order, scale)
         if math.isinf(rare):
             return _HUGE
-        spent = budget * (rare + likely if unit == "replacement" and not shared else max(rare, likely))
+        spent = budget * (rare + likely if unit == "replacement" else max(rare, likely))
         return min(_HUGE, renyi_to_epsilon(spent / (order - 1), order, delta))
 
     highest = math.log(largest - 1)
@@ -219,12 +220,10 @@ def renyi_to_epsilon(divergence: float, order: float, delta: float) -> float:
 
 
 @checks.plain
-def smallest_renyi_scale(
-    epsilon: float, delta: float, budget: float, *, shared: bool = False, unit: str = "replacement"
-) -> float:
+def smallest_renyi_scale(epsilon: float, delta: float, budget: float, *, unit: str = "replacement") -> float:
     """The smallest scale for which `renyi_epsilon` is at most `epsilon`."""
     check_privacy(epsilon, delta)
     return _smallest(
-        lambda scale: renyi_epsilon(delta, scale, budget, shared=shared, unit=unit) - epsilon,
+        lambda scale: renyi_epsilon(delta, scale, budget, unit=unit) - epsilon,
         max(_WEAK, 64 * math.sqrt(budget) / epsilon),
     )

@@ -18,7 +18,7 @@ steps or domain.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,23 +37,27 @@ class Plan:
 
 
 @checks.plain
-def plan(calibration: Calibration, horizon: int, n_elements: int, n_events: int, beta: float = 0.05) -> Plan:
-    """The lowest threshold at which an element of weight zero is reported with probability beta / 2 at most.
+def plan(
+    law: Calibration | ThresholdMonitorEvolving, horizon: int, n_elements: int, n_events: int, beta: float = 0.05
+) -> Plan:
+    """The lowest threshold at which an element of weight zero is reported with probability beta / 2 at most, for the noise
+    of a calibration, or of a monitor whose own threshold does not matter.
 
     `error` is the weight from which `n_events` events are all found with probability 1 - beta / 2.
     """
     checks.integer_at_least(1, horizon=horizon, n_elements=n_elements, n_events=n_events)
     checks.probability(beta=beta)
-    noise = calibration.noise
-    threshold = noise.isf(beta / (2 * horizon * n_elements))
-    missed = -noise.lower_quantile(min(beta / (2 * n_events), float(noise.cdf(0.0))))
-    return Plan(ThresholdMonitorEvolving.calibrated(calibration, threshold), threshold + missed)
+    monitor = law if isinstance(law, ThresholdMonitorEvolving) else ThresholdMonitorEvolving.calibrated(law, 0.0)
+    threshold = monitor.noise.isf(beta / (2 * horizon * n_elements))
+    missed = -monitor.noise.lower_quantile(min(beta / (2 * n_events), float(monitor.noise.cdf(0.0))))
+    return Plan(replace(monitor, threshold=threshold), threshold + missed)
 
 
 def solve(
     monitor: ThresholdMonitorEvolving, inputs: Iterable[ArrayLike], n_elements: int, rng: np.random.Generator
 ) -> list[NDArray[np.int64]]:
-    """The reported elements of each step, for `inputs` an array (n_users,) a step: the literal algorithm.
+    """The reported elements of each step, for `inputs` an array (n_users,) a step: the literal algorithm; where the monitor
+    is for elements that are in no list, `n_elements` does not matter.
 
     Raises ValueError where the number of users changes.
     """
@@ -61,6 +65,10 @@ def solve(
     for held in inputs:
         if state is None:
             state = monitor.start(len(np.asarray(held)))
-        state, above = monitor.step_elements(state, held, n_elements, rng)
-        reported.append(np.flatnonzero(above))
+        if monitor.unlisted:
+            state, found = monitor.step_held(state, held, rng)
+        else:
+            state, above = monitor.step_elements(state, held, n_elements, rng)
+            found = np.flatnonzero(above)
+        reported.append(found)
     return reported

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.core import checks
-from evolvingdp.sparse_vector.noise import Array
+from evolvingdp.sparse_vector.noise import rare_count
+from evolvingdp.sparse_vector.privacy import Array
 from evolvingdp.sparse_vector.streams.example import ShiftingStream
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
@@ -38,9 +39,14 @@ class Outcome:
 
 
 def simulate(monitor: ThresholdMonitorEvolving, stream: ShiftingStream, rng: np.random.Generator) -> Outcome:
-    """One run of `shifting.solve` on `stream`.  Raises ValueError where all counters are needed and do not fit."""
+    """One run of `shifting.solve` on `stream`.  Raises ValueError where all counters are needed and do not fit, and where
+    users would be deleted for the steps that they are in."""
     noise, threshold, limit = monitor.noise, monitor.threshold, monitor.reports
+    if monitor.moved is not None and monitor.moved < stream.horizon:
+        raise ValueError(f"moved must be at least the steps, {stream.horizon}, got {monitor.moved}")
     absent_share, single_share = noise.sf(threshold - np.array([0, 1])).tolist()
+    if monitor.unlisted:
+        absent_share = 0.0
     absent = rare_count(stream.absent_queries, absent_share, rng)
     users, steps = _places(stream, rare_count(stream.single_queries, single_share, rng), rng)
     keep_all = limit < stream.participation
@@ -90,11 +96,6 @@ def crossing(
         if rarer:
             found[events[rng.choice(len(events), size=rarer, replace=False, shuffle=False)]] = share <= 0.5
     return found
-
-
-def rare_count(trials: int, share: float, rng: np.random.Generator) -> int:
-    """Binomial(trials, share), also where 1 - share rounds to 1: then Poisson, `share` at most away in total variation."""
-    return int(rng.poisson(trials * share) if share < 1e-12 else rng.binomial(trials, share))
 
 
 def _places(stream: ShiftingStream, count: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -3,13 +3,23 @@
 **Computes** yes or no for each of any number of adaptively chosen counting queries: whether the noisy sum of the query over
 the users exceeds `threshold`. A yes counts for the users who contributed to it; whoever has counted `reports` is deleted.
 
-**Guarantee.** That of the `Calibration` that the noise comes from: (epsilon, delta)-differential privacy of **all answers
-together**, for one user in all steps, however many there are, whatever the adversary chooses and however the other users'
-data evolve. `ThresholdMonitorEvolving` takes new data in every step (Definition 4.3), `ThresholdMonitor` has fixed data.
+**Guarantee.** That of the noise's price: (epsilon, delta)-differential privacy of **all answers together**, for one user in
+all steps, however many there are, whatever the adversary chooses and however the other users' data evolve.
+`ThresholdMonitorEvolving` takes new data in every step (Definition 4.3), `ThresholdMonitor` has fixed data.
+
+| noise | made by | what is counted for a user |
+|---|---|---|
+| `MonitorNoise` | `Calibration`, which states its unit | yeses |
+| `IntegerNoise` | `calibrated`; `unlisted`, for replacement | yeses; unlisted also queries |
+| `GaussianNoise` | `calibrated`, for replacement | yeses, and queries |
+
+Where queries are counted (`moved`), a user is deleted at the one of that number in which its value is not 0, too, whatever
+the answers were. `step_held` asks about the elements that somebody holds, of no list; it needs noise with a limit.
+
 That is for real-valued noise: `rng.laplace` is never more than 52 ln 2 = 36.04 scales from 0, so that each query whose yes
 needs more may add 2^-53 to delta. Only below 2^53 delta such queries (9e9 at 1e-6) is that less than delta itself; with
 `IntegerNoise` it holds for any number of queries on its grid.
-The state is **secret**, the release is public; a no leaves the state as it is.
+The state is **secret**, the release is public; where queries are not counted, a no leaves the state as it is.
 A query's value for a user must depend on that user's data alone, as the paper's f: X -> [0, 1] does: that is the caller's
 promise, no check can see it. Errors name users and values; they are for the curator, not for the analyst.
 
@@ -32,8 +42,9 @@ from numpy.typing import ArrayLike, NDArray
 from evolvingdp.core import checks
 from evolvingdp.sparse_vector.calibration import QUERIES, Calibration
 from evolvingdp.sparse_vector.integer_noise import IntegerNoise
-from evolvingdp.sparse_vector.noise import MonitorNoise
+from evolvingdp.sparse_vector.noise import GaussianNoise, MonitorNoise, rare_count
 
+Noise = MonitorNoise | IntegerNoise | GaussianNoise
 Query = Callable[[Any], ArrayLike]  # (n_users,) inputs -> (n_users,) values, each from the input of its user alone
 
 
@@ -51,11 +62,12 @@ _FEWEST, _CELLS = 16, 1 << 17  # queries of a block of `run`, and their values
 
 @dataclass(frozen=True, eq=False, repr=False)
 class State:
-    """Secret, of these `settings`. `counted` (n_users,): what each user has contributed to yes answers; `active`: not
-    deleted."""
+    """Secret, of these `settings`. `counted` (n_users,): what each user has contributed to yes answers; `moves` (n_users,):
+    in how many queries it was, where these are counted; `active`: not deleted."""
 
     settings: ThresholdMonitorEvolving
     counted: NDArray[np.float64]
+    moves: NDArray[np.int64] | None
     active: NDArray[np.bool_]
 
     @property
@@ -64,42 +76,57 @@ class State:
 
     @cached_property
     def live(self) -> NDArray[np.float64]:
-        """`active` as numbers, made once for all queries up to the next yes."""
+        """`active` as numbers, made once for all queries up to the next deletion."""
         return self.active.astype(float)
 
 
 @checks.plain
 @dataclass(frozen=True)
 class ThresholdMonitorEvolving:
-    """Algorithm 5 with noise of `Calibration.noise`; `queries`: "binary" takes values in {0, 1}, "interval" in [0, 1]."""
+    """Algorithm 5; `queries`: "binary" takes values in {0, 1}, "interval" in [0, 1]."""
 
-    noise: MonitorNoise | IntegerNoise
+    noise: Noise
     threshold: float
     reports: int  # k
     queries: str = "binary"
+    moved: int | None = None  # m, of queries in which a user's value is not 0; None where the noise does not pay for them
 
     def __post_init__(self) -> None:
         checks.finite(threshold=self.threshold)
         checks.integer_at_least(1, reports=self.reports)
         checks.one_of(QUERIES, queries=self.queries)
+        if not self.noise.per_query:
+            if self.moved is not None:
+                raise ValueError(f"moved must be left out for noise that pays for any number of queries, got {self.moved!r}")
+        elif self.moved is None or self.queries != "binary":
+            raise ValueError(
+                f"moved must be given, and queries binary, for {self.noise!r}, got {self.moved!r}, {self.queries!r}"
+            )
+        else:
+            checks.integer_at_least(1, moved=self.moved)
 
     @classmethod
     def calibrated(cls, calibration: Calibration, threshold: float) -> ThresholdMonitorEvolving:
         """With the noise and the reports of `calibration`."""
         return cls(calibration.noise, threshold, calibration.reports, calibration.queries)
 
+    @property
+    def unlisted(self) -> bool:
+        """Whether it is for `step_held`: what nobody holds is never reported."""
+        return self.noise.limit is not None and self.threshold >= self.noise.limit
+
     def start(self, n_users: int) -> State:
         """The state before the first query: all counters 0; secret."""
         checks.integer_at_least(1, n_users=n_users)
-        return State(self, np.zeros(n_users), np.ones(n_users, dtype=bool))
+        moves = None if self.moved is None else np.zeros(n_users, dtype=np.int64)
+        return State(self, np.zeros(n_users), moves, np.ones(n_users, dtype=bool))
 
     def step(self, state: State, data: Any, query: Query, rng: np.random.Generator) -> tuple[State, Release]:
         """Answer `query`, which maps this step's `data` to a value for each user, from that user's data alone."""
         checks.state(state, State, self)
         values = self._checked(state, query(data), 1)
-        if self._weights(state, values) + self.noise.draw(rng) < self.threshold:
-            return state, BELOW
-        return self.counted(state, values), ABOVE
+        above = not self._weights(state, values) + self.noise.draw(rng) < self.threshold
+        return self._asked(state, values, values if above else None), ABOVE if above else BELOW
 
     def step_elements(
         self, state: State, inputs: ArrayLike, n_elements: int, rng: np.random.Generator
@@ -112,7 +139,25 @@ class ThresholdMonitorEvolving:
         held = checked_inputs(inputs, state.n_users, n_elements)
         weights = np.bincount(held[state.active], minlength=n_elements)
         above = ~(weights + self.noise.sample(n_elements, rng) < self.threshold)
-        return (self.counted(state, above[held].astype(float)) if above.any() else state), above
+        return self._asked(state, 1, above[held] if above.any() else None), above
+
+    def step_held(self, state: State, inputs: ArrayLike, rng: np.random.Generator) -> tuple[State, NDArray[np.int64]]:
+        """A time step of elements that are in no list: those reported, increasing, of users who hold `inputs` (n_users,).
+
+        The law of a query for each element that an active user holds. Of those that one user holds the number of reports is
+        drawn, so that it costs users and reports.  Raises ValueError for noise without a limit up to the threshold.
+        """
+        checks.state(state, State, self)
+        if not self.unlisted:
+            raise ValueError(f"noise must have a limit up to the threshold for elements in no list, got {self!r}")
+        held = checked_inputs(inputs, state.n_users, 2**62)
+        present, weights = np.unique(held[state.active], return_counts=True)
+        alone, several = present[weights == 1], weights > 1
+        count = rare_count(len(alone), float(self.noise.sf(self.threshold - 1)), rng)
+        loud = weights[several] + self.noise.sample(int(np.count_nonzero(several)), rng) >= self.threshold
+        chosen = rng.choice(len(alone), size=count, replace=False, shuffle=False)
+        found = np.sort(np.concatenate([present[several][loud], alone[chosen]]))
+        return self._asked(state, 1, np.isin(held, found) if len(found) else None), found
 
     def run(self, state: State, values: ArrayLike, rng: np.random.Generator) -> tuple[State, NDArray[np.bool_]]:
         """All queries with `values` (queries, n_users) one after the other: bit for bit what as many `step`s give.
@@ -121,28 +166,38 @@ class ThresholdMonitorEvolving:
         and the block grows and shrinks with the distance to that.
         """
         checks.state(state, State, self)
-        table = self._checked(state, values, 2)
+        table, moves = self._checked(state, values, 2), state.moves
+        if moves is not None:
+            asked = moves + np.cumsum(table, axis=0)  # queries beyond the last that is paid for are not met
+            table, moves = table & (asked <= (self.moved or 0)), asked[-1] if len(asked) else moves
         noise = self.noise.sample(len(table), rng)
         above, first, rows = np.zeros(len(table), dtype=bool), 0, _FEWEST
         while first < len(table):
             block = table[first : first + rows]
             hits = np.flatnonzero(~(self._weights(state, block) + noise[first : first + rows] < self.threshold))
-            counted = np.cumsum(np.concatenate([state.counted[None], block[hits]]), axis=0)  # as `counted` adds up
+            counted = np.cumsum(np.concatenate([state.counted[None], block[hits]]), axis=0)  # as `_asked` adds up
             gone = ((counted >= self.reports) & state.active).any(axis=1)
             last = int(gone.argmax()) if gone.any() else len(hits)  # row 0 is before the first yes
             above[first + hits[:last]] = True
-            state = self._after(counted[last]) if last else state
+            state = self._after(counted[last], state.moves) if last else state
             done = int(hits[last - 1]) + 1 if gone.any() else len(block)
             first += done
             rows = max(_FEWEST, min(2 * done, _CELLS // state.n_users))
-        return state, above
+        return state if moves is None else self._after(state.counted, moves), above
 
-    def counted(self, state: State, values: NDArray[Any]) -> State:
-        """The state after a yes to a query of these values (n_users,); secret."""
-        return self._after(state.counted + values)
+    def _asked(self, state: State, values: Any, reported: Any) -> State:
+        """The state after queries of these `values` (n_users,), of which those `reported` (n_users,) were a yes; secret."""
+        counted, moves = state.counted, state.moves
+        if moves is not None:
+            reported = None if reported is None else reported & (moves < (self.moved or 0))
+            moves = moves + values
+        elif reported is None:
+            return state
+        return self._after(counted if reported is None else counted + reported, moves)
 
-    def _after(self, counted: NDArray[np.float64]) -> State:
-        return State(self, counted, counted < self.reports)
+    def _after(self, counted: NDArray[np.float64], moves: NDArray[np.int64] | None) -> State:
+        active = counted < self.reports
+        return State(self, counted, moves, active if moves is None else active & (moves < (self.moved or 0)))
 
     def _weights(self, state: State, values: NDArray[Any]) -> Any:
         """The sums over active users; exact for {0, 1}, and for [0, 1] in the same order for one query as for many."""

@@ -121,7 +121,7 @@ def _moved(outputs: NDArray[np.float64]) -> float:
 
 
 def _queries(loss: float) -> tuple[BlackBox, ...]:
-    once = AboveThreshold.calibrated(loss, _DELTA, 1, 0.0, composition="basic")
+    once = AboveThreshold.calibrated(loss, _DELTA, 1, 0.0)
 
     def halting(move: int, rng: np.random.Generator) -> int:
         """The place of the first yes among queries at 0 that the user moves by one."""
@@ -134,7 +134,7 @@ def _queries(loss: float) -> tuple[BlackBox, ...]:
 
     noise = calibrate(1.0, _DELTA, 3).noise
     monitor = ThresholdMonitorEvolving(MonitorNoise(noise.cap / loss, noise.inner / loss), 1.5 * noise.scale / loss, 3)
-    every_step = HistogramEveryStep.calibrated(loss, _DELTA, 5, 2)
+    every_step = HistogramEveryStep.calibrated(loss, _DELTA, 5, 2, kind="stable")
     return (
         BlackBox("above_threshold", halting, (0, 1), 1.0),
         BlackBox("threshold_monitor", alternating(monitor, 40), (0, 1), 1.0, _DELTA),

@@ -31,6 +31,7 @@ EXEMPT = {
     "*.sparse_vector.streams.*": _SIMULATED,
     "*.shifting.solve": "`ThresholdMonitorEvolving.step_elements`, step after step",
     "*.sparse_vector.baselines.ask": "`AboveThreshold.step`, query after query",
+    "*.sparse_vector.noise.rare_count": "how many are loud, of the mechanisms that draw elements by number",
     "*.sparse_vector.noise.draw": "a number of `AboveThreshold` and `Histogram`, which state what it is for",
     "*.run": "a protocol's own `step`, on a stream",
     "*.draw_hashes": "public randomness",

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from evolvingdp.audit.registry.entry import FINITE, Door, Mechanism, Steps, Trial, settled
 from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector import calibration, histograms
-from evolvingdp.sparse_vector.above_threshold import COMPOSITIONS, AboveThreshold
+from evolvingdp.sparse_vector.above_threshold import NOISE, AboveThreshold
 from evolvingdp.sparse_vector.find_step import FindStep
 from evolvingdp.sparse_vector.histograms import HISTOGRAMS, Histogram, HistogramEveryStep
 from evolvingdp.sparse_vector.integer_noise import IntegerNoise
-from evolvingdp.sparse_vector.noise import MonitorNoise
-from evolvingdp.sparse_vector.stable_monitor import StableMonitor
+from evolvingdp.sparse_vector.noise import GaussianNoise, MonitorNoise
+from evolvingdp.sparse_vector.stable import NOISES, stable_monitor
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitor, ThresholdMonitorEvolving
 
 Rng = np.random.Generator
@@ -57,12 +57,12 @@ def mechanisms() -> Iterator[Mechanism]:
         FINITE,
         _find_trial,
         _find_doors,
-        (FindStep, FindStep.calibrated, FindStep.joint),
+        (FindStep, FindStep.calibrated),
         {"reports": _find_more, "horizon": _find_longer},
         {"n_elements": _DOMAIN},
         (
             Steps(
-                partial(_find, 0),
+                _find,
                 lambda made, rng: made.start(4, rng),
                 lambda made, state, rng: made.step(state, [0, 0, 0, 1], rng),
                 lambda made: 1,
@@ -111,14 +111,20 @@ def mechanisms() -> Iterator[Mechanism]:
             MonitorNoise,
             MonitorNoise.draw,
             MonitorNoise.sample,
+            GaussianNoise,
+            GaussianNoise.draw,
+            GaussianNoise.sample,
         ),
         *_USER,
         FINITE,
         _monitor_trial,
         _monitor_doors,
-        (ThresholdMonitorEvolving, calibration.calibrate),
+        (ThresholdMonitorEvolving, calibration.calibrate, GaussianNoise.calibrated),
         {},
-        {"reports": "whoever has counted so many is deleted; the monitor itself never ends"},
+        {
+            "reports": "whoever has counted so many is deleted; the monitor itself never ends",
+            "moved": "whoever has been in so many queries is deleted",
+        },
         (
             Steps(
                 _monitor,
@@ -132,25 +138,36 @@ def mechanisms() -> Iterator[Mechanism]:
     yield Mechanism(
         "stable_monitor",
         "sparse_vector",
-        (StableMonitor, StableMonitor.step, IntegerNoise, IntegerNoise.sample, IntegerNoise.draw),
+        (
+            ThresholdMonitorEvolving.step_held,
+            stable_monitor,
+            IntegerNoise,
+            IntegerNoise.unlisted,
+            IntegerNoise.sample,
+            IntegerNoise.draw,
+        ),
         *_USER,
         FINITE,
         _stable_trial,
         _stable_doors,
-        (StableMonitor, StableMonitor.calibrated),
-        {"horizon": _stable_more},
-        {"n_elements": _DOMAIN, "reports": "whoever has counted so many is deleted"},
+        (stable_monitor,),
+        {},
+        {
+            "reports": "whoever has counted so many is deleted",
+            "moved": "whoever has been in so many steps is deleted",
+            "n_events": "by which the noise is chosen",
+        },
         (
             Steps(
                 _stable,
                 lambda made, rng: made.start(24),
-                lambda made, state, rng: made.step(state, [0] * 24, rng),
-                lambda made: made.horizon,
+                lambda made, state, rng: made.step_held(state, [0] * 24, rng),
+                lambda made: 9,
             ),
         ),
         {
             "queries": "elements are held or not",
-            "limit": "of the noise, of which sums of one come near: enumerated with whole outputs",
+            "limit": "of the noise, of which sums of one come near: the ledger enumerates it",
         },
     )
 
@@ -186,22 +203,13 @@ def _threshold(rng: Rng, queries: int = 3) -> AboveThreshold:
 
 def _with_promise(rng: Rng, queries: int) -> tuple[AboveThreshold, float, float]:
     epsilon, delta, reports = _epsilon(rng), float(rng.choice(_DELTAS)), int(rng.choice([1, 1, 2]))
-    composition = str(rng.choice(COMPOSITIONS))
-    pure = composition in ("basic", "single")
-    if composition == "gaussian" and rng.random() < 0.5:
+    kind = str(rng.choice(list(NOISE)))
+    if kind == "gaussian" and rng.random() < 0.5:
         return AboveThreshold.stable_gaussian(epsilon, delta, reports, queries), epsilon, delta
-    plain = composition in ("renyi", "gaussian")
-    made = AboveThreshold.calibrated(
-        epsilon,
-        delta,
-        reports,
-        0.0,
-        composition=composition,
-        noise="laplace" if plain or rng.random() < 0.6 else "exponential",
-        split=None if plain or rng.random() < 0.5 else float(rng.uniform(0.2, 0.8)),
-        moved=queries if composition == "gaussian" else 0,
-    )
-    return made, epsilon, 0.0 if pure else delta
+    plain = kind == "gaussian"
+    split = None if plain or rng.random() < 0.5 else float(rng.uniform(0.2, 0.8))
+    made = AboveThreshold.calibrated(epsilon, delta, reports, 0.0, kind=kind, split=split, moved=queries if plain else 0)
+    return made, epsilon, 0.0 if kind == "one" or (reports == 1 and not plain) else delta
 
 
 def _threshold_trial(rng: Rng) -> Trial:
@@ -213,9 +221,6 @@ def _threshold_trial(rng: Rng) -> Trial:
         low = rng.choice([0.0, np.floor(made.threshold)], queries)
         values = np.maximum(low + offsets, 0.0)
         other = np.where(values > 0, values + rng.choice([-1.0, 1.0], queries), values + 1.0)
-    elif "renyi" in str(made) or (made.threshold_scale == 0 and made.noise == "laplace"):  # queries in [0, 1]
-        values = rng.integers(0, 2, queries).astype(float)
-        other = 1.0 - values
     else:
         values = made.threshold + offsets
         other = values + rng.choice(np.array([[1.0] * queries, [-1.0] * queries, rng.choice([-1.0, 1.0], queries)]))
@@ -227,7 +232,7 @@ def _threshold_trial(rng: Rng) -> Trial:
 
 
 def _threshold_doors(rng: Rng) -> list[Door]:
-    made = AboveThreshold.calibrated(1.0, 1e-6, 1, 0.0, composition="basic")
+    made = AboveThreshold.calibrated(1.0, 1e-6, 1, 0.0)
     return [
         Door(
             "step",
@@ -252,26 +257,23 @@ def _threshold_more(rng: Any) -> Any:
 
 
 def _threshold_moved(rng: Any) -> Any:
-    made = AboveThreshold.calibrated(1.0, 0.01, 9, 1e9, composition="gaussian", moved=3)
+    made = AboveThreshold.calibrated(1.0, 0.01, 9, 1e9, kind="gaussian", moved=3)
     state, _ = made.step(made.start(rng), 0.0, rng)
     calls = [partial(made.step_elements, made.step(state, 0.0, rng)[0], [0, 1], 2, rng)]
     state, _ = made.step_elements(state, [0, 1], 2, rng)
     return [*calls, partial(made.step, state, 0.0, rng)]
 
 
-def _find(kind: int, rng: Rng) -> FindStep:
-    made, *_ = settled(lambda: _find_promise(rng, kind))
+def _find(rng: Rng) -> FindStep:
+    made, *_ = settled(lambda: _find_promise(rng))
     return made  # type: ignore[no-any-return]
 
 
-def _find_promise(rng: Rng, kind: int) -> tuple[FindStep, float, float, int]:
+def _find_promise(rng: Rng) -> tuple[FindStep, float, float, int]:
     epsilon, delta, horizon = _epsilon(rng), float(rng.choice(_DELTAS)), int(rng.integers(1, 3))
     reports, threshold = int(rng.integers(1, horizon + 1)), float(rng.integers(2, 6))
-    if kind:
-        noise = str(rng.choice(["gaussian", "laplace"]))
-        return FindStep.joint(epsilon, delta, reports, threshold, 2, horizon, noise=noise), epsilon, delta, horizon
-    composition, shown = str(rng.choice(["basic", "optimal", "single"])), str(rng.choice(histograms.SHOWN))
-    return FindStep.calibrated(epsilon, delta, reports, threshold, 2, composition=composition, kind=shown), epsilon, delta, 2
+    ratio = float(rng.choice([0.5, 1.0]))
+    return FindStep.calibrated(epsilon, delta, reports, threshold, 2, horizon, ratio=ratio), epsilon, delta, horizon
 
 
 def _held(rng: Rng, steps: int, users: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -284,7 +286,7 @@ def _held(rng: Rng, steps: int, users: int) -> tuple[NDArray[np.int64], NDArray[
 
 
 def _find_trial(rng: Rng) -> Trial:
-    made, epsilon, delta, horizon = settled(lambda: _find_promise(rng, int(rng.integers(0, 2))))
+    made, epsilon, delta, horizon = settled(lambda: _find_promise(rng))
     steps = 2 * horizon
     users = int(rng.choice([3, max(3, int(made.shown.threshold))]))
     one, other = _held(rng, steps, users)
@@ -296,7 +298,7 @@ def _find_trial(rng: Rng) -> Trial:
 
 
 def _find_doors(rng: Rng) -> list[Door]:
-    made = FindStep.calibrated(1.0, 0.01, 1, 2.0, 3)
+    made = FindStep.calibrated(1.0, 0.01, 1, 2.0, 3, 9)
     return [
         Door(
             "step",
@@ -307,20 +309,17 @@ def _find_doors(rng: Rng) -> list[Door]:
 
 
 def _find_more(rng: Any) -> Any:
-    made = FindStep.calibrated(1.0, 0.01, 1, -1e9, 3)
+    made = FindStep.calibrated(1.0, 0.01, 1, -1e9, 3, 9)
     state, _ = made.step(made.start(3, rng), [0, 0, 1], rng)
     return [lambda: made.step(state, [0, 0, 1], rng)]
 
 
 def _find_longer(rng: Any) -> Any:
-    calls = []
-    for noise in ("gaussian", "laplace"):
-        made = FindStep.joint(1.0, 1e-6, 1, 1e9, 3, 2, noise=noise)
-        state = made.start(3, rng)
-        for _ in range(2):
-            state, _ = made.step(state, [0, 0, 1], rng)
-        calls.append(partial(made.step, state, [0, 0, 1], rng))
-    return calls
+    made = FindStep.calibrated(1.0, 1e-6, 1, 1e9, 3, 2)
+    state = made.start(3, rng)
+    for _ in range(2):
+        state, _ = made.step(state, [0, 0, 1], rng)
+    return [partial(made.step, state, [0, 0, 1], rng)]
 
 
 def _histogram(rng: Rng) -> HistogramEveryStep:
@@ -390,6 +389,10 @@ def _monitor(rng: Rng) -> ThresholdMonitorEvolving:
 
 def _monitor_promise(rng: Rng) -> tuple[ThresholdMonitorEvolving, float, float]:
     epsilon, delta, reports = _epsilon(rng), float(rng.choice(_DELTAS)), int(rng.integers(1, 3))
+    if rng.random() < 0.3:
+        moved = int(rng.integers(1, 4))
+        noise = GaussianNoise.calibrated(epsilon, delta, reports, moved)
+        return ThresholdMonitorEvolving(noise, float(rng.integers(0, 4)), reports, moved=moved), epsilon, delta
     method, asked = str(rng.choice(calibration.METHODS)), str(rng.choice(calibration.QUERIES))
     kept = calibration.calibrate(epsilon, delta, reports, method=method, queries=asked)
     return ThresholdMonitorEvolving.calibrated(kept, float(rng.integers(0, 4))), epsilon, delta
@@ -455,41 +458,34 @@ def _monitor_doors(rng: Rng) -> list[Door]:
     ]
 
 
-def _stable(rng: Rng) -> StableMonitor:
-    made: StableMonitor = settled(
-        lambda: StableMonitor.calibrated(
-            _epsilon(rng), float(rng.choice(_DELTAS)), int(rng.integers(1, 4)), 2, int(rng.integers(1, 3))
-        )
-    )
-    return made
+def _stable(rng: Rng) -> ThresholdMonitorEvolving:
+    made: tuple[ThresholdMonitorEvolving, float, float] = settled(lambda: _stable_promise(rng))
+    return made[0]
+
+
+def _stable_promise(rng: Rng) -> tuple[ThresholdMonitorEvolving, float, float]:
+    epsilon, delta = _epsilon(rng), float(rng.choice(_DELTAS))
+    sizes = int(rng.integers(1, 3)), int(rng.integers(1, 4))
+    return stable_monitor(epsilon, delta, *sizes, str(rng.choice(NOISES))), epsilon, delta
 
 
 def _stable_trial(rng: Rng) -> Trial:
-    epsilon, delta, horizon = _epsilon(rng), float(rng.choice(_DELTAS)), int(rng.integers(1, 4))
-    made = StableMonitor.calibrated(epsilon, delta, horizon, 2, int(rng.integers(1, 3)))
-    users = int(rng.choice([2, 2 * int(made.monitor.threshold)]))
-    one, other = _held(rng, horizon + 1, users)
+    made, epsilon, delta = settled(lambda: _stable_promise(rng))
+    users, steps = int(rng.choice([2, 2 * max(1, int(made.threshold))])), 1 + int(made.moved)
+    one, other = _held(rng, steps, users)
 
     def run(held: Any, noise: Any) -> Any:
-        return until_refused(lambda state, inputs: made.step(state, inputs, noise), made.start(users), held, horizon + 1)
+        return until_refused(lambda state, inputs: made.step_held(state, inputs, noise), made.start(users), held, steps)
 
     return Trial((made, one.tolist(), other.tolist()), run, (one, other), epsilon, delta)
 
 
 def _stable_doors(rng: Rng) -> list[Door]:
-    made = StableMonitor.calibrated(1.0, 0.01, 2, 3, 1)
+    made = stable_monitor(1.0, 0.01, 1, 2)
     return [
         Door(
-            "step",
-            lambda noise, inputs: made.step(made.start(4), inputs, noise),
+            "step_held",
+            lambda noise, inputs: made.step_held(made.start(4), inputs, noise),
             lambda drawn: {"inputs": drawn.integers(0, 3, 4)},
         )
     ]
-
-
-def _stable_more(rng: Any) -> Any:
-    made = StableMonitor.calibrated(1.0, 0.01, 2, 3, 1)
-    state = made.start(3)
-    for _ in range(2):
-        state, _ = made.step(state, [0, 0, 1], rng)
-    return [lambda: made.step(state, [0, 0, 1], rng)]

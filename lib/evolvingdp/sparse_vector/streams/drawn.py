@@ -23,10 +23,13 @@ def simulate(
     """Which elements are reported, (steps, elements), and how many users are not yet deleted after each step, (steps,).
 
     `laws` (steps, elements): the probability of holding each; what is missing to 1 holds none of them. The law of
-    `ThresholdMonitorEvolving.step_elements`.  Raises ValueError for laws that are none.
+    `ThresholdMonitorEvolving.step_elements`.  Raises ValueError for laws that are none, and where users would be deleted for
+    the steps that they are in.
     """
     checks.integer_at_least(1, n_users=n_users)
     table = np.atleast_2d(np.asarray(laws, dtype=float))
+    if monitor.moved is not None and monitor.moved < len(table):
+        raise ValueError(f"moved must be at least the steps, {len(table)}, got {monitor.moved}")
     if not np.all(table >= 0) or not np.all(table.sum(axis=1) <= 1 + 1e-9):
         raise ValueError("laws must hold rows of probabilities that sum to 1 at most")
     counted = np.zeros(monitor.reports + 1, dtype=np.int64)  # users by how often they counted; the last are deleted

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array
 
 from evolvingdp.core import brown, checks
-from evolvingdp.sparse_vector.shifting_simulation import rare_count
+from evolvingdp.sparse_vector.noise import rare_count
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
 Counts = NDArray[np.int64]
@@ -70,8 +70,11 @@ def simulate(
 ) -> tuple[list[NDArray[np.bool_]], int]:
     """Which of `elements` are reported in each step, and how many reports there are of elements that nobody holds.
 
-    The law of asking, in every step, for all of the domain in the order of the elements' numbers.
+    The law of asking, in every step, for all of the domain in the order of the elements' numbers.  Raises ValueError for a
+    monitor that counts queries, too.
     """
+    if monitor.moved is not None:
+        raise ValueError(f"moved must be None, as queries are not counted here, got {monitor.moved}")
     counted = np.zeros(len(stream.users), dtype=np.int64)
     found = [answer(monitor, stream, step, counted, rng) for step in range(len(stream.held))]
     return found, rare_count(stream.absent_queries, float(monitor.noise.sf(monitor.threshold)), rng)

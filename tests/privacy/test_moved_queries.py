@@ -1,0 +1,163 @@
+"""What normal noise costs a user whose queries are counted: adversaries that are exact, and one by dynamic programming."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+from scipy.special import ndtr
+
+from evolvingdp.sparse_vector import gaussian
+from evolvingdp.sparse_vector.moved_queries import _corners, closed_scale, delta_of_moved, most, smallest_moved_scale
+from evolvingdp.sparse_vector.noise import GaussianNoise
+from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
+
+SIZES = [(0.6, 1, 1), (2.0, 1, 3), (2.0, 2, 2), (4.0, 2, 4), (5.0, 3, 3)]  # scale, k, m
+
+
+def curve(scale, points=41):
+    """Chances of a yes without and with the user, at thresholds from far below the sum to far above."""
+    z = np.linspace(-3.0, 5.0, points)
+    return ndtr(-z), ndtr(1 / scale - z)
+
+
+def best_adversary(epsilon, scale, reports, moved):
+    """What the best of all adversaries gets that ask at these thresholds, either input first, adaptively: from below, but
+    for lines between the points of a fine grid. State: the likelihood ratio, and what is left of both inputs' yeses and
+    queries."""
+    ratio = np.exp(np.linspace(-3 * epsilon - 4 / scale, 3 * epsilon + 4 / scale, 1201))  # of the second world to the first
+    without, inside = curve(scale)
+    final = np.maximum(1 - math.exp(epsilon) * ratio, 0.0)
+    value = {}
+    for left in sorted(product(range(reports + 1), range(moved + 1), range(reports + 1), range(moved + 1)), key=sum):
+        best = final
+        for world in (0, 1):
+            yeses, queries = left[2 * world : 2 * world + 2]
+            if not yeses or not queries:
+                continue
+            no, yes = list(left), list(left)
+            no[2 * world + 1] = yes[2 * world + 1] = queries - 1
+            yes[2 * world] = yeses - 1
+            for pair in zip(without.tolist(), inside.tolist(), strict=True):
+                here, there = pair if world else pair[::-1]
+                loud = here * np.interp(ratio * there / here, ratio, value[tuple(yes)])
+                quiet = (1 - here) * np.interp(ratio * (1 - there) / (1 - here), ratio, value[tuple(no)])
+                best = np.maximum(best, loud + quiet)
+        value[left] = best
+    return float(np.interp(1.0, ratio, value[reports, moved, reports, moved]))
+
+
+@pytest.mark.parametrize(("scale", "reports", "moved"), SIZES)
+def test_the_best_adversary_by_dynamic_programming_stays_below_the_bound_and_comes_close(scale, reports, moved):
+    epsilon = 1.5 / scale
+    best = best_adversary(epsilon, scale, reports, moved)
+    bound = delta_of_moved(epsilon, scale, reports, moved, 0.05)
+    assert 0.75 * bound < best <= bound * (1 + 1e-3)
+    assert best > delta_of_moved(epsilon, 1.2 * scale, reports, moved, 0.05)  # noise for a sixth less is broken
+    # one input's yeses and queries are not enough, nor is a user who is deleted one query later
+    assert best > alone(epsilon, scale, reports, moved)
+    assert best_adversary(epsilon, scale, reports, moved + (reports > 1)) >= best
+
+
+def alone(epsilon, scale, reports, moved):
+    """The bound if only one of the two inputs were counted."""
+    step = 0.05 / scale
+    value = most(scale, reports, moved, step, 3 * epsilon + 20 * step)
+    return float(math.exp(epsilon) * value[len(value) // 2 - round(epsilon / step)])
+
+
+def test_a_user_who_is_not_deleted_at_the_last_paid_query_loses_more_than_was_promised():
+    """By the library's own steps, all answers followed; three queries more break the promise."""
+    scale, moved, epsilon = 1.5, 2, 0.6
+    promised = delta_of_moved(epsilon, scale, 9, moved, 0.05)
+
+    def learned(paid):
+        monitor = ThresholdMonitorEvolving(GaussianNoise(scale), 1.0, 9, moved=paid)
+        laws = np.array([transcripts(monitor, world, 2 * moved + 6) for world in (0, 1)])
+        assert laws.sum(axis=1) == pytest.approx([1, 1])
+        return max(np.maximum(one - math.exp(epsilon) * other, 0).sum() for one, other in (laws, laws[::-1]))
+
+    assert learned(moved) <= promised < learned(moved + 3)
+
+
+def transcripts(monitor, world, queries):
+    """Probabilities of all answers to a user who is in the even queries in world 0, in the odd ones in world 1."""
+    found = [(1.0, monitor.start(1))]
+    for place in range(queries):
+        held = np.array([float(place % 2 == world)])
+        after = []
+        for chance, state in found:
+            weight = float((held * state.active).sum())
+            yes = float(monitor.noise.sf(monitor.threshold - weight))
+            for above, share in ((True, yes), (False, 1 - yes)):
+                after.append((chance * share, monitor.step(state, held, np.asarray, Loud(above))[0]))
+        found = after
+    return [chance for chance, _ in found]
+
+
+class Loud:
+    """A generator of noise that is far above, or far below."""
+
+    def __init__(self, above):
+        self.above = above
+
+    def normal(self, loc, scale, size=None):
+        return 1e9 if self.above else -1e9
+
+
+@pytest.mark.parametrize("scale", [0.5, 3.0, 40.0])
+def test_one_query_costs_what_its_best_threshold_does(scale):
+    """From above, by 8 %: the polygon around the curve; and at no threshold less than the adversary gets."""
+    step = 0.02 / scale
+    value = most(scale, 1, 1, step, 4 / scale)
+    for epsilon in (0.2 / scale, 0.7 / scale, 1.5 / scale):
+        places = round(epsilon / step)
+        epsilon = places * step
+
+        def gained(z):
+            return -max(ndtr(1 / scale - z) - math.exp(epsilon) * ndtr(-z), 0.0)  # noqa: B023
+
+        best = -minimize_scalar(gained, bounds=(-5, 8), method="bounded", options={"xatol": 1e-6}).fun
+        assert best <= math.exp(epsilon) * value[len(value) // 2 - places] <= 1.08 * best
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.0, 30.0, 1e4])
+def test_the_corners_lie_around_all_thresholds(scale):
+    """Every line through two neighbours of the polygon's boundary has the curve below it."""
+    said, _, heard = _corners(scale)
+    (x, y), order = said, np.argsort(said[0])
+    outer = np.append(0.0, x[order]), np.append(heard, y[order])
+    q, p = curve(scale, 4001)
+    assert np.all(np.interp(q, *outer) >= p * (1 - 1e-9))
+    assert np.all(np.diff(outer[1]) >= -1e-12)
+
+
+@pytest.mark.parametrize(("reports", "moved"), [(1, 5), (3, 30), (8, 59)])
+def test_the_scale_that_is_found_keeps_its_promise_and_is_below_the_closed_one(reports, moved):
+    for epsilon, delta in ((1.0, 1e-6), (0.2, 1e-3)):
+        scale = smallest_moved_scale(epsilon, delta, reports, moved)
+        assert (
+            delta_of_moved(epsilon, scale, reports, moved) <= delta < delta_of_moved(epsilon, 0.99 * scale, reports, moved)
+        )
+        assert delta_of_moved(epsilon, scale, reports, moved, 0.1) <= delta  # a finer grid takes off
+        assert (
+            scale
+            <= closed_scale(epsilon, delta, reports, moved)
+            < gaussian.smallest_gaussian_scale(epsilon, delta, 2 * reports, 2 * moved)
+        )
+
+
+def test_prices_by_way_cover_every_position():
+    """One step of the supermartingale for queries that move up, and down; each is at most the price of either."""
+    order, scale = 20.0, 60.0
+    for way, theta in product((0, 1), (0.0, 0.1 * order / scale**2, order / scale**2)):
+        answers = gaussian._answers(order, scale, way)
+        eta = gaussian._price(answers, theta)
+        assert eta <= gaussian.price(order, scale, theta)
+        for z in scale * (np.linspace(-3, 5, 41) + 0.013):
+            yes, other = ndtr([-z / scale, (1 - z) / scale])[:: 1 if way == 0 else -1]
+            mean = yes * (other / yes) ** order * math.exp(-theta) + (1 - yes) * ((1 - other) / (1 - yes)) ** order
+            assert mean <= math.exp(eta) * (1 + 1e-12)
