@@ -147,8 +147,8 @@ TASKS = (
         "TreeHist; projective", pure_ldp="TreeHist; PEM = projective; SFP = projective",
     ), {"epsilon": 4.0, "top": 8}),
     Task("counting", (1_000, 4_000, 16_000), bits, counts_error, _methods(
-        "tree; tree, Honaker; best tree; consistent tree; square root",
-        dpcrpy="tree; Honaker = tree, Honaker; FDA = best tree; BCRG = square root; ABCRG = square root; "
+        "tree; best tree; consistent tree; square root",
+        dpcrpy="tree; Honaker = tree; FDA = best tree; BCRG = square root; ABCRG = square root; "
         "AuBCR = square root; 4-ary tree = square root",
         opendp="consistent tree",
     ), {"epsilon": 1.0, "delta": 1e-6}),

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evolvingdp.continual_mean import offline
 from evolvingdp.core.noise import Tape
 from evolvingdp.core.olh import OLH
 from evolvingdp.core.randomizers import SignFlip
@@ -243,7 +242,7 @@ def users_mean(question: Question, settings: Any, seed: int) -> Array:
     order = np.arange(steps) % question.users
     users = np.concatenate([rng.permutation(order) for _ in range(question.periods)])
     samples = (rng.random(len(users)) < question.level).astype(np.int64)
-    found = offline.release(settings.but(clip=False), users, samples, stream(seed, "private")).estimate
+    found = settings.but(clip=False).release(users, samples, stream(seed, "private")).estimate
     means = np.cumsum(samples) / np.arange(1, len(samples) + 1)
     last = np.unique(np.linspace(0.9 * len(users), len(users), 200).astype(int)) - 1
     return np.asarray((found[last] - means[last]) * (last + 1) / len(users))

@@ -25,10 +25,10 @@ import pandas as pd
 
 from evolvingdp.book import dated
 from evolvingdp.book.style import MARKERS, PALETTE, THEORY, canvas, house
-from evolvingdp.continual_mean import algorithms, choosing, offline, online
+from evolvingdp.continual_mean import algorithms, choosing
 from evolvingdp.continual_mean import streams as mean_streams
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
-from evolvingdp.continual_mean.prefix_sums import Anytime, Banded, Buffered, Toeplitz, height
+from evolvingdp.continual_mean.prefix_sums import Buffered, Filter, height
 from evolvingdp.core import brown
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.noise import Gaussian, Tape
@@ -272,6 +272,9 @@ MEANS: dict[str, Callable[[int], Any]] = {
 }
 
 
+ONE_BY_ONE = ("Algorithm 2", "recommended, pure", "recommended, Gaussian")
+
+
 def coins(n_steps: int) -> np.ndarray:
     return mean_streams.bits(0.3, n_steps, seeded("bits"))
 
@@ -318,13 +321,13 @@ def mean(name: str, n_steps: int, one_by_one: bool = False) -> Work:
     settings, samples = MEANS[name](n_steps), coins(n_steps)
     users = mean_streams.arrivals("random", USERS, CAP, n_steps, seeded("users"))
     if not one_by_one:
-        return lambda: offline.release(settings, users, samples, seeded("noise"))
+        return lambda: settings.release(users, samples, seeded("noise"))
     arriving = list(zip(users.tolist(), samples.tolist(), strict=True))
 
     def work() -> object:
-        state = online.start(settings, seeded("noise"))
+        state = settings.start(seeded("noise"))
         for user, sample in arriving:
-            online.step(settings, state, user, sample)
+            settings.step(state, user, sample)
         return state
 
     return work
@@ -429,14 +432,13 @@ CASES: list[Case] = [
     ("rivals", "user by user: memoization, two layers", 1e5, rival_per_user, ("memoized", 10**5, 64)),
     ("rivals", "user by user: one word a user, d = 16", 1e5, rival_per_user, ("word", 10**5, 16, 16)),
     ("continual means", "binary mechanism", 1e7, running_sums, (10**7,)),
-    ("continual means", "square root, Gaussian", 1e7, running_sums, (10**7, Toeplitz)),
+    ("continual means", "square root, Gaussian", 1e7, running_sums, (10**7, Filter)),
     ("continual means", "eight buffers, Gaussian", 1e7, running_sums, (10**7, Buffered)),
     ("continual means", "binary mechanism, one by one", 1e6, sums_online, (10**6,)),
     ("continual means", "the peer: a textbook's loop", 1e6, textbook, (10**6,)),
-    ("continual means", "noise without an end", 1e6, noise_of, (Anytime(), 10**6)),
-    ("continual means", "noise of a banded matrix, 256 bands", 1e6, noise_of, (Banded(10**6, 256), 10**6)),
+    ("continual means", "noise of a banded matrix, 256 bands", 1e6, noise_of, (Filter(10**6, width=256), 10**6)),
     *(("continual means", name, 1e7, mean, (name, 10**7)) for name in MEANS if name != "recommended, Gaussian"),
-    *(("continual means", f"{name}, one by one", 2e5, mean, (name, 200_000, True)) for name in MEANS),
+    *(("continual means", f"{name}, one by one", 2e5, mean, (name, 200_000, True)) for name in ONE_BY_ONE),
     ("sparse vector", "Example 1.4, n = m = 10^6, simulated", 1, example_simulated, (10**6,)),
     ("sparse vector", "the same, n = m = 10^9", 1, example_simulated, (10**9,)),
     ("sparse vector", "the same, StableMonitor, n = m = 10^9", 1, stable_simulated, (10**9,)),

@@ -1,6 +1,6 @@
 """Algorithms 4, 5 and 6 line by line, slow, for comparison: each repair can be taken back.
 
-The reference that `online` and `offline` are tested against, and the means to show what the printed lines do.  Bits only.
+The reference that `blocks` is tested against, and the means to show what the printed lines do.  Bits only.
 The lines are those of E-CM-1, E-CM-2, E-CM-3 and E-CM-10.
 """
 
@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from evolvingdp.continual_mean.binary_mechanism import printed_sums
-from evolvingdp.continual_mean.online import median
-from evolvingdp.continual_mean.user_mean import UserMean
+from evolvingdp.continual_mean.blocks import Blocks, median
 
 PRINTED = ("sum", "total", "inactive", "set")  # the lines that can be left as printed
 
@@ -49,7 +48,7 @@ class BinMech:
 
 
 def run(
-    settings: UserMean,
+    settings: Blocks,
     stream: Iterable[tuple[int, int]],
     noise: Callable[[int], Callable[[], float]],
     rngs: list[np.random.Generator],
@@ -63,7 +62,7 @@ def run(
     if unknown := as_printed - set(PRINTED):
         raise ValueError(f"printed must be among {', '.join(PRINTED)}, got {', '.join(sorted(unknown))}")
     mechanisms = [BinMech(noise(tree), as_printed) for tree in range(settings.n_trees)]
-    prior = dict.fromkeys(range(len(settings.sizes)), settings.relative_prior)
+    prior = dict.fromkeys(range(len(settings.sizes)), settings.first_estimate)
     inactive = [level for level in range(len(settings.sizes)) if settings.waits_for(level)]
     buffers: dict[int, list[int]] = {level: [] for level in inactive}
     samples: dict[int, list[int]] = {}

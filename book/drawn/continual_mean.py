@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drawn.svg import WIDTH, Drawing
-from evolvingdp.continual_mean import UserMean
+from evolvingdp.continual_mean import Blocks
 from evolvingdp.continual_mean.prefix_sums import Tree
 
 STEPS = 16
@@ -61,7 +61,7 @@ def blocks() -> Drawing:
 
 def user_blocks() -> Drawing:
     """The samples of a user, in blocks that double."""
-    settings = UserMean(n_users=100, samples_per_user=16, epsilon=1.0)
+    settings = Blocks(n_users=100, samples_per_user=16, epsilon=1.0)
     drawing = Drawing("A user's samples in blocks", "", 96)
     wide, first, said = (WIDTH - 16) / settings.samples_per_user, 0, []
     for level, size in enumerate(settings.sizes):

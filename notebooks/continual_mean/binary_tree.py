@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from evolvingdp.book.params import Metric
 from evolvingdp.continual_mean import streams
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism, best_tree, printed_sums
-from evolvingdp.continual_mean.prefix_sums import Anytime, BalancedTree, Banded, Buffered, PrefixSums, Toeplitz, Tree
-from evolvingdp.continual_mean.sums.recorded import RecordedSums
+from evolvingdp.continual_mean.prefix_sums import Buffered, Filter, PrefixSums, Tree
+from evolvingdp.continual_mean.recorded import RecordedSums
 from evolvingdp.core import accounting
 from evolvingdp.core.seeds import stream
 from evolvingdp.notebooks.continual_mean.scores import root_mean_square
@@ -27,43 +27,37 @@ METRIC = Metric("binary_measured", "root mean square error of Algorithm 1 over t
 CLAIMS = """
 farthest <= 0.2         Measured errors are the exact ones: largest relative distance, all mechanisms
 printed_ones >= 32      Printed, Algorithm 1 counts eight ones as
-binary_error / honaker_error >= 1.2   Honaker's estimates cut the tree's error over the stream: binary over Honaker, exact
-integer_error / honaker_error <= 1.01   Integer noise costs nothing: its error over Laplace noise's, exact
-min(gaussian_error, gaussian_honaker_error) / root_error >= 1.5   The square root beats both Gaussian trees over the stream: the better of them over it, exact
+integer_error / binary_error <= 1.01   Integer noise costs nothing: its error over Laplace noise's, exact
+gaussian_error / root_error >= 1.5   The square root beats the Gaussian tree over the stream: its error over the square root's, exact
 binary_error / wide_error >= 1.5      A wide tree beats the binary one, pure, exact
 largest_gaussian / largest_root >= 1.5   The square root beats the Gaussian binary tree at the worst step, too, exact
-best_tree_drawn / balanced_error >= 1.1  Negative digits cut the error of the best tree drawn by a tenth or more: the better of wide and Honaker, over it
+best_tree_drawn / balanced_error >= 1.1  Negative digits cut the error of the best tree drawn by a tenth or more: over it
 balanced_error / recorded_error >= 1     Sums of a stream that has ended have less error than those released step by step: the best tree's error over theirs, exact
 buffered_error / root_error <= 1.02      Eight buffers cost next to nothing: their error over the square root's, exact
 1 <= over_bound <= 1.2   No factorization does much better: the square root's error over the lower bound for all of them
-whole_error / gaussian_honaker_error <= 1.1   Discrete Gaussian noise, accounted as zero-concentrated privacy, costs little: its error over Gaussian noise's, exact
-anytime_error / root_error <= 1.5        A length that is not known costs half again at most: the error without an end over the square root's, exact
+whole_error / gaussian_error <= 1.1   Discrete Gaussian noise, accounted as zero-concentrated privacy, costs little: its error over Gaussian noise's, exact
+far_error / root_error <= 1.5        A length that is not known costs half again at most: twelve buffers for a billion steps over the square root, exact
 apart_banded / apart_root <= 0.8         Where a person's elements are far apart, bands pay: the banded square root's error over the square root's, 64 elements
 per_step_measured / binary_measured >= 100   A tree beats noise at every step, measured
 """
 
 PER_STEP = "Laplace noise at every step"
 BINARY = "binary tree (Algorithm 1)"
-HONAKER = "binary tree, Honaker"
 WIDE = "16-ary tree"
-INTEGER = "binary tree, Honaker, integer noise"
+INTEGER = "binary tree, integer noise"
 BALANCED = "balanced tree (negative digits)"
 GAUSSIAN = "binary tree, Gaussian"
-GAUSSIAN_HONAKER = "binary tree, Honaker, Gaussian"
 ROOT = "square root, Gaussian"
 BUFFERED = "8 buffers, Gaussian"
-WHOLE = "binary tree, Honaker, discrete Gaussian"
+WHOLE = "binary tree, discrete Gaussian"
 FAR = "12 buffers for a billion steps"
-ANYTIME = "without an end (anytime)"
 BANDED = "banded square root"
-BANDED_BEST = "banded, optimized"
 BOUND = "lower bound, any factorization"
-PURE = [PER_STEP, BINARY, WIDE, HONAKER, INTEGER, BALANCED]
-APPROXIMATE = [GAUSSIAN, GAUSSIAN_HONAKER, WHOLE, ROOT, BUFFERED, FAR, ANYTIME]
-SEPARATED = {"tree": GAUSSIAN_HONAKER, "root": ROOT, "buffered": BUFFERED, "banded": BANDED, "best": BANDED_BEST}
-SHORT = {"binary": BINARY, "honaker": HONAKER, "wide": WIDE, "integer": INTEGER, "balanced": BALANCED, "gaussian": GAUSSIAN}
-SHORT |= {"gaussian_honaker": GAUSSIAN_HONAKER, "whole": WHOLE, "root": ROOT, "buffered": BUFFERED, "far": FAR}
-SHORT |= {"anytime": ANYTIME}  # in values' names
+PURE = [PER_STEP, BINARY, WIDE, INTEGER, BALANCED]
+APPROXIMATE = [GAUSSIAN, WHOLE, ROOT, BUFFERED, FAR]
+SEPARATED = {"tree": GAUSSIAN, "root": ROOT, "buffered": BUFFERED, "banded": BANDED}
+SHORT = {"binary": BINARY, "wide": WIDE, "integer": INTEGER, "balanced": BALANCED, "gaussian": GAUSSIAN}
+SHORT |= {"whole": WHOLE, "root": ROOT, "buffered": BUFFERED, "far": FAR}  # in values' names
 BINS = 24  # of steps, of equal ratio
 
 
@@ -106,16 +100,13 @@ def mechanism(params: Any, name: str, horizon: int | None = None) -> BinaryMecha
     structures: dict[str, PrefixSums] = {
         BINARY: Tree(steps),
         WIDE: Tree(steps, 16),
-        HONAKER: Tree(steps, honaker=True),
-        INTEGER: Tree(steps, honaker=True),
+        INTEGER: Tree(steps),
         GAUSSIAN: Tree(steps),
-        GAUSSIAN_HONAKER: Tree(steps, honaker=True),
-        ROOT: Toeplitz(steps),
+        ROOT: Filter(steps),
         BALANCED: best_tree(steps),
         BUFFERED: Buffered(steps),
-        WHOLE: Tree(steps, honaker=True),
-        FAR: Buffered(10**9, 12),
-        ANYTIME: Anytime(),
+        WHOLE: Tree(steps),
+        FAR: Buffered(10**9, buffers=12),
     }
     delta, integer = params.delta if name in APPROXIMATE else 0.0, name in (INTEGER, BALANCED, WHOLE)
     return BinaryMechanism(steps, params.epsilon, delta=delta, integer=integer, sums=structures[name])
@@ -172,10 +163,8 @@ def memory(params: Any, name: str) -> int:
     if name == PER_STEP:
         return 0
     sums = mechanism(params, name).structure
-    if isinstance(sums, BalancedTree):
-        return sums.branching * sums.height
     if isinstance(sums, Tree):
-        return sums.height * (2 if sums.honaker else 1)
+        return sums.branching * sums.height
     return sums.buffers if isinstance(sums, Buffered) else params.horizon
 
 
@@ -201,7 +190,7 @@ def growth(params: Any) -> pd.DataFrame:
     rows = []
     for power in range(4, 21):
         horizon = 2**power
-        for name in (BINARY, WIDE, HONAKER, BALANCED, *APPROXIMATE):
+        for name in (BINARY, WIDE, BALANCED, *APPROXIMATE):
             squares = variances(params, name, horizon)
             error, largest = np.sqrt([squares.mean(), squares.max()]).tolist()
             rows.append({"mechanism": name, "horizon": horizon, "error": error, "largest": largest})
@@ -220,13 +209,11 @@ def separated(params: Any) -> pd.DataFrame:
         uses = 1 << power
         gap = max(1, horizon // uses)
         made: dict[str, PrefixSums] = {
-            GAUSSIAN_HONAKER: Tree(horizon, honaker=True),
-            ROOT: Toeplitz(horizon),
+            GAUSSIAN: Tree(horizon),
+            ROOT: Filter(horizon),
             BUFFERED: Buffered(horizon),
-            BANDED: Banded(horizon, gap),
+            BANDED: Filter(horizon, width=gap),
         }
-        if gap <= 256:  # optimizing more takes longer than all else
-            made[BANDED_BEST] = Banded(horizon, gap, best=True)
         for name, sums in made.items():
             noise = BinaryMechanism(horizon, params.epsilon, delta=params.delta, sums=sums, uses=uses, gap=gap).noise
             error = float(np.sqrt(sums.variances(horizon).mean() * noise.variance))
@@ -235,30 +222,29 @@ def separated(params: Any) -> pd.DataFrame:
 
 
 def branchings(params: Any) -> pd.DataFrame:
-    """Exact error over the whole stream for every branching, plain and by Honaker's estimates, pure and Gaussian."""
+    """Exact error over the whole stream for every branching: plain, pure and Gaussian, and with negative digits."""
     rows = []
     for branching in params.branching_sweep:
-        for honaker in (False, True):
-            sums = Tree(params.horizon, branching, honaker)
-            square = sums.variances(params.horizon).mean()
-            for delta in (0.0, params.delta):
-                noise = BinaryMechanism(params.horizon, params.epsilon, delta=delta, sums=sums).noise
-                kind = ("Honaker" if honaker else "plain") + (", Gaussian" if delta else ", pure")
-                rows.append({"branching": branching, "kind": kind, "error": float(np.sqrt(square * noise.variance))})
+        for balanced, delta in ((False, 0.0), (True, 0.0), (False, params.delta)):
+            sums = Tree(params.horizon, branching, balanced)
+            noise = BinaryMechanism(params.horizon, params.epsilon, delta=delta, sums=sums).noise
+            kind = ("negative digits" if balanced else "plain") + (", Gaussian" if delta else ", pure")
+            error = float(np.sqrt(sums.variances(params.horizon).mean() * noise.variance))
+            rows.append({"branching": branching, "kind": kind, "error": error})
     return pd.DataFrame(rows)
 
 
 def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
     """What claims and prose read, by short names of the mechanisms (`SHORT`): exact errors over the stream, and others."""
     errors, apart, wide = whole_stream(table), separated(params).set_index(["mechanism", "uses"]), branchings(params)
-    exact, pure = errors.exact, wide[wide.kind.str.endswith("pure")]
-    best = pure.loc[pure[pure.kind == "plain, pure"].error.idxmin()]
+    exact, plain = errors.exact, wide[wide.kind == "plain, pure"]
+    best = plain.loc[plain.error.idxmin()]
     return {
         "farthest": (errors.measured / exact - 1).abs().max(),
         "printed_ones": printed_sums([step & -step for step in range(1, 9)])[-1],
         "largest_gaussian": np.sqrt(variances(params, GAUSSIAN).max()),
         "largest_root": np.sqrt(variances(params, ROOT).max()),
-        "best_tree_drawn": min(exact[WIDE], exact[HONAKER], pure.error.min()),
+        "best_tree_drawn": min(exact[WIDE], plain.error.min()),
         "height": Tree(params.horizon).height,
         "best_branching": best.branching,
         "best_branching_error": best.error,

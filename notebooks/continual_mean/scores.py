@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import chi2
 
-from evolvingdp.continual_mean.arranged import Arranged, arrange
-from evolvingdp.continual_mean.offline import Changes
-from evolvingdp.continual_mean.user_mean import UserMean
+from evolvingdp.continual_mean.settings import Changes
 
 ORDER_NAMES = {
     "contiguous": "one after the other",
@@ -56,16 +52,3 @@ def second_half(released: Changes, truth: ArrayLike) -> dict[str, float]:
         "predicted": float(max(error, 0.0) / len(steps)),
         "bias": float(np.sqrt(np.mean(np.square(bias)))),
     }
-
-
-def arranger(users: NDArray[np.int64], samples: NDArray[np.int64]) -> Callable[[UserMean], Arranged]:
-    """Arranges a stream for settings that differ in their cap at most, once for each cap that makes a difference."""
-    most, known = int(np.bincount(users).max()), dict[int, Arranged]()
-
-    def arranged(settings: UserMean) -> Arranged:
-        cap = min(settings.samples_per_user, most)
-        if cap not in known:
-            known[cap] = arrange(settings, users, samples)
-        return known[cap]
-
-    return arranged

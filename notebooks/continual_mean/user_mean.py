@@ -16,9 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.book.params import Metric
 from evolvingdp.book.words import digits
-from evolvingdp.continual_mean import algorithms, offline, streams, theory
-from evolvingdp.continual_mean.arranged import arrange
+from evolvingdp.continual_mean import algorithms, streams, theory
+from evolvingdp.continual_mean.blocks import Blocks
 from evolvingdp.continual_mean.per_step import PerStepLaplace, most_samples
+from evolvingdp.continual_mean.settings import arrange
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core.seeds import stream
 from evolvingdp.notebooks.continual_mean.scores import ORDER_NAMES, root_mean_square, second_half
@@ -41,7 +42,7 @@ WISHFUL = "Algorithm 3 (wishful)"
 SINGLE = "Algorithm 4 (one tree)"
 MULTIPLE = "Algorithm 5 (many trees)"
 FULL = "Algorithm 6 (full)"
-PRIVATE: dict[str, Callable[..., UserMean]] = {
+PRIVATE: dict[str, Callable[..., UserMean | Blocks]] = {
     NAIVE: algorithms.naive,
     WISHFUL: algorithms.wishful,
     SINGLE: algorithms.single_tree,
@@ -86,7 +87,7 @@ def _orders(params: Any, seed: int) -> Iterator[dict[str, Any]]:
                 elif name == PER_STEP:
                     got = PerStepLaplace(len(bits), params.epsilon).release(users, bits, noise)
                 else:
-                    got = offline.changes(made[name], arranged, noise).every_step().estimate
+                    got = made[name].changes(arranged, noise).every_step().estimate
                 window = np.abs(got - params.mean)
                 for step in steps:
                     yield {
@@ -112,7 +113,7 @@ def _caps(params: Any, seed: int) -> Iterator[dict[str, Any]]:
             arranged = arrange(settings(params, NAIVE, n_users, cap, horizon), users, bits)
             for name in (NAIVE, SINGLE, MULTIPLE):
                 made = settings(params, name, n_users, cap, horizon)
-                got = offline.changes(made, arranged, stream(seed, "cap noise", name, cap, repetition)).every_step()
+                got = made.changes(arranged, stream(seed, "cap noise", name, cap, repetition)).every_step()
                 tail = slice(-(horizon // 4), None, max(1, cap // 4))
                 error = got.estimate[tail] - algorithms.running_mean(bits)[tail]
                 noise = got.standard_error[tail] ** 2 - 0.25 / got.samples[tail]
@@ -138,14 +139,14 @@ def _loose(params: Any, seed: int) -> Iterator[dict[str, Any]]:
         for cap in params.loose_caps:
             for name in (NAIVE, SINGLE, MULTIPLE, FULL):
                 made = settings(params, name, n_users, cap, horizon)
-                got = offline.changes(made, arranged, stream(seed, "loose noise", name, cap, repetition))
+                got = made.changes(arranged, stream(seed, "loose noise", name, cap, repetition))
                 square = second_half(got, params.mean)["square"]
                 yield {"part": "loose", "method": name, "cap": cap, "repetition": repetition, "square": square}
 
 
-def settings(params: Any, name: str, n_users: int, cap: int, horizon: int) -> UserMean:
+def settings(params: Any, name: str, n_users: int, cap: int, horizon: int) -> UserMean | Blocks:
     """The algorithm called `name`; the prior is above or below the mean by 1/sqrt(cap)."""
-    options: dict[str, Any] = {"beta": params.beta, "horizon": horizon}
+    options: dict[str, Any] = {"horizon": horizon} | ({} if name == NAIVE else {"beta": params.beta})
     if name in NEEDS_PRIOR:
         off = 1 / math.sqrt(cap)
         options["prior_mean"] = params.mean + off if params.mean + off <= 1 else max(0.0, params.mean - off)
@@ -214,7 +215,7 @@ def slope(x: Any, y: Any) -> float:
 
 def diversity(params: Any, seed: int) -> pd.DataFrame:
     """Per order: the first of a grid of steps from which on the diversity condition (11) holds, as a fraction of the stream."""
-    made = settings(params, FULL, params.n_users, params.samples_per_user, length(params))
+    made = algorithms.full(params.n_users, params.samples_per_user, params.epsilon, beta=params.beta)
     rows = []
     for order in streams.ORDERS:
         users = streams.arrivals(
@@ -230,7 +231,7 @@ def diversity(params: Any, seed: int) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def diverse_from(made: UserMean, users: ArrayLike, points: int = 200) -> float:
+def diverse_from(made: Blocks, users: ArrayLike, points: int = 200) -> float:
     """From which of `points` even steps on the diversity condition (11) holds to the end, as a fraction; inf for never."""
     who = np.asarray(users)
     grid = np.linspace(1, len(who), points).astype(np.int64)
@@ -250,20 +251,21 @@ def advantage(epsilon: float, beta: float) -> pd.DataFrame:
     rows = []
     for n_users in (10**3, 10**4, 10**5, 10**6):
         for power in range(4, 25, 2):
-            naive, full = (make(n_users, 2**power, epsilon, beta=beta) for make in (algorithms.naive, algorithms.full))
+            naive = algorithms.naive(n_users, 2**power, epsilon)
+            full = algorithms.full(n_users, 2**power, epsilon, beta=beta)
             rows.append(
                 {
                     "n_users": n_users,
                     "cap": 2**power,
                     "epsilon": epsilon,
-                    "ratio": _average_noise(naive) / _average_noise(full),
+                    "ratio": math.sqrt(naive.sums.l1 / 2 * naive.noise.variance) / _average_noise(full),
                     "diverse": n_users >= theory.arrays_needed(full, 2**power),
                 }
             )
     return pd.DataFrame(rows)
 
 
-def _average_noise(made: UserMean) -> float:
+def _average_noise(made: Blocks) -> float:
     """Standard deviation of the noise of the sum, half of each tree's digits being 1."""
     variance = 0.0
     for tree in range(made.n_trees):
@@ -281,7 +283,7 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
     active = bounded[(bounded.method != FULL) | (bounded.step >= length(params) / 2)]
     ahead = advantage(params.epsilon, params.beta)
     ahead = ahead[ahead.ratio > 1]
-    made = settings(params, FULL, params.n_users, params.samples_per_user, length(params))
+    made = algorithms.full(params.n_users, params.samples_per_user, params.epsilon, beta=params.beta)
     ends = slopes(params, table).set_index(["method", "order"])["at the end"]
     powers = noise_powers(params, table)
     return {

@@ -10,13 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.continual_mean import (
-    Toeplitz,
+    Filter,
     Tree,
-    UserMean,
     full,
     multiple_trees,
     naive,
-    offline,
     recommended,
     single_tree,
     users_alike,
@@ -35,7 +33,7 @@ from evolvingdp.streams.dated import OTHER
 Array = NDArray[np.float64]
 ALONE, ALONE_DELTA = "totals, noise of their own", "totals, noise of their own (Gaussian)"
 PER_STEP = "running mean, noise of its own"
-TOTALS = {"totals, Algorithm 2": Tree, "totals, best tree": best_tree, "totals, square root (Gaussian)": Toeplitz}
+TOTALS = {"totals, Algorithm 2": Tree, "totals, best tree": best_tree, "totals, square root (Gaussian)": Filter}
 SAMPLES = {
     "Algorithm 2": naive,
     "recommended": recommended,
@@ -64,13 +62,13 @@ def mean_rows(params: Any, seed: int) -> Iterator[dict[str, Any]]:
         bits = (rng.random(len(who)) < np.repeat(truth, users)).astype(np.int64)
         totals = bits.reshape(len(truth), users).sum(axis=1)
         for method, made in settings.items():
-            released = offline.release(made, who, bits, stream(seed, "samples", method, repetition))
+            released = made.release(who, bits, stream(seed, "samples", method, repetition))
             used = released.samples[at] / users
             for row, samples in zip(_rows(method, users, repetition, released.estimate[at], totals), used, strict=True):
                 yield row | {"used": float(samples)}
 
 
-def _settings(params: Any, make: Any) -> UserMean:
+def _settings(params: Any, make: Any) -> Any:
     """For users with one sample an epoch; where a prior must be given, it is 0, from which no share of a word is far."""
     size = (params.sample_users, len(followed(params)), params.epsilon)
     if make in (recommended, users_alike):

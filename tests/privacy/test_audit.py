@@ -15,7 +15,7 @@ from evolvingdp.audit.empirical import auditor, failures, limits
 from evolvingdp.audit.exact import integers, probes, reports
 from evolvingdp.audit.exact import laws as exact
 from evolvingdp.audit.exact.replay import ChangedError
-from evolvingdp.continual_mean import binary_mechanism, offline
+from evolvingdp.continual_mean import binary_mechanism, blocks, user_mean
 from evolvingdp.continual_mean.prefix_sums import Tree
 from evolvingdp.core import accounting, noise
 from evolvingdp.core.hashing import MultiplyShift
@@ -295,7 +295,8 @@ def halved_tape(monkeypatch):
 
 
 def halved_tree(monkeypatch):
-    monkeypatch.setattr(offline, "Tape", lambda law, rng: Tape(Laplace(law.scale / 2), rng))
+    for module in (user_mean, blocks):
+        monkeypatch.setattr(module, "Tape", lambda law, rng: Tape(Laplace(law.scale / 2), rng))
 
 
 def halved_scale(monkeypatch):
@@ -326,7 +327,7 @@ def a_level_forgotten(monkeypatch):
     ("mutate", "rows"),
     [
         (halved_tape, ["binary"]),
-        (halved_tree, ["user_mean"]),
+        (halved_tree, ["user_mean", "blocks"]),
         (halved_scale, ["laplace", "binary", "user_mean"]),
         (halved_draws, ["laplace", "binary", "user_mean"]),
         (halved_integers, ["discrete_laplace_narrow"]),

@@ -13,11 +13,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evolvingdp.continual_mean import algorithms, choosing, coordinates, offline, online, private_median, streams, windows
+from evolvingdp.continual_mean import (
+    algorithms,
+    binary_mechanism,
+    choosing,
+    coordinates,
+    private_median,
+    streams,
+    user_mean,
+    windows,
+)
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.per_step import PerStepLaplace
-from evolvingdp.continual_mean.prefix_sums import Banded, Buffered, Toeplitz, Tree
-from evolvingdp.continual_mean.sums.recorded import RecordedSums
+from evolvingdp.continual_mean.prefix_sums import Buffered, Filter, Tree
+from evolvingdp.continual_mean.recorded import RecordedSums
+from evolvingdp.continual_mean.settings import arrange
+from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core.exact import Grid
 from evolvingdp.core.seeds import stream
 
@@ -89,7 +100,7 @@ def test_two_elements_at_most_a_sensitivity_apart_stay_so_on_the_grid(sensitivit
 @pytest.mark.parametrize("horizon", [8, 2000])
 def test_integer_noise_meets_no_float(horizon):
     """From 2^53 on a float rounds: outputs of neighbours would be even and odd."""
-    mechanism = BinaryMechanism(horizon, 1e-9, integer=True, sums=Banded(horizon, 1))
+    mechanism = BinaryMechanism(horizon, 1e-9, integer=True, sums=Filter(horizon, width=1))
     elements = np.full(horizon, int(mechanism.grid.largest))
     released = mechanism.release(elements, stream(0, "noise"))
     assert released.dtype == np.int64
@@ -101,7 +112,7 @@ def test_integer_noise_meets_no_float(horizon):
 
 def test_integer_noise_that_64_bits_do_not_hold_is_refused():
     with pytest.raises(ValueError, match="epsilon must be larger, or integer=False: integer noise of scale"):
-        BinaryMechanism(2**20, 1e-11, integer=True, sums=Tree(2**20, honaker=True))
+        BinaryMechanism(2**20, 1e-11, integer=True)
 
 
 def test_a_user_of_all_samples_is_counted_as_one():
@@ -110,14 +121,11 @@ def test_a_user_of_all_samples_is_counted_as_one():
     for users in ([7], 7, [[7] * 100], np.full(100, 7.0), ["a"] * 100, [True] * 100):
         with pytest.raises(TypeError, match=r"users must be integers of shape \(100,\)"):
             mechanism.release(users, np.ones(100), stream(0, "noise"))
-    for user in ("7", 7.0, True, None):
-        with pytest.raises(TypeError, match="user must be an integer >= 0"):
-            mechanism.step(mechanism.start(stream(0, "noise")), user, 1.0)
 
 
 def test_days_give_each_coordinate_its_share_of_the_budget():
     """The exact delta at epsilon of d coordinates together: the squares of mu add up."""
-    whole = algorithms.naive(5, 4, 1.0, delta=1e-6, resolution=16)
+    whole = UserMean(5, 4, 1.0, 1e-6, resolution=16)
     alone = windows.Days(whole, 10, 2).noise
     for dimensions in (2, 9, 100):
         one = windows.Days(coordinates.of_one(whole, dimensions), 10, 2).noise
@@ -130,7 +138,7 @@ def test_days_give_each_coordinate_its_share_of_the_budget():
 @pytest.mark.parametrize("tree", [False, True])
 def test_days_charge_the_worst_user_and_no_more(cap, per_day, n_days, tree):
     """The worst of all ways in which a user's samples can fall on days, by the days' l2; enumerated by convexity."""
-    settings = algorithms.naive(3, cap, 1.0, delta=1e-6)
+    settings = UserMean(3, cap, 1.0, 1e-6)
     days = windows.Days(settings, n_days, per_day, Tree(n_days, 3) if tree else None)
     full, rest = divmod(min(cap, n_days * per_day), min(per_day, cap))
     load = np.zeros(n_days)
@@ -138,18 +146,18 @@ def test_days_charge_the_worst_user_and_no_more(cap, per_day, n_days, tree):
     load[full : full + 1] = rest
     blocks = [3**level for level in range(days.structure.height)] if tree else [1]
     squares = sum((np.add.reduceat(load, np.arange(0, n_days, size)) ** 2).sum() for size in blocks)
-    assert days.noise.scale * settings.tree_budget == pytest.approx(math.sqrt(squares))
+    assert days.noise.scale * settings.budget == pytest.approx(math.sqrt(squares))
 
 
 @pytest.mark.parametrize(("cap", "per_day", "n_days"), [(7, 2, 5), (7, 3, 4), (2, 5, 4), (30, 3, 5), (5, 4, 5)])
 def test_days_in_buffers_charge_the_worst_of_all_users(cap, per_day, n_days):
     """Every way in which a user's samples can fall on the days, enumerated."""
-    settings, sums = algorithms.naive(3, cap, 1.0, delta=1e-6), Buffered(n_days)
+    settings, sums = UserMean(3, cap, 1.0, 1e-6), Buffered(n_days)
     matrix = sum(np.diag(np.full(n_days - late, sums.coefficients[late]), -late) for late in range(n_days))
     loads = [np.array(load) for load in itertools.product(range(per_day + 1), repeat=n_days) if sum(load) <= cap]
     worst = max(float(np.linalg.norm(matrix @ load)) for load in loads)
     days = windows.Days(settings, n_days, per_day, sums)
-    assert days.noise.scale * settings.tree_budget == pytest.approx(worst)
+    assert days.noise.scale * settings.budget == pytest.approx(worst)
 
 
 def test_days_check_all_before_the_first_draw_and_refuse_what_they_do_not_use():
@@ -163,29 +171,28 @@ def test_days_check_all_before_the_first_draw_and_refuse_what_they_do_not_use():
         with pytest.raises((TypeError, ValueError)):
             days.release(users, samples, when, rng)
     assert rng.bit_generator.state == untouched
-    with pytest.raises(ValueError, match="settings must project and weigh no samples"):
+    with pytest.raises(TypeError, match="settings must be a UserMean, which projects and weighs no samples"):
         windows.Days(choosing.users_alike(3, 8, 1.0), 3, 2)
-    with pytest.raises(TypeError, match="sums must be a Tree, a BalancedTree, Buffered or None, got Toeplitz"):
-        windows.Days(algorithms.naive(3, 3, 1.0, delta=1e-6), 3, 2, Toeplitz(3))
+    with pytest.raises(ValueError, match="settings must have batch 1 and no reach, as a day is an element, got 2"):
+        windows.Days(UserMean(3, 3, 1.0, batch=2), 3, 2)
 
 
 OTHERS = {
-    "user mean": (online, [algorithms.naive(1, most, 1.0) for most in (1, 200)]),
-    "any users": (online, [choosing.recommended(20, 8, epsilon) for epsilon in (1.0, 2.0)]),
-    "sums": (None, [BinaryMechanism(4, epsilon) for epsilon in (1.0, 2.0)]),
-    "steps": (None, [PerStepLaplace(4, 1.0, split) for split in ("even", "harmonic")]),
-    "days": (None, [windows.Days(algorithms.naive(3, 3, 1.0), n_days, 2) for n_days in (3, 4)]),
+    "user mean": [algorithms.naive(1, most, 1.0) for most in (1, 200)],
+    "any users": [choosing.recommended(20, 8, epsilon) for epsilon in (1.0, 2.0)],
+    "reach": [UserMean(2, 8, 1.0, 1e-6, reach=reach) for reach in (4.0, 5.0)],
+    "sums": [BinaryMechanism(4, epsilon) for epsilon in (1.0, 2.0)],
+    "days": [windows.Days(algorithms.naive(3, 3, 1.0), n_days, 2) for n_days in (3, 4)],
 }
 
 
 @pytest.mark.parametrize("kind", OTHERS)
 def test_a_state_of_other_settings_is_refused_and_of_equal_ones_taken(kind):
-    module, (mine, others) = OTHERS[kind]
+    mine, others = OTHERS[kind]
     for settings, taken in ((others, False), (copy.deepcopy(mine), True), (pickle.loads(pickle.dumps(mine)), True)):
-        state = module.start(mine, stream(0, "noise")) if module else mine.start(stream(0, "noise"))
+        state = mine.start(stream(0, "noise"))
         sample = (0, 1.0) if kind != "sums" else (1.0,)
-        step = functools.partial(module.step, settings) if module else settings.step
-        calls = [functools.partial(step, state, *sample)]
+        calls = [functools.partial(settings.step, state, *sample)]
         calls += [functools.partial(settings.close, state)] if kind == "days" else []
         for call in calls:
             if taken:
@@ -198,13 +205,12 @@ def test_a_state_of_other_settings_is_refused_and_of_equal_ones_taken(kind):
 def test_a_copied_state_repeats_its_noise():
     """As it says: whoever goes on with two copies and different samples shows their difference without noise."""
     settings = algorithms.naive(2, 4, 1.0)
-    state = online.start(settings, stream(0, "noise"))
+    state = settings.start(stream(0, "noise"))
     twice = copy.deepcopy(state)
-    released = [online.step(settings, each, 0, sample)[1].estimate for each, sample in ((state, 1.0), (twice, 0.0))]
+    released = [settings.step(each, 0, sample)[1].estimate for each, sample in ((state, 1.0), (twice, 0.0))]
     assert released[0] - released[1] == pytest.approx(1.0)
-    for stated in (online, windows, BinaryMechanism.__module__, PerStepLaplace.__module__):
-        text = (stated if not isinstance(stated, str) else __import__(stated, fromlist=["x"])).__doc__
-        assert "repeats its" in " ".join(text.split())
+    for stated in (user_mean, windows, binary_mechanism):
+        assert "repeats its" in " ".join(stated.__doc__.split())
 
 
 def test_a_private_median_takes_means_of_arrays_alone():
@@ -217,73 +223,51 @@ def test_a_private_median_takes_means_of_arrays_alone():
 def test_users_of_any_integer_type_are_the_same_users(dtype):
     settings = choosing.recommended(1000, 8, 1.0)
     users = np.array([3, 100, 3, 7, 100])
-    released = [offline.release(settings, each, [1, 0, 1, 1, 0], stream(0, "x")) for each in (users, users.astype(dtype))]
+    released = [settings.release(each, [1, 0, 1, 1, 0], stream(0, "x")) for each in (users, users.astype(dtype))]
     np.testing.assert_array_equal(released[0].estimate, released[1].estimate)
-
-
-def _batched(batch, **options):
-    return algorithms.naive(6, 8, 1.5, horizon=40, batch=batch, branching=0, **options)
-
-
-@pytest.mark.parametrize("batch", [1, 3, 7])
-def test_batches_step_by_step_and_at_once_are_the_same(batch):
-    settings = _batched(batch, integer=True, excess="drop", clip=True).but(samples_per_user=5)
-    users, bits = stream(0, "users").integers(0, 7, 50), stream(0, "bits").integers(0, 2, 50)
-    released, state = offline.release(settings, users, bits, stream(0, "noise")), online.start(settings, stream(0, "noise"))
-    for step, (user, bit) in enumerate(zip(users.tolist(), bits.tolist(), strict=True)):
-        state, shown = online.step(settings, state, user, bit)
-        assert shown[:4] == tuple(
-            getattr(released, name)[step] for name in ("estimate", "standard_error", "bias", "samples")
-        )
-    used = int(released.samples[-1])
-    assert used % batch == 0
-    assert 0 <= 50 - released.dropped - used < batch
-
-
-@pytest.mark.parametrize("batch", [1, 2, 5])
-def test_a_user_moves_the_blocks_of_batches_by_what_the_noise_pays_for(batch):
-    """Wherever a user's samples are: the noise that hides all of them, over its scale, in l1; attained by some arrivals."""
-    settings, losses = _batched(batch), []
-    sums, rng = settings.prefix_sums(settings.capacity_of(0)), stream(0, "arrivals")
-    scale = settings.noise(0, sums, settings.user_sensitivity(0)).scale
-    for _ in range(200):
-        mine = np.zeros(40)
-        mine[rng.choice(40, 8, replace=False) if rng.random() < 0.9 else slice(8)] = 1
-        moved = mine[: 40 // batch * batch].reshape(-1, batch).sum(axis=1)
-        losses.append(moved.sum() * sums.l1 / scale)  # each batch is in a block of each size
-    assert max(losses) == pytest.approx(1.5)
 
 
 def test_what_a_mean_in_batches_states_holds_for_the_worst_values():
     """Ones at first and zeros from then on, without noise: the bias that is stated is attained, and never exceeded."""
-    settings = _batched(7).but(epsilon=1e9)
+    settings = UserMean(6, 8, 1e9, horizon=40, batch=7)
     users, samples = np.arange(40) % 6, (np.arange(40) < 14).astype(int)
-    released = offline.release(settings, users, samples, stream(0, "noise"))
+    released = settings.release(users, samples, stream(0, "noise"))
     off = np.abs(released.estimate - algorithms.running_mean(samples))
     assert (off[7:] <= released.bias[7:] + 1e-6).all()
     assert off[19] == pytest.approx(released.bias[19], abs=1e-6)  # 14 ones and 6 zeros that wait
 
 
-def test_batches_are_recommended_for_less_error_and_never_stated_too_small():
-    """For random arrivals: the mean in batches states less than the one without, and measures no more than it states."""
-    for n_users, cap, horizon in ((500, 128, 20_000), (2000, 64, 20_000)):
-        users = streams.arrivals("random", n_users, cap, horizon, stream(0, "users", n_users))
-        bits, late = streams.bits(0.3, horizon, stream(0, "bits", n_users)), slice(horizon // 2, None)
-        truth, stated = algorithms.running_mean(bits), {}
-        for batch in ({"batch": 1}, {}):
-            settings = choosing.recommended(n_users, cap, 2.0, arrivals=users, horizon=horizon, **batch)
-            released = offline.release(settings, users, bits, stream(0, "noise", n_users))
-            stated[len(batch)] = math.sqrt(np.mean(released.standard_error[late] ** 2 + released.bias[late] ** 2))
-            assert settings.batch == 1 if batch else settings.batch > 10
-            assert math.sqrt(np.mean((released.estimate[late] - truth[late]) ** 2)) < 3 * stated[len(batch)]
-        assert stated[0] < 0.7 * stated[1]
+WORST = {
+    "pure": UserMean(6, 5, 1.0, horizon=40, batch=3, excess="drop"),
+    "with delta": UserMean(6, 9, 1.0, 1e-6, horizon=40, batch=4, alpha=0.3, reach=3.0, excess="drop"),
+}
 
 
-def test_batches_go_with_single_samples_and_laplace_noise_alone():
-    for options in ({"delta": 1e-6}, {"blocks": "bands"}):
-        with pytest.raises(
-            ValueError, match='batch must be 1, but for blocks "single" with prior "none" and delta 0, got 2'
-        ):
-            algorithms.naive(5, 4, 1.0, batch=2).but(**options)
-    with pytest.raises(ValueError, match="settings must have batch 1, so that each day ends with its last sample, got 2"):
-        windows.snapshots(algorithms.naive(5, 4, 1.0, batch=2), [0], [1], stream(0, "days"), [1])
+@pytest.mark.parametrize("kind", WORST)
+def test_the_bias_that_is_stated_holds_for_any_values_and_is_attained_by_what_is_left_out(kind):
+    """Without noise: all that is kept is 0, all that is dropped or waits is 1, which no public number tells."""
+    settings, rng = WORST[kind], stream(0, "worst", kind)
+    for _ in range(20):
+        users = rng.integers(0, 7, 40)
+        release = settings.release(users, np.zeros(40, dtype=int), Silent())
+        kept = settings.keeps(arrange(settings, users, np.zeros(40, dtype=int)))
+        for step in range(settings.batch, 41):
+            used = kept & (np.arange(40) < step // settings.batch * settings.batch)
+            worst = settings.release(users, (~used).astype(int), Silent())
+            off = abs(worst.estimate[step - 1] - np.mean(~used[:step]))
+            assert release.samples[step - 1] == used.sum()
+            assert off == pytest.approx(release.bias[step - 1], abs=1e-5)
+
+
+@pytest.mark.parametrize(("delta", "most"), [(0.0, 0.0033), (1e-6, 0.0016)])
+def test_what_is_recommended_states_a_small_error_and_keeps_it(delta, most):
+    """5,000 users of at most 1,024 samples, 100,000 steps in random order, epsilon 2: the goals that it was planned for."""
+    users, rng = streams.arrivals("random", 5000, 1024, 100_000, stream(0, "goal")), stream(0, "goal", "samples")
+    before, late = streams.arrivals("random", 5000, 1024, 100_000, stream(1, "goal")), slice(50_000, None)
+    settings = choosing.recommended(5000, 1024, 2.0, delta, arrivals=before, horizon=100_000)
+    samples = (rng.random(100_000) < rng.beta(0.3, 0.7, 5000)[users]).astype(int)  # users who differ
+    release = settings.release(users, samples, stream(0, "goal", "noise"))
+    off = np.abs(release.estimate - algorithms.running_mean(samples))[late]
+    stated = math.sqrt(np.mean(release.standard_error[late] ** 2 + release.bias[late] ** 2))
+    assert stated <= most
+    assert math.sqrt(np.mean(np.maximum(off - release.bias[late], 0) ** 2)) <= 2 * np.mean(release.standard_error[late])

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from evolvingdp.continual_mean import algorithms, offline, online, private_median, streams, theory
+from evolvingdp.continual_mean import algorithms, blocks, private_median, streams, theory
 from evolvingdp.continual_mean.binary_mechanism import printed_sums
 from evolvingdp.continual_mean.per_step import PerStepLaplace, most_samples
 from evolvingdp.continual_mean.prefix_sums import Tree, height
@@ -69,8 +69,8 @@ def test_E_CM_4_outputs_tell_who_arrived_so_neighbours_must_share_the_arrivals()
     settings = algorithms.full(4, 8, 1.0)
     samples = np.zeros(4, dtype=int)
     for seed in range(20):
-        same = offline.release(settings, np.array([0, 0, 0, 1]), samples[:4], stream(seed, "noise")).estimate
-        moved = offline.release(settings, np.array([0, 0, 1, 0]), samples[:4], stream(seed, "noise")).estimate
+        same = settings.release(np.array([0, 0, 0, 1]), samples[:4], stream(seed, "noise")).estimate
+        moved = settings.release(np.array([0, 0, 1, 0]), samples[:4], stream(seed, "noise")).estimate
         assert same[2] == same[1]  # user 0's third sample waits
         assert moved[2] != moved[1]  # user 1's first does not
 
@@ -100,8 +100,8 @@ def test_E_CM_7_the_ceiling_of_log_m_makes_a_level_that_nobody_reaches():
     assert math.ceil(math.log2(1000)) == 10
     assert 2**10 > 1000  # no user has that many samples
     assert settings.top_level == 9
-    levels = [online._finished(settings, rank) for rank in range(1, 1001)]
-    assert max(level for level in levels if level is not None) == 9
+    rank = np.arange(1, 1001)
+    assert blocks._blocks(settings, rank, rank, np.ones(1000, dtype=int)).level.max() == 9
 
 
 def test_E_CM_8_the_printed_condition_does_not_fill_the_last_array():
@@ -125,7 +125,8 @@ def test_E_CM_10_a_stream_is_no_set_and_one_is_a_power_of_two():
     (printed, _), (repaired, _) = (estimates(settings, users, samples, p)[-1] for p in (["set"], []))
     assert repaired == pytest.approx(samples.mean())
     assert printed < 0.05  # of 40 equal elements one is left
-    assert online._finished(settings, 1) == 0  # log 1 = 0 must count as whole, or first samples are lost
+    one = np.array([1])
+    assert blocks._blocks(settings, one, one, one).level.tolist() == [0]  # log 1 = 0 is whole, or first samples are lost
 
 
 def test_E_CM_11_the_window_of_algorithm_3_is_no_user_where_users_take_turns():
@@ -146,8 +147,8 @@ def test_E_CM_12_a_user_beyond_the_cap_is_refused():
     settings = algorithms.naive(4, 8, 1.0)
     users = np.repeat([0, 1], 16)
     with pytest.raises(ValueError, match="at most samples_per_user = 8 times, user 0"):
-        offline.release(settings, users, np.zeros(32, dtype=int), stream(0, "noise"))
-    noise = settings.noise(0, settings.prefix_sums(32), settings.user_sensitivity(0)).scale
+        settings.release(users, np.zeros(32, dtype=int), stream(0, "noise"))
+    noise = settings.noise.scale
     change = sum(sum(users[k - (k & -k) : k] == 0) for k in range(1, 33))  # of all node sums, if nothing is refused
     assert change / noise > settings.epsilon
 
@@ -157,7 +158,7 @@ def test_E_CM_13_one_sample_a_user_is_a_setting_too():
     settings = algorithms.full(100, 1, 1.0)
     assert settings.top_level == 0
     assert all(map(math.isfinite, settings.half_widths))
-    released = offline.release(settings, np.arange(100), np.ones(100, dtype=int), stream(0, "noise"))
+    released = settings.release(np.arange(100), np.ones(100, dtype=int), stream(0, "noise"))
     assert np.isfinite(released.estimate).all()
 
 
@@ -228,4 +229,4 @@ def test_E_CM_18_the_condition_for_d_dimensions_grows_with_the_cap_and_samples_n
     assert losses[0] < one.epsilon  # samples in [0, 1]
     assert losses[2] > 1000 * one.epsilon  # samples a million apart, not projected
     with pytest.raises(ValueError, match=r"samples must lie in \[0, 1\], got 1000000.0"):
-        offline.release(one, [0], [1e6], stream(0, "noise"))
+        one.release([0], [1e6], stream(0, "noise"))

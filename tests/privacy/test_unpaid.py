@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from generators import refusal
 
-from evolvingdp.continual_mean import algorithms, choosing, coordinates, offline, online, private_median, windows
-from evolvingdp.continual_mean.arranged import arrange
+from evolvingdp.continual_mean import algorithms, choosing, coordinates, private_median, windows
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
+from evolvingdp.continual_mean.blocks import Blocks
 from evolvingdp.continual_mean.per_step import PerStepLaplace
-from evolvingdp.continual_mean.prefix_sums import Anytime, BalancedTree, Banded, Buffered, PrefixSums, Toeplitz, Tree
+from evolvingdp.continual_mean.prefix_sums import Buffered, Filter, PrefixSums, Tree
+from evolvingdp.continual_mean.settings import arrange
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core.noise import Laplace, Tape
 from evolvingdp.core.olh import OLH
@@ -146,19 +147,20 @@ def of_heavy_hitters() -> Calls:
 def _unpaid(rng: np.random.Generator) -> Calls:
     """Settings whose noise would not be that of what they add up: options that nobody knows, shares of more than all,
     budgets of another kind, sums that are too short or too large."""
-    naive, mean = algorithms.naive, partial(UserMean, 2, 4, 1.0)
-    for option in ({"prior": "mean"}, {"weights": "even"}, {"excess": "keep"}, {"delta": 0.1}):
-        yield partial(mean, **option)  # the last: a median has no Gaussian noise
-    yield partial(mean, blocks="each", prior="none")
+    naive, mean = algorithms.naive, partial(Blocks, 2, 4, 1.0)
+    for option in ({"kind": "mean"}, {"excess": "keep"}, {"delta": 0.1}, {"prior_mean": 0.5}, {"kind": "wishful"}):
+        yield partial(mean, **option)
     for shares in ((0.5, 0.5, 0.5), (1.5, -0.25, -0.25), (0.5, 0.5)):
         yield partial(mean, shares=shares)
-    for blocks in ("single", "bands", "whole"):
-        yield partial(mean, blocks=blocks)  # medians are for blocks that double
-    yield partial(mean, one_tree=True)
-    yield partial(mean, blocks="bands", one_tree=True, prior="none")
-    yield partial(mean, blocks="bands", prior="given")
-    yield partial(naive, 2, 2, 1.0, dimensions=2)
-    yield partial(naive, 2, 2, 1.0, delta=0.1, integer=True, buffered=True)
+    yield partial(mean, kind="alike", capped=True)
+    for option in (
+        {"dimensions": 2},
+        {"reach": 2.0},
+        {"alpha": 0.3},
+        {"delta": 0.1, "integer": True},
+        {"delta": 0.1, "alpha": 1},
+    ):
+        yield partial(UserMean, 2, 2, 1.0, **option)
     for size in ((2**31, 1), (2**30, 2**31), (2, 2)):
         yield partial(naive, *size, 1.0, resolution=2**60)
     yield partial(naive, 2**20, 2**20, 1e-6, integer=True)
@@ -167,40 +169,44 @@ def _unpaid(rng: np.random.Generator) -> Calls:
         for mechanism in (partial(naive, 2, 2), partial(BinaryMechanism, 2), partial(PerStepLaplace, 2)):
             yield partial(mechanism, wrong)
         yield partial(BinaryMechanism, 2, 1.0, wrong)
-    for sums, delta in ((BalancedTree(8, 3), 0.1), (Tree(4), 0.0), (Anytime(), 0.0)):
+    for sums, delta in ((Tree(8, 3, True), 0.1), (Tree(4), 0.0)):
         yield partial(BinaryMechanism, 8, 1.0, delta=delta, sums=sums)
-    yield partial(BinaryMechanism, 8, 1.0, delta=0.1, integer=True, sums=Toeplitz(8))
+    yield partial(BinaryMechanism, 8, 1.0, delta=0.1, integer=True, sums=Filter(8))
     large = BinaryMechanism(2, 1.0, integer=True)
     yield partial(large.release, [2.0**61, 0.0], rng)
     yield partial(large.step, large.start(rng), 2**61)
     yield partial(windows.Days, naive(2, 2, 1.0), 4, 1, Tree(2))
     yield partial(windows.Days(naive(2, 2, 1.0), 2, 1).release, [0, 0], [1.0, 1.0], [1, 0], rng)
-    yield partial(coordinates.of_one, naive(2, 2, 1.0, delta=0.1), 2, 0.1)
+    yield partial(coordinates.of_one, UserMean(2, 2, 1.0, 0.1), 2, 0.1)
     yield partial(private_median.draw, np.array([0.5, 0.5]), 0.0, 4, rng)
 
 
 def of_continual_mean() -> Calls:
     """Samples out of range, users and samples beyond the caps, steps after the horizon."""
     rng = _rng()
-    for made in (algorithms.naive(2, 2, 1.0), choosing.users_alike(2, 2, 1.0)):
+    for made in (algorithms.naive(2, 2, 1.0), UserMean(2, 2, 1.0, 1e-6, reach=3.0)):
         for sample in (1.5, -0.5, 2.0, -1.0, np.nan):  # whole numbers are grid steps, too
-            yield partial(online.step, made, online.start(made, rng), 0, sample)
-            yield partial(offline.release, made, [0, 1], [1.0, sample], rng)
+            yield partial(made.step, made.start(rng), 0, sample)
+            yield partial(made.release, [0, 1], [1.0, sample], rng)
         for user in (2, -1):
-            yield partial(online.step, made, online.start(made, rng), user, 1.0)
-            yield partial(offline.release, made, [0, user], [1.0, 1.0], rng)
-        state = online.start(made, rng)
+            yield partial(made.step, made.start(rng), user, 1.0)
+            yield partial(made.release, [0, user], [1.0, 1.0], rng)
+        state = made.start(rng)
         for _ in range(2):
-            state, _ = online.step(made, state, 0, 1.0)
-        yield partial(online.step, made, state, 0, 1.0)
-        yield partial(offline.release, made, [0, 0, 0], [1.0, 1.0, 1.0], rng)
+            state, _ = made.step(state, 0, 1.0)
+        yield partial(made.step, state, 0, 1.0)
+        yield partial(made.release, [0, 0, 0], [1.0, 1.0, 1.0], rng)
     fine, wide = algorithms.naive(2, 2, 1.0, resolution=2**20), algorithms.naive(2**27, 1, 1.0, horizon=16)
-    yield partial(offline.release, fine, [0, 1], [1.0, np.nan], rng)
+    yield partial(fine.release, [0, 1], [1.0, np.nan], rng)
     for sample in (1.5, -0.5, np.nan):
-        yield partial(online.step, fine, online.start(fine, rng), 0, sample)
+        yield partial(fine.step, fine.start(rng), 0, sample)
     for other, who in ((fine, [0, 1]), (algorithms.naive(3, 2, 1.0), [0, 2]), (algorithms.naive(2, 3, 1.0), [0, 0, 0])):
-        yield partial(offline.changes, algorithms.naive(2, 2, 1.0), arrange(other, who, np.ones(len(who))), rng)
-    yield partial(offline.release, wide, [5] * 10 + [10**8], [1.0] * 11, rng)
+        yield partial(algorithms.naive(2, 2, 1.0).changes, arrange(other, who, np.ones(len(who))), rng)
+    yield partial(wide.release, [5] * 10 + [10**8], [1.0] * 11, rng)
+    alike, far = choosing.users_alike(2, 2, 1.0), UserMean(2, 9, 1.0, 1e-6, reach=2.0)
+    for who, values in (([0, 1], [1.0, 1.5]), ([0, 2], [1.0, 1.0]), ([0, 0, 0], [1.0, 1.0, 1.0])):
+        yield partial(alike.release, who, values, rng)
+    yield partial(far.release, [0] * 4, [1.0] * 4, rng)  # reaches too far
     yield partial(coordinates.release, made, [0, 1], np.array([[1.0, 1.0], [1.0, 1.5]]), rng)
     for mechanism in (BinaryMechanism(2, 1.0), BinaryMechanism(2, 1.0, integer=True)):
         yield partial(mechanism.release, [1, 0, 0], rng)
@@ -210,20 +216,15 @@ def of_continual_mean() -> Calls:
         yield partial(mechanism.step, begun, 1)
     yield partial(mechanism.release, [0.5, 1.0], rng)
     yield partial(mechanism.step, mechanism.start(rng), 0.5)
-    short: tuple[PrefixSums, ...] = (Tree(2), BalancedTree(2, 3), Toeplitz(2), Buffered(2), Banded(2, 2))
+    short: tuple[PrefixSums, ...] = (Tree(2), Tree(2, 3, True), Filter(2), Buffered(2), Filter(2, width=2))
     for sums in short:
         yield partial(sums.all, 4, Tape(Laplace(1.0), rng))
         yield partial(_called, sums.online(Tape(Laplace(1.0), rng)), 4)
     every = PerStepLaplace(2, 1.0)
     for sample in (1.5, -0.5, np.nan):
         yield partial(every.release, [0, 1], [1.0, sample], rng)
-        yield partial(every.step, every.start(rng), 0, sample)
     yield partial(every.release, [0, 1, 0], [1.0, 1.0, 1.0], rng)
     yield from _unpaid(rng)
-    shown = every.start(rng)
-    for user in (0, 1):
-        shown, _ = every.step(shown, user, 1.0)
-    yield partial(every.step, shown, 0, 1.0)
     days = windows.Days(algorithms.naive(2, 2, 1.0), 2, 1)
     yield partial(days.step, days.start(rng), 0, 1.5)
     for values in ([0.5, 1.5], [0.5, -0.5], [0.5, np.nan]):

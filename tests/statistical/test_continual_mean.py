@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, kstest, laplace, norm
 
-from evolvingdp.audit.exact.probes import LAPLACE, Chosen
-from evolvingdp.continual_mean import algorithms, choosing, offline, online, streams, theory, windows
+from evolvingdp.audit.exact.probes import Chosen
+from evolvingdp.continual_mean import choosing, streams, theory, windows
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
-from evolvingdp.continual_mean.prefix_sums import Anytime, BalancedTree, Banded, Buffered, Toeplitz, Tree
+from evolvingdp.continual_mean.prefix_sums import Buffered, Filter, Tree
+from evolvingdp.continual_mean.settings import arrange
+from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core.noise import DiscreteGaussian, DiscreteLaplace, Laplace, Tape
 from evolvingdp.core.seeds import stream
 from support import ALPHA, fits
@@ -74,19 +76,17 @@ class Given:
     [
         Tree(100),
         Tree(100, 3),
-        Tree(100, honaker=True),
-        Tree(100, 3, honaker=True),
-        BalancedTree(100, 5),
-        Toeplitz(100),
-        Buffered(100, 3),
-        Banded(100, 7),
-        Banded(100, 7, True),
-        Anytime(),
+        Tree(100, 5, True),
+        Filter(100),
+        Buffered(100, buffers=3),
+        Filter(100, 0.3),
+        Filter(100, width=7),
+        Buffered(100, 0.2),
     ],
 )
 def test_prefix_noise_has_the_variance_that_is_stated(sums):
     """Noise is linear in its draws: what each adds gives all variances, of differences too, and runs without number."""
-    balanced = isinstance(sums, BalancedTree)  # it has Laplace noise, hence no runs below
+    balanced = isinstance(sums, Tree) and sums.balanced  # it has Laplace noise, hence no runs below
     mechanism = BinaryMechanism(100, 1.0, delta=0.0 if balanced else 1e-6, sums=sums)
     added = np.array([sums.all(100, Tape(Given(unit), None)) for unit in np.eye(200)])
     assert np.abs(added[-1]).max() < 1e-15  # there are no more draws
@@ -107,40 +107,6 @@ def test_prefix_noise_has_the_variance_that_is_stated(sums):
         assert variance_fits(runs[:, place], 1.1 * stated) < ALPHA
 
 
-@pytest.mark.parametrize("kind", ["tree", "buffers", "bands", "balanced", "days", "days in a tree"])
-def test_the_error_of_a_window_is_the_one_that_is_stated(kind):
-    """The last 20 of 60 samples: what each draw of noise adds, found by running the mechanism, has the variance stated."""
-    naive = algorithms.naive(12, 5, 2.0, delta=1e-6, honaker=True)
-    make = {
-        "tree": lambda: naive,
-        "buffers": lambda: naive.but(honaker=False, buffered=True),
-        "bands": lambda: algorithms.bands(12, 5, 2.0, delta=1e-6, honaker=True),
-        "balanced": lambda: algorithms.naive(12, 5, 2.0, branching=0),
-        "days": lambda: windows.Days(naive, 6, 2),
-        "days in a tree": lambda: windows.Days(naive, 6, 2, Tree(6, honaker=True)),
-    }
-    settings, bits = make[kind](), streams.bits(0.4, 60, stream(0, "window", "bits"))
-    users = np.arange(60) % 12 if "days" in kind else streams.arrivals("random", 12, 5, 60, stream(0, "window"))
-
-    def window(rng):
-        if "days" in kind:
-            kept = settings.release(users, bits, np.repeat(np.arange(6), 10), rng)
-            return windows.between(settings, kept[3], kept[5])
-        return windows.between(settings, *windows.snapshots(settings, users, bits, rng, [40, 60]))
-
-    silent = Chosen()
-    found = window(silent)
-    assert found.estimate == pytest.approx(bits[40:].mean())
-    assert (found.samples, found.dropped, found.bias) == (20, 0, 0)
-    variance, several = 0.0, len(silent.children)
-    for place, asked in enumerate([child.asked for child in silent.children] or [silent.asked]):
-        units = [[unit] for unit in np.eye(120)]
-        moved = [[unit if other == place else [] for other in range(several)] for unit in units] if several else units
-        added = np.array([window(Chosen(moved=one)).estimate for one in moved]) - found.estimate
-        variance += (added**2).sum() * asked[0].scale ** 2 * (2 if asked[0].law == LAPLACE else 1) if asked else 0.0
-    assert math.sqrt(variance) == pytest.approx(found.standard_error)
-
-
 def test_a_laplace_tree_of_one_node_has_laplace_noise_of_the_calibrated_scale():
     mechanism = BinaryMechanism(1, 0.5, sensitivity=3.0)
     draws = mechanism.noise.draw(100_000, stream(0, "one"))
@@ -150,50 +116,65 @@ def test_a_laplace_tree_of_one_node_has_laplace_noise_of_the_calibrated_scale():
     assert mechanism.noise == Laplace(6.0)
 
 
-@pytest.mark.parametrize("name", ["naive", "bands, half dropped", "users alike"])
+@pytest.mark.parametrize("sums", [None, Tree(6, 3), Buffered(6), Filter(6, 0.3)], ids=str)
+def test_the_error_of_a_window_is_the_one_that_is_stated(sums):
+    """The last 20 of 60 samples: what each draw of noise adds, found by running the mechanism, has the variance stated."""
+    days = windows.Days(UserMean(12, 5, 2.0, 1e-6), 6, 2, sums)
+    users, bits = np.arange(60) % 12, streams.bits(0.4, 60, stream(0, "window", "bits"))
+
+    def window(rng):
+        kept = days.release(users, bits, np.repeat(np.arange(6), 10), rng)
+        return days.between(kept[3], kept[5])
+
+    silent = Chosen()
+    found = window(silent)
+    assert found.estimate == pytest.approx(bits[40:].mean())
+    assert (found.samples, found.dropped, found.bias) == (20, 0, 0)
+    added = np.array([window(Chosen(moved=[unit])).estimate for unit in np.eye(120)]) - found.estimate
+    assert math.sqrt((added**2).sum()) * silent.asked[0].scale == pytest.approx(found.standard_error)
+
+
+@pytest.mark.parametrize("name", ["Gaussian batches", "reach, some dropped", "users alike"])
 def test_the_standard_error_of_a_release_is_that_of_its_noise_and_samples(name):
     """Gaussian noise and fair bits, whose variance is the largest: estimates are nearly normal about 1/2.
 
     An estimate is linear in samples and draws.  What each adds is found by running the mechanism; that is all of what it
     does, as other runs show; and so it is run many times at once.
     """
-    make = {
-        "naive": lambda: algorithms.naive(40, 4, 2.0, delta=1e-6),
-        "bands, half dropped": lambda: algorithms.bands(40, 2, 2.0, delta=1e-6, excess="drop", buffered=True),
-        "users alike": lambda: choosing.users_alike(40, 4, 2.0, delta=1e-6, clip=False, buffered=True),
-    }
-    settings = make[name]()
+    settings = {
+        "Gaussian batches": UserMean(40, 4, 2.0, 1e-6, batch=10),
+        "reach, some dropped": UserMean(40, 4, 2.0, 1e-6, batch=3, alpha=0.3, reach=1.9, excess="drop"),
+        "users alike": choosing.users_alike(40, 4, 2.0, 1e-6, clip=False),
+    }[name]
     users = streams.arrivals("random", 40, 4, 160, stream(0, "users"))
 
     def last(samples, rng):
-        return offline.release(settings, users, samples, rng).estimate[-1]
+        return settings.release(users, samples, rng).estimate[-1]
 
-    none, silent, trees = np.zeros(160, dtype=int), Chosen(), range(settings.n_trees)
+    none, silent = np.zeros(160, dtype=int), Chosen()
     rest = last(none, silent)
-    scales = [drawn.scale for child in silent.children for drawn in child.asked]
-    assert len(scales) == settings.n_trees
+    several = len(silent.children)
+    scales = [child.asked[0].scale for child in silent.children or [silent]]
     of_sample = np.array([last(unit, Chosen()) for unit in np.eye(160, dtype=int)]) - rest
-    moves = [[[[unit] if tree == own else [] for tree in trees] for unit in np.eye(160)] for own in trees]
-    of_draw = np.array([[last(none, Chosen(moved=moved)) for moved in of_tree] for of_tree in moves])
+    units = np.eye(160)
+    moves = [[[[unit] if tree == own else [] for tree in range(several)] for unit in units] for own in range(several)]
+    of_draw = np.array([[last(none, Chosen(moved=moved)) for moved in of_tree] for of_tree in moves or [units[:, None]]])
     of_draw -= rest
-
-    def simulated(samples, noise):  # (runs, 160), (runs, trees, 160)
-        return rest + samples @ of_sample + np.einsum("rtd,td->r", noise, of_draw)
-
-    for run in range(20):
-        samples = streams.bits(0.5, 160, stream(0, "samples", run))
-        children = stream(0, "noise", run).spawn(settings.n_trees)
-        noise = [child.normal(0, scale, 160) for child, scale in zip(children, scales, strict=True)]
-        assert last(samples, stream(0, "noise", run)) == pytest.approx(simulated(samples[None], np.array([noise]))[0])
+    for run in range(10):
+        samples, noise = streams.bits(0.5, 160, stream(0, "samples", run)), stream(0, "noise", run)
+        drawn = [rng.normal(0, scale, 160) for rng, scale in zip(noise.spawn(several) or [noise], scales, strict=True)]
+        simulated = rest + samples @ of_sample + np.einsum("td,td->", of_draw, np.array(drawn))
+        assert last(samples, stream(0, "noise", run)) == pytest.approx(simulated)
+    stated = settings.release(users, none, stream(0, "noise")).standard_error[-1] ** 2
+    scaled = of_draw * np.array(scales)[:, None]
+    exact = ((of_sample - 1 / 160) ** 2).sum() / 4 + (scaled**2).sum()
+    assert exact == pytest.approx(stated, rel=1e-6)
+    normal = stream(0, "noise").normal(size=(25_000, *scaled.shape))
     samples = streams.bits(0.5, 25_000 * 160, stream(0, "samples")).reshape(-1, 160)
-    noise = stream(0, "noise").normal(size=(25_000, settings.n_trees, 160)) * np.array(scales)[:, None]
-    stated = offline.release(settings, users, none, stream(0, "noise")).standard_error[-1] ** 2
-    measured = simulated(samples, noise) - samples.mean(axis=1)
+    measured = rest + samples @ of_sample + np.einsum("rtd,td->r", normal, scaled) - samples.mean(axis=1)
     assert variance_fits(measured, stated) > ALPHA
     assert variance_fits(measured, 1.1 * stated) < ALPHA
     assert variance_fits(measured, stated / 1.1) < ALPHA
-    scaled = of_draw * np.array(scales)[:, None]
-    assert ((of_sample - 1 / 160) ** 2).sum() / 4 + (scaled**2).sum() == pytest.approx(stated, rel=1e-6)
 
 
 N_USERS, MOST, STEPS = 300, 128, 6000
@@ -210,7 +191,7 @@ def over_stated(make, population, order, given):
     excess = []
     for run in range(RUNS):
         users, bits = streams.readings(population, order, N_USERS, MOST, STEPS, stream(0, "differ", population, order, run))
-        released = offline.release(settings, users, bits, stream(0, "noise", population, order, run))
+        released = settings.release(users, bits, stream(0, "noise", population, order, run))
         off = np.abs(released.estimate - np.cumsum(bits) / np.arange(1, STEPS + 1))
         excess.append((np.maximum(off - released.bias, 0) / released.standard_error)[[STEPS // 10, STEPS // 2, -1]])
     return np.sqrt(np.mean(np.square(excess), axis=0))
@@ -232,17 +213,17 @@ def test_it_holds_for_random_users_and_orders(run):
     means = rng.beta(*rng.uniform(0.1, 2, 2), 200)
     bits = (rng.random(len(users)) < means[users]).astype(int)
     settings = choosing.recommended(200, int(rng.integers(4, 200)), 2.0, 1e-6, horizon=int(rng.integers(500, 9000)))
-    released = offline.release(settings, users, bits, stream(0, "random users", "noise", run))
+    released = settings.release(users, bits, stream(0, "random users", "noise", run))
     off = np.abs(released.estimate - np.cumsum(bits) / np.arange(1, len(bits) + 1))
     excess = np.maximum(off - released.bias, 0) / released.standard_error
-    assert np.isfinite(released.standard_error[0])
+    assert np.isfinite(released.standard_error[settings.batch - 1])  # nothing is released before the first batch
     assert (excess[[9, len(bits) // 2, -1]] < norm.isf(ALPHA / 6)).all()
 
 
 def test_where_the_most_active_differ_users_alike_err_more_than_the_standard_error_and_the_bias_covers_it():
     settings = choosing.users_alike(N_USERS, MOST, 4.0, 1e-6, horizon=STEPS)
     users, bits = streams.readings("active kind", "zipf", N_USERS, MOST, STEPS, stream(0, "differ", "bias"))
-    released = offline.release(settings, users, bits, stream(0, "noise", "bias"))
+    released = settings.release(users, bits, stream(0, "noise", "bias"))
     off = abs(released.estimate[-1] - bits.mean())
     assert norm.isf(ALPHA / 2) * released.standard_error[-1] < off < released.bias[-1] == 1
 
@@ -265,15 +246,8 @@ def test_levels_disagree_where_active_users_differ_and_not_where_users_are_alike
         rng = stream(0, "levels", population, order, run)
         users, bits = streams.readings("active kind", order, n_users, cap, steps, rng)
         samples = streams.bits(0.3, steps, rng) if population == "alike" else bits
-        trees = offline.exposed(settings, users, samples, stream(0, "levels", "noise", run))
-        now = [tree.contributions[:, -1] for tree in trees]
-        means = [(weighted / held, spread / held**2) for weighted, held, spread in now if held > 0]
+        means = settings.levels(arrange(settings, users, samples), stream(0, "levels", "noise", run))
         assert (theory.disagreement(settings, means, looks=2 * 18**2) < ALPHA) is seen
-        if delta and not run:
-            state = online.start(settings, stream(0, "levels", "noise", run))
-            for user, sample in zip(users.tolist(), samples.tolist(), strict=True):
-                online.step(settings, state, user, sample)
-            assert online.levels(state) == means
 
 
 @pytest.mark.parametrize(("delta", "law"), [(1e-6, norm), (0.0, laplace(scale=0.5**0.5))])

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from evolvingdp import continual_mean, evolving, heavy_hitters, sparse_vector
-from evolvingdp.continual_mean import online
 from evolvingdp.core import checks
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import heavy_protocol, thresh_protocol
@@ -18,8 +17,7 @@ MONITOR = sparse_vector.ThresholdMonitorEvolving.calibrated(sparse_vector.calibr
 SEARCH = sparse_vector.AboveThreshold.calibrated(1.0, 1e-6, 2, 10.0)
 HISTOGRAMS = sparse_vector.HistogramEveryStep.calibrated(1.0, 1e-6, 4, 3)
 BINARY = continual_mean.BinaryMechanism(8, 1.0)
-PER_STEP = continual_mean.PerStepLaplace(8, 1.0)
-MEAN = continual_mean.wishful(4, 4, 1.0, 0.5)
+MEAN = continual_mean.UserMean(4, 4, 1.0, batch=3)
 THRESH = evolving.Thresh(500, 8, 400, 4.0, 0.5, 0.5, 2, 4, 0.2)
 WORDS = evolving.HeavyThresh(THRESH, 2)
 ONCE = evolving.Once(500, 8, 400, 4.0)
@@ -38,8 +36,7 @@ MECHANISMS = {  # start, and a step from a state
     "AboveThreshold": (lambda: SEARCH.start(rng()), lambda state: SEARCH.step(state, 3.0, rng())),
     "HistogramEveryStep": (lambda: HISTOGRAMS.start(3), lambda state: HISTOGRAMS.step(state, [0, 1, 1], rng())),
     "BinaryMechanism": (lambda: BINARY.start(rng()), lambda state: BINARY.step(state, 1.0)),
-    "PerStepLaplace": (lambda: PER_STEP.start(rng()), lambda state: PER_STEP.step(state, 0, 0.5)),
-    "UserMean": (lambda: online.start(MEAN, rng()), lambda state: online.step(MEAN, state, 0, 1)),
+    "UserMean": (lambda: MEAN.start(rng()), lambda state: MEAN.step(state, 0, 1)),
     "Thresh": (
         lambda: thresh_protocol.start(THRESH),
         lambda state: thresh_protocol.step(THRESH, state, np.zeros(500, dtype=int), rng()),

@@ -4,31 +4,21 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.signal import lfilter
 
 from evolvingdp.book.checkout import params_of
-from evolvingdp.continual_mean import (
-    algorithms,
-    choosing,
-    coordinates,
-    offline,
-    online,
-    private_median,
-    streams,
-    theory,
-    windows,
-)
-from evolvingdp.continual_mean.arranged import arrange
-from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism, best_branching, best_tree
+from evolvingdp.continual_mean import algorithms, blocks, choosing, coordinates, private_median, streams, theory, windows
+from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism, best_tree
+from evolvingdp.continual_mean.blocks import Blocks
 from evolvingdp.continual_mean.per_step import PerStepLaplace, most_samples
-from evolvingdp.continual_mean.prefix_sums import Anytime, BalancedTree, Banded, Buffered, Toeplitz, Tree, height
-from evolvingdp.continual_mean.sums.recorded import RecordedSums
+from evolvingdp.continual_mean.prefix_sums import Buffered, Filter, Tree, height
+from evolvingdp.continual_mean.recorded import RecordedSums
+from evolvingdp.continual_mean.settings import arrange
+from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core.checks import ParameterError
 from evolvingdp.core.noise import DiscreteLaplace, Laplace, Tape
 from evolvingdp.core.seeds import stream
@@ -37,25 +27,26 @@ from evolvingdp.notebooks.continual_mean.scores import second_half
 from literal_continual_mean import run as run_literally
 
 
+def blocks_of(settings, ranks):
+    """The level of the block that each rank of a user's samples fills, or none."""
+    ranks = np.asarray(ranks)
+    filled = blocks._blocks(settings, np.arange(1, len(ranks) + 1), ranks, np.ones(len(ranks), dtype=int))
+    return dict(zip(ranks[filled.step - 1].tolist(), filled.level.tolist(), strict=True))
+
+
 def test_blocks_hold_1_1_2_4_samples_and_users_finish_them_at_powers_of_two():
     settings = algorithms.full(10, 20, 1.0)
     assert settings.sizes == (1, 1, 2, 4, 8)
-    finished = {rank: online._finished(settings, rank) for rank in range(1, 21)}
-    assert {rank: level for rank, level in finished.items() if level is not None} == {1: 0, 2: 1, 4: 2, 8: 3, 16: 4}
+    assert blocks_of(settings, range(1, 21)) == {1: 0, 2: 1, 4: 2, 8: 3, 16: 4}
 
 
 @pytest.mark.parametrize("order", streams.ORDERS)
 def test_blocks_hold_at_least_half_of_all_samples_at_any_time(order):
     """Claim C.1: a sample waits for no more samples of its user than have been released before."""
-    settings = algorithms.full(40, 100, 1.0)
+    settings = algorithms.multiple_trees(40, 100, 1.0, 0.5)
     users = streams.arrivals(order, 40, 100, 2000, stream(0, "half", order))
-    sent: Counter = Counter()
-    released = 0
-    for step, user in enumerate(users, start=1):
-        sent[user] += 1
-        level = online._finished(settings, sent[user])
-        released += 0 if level is None else settings.sizes[level]
-        assert released >= step / 2
+    released = settings.release(users, np.zeros(2000, dtype=int), stream(0, "noise"))
+    assert (released.samples >= np.arange(1, 2001) / 2).all()
 
 
 def test_delta_l_of_algorithm_6_by_hand():
@@ -70,8 +61,8 @@ def test_delta_l_of_algorithm_6_by_hand():
 def test_noise_scales_of_algorithms_2_to_5_by_hand():
     n, m, epsilon, beta = 1000, 64, 0.5, 0.05
     log = math.log(2 * n * 6 / beta)
+    assert algorithms.naive(n, m, epsilon, horizon=5000).noise.scale == pytest.approx(m * 13 / epsilon)
     cases = {
-        algorithms.naive(n, m, epsilon, horizon=5000): m * 13 / epsilon,
         algorithms.wishful(n, m, epsilon, 0.5): 2 * (math.sqrt(32 * math.log(2 * n / beta)) + 8) * 10 / epsilon,
         algorithms.single_tree(n, m, epsilon, 0.5): 2 * (math.sqrt(32 * log) + 8) * 7 * 13 / epsilon,
     }
@@ -91,13 +82,6 @@ def test_height_is_the_number_of_digits(count, branching):
     assert height(count, branching) == digits
 
 
-@given(length=st.integers(0, 400), branching=st.integers(2, 5), honaker=st.booleans())
-def test_variances_of_given_lengths_and_of_all_agree_bit_for_bit(length, branching, honaker):
-    trees = Tree(400, branching, honaker), BalancedTree(400, branching)
-    for sums in (*trees, Toeplitz(400), Buffered(400, 3), Banded(400, 3 * branching, honaker), Anytime()):
-        np.testing.assert_array_equal(sums.variances(length), sums.relative_variance(np.arange(1, length + 1)))
-
-
 class _Units(Tape):
     """A tape with one draw of 1, and 0 before and after: noise is linear in draws, so that it tells their weights."""
 
@@ -107,9 +91,9 @@ class _Units(Tape):
 
 
 UNITS = [
-    *(Tree(60, branching, honaker) for branching in (2, 3, 5) for honaker in (False, True)),
-    *(BalancedTree(60, branching) for branching in (2, 3, 4, 7)),
-    Toeplitz(60), Buffered(60, 3), Banded(60, 4), Banded(60, 4, best=True), Anytime(),
+    *(Tree(60, branching, balanced) for branching in (2, 3, 4, 7) for balanced in (False, True)),
+    *(Filter(60, alpha, width) for alpha, width in ((0.5, 0), (0.3, 0), (0.5, 4), (0.5, 1))),
+    *(Buffered(60, alpha, buffers=3) for alpha in (0.5, 0.2)),
 ]  # fmt: skip
 
 
@@ -125,32 +109,66 @@ def test_variances_are_those_of_the_weights_that_draws_have_in_the_noise(sums):
     np.testing.assert_allclose(sums.difference_variance(first + 1, last + 1), apart, rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize("sums", UNITS[10:], ids=str)
+@pytest.mark.parametrize("sums", UNITS[8:], ids=str)
 def test_variances_are_those_of_all_ones_times_the_inverse_of_c(sums):
-    column = sums.coefficients_of(60) if isinstance(sums, Anytime) else sums.coefficients
+    column = sums.coefficients
     encoder = sum(np.diag(np.full(60 - late, column[late]), -late) for late in range(60))
     decoder = np.tril(np.ones((60, 60))) @ np.linalg.inv(encoder)
     np.testing.assert_allclose(sums.variances(60), (decoder**2).sum(axis=1), rtol=1e-9)
+    assert sums.l1 == pytest.approx(encoder.sum(axis=0).max())
 
 
-@pytest.mark.parametrize("branching", [2, 3, 4, 5])
-def test_rounding_the_noise_of_an_estimate_rounds_the_noisy_estimate(branching):
-    """Whatever the sum is, at halves, too: so what is released is a function of noisy integer nodes."""
-    tree = Tree(branching**3, branching, honaker=True)
-    for level in range(4):
-        whole = sum(branching**power for power in range(level + 1))
-        noise = np.arange(-2 * whole, 2 * whole + 1)
-        rounded = tree._rounded(noise, level)
-        assert np.abs(rounded - noise / whole).max() <= 0.5
-        for total in (-3, 1, 2):
-            assert (tree._rounded(noise + whole * total, level) == rounded + total).all()
+@pytest.mark.parametrize("branching", [2, 3, 4, 7, 19])
+def test_a_balanced_tree_is_as_high_as_its_longest_prefix_needs(branching):
+    below = (branching - 1) // 2
+    for digits in (1, 2, 3):
+        longest = sum(branching // 2 * branching**level for level in range(digits))
+        heights = [Tree(length, branching, True).height for length in (longest, longest + 1)]
+        assert heights == [digits, digits + 1]
+        assert Tree(longest, branching, True).relative_variance(longest) == digits * (branching // 2)
+        one = longest - branching // 2 + branching - below  # the last digit is the most negative one
+        assert Tree(10**6, branching, True).relative_variance(one) >= below
 
 
-def test_honaker_never_has_more_variance_than_the_plain_tree():
-    lengths = np.arange(1, 1025)
-    plain, refined = (Tree(1024, honaker=honaker).relative_variance(lengths) for honaker in (False, True))
-    assert (refined <= plain).all()
-    assert refined[-1] == pytest.approx(1 / (2 - 2**-10))
+def test_the_best_tree_is_the_one_with_the_least_exact_error():
+    """Exact root mean squares at epsilon 1; on long streams negative digits, on short ones one level of blocks."""
+    for horizon, error in ((5000, 17.0), (10**6, 33.8)):
+        best = best_tree(horizon)
+        assert best.balanced
+        assert math.sqrt(2 * best.variances(horizon).mean()) * best.l1 == pytest.approx(error, abs=0.1)
+    for horizon in (1, 7, 50, 500):
+        lengths, best = np.arange(1, horizon + 1), best_tree(horizon)
+        errors = [
+            np.mean(Tree(horizon, base, balanced).relative_variance(lengths)) * Tree(horizon, base, balanced).l1 ** 2
+            for base in range(2, 33)
+            for balanced in (False, True)
+        ]
+        assert np.mean(best.relative_variance(lengths)) * best.l1**2 == pytest.approx(min(errors))
+    with pytest.raises(ValueError, match="sums must have Laplace noise: a balanced tree"):
+        BinaryMechanism(5, 1.0, delta=1e-6, sums=Tree(5, 19, True))
+
+
+def test_a_banded_filter_is_best_where_elements_are_far_apart():
+    """4096 steps, 16 elements of a person, at least 256 steps apart: exact errors over the stream at the same guarantee."""
+    sums = Filter(4096, width=256), Filter(4096), Tree(4096)
+    errors = [one.l2(16, 1, 256) * math.sqrt(one.variances(4096).mean()) for one in sums]
+    assert errors == sorted(errors)
+    assert errors[0] < 0.8 * errors[1]
+    assert sums[0].l2(16, 1, 256) == pytest.approx(4 * sums[0].l2(1))
+    assert Filter(4096, width=4096).l2(3, 1, 7) == pytest.approx(Filter(4096).l2(3, 1, 7))
+
+
+def test_sums_refuse_what_they_cannot_be():
+    for make, message in (
+        (lambda: Tree(0), "capacity must be >= 1, got 0"),
+        (lambda: Tree(8, 1), "branching must be >= 2, got 1"),
+        (lambda: Filter(8, 0.6), r"alpha must lie in \(0, 0.5\], got 0.6"),
+        (lambda: Filter(8, math.nan), r"alpha must lie in \(0, 0.5\], got nan"),
+        (lambda: Buffered(8, width=3), "width must be 0 where there are buffers, got 3"),
+        (lambda: Buffered(8, buffers=1), "buffers must be >= 2, got 1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make()
 
 
 def test_bins_cover_the_unit_interval():
@@ -191,7 +209,7 @@ def test_orders_are_what_they_say():
 
 def test_the_release_before_any_element_is_the_prior():
     settings = algorithms.wishful(10, 4, 1.0, 0.25)
-    released = offline.release(settings, np.zeros(4, dtype=int), np.ones(4, dtype=int), stream(0, "noise"))
+    released = settings.release(np.zeros(4, dtype=int), np.ones(4, dtype=int), stream(0, "noise"))
     assert released.estimate[:3].tolist() == [0.25] * 3
     assert released.estimate[3] != 0.25
     assert np.isinf(released.standard_error[:3]).all()
@@ -201,7 +219,7 @@ def test_clipping_keeps_estimates_in_the_range():
     settings = choosing.users_alike(50, 8, 0.05, low=-2.0, high=5.0, resolution=1)
     users = streams.arrivals("random", 50, 8, 400, stream(0, "users"))
     samples = np.where(stream(0, "x").random(400) < 0.5, -2.0, 5.0)
-    estimate = offline.release(settings, users, samples, stream(0, "noise")).estimate
+    estimate = settings.release(users, samples, stream(0, "noise")).estimate
     assert estimate.min() >= -2
     assert estimate.max() <= 5
     assert estimate.min() == -2  # at this epsilon it is needed
@@ -217,11 +235,51 @@ def test_shares_for_users_alike_have_less_stated_error_than_simple_ones(order, d
     simple = np.where(level < typical, 2 ** ((level - typical) / 3), 2 ** -(level - typical))
 
     def late(shares):
-        released = offline.release(settings.but(shares=shares), users, np.zeros(10_000, dtype=int), stream(0, "noise"))
+        released = settings.but(shares=shares).release(users, np.zeros(10_000, dtype=int), stream(0, "noise"))
         return np.sqrt(np.mean(released.standard_error[5000:] ** 2))
 
     unweighted = 2 ** (level / 2)
     assert late(settings.shares) < min(late(simple / simple.sum()), late(unweighted / unweighted.sum()), late(()))
+
+
+def test_what_is_recommended_has_the_cap_with_the_least_stated_error():
+    """Recomputed from exact noise and the law of the counts: no cap is better for the late error."""
+    settings = choosing.recommended(5000, 1024, 2.0, horizon=100_000, batch=1)
+    times = list(choosing.expected_counts(algorithms.naive(5000, 1024, 2.0, horizon=100_000)))
+    errors = {cap: choosing.late_error(settings.but(samples_per_user=cap), times) for cap in range(15, 60)}
+    assert settings.samples_per_user == min(errors, key=errors.get)
+    last, counts = times[-1]
+    assert (last, counts.sum()) == (100_000, pytest.approx(5000))
+    assert counts @ np.arange(len(counts)) == pytest.approx(100_000)
+    by_hand = []
+    for steps, held in times:
+        used = held @ np.minimum(np.arange(len(held)), settings.samples_per_user)
+        lengths = np.unique(np.linspace(0.9 * steps, steps, 32).astype(int))
+        variance = np.mean(settings.sums.relative_variance(lengths)) * settings.noise.variance
+        by_hand.append(variance / used**2 + (1 - used / steps) ** 2)
+    assert errors[settings.samples_per_user] == pytest.approx(math.sqrt(np.mean(by_hand)))
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_arrivals_that_are_known_decide_what_is_kept(delta):
+    users = np.tile(np.arange(100), 7)
+    settings = choosing.recommended(100, 1000, 1.0, delta, arrivals=users, horizon=len(users))
+    assert delta or settings.samples_per_user == 7  # nobody sends more
+    release = settings.release(users, np.zeros(700, dtype=int), stream(0, "noise"))
+    assert release.dropped == 0
+    assert release.bias[settings.batch - 1 :: settings.batch].max() == 0  # between, samples wait for their batch
+    refusing = choosing.recommended(100, 1000, 1.0, delta, arrivals=users, excess="error")
+    assert (refusing.samples_per_user, refusing.excess, refusing.reach) == (1000, "error", None)
+    with pytest.raises(TypeError, match="arrivals must be integers, one a step, got float64"):
+        choosing.recommended(100, 1000, 1.0, delta, arrivals=[0.5])
+
+
+def test_users_who_weigh_much_are_recommended_a_cap_also_where_delta_is_allowed():
+    """One after the other, each sends all at once: in l2 nothing is gained, and what is pure has less error."""
+    users = np.repeat(np.arange(40), 200)
+    assert choosing.recommended(40, 200, 2.0, 1e-6, arrivals=users, horizon=8000).delta == 0
+    assert choosing.recommended(40, 200, 2.0, 1e-6, arrivals=users, horizon=8000, alpha=0.3).delta == 1e-6
+    assert choosing.recommended(400, 20, 2.0, 1e-6, arrivals=np.tile(np.arange(400), 20), horizon=8000).delta == 1e-6
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
@@ -232,86 +290,28 @@ def test_what_is_best_early_is_not_what_is_best_late(delta):
         part: choosing.recommended(2000, 512, 2.0, delta, arrivals=users[: int(part * 40_000)], horizon=40_000)
         for part in (0.02, 1)
     }
-    assert chosen[0.02].samples_per_user < chosen[1].samples_per_user
+    assert chosen[0.02].norm < chosen[1].norm if delta else chosen[0.02].samples_per_user < chosen[1].samples_per_user
     stated = {}
     for part, settings in chosen.items():
-        released = offline.release(settings, users, np.zeros(40_000, dtype=int), stream(0, "noise"))
+        released = settings.release(users, np.zeros(40_000, dtype=int), stream(0, "noise"))
         square = released.standard_error**2 + released.bias**2
         stated["early", part], stated["late", part] = np.mean(square[400:800]), np.mean(square[20_000:])
     assert stated["early", 0.02] < stated["early", 1]
     assert stated["late", 1] < stated["late", 0.02]
 
 
-def test_what_is_recommended_has_the_cap_with_the_least_stated_error():
-    """Recomputed from exact noise and the law of the counts: no cap is better for the late error, nor is any band."""
-    settings = choosing.recommended(5000, 1024, 2.0, horizon=100_000, batch=1)
-    times = list(choosing.expected_counts(algorithms.naive(5000, 1024, 2.0, horizon=100_000)))
-    assert settings.blocks == "single"
-    errors = {cap: choosing.late_error(settings.but(samples_per_user=cap), times) for cap in range(15, 60)}
-    assert settings.samples_per_user == min(errors, key=errors.get)
-    last, counts = times[-1]
-    assert (last, counts.sum()) == (100_000, pytest.approx(5000))
-    assert counts @ np.arange(len(counts)) == pytest.approx(100_000)
-    noise = settings.noise(0, settings.prefix_sums(100_000), settings.user_sensitivity(0)).variance
-    by_hand = []
-    for steps, held in times:
-        used = held @ np.minimum(np.arange(len(held)), settings.samples_per_user)
-        lengths = np.unique(np.linspace(0.9 * round(used), round(used), 32).astype(int))
-        variance = np.mean(settings.prefix_sums(100_000).relative_variance(lengths)) * noise
-        by_hand.append(variance / used**2 + (1 - used / steps) ** 2)
-    assert errors[settings.samples_per_user] == pytest.approx(math.sqrt(np.mean(by_hand)))
-
-
-def test_bands_are_recommended_where_they_have_less_error():
-    settings = choosing.recommended(500, 512, 4.0, 1e-6)
-    assert settings.blocks == "bands"
-    times = list(choosing.expected_counts(settings))
-    one = algorithms.naive(500, 512, 4.0, delta=1e-6, buffered=True)
-    assert choosing.late_error(settings, times) < choosing.late_error(one, times)
-
-
-@pytest.mark.parametrize("noise", [{"branching": 0, "integer": True}, {"delta": 1e-6, "buffered": True}])
-def test_bands_have_the_shares_with_the_least_stated_error(noise):
-    """They sum to one, and no two bands would gain by another split."""
-    settings = algorithms.bands(500, 512, 4.0, **noise)
-    times = list(choosing.expected_counts(settings))
-    settings = choosing._with_shares(settings, times)
-    assert math.fsum(settings.shares) == pytest.approx(1)
-    assert min(settings.shares) >= 0.09 / len(settings.shares)
-    for uneven in (1.2, 1 / 1.2):
-        for low, high in ((6, 9), (8, 9)):
-            shares = np.array(settings.shares)
-            moved = shares[low] * (uneven - 1)
-            shares[low], shares[high] = shares[low] + moved, shares[high] - moved
-            assert choosing.late_error(settings.but(shares=shares), times[-1:]) > choosing.late_error(settings, times[-1:])
-
-
-def test_arrivals_that_are_known_decide_the_cap():
-    users = np.repeat(np.arange(100), 7)
-    for delta in (0.0, 1e-6):
-        settings = choosing.recommended(100, 1000, 1.0, delta, arrivals=users, horizon=len(users))
-        assert settings.samples_per_user == 7  # nobody sends more
-        release = offline.release(settings, users, np.zeros(700, dtype=int), stream(0, "noise"))
-        assert release.dropped == 0
-        assert release.bias[settings.batch - 1 :: settings.batch].max() == 0  # between, samples wait for their batch
-    refusing = choosing.recommended(100, 1000, 1.0, arrivals=users, excess="error")
-    assert (refusing.samples_per_user, refusing.excess) == (1000, "error")
-    with pytest.raises(TypeError, match="arrivals must be integers, one a step, got float64"):
-        choosing.recommended(100, 1000, 1.0, arrivals=[0.5])
-
-
 def test_coordinates_share_the_budget():
-    settings = algorithms.full(100, 16, 2.0)
+    settings = UserMean(100, 16, 2.0)
     assert coordinates.of_one(settings, 4).epsilon == 0.5
-    assert 8 / 64 < coordinates.of_one(algorithms.full(100, 16, 8.0), 64, 1e-6).epsilon < 8
+    assert 8 / 64 < coordinates.of_one(UserMean(100, 16, 8.0), 64, 1e-6).epsilon < 8
     with pytest.raises(ValueError, match="composition_delta must be 0"):
-        coordinates.of_one(choosing.users_alike(100, 16, 2.0, 1e-6), 4, 1e-6)
+        coordinates.of_one(UserMean(100, 16, 2.0, 1e-6), 4, 1e-6)
     with pytest.raises(TypeError, match=r"samples must have shape \(steps, dimensions\), got \(5,\)"):
         coordinates.release(settings, np.zeros(5, dtype=int), np.zeros(5, dtype=int), stream(0, "noise"))
 
 
 def test_bounds_are_far_above_the_known_standard_error_and_refuse_what_they_do_not_cover():
-    with pytest.raises(ValueError, match=r'settings must have .*, weights "samples"'):
+    with pytest.raises(ValueError, match="settings must have Laplace noise, and be Algorithm 2, 4, 5 or 6"):
         theory.error_bound(choosing.users_alike(10, 8, 1.0), [1], [1], 0.05)
     for settings in (
         algorithms.naive(100, 64, 1.0),
@@ -319,7 +319,7 @@ def test_bounds_are_far_above_the_known_standard_error_and_refuse_what_they_do_n
         algorithms.multiple_trees(100, 64, 1.0, 0.5),
     ):
         users = streams.arrivals("round_robin", 100, 64, 6400, stream(0, "users"))
-        released = offline.release(settings, users, np.zeros(6400, dtype=int), stream(0, "noise"))
+        released = settings.release(users, np.zeros(6400, dtype=int), stream(0, "noise"))
         steps = np.array([100, 1000, 6400])
         bound = theory.error_bound(settings, steps, most_samples(users)[steps - 1], 0.05)
         assert (bound > 3 * released.standard_error[steps - 1]).all()
@@ -353,58 +353,71 @@ BAD = [
     ({"epsilon": 0}, "epsilon must be > 0"),
     ({"epsilon": math.nan}, "epsilon must be > 0"),
     ({"delta": 1.0}, r"delta must lie in \[0, 1\), got 1.0"),
-    ({"beta": 0.0}, r"beta must lie in \(0, 1\), got 0.0"),
-    ({"blocks": "triple"}, "blocks must be one of single, bands, whole, doubling"),
-    ({"prior": "guess"}, "prior must be one of"),
-    ({"weights": "equal"}, "weights must be one of"),
+    ({"delta": 1e-6, "integer": True}, "integer must go with delta = 0"),
     ({"excess": "keep"}, "excess must be one of error, drop"),
     ({"low": 1.0, "high": 0.0}, "low must be below high"),
-    ({"prior_mean": 2.0}, r"prior_mean must lie in \[0.0, 1.0\], got 2.0"),
-    ({"buffered": True}, "buffered must go with delta > 0"),
-    ({"branching": 0, "delta": 1e-6, "prior": "none"}, "branching 0, the best tree, must go with delta = 0"),
-    ({"blocks": "bands", "prior": "given"}, 'blocks "bands" must go with prior "none"'),
-    ({"delta": 1e-6}, 'prior "median" must go with delta = 0'),
-    (
-        {"delta": 1e-6, "prior": "none", "integer": True, "buffered": True},
-        "buffered .* real noise",
-    ),
-    ({"delta": 1e-6, "prior": "none", "integer": True, "resolution": 2**24}, "resolution must be lower, or integer=False"),
-    ({"prior": "bootstrap", "one_tree": True}, 'prior "bootstrap" must go with blocks "doubling"'),
-    ({"shares": (0.5, 0.4, 0.1)}, "shares must be 4 numbers that sum to 1, got 3"),
-    ({"shares": (0.5, 0.4, 0.1, 0.1)}, "shares must be 4 numbers that sum to 1, got 4 that sum to 1.1"),
-    ({"shares": (0.5, 0.6, 0.1, -0.2)}, "shares must all be > 0"),
-    ({"one_tree": True, "prior": "median"}, 'prior "median" must go with blocks "doubling" and a tree per level'),
     ({"low": -1e308, "high": 1e308}, "low must be below high, their distance finite"),
     ({"n_users": 2**33}, r"n_users must be below 2\^31"),
     ({"samples_per_user": 10**30}, "samples_per_user must be at most 115292150460684697 for 10 users, got 10000"),
-    ({"epsilon": 1e-200}, "epsilon must be larger: 1.25e-201 for a change of .* needs noise above 1e150"),
+    ({"epsilon": 1e-200}, "epsilon must be larger: .* needs noise above 1e150"),
     ({"resolution": 2**58}, "resolution must be at most 14411518807585587 for 10 users of 8 samples"),
-    ({"resolution": 2**45, "integer": True, "prior": "none"}, "resolution must be lower, or integer=False: level 0"),
-    ({"dimensions": 3}, "dimensions above 1 must go with delta > 0"),
+    ({"resolution": 2**50, "integer": True}, "resolution must be lower, or integer=False"),
+]
+BAD_MEANS = [
+    *BAD,
+    ({"batch": 0}, "batch must be >= 1, got 0"),
+    ({"dimensions": 3}, "alpha, reach and dimensions must go with delta > 0"),
+    ({"alpha": 0.3}, "alpha, reach and dimensions must go with delta > 0"),
+    ({"reach": 2.0}, "alpha, reach and dimensions must go with delta > 0"),
+    ({"reach": math.nan, "delta": 1e-6}, "reach must be > 0 and finite, got nan"),
+    ({"alpha": 0.7, "delta": 1e-6}, r"alpha must lie in \(0, 0.5\], got 0.7"),
+    ({"branching": 2, "delta": 1e-6}, "branching must be 0 with delta > 0"),
+    ({"branching": 1}, "branching must be >= 2, got 1"),
+]
+BAD_BLOCKS = [
+    *BAD[:5],
+    *BAD[6:],
+    ({"beta": 0.0}, r"beta must lie in \(0, 1\), got 0.0"),
+    ({"kind": "triple"}, "kind must be one of wishful, single_tree, multiple_trees, full, alike"),
+    ({"kind": "wishful"}, 'prior_mean must be given for "wishful"'),
+    ({"prior_mean": 0.5}, 'prior_mean must be left out for "full"'),
+    ({"kind": "wishful", "prior_mean": 2.0}, r"prior_mean must lie in \[0.0, 1.0\], got 2.0"),
+    ({"delta": 1e-6}, 'delta must be 0, but for kind "alike" with branching 0'),
+    ({"delta": 1e-6, "kind": "alike"}, 'delta must be 0, but for kind "alike" with branching 0'),
+    ({"kind": "alike", "capped": True}, 'capped must be left out for "alike"'),
+    ({"restart": 0.5}, "prior_deviations and restart must be left out"),
+    ({"shares": (0.5, 0.4, 0.1)}, "shares must be 4 numbers that sum to 1, got 3"),
+    ({"shares": (0.5, 0.4, 0.1, 0.1)}, "shares must be 4 numbers that sum to 1, got 4 that sum to 1.1"),
+    ({"shares": (0.5, 0.6, 0.1, -0.2)}, "shares must all be > 0"),
 ]
 
 
-@pytest.mark.parametrize(("changes", "message"), BAD)
-def test_settings_that_cannot_work_are_refused(changes, message):
+@pytest.mark.parametrize(
+    ("make", "changes", "message"), [*((UserMean, *bad) for bad in BAD_MEANS), *((Blocks, *bad) for bad in BAD_BLOCKS)]
+)
+def test_settings_that_cannot_work_are_refused(make, changes, message):
     with pytest.raises(ValueError, match=message):
-        algorithms.UserMean(**{"n_users": 10, "samples_per_user": 8, "epsilon": 1.0} | changes)
+        make(**{"n_users": 10, "samples_per_user": 8, "epsilon": 1.0} | changes)
 
 
-@pytest.mark.parametrize("name", ["epsilon", "delta", "beta", "low", "restart"])
+@pytest.mark.parametrize("name", ["epsilon", "delta", "low", "alpha", "beta", "restart"])
 def test_settings_of_a_wrong_type_are_refused(name):
     with pytest.raises(TypeError, match=f"{name} must be a number.*, got '1'"):
-        algorithms.UserMean(**{"n_users": 10, "samples_per_user": 8, "epsilon": 1.0} | {name: "1"})
+        (Blocks if name in ("beta", "restart") else UserMean)(
+            **{"n_users": 10, "samples_per_user": 8, "epsilon": 1.0} | {name: "1"}
+        )
 
 
 def test_settings_take_the_numbers_of_numpy():
     plain = choosing.users_alike(5, 8, 1.0, horizon=30)
     given = {"n_users": np.int16(5), "samples_per_user": np.int64(8), "horizon": np.uint8(30), "resolution": np.int32(1)}
-    assert plain.but(**given) == plain
-    assert all(type(getattr(plain.but(**given), name)) is int for name in given)  # n * m would wrap in 16 bits
+    for made in (plain, UserMean(5, 8, 1.0, horizon=30)):
+        assert made.but(**given) == made
+        assert all(type(getattr(made.but(**given), name)) is int for name in given)  # n * m would wrap in 16 bits
     assert plain.but(shares=np.array(plain.shares)) == plain
     assert plain.but(**given).sizes == (1, 1, 2, 4)
     assert Tree(np.int8(100), np.int8(5)).height == 3
-    assert Toeplitz(np.uint8(4)).coefficients.tolist() == [1, 0.5, 0.375, 0.3125]
+    assert Filter(np.uint8(4)).coefficients.tolist() == [1, 0.5, 0.375, 0.3125]
     assert BinaryMechanism(np.int8(100), 1.0).noise.scale == 7
     assert PerStepLaplace(np.int8(100), 1.0).horizon == 100
 
@@ -425,7 +438,7 @@ STREAMS = [
 @pytest.mark.parametrize(("users", "samples", "error", "message"), STREAMS)
 def test_streams_that_break_the_rules_are_refused(users, samples, error, message):
     with pytest.raises(error, match=message):
-        offline.release(algorithms.full(10, 8, 1.0), np.array(users), np.array(samples), stream(0, "noise"))
+        algorithms.full(10, 8, 1.0).release(np.array(users), np.array(samples), stream(0, "noise"))
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
@@ -439,155 +452,85 @@ def test_samples_of_any_float_stay_on_the_grid(kind):
 def test_users_beyond_any_cap_are_dropped_and_empty_streams_are_streams():
     settings = choosing.users_alike(10, 8, 1.0, excess="drop")
     far = np.array([0, 2**63 + 1, 2**40], dtype=np.uint64)
-    assert offline.release(settings, far, [1, 1, 1], stream(0, "noise")).dropped == 2
-    assert len(offline.release(settings, [], [], stream(0, "noise")).estimate) == 0
-
-
-def test_the_branching_is_the_one_with_the_least_exact_error():
-    lengths = np.arange(1, 501)
-    errors = {b: np.mean(Tree(500, b, True).relative_variance(lengths)) * Tree(500, b, True).l1 ** 2 for b in range(2, 33)}
-    assert best_branching(500) == min(errors, key=errors.get)
-
-
-def test_negative_digits_have_the_least_pure_error_on_long_streams():
-    """Exact root mean squares at epsilon 1: a balanced tree, and the best tree of Honaker's estimates."""
-    for horizon, branching, balanced, honaker in ((5000, 22, 17.0, 20.5), (10**6, 19, 33.8, 42.0)):
-        trees = BalancedTree(horizon, branching), Tree(horizon, best_branching(horizon), honaker=True)
-        errors = [math.sqrt(2 * tree.variances(horizon).mean()) * tree.l1 for tree in trees]
-        assert errors == pytest.approx([balanced, honaker], abs=0.06)
-        best = best_tree(horizon)
-        assert math.sqrt(2 * best.variances(horizon).mean()) * best.l1 <= errors[0]
-    with pytest.raises(ValueError, match="sums must have Laplace noise: a BalancedTree"):
-        BinaryMechanism(5, 1.0, delta=1e-6, sums=BalancedTree(5)).release([1], stream(0, "noise"))
-
-
-@pytest.mark.parametrize("branching", [2, 3, 4, 7, 19])
-def test_a_balanced_tree_is_as_high_as_its_longest_prefix_needs(branching):
-    below = (branching - 1) // 2
-    for digits in (1, 2, 3):
-        longest = sum(branching // 2 * branching**level for level in range(digits))
-        assert (BalancedTree(longest, branching).height, BalancedTree(longest + 1, branching).height) == (digits, digits + 1)
-        assert BalancedTree(longest, branching).relative_variance(longest) == digits * (branching // 2)
-        one = longest - branching // 2 + branching - below  # the last digit is the most negative one
-        assert BalancedTree(10**6, branching).relative_variance(one) >= below
+    assert settings.release(far, [1, 1, 1], stream(0, "noise")).dropped == 2
+    assert len(settings.release([], [], stream(0, "noise")).estimate) == 0
 
 
 def test_buffered_noise_is_nearly_as_good_as_the_square_root():
     for horizon in (10, 1000, 10**6):
-        root, buffered = Toeplitz(horizon), Buffered(horizon)
-        assert 1 <= buffered.l2_of(1) * math.sqrt(buffered.relative_variance(horizon)) / root.l2_of(1) ** 2 < 1.005
+        root, buffered = Filter(horizon), Buffered(horizon)
+        assert 1 <= buffered.l2(1) * math.sqrt(buffered.relative_variance(horizon)) / root.l2(1) ** 2 < 1.005
 
 
-def test_banded_factorizations_are_best_where_elements_are_far_apart_and_optimized_ones_are_better():
-    """4096 steps, 16 elements of a person, at least 256 steps apart: exact errors over the stream at the same guarantee."""
-    sums = Banded(4096, 256, True), Banded(4096, 256), Toeplitz(4096), Tree(4096, honaker=True)
-    errors = [one.l2_of(16, 256) * math.sqrt(one.variances(4096).mean()) for one in sums]
-    assert errors == sorted(errors)
-    assert errors[1] < 0.8 * errors[2]
-    assert sums[0].l2_of(16, 256) == pytest.approx(4 * sums[0].l2_of(1))
-    assert Banded(4096, 4096).l2_of(3, 7) == pytest.approx(Toeplitz(4096).l2_of(3, 7))
-    nudged = sums[0].bands * np.linspace(1, 0.97, 256)  # a change of the entries does not help
-    unit = np.eye(1, 4096)[0]
-    for bands in (nudged, 2 * sums[0].bands - nudged):
-        own = np.cumsum(lfilter([1.0], bands, unit))
-        error = 4 * np.linalg.norm(bands) * math.sqrt(np.cumsum(own**2).mean())
-        assert error > errors[0]
+@pytest.mark.parametrize("sums", [Filter(8), Buffered(8), Filter(8, width=2)])
+def test_integer_noise_is_added_to_integers_alone(sums):
+    """Where a product has fractions, integer noise leaves them to be read: the parity of an element in a sum of 1/2s."""
+    for delta in (0.0, 1e-6):
+        with pytest.raises(ValueError, match="integer noise must go with trees: a filter adds noise to products"):
+            BinaryMechanism(8, 1.0, delta=delta, integer=True, sums=sums)
+    with pytest.raises(ValueError, match="sums must be a Tree or None with integer noise"):
+        windows.Days(UserMean(5, 4, 1.0, integer=True), 8, 1, sums)
 
 
-def test_the_anytime_factorization_has_columns_of_finite_norm_and_half_again_the_error_of_a_known_length():
-    sums = Anytime()
-    rows = np.convolve(sums.coefficients_of(3000), np.sqrt(np.diff(sums.variances(3000), prepend=0)))[:3000]
-    np.testing.assert_allclose(rows, 1, atol=1e-9)  # B C is all ones
-    column = sums.coefficients_of(1 << 17)
-    assert column @ column < sums.l2_of(1) ** 2 < column @ column + 1.02 * _tail(1 << 17)
-    for length in (16, 1000, 1 << 17):
-        known = Toeplitz(length).l2_of(1) ** 2
-        assert sums.l2_of(1) ** 2 * sums.relative_variance(length) < 2 * known**2
-    assert sums.l2_of(3, 5) < 3 * sums.l2_of(1)
-    whole = np.linalg.norm(np.convolve(column[: 1 << 16], [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1])[: 1 << 16])
-    assert whole**2 + 8.5 * _tail(1 << 16) < sums.l2_of(3, 5) ** 2 < whole**2 + 9.1 * _tail(1 << 16)
-
-
-def _tail(length):
-    """About what the squares of the infinite column add up to from there on: 1 / (pi k (1 + (ln k + c) / 12)^3)."""
-    return 12 / (2 * math.pi) / (1 + (math.log(length) + 0.5772 + math.log(4) - 1) / 12) ** 2
-
-
-def test_integer_noise_is_normal_on_trees_alone_and_costs_little():
-    for sums in (Toeplitz(8), Buffered(8), Banded(8, 2)):
-        with pytest.raises(ValueError, match="integer noise must go with trees: a factorization adds noise to products"):
-            BinaryMechanism(8, 1.0, delta=1e-6, integer=True, sums=sums)
+def test_integer_noise_keeps_sums_whole_and_costs_little():
     whole, real = (BinaryMechanism(8, 1.0, delta=1e-6, integer=integer).noise for integer in (True, False))
     assert 1 < whole.scale / real.scale < 1.08
-    settings = algorithms.naive(5, 4, 1.0, delta=1e-6, honaker=True)
-    scales = [settings.but(integer=integer).noise(0, settings.prefix_sums(20), 4.0).scale for integer in (True, False)]
-    assert scales[0] / scales[1] == pytest.approx(whole.scale / real.scale)
-    released = offline.release(settings.but(integer=True), [0, 1, 0], [1, 0, 1], stream(0, "noise"))
-    assert (released.estimate * [1, 2, 3] == np.rint(released.estimate * [1, 2, 3])).all()
-
-
-def test_integer_laplace_noise_is_added_to_integers_alone():
-    """Where a product has fractions, integer noise leaves them to be read: the parity of an element in a sum of 1/2s."""
-    users = algorithms.naive(5, 4, 1.0, integer=True)
-    for sums in (Toeplitz(8), Buffered(8), Banded(8, 2)):
-        with pytest.raises(ValueError, match="integer noise must go with trees: a factorization adds noise to products"):
-            BinaryMechanism(8, 1.0, integer=True, sums=sums)
-        with pytest.raises((TypeError, ValueError), match=r"sums must be a Tree, a BalancedTree, Buff|integer noise"):
-            windows.Days(users, 8, 1, sums)
-    assert isinstance(windows.Days(users, 8, 1).noise, DiscreteLaplace)
-    for sums in (Tree(8), BalancedTree(8), Banded(8, 1)):
+    users = UserMean(5, 4, 1.0, integer=True)
+    for sums in (Tree(8), Tree(8, 5, True), Filter(8, width=1)):
         released = BinaryMechanism(8, 1.0, integer=True, sums=sums).release([1, 0, 1], stream(0, "noise"))
         assert (released == np.rint(released)).all()
-        if not isinstance(sums, Banded):
+        if isinstance(sums, Tree):
             assert isinstance(windows.Days(users, 8, 1, sums).noise, DiscreteLaplace)
-
-
-def test_days_refuse_gaussian_noise_for_blocks_to_come():
-    with pytest.raises(ValueError, match="sums must have Laplace noise: a BalancedTree"):
-        windows.Days(algorithms.naive(5, 4, 1.0, delta=1e-6), 8, 1, BalancedTree(8))
-
-
-def test_bands_take_each_sample_once_and_bound_what_a_user_sends():
-    settings = algorithms.bands(10, 11, 1.0, horizon=60)
-    levels = [online._finished(settings, rank) for rank in range(1, 12)]
-    assert levels == [0, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4]
-    assert [settings.uses(level) for level in range(5)] == [levels.count(level) for level in range(5)]
-    entered = Counter(levels[place % 11] for place in range(60))  # users one after the other: as many as can be
-    for level in range(5):  # whoever comes late has come before
-        assert entered[level] <= settings.capacity_of(level) <= 60
+    assert isinstance(windows.Days(users, 8, 1).noise, DiscreteLaplace)
+    estimate = users.release([0, 1, 0], [1, 0, 1], stream(0, "noise")).estimate
+    assert (estimate * [1, 2, 3] == np.rint(estimate * [1, 2, 3])).all()
+    with pytest.raises(ValueError, match="sums must not be balanced with delta > 0"):
+        windows.Days(UserMean(5, 4, 1.0, 1e-6), 8, 1, Tree(8, 5, True))
 
 
 def test_the_bias_is_what_the_samples_that_are_left_out_can_make():
     settings = algorithms.naive(3, 2, 1.0, excess="drop", low=-1.0, high=3.0)
-    released = offline.release(settings, [0, 1, 0, 0, 5, 2], [-1, -1, -1, 3, 3, -1], stream(0, "noise"))
+    released = settings.release([0, 1, 0, 0, 5, 2], [-1, -1, -1, 3, 3, -1], stream(0, "noise"))
     assert released.bias.tolist() == pytest.approx([0, 0, 0, 1, 8 / 5, 8 / 6])
     assert released.samples.tolist() == [1, 2, 3, 3, 3, 4]
     left_out = settings.but(epsilon=1e9)
-    exact = offline.release(left_out, [0, 1, 0, 0, 5, 2], [-1, -1, -1, 3, 3, -1], stream(0, "noise"))
+    exact = left_out.release([0, 1, 0, 0, 5, 2], [-1, -1, -1, 3, 3, -1], stream(0, "noise"))
     assert np.mean([-1, -1, -1, 3, 3, -1]) - exact.estimate[-1] == pytest.approx(8 / 6, abs=1e-6)  # it is attained
-    assert set(offline.release(choosing.users_alike(3, 8, 1.0), [0], [1], stream(0, "noise")).bias) == {1.0}
+    assert set(choosing.users_alike(3, 8, 1.0).release([0], [1], stream(0, "noise")).bias) == {1.0}
 
 
 def test_days_drop_what_is_beyond_a_day_s_cap_and_say_so():
-    settings = algorithms.naive(3, 3, 1e9, low=-1.0, high=3.0)
-    days = windows.Days(settings, 3, 2)
+    days = windows.Days(UserMean(3, 3, 1e9, low=-1.0, high=3.0), 3, 2)
     kept = [
         windows.START,
         *days.release([0, 0, 0, 1, 0, 0, 2], [3, 3, -1, -1, 3, 3, -1], [0, 0, 0, 0, 2, 2, 2], stream(0, "days")),
     ]
-    means = [windows.between(days, *pair) for pair in ((kept[0], kept[1]), (kept[2], kept[3]), (kept[0], kept[3]))]
+    means = [days.between(*pair) for pair in ((kept[0], kept[1]), (kept[2], kept[3]), (kept[0], kept[3]))]
     assert [(mean.samples, mean.dropped) for mean in means] == [(3, 1), (2, 1), (5, 2)]
     assert [mean.estimate for mean in means] == pytest.approx([5 / 3, 1, 7 / 5], abs=1e-6)
     assert [mean.bias for mean in means] == pytest.approx([1, 4 / 3, 8 / 7])
-    assert math.isinf(windows.standard_error(days, kept[1], kept[2]))  # an empty day
+    assert math.isinf(days.standard_error(kept[1], kept[2]))  # an empty day
     with pytest.raises(ValueError, match="later must be after earlier, got 4 and 4 steps"):
-        windows.between(days, kept[1], kept[2])
+        days.between(kept[1], kept[2])
     with pytest.raises(TypeError, match="days must be integers that never fall"):
         days.release([0, 1], [3, 3], [1, 0], stream(0, "days"))
-    with pytest.raises(ValueError, match='settings must have blocks "single" or "bands"'):
-        windows.snapshots(algorithms.full(3, 3, 1.0), [0], [1], stream(0, "days"), [1])
     with pytest.raises(ValueError, match="sums must have capacity 3 or more, got 2"):
-        windows.Days(settings, 3, 2, Tree(2))
+        windows.Days(days.settings, 3, 2, Tree(2))
+
+
+def test_a_day_of_its_own_has_less_noise_than_a_difference_of_running_sums_and_long_windows_more():
+    """Exact: 365 days of 1000 samples, users of 30 samples in all, one a day."""
+    settings = UserMean(12_167, 30, 1.0, horizon=365_000)
+    alone, tree = windows.Days(settings, 365, 1), windows.Days(settings, 365, 1, best_tree(365))
+
+    def errors(width):
+        ends = [windows.Snapshot(1000 * day, 1000 * day, 0.0, day) for day in (300 - width, 300)]
+        return [made.standard_error(*ends) for made in (alone, tree)]
+
+    day, year = errors(1), errors(300)
+    assert day[0] == pytest.approx(math.sqrt(2) * 30 / 1000)  # Laplace noise for 30 samples, and no tree
+    assert day[0] < day[1]
+    assert year[1] < year[0]
 
 
 def test_days_end_with_those_that_are_paid_for_also_where_sums_could_go_on():
@@ -604,48 +547,31 @@ def test_days_end_with_those_that_are_paid_for_also_where_sums_could_go_on():
         days.release([0, 0], [1.0, 1.0], [0, 1], stream(0, "days"))
 
 
-def test_a_day_of_its_own_has_less_noise_than_a_difference_of_running_sums_and_long_windows_more():
-    """Exact: 365 days of 1000 samples, users of 30 samples in all, one a day."""
-    settings = algorithms.naive(12_167, 30, 1.0, horizon=365_000, branching=0)
-    alone, tree = windows.Days(settings, 365, 1), windows.Days(settings, 365, 1, best_tree(365))
-
-    def errors(width):
-        ends = [windows.Snapshot(1000 * day, 1000 * day, 0.0, (day,)) for day in (300 - width, 300)]
-        steps = [end._replace(elements=(end.steps,)) for end in ends]
-        return [windows.standard_error(made, *pair) for made, pair in ((alone, ends), (tree, ends), (settings, steps))]
-
-    day, year = errors(1), errors(300)
-    assert day[0] == pytest.approx(math.sqrt(2) * 30 / 1000)  # Laplace noise for 30 samples, and no tree
-    assert day[0] < day[1] < day[2]
-    assert year[1] < year[0] < year[2]  # a tree of samples pays for answers between the days
-
-
 def test_a_state_does_not_print_what_it_holds():
-    state = online.start(choosing.users_alike(10, 8, 1.0), stream(0, "noise"))
+    state = UserMean(10, 8, 1.0).start(stream(0, "noise"))
     assert "counts" not in repr(state)
 
 
 def test_a_stream_that_is_arranged_once_is_released_by_those_alone_whose_noise_is_enough_for_it():
-    settings = choosing.users_alike(10, 8, 1.0, horizon=50, excess="drop")
+    settings = UserMean(10, 8, 1.0, horizon=50)
     users = streams.arrivals("random", 10, 8, 50, stream(0, "users"))
     given = users, streams.bits(0.3, 50, stream(0, "bits"))
     arranged = arrange(settings, *given)
-    for made in (settings, settings.but(prior="none"), algorithms.full(10, 8, 1.0), algorithms.naive(20, 9, 1.0)):
-        shared = offline.changes(made, arranged, stream(0, "noise")).every_step()
-        np.testing.assert_array_equal(shared.estimate, offline.release(made, *given, stream(0, "noise")).estimate)
+    for made in (settings, choosing.users_alike(10, 8, 1.0), algorithms.full(10, 8, 1.0), algorithms.naive(20, 9, 1.0)):
+        shared = made.changes(arranged, stream(0, "noise")).every_step()
+        np.testing.assert_array_equal(shared.estimate, made.release(*given, stream(0, "noise")).estimate)
     most = int(np.bincount(users).max())
-    changes = (
-        {"n_users": 9},
-        {"samples_per_user": most - 1},
-        {"horizon": 49},
-        {"resolution": 2},
-        {"high": 2.0},
-        {"low": -1.0},
-    )
-    for change in changes:
-        with pytest.raises(ValueError, match=r"arranged must (be within n_users|have low, high and resolution)"):
-            offline.changes(settings.but(**change, shares=()), arranged, stream(0, "noise"))
-    offline.changes(settings.but(samples_per_user=most, shares=()), arranged, stream(0, "noise"))
+    for change, message in (
+        ({"n_users": 9}, "users must be below n_users = 9, got 9"),
+        ({"samples_per_user": most - 1}, f"users must occur at most samples_per_user = {most - 1} times"),
+        ({"horizon": 49}, "users must have at most horizon = 49 entries, got 50"),
+        ({"resolution": 2}, "arranged must have low, high and resolution"),
+        ({"high": 2.0}, "arranged must have low, high and resolution"),
+        ({"low": -1.0}, "arranged must have low, high and resolution"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            settings.but(**change).changes(arranged, stream(0, "noise"))
+    settings.but(samples_per_user=most).changes(arranged, stream(0, "noise"))
 
 
 @pytest.mark.parametrize("n_steps", [1, 2, 50, 51])
@@ -653,7 +579,7 @@ def test_errors_of_what_changes_are_those_of_every_step(n_steps):
     settings = algorithms.full(10, 8, 4000.0)
     users = streams.arrivals("random", 10, 8, n_steps, stream(0, "users"))
     arranged = arrange(settings, users, streams.bits(0.3, n_steps, stream(0, "bits")))
-    released = offline.changes(settings, arranged, stream(0, "noise"))
+    released = settings.changes(arranged, stream(0, "noise"))
     every, late = released.every_step(), slice(n_steps // 2, None)
     assert released.lasting.sum() == len(every.estimate) == n_steps
     for truth in (0.3, np.linspace(0, 1, n_steps)[late]):
@@ -672,7 +598,7 @@ def test_users_of_any_number_count_as_themselves():
 def test_a_stream_beyond_the_horizon_is_refused():
     settings = algorithms.full(10, 8, 1.0, horizon=3)
     with pytest.raises(ValueError, match="users must have at most horizon = 3 entries, got 4"):
-        offline.release(settings, np.arange(4), np.zeros(4, dtype=int), stream(0, "noise"))
+        settings.release(np.arange(4), np.zeros(4, dtype=int), stream(0, "noise"))
 
 
 @pytest.mark.parametrize(
@@ -702,23 +628,24 @@ def test_a_sample_that_is_no_number_is_refused(sample):
 
 def assert_unchanged(user, sample, error, message):
     """A step with them is refused, and the next one releases what it would have without."""
-    settings = choosing.users_alike(10, 2, 1.0)
-    states = [online.start(settings, stream(0, "noise")) for _ in range(2)]
+    settings = UserMean(10, 2, 1.0, batch=2)
+    states = [settings.start(stream(0, "noise")) for _ in range(2)]
     for state in states:
         for _ in range(2):
-            online.step(settings, state, 1, 1)
+            settings.step(state, 1, 1)
     with pytest.raises(error, match=message):
-        online.step(settings, states[0], user, sample)
-    after = [online.step(settings, state, 2, 1)[1] for state in states]
+        settings.step(states[0], user, sample)
+    after = [settings.step(state, 2, 1)[1] for state in states]
     assert after[0] == after[1]
 
 
 def test_dropped_samples_are_counted_and_repeat_the_release():
-    settings = choosing.users_alike(10, 2, 1.0, excess="drop", horizon=4)
-    state = online.start(settings, stream(0, "noise"))
-    releases = [online.step(settings, state, user, 1)[1] for user in (1, 1, 1, 12, 2, 3, 4)]
+    settings = UserMean(10, 2, 1.0, excess="drop", horizon=6)
+    state = settings.start(stream(0, "noise"))
+    releases = [settings.step(state, user, 1)[1] for user in (1, 1, 1, 12, 2, 3, 4)]
     assert [release.dropped for release in releases] == [0, 0, 1, 2, 2, 2, 3]
-    assert releases[2].estimate == releases[1].estimate
+    assert [release.samples for release in releases] == [1, 2, 2, 2, 3, 4, 4]
+    assert releases[-1].estimate == releases[-2].estimate  # its batch is beyond the horizon
 
 
 def test_arrivals_and_others_refuse_what_cannot_be():
@@ -801,9 +728,6 @@ def test_noise_at_every_step_pays_for_all_steps_and_refuses_others():
     for split in ("even", "harmonic"):
         mechanism = PerStepLaplace(50, 0.7, split)
         assert np.sum(most / steps / mechanism.scale(steps, most)) == pytest.approx(0.7)
-    state = mechanism.start(stream(0, "noise"))
-    with pytest.raises(ValueError, match=r"sample must lie in \[0, 1\], got nan"):
-        mechanism.step(state, 0, math.nan)
     with pytest.raises(ValueError, match=r"samples must lie in \[0, 1\], got 2.0 at position 1"):
         mechanism.release([0, 0], [1.0, 2.0], stream(0, "noise"))
     with pytest.raises(ValueError, match="at most 50 entries"):
@@ -836,7 +760,7 @@ def test_an_epsilon_is_refused_without_a_choice_of_shares_exactly_where_the_choi
             _fits("epsilon", *sizes, epsilon, 10**6, dimensions=1)
         except ValueError:
             refused.append(epsilon)
-            with pytest.raises(ValueError, match="needs integer noise"):
+            with pytest.raises(ValueError, match="integer noise of scale"):
                 choosing.users_alike(*sizes, epsilon, horizon=10**6)
         else:
             shares = choosing.users_alike(*sizes, epsilon, horizon=10**6).shares

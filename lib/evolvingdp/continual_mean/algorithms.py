@@ -1,8 +1,4 @@
-"""The paper's algorithms as settings of `UserMean`, samples in bands, and the mean without privacy.
-
-`start`, `step` and `release` of `online` and `offline` run any of them.  **Source.** George et al. (2022),
-Algorithms 2 to 6.  Applies E-CM-11 (`wishful`); the others through `UserMean`.
-"""
+"""The paper's algorithms as settings, and the mean without privacy.  **Source.** George et al. (2022), Algorithms 2 to 6."""
 
 from __future__ import annotations
 
@@ -11,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evolvingdp.continual_mean.blocks import Blocks
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core import checks
 
@@ -21,45 +18,37 @@ def naive(n_users: int, samples_per_user: int, epsilon: float, **options: Any) -
 
     Error O(1/sqrt(t) + m log^1.5(T) / (t epsilon)), equation (1) of the paper.
     """
-    return UserMean(n_users, samples_per_user, epsilon, blocks="single", prior="none", **options)
+    tree = {} if options.get("delta") else {"branching": 2}
+    return UserMean(n_users, samples_per_user, epsilon, **tree | options)
 
 
 @checks.plain
-def bands(n_users: int, samples_per_user: int, epsilon: float, **options: Any) -> UserMean:
-    """A tree for each band of a user's samples: the first, the second, two, four, ... more; open when a user gets there.
-
-    For users whose numbers of samples nobody knows: the first samples do not pay for those that few users ever send.
-    """
-    return UserMean(n_users, samples_per_user, epsilon, blocks="bands", prior="none", **options)
-
-
-@checks.plain
-def wishful(n_users: int, samples_per_user: int, epsilon: float, prior_mean: float, **options: Any) -> UserMean:
+def wishful(n_users: int, samples_per_user: int, epsilon: float, prior_mean: float, **options: Any) -> Blocks:
     """Algorithm 3: a user's sum of all m samples is projected and becomes an element; nothing before the first full user.
 
     `prior_mean` must be within 1/sqrt(m) of the mean, for accuracy; privacy holds for any that is not computed from the
     data.  Sums are a user's own, in any order of arrival (E-CM-11), so that privacy does not rest on contiguous users.
     """
-    return UserMean(n_users, samples_per_user, epsilon, blocks="whole", prior="given", prior_mean=prior_mean, **options)
+    return Blocks(n_users, samples_per_user, epsilon, kind="wishful", prior_mean=prior_mean, **options)
 
 
 @checks.plain
-def single_tree(n_users: int, samples_per_user: int, epsilon: float, prior_mean: float, **options: Any) -> UserMean:
+def single_tree(n_users: int, samples_per_user: int, epsilon: float, prior_mean: float, **options: Any) -> Blocks:
     """Algorithm 4: blocks of 1, 1, 2, 4, ... samples of a user, all in one binary tree."""
-    return UserMean(n_users, samples_per_user, epsilon, one_tree=True, prior="given", prior_mean=prior_mean, **options)
+    return Blocks(n_users, samples_per_user, epsilon, kind="single_tree", prior_mean=prior_mean, **options)
 
 
 @checks.plain
-def multiple_trees(n_users: int, samples_per_user: int, epsilon: float, prior_mean: float, **options: Any) -> UserMean:
+def multiple_trees(n_users: int, samples_per_user: int, epsilon: float, prior_mean: float, **options: Any) -> Blocks:
     """Algorithm 5: a tree per block size, so that the noise is that of the blocks in use."""
-    return UserMean(n_users, samples_per_user, epsilon, prior="given", prior_mean=prior_mean, **options)
+    return Blocks(n_users, samples_per_user, epsilon, kind="multiple_trees", prior_mean=prior_mean, **options)
 
 
 @checks.plain
-def full(n_users: int, samples_per_user: int, epsilon: float, **options: Any) -> UserMean:
+def full(n_users: int, samples_per_user: int, epsilon: float, **options: Any) -> Blocks:
     """Algorithm 6: as Algorithm 5, but sums of a block size wait until a private median is drawn, and are then
     projected around it."""
-    return UserMean(n_users, samples_per_user, epsilon, **options)
+    return Blocks(n_users, samples_per_user, epsilon, kind="full", **options)
 
 
 def running_mean(samples: ArrayLike) -> NDArray[np.float64]:

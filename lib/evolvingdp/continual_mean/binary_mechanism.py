@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evolvingdp.continual_mean.prefix_sums import BalancedTree, Banded, PrefixSums, Tree
+from evolvingdp.continual_mean.prefix_sums import PrefixSums, Tree
 from evolvingdp.core import accounting, checks
 from evolvingdp.core.exact import Grid
 from evolvingdp.core.noise import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, Noise, Tape
@@ -45,73 +45,35 @@ def finite_scale(change: float, epsilon: float) -> float:
 
 def calibrate(
     sums: PrefixSums, epsilon: float, delta: float, sensitivity: float, *, integer: bool = False, uses: int = 1, gap: int = 1
-) -> Noise:
+) -> Laplace | DiscreteLaplace | Gaussian | DiscreteGaussian:
     """The noise of a draw that makes `sums` private when `uses` elements of one person change by `sensitivity` each.
 
     delta = 0: Laplace (or, on integers, discrete Laplace); delta > 0: Gaussian, where `gap` is how many steps apart the
     person's elements are at least; on the integer nodes of a `Tree` discrete Gaussian, as zero-concentrated privacy.
+    Raises ValueError for a balanced tree with delta > 0, and where integer noise would be added to what is no integer.
     """
-    if delta > 0:
-        return normal(sums, sensitivity * sums.l2_of(uses, gap), budget(epsilon, delta, integer), integer)
-    scale = finite_scale(uses * sensitivity * sums.l1, epsilon)
-    return laplace(sums, scale, integer)
-
-
-def budget(epsilon: float, delta: float, integer: bool = False) -> float:
-    """What an l2 change of 1 may be over the noise's scale: mu, or with integer noise the root of 2 rho."""
+    if integer and not (isinstance(sums, Tree) or getattr(sums, "width", 0) == 1):
+        raise ValueError(
+            "integer noise must go with trees: a filter adds noise to products with real numbers, whose fractions no "
+            f"integer hides, got {type(sums).__name__}"
+        )
+    if not delta:
+        scale = finite_scale(uses * sensitivity * sums.l1, epsilon)
+        return DiscreteLaplace(scale) if integer else Laplace(scale)
+    if isinstance(sums, Tree) and sums.balanced:
+        raise ValueError("sums must have Laplace noise: a balanced tree adds noise of blocks to come, so delta must be 0")
+    moved = sensitivity * sums.l2(uses, 1, gap)
     if integer:
-        return math.sqrt(2 * accounting.concentrated_rho(epsilon, delta))
-    return accounting.gaussian_mu(epsilon, delta)
-
-
-def normal(sums: PrefixSums, moved: float, mu: float, integer: bool) -> Gaussian | DiscreteGaussian:
-    """Gaussian noise for what moves by `moved` in l2, at `budget` mu.
-
-    Raises ValueError for a balanced tree, and where integer noise would be added to what is no integer.
-    """
-    if isinstance(sums, BalancedTree):
-        raise ValueError("sums must have Laplace noise: a BalancedTree adds noise of blocks to come, so delta must be 0")
-    if not integer:
-        return Gaussian(moved / mu)
-    if not isinstance(sums, Tree):
-        raise _fractions(sums)
-    return DiscreteGaussian(moved / mu)
-
-
-def laplace(sums: PrefixSums, scale: float, integer: bool) -> Laplace | DiscreteLaplace:
-    """Laplace noise; raises ValueError where integer noise would be added to what is no integer."""
-    alone = isinstance(sums, Banded) and sums.width == 1  # a sum of elements, each with noise of its own
-    if integer and not (alone or isinstance(sums, Tree | BalancedTree)):
-        raise _fractions(sums)
-    return DiscreteLaplace(scale) if integer else Laplace(scale)
-
-
-def _fractions(sums: PrefixSums) -> ValueError:
-    return ValueError(
-        "integer noise must go with trees: a factorization adds noise to products with real numbers, whose fractions "
-        f"no integer hides, got {type(sums).__name__}"
-    )
+        return DiscreteGaussian(moved / math.sqrt(2 * accounting.concentrated_rho(epsilon, delta)))
+    return Gaussian(moved / accounting.gaussian_mu(epsilon, delta))
 
 
 @cache
-def best_branching(capacity: int, honaker: bool = True, largest: int = 32) -> int:
-    """The branching with the least l1-calibrated error, exact, averaged over evenly spread lengths up to `capacity`."""
-    return min(range(2, largest + 1), key=lambda branching: _error(Tree(capacity, branching, honaker)))
-
-
-@cache
-def best_tree(capacity: int, largest: int = 32) -> Tree | BalancedTree:
-    """The tree with the least l1-calibrated error, in the same way: with Honaker's estimates, or with negative digits."""
-    trees: list[Tree | BalancedTree] = [
-        Tree(capacity, best_branching(capacity), honaker=True),
-        *(BalancedTree(capacity, branching) for branching in range(2, largest + 1)),
-    ]
-    return min(trees, key=_error)
-
-
-def _error(tree: Tree | BalancedTree) -> float:
-    lengths = np.unique(np.linspace(1, tree.capacity, 1024).astype(np.int64))
-    return float(np.mean(tree.relative_variance(lengths))) * tree.l1**2
+def best_tree(capacity: int, largest: int = 32) -> Tree:
+    """The tree with the least l1-calibrated error, exact, averaged over evenly spread lengths up to `capacity`."""
+    lengths = np.unique(np.linspace(1, capacity, 1024).astype(np.int64))
+    trees = [Tree(capacity, base, balanced) for balanced in (False, True) for base in range(2, largest + 1)]
+    return min(trees, key=lambda tree: float(np.mean(tree.relative_variance(lengths))) * tree.l1**2)
 
 
 @dataclass(repr=False)

@@ -1,9 +1,8 @@
 """The default, and what it is chosen by: the error that a release would state, computed beforehand from what is public.
 
-**Computes** for settings whose samples all weigh the same the stated error at later times: the noise's standard deviation
-and the bias that samples beyond the cap can make, from the numbers of samples that users have by then.  Those are known
-where arrivals are, and otherwise taken to be those of `horizon` steps in random order: the choice is only good for such
-arrivals, what the release states then holds for all.
+**Computes** for a `UserMean` the stated error at later times: the noise's standard deviation and the bias that dropped and
+waiting samples can make, from when users send.  That is known where arrivals are; otherwise it is taken to be that of
+`horizon` steps in random order: the choice is only good for such arrivals, what the release states then holds for all.
 
 **Guarantee.** That of `UserMean`: neighbours have the same arrivals, so that a choice made from arrivals costs nothing.
 """
@@ -13,22 +12,26 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 
-from evolvingdp.continual_mean.algorithms import bands, naive
+from evolvingdp.continual_mean.blocks import Blocks
 from evolvingdp.continual_mean.prefix_sums import PrefixSums
-from evolvingdp.continual_mean.user_mean import UserMean
+from evolvingdp.continual_mean.settings import Array, Integers, by_user
+from evolvingdp.continual_mean.user_mean import UserMean, allowed_of, groups
 from evolvingdp.core import checks
+from evolvingdp.core.seeds import stream
 
-Array = NDArray[np.float64]
 _LATE = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # of the horizon: where the error counts
 _CLOSE = tuple(np.linspace(0.5, 1.0, 41).tolist())  # the same, where a few settings are left
-_LEAST = 0.1  # of an even share: what a band has at least before shares are made to sum to one, also if it may never open
-FLOOR = _LEAST / (1 + _LEAST) * (1 - 1e-9)  # of an even share: what no band has less than, but for rounding
+_ALPHAS = (0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5)  # of filters
+_FEW, _MANY = 300, 4000  # about so many users are looked at for batch and alpha, and for the reach; of more
+_LEAST = 0.1  # of an even share: what a level has at least before shares are made to sum to one, also if it may never open
+FLOOR = _LEAST / (1 + _LEAST) * (1 - 1e-9)  # of an even share: what no level has less than, but for rounding
+Times = list[tuple[int, Array]]  # a step, and how many users have sent 0, 1, 2, ... samples by then
 
 
 @checks.plain
@@ -42,51 +45,48 @@ def recommended(
 ) -> UserMean:
     """The mean of all readings so far, for any users: every sample weighs the same, and nothing is projected.
 
-    `samples_per_user`: what nobody exceeds, as far as is known.  A cap is chosen, and whether samples share one stream or
-    have a stream for each band of a user's samples: whatever has the least late error, noise and bias, as it will be stated
-    (see above).  With delta = 0 the cap is chosen together with a `batch`, of so many samples of the stream that their sum
-    is one element: there are fewer elements, a user moves them by no more, and the last release stands in between.
+    `samples_per_user`: what nobody exceeds, as far as is known.  With delta = 0 (discrete Laplace noise on the best tree) a
+    cap and a batch are chosen, with delta > 0 (Gaussian noise of eight buffers) a reach, a batch and the filter's alpha:
+    those with the least late error, noise and bias, as it will be stated (see above).
 
     `arrivals` (T,): users by number in a stream like the one to come, or in that one, should it be known.  Samples beyond
-    the cap are dropped and counted; `Release.bias` says what that, and samples that wait, can do.  With `excess="error"`
-    they are refused, and the cap is `samples_per_user`, the batch 1.  delta = 0: discrete Laplace noise on the best tree;
-    delta > 0: Gaussian noise of eight buffers.
+    cap or reach are dropped and counted; `Release.bias` says what that, and samples that wait, can do.  With
+    `excess="error"` they are refused, the cap is `samples_per_user` and the batch 1, unless given.
     """
-    chosen = _best(delta, options) | {"excess": "drop", "clip": True} | options
-    draft = naive(n_users, samples_per_user, epsilon, **chosen)
-    times = list(expected_counts(draft, arrivals))
-
-    def error(cap: int) -> float:
-        return late_error(draft.but(samples_per_user=cap), times)
-
-    most = samples_per_user
-    cap = most if draft.excess == "error" else _least(error, most)
-    one = draft.but(samples_per_user=cap)
-    caps = {most} if draft.excess == "error" else {min(2**power, most) for power in range((most - 1).bit_length() + 1)}
-    batched = [one] if draft.excess == "error" or delta or "batch" in options else _batched(one, most, times)
-    many = [_with_shares(bands(n_users, each, epsilon, **chosen), times) for each in sorted(caps) if each * 4 >= cap]
-    closely = list(expected_counts(draft, arrivals, _CLOSE))
-    return min(dict.fromkeys((draft, one, *batched, *many)), key=lambda settings: late_error(settings, closely))
+    chosen: dict[str, Any] = ({"delta": delta} if delta else {"integer": True}) | {"excess": "drop", "clip": True} | options
+    chosen["horizon"] = chosen.get("horizon") or n_users * samples_per_user
+    draft = UserMean(n_users, samples_per_user, epsilon, **chosen)
+    if draft.excess == "error":
+        return draft
+    if not delta:
+        return _with_cap(draft, list(expected_counts(draft, arrivals)), options)[0]
+    found = _with_reach(draft, arrivals, options)
+    if draft.dimensions == 1 and options.keys().isdisjoint(("alpha", "reach")):  # pure, where users are few and weigh much
+        pure = draft.but(delta=0.0, integer=True)
+        found = min(found, _with_cap(pure, list(expected_counts(pure, arrivals)), options), key=lambda each: each[1])
+    return found[0]
 
 
-def _batched(one: UserMean, most: int, times: list[tuple[int, Array]]) -> list[UserMean]:
-    """Batches and caps with the least error near each other: the batch for the cap, then the cap for the batch, twice."""
-    best = one
-    for sizes in (np.geomspace(1, max(1, one.max_steps // 20), 16), np.geomspace(0.5, 2, 9)):
-        tried = np.unique(np.maximum(sizes * (1 if best.batch == 1 else best.batch), 1).round().astype(int)).tolist()
-        made = [best.but(batch=size) for size in tried if size <= best.max_steps]
-        best = min(made, key=lambda settings: late_error(settings, times))
-        cap = _least(lambda cap, best=best: late_error(best.but(samples_per_user=cap), times), most)
-        best = best.but(samples_per_user=cap)
-    return [best]
+def _with_cap(draft: UserMean, times: Times, options: dict[str, Any]) -> tuple[UserMean, float]:
+    """A cap, then batches and caps with the least error near each other, the batch for the cap and the cap for the batch;
+    and that error.
+    """
+    most = draft.samples_per_user
+
+    def capped(one: UserMean) -> UserMean:
+        return one.but(samples_per_user=_least(lambda cap: late_error(one.but(samples_per_user=cap), times), most))
+
+    best = capped(draft)
+    for sizes in [] if "batch" in options else (np.geomspace(1, max(1, best.max_steps // 20), 16), np.geomspace(0.5, 2, 9)):
+        made = [best.but(batch=size) for size in _sizes(sizes * best.batch if best.batch > 1 else sizes, best.max_steps)]
+        best = capped(min(made, key=lambda settings: late_error(settings, times)))
+    return best, late_error(best, times)
 
 
-def _best(delta: float, options: dict[str, Any]) -> dict[str, Any]:
-    """The noise with the least error, and the prefix sums, unless `options` have others."""
-    sums: dict[str, Any] = {"buffered": True} if delta else {"branching": 0}
-    if not options.keys().isdisjoint(("branching", "honaker", "buffered")):
-        sums = {}
-    return sums | ({"delta": delta} if delta else {"integer": True})
+def _sizes(sizes: Array, most: int) -> list[int]:
+    """Whole numbers from 1 to `most`."""
+    found: list[int] = np.unique(np.clip(sizes.round(), 1, most).astype(int)).tolist()
+    return found
 
 
 def _least(error: Any, most: int) -> int:
@@ -97,20 +97,98 @@ def _least(error: Any, most: int) -> int:
     return int(min(np.unique(np.linspace(low, high, 16).round().astype(int)).tolist(), key=error))
 
 
+class _Looked(NamedTuple):
+    """Samples of some users, sorted by user, then step; each stands for `weight` of all."""
+
+    user: Integers
+    step: Integers
+    weight: Array
+
+
+def _with_reach(draft: UserMean, arrivals: ArrayLike | None, options: dict[str, Any]) -> tuple[UserMean, float]:
+    """Batch, alpha and reach with the least error near each other, and that error."""
+    few, many = (_looked(draft, arrivals, users) for users in (_FEW, _MANY))
+    most = draft.max_steps
+    at = [math.ceil(part * most) for part in _LATE]
+    batches = np.array([draft.batch]) if "batch" in options else np.geomspace(1, max(1, most // 20), 14)
+    alphas = [draft.alpha] if "alpha" in options else list(_ALPHAS)
+
+    def best(made: list[UserMean], looked: _Looked = few) -> tuple[UserMean, float]:
+        tried = [(one, *_least_reach(one, looked, at)) for one in made]
+        one, reach, error = min(tried, key=lambda each: each[2])
+        return one.but(reach=options.get("reach", reach)), error
+
+    start = draft.but(alpha=alphas[len(alphas) // 2])
+    found = best([start.but(batch=size) for size in _sizes(batches, most)])
+    found = best([found[0].but(alpha=alpha) for alpha in alphas])
+    if "batch" not in options:
+        found = best([found[0].but(batch=size) for size in _sizes(found[0].batch * np.geomspace(0.5, 2, 9), most)])
+    return best([found[0]], many)
+
+
+def _looked(settings: UserMean, arrivals: ArrayLike | None, users: int) -> _Looked:
+    """About so many `users`, the more probably the more they send; without arrivals users in random order, drawn once for
+    all."""
+    if arrivals is None:
+        n_users, cap = min(settings.n_users, users), settings.samples_per_user
+        rng, places = stream(0, "users in random order"), settings.n_users * settings.samples_per_user
+        counts = rng.binomial(cap, min(1.0, settings.max_steps / places), n_users)
+        user, weight = np.repeat(np.arange(n_users), counts), settings.n_users / n_users
+        step = 1 + (rng.random(len(user)) * settings.max_steps).astype(np.int64)
+        user, step, _ = by_user(user, step)
+        return _Looked(user, step, np.full(len(user), weight))
+    who = _numbered(arrivals)[: settings.max_steps]
+    counts = np.bincount(who)
+    chance = np.minimum(1.0, counts * (users / len(who)))
+    taken = np.diff(np.floor(np.cumsum(chance)), prepend=0.0) >= 1 - 1e-9
+    taken |= chance >= 1
+    mine = np.flatnonzero(taken[who])
+    user, step, _ = by_user(who[mine], mine + 1)
+    return _Looked(user, step, 1 / chance[user])
+
+
+def _numbered(arrivals: ArrayLike) -> Integers:
+    """Users by small numbers; raises TypeError."""
+    users = np.asarray(arrivals)
+    if users.ndim != 1 or users.dtype.kind not in "iu" or not len(users):
+        raise TypeError(f"arrivals must be integers, one a step, got {users.dtype} {users.shape}")
+    if not 0 <= users.min() <= users.max() <= 10**6 + 8 * len(users):  # too far apart to be counted
+        _, users = np.unique(users, return_inverse=True)
+    return users.astype(np.int64, copy=False)
+
+
+def _least_reach(settings: UserMean, looked: _Looked, at: list[int]) -> tuple[float, float]:
+    """The reach with the least late error, and that error: as if who is over it would be over it from then on."""
+    starts, held = groups(settings, looked.user, looked.step)
+    step, weight = looked.step[starts], looked.weight[starts] * held
+    _, squares = allowed_of(settings, looked.user[starts], (step - 1) // settings.batch + 1, held, math.inf)
+    ends = np.append(looked.user[starts][1:] != looked.user[starts][:-1], True)
+    norms = np.unique(np.quantile(np.sqrt(squares[ends]), np.append(np.linspace(0, 0.9, 24), np.linspace(0.92, 1, 24))))
+    elements = np.array([max(1, min(step // settings.batch, settings.sums.capacity)) for step in at])
+    noise = settings.sums.relative_variance(elements) / settings.budget**2
+    times, waiting = np.array(at, dtype=float), (settings.batch - 1) / 2  # on average
+    arrived = np.array([weight[step <= time].sum() for time in at])
+    errors = []
+    for norm in norms:
+        within = weight * (squares <= norm**2 * (1 + 1e-12))
+        kept = np.array([within[step <= time].sum() for time in at]) / np.maximum(arrived, 1e-9)
+        used = kept * (times - waiting)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            square = noise * norm**2 / used**2 + (1 - used / times) ** 2 + (settings.batch**2 - 1) / 12 / times**2
+        errors.append(float(np.mean(np.where(used > 0, square, np.inf))))
+    best = int(np.argmin(errors))
+    return float(norms[best]) * (1 + 1e-9), math.sqrt(errors[best])
+
+
 def expected_counts(
-    settings: UserMean, arrivals: ArrayLike | None = None, parts: tuple[float, ...] = _LATE
+    settings: UserMean | Blocks, arrivals: ArrayLike | None = None, parts: tuple[float, ...] = _LATE
 ) -> Iterator[tuple[int, Array]]:
     """Late times, `parts` of the horizon, and how many users have sent 0, 1, 2, ... samples by then.
 
     As in `arrivals`, or in random order.
     """
     if arrivals is not None:
-        users = np.asarray(arrivals)
-        if users.ndim != 1 or users.dtype.kind not in "iu" or not len(users):
-            raise TypeError(f"arrivals must be integers, one a step, got {users.dtype} {users.shape}")
-        if not 0 <= users.min() <= users.max() <= 10**6 + 8 * len(users):  # too far apart to be counted
-            _, users = np.unique(users, return_inverse=True)
-        users = users.astype(np.int64, copy=False)
+        users = _numbered(arrivals)
         ever = np.bincount(users) > 0
         for part in parts:
             steps = math.ceil(part * len(users))
@@ -120,7 +198,7 @@ def expected_counts(
     from scipy.stats import binom  # half a second, which nobody waits for who knows the arrivals
 
     most, places = settings.samples_per_user, settings.n_users * settings.samples_per_user
-    horizon = min(settings.horizon or places, places)
+    horizon = min(settings.max_steps, places)
     for part in parts:
         steps = math.ceil(part * horizon)
         mean = steps / settings.n_users
@@ -130,47 +208,24 @@ def expected_counts(
         yield steps, np.concatenate([np.zeros(first), rarely])
 
 
-def late_error(settings: UserMean, times: list[tuple[int, Array]]) -> float:
+def late_error(settings: UserMean, times: Times) -> float:
     """Root mean square of what would be stated at `times`: standard error and possible bias, over the range of samples.
 
-    For settings whose samples weigh the same.  Trees' variances, which go up and down, are averaged over the tenth before,
-    and how many samples of a batch wait over what it can be.
+    As if nobody were beyond `reach`.  Trees' variances, which go up and down, are averaged over the tenth before, and how
+    many samples of a batch wait over what it can be.
     """
-    squares = []
+    squares, node = [], settings.noise.variance / settings.resolution**2
     for steps, counts in times:
-        entered = elements(settings, counts)
-        used = min(float(entered.sum()), steps)
-        if not used:
-            return math.inf
+        kept = min(float(counts @ np.minimum(np.arange(len(counts)), settings.samples_per_user)), steps)
         waiting = (settings.batch - 1) / 2  # on average
-        if not used > waiting:
+        if not kept > waiting:
             return math.inf
-        used -= waiting
-        noise = noise_variances(settings, entered / settings.batch).sum() / (used * settings.resolution) ** 2
-        squares.append(noise + (1 - used / steps) ** 2 + (settings.batch**2 - 1) / 12 / steps**2)
+        used = kept - waiting
+        noise = node * _relative(
+            settings.sums, min(max(steps // settings.batch, 1), settings.sums.capacity), not settings.delta
+        )
+        squares.append(noise / used**2 + (1 - used / steps) ** 2 + (settings.batch**2 - 1) / 12 / steps**2)
     return math.sqrt(float(np.mean(squares)))
-
-
-def elements(settings: UserMean, counts: Array) -> Array:
-    """How many elements (samples, where batched) have entered each tree when `counts[k]` users have sent k samples."""
-    rank = np.arange(len(counts))
-    if settings.blocks == "doubling":
-        return np.array([counts[rank >= 1 << level].sum() for level in range(settings.n_trees)])
-    if settings.blocks == "single":
-        return np.array([counts @ np.minimum(rank, settings.samples_per_user)])
-    before = [(1 << tree) // 2 for tree in range(settings.n_trees)]
-    within = [np.minimum(np.maximum(rank - first, 0), settings.uses(tree)) for tree, first in enumerate(before)]
-    return np.array([counts @ sent for sent in within])
-
-
-def noise_variances(settings: UserMean, entered: Array) -> Array:
-    """Variance of each tree's noise, grid units, when that many elements have entered it."""
-    variances = np.zeros(settings.n_trees)
-    for tree, (count, (sums, node)) in enumerate(zip(entered.tolist(), _nodes(settings), strict=True)):
-        if count > 0:
-            last = min(max(round(count), 1), sums.capacity)
-            variances[tree] = _relative(sums, last, not settings.delta) * node * min(count, 1.0)
-    return variances
 
 
 @lru_cache(maxsize=1 << 13)  # settings that are compared have trees in common
@@ -180,44 +235,30 @@ def _relative(sums: PrefixSums, last: int, averaged: bool) -> float:
     return float(np.mean(sums.relative_variance(lengths)))
 
 
-@lru_cache(maxsize=8)
-def _nodes(settings: UserMean) -> list[tuple[PrefixSums, float]]:
-    """Each tree's prefix sums, and the variance of a draw."""
-    made = [settings.prefix_sums(settings.capacity_of(tree)) for tree in range(settings.n_trees)]
-    moved = map(settings.user_sensitivity, range(settings.n_trees))
-    return [(sums, settings.noise(tree, sums, by).variance) for tree, (sums, by) in enumerate(zip(made, moved, strict=True))]
-
-
-def _with_shares(settings: UserMean, times: list[tuple[int, Array]]) -> UserMean:
-    """Shares of the budget with which the trees' noise is least at the last of `times`, none far below an even one.
-
-    Variances are in proportion to 1/share^2, or to 1/share with Gaussian noise: their sum is least for shares in proportion
-    to the cubic or the square root of the variances at even shares.
-    """
-    variances = noise_variances(settings, elements(settings, times[-1][1]))
-    shares = variances ** (1 / 2 if settings.delta else 1 / 3)
-    return settings.but(shares=_normal(shares / shares.sum()))
-
-
 def _normal(shares: Array) -> tuple[float, ...]:
     """Shares that sum to one, each at least `_LEAST` of an even one."""
     raised = np.maximum(shares, _LEAST / len(shares))
     return tuple((raised / raised.sum()).tolist())
 
 
-def shares_for(settings: UserMean, arrivals: ArrayLike | None = None) -> tuple[float, ...]:
+def shares_for(settings: Blocks, arrivals: ArrayLike | None = None) -> tuple[float, ...]:
     """Budget shares for levels that are weighted by precision: those with the least stated late error.
 
     A level's c samples with noise variance V add c^2 / (V + c/4) to the estimate's precision; noise is for the interval that
     the levels below allow when they are half as precise.  Any shares are private: this is a choice of utility.
     """
     sizes, reach, power = settings.sizes, settings._concentration, 1 if settings.delta else 2
-    late, even, deviations = [], settings.but(shares=(), prior="none"), settings.prior_deviations
+    late, even, deviations = [], settings.but(shares=()), settings.prior_deviations
+    made = [even.prefix_sums(even.capacity_of(level)) for level in range(len(sizes))]
+    unit = [even.noise(level, sums, float(sizes[level])).variance for level, sums in enumerate(made)]  # for its whole range
     for _, counts in expected_counts(settings, arrivals):
-        entered = elements(settings, counts)
-        unit = noise_variances(even, entered) / settings.resolution**2  # for a block's whole range, at even shares
-        columns = zip((entered * sizes).tolist(), unit.tolist(), sizes, reach, strict=True)
-        late.append([(level, held**2, held / 4, *rest) for level, (held, *rest) in enumerate(columns) if held])
+        entering = []
+        for level, (sums, size, near) in enumerate(zip(made, sizes, reach, strict=True)):
+            if entered := float(counts[1 << level :].sum()):
+                last = min(max(round(entered), 1), sums.capacity)
+                variance = _relative(sums, last, not settings.delta) * unit[level] * min(entered, 1.0)
+                entering.append((level, (entered * size) ** 2, entered * size / 4, variance, size, near))
+        late.append(entering)
 
     def square(logs: Any) -> float:
         """The logarithm of the mean square error."""
@@ -225,10 +266,10 @@ def shares_for(settings: UserMean, arrivals: ArrayLike | None = None) -> tuple[f
         spent, total = [each**power for each in (scale * len(scale) / scale.sum()).tolist()], 0.0
         for entering in late:
             precision = 0.0
-            for level, held2, quarter, unit, size, near in entering:
+            for level, held2, quarter, noise, size, near in entering:
                 off = 2 * size / math.sqrt(precision) if precision else math.inf
                 width = 2 * (near + deviations * off) / size
-                precision += held2 / ((unit * width**2 if width < 1 else unit) / spent[level] + quarter)
+                precision += held2 / ((noise * width**2 if width < 1 else noise) / spent[level] + quarter)
             total += 1 / precision
         return math.log(total)
 
@@ -247,19 +288,13 @@ def users_alike(
     delta: float = 0.0,
     arrivals: ArrayLike | None = None,
     **options: Any,
-) -> UserMean:
+) -> Blocks:
     """For samples that are independent with one mean, whoever sends them, and for no others.
 
     Blocks of a user's samples, projected on intervals around what the shorter blocks say, and levels weighted by precision:
     the less noise the less a sample weighs.  Users who differ from each other have blocks outside the intervals, and the
     mean is then off by many times its standard error; `Release.bias` is the whole range.
     """
-    chosen: dict[str, Any] = {
-        "prior": "bootstrap",
-        "exact_start": True,
-        "capped": True,
-        "weights": "precision",
-        "clip": True,
-    }
-    settings = UserMean(n_users, samples_per_user, epsilon, **chosen | _best(delta, options) | options)
+    chosen: dict[str, Any] = {"kind": "alike", "branching": 0, "clip": True, "integer": not delta}
+    settings = Blocks(n_users, samples_per_user, epsilon, delta, **chosen | options)
     return settings if settings.shares else settings.but(shares=shares_for(settings, arrivals))

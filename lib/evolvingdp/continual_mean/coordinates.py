@@ -11,7 +11,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evolvingdp.continual_mean import offline
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core import accounting, checks
 
@@ -25,7 +24,7 @@ def of_one(settings: UserMean, n_dimensions: int, composition_delta: float = 0.0
         if composition_delta:
             raise ValueError("composition_delta must be 0 where settings have a delta: Gaussian noise composes exactly")
         return settings.but(dimensions=n_dimensions)
-    if composition_delta:
+    if composition_delta and n_dimensions > 1:
         return settings.but(epsilon=accounting.optimal(settings.epsilon, composition_delta, n_dimensions))
     return settings.but(epsilon=settings.epsilon / n_dimensions)
 
@@ -42,4 +41,4 @@ def release(
         one.encode(column)  # before anything is released
     rngs = rng.spawn(values.shape[1])
     columns = zip(values.T, rngs, strict=True)
-    return np.stack([offline.release(one, users, column, child).estimate for column, child in columns], axis=1)
+    return np.stack([one.release(users, column, child).estimate for column, child in columns], axis=1)

@@ -7,8 +7,7 @@ sent so far.
 **Error.** `split` "even" gives each of T steps epsilon / T: scale M_t T / (t epsilon).  "harmonic" gives step t epsilon /
 (t H_T): scale M_t H_T / epsilon.
 
-**Exact sums** of samples that are rounded to multiples of 2^-20 (`core.exact`).  A state that is copied and goes on twice
-repeats its noise: go on with one copy.
+**Exact sums** of samples that are rounded to multiples of 2^-20 (`core.exact`).
 
 **Source.** George et al. (2022), Section 1.1.  Applies E-CM-17: no division of epsilon gives noise of scale M_t /
 epsilon at all steps.
@@ -17,27 +16,15 @@ epsilon at all steps.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evolvingdp.continual_mean.arranged import by_user
+from evolvingdp.continual_mean.settings import by_user
 from evolvingdp.core import checks
 from evolvingdp.core.exact import Grid
-
-
-@dataclass(repr=False)
-class State:
-    """Secret.  `step` changes it in place and returns it."""
-
-    settings: PerStepLaplace
-    rng: np.random.Generator
-    total: int = 0  # steps of the grid
-    length: int = 0
-    counts: dict[int, int] = field(default_factory=dict)
-    most: int = 0
 
 
 @checks.plain
@@ -85,27 +72,6 @@ class PerStepLaplace:
         noise = rng.laplace(0.0, 1.0, len(sums)) * self.scale(steps, most_samples(who))
         noisy: NDArray[np.float64] = sums * self._grid.step / steps + noise
         return noisy
-
-    def start(self, rng: np.random.Generator) -> State:
-        """The state before the first sample; secret."""
-        return State(self, rng)
-
-    def step(self, state: State, user: int, sample: float) -> tuple[State, float]:
-        """Take a sample; returns the new state and the noisy mean.  The same as `release`, bit for bit, from the same
-        generator."""
-        checks.state(state, State, self)
-        checks.integer_at_least(0, user=user)
-        checks.number(sample=sample)
-        if not 0 <= sample <= 1:
-            raise ValueError(f"sample must lie in [0, 1], got {sample!r}")
-        if state.length >= self.horizon:
-            raise ValueError(f"horizon is {self.horizon}: there is no step {state.length + 1}")
-        state.length += 1
-        state.total += self._grid.steps_of(sample, "sample")
-        state.counts[user] = state.counts.get(user, 0) + 1
-        state.most = max(state.most, state.counts[user])
-        noise = state.rng.laplace(0.0, 1.0) * float(self.scale(state.length, state.most))
-        return state, state.total * self._grid.step / state.length + noise
 
 
 def most_samples(users: ArrayLike) -> NDArray[np.int64]:

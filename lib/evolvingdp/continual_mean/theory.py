@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evolvingdp.continual_mean.blocks import Blocks
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core import checks
 
@@ -31,8 +32,8 @@ def laplace_sum_tail(standard_deviation: ArrayLike, beta: float) -> NDArray[np.f
 
 
 @checks.plain
-def disagreement(settings: UserMean, levels: Sequence[tuple[float, float]], looks: int = 1) -> float:
-    """A bound on how probable levels (mean, squared error; `online.levels`) are to differ so much if users are alike.
+def disagreement(settings: Blocks, levels: Sequence[tuple[float, float]], looks: int = 1) -> float:
+    """A bound on how probable levels (mean, squared error; `Blocks.levels`) are to differ so much if users are alike.
 
     Each level is compared with the others together, weighted by precision.  If users are alike and no interval cuts a block
     (which fails with probability `beta` and when a prior is off by more than `prior_deviations`), the levels' sums are
@@ -59,25 +60,26 @@ def disagreement(settings: UserMean, levels: Sequence[tuple[float, float]], look
 
 
 @checks.plain
-def error_bound(settings: UserMean, steps: ArrayLike, largest: ArrayLike, beta: float) -> NDArray[np.float64]:
+def error_bound(settings: UserMean | Blocks, steps: ArrayLike, largest: ArrayLike, beta: float) -> NDArray[np.float64]:
     """Bound on |estimate - mean| at `steps` t with probability 1 - beta, when no user has more than `largest` samples yet.
 
     At least t/2 samples are in the estimate (Claim C.1): sqrt(ln(4/beta) / t) for the samples (Hoeffding), and the tail of
     the noise of all levels up to log2(largest), at their largest, over t/2.  For Algorithm 2 all t samples and its one tree.
     """
-    if settings.delta or settings.weights != "samples" or settings.blocks in ("whole", "bands"):
-        raise ValueError(
-            'settings must have Laplace noise, weights "samples" and blocks "single" or "doubling" for this bound'
-        )
-    t, most = np.asarray(steps, dtype=float), np.asarray(largest)
-    fraction = 1.0 if settings.blocks == "single" else 0.5
+    naive = isinstance(settings, UserMean)
+    if settings.delta or (settings.batch != 1 if naive else settings.kind in ("wishful", "alike")):  # type: ignore[union-attr]
+        raise ValueError("settings must have Laplace noise, and be Algorithm 2, 4, 5 or 6, for this bound")
+    t, most, fraction = np.asarray(steps, dtype=float), np.asarray(largest), 1.0 if naive else 0.5
     statistical = np.sqrt(np.log(4 / beta) / (2 * fraction * t))
     levels = np.frexp(np.maximum(most, 1))[1] - 1
-    sums = settings.prefix_sums(settings.capacity_of(0))
-    worst = float(sums.variances(settings.capacity_of(0)).max())
-    variances = [
-        worst * settings.noise(tree, sums, settings.user_sensitivity(tree)).variance for tree in range(settings.n_trees)
-    ]
+    if isinstance(settings, UserMean):
+        variances = [float(settings.sums.variances(settings.sums.capacity).max()) * settings.noise.variance]
+    else:
+        sums = settings.prefix_sums(settings.capacity_of(0))
+        worst = float(sums.variances(sums.capacity).max())
+        variances = [
+            worst * settings.noise(tree, sums, settings.user_sensitivity(tree)).variance for tree in range(settings.n_trees)
+        ]
     running = np.cumsum(variances)
     noise = running[np.minimum(levels, len(running) - 1)]
     samples = settings.resolution * fraction * t
@@ -85,7 +87,7 @@ def error_bound(settings: UserMean, steps: ArrayLike, largest: ArrayLike, beta: 
     return bound
 
 
-def arrays_needed(settings: UserMean, largest: float) -> float:
+def arrays_needed(settings: Blocks, largest: float) -> float:
     """The right side of (11) over M_t / 2, a number of users: 16 / epsilon * 2 L ln(3 L sqrt(M_t) / delta).
 
     For d coordinates `settings` are those of one of them, with its share of epsilon.
@@ -94,7 +96,7 @@ def arrays_needed(settings: UserMean, largest: float) -> float:
     return 16 / settings.epsilon * 2 * levels * math.log(3 * levels * math.sqrt(largest) / settings.beta)
 
 
-def diverse(settings: UserMean, counts: ArrayLike) -> bool:
+def diverse(settings: Blocks, counts: ArrayLike) -> bool:
     """Whether the diversity condition (11) holds when the users have contributed `counts` samples."""
     held = np.asarray(counts, dtype=float)
     largest = float(held.max(initial=0))

@@ -14,6 +14,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,16 +22,19 @@ from scipy.signal import lfilter
 
 from evolvingdp.audit.exact.laws import pair_epsilon
 from evolvingdp.audit.exact.probes import NORMAL, Chosen, Drawn
-from evolvingdp.continual_mean import coordinates, offline, online, streams
+from evolvingdp.continual_mean import blocks, coordinates, streams
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
+from evolvingdp.continual_mean.blocks import Blocks, Exposed, Part
 from evolvingdp.continual_mean.per_step import PerStepLaplace
-from evolvingdp.continual_mean.prefix_sums import Anytime, BalancedTree, Banded, Buffered, PrefixSums, Toeplitz, Tree
-from evolvingdp.continual_mean.sums.recorded import RecordedSums
+from evolvingdp.continual_mean.prefix_sums import FIRST, Filter, PrefixSums, Tree
+from evolvingdp.continual_mean.recorded import RecordedSums
+from evolvingdp.continual_mean.settings import arrange
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core.noise import Gaussian, Laplace, Noise
 from evolvingdp.core.seeds import stream
 
 Array = NDArray[np.float64]
+Mean = UserMean | Blocks
 Sums = Callable[[Array, Chosen], ArrayLike]  # n numbers, and n sums of them and of noise
 
 
@@ -99,60 +103,42 @@ def per_step_cost(settings: PerStepLaplace, users: ArrayLike) -> float:
     def means(samples: Array, rng: Chosen) -> Array:
         return settings.release(who, samples, rng)  # type: ignore[arg-type]
 
-    def steps(samples: Array, rng: Chosen) -> Array:
-        state, told = settings.start(rng), []  # type: ignore[arg-type]
-        for user, sample in zip(who.tolist(), samples.tolist(), strict=True):
-            state, release = settings.step(state, user, sample)
-            told.append(release)
-        return np.array(told)
-
-    samples = streams.bits(0.5, len(who), stream(0, "samples")).astype(float)
-    at_once, one_by_one = (shown(samples, Chosen(stream(0, "noise"))) for shown in (means, steps))
-    if not np.allclose(at_once, one_by_one, rtol=1e-12):
-        return math.inf  # what is shown step by step has other noise
     return solved(means, len(who), [(who == user).astype(float) for user in np.unique(who)])
 
 
 def released(sums: PrefixSums, elements: ArrayLike) -> Array:
-    """All that a tree or a factorization adds noise to, in the order of the noise."""
+    """All that a tree or a filter adds noise to, in the order of the noise."""
     values = np.asarray(elements, dtype=float)
-    if isinstance(sums, BalancedTree):
-        return np.array(
-            [float(values[max(first, 0) : max(last, 0)].sum()) for first, last in balanced_nodes(sums, len(values))]
-        )
-    if isinstance(sums, Toeplitz | Buffered | Banded | Anytime):
-        first = sums.coefficients_of(len(values)) if isinstance(sums, Anytime) else sums.coefficients
-        return np.convolve(values, first)[: len(values)]
+    if isinstance(sums, Filter):
+        return np.convolve(values, sums.coefficients)[: len(values)]
     if not isinstance(sums, Tree):
-        raise TypeError(f"sums must be a Tree, a BalancedTree or a factorization, got {sums!r}")
-    running, nodes = np.concatenate([[0.0], np.cumsum(values)]), []
-    for end in range(1, len(running)):
-        block, ending = 1, []
-        while end % block == 0:
-            ending.append(float(running[end] - running[end - block]))
-            block *= sums.branching
-        nodes += ending if sums.honaker else ending[-1:]  # plain trees have one node that ends here
-    return np.array(nodes)
+        raise TypeError(f"sums must be a Tree or a Filter, got {sums!r}")
+    running = np.concatenate([[0.0], np.cumsum(values)])
+    ends = np.minimum(tree_nodes(sums), len(values))
+    return np.asarray(running[ends[:, 1]] - running[ends[:, 0]])
 
 
 @functools.cache
-def balanced_nodes(sums: BalancedTree, count: int) -> list[tuple[int, int]]:
-    """The blocks of elements that are nodes of the prefixes 1 to `count`, in the order of their noise.
+def tree_nodes(sums: Tree) -> NDArray[np.int64]:
+    """(nodes, 2): from which to which length of a prefix each block is, in the order of their noise: level by level.
 
-    A prefix needs, from the largest size on, the blocks around the multiple of the next size that its larger digits write.
+    A prefix adds the blocks up to the multiple of a level's block size that its digits from there on write, beginning with
+    the multiple of the next larger one; the block between two groups of siblings is in no prefix.
     """
-    base, known, nodes = sums.branching, set(), []
-    for length in range(1, count + 1):
-        for level in reversed(range(sums.height)):
-            size = base**level
-            reach = sums.below * sum(base**lower for lower in range(level + 1))
-            group = (length + reach) // (size * base)
-            if (level, group) not in known:
-                known.add((level, group))
-                center = group * size * base
-                nodes += [(center - size * (far + 1), center - size * far) for far in range(sums.below)]
-                nodes += [(center + size * far, center + size * (far + 1)) for far in range(base // 2)]
-    return nodes
+    if sums.capacity > FIRST:
+        raise ValueError(f"capacity must be at most {FIRST}, where all nodes are drawn at once, got {sums.capacity}")
+    base, nodes, lengths = sums.branching, [], np.arange(1, sums.capacity + 1)
+    for level in range(sums.height):
+        reach = sums.below * sum(base**lower for lower in range(level))
+        place = (lengths + reach) // base**level
+        center = base * ((lengths + reach + sums.below * base**level) // base ** (level + 1))
+        pairs = [range(min(ends), max(ends)) for ends in zip(place.tolist(), center.tolist(), strict=True)]
+        used = {block for pair in pairs for block in pair}
+        last = max(int(place.max()), int(center.max()))
+        drawn = [block for block in range(last) if (block + 1 - base + sums.below) % base]
+        assert used <= set(drawn)  # each block that a prefix needs has noise of its own
+        nodes += [(block * base**level, (block + 1) * base**level) for block in drawn]
+    return np.array(nodes)
 
 
 def discrete_gaussian_epsilon(mechanism: BinaryMechanism) -> float:
@@ -199,10 +185,11 @@ def hides_coordinates(settings: UserMean, n_dimensions: int, composition_delta: 
     each = settings.samples_per_user
     users = streams.arrivals("round_robin", settings.n_users, each, settings.n_users * each, stream(0, "order"))
     before, after = list(neighbours(users, (0,)))[-1]
-    moved = [[change for change, _ in tree] for tree in node_changes(one, users, before, after)]
+    moved = _moved(one, node_changes(one, users, before, after))
+    runs: Any = (before, Chosen(draw())), (after, Chosen(draw(), [moved]))
     first, second = (
-        coordinates.release(seen, users, np.stack([samples, *[before] * (n_dimensions - 1)], axis=1), rng, composition_delta)  # type: ignore[arg-type]
-        for samples, rng in ((before, Chosen(draw())), (after, Chosen(draw(), [moved])))
+        coordinates.release(seen, users, np.stack([samples, *[before] * (n_dimensions - 1)], axis=1), rng, composition_delta)
+        for samples, rng in runs
     )
     return np.allclose(first, second, rtol=1e-9, atol=1e-9)
 
@@ -221,45 +208,65 @@ def recorded_cost(settings: RecordedSums) -> float:
     return worst
 
 
-def _shown(settings: UserMean, users: ArrayLike, samples: ArrayLike, seed: int) -> tuple[list[offline.Exposed], Chosen]:
+def _exposed(
+    settings: Mean, users: ArrayLike, samples: ArrayLike, rng: Chosen | None, public: list[Exposed]
+) -> list[Exposed]:
+    """The streams of sums of a run; `public`: those of another, which decide what is public."""
+    if isinstance(settings, Blocks):
+        return blocks.exposed(settings, users, samples, rng, public)  # type: ignore[arg-type]
+    arranged = arrange(settings, users, samples)
+    if rng is not None:
+        settings.changes(arranged, rng)  # type: ignore[arg-type]
+    part = Part(settings.elements(arranged)[0], settings.sums, settings.noise)
+    return [Exposed((part,), {}, np.zeros((3, 1)))]
+
+
+def _shown(settings: Mean, users: ArrayLike, samples: ArrayLike, seed: int) -> tuple[list[Exposed], Chosen]:
     """A run of the mechanism, all that is public included, and what its samplers have asked for."""
     rng = Chosen(stream(seed, "release"))
-    return offline.exposed(settings, users, samples, rng), rng  # type: ignore[arg-type]
+    return _exposed(settings, users, samples, rng, []), rng
 
 
 def node_changes(
-    settings: UserMean,
+    settings: Mean,
     users: ArrayLike,
     one: ArrayLike,
     other: ArrayLike,
     seed: int = 0,
-    shown: tuple[list[offline.Exposed], Chosen] | None = None,
+    shown: tuple[list[Exposed], Chosen] | None = None,
 ) -> list[list[tuple[Array, Drawn]]]:
-    """Of each tree and each of its parts: the change of its node sums between two samples of one user, and its noise.
+    """Of each stream of sums and each of its parts: the change of its node sums between two samples of one user, and its
+    noise.
 
     All that is public is that of the first, whose run may be given as `shown`.
     """
     public, rng = shown or _shown(settings, users, one, seed)
-    changed = offline.exposed(settings, users, other, Chosen(), public)  # type: ignore[arg-type]
+    changed = _exposed(settings, users, other, None, public)
     return [
         [
             (released(part.sums, part.elements) - released(part.sums, moved.elements), drawn)
             for part, moved, drawn in zip(tree.parts, neighbour.parts, child.asked, strict=True)
         ]
-        for tree, neighbour, child in zip(public, changed, rng.children, strict=True)
+        for tree, neighbour, child in zip(public, changed, rng.children or [rng], strict=True)
     ]
 
 
-def user_mean_cost(settings: UserMean, users: ArrayLike, one: ArrayLike, other: ArrayLike, seed: int = 0) -> float:
+def _moved(settings: Mean, changes: list[list[tuple[Array, Drawn]]]) -> list[Any]:
+    """By what a `Chosen` must move noise: a generator of its own for each stream, or one for the only one."""
+    moved = [[change for change, _ in tree] for tree in changes]
+    return moved if isinstance(settings, Blocks) else moved[0]
+
+
+def user_mean_cost(settings: Mean, users: ArrayLike, one: ArrayLike, other: ArrayLike, seed: int = 0) -> float:
     """The `cost` of all trees together between two samples of one user."""
     return user_mean_costs(settings, users, [(one, other)], seed)[0]
 
 
 def user_mean_costs(
-    settings: UserMean, users: ArrayLike, pairs: Iterable[tuple[ArrayLike, ArrayLike]], seed: int = 0
+    settings: Mean, users: ArrayLike, pairs: Iterable[tuple[ArrayLike, ArrayLike]], seed: int = 0
 ) -> list[float]:
     """`user_mean_cost` of each of `pairs`; the mechanism runs once for all that begin with the same samples."""
-    runs: dict[bytes, tuple[list[offline.Exposed], Chosen]] = {}
+    runs: dict[bytes, tuple[list[Exposed], Chosen]] = {}
     costs = []
     for one, other in pairs:
         key = np.asarray(one).tobytes()
@@ -269,20 +276,23 @@ def user_mean_costs(
     return costs
 
 
-def hides(settings: UserMean, users: ArrayLike, one: ArrayLike, other: ArrayLike, seed: int = 0) -> bool:
+def hides(settings: Mean, users: ArrayLike, one: ArrayLike, other: ArrayLike, seed: int = 0) -> bool:
     """Whether noise that is moved by `node_changes` makes the second samples' release that of the first, at every step, all
     at once and step by step."""
     seen = settings.but(clip=False)  # clipped estimates would be the same for many
-    moved = [[change for change, _ in tree] for tree in node_changes(seen, users, one, other, seed)]
+    moved = _moved(seen, node_changes(seen, users, one, other, seed))
     first, second = (
-        offline.release(seen, users, samples, Chosen(stream(seed, "release"), by))  # type: ignore[arg-type]
+        seen.release(users, samples, Chosen(stream(seed, "release"), by)).estimate  # type: ignore[arg-type]
         for samples, by in ((one, ()), (other, moved))
     )
-    state, told = online.start(seen, Chosen(stream(seed, "release"), moved)), []  # type: ignore[arg-type]
-    for user, sample in zip(np.asarray(users).tolist(), np.asarray(other).tolist(), strict=True):
-        state, release = online.step(seen, state, user, sample)
-        told.append(release.estimate)
-    return all(np.allclose(first.estimate, also, rtol=1e-9, atol=1e-9) for also in (second.estimate, told))
+    told = [second]
+    if isinstance(seen, UserMean):
+        state, steps = seen.start(Chosen(stream(seed, "release"), moved)), []  # type: ignore[arg-type]
+        for user, sample in zip(np.asarray(users).tolist(), np.asarray(other).tolist(), strict=True):
+            state, release = seen.step(state, user, sample)
+            steps.append(release.estimate)
+        told.append(np.array(steps))
+    return all(np.allclose(first, also, rtol=1e-9, atol=1e-9) for also in told)
 
 
 def neighbours(
@@ -300,9 +310,7 @@ def neighbours(
             yield one, other
 
 
-def worst_user_mean_cost(
-    settings: UserMean, order: str = "round_robin", who: tuple[int, ...] = (0, 1), extra: int = 0
-) -> float:
+def worst_user_mean_cost(settings: Mean, order: str = "round_robin", who: tuple[int, ...] = (0, 1), extra: int = 0) -> float:
     """The largest `user_mean_cost` over `neighbours` in a full stream whose users arrive in `order`, each `extra` times more
     often than the cap allows.
 

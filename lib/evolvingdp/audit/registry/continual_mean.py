@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.audit.registry.entry import FINITE, NOISE, Door, Mechanism, Steps, Trial, settled
-from evolvingdp.continual_mean import algorithms, coordinates, offline, online, private_median, windows
-from evolvingdp.continual_mean.arranged import arrange
+from evolvingdp.continual_mean import algorithms, blocks, coordinates, private_median, windows
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
+from evolvingdp.continual_mean.blocks import KINDS, Blocks
 from evolvingdp.continual_mean.per_step import PerStepLaplace
-from evolvingdp.continual_mean.prefix_sums import Anytime, BalancedTree, Banded, Buffered, Toeplitz, Tree
-from evolvingdp.continual_mean.sums.recorded import RecordedSums
+from evolvingdp.continual_mean.prefix_sums import Buffered, Filter, Tree
+from evolvingdp.continual_mean.recorded import RecordedSums
+from evolvingdp.continual_mean.settings import arrange
 from evolvingdp.continual_mean.user_mean import UserMean
 
 Rng = np.random.Generator
@@ -66,50 +67,23 @@ def mechanisms() -> Iterator[Mechanism]:
     yield Mechanism(
         "per_step",
         "continual_mean",
-        (PerStepLaplace, PerStepLaplace.release, PerStepLaplace.start),
+        (PerStepLaplace, PerStepLaplace.release),
         *_USER,
         NOISE,
         _per_step_trial,
         _per_step_doors,
         (PerStepLaplace,),
         {"horizon": _per_step_more},
-        {},
-        (
-            Steps(
-                _per_step,
-                lambda made, rng: made.start(rng),
-                lambda made, state, rng: made.step(state, 0, 1.0),
-                lambda made: made.horizon,
-            ),
-        ),
     )
     yield Mechanism(
         "user_mean",
         "continual_mean",
-        (
-            UserMean,
-            offline.release,
-            offline.changes,
-            online.start,
-            online.step,
-            online.median,
-            windows.snapshots,
-            private_median.draw,
-            offline.exposed,
-        ),
+        (UserMean, UserMean.release, UserMean.changes, UserMean.start),
         *_USER,
         NOISE,
         _mean_trial,
         _mean_doors,
-        (
-            UserMean,
-            algorithms.naive,
-            algorithms.bands,
-            algorithms.wishful,
-            algorithms.single_tree,
-            algorithms.multiple_trees,
-            algorithms.full,
-        ),
+        (UserMean, algorithms.naive),
         {
             "n_users": partial(_mean_more, "n_users"),
             "samples_per_user": partial(_mean_more, "samples_per_user"),
@@ -120,15 +94,45 @@ def mechanisms() -> Iterator[Mechanism]:
             "dimensions": "coordinates are released one by one, each by a call",
             "resolution": "steps of the grid, in whose units all is computed",
             "batch": "samples of the stream in an element, which moves by no more than they do",
+            "reach": "samples that reach further are dropped or refused, and say nothing",
         },
         (
             Steps(
                 _mean,
-                lambda made, rng: online.start(made, rng),
-                lambda made, state, rng: online.step(made, state, 0, made.low),
+                lambda made, rng: made.start(rng),
+                lambda made, state, rng: made.step(state, 0, made.low),
                 lambda made: made.samples_per_user,
             ),
         ),
+    )
+    yield Mechanism(
+        "blocks",
+        "continual_mean",
+        (
+            Blocks,
+            Blocks.release,
+            Blocks.changes,
+            Blocks.levels,
+            blocks.run,
+            blocks.exposed,
+            blocks.median,
+            private_median.draw,
+        ),
+        *_USER,
+        NOISE,
+        _blocks_trial,
+        _blocks_doors,
+        (Blocks, algorithms.wishful, algorithms.single_tree, algorithms.multiple_trees, algorithms.full),
+        {
+            "n_users": partial(_blocks_more, "n_users"),
+            "samples_per_user": partial(_blocks_more, "samples_per_user"),
+            "horizon": partial(_blocks_more, "horizon"),
+        },
+        {
+            "branching": "of trees, whose levels `noise` counts",
+            "resolution": "steps of the grid, in whose units all is computed",
+        },
+        (),
         {"beta": "of projections", "prior_deviations": "of projections", "restart": "of projections, which noise follows"},
     )
     yield Mechanism(
@@ -159,11 +163,7 @@ def mechanisms() -> Iterator[Mechanism]:
                 lambda made: made.n_days,
             ),
         ),
-        dict.fromkeys(
-            ("blocks", "one_tree", "prior", "exact_start", "capped", "branching", "honaker", "buffered"),
-            "how a mean would sum samples, which a day does in its own way",
-        )
-        | dict.fromkeys(("beta", "prior_deviations", "restart"), "of projections, which it refuses")
+        dict.fromkeys(("branching", "alpha"), "how a mean would sum samples, which a day does in its own way")
         | dict.fromkeys(("low", "high", "clip"), "of means, which are computed from what is released")
         | {"excess": "what is beyond a cap is always dropped"},
     )
@@ -195,12 +195,11 @@ def _binary(rng: Rng) -> BinaryMechanism:
                 None,
                 Tree(more, base),
                 Tree(more, base, True),
-                BalancedTree(more, base),
-                Toeplitz(more),
+                Filter(more),
+                Filter(more, 0.3),
                 Buffered(more),
-                Banded(more, int(rng.integers(1, more + 1))),
-                Banded(more, 1),
-                Anytime(),
+                Filter(more, width=int(rng.integers(1, more + 1))),
+                Filter(more, width=1),
             ],
             dtype=object,
         )
@@ -349,18 +348,9 @@ def _per_step_trial(rng: Rng) -> Trial:
     held = rng.integers(0, 2, length).astype(float)
     user = rng.choice(users)
     ones, zeros = (np.where(users == user, value, held) for value in (1.0, 0.0))
-    way = rng.choice(["release", "step"])
-
-    def run(samples: Any, noise: Any) -> Any:
-        if way == "release":
-            return made.release(users, samples, noise)
-        state, told = made.start(noise), []
-        for one, sample in zip(users.tolist(), samples.tolist(), strict=True):
-            state, release = made.step(state, one, sample)
-            told.append(release)
-        return told
-
-    return Trial((made, users.tolist(), str(way)), run, (ones, zeros), made.epsilon)
+    return Trial(
+        (made, users.tolist()), lambda samples, noise: made.release(users, samples, noise), (ones, zeros), made.epsilon
+    )
 
 
 def _per_step_doors(rng: Rng) -> list[Door]:
@@ -372,112 +362,161 @@ def _per_step_doors(rng: Rng) -> list[Door]:
             lambda drawn: {"users": drawn.integers(0, 3, 6), "samples": drawn.uniform(0, 1, 6)},
             ("users",),
         ),
-        Door("step", lambda noise, sample: made.step(made.start(noise), 0, sample), lambda drawn: {"sample": np.array(1.0)}),
     ]
 
 
 def _per_step_more(rng: Any) -> Any:
     made = PerStepLaplace(2, 1.0)
-    state = made.start(rng)
-    for _ in range(2):
-        state, _ = made.step(state, 0, 1.0)
-    return [lambda: made.step(state, 0, 1.0), lambda: made.release([0, 1, 0], np.ones(3), rng)]
+    return [lambda: made.release([0, 1, 0], np.ones(3), rng)]
+
+
+def _common(rng: Rng) -> dict[str, Any]:
+    users, each = int(rng.integers(1, 4)), int(rng.integers(1, 6))
+    return {
+        "n_users": users,
+        "samples_per_user": each,
+        "epsilon": _epsilon(rng),
+        "horizon": None if rng.random() < 0.7 else int(rng.integers(1, users * each + 1)),
+        "integer": bool(rng.random() < 0.4),
+        "low": float(rng.choice([0.0, -2.0])),
+        "high": float(rng.choice([1.0, 5.0])),
+        "resolution": int(rng.choice([1, 3, 100])),
+        "excess": str(rng.choice(["error", "drop"])),
+    }
 
 
 def _mean(rng: Rng) -> UserMean:
-    users, each = int(rng.integers(1, 4)), int(rng.integers(1, 6))
-    delta = _delta(rng) if rng.random() < 0.5 else 0.0
-
     def draw() -> UserMean:
-        return UserMean(
-            users,
-            each,
-            _epsilon(rng),
-            delta,
-            horizon=None if rng.random() < 0.7 else int(rng.integers(1, users * each + 1)),
-            blocks=str(rng.choice(["single", "bands", "whole", "doubling"])),
-            one_tree=bool(rng.random() < 0.2),
-            prior=str(rng.choice(["none", "given", "median", "bootstrap"])),
-            exact_start=bool(rng.random() < 0.5),
-            capped=bool(rng.random() < 0.4),
-            weights=str(rng.choice(["samples", "precision"])),
-            branching=int(rng.choice([0, 2, 3])),
-            honaker=bool(rng.random() < 0.3),
-            buffered=bool(rng.random() < 0.2),
-            integer=bool(rng.random() < 0.4),
-            low=float(rng.choice([0.0, -2.0])),
-            high=float(rng.choice([1.0, 5.0])),
-            resolution=int(rng.choice([1, 3, 100])),
-            batch=int(rng.choice([1, 1, 1, 2, 3])),
-            excess=str(rng.choice(["error", "drop"])),
-        )
+        batch = int(rng.choice([1, 1, 2, 3]))
+        if rng.random() < 0.5:
+            return UserMean(**_common(rng), batch=batch, branching=int(rng.choice([0, 2, 3])))
+        reach = None if rng.random() < 0.5 else float(rng.uniform(1.5, 4.0))
+        return UserMean(**_common(rng), delta=_delta(rng), batch=batch, alpha=float(rng.choice([0.2, 0.5])), reach=reach)
 
     made: UserMean = settled(draw)
     return made
 
 
-def _arrivals(rng: Rng, made: UserMean) -> NDArray[np.int64]:
+def _blocks(rng: Rng) -> Blocks:
+    def draw() -> Blocks:
+        kind, delta = str(rng.choice(KINDS)), _delta(rng) if rng.random() < 0.5 else 0.0
+        common = _common(rng)
+        prior = None if kind in ("full", "alike") else common["low"] + 0.4 * (common["high"] - common["low"])
+        options: dict[str, Any] = {
+            "beta": float(rng.choice([0.05, 0.9])),
+            "branching": int(rng.choice([0, 2, 3])),
+            "prior_mean": prior,
+        }
+        return Blocks(**common, kind=kind, delta=delta, capped=bool(rng.random() < 0.4), **options)
+
+    made: Blocks = settled(draw)
+    return made
+
+
+def _arrivals(rng: Rng, made: UserMean | Blocks) -> NDArray[np.int64]:
     """Of users within their caps; where others are dropped, beyond them, too."""
     order = rng.permutation(np.repeat(np.arange(made.n_users), made.samples_per_user))[: made.max_steps]
+    if isinstance(made, UserMean) and made.reach is not None and made.excess == "error":
+        order = order[: next((k for k in range(len(order)) if not _goes(made, order[: k + 1])), len(order))]
     if made.excess == "drop" and rng.random() < 0.5:
         order = np.concatenate([order, rng.integers(0, made.n_users + 2, 3)])
     return np.asarray(order[:12])
 
 
-def _worst_samples(rng: Rng, made: UserMean, users: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _worst_samples(
+    rng: Rng, made: UserMean | Blocks, users: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """All of one user's values lowest, and highest; the others' at random grid points."""
     others = made.low + (made.high - made.low) * rng.integers(0, made.resolution + 1, len(users)) / made.resolution
     user = int(rng.choice(users))
     return np.where(users == user, made.low, others), np.where(users == user, made.high, others)
 
 
+def _goes(made: UserMean, users: NDArray[np.int64]) -> bool:
+    """Whether all of these samples are kept."""
+    return bool(made.but(excess="drop").keeps(arrange(made, users, np.full(len(users), made.low))).all())
+
+
 def _mean_trial(rng: Rng) -> Trial:
     made = _mean(rng)
     users = _arrivals(rng, made)
-    way = str(rng.choice(["release", "step", "changes"] + ["snapshots"] * (made.blocks in ("single", "bands"))))
+    way = str(rng.choice(["release", "step", "changes"]))
 
     def run(samples: Any, noise: Any) -> Any:
         if way == "release":
-            return offline.release(made, users, samples, noise)
+            return made.release(users, samples, noise)
         if way == "changes":
-            shown = offline.changes(made, arrange(made, users, samples), noise)
-            return [shown.step, shown.estimate, shown.variance[np.isfinite(shown.variance)], shown.samples]
-        if way == "snapshots":
-            return windows.snapshots(made, users, samples, noise, range(len(users) + 1))
-        state, told = online.start(made, noise), []
+            return _changes(made, users, samples, noise)
+        state, told = made.start(noise), []
         for user, sample in zip(users.tolist(), samples.tolist(), strict=True):
-            state, release = online.step(made, state, user, sample)
+            state, release = made.step(state, user, sample)
             told.append(release)
         return told
 
     return Trial((made, users.tolist(), way), run, _worst_samples(rng, made, users), made.epsilon, made.delta)
 
 
+def _changes(made: UserMean | Blocks, users: Any, samples: Any, noise: Any) -> list[Any]:
+    shown = made.changes(arrange(made, users, samples), noise)
+    return [shown.step, shown.estimate, shown.variance[np.isfinite(shown.variance)], shown.samples]
+
+
+def _blocks_trial(rng: Rng) -> Trial:
+    made = _blocks(rng)
+    users = _arrivals(rng, made)
+    way = str(rng.choice(["release", "changes", "levels"]))
+
+    def run(samples: Any, noise: Any) -> Any:
+        if way == "levels":
+            return made.levels(arrange(made, users, samples), noise)
+        return made.release(users, samples, noise) if way == "release" else _changes(made, users, samples, noise)
+
+    return Trial((made, users.tolist(), way), run, _worst_samples(rng, made, users), made.epsilon, made.delta)
+
+
 def _mean_doors(rng: Rng) -> list[Door]:
     made = algorithms.naive(3, 2, 1.0)
-    arrived = np.array([0, 1, 2, 0, 1])
     return [
-        Door(
-            "release",
-            lambda noise, users, samples: offline.release(made, users, samples, noise),
-            lambda drawn: {"users": arrived, "samples": drawn.integers(0, 2, 5).astype(float)},
-            ("users",),
-        ),
+        *_stream_doors(made),
         Door(
             "step",
-            lambda noise, sample: online.step(made, online.start(made, noise), 0, sample),
+            lambda noise, sample: made.step(made.start(noise), 0, sample),
             lambda drawn: {"sample": np.array(1.0)},
         ),
     ]
 
 
+def _stream_doors(made: UserMean | Blocks) -> list[Door]:
+    arrived = np.array([0, 1, 2, 0, 1])
+    return [
+        Door(
+            "release",
+            lambda noise, users, samples: made.release(users, samples, noise),
+            lambda drawn: {"users": arrived, "samples": drawn.integers(0, 2, 5).astype(float)},
+            ("users",),
+        )
+    ]
+
+
+def _blocks_doors(rng: Rng) -> list[Door]:
+    return _stream_doors(algorithms.multiple_trees(3, 2, 1.0, 0.4))
+
+
+_BEYOND = {"n_users": [0, 2], "samples_per_user": [0, 0, 0], "horizon": [0, 1, 0, 1]}
+
+
 def _mean_more(name: str, rng: Any) -> Any:
     made = algorithms.naive(2, 2, 1.0, horizon=3)
-    users = {"n_users": [0, 2], "samples_per_user": [0, 0, 0], "horizon": [0, 1, 0, 1]}[name]
-    state = online.start(made, rng)
+    users = _BEYOND[name]
+    state = made.start(rng)
     for user in users[:-1]:
-        state, _ = online.step(made, state, user, 1.0)
-    return [lambda: online.step(made, state, users[-1], 1.0), lambda: offline.release(made, users, np.ones(len(users)), rng)]
+        state, _ = made.step(state, user, 1.0)
+    return [lambda: made.step(state, users[-1], 1.0), lambda: made.release(users, np.ones(len(users)), rng)]
+
+
+def _blocks_more(name: str, rng: Any) -> Any:
+    made, users = algorithms.multiple_trees(2, 2, 1.0, 0.4, horizon=3), _BEYOND[name]
+    return [lambda: made.release(users, np.ones(len(users)), rng)]
 
 
 def _coordinates_trial(rng: Rng) -> Trial:
@@ -513,7 +552,7 @@ def _coordinates_doors(rng: Rng) -> list[Door]:
 def _days(rng: Rng) -> windows.Days:
     def draw() -> windows.Days:
         made, days = _mean(rng), int(rng.integers(1, 6))
-        sums = rng.choice(np.array([None, Tree(days + 1, 2), BalancedTree(days, 3)], dtype=object))
+        sums = rng.choice(np.array([None, Tree(days + 1, 2), Tree(days, 3, True), Buffered(days)], dtype=object))
         return windows.Days(made, days, int(rng.integers(1, 4)), sums)
 
     made: windows.Days = settled(draw)

@@ -1,0 +1,268 @@
+"""What all means have in common: users, caps, budget, the range of samples; how a stream is checked; what is released.
+
+**Neighbours** differ in the values of all samples of one user; who arrives when is the same in both, and public (E-CM-4).
+Values are whole numbers of grid steps, so that sums are exact.  Applies E-CM-12 (caps are enforced).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evolvingdp.continual_mean.streams import to_grid
+from evolvingdp.core import checks
+from evolvingdp.core.noise import DiscreteLaplace, Laplace
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+EXCESS = ("error", "drop")
+
+
+@checks.plain
+@dataclass(frozen=True)
+class Settings:
+    """At most `n_users` users of at most `samples_per_user` samples each, see excess."""
+
+    n_users: int
+    samples_per_user: int
+    epsilon: float  # of a user, over the whole stream
+    delta: float = 0.0  # 0: Laplace noise, pure epsilon-DP; else Gaussian noise
+    horizon: int | None = None  # steps; default n_users * samples_per_user
+    low: float = 0.0  # of the range of samples
+    high: float = 1.0  # of the range of samples
+    resolution: int = 1  # grid steps in the range; 1 for bits
+    integer: bool = False  # noise, and all sums in integers; with delta = 0
+    clip: bool = False  # releases to [low, high]
+    excess: str = "error"  # samples of further users, beyond a cap or the horizon: refused, or left out and counted
+
+    def __post_init__(self) -> None:
+        checks.integer_at_least(1, n_users=self.n_users, samples_per_user=self.samples_per_user, resolution=self.resolution)
+        checks.plain_integers(self, "n_users", "samples_per_user", "resolution")
+        if self.horizon is not None:
+            checks.integer_at_least(1, horizon=self.horizon)
+            checks.plain_integers(self, "horizon")
+        checks.positive(epsilon=self.epsilon)
+        checks.number(delta=self.delta, low=self.low, high=self.high)
+        checks.one_of(EXCESS, excess=self.excess)
+        if not 0 <= self.delta < 1:
+            raise ValueError(f"delta must lie in [0, 1), got {self.delta!r}")
+        if self.delta and self.integer:
+            raise ValueError("integer must go with delta = 0: filters have fractions, which no integer noise hides")
+        if not (self.low < self.high and math.isfinite(self.high - self.low)):
+            raise ValueError(f"low must be below high, their distance finite, got {self.low!r} and {self.high!r}")
+        if self.n_users >= 2**31:
+            raise ValueError(f"n_users must be below 2^31, got {self.n_users}")
+        places, cap = self.n_users * self.samples_per_user, 2**60 // self.n_users
+        if places > 2**60:
+            raise ValueError(f"samples_per_user must be at most {cap} for {self.n_users} users, got {self.samples_per_user}")
+        if places * self.resolution > 2**60:
+            raise ValueError(
+                f"resolution must be at most {2**60 // places} for {self.n_users} users of "
+                f"{self.samples_per_user} samples, so that sums are exact, got {self.resolution}"
+            )
+
+    @cached_property
+    def max_steps(self) -> int:
+        return self.horizon or self.n_users * self.samples_per_user
+
+    @property
+    def first_estimate(self) -> float:
+        """What is released before any element."""
+        return (self.low + self.high) / 2
+
+    @property
+    def any_users(self) -> bool:
+        """Whether all samples in the estimate weigh the same, and none is projected."""
+        return False
+
+    def laplace(self, scale: float, elements: int) -> Laplace | DiscreteLaplace:
+        """Noise for sums of so many elements; raises ValueError where integers of 64 bits do not hold them."""
+        if self.integer and not (scale <= 2**46 and scale * elements <= 2**54):
+            raise ValueError(
+                f"resolution must be lower, or integer=False: integer noise of scale {scale:.3g} is too much for 64 bits "
+                f"with {elements} elements; got resolution {self.resolution}"
+            )
+        return DiscreteLaplace(scale) if self.integer else Laplace(scale)
+
+    def encode(self, samples: ArrayLike) -> Integers:
+        """Samples (T,) in [low, high] as whole numbers of grid steps; raises ValueError with the first that is none."""
+        return to_grid(samples, self.low, self.high, self.resolution)
+
+    def valid(self, user: int, sample: float) -> int:
+        """One sample in grid steps; raises as `arrange`."""
+        low, high, resolution = self.low, self.high, self.resolution
+        if type(sample) is not int and type(sample) is not float:
+            checks.number(sample=sample)
+            sample = float(sample)
+        if type(user) is not int or user < 0:
+            checks.integer_at_least(0, user=user)
+        if not low <= sample <= high:
+            raise ValueError(f"sample must lie in [{low:g}, {high:g}], got {sample!r}")
+        steps = (sample - low) / (high - low) * resolution
+        value = round(steps)
+        if resolution == 1 and steps != value:
+            raise ValueError(
+                f"sample must be {low:g} or {high:g} where resolution is 1, got {sample!r}; 2**20 takes real values"
+            )
+        return value if value < resolution else resolution
+
+    def but(self, **changes: Any) -> Self:
+        """The same settings with some changed."""
+        return replace(self, **changes)
+
+
+class Release(NamedTuple):
+    """Public.  Errors are distances to the mean of all samples so far, those that were dropped included.
+
+    `standard_error` is that of the noise, exactly, and of what samples that are left out or weigh less than others add if
+    samples are independent with one mean and variance range^2/4.  `bias`: what the latter can be for any users and values;
+    the whole range where blocks are projected or levels weighted.
+    """
+
+    estimate: float
+    standard_error: float
+    bias: float
+    samples: int  # in the estimate
+    dropped: int  # samples beyond a cap, where excess is "drop"
+
+
+@dataclass(frozen=True, eq=False)
+class Releases:
+    """Public: one entry per step, as in `Release`; `dropped` is of the whole stream."""
+
+    estimate: Array
+    standard_error: Array
+    bias: Array
+    samples: Integers  # in the estimate
+    dropped: int
+
+
+@dataclass(frozen=True, eq=False)
+class Changes:
+    """Public: the estimates where they change, first before any element; steps between two changes repeat the last."""
+
+    step: Integers  # the first with each release: 1, then not falling (of equal steps the last counts)
+    estimate: Array
+    variance: Array  # about the mean that samples with one mean have
+    samples: Integers
+    settings: Settings
+    n_steps: int
+    dropped: int
+
+    @classmethod
+    def of(cls, settings: Settings, steps: Integers, sums: Array, samples: Integers, n_steps: int, dropped: int) -> Changes:
+        """`sums` (3, k + 1): weighted sum, samples and variance, grid units, before the first of k `steps` and after
+        each."""
+        unit = (settings.high - settings.low) / settings.resolution
+        estimate, held, variance = sums
+        empty = ~(held > 0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            estimate, variance = settings.low + unit * (estimate / held), variance * (unit / held) ** 2
+        estimate[empty], variance[empty] = settings.first_estimate, np.inf
+        if settings.clip:
+            np.clip(estimate, settings.low, settings.high, out=estimate)
+        return cls(np.append(1, steps), estimate, variance, np.append(0, samples), settings, n_steps, dropped)
+
+    @property
+    def lasting(self) -> Integers:
+        """At how many steps each of them is what is released."""
+        return np.diff(self.step, append=self.n_steps + 1)
+
+    def since(self, first: int) -> Changes:
+        """Those of the steps from `first` on."""
+        start = int(np.searchsorted(self.step, first, side="right")) - 1
+        left = {name: getattr(self, name)[start:] for name in ("estimate", "variance", "samples")}
+        return replace(self, step=np.maximum(self.step[start:], first), **left)
+
+    def every_step(self) -> Releases:
+        """What is released at each of the steps, from the first of these changes on."""
+        index: Any = slice(None) if (self.lasting == 1).all() else np.repeat(np.arange(len(self.step)), self.lasting)
+        samples = self.samples[index]
+        steps, scale = np.arange(self.n_steps + 1 - len(samples), self.n_steps + 1), self.settings.high - self.settings.low
+        error: Array = np.sqrt(np.maximum(self.variance[index] - 0.25 * (scale * scale) / steps, 0.0))
+        bias: Array = scale * (steps - samples) / steps if self.settings.any_users else np.full(len(steps), scale)
+        return Releases(self.estimate[index], error, bias, samples, self.dropped)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Arranged:
+    """A stream whose types and values are checked, sorted by user where that is needed; what the values are is secret."""
+
+    users: Integers  # (T,), below 2^31
+    values: Integers  # (T,), grid steps
+    grid: tuple[float, float, int]  # low, high, resolution
+
+    @property
+    def n_steps(self) -> int:
+        return len(self.values)
+
+    @cached_property
+    def by_user(self) -> tuple[Integers, Integers, Integers]:
+        """Users, steps (1 is the first) and which of its user's samples each is, from 1; sorted by user, then step."""
+        return by_user(self.users, np.arange(1, self.n_steps + 1))
+
+    @cached_property
+    def most(self) -> int:
+        """The most samples of one user."""
+        if not self.n_steps:
+            return 0
+        if self.users.max() > 10**6 + 8 * self.n_steps:
+            return int(np.unique(self.users, return_counts=True)[1].max())
+        return int(np.bincount(self.users).max())
+
+    def kept(self, settings: Settings) -> NDArray[np.bool_]:
+        """(T,): samples of users and within caps and horizon that `settings` allow.
+
+        Raises ValueError with the first of the others, unless those may be dropped; and where the grid is not theirs.
+        """
+        if self.grid != grid(settings):
+            raise ValueError(f"arranged must have low, high and resolution {grid(settings)}, got {self.grid}")
+        kept = self.users < settings.n_users
+        kept[settings.max_steps :] = False
+        if self.most > settings.samples_per_user:
+            _, step, rank = self.by_user
+            kept[step[rank > settings.samples_per_user] - 1] = False
+        if settings.excess == "error" and not kept.all():
+            position = int(np.argmin(kept))
+            user, advice = self.users[position], 'excess="drop" leaves such samples out'
+            if user >= settings.n_users:
+                raise ValueError(
+                    f"users must be below n_users = {settings.n_users}, got {user} at position {position}; {advice}"
+                )
+            if position >= settings.max_steps:
+                got = f"users must have at most horizon = {settings.max_steps} entries, got {self.n_steps}"
+                raise ValueError(f"{got}; {advice}")
+            raise ValueError(
+                f"users must occur at most samples_per_user = {settings.samples_per_user} times, user {user} comes again at "
+                f"position {position}; {advice}"
+            )
+        return kept
+
+
+def grid(settings: Settings) -> tuple[float, float, int]:
+    return settings.low, settings.high, settings.resolution
+
+
+def arrange(settings: Settings, users: ArrayLike, samples: ArrayLike) -> Arranged:
+    """The stream `users` (T,), `samples` (T,) on the grid of `settings`; raises TypeError and ValueError."""
+    who, values = np.asarray(users), settings.encode(samples)
+    if who.ndim != 1 or (who.dtype.kind not in "iu" and who.size) or who.shape != values.shape:
+        raise TypeError(f"users must be integers of shape {values.shape}, got {who.dtype} {who.shape}")
+    if who.size and who.min() < 0:
+        raise ValueError(f"users must be >= 0, got {who.min()} at position {who.argmin()}")
+    numbers = np.where(who < 2**31 - 1, who, 2**31 - 1).astype(np.int64)  # n_users is less
+    return Arranged(numbers, values, grid(settings))
+
+
+def by_user(users: Integers, steps: Integers) -> tuple[Integers, Integers, Integers]:
+    """`users` in [0, 2^31) and their `steps` sorted by user, then step; and which of its user's samples each is, from 1."""
+    key = users << 32 | steps  # one sort of one number: three times as fast as a stable argsort
+    key.sort()
+    user, step = key >> 32, key & 0xFFFFFFFF
+    first = np.flatnonzero(np.diff(user, prepend=user[:1] - 1))
+    return user, step, np.arange(1, len(user) + 1) - np.repeat(first, np.diff(first, append=len(user)))

@@ -1,1 +1,0 @@
-"""Trees and factorizations: noise for all prefix sums of a stream; `prefix_sums` has them all."""
