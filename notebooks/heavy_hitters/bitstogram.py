@@ -49,20 +49,10 @@ map_nobody <= map_by_chance + 4 * sqrt(map_by_chance)   The map: words that Bits
 
 DATASETS = ["synthetic", "brown"]
 PRINTED, SUCCINCT = "Algorithm 8", "no code (SuccinctHist)"
-SPLIT_CELL, BEST = "users split, bit as a cell", "users split, bit as the sign"
+BEST = "users split, bit as the sign"
 SOFT, SOFT_BITS = "the same, soft decisions", 3
-_AS_PRINTED: dict[str, Any] = {
-    "plan": "two_reports",
-    "bit_as": "cell",
-    "signed_final": False,
-    "estimator": "median",
-    "final_cut": False,
-    "rows": 285,
-    "width": 4096,
-}
 VARIANTS: dict[str, dict[str, Any]] = {
-    PRINTED: _AS_PRINTED,
-    SPLIT_CELL: {"bit_as": "cell"},
+    PRINTED: {"printed": True, "rows": 285, "width": 4096},
     BEST: {},
     SOFT: {"soft_bits": SOFT_BITS},
     SUCCINCT: {"code": BinaryCode(29, 29)},
@@ -144,7 +134,7 @@ def predicted_f1(
             law[0] *= 1 - p
         passed[word] = law[: settings.code.correctable + 1].sum()
     share = settings.shares[1]
-    error = drawn.final.standard_error(round(n_users * share), settings.estimator) / share
+    error = drawn.final.standard_error(round(n_users * share), "joint") / share
     passed *= ndtr((counts - settings.threshold) / error)
     return planning.f1_of(passed, 0.0, np.asarray(counts > settings.threshold))
 
@@ -317,7 +307,7 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         "wrong_at_threshold_best": ndtr(-settings.bit_error(heavy, params.n_users)),
         "wrong_at_threshold_printed": ndtr(-method(params, PRINTED).bit_error(heavy, params.n_users)),
     }
-    names = {"printed": PRINTED, "cell": SPLIT_CELL, "best": BEST, "soft": SOFT, "succinct": SUCCINCT}
+    names = {"printed": PRINTED, "best": BEST, "soft": SOFT, "succinct": SUCCINCT}
     for dataset in DATASETS:
         for short, variant in names.items():
             for column in ("recall", "f1"):

@@ -129,7 +129,7 @@ def of_heavy_hitters() -> Calls:
     yield partial(Rappor, permanent_noise=-0.5)
     yield partial(Rappor.one_shot, 51.0)
     yield partial(TreeHist, tree, 1.0, 10.0, compression="both")
-    yield partial(Bitstogram, 1.0, 10.0, plan="both")
+    yield partial(Bitstogram, 1.0, 10.0, final_share=1.0)
     for epsilon in (0.0, -1.0, np.nan, np.inf):
         for mechanism in (SignFlip, OLH, Rappor.one_shot):
             yield partial(mechanism, epsilon)

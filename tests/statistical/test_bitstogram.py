@@ -8,19 +8,19 @@ from scipy.stats import binomtest, ks_2samp, norm
 
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.binary_code import BinaryCode
-from evolvingdp.heavy_hitters.bitstogram import PLANS, Bitstogram
+from evolvingdp.heavy_hitters.bitstogram import Bitstogram
 from support import ALPHA
 
 
-@pytest.mark.parametrize("plan", PLANS)
-def test_the_two_paths_have_one_law(plan):
+@pytest.mark.parametrize("printed", [True, False])
+def test_the_two_paths_have_one_law(printed):
     counts, runs = np.array([900, 500]), 1000
 
     def cell(path, epsilon):
-        method = Bitstogram(epsilon, 10.0, length=2, code=BinaryCode(15, 11), buckets=8, plan=plan, rows=2, width=8)
+        method = Bitstogram(epsilon, 10.0, length=2, code=BinaryCode(15, 11), buckets=8, rows=2, width=8, printed=printed)
         drawn = method.draw_hashes(stream(0, "hashes"))
         messages = method.encode(np.array(["ab", "xy"]))
-        public, private = stream(0, path, plan, "slots"), stream(0, path, plan, "noise")
+        public, private = stream(0, path, str(printed), "slots"), stream(0, path, str(printed), "noise")
         values = []
         for _ in range(runs):
             if path == "collect":
@@ -39,11 +39,11 @@ def test_the_two_paths_have_one_law(plan):
     assert min(ks_2samp(ours[:, column], wrong[:, column]).pvalue for column in (0, 1)) < ALPHA
 
 
-@pytest.mark.parametrize("choices", [{"bit_as": "sign"}, {"bit_as": "cell"}, {"bit_as": "cell", "plan": "two_reports"}])
-def test_bits_of_a_lonely_word_are_wrong_as_often_as_theory_says(choices):
+@pytest.mark.parametrize("printed", [True, False])
+def test_bits_of_a_lonely_word_are_wrong_as_often_as_theory_says(printed):
     n_users, held, runs = 400_000, 20_000, 60
     wrong, trials = 0, 0
-    method = Bitstogram(2.0, 10.0, buckets=256, rows=1, width=2, **choices)
+    method = Bitstogram(2.0, 10.0, buckets=256, rows=1, width=2, printed=printed)
     messages = method.encode(np.array(["lonely", "others"]))
     for run in range(runs):
         drawn = method.draw_hashes(stream(0, "hashes", run))

@@ -2,8 +2,8 @@
 
 **Computes** a list of words with estimates of how many users hold them, without knowing the words in advance.
 
-**Guarantee.** Pure epsilon-local differential privacy per user: plan `two_reports` sends two reports of epsilon/2 (they
-compose), plan `split` one report of epsilon.  Neighbouring inputs are any two words of one user.  Which bit a user
+**Guarantee.** Pure epsilon-local differential privacy per user: one report of epsilon, or, as `printed`, two of epsilon/2,
+which compose.  Neighbouring inputs are any two words of one user.  Which bit a user
 reports about is public and independent of the word.
 
 **Error.** Bit l of a bucket is read wrongly with probability Phi(-f/s) or less for a word of f users alone in it, where
@@ -27,11 +27,8 @@ from evolvingdp.core import checks, words
 from evolvingdp.core.hashing import HashFamily, MultiplyShift
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.heavy_hitters.binary_code import BinaryCode
-from evolvingdp.heavy_hitters.count_sketch import ESTIMATORS, FreqOracle
+from evolvingdp.heavy_hitters.count_sketch import FreqOracle
 from evolvingdp.heavy_hitters.listing import HeavyHitters, Reports
-
-PLANS = ("two_reports", "split")
-READINGS = ("cell", "sign")
 
 
 @dataclass(frozen=True)
@@ -71,13 +68,13 @@ def hashtogram(rows: int, width: int, epsilon: float, public: np.random.Generato
 class CodeHashes:
     """Row r * code.length + l hashes a word to its bucket of repetition r together with bit l of its codeword.
 
-    `bit_as="cell"` is the paper's database over [T] x {0, 1}; `"sign"` sends the bit as the sign of the bucket: half the
-    cells, the same difference, and 1/sqrt(2) of the noise, since one cell is read instead of two.
+    With `two_cells` it is the paper's database over [T] x {0, 1}; else the bit is the sign of the bucket: half the cells,
+    the same difference, and 1/sqrt(2) of the noise, since one cell is read instead of two.
     """
 
     buckets: MultiplyShift  # one row per repetition
     code: BinaryCode
-    bit_as: str
+    two_cells: bool
 
     @property
     def rows(self) -> int:
@@ -85,7 +82,7 @@ class CodeHashes:
 
     @property
     def width(self) -> int:
-        return self.buckets.width * (2 if self.bit_as == "cell" else 1)
+        return self.buckets.width * (1 + self.two_cells)
 
     def cells_and_signs(
         self, rows: NDArray[np.integer], keys: NDArray[np.uint64]
@@ -93,7 +90,7 @@ class CodeHashes:
         repetition, position = np.divmod(rows, self.code.length)
         buckets = self.buckets.cells(repetition, keys)
         bits = self.code.bits(keys, position)
-        if self.bit_as == "cell":
+        if self.two_cells:
             return 2 * buckets + bits, np.ones(buckets.shape, dtype=np.int8)
         return buckets, (1 - 2 * bits.astype(np.int8))
 
@@ -104,9 +101,10 @@ class CodeHashes:
 @checks.plain
 @dataclass(frozen=True)
 class Bitstogram:
-    """Algorithm 8 and its variants.  `threshold` in users; `buckets` is T, `repetitions` is R.
+    """Users send a bit of their codeword, as the sign of a bucket, or report to a final oracle, which is fitted jointly.
 
-    As printed: `plan="two_reports"`, `bit_as="cell"`, `signed_final=False`, `estimator="median"`, `final_cut=False`.
+    `printed`: Algorithm 8 instead.  Each user does both with epsilon/2, a bucket has two cells, the final oracle is
+    Hashtogram, read by medians, and its list is not cut at the threshold.  `buckets` is T, `repetitions` is R.
     """
 
     epsilon: float  # of a user, over all of the user's reports
@@ -115,39 +113,31 @@ class Bitstogram:
     code: BinaryCode = field(default_factory=BinaryCode)  # of a word
     buckets: int = 1024  # T: several times the number of frequent words
     repetitions: int = 1  # R hash functions into buckets
-    plan: str = "split"  # both tasks, epsilon/2 each; or the users are divided
-    final_share: float = 0.3  # of the users estimate, where the plan is "split"
-    bit_as: str = "sign"  # one of two cells of a bucket, or the sign of its one
+    final_share: float = 0.3  # of the users report to the final oracle; as printed all do
     rows: int = 16  # of the final oracle
     width: int = 2**16  # cells of a row of the final oracle
-    signed_final: bool = True  # False: Hashtogram, as printed
-    estimator: str = "joint"  # of the final oracle
-    final_cut: bool = True  # whether words below the threshold are left out
     soft_bits: int = 0  # the least certain bits of a bucket, which are tried both ways (Chase, 1972): 2^soft_bits decodings
+    printed: bool = False
 
     def __post_init__(self) -> None:
         checks.positive(epsilon=self.epsilon, threshold=self.threshold)
         checks.integer_at_least(1, length=self.length, repetitions=self.repetitions, rows=self.rows)
         checks.integer_at_least(0, soft_bits=self.soft_bits)
         checks.power_of_two(buckets=self.buckets, width=self.width)
-        checks.one_of(PLANS, plan=self.plan)
-        checks.one_of(READINGS, bit_as=self.bit_as)
-        checks.one_of(ESTIMATORS, estimator=self.estimator)
         if 26**self.length > 2**self.code.message_bits:
             needed = (26**self.length - 1).bit_length()
             raise ValueError(f"code must carry {needed} message bits for words of {self.length} letters, got {self.code}")
-        if self.plan == "split" and not 0 < self.final_share < 1:
-            raise ValueError(f"final_share must lie in (0, 1), got {self.final_share!r}")
+        checks.probability(final_share=self.final_share)
 
     @property
     def epsilon_of_a_report(self) -> float:
         """Of each of the reports that a user sends."""
-        return self.epsilon / 2 if self.plan == "two_reports" else self.epsilon
+        return self.epsilon / 2 if self.printed else self.epsilon
 
     @property
     def shares(self) -> tuple[float, float]:
         """The shares of the users who report a bit of their codeword, and who report to the final oracle."""
-        return (1.0, 1.0) if self.plan == "two_reports" else (1 - self.final_share, self.final_share)
+        return (1.0, 1.0) if self.printed else (1 - self.final_share, self.final_share)
 
     def bit_error(self, count: int, n_users: int) -> float:
         """The ratio f/s for a word of `count` users alone in its bucket: each of its bits is wrong with probability
@@ -155,7 +145,7 @@ class Bitstogram:
         groups = self.repetitions * self.code.length
         reports = n_users * self.shares[0]
         noise = SignFlip(self.epsilon_of_a_report).debias * np.sqrt(reports * groups)
-        if self.bit_as == "cell":
+        if self.printed:
             noise *= np.sqrt(2)  # the difference of two cells with independent noise
         return float(count * self.shares[0] / noise)
 
@@ -166,9 +156,9 @@ class Bitstogram:
     def draw_hashes(self, public: np.random.Generator) -> BitstogramProtocol:
         """The protocol with hash functions drawn: what is published before anybody reports."""
         buckets = MultiplyShift.draw(self.repetitions, self.buckets, public)
-        bits = FreqOracle(CodeHashes(buckets, self.code, self.bit_as), self.epsilon_of_a_report)
+        bits = FreqOracle(CodeHashes(buckets, self.code, self.printed), self.epsilon_of_a_report)
         family: HashFamily = MultiplyShift.draw(self.rows, self.width, public)
-        final = FreqOracle(family if self.signed_final else Unsigned(family), self.epsilon_of_a_report)
+        final = FreqOracle(Unsigned(family) if self.printed else family, self.epsilon_of_a_report)
         return BitstogramProtocol(self, bits, final)
 
 
@@ -183,7 +173,7 @@ class BitstogramProtocol:
     def collect(self, messages: NDArray[np.uint64], public: np.random.Generator, private: np.random.Generator) -> Reports:
         """Per-user path: user i holds messages[i], (n,)."""
         first = last = messages = checks.keys(messages, name="messages")
-        if self.settings.plan == "split":
+        if not self.settings.printed:
             final = public.random(len(messages)) < self.settings.final_share
             first, last = messages[~final], messages[final]
         return Reports((self.bits.collect(first, public, private),), self.final.collect(last, public, private))
@@ -192,7 +182,7 @@ class BitstogramProtocol:
         """Reports with exactly the law of `collect` when counts[i] users hold messages[i]."""
         messages = checks.keys(messages, name="messages")
         first = last = checks.counts_of_keys(counts, messages)
-        if self.settings.plan == "split":
+        if not self.settings.printed:
             last = rng.binomial(first, self.settings.final_share)
             first = first - last
         return Reports((self.bits.simulate(messages, first, rng),), self.final.simulate(messages, last, rng))
@@ -205,7 +195,7 @@ class BitstogramProtocol:
         """How much more users seem to have a 0 than a 1, shape as `read_bits`."""
         settings, code = self.settings, self.settings.code
         cells = self.bits.cell_estimates(reports.levels[0]).reshape(settings.repetitions, code.length, settings.buckets, -1)
-        certain = cells[..., 0] if settings.bit_as == "sign" else cells[..., 0] - cells[..., 1]
+        certain = cells[..., 0] - cells[..., 1] if settings.printed else cells[..., 0]
         return np.asarray(certain.swapaxes(1, 2).reshape(-1, code.length))
 
     def _words(self, reports: Reports) -> tuple[NDArray[np.uint64], NDArray[np.bool_], NDArray[np.bool_]]:
@@ -247,14 +237,14 @@ class BitstogramProtocol:
         self.bits.check(reports.levels[0])
         self.final.check(reports.final)
         sent = reports.levels[0].n_reports, reports.final.n_reports
-        if sent != (n_users, n_users) if settings.plan == "two_reports" else sum(sent) != n_users:
+        if sent != (n_users, n_users) if settings.printed else sum(sent) != n_users:
             raise ValueError(f"n_users must be the number of users who reported, {sent} to the two phases, got {n_users}")
         messages, kept, decoded = self._words(reports)
         candidates = np.unique(messages[kept])
-        share = settings.shares[1]
-        estimates = self.final.estimate(reports.final, candidates, settings.estimator) / share
-        errors = self.final.standard_errors(reports.final, candidates, settings.estimator) / share
-        listed = estimates >= (settings.threshold if settings.final_cut else -np.inf)
+        share, estimator = settings.shares[1], "median" if settings.printed else "joint"
+        estimates = self.final.estimate(reports.final, candidates, estimator) / share
+        errors = self.final.standard_errors(reports.final, candidates, estimator) / share
+        listed = estimates >= (-np.inf if settings.printed else settings.threshold)
         path = {"candidates": len(messages), "decoded": int(decoded.sum()), "survivors": len(candidates)}
         found = words.from_index(candidates[listed], settings.length)
         return HeavyHitters.of(found, estimates[listed], errors[listed], [path])

@@ -167,9 +167,8 @@ def _bits_trial(rng: Rng) -> Trial:
         buckets=2,
         rows=2,
         width=4,
-        plan=str(rng.choice(bitstogram.PLANS)),
-        bit_as=str(rng.choice(bitstogram.READINGS)),
-        signed_final=bool(rng.random() < 0.5),
+        final_share=float(rng.uniform(0.1, 0.9)),
+        printed=bool(rng.random() < 0.5),
     )
     protocol, pair = made.draw_hashes(rng), _pair(rng, 26**2, int(rng.integers(1, 6)))
     return Trial((made, pair[0].tolist()), lambda held, noise: _all_sums(_run(protocol, held, noise)), pair, made.epsilon)
