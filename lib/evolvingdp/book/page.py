@@ -47,16 +47,10 @@ class Page:
         """What claims and prose read."""
         return self.result.values
 
-    def figure(
-        self, figure: Figure | str, canvas: Any = None, data: pd.DataFrame | None = None, *, caption: str = "", alt: str = ""
-    ) -> None:
-        """Show a figure with caption and alt text, and write its bundle: SVG, PDFs, PNG, CSV, JSON, and a zip of all.
-
-        Either a `Figure`, or its stable id, what is drawn, the data that it shows, and its words.
-        """
-        if isinstance(figure, str):
-            assert data is not None
-            figure = Figure(figure, canvas, data, " ".join(caption.split()), " ".join(alt.split()))
+    def figure(self, figure_id: str, canvas: Any, data: pd.DataFrame, *, caption: str, alt: str) -> None:
+        """Show what is drawn under its stable id, with caption and alt text, and write its bundle: SVG, PDFs, PNG, `data`
+        as CSV, JSON, and a zip of all."""
+        figure = Figure(figure_id, canvas, data, " ".join(caption.split()), " ".join(alt.split()))
         if style.COLUMN.get() == figure.id:
             raise printed.DrawnAgainError(figure.canvas)
         if style.COLUMN.get():

@@ -46,8 +46,6 @@ class Params(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, validate_default=True)
     presets: ClassVar[dict[str, dict[str, Any]]] = {"paper": {}}
-    metric: ClassVar[Metric]
-    long: ClassVar[bool] = False  # takes longer than other notebooks: begun before them, so that none is alone at the end
 
     @classmethod
     def preset_names(cls) -> list[str]:

@@ -8,6 +8,7 @@ with `style.COLUMN` set: `canvas` then stacks its panels, and names beside lines
 from __future__ import annotations
 
 import re
+import textwrap
 from typing import Any
 
 import matplotlib as mpl
@@ -17,6 +18,7 @@ from matplotlib.text import Text
 
 from evolvingdp.book import style
 
+WIDEST = 32  # letters in a line of a label
 LONG = 24  # letters of a name that leave no room for another one beside it
 
 
@@ -59,6 +61,9 @@ def _fitted(figure: Canvas) -> Canvas:
         text.set_fontsize(min(max(text.get_fontsize(), style.LETTERS[0]), style.LETTERS[1]))
     for ax in panels:
         ax.set_ylabel(ax.get_ylabel() or panels[0].get_ylabel())
+        for label in (ax.xaxis.label, ax.yaxis.label, ax.title):
+            if "$" not in label.get_text() and "\n" not in label.get_text():
+                label.set_text(textwrap.fill(label.get_text(), WIDEST))
         ax.tick_params(which="both", labelsize=style.LETTERS[0], pad=2)
         if ax.xaxis.get_tick_params().get("labelrotation", 0) == 0 and _touch(ax, wide):
             ax.tick_params(axis="x", which="both", labelrotation=45)

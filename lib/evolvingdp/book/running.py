@@ -339,13 +339,12 @@ def _results(waiting: list[Job], processes: int) -> Generator[tuple[Job, Callabl
     """Each job as it ends, with what gives the seconds that it took, or raises; one at a time is run by this process."""
     if not waiting:
         return
-    in_order = sorted(waiting, key=lambda job: not job.params.long)
     if processes == 1:
-        yield from ((job, partial(run, job)) for job in in_order)
+        yield from ((job, partial(run, job)) for job in waiting)
         return
     with ProcessPoolExecutor(processes, get_context("spawn"), files.end_with_parent) as pool:
         with files.starting():
-            futures = {pool.submit(run, job): job for job in in_order}
+            futures = {pool.submit(run, job): job for job in waiting}
         try:
             for future in as_completed(futures):
                 yield futures[future], future.result

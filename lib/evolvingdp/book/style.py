@@ -80,13 +80,6 @@ def house(draw: Callable[P, R]) -> Callable[P, R]:
     return styled
 
 
-def band(ax: Any, x: Any, mean: Any, sd: Any, runs: Any, look: dict[str, Any], label: str) -> None:
-    """A curve of means with the 95% band that `runs` runs with deviation `sd` give it; nothing below zero."""
-    half = special.stdtrit(np.asarray(runs) - 1, 0.975) * sd / np.sqrt(runs)
-    ax.fill_between(x, np.maximum(mean - half, 0), mean + half, color=look["color"], alpha=0.2, linewidth=0)
-    ax.plot(x, mean, label=label, **look)
-
-
 def use() -> None:
     """From here on this process draws in the house style: a notebook's first line of drawing."""
     mpl.rcParams.update(_SETTINGS)
