@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from planner_truth import TRUTHS, all_found, counted
+from scipy.stats import binomtest
 
 from evolvingdp.book.checkout import params_of
 from evolvingdp.book.cli import main
@@ -25,6 +26,7 @@ from evolvingdp.planning.question import STATISTICS, Question
 from evolvingdp.planning.reports import Reports
 from evolvingdp.planning.shown import text
 from evolvingdp.sparse_vector.histograms import histogram
+from support import ALPHA
 
 TELEMETRY = Question(users=500_000, periods=365, epsilon=1.0)
 CASES = {
@@ -409,6 +411,41 @@ def test_an_alarm_finds_what_it_says_and_not_what_is_a_tenth_smaller(name):
     sizes = [round(factor * found * question.users) for factor in (1.05, 0.85)]
     rates = [np.mean([all_found(question, settings, size, 7919 * run) for run in range(150)]) for size in sizes]
     assert rates[0] > 0.95 > rates[1]
+
+
+@pytest.mark.parametrize("name", ["ThresholdMonitor", "StableMonitor", "AboveThreshold, repeated"])
+def test_an_alarm_is_silent_where_all_items_are_ordinary(name):
+    """Uniform data, nothing hot: but for 5 %, in all periods and items together; and no lower than what is ordinary."""
+    question = Question("hot", "curator", users=2000, periods=10, epsilon=1.0, delta=1e-6, items=20, events=2)
+    settings, alarms = settled(of(name, question), question), 0
+    for run in range(60):
+        rng, held = stream(0, "ordinary", name, run), stream(0, "held", run).integers(0, 20, (10, 2000))
+        state = start(settings, rng)
+        told = [sum(alarm(settings, state, inputs, rng)) for inputs in held]
+        alarms += any(told)
+    assert binomtest(alarms, 60, 0.05, alternative="greater").pvalue > ALPHA
+    few = settled(of(name, question), replace(question, ordinary=0.0))
+    assert threshold(few) < threshold(settings)
+    assert expected(of(name, question), question).found > expected(of(name, question), replace(question, ordinary=0.0)).found
+
+
+def threshold(settings):
+    return settings.monitor.threshold if hasattr(settings, "monitor") else settings.threshold
+
+
+def start(settings, rng):
+    if hasattr(settings, "monitor"):
+        return settings.monitor.start(2000)
+    return settings.start(rng) if hasattr(settings, "query_scale") else settings.start(2000)
+
+
+def alarm(settings, state, inputs, rng):
+    """The answers of a period, of a state in which nothing has been reported."""
+    if hasattr(settings, "monitor"):
+        return settings.monitor.step_elements(state, inputs, 20, rng)[1].tolist()
+    if hasattr(settings, "query_scale"):
+        return [True for _ in settings.step_elements(state, inputs, 20, rng)[1]]
+    return [True for _ in settings.step_held(state, inputs, rng)[1]]
 
 
 @pytest.mark.parametrize(("users", "periods", "epsilon"), [(381, 5, 4.6), (220, 10, 5.5), (2000, 4, 1.0)])

@@ -123,5 +123,5 @@ class Answer:
         """Everything, for machines."""
         told = asdict(self)
         asked = self.question
-        told["question"] |= {"delta": asked.failure, "share": asked.level, "change": asked.jump}
+        told["question"] |= {"delta": asked.failure, "share": asked.level, "change": asked.jump, "ordinary": asked.usual}
         return told | {"sampling_error": self.question.sampling * self.question.scale}

@@ -1,17 +1,21 @@
 """What many hold now, and words without a list, seen by a trusted curator: monitors, AboveThreshold, histograms.
 
-Each is as precise as the weight, in users, from which all `events` hot items are found with 95 %; but for 2.5 % nothing is
-reported that nobody holds. Formulas: `sparse_vector`.
+Each is as precise as the weight, in users, from which all `events` hot items are found with 97.5 %. Thresholds stand above
+what ordinary items reach: 2.5 % are for their counts, drawn for each user, in all periods and items, and 2.5 % for the noise
+on them. So an alarm says that a count is above what is ordinary for all items, not that it is above its own past: for that,
+subtract a past count that is public from the query. Formulas: `sparse_vector`.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
-from scipy.stats import norm
+from scipy.stats import binom, norm
 
+from evolvingdp.core.noise import Gaussian, Laplace
 from evolvingdp.planning.answer import BETA, LAPLACE_95, CannotServeError, Expected, Method
 from evolvingdp.planning.commands import hot_run
 from evolvingdp.planning.curated import needs_delta
@@ -23,15 +27,27 @@ from evolvingdp.sparse_vector.calibration import calibrate
 from evolvingdp.sparse_vector.histograms import HISTOGRAMS, SHOWN, Histogram, histogram
 from evolvingdp.sparse_vector.noise import GaussianNoise
 from evolvingdp.sparse_vector.shifting import Plan, plan
-from evolvingdp.sparse_vector.stable import smallest_group, stable_monitor
+from evolvingdp.sparse_vector.stable import NOISES, smallest_group, stable_monitor
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
 HOT = ("hot",)
+M = TypeVar("M", ThresholdMonitorEvolving, Histogram)
 
 
 def _of_a_user(question: Question) -> None:
     if question.unit != "user":
         raise CannotServeError("it protects all that a user ever holds, which is more than is asked for", "--unit user")
+
+
+def _ordinary(question: Question) -> float:
+    """The count that no ordinary item reaches in any period, but for `BETA` / 2."""
+    return float(binom.isf(BETA / 2 / question.periods / question.items, question.users, question.usual))
+
+
+def _above(question: Question, made: M, noise: Any) -> M:
+    """`made` at a threshold that is no lower than its own, and above ordinary items with their noise, but for `BETA` / 2."""
+    quiet = _ordinary(question) + noise.isf(BETA / 2 / question.periods / question.items)
+    return replace(made, threshold=max(made.threshold, quiet))
 
 
 def _monitor(question: Question) -> Plan:
@@ -41,24 +57,29 @@ def _monitor(question: Question) -> Plan:
     normal = GaussianNoise.calibrated(*size, question.periods)
     laws = calibrate(*size), ThresholdMonitorEvolving(normal, 0.0, question.taking_part, moved=question.periods)
     made = [plan(law, question.periods, question.items, question.events, BETA) for law in laws]
-    return min(made, key=lambda one: one.error)
+    best, usual = min(made, key=lambda one: one.error), _ordinary(question)
+    return Plan(replace(best.monitor, threshold=best.monitor.threshold + usual), best.error + usual)
 
 
 def _stable(question: Question) -> ThresholdMonitorEvolving:
     _of_a_user(question)
     size = question.epsilon, needs_delta(question), question.taking_part, question.periods
-    return stable_monitor(*size, n_events=question.events, found=1 - BETA / 2)
+    made = (stable_monitor(*size, noise) for noise in NOISES)
+    every = [_above(question, one, one.noise) for one in made]
+    return min(every, key=lambda one: smallest_group(one, question.events, 1 - BETA / 2))
 
 
 def _repeated(question: Question) -> AboveThreshold:
     _of_a_user(question)
     size = question.epsilon, needs_delta(question), question.events, question.periods * question.items
-    return best_threshold(*size, tuple(NOISE), BETA, moved=2 * question.periods)
+    made = best_threshold(*size, tuple(NOISE), BETA, moved=2 * question.periods)
+    return replace(made, threshold=made.threshold + _ordinary(question))
 
 
 def _histogram(question: Question, kind: str) -> Histogram:
     reports = question.reports.of_a_unit
-    return histogram(question.epsilon, needs_delta(question), reports, question.items, kind=kind, beta=BETA)
+    made = histogram(question.epsilon, needs_delta(question), reports, question.items, kind=kind, beta=BETA)
+    return _above(question, made, Gaussian(made.scale) if made.law == "gaussian" else Laplace(made.scale))
 
 
 def _expected(question: Question, weight: float) -> Expected:
@@ -110,24 +131,25 @@ def _method(name: str, settle: Any, weight: Any, assumes: str, cannot: str) -> M
     )  # fmt: skip
 
 
+_CANNOT = "tell by how much an item is hot, or whether it is above its own past"
 METHODS = [
     _method(
         "ThresholdMonitor", _monitor, lambda q, made: made.error,
-        "a user holds at most {taking_part} hot items; later ones do not count", "tell by how much an item is hot",
+        "a user holds at most {taking_part} hot items, {usual} of the users an ordinary one", _CANNOT,
     ),
     _method(
         "StableMonitor", _stable, lambda q, made: smallest_group(made, q.events, 1 - BETA / 2),
-        "a user holds at most {taking_part} hot items; later ones do not count", "tell by how much an item is hot",
+        "a user holds at most {taking_part} hot items, {usual} of the users an ordinary one", _CANNOT,
     ),
     _method(
         "AboveThreshold, repeated", _repeated, lambda q, made: threshold_error(made, q.events, BETA),
-        "at most {events} hot items in all; then it halts", "go on after so many",
+        "at most {events} hot items in all; {usual} of the users hold an ordinary one", "go on after so many",
     ),
     *(
         _method(
             f"a histogram in every period, {kind}", partial(_histogram, kind=kind),
             lambda q, made: made.error(q.events, BETA),
-            "nothing: any number of hot items", "be precise over many periods",
+            "{usual} of the users hold an ordinary item; any number of hot ones", "be precise over many periods",
         )
         for kind in HISTOGRAMS
     ),

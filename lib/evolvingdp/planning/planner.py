@@ -115,6 +115,7 @@ def _filled(text: str, question: Question) -> str:
         for_ever=reports.told(question.epsilon), mixed_for_ever=reports.told(question.epsilon, question.failure),
         each="a period" if reports.a_period == 1 else f"a reading, {reports.a_period:,} a period",
         own_changes=question.own_changes, taking_part=question.taking_part, events=question.events,
+        usual=f"{question.usual:.2g}",
         lot=UNIT["user" if whole else "report"], words="one" if whole else "one a period", counted=_COUNTED[question.unit],
     )  # fmt: skip
 

@@ -67,6 +67,9 @@ class Question:
     length: int = _ask(6, "letters of a word without a list", 2, 12)
     events: int = _ask(10, "hot items in all periods together", 1, 10**6)
     taking_part: int = _ask(3, "hot items that one user holds at most", 1, 1000)
+    ordinary: float | None = _ask(
+        None, "share of the users who hold an item that is not hot, at most  [default: 1 / items]", 0, 1
+    )
 
     def __post_init__(self) -> None:
         for name, what in self.__dataclass_fields__.items():
@@ -87,6 +90,11 @@ class Question:
         if self.share is not None:
             return self.share
         return 0.5 if self.statistic in ("mean", "counts") else 0.01
+
+    @property
+    def usual(self) -> float:
+        """The share of the users who hold an item that is not hot; by default as if all items were alike."""
+        return 1 / self.items if self.ordinary is None else self.ordinary
 
     @property
     def pooled(self) -> int:
@@ -148,11 +156,11 @@ def _check(name: str, value: Any, low: float, high: float, choices: tuple[str, .
     if choices:
         if value not in choices:
             _refuse(f"{name} must be one of {', '.join(choices)}, got {value!r}")
-    elif value is None and name in ("change", "delta", "share"):
+    elif value is None and name in ("change", "delta", "ordinary", "share"):
         return
     elif isinstance(value, bool) or not isinstance(value, int | float):
         _refuse(f"{name} must be a number, got {value!r}")
-    elif name not in ("change", "epsilon", "delta", "share") and not isinstance(value, int):
+    elif name not in ("change", "epsilon", "delta", "ordinary", "share") and not isinstance(value, int):
         _refuse(f"{name} must be a whole number, got {value!r}")
     elif not low <= value <= high:
         _refuse(f"{name} must lie in [{low:g}, {high:g}], got {value!r}")
