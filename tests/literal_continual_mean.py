@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
 
 import numpy as np
 
 from evolvingdp.continual_mean.binary_mechanism import printed_sums
 from evolvingdp.continual_mean.blocks import Blocks, median
+from evolvingdp.continual_mean.prefix_sums import FIRST, Filter, Tree
 
 PRINTED = ("sum", "total", "inactive", "set")  # the lines that can be left as printed
 
@@ -105,3 +108,38 @@ def run(
                 mechanisms[settings.tree_of(level)].append(project(level, value))
                 total += count if "total" in as_printed else settings.sizes[level]
         yield (sum(mechanism.sum() for mechanism in mechanisms) / total if total else settings.first_estimate), dict(medians)
+
+
+def released(sums: Any, elements: Any) -> np.ndarray:
+    """All that a tree or a filter adds noise to, in the order of the noise."""
+    values = np.asarray(elements, dtype=float)
+    if isinstance(sums, Filter):
+        return np.convolve(values, sums.coefficients)[: len(values)]
+    if not isinstance(sums, Tree):
+        raise TypeError(f"sums must be a Tree or a Filter, got {sums!r}")
+    running = np.concatenate([[0.0], np.cumsum(values)])
+    ends = np.minimum(tree_nodes(sums), len(values))
+    return np.asarray(running[ends[:, 1]] - running[ends[:, 0]])
+
+
+@cache
+def tree_nodes(sums: Tree) -> np.ndarray:
+    """(nodes, 2): from which to which length of a prefix each block is, in the order of their noise: level by level.
+
+    A prefix adds the blocks up to the multiple of a level's block size that its digits from there on write, beginning with
+    the multiple of the next larger one; the block between two groups of siblings is in no prefix.
+    """
+    if sums.capacity > FIRST:
+        raise ValueError(f"capacity must be at most {FIRST}, where all nodes are drawn at once, got {sums.capacity}")
+    base, nodes, lengths = sums.branching, [], np.arange(1, sums.capacity + 1)
+    for level in range(sums.height):
+        reach = sums.below * sum(base**lower for lower in range(level))
+        place = (lengths + reach) // base**level
+        center = base * ((lengths + reach + sums.below * base**level) // base ** (level + 1))
+        pairs = [range(min(ends), max(ends)) for ends in zip(place.tolist(), center.tolist(), strict=True)]
+        used = {block for pair in pairs for block in pair}
+        last = max(int(place.max()), int(center.max()))
+        drawn = [block for block in range(last) if (block + 1 - base + sums.below) % base]
+        assert used <= set(drawn)  # each block that a prefix needs has noise of its own
+        nodes += [(block * base**level, (block + 1) * base**level) for block in drawn]
+    return np.array(nodes)

@@ -12,7 +12,7 @@ from scipy.stats import binom, binomtest, nchypergeom_fisher
 
 from evolvingdp.audit import ledger
 from evolvingdp.audit.empirical import auditor, failures, limits
-from evolvingdp.audit.exact import integers, probes, reports
+from evolvingdp.audit.exact import integers, reports
 from evolvingdp.audit.exact import laws as exact
 from evolvingdp.audit.exact.replay import ChangedError
 from evolvingdp.continual_mean import binary_mechanism, blocks, user_mean
@@ -342,9 +342,10 @@ def test_the_ledger_runs_the_samplers_that_are_shipped(monkeypatch, mutate, rows
     integers.discrete_law.cache_clear()
     for row in rows:
         try:
-            assert not ledger.kept(rows_of[row].measure(64, 0))
-        except ChangedError:
-            assert mutate is a_level_forgotten  # some sum has no noise of its own
+            noticed = not ledger.kept(rows_of[row].measure(64, 0))
+        except ChangedError:  # some sum has no noise of its own, or noise of another kind
+            noticed = True
+        assert noticed
     integers.discrete_law.cache_clear()
 
 
@@ -356,17 +357,3 @@ def test_the_discrete_law_that_is_enumerated_is_the_geometric_one():
     assert {number: mass / total for number, mass in law.items()} == pytest.approx(
         {number: mass / sum(exact_.values()) for number, mass in exact_.items()}, rel=1e-10
     )
-
-
-@pytest.mark.parametrize("scale", [0.4, 3.0, 50.0])
-def test_chosen_noise_is_moved_as_asked_and_told_with_the_scale_of_the_sampler(scale):
-    moved = np.array([3, -7, 0, 1])
-    for law, told in (
-        (Laplace(scale), scale),
-        (Gaussian(scale), scale),
-        (DiscreteLaplace(scale), math.ceil(scale * 1024) / 1024),
-    ):
-        plain, other = probes.Chosen(stream(0, "chosen")), probes.Chosen(stream(0, "chosen"), [moved])
-        difference = law.draw(4, other) - law.draw(4, plain)
-        assert difference == pytest.approx(moved)
-        assert other.asked[0].scale == told

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 
 import numpy as np
 import pytest
 
-from evolvingdp.audit.exact import sensitivity
-from evolvingdp.audit.exact.probes import Chosen
-from evolvingdp.audit.exact.sensitivity import binary_cost, hides, neighbours, user_mean_cost, user_mean_costs
+from evolvingdp.audit.exact.laws import pair_epsilon
+from evolvingdp.audit.exact.replay import replayed
 from evolvingdp.continual_mean import algorithms, blocks, choosing, coordinates, private_median, streams
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.blocks import Blocks, exposed
@@ -20,79 +20,36 @@ from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core import accounting
 from evolvingdp.core.noise import DiscreteLaplace
 from evolvingdp.core.seeds import stream
+from literal_continual_mean import released
 
 NARROW = {"beta": 0.9, "prior_deviations": 0.2}  # intervals are narrow in a stream this short
 
 
-CASES = {
-    "naive": algorithms.naive(4, 8, 1.0),
-    "wishful": algorithms.wishful(4, 8, 1.0, 0.4),
-    "single tree": algorithms.single_tree(4, 8, 1.0, 0.4),
-    "multiple trees": algorithms.multiple_trees(4, 8, 1.0, 0.4),
-    "multiple trees, capped": algorithms.multiple_trees(4, 8, 1.0, 0.4, capped=True, beta=0.9),
-    "full": algorithms.full(4, 8, 1000.0, beta=0.9),
-    "best tree": UserMean(4, 8, 1.0),
-    "batches, integer": UserMean(4, 8, 1.0, batch=3, integer=True),
-    "Gaussian": UserMean(4, 8, 1.0, 1e-6),
-    "Gaussian batches": UserMean(4, 8, 1.0, 1e-6, batch=3),
-    "reach": UserMean(4, 8, 1.0, 1e-6, batch=2, alpha=0.3, reach=2.9, excess="drop"),
-    "alike": choosing.users_alike(4, 8, 1.0, integer=False),
-    "alike, integer": choosing.users_alike(4, 8, 1.0),
-    "alike, Gaussian": choosing.users_alike(4, 8, 1.0, 1e-6),
-    "ternary": choosing.users_alike(4, 8, 1.0, integer=False, branching=3),
-    "alike, long blocks": choosing.users_alike(4, 64, 400.0, integer=False, **NARROW),
-    "alike, long blocks, integer": choosing.users_alike(4, 64, 400.0, **NARROW),
-}
+def cost(settings, users, one, other):
+    """The exact loss by record and replay: of Laplace noise and medians the epsilon, of Gaussian noise the square of mu."""
+    seen = settings.but(clip=False)  # clipped estimates would be the same for many
+    run = lambda samples, rng: seen.release(users, samples, rng)  # noqa: E731
+    loss, _ = replayed(run, one, other, lambda: stream(0, "release"))
+    return loss.mu_squared or math.fsum(loss.pure)
 
 
-@pytest.mark.parametrize("order", ["contiguous", "round_robin", "random"])
-@pytest.mark.parametrize("name", CASES)
-def test_a_user_moves_all_node_sums_by_no_more_than_the_noise_allows(name, order):
-    settings = CASES[name]
+def ends(settings, order="round_robin", user=0):
+    """A full stream, and two samples of one user: all zeros, and all ones; the others' are any bits."""
     steps = settings.n_users * settings.samples_per_user
     users = streams.arrivals(order, settings.n_users, settings.samples_per_user, steps, stream(0, "order"))
-    pairs = list(neighbours(users))
-    costs = user_mean_costs(settings, users, pairs)
-    allowed = (
-        accounting.gaussian_mu(settings.epsilon, settings.delta) ** 2
-        if settings.delta
-        else settings.epsilon / (1 + (name == "full"))
-    )
-    assert max(costs) <= allowed * (1 + 1e-12)
-    assert hides(settings, users, *pairs[int(np.argmax(costs))])
-
-
-@pytest.mark.parametrize(
-    "name", ["naive", "multiple trees", "full", "alike, integer", "ternary", "batches, integer", "reach"]
-)
-def test_a_change_of_the_nodes_that_lacks_one_hides_nothing(monkeypatch, name):
-    """The check that the release is the same after noise has moved has power: one node less, and it is not."""
-    settings = CASES[name]
-    users = streams.arrivals("round_robin", 4, 8, 32, stream(0, "order"))
-    one = np.zeros(32, dtype=int)
-    pair = one, np.where(users == 0, 1, one)
-    assert hides(settings, users, *pair)
-    real = sensitivity.node_changes
-
-    def lacking(*arguments):
-        changes = real(*arguments)
-        ((change, drawn), *rest) = changes[0]
-        return [[(np.where(np.arange(len(change)) == np.flatnonzero(change)[0], 0, change), drawn), *rest], *changes[1:]]
-
-    monkeypatch.setattr(sensitivity, "node_changes", lacking)
-    assert not hides(settings, users, *pair)
+    others = streams.bits(0.5, steps, stream(0, "others"))
+    return users, np.where(users == user, 0, others), np.where(users == user, 1, others)
 
 
 def test_a_narrow_interval_is_what_makes_long_blocks_private():
     """With the interval's width doubled behind the noise's back, the same check fails: it has power."""
-    settings = CASES["alike, long blocks"]
-    users = streams.arrivals("round_robin", 4, 64, 256, stream(0, "order"))
-    pairs = list(neighbours(users))
-    honest = max(user_mean_costs(settings, users, pairs))
+    settings = choosing.users_alike(4, 64, 400.0, integer=False, **NARROW)
+    users, one, other = ends(settings)
+    honest = cost(settings, users, one, other)
     with pytest.MonkeyPatch.context() as patch:
         real = Blocks.noise
         patch.setattr(Blocks, "noise", lambda self, tree, sums, width: real(self, tree, sums, width / 2))
-        assert max(user_mean_costs(settings, users, pairs)) > settings.epsilon >= honest
+        assert cost(settings, users, one, other) > settings.epsilon * (1 + 1e-9) >= honest
 
 
 @pytest.mark.parametrize(
@@ -100,28 +57,28 @@ def test_a_narrow_interval_is_what_makes_long_blocks_private():
     [
         (algorithms.naive(8, 1, 1.0), 1.0),  # element 1 of 8 is in 4 nodes
         (choosing.users_alike(8, 1, 1.0, integer=False), 1.0),
-        (choosing.users_alike(8, 8, 1.0, integer=False), 1.0),  # level 0 to 3, each tree full
+        (choosing.users_alike(4, 4, 1.0, integer=False), 1.0),  # level 0 to 2, each tree full
     ],
 )
 def test_the_bound_is_attained_where_the_cap_is_tight(settings, attained):
     steps = settings.n_users * settings.samples_per_user
     users = streams.arrivals("round_robin", settings.n_users, settings.samples_per_user, steps, stream(0, "order"))
     zeros = np.zeros(steps, dtype=int)
-    assert user_mean_cost(settings, users, zeros, (users == 0).astype(int)) == pytest.approx(attained)
+    assert cost(settings, users, zeros, (users == 0).astype(int)) == pytest.approx(attained)
 
 
 def test_gaussian_settings_have_the_mu_of_their_epsilon_and_delta():
-    settings = choosing.users_alike(8, 8, 1.0, 1e-6)
-    users = streams.arrivals("round_robin", 8, 8, 64, stream(0, "order"))
-    zeros = np.zeros(64, dtype=int)
-    squared = user_mean_cost(settings, users, zeros, (users == 0).astype(int))
+    settings = choosing.users_alike(4, 4, 1.0, 1e-6)
+    users = streams.arrivals("round_robin", 4, 4, 16, stream(0, "order"))
+    zeros = np.zeros(16, dtype=int)
+    squared = cost(settings, users, zeros, (users == 0).astype(int))
     assert squared == pytest.approx(accounting.gaussian_mu(1.0, 1e-6) ** 2)  # user 0 comes first everywhere: the worst place
     assert accounting.delta_of_gaussian(math.sqrt(squared), 1.0) == pytest.approx(1e-6)
-    whole, users = UserMean(8, 8, 1.0, 1e-6), np.repeat(np.arange(8), 8)  # user 0 one sample after the other: the worst, too
-    squared = user_mean_cost(whole, users, zeros, (users == 0).astype(int))
+    whole, users = UserMean(4, 4, 1.0, 1e-6), np.repeat(np.arange(4), 4)  # user 0 one sample after the other: the worst, too
+    squared = cost(whole, users, zeros, (users == 0).astype(int))
     assert squared == pytest.approx(accounting.gaussian_mu(1.0, 1e-6) ** 2)
     of_four = coordinates.of_one(whole, 4)
-    assert user_mean_cost(of_four, users, zeros, (users == 0).astype(int)) * 4 == pytest.approx(squared)
+    assert cost(of_four, users, zeros, (users == 0).astype(int)) * 4 == pytest.approx(squared)
 
 
 SMALL = {"alpha": (0.2, 0.35, 0.5), "batch": (1, 2, 3)}
@@ -189,10 +146,13 @@ def test_private_median_costs_epsilon_and_attains_it(level):
 
 def test_binary_mechanism_is_attained_and_a_tenth_less_noise_is_not_private():
     mechanism = BinaryMechanism(8, 1.0)
-    assert binary_cost(mechanism, 8) == pytest.approx(1.0)
+    run = lambda made: lambda elements, rng: made.release(elements, rng)  # noqa: E731
+    none, first = np.zeros(8), np.eye(8)[0]  # which is in a node of each size
+    make = lambda: stream(0, "sums")  # noqa: E731
+    assert replayed(run(mechanism), none, first, make)[0].epsilon(0.0) == pytest.approx(1.0)
     mutant = BinaryMechanism(8, 1.0 / 0.9)
     assert mutant.noise.scale == pytest.approx(0.9 * mechanism.noise.scale)
-    assert binary_cost(mutant, 8) > 1.0
+    assert replayed(run(mutant), none, first, make)[0].epsilon(0.0) > 1.0
 
 
 def test_discrete_laplace_never_has_less_than_the_scale_asked_for():
@@ -213,8 +173,8 @@ def test_medians_and_trees_add_up_to_epsilon():
         settings.release(users, np.zeros(96, dtype=int), stream(0, "noise"))
     assert len(spent) == settings.top_level - 1  # levels 2 to L
     assert max(spent) == pytest.approx(settings.epsilon / (2 * settings.top_level))
-    worst = max(user_mean_costs(settings, users, neighbours(users)))
-    assert worst + sum(spent) <= settings.epsilon
+    zeros = np.zeros(96, dtype=int)  # medians and trees together
+    assert cost(settings, users, zeros, (users == 0).astype(int)) + sum(spent) <= settings.epsilon
 
 
 class Uniform:
@@ -249,10 +209,10 @@ def test_composed_coordinates_spend_the_delta_they_may():
 
 
 def test_a_level_that_opens_narrower_sums_costs_no_more():
-    settings = choosing.users_alike(40, 256, 200.0, horizon=10_000, integer=False, beta=0.5)
-    users = streams.arrivals("contiguous", 40, 256, 10_000, stream(0, "order"))
+    settings = choosing.users_alike(6, 128, 200.0, horizon=700, integer=False, beta=0.5)
+    users = streams.arrivals("contiguous", 6, 128, 700, stream(0, "order"))
     one = streams.bits(0.5, len(users), stream(0, "bits"))
-    assert 0 < user_mean_cost(settings, users, one, np.where(users == 3, 1, one)) <= settings.epsilon
+    assert 0 < cost(settings, users, one, np.where(users == 3, 1, one)) <= settings.epsilon * (1 + 1e-9)
     parts = [len(stream.parts) for stream in exposed(settings, users, one, stream(0, "noise"))]
     assert max(parts) > 1
 
@@ -260,7 +220,7 @@ def test_a_level_that_opens_narrower_sums_costs_no_more():
 @pytest.mark.parametrize("sums", [Filter(8), Buffered(8, buffers=3), Filter(8, 0.2), Tree(8), Tree(8, 3), Filter(3)])
 def test_several_elements_of_a_user_move_what_is_released_by_no_more_than_is_charged(sums):
     """All places of up to four elements, and all signs of their changes; the first places are the worst, and attain it."""
-    of_one = np.array([sensitivity.released(sums, unit) for unit in np.eye(sums.capacity)])
+    of_one = np.array([released(sums, unit) for unit in np.eye(sums.capacity)])
     for uses in range(1, min(4, sums.capacity) + 1):
         places = np.array(list(itertools.combinations(range(sums.capacity), uses)))
         signs = np.array(list(itertools.product((-1, 1), repeat=uses)))
@@ -286,7 +246,7 @@ def test_the_factorizations_have_the_coefficients_that_the_charge_for_several_el
 @pytest.mark.parametrize("sums", [Filter(9), Buffered(9, buffers=3), Filter(9, width=3), Filter(9, 0.3), Tree(9)])
 def test_elements_that_are_far_apart_move_less_and_what_is_charged_is_attained(sums, gap):
     """All places of two or three elements at least `gap` apart, and all signs."""
-    of_one = np.array([sensitivity.released(sums, unit) for unit in np.eye(9)])
+    of_one = np.array([released(sums, unit) for unit in np.eye(9)])
     for uses in (2, 3):
         places = [p for p in itertools.combinations(range(9), uses) if min(np.diff(p)) >= gap]
         signs = np.array(list(itertools.product((-1, 1), repeat=uses)))
@@ -295,6 +255,15 @@ def test_elements_that_are_far_apart_move_less_and_what_is_charged_is_attained(s
         if not isinstance(sums, Tree):
             assert norms.max() == pytest.approx(sums.l2(uses, 1, gap))
         assert sums.l2(uses, 1, gap) < sums.l2(uses)
+
+
+def exact_epsilon(mechanism):
+    """Of all discrete Gaussian noise together, for an element that changes by 1: the loss is a function of the sum of the
+    noise of the nodes that the element is in, all of which move by 1."""
+    nodes = max(int(np.abs(released(mechanism.structure, element)).sum()) for element in np.eye(mechanism.horizon))
+    far = math.ceil(12 * math.sqrt(mechanism.noise.variance))
+    law = functools.reduce(np.convolve, [mechanism.noise.pmf(np.arange(-far, far + 1))] * nodes)
+    return pair_epsilon([np.append(law, np.zeros(nodes)), np.append(np.zeros(nodes), law)], mechanism.delta)
 
 
 def test_concentrated_privacy_bounds_the_exact_delta_of_discrete_gaussian_noise():
@@ -308,22 +277,8 @@ def test_concentrated_privacy_bounds_the_exact_delta_of_discrete_gaussian_noise(
     assert accounting.delta_of_concentrated(accounting.concentrated_rho(1.0, 1e-6), 1.0) == pytest.approx(1e-6)
     for horizon in (1, 4, 16):
         mechanism = BinaryMechanism(horizon, 1.0, delta=1e-6, integer=True)
-        assert 0.9 < sensitivity.discrete_gaussian_epsilon(mechanism) < 1
-        assert sensitivity.discrete_gaussian_epsilon(BinaryMechanism(horizon, 1.2, delta=1e-6, integer=True)) > 1
-
-
-@pytest.mark.parametrize(("branching", "integer"), [(2, False), (3, True), (4, True), (5, False)])
-def test_a_balanced_tree_hides_every_element_at_the_noise_it_adds(branching, integer):
-    """Noise that is moved by the change of the nodes, those with elements to come included, gives the same sums."""
-    mechanism = BinaryMechanism(12, 1.0, integer=integer, sums=Tree(12, branching, True))
-    costs = []
-    for element in np.eye(12, dtype=int):
-        moved, silent = -sensitivity.released(mechanism.structure, element), Chosen()
-        first = mechanism.release(np.zeros(12, dtype=int), silent)
-        np.testing.assert_array_equal(mechanism.release(element, Chosen(moved=[moved])), first)
-        costs.append(sensitivity.cost(moved, silent.asked[0]))
-    assert max(costs) <= 1
-    assert max(costs) == pytest.approx(1, rel=1e-3 if integer else 1e-12)  # the scale of integers is rounded up
+        assert 0.9 < exact_epsilon(mechanism) < 1
+        assert exact_epsilon(BinaryMechanism(horizon, 1.2, delta=1e-6, integer=True)) > 1
 
 
 @pytest.mark.parametrize("resolution", [1, 3])
@@ -337,7 +292,7 @@ def test_an_interval_is_never_wider_than_its_noise_is_for(resolution):
         widths.append((interval.high - interval.low) / settings.sensitivities[0])
     assert 1 - 1 / settings.sensitivities[0] <= max(widths) <= 1
     worst = algorithms.wishful(4, 64, 1.0, float(np.linspace(0.3, 0.7, 41)[np.argmax(widths)]), beta=0.9)
-    assert 0.95 < sensitivity.worst_user_mean_cost(worst, "contiguous", (0,)) <= 1
+    assert 0.95 < cost(worst, *ends(worst, "contiguous")) <= 1 + 1e-9
 
 
 @pytest.mark.parametrize("estimate", [-0.5, 0.5, 1.5])

@@ -7,12 +7,12 @@ import pickle
 import numpy as np
 import pytest
 
-from evolvingdp.audit.exact.sensitivity import released
 from evolvingdp.continual_mean import algorithms, choosing, coordinates, prefix_sums, streams
 from evolvingdp.continual_mean.prefix_sums import Buffered, Filter, Tree
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace, Tape
 from evolvingdp.core.seeds import stream
+from literal_continual_mean import released
 from literal_continual_mean import run as run_literally
 
 N, M, STEPS = 300, 20, 3000

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from chosen import Chosen
 from scipy.stats import chi2, kstest, laplace, norm
 
-from evolvingdp.audit.exact.probes import Chosen
 from evolvingdp.continual_mean import choosing, streams, theory, windows
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.prefix_sums import Buffered, Filter, Tree
