@@ -11,7 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evolvingdp.book.checkout import params_of
-from evolvingdp.continual_mean import algorithms, blocks, choosing, coordinates, private_median, streams, theory, windows
+from evolvingdp.continual_mean import (
+    algorithms,
+    blocks,
+    choosing,
+    coordinates,
+    prefix_sums,
+    private_median,
+    streams,
+    theory,
+    windows,
+)
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism, best_tree
 from evolvingdp.continual_mean.blocks import Blocks
 from evolvingdp.continual_mean.per_step import PerStepLaplace, most_samples
@@ -97,9 +107,12 @@ UNITS = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("part", [8, 1024])
 @pytest.mark.parametrize("sums", UNITS, ids=str)
-def test_variances_are_those_of_the_weights_that_draws_have_in_the_noise(sums):
-    """B, a draw a column, from the noise that is released; then B B' has all variances and covariances."""
+def test_variances_are_those_of_the_weights_that_draws_have_in_the_noise(sums, part, monkeypatch):
+    """B, a draw a column, from the noise that is released, in parts or at once; then B B' has all variances."""
+    monkeypatch.setattr(prefix_sums, "FIRST", part)
+    monkeypatch.setattr(prefix_sums, "LONGEST", 2 * part)
     weights = np.array([sums.all(60, _Units(place)) for place in range(400)]).T
     assert np.abs(weights[:, 300:]).max() < 1e-12  # no draw is later
     covariance = weights @ weights.T
