@@ -53,9 +53,13 @@ class Ahead(ABC):
     def block(self, count: int) -> NDArray[Any]:
         """That of the next `count` prefixes."""
 
+    def part(self) -> int:
+        """How many are worked out next, if there are so many."""
+        return max(FIRST, min(self.count, LONGEST))
+
     def more(self) -> NDArray[Any]:
         """That of the next prefixes, always the same parts; raises ValueError if there is none."""
-        count = min(max(FIRST, min(self.count, LONGEST)), self.capacity - self.count)
+        count = min(self.part(), self.capacity - self.count)
         if count <= 0:
             raise ValueError(f"a sum of capacity {self.capacity} was asked for a prefix of {self.capacity + 1} elements")
         found = self.block(count)
@@ -302,17 +306,8 @@ class FilterNoise(Ahead):
     sums: Filter = Filter(1)
     white: NDArray[Any] = field(default_factory=lambda: np.zeros(0))
 
-    def more(self) -> NDArray[Any]:
-        if self.sums.width != 1 and self.count >= FIRST:
-            return self._next(min(self.count, self.capacity - self.count))
-        return super().more()
-
-    def _next(self, count: int) -> NDArray[Any]:
-        if count <= 0:
-            return super().more()
-        found = self.block(count)
-        self.count += count
-        return found
+    def part(self) -> int:
+        return super().part() if self.sums.width == 1 else max(FIRST, self.count)
 
     def block(self, count: int) -> NDArray[Any]:
         drawn = self.tape.take(count)
@@ -384,19 +379,6 @@ class Buffered(Filter):
         for amount, log in zip(amounts[1:].tolist(), logs.tolist(), strict=True):
             found -= amount * np.expm1(log * asked)
         return np.asarray(found)
-
-    def difference_variance(self, first: ArrayLike, last: ArrayLike) -> Array:
-        one, two = np.broadcast_arrays(np.asarray(first, dtype=np.int64), np.asarray(last, dtype=np.int64))
-        _, _, own, rates, constant = self.sums
-        later = own * (1 - rates) ** (two - one)[..., None].astype(float)  # of b_(k + last - first), at k = 0
-        both = rates[:, None] + rates - rates[:, None] * rates
-        with np.errstate(divide="ignore", invalid="ignore"):
-            terms = -np.expm1(one[..., None, None] * np.log1p(-both)) / both
-        terms[..., 0, 0] = one
-        shared = np.einsum("...i,j,...ij->...", later, own, terms)
-        shared += constant * (one > 0) * (later.sum(axis=-1) + (constant + own.sum()) * (one == two))
-        apart: Array = np.maximum(self.relative_variance(one) + self.relative_variance(two) - 2 * shared, 0.0)
-        return apart
 
     def online(self, tape: Tape) -> BufferedNoise:
         return BufferedNoise(self.capacity, tape, sums=self)
