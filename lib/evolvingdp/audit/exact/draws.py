@@ -13,7 +13,7 @@ import itertools
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -245,54 +245,9 @@ def law_of(run: Callable[[Any], Any], kind: type[Follower] = Follower, most: flo
     return law
 
 
-def law_of_steps(start: Callable[[Any], Any], step: Callable[[Any, Any, Any], Any]) -> dict[Hashable, float]:
-    """The law of all answers of a mechanism that goes step by step, whose states are numbers: `start(rng)` is a state, and
-    `step(state, told, rng)` a state and an answer after the answers `told`, or None at the end.
-
-    Where all answers so far and the states are the same, ways go on as one: what follows depends on nothing else. Raises
-    AssertionError for a step that changes the state that it is handed, TypeError for states that keep what is uncertain.
-    """
-    law: dict[Hashable, float] = {}
-    level: dict[Hashable, tuple[float, Any, Any]] = {}
-
-    def reached(told: Any, state: Any, mass: float) -> None:
-        key = (told, _certain(frozen(state)))
-        level[key] = (level[key][0] + mass if key in level else mass, told, state)
-
-    for state, chance in _ways(start):
-        reached((), state, chance)
-    while level:
-        last, level = level, {}
-        for before, (mass, told, state) in last.items():
-            for result, chance in _ways(partial(step, state, told)):
-                if result is None:
-                    law[told] = law.get(told, 0.0) + mass * chance
-                else:
-                    reached((*told, frozen(result[1])), result[0], mass * chance)
-            if (told, frozen(state)) != before:
-                raise AssertionError("a step must leave the state that it is handed as it was")
-    return law
-
-
-def _certain(state: Hashable) -> Hashable:
-    if isinstance(state, tuple):
-        for part in state:
-            _certain(part)
-    elif isinstance(state, Uncertain | Array):
-        raise TypeError("states must be numbers, got one that keeps what is uncertain")
-    return state
-
-
 def loss_of(run: Callable[[Any, Any], Any], inputs: Iterable[Any], delta: float = 0.0) -> float:
     """The smallest epsilon at `delta` between the laws of `run(input, rng)` for any two of `inputs`."""
     return epsilon_at([law_of(lambda rng, one=one: run(one, rng)) for one in inputs], delta)  # type: ignore[misc]
-
-
-def loss_of_steps(
-    start: Callable[[Any, Any], Any], step: Callable[[Any, Any, Any, Any], Any], inputs: Iterable[Any], delta: float = 0.0
-) -> float:
-    """The same of a mechanism that goes step by step: of `start(input, rng)` and `step(input, state, told, rng)`."""
-    return epsilon_at([law_of_steps(partial(start, one), partial(step, one)) for one in inputs], delta)
 
 
 def frozen(output: Any) -> Hashable:

@@ -50,11 +50,6 @@ def worst_delta(laws: Iterable[Law], epsilon: float) -> float:
     return max(deltas(pair, [epsilon])[0] for pair in itertools.combinations(rows(laws), 2))
 
 
-def as_stated(loss: float, stated: float) -> float:
-    """`loss`; inf where the mechanism itself states a smaller one."""
-    return loss if loss <= stated * (1 + _SUM) else math.inf
-
-
 def deltas(pair: ArrayLike, epsilons: Iterable[float]) -> list[float]:
     """The larger of both directions' delta at each epsilon, for two laws as rows over the same outputs."""
     one, other = np.asarray(pair, dtype=float)
@@ -85,14 +80,6 @@ def pair_epsilon(pair: ArrayLike, delta: float) -> float:
         with np.errstate(divide="ignore"):
             worst = max(worst, float(np.log(above[above > 0] / below[above > 0]).max(initial=0.0)))
     return worst
-
-
-def first_of(law: Mapping[Any, float]) -> dict[Any, float]:
-    """The law of the first of what is told together."""
-    firsts: dict[Any, float] = {}
-    for (first, *_), mass in law.items():
-        firsts[first] = firsts.get(first, 0.0) + mass
-    return firsts
 
 
 def product(laws: Iterable[Law]) -> dict[tuple[Hashable, ...], float]:
