@@ -12,8 +12,11 @@ from scipy.stats import binom, binomtest, norm
 
 from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector import privacy
+from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.adversary import delta_attained
-from evolvingdp.sparse_vector.histograms import histogram
+from evolvingdp.sparse_vector.baselines import threshold_error
+from evolvingdp.sparse_vector.calibration import calibrate
+from evolvingdp.sparse_vector.histograms import HISTOGRAMS, histogram
 from evolvingdp.sparse_vector.integer_noise import IntegerNoise
 from evolvingdp.sparse_vector.moved_queries import smallest_moved_scale
 from evolvingdp.sparse_vector.noise import GaussianNoise, MonitorNoise
@@ -169,6 +172,20 @@ def test_the_best_noise_finds_the_smallest_groups():
     planned = plan(listed, 100, 10, 1, 0.02)
     assert planned.monitor.threshold == pytest.approx(listed.noise.isf(1e-5))
     assert planned.error < smallest_group(stable_monitor(1.0, 1e-6, 3, 100))
+
+
+@pytest.mark.parametrize(("steps", "reports"), [(12, 3), (52, 3), (365, 1), (10**6, 1)])
+def test_no_trivial_rival_finds_smaller_groups_than_what_is_recommended(steps, reports):
+    """The other noise; one counter for all reports, which it is told; all elements of a list; a histogram in every step."""
+    events, beta = 100 * reports, 0.02
+    own = smallest_group(stable_monitor(1.0, 1e-6, reports, steps, n_events=events), events)
+    rivals = [smallest_group(stable_monitor(1.0, 1e-6, reports, steps, noise), events) for noise in ("gaussian", "integer")]
+    rivals.append(threshold_error(AboveThreshold.stable_gaussian(1.0, 1e-6, events, 2 * steps), events, beta))
+    rivals += [histogram(1.0, 1e-6, steps, 2**32, kind=kind).error(events, beta) for kind in HISTOGRAMS]
+    normal = GaussianNoise.calibrated(1.0, 1e-6, reports, steps)
+    for law in (calibrate(1.0, 1e-6, reports), ThresholdMonitorEvolving(normal, 0.0, reports, moved=steps)):
+        rivals.append(plan(law, steps, 2**32, events, beta).error)
+    assert own <= min(rivals)
 
 
 def test_noise_on_a_grid_serves_queries_with_fractions():
