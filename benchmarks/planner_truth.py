@@ -13,14 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.core.noise import Tape
-from evolvingdp.core.olh import OLH
 from evolvingdp.core.randomizers import SignFlip
+from evolvingdp.core.reports import Report
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import thresh_protocol
-from evolvingdp.evolving.rivals import crew_thresh, crew_words, once, once_words, tree
-from evolvingdp.evolving.rivals.crew_thresh import CrewThresh
-from evolvingdp.evolving.rivals.crew_words import CrewWords
-from evolvingdp.evolving.rivals.threshold_stream import ThresholdStream
+from evolvingdp.evolving.rivals import crews, once, reserve
+from evolvingdp.evolving.rivals.crews import Crews
+from evolvingdp.evolving.rivals.reserve import Reserve
 from evolvingdp.evolving.streams import BitStream, WordStream
 from evolvingdp.heavy_hitters.pem import PEM
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
@@ -68,107 +67,92 @@ def every_period(question: Question, randomizer: SignFlip, seed: int) -> Array:
 
 def each_once(question: Question, settings: once.Once, seed: int) -> Array:
     data = changing.bits(question, stream(seed, "moves"))
-    tally = once.run(settings, data, bits=stream(seed, "bits"), private=stream(seed, "private"))
+    return _of_tally(question, settings, _run(settings, data, seed), _own(question, data, seed), 1)
+
+
+def _run(settings: once.Once, data: BitStream | WordStream, seed: int) -> once.Tally:
+    generators = {"words": stream(seed, "bits"), "public": stream(seed, "public"), "private": stream(seed, "private")}
+    return once.run(settings, data, **generators)
+
+
+def _of_tally(question: Question, settings: once.Once, tally: once.Tally, own: Array, word: int) -> Array:
     if question.target == "period":
-        return np.asarray(settings.estimates(tally) - _own(question, data, seed))
-    own = _own(question, data, seed)
+        return np.asarray(settings.estimates(tally)[:, word] - own)
     if question.target == "cumulative":
-        all_reports = once.Tally(tally.reports.sum(keepdims=True), tally.ones.sum(keepdims=True))
-        return np.asarray(settings.estimates(all_reports) - own.mean())
-    sums = [np.convolve(part, np.ones(question.window, dtype=np.int64), "valid") for part in (tally.reports, tally.ones)]
+        all_reports = once.Tally(tally.reports.sum(keepdims=True), tally.sums.sum(axis=0, keepdims=True))
+        return np.asarray(settings.estimates(all_reports)[:, word] - own.mean())
+    ends = np.arange(question.window, question.periods + 1)
+    reports, sums = (
+        np.cumsum(np.concatenate([np.zeros_like(part[:1]), part]), axis=0) for part in (tally.reports, tally.sums)
+    )
+    window = once.Tally(reports[ends] - reports[ends - question.window], sums[ends] - sums[ends - question.window])
     averaged = np.convolve(own, np.ones(question.window) / question.window, "valid")
-    return np.asarray(settings.estimates(once.Tally(*sums)) - averaged)
+    return np.asarray(settings.estimates(window)[:, word] - averaged)
 
 
-def followed(method: str) -> Truth:
-    """What `choose` runs: its per-user paths, with its clipping."""
+def followed(detected: bool = False, online: bool = False) -> Truth:
+    """What `choosing.follow` runs: its per-user paths, with its clipping."""
 
-    def truth(question: Question, choice: Any, seed: int) -> Array:
-        data, settings = changing.bits(question, stream(seed, "moves")), choice.settings[method]
-        generators = {"bits": stream(seed, "bits"), "private": stream(seed, "private")}
-        if isinstance(settings, CrewThresh):
-            found = np.array([release.estimate for release in crew_thresh.run(settings, data, **generators)])
-        elif method == "tuned":
-            found = np.array([release.estimate for release in thresh_protocol.run(settings, data, **generators)])
-        else:
+    def truth(question: Question, settings: Any, seed: int) -> Array:
+        data = changing.bits(question, stream(seed, "moves"))
+        generators = {"words": stream(seed, "bits"), "public": stream(seed, "public"), "private": stream(seed, "private")}
+        if isinstance(settings, Crews):
+            found = np.array([release.estimate for release in crews.run(settings, data, **generators)])
+        elif isinstance(settings, Reserve):
+            found = np.array([release.estimate[1] for release in reserve.run(settings, data, **generators)])
+        elif isinstance(settings, once.Once):
             tally = once.run(settings, data, **generators)
-            averaged = method == "detected"
-            found = settings.detect(tally, online=choice.online).estimates if averaged else settings.estimates(tally)
-            found = settings.lots.hold(found)
+            found = settings.detect(tally, online=online).estimates if detected else settings.estimates(tally)
+            found = settings.lots.hold(found)[:, 1]
+        else:
+            releases = thresh_protocol.run(settings, data, bits=generators["words"], private=generators["private"])
+            found = np.array([release.estimate for release in releases])
         return np.asarray(np.clip(found, 0, 1) - _own(question, data, seed))
 
     return truth
 
 
-def on_a_tree(question: Question, settings: tree.ChangeTree, seed: int) -> Array:
-    """Users whose bits change rarely: one share, and each other user keeps its bit."""
-    means = np.full(question.periods, question.level)
-    data = ThresholdStream.make(question.users, means)
-    tally = tree.run(settings, data, bits=stream(seed, "bits"), private=stream(seed, "private"))
-    own = next(data.chunks(stream(seed, "bits"))).mean(axis=0)  # all users are in one chunk
-    return np.asarray(settings.estimates(tally) - own)
-
-
 def _words(question: Question, seed: int) -> tuple[WordStream, Array]:
     """The list's words, and the users' own share of the first."""
     data = changing.words(question, changing.moving(question, stream(seed, "moves")))
-    words = stream(seed, "words")
-    own = [data.counts(epoch, words)[:, 0].mean() / question.readings for epoch in range(1, question.periods + 1)]
+    words = stream(seed, "bits")
+    own = [data.histograms(epoch, words)[:, 0].mean() / question.readings for epoch in range(1, question.periods + 1)]
     return data, np.array(own)
 
 
-def words_once(question: Question, settings: once_words.OnceWords, seed: int) -> Array:
+def words_once(question: Question, settings: once.Once, seed: int) -> Array:
     data, own = _words(question, seed)
-    tally = _run_words(settings, data, seed)
-    if question.target == "period":
-        return np.asarray(settings.estimates(tally)[:, 0] - own)
-    if question.target == "cumulative":
-        tally = once_words.WordTally(tally.reports.sum(keepdims=True), tally.sums.sum(axis=0, keepdims=True))
-        return np.asarray(settings.estimates(tally)[:, 0] - own.mean())
-    ends = np.arange(question.window, question.periods + 1)
-    reports, sums = (
-        np.cumsum(np.concatenate([np.zeros_like(part[:1]), part]), axis=0) for part in (tally.reports, tally.sums)
-    )
-    window = once_words.WordTally(reports[ends] - reports[ends - question.window], sums[ends] - sums[ends - question.window])
-    averaged = np.convolve(own, np.ones(question.window) / question.window, "valid")
-    return np.asarray(settings.estimates(window)[:, 0] - averaged)
-
-
-def _run_words(settings: once_words.OnceWords, data: WordStream, seed: int) -> once_words.WordTally:
-    generators = {"words": stream(seed, "words"), "public": stream(seed, "public"), "private": stream(seed, "private")}
-    return once_words.run(settings, data, **generators)
+    return _of_tally(question, settings, _run(settings, data, seed), own, 0)
 
 
 def words_detected(online: bool) -> Truth:
-    def truth(question: Question, settings: once_words.OnceWords, seed: int) -> Array:
+    def truth(question: Question, settings: once.Once, seed: int) -> Array:
         data, own = _words(question, seed)
-        tally = _run_words(settings, data, seed)
-        return settings.detect(tally, words=np.array([0]), online=online).estimates[:, 0] - own
+        tally = _run(settings, data, seed)
+        return np.asarray(settings.detect(tally, words=np.array([0]), online=online).estimates[:, 0] - own)
 
     return truth
 
 
-def words_followed(question: Question, settings: CrewWords, seed: int) -> Array:
+def words_followed(question: Question, settings: Crews, seed: int) -> Array:
     """About the population's share: only those who serve are drawn, and thousands of readings leave users no other."""
     means = changing.moving(question, stream(seed, "moves"))
     data, generators = changing.words(question, means), ("words", "public", "private")
-    found = crew_words.run(settings, data, **{name: stream(seed, name) for name in generators})
+    found = crews.run(settings, data, **{name: stream(seed, name) for name in generators})
     return np.array([release.estimate[0] for release in found]) - means
 
 
-def words_every_period(question: Question, oracle: OLH, seed: int) -> Array:
+def words_every_period(question: Question, report: Report, seed: int) -> Array:
     data, own = _words(question, seed)
-    words, public, private = stream(seed, "words"), stream(seed, "public"), stream(seed, "private")
+    words, public, private = stream(seed, "bits"), stream(seed, "public"), stream(seed, "private")
     estimates = np.empty(question.periods)
     for epoch in range(question.periods):
-        counts = data.counts(epoch + 1, words)
+        counts = data.histograms(epoch + 1, words)
         if question.unit == "report":
             held = np.repeat(np.tile(np.arange(question.items), question.users), counts.ravel())
         else:
-            held = once_words.sampled(counts, private)
-        reports = oracle.report(held.astype(np.uint64), public, private)
-        support = oracle.support(reports, np.zeros(1, dtype=np.uint64))
-        estimates[epoch] = float(oracle.estimate(support, len(held))[0]) / len(held)
+            held = once.sampled(counts, private)
+        estimates[epoch] = report.estimates(report.collect(held, public, private), len(held))[0]
     return _pooled(question, estimates, own)
 
 
@@ -264,7 +248,7 @@ def all_found(question: Question, settings: Any, size: int, seed: int) -> bool:
         held = np.where(holders, 0, 1 + places % (question.items - 1))
         if isinstance(settings, Histogram):
             found = 0 in settings.reported(held, question.items, rng)
-        elif isinstance(settings, once_words.OnceWords):
+        elif isinstance(settings, once.Once):
             found = _seen_locally(question, settings, size, seed + event)
         elif isinstance(settings, ThresholdMonitorEvolving):
             found = 0 in settings.step_held(settings.start(n_users), held, rng)[1]
@@ -276,32 +260,30 @@ def all_found(question: Question, settings: Any, size: int, seed: int) -> bool:
     return True
 
 
-def _seen_locally(question: Question, settings: once_words.OnceWords, size: int, seed: int) -> bool:
+def _seen_locally(question: Question, settings: once.Once, size: int, seed: int) -> bool:
     """The period's reporters, one by one, and the planner's cut."""
     private, public = stream(seed, "private"), stream(seed, "public")
     reporters = np.flatnonzero(settings.lots.deal(private) == 1)
-    held = (reporters >= size).astype(np.uint64)
-    oracle = settings.local_hash
-    support = oracle.support(oracle.report(held, public, private), np.zeros(1, dtype=np.uint64))
-    return bool(support[0] > local_lists.cut(question, settings, len(held)))
+    support = settings.report.collect((reporters >= size).astype(np.int64), public, private)
+    return bool(support[0] > local_lists.cut(question, settings, len(reporters)))
 
 
 TRUTHS: dict[str, Truth] = {
     "every user in every period": every_period,
     "every user in every period, composed with delta": every_period,
     "each user once": each_once,
-    "each user once, for several periods": followed("once"),
-    "each user once, changes found afterwards": followed("detected"),
-    "each user once, changes found as they come": followed("detected"),
-    "THRESH with roles by lot": followed("crews"),
-    "THRESH, tuned": followed("tuned"),
-    "changes on a dyadic tree": on_a_tree,
-    "OLH from every user in every period": words_every_period,
-    "OLH from every user in every period, composed with delta": words_every_period,
-    "each user once, OLH": words_once,
+    "each user once, for several periods": followed(),
+    "each user once, changes found afterwards": followed(True),
+    "each user once, changes found as they come": followed(True, True),
+    "each user once, with a reserve that is called at a change": followed(),
+    "THRESH with roles by lot": followed(),
+    "THRESH, tuned": followed(),
+    "the best report from every user in every period": words_every_period,
+    "the best report from every user in every period, composed with delta": words_every_period,
+    "each user once, the best report": words_once,
     "each user once, one sign (FreqOracle, Hadamard)": words_once,
-    "each user once, OLH, changes found afterwards": words_detected(False),
-    "each user once, OLH, changes found as they come": words_detected(True),
+    "each user once, the best report, changes found afterwards": words_detected(False),
+    "each user once, the best report, changes found as they come": words_detected(True),
     "HEAVYTHRESH with roles by lot": words_followed,
     "TreeHist": searched,
     "PEM": searched,

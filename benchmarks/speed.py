@@ -36,9 +36,7 @@ from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import heavy_simulation, thresh_protocol, thresh_simulation
 from evolvingdp.evolving import streams as bit_streams
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
-from evolvingdp.evolving.rivals import crew_thresh, crew_words, memoized, once, once_words, tree
-from evolvingdp.evolving.rivals.detection import detect
-from evolvingdp.evolving.rivals.threshold_stream import ThresholdStream
+from evolvingdp.evolving.rivals import crews, once, reserve
 from evolvingdp.evolving.streams import BitStream, WordStream
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.heavy_hitters.bitstogram import Bitstogram
@@ -227,19 +225,14 @@ def words(n_users: int, horizon: int, n_words: int, epoch_length: int) -> WordSt
 def rival(name: str, n_users: int, horizon: int, n_words: int = 0) -> tuple[Any, Any, Any]:
     """Module, settings and data."""
     if name == "once":
-        return once, once.Once(n_users, horizon, 1, 1.0), changing(n_users, horizon, 1)
+        return once, once.Once(n_users, horizon, 1.0), changing(n_users, horizon, 1)
+    if name == "reserve":
+        return reserve, reserve.Reserve(n_users, horizon, 1.0, 3), changing(n_users, horizon, 1)
     if name == "crew":
-        settings: Any = crew_thresh.CrewThresh.plan(n_users, horizon, 10**6, 1.0, changes=3)
-        return crew_thresh, settings, changing(n_users, horizon, 10**6)
+        return crews, crews.Crews.plan(n_users, horizon, 10**6, 1.0, changes=3), changing(n_users, horizon, 10**6)
     if name == "word":
-        return once_words, once_words.OnceWords(n_users, horizon, n_words, 4.0), words(n_users, horizon, n_words, 1)
-    if name == "word crew":
-        settings = crew_words.CrewWords.plan(n_users, horizon, 10**6, 4.0, n_words, changes=3)
-        return crew_words, settings, words(n_users, horizon, n_words, 10**6)
-    rare = ThresholdStream.make(n_users, changing(n_users, horizon, 1).truth)
-    if name == "tree":
-        return tree, tree.ChangeTree(n_users, horizon, 1.0, 4), rare
-    return memoized, memoized.Memoized.rappor(n_users, horizon, 1.0, 0.5), rare
+        return once, once.Once(n_users, horizon, 4.0, n_words), words(n_users, horizon, n_words, 1)
+    return crews, crews.Crews.plan(n_users, horizon, 10**6, 4.0, n_words, changes=3), words(n_users, horizon, n_words, 10**6)
 
 
 def rival_simulated(*which: Any) -> Work:
@@ -249,14 +242,14 @@ def rival_simulated(*which: Any) -> Work:
 
 def rival_per_user(*which: Any) -> Work:
     module, settings, data = rival(*which)
-    names = ("words", "public", "private") if isinstance(data, WordStream) else ("bits", "private")
+    names = ("words", "public", "private")
     return lambda: module.run(settings, data, **{name: seeded(name) for name in names})
 
 
 def detection(n_users: int, horizon: int) -> Work:
     _, settings, data = rival("once", n_users, horizon)
     tally = once.simulate(settings, data, seeded("noise"))
-    return lambda: detect(settings.estimates(tally), tally.reports, settings.variance, online=True)
+    return lambda: settings.detect(tally, online=True)
 
 
 # ---- continual means: bits; at user level 100,000 users of at most 1,024 samples, epsilon = 2 ----
@@ -422,14 +415,10 @@ CASES: list[Case] = [
     ("rivals", "each user once", 1e7, rival_simulated, ("once", 10**7, 1024)),
     ("rivals", "change detection online", 1e7, detection, (10**7, 1024)),
     ("rivals", "THRESH, roles by lot", 1e7, rival_simulated, ("crew", 10**7, 1024)),
-    ("rivals", "dyadic tree, k = 4", 1e7, rival_simulated, ("tree", 10**7, 1024)),
-    ("rivals", "memoization, two layers", 1e7, rival_simulated, ("memoized", 10**7, 1024)),
     ("rivals", "one word a user, d = 1000", 1e7, rival_simulated, ("word", 10**7, 1024, 1000)),
     ("rivals", "HEAVYTHRESH, roles by lot, d = 1000", 1e7, rival_simulated, ("word crew", 10**7, 1024, 1000)),
     ("rivals", "user by user: each user once", 1e5, rival_per_user, ("once", 10**5, 64)),
     ("rivals", "user by user: THRESH, roles by lot", 1e5, rival_per_user, ("crew", 10**5, 64)),
-    ("rivals", "user by user: dyadic tree, k = 4", 1e5, rival_per_user, ("tree", 10**5, 64)),
-    ("rivals", "user by user: memoization, two layers", 1e5, rival_per_user, ("memoized", 10**5, 64)),
     ("rivals", "user by user: one word a user, d = 16", 1e5, rival_per_user, ("word", 10**5, 16, 16)),
     ("continual means", "binary mechanism", 1e7, running_sums, (10**7,)),
     ("continual means", "square root, Gaussian", 1e7, running_sums, (10**7, Filter)),

@@ -76,7 +76,7 @@ def thresh_runs(settings, counts, votes, reports):
 
 def sign_matrix(settings):
     """sqrt(w) Phi, (width, n_words)."""
-    return settings.projection.signs(np.arange(settings.width)[:, None], np.arange(settings.n_words)[None, :]).astype(int)
+    return settings.signs(np.arange(settings.width)[:, None], np.arange(settings.n_words)[None, :]).astype(int)
 
 
 def heavy_runs(settings, counts, votes, places, reports):

@@ -69,8 +69,8 @@ _METHODS = {
 
 def _means(epsilon: float, n_users: float, horizon: float) -> Numbers:
     sizes = {"n_users": int(n_users), "horizon": int(horizon), "epoch_length": 10**6}
-    predicted = choose(**sizes, epsilon=epsilon, changes=3).predicted
-    return {name: predicted[method] for method, name in _METHODS.items() if method in predicted}
+    predicted = choose(**sizes, epsilon=epsilon, changes=3, promised=True).predicted
+    return {name: predicted[method]["planned"] for method, name in _METHODS.items() if method in predicted}
 
 
 def _sums(epsilon: float, cap: float, horizon: float) -> Numbers:

@@ -16,14 +16,15 @@ from numpy.typing import NDArray
 
 from evolvingdp.book.params import Metric
 from evolvingdp.core import brown
+from evolvingdp.core.reports import Hashed, Sign
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving.baselines import recompute_words
 from evolvingdp.evolving.constants import told
 from evolvingdp.evolving.heavy_simulation import Trace, simulate
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
-from evolvingdp.evolving.rivals import crew_words, once_words
-from evolvingdp.evolving.rivals.crew_words import CrewWords
-from evolvingdp.evolving.rivals.once_words import OnceWords
+from evolvingdp.evolving.rivals import crews, once
+from evolvingdp.evolving.rivals.crews import Crews
+from evolvingdp.evolving.rivals.once import Once
 from evolvingdp.evolving.streams import WordStream
 
 METRIC = Metric("recall_tuned", "share of the ten most frequent words that HEAVYTHRESH finds", better="higher")
@@ -84,11 +85,11 @@ def brown_settings(params: Any) -> HeavyThresh:
     return HeavyThresh.tuned(*size, changes=categories.shape[1] - 1, beta=params.beta)
 
 
-def by_lot(settings: HeavyThresh) -> CrewWords:
+def by_lot(settings: HeavyThresh) -> Crews:
     """Roles by lot for as many changes, at the same sizes."""
     voting = settings.voting
     size = (voting.n_users, voting.horizon, voting.epoch_length, voting.epsilon, settings.n_words)
-    return CrewWords.plan(*size, changes=voting.changes, beta=voting.beta)
+    return Crews.plan(*size, changes=voting.changes, beta=voting.beta)
 
 
 def brown_stream(params: Any) -> WordStream:
@@ -141,7 +142,7 @@ def _judged(estimates_by_epoch: Iterable[NDArray[np.float64]], data: WordStream,
 
 def _brown(params: Any, seed: int) -> Iterator[dict[str, Any]]:
     settings, data = brown_settings(params), brown_stream(params)
-    crews = by_lot(settings)
+    lot = by_lot(settings)
     for repetition in range(params.repetitions):
         trace = brown_trace(params, seed, repetition)
         runs: dict[str, Any] = {TUNED: [release.estimate for release in trace.public]}
@@ -150,8 +151,8 @@ def _brown(params: Any, seed: int) -> Iterator[dict[str, Any]]:
                 settings, data, stream(seed, "brown", method, repetition), composition=composition, delta=DELTA
             )
         runs |= _once(params, data, stream(seed, "brown", ONCE, repetition))
-        served = crew_words.simulate(crews, data, stream(seed, "brown", CREWS, repetition))
-        runs[CREWS] = [release.estimate for release in served.public]
+        served = crews.simulate(lot, data, stream(seed, "brown", CREWS, repetition))
+        runs[CREWS] = [release.estimate for release in served]
         for method, all_estimates in runs.items():
             for epoch, judgment in enumerate(_judged(all_estimates, data, TOP), start=1):
                 row = {"part": "brown", "method": method, "repetition": repetition, "epoch": epoch}
@@ -163,15 +164,16 @@ def _brown(params: Any, seed: int) -> Iterator[dict[str, Any]]:
 def _once(params: Any, data: WordStream, rng: np.random.Generator) -> dict[str, NDArray[np.float64]]:
     """Each user reports one word: in one random epoch, through OLH or HEAVYTHRESH's own oracle, as reported and averaged between
     detected changes; or in the first epoch of a category."""
-    size = (data.n_users, data.which.shape[1], data.distributions.shape[1], params.epsilon)
+    size = (data.n_users, data.horizon, params.epsilon, data.n_words)
+    hashed, sign = (kind(data.n_words, params.epsilon) for kind in (Hashed, Sign))
     others = {}
     for method, other in {
-        HADAMARD: OnceWords(*size, "hadamard"),
-        PERIODS: OnceWords(*size, every=params.epochs_each),
+        HADAMARD: Once(*size, report=sign),
+        PERIODS: Once(*size, every=params.epochs_each, report=hashed),
     }.items():
-        others[method] = other.lots.hold(other.estimates(once_words.simulate(other, data, rng)))
-    settings = OnceWords(*size)
-    tally = once_words.simulate(settings, data, rng)
+        others[method] = other.lots.hold(other.estimates(once.simulate(other, data, rng)))
+    settings = Once(*size, report=hashed)
+    tally = once.simulate(settings, data, rng)
     return {ONCE: settings.estimates(tally), HINDSIGHT: settings.detect(tally).estimates} | others
 
 
@@ -186,8 +188,8 @@ def _dictionaries(params: Any, seed: int) -> Iterator[dict[str, Any]]:
             yield setting | {"method": TUNED} | _run(tuned, data, rng)
             paper_rng = stream(seed, "dictionary run", PAPER, place, repetition)
             yield setting | {"method": PAPER} | _run(printed, data, paper_rng)
-            served = crew_words.simulate(by_lot(tuned), data, stream(seed, "dictionary run", CREWS, place, repetition))
-            yield setting | {"method": CREWS} | _mean_judgment([release.estimate for release in served.public], data)
+            served = crews.simulate(by_lot(tuned), data, stream(seed, "dictionary run", CREWS, place, repetition))
+            yield setting | {"method": CREWS} | _mean_judgment([release.estimate for release in served], data)
             naive = next(recompute_words(tuned, data, rng))  # all epochs have one law: one stands for them
             judgment = _judge(naive, data.distributions[data.which[0, 0]], 5)
             yield setting | {"method": NAIVE, "mean_error": judgment["max_error"], "recall": judgment["recall"]}

@@ -16,12 +16,12 @@ def reported_once(
     data: BitStream, epsilon: float, rng: np.random.Generator, *methods: str
 ) -> dict[str, NDArray[np.float64]]:
     """Estimates of all epochs, (horizon,), as reported by each user once, and as averaged between detected changes."""
-    settings = once.Once(data.n_users, data.horizon, data.epoch_length, epsilon)
+    settings = once.Once(data.n_users, data.horizon, epsilon)
     tally = once.simulate(settings, data, rng)
-    found = {ONCE: settings.estimates(tally)}
+    found = {ONCE: settings.estimates(tally)[:, 1]}
     for name in (ONLINE, HINDSIGHT):
         if name in methods:
-            found[name] = settings.detect(tally, online=name == ONLINE).estimates
+            found[name] = settings.detect(tally, online=name == ONLINE).estimates[:, 1]
     return {name: found[name] for name in methods if name in found}
 
 

@@ -18,8 +18,8 @@ from evolvingdp.book.params import Metric
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import baselines, streams
 from evolvingdp.evolving.constants import paper_epsilons, paper_error_bound, told
-from evolvingdp.evolving.rivals import crew_thresh
-from evolvingdp.evolving.rivals.crew_thresh import CrewThresh
+from evolvingdp.evolving.rivals import crews as by_crews
+from evolvingdp.evolving.rivals.crews import Crews
 from evolvingdp.evolving.rivals.once import Once
 from evolvingdp.evolving.streams import BitStream
 from evolvingdp.evolving.thresh import Thresh
@@ -99,11 +99,11 @@ def protocols(params: Any, n_users: int, horizon: int) -> dict[str, Thresh]:
     return {PAPER: paper, TUNED: Thresh.tuned(*size, beta=params.beta, changes=changes)}
 
 
-def by_lot(params: Any, n_users: int, horizon: int, changes: int = len(CHANGES), **options: int) -> CrewThresh | None:
+def by_lot(params: Any, n_users: int, horizon: int, changes: int = len(CHANGES), **options: int) -> Crews | None:
     """THRESH with roles by lot, where there are users enough."""
     size = (n_users, horizon, params.epoch_length, params.epsilon)
     try:
-        return CrewThresh.plan(*size, changes=changes, beta=params.beta, **options)
+        return Crews.plan(*size, changes=changes, beta=params.beta, **options)
     except ValueError:
         return None
 
@@ -121,7 +121,7 @@ class Scenario:
     name: str
     data: BitStream
     settings: Thresh
-    crews: CrewThresh | None
+    crews: Crews | None
 
 
 def scenarios(params: Any) -> list[Scenario]:
@@ -131,7 +131,7 @@ def scenarios(params: Any) -> list[Scenario]:
     def at(share: float) -> int:
         return max(2, round(share * horizon))
 
-    def both(changes: int, **options: int) -> tuple[Thresh, CrewThresh | None]:
+    def both(changes: int, **options: int) -> tuple[Thresh, Crews | None]:
         size = (n_users, horizon, epoch_length, params.epsilon)
         tuned = Thresh.tuned(*size, changes=changes, beta=params.beta, **options)
         return tuned, by_lot(params, n_users, horizon, changes, **options)
@@ -223,12 +223,12 @@ def _run(settings: Thresh, data: BitStream, rng: np.random.Generator) -> dict[st
 
 
 def _rivals(
-    params: Any, data: BitStream, crews: CrewThresh | None, rng: np.random.Generator, *methods: str
+    params: Any, data: BitStream, crews: Crews | None, rng: np.random.Generator, *methods: str
 ) -> Iterator[dict[str, Any]]:
     """Users split instead of epsilon: roles by lot, over epochs as reported and averaged, and over 16 periods."""
     found = reported_once(data, params.epsilon, rng, *methods)
     if CREWS in methods and crews is not None:
-        found[CREWS] = np.array([release.estimate for release in crew_thresh.simulate(crews, data, rng)])
+        found[CREWS] = np.array([release.estimate for release in by_crews.simulate(crews, data, rng)])
     if SIXTEEN in methods:
         found[SIXTEEN] = baselines.recompute(data, params.epsilon, rng, every=max(1, data.horizon // 16), split="users")
     for method, estimates in found.items():
@@ -334,13 +334,13 @@ def predicted_error(params: Any, method: str, n_users: int, horizon: int) -> flo
     """Mean absolute error of one estimate if it is normal with the standard error at mean 1/2; THRESH: after each change;
     averaged in hindsight: as if it were known when changes come."""
     if method in (ONCE, HINDSIGHT):
-        one = math.sqrt(2 / math.pi) * Once(n_users, horizon, params.epoch_length, params.epsilon).standard_error
+        one = math.sqrt(2 / math.pi) * Once(n_users, horizon, params.epsilon).standard_error()
         changes = np.diff([0.0, *(share for share, _ in CHANGES), 1.0])
         stretches = changes if method == HINDSIGHT else np.ones(horizon) / horizon
         return one * float(np.sqrt(stretches).sum()) / math.sqrt(horizon)
     if method == CREWS:
         crews = by_lot(params, n_users, horizon)
-        return math.nan if crews is None else crews.predicted_error
+        return math.nan if crews is None else math.sqrt(2 / math.pi) * crews.standard_error()
     if method in BASELINES:
         one = baselines.epsilon_of_report(params.epsilon, horizon, BASELINES[method], DELTA)
         return math.sqrt(2 / math.pi) * baselines.standard_error(n_users, one)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from evolvingdp.continual_mean import BinaryMechanism, Tree
 from evolvingdp.core.noise import Laplace
 from evolvingdp.core.randomizers import SignFlip
-from evolvingdp.evolving import BitStream, CrewThresh, Thresh, baselines, thresh_simulation
-from evolvingdp.evolving.rivals import crew_thresh
+from evolvingdp.evolving import BitStream, Crews, Thresh, baselines, thresh_simulation
+from evolvingdp.evolving.rivals import crews
 from evolvingdp.notebooks.evolving.split_users import CREWS, HINDSIGHT, ONCE, ONLINE, reported_once
 from evolvingdp.streams.dated import DatedCounts, as_word, read_counts
 
@@ -55,7 +55,7 @@ def shares(params: Any, n_users: int, rng: np.random.Generator) -> tuple[dict[st
     data, size = BitStream.make([n_users], truth, length), (n_users, horizon, length, epsilon)
     found, refused, last = reported_once(data, epsilon, rng, ONCE, ONLINE, HINDSIGHT), dict[str, str](), dict[str, int]()
     try:
-        releases = crew_thresh.simulate(CrewThresh.plan(*size, changes=params.changes), data, rng)
+        releases = crews.simulate(Crews.plan(*size, changes=params.changes), data, rng)
         found[CREWS] = np.array([release.estimate for release in releases])
         last[CREWS] = max(place for place, release in enumerate(releases) if release.updated)
     except ValueError as error:

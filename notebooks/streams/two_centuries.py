@@ -22,7 +22,7 @@ from evolvingdp.book.params import Metric
 from evolvingdp.core import accounting
 from evolvingdp.core.noise import Laplace
 from evolvingdp.core.seeds import stream
-from evolvingdp.evolving import CrewThresh, OnceWords, Thresh
+from evolvingdp.evolving import Crews, Once, Thresh
 from evolvingdp.notebooks.evolving.split_users import CREWS, HINDSIGHT, ONCE, ONLINE
 from evolvingdp.notebooks.streams import trusted, words
 from evolvingdp.notebooks.streams.share import (
@@ -236,7 +236,7 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
     kinds = {"split": words.SPLIT, "averaged": words.AVERAGED, "heavy": words.HEAVY, "heavy_lot": words.HEAVY_LOT}
     for name, method in kinds.items():
         shown[f"word_error_{name}"] = 1000 * float(of_words.max_error.get(method, 1.0))
-    shown["split_error"] = 1000 * OnceWords(params.n_users, horizon, len(counts.words), params.epsilon).standard_error
+    shown["split_error"] = 1000 * Once(params.n_users, horizon, params.epsilon, len(counts.words)).standard_error()
     means = running(table).set_index(["n_users", "method"])
     kinds = {"naive": "Algorithm 2", "recommended": "recommended", "full": "Algorithm 6"}
     kinds |= {"alone": trusted.ALONE, "gaussian": trusted.ALONE_DELTA}
@@ -279,12 +279,12 @@ def _planned(params: Any) -> dict[str, Any]:
     """The smallest change of the share that THRESH can vote for, per thousand, with and without roles by lot; 1000: it cannot."""
     size = (params.n_users, counted(params).horizon, params.words_per_user, params.epsilon)
     shown: dict[str, Any] = {}
-    for name, plan in {"tuned": Thresh.tuned, "lot": CrewThresh.plan}.items():
+    for name, plan in {"tuned": Thresh.tuned, "lot": Crews.plan}.items():
         try:
             made = plan(*size, changes=params.changes)
-            voting = made.voting if isinstance(made, CrewThresh) else made
+            voting = made.votes if isinstance(made, Crews) else made
             shown[f"threshold_{name}"] = 1000 * float(voting.threshold(1))
-            shown[f"estimates_{name}"] = int(made.crews if isinstance(made, CrewThresh) else made.estimate_cap)
+            shown[f"estimates_{name}"] = int(made.crews if isinstance(made, Crews) else made.estimate_cap)
         except ValueError:
             shown[f"threshold_{name}"], shown[f"estimates_{name}"] = 1000.0, 0
     return shown

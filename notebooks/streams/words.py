@@ -3,7 +3,7 @@ without a list."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.core.seeds import stream
-from evolvingdp.evolving import CrewWords, HeavyThresh, OnceWords, WordStream, heavy_simulation
-from evolvingdp.evolving.rivals import crew_words, once_words
+from evolvingdp.evolving import Crews, HeavyThresh, Once, WordStream, heavy_simulation
+from evolvingdp.evolving.rivals import crews
+from evolvingdp.evolving.rivals import once as users_once
 from evolvingdp.heavy_hitters import TreeHist, WordTree
 from evolvingdp.notebooks.streams.share import GUARANTEES, counted, watched
 from evolvingdp.sparse_vector import histogram
@@ -65,21 +66,21 @@ def word_rows(params: Any, seed: int) -> Iterator[dict[str, Any]]:
 def _known(params: Any, truth: Array, rng: np.random.Generator) -> tuple[dict[str, Array], dict[str, Array]]:
     """Estimates (epochs, words) of the words of the list, and variances as an observer would work them out from those."""
     horizon, n_words = truth.shape
-    once, each = (OnceWords(params.n_users, epochs, n_words, params.epsilon) for epochs in (horizon, 1))
+    once, each = (Once(params.n_users, epochs, params.epsilon, n_words) for epochs in (horizon, 1))
     data = WordStream.make([params.n_users], truth, np.arange(horizon)[None, :], params.words_per_user)
-    tally = once_words.simulate(once, data, rng)
+    tally = users_once.simulate(once, data, rng)
     raw, fit = once.estimates(tally), once.detect(tally)
     users = np.array([params.n_users])
-    supports = np.stack([each.draw_sums(users, law[None, :], rng) for law in truth])
-    every = each.estimates(once_words.WordTally(np.full(horizon, params.n_users), supports))
+    supports = np.stack([each.report.draw_sums(users, law[None, :], rng) for law in truth])
+    every = each.estimates(users_once.Tally(np.full(horizon, params.n_users), supports))
     noise = histogram(params.epsilon, params.delta, horizon, n_words, kind="gaussian").scale
     held = rng.multinomial(params.n_users, truth)
     trusted = (held + rng.normal(0.0, noise, held.shape)) / params.n_users
     found = {SPLIT: raw, AVERAGED: fit.estimates, REPORTS: every, HISTOGRAM: trusted}
     fair = np.clip(trusted, 0, 1)
     variances = {
-        SPLIT: once.variances(raw) / np.maximum(tally.reports, 1)[:, None],
-        REPORTS: each.variances(every) / params.n_users,
+        SPLIT: once.report.variance(raw) / np.maximum(tally.reports, 1)[:, None],
+        REPORTS: each.report.variance(every) / params.n_users,
         HISTOGRAM: fair * (1 - fair) / params.n_users + (noise / params.n_users) ** 2,
     }
     return found, variances
@@ -90,13 +91,13 @@ def _voted(params: Any, truth: Array, rng: np.random.Generator, refused: dict[st
     data = WordStream.make([params.n_users], truth, np.arange(horizon)[None, :], params.words_per_user)
     size = (params.n_users, horizon, params.words_per_user, params.epsilon, n_words)
     found = {}
-    for method, plan, simulate in (
-        (HEAVY, HeavyThresh.tuned, heavy_simulation.simulate),
-        (HEAVY_LOT, CrewWords.plan, crew_words.simulate),
-    ):
+    ways: dict[str, Callable[[], Any]] = {
+        HEAVY: lambda: heavy_simulation.simulate(HeavyThresh.tuned(*size, changes=params.changes), data, rng).public,
+        HEAVY_LOT: lambda: crews.simulate(Crews.plan(*size, changes=params.changes), data, rng),
+    }
+    for method, simulated in ways.items():
         try:
-            trace = simulate(plan(*size, changes=params.changes), data, rng)
-            found[method] = np.stack([release.estimate for release in trace.public])
+            found[method] = np.stack([release.estimate for release in simulated()])
         except ValueError as error:
             refused[method] = str(error)
     return found

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom, binomtest
 
+from evolvingdp.core import hadamard
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import heavy_simulation, streams
 from evolvingdp.evolving.constants import PAPER_WIDTH, paper_epsilons, paper_estimate_epsilon, unit
-from evolvingdp.evolving.heavy_projection import Hadamard
 from evolvingdp.evolving.heavy_simulation import Hashed, reported_sums
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.streams import WordStream
@@ -169,5 +169,5 @@ def test_E_EV_12_with_its_proof_s_n_no_b_is_positive():
         assert shortest < log_width * math.sqrt(w) / n
         assert paper_estimate_epsilon(n, horizon, 10**3, 1000, beta) > 0  # n^2
     sampled = stream(0, "sampling error").multinomial(10**6, np.full(1000, 1e-3)) / 10**6 - 1e-3
-    measured, printed = Hadamard(1000).largest(sampled[None, :])[0], np.abs(sampled).max()
+    measured, printed = np.abs(hadamard.transform(np.pad(sampled, (0, 24)))).max(), np.abs(sampled).max()
     assert 20 * printed < measured < np.abs(sampled).sum()

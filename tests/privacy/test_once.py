@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from evolvingdp.audit.exact.draws import law_of
-from evolvingdp.audit.exact.rivals import once_loss
-from evolvingdp.evolving.rivals import once
+from evolvingdp.audit.exact.rivals import once_loss, reserve_loss
+from evolvingdp.core.reports import Hashed, Sign, Subset
+from evolvingdp.evolving.rivals import once, reserve
 from evolvingdp.evolving.rivals.once import Once, State, Tally
+from evolvingdp.evolving.rivals.reserve import Reserve
 from evolvingdp.sparse_vector.noise import MonitorNoise
 
 LN3 = math.log(3)
@@ -48,28 +50,76 @@ def test_a_sum_of_two_draws_has_the_law_of_their_sum(inner):
         assert [law[True], law[False]] == pytest.approx([float(noise.cdf(cut)), float(noise.sf(cut))], rel=1e-9)
 
 
-def twice(settings, state, counts, rng):
+def twice(settings, state, counts, public, private):
     """A mutant: users report in the epoch after their lot, too."""
     later = State(state.epoch, state.lots + 1, settings)
-    _, extra = once.step(settings, later, counts, rng)
-    state, tally = once.step(settings, state, counts, rng)
+    _, extra = once.step(settings, later, counts, public, private)
+    state, tally = once.step(settings, state, counts, public, private)
     return state, tally + extra
 
 
-def silent(settings, state, counts, rng):
+def silent(settings, state, counts, public, private):
     """A mutant: a user without ones does not answer."""
-    kept, tally = once.step(settings, state, counts, rng)
-    return kept, Tally(tally.reports * (counts[0] > 0), tally.ones * (counts[0] > 0))
+    kept, tally = once.step(settings, state, counts, public, private)
+    return kept, Tally(tally.reports * (counts[0, 1] > 0), tally.sums * (counts[0, 1] > 0))
 
 
-def waiting(settings, state, counts, rng):
+def waiting(settings, state, counts, public, private):
     """A mutant: a user without ones reports in the last epoch instead."""
-    moved = np.where((state.lots == state.epoch + 1) & (counts == 0), settings.horizon, state.lots)
-    return once.step(settings, State(state.epoch, moved, settings), counts, rng)
+    moved = np.where((state.lots == state.epoch + 1) & (counts[:, 1] == 0), settings.horizon, state.lots)
+    return once.step(settings, State(state.epoch, moved, settings), counts, public, private)
 
 
 def test_a_second_report_doubles_the_loss_and_lots_that_depend_on_data_have_none():
-    settings = Once(1, 2, 1, LN3)
-    assert once_loss(settings, twice) == pytest.approx(2 * LN3)
-    assert once_loss(settings, silent) == math.inf
-    assert once_loss(settings, waiting) == math.inf
+    settings = Once(1, 2, LN3)
+    assert once_loss(settings) == pytest.approx(LN3)
+    assert once_loss(settings, step=twice) == pytest.approx(2 * LN3)
+    assert once_loss(settings, step=silent) == math.inf
+    assert once_loss(settings, step=waiting) == math.inf
+
+
+CREW, SPARE = [-1, -1, 1, *[0] * 8], [-2, -1, 1, *[0] * 8]
+
+
+def always(server):
+    """The next crew is called in every epoch, whatever was reported."""
+    return server.called if server.called < 2 else None
+
+
+def at_ones(server):
+    """The next crew is called when a report of the last epoch is a one."""
+    return server.called if server.called < 2 and (not server.called or server.watch.totals[-1, 1] > 0.5) else None
+
+
+@pytest.mark.parametrize("roles", [[2, -1, *[0] * 9], CREW, SPARE])
+@pytest.mark.parametrize("trigger", [None, always, at_ones])
+@pytest.mark.parametrize("kind", [Subset, Hashed, Sign])
+def test_whatever_triggers_a_call_a_user_with_one_role_loses_epsilon(roles, trigger, kind, monkeypatch):
+    """Exactly, or nothing where its crew is never called."""
+    if trigger:
+        monkeypatch.setattr(reserve.Server, "crew", property(trigger))
+    settings = Reserve(11, 2, LN3, 0, steady=0.5, report=kind(2, LN3))
+    loss = reserve_loss(settings, roles)
+    assert loss == pytest.approx(LN3) or (loss == 0 and roles is SPARE and trigger is not always)
+
+
+def shared(settings, state, counts, public, private):
+    """A mutant: the first crew's members report steadily, too, in the last epoch."""
+    state, release = reserve.step(settings, state, counts, public, private)
+    both = np.where(state.roles == -1, settings.horizon, state.roles)
+    return reserve.State(state.server, both, settings), release
+
+
+def reading(settings, state, counts, public, private):
+    """A mutant: a crew is called when its first member holds a one."""
+    calls = state.server.called < 2 and counts[0, 1] > 0
+    roles = np.where(state.roles == -1, 0 if not calls else -1, state.roles)
+    return reserve.step(settings, reserve.State(state.server, roles, settings), counts, public, private)
+
+
+def test_crews_that_overlap_or_read_their_own_data_lose_more():
+    settings = Reserve(11, 2, LN3, 0, steady=0.5)
+    one = [-1, *[0] * 10]
+    assert reserve_loss(settings, one) == pytest.approx(LN3)
+    assert reserve_loss(settings, one, step=shared) == pytest.approx(2 * LN3)
+    assert reserve_loss(settings, one, step=reading) == math.inf

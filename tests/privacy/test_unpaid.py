@@ -23,7 +23,7 @@ from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import heavy_protocol, thresh_protocol
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
-from evolvingdp.evolving.rivals import crew_thresh, crew_words, once, once_words
+from evolvingdp.evolving.rivals import crews, once, reserve
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.heavy_hitters.bitstogram import Bitstogram
 from evolvingdp.heavy_hitters.rappor import Rappor
@@ -88,32 +88,35 @@ def of_evolving() -> Calls:
     rng, voting = _rng(), Thresh(3, 1, 2, 1.0, 0.2, 0.3, 1, 1, unit=0.01, beta=0.05)
     for vote, estimate, votes, estimates in ((1.0, 0.0, 5, 1), (0.0, 0.6, 0, 2), (0.2, 0.4, 2, 1)):  # beyond epsilon
         yield partial(Thresh, 3, 1, 2, 1.0, vote, estimate, votes, estimates, unit=0.01, beta=0.05)
-    heavy, few, words = HeavyThresh(voting, 3), once.Once(3, 1, 2, 1.0), once_words.OnceWords(3, 1, 2, 1.0)
+    heavy = HeavyThresh(voting, 3)
     crew = Thresh(3, 2, 2, 1.0, 0.5, 0.0, 1, 2, unit=0.01, margin=0.1)
-    crews = crew_thresh.CrewThresh(9, 1.0, crew, changes=1, cell=1, spare_cell=1)
+    alone = (
+        (once, once.Once(3, 1, 1.0)),
+        (reserve, reserve.Reserve(12, 1, 1.0, 0, steady=0.5)),
+        (crews, crews.Crews(9, 1.0, crew, changes=1, cell=1, spare_cell=1)),
+    )
     dear = Thresh(3, 2, 2, 4.0, 0.5, 0.0, 4, 2, unit=0.01, margin=0.1)  # votes of 4
-    yield partial(crew_thresh.CrewThresh, 9, 1.0, dear, changes=1, cell=1, spare_cell=1)
-    yield partial(crew_words.CrewWords, 9, 1.0, HeavyThresh(dear, 3), changes=1, cell=1, spare_cell=1)
+    for costly in (dear, HeavyThresh(dear, 3)):
+        yield partial(crews.Crews, 9, 1.0, costly, changes=1, cell=1, spare_cell=1)
     for counts in ([3, 0, 0], [-1, 0, 0], [0.5, 0, 0], [1, 0]):
         given: Any = np.array(counts)
         yield partial(thresh_protocol.step, voting, thresh_protocol.start(voting), given, rng)
-        yield partial(once.step, few, once.start(few, rng), given, rng)
-        shared = np.resize(given, 9) if len(counts) == 3 else given
-        yield partial(crew_thresh.step, crews, crew_thresh.start(crews, rng), shared, rng)
     for row in ([3, 0, -1], [2, 1, -1], [2, 1, 0], [1, 0, 0], [0.5, 1.5, 0], [2, 0]):
         table: Any = np.array([row] * 3)
         yield partial(heavy_protocol.step, heavy, heavy_protocol.start(heavy), table, rng, rng)
-    for row in ([0, 0], [2, -1], [2, 0, 0]):
-        yield partial(once_words.step, words, once_words.start(words, rng), np.array([row] * 3), rng, rng)
-    zeros, ones, three = np.zeros(3, dtype=np.int64), np.array([[2, 0]] * 3), np.array([[2, 0, 0]] * 3)
+    for room, settings in alone:
+        for row in ([0, 0], [2, -1], [2, 0, 0], [0.5, 1.5]):
+            wrong = np.array([row] * settings.n_users)
+            yield partial(room.step, settings, room.start(settings, rng), wrong, rng, rng)
+    zeros, three = np.zeros(3, dtype=np.int64), np.array([[2, 0, 0]] * 3)
     over, _ = thresh_protocol.step(voting, thresh_protocol.start(voting), zeros, rng)
     yield partial(thresh_protocol.step, voting, over, zeros, rng)
     late, _ = heavy_protocol.step(heavy, heavy_protocol.start(heavy), three, rng, rng)
     yield partial(heavy_protocol.step, heavy, late, three, rng, rng)
-    done, _ = once.step(few, once.start(few, rng), zeros, rng)
-    yield partial(once.step, few, done, zeros, rng)
-    ended, _ = once_words.step(words, once_words.start(words, rng), ones, rng, rng)
-    yield partial(once_words.step, words, ended, ones, rng, rng)
+    for room, settings in alone[:2]:
+        ones = np.array([[2, 0]] * settings.n_users)
+        ended, _ = room.step(settings, room.start(settings, rng), ones, rng, rng)
+        yield partial(room.step, settings, ended, ones, rng, rng)
 
 
 def of_heavy_hitters() -> Calls:

@@ -10,7 +10,6 @@ from evolving_reference import Scripted, heavy_runs, many_counts, sign_matrix, t
 
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import heavy_protocol, streams, thresh_protocol
-from evolvingdp.evolving.heavy_projection import Hadamard, HashSigns
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.streams import WordStream
 from evolvingdp.evolving.thresh import Thresh
@@ -53,41 +52,36 @@ def test_users_of_thresh_do_what_algorithms_1_to_3_say(settings, means, runs):
 
 
 @pytest.mark.parametrize(
-    ("voting", "phi", "laws", "runs"),
+    ("voting", "laws", "runs"),
     [
         (
             replace(TINY, horizon=3, start="sentinel", unit=0.06),
-            HashSigns(2, 4, 3),
-            [[0.3, 0.7], [0.8, 0.2], [0.5, 0.5]],
+            [[0.2, 0.7, 0.1], [0.6, 0.1, 0.3], [0.4, 0.3, 0.3]],
             1000,
         ),
         (
             replace(TINY, horizon=3, exhaustion="printed", estimate_cap=1, margin=0.6),
-            Hadamard(2),
             [[0.3, 0.7], [0.8, 0.2], [0.5, 0.5]],
             1000,
         ),
         (
             replace(TINY, horizon=3, epoch_length=2, unit=0.2),
-            HashSigns(3, 3, 0),
             [[0.2, 0.7, 0.1], [0.6, 0.1, 0.3], [0.6, 0.1, 0.3]],
             1000,
         ),
         (
             replace(MIDDLE, horizon=8, epoch_length=12, unit=0.09),
-            HashSigns(3, 5, 1),
             [[0.6, 0.3, 0.1], [0.1, 0.6, 0.3]] * 4,
             40,
         ),
-        (SMALL, Hadamard(6), [LAWS[t >= 3] for t in range(8)], 15),
-        (SMALL, HashSigns(6, 5, 8), [LAWS[t >= 3] for t in range(8)], 15),
+        (SMALL, [LAWS[t >= 3] for t in range(8)], 15),
     ],
-    ids=["sentinel", "printed", "three words", "middle", "six words", "six words, hashed"],
+    ids=["sentinel", "printed", "three words", "middle", "six words"],
 )
-def test_users_of_heavythresh_do_what_algorithms_4_to_8_say(voting, phi, laws, runs):
-    settings = HeavyThresh(voting, phi.n_words, phi)
+def test_users_of_heavythresh_do_what_algorithms_4_to_8_say(voting, laws, runs):
+    settings = HeavyThresh(voting, len(laws[0]))
     data = WordStream.make([voting.n_users], laws, [list(range(voting.horizon))], voting.epoch_length)
-    rng = stream(0, "line by line", str(voting), str(phi))
+    rng = stream(0, "line by line", str(voting))
     counts = many_counts(data, runs, rng)
     votes, reports = rng.random(counts.shape[:3]), rng.random(counts.shape[:3])
     places = rng.integers(0, settings.width, size=counts.shape[:3])

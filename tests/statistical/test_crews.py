@@ -12,21 +12,20 @@ from scipy.stats import binomtest, ks_2samp
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import streams
-from evolvingdp.evolving.rivals import crew_thresh, crew_words
-from evolvingdp.evolving.rivals.crew_thresh import CrewThresh
-from evolvingdp.evolving.rivals.crew_words import CrewWords
+from evolvingdp.evolving.rivals import crews
+from evolvingdp.evolving.rivals.crews import Crews
 from evolvingdp.evolving.thresh import Thresh
 from support import ALPHA
 
 VOTING = Thresh(30, 8, 30, 8.0, 1.0, 0.0, vote_cap=4, estimate_cap=3, unit=0.05, margin=0.2)
-SETTINGS = CrewThresh(210, 8.0, VOTING, changes=1, cell=40, spare_cell=20, reports=2)
+SETTINGS = Crews(210, 8.0, VOTING, changes=1, cell=40, spare_cell=20)
 DATA = streams.BitStream.make([80, 130], np.array([streams.steps(8, 0.3, {4: 0.7}), streams.steps(8, 0.5, {6: 0.2})]), 30)
 
 
 def releases(path, settings, data, run):
     if path == "simulation":
-        return crew_thresh.simulate(settings, data, stream(0, "crews", path, run))
-    return crew_thresh.run(settings, data, bits=stream(0, "bits", run), private=stream(0, "private", run))
+        return crews.simulate(settings, data, stream(0, "crews", path, run))
+    return crews.run(settings, data, **{name: stream(0, name, run) for name in ("words", "public", "private")})
 
 
 def statistics(path, settings, runs):
@@ -53,7 +52,7 @@ def test_the_two_paths_have_one_law():
 def test_reported_ones_are_binomial_with_the_epsilon_of_a_report(path):
     """A thousand reporters of the first update, of users with two means: 1 with a probability linear in the mean of all."""
     voting, runs = replace(VOTING, epsilon=1.0, vote_epsilon=1 / 8), 100
-    settings = CrewThresh(2110, 1.0, voting, changes=1, cell=1000, spare_cell=20)
+    settings = Crews(2110, 1.0, voting, changes=1, cell=1000, spare_cell=20)
     data = streams.BitStream.make([844, 1266], np.repeat([[0.65], [0.9]], 8, axis=1), 30)  # a mean of .8
     estimates = [releases(path, settings, data, run)[0].estimate for run in range(runs)]
     flip, spread = SignFlip(1.0).flip, SignFlip(1.0).keep - SignFlip(1.0).flip
@@ -63,11 +62,11 @@ def test_reported_ones_are_binomial_with_the_epsilon_of_a_report(path):
 
 
 def test_planned_and_spare_updates_have_the_stated_standard_error():
-    settings = CrewThresh.plan(80_000, 16, 10**6, 1.0, changes=1, beta=1e-6)  # so that no noise makes an update
+    settings = Crews.plan(80_000, 16, 10**6, 1.0, changes=1, beta=1e-6)  # so that no noise makes an update
     data = streams.BitStream.make([80_000], streams.steps(16, 0.5, {5: 0.7, 9: 0.5}), 10**6)
     errors = []
     for run in range(300):
-        public = crew_thresh.simulate(settings, data, stream(0, "error", run))
+        public = crews.simulate(settings, data, stream(0, "error", run))
         errors.append([public[epoch].estimate - data.truth[epoch] for epoch in (0, 8)])
     ratios = np.sqrt(np.mean(np.square(errors), axis=0)) / [settings.standard_error(0), settings.standard_error(2)]
     assert np.abs(ratios - 1).max() < 4.9 / math.sqrt(2 * 300)
@@ -75,20 +74,20 @@ def test_planned_and_spare_updates_have_the_stated_standard_error():
 
 
 def test_the_error_bound_holds_and_each_change_is_found():
-    settings = CrewThresh.plan(10**6, 64, 10**6, 1.0, changes=2, min_group=4 * 10**5, n_groups=2)
+    settings = Crews.plan(10**6, 64, 10**6, 1.0, changes=2, min_group=4 * 10**5, n_groups=2)
     means = np.array([streams.steps(64, 0.3, {20: 0.6}), streams.steps(64, 0.5, {41: 0.2})])
     data = streams.BitStream.make([400_000, 600_000], means, 10**6)
     for run in range(10):
-        public = crew_thresh.simulate(settings, data, stream(0, "bound", run))
+        public = crews.simulate(settings, data, stream(0, "bound", run))
         assert [release.epoch for release in public if release.updated] == [1, 20, 41]
         assert np.abs([release.estimate for release in public] - data.truth).max() <= settings.error_bound
 
 
 def test_words_have_one_law_on_both_paths():
     laws = [[0.6, 0.3, 0.1], [0.1, 0.3, 0.6]]
-    data = streams.WordStream.make([120, 90], laws, [[0, 0, 0, 1, 1, 1], [0] * 6], 12)
-    settings = CrewWords.plan(10**6, 6, 1000, 6.0, 3, changes=1, spare=0)
-    voting = replace(settings.voting.voting, n_users=30, epoch_length=12, unit=0.2, margin=0.2)
+    data = streams.WordStream.make([120, 90], laws, [[0, 0, 0, 1, 1, 1], [0] * 6], 2000)
+    settings = Crews.plan(10**6, 6, 1000, 6.0, 3, changes=1, spare=0)
+    voting = replace(settings.voting.voting, n_users=30, epoch_length=2000, unit=0.35, margin=0.2)
     settings = replace(settings, n_users=210, voting=replace(settings.voting, voting=voting), cell=70, spare_cell=70)
     rows = {}
     for path, runs in (("users", 300), ("simulation", 300)):
@@ -96,9 +95,9 @@ def test_words_have_one_law_on_both_paths():
         for run in range(runs):
             if path == "users":
                 names = ("words", "public", "private")
-                public = crew_words.run(settings, data, **{name: stream(0, "law", name, run) for name in names})
+                public = crews.run(settings, data, **{name: stream(0, "law", name, run) for name in names})
             else:
-                public = crew_words.simulate(settings, data, stream(0, "law", run)).public
+                public = crews.simulate(settings, data, stream(0, "law", run))
             updated = [release.epoch for release in public if release.updated]
             rows[path].append((*public[0].estimate, public[-1].estimate[0], updated[-1], len(updated)))
     users, simulated = (np.array(table) for table in rows.values())

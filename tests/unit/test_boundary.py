@@ -20,7 +20,7 @@ BINARY = continual_mean.BinaryMechanism(8, 1.0)
 MEAN = continual_mean.UserMean(4, 4, 1.0, batch=3)
 THRESH = evolving.Thresh(500, 8, 400, 4.0, 0.5, 0.5, 2, 4, 0.2)
 WORDS = evolving.HeavyThresh(THRESH, 2)
-ONCE = evolving.Once(500, 8, 400, 4.0)
+ONCE = evolving.Once(500, 8, 4.0)
 
 
 def rng():
@@ -47,7 +47,7 @@ MECHANISMS = {  # start, and a step from a state
     ),
     "Once": (
         lambda: once.start(ONCE, rng()),
-        lambda state: once.step(ONCE, state, np.zeros(500, dtype=int), rng()),
+        lambda state: once.step(ONCE, state, np.tile([400, 0], (500, 1)), rng(), rng()),
     ),
 }
 

@@ -17,7 +17,7 @@ from evolvingdp.continual_mean import BinaryMechanism, choosing
 from evolvingdp.continual_mean.prefix_sums import Tree
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
-from evolvingdp.evolving import Thresh, choose
+from evolvingdp.evolving import Thresh
 from evolvingdp.evolving.rivals.detection import penalty
 from evolvingdp.heavy_hitters import FreqOracle
 from evolvingdp.notebooks.evolving.thresh import protocols
@@ -193,10 +193,9 @@ def test_the_exercises_on_evolving_data():
     error = SignFlip(1.0).debias * math.sqrt(100 / 40_000)
     assert f"= {error:.3f}$" in once
     assert f"j = {math.ceil((error / 0.05) ** 2)}$" in once
-    assert code(chosen)["best"] == {3: "detected", 30: "detected", 100: "detected", 300: "detected", 1000: "once"}
-    (turning,) = map(int, re.findall(r"from (\d+) on", chosen))
-    sizes = {"n_users": 10**6, "horizon": 1024, "epoch_length": 10**6, "epsilon": 1}
-    assert [choose(**sizes, changes=turning - before).method for before in (1, 0)] == ["detected", "once"]
+    ratios = code(chosen)["ratios"]
+    assert ("an eighth of the error" in chosen) == (7.5 <= 1 / ratios[3] <= 8.5)
+    assert ("a sixth less" in chosen) == (5.5 <= 1 / (1 - ratios[1000]) <= 6.5)
 
 
 def test_the_exercises_on_continual_means():

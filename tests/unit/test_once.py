@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from evolvingdp.core.reports import Hashed, Sign, Subset
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import baselines, streams
-from evolvingdp.evolving.rivals import detection, once, once_words
-from evolvingdp.evolving.rivals.detection import Fit, detect, frequent, penalty
+from evolvingdp.evolving.rivals import detection, once
+from evolvingdp.evolving.rivals.detection import Search, detect, frequent, penalty
 from evolvingdp.evolving.rivals.once import Lots, Once, State, Tally
-from evolvingdp.evolving.rivals.once_words import OnceWords, WordTally
 
-LN3 = math.log(3)  # a bit is kept with probability 3/4; OLH has four hash values and keeps its own with probability 1/2
+LN3 = math.log(3)  # a bit is kept with probability 3/4
+KINDS = (Subset, Hashed, Sign)
 
 
 def test_lots_name_the_first_epoch_of_each_period_and_values_stay_until_the_next():
@@ -28,56 +29,44 @@ def test_lots_name_the_first_epoch_of_each_period_and_values_stay_until_the_next
 
 
 def test_a_mean_is_estimated_from_the_reports_of_its_epoch():
-    settings = Once(100, 3, 10, LN3)
-    estimates = settings.estimates(Tally(np.array([8, 0, 4]), np.array([4, 0, 3])))
-    assert estimates[[0, 2]] == pytest.approx([0.5, 1.0])  # (share - 1/4) / (1/2)
-    assert math.isnan(estimates[1])
-    assert settings.variance == pytest.approx(1.0)  # coth(ln(3) / 2) = 2, squared, over 4
-    assert settings.standard_error == pytest.approx(math.sqrt(3 / 100))
+    settings = Once(100, 3, LN3)
+    estimates = settings.estimates(Tally(np.array([8, 0, 4]), np.array([[4, 4], [0, 0], [1, 3]])))
+    assert estimates[[0, 2], 1] == pytest.approx([0.5, 1.0])  # (share - 1/4) / (1/2)
+    assert np.isnan(estimates[1]).all()
+    assert settings.standard_error() == pytest.approx(math.sqrt(3 / 100))  # coth(ln(3) / 2) = 2, over 2
+    assert Once(100, 3, LN3, 9).standard_error() == Once(100, 3, LN3, 9).standard_error(0.0)
 
 
 def test_users_report_in_the_epoch_of_their_lot_and_only_there():
-    settings = Once(5, 3, 10, 50.0, every=2)
+    settings = Once(5, 3, 30.0, every=2)
     state, rng = State(0, np.array([1, 3, 3, 1, 3]), settings), stream(0, "reports")
-    state, first = once.step(settings, state, np.array([10, 0, 0, 10, 0]), rng)
-    state, second = once.step(settings, state, np.full(5, 10), rng)
-    state, third = once.step(settings, state, np.array([0, 10, 10, 0, 0]), rng)
+
+    def step(state, ones):
+        ones = np.array(ones)
+        return once.step(settings, state, np.stack([10 - ones, ones], axis=1), rng, rng)
+
+    state, first = step(state, [10, 0, 0, 10, 0])
+    state, second = step(state, [10] * 5)
+    state, third = step(state, [0, 10, 10, 0, 0])
     assert [tally.reports.tolist() for tally in (first, second, third)] == [[2], [], [3]]
-    assert [tally.ones.tolist() for tally in (first, second, third)] == [[2], [], [2]]
-    assert (first + third).ones.tolist() == [4]
+    assert [tally.sums.tolist() for tally in (first, second, third)] == [[[0, 2]], [], [[1, 2]]]
+    assert (first + third).sums.tolist() == [[1, 4]]
     with pytest.raises(ValueError, match="horizon must be larger"):
-        once.step(settings, state, np.full(5, 10), rng)
+        step(state, [10] * 5)
 
 
-def test_words_are_estimated_by_hand():
-    olh = OnceWords(100, 1, 3, LN3)
-    estimates = olh.estimates(WordTally(np.array([8]), np.array([[4, 2, 3]])))
-    assert estimates[0] == pytest.approx([1.0, 0.0, 0.5])  # (share - 1/4) / (1/2 - 1/4)
-    assert olh.variances([0.0, 1.0]) == pytest.approx([3.0, 4.0])  # 1/4 3/4 16 and 1/2 1/2 16
-    signs = OnceWords(100, 1, 3, LN3, "hadamard")
-    assert signs.width == 4
-    rows = np.array([[5, 1, 3, -1]])  # times the columns ++++, +-+-, ++--, over 8 users, times coth(ln(3) / 2) = 2
-    assert signs.estimates(WordTally(np.array([8]), rows))[0] == pytest.approx([2.0, 2.0, 1.0])
-    assert signs.variances([0.0, 1.0]) == pytest.approx([4.0, 3.0])
-    assert signs.standard_error == pytest.approx(0.2)
-    nobody = olh.estimates(WordTally(np.array([0]), np.array([[0, 0, 0]])))
-    assert np.isnan(nobody).all()
-
-
-@pytest.mark.parametrize("oracle", once_words.ORACLES)
-def test_a_user_reports_one_of_its_words_of_its_epoch(oracle):
-    settings = OnceWords(3, 2, 4, 9.0, oracle)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_user_reports_one_of_its_words_of_its_epoch(kind):
+    settings = Once(3, 2, 9.0, 4, report=kind(4, 9.0))
     counts = np.array([[0, 5, 0, 0], [0, 0, 0, 2], [1, 0, 0, 0]])
     state, merged = State(0, np.array([1, 2, 1]), settings), []
-    public, private = stream(0, "public"), stream(0, oracle)
-    dealt, first = once_words.step(settings, state, counts, public, private)
+    public, private = stream(0, "public"), stream(0, kind.__name__)
+    dealt, first = once.step(settings, state, counts, public, private)
     for _ in range(400):  # OLH keeps a word with probability one half: one report would say little
-        state, second = once_words.step(settings, dealt, counts, public, private)
+        state, second = once.step(settings, dealt, counts, public, private)
         assert [first.reports.tolist(), second.reports.tolist()] == [[2], [1]]
         merged.append(settings.estimates(second)[0])
     assert np.mean(merged, axis=0) == pytest.approx([0, 0, 0, 1], abs=0.25)  # five standard errors
-    with pytest.raises(ValueError, match="horizon must be larger"):
-        once_words.step(settings, state, counts, public, private)
 
 
 def test_a_penalty_is_the_quantile_that_its_union_bound_asks_for():
@@ -135,9 +124,9 @@ def last_segments(values, weights, cost):
 @pytest.mark.parametrize("n_words", [1, 3])
 @pytest.mark.parametrize("mean", ["level", "steps", "slow", "drift", "spikes"])
 def test_long_divisions_are_those_of_the_recursion_epoch_by_epoch(n_words, mean):
-    """Longer than what is looked for together, with many epochs that cannot begin the last segment and are passed over."""
+    """With many epochs that cannot begin the last segment and are forgotten."""
     rng = stream(0, "long", n_words, mean)
-    horizon = 5 * detection._AT_ONCE + 17
+    horizon = 337
     turns = np.arange(horizon)[:, None]
     means = {
         "level": 0.0 * turns,
@@ -149,8 +138,9 @@ def test_long_divisions_are_those_of_the_recursion_epoch_by_epoch(n_words, mean)
     weights = rng.integers(0, 3, size=horizon)[:, None] * rng.uniform(0.5, 2.0, size=(horizon, n_words))
     values = np.where(weights > 0, means + rng.normal(size=(horizon, n_words)), 0.0)
     values, cost = values - np.average(values, axis=0, weights=weights), penalty(horizon, n_words, 0.5)
-    found, _ = detection._last_segments(values, weights, cost)
-    assert found.tolist() == last_segments(values, weights, cost).tolist()
+    search = Search(horizon, n_words, cost)
+    found = [search.push(*each) for each in zip(values, weights, strict=True)]
+    assert found == last_segments(values, weights, cost).tolist()
 
 
 @pytest.mark.parametrize("n_words", [None, 3])
@@ -217,99 +207,75 @@ def test_variances_of_epochs_and_words_weigh_what_they_belong_to(online):
     assert single.starts.tolist() == detect(values, np.ones(40), spread, words=np.array([0]), online=online).starts.tolist()
 
 
-@pytest.mark.parametrize("make", [lambda: Once(9000, 60, 1, 3.0), lambda: OnceWords(9000, 60, 4, 3.0)])
-def test_online_nothing_that_comes_later_moves_an_estimate(make):
-    settings, rng = make(), stream(0, "later")
+@pytest.mark.parametrize("n_words", [2, 4])
+def test_online_nothing_that_comes_later_moves_an_estimate(n_words):
+    settings, rng = Once(9000, 60, 3.0, n_words), stream(0, "later")
     means = np.where(np.arange(60) < 30, 0.1, 0.6)
-    if isinstance(settings, Once):
-        data = streams.BitStream.make([9000], means, 1)
-        tally, other = (once.simulate(settings, data, rng) for _ in range(2))
-        mixed = Tally(np.append(tally.reports[:40], other.reports[40:]), np.append(tally.ones[:40], other.ones[40:]))
-    else:
-        laws = np.column_stack([means, *[(1 - means) / 3] * 3])
-        data = streams.WordStream.make([9000], laws, np.arange(60)[None, :], 1)
-        tally, other = (once_words.simulate(settings, data, rng) for _ in range(2))
-        parts = ((tally.reports, other.reports), (tally.sums, other.sums))
-        mixed = WordTally(*(np.concatenate([first[:40], second[40:]]) for first, second in parts))
+    laws = np.column_stack([*[(1 - means) / (n_words - 1)] * (n_words - 1), means])
+    data = streams.WordStream.make([9000], laws, np.arange(60)[None, :], 1)
+    tally, other = (once.simulate(settings, data, rng) for _ in range(2))
+    parts = ((tally.reports, other.reports), (tally.sums, other.sums))
+    mixed = Tally(*(np.concatenate([first[:40], second[40:]]) for first, second in parts))
     now, changed = (settings.detect(each, online=True) for each in (tally, mixed))
-    asked: list[list[np.ndarray]] = []
-
-    def largest(low, high):
-        asked[-1].append(np.stack([low[:40], high[:40]]))
-        return settings.largest_variance(low, high)
-
-    for each in (tally, mixed):
-        asked.append([])
-        detection.detect_at(settings.estimates(each), each.reports, largest, online=True)
-    assert np.array_equal(*asked)
     assert now.starts[39] > 0
     assert np.array_equal(now.estimates[:40], changed.estimates[:40])
     assert not np.array_equal(now.estimates[40:], changed.estimates[40:])
 
 
-def test_the_largest_variance_is_that_of_the_share_nearest_to_one_half_of_the_reports():
-    low, high = np.array([0.0, 0.1, 0.7]), np.array([0.05, 0.6, 0.9])
-    bits = Once(10, 2, 1, LN3)
-    assert bits.largest_variance(low, high) == pytest.approx([bits.randomizer.variance(share) for share in (0.05, 0.5, 0.7)])
-    olh = OnceWords(10, 2, 2, LN3)  # p = 1/2: all of a word's holders
-    assert olh.largest_variance(low, high) == pytest.approx(olh.variances(high))
-    signs = OnceWords(10, 2, 2, LN3, "hadamard")
-    assert signs.largest_variance(low, high) == pytest.approx(signs.variances(low))
-
-
-def test_the_bound_is_the_distance_from_the_epoch_s_own_estimate_and_its_noise():
-    fit = Fit(np.array([0.5, 0.5]), np.array([0, 0]), np.array([5.0, 5.0]), np.ones(2, dtype=bool))
-    bound = detection.bound(fit, np.array([0.6, math.nan]), np.array([5, 0]), 1.0, beta=0.1)
-    assert bound[0] == pytest.approx(0.1 + math.sqrt(2 * math.log(40) / 5))
-    assert bound[1] == math.inf
+def test_more_reports_of_the_last_epoch_are_as_good_as_all_of_them_at_once():
+    values, reports = stream(0, "more").normal(size=(30, 2)) + 3.0 * (np.arange(30)[:, None] > 15), np.arange(2.0, 32.0)
+    spread = np.array([0.5, 2.0])
+    one, two = detection.Watch(30, 2), detection.Watch(30, 2)
+    for told, many in zip(values, reports, strict=True):
+        one.tell(told, many, spread)
+        two.tell(told + 5.0, many / 3, spread)
+        two.tell(told, many, spread, again=True)
+        assert (two.start, two.reports, two.explained) == (one.start, one.reports, one.explained)
+        assert two.estimate == pytest.approx(one.estimate)
+    assert one.start > 0
 
 
 def test_recomputation_with_split_users_holds_each_period_s_estimate():
     data = streams.BitStream.make([10**6], [[0.2] * 4 + [0.8] * 4], 100)
     estimates = baselines.recompute(data, 1.0, stream(0, "recompute"), every=4, split="users")
     assert len(set(estimates.tolist())) == 2
-    assert np.abs(estimates - data.truth).max() < 5 * Once(10**6, 8, 100, 1.0, every=4).standard_error
-    expected = once.simulate(Once(10**6, 8, 100, 1.0, 4), data, stream(0, "recompute"))
-    assert estimates[[0, 4]] == pytest.approx(Once(10**6, 8, 100, 1.0, 4).estimates(expected))
+    settings = Once(10**6, 8, 1.0, every=4)
+    assert np.abs(estimates - data.truth).max() < 5 * settings.standard_error()
+    expected = once.simulate(settings, data, stream(0, "recompute"))
+    assert estimates[[0, 4]] == pytest.approx(settings.estimates(expected)[:, 1])
 
 
-def stepped(room, settings, counts):
+def stepped(settings, counts):
     private = stream(0, "private")
-    public = (stream(0, "public"),) if room is once_words else ()
-    return room.step(settings, room.start(settings, private), np.array(counts), *public, private)
+    return once.step(settings, once.start(settings, private), np.array(counts), stream(0, "public"), private)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: Once(10, 4, 1, math.nan), "epsilon must be > 0"),
-        (lambda: Once(10, 4, 0, 1.0), "epoch_length must be >= 1"),
-        (lambda: Once(10, 4, 1, 1.0, every=5), "every must be at most the horizon, 4, got 5"),
-        (lambda: OnceWords(10, 4, 1, 1.0), "n_words must be >= 2"),
-        (lambda: OnceWords(10, 4, 2, 1.0, "rappor"), "oracle must be one of olh, hadamard"),
-        (lambda: OnceWords(10, 4, 2, 11.0), "epsilon must be at most 10"),
-        (lambda: OnceWords(10, 4, 2, math.nan, "hadamard"), "epsilon must be > 0"),
+        (lambda: Once(10, 4, math.nan), "epsilon must be > 0"),
+        (lambda: Once(10, 4, 1.0, every=5), "every must be at most the horizon, 4, got 5"),
+        (lambda: Once(10, 4, 1.0, 1), "n_words must be >= 2"),
+        (lambda: Once(10, 4, 1.0, 3, report=Subset(3, 2.0)), "report must be one of 3 values with epsilon 1.0"),
+        (lambda: Once(10, 4, 1.0, 3, report=Subset(4, 1.0)), "report must be one of 3 values with epsilon 1.0"),
         (lambda: penalty(4, false_alarm=math.nan), "false_alarm must lie in"),
         (lambda: detect(np.zeros(3), np.ones(2), 1.0), "one entry per epoch"),
         (lambda: detect(np.zeros(2), np.ones(2), math.nan), "variance must be > 0"),
         (lambda: detect(np.zeros(2), np.ones(2), np.ones(3)), r"variance must go with estimates of shape \(2,\)"),
         (lambda: detect(np.array([0.0, math.nan]), np.ones(2), 1.0), "finite where there are any"),
         (lambda: detect(np.zeros(2), np.zeros(2), 1.0), "not all 0"),
-        (lambda: stepped(once, Once(2, 1, 1, 1.0), [0, 2]), "counts must lie in"),
-        (lambda: stepped(once, Once(2, 1, 1, 1.0), [0]), "one entry per user"),
-        (lambda: stepped(once_words, OnceWords(1, 1, 2, 1.0), [[0, 0]]), "a word or more of every user"),
-        (lambda: stepped(once_words, OnceWords(1, 1, 2, 1.0), [[1]]), r"counts must be integers, \(1, 2\)"),
-        (lambda: stepped(once_words, OnceWords(1, 1, 2, 1.0), [[1.0, math.nan]]), "counts must be integers"),
-        (lambda: stepped(once_words, OnceWords(1, 1, 2, 1.0), [[2**62, 2**62]]), r"fewer than 2\^63 in all"),
+        (lambda: stepped(Once(1, 1, 1.0), [[0, 0]]), "a word or more of every user"),
+        (lambda: stepped(Once(1, 1, 1.0), [[-1, 2]]), "none less than 0 times"),
+        (lambda: stepped(Once(1, 1, 1.0), [[1]]), r"counts must be integers, \(1, 2\)"),
+        (lambda: stepped(Once(1, 1, 1.0), [[1.0, math.nan]]), "counts must be integers"),
+        (lambda: stepped(Once(1, 1, 1.0), [[2**62, 2**62]]), r"fewer than 2\^63 in all"),
         (
-            lambda: once.simulate(Once(2, 2, 1, 1.0), streams.BitStream.make([2], [[0.5]], 1), stream(0)),
-            "stream must have the sizes of the settings",
+            lambda: once.simulate(Once(2, 2, 1.0), streams.BitStream.make([2], [[0.5]], 1), stream(0)),
+            "stream must have horizon = 2, got 1",
         ),
         (
-            lambda: once_words.simulate(
-                OnceWords(2, 2, 2, 1.0), streams.WordStream.make([2], [[0.5, 0.5]], [[0]], 1), stream(0)
-            ),
-            "stream must have the sizes of the settings",
+            lambda: once.simulate(Once(2, 1, 1.0, 3), streams.WordStream.make([2], [[0.5, 0.5]], [[0]], 1), stream(0)),
+            "stream must have n_words = 3, got 2",
         ),
         (
             lambda: baselines.recompute(

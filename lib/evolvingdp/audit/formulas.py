@@ -21,7 +21,6 @@ from evolvingdp.audit.exact import integers
 from evolvingdp.audit.exact.laws import composed_epsilon, pair_epsilon, smallest_epsilon
 from evolvingdp.core import accounting
 from evolvingdp.core.noise import DiscreteLaplace
-from evolvingdp.evolving.rivals import signs
 from evolvingdp.heavy_hitters.rappor import Rappor
 from evolvingdp.sparse_vector import calibration, privacy
 from evolvingdp.sparse_vector.adversary import epsilon_attained
@@ -133,18 +132,6 @@ def _chapters() -> Iterator[Formula]:
     yield Formula(
         "rappor_permanent", "heavy_hitters", "RAPPOR, 60 reports of one word", "all reports of one word", "any two words",
         FORMULA, permanent,
-    )  # fmt: skip
-
-    def many() -> Measured:
-        """From the chances that flips are drawn with: of the patterns whose first d signs are flipped."""
-        chances = signs.future_rand(40, _EPSILON).flip_chances
-        flipped = np.log(np.diag(chances))
-        logs = [flipped[:d].sum() + np.log1p(-chances[d:, d : d + 1]).sum() for d in range(len(chances) + 1)]
-        return Measured(_EPSILON, float(np.ptp(logs)))
-
-    yield Formula(
-        "signs_future_rand", "evolving", "FutureRand, 40 changes", "the reports of 40 changes", "any two sequences",
-        COMPOSED, many,
     )  # fmt: skip
 
 

@@ -60,8 +60,8 @@ def recompute(
     if split == "users":
         if composition != "basic":
             raise ValueError(f"composition must be 'basic' for split='users', which composes nothing, got {composition!r}")
-        once = Once(stream.n_users, stream.horizon, stream.epoch_length, epsilon, every)
-        return once.lots.hold(once.estimates(simulate(once, stream, rng)))
+        once = Once(stream.n_users, stream.horizon, epsilon, every=every)
+        return once.lots.hold(once.estimates(simulate(once, stream, rng))[:, 1])
     asked = np.arange(0, stream.horizon, every)
     randomizer = SignFlip(epsilon_of_report(epsilon, len(asked), composition, delta))
     spread = randomizer.keep - randomizer.flip

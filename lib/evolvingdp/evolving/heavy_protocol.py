@@ -101,7 +101,7 @@ def histograms(counts: ArrayLike, n_users: int, n_words: int, length: int) -> ND
 
 def _signed_means(settings: HeavyThresh, counts: NDArray[np.integer], place: NDArray[np.int64]) -> NDArray[np.float64]:
     """(n_users,): the mean sign of each user's words at the user's own coordinate; no transform needed."""
-    signs = settings.projection.signs(place[:, None], np.arange(settings.n_words)[None, :])
+    signs = settings.signs(place[:, None], np.arange(settings.n_words)[None, :])
     return np.asarray(np.einsum("iv,iv->i", signs, counts, dtype=float) / settings.voting.epoch_length)
 
 
@@ -114,7 +114,7 @@ def run(
 ) -> list[Release[Words]]:
     """All epochs of `stream`, user by user; `words` draws the users' data."""
     state, releases = start(settings), []
-    for epoch in range(1, stream.which.shape[1] + 1):
-        state, release = step(settings, state, stream.counts(epoch, words), public, private)
+    for epoch in range(1, stream.horizon + 1):
+        state, release = step(settings, state, stream.histograms(epoch, words), public, private)
         releases.append(release)
     return releases

@@ -10,7 +10,7 @@ inputs are any two sequences of words of that user. `voting.privacy_loss` is exa
 
 **Source.** Algorithms 4 to 8 of the paper: `votes_yes` is HeavyVote, `report_plus` the randomizer R, `estimates` the oracle
 A_FO. Phi is the Hadamard matrix with `width` >= d rows, scaled by 1/sqrt(width): the translation from hashes to words is
-then exact and needs no memory. A random Phi as in the paper is the option `phi=HashSigns.draw(...)`. Applies E-EV-8, E-EV-9,
+then exact and needs no memory, and words do not blur each other as with the paper's random Phi. Applies E-EV-8, E-EV-9,
 E-EV-10 and E-EV-11.
 """
 
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evolvingdp.core import checks
+from evolvingdp.core import checks, hadamard
 from evolvingdp.evolving.constants import (
     PAPER_WIDTH,
     check_beta,
@@ -34,8 +34,9 @@ from evolvingdp.evolving.constants import (
     paper_vote_epsilon,
     smallest_group,
 )
-from evolvingdp.evolving.heavy_projection import Hadamard, Projection, chosen
 from evolvingdp.evolving.thresh import Thresh
+
+_AT_ONCE = 1 << 20  # entries of users x w
 
 
 @checks.plain
@@ -45,11 +46,9 @@ class HeavyThresh:
 
     voting: Thresh
     n_words: int
-    phi: Projection | None = None  # None: the Hadamard matrix
 
     def __post_init__(self) -> None:
         checks.integer_at_least(2, n_words=self.n_words)
-        chosen(self.phi, self.n_words)
         object.__setattr__(self, "voting", replace(self.voting, reach=2))  # the distance of signed means is at most 2
         if self.voting.epoch_length * self.n_words >= 2**63:
             raise ValueError(
@@ -72,7 +71,6 @@ class HeavyThresh:
         n_words: int,
         *,
         changes: int,
-        phi: Projection | None = None,
         beta: float = 0.05,
         deviation: float | None = None,
         **options: Any,
@@ -81,10 +79,9 @@ class HeavyThresh:
         checks.integer_at_least(2, n_words=n_words)
         checks.integer_at_least(1, n_users=n_users, horizon=horizon, epoch_length=epoch_length)
         check_beta(beta)
-        width = chosen(phi, n_words).width
-        step = hashed_unit(n_users, horizon, epoch_length, width, beta) if deviation is None else deviation
+        step = hashed_unit(n_users, horizon, epoch_length, _width(n_words), beta) if deviation is None else deviation
         size = (n_users, horizon, epoch_length, epsilon)
-        return cls(Thresh.tuned(*size, changes=changes, beta=beta, deviation=step, reach=2, **options), n_words, phi)
+        return cls(Thresh.tuned(*size, changes=changes, beta=beta, deviation=step, reach=2, **options), n_words)
 
     @classmethod
     def paper(
@@ -100,13 +97,12 @@ class HeavyThresh:
         beta: float = 0.05,
         changes: int | None = None,
         spare: int = 0,
-        phi: Projection | None = None,
         **options: Any,
     ) -> HeavyThresh:
         """The paper's a and b, made for w = 20 n as printed, its cut of line 11, and caps as in `Thresh.paper` (E-EV-8).
 
-        Thresholds are those of w = 20 n, or of Phi's w where that is larger: those of a larger w than Phi's are safe, and
-        the law of the estimates is the same for every Hadamard matrix with w >= d.
+        Thresholds are those of w = 20 n, or of ours where that is larger: those of a larger w are safe, and the law of the
+        estimates is the same for every Hadamard matrix with w >= d.
         Raises ValueError that says from which size on it would work where b is not positive or nothing fits the budget.
         """
 
@@ -116,30 +112,34 @@ class HeavyThresh:
 
         group = smallest_group(min_group, n_users, n_groups)
         caps = paper_caps(epsilon, constants, n_users, group, changes, options.get("start", "forced"), spare)
-        width = max(PAPER_WIDTH * n_users, chosen(phi, n_words).width)
+        width = max(PAPER_WIDTH * n_users, _width(n_words))
         step = hashed_unit(n_users, horizon, epoch_length, width, beta)
         margin = paper_margin(n_users, horizon, beta)
         options = {"margin": margin, "reach": 2} | options
         voting = Thresh(n_users, horizon, epoch_length, epsilon, *caps, step, beta, **options)
-        return cls(voting, n_words, phi)
-
-    @property
-    def projection(self) -> Projection:
-        return Hadamard(self.n_words) if self.phi is None else self.phi
+        return cls(voting, n_words)
 
     @property
     def width(self) -> int:
-        """w; of the Hadamard matrix: the smallest power of two that is at least d."""
-        return self.projection.width
+        """w: the smallest power of two that is at least d."""
+        return _width(self.n_words)
 
-    def signed_sums(self, counts: NDArray[np.integer]) -> NDArray[np.int64]:
-        """(users, n_words) counts of words -> (users, width): sum over words of sqrt(w) Phi[s, v] counts[v], which is
-        epoch_length times sqrt(w) times the paper's hash."""
-        return np.asarray(self.projection.signed(counts), dtype=np.int64)
+    def signs(self, rows: NDArray[np.integer], words: NDArray[np.integer]) -> NDArray[np.int8]:
+        """sqrt(w) Phi, entries of +-1; shapes broadcast."""
+        return hadamard.signs(rows, words)
+
+    def signed(self, values: NDArray[np.number]) -> NDArray[np.float64]:
+        """(k, n_words) -> (k, width): sqrt(w) Phi times each row, exact for integers below 2^53: of counts `epoch_length`
+        times sqrt(w) times the paper's hash."""
+        padded = np.zeros((len(values), self.width))
+        padded[:, : self.n_words] = values
+        return hadamard.transform(padded)
 
     def distances(self, counts: NDArray[np.integer], reference: NDArray[np.integer]) -> NDArray[np.int64]:
         """(users,): the largest change of a signed sum since the last update."""
-        return np.asarray(self.projection.largest(counts - reference), dtype=np.int64)
+        step, moved = max(1, _AT_ONCE // self.width), counts - reference
+        parts = [moved[first : first + step] for first in range(0, max(1, len(moved)), step)]
+        return np.concatenate([np.abs(self.signed(part)).max(axis=1) for part in parts]).astype(np.int64)
 
     def votes_yes(
         self, epoch: int, counts: NDArray[np.integer], reference: NDArray[np.integer] | None, used: NDArray[np.integer]
@@ -165,17 +165,15 @@ class HeavyThresh:
         return self.voting.draw_reports((1 + np.clip(signed_means, -1, 1)) / 2, rng)
 
     def estimates(self, sums: NDArray[np.integer]) -> NDArray[np.float64]:
-        """A_FO for all words: (width,) sums of the reported signs by coordinate -> (n_words,) frequencies, unbiased; with
-        a random Phi over its randomness, too."""
+        """A_FO for all words: (width,) sums of the reported signs by coordinate -> (n_words,) frequencies, unbiased."""
         debias = self.voting.estimate_randomizer.debias
-        return self.projection.by_word(sums) * (debias / self.voting.n_users)
+        return np.asarray(hadamard.transform(sums[None, :])[0, : self.n_words] * (debias / self.voting.n_users))
 
     @property
     def error_bound(self) -> float:
-        """2 (levels + 2) sqrt(2 ln(16 w n T / beta) / ell) + c_b sqrt(2 ln(8 d T / beta) / n), and with a random Phi what
-        words blur each other, with probability 1 - beta while the caps last (E-EV-9); inf for a `margin`, or
-        a `unit` below Lemma 9.2's, and where votes are so noisy that nobody is heard: nothing is proved for these. 1 or more
-        says nothing."""
+        """2 (levels + 2) sqrt(2 ln(16 w n T / beta) / ell) + c_b sqrt(2 ln(8 d T / beta) / n), with probability 1 - beta
+        while the caps last (E-EV-9); inf for a `margin`, or a `unit` below Lemma 9.2's, and where votes are so noisy that
+        nobody is heard: nothing is proved for these. 1 or more says nothing."""
         voting = self.voting
         if voting.margin not in (None, paper_margin(voting.n_users, voting.horizon, voting.beta)) or not voting.heard:
             return math.inf
@@ -184,10 +182,14 @@ class HeavyThresh:
         ):
             return math.inf
         noise = math.sqrt(2 * math.log(8 * self.n_words * voting.horizon / voting.beta) / voting.n_users)
-        update = voting.estimate_randomizer.debias * noise + self.projection.blur(voting.beta)
+        update = voting.estimate_randomizer.debias * noise
         return 2 * (voting.levels + 2) * voting.unit + update
 
     @property
     def standard_error(self) -> float:
-        """Of one word in an update, c_b / sqrt(n) for rare words; given Phi."""
+        """Of one word in an update, c_b / sqrt(n) for rare words."""
         return self.voting.estimate_randomizer.debias / math.sqrt(self.voting.n_users)
+
+
+def _width(n_words: int) -> int:
+    return 1 << (n_words - 1).bit_length()

@@ -60,6 +60,21 @@ class BitStream:
         return int(self.means.shape[1])
 
     @property
+    def n_words(self) -> int:
+        """A bit is one of two words."""
+        return 2
+
+    def laws(self, epochs: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(epochs, groups, 2): of a random bit of these epochs (from 1)."""
+        means = self.group_means[:, epochs - 1].T
+        return np.stack([1 - means, means], axis=-1)
+
+    def histograms(self, epoch: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """(n_users, 2): every user's zeros and ones in `epoch`."""
+        ones = self.counts(epoch, rng)
+        return np.stack([self.epoch_length - ones, ones], axis=1)
+
+    @property
     def group_means(self) -> NDArray[np.float64]:
         """The mean of each group's bits over each epoch, (groups, epochs)."""
         share = self.late / self.epoch_length
@@ -110,6 +125,18 @@ class WordStream:
         return int(self.sizes.sum())
 
     @property
+    def horizon(self) -> int:
+        return int(self.which.shape[1])
+
+    @property
+    def n_words(self) -> int:
+        return int(self.distributions.shape[1])
+
+    def laws(self, epochs: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(epochs, groups, n_words): of a word of these epochs (from 1)."""
+        return self.distributions[self.which[:, epochs - 1].T]
+
+    @property
     def truth(self) -> NDArray[np.float64]:
         """(epochs, n_words): the mean of all users' distributions in each epoch."""
         weights = np.zeros((self.which.shape[1], len(self.distributions)))
@@ -117,7 +144,7 @@ class WordStream:
             weights[np.arange(len(row)), row] += size / self.n_users
         return weights @ self.distributions
 
-    def counts(self, epoch: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    def histograms(self, epoch: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """(n_users, n_words) counts of every user's words in `epoch`, group by group."""
         laws = self.distributions[self.which[:, epoch - 1]]
         drawn = [rng.multinomial(self.epoch_length, law, size=size) for size, law in zip(self.sizes, laws, strict=True)]

@@ -64,6 +64,7 @@ class Method:
     targets: tuple[str, ...] = ("period", "window", "cumulative")
     simulated: bool = False
     mixed: Mixed | str | None = None  # what its reports are to a shuffler, or why it gains nothing
+    settle_mixed: Callable[..., Any] | None = None  # where others are to be mixed than are sent without
 
 
 @dataclass(frozen=True)

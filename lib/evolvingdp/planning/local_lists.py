@@ -1,6 +1,6 @@
 """Frequencies of the words of a list that users report themselves, and what of a list is hot now.
 
-A word that a fraction f of the users hold has the errors of `evolving.rivals.once_words`.
+A word that a fraction f of the users hold has the errors of `core.reports`.
 """
 
 from __future__ import annotations
@@ -13,63 +13,73 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from scipy.stats import binom, norm
 
-from evolvingdp.core.olh import OLH
+from evolvingdp.core.reports import Hashed, Report, Sign, best_report
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import heavy_simulation
-from evolvingdp.evolving.rivals import crew_words
-from evolvingdp.evolving.rivals.crew_words import CrewWords
-from evolvingdp.evolving.rivals.once_words import OnceWords, WordTally
+from evolvingdp.evolving.heavy_thresh import HeavyThresh
+from evolvingdp.evolving.rivals import crews
+from evolvingdp.evolving.rivals.crews import Crews
+from evolvingdp.evolving.rivals.detection import detect
+from evolvingdp.evolving.rivals.once import BITS, Once
 from evolvingdp.planning import changing, local_means, shuffled
 from evolvingdp.planning.answer import BETA, CannotServeError, Expected, Method, OnTheEdgeError
 from evolvingdp.planning.commands import oracle_run, words_heavy_run
 from evolvingdp.planning.question import MOST_USERS, Question, in_options
 
 LIST = ("frequencies",)
+_MOST_LISTED = 2**20  # from here on a report, and its error, is the same for any list
 _SIMULATED_WORDS, _WORDS_DRAWN, _STREAMS = 2**16, 2**19, 120  # at most, of HEAVYTHRESH: of a list, of all, streams
 
 
-def _every_period(question: Question, composition: str) -> OLH:
-    return OLH(local_means.report_epsilon(question, composition))
+def _report(question: Question, epsilon: float, kind: type[Report] | None = None) -> Report:
+    """Of a kind, or the best one for a word of the level."""
+    words = min(question.items, _MOST_LISTED)
+    return best_report(words, epsilon, BITS, question.level) if kind is None else kind(words, epsilon)
 
 
-def _every_period_expected(question: Question, settings: OLH) -> Expected:
+def _every_period(question: Question, composition: str, kind: type[Report] | None = None) -> Report:
+    return _report(question, local_means.report_epsilon(question, composition), kind)
+
+
+def _every_period_expected(question: Question, settings: Report) -> Expected:
     reports = question.users * question.reports.a_period * question.pooled
-    return _of_words(question, OnceWords(1, 1, 2, settings.epsilon), reports)
+    return _of_words(question, settings, reports)
 
 
-def _of_words(question: Question, settings: OnceWords, reports: float) -> Expected:
-    return local_means.about_the_users(question, lambda share: float(settings.variances(share)), reports)
+def _of_words(question: Question, report: Report, reports: float) -> Expected:
+    return local_means.about_the_users(question, lambda share: float(report.variance(share)), reports)
 
 
-def _once(question: Question, oracle: str) -> OnceWords:
+def _once(question: Question, kind: type[Report] | None = None) -> Once:
     local_means.enough_reports(question)
-    return OnceWords(question.users, question.periods, question.items, question.epsilon, oracle)
+    report = _report(question, question.epsilon, kind)
+    return Once(question.users, question.periods, question.epsilon, report.n_values, report=report)
 
 
-def _once_expected(question: Question, settings: OnceWords) -> Expected:
-    return _of_words(question, settings, question.users * question.pooled / question.periods)
+def _once_expected(question: Question, settings: Once) -> Expected:
+    return _of_words(question, settings.report, question.users * question.pooled / question.periods)
 
 
-def _detected(question: Question, online: bool) -> OnceWords:
-    settings = _once(question, "olh")
-    local_means.detectable(question, lambda share: float(settings.variances(share)))
+def _detected(question: Question, kind: type[Report] | None = None) -> Once:
+    settings = _once(question, kind)
+    local_means.detectable(question, lambda share: float(settings.report.variance(share)))
     return settings
 
 
-def _detected_expected(question: Question, settings: OnceWords, streams: int, online: bool) -> Expected:
-    """The word and all others: the law of its own series, in which changes are looked for."""
-    one = replace(settings, n_words=2)
-    rng, errors = stream(0, "planner", "words", str(online)), []
+def _detected_expected(question: Question, settings: Once, streams: int, online: bool) -> Expected:
+    """One word, by the law of its own series, in which changes are looked for."""
+    report, rng, errors = settings.report, stream(0, "planner", "words", str(online)), []
     for _ in range(local_means.rounds(question, streams)):
         means = changing.moving(question, rng)
-        (reports,) = one.lots.split(np.array([question.users]), rng)
-        supports = one.local_hash.simulate_support(rng.binomial(reports, means), reports, rng)
-        found = one.detect(WordTally(reports, supports[:, None]), words=np.array([0]), online=online)
-        errors.append(found.estimates[:, 0] - means)
+        (reports,) = settings.lots.split(np.array([question.users]), rng)
+        supports = report.draw_one(rng.binomial(reports, means), reports, rng)
+        with np.errstate(invalid="ignore"):
+            found = (supports / reports - report.other) / (report.own - report.other)
+        errors.append(detect(found, reports, report.largest_variance, online=online).estimates - means)
     return local_means.summed_up(errors, local_means.own(question, local_means.weight_of_a_period(question, online)))
 
 
-def _crews(question: Question) -> CrewWords:
+def _crews(question: Question) -> Crews:
     if question.periods < 2:
         raise CannotServeError("there is one period, and nothing to follow", "--periods 2")
     if question.items == 2:
@@ -80,42 +90,40 @@ def _crews(question: Question) -> CrewWords:
         )
     size = question.users, question.periods, question.readings, question.epsilon, question.items
     try:
-        settings = CrewWords.plan(*size, changes=question.moves)
+        settings = Crews.plan(*size, changes=question.moves)
     except ValueError as error:
         raise CannotServeError(in_options(str(error))) from None
     if question.moves:
         by = question.jump if question.level + question.jump <= 1 else -question.jump
         data = changing.words(question, np.array([question.level, max(0.0, question.level + by)]))
-        local_means.seen(settings.voting.voting, heavy_simulation.Hashed(settings.voting, data).largest_move(0, 1), question)
+        assert isinstance(settings.voting, HeavyThresh)
+        local_means.seen(settings.votes, heavy_simulation.Hashed(settings.voting, data).largest_move(0, 1), question)
     return settings
 
 
-def _crews_expected(question: Question, settings: CrewWords, streams: int) -> Expected:
+def _crews_expected(question: Question, settings: Crews, streams: int) -> Expected:
     """Votes are about all words: the others share what the one leaves evenly."""
     rng, errors = stream(0, "planner", "heavy"), []
     for _ in range(min(local_means.rounds(question, streams), max(6, _WORDS_DRAWN // question.items), _STREAMS)):
         data = changing.words(question, means := changing.moving(question, rng))
         try:
-            found = crew_words.simulate(settings, data, rng).public
+            found = crews.simulate(settings, data, rng)
         except ValueError:  # Hoeffding's inequality decides no vote
             raise OnTheEdgeError(
                 f"it is not certain that all users vote alike: a change of {question.jump:g} is too near a threshold"
             ) from None
         errors.append(np.array([release.estimate[0] for release in found]) - means)
-    return local_means.summed_up(errors, local_means.own(question, local_means.weight_of_a_period(question, False)))
+    own = local_means.own(question, local_means.weight_of_a_period(question, False))
+    return replace(local_means.summed_up(errors, own), note=local_means.PROMISED)
 
 
-def _hot(question: Question) -> OnceWords:
-    return _once(question, "olh")
-
-
-def cut(question: Question, settings: OnceWords, reports: ArrayLike) -> NDArray[np.float64]:
+def cut(question: Question, settings: Once, reports: ArrayLike) -> NDArray[np.float64]:
     """The support that an item must exceed among so many reports of a period: with 97.5 % none of all items in all periods
     does by chance."""
-    return np.asarray(binom.isf(BETA / 2 / question.periods / question.items, reports, 1 / settings.local_hash.hash_values))
+    return np.asarray(binom.isf(BETA / 2 / question.periods / question.items, reports, settings.report.other))
 
 
-def _hot_expected(question: Question, settings: OnceWords) -> Expected:
+def _hot_expected(question: Question, settings: Once) -> Expected:
     """The least share at which all hot items are above the cut with 97.5 %, by the law of supports, however few report."""
 
     def missed(share: float, users: int) -> float:
@@ -123,8 +131,8 @@ def _hot_expected(question: Question, settings: OnceWords) -> Expected:
         mean, spread = users / question.periods, math.sqrt(users / question.periods * (1 - 1 / question.periods))
         reports = np.unique(np.linspace(max(0, mean - 6 * spread), min(users, mean + 6 * spread), 201).round())
         weights = norm.pdf(reports, mean, spread or 1.0)
-        oracle = settings.local_hash
-        supported = share * oracle.keep + (1 - share) / oracle.hash_values
+        report = settings.report
+        supported = report.other + share * (report.own - report.other)
         rare = binom.cdf(cut(question, settings, reports), reports, supported)
         return float(np.average(rare, weights=weights)) - BETA / 2 / question.events
 
@@ -139,57 +147,58 @@ def _hot_expected(question: Question, settings: OnceWords) -> Expected:
 
 
 _PURE = "pure epsilon-local DP of everything that a user ever sends"
+_SENT, _SERVER = "a set of words, or a hash: 256 bits at most", "a sum for each word, or a hash for each report and word"
 METHODS = [
     Method(
-        "OLH from every user in every period", LIST,
+        "the best report from every user in every period", LIST,
         lambda q: _every_period(q, "basic"), _every_period_expected,
-        "pure epsilon-local DP of {unit}; of all periods {for_ever}",
-        "nothing", "a seed of 64 bits and a number below e^epsilon + 1 {each}", "a hash for each report and word",
+        "pure epsilon-local DP of {unit}; of all periods {for_ever}", "nothing", f"{_SENT} {{each}}", _SERVER,
         "be precise where epsilon has to pay for many periods", oracle_run, mixed=shuffled.HASH,
+        settle_mixed=lambda q: _every_period(q, "basic", Hashed),
     ),
     Method(
-        "OLH from every user in every period, composed with delta", LIST,
+        "the best report from every user in every period, composed with delta", LIST,
         lambda q: _every_period(q, "optimal"), _every_period_expected,
-        "({epsilon}, {delta})-local DP of {unit}",
-        "nothing", "a seed of 64 bits and a number below e^epsilon + 1 {each}", "a hash for each report and word",
+        "({epsilon}, {delta})-local DP of {unit}", "nothing", f"{_SENT} {{each}}", _SERVER,
         "have a pure guarantee", oracle_run,
     ),
     Method(
-        "each user once, OLH", LIST, lambda q: _once(q, "olh"), _once_expected,
-        _PURE, "nothing: any data, any number of changes", "a seed of 64 bits and a number below e^epsilon + 1, once",
-        "a hash for each report and word", "answer for words that are not asked for", oracle_run,
-        mixed=shuffled.ONE_HASH,
+        "each user once, the best report", LIST, _once, _once_expected,
+        _PURE, "nothing: any data, any number of changes", f"{_SENT}, once", _SERVER,
+        "answer for words that are not on the list", oracle_run, mixed=shuffled.ONE_HASH,
+        settle_mixed=lambda q: _once(q, Hashed),
     ),
     Method(
-        "each user once, one sign (FreqOracle, Hadamard)", LIST, lambda q: _once(q, "hadamard"), _once_expected,
+        "each user once, one sign (FreqOracle, Hadamard)", LIST, lambda q: _once(q, Sign), _once_expected,
         _PURE, "nothing: any data, any number of changes", "1 bit, and log2 of the list's length of public bits, once",
-        "a sketch, one transform a period", "be as precise as OLH where epsilon is above 1", oracle_run,
+        "a sketch, one transform a period", "be as precise as the best report where epsilon is above 1", oracle_run,
         mixed=shuffled.ONE_SIGN,
     ),
     Method(
-        "each user once, OLH, changes found afterwards", LIST,
-        lambda q: _detected(q, False), lambda q, s, streams=0: _detected_expected(q, s, streams, False),
-        f"{_PURE}; averaging costs nothing", "jumps, and few of them", "a seed of 64 bits and a small number, once",
-        "a hash for each report and word, periods^2 operations", "answer before all periods are over", words_heavy_run,
-        targets=("period",), simulated=True, mixed=shuffled.ONE_HASH,
+        "each user once, the best report, changes found afterwards", LIST,
+        _detected, lambda q, s, streams=0: _detected_expected(q, s, streams, False),
+        f"{_PURE}; averaging costs nothing", "jumps, and few of them", f"{_SENT}, once",
+        f"{_SERVER}, periods^2 operations", "answer before all periods are over", words_heavy_run,
+        targets=("period",), simulated=True, mixed=shuffled.ONE_HASH, settle_mixed=lambda q: _detected(q, Hashed),
     ),
     Method(
-        "each user once, OLH, changes found as they come", LIST,
-        lambda q: _detected(q, True), lambda q, s, streams=0: _detected_expected(q, s, streams, True),
-        f"{_PURE}; averaging costs nothing", "jumps, and few of them", "a seed of 64 bits and a small number, once",
-        "a hash for each report and word, periods^2 operations", "see a change at once", words_heavy_run,
-        targets=("period",), simulated=True, mixed=shuffled.ONE_HASH,
+        "each user once, the best report, changes found as they come", LIST,
+        _detected, lambda q, s, streams=0: _detected_expected(q, s, streams, True),
+        f"{_PURE}; averaging costs nothing", "jumps, and few of them", f"{_SENT}, once",
+        f"{_SERVER}, periods^2 operations", "see a change at once", words_heavy_run,
+        targets=("period",), simulated=True, mixed=shuffled.ONE_HASH, settle_mixed=lambda q: _detected(q, Hashed),
     ),
     Method(
         "HEAVYTHRESH with roles by lot", LIST,
         _crews, lambda q, settings, streams=0: _crews_expected(q, settings, streams),
         _PURE, "long periods, changes that all users see, other words that share the rest evenly",
-        "voters 1 bit a period, reporters once", "votes, and a hash for each report and word",
+        "voters 1 bit a period, reporters once", f"votes, and {_SERVER}",
         "follow a drift", words_heavy_run, targets=("period",), simulated=True, mixed=shuffled.SEVERAL,
     ),
     Method(
-        "each user once, OLH, and a cut", ("hot",), _hot, _hot_expected,
-        _PURE, "a list of the items", "a seed of 64 bits and a small number, once", "a hash for each report and item",
+        "each user once, the best report, and a cut", ("hot",), _once, _hot_expected,
+        _PURE, "a list of the items", f"{_SENT}, once", _SERVER,
         "see an item between two periods", oracle_run, targets=("period",), mixed=shuffled.ONE_HASH,
+        settle_mixed=lambda q: _once(q, Hashed),
     ),
 ]  # fmt: skip

@@ -20,12 +20,12 @@ from scipy.special import digamma
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import baselines
-from evolvingdp.evolving.rivals.choosing import Choice, choose
-from evolvingdp.evolving.rivals.crew_thresh import CrewThresh
+from evolvingdp.evolving.rivals.choosing import Settings, choose, follow
+from evolvingdp.evolving.rivals.crews import Crews
 from evolvingdp.evolving.rivals.detection import penalty
-from evolvingdp.evolving.rivals.memoized import Memoized
+from evolvingdp.evolving.rivals.few_changes import ChangeTree, Memoized
 from evolvingdp.evolving.rivals.once import Once
-from evolvingdp.evolving.rivals.tree import ChangeTree
+from evolvingdp.evolving.rivals.reserve import Reserve
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.planning import changing, shuffled
 from evolvingdp.planning.answer import CannotServeError, Expected, Method, OnTheEdgeError
@@ -36,6 +36,7 @@ MEANS = ("mean", "counts")
 _EDGE = 2.5  # a change whose power is within this factor of the penalty is only just detectable
 _FEW_REPORTS = 20  # of an answer
 _DRAWN = 16_000  # epochs that a prediction simulates
+PROMISED = "where the number of changes is promised: after more of them its last estimate stays"
 _ENOUGH = 10**8  # readings of which a user's mean is known to four digits: more change nothing
 _COUNTED = 350_000  # counts of updates that it looks at, of THRESH
 
@@ -101,32 +102,35 @@ def up(value: float) -> str:
 
 def _once(question: Question) -> Once:
     enough_reports(question)
-    return Once(question.users, question.periods, question.readings, question.epsilon)
+    return Once(question.users, question.periods, question.epsilon)
 
 
 def _once_expected(question: Question, settings: Once) -> Expected:
-    return about_the_users(question, settings.randomizer.variance, question.users * question.pooled / question.periods)
+    reports = question.users * question.pooled / question.periods
+    return about_the_users(question, lambda share: float(settings.report.variance(share)), reports)
 
 
-def _chosen(question: Question, method: str) -> Choice:
-    """Settings of `method` in `choose`; raises with its reason where it is refused."""
+def _made(question: Question, make: Callable[[int, int, int, float], Settings]) -> Any:
+    """Settings for the sizes of the question; raises with the reason where they are refused."""
     if question.periods < 2:
         raise CannotServeError("there is one period, and nothing to follow", "--periods 2")
-    size = question.users, question.periods, question.readings, question.epsilon
-    methods = ("detected" if method == "online" else method,)
     try:
-        return choose(*size, changes=question.moves, online=method == "online", methods=methods)
+        return make(question.users, question.periods, question.readings, question.epsilon)
     except ValueError as refused:
         raise CannotServeError(in_options(str(refused))) from None
 
 
-def _detected(question: Question, method: str) -> Choice:
+def _detected(question: Question) -> Once:
+    once = _once(question)
+    detectable(question, lambda share: float(once.report.variance(share)))
+    return once
+
+
+def _reserve(question: Question) -> Reserve:
     enough_reports(question)
-    choice = _chosen(question, method)
-    once = choice.settings["detected"]
-    assert isinstance(once, Once)
-    detectable(question, once.randomizer.variance)
-    return choice
+    made: Reserve = _made(question, lambda users, periods, _, epsilon: Reserve(users, periods, epsilon, question.moves))
+    detectable(question, lambda share: float(made.report.variance(share)) / made.steady)
+    return made
 
 
 def detectable(question: Question, variance: Callable[[float], float]) -> None:
@@ -143,13 +147,16 @@ def detectable(question: Question, variance: Callable[[float], float]) -> None:
         )
 
 
-def _voted(question: Question, method: str) -> Choice:
-    choice = _chosen(question, method)
-    settings = choice.settings[method]
-    voting = settings.voting if isinstance(settings, CrewThresh) else settings
-    assert isinstance(voting, Thresh)
-    seen(voting, question.jump, question)
-    return choice
+def _crews(question: Question) -> Crews:
+    made: Crews = _made(question, lambda *size: Crews.plan(*size, changes=question.moves))
+    seen(made.votes, question.jump, question)
+    return made
+
+
+def _tuned(question: Question) -> Thresh:
+    made: Thresh = _made(question, lambda *size: Thresh.tuned(*size, changes=question.moves))
+    seen(made, question.jump, question)
+    return made
 
 
 def seen(voting: Thresh, move: float, question: Question) -> None:
@@ -177,25 +184,27 @@ def weight_of_a_period(question: Question, online: bool) -> float:
     return float(digamma(stretch + 1) - digamma(1)) / stretch if online else 1 / stretch
 
 
-def _simulated(question: Question, choice: Choice, streams: int, method: str) -> Expected:
+def _simulated(
+    question: Question, settings: Settings, streams: int, detected: bool = False, online: bool = False
+) -> Expected:
     """About the users' own means."""
-    rng, errors, most = stream(0, "planner", method), [], rounds(question, streams)
-    if method in ("crews", "tuned"):  # an update looks at about sqrt(readings) counts
+    rng, errors, most = stream(0, "planner", type(settings).__name__, str(detected)), [], rounds(question, streams)
+    if isinstance(settings, Crews | Thresh):  # an update looks at about sqrt(readings) counts
         if question.readings > _ENOUGH:
             with suppress(CannotServeError):  # a change that only more readings show
-                choice = _voted(replace(question, readings=_ENOUGH), method)
-                question = replace(question, readings=_ENOUGH)
+                fewer = replace(question, readings=_ENOUGH)
+                settings = _crews(fewer) if isinstance(settings, Crews) else _tuned(fewer)
+                question = fewer
         afford = _COUNTED / math.sqrt(question.readings) / (question.moves + 1)
         most = min(most, 200, max(2, int(afford / 12)) if streams else max(8, int(afford)))
     for _ in range(most):
         data = changing.bits(question, rng)
-        errors.append(choice.simulate(data, rng, method) - data.truth)
-    weight = weight_of_a_period(question, choice.online)
-    if method == "once":
-        once = choice.settings["once"]
-        assert isinstance(once, Once)
-        weight = 1 / once.every
-    return summed_up(errors, own(question, weight))
+        errors.append(follow(settings, data, rng, detected, online) - data.truth)
+    weight = weight_of_a_period(question, online or not detected)
+    if isinstance(settings, Once) and not detected:
+        weight = 1 / settings.every
+    note = PROMISED if isinstance(settings, Crews | Thresh) else ""
+    return replace(summed_up(errors, own(question, weight)), note=note)
 
 
 def summed_up(errors: list[NDArray[np.float64]], own: float) -> Expected:
@@ -206,13 +215,14 @@ def summed_up(errors: list[NDArray[np.float64]], own: float) -> Expected:
     return Expected(whole, float(np.quantile(sizes, 0.95)) * whole / max(math.sqrt(square), 1e-300))
 
 
-def _pooled_periods(question: Question) -> Choice:
-    choice = _chosen(question, "once")
-    settings = choice.settings["once"]
-    assert isinstance(settings, Once)
-    if settings.every == 1:
+def _pooled_periods(question: Question) -> Once:
+    made: Any = _made(
+        question, lambda *size: choose(*size, changes=question.moves, promised=True, methods=("once",)).settings["once"]
+    )
+    if made.every == 1:
         raise CannotServeError("a new estimate in every period is best, as in 'each user once'")
-    return choice
+    assert isinstance(made, Once)
+    return made
 
 
 def _tree(question: Question) -> ChangeTree:
@@ -234,8 +244,8 @@ def _memoized(question: Question) -> Any:
     reason = "its epsilon is for a value that never changes, and not for a sequence"
     if question.epsilon >= 0.02 and question.periods > 1:
         periods = min(question.periods, 64)
-        two = Memoized.rappor(question.users, periods, question.epsilon, question.epsilon / 2)
-        reason += f": {periods} periods of two layers cost {two.transcript_loss():.3g}, and one layer has no limit"
+        two = Memoized(question.epsilon, question.epsilon / 2)
+        reason += f": {periods} periods of two layers cost {two.transcript_loss(periods):.3g}, and one layer has no limit"
     raise CannotServeError(reason)
 
 
@@ -262,14 +272,14 @@ METHODS = [
     ),
     Method(
         "each user once, for several periods", MEANS,
-        _pooled_periods, lambda q, c, streams=0: _simulated(q, c, streams, "once"),
+        _pooled_periods, lambda q, s, streams=0: _simulated(q, s, streams),
         "pure epsilon-local DP of everything that a user ever sends",
         "few changes: one within a stretch of periods is seen at the next", "1 bit in all periods together", _SERVER,
         "see a change before the next stretch", once_run, targets=("period",), simulated=True, mixed=shuffled.ONE_BIT,
     ),
     Method(
         "each user once, changes found afterwards", MEANS,
-        lambda q: _detected(q, "detected"), lambda q, c, streams=0: _simulated(q, c, streams, "detected"),
+        _detected, lambda q, s, streams=0: _simulated(q, s, streams, detected=True),
         "pure epsilon-local DP of everything that a user ever sends; averaging costs nothing",
         "jumps, and few of them; a drift is blurred, and says so", "1 bit in all periods together",
         "two counters a period, periods^2 operations at the end", "answer before all periods are over", once_run,
@@ -277,15 +287,23 @@ METHODS = [
     ),
     Method(
         "each user once, changes found as they come", MEANS,
-        lambda q: _detected(q, "online"), lambda q, c, streams=0: _simulated(q, c, streams, "detected"),
+        _detected, lambda q, s, streams=0: _simulated(q, s, streams, detected=True, online=True),
         "pure epsilon-local DP of everything that a user ever sends; averaging costs nothing",
         "jumps, and few of them", "1 bit in all periods together", "two counters a period, periods^2 operations",
         "see a change at once: its averages hold periods before it", once_run, targets=("period",), simulated=True,
         mixed=shuffled.ONE_BIT,
     ),
     Method(
+        "each user once, with a reserve that is called at a change", MEANS,
+        _reserve, lambda q, s, streams=0: _simulated(q, s, streams),
+        "pure epsilon-local DP of everything that a user ever sends",
+        "jumps; with more than planned it goes on without a reserve", "1 bit in all periods together",
+        "two counters a period, periods^2 operations", "promise a user in which period it will be asked", once_run,
+        targets=("period",), simulated=True, mixed="whoever is called can be followed through the shuffler",
+    ),
+    Method(
         "THRESH with roles by lot", MEANS,
-        lambda q: _voted(q, "crews"), lambda q, c, streams=0: _simulated(q, c, streams, "crews"),
+        _crews, lambda q, s, streams=0: _simulated(q, s, streams),
         "pure epsilon-local DP of everything that a user ever sends",
         "long periods, changes that all users see, no more than planned", "voters 1 bit a period, reporters 1 in all",
         "a vote and an estimate a period", "follow a drift, or more changes than planned", once_run,
@@ -293,7 +311,7 @@ METHODS = [
     ),
     Method(
         "THRESH, tuned", MEANS,
-        lambda q: _voted(q, "tuned"), lambda q, c, streams=0: _simulated(q, c, streams, "tuned"),
+        _tuned, lambda q, s, streams=0: _simulated(q, s, streams),
         "pure epsilon-local DP of everything that a user ever sends",
         "long periods, changes that all users see, no more than planned", "1 bit a period, 1 more at each update",
         "a vote and an estimate a period", "follow a drift, or more changes than planned", once_run,

@@ -101,7 +101,7 @@ def _ask(method: Method, question: Question) -> Prediction | Refusal:
         within_95=found.within_95 * question.scale,
         found_from=found.found,
         how="exact simulation" if method.simulated else "formula",
-        settings=_shown(settings, question),
+        settings=repr(settings),
         command=method.notebook(question),
         note=note,
         **told,
@@ -118,15 +118,6 @@ def _filled(text: str, question: Question) -> str:
         usual=f"{question.usual:.2g}",
         lot=UNIT["user" if whole else "report"], words="one" if whole else "one a period", counted=_COUNTED[question.unit],
     )  # fmt: skip
-
-
-def _shown(settings: Any, question: Question) -> str:
-    """What to make with the library; of a choice, how it is asked for."""
-    if hasattr(settings, "predicted"):
-        epsilon = settings.settings[settings.method].epsilon  # of a report
-        size = f"{question.users}, {question.periods}, {question.readings}, {epsilon:g}"
-        return f"choose({size}, changes={question.moves}, online={settings.online}, methods={(settings.method,)!r})"
-    return repr(settings)
 
 
 def _nearest(method: Method, question: Question) -> str:

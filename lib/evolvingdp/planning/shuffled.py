@@ -97,7 +97,7 @@ def mixed(method: Method, rough: bool = False) -> Method:
             raise CannotServeError(str(reports))
 
         return replace(method, name=f"{method.name}, shuffled", settle=refuse, trust="shuffler")
-    reports = replace(reports, rough=rough)
+    reports, settle = replace(reports, rough=rough), method.settle_mixed or method.settle
 
     def expect(question: Question, settings: Any, *streams: int) -> Expected:
         asked = reports.question(question)
@@ -108,7 +108,7 @@ def mixed(method: Method, rough: bool = False) -> Method:
     return replace(
         method,
         name=f"{method.name}, {reports.name}",
-        settle=lambda question: method.settle(reports.question(question)),
+        settle=lambda question: settle(reports.question(question)),
         expect=expect,
         guarantee=f"({{epsilon}}, {{delta}})-DP of {_PROMISED[reports.once]}, {_AGAINST}",
         sends=f"{method.sends}; no name",

@@ -33,6 +33,7 @@ from evolvingdp.core import accounting, noise
 from evolvingdp.core.noise import DiscreteGaussian, DiscreteLaplace
 from evolvingdp.core.olh import OLH
 from evolvingdp.core.randomizers import SignFlip
+from evolvingdp.core.reports import Subset
 from evolvingdp.heavy_hitters.sketches.local_rnd import LocalRnd
 
 Array = NDArray[np.float64]
@@ -132,6 +133,11 @@ def _hashed(randomizer: OLH, one: Any, other: Any) -> float:
     return float(np.count_nonzero(np.not_equal(one[0], other[0]))) * math.log(own / others)
 
 
+def _sets(randomizer: Subset, one: Any, other: Any) -> float:
+    held, k, w = np.count_nonzero(np.not_equal(one[0], other[0])), randomizer.n_values, randomizer.size
+    return float(held) * math.log(randomizer.own / randomizer.lie * (k - w) / w)
+
+
 def _all_signs(client: LocalRnd, one: Any, other: Any) -> float:
     """Of users whose cell or sign differs: of one cell, or of two, either of which is a fair coin in one of the worlds."""
     places = [np.stack(client.hashes.cells_and_signs(rows, keys)) for keys, rows, *_ in (one, other)]
@@ -148,6 +154,7 @@ RANDOMIZERS: list[tuple[Any, str, Callable[[Any, Any, Any], float]]] = [
     (SignFlip, "randomize", _flipped),
     (SignFlip, "draw_reports", _shares),
     (OLH, "report", _hashed),
+    (Subset, "report", _sets),
     (LocalRnd, "report_all_signs", _all_signs),
     (private_median, "draw", _median),
 ]  # what a report is made by, and the largest log likelihood ratio of two inputs of it

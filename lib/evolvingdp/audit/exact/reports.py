@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from evolvingdp.audit.exact.draws import loss_of
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.olh import OLH
+from evolvingdp.core.reports import Hashed, Report
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.pem import PEM
 from evolvingdp.heavy_hitters.rappor import Rappor
@@ -57,6 +58,22 @@ def telling(oracle: OLH, *asked: Any) -> Known:
         if all(len(np.unique(values)) == len(np.unique(keys)) for values, keys in zip(hashed, asked, strict=True)):
             return Known(int(drawn))
     raise LookupError(f"{oracle} must have a hash function that tells the keys apart")
+
+
+def told(report: Report) -> Any:
+    """Public randomness for one user's `report`: a hash function that tells all values apart, one that was chosen; rows of
+    signs are followed like any draw, and None stands for them."""
+    return telling(report.oracle, np.arange(report.n_values)) if isinstance(report, Hashed) else None
+
+
+def report_loss(report: Report) -> float:
+    """The loss of what two users add up to, the second of whom holds the last value."""
+    values, public = range(report.n_values), told(report)
+
+    def sent(value: int, rng: Any) -> Hashable:
+        return tuple(report.collect(np.array([value, report.n_values - 1]), public or rng, rng).tolist())
+
+    return loss_of(sent, values)
 
 
 def hashed_loss(oracle: OLH, keys: NDArray[Any]) -> float:

@@ -20,14 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.audit.exact.draws import frozen, loss_of
-from evolvingdp.audit.exact.reports import telling
+from evolvingdp.audit.exact.reports import told
 from evolvingdp.core import checks
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import heavy_protocol, thresh_protocol
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
-from evolvingdp.evolving.rivals import crew_thresh, crew_words
-from evolvingdp.evolving.rivals.crew_thresh import CrewThresh
-from evolvingdp.evolving.rivals.crew_words import CrewWords
+from evolvingdp.evolving.rivals import crews
+from evolvingdp.evolving.rivals.crews import Crews
 from evolvingdp.evolving.thresh import Thresh
 
 Message = tuple[float, ...]  # logs of the probabilities of its outcomes
@@ -214,78 +213,50 @@ def heavy_loss(settings: HeavyThresh) -> float:
         return heavy_protocol.step(three, _thawed(state), counts, Place(place), coins)  # type: ignore[arg-type]
 
     def sent(release: Any, place: int) -> float:
-        return float(release.estimate @ three.projection.signs(np.array([place]), words))
+        return float(release.estimate @ three.signs(np.array([place]), words))
 
     forced = voting.start == "forced"
     start = heavy_protocol.start(three)
     return Drive(start, step, sent, inputs, voting.horizon, forced, three.width).loss()
 
 
-def crew_loss(settings: CrewThresh, role: str) -> float:
-    """The loss of a user of `crew_thresh.step`, the largest over all lots of "voters", in crews of three, or "reporters"."""
-    three = replace(settings, voting=of_three(settings.voting))
-    three = replace(three, n_users=sum(three.parts))
-    ends = np.cumsum([0, *three.parts[:-1]])
-    order = np.arange(three.n_users)
-    start = crew_thresh.CrewState(order, thresh_protocol.start(three.voting), three)
-
-    def of(user: int) -> float:
-        def step(state: Any, count: int, coins: Any, place: int) -> tuple[Any, Any]:
-            counts = np.zeros(three.n_users, dtype=np.int64)
-            counts[user] = count
-            return crew_thresh.step(three, replace(state, votes=_thawed(state.votes)), counts, coins)
-
-        def seats(state: Any) -> tuple[int | None, int | None]:
-            update = three.crews - state.release.estimates_left
-            serving = crew_thresh.members(three, order, [max(0, update - 1)])
-            asked = crew_thresh.members(three, order, three.reporting(update)) if update < three.crews else order[:0]
-            voter, reporter = (np.flatnonzero(group == user).tolist() for group in (serving, asked))
-            if len(voter) > 1 or len(reporter) > 1:
-                raise AssertionError("nobody may be asked twice at once")
-            return voter[0] if voter else None, reporter[0] if reporter else None
-
-        inputs = list(range(three.voting.epoch_length + 1))
-        return Drive(
-            start, step, lambda release, _: float(release.estimate), inputs, three.voting.horizon, True, seats=seats
-        ).loss()
-
+def crew_loss(settings: Crews, role: str) -> float:
+    """The loss of a user of `crews.step` with one word, or one kind of bits, an epoch: the largest over the lots of
+    "voters", in crews of three; of "reporters" in the first epoch, whose update they serve."""
     checks.one_of(("voters", "reporters"), role=role)
-    users = ends[: three.crews] if role == "voters" else ends[three.crews :]
-    return max(of(int(user)) for user in users)
-
-
-def crew_words_loss(settings: CrewWords, role: str) -> float:
-    """The loss of a user of `crew_words.step` with one word an epoch: the largest over the lots of "voters", in crews of
-    three; of "reporters" in the first epoch, whose update they serve."""
-    checks.one_of(("voters", "reporters"), role=role)
-    three = replace(settings, voting=replace(settings.voting, voting=of_three(settings.voting.voting)))
+    voting, of_words = settings.voting, isinstance(settings.voting, HeavyThresh)
+    voting = replace(voting, voting=of_three(voting.voting)) if isinstance(voting, HeavyThresh) else of_three(voting)
+    three = replace(settings, voting=voting)
     three = replace(three, n_users=sum(three.parts))
-    order, inputs = np.arange(three.n_users), list(np.eye(three.voting.n_words, dtype=np.int64))
-    start = crew_words.CrewWordsState(order, heavy_protocol.start(three.voting), three)
+    length = three.votes.epoch_length
+    inputs = list(length * np.eye(three.n_words, dtype=np.int64))
+    if not of_words:
+        inputs += [np.array([length - ones, ones]) for ones in range(1, length)]
+    votes: Any = heavy_protocol.start(voting) if isinstance(voting, HeavyThresh) else thresh_protocol.start(voting)
+    start = crews.CrewState(np.arange(three.n_users), votes, three)
     ends = np.cumsum([0, *three.parts]).tolist()
 
     def held(user: int, histogram: NDArray[np.int64]) -> NDArray[np.int64]:
         counts = np.tile(inputs[0], (three.n_users, 1))
         counts[user] = histogram
-        return counts * three.voting.voting.epoch_length
+        return counts
 
     def reported(histogram: NDArray[np.int64], rng: Any) -> tuple[float, ...]:
-        counts = held(ends[three.crews], histogram)
-        _, release = crew_words.step(three, start, counts, known, rng)
-        return tuple(np.round(release.estimate, 9).tolist())
+        _, release = crews.step(three, start, held(ends[three.crews], histogram), known, rng)
+        return tuple(np.round(release.estimate, 9).ravel().tolist())
 
     if role == "reporters":
-        known: Any = telling(three.reporters(0).local_hash, np.arange(three.voting.n_words))
+        known: Any = told(three.report)
         return loss_of(reported, inputs)
 
     def of(crew: int) -> float:
         def step(state: Any, histogram: NDArray[np.int64], coins: Any, place: int) -> tuple[Any, Any]:
             counts = held(ends[crew], histogram)
-            return crew_words.step(three, replace(state, votes=_thawed(state.votes)), counts, stream(0, "public"), coins)
+            return crews.step(three, replace(state, votes=_thawed(state.votes)), counts, stream(0, "public"), coins)
 
         def seats(state: Any) -> tuple[int | None, int | None]:
             return (0 if max(0, three.crews - state.release.estimates_left - 1) == crew else None), None
 
-        return Drive(start, step, lambda release, _: 0.0, inputs, three.voting.voting.horizon, True, seats=seats).loss()
+        return Drive(start, step, lambda release, _: 0.0, inputs, three.horizon, True, seats=seats).loss()
 
     return max(of(crew) for crew in range(three.crews))

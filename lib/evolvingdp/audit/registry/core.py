@@ -14,6 +14,7 @@ from evolvingdp.core import accounting
 from evolvingdp.core.noise import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, Tape
 from evolvingdp.core.olh import OLH
 from evolvingdp.core.randomizers import SignFlip
+from evolvingdp.core.reports import Hashed, Report, Sign, Subset
 from evolvingdp.core.seeds import stream
 
 Rng = np.random.Generator
@@ -52,6 +53,18 @@ def mechanisms() -> Iterator[Mechanism]:
         (OLH,),
         {},
         {"values": "public: of the hash function"},
+    )
+    yield Mechanism(
+        "report",
+        "core",
+        (Subset, Subset.report, Hashed, Sign, Report, Report.collect),
+        *_REPORT,
+        FINITE,
+        _report_trial,
+        _report_doors,
+        (Subset, Hashed, Sign),
+        {},
+        {"n_values": "public: of the list", "size": "public: of a set"},
     )
 
 
@@ -119,5 +132,37 @@ def _hash_doors(rng: Rng) -> list[Door]:
             lambda noise, keys: made.report(keys, stream(0, "public"), noise),
             lambda drawn: {"keys": drawn.integers(0, 9, 4)},
             loose={"keys": "any number of users may report"},
+        )
+    ]
+
+
+def _report_trial(rng: Rng) -> Trial:
+    """Of one user or two, of whom the first holds any value."""
+    values = int(rng.integers(2, 5))
+    kind = int(rng.integers(3))
+
+    def draw() -> Report:
+        if kind == 1:
+            return Hashed(values, float(rng.uniform(0.05, 1.5)))
+        epsilon = at_the_edge(rng, 36.0)
+        return Sign(values, epsilon) if kind else Subset(values, epsilon, int(rng.integers(1, values)))
+
+    made: Report = settled(draw)
+    other = rng.integers(0, values, int(rng.integers(0, 2)))
+    data = tuple(np.array([value, *other]) for value in range(values))
+    public = int(rng.integers(0, 1000))
+    return Trial(
+        (made, other.tolist()), lambda held, noise: made.collect(held, stream(public, "public"), noise), data, made.epsilon
+    )
+
+
+def _report_doors(rng: Rng) -> list[Door]:
+    made = (Subset(5, 1.0, 2), Hashed(5, 1.0), Sign(5, 1.0))[int(rng.integers(3))]
+    return [
+        Door(
+            "collect",
+            lambda noise, values: made.collect(values, stream(0, "public"), noise),
+            lambda drawn: {"values": drawn.integers(0, 5, 4)},
+            loose={"values": "any number of users may report"},
         )
     ]

@@ -12,19 +12,19 @@ mean of the last segment of the best division of the epochs so far. It is there 
 1 - `false_alarm`. Online each epoch has a best division of its own, so that a cut somewhere in all T epochs is likelier:
 with .05 it was seen in 6 to 20 % of streams without a change. Where changes are found at their places, an estimate has the
 standard error of all reports of its segment. It is worse where a change is too small to be found, or found an epoch off its
-place; `bound` is true for any data. Where a mean moves all the time, segments blur it. The residuals tell: their mean square
+place. Where a mean moves all the time, segments blur it. The residuals tell: their mean square
 is 1 + bias^2 / variance, so that above 2 the releases themselves have the smaller error. Beyond that, and two standard
 errors of it, `detect` returns the releases as they are, and says so (`explained`).
 
 **Source.** Jackson et al., An algorithm for optimal partitioning of data on an interval (2005); Yao (1988) for penalties
-that grow as 2 ln T. The penalty here is a union bound over all divisions. Time O(T^2), with T^2 d more for d words.
+that grow as 2 ln T. The penalty here is a union bound over all divisions. Time O(T^2 d) at most, for d words.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -35,10 +35,12 @@ from scipy import optimize, special
 from evolvingdp.core import checks
 
 _CHANGES = 60  # of the union bound; divisions with more add less than a millionth to it
-_AT_ONCE = 64  # epochs whose best divisions are looked for together
 _PASSES = 3  # over variances that depend on what is estimated
 _SAME = 0.02  # of a variance: what finds hardly another change
 _ROUNDED = 1e-6  # more than rounding can change what a division saves
+_NOTHING = 1e-300  # the weight of a segment without reports, which saves nothing
+
+Variance = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]  # the largest between two shares
 
 
 @lru_cache(maxsize=64)
@@ -87,19 +89,6 @@ class Fit:
         return np.asarray(np.sqrt(np.divide(variance, self.reports, out=nothing, where=self.reports > 0)))
 
 
-def bound(
-    fit: Fit, estimates: NDArray[np.float64], reports: NDArray[np.integer], variance: float, beta: float = 0.05
-) -> NDArray[np.float64]:
-    """(T,): the fit's error in all epochs is at most this with probability 1 - beta, **for any data**: its distance from the
-    epoch's own estimate, and sqrt(2 ln(2 T / beta) variance / reports), Hoeffding's bound on that one's error; inf without.
-
-    For means of bits whose `variance` is that of a fair one, as `Once.variance` is."""
-    checks.probability(beta=beta)
-    own = replace(fit, reports=np.asarray(reports, dtype=float)).standard_errors(variance)
-    away = np.abs(fit.estimates - np.where(np.asarray(reports) > 0, estimates, 0.0))
-    return away + math.sqrt(2 * math.log(2 * len(own) / beta)) * own
-
-
 def frequent(estimates: NDArray[np.float64], reports: NDArray[np.integer], variances: ArrayLike) -> NDArray[np.int64]:
     """The words, (k,), k >= 1, whose average over all epochs exceeds the standard error of one average epoch: the others add
     noise to the search for changes, and hardly a change.
@@ -113,163 +102,196 @@ def frequent(estimates: NDArray[np.float64], reports: NDArray[np.integer], varia
     return np.flatnonzero((ratio > 1) | (ratio == ratio.max()))
 
 
+class Search:
+    """The best division of the epochs so far, told one epoch after the other.
+
+    A segment saves, added up over words, (sum of its weighted values)^2 / (sum of its weights) of squared residuals; with
+    prefix sums S and W the best division up to t saves best(t) = max over s of best(s) + (S(t) - S(s))^2 / (W(t) - W(s)) -
+    cost. A change at t saves no less than none, so that s is of no use after t where it saves less than best(t) even without
+    the cost (Killick, Fearnhead and Eckley 2012).
+    """
+
+    def __init__(self, horizon: int, words: int, cost: float) -> None:
+        self.cost, self.epoch, self.count = cost, 0, 0
+        shape = (words, horizon + 1) if words > 1 else (horizon + 1,)  # one word needs no sum over words
+        self.sums, self.held = np.zeros((2, *shape))  # of what can begin the last segment, by number: before it
+        self.best, self.starts = np.zeros(horizon + 1), np.zeros(horizon + 1, dtype=np.int64)
+        self.segments = np.zeros(horizon + 1, dtype=np.int64)
+        self.before: tuple[Any, Any, float] = (np.zeros(shape[:-1]), np.zeros(shape[:-1]), 0.0)
+        self.now: tuple[Any, Any, float, float] = (*self.before, 0.0)
+        self.saved = self.best[:0]
+
+    def push(self, values: NDArray[np.float64], weights: NDArray[np.float64]) -> int:
+        """Where the last segment begins (from 0) once an epoch has these values, and weights, (words,)."""
+        if not self.epoch:
+            self.level = values  # sums of differences round less
+        elif (left := int(np.count_nonzero(kept := self.saved > self.now[3] - _ROUNDED))) < self.count:
+            alive, self.count = slice(self.count), left  # the others can begin no later segment
+            for each in (self.sums, self.held, self.best, self.starts):
+                each[..., :left] = each[..., alive][..., kept]
+        self.before, saved = self.now[:3], self.now[3]
+        at = (..., self.count)
+        self.sums[at], self.held[at], self.best[self.count], self.starts[self.count] = *self.before[:2], saved, self.epoch
+        self.count += 1
+        self.epoch += 1
+        return self.last(values, weights)
+
+    def last(self, values: NDArray[np.float64], weights: NDArray[np.float64]) -> int:
+        """The same, with other values and weights for the epoch that was told last."""
+        away = values - self.level
+        heavy = away * weights
+        squares = self.before[2] + float(heavy @ away)
+        if len(values) == 1:
+            total, among = self.before[0] + heavy[0], self.before[1] + weights[0]
+        else:
+            total, among = self.before[0] + heavy, self.before[1] + weights
+        alive = slice(self.count)
+        moved = total[..., None] - self.sums[..., alive]
+        self.saved = moved * moved / (among[..., None] - self.held[..., alive] + _NOTHING)
+        if len(values) > 1:
+            self.saved = self.saved.sum(axis=0)
+        self.saved += self.best[alive]
+        place = int(self.saved.argmax())
+        begins, best = int(self.starts[place]), float(self.saved[place]) - self.cost
+        self.segments[self.epoch] = self.segments[begins] + 1
+        self.now = total, among, squares, best
+        return begins
+
+    @property
+    def residuals(self) -> float:
+        """Squared, of the best division."""
+        return float(self.now[2] - self.now[3] - self.cost * self.segments[self.epoch])
+
+
+class Watch:
+    """Online detection, one epoch after the other. After the last epoch that was told: the `estimate` of all words, the
+    first epoch (from 0) of its segment, `start`, the `reports` behind it, and whether segments explain the releases."""
+
+    def __init__(
+        self, horizon: int, n_words: int, words: NDArray[np.int64] | None = None, false_alarm: float = 0.05
+    ) -> None:
+        self.words: Any
+        self.words, dimensions = (slice(None), n_words) if words is None else (words, len(words))
+        self.search = Search(horizon, dimensions, penalty(horizon, dimensions, false_alarm))
+        self.totals, self.held = np.zeros((horizon + 1, n_words)), np.zeros(horizon + 1)
+        self.start, self.reports, self.explained, self.estimate = 0, 0.0, True, np.full(n_words, np.nan)
+        self.epoch = self.looked = 0
+
+    def tell(
+        self,
+        estimates: NDArray[np.float64],
+        reports: float,
+        variance: NDArray[np.float64] | Variance,
+        again: bool = False,
+    ) -> Watch:
+        """An epoch with these estimates, (n_words,), of so many reports each, of which one has `variance`; `again`: the
+        last one, of which more is known."""
+        told = estimates if reports > 0 else np.zeros_like(self.estimate)
+        now, looked = self.epoch + (not again), told[self.words]
+        total, held = self.totals[now - 1] + told * reports, float(self.held[now - 1] + reports)
+        self.epoch, self.totals[now], self.held[now] = now, total, held
+        spread = variance(np.zeros_like(told), np.ones_like(told)) if callable(variance) else variance
+        find = self.search.last if again else self.search.push
+        for turn in range(_PASSES):
+            self.start = (self.search.last if turn else find)(looked, (reports / spread)[self.words])
+            self.reports = held - float(self.held[self.start])
+            self.estimate = (total - self.totals[self.start]) / self.reports if self.reports else np.full_like(told, np.nan)
+            if not callable(variance) or not self.reports:
+                break
+            error = 2 * np.sqrt(spread / self.reports)
+            low, high = np.maximum(self.estimate - error, 0.0), np.minimum(self.estimate + error, 1.0)
+            before, spread = spread, variance(np.minimum(low, 1.0), np.maximum(high, 0.0))
+            if (np.abs(spread - before) <= _SAME * before).all():
+                break
+        self.looked += len(looked) * (reports > 0 and not again)
+        self.explained = self.search.residuals <= _unexplained(self.looked)
+        if not self.explained:
+            self.estimate = told if reports > 0 else np.full_like(told, np.nan)
+            self.start, self.reports = now - 1, float(reports)
+        return self
+
+
 def detect(
     estimates: NDArray[np.float64],
     reports: NDArray[np.integer],
-    variance: ArrayLike,
+    variance: ArrayLike | Variance,
     *,
     words: NDArray[np.int64] | None = None,
     false_alarm: float = 0.05,
     online: bool = False,
 ) -> Fit:
     """Fit `estimates`, (T,) or (T, n_words); those of epoch t are means of reports[t] reports, of which one has `variance`:
-    a number, or an array that goes with the shape of `estimates`.
+    a number, or an array that goes with the shape of `estimates`. Or, where it depends on the share that is estimated, a
+    function that says the largest between two shares: it is asked what shares within two standard errors of each epoch's own
+    estimate can have, as often as changes that are found may move estimates, and online of no later epoch.
 
     Changes are looked for in `words`, all unless given. Entries without reports may be nan. `variance` is public: an upper
-    bound costs power, not false alarms; one that is too low finds changes where there are none. For reports whose variance
-    depends on what is estimated, `Once.detect` and `OnceWords.detect` know it.
+    bound costs power, not false alarms; one that is too low finds changes where there are none.
     """
-    values, counted, spread = np.asarray(estimates, dtype=float), np.asarray(reports, dtype=float), np.asarray(variance)
+    values, counted = np.asarray(estimates, dtype=float), np.asarray(reports, dtype=float)
     if values.ndim not in (1, 2) or counted.shape != values.shape[:1] or not values.size:
         raise ValueError(f"reports must have one entry per epoch of estimates, got {counted.shape} for {values.shape}")
-    if spread.ndim > values.ndim or any(
-        n not in (1, m) for n, m in zip(spread.shape[::-1], values.shape[::-1], strict=False)
-    ):
-        raise ValueError(f"variance must go with estimates of shape {values.shape}, got shape {spread.shape}")
-    if not np.all(spread > 0) or not np.all(np.isfinite(spread)):
-        raise ValueError(f"variance must be > 0 and finite, got {variance!r}")
     if not np.all(counted >= 0) or not counted.sum() > 0 or not np.all(np.isfinite(values[counted > 0])):
         raise ValueError("reports must be >= 0 and not all 0, and estimates finite where there are any")
-    table = np.where(counted[:, None] > 0, values.reshape(len(values), -1), 0.0)
-    weights = counted[:, None] / np.broadcast_to(spread, values.shape).reshape(table.shape)
-    looked, precise = (table, weights) if words is None else (table[:, words], weights[:, words])
-    cost = penalty(len(looked), looked.shape[1], false_alarm)
-    starts, residuals = _last_segments(looked - np.average(looked, axis=0, weights=precise), precise, cost)
-    looked_at = np.cumsum(counted > 0) * looked.shape[1]
-    explained = residuals <= 2 * looked_at + 5 * np.sqrt(looked_at)
-    ends = np.arange(1, len(values) + 1)
-    if not online:
-        starts, explained = _traced(starts), np.full(len(values), explained[-1])
-        ends = np.append(np.flatnonzero(np.diff(starts)) + 1, len(values))  # one for each segment
-    firsts = starts[ends - 1]
-    totals, held = _prefixes(table * counted[:, None]), _prefixes(counted)
-    among = held[ends] - held[firsts]
-    unknown = np.full((len(ends), table.shape[1]), np.nan)
-    means = np.divide(totals[ends] - totals[firsts], among[:, None], out=unknown, where=among[:, None] > 0)
-    segment = np.searchsorted(ends, np.arange(len(values)), side="right")
-    table[counted == 0] = np.nan
-    fitted = np.where(explained[:, None], means[segment], table).reshape(values.shape)
-    starts = np.where(explained, starts, np.arange(len(values)))
-    return Fit(fitted, starts, np.where(explained, among[segment], counted), explained)
-
-
-def detect_at(
-    estimates: NDArray[np.float64],
-    reports: NDArray[np.integer],
-    largest: Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]],
-    **options: Any,
-) -> Fit:
-    """`detect` where a report's variance depends on the share that is estimated: `largest` of them between two shares.
-
-    It starts from the largest of all, and then takes what shares within two standard errors of each epoch's own estimate
-    can have, three times, since changes that are found move estimates, or until none moves by a fiftieth. Online an
-    epoch's variance reads no later epoch.
-    """
-    lowest, highest = np.zeros(np.shape(estimates)), np.ones(np.shape(estimates))
-    variance = largest(lowest, highest)
-    fit = detect(estimates, reports, variance, **options)
-    for _ in range(_PASSES):
-        counted = fit.reports.reshape(-1, *[1] * (variance.ndim - 1))
-        error = 2 * np.sqrt(np.divide(variance, counted, out=np.full(variance.shape, np.inf), where=counted > 0))
-        low, high = np.nan_to_num(fit.estimates - error, nan=0.0), np.nan_to_num(fit.estimates + error, nan=1.0)
-        before, variance = variance, largest(np.clip(low, 0, 1), np.clip(high, 0, 1))
-        if np.allclose(variance, before, rtol=_SAME, atol=0):
-            break
-        fit = detect(estimates, reports, variance, **options)
-    return fit
-
-
-def _last_segments(
-    values: NDArray[np.float64], weights: NDArray[np.float64], cost: float
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Of the best division of epochs 0 to t, for every t: where the last segment begins, and the squared residuals, (T,); of
-    `values` and their `weights`, (T, words).
-
-    A segment saves, added up over words, (sum of its weighted values)^2 / (sum of its weights) of squared residuals; with
-    prefix sums S and W the best division up to t saves best(t) = max over s of best(s) + (S(t) - S(s))^2 / (W(t) - W(s)) -
-    cost. A change at t saves no less than none, so that s is of no use after t where it saves less than best(t) even without
-    the cost.
-    """
-    sums, held = _prefixes(values * weights).T.copy(), _prefixes(weights).T.copy()
-    best, last, alive = np.zeros(len(values) + 1), np.zeros(len(values) + 1, dtype=np.int64), 0
-    for start in range(1, len(values) + 1, _AT_ONCE):
-        stop = min(start + _AT_ONCE, len(values) + 1)
-        before = np.arange(alive, start)
-        if len(sums) == 1:
-            before = before[_worth(sums[0], held[0], best, last[start - 1], alive, start, stop)]
-        now, since = np.arange(start, stop)[:, None], np.append(before, np.arange(start, stop))
-        saved = np.full((stop - start, len(since)), -cost)
-        for total, weight in zip(sums, held, strict=True):
-            among = weight[now] - weight[since]
-            saved += np.divide(np.square(total[now] - total[since]), among, out=np.zeros_like(among), where=among > 0)
-        saved[:, len(before) :][since[len(before) :] >= now] = -np.inf
-        kept = (saved[:, : len(before)] + best[before]).max(axis=1)
-        best[start:stop] = settled = kept
-        while True:  # as often as there are changes in a row within what is looked for together
-            best[start:stop] = np.maximum(kept, (saved[:, len(before) :] + best[start:stop]).max(axis=1))
-            if np.array_equal(best[start:stop], settled):
+    table = values.reshape(len(values), -1)
+    spread = variance if callable(variance) else _spread(variance, values.shape).reshape(table.shape)
+    if online:
+        watch, found = Watch(*table.shape, words, false_alarm), []
+        for epoch, (told, many) in enumerate(zip(table, counted, strict=True)):
+            watch.tell(told, many, spread if callable(spread) else spread[epoch])
+            found.append((watch.estimate, watch.start, watch.reports, watch.explained))
+        fitted, starts, among, explained = (np.array(each) for each in zip(*found, strict=True))
+    elif callable(spread):
+        low, high = np.zeros_like(table), np.ones_like(table)
+        known = spread(low, high)
+        for _ in range(_PASSES + 1):
+            fitted, starts, among, explained = _late(table, counted, known, words, false_alarm)
+            error = 2 * np.sqrt(np.divide(known, among[:, None], out=np.full(known.shape, np.inf), where=among[:, None] > 0))
+            low, high = np.nan_to_num(fitted - error, nan=0.0), np.nan_to_num(fitted + error, nan=1.0)
+            before, known = known, spread(np.clip(low, 0, 1), np.clip(high, 0, 1))
+            if np.allclose(known, before, rtol=_SAME, atol=0):
                 break
-            settled = best[start:stop].copy()
-        saved += best[since]
-        last[start:stop] = since[saved.argmax(axis=1)]
-        alive = int(since[np.argmax(saved[-1] + cost > settled[-1] - _ROUNDED)])
-    segments = [0]
-    for begins in last[1:].tolist():
-        segments.append(segments[begins] + 1)
-    residuals = _prefixes((values**2 * weights).sum(axis=1)) - best - cost * np.array(segments)
-    return last[1:], residuals[1:]
+    else:
+        fitted, starts, among, explained = _late(table, counted, spread, words, false_alarm)
+    return Fit(fitted.reshape(values.shape), starts, among, explained)
 
 
-def _worth(
-    sums: NDArray[np.float64],
-    held: NDArray[np.float64],
-    best: NDArray[np.float64],
-    last: np.int64,
-    alive: int,
-    start: int,
-    stop: int,
-) -> NDArray[np.bool_]:
-    """Which epochs from `alive` to before `start` can begin the last segment of one from `start` to before `stop`, (n,).
-
-    The others, some in a row at a time, save less than a segment from `last` does, although the most of each of their
-    numbers is put together. Values are taken from the mean of the last segment, which moves no division's rank and makes
-    sums nearly level.
-    """
-    long = held[start - 1] - held[last]
-    mean = (sums[start - 1] - sums[last]) / long if long > 0 else 0.0
-    level, moved = (part[alive:stop] for part in (best - mean * (2 * sums - mean * held), sums - mean * held))
-    firsts = np.arange(0, start - alive, _AT_ONCE)
-    ends = np.append(firsts[1:], start - alive) - 1
-    most = np.maximum.reduceat(level[: start - alive], firsts)
-    lowest, highest = (extreme.reduceat(moved[: start - alive], firsts) for extreme in (np.minimum, np.maximum))
-    now = moved[start - alive :, None]
-    among, own = held[start:stop, None] - held[alive + ends], held[start:stop] - held[last]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        may = most + np.square(np.maximum(now - lowest, highest - now)) / among
-        does = level[last - alive] + np.square(moved[start - alive :] - moved[last - alive]) / own
-    return np.repeat(~np.all(may < does[:, None] - _ROUNDED, axis=0), ends - firsts + 1)
+def _spread(variance: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    given = np.asarray(variance, dtype=float)
+    if given.ndim > len(shape) or any(n not in (1, m) for n, m in zip(given.shape[::-1], shape[::-1], strict=False)):
+        raise ValueError(f"variance must go with estimates of shape {shape}, got shape {given.shape}")
+    if not np.all(given > 0) or not np.all(np.isfinite(given)):
+        raise ValueError(f"variance must be > 0 and finite, got {variance!r}")
+    return np.broadcast_to(given, shape)
 
 
-def _traced(last: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The first epoch of each epoch's segment in the best division of all epochs, (T,)."""
-    starts, end = np.empty_like(last), len(last)
+def _unexplained(looked: int) -> float:
+    """Squared residuals of so many entries, above which segments do not explain them."""
+    return 2 * looked + 5 * math.sqrt(looked)
+
+
+def _late(
+    table: NDArray[np.float64],
+    counted: NDArray[np.float64],
+    variance: NDArray[np.float64],
+    words: NDArray[np.int64] | None,
+    false_alarm: float,
+) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
+    """In hindsight: `Fit` of a table, (T, n_words)."""
+    horizon, told = len(table), np.where(counted[:, None] > 0, table, 0.0)
+    columns = slice(None) if words is None else words
+    looked, weights = told[:, columns], (counted[:, None] / variance)[:, columns]
+    search = Search(horizon, looked.shape[1], penalty(horizon, looked.shape[1], false_alarm))
+    begins, residuals = np.zeros(horizon, dtype=np.int64), 0.0
+    for epoch in range(horizon):
+        begins[epoch], residuals = search.push(looked[epoch], weights[epoch]), search.residuals
+    if residuals > _unexplained(np.count_nonzero(counted) * looked.shape[1]):
+        own = np.where(counted[:, None] > 0, told, np.nan)
+        return own, np.arange(horizon), counted, np.zeros(horizon, dtype=bool)
+    fitted, starts, among, end = np.empty_like(told), np.empty(horizon, dtype=np.int64), np.empty(horizon), horizon
     while end:
-        first = int(last[end - 1])
-        starts[first:end] = first
+        first = int(begins[end - 1])
+        starts[first:end], among[first:end] = first, (held := counted[first:end].sum())
+        fitted[first:end] = counted[first:end] @ told[first:end] / held if held else np.nan
         end = first
-    return starts
-
-
-def _prefixes(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sums of the first 0, 1, ..., T entries, (T + 1, ...)."""
-    return np.concatenate([np.zeros((1, *values.shape[1:])), np.cumsum(values, axis=0)])
+    return fitted, starts, among, np.ones(horizon, dtype=bool)

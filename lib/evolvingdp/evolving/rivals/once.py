@@ -1,19 +1,21 @@
 """Every user reports once: users are split over epochs, and no user's budget is split.
 
-**Computes** an estimate of the mean bit in every epoch. Each user draws a lot, which names one epoch. In that epoch it
-reports one bit, 1 with a probability that is linear in the mean of its bits of that epoch, with all of epsilon; in all
-others it is silent. With `every` > 1 the lots name only epochs 1, 1 + every, ..., and an estimate stays until the next.
+**Computes** estimates of how often each of `n_words` words is held, in every epoch; a bit is one of two words, and word 1's
+frequency is the mean. Each user draws a lot, which names one epoch. In that epoch it samples one of its words of the epoch
+and reports it with all of epsilon (`core.reports`); in all others it is silent. With `every` > 1 the lots name only epochs
+1, 1 + every, ..., and an estimate stays until the next.
 
 **Guarantee.** Pure epsilon-local differential privacy of **everything that one user ever sends**; neighbouring inputs are
-any two sequences of bits of that user. The lot, and with it when something is sent, does not depend on data. The loss is
-exactly epsilon: it is attained by users whose bits of the epoch are all 0 and all 1.
+any two sequences of words of that user. The lot, and with it when something is sent, does not depend on data, nor do hash
+functions and rows. The loss is exactly epsilon: it is attained by users who hold one word each.
 
-**Error.** Unbiased for any data, any length of an epoch and any number of changes. The standard error of an epoch with m
-reports is at most coth(epsilon/2) / (2 sqrt(m)), where m is n / horizon or so; for small epsilon it is hardly less.
+**Error.** Unbiased for any data, any length of an epoch and any number of changes; with m reports the variance is that of a
+report, `report.variance`, over m, where m is n / horizon or so. Of a mean it is at most coth(epsilon/2)^2 / 4m.
 
-**Source.** Folklore; the reports are the estimates of THRESH (Joseph et al. 2018, Algorithm 1).
-`simulate` is exact: lots are independent of everything, so that the reporters of a group are multinomial over epochs. A
-report is 1 with a probability that is linear in the mean of the user's bits, hence in their expectation: ones are binomial.
+**Source.** Folklore; the reports are those of `core.reports`. `simulate` is exact: lots are independent of everything, so
+that the reporters of a group are multinomial over epochs; a random word of a random histogram is a draw from the group's
+distribution, so that their words are multinomial, and what these reports add up to has the law of `Report.draw_sums`.
+Users' real hash functions are made from a seed of 64 bits, and stand for fully random ones.
 """
 
 from __future__ import annotations
@@ -25,9 +27,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.core import checks
-from evolvingdp.core.randomizers import SignFlip
-from evolvingdp.evolving.rivals.detection import Fit, detect_at
-from evolvingdp.evolving.streams import BitStream
+from evolvingdp.core.reports import Report, best_report
+from evolvingdp.evolving.rivals.detection import Fit, detect, frequent
+from evolvingdp.evolving.streams import BitStream, WordStream
+
+BITS = 256  # of a report, at most, unless another is chosen
+_AT_ONCE = 1 << 22  # numbers of words of groups of lots
 
 
 @dataclass(frozen=True)
@@ -63,65 +68,74 @@ class Lots:
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """What the server holds: reports and ones by epoch with reports, (lots,) each. Public. Servers merge with `+`."""
+    """What the server holds, by epoch with reports: how many, (lots,), and what they add up to, (lots, width). Public.
+    Servers merge with `+`."""
 
     reports: NDArray[np.int64]
-    ones: NDArray[np.int64]
+    sums: NDArray[np.int64]
 
     def __add__(self, other: Tally) -> Tally:
-        return Tally(self.reports + other.reports, self.ones + other.ones)
+        return Tally(self.reports + other.reports, self.sums + other.sums)
 
 
 @checks.plain
 @dataclass(frozen=True)
 class Once:
-    """Users of `horizon` epochs of `epoch_length` bits each; `epsilon` of a user's only report."""
+    """Users of `horizon` epochs and a dictionary of `n_words`; `epsilon` of a user's only report, which is the best of at
+    most 256 bits unless another `report` is given."""
 
     n_users: int
     horizon: int
-    epoch_length: int
     epsilon: float
-    every: int = 1
+    n_words: int = 2
+    every: int = 1  # epochs of one estimate
+    report: Report = None  # type: ignore[assignment]  # the best one, as soon as it is made
 
     def __post_init__(self) -> None:
-        checks.integer_at_least(1, epoch_length=self.epoch_length)
+        checks.integer_at_least(2, n_words=self.n_words)
         checks.positive(epsilon=self.epsilon)
         _ = self.lots
+        if self.report is None:
+            object.__setattr__(self, "report", best_report(self.n_words, self.epsilon, BITS))
+        if (self.report.n_values, self.report.epsilon) != (self.n_words, self.epsilon):
+            raise ValueError(f"report must be one of {self.n_words} values with epsilon {self.epsilon}, got {self.report}")
 
     @property
     def lots(self) -> Lots:
         """Which epoch each user reports in."""
         return Lots(self.n_users, self.horizon, self.every)
 
-    @property
-    def randomizer(self) -> SignFlip:
-        """Of a report."""
-        return SignFlip(self.epsilon)
-
-    @property
-    def variance(self) -> float:
-        """Of an estimate from one report, coth(epsilon/2)^2 / 4, the largest for any data; of m reports, one m-th."""
-        return self.randomizer.variance()
-
-    @property
-    def standard_error(self) -> float:
-        """Of an epoch with as many reports as there are on average, before any data; a bound, as `variance` is."""
-        return float(np.sqrt(self.variance * len(self.lots.epochs) / self.n_users))
-
     def estimates(self, tally: Tally) -> NDArray[np.float64]:
-        """Of the epochs with reports, (lots,), unbiased, not clipped; nan where nobody's lot fell."""
-        randomizer, nothing = self.randomizer, np.full(len(tally.reports), np.nan)
-        shares = np.divide(tally.ones, tally.reports, out=nothing, where=tally.reports > 0)
-        return np.asarray((shares - randomizer.flip) / (randomizer.keep - randomizer.flip))
+        """Frequencies in the epochs with reports, (lots, n_words), unbiased, not clipped; nan where nobody's lot fell."""
+        return self.report.estimates(tally.sums, tally.reports)
 
-    def largest_variance(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Of an estimate from one report, for means between `low` and `high`."""
-        one = self.randomizer.report_one(np.clip(0.5, low, high))
-        return np.asarray(one * (1 - one) * self.randomizer.debias**2)
+    def detect(
+        self,
+        tally: Tally,
+        *,
+        words: NDArray[np.int64] | None = None,
+        online: bool = False,
+        false_alarm: float = 0.05,
+    ) -> Fit:
+        """`detection.detect` of the estimates of the epochs with reports, with the variances of what is estimated.
 
-    def detect(self, tally: Tally, *, online: bool = False, false_alarm: float = 0.05) -> Fit:
-        """`detection.detect` of the estimates of the epochs with reports, with the variance of what is estimated."""
-        return detect_at(self.estimates(tally), tally.reports, self.largest_variance, online=online, false_alarm=false_alarm)
+        Changes are looked for in `words` together: of two words in the second; of more, unless given, in hindsight in
+        `frequent` ones, online in all.
+        """
+        found = self.estimates(tally)
+        if words is None and self.n_words == 2:
+            words = np.array([1])
+        elif words is None and not online:
+            words = frequent(found, tally.reports, self.report.variance(0.0))
+        return detect(
+            found, tally.reports, self.report.largest_variance, words=words, online=online, false_alarm=false_alarm
+        )
+
+    def standard_error(self, frequency: float | None = None) -> float:
+        """Of a word in an epoch with as many reports as there are on average, before any data: of a mean near 1/2, which has
+        the largest, and of a rare word, unless its `frequency` is given."""
+        share = (0.5 if self.n_words == 2 else 0.0) if frequency is None else frequency
+        return float(np.sqrt(self.report.variance(share) * len(self.lots.epochs) / self.n_users))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -132,11 +146,26 @@ class State:
     lots: NDArray[np.int64]
     settings: Any  # whose state it is: `step` refuses it for others
 
-    def following(self, horizon: int) -> State:
-        """After the next epoch.  Raises ValueError when the horizon is over."""
-        if self.epoch >= horizon:
-            raise ValueError(f"horizon must be larger to go on: {horizon} epochs are over")
-        return State(self.epoch + 1, self.lots, self.settings)
+
+def sampled(counts: NDArray[np.integer], rng: np.random.Generator) -> NDArray[np.int64]:
+    """One of each user's words, each alike, (users,), of counts (users, n_words)."""
+    below = np.cumsum(counts, axis=1)
+    return np.asarray(np.sum(below <= rng.integers(0, below[:, -1])[:, None], axis=1))
+
+
+def check_words(counts: NDArray[np.integer], n_users: int, n_words: int) -> NDArray[np.integer]:
+    """`counts` (n_users, n_words) of words; the error names the first user without any, or with some less than 0 times."""
+    counts, shape = np.asarray(counts), (n_users, n_words)
+    if counts.dtype.kind not in "iu" or counts.shape != shape:
+        raise TypeError(f"counts must be integers, {shape}, got {counts.dtype} {counts.shape}")
+    totals = counts.sum(axis=1, dtype=float)
+    if (bad := (counts.min(axis=1) < 0) | (totals < 1) | (totals >= 2.0**63)).any():
+        user = int(bad.argmax())
+        raise ValueError(
+            f"counts must hold a word or more of every user, none less than 0 times, and fewer than 2^63 in all, got "
+            f"{totals[user]:.0f} in all, the least {counts[user].min()}, for user {user}"
+        )
+    return counts
 
 
 def start(settings: Once, rng: np.random.Generator) -> State:
@@ -144,34 +173,60 @@ def start(settings: Once, rng: np.random.Generator) -> State:
     return State(0, settings.lots.deal(rng), settings)
 
 
-def step(settings: Once, state: State, counts: NDArray[np.integer], rng: np.random.Generator) -> tuple[State, Tally]:
-    """An epoch in which user i has counts[i] ones among `epoch_length` bits, (n_users,), and the tally of this epoch: one
-    entry, or none where no lot names it."""
+def step(
+    settings: Once, state: State, counts: NDArray[np.integer], public: np.random.Generator, private: np.random.Generator
+) -> tuple[State, Tally]:
+    """An epoch in which user i holds word v counts[i, v] times, (n_users, n_words), once or more in all, and the tally of
+    this epoch: one entry, or none where no lot names it. `public` draws hash functions and rows."""
     checks.state(state, State, settings)
-    state = state.following(settings.horizon)
-    counts = checks.integer_array("counts", counts, below=settings.epoch_length + 1)
-    if len(counts) != settings.n_users:
-        raise ValueError(f"counts must have one entry per user ({settings.n_users}), got {len(counts)}")
+    if state.epoch >= settings.horizon:
+        raise ValueError(f"horizon must be larger to go on: {settings.horizon} epochs are over")
+    counts = check_words(counts, settings.n_users, settings.n_words)
+    state = State(state.epoch + 1, state.lots, settings)
     reporters = np.flatnonzero(state.lots == state.epoch)
-    ones = int(np.count_nonzero(settings.randomizer.draw_reports(counts[reporters] / settings.epoch_length, rng)))
+    sums = settings.report.collect(sampled(counts[reporters], private), public, private)
     named = np.full(np.count_nonzero(settings.lots.epochs == state.epoch), 1)
-    return state, Tally(named * len(reporters), named * ones)
+    return state, Tally(named * len(reporters), named[:, None] * sums)
 
 
-def run(settings: Once, stream: BitStream, *, bits: np.random.Generator, private: np.random.Generator) -> Tally:
-    """All epochs of `stream`, user by user; `bits` draws the users' data, `private` their lots and noise."""
+def run(
+    settings: Once,
+    stream: BitStream | WordStream,
+    *,
+    words: np.random.Generator,
+    public: np.random.Generator,
+    private: np.random.Generator,
+) -> Tally:
+    """All epochs of `stream`, user by user; `words` draws the users' data, `private` lots and noise, `public` the hashes."""
     state, tallies = start(settings, private), []
     for epoch in range(1, stream.horizon + 1):
-        state, tally = step(settings, state, stream.counts(epoch, bits), private)
+        state, tally = step(settings, state, stream.histograms(epoch, words), public, private)
         tallies.append(tally)
-    return Tally(*(np.concatenate(part) for part in zip(*((each.reports, each.ones) for each in tallies), strict=True)))
+    return Tally(*(np.concatenate(part) for part in zip(*((each.reports, each.sums) for each in tallies), strict=True)))
 
 
-def simulate(settings: Once, stream: BitStream, rng: np.random.Generator) -> Tally:
+def simulate(settings: Once, stream: BitStream | WordStream, rng: np.random.Generator) -> Tally:
     """The same law at a cost that does not grow with the number of users."""
-    sizes = (stream.n_users, stream.horizon, stream.epoch_length)
-    if sizes != (settings.n_users, settings.horizon, settings.epoch_length):
-        raise ValueError(f"stream must have the sizes of the settings, got n_users, horizon, epoch_length = {sizes}")
+    same_sizes(settings, stream)
     reports = settings.lots.split(stream.sizes, rng)
-    ones = rng.binomial(reports, settings.randomizer.report_one(stream.group_means[:, settings.lots.epochs - 1]))
-    return Tally(reports.sum(axis=0), ones.sum(axis=0))
+    return Tally(reports.sum(axis=0), draw_sums(settings.report, stream, settings.lots.epochs, reports, rng))
+
+
+def draw_sums(
+    report: Report,
+    stream: BitStream | WordStream,
+    epochs: NDArray[np.int64],
+    reports: NDArray[np.int64],
+    rng: np.random.Generator,
+) -> NDArray[np.int64]:
+    """What reports[g, i] users of group g add up to, who report in epochs[i], (epochs, width)."""
+    step = max(1, _AT_ONCE // (len(reports) * max(stream.n_words, report.width)))
+    parts = [slice(first, first + step) for first in range(0, len(epochs), step)]
+    return np.concatenate([report.draw_sums(reports.T[part], stream.laws(epochs[part]), rng) for part in parts])
+
+
+def same_sizes(settings: Any, stream: BitStream | WordStream) -> None:
+    """Raise ValueError unless `stream` has the users, epochs and words of `settings`."""
+    for name in ("n_users", "horizon", "n_words"):
+        if getattr(stream, name) != getattr(settings, name):
+            raise ValueError(f"stream must have {name} = {getattr(settings, name)}, got {getattr(stream, name)}")

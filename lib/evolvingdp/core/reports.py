@@ -1,0 +1,339 @@
+"""One report of one of `n_values` values: what a user sends, what the server adds up, and with what error it is read.
+
+**Computes** estimates of how often each value of a list is held, from one report of each user. A report *supports* values:
+the user's own with probability `own`, each other with probability `other`. That is all that an error depends on, so that all
+kinds of reports are chosen between by two numbers:
+
+- `Subset`: a set of `size` values that holds the own value with probability e^epsilon size / (e^epsilon size + k - size),
+  and is uniform besides; with size 1, one value, it is generalized randomized response. The server adds up sets.
+- `Hashed`: a public random function of each user, and its value of the own value by randomized response (`core.olh`).
+- `Sign`: a public random row of the Hadamard matrix, and its sign of the own value by randomized response: one bit.
+
+**Guarantee.** Pure epsilon-local differential privacy per report, exact; neighbouring inputs are any two values of one user.
+What decides is a random double, whose probability is rounded towards privacy (`core.randomizers`).
+
+**Error.** Unbiased. A report adds r (1 - r) / (own - other)^2 to an estimate's variance, r = other + f (own - other), where
+a random user holds the value with probability f (`variance`); given how many users hold it, f (1 - f) less, which is V0 + f
+V1 with, for subsets of w of k values and e = e^epsilon,
+
+    V0 = (e (w - 1) + k - w) (w e + k - 1 - w) / (w (k - w) (e - 1)^2)
+    V1 = ((k - w) (k - 1) - w (e (w - 1) + k - w)) / (w (k - w) (e - 1))
+
+**The best of all** symmetric reports whose probabilities have one of two values, of ratio e^epsilon, is a subset: given its
+public randomness such a report is the set of values that it supports, whose size does not depend on the data, so that it is
+a mixture of subsets of several sizes, and the best of these sizes has no larger variance (Cauchy and Schwarz). Local
+hashing costs fewer bits; from k of a few hundred on it is as good.
+
+**Source.** Subsets: Ye and Barg (2018); Wang et al. (2016). Hashing, and the rule k < 3 e^epsilon + 2 for one value against
+it: Wang et al. (2017). The sum over sets of all users is drawn exactly, value by value: `Subset.draw_sums`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evolvingdp.core import checks, hadamard
+from evolvingdp.core.olh import OLH
+from evolvingdp.core.randomizers import SignFlip, rounded_up
+
+_AT_ONCE = 1 << 20  # entries of users times values
+_VALUES = 128  # up to so many, sets of several are worth their draws: beyond, hashing has hardly more error
+_SEED = 64  # bits of a hash function
+
+
+@dataclass(frozen=True)
+class Report:
+    """What all kinds share; each has `own`, `other`, `bits`, `collect` and `draw_sums`."""
+
+    n_values: int
+    epsilon: float  # of one report
+
+    def __post_init__(self) -> None:
+        checks.integer_at_least(2, n_values=self.n_values)
+        checks.positive(epsilon=self.epsilon)
+
+    @cached_property
+    def own(self) -> float:
+        """The probability that a report supports the own value."""
+        raise NotImplementedError
+
+    @cached_property
+    def other(self) -> float:
+        """That of supporting another one."""
+        raise NotImplementedError
+
+    @property
+    def bits(self) -> int:
+        """That a user sends, with what is public of them."""
+        raise NotImplementedError
+
+    @property
+    def width(self) -> int:
+        """How many sums the server keeps."""
+        return self.n_values
+
+    def variance(self, frequency: ArrayLike) -> NDArray[np.float64]:
+        """Of the estimate of a value with this frequency from one report of a random user; of m reports, one m-th."""
+        spread = self.own - self.other
+        supported = self.other + np.minimum(np.maximum(frequency, 0), 1) * spread
+        return np.asarray(supported * (1 - supported) / spread**2)
+
+    def largest_variance(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
+        """For frequencies between `low` and `high`: where the probability of a support is as near to 1/2 as it can be."""
+        return self.variance(np.minimum(np.maximum((0.5 - self.other) / (self.own - self.other), low), high))
+
+    def estimates(self, sums: NDArray[np.integer], n_reports: ArrayLike) -> NDArray[np.float64]:
+        """Frequencies (..., n_values) from sums (..., width) of n_reports (...); unbiased, not clipped, nan without
+        reports."""
+        reports, nothing = np.asarray(n_reports)[..., None], np.full(np.shape(sums), np.nan)
+        return self._decoded(np.divide(sums, reports, out=nothing, where=reports > 0))
+
+    def _decoded(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
+        return (means - self.other) / (self.own - self.other)
+
+    def collect(
+        self, values: NDArray[np.integer], public: np.random.Generator, private: np.random.Generator
+    ) -> NDArray[np.int64]:
+        """Each of these users, with values (n,) below n_values, reports: the sums, (width,)."""
+        return self._collected(checks.integer_array("values", values, below=self.n_values), public, private)
+
+    def draw_sums(
+        self, sizes: NDArray[np.integer], laws: NDArray[np.float64], rng: np.random.Generator
+    ) -> NDArray[np.int64]:
+        """The law of `collect` for sizes (..., groups) users whose values have laws (..., groups, n_values): (...,
+        width)."""
+        return self._supports(rng.multinomial(sizes, laws).sum(axis=-2), rng)
+
+    def draw_one(self, held: NDArray[np.integer], n_reports: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Of values held by so many of those who report, how many support each, by itself: the law of one entry alone."""
+        return np.asarray(rng.binomial(held, self.own) + rng.binomial(np.asarray(n_reports) - held, self.other))
+
+    def _collected(self, values: NDArray[np.int64], public: Any, private: Any) -> NDArray[np.int64]:
+        raise NotImplementedError
+
+    def _supports(self, held: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+        raise NotImplementedError
+
+
+@checks.plain
+@dataclass(frozen=True)
+class Subset(Report):
+    """A set of `size` of the values."""
+
+    size: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.integer_at_least(1, size=self.size)
+        if self.size >= self.n_values:
+            raise ValueError(f"size must be below n_values, {self.n_values}, got {self.size}")
+        if not self.own > self.other:
+            raise ValueError(f"epsilon must be larger, as random doubles report every value alike, got {self.epsilon!r}")
+
+    @cached_property
+    def lie(self) -> float:
+        """The probability of a set without the own value."""
+        others = (self.n_values - self.size) / self.size * math.exp(-self.epsilon)
+        return rounded_up(others / (1 + others))
+
+    @cached_property
+    def own(self) -> float:
+        return 1 - self.lie
+
+    @cached_property
+    def other(self) -> float:
+        return (self.size - self.own) / (self.n_values - 1)
+
+    @property
+    def bits(self) -> int:
+        return max(1, math.ceil(_log2_ways(self.n_values, self.size) - 1e-9))
+
+    def probabilities(self, value: int) -> dict[tuple[int, ...], float]:
+        """The law of a report, by set."""
+        from itertools import combinations
+
+        with_it, without = math.comb(self.n_values - 1, self.size - 1), math.comb(self.n_values - 1, self.size)
+        sets = combinations(range(self.n_values), self.size)
+        return {one: self.own / with_it if value in one else self.lie / without for one in sets}
+
+    def report(self, values: NDArray[np.integer], private: np.random.Generator) -> NDArray[np.int64]:
+        """One set a user, (n, size), in any order, of values (n,)."""
+        own, others = checks.integer_array("values", values, below=self.n_values), self.n_values - 1
+        lies = np.asarray(private.random(len(own)) < self.lie, dtype=bool)
+        if self.size == 1:
+            drawn = private.integers(0, others, size=len(own))[:, None]
+        else:  # the first places of a random order of the others
+            table, users = np.tile(np.arange(others), (len(own), 1)), np.arange(len(own))
+            for place in range(self.size):
+                at = private.integers(place, others, size=len(own))
+                table[users, at], table[:, place] = table[:, place].copy(), table[users, at]
+            drawn = table[:, : self.size]
+        drawn = drawn + (drawn >= own[:, None])
+        drawn[:, -1] = np.where(lies, drawn[:, -1], own)
+        return np.asarray(drawn)
+
+    def _collected(self, values: NDArray[np.int64], public: Any, private: Any) -> NDArray[np.int64]:
+        sums, step = np.zeros(self.n_values, dtype=np.int64), max(1, _AT_ONCE // self.n_values)
+        for first in range(0, len(values), step):
+            sums += np.bincount(self.report(values[first : first + step], private).ravel(), minlength=self.n_values)
+        return sums
+
+    def _supports(self, held: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+        """A report is a uniform set of all values, or, with probability `own` - `lie` w / (k - w), one that holds the
+        own."""
+        k, w = self.n_values, self.size
+        truthful = rng.binomial(held, self.own - self.lie * w / (k - w))
+        blind = held.sum(axis=-1) - truthful.sum(axis=-1)
+        if w == 1:
+            return np.asarray(truthful + rng.multinomial(blind, np.full(k, 1 / k)))
+        return truthful + self._filled(truthful, blind, rng)
+
+    def _filled(self, truthful: NDArray[np.int64], blind: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+        """How often each value is drawn to fill sets up, (..., k): w - 1 places of those that hold their own, w of others.
+
+        Value by value, for all users who have as many places left: at their own value users draw nothing. Until then they
+        are alike, so that those whose own it is are a random part of them.
+        """
+        k, w = self.n_values, self.size
+        places, sums = np.arange(w + 1), np.zeros_like(truthful)
+        ahead = np.zeros((*blind.shape, w + 1), dtype=np.int64)  # by places left: whose own value is still to come
+        rest = np.zeros_like(ahead)
+        ahead[..., w - 1], rest[..., w] = truthful.sum(axis=-1), blind
+        for value in range(k):
+            now = _part(ahead, truthful[..., value], rng)
+            ahead -= now
+            left = k - value  # values to choose from, without the own one of those for whom it is ahead
+            taken = (
+                rng.binomial(ahead, np.minimum(places / max(left - 1, 1), 1)),
+                rng.binomial(rest, np.minimum(places / left, 1)),
+            )
+            for pool, drawn in zip((ahead, rest), taken, strict=True):
+                sums[..., value] += drawn.sum(axis=-1)
+                pool -= drawn
+                pool[..., :-1] += drawn[..., 1:]
+            rest += now
+        return sums
+
+
+def _part(pools: NDArray[np.int64], size: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """`size` (...) of the members of pools (..., parts), without putting back: how many of each part."""
+    drawn, among, left = np.zeros_like(pools), pools.sum(axis=-1), size.copy()
+    for part in np.flatnonzero(pools.any(axis=tuple(range(pools.ndim - 1)))):
+        held = pools[..., part]
+        drawn[..., part] = taken = rng.hypergeometric(held, among - held, left)
+        among, left = among - held, left - taken
+    return drawn
+
+
+def _log2_ways(n_values: int, size: int) -> float:
+    return (math.lgamma(n_values + 1) - math.lgamma(size + 1) - math.lgamma(n_values - size + 1)) / math.log(2)
+
+
+@checks.plain
+@dataclass(frozen=True)
+class Hashed(Report):
+    """Local hashing, `core.olh`."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.oracle
+
+    @cached_property
+    def oracle(self) -> OLH:
+        return OLH(self.epsilon)
+
+    @cached_property
+    def own(self) -> float:
+        return self.oracle.keep
+
+    @cached_property
+    def other(self) -> float:
+        return 1 / self.oracle.hash_values
+
+    @property
+    def bits(self) -> int:
+        return _SEED + (self.oracle.hash_values - 1).bit_length()
+
+    def _collected(self, values: NDArray[np.int64], public: Any, private: Any) -> NDArray[np.int64]:
+        reports = self.oracle.report(values.astype(np.uint64), public, private)
+        return self.oracle.support(reports, np.arange(self.n_values, dtype=np.uint64))
+
+    def _supports(self, held: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+        return self.draw_one(held, held.sum(axis=-1, keepdims=True), rng)  # supports of other values are independent
+
+
+@checks.plain
+@dataclass(frozen=True)
+class Sign(Report):
+    """One sign of a random row: the sums are those of signs by row."""
+
+    @cached_property
+    def randomizer(self) -> SignFlip:
+        return SignFlip(self.epsilon)
+
+    @cached_property
+    def own(self) -> float:
+        return self.randomizer.keep
+
+    @cached_property
+    def other(self) -> float:
+        return 0.5
+
+    @property
+    def bits(self) -> int:
+        return self.width.bit_length()  # the sign, and the row
+
+    @property
+    def width(self) -> int:
+        return 1 << (self.n_values - 1).bit_length()
+
+    def _decoded(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(hadamard.transform(means)[..., : self.n_values] * self.randomizer.debias)
+
+    def _collected(self, values: NDArray[np.int64], public: Any, private: Any) -> NDArray[np.int64]:
+        rows = public.integers(0, self.width, size=len(values))
+        signs = self.randomizer.randomize(hadamard.signs(rows, values), private)
+        return np.bincount(rows, weights=signs, minlength=self.width).astype(np.int64)
+
+    def draw_sums(
+        self, sizes: NDArray[np.integer], laws: NDArray[np.float64], rng: np.random.Generator
+    ) -> NDArray[np.int64]:
+        users = rng.multinomial(sizes, np.full(self.width, 1 / self.width))
+        padded = np.pad(laws, [(0, 0)] * (np.ndim(laws) - 1) + [(0, self.width - self.n_values)])
+        plus = self.randomizer.report_one((1 + np.clip(hadamard.transform(padded), -1, 1)) / 2)
+        return np.asarray((2 * rng.binomial(users, plus) - users).sum(axis=-2))
+
+
+@checks.plain
+def best_report(n_values: int, epsilon: float, bits: int | None = None, frequency: float | None = None) -> Report:
+    """The report of at most `bits` with the least variance for a value of this `frequency`, 1 / n_values unless given.
+
+    Sets of several values are looked at up to 128 values. Raises ValueError that names the least number of bits.
+    """
+    checks.integer_at_least(2, n_values=n_values)
+    checks.positive(epsilon=epsilon)
+    if bits is not None:
+        checks.integer_at_least(1, bits=bits)
+    share = 1 / n_values if frequency is None else frequency
+    checks.shares(frequency=share)
+    sizes = range(1, n_values // 2 + 1 if n_values <= _VALUES else 2)
+    kinds: list[Any] = [lambda size=size: Subset(n_values, epsilon, size) for size in sizes]
+    kinds += [lambda: Hashed(n_values, epsilon), lambda: Sign(n_values, epsilon)]
+    found, refused = list[Report](), ValueError()
+    for make in kinds:
+        try:
+            found.append(make())
+        except ValueError as error:  # no difference that random doubles can tell, or hash values that are too many
+            refused = error
+    if not found:
+        raise refused
+    short = [one for one in found if bits is None or one.bits <= bits]
+    if not short:
+        raise ValueError(f"bits must be at least {min(one.bits for one in found)} for {n_values} values, got {bits}")
+    return min(short, key=lambda one: float(one.variance(share)))

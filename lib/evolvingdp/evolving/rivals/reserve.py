@@ -1,0 +1,208 @@
+"""Users once, with a reserve: most users report steadily, and a crew reports at once when what was reported shows a change.
+
+**Computes** estimates of all words' frequencies (a bit is one of two words) in every epoch, each there when its epoch ends.
+A share `steady` of the users reports in one epoch each, which a lot names. The others wait in `changes` + 1 crews and a
+spare one of a quarter of their size. The first crew reports in epoch 1, and the next one whenever online change detection
+(`detection.Watch`) finds that the last segment begins after the last call: a crew's reports of that epoch join its steady
+ones, and an estimate is the mean of the last segment.
+
+**Guarantee.** Pure epsilon-local differential privacy of **everything that one user ever sends**; neighbouring inputs are
+any two sequences of words of that user, whatever the other users hold. *Proof.* A lot gives each user its role before any
+data are there: one epoch, or one crew; no user has two. Fix the lot, and public randomness. Whether a crew is called, and
+when, is decided by reports that have been released, and by nothing else. A steady user's report is sent in the epoch of its
+lot. A crew is called once at most, by reports of others: none of its members has sent anything before. So the epoch in
+which a user reports is, given what is public then, the same under both of its inputs; its silence until then, or for ever,
+does not depend on them; and its one report has probabilities within a factor e^epsilon. What follows depends on it through
+the report alone. The three conditions are needed. If crews shared members with each other, or with those who report
+steadily, a user would report twice, and lose 2 epsilon; if a call read its members' data, the call would tell them, for any
+epsilon. The loss is exactly epsilon.
+
+**Error.** Of the reports of a segment that have come; unbiased where the segment holds no change. At any number of changes
+estimates go on, at worst with the error of `detect(online=True)` from a share `steady` of the users.
+
+**Source.** Ours; reports are those of `core.reports`. `simulate` is exact: roles are hypergeometric over groups, lots are
+multinomial, and reports have the law of `Report.draw_sums`.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evolvingdp.core import checks
+from evolvingdp.core.reports import Report, best_report
+from evolvingdp.evolving.rivals.crews import SPARE, deal
+from evolvingdp.evolving.rivals.detection import Watch
+from evolvingdp.evolving.rivals.once import BITS, Once, check_words, draw_sums, same_sizes, sampled
+from evolvingdp.evolving.streams import BitStream, WordStream
+
+
+@checks.plain
+@dataclass(frozen=True)
+class Reserve:
+    """Users of `horizon` epochs; `epsilon` of a user's only report."""
+
+    n_users: int
+    horizon: int
+    epsilon: float
+    changes: int  # that crews wait for
+    n_words: int = 2
+    steady: float = 0.75  # of the users, who report in an epoch that a lot names
+    report: Report = None  # type: ignore[assignment]  # as of `Once`
+
+    def __post_init__(self) -> None:
+        checks.integer_at_least(0, changes=self.changes)
+        checks.probability(steady=self.steady)
+        checks.integer_at_least(1, n_users=self.n_users)
+        if self.report is None:
+            object.__setattr__(self, "report", best_report(self.n_words, self.epsilon, BITS))
+        if self.cell < SPARE:
+            raise ValueError(
+                f"n_users must be larger for a reserve of {self.changes + 2} crews, got {self.n_users}, of whom a crew has "
+                f"{self.cell}"
+            )
+
+    @cached_property
+    def once(self) -> Once:
+        """Those who report steadily."""
+        steady = max(1, round(self.steady * self.n_users))
+        return Once(steady, self.horizon, self.epsilon, self.n_words, report=self.report)
+
+    @cached_property
+    def cell(self) -> int:
+        """Users of a crew."""
+        return int((self.n_users - self.once.n_users) / (self.changes + 1 + 1 / SPARE))
+
+    @cached_property
+    def parts(self) -> list[int]:
+        """Into what a lot deals users: those who report steadily, and the crews; few may be left, who never report."""
+        return [self.once.n_users] + [self.cell] * (self.changes + 1) + [self.cell // SPARE]
+
+    def standard_error(self, epochs: float = 1.0) -> float:
+        """Of a mean near 1/2, or a rare word, from the steady reports of so many epochs, before any data."""
+        return self.once.standard_error() / math.sqrt(epochs)
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """What everybody sees after an epoch: the estimate of all words, (n_words,), not clipped, nan before the first report;
+    how many `reports` it is made of, since which epoch (from 1); whether a crew was `called`, and how many are left."""
+
+    epoch: int
+    estimate: NDArray[np.float64]
+    reports: float
+    since: int
+    called: bool
+    crews_left: int
+
+
+class Server:
+    """Who is called, and what is estimated: from reports alone."""
+
+    def __init__(self, settings: Reserve) -> None:
+        self.settings, self.called, self.since = settings, 0, 0
+        looked = np.array([1]) if settings.n_words == 2 else None
+        self.watch = Watch(settings.horizon, settings.n_words, looked)
+
+    def add(self, reports: int, sums: NDArray[np.int64], again: bool = False) -> None:
+        """The reports of an epoch; `again`: all of the last one."""
+        report = self.settings.report
+        self.watch.tell(report.estimates(sums, reports), reports, report.largest_variance, again)
+
+    @property
+    def crew(self) -> int | None:
+        """The crew that is called in the last epoch, from 0."""
+        crews = len(self.settings.parts) - 1
+        changed = self.watch.explained and self.watch.start >= self.since
+        return self.called if (changed or not self.called) and self.called < crews else None
+
+    def join(self, reports: int, sums: NDArray[np.int64]) -> None:
+        """All reports of the last epoch, with those of the crew that was called."""
+        self.called, self.since = self.called + 1, self.watch.epoch
+        self.add(reports, sums, again=True)
+
+    def release(self) -> Release:
+        watch = self.watch
+        left = len(self.settings.parts) - 1 - self.called
+        called = self.since == watch.epoch
+        return Release(watch.epoch, watch.estimate, watch.reports, watch.start + 1, called, left)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class State:
+    """The server, which is public, and each user's role: the epoch in which it reports, or minus the number of its crew
+    (from 1; 0 for who never reports). Nothing of a user's data is kept."""
+
+    server: Server
+    roles: NDArray[np.int64]
+    settings: Reserve  # whose state it is: `step` refuses it for others
+
+
+def start(settings: Reserve, rng: np.random.Generator) -> State:
+    """Before the first epoch: users draw their roles."""
+    order, (steady, *crews) = rng.permutation(settings.n_users), settings.parts
+    roles = np.zeros(settings.n_users, dtype=np.int64)
+    roles[order[:steady]] = settings.once.lots.deal(rng)
+    roles[order[steady : steady + sum(crews)]] = -np.repeat(np.arange(1, len(crews) + 1), crews)
+    return State(Server(settings), roles, settings)
+
+
+def step(
+    settings: Reserve, state: State, counts: NDArray[np.integer], public: np.random.Generator, private: np.random.Generator
+) -> tuple[State, Release]:
+    """An epoch in which user i holds word v counts[i, v] times, (n_users, n_words), once or more in all. Everybody's counts
+    are checked before any report. `public` draws hash functions and rows."""
+    checks.state(state, State, settings)
+    server = copy.deepcopy(state.server)
+    if (epoch := server.watch.epoch + 1) > settings.horizon:
+        raise ValueError(f"horizon must be larger to go on: {settings.horizon} epochs are over")
+    counts = check_words(counts, settings.n_users, settings.n_words)
+
+    def reported(role: int) -> tuple[int, NDArray[np.int64]]:
+        users = np.flatnonzero(state.roles == role)
+        return len(users), settings.report.collect(sampled(counts[users], private), public, private)
+
+    reports, sums = reported(epoch)
+    server.add(reports, sums)
+    if (crew := server.crew) is not None:
+        more, joined = reported(-crew - 1)
+        server.join(reports + more, sums + joined)
+    return State(server, state.roles, settings), server.release()
+
+
+def run(
+    settings: Reserve,
+    stream: BitStream | WordStream,
+    *,
+    words: np.random.Generator,
+    public: np.random.Generator,
+    private: np.random.Generator,
+) -> list[Release]:
+    """All epochs of `stream`, user by user; `words` draws the users' data, `private` their roles and noise."""
+    state, releases = start(settings, private), []
+    for epoch in range(1, stream.horizon + 1):
+        state, release = step(settings, state, stream.histograms(epoch, words), public, private)
+        releases.append(release)
+    return releases
+
+
+def simulate(settings: Reserve, stream: BitStream | WordStream, rng: np.random.Generator) -> list[Release]:
+    """The same law at a cost that does not grow with the number of users."""
+    same_sizes(settings, stream)
+    dealt = deal(settings.parts, stream.sizes, rng)
+    steady = settings.once.lots.split(dealt[0], rng)
+    epochs = np.arange(1, settings.horizon + 1)
+    sums, reports = draw_sums(settings.report, stream, epochs, steady, rng), steady.sum(axis=0)
+    server, releases = Server(settings), []
+    for epoch in epochs:
+        server.add(reports[epoch - 1], sums[epoch - 1])
+        if (crew := server.crew) is not None:
+            joined = draw_sums(settings.report, stream, np.array([epoch]), dealt[1 + crew][:, None], rng)[0]
+            server.join(reports[epoch - 1] + settings.parts[1 + crew], sums[epoch - 1] + joined)
+        releases.append(server.release())
+    return releases

@@ -1,0 +1,139 @@
+"""Reports of one of several values: their variances enumerated, the best of them, and what cannot work."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from evolvingdp.core.reports import Hashed, Report, Sign, Subset, best_report
+from evolvingdp.core.seeds import stream
+
+LN3 = math.log(3)  # a sign is kept with probability 3/4; OLH has four hash values and keeps its own with probability 1/2
+
+
+def test_estimates_by_hand():
+    olh = Hashed(3, LN3)
+    assert olh.estimates(np.array([4, 2, 3]), 8) == pytest.approx([1.0, 0.0, 0.5])  # (share - 1/4) / (1/2 - 1/4)
+    assert olh.variance([0.0, 1.0]) == pytest.approx([3.0, 4.0])  # 1/4 3/4 16 and 1/2 1/2 16
+    assert olh.bits == 64 + 2
+    signs = Sign(3, LN3)
+    assert (signs.width, signs.bits) == (4, 3)
+    rows = np.array([5, 1, 3, -1])  # times the columns ++++, +-+-, ++--, over 8 users, times coth(ln(3) / 2) = 2
+    assert signs.estimates(rows, 8) == pytest.approx([2.0, 2.0, 1.0])
+    assert signs.variance([0.0, 1.0]) == pytest.approx([4.0, 3.0])
+    one = Subset(2, LN3)  # a bit, by randomized response
+    assert (one.own, one.other, one.bits) == (pytest.approx(0.75), pytest.approx(0.25), 1)
+    assert one.variance(0.5) == pytest.approx(1.0)  # coth(ln(3) / 2)^2 / 4
+    assert np.isnan(olh.estimates(np.zeros((1, 3)), np.zeros(1))).all()
+
+
+@pytest.mark.parametrize("n_values", [3, 5, 6])
+@pytest.mark.parametrize("size", [1, 2, 4])
+@pytest.mark.parametrize("epsilon", [0.4, 1.0, 3.0])
+def test_the_variance_of_a_set_is_that_of_the_enumerated_law_and_of_the_formula(n_values, size, epsilon):
+    """V0 + f V1 of a report whose value is given, and f (1 - f) of a random user's besides."""
+    if size >= n_values:
+        return
+    report, k, w, e = Subset(n_values, epsilon, size), n_values, size, math.exp(epsilon)
+    laws = [report.probabilities(value) for value in range(k)]
+    assert sum(laws[0].values()) == pytest.approx(1)
+    ratios = [laws[0][one] / laws[1][one] for one in laws[0]]
+    assert max(ratios) == pytest.approx(e)
+    assert max(ratios) <= e * (1 + 1e-14)
+    supports = [sum(chance for one, chance in law.items() if 0 in one) for law in laws]
+    assert supports == pytest.approx([report.own] + [report.other] * (k - 1))
+    v0 = (e * (w - 1) + k - w) * (w * e + k - 1 - w) / (w * (k - w) * (e - 1) ** 2)
+    v1 = ((k - w) * (k - 1) - w * (e * (w - 1) + k - w)) / (w * (k - w) * (e - 1))
+    for f in (0.0, 0.3, 1.0):
+        own, others = (p * (1 - p) / (report.own - report.other) ** 2 for p in supports[:2])
+        assert v0 + f * v1 == pytest.approx(f * own + (1 - f) * others)
+        assert report.variance(f) == pytest.approx(v0 + f * v1 + f * (1 - f))
+
+
+@pytest.mark.parametrize("n_values", [2, 4, 10, 50, 100])
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 2.0, 5.0, 8.0])
+def test_no_report_beats_the_best_set_at_the_frequency_that_is_asked_for(n_values, epsilon):
+    for frequency in (0.0, 1 / n_values, 0.2, 0.9):
+        best = best_report(n_values, epsilon, frequency=frequency)
+        assert isinstance(best, Subset) or best.variance(frequency) == pytest.approx(
+            min(Subset(n_values, epsilon, w).variance(frequency) for w in range(1, n_values))
+        )
+        for other in (Hashed(n_values, epsilon), Sign(n_values, epsilon), Subset(n_values, epsilon)):
+            assert best.variance(frequency) <= other.variance(frequency) * (1 + 1e-12)
+
+
+def test_one_value_is_best_of_few_and_sets_of_more():
+    """Against OLH, errors of all values together, given who holds which."""
+    for n_values, epsilon, ratio in ((4, 5.0, 0.193), (10, 5.0, 0.315), (10, 3.0, 0.610), (4, 2.0, 0.567)):
+        report, share = best_report(n_values, epsilon), 1 / n_values
+        assert report == Subset(n_values, epsilon)
+        one, olh = (float(each.variance(share)) - share * (1 - share) for each in (report, Hashed(n_values, epsilon)))
+        assert math.sqrt(one / olh) == pytest.approx(ratio, abs=1e-3)
+    e = math.e
+    assert best_report(math.floor(2 * e + 1), 1.0, frequency=0.0) == Subset(6, 1.0)
+    assert best_report(math.ceil(2 * e + 1), 1.0, frequency=0.0) == Subset(7, 1.0, 2)
+
+
+def test_bits_are_those_of_the_set_and_fewer_may_be_asked_for():
+    assert best_report(50, 1.0).bits == math.ceil(math.log2(math.comb(50, best_report(50, 1.0).size))) == 39
+    assert [best_report(120, 1.0, bits).bits for bits in (96, 80, 8)] == [96, 66, 8]
+    assert isinstance(best_report(120, 1.0, 66), Hashed)
+    assert isinstance(best_report(120, 1.0, 8), Sign)
+    with pytest.raises(ValueError, match="bits must be at least 7 for 120 values, got 6"):
+        best_report(120, 1.0, 6)
+    assert isinstance(best_report(10**5, 2.0), Hashed)
+
+
+def test_the_largest_variance_is_that_of_the_share_nearest_to_one_half_of_the_reports():
+    low, high = np.array([0.0, 0.1, 0.7]), np.array([0.05, 0.6, 0.9])
+    bits = Subset(2, LN3)
+    assert bits.largest_variance(low, high) == pytest.approx(bits.variance([0.05, 0.5, 0.7]))
+    olh = Hashed(2, LN3)  # p = 1/2: all of a word's holders
+    assert olh.largest_variance(low, high) == pytest.approx(olh.variance(high))
+    signs = Sign(2, LN3)
+    assert signs.largest_variance(low, high) == pytest.approx(signs.variance(low))
+
+
+@pytest.mark.parametrize("report", [Subset(6, 1.0), Subset(6, 1.0, 3), Subset(6, 1.0, 5)])
+def test_sets_have_their_size_and_everybody_is_counted(report):
+    rng = stream(0, "sizes", str(report))
+    sums = report.collect(np.arange(6).repeat(50), rng, rng)
+    assert sums.sum() == 300 * report.size
+    laws = np.full((3, 2, 6), 1 / 6)
+    drawn = report.draw_sums(np.array([[100, 7], [0, 0], [5, 0]]), laws, rng)
+    assert drawn.sum(axis=1).tolist() == [107 * report.size, 0, 5 * report.size]
+    assert drawn.max(axis=1).tolist() <= [107, 0, 5]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Subset(1, 1.0), "n_values must be >= 2, got 1"),
+        (lambda: Subset(4, 1.0, 4), "size must be below n_values, 4, got 4"),
+        (lambda: Subset(4, 1e-17), "epsilon must be larger"),
+        (lambda: Sign(4, math.nan), "epsilon must be > 0"),
+        (lambda: Hashed(4, 11.0), "epsilon must be at most 10"),
+        (lambda: best_report(4, 1.0, 0), "bits must be >= 1"),
+        (lambda: best_report(4, 1.0, frequency=1.5), r"frequency must lie in \[0, 1\]"),
+        (lambda: Subset(4, 1.0).collect(np.array([4]), stream(0, "a"), stream(0, "b")), r"values must lie in \[0, 4\)"),
+    ],
+)
+def test_what_cannot_work_is_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_a_large_epsilon_leaves_sets():
+    assert best_report(4, 12.0) == Subset(4, 12.0)
+    assert isinstance(best_report(4, 12.0), Report)
+
+
+def test_a_set_of_several_is_drawn_from_all_orders():
+    """Which of the others are in the set of a user who holds the first of five: all six pairs alike."""
+    report, rng, seen = Subset(5, 1.0, 3), stream(0, "orders"), set()
+    for _ in range(400):
+        seen.add(tuple(np.flatnonzero(report.collect(np.array([0]), rng, rng)).tolist()))
+    assert seen == set(itertools.combinations(range(5), 3))
