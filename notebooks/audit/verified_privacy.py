@@ -14,7 +14,6 @@ import pandas as pd
 from evolvingdp.audit import formulas, ledger
 from evolvingdp.audit.empirical import auditor, failures
 from evolvingdp.audit.empirical.black_boxes import black_boxes
-from evolvingdp.audit.exact import reports
 from evolvingdp.audit.exact.laws import worst_loss
 from evolvingdp.book.params import Metric
 from evolvingdp.book.words import span
@@ -95,7 +94,7 @@ def _convergence(params: Any, seed: int) -> Iterator[dict[str, Any]]:
 def _failures(params: Any, seed: int) -> Iterator[dict[str, Any]]:
     """The exact loss against the number of reports, and an audit from outside, for the right client and both wrong ones."""
     settings, uncleared = Rappor(n_bits=4), failures.NeverClears(n_bits=4)
-    one = worst_loss(reports.rappor_laws(settings, _ONE_BIT, 1))
+    one = worst_loss(failures.rappor_laws(settings, _ONE_BIT, 1))
     for case in (KEPT, REDRAWN, UNCLEARED):
         of = uncleared if case == UNCLEARED else settings
         for n_reports in params.n_reports:

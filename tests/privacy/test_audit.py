@@ -12,7 +12,7 @@ from scipy.stats import binom, binomtest, nchypergeom_fisher
 
 from evolvingdp.audit import ledger
 from evolvingdp.audit.empirical import auditor, failures, limits
-from evolvingdp.audit.exact import integers, reports
+from evolvingdp.audit.exact import integers
 from evolvingdp.audit.exact import laws as exact
 from evolvingdp.audit.exact.replay import ChangedError
 from evolvingdp.continual_mean import binary_mechanism, blocks, user_mean
@@ -153,8 +153,8 @@ def test_both_real_failures_are_caught_exactly_and_from_outside(wrong):
     broken = settings if redrawn else failures.NeverClears(n_bits=4)
     client = failures.rappor_client(broken, n_reports, redrawn=redrawn)
     assert auditor.audit(client, ONE_BIT, stream(0, "wrong"), runs=RUNS).refutes(promise)
-    one = exact.worst_loss(reports.rappor_laws(broken, ONE_BIT, 1))
-    kept = exact.worst_loss(reports.rappor_laws(settings, ONE_BIT, 2))
+    one = exact.worst_loss(failures.rappor_laws(broken, ONE_BIT, 1))
+    kept = exact.worst_loss(failures.rappor_laws(settings, ONE_BIT, 2))
     assert kept < promise
     if redrawn:
         assert n_reports * one > promise

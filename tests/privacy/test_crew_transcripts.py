@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from evolving_transcripts import crew_loss
 
-from evolvingdp.audit.exact.transcripts import crew_loss
 from evolvingdp.evolving.rivals.crews import Crews
 from evolvingdp.evolving.thresh import Thresh
 

@@ -1,6 +1,6 @@
 """A user's whole HEAVYTHRESH transcript, in the worst case over its words and over what the others do to the server.
 
-The enumeration is `audit.transcripts`.
+The enumeration is `evolving_transcripts`.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 
 import pytest
+from evolving_transcripts import heavy_loss as worst_loss
 
-from evolvingdp.audit.exact.transcripts import heavy_loss as worst_loss
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.thresh import Thresh
 

@@ -8,7 +8,7 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 
-from evolvingdp.audit.exact import reports
+from evolvingdp.audit.empirical.failures import rappor_laws
 from evolvingdp.audit.exact.laws import worst_loss
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.randomizers import SignFlip
@@ -164,6 +164,6 @@ def test_rappor_reports_of_one_word_cost_exactly_what_is_stated(n_reports, n_has
     protocol = settings.draw_hashes(stream(0, "hashes"))
     filters = set(protocol.bloom(KEYS[:, None], np.arange(40)[None, :]).ravel().tolist())
     assert len(filters) == (4 if n_hashes == 1 else 10)  # every filter with one, or with one or two bits
-    laws = list(reports.rappor_laws(settings, filters, n_reports))
+    laws = list(rappor_laws(settings, filters, n_reports))
     assert worst_loss(laws) == pytest.approx(settings.epsilon_of_reports(n_reports), rel=1e-9)
     assert settings.epsilon_of_reports(n_reports) <= settings.epsilon_permanent

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
+from evolving_losses import once_loss, reserve_loss
 
 from evolvingdp.audit.exact.draws import law_of
-from evolvingdp.audit.exact.rivals import once_loss, reserve_loss
 from evolvingdp.core.reports import Hashed, Sign, Subset
 from evolvingdp.evolving.rivals import once, reserve
 from evolvingdp.evolving.rivals.once import Once, State, Tally

@@ -8,9 +8,9 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from local_laws import projective_laws
 from scipy.stats import binom
 
-from evolvingdp.audit.exact.reports import projective_laws
 from evolvingdp.book.checkout import params_of
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.olh import OLH

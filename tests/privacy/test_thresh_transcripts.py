@@ -1,6 +1,6 @@
 """A user's whole THRESH transcript, in the worst case over inputs and over what the others make the server do.
 
-The enumeration is `audit.transcripts`.
+The enumeration is `evolving_transcripts`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from evolving_transcripts import thresh_loss as worst_loss
 
-from evolvingdp.audit.exact.transcripts import thresh_loss as worst_loss
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.thresh import Thresh
 

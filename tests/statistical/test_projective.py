@@ -6,9 +6,9 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from local_laws import projective_laws
 from scipy.stats import binom
 
-from evolvingdp.audit.exact.reports import projective_laws
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.sketches.geometry import Geometry
 from evolvingdp.heavy_hitters.sketches.projective import PointHashes, ProjectiveOracle

@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 import pytest
+from local_laws import projective_laws
 
-from evolvingdp.audit.exact.reports import projective_laws
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle

@@ -6,6 +6,9 @@ that never clears a true bit. Each function makes a black box `(input, rng) -> o
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,3 +69,14 @@ def last_digits(noise: Noise) -> Mechanism:
         return np.asarray((noisy > 0) & (noisy < 1) & (noisy * 2.0**53 % 1 != 0))
 
     return Batch(finer)
+
+
+def rappor_laws(settings: Rappor, filters: Iterable[int], n_reports: int) -> Iterator[dict[tuple[int, ...], float]]:
+    """Laws of all sequences of reports of one word, for each of its possible Bloom `filters`."""
+    for held in filters:
+        law = {}
+        for sent in itertools.product(range(2**settings.n_bits), repeat=n_reports):
+            ones = [sum(report >> bit & 1 for report in sent) for bit in range(settings.n_bits)]
+            logs = [settings.log_bit_probability(held >> bit & 1, count, n_reports) for bit, count in enumerate(ones)]
+            law[sent] = math.exp(math.fsum(logs))
+        yield law

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from evolvingdp.core.seeds import stream
+
 NOISE, REPORTS, FINITE = "noise is added to sums", "reports of randomizers", "finitely many outputs"
 
 
@@ -79,6 +81,85 @@ class Mechanism:
     steps: tuple[Steps, ...] = ()
     metadata: Mapping[str, str] = field(default_factory=dict)  # settings that change no draw and no end, and why
     cost: int = 4  # how many times as long as a protocol of reports a setting takes: so many times fewer are tried
+
+
+@dataclass(frozen=True)
+class Walk:
+    """A mechanism that goes step by step, and what everybody may hold: from this come its trials, its door, the step that is
+    one too many, and the steps that are tried with settings of others.
+
+    `data(made, rng, steps)` is what neighbours hold, each (steps, ...), of which a step takes a row.
+    """
+
+    make: Callable[[np.random.Generator], Any]  # settings
+    start: Callable[[Any, Any], Any]
+    step: Callable[[Any, Any, Any, Any], Any]  # settings, state, what everybody holds, generator -> state and release
+    data: Callable[[Any, np.random.Generator, int], Any]
+    paid: Callable[[Any], int] = lambda made: int(made.horizon)
+    epsilon: Callable[[Any], float] = lambda made: float(made.epsilon)
+
+    def trial(self, rng: np.random.Generator) -> Trial:
+        """Twice as many steps as are paid for, until one is refused."""
+        made: Any = settled(lambda: self.make(rng))
+        pair = tuple(self.data(made, rng, 2 * self.paid(made)))
+
+        def run(held: Any, noise: Any) -> Any:
+            return until_refused(lambda state, row: self.step(made, state, row, noise), self.start(made, noise), held)
+
+        return Trial((made, *(one.tolist() for one in pair)), run, pair, self.epsilon(made))
+
+    def doors(self, rng: np.random.Generator) -> list[Door]:
+        """A second step, after one that is the same each time."""
+
+        def longer() -> Any:
+            made = self.make(rng)
+            if self.paid(made) < 2:
+                raise ValueError("horizon must be at least 2")
+            return made
+
+        made: Any = settled(longer)
+
+        def later(noise: Any, held: Any) -> Any:
+            state = self.start(made, stream(0, "start"))
+            state, _ = self.step(made, state, self.data(made, stream(0, "held"), 1)[0][0], stream(0, "first"))
+            return self.step(made, state, held, noise)
+
+        return [Door("step", later, lambda drawn: {"held": self.data(made, drawn, 1)[0][0]})]
+
+    def more(self, rng: Any) -> Any:
+        """A step that is not paid for."""
+        made: Any = settled(lambda: self.make(stream(0, "more")))
+        rows, state = self.data(made, stream(0, "held"), self.paid(made) + 1)[0], self.start(made, rng)
+        for row in rows[:-1]:
+            state, _ = self.step(made, state, row, rng)
+        return [lambda: self.step(made, state, rows[-1], rng)]
+
+    @property
+    def steps(self) -> Steps:
+        """Users who change in every step; a state counts the steps."""
+
+        def start(made: Any, rng: Any) -> Any:
+            return 0, self.start(made, rng)
+
+        def step(made: Any, counted: Any, rng: Any) -> Any:
+            number, state = counted
+            state, release = self.step(made, state, self.data(made, stream(0, "held"), number + 1)[0][number], rng)
+            return (number + 1, state), release
+
+        return Steps(lambda rng: settled(lambda: self.make(rng)), start, step, self.paid)
+
+
+def until_refused(step: Any, state: Any, inputs: Any, most: int | None = None) -> list[Any]:
+    """What is told of the first inputs, at most `most`; where a step is refused, it is told that it was."""
+    told: list[Any] = []
+    for held in inputs[:most]:
+        try:
+            state, release = step(state, held)
+        except ValueError:
+            told.append("refused")
+            break
+        told.append(release)
+    return told
 
 
 class Known(np.random.Generator):

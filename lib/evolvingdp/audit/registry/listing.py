@@ -29,7 +29,6 @@ EXEMPT = {
     "*.holders": _SIMULATED,
     "*.Lots.split": _SIMULATED,
     "*.CountLaw.*": _SIMULATED,
-    "*.baselines.recompute*": _SIMULATED,
     "*.sparse_vector.streams.*": _SIMULATED,
     "*.shifting.solve": "`ThresholdMonitorEvolving.step_elements`, step after step",
     "*.sparse_vector.baselines.ask": "`AboveThreshold.step`, query after query",
@@ -52,7 +51,6 @@ EXEMPT = {
 }  # what takes a generator and has no entry, and why; patterns of names
 STATED = {
     "evolvingdp.continual_mean.choosing": "chooses settings of `UserMean`",
-    "evolvingdp.evolving.baselines": "recomputes by reports of `SignFlip`, at what `core.accounting` composes to epsilon",
     "evolvingdp.sparse_vector.calibration": "chooses the noise of `ThresholdMonitorEvolving`",
     "evolvingdp.sparse_vector.shifting": "chooses settings of `ThresholdMonitorEvolving`",
 }  # modules that state a guarantee which entries of others are about

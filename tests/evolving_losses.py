@@ -7,10 +7,10 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
+from local_laws import told
 from numpy.typing import NDArray
 
 from evolvingdp.audit.exact.draws import loss_of
-from evolvingdp.audit.exact.reports import told
 from evolvingdp.evolving.rivals import once, reserve
 from evolvingdp.evolving.rivals.once import Once
 from evolvingdp.evolving.rivals.reserve import Reserve

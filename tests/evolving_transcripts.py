@@ -17,10 +17,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from local_laws import told
 from numpy.typing import NDArray
 
 from evolvingdp.audit.exact.draws import frozen, loss_of
-from evolvingdp.audit.exact.reports import told
 from evolvingdp.core import checks
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import heavy_protocol, thresh_protocol
