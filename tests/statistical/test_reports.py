@@ -56,7 +56,7 @@ KINDS = {
 @pytest.mark.parametrize("path", ["users", "simulation"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_one_user_adds_to_all_words_has_its_exact_joint_law(kind, path):
-    (make, law), draws, rng, public = KINDS[kind], 2_000, stream(0, kind, path), stream(0, kind, "public")
+    (make, law), draws, rng, public = KINDS[kind], 12_000, stream(0, kind, path), stream(0, kind, "public")
     report, observed = make(2.0), Counter()
     for _ in range(draws):
         if path == "simulation":
