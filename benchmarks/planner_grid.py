@@ -32,14 +32,14 @@ def answered(group: list[tuple[int, ...]]) -> list[list[tuple[str, str, str]]]:
     """Of questions that differ in who is trusted: what nobody has to be trusted with is simulated once."""
     known: dict[Any, Expected | Exception] = {}
 
-    def expected(method: Method, question: Question) -> Expected:
+    def expected(method: Method, question: Question, streams: int) -> Expected:
         settings = planner.settled(method, question)
         if not method.simulated or method.trust != "nobody":
-            return planner.expected(method, question)
+            return planner.expected(method, question, streams)
         asked = method.name, repr(settings), replace(question, trust="nobody", delta=0.0)
         if asked not in known:
             try:
-                known[asked] = planner.expected(method, question)
+                known[asked] = planner.expected(method, question, streams)
             except (CannotServeError, ValueError) as refused:
                 known[asked] = refused
         if isinstance(found := known[asked], Exception):

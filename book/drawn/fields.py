@@ -27,6 +27,7 @@ from evolvingdp.planning.shown import number
 
 FOLDER = Path("benchmarks", "results")
 EDGE, NONE = "edge", "-"  # instead of an error
+STREAMS = 10  # where there is no formula; the command simulates up to 250
 
 
 @dataclass(frozen=True)
@@ -80,14 +81,14 @@ def command(at: tuple[int, ...]) -> str:
 
 
 def ranked(
-    asked: Question, expected: Callable[[Method, Question], Expected] = planner.expected
+    asked: Question, expected: Callable[[Method, Question, int], Expected] = planner.expected
 ) -> list[tuple[str, str, str]]:
-    """Each method that serves, best first: its standard error and the share from which it finds, as the command prints them;
-    last those on the edge of their range."""
+    """Each method that serves, best first: its standard error and the share from which it finds, as the command prints them,
+    but from fewer simulated streams; last those on the edge of their range."""
     found, edge = [], []
     for method in planner.asked(asked):
         try:
-            size = expected(method, asked)
+            size = expected(method, asked, STREAMS)
         except OnTheEdgeError:
             edge.append((method.name, EDGE, ""))
         except (CannotServeError, ValueError):
