@@ -210,7 +210,7 @@ def test_a_wrong_number_in_a_result_flips_the_verdict(built_book, tmp_path):
     claims.write_text(json.dumps(stored))
     ledger = results / reproduction.LEDGER / "results.csv"
     table = pd.read_csv(ledger, dtype=str, keep_default_na=False)
-    broken = table.id == "bitstogram_two_reports"
+    broken = table.id == "bitstogram"
     assert broken.sum() == 1
     table.loc[broken, ["measured", "kept", "tight"]] = ["2.5", "False", "False"]
     table.to_csv(ledger, index=False)
