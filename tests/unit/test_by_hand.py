@@ -131,7 +131,8 @@ class Written:
         self.noises = list(noises)
 
     def take(self, count):
-        return np.array(self.noises[:count])
+        taken, self.noises = self.noises[:count], self.noises[count:]
+        return np.array(taken, dtype=int)
 
     def draw(self, rng):
         return self.noises.pop(0)
@@ -144,7 +145,9 @@ def test_the_running_sums_that_are_added_by_hand():
     mechanism = BinaryMechanism(horizon=8, epsilon=4.0, integer=True)
     assert mechanism.noise.scale == 1
     assert np.array_equal(np.cumsum(bits), np.array(table["true running sum"], dtype=int))
-    released = np.cumsum(bits) + mechanism.structure.all(8, Written(noises))
+    noise = mechanism.structure.online(Written(noises))
+    noise.part = lambda: 1  # a block's noise is drawn when it ends, and not with those of many steps
+    released = np.cumsum(bits) + [noise() for _ in bits]
     assert released.tolist() == [int(number) for number in table["released"]]
     blocks = [(step - (step & -step) + 1, step) for step in range(1, 9)]
     assert table["block that ends here"] == [str(last) if first == last else f"{first}-{last}" for first, last in blocks]
