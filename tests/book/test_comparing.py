@@ -241,6 +241,7 @@ def test_a_preset_renders_on_the_real_book(built_book, tmp_path, monkeypatch):
     All but the library's reference, a third of the time: it shows the library and nothing of a copy.
     """
     monkeypatch.setenv("EVOLVINGDP_CACHE", CACHE)  # the small book has one of its own, without what the whole book ran
+    monkeypatch.delenv("EVOLVINGDP_NOTEBOOKS", raising=False)  # and notebooks of its own
     for name in comparing.SOURCES:
         (tmp_path / name).symlink_to(built_book.root / name)
     contents = yaml.safe_load((built_book.root / "_toc.yml").read_text())
