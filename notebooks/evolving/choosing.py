@@ -275,16 +275,15 @@ def shares(table: pd.DataFrame) -> pd.DataFrame:
 
 def regrets(table: pd.DataFrame) -> pd.DataFrame:
     """By method and kind of stream: the error over that of the best method told the stream, the geometric mean over the
-    settings and the largest; a method that is impossible somewhere only where it is possible."""
+    settings and, in brackets, the largest; a method that is impossible somewhere only where it is possible."""
     rows = table[table.part == "map"].groupby([*SETTING, "method"]).mean_error.mean().unstack("method")
     best = rows.drop(columns=[*ALIASES, OPTIMAL, HINDSIGHT]).min(axis=1)
     shown = {CHOSEN: CHOSEN, RESERVE: RESERVE, ONLINE: ONLINE, ONCE: ONCE, TUNED: TUNED, CREWS: CREWS}
     ratios = rows[[name for name in shown if name in rows]].div(best, axis=0)
     groups = ratios.groupby("kind")
     logs = np.log(ratios).groupby("kind").mean()
-    told = [f"{name}: mean" for name in ratios]
-    found = pd.concat([np.exp(logs).set_axis(told, axis=1), groups.max().add_suffix(": largest")], axis=1)
-    return found.loc[list(STREAMS)].round(2).reset_index()
+    told = np.exp(logs).map("{:.3g}".format) + groups.max().map(" ({:.3g})".format)
+    return told.loc[list(STREAMS)].T.rename_axis(index="mean factor (largest)", columns=None).reset_index()
 
 
 def pairs(first: Any, second: Any) -> Iterator[Any]:
