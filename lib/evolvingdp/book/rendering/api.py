@@ -122,7 +122,7 @@ def _as_rst(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: 
         ]
         text = "\n".join([text.rstrip(), "", *fields])
     blocks = re.split(r"\n\s*\n", text)
-    lines[:] = "\n\n".join(_literal(block) if block.startswith("    ") else _escaped(block) for block in blocks).split("\n")
+    lines[:] = "\n\n".join(map(_block, blocks)).split("\n")
 
 
 def _short(app: Sphinx, what: str, name: str, thing: Any, options: Any, signature: str | None, returned: str | None) -> Any:
@@ -142,8 +142,21 @@ def _source(thing: type) -> str:
         return ""
 
 
+def _block(block: str) -> str:
+    if block.startswith("|"):
+        return _table(block)
+    return _literal(block) if block.startswith("    ") else _escaped(block)
+
+
 def _literal(block: str) -> str:
     return f"::\n\n{block}"
+
+
+def _table(block: str) -> str:
+    """Rows between bars, the first of them a head with a rule of dashes below."""
+    rows = [line.strip().strip("|").split("|") for line in block.splitlines() if not re.fullmatch(r"[-|: ]+", line)]
+    cells = ["\n     - ".join(_escaped(cell.strip()) for cell in row) for row in rows]
+    return ".. list-table::\n   :header-rows: 1\n\n" + "\n".join(f"   * - {row}" for row in cells)
 
 
 def _escaped(block: str) -> str:
