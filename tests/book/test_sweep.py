@@ -216,7 +216,7 @@ class Cluster:
         self.environment = environ(**environment)
         self.file, self.log, self.processes = folder / "scheduler.json", (folder / "log").open("w"), []
         self.start("dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--no-show")
-        wait_for(self.file.exists)
+        wait_for(lambda: self.file.exists() and self.file.read_text().rstrip().endswith("}"))  # and not only begun
         self.address = json.loads(self.file.read_text())["address"]
 
     def start(self, program: str, *options: str) -> subprocess.Popen:
