@@ -86,6 +86,16 @@ def test_notebooks_hold_no_outputs(notebook):
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS)
+def test_lines_of_code_that_a_page_shows_are_as_wide_as_it_is(notebook):
+    """At 1400 px; cells whose input is removed are on no page."""
+    cells = json.loads(Project().template(notebook).read_text())["cells"]
+    shown = [
+        cell for cell in cells if cell["cell_type"] == "code" and "remove-input" not in cell["metadata"].get("tags", [])
+    ]
+    assert [line for cell in shown for line in "".join(cell["source"]).splitlines() if len(line) > 88] == []
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS)
 def test_a_notebook_s_own_defaults_are_the_quick_preset(notebook):
     cells = json.loads(Project().template(notebook).read_text())["cells"]
     (parameters,) = [cell for cell in cells if "parameters" in cell["metadata"].get("tags", [])]

@@ -146,6 +146,21 @@ def test_run_refuses_bad_input_with_one_line_before_anything_runs(kind, project,
     assert result.stdout == ""
 
 
+def test_a_comment_goes_on_in_the_lines_below_it():
+    lines = [
+        "n: int = 3  # users of the",
+        "#     example ($n$, users) in",
+        "#     [1, 10]",
+        "",
+        "# of nothing",
+        "m: int = 2  # steps",
+    ]
+    model = cell.model(TOY, "\n".join(lines))
+    assert [model.model_fields[name].description for name in ("n", "m")] == ["users of the example", "steps"]
+    with pytest.raises(ParameterError, match=r"n must be .*10"):
+        model.make(overrides={"n": "11"})
+
+
 def test_what_people_type_is_understood():
     params = MODEL.make(overrides={"epsilon": " 1e-1 ", "n_users": "2e3", "widths": "[8, 1_000]"})
     assert (params.epsilon, params.n_users, params.widths) == (0.1, 2000, (8, 1000))

@@ -1,6 +1,7 @@
 r"""A notebook's parameters cell as a model: the only source of names, types, defaults, meanings and ranges.
 
-Each line is one parameter, and its comment says what papermill's help and `evolvingdp params` print and what is refused:
+Each line is one parameter, and its comment, which may go on in lines below, says what `evolvingdp params` prints and what is
+refused:
 
     epsilon: float = 1.0  # privacy loss of a user ($\epsilon$) in (0, 20]
     horizons: list[int] = [16, 64]  # horizons compared ($T$, epochs) in [8, 2^16], 2 or more
@@ -157,11 +158,14 @@ def model(notebook: str, cell: str, presets: str = "") -> type[FromCell]:
 
 def _fields(cell: str) -> Iterator[tuple[str, tuple[Any, Any]]]:
     """Name, type and pydantic's field of each line."""
-    comments = {
-        token.start[0]: token.string.lstrip("# ").rstrip()
-        for token in tokenize.generate_tokens(io.StringIO(cell).readline)
-        if token.type == tokenize.COMMENT
-    }
+    comments: dict[int, str] = {}  # by the line of what they say something about
+    about = last = 0
+    for token in tokenize.generate_tokens(io.StringIO(cell).readline):
+        if token.type == tokenize.COMMENT:
+            row, text = token.start[0], token.string.lstrip("# ").rstrip()
+            goes_on = about and row == last + 1 and token.line.lstrip().startswith("#")
+            about, last = about if goes_on else row, row
+            comments[about] = f"{comments[about]} {text}" if goes_on else text
     for line in ast.parse(cell).body:
         if not isinstance(line, ast.AnnAssign) or not isinstance(line.target, ast.Name) or line.value is None:
             raise ParameterError(f"a line of the parameters cell must be name: type = value, got {ast.unparse(line)!r}")
