@@ -10,6 +10,7 @@ generators are for study in any case.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -38,12 +39,12 @@ class Noise(Protocol):
         """Independent draws: so many, or of this shape."""
 
 
-class Symmetric:
+class Symmetric(ABC):
     """What follows from the upper tail of a law that is symmetric around 0."""
 
+    @abstractmethod
     def log_sf(self, z: ArrayLike) -> Array:
         """The logarithm of Pr[N >= z], without cancellation."""
-        raise NotImplementedError
 
     def log_cdf(self, z: ArrayLike) -> Array:
         """The logarithm of Pr[N < z]."""

@@ -31,6 +31,7 @@ it: Wang et al. (2017). The sum over sets of all users is drawn exactly, value b
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -48,7 +49,7 @@ _SEED = 64  # bits of a hash function
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(ABC):
     """What all kinds share; each has `own`, `other`, `bits`, `collect` and `draw_sums`."""
 
     n_values: int
@@ -58,20 +59,20 @@ class Report:
         checks.integer_at_least(2, n_values=self.n_values)
         checks.positive(epsilon=self.epsilon)
 
-    @cached_property
+    @property
+    @abstractmethod
     def own(self) -> float:
         """The probability that a report supports the own value."""
-        raise NotImplementedError
-
-    @cached_property
-    def other(self) -> float:
-        """That of supporting another one."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
+    def other(self) -> float:
+        """That of supporting another one."""
+
+    @property
+    @abstractmethod
     def bits(self) -> int:
         """That a user sends, with what is public of them."""
-        raise NotImplementedError
 
     @property
     def width(self) -> int:
@@ -103,27 +104,38 @@ class Report:
         """Each of these users, with values (n,) below n_values, reports: the sums, (width,)."""
         return self._collected(checks.integer_array("values", values, below=self.n_values), public, private)
 
+    @abstractmethod
     def draw_sums(
         self, sizes: NDArray[np.integer], laws: NDArray[np.float64], rng: np.random.Generator
     ) -> NDArray[np.int64]:
         """The law of `collect` for sizes (..., groups) users whose values have laws (..., groups, n_values): (...,
         width)."""
-        return self._supports(rng.multinomial(sizes, laws).sum(axis=-2), rng)
 
     def draw_one(self, held: NDArray[np.integer], n_reports: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
         """Of values held by so many of those who report, how many support each, by itself: the law of one entry alone."""
         return np.asarray(rng.binomial(held, self.own) + rng.binomial(np.asarray(n_reports) - held, self.other))
 
+    @abstractmethod
     def _collected(self, values: NDArray[np.int64], public: Any, private: Any) -> NDArray[np.int64]:
-        raise NotImplementedError
+        """`collect` of values that are checked."""
 
+
+class Counted(Report):
+    """A report that is a set of values: the server keeps how many support each, which depends on how many hold it."""
+
+    def draw_sums(
+        self, sizes: NDArray[np.integer], laws: NDArray[np.float64], rng: np.random.Generator
+    ) -> NDArray[np.int64]:
+        return self._supports(rng.multinomial(sizes, laws).sum(axis=-2), rng)
+
+    @abstractmethod
     def _supports(self, held: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-        raise NotImplementedError
+        """The sums (..., width) of users of whom held (..., n_values) hold each value."""
 
 
 @checks.plain
 @dataclass(frozen=True)
-class Subset(Report):
+class Subset(Counted):
     """A set of `size` of the values."""
 
     size: int = 1
@@ -237,7 +249,7 @@ def _log2_ways(n_values: int, size: int) -> float:
 
 @checks.plain
 @dataclass(frozen=True)
-class Hashed(Report):
+class Hashed(Counted):
     """Local hashing, `core.olh`."""
 
     def __post_init__(self) -> None:

@@ -234,7 +234,10 @@ class Loss:
         return replace(self, **{name: getattr(self, name) + units**2})
 
     def epsilon(self, delta: float) -> float:
-        """The smallest epsilon at `delta`; of a pure loss the smaller one of the sum and of what its pieces compose to."""
+        """The smallest epsilon at `delta`; of a pure loss the smaller one of the sum and of what its pieces compose to.
+
+        Beside normal noise what is pure is added, which bounds both together.
+        """
         pure, normal = math.fsum(self.pure), self.mu_squared + self.concentrated
         if normal == 0:
             held = [one for one in self.pure if one > 0]
@@ -242,11 +245,9 @@ class Loss:
             return min(pure, composed)
         if not delta or not math.isfinite(pure + normal):
             return math.inf
-        if pure > 0:
-            raise NotImplementedError("normal noise beside Laplace noise or reports")
         if self.concentrated == 0:
-            return gaussian_epsilon(self.mu_squared, delta)
-        return smallest_epsilon(lambda epsilon: accounting.delta_of_concentrated(normal / 2, epsilon) - delta)
+            return pure + gaussian_epsilon(self.mu_squared, delta)
+        return pure + smallest_epsilon(lambda epsilon: accounting.delta_of_concentrated(normal / 2, epsilon) - delta)
 
 
 def numbers_of(output: Any) -> tuple[list[Any], list[Any]]:
