@@ -45,8 +45,8 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Formula:
-    """A row of the ledger that is measured by itself."""
+class Entry:
+    """A row of the ledger, and how it is measured: alone, or the worst of so many settings drawn with a seed."""
 
     id: str
     chapter: str
@@ -54,20 +54,20 @@ class Formula:
     unit: str
     neighbours: str
     how: str
-    measure: Callable[[], Measured]
+    measure: Callable[..., Measured]
 
 
-def formulas() -> Iterator[Formula]:
+def formulas() -> Iterator[Entry]:
     yield from _accounting()
     yield from _integers()
     yield from _chapters()
     yield from _calibrations()
 
 
-def _accounting() -> Iterator[Formula]:
-    def row(id: str, name: str, unit: str, measure: Callable[[], float], delta: float = _DELTA) -> Formula:
+def _accounting() -> Iterator[Entry]:
+    def row(id: str, name: str, unit: str, measure: Callable[[], float], delta: float = _DELTA) -> Entry:
         words = (unit, "any two sequences of values")
-        return Formula(id, "core", name, *words, COMPOSED, lambda: Measured(_EPSILON, measure(), delta))
+        return Entry(id, "core", name, *words, COMPOSED, lambda: Measured(_EPSILON, measure(), delta))
 
     advanced, many = (partial(law, _EPSILON, _DELTA) for law in (accounting.advanced, accounting.optimal))
     yield row("basic_composition", "Basic composition", "40 reports", lambda: 40 * accounting.basic(_EPSILON, 40), 0.0)
@@ -76,7 +76,7 @@ def _accounting() -> Iterator[Formula]:
     pieces = lambda: composed_epsilon(many(30_000), 30_000, _DELTA)  # noqa: E731
     yield row("optimal_composition_many", "Optimal composition", "30,000 reports", pieces)
     for id, name, law in (("gaussian", "Mu", accounting.gaussian_mu), ("concentrated", "Rho", accounting.concentrated_rho)):
-        yield Formula(
+        yield Entry(
             f"{id}_accounting", "core", f"{name} of Gaussian noise", "Gaussian noise", "numbers that differ by 1", COMPOSED,
             partial(_accounted, law),
         )  # fmt: skip
@@ -105,9 +105,9 @@ def _normal(mu: float) -> float:
     return smallest_epsilon(lambda epsilon: spread.sf(epsilon) - np.exp(epsilon + spread.logcdf(-epsilon)) - _DELTA)
 
 
-def _integers() -> Iterator[Formula]:
-    def row(id: str, name: str, measure: Callable[[], Measured]) -> Formula:
-        return Formula(id, "core", name, "a number", "numbers that differ by 1", LAW, measure)
+def _integers() -> Iterator[Entry]:
+    def row(id: str, name: str, measure: Callable[[], Measured]) -> Entry:
+        return Entry(id, "core", name, "a number", "numbers that differ by 1", LAW, measure)
 
     for id, scale in (("narrow", 0.3), ("wide", 3.0)):
         yield row(
@@ -124,25 +124,23 @@ def _integers() -> Iterator[Formula]:
     )  # fmt: skip
 
 
-def _chapters() -> Iterator[Formula]:
+def _chapters() -> Iterator[Entry]:
     def permanent() -> Measured:
         settings = Rappor(n_bits=2, n_cohorts=1, one_from_zero=0.1, one_from_one=0.9)
         return Measured(settings.epsilon_permanent, settings.epsilon_of_reports(60))
 
-    yield Formula(
+    yield Entry(
         "rappor_permanent", "heavy_hitters", "RAPPOR, 60 reports of one word", "all reports of one word", "any two words",
         FORMULA, permanent,
     )  # fmt: skip
 
 
-def _calibrations() -> Iterator[Formula]:
+def _calibrations() -> Iterator[Entry]:
     """Of ThresholdMonitor, whose worst adversary is too long to be followed."""
 
-    def row(
-        id: str, name: str, how: str, measure: Callable[[], float], neighbours: str = "replacement of a user"
-    ) -> Formula:
+    def row(id: str, name: str, how: str, measure: Callable[[], float], neighbours: str = "replacement of a user") -> Entry:
         words = ("all answers, a user in all steps", neighbours)
-        return Formula(id, "sparse_vector", name, *words, how, lambda: Measured(_EPSILON, measure(), _DELTA))
+        return Entry(id, "sparse_vector", name, *words, how, lambda: Measured(_EPSILON, measure(), _DELTA))
 
     def loss(method: str, unit: str) -> float:
         scale = outer_scale(calibration.calibrate(_EPSILON, _DELTA, _REPORTS, method=method, unit=unit).noise)
@@ -191,7 +189,7 @@ def _calibrations() -> Iterator[Formula]:
         alike = all(integers.sampled_as_stated(*kind) for kind in kinds)
         return Measured(noise.loss, integers.limited_loss(noise, 34) if alike else math.inf)
 
-    yield Formula(
+    yield Entry(
         "integer_noise_limited",
         "sparse_vector",
         "Integer noise with a limit",

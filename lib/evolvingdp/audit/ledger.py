@@ -15,8 +15,7 @@ A row is tight where some setting loses all that is promised.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -24,7 +23,7 @@ import pandas as pd
 
 from evolvingdp.audit import formulas
 from evolvingdp.audit.exact.engine import loss_of_trial
-from evolvingdp.audit.formulas import Measured
+from evolvingdp.audit.formulas import Entry, Measured
 from evolvingdp.audit.registry import listing
 from evolvingdp.audit.registry.entry import FINITE, REPORTS, Mechanism
 
@@ -35,21 +34,8 @@ _FEWEST = 3  # settings of a mechanism
 TEST = "test_the_guarantee_is_kept"
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A row: `measure(settings, seed)` is the worst of so many settings, of those that depend on neither there is one."""
-
-    id: str
-    chapter: str
-    mechanism: str
-    unit: str
-    neighbours: str
-    how: str
-    measure: Callable[[int, int], Measured]
-
-
 def entries() -> tuple[Entry, ...]:
-    """All rows, by chapter."""
+    """All rows, by chapter: `measure(settings, seed)` of a row is the worst of so many settings, where it has any."""
     of_registry = [
         Entry(
             one.id, one.chapter, _title(one), one.unit, one.neighbours, FOLLOWED if one.how == FINITE else REPLAYED,
@@ -57,10 +43,7 @@ def entries() -> tuple[Entry, ...]:
         )
         for one in listing.mechanisms()
     ]  # fmt: skip
-    others = [
-        Entry(one.id, one.chapter, one.mechanism, one.unit, one.neighbours, one.how, lambda *_, one=one: one.measure())
-        for one in formulas.formulas()
-    ]
+    others = [replace(one, measure=lambda *_, alone=one.measure: alone()) for one in formulas.formulas()]
     order = list(dict.fromkeys(one.chapter for one in of_registry))
     return tuple(sorted([*of_registry, *others], key=lambda one: order.index(one.chapter)))
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evolvingdp.audit.registry.entry import FINITE, Door, Mechanism, Steps, Trial, settled
+from evolvingdp.audit.registry.entry import FINITE, Door, Mechanism, Steps, Trial, settled, until_refused
 from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector import calibration, histograms
 from evolvingdp.sparse_vector.above_threshold import NOISE, AboveThreshold
@@ -178,19 +178,6 @@ def _same(value: Any) -> Any:
 
 def _epsilon(rng: Rng) -> float:
     return float(np.round(np.exp(rng.uniform(-0.5, 2.5)), 3))  # not small: a noisy threshold is followed in cells of 1
-
-
-def until_refused(step: Any, state: Any, inputs: Any, most: int) -> list[Any]:
-    """What is told of the first inputs, at most `most`; where a step is refused, it is told that it was."""
-    told: list[Any] = []
-    for held in inputs[:most]:
-        try:
-            state, release = step(state, held)
-        except ValueError:
-            told.append("refused")
-            break
-        told.append(release)
-    return told
 
 
 def _threshold(rng: Rng, queries: int = 3) -> AboveThreshold:
