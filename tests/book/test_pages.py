@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from urllib.parse import unquote, urldefrag, urljoin, urlparse
 
@@ -34,6 +35,14 @@ def test_the_zip_reads_from_disk_in_a_browser(visits, unpacked, browser):
     ready(page)
     assert problems == []
     page.context.close()
+
+
+@pytest.mark.parametrize("notebook", Project().notebooks())
+def test_a_cell_that_draws_shows_its_figure_and_not_what_its_last_call_returned(built_book, notebook):
+    cells = json.loads((built_book.results / f"{notebook}.ipynb").read_text())["cells"]
+    told = [output for cell in cells for output in cell.get("outputs", ()) if output["output_type"] == "execute_result"]
+    texts = ["".join(output["data"]["text/plain"]) for output in told if "text/html" not in output["data"]]
+    assert [text for text in texts if re.search(r"matplotlib|Text\(|^{'", text)] == []
 
 
 def test_no_page_shows_the_source_of_a_table(visits):

@@ -126,6 +126,9 @@ def _as_rst(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: 
 
 
 def _short(app: Sphinx, what: str, name: str, thing: Any, options: Any, signature: str | None, returned: str | None) -> Any:
+    """Shorter: arrays by what they hold, and names alone where Sphinx cannot read a signature, for a default `<factory>`."""
+    if signature and "<factory>" in signature:
+        signature = re.sub(r"~[\w.]+\.", "", signature)
     return tuple(text and _ARRAY.sub(r"NDArray[\1]", text) for text in (signature, returned))
 
 
