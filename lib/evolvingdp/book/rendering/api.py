@@ -1,11 +1,12 @@
-"""The library in the book: autodoc's reference of each room, file by file, and an algorithm's own lines beside its box.
+"""The library in the book: what each room exports, first what a reader chooses, and an algorithm's own lines beside its box.
 
-    ```{public-names} heavy_hitters
+    ```{library} heavy_hitters
+    FreqOracle TreeHist
     ```
 
-becomes a section for each file with what its docstring says (what is computed, guarantee, error, source) and the names that
-`evolvingdp.heavy_hitters` exports from it.  Docstrings are plain words with `code` and $formulas$: `_as_rst` writes them as
-Sphinx reads them, and adds what the comments beside a class's fields say.
+shows these names of evolvingdp.heavy_hitters whole: what their file says (what is computed, guarantee, error, source), their
+arguments, and a line for each method.  Without names it has a line for each name that the page has not shown, file by file.
+Docstrings are plain words with `code` and $formulas$: `_as_rst` writes them as Sphinx reads them.
 
     ```{source} heavy_hitters.sketches.local_rnd LocalRnd.true_bits LocalRnd.report
     sent = client.report(keys, slots, private)
@@ -20,10 +21,10 @@ import importlib
 import inspect
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType, UnionType
+from types import ModuleType
 from typing import Any
 
 from docutils import nodes
@@ -32,110 +33,137 @@ from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
 
 LIBRARY = "evolvingdp"
-RUNNERS = (
-    "start",
-    "step",
-    "run",
-    "draw",
-    "collect",
-    "simulate",
-    "release",
-    "snapshot",
-    "snapshots",
-)  # a module's, for its settings
+RUNNERS = ("start", "step", "run", "draw", "collect", "simulate", "release", "snapshot", "snapshots")  # of a file's settings
 OPEN = 16  # lines; longer code is folded
+ASKED = re.compile(r"^```\{library\} (\w+)\n((?:.*\n)*?)```$", re.MULTILINE)
+_WHOLE: set[str] = set()  # the full names that a page shows whole, and of the modules that define them
 _CODE = re.compile(r"(`[^`]+`|\$[^$]+\$|\*\*[^*]+\*\*)")
-_ARRAY = re.compile(
-    r"ndarray\[tuple\[Any, \.\.\.\], dtype\[((?:[^\[\]]|\[[^\]]*\])*)\]\]"
-)  # what numpy's NDArray stands for
 _FIELD = re.compile(r"^    (\w+): [^#\n]*#\s*(.+)$", re.MULTILINE)
 
 
-def page(room: str, boxes: Mapping[str, Sequence[str]] = MappingProxyType({})) -> str:
-    """The public names of evolvingdp.`room` as MyST, by the file that defines them; `boxes`: where a module's lines are."""
-    package = importlib.import_module(f"{LIBRARY}.{room}")
-    public = {name: getattr(package, name) for name in package.__all__}
-    files: dict[str, list[str]] = {}
-    for name, thing in public.items():
-        files.setdefault(_defining(package.__name__, name, thing), []).append(name)
-    for file in sorted(Path(str(package.__file__)).parent.rglob("*.py")):
-        module = f"{package.__name__}.{'.'.join(file.relative_to(Path(str(package.__file__)).parent).with_suffix('').parts)}"
-        if not module.endswith("__init__") and re.search(rf"^def ({'|'.join(RUNNERS)})\(", file.read_text(), re.MULTILINE):
-            files.setdefault(module, [])
-    parts = []
-    for module in sorted(files, key=lambda each: (not each.startswith(package.__name__), each)):
-        held = vars(importlib.import_module(module))
-        runners = [name for name in RUNNERS if getattr(held.get(name), "__module__", "") == module and name not in public]
-        lines = [f".. automodule:: {module}", f"   :members: {', '.join(runners)}" if runners else "   :no-members:", ""]
-        for name in files[module]:
-            kind = (
-                "class" if inspect.isclass(public[name]) else "data" if isinstance(public[name], UnionType) else "function"
-            )
-            kind = "exception" if inspect.isclass(public[name]) and issubclass(public[name], Exception) else kind
-            members = "   :members:\n   :undoc-members:\n   :inherited-members: tuple\n" if kind == "class" else ""
-            lines.append(f".. auto{kind}:: {package.__name__}.{name}\n{members}")
-        title = module.removeprefix(f"{LIBRARY}.").removeprefix(f"{room}.").replace(".", "/")
-        parts.append(f"## {title}.py\n\n```{{eval-rst}}\n" + "\n".join(lines) + "\n```\n")
-        shown = (
-            f'<a href="../{place}">{place.split(".html")[0].replace("_", " ")}</a>'
-            for place in (boxes or {}).get(module, ())
-        )
-        parts += [f"Beside its algorithm: {', '.join(shown)}.\n"] if module in (boxes or {}) else []
-    return "\n".join(parts)
+def chosen(text: str) -> dict[str, list[str]]:
+    """The names that the page in `text` shows whole, by room."""
+    names: dict[str, list[str]] = {}
+    for room, block in ASKED.findall(text):
+        names.setdefault(room, []).extend(block.split())
+    return names
 
 
-def _defining(package: str, name: str, thing: Any) -> str:
-    """The module of a public name; an alias of types says that it is of Python's own, and is looked for."""
-    if thing.__module__.startswith(LIBRARY):
-        return str(thing.__module__)
-    folder = Path(str(importlib.import_module(package).__file__)).parent
-    file = next(path for path in sorted(folder.rglob("*.py")) if re.search(rf"^{name} = ", path.read_text(), re.MULTILINE))
-    return f"{package}.{'.'.join(file.relative_to(folder).with_suffix('').parts)}"
+def page(text: str) -> str:
+    """`text` with its blocks as autodoc's directives; ValueError for a name that its room does not export."""
+    told: set[str] = set()  # files that have said what they compute
+    whole = chosen(text)
+    for room, names in whole.items():
+        public = importlib.import_module(f"{LIBRARY}.{room}").__all__
+        wrong = [name for name in names if name not in public or names.count(name) > 1]
+        if wrong:
+            raise ValueError(f"evolvingdp.{room} has no {', '.join(wrong)}, or the page names it twice")
+        _WHOLE.update(*((f"{LIBRARY}.{room}.{name}", _home(room, name).__name__) for name in names))
 
-
-def _write(app: Sphinx, docname: str, source: list[str]) -> None:
-    asked = re.compile(r"^```\{public-names\} (\w+)\n```$", re.MULTILINE)
-    if asked.search(source[0]):
-        app.env.note_reread()  # the library's files are none of the page's
-        source[0] = asked.sub(lambda found: page(found[1], _boxes(Path(app.srcdir))), source[0])
-
-
-def _boxes(root: Path) -> dict[str, list[str]]:
-    """By module, where the chapters show its lines."""
-    found: dict[str, list[str]] = {}
-    for chapter in sorted((root / "book").glob("*.md")):
-        for module, names in re.findall(r"^```\{source\} (\S+) (.+)$", chapter.read_text(), re.MULTILINE):
-            found.setdefault(f"{LIBRARY}.{module}", []).append(f"{chapter.stem}.html#{_label(module, names.split())}")
-    return found
-
-
-def _label(module: str, names: Sequence[str]) -> str:
-    return "code-" + re.sub(r"[._]", "-", "-".join([module, *names])).lower()
-
-
-def _as_rst(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
-    said = [] if lines and lines[0].startswith(f"{name.split('.')[-1]}(") else lines[:]  # what a dataclass says for itself
-    text = "\n".join(said)
-    if what == "class" and inspect.isclass(thing):
-        fields = [
-            f"- `{field}`: {comment}" for field, comment in _FIELD.findall(_source(thing)) if not field.startswith("_")
+    def written(block: re.Match[str]) -> str:
+        room, names = block[1], block[2].split()
+        left = [name for name in importlib.import_module(f"{LIBRARY}.{room}").__all__ if name not in whole[room]]
+        lines = [
+            line for file, name in _by_file(room, names or left, every=not names) for line in _asked(room, file, name, told)
         ]
-        text = "\n".join([text.rstrip(), "", *fields])
-    blocks = re.split(r"\n\s*\n", text)
-    lines[:] = "\n\n".join(map(_block, blocks)).split("\n")
+        return "```{eval-rst}\n" + "\n".join(lines) + "\n```"
+
+    return ASKED.sub(written, text)
 
 
-def _short(app: Sphinx, what: str, name: str, thing: Any, options: Any, signature: str | None, returned: str | None) -> Any:
-    """Shorter: arrays by what they hold, and names alone where Sphinx cannot read a signature, for a default `<factory>`."""
-    if signature and "<factory>" in signature:
-        signature = re.sub(r"~[\w.]+\.", "", signature)
-    return tuple(text and _ARRAY.sub(r"NDArray[\1]", text) for text in (signature, returned))
+def _by_file(room: str, names: Sequence[str], *, every: bool) -> list[tuple[str, str]]:
+    """Names with the modules that define them; if `every`, sorted, and modules that only run settings, too."""
+    found = [(_home(room, name).__name__, name) for name in names]
+    if not every:
+        return found
+    folder = Path(str(importlib.import_module(f"{LIBRARY}.{room}").__file__)).parent
+    files = {f"{LIBRARY}.{room}.{_dotted(folder, file)}": file for file in folder.rglob("*.py") if file.stem != "__init__"}
+    running = [name for name, file in files.items() if re.search(rf"^def ({'|'.join(RUNNERS)})\(", file.read_text(), re.M)]
+    return sorted([*found, *((module, "") for module in running)])
 
 
-def _skip(app: Sphinx, what: str, name: str, thing: Any, skip: bool, options: Any) -> bool | None:
-    """Fields stand in the signature and in the list below the class."""
-    called = inspect.isroutine(thing) or isinstance(thing, property | cached_property | classmethod | staticmethod)
-    return None if called or what != "class" else True
+def _asked(room: str, file: str, name: str, told: set[str]) -> Iterator[str]:
+    """Once for each file what it says and its runners, and the name."""
+    package, module = importlib.import_module(f"{LIBRARY}.{room}"), importlib.import_module(file)
+    if file not in told:
+        told.add(file)
+        own = [runner for runner in RUNNERS if getattr(getattr(module, runner, None), "__module__", "") == file]
+        runners = [runner for runner in own if getattr(package, runner, None) is not getattr(module, runner)]
+        yield f".. automodule:: {file}\n   {_listed(runners)}\n"
+    if not name:
+        return
+    thing, full = getattr(package, name), f"{package.__name__}.{name}"
+    kind = "class" if inspect.isclass(thing) else "function" if inspect.isroutine(thing) else "data"
+    if kind != "class" or issubclass(thing, Exception):
+        yield f".. auto{'exception' if kind == 'class' else kind}:: {full}\n"
+        return
+    members = [member for member in _members(thing) if full in _WHOLE and _summary(getattr(thing, member).__doc__)]
+    left = sorted({*_members(thing), *getattr(thing, "__dataclass_fields__", ())} - {*members})
+    marks = "".join(f'<span id="{full}.{member}"></span>' for member in left if not member.startswith("_"))
+    anchors = f"\n   .. raw:: html\n\n      {marks}\n" if marks else ""  # old addresses lead somewhere
+    yield f".. autoclass:: {full}\n   {_listed(members)}\n{anchors}"
+
+
+def _listed(members: Sequence[str]) -> str:
+    return f":members: {', '.join(members)}" if members else ":no-members:"
+
+
+def _home(room: str, name: str) -> ModuleType:
+    """The module that defines a public name; an alias of types says that it is of Python's own, and is looked for."""
+    package = importlib.import_module(f"{LIBRARY}.{room}")
+    said = str(getattr(getattr(package, name), "__module__", ""))
+    if said.startswith(LIBRARY):
+        return importlib.import_module(said)
+    folder = Path(str(package.__file__)).parent
+    file = next(path for path in sorted(folder.rglob("*.py")) if re.search(rf"^{name} = ", path.read_text(), re.MULTILINE))
+    return importlib.import_module(f"{LIBRARY}.{room}.{_dotted(folder, file)}")
+
+
+def _dotted(folder: Path, file: Path) -> str:
+    return ".".join(file.relative_to(folder).with_suffix("").parts)
+
+
+def _members(thing: type) -> list[str]:
+    """Public methods and properties, in the order of the source, those of bases of the library's own last."""
+    names = [name for each in thing.__mro__ if each.__module__.startswith(LIBRARY) for name in vars(each)]
+    kinds: Any = (property, cached_property, classmethod, staticmethod)
+    return [
+        name
+        for name in dict.fromkeys(names)
+        if not name.startswith("_")
+        and (isinstance(held := inspect.getattr_static(thing, name), kinds) or inspect.isroutine(held))
+    ]
+
+
+def _summary(doc: str | None) -> str:
+    """The first sentence of a docstring."""
+    first = " ".join((doc or "").strip().split("\n\n")[0].split())
+    return re.split(r"(?<=[.:])(?<!e\.g\.)(?<!i\.e\.) +(?=[A-Z`$\"])", first)[0].rstrip(":")
+
+
+def _promises(doc: str) -> str:
+    """A file's title and the first paragraph of each part that is named in bold; what else it explains is one click away."""
+    title, *more = doc.strip().split("\n\n")
+    return "\n\n".join([title, *(part for part in more if part.startswith("**"))])
+
+
+def _read(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    """All of a docstring that the page shows whole, with the comments beside its fields; of others one sentence."""
+    said = "" if lines and lines[0].startswith(f"{name.split('.')[-1]}(") else "\n".join(lines)  # a dataclass's own
+    if what == "module":
+        said = _promises(said) if name in _WHOLE else _summary(said)
+    elif name not in _WHOLE:
+        said = _summary(said)
+    elif inspect.isclass(thing):
+        fields = [f"- `{field}`: {told}" for field, told in _FIELD.findall(_source(thing)) if not field.startswith("_")]
+        said = "\n".join([said.rstrip(), "", *fields])
+    lines[:] = _as_rst(said).split("\n")
+
+
+def _plain(app: Sphinx, what: str, name: str, thing: Any, options: Any, signature: str | None, returned: str | None) -> Any:
+    """Names and defaults; an entry of one sentence has none, but for a function's."""
+    brief = what in ("class", "exception") and name not in _WHOLE
+    return "" if brief else re.sub(r"<factory>|<[^>]*>|mappingproxy\(.*?\)", "...", signature or ""), ""
 
 
 def _source(thing: type) -> str:
@@ -145,14 +173,14 @@ def _source(thing: type) -> str:
         return ""
 
 
+def _as_rst(doc: str) -> str:
+    return "\n\n".join(map(_block, re.split(r"\n\s*\n", doc))).strip("\n")
+
+
 def _block(block: str) -> str:
     if block.startswith("|"):
         return _table(block)
-    return _literal(block) if block.startswith("    ") else _escaped(block)
-
-
-def _literal(block: str) -> str:
-    return f"::\n\n{block}"
+    return f"::\n\n{block}" if block.startswith("    ") else _escaped(block)
 
 
 def _table(block: str) -> str:
@@ -172,6 +200,12 @@ def _escaped(block: str) -> str:
         else:
             parts[place] = re.sub(r"([\\*|_])", r"\\\1", part)
     return re.sub(r"\n +", "\n  " if block.startswith("-") else "\n", "".join(parts))
+
+
+def _write(app: Sphinx, docname: str, source: list[str]) -> None:
+    if ASKED.search(source[0]):
+        app.env.note_reread()  # the library's files are none of the page's
+        source[0] = page(source[0])
 
 
 class Source(SphinxDirective):
@@ -207,9 +241,12 @@ class Source(SphinxDirective):
         ]
 
 
+def _label(module: str, names: Sequence[str]) -> str:
+    return "code-" + re.sub(r"[._]", "-", "-".join([module, *names])).lower()
+
+
 def setup(app: Sphinx) -> None:
     app.connect("source-read", _write)
-    app.connect("autodoc-process-docstring", _as_rst)
-    app.connect("autodoc-process-signature", _short)
-    app.connect("autodoc-skip-member", _skip)
+    app.connect("autodoc-process-docstring", _read)
+    app.connect("autodoc-process-signature", _plain)
     app.add_directive("source", Source)
