@@ -1,6 +1,7 @@
 // A table of class "searchable": its rows are filtered by what is typed above it and sorted by the headers, which are
 // buttons; cells learn the name of their column, which a phone shows beside them.  In one of class "grouped" the first column
-// becomes headings of groups, which stay where they are when their rows are sorted.  Without scripts it is a plain table.
+// becomes headings of groups, which stay where they are when their rows are sorted.  Without scripts it is a plain table, or,
+// where its rows stand in a script beside it, a line that says where they are.
 "use strict";
 (() => {
   const power = (raised) => [...raised].map((digit) => (digit === "⁻" ? "-" : "⁰¹²³⁴⁵⁶⁷⁸⁹".indexOf(digit))).join("");
@@ -32,7 +33,17 @@
     }
     table.tBodies[0].remove();
   };
+  const filled = (table) => { // with the rows of the script below it, as text
+    const data = table.parentElement.querySelector("script.rows");
+    if (!data || table.tBodies[0].rows.length) return;
+    for (const cells of JSON.parse(data.textContent)) {
+      const row = table.tBodies[0].insertRow();
+      for (const text of cells) row.insertCell().textContent = text;
+    }
+    table.parentElement.querySelector(".unscripted").remove();
+  };
   const prepare = (table) => {
+    filled(table);
     if (table.matches(".grouped")) grouped(table);
     const bodies = [...table.tBodies], heads = [...table.tHead.rows[0].cells], rows = [...table.querySelectorAll("tbody tr:not(.group)")];
     const box = document.createElement("label"), field = document.createElement("input"), count = document.createElement("output");

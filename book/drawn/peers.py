@@ -1,14 +1,13 @@
 """What the performance page says about other packages, from benchmarks/results/peers*.csv: no number is typed.
 
-    {peers} frequency
+    {peers} better
 
-is a table of ratios, theirs over ours, at the largest n that both ran, and the sentences that the numbers support. A peer is
-called better in time, memory or error where it is so in every repetition and its median is below ours by more than a tenth.
+says where a peer is better than ours at the largest n that both ran: in every repetition, and by more than a tenth.
+`{peers} packages` is the table of what was run, `{peers} budget` says whether peers keep their promise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ BETTER = {"cpu": "faster", "memory": "smaller in memory", "error": "more accurat
 
 @dataclass(frozen=True)
 class Pair:
-    """A peer's method and ours at the largest n that both ran: medians, ratios theirs / ours, exponents of growth."""
+    """A peer's method and ours at the largest n that both ran: medians, ratios theirs / ours."""
 
     package: str
     method: str
@@ -33,7 +32,6 @@ class Pair:
     n: int
     ratios: dict[str, float]  # by column of MEASURES
     always: dict[str, bool]  # whether the peer's was the smaller in every repetition
-    growth: tuple[float, float]  # theirs, ours; nan below three sizes
 
     @property
     def name(self) -> str:
@@ -70,15 +68,7 @@ def _pair(package: str, method: str, against: str, n: int, theirs: pd.DataFrame,
     ratios = {measure: float(a[measure].median() / b[measure].median()) for measure in MEASURES}
     ratios["error"] = float(np.sqrt(np.mean(a["error"] ** 2) / np.mean(b["error"] ** 2)))
     always = {measure: bool((a[measure] < b[measure].reindex(a.index)).all()) for measure in MEASURES}
-    return Pair(package, method, against, int(n), ratios, always, (growth(theirs), growth(ours)))
-
-
-def growth(rows: pd.DataFrame) -> float:
-    """The slope of log CPU seconds on log n, from medians; nan where there are fewer than three sizes."""
-    seconds = rows.groupby("n")["cpu"].median()
-    if len(seconds) < 3:
-        return float("nan")
-    return float(np.polyfit(np.log(seconds.index.to_numpy(dtype=float)), np.log(seconds.to_numpy()), 1)[0])
+    return Pair(package, method, against, int(n), ratios, always)
 
 
 def ratio(value: float) -> str:
@@ -86,71 +76,9 @@ def ratio(value: float) -> str:
     return f"{value:.2f}" if value < 1 else f"{value:.1f}" if value < 10 else f"{value:,.0f}"
 
 
-def rows(runs: pd.DataFrame, task: str) -> list[list[str]]:
-    """The table's cells, a row a pair."""
-    return [
-        [
-            f"{pair.name} / {pair.against}",
-            f"{pair.n:,}",
-            *(ratio(pair.ratios[measure]) for measure in MEASURES),
-            " / ".join("–" if np.isnan(slope) else f"{slope:.1f}" for slope in pair.growth),
-        ]
-        for pair in pairs(runs, task)
-    ]
-
-
-HEADER = ["theirs / ours", "n", *MEASURES.values(), "growth"]
-
-
-def sentences(runs: pd.DataFrame, task: str) -> list[str]:
-    """Where a peer is better, who is best of all, and what was not run."""
-    return [*_better(runs, task), *_best(runs, task), *_not_run(runs, task)]
-
-
-def _better(runs: pd.DataFrame, task: str) -> Iterator[str]:
-    every = pairs(runs, task)
-    for measure, word in BETTER.items():
-        found = [pair for pair in every if pair.better(measure)]
-        if not found:
-            yield f"At the largest n that both ran, no peer is {word} than its counterpart of ours."
-        for pair in found:
-            part = ratio(pair.ratios[measure])
-            yield f"**{pair.name} is {word}** than our {pair.against}: {part} times ours at n = {pair.n:,}."
-
-
-def _best(runs: pd.DataFrame, task: str) -> Iterator[str]:
-    """Among all methods at the largest n that anybody ran: whoever is within a tenth of the best."""
-    part = runs[(runs["task"] == task) & runs["cpu"].notna()]
-    last = part[part["n"] == part["n"].max()]
-    medians = last.groupby(["package", "method"], sort=False)[["cpu", "error"]].median()
-    for measure, column in medians.items():
-        near = [_of(key) for key, value in column.items() if value <= CLEARLY * column.min()]
-        yield f"Least {MEASURES[str(measure)]} of all at n = {int(part['n'].max()):,}, within a tenth: {', '.join(near)}."
-
-
-def _of(key: Any) -> str:
-    package, method = key
-    return f"{'our' if package == OURS else package} {method}"
-
-
-def _not_run(runs: pd.DataFrame, task: str) -> Iterator[str]:
-    noted = runs[(runs["task"] == task) & (runs["note"] != "")]
-    for (package, method), notes in noted.groupby(["package", "method"], sort=False)["note"]:
-        yield f"{_of((package, method))}: {notes.iloc[0]}."
-
-
 def markdown(header: list[str], body: list[list[str]]) -> str:
     lines = [header, ["---"] * len(header), *body]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def task_section(root: Path, task: str) -> str:
-    """Settings, the table and the sentences of one task.  Raises KeyError for a task that the results lack."""
-    runs, settings = read(root, "peers"), read(root, "peers_tasks").set_index("task")["settings"]
-    if task not in set(runs["task"]):
-        raise KeyError(f"benchmarks/results/peers.csv has no task {task!r}; it has {', '.join(runs['task'].unique())}")
-    said = "\n".join(f"- {sentence}" for sentence in sentences(runs, task))
-    return f"{settings[task]}\n\n{markdown(HEADER, rows(runs, task))}\n\n{said}\n"
 
 
 def better_section(root: Path) -> str:
@@ -225,6 +153,5 @@ def broken(budget: pd.DataFrame) -> list[str]:
 
 
 def section(root: Path, what: str, *_: object) -> str:
-    """Markdown of one directive: `better`, `packages`, `budget` or a task's name."""
-    sections = {"better": better_section, "packages": package_section, "budget": budget_section}
-    return sections[what](root) if what in sections else task_section(root, what)
+    """Markdown of one directive: `better`, `packages` or `budget`."""
+    return {"better": better_section, "packages": package_section, "budget": budget_section}[what](root)

@@ -180,11 +180,12 @@ def test_a_peer_that_is_better_only_sometimes_or_hardly_is_not_called_so():
     quick = [("p", "quick", "OLH", n, r, n / 1000, 10.0) for n in (10, 100) for r in range(3)]
     shaky = [("p", "shaky", "OLH", 1000, r, (1.0, 1.0, 11.0)[r], 9.5) for r in range(3)]
     runs = table(*ours, *quick, *shaky)
-    said = peers.sentences(runs, "frequency")
-    assert said[0] == "**p quick is faster** than our OLH: 0.10 times ours at n = 100."
-    assert not [sentence for sentence in said if "shaky is" in sentence]
-    assert "Least error of all at n = 1,000, within a tenth: our OLH, p shaky." in said
-    assert peers.rows(runs, "frequency")[0] == ["p quick / OLH", "100", "0.10", "1.0", "1.0", "– / 1.0"]
+    better = {
+        (pair.name, measure) for pair in peers.pairs(runs, "frequency") for measure in peers.BETTER if pair.better(measure)
+    }
+    assert better == {("p quick", "cpu")}
+    (quick, _) = peers.pairs(runs, "frequency")
+    assert (quick.n, quick.ratios["cpu"], quick.ratios["error"]) == (100, pytest.approx(0.1), 1.0)
 
 
 def test_a_broken_budget_is_named_with_its_number_and_a_kept_one_is_not():
@@ -196,16 +197,19 @@ def test_a_broken_budget_is_named_with_its_number_and_a_kept_one_is_not():
     ]
 
 
-def test_the_page_of_other_packages_asks_for_every_task_and_types_no_number():
+def test_the_page_of_other_packages_says_where_each_is_better_and_types_no_number():
     page = (REPOSITORY / "book" / "performance.md").read_text().split("## Against what people")[1]
-    tasks = peers.read(REPOSITORY, "peers")["task"].unique()
-    assert set(re.findall(r"```\{peers\} (.+)", page)) == {"better", "packages", "budget", *tasks}
+    assert re.findall(r"```\{peers\} (.+)", page) == ["better", "packages", "budget"]
     prose = re.sub(r"```.*?```", "", page, flags=re.DOTALL)
-    assert not re.findall(r"\d", re.sub(r"4-ary|arXiv", "", prose)), "numbers come from the tables"
-    for task in tasks:
-        assert all(row[1] in peers.section(REPOSITORY, task) for row in peers.rows(peers.read(REPOSITORY, "peers"), task))
-    with pytest.raises(KeyError, match="no task 'golf'"):
-        peers.section(REPOSITORY, "golf")
+    assert not re.findall(r"\d", prose), "numbers come from the tables"
+    runs, said = peers.read(REPOSITORY, "peers"), peers.section(REPOSITORY, "better", [])
+    found = [(str(task), pair) for task in runs["task"].unique() for pair in peers.pairs(runs, str(task))]
+    for measure, word in peers.BETTER.items():
+        better = [(task, pair) for task, pair in found if pair.better(measure)]
+        few = all(f"{pair.name} ({task}): {peers.ratio(pair.ratios[measure])} of ours" in said for task, pair in better)
+        assert few or f"**{word.capitalize()}**: {len(better)} of {len(found)} methods" in said
+    with pytest.raises(KeyError, match="golf"):
+        peers.section(REPOSITORY, "golf", [])
 
 
 def test_a_line_without_a_timing_is_refused_and_the_loop_may_not_have_run(tmp_path: Path):

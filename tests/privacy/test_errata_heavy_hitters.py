@@ -63,6 +63,9 @@ def test_E_HH_4_the_printed_upper_poisson_tail_is_false():
     assert tail > math.exp(-100 / 2)  # printed: 2e-22
     for mean, alpha in itertools.product((1, 10, 100), (0.1, 0.5, 1.0)):
         assert poisson.sf(math.ceil(mean * (1 + alpha)) - 1, mean) <= math.exp(-(alpha**2) * mean / 3)
+    allowed = 0.01  # by the proof of Lemma 6.8 for twice a mean of 10
+    assert math.exp(-10 / 2) < allowed < math.exp(-10 / 3)
+    assert poisson.sf(20, 10) == pytest.approx(0.0016, abs=5e-5)
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0])

@@ -45,7 +45,7 @@ from evolvingdp.book.running import problems
 
 SHOWN = {  # a directive: the function of book/drawn/ that gets the book's folder, the argument and the lines below it
     "explorer": "explorers.page", "cards": "cards.written", "planner": "fields.shown", "peers": "peers.section",
-    "timings": "performance.timings", "loop": "performance.loop",
+    "timings": "performance.timings", "loop": "performance.loop", "ledger": "ledger.table",
 }  # fmt: skip
 
 
