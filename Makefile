@@ -43,7 +43,7 @@ serve: $(READY) ## show the rendered book at http://localhost:8000 (PORT=...)
 
 benchmarks: $(READY) ## measure time and memory again (writes benchmarks/results/, which the book shows)
 	@$(BIN)/python benchmarks/speed.py
-	@$(BIN)/python benchmarks/sweep.py
+	@$(BIN)/python benchmarks/commands.py sweep
 
 claims: $(READY) ## try all claims at seeds that nobody has looked at (SEEDS=5 a notebook; goes on where it was stopped)
 	@$(BIN)/python benchmarks/claims.py --seeds $(or $(SEEDS),5)
@@ -68,13 +68,13 @@ matrix: $(READY) ## unit and privacy tests on each Python that is installed, wit
 	@$(BIN)/nox
 
 artifact: $(READY) ## measure what the commands of the artifact appendix cost (ten minutes)
-	@$(BIN)/python benchmarks/artifact.py
+	@$(BIN)/python benchmarks/commands.py artifact
 
-audits: $(READY) ## how often `evolvingdp audit` refutes mechanisms with known mistakes, and tight ones (ten minutes)
-	@$(BIN)/python benchmarks/audit_power.py
+audits: $(READY) ## how often `evolvingdp audit` refutes mechanisms with known mistakes (ten minutes)
+	@$(BIN)/python benchmarks/audits.py
 
 loop: $(READY) ## measure set-up, book and tests in a clean clone (half an hour; writes benchmarks/results/)
-	@$(BIN)/python benchmarks/loop.py
+	@$(BIN)/python benchmarks/commands.py loop
 
 front: book ## the README's figure from the book's results (PRESET=paper)
 	@cp book/results/card-words.svg book/_static/front.svg

@@ -2,7 +2,7 @@
 
     python benchmarks/compare.py      (or: make peers; --tasks keeps what was measured of the others)
 
-writes benchmarks/results/peers.csv (a row a run), peers_budget.csv, peers_packages.csv and peers-growth.svg, from which the
+writes benchmarks/results/peers.csv (a row a run), peers_packages.csv and peers-growth.svg, from which the
 book's performance page is made.  Pins are in benchmarks/peers/<package>.txt, what runs there in peers/with_<package>.py.
 """
 
@@ -27,9 +27,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from evolvingdp.audit.empirical.auditor import lower_bound
 from evolvingdp.book import dated, style
-from evolvingdp.core import accounting
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.streams import random_words
 
@@ -164,15 +162,6 @@ TASKS = (
     ), {"epsilon": 1.0}),
 )  # fmt: skip
 
-REPORTS = 20_000  # of each of two inputs, for the lower bounds on epsilon
-LOCAL_BUDGETS = {
-    "pure-ldp": "OLH, CMS, HCMS, count sketch, Hadamard response, OUE, GRR, TreeHist, PEM, SFP, RAPPOR",
-    "multi-freq-ldpy": "GRR, OUE, subset selection, OLH",
-}
-CURATOR_BUDGETS = {
-    "dpcrpy": {"tree": 0, "FDA": 0, "Honaker, Gaussian": 1, "BCRG": 1, "ABCRG": 1, "AuBCR": 1, "4-ary tree": 1}
-}
-
 
 def ask(command: Command, job: Mapping[str, Any]) -> dict[str, Any]:
     """The answer of a process of its own, on one core, in the package's own environment.
@@ -265,42 +254,6 @@ def streams_of(data: Any) -> int:
     return len(data) if data.ndim == 2 else 1
 
 
-def budgets(commands: Mapping[str, Command]) -> pd.DataFrame:
-    """What peers promise and what they spend: lower bounds for local randomizers, exact values for counting."""
-    rows = []
-    for package, names in LOCAL_BUDGETS.items():
-        for name in names.split(", ") if package in commands else ():
-            job = {"task": "budget", "method": name, "seed": 1, "n": REPORTS, "epsilon": 2.0, "domain": 16}
-            rows.append(_local(package, name, job["epsilon"], ask(commands[package], job)["answer"]))
-    for package, kinds in CURATOR_BUDGETS.items():
-        for name, gaussian in kinds.items() if package in commands else ():
-            job = {"task": "budget", "method": name, "seed": 1, "n": 15, "epsilon": 1.0, "delta": 1e-6}
-            spent = _spent(ask(commands[package], job)["answer"], bool(gaussian))
-            rows.append({"package": package, "method": name, "stated": 1.0, "spent": spent, "how": "exact"})
-    return pd.DataFrame(rows)
-
-
-def _local(package: str, name: str, epsilon: Any, hits: list[int]) -> dict[str, Any]:
-    """The best bound of the four that an event and its complement give; half of 5 % for each way of looking."""
-    misses = [REPORTS - hit for hit in hits]
-    pairs = (hits, hits[::-1], misses, misses[::-1])
-    spent = max(lower_bound((one, other), REPORTS, confidence=1 - 0.05 / 4) for one, other in pairs)
-    never = " (a report of one value that the other never sends)" if min(*hits, *misses) == 0 else ""
-    return {"package": package, "method": name, "stated": epsilon, "spent": spent, "how": f"at least{never}"}
-
-
-def _spent(ratio: float, gaussian: bool, epsilon: float = 1.0, delta: float = 1e-6) -> float:
-    """The epsilon of noise that is calibrated to a sensitivity `ratio` times too small."""
-    if not gaussian:
-        return epsilon * ratio
-    mu = accounting.gaussian_mu(epsilon, delta) * ratio
-    low, high = epsilon / 16, epsilon * 1024
-    while high / low > 1 + 1e-9:
-        middle = float(np.sqrt(low * high))
-        low, high = (middle, high) if accounting.delta_of_gaussian(mu, middle) > delta else (low, middle)
-    return low
-
-
 @style.house
 def draw(table: pd.DataFrame, file: Path) -> None:
     """CPU seconds against n, a panel a task; ours in black."""
@@ -344,8 +297,6 @@ def main() -> None:
             print({name: row.get(name) for name in ("task", "n", "package", "method", "cpu", "error", "note")}, flush=True)
             rows.append(row)
         save(pd.DataFrame(rows), pd.DataFrame(facts), chosen.out, command)  # what has been measured is not lost
-    if every:
-        write(budgets(commands), "peers_budget", chosen.out)
 
 
 def write(table: pd.DataFrame, name: str, folder: Path) -> None:

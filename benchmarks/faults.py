@@ -186,7 +186,7 @@ def main() -> None:
     chosen = [asked.only] if asked.only else [*COMMANDS]
     rows = [row for what in chosen for row in trials(what, faults, asked.trials, asked.seed)]
     if not asked.only:
-        write("faults", pd.DataFrame(rows))
+        write("faults", pd.DataFrame(rows), "make faults")
 
 
 if __name__ == "__main__":

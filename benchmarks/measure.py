@@ -12,8 +12,8 @@ from evolvingdp.book import dated
 RESULTS = Path(__file__).parent / "results"
 
 
-def write(name: str, table: pd.DataFrame) -> None:
+def write(name: str, table: pd.DataFrame, command: str) -> None:
     """The table of the script that runs, printed, and dated in benchmarks/results/, where the book's pages read it."""
     (RESULTS / f"{name}.csv").write_text(table.to_csv(index=False, lineterminator="\n"))
-    dated.stamp(name, Path(sys.argv[0]), f"python benchmarks/{Path(sys.argv[0]).name}", RESULTS)
+    dated.stamp(name, Path(sys.argv[0]), command, RESULTS)
     print(table.to_string(index=False))

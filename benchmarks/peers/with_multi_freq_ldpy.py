@@ -41,36 +41,11 @@ def frequencies(client: Client, aggregate: Aggregator) -> Callable[[Job], Work]:
     return prepare
 
 
-def supports_local_hash(report: Any, domain: int, epsilon: float) -> bool:
-    """Whether the aggregator counts this one report for value 1: it then estimates more than nothing."""
-    return bool(LH_Aggregator_MI([report], domain, epsilon)[1] > 0)
-
-
-def reports(client: Client, supports: Callable[[Any, int, float], bool]) -> Callable[[Job], Work]:
-    """How often a report of value 1 and one of value 0 support value 1, in n runs each."""
-
-    def prepare(job: Job) -> Work:
-        client(0, job.domain, job.epsilon)
-        seed_numba(job.seed)
-
-        def work() -> Any:
-            one = (job.domain, job.epsilon)
-            return [sum(supports(client(value, *one), *one) for _ in range(job.n)) for value in (1, 0)]
-
-        return work
-
-    return prepare
-
-
 METHODS: dict[tuple[str, str], Callable[[Job], Work]] = {
     ("frequency", "GRR"): frequencies(GRR_Client, GRR_Aggregator_MI),
     ("frequency", "OUE"): frequencies(UE_Client, unary),
     ("frequency", "subset selection"): frequencies(SS_Client, SS_Aggregator_MI),
     ("frequency", "OLH"): frequencies(LH_Client, LH_Aggregator_MI),
-    ("budget", "GRR"): reports(GRR_Client, lambda report, *_: bool(report == 1)),
-    ("budget", "OUE"): reports(UE_Client, lambda report, *_: bool(report[1] == 1)),
-    ("budget", "subset selection"): reports(SS_Client, lambda report, *_: bool(1 in report)),
-    ("budget", "OLH"): reports(LH_Client, supports_local_hash),
 }
 
 if __name__ == "__main__":

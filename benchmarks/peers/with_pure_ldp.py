@@ -55,26 +55,6 @@ def hadamard_mechanism(job: Job) -> Pair:
     return client, fo.HadamardMechServer(job.epsilon, job.domain, **settings)
 
 
-def unary(job: Job) -> Pair:
-    settings = {"use_oue": True, "index_mapper": same}
-    return fo.UEClient(job.epsilon, job.domain, **settings), fo.UEServer(job.epsilon, job.domain, **settings)
-
-
-def direct(job: Job) -> Pair:
-    return (
-        fo.DEClient(job.epsilon, job.domain, index_mapper=same),
-        fo.DEServer(job.epsilon, job.domain, index_mapper=same),
-    )
-
-
-def rappor(job: Job) -> Pair:
-    """One hash function and as many bits as values, which is when the package's epsilon is stated for it."""
-    client = fo.RAPPORClient(0.0, 64, [], num_of_cohorts=8, index_mapper=same)
-    flip = client.convert_eps_to_f(job.epsilon)
-    server = fo.RAPPORServer(flip, 64, 1, job.domain, num_of_cohorts=8, index_mapper=same)
-    return fo.RAPPORClient(flip, 64, server.hash_family, num_of_cohorts=8, index_mapper=same), server
-
-
 def collected(make: Callable[[Job], Pair], ask: Callable[[Any, Job], Any]) -> Callable[[Job], Work]:
     """All users report to a new server, which is then asked."""
 
@@ -131,92 +111,6 @@ def most_frequent(server: Any, job: Job) -> dict[str, Any]:
     return {"words": [str(word) for _, word in best], "estimates": [float(count) for count, _ in best]}
 
 
-def reports(make: Callable[[Job], Pair], supports: Callable[[Pair, Any, int], bool]) -> Callable[[Job], Work]:
-    """How often a report of value 1 and one of value 0 support value 1, in n runs each."""
-
-    def prepare(job: Job) -> Work:
-        def work() -> Any:
-            pair = make(job)
-            return [sum(supports(pair, pair[0].privatise(value), 1) for _ in range(job.n)) for value in (1, 0)]
-
-        return work
-
-    return prepare
-
-
-def reports_of_words(
-    make: Callable[..., Pair], both: Callable[[Any, Any, str], bool], step: dict[str, int]
-) -> Callable[[Job], Work]:
-    """As `reports`, for the whole report of a user who holds the word "b" or the word "c"."""
-
-    def prepare(job: Job) -> Work:
-        def work() -> Any:
-            client = make(job, 1, **step)[0]
-            return [sum(both(client, client.privatise(word), "b") for _ in range(job.n)) for word in ("b", "c")]
-
-        return work
-
-    return prepare
-
-
-def both_of_tree_hist(client: Any, report: Any, word: str) -> bool:
-    parts = zip((client.fragment_estimator, client.word_estimator), report, strict=True)
-    return all(supports_signed((part, None), one, word) for part, one in parts)
-
-
-def one_of_prefixes(client: Any, report: Any, word: str) -> bool:
-    return supports_hadamard_sketch((client.client, None), report[0], word)
-
-
-def both_of_fragments(client: Any, report: Any, word: str) -> bool:
-    fragment = f"{client.hash_256(word)}_{word}"
-    return supports_hadamard_sketch((client.fragment_client, None), report[0], fragment) and supports_hadamard_sketch(
-        (client.word_client, None), report[1], word
-    )
-
-
-def supports_local_hash(pair: Pair, report: Any, value: int) -> bool:
-    alone = fo.LHServer(pair[1].epsilon, 2, use_olh=True, index_mapper=same)
-    alone.aggregate(report)
-    return bool(alone.aggregated_data[value])
-
-
-def supports_sketch(pair: Pair, report: Any, value: int) -> bool:
-    bits, row = report
-    return bool(bits[pair[0].hash_funcs[row](str(value))] > 0)
-
-
-def supports_signed(pair: Pair, report: Any, value: int | str) -> bool:
-    bits, row = report
-    cell, sign = pair[0].hash_funcs[row]
-    return bool(bits[cell(str(value))] == 2 * sign(str(value)) - 1)
-
-
-def supports_hadamard_sketch(pair: Pair, report: Any, value: int | str) -> bool:
-    bit, row, column = report
-    return bool(bit * pair[0].had[column, pair[0].hash_funcs[row](str(value))] > 0)
-
-
-def supports_bit(pair: Pair, report: Any, value: int) -> bool:
-    return bool(report[value] == 1)
-
-
-def supports_value(pair: Pair, report: Any, value: int) -> bool:
-    return bool(report == value)
-
-
-def supports_filter(pair: Pair, report: Any, value: int) -> bool:
-    bits, cohort = report
-    return all(bits[function(str(value))] == 1 for function in pair[1].hash_family[cohort])
-
-
-def supports_response(pair: Pair, report: Any, value: int) -> bool:
-    alone = fo.HadamardResponseServer(pair[1].epsilon, pair[1].d, index_mapper=same)
-    alone.hr.permute, alone.hr.reverse = pair[1].hr.permute, pair[1].hr.reverse
-    alone.aggregate(report)
-    return bool(alone.estimate(value, suppress_warnings=True) > 0)
-
-
 METHODS: dict[tuple[str, str], Callable[[Job], Work]] = {
     ("frequency", "OLH"): frequencies(olh),
     ("frequency", "fast OLH"): frequencies(fast_olh),
@@ -228,17 +122,6 @@ METHODS: dict[tuple[str, str], Callable[[Job], Work]] = {
     ("heavy hitters", "TreeHist"): heavy(tree_hist),
     ("heavy hitters", "PEM"): heavy(prefix_extending),
     ("heavy hitters", "SFP"): heavy(apple_fragments),
-    ("budget", "OLH"): reports(olh, supports_local_hash),
-    ("budget", "CMS"): reports(apple(False), supports_sketch),
-    ("budget", "HCMS"): reports(apple(True), supports_hadamard_sketch),
-    ("budget", "count sketch"): reports(count_sketch, supports_signed),
-    ("budget", "Hadamard response"): reports(hadamard_response, supports_response),
-    ("budget", "OUE"): reports(unary, supports_bit),
-    ("budget", "GRR"): reports(direct, supports_value),
-    ("budget", "TreeHist"): reports_of_words(tree_hist, both_of_tree_hist, {"step": 1}),
-    ("budget", "PEM"): reports_of_words(prefix_extending, one_of_prefixes, {"step": 1}),
-    ("budget", "SFP"): reports_of_words(apple_fragments, both_of_fragments, {}),
-    ("budget", "RAPPOR"): reports(rappor, supports_filter),
 }
 
 if __name__ == "__main__":

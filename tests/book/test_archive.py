@@ -125,7 +125,7 @@ def test_a_dated_result_says_which_code_has_changed_since(changed, said, tmp_pat
     stamped = tmp_path / "benchmarks" / "results"
     stamped.mkdir(parents=True)
     notebooks = dict.fromkeys([*changed, *"vwxyz"][:5], "then")
-    dated.stamp("made", REPOSITORY / "benchmarks" / "artifact.py", "make artifact", stamped, notebooks)
+    dated.stamp("made", REPOSITORY / "benchmarks" / "commands.py", "make artifact", stamped, notebooks)
     now = {name: {"library": "now" if name in changed else "then"} for name in notebooks}
     monkeypatch.setattr(dated.checkout, "made_of", now.get)
     assert dated.sentence(tmp_path, "made").endswith(said)
@@ -133,6 +133,6 @@ def test_a_dated_result_says_which_code_has_changed_since(changed, said, tmp_pat
 
 def test_what_measures_commands_measures_all_of_the_library_but_the_book(monkeypatch):
     """`make loop` starts them in a clone, and imports nothing."""
-    loop = REPOSITORY / "benchmarks" / "loop.py"
-    assert dated.library(loop) == checkout.digest(checkout.rooms(checkout.all_rooms()))
+    commands = REPOSITORY / "benchmarks" / "commands.py"
+    assert dated.library(commands) == checkout.digest(checkout.rooms(checkout.all_rooms()))
     assert {"core", "evolving", "streams", "audit"} < checkout.all_rooms()

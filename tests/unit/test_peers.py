@@ -79,14 +79,6 @@ def test_methods_take_turns_and_what_fails_is_a_note(fake):
     assert rows["method"].tolist()[:3] == ["truth", "broken", "truth"]
 
 
-def test_the_largest_epsilon_of_noise_for_too_small_a_sensitivity_is_exact():
-    assert compare._spent(1.0, gaussian=True) == pytest.approx(1.0, rel=1e-6)
-    assert compare._spent(1.5, gaussian=False) == 1.5
-    twice = compare._spent(2.0, gaussian=True)
-    mu = compare.accounting.gaussian_mu(1.0, 1e-6)
-    assert compare.accounting.delta_of_gaussian(2 * mu, twice) == pytest.approx(1e-6, rel=1e-6)
-
-
 def test_every_pinned_package_has_rows_or_a_stated_reason(runs):
     facts = peers.read(REPOSITORY, "peers_packages").set_index("package")
     assert sorted(facts.index) == compare.packages()
