@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom, binomtest, ks_2samp
 
+from evolvingdp.core.detection import detect
 from evolvingdp.core.reports import Hashed, Sign, Subset
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import streams
 from evolvingdp.evolving.rivals import once, reserve
-from evolvingdp.evolving.rivals.detection import detect
 from evolvingdp.evolving.rivals.once import Once
 from evolvingdp.evolving.rivals.reserve import Reserve
 from support import ALPHA, fits

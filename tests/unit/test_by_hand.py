@@ -15,10 +15,10 @@ from scipy.stats import binom
 from evolvingdp.book.checkout import params_of
 from evolvingdp.continual_mean import BinaryMechanism, choosing
 from evolvingdp.continual_mean.prefix_sums import Tree
+from evolvingdp.core.detection import penalty
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import Thresh
-from evolvingdp.evolving.rivals.detection import penalty
 from evolvingdp.heavy_hitters import FreqOracle
 from evolvingdp.notebooks.evolving.thresh import protocols
 from evolvingdp.sparse_vector import ThresholdMonitorEvolving, calibrate, privacy

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from evolvingdp.core import detection
+from evolvingdp.core.detection import Search, detect, frequent, penalty
 from evolvingdp.core.reports import Hashed, Sign, Subset
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import baselines, streams
-from evolvingdp.evolving.rivals import detection, once
-from evolvingdp.evolving.rivals.detection import Search, detect, frequent, penalty
+from evolvingdp.evolving.rivals import once
 from evolvingdp.evolving.rivals.once import Lots, Once, State, Tally
 
 LN3 = math.log(3)  # a bit is kept with probability 3/4

@@ -18,5 +18,7 @@ __all__, __getattr__, __dir__ = attach(
         "gaussian_mu",
         "optimal",
     ],
+    detection=["Fit", "Watch", "detect"],
+    smoothing=["Smooth", "smooth"],
     checks=["ParameterError"],
 )

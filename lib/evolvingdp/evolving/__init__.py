@@ -12,7 +12,6 @@ __all__, __getattr__, __dir__ = attach(
     **{
         "rivals.choosing": ["Choice", "choose"],
         "rivals.crews": ["Crews"],
-        "rivals.detection": ["Fit", "Watch", "detect"],
         "rivals.few_changes": ["ChangeTree", "Memoized", "few_changes"],
         "rivals.once": ["Once", "Tally"],
         "rivals.reserve": ["Reserve"],

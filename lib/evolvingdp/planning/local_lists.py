@@ -13,13 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from scipy.stats import binom, norm
 
+from evolvingdp.core.detection import detect
 from evolvingdp.core.reports import Hashed, Report, Sign, best_report
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import heavy_simulation
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.rivals import crews
 from evolvingdp.evolving.rivals.crews import Crews
-from evolvingdp.evolving.rivals.detection import detect
 from evolvingdp.evolving.rivals.once import BITS, Once
 from evolvingdp.planning import changing, local_means, shuffled
 from evolvingdp.planning.answer import BETA, CannotServeError, Expected, Method, OnTheEdgeError

@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma
 
+from evolvingdp.core.detection import penalty
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import baselines
 from evolvingdp.evolving.rivals.choosing import Settings, choose, follow
 from evolvingdp.evolving.rivals.crews import Crews
-from evolvingdp.evolving.rivals.detection import penalty
 from evolvingdp.evolving.rivals.few_changes import ChangeTree, Memoized
 from evolvingdp.evolving.rivals.once import Once
 from evolvingdp.evolving.rivals.reserve import Reserve

@@ -35,10 +35,10 @@ from numpy.typing import NDArray
 from scipy.special import erf
 
 from evolvingdp.core import checks
+from evolvingdp.core.detection import Watch, detect
 from evolvingdp.evolving import thresh_simulation
 from evolvingdp.evolving.rivals import crews, once, reserve
 from evolvingdp.evolving.rivals.crews import Crews
-from evolvingdp.evolving.rivals.detection import Watch, detect
 from evolvingdp.evolving.rivals.once import Once
 from evolvingdp.evolving.rivals.reserve import Reserve
 from evolvingdp.evolving.streams import BitStream, drift

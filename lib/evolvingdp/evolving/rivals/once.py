@@ -27,8 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.core import checks
+from evolvingdp.core.detection import Fit, detect, frequent
 from evolvingdp.core.reports import Report, best_report
-from evolvingdp.evolving.rivals.detection import Fit, detect, frequent
+from evolvingdp.core.smoothing import Smooth, smooth
 from evolvingdp.evolving.streams import BitStream, WordStream
 
 BITS = 256  # of a report, at most, unless another is chosen
@@ -130,6 +131,17 @@ class Once:
         return detect(
             found, tally.reports, self.report.largest_variance, words=words, online=online, false_alarm=false_alarm
         )
+
+    def smooth(self, tally: Tally, rng: np.random.Generator, *, coverage: float = 0.95) -> Smooth:
+        """`smoothing.smooth` of the estimates of the epochs with reports, (lots, n_words), each word by itself, in
+        hindsight; with the variances first of the estimates, and then of what is smoothed."""
+        found, reports = self.estimates(tally), tally.reports[:, None]
+        shares, no_reports = np.nan_to_num(found), np.full(found.shape, np.inf)
+        for _ in range(2):
+            variances = np.divide(self.report.variance(shares), reports, out=no_reports.copy(), where=reports > 0)
+            smoothed = smooth(found, variances, rng, coverage=coverage)
+            shares = smoothed.estimates
+        return smoothed
 
     def standard_error(self, frequency: float | None = None) -> float:
         """Of a word in an epoch with as many reports as there are on average, before any data: of a mean near 1/2, which has

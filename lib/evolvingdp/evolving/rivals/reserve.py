@@ -35,9 +35,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.core import checks
+from evolvingdp.core.detection import Watch
 from evolvingdp.core.reports import Report, best_report
 from evolvingdp.evolving.rivals.crews import SPARE, deal
-from evolvingdp.evolving.rivals.detection import Watch
 from evolvingdp.evolving.rivals.once import BITS, Once, check_words, draw_sums, same_sizes, sampled
 from evolvingdp.evolving.streams import BitStream, WordStream
 
