@@ -26,7 +26,7 @@ width => {
     together.classList.toggle("headed", height(together) <= 90);
   }
   const wide = () => [...document.querySelectorAll("article table, article pre, article img, article mjx-container")]
-    .filter(node => node.getBoundingClientRect().right > (node.matches(".broad") ? width : width - 30) + 1);
+    .filter(node => node.getBoundingClientRect().right > width - 29);
   for (const table of wide().filter(node => node.matches("table"))) {
     table.classList.add("tight");
     const walker = document.createTreeWalker(table, NodeFilter.SHOW_TEXT), texts = [];

@@ -1,9 +1,8 @@
-"""What an archive, a journal or a fork finds: metadata that agree, crates whose links resolve, workflows, an appendix."""
+"""What an archive, a journal or a fork finds: metadata that agree, workflows, an appendix."""
 
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import re
 import shlex
@@ -11,22 +10,13 @@ import shlex
 import pandas as pd
 import pytest
 
-from evolvingdp.book import checkout, crate, dated
+from evolvingdp.book import checkout, dated
 from evolvingdp.book.checkout import Project
 from evolvingdp.book.running import Job
 from support import REPOSITORY
 
 VERSION = re.search(r'^version = "(.*)"', (REPOSITORY / "pyproject.toml").read_text(), re.MULTILINE)[1]
 VALUES = re.compile(r"\{value\}`[^`]*`")
-RECORD = {
-    "command": "evolvingdp run a/b",
-    "params": {"epsilon": 1.0, "sweep": [1, 2]},
-    "seed": 3,
-    "commit": "c0ffee",
-    "version": "0.1.0",
-    "python": "3.11.5",
-    "library_sha256": "ab",
-}
 
 
 @pytest.fixture(scope="module")
@@ -41,36 +31,6 @@ def test_version_date_licence_and_requirements_are_the_same_everywhere(release):
     assert release.faults() == []
     assert "CC-BY-4.0" in (REPOSITORY / "LICENSE-CONTENT").read_text()
     assert all((REPOSITORY / name).is_file() for name in (*release.DESCRIBED, "SECURITY.md"))
-
-
-def ids(node: object) -> set[str]:
-    """What is referred to: every {"@id": ...} of one key."""
-    if isinstance(node, list):
-        return {found for each in node for found in ids(each)}
-    if isinstance(node, dict):
-        return {node["@id"]} if set(node) == {"@id"} else {found for value in node.values() for found in ids(value)}
-    return set()
-
-
-def test_a_crate_maps_our_provenance_to_a_run_and_all_its_links_resolve():
-    files = ["b.csv", "a.svg"]
-    content = crate.metadata("A figure", "A line.", RECORD["command"], RECORD, files)
-    assert content == crate.metadata("A figure", "A line.", RECORD["command"], RECORD, reversed(files))
-    written = json.loads(content)
-    graph = {entity["@id"]: entity for entity in written["@graph"]}
-    assert len(graph) == len(written["@graph"])
-    assert written["@context"] == "https://w3id.org/ro/crate/1.1/context"
-    assert graph[crate.NAME]["about"] == {"@id": "./"}
-    outside = {"https://w3id.org/ro/crate/1.1"}
-    assert ids(list(graph.values())) - set(graph) == outside
-    root, run = graph["./"], graph["#run"]
-    assert {"name", "description", "datePublished", "license"} <= set(root), "what RO-Crate 1.1 asks of the root"
-    assert root["conformsTo"] == {"@id": "https://w3id.org/ro/wfrun/process/0.5"}
-    assert (run["@type"], run["instrument"], run["name"]) == ("CreateAction", {"@id": "#software"}, RECORD["command"])
-    assert ids(run["result"]) == ids(root["hasPart"]) == set(files)
-    values = {graph[key]["name"]: graph[key]["value"] for key in ids(run["object"])}
-    assert values == {"epsilon": 1.0, "sweep": "[1, 2]", "seed": 3, "library_sha256": "ab"}
-    assert graph["#software"]["version"] == RECORD["version"]
 
 
 def test_binder_installs_the_checkout_beside_the_lock_s_packages():

@@ -124,7 +124,7 @@ def test_a_bundle_is_one_zip_whose_bytes_the_result_decides(tmp_path, monkeypatc
     assert list(inside) == sorted(inside)
     beside = {name: content for name, content in written[0].items() if not name.endswith(".zip")}
     assert {name: inside[name] for name in beside} == beside
-    assert set(inside) - set(beside) == {"README.txt", "xx-drawing.bib", "ro-crate-metadata.json"}
+    assert set(inside) - set(beside) == {"README.txt", "xx-drawing.bib"}
     assert list(entries(inside["xx-drawing.bib"].decode())) == ["evolving-privacy-xx-drawing"]
     for words in ("A caption.", "A drawing.", RECORD["command"], RECORD["commit"]):
         assert words in inside["README.txt"].decode()

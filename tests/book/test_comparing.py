@@ -6,8 +6,6 @@ import re
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
-import pandas as pd
 import pytest
 import yaml
 from bs4 import BeautifulSoup
@@ -122,36 +120,6 @@ def test_claims_meet_by_sentence_then_but_for_its_numbers_and_others_stand_alone
     assert pairs[3:] == [(ours[3], None), (None, yours[0])]
 
 
-OURS = pd.DataFrame({"sweep": ["n", "n", "e"], "value": [10, 20, 10], "mean": [2.0, -4.0, 0.0], "hits": [3, 8, 1]})
-
-
-def test_differences_are_measured_over_matched_rows_whatever_their_order():
-    yours = pd.DataFrame({"sweep": ["e", "n", "n"], "value": [10, 20, 10], "mean": [3.0, -3.0, 2.0], "hits": [1, 4, 3]})
-    said, (mean, hits) = comparing.figure(OURS, yours)
-    assert said == "3 rows matched by `sweep`, `value`."
-    assert mean == ["`mean`", "3", "2", "3", "1.826", "25 %", "17.7 %"]  # where ours is 0 nothing is relative
-    assert hits == ["`hits`", "3", "1", "4", "2.309", "50 %", "28.9 %"]
-
-
-def test_rows_of_one_side_are_counted_and_what_is_alike_meets_in_order():
-    yours = pd.DataFrame({"sweep": ["n", "n", "n"], "value": [20, 40, 80], "mean": [-4.0, 7.0, 7.0], "hits": [9, 0, 0]})
-    assert comparing.figure(OURS, yours)[0] == "1 rows matched by `sweep`, `value`; 2 only ours; 2 only yours."
-    twice, thrice = (pd.DataFrame({"v": list("aab")[:n], "x": [1.5, 2.5, 9.0][:n]}) for n in (2, 3))
-    said, (row,) = comparing.figure(twice, thrice.assign(x=[1.75, 3.0, 9.0]))
-    assert said == "2 rows matched by `v`; 1 only yours."
-    assert row[3] == "0.5"
-
-
-def test_measured_columns_and_changed_settings_are_no_keys_and_truth_values_count_as_numbers():
-    rng = np.random.default_rng(0)
-    design = {"hits": [7, 7, 8] * 2, "share": [0.1, 0.2, 0.5] * 2, "kind": ["a"] * 3 + ["b"] * 3}
-    ours = pd.DataFrame({"measured": rng.random(6)} | design).assign(n_users=10**7, data="large")
-    yours = ours.assign(measured=rng.random(6), n_users=10**3, data="small")
-    assert set(comparing.key_columns(ours, yours)) == {"hits", "share", "kind"}
-    found = [pd.DataFrame({"word": ["null", "NA"], "found": truths}) for truths in ([True, None], [False, True])]
-    assert comparing.figure(*found) == ("2 rows matched by `word`.", [["`found`", "1", "1", "1", "1", "100 %", "100 %"]])
-
-
 @pytest.fixture(scope="module")
 def small(small_book):
     """The small book with a reader's file that has half its epsilon, and the first page of both."""
@@ -171,17 +139,12 @@ def rows(table) -> list[list[str]]:
 def test_yours_stand_beside_ours_with_every_difference(small):
     _, first = small
     page = shown(first, "book/yours/toy-line")
-    settings, claims, numbers = (rows(table) for table in page.select("table"))
+    settings, claims = (rows(table) for table in page.select("table"))
     assert settings == [["parameter", "ours", "yours"], ["seed", "0", "7"], ["epsilon", "2.0", "1.0"]]
     assert claims[1:] == [
         ["Epsilon is small | no", "2 (at most 1.5): does not hold", "1 (at most 1.5): holds", "-1", "-50 %"],
         ["Nothing", "0 (at most 0): holds", "0 (at most 0): holds", "0", "0"],
     ]
-    assert numbers[1:] == [  # 1, 2 and 3: at most 3, root mean square sqrt(14/3)
-        ["mean", "3", "3", "3", "2.16", "50 %", "50 %"],
-        ["kept", "3", "0", "0", "0", "0", "0"],
-    ]
-    assert "3 rows matched by rank." in page.get_text()
     images = [image["src"] for image in page.select("img")]
     assert len(set(images)) == 2
     assert all((first.parent / image).is_file() for image in images)
@@ -228,7 +191,6 @@ def test_the_same_run_differs_by_nothing(small):
     copy = comparing.stage(project, chosen, list(chosen.ours.values()), project.root / "staged")
     text = (copy.root / comparing.YOURS / "toy-line.md").read_text()
     assert "No parameter differs: the same run." in text
-    assert "| `mean` | 3 | 0 | 0 | 0 | 0 | 0 |" in text
     assert "None: every claim has the same verdict." in (copy.root / comparing.YOURS / "index.md").read_text()
     path.write_text("evolving/thresh: {}\n")  # this book has no such notebook
     with pytest.raises(ParameterError, match=r"same.yaml: no notebook 'evolving/thresh'"):

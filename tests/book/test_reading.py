@@ -9,9 +9,9 @@ import nbformat
 import pytest
 
 from evolvingdp.book.checkout import Project
-from evolvingdp.book.executed import Reader
+from evolvingdp.book.executed import Reader, page
 from evolvingdp.book.numerals import grouped, numeric, readable
-from evolvingdp.book.result import MYST
+from evolvingdp.book.result import DRAWN_BY, MYST
 from support import REPOSITORY
 
 ROLE = re.compile(r"\{[\w:]+\}`")
@@ -96,3 +96,26 @@ def test_no_role_is_left_in_any_notebook_that_somebody_runs(built_book, notebook
     assert ROLE.search(json.dumps([cell.source for cell in source.cells]))
     assert not ROLE.findall(text)
     assert "](#" not in text
+
+
+def test_a_page_shows_pictures_before_code_and_one_menu_below_each():
+    """Imports and parameters fold before the last cell, the folded cells that draw a figure into the menu below it."""
+    myst = f"```{{figure}} a.svg\n```\n::::{{dropdown}} Data, code, citation of `a`\n{DRAWN_BY}\n::::"
+    shown = [nbformat.v4.new_output("display_data", data={MYST: myst})]
+    seen = [nbformat.v4.new_output("display_data", data={"text/plain": "3"})]
+
+    def code(source, *tags, outputs=()):
+        return nbformat.v4.new_code_cell(source, metadata={"tags": [*tags]}, outputs=[*outputs])
+
+    cells = [
+        nbformat.v4.new_markdown_cell("# Title"), code("epsilon = 1", "parameters"),
+        code("epsilon = 2", "injected-parameters"),
+        code("import numpy as np"), code("1 + 2", outputs=seen), code("draw(````)", "hide-input"),
+        code("page.figure()", "remove-input", outputs=shown), code("draw(more)", "hide-input"), code("page.close()"),
+    ]  # fmt: skip
+    made = page(nbformat.v4.new_notebook(cells=cells)).cells
+    text = [cell.source for cell in made if "remove-cell" not in cell.metadata.get("tags", [])]
+    assert text[:3] == ["# Title", "1 + 2", "page.figure()"]
+    assert "Drawn by\n\n`````python\ndraw(````)\n`````" in text[3], "the menu has the cell, in a fence that it cannot end"
+    assert "{dropdown} Parameters and imports\n```python\nepsilon = 2\n\nimport numpy as np\n```" in text[4]
+    assert text[5:] == ["page.close()", "draw(more)"], "a cell that draws nothing is not lost"

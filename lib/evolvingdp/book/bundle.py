@@ -18,7 +18,7 @@ from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Canvas
 
-from evolvingdp.book import citing, crate
+from evolvingdp.book import citing
 from evolvingdp.book.files import pack
 from evolvingdp.book.labels import spoken
 from evolvingdp.book.result import Figure
@@ -39,7 +39,7 @@ def names(figure_id: str, *, column: bool = True) -> dict[str, str]:
 
 def write(folder: Path, figure: Figure, record: Mapping[str, Any], column: Canvas | None = None) -> bytes:
     """Write the bundle of `figure`, drawn for print as `column`, with its provenance `record`: the files of `names`, and in
-    the zip BibTeX and RO-Crate metadata, too; returns the PNG."""
+    the zip BibTeX, too; returns the PNG."""
     words = {"figure": figure.id, "caption": figure.caption, "alt": figure.alt}
     with _laid_out(figure.canvas):
         files = {f"{figure.id}.{kind}": image(figure.canvas, kind) for kind in FORMATS}
@@ -51,8 +51,7 @@ def write(folder: Path, figure: Figure, record: Mapping[str, Any], column: Canva
     for name, content in files.items():
         (folder / name).write_bytes(content)
     extra = {f"{figure.id}.bib": citing.figure(figure.id, record).encode(), "README.txt": _readme(figure, record).encode()}
-    described = crate.metadata(f"Figure {figure.id}", figure.alt, record["command"], record, files | extra)
-    (folder / f"{figure.id}.zip").write_bytes(zipped(files | extra | {crate.NAME: described}))
+    (folder / f"{figure.id}.zip").write_bytes(zipped(files | extra))
     return files[f"{figure.id}.png"]
 
 
@@ -101,5 +100,4 @@ def _readme(figure: Figure, record: Mapping[str, Any]) -> str:
         f"Computed by: {record['command']}\nat commit {record['commit']}, version {record['version']}\n\n"
         f"{figure.id}.svg, .pdf, .png: as on the page\n{figure.id}-column.pdf: drawn again for print, "
         f"{INCHES:g} in wide\n.csv: the data that it shows; .json: all parameters and digests; .bib: how to cite it\n"
-        f"{crate.NAME}: where all of it comes from, for archives\n"
     )

@@ -25,9 +25,9 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 from pybtex.database import Entry, parse_file
 
 from evolvingdp.book.citing import address
-from evolvingdp.book.labels import Label, unmarked
+from evolvingdp.book.labels import Label, fenced, unmarked
 from evolvingdp.book.numerals import readable
-from evolvingdp.book.result import MYST
+from evolvingdp.book.result import DRAWN_BY, MYST
 
 _CODE = r"(?<!`)(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)"
 _ROLE = re.compile(r"\{(?P<kind>value|cite|cite:t|doc|numref|prf:ref)\}`(?P<said>[^`]+)`|" + _CODE, re.DOTALL)
@@ -53,27 +53,47 @@ def clean(executed: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def page(executed: nbformat.NotebookNode, banner: str = "") -> nbformat.NotebookNode:
-    """`executed` as the book shows it: MyST outputs become markdown cells, the default parameters are hidden.
+    """`executed` as the book shows it: MyST outputs become markdown cells, and no code stands before its picture.
 
+    The folded cells that draw a figure go into the menu below it; parameters and imports fold before the page's last cell.
     `banner`, where there is one, follows the first cell, the title.
     """
     notebook = clean(executed)
-    cells = []
+    cells, setup, drawing = [], [], []
     if banner:
         notebook.cells.insert(1, _markdown("banner", banner))
     for cell in notebook.cells:
         tags = cell.metadata.get("tags", [])
         if "parameters" in tags:
             cell.metadata["tags"] = [*tags, "remove-cell"]
-        if "injected-parameters" in tags:
-            cell.metadata["tags"] = [*tags, "hide-input"]
+        if "injected-parameters" in tags or _imports(cell):
+            setup.append(cell.source)
+            continue
+        if cell.cell_type != "code":
+            cells.append(cell)
+            continue
+        sources = [output["data"][MYST] for output in cell.outputs if output.get("data", {}).get(MYST)]
+        cell.outputs = [output for output in cell.outputs if MYST not in output.get("data", {})]
+        if "hide-input" in tags and not sources and not cell.outputs:
+            drawing.append(cell)
+            continue
+        if drawing and any(DRAWN_BY in source for source in sources):
+            code = fenced("\n\n".join(each.source for each in drawing), "python")
+            sources = [source.replace(DRAWN_BY, f"Drawn by\n\n{code}\n", 1) for source in sources]
+            drawing = []
         cells.append(cell)
-        if cell.cell_type == "code":
-            sources = [output["data"][MYST] for output in cell.outputs if output.get("data", {}).get(MYST)]
-            cell.outputs = [output for output in cell.outputs if MYST not in output.get("data", {})]
-            cells += [_markdown(f"{cell.id}-{number}", source) for number, source in enumerate(sources)]
-    notebook.cells = cells
+        cells += [_markdown(f"{cell.id}-{number}", source) for number, source in enumerate(sources)]
+    if setup:
+        told = "\n\n".join(setup)
+        last = max((place for place, cell in enumerate(cells) if cell.cell_type == "code"), default=len(cells))
+        cells.insert(last, _markdown("setup", f"::::{{dropdown}} Parameters and imports\n{fenced(told, 'python')}\n::::"))
+    notebook.cells = [*cells, *drawing]
     return notebook
+
+
+def _imports(cell: nbformat.NotebookNode) -> bool:
+    """Whether `cell` only prepares what others do."""
+    return cell.cell_type == "code" and not cell.outputs and cell.source.startswith(("import ", "from "))
 
 
 def _markdown(cell_id: str, source: str) -> Any:

@@ -1,7 +1,7 @@
 """What a notebook shows: figures, tables, claims and provenance, and the files that go with them.
 
 Each output carries two forms: one that Jupyter shows (PNG, Markdown), and MyST source under the type `MYST`, which
-`postprocess.page` turns into a markdown cell of the book's page.  Files are written where `evolvingdp run` says (the
+`executed.page` turns into a markdown cell of the book's page.  Files are written where `evolvingdp run` says (the
 environment variable `RESULTS`); papermill or Jupyter by hand only shows.
 """
 
@@ -25,7 +25,7 @@ from evolvingdp.book import bundle, citing, latex, printed, provenance, style
 from evolvingdp.book.labels import Label, fenced, unmarked
 from evolvingdp.book.numerals import numeric
 from evolvingdp.book.params import Params
-from evolvingdp.book.result import MYST, RESULTS, Claim, Figure, Result
+from evolvingdp.book.result import DRAWN_BY, MYST, RESULTS, Claim, Figure, Result
 
 
 class Page:
@@ -133,17 +133,16 @@ class Page:
 
     def _files(self, figure_id: str) -> str:
         files = bundle.names(figure_id, column=self._columns[figure_id])
-        links = " · ".join(f"[{kind}]({self.name}/{file})" for kind, file in files.items())
-        return f"{links} (`{figure_id}`)"
+        return " · ".join(f"[{kind}]({self.name}/{file})" for kind, file in files.items())
 
     def _figure_myst(self, figure: Figure, record: dict[str, Any]) -> str:
         alt = json.dumps(" ".join(figure.alt.split()), ensure_ascii=False)
         return (
             f"```{{figure}} {self.name}/{figure.id}.svg\n:name: {figure.id}\n:alt: {alt}\n:width: 100%\n\n"
             f"{figure.caption}\n```\n\n"
-            f"{self._files(figure.id)}\n\n"
-            f":::{{dropdown}} Compute this figure again\n{fenced(record['command'], 'bash')}\n:::\n\n"
-            f":::{{dropdown}} Cite this figure\n```bibtex\n{citing.figure(figure.id, record)}```\n:::\n"
+            f"::::{{dropdown}} Data, code, citation of `{figure.id}`\n:class-container: figure-menu\n\n"
+            f"{self._files(figure.id)}\n\n{DRAWN_BY}\nComputed by\n\n{fenced(record['command'], 'bash')}\n\n"
+            f"Cite it as\n\n```bibtex\n{citing.figure(figure.id, record)}```\n::::\n"
         )
 
 

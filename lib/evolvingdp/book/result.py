@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # parameters are checked before anything large is imported
     from matplotlib.figure import Figure as Canvas
 
 MYST = "text/x-myst"  # the type of an output's source for the book
+DRAWN_BY = "% the cells that draw it"  # a line of a figure's source that `executed.page` replaces by these
 RESULTS = "EVOLVINGDP_RESULTS"  # the environment variable that names the folder of a run's files
 Scalar = float | int | str | bool
 

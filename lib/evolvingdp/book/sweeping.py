@@ -369,12 +369,10 @@ class Store:
             return False
 
     def tabulate(self, keys: list[str], sweep: Sweep) -> None:
-        """Write the tables of the points `keys`, in that order, the summary and the crate."""
+        """Write the tables of the points `keys`, in that order, and the summary."""
         import pandas as pd
         import pyarrow as pa
         import pyarrow.parquet as pq
-
-        from evolvingdp.book import crate
 
         abouts = {key: json.loads(pq.read_schema(self.path(key)).metadata[ABOUT]) for key in keys}
         values = pd.DataFrame([_point(key, about) | about["values"] for key, about in abouts.items()])
@@ -404,14 +402,6 @@ class Store:
         frame = summary(sweep.grid, values, metric_of(sweep.notebook).name)
         self.write("summary.csv", frame.to_csv(index=False, lineterminator="\n").encode())
         self.write("summary.svg", figure(values, sweep.grid, metric_of(sweep.notebook)))
-        described = crate.metadata(
-            f"Sweep of {sweep.notebook}",
-            metric_of(sweep.notebook).meaning,
-            sweep.command,
-            record(sweep.notebook) | {"params": sweep.grid, "seed": list(sweep.seeds)},
-            ("summary.csv", "summary.svg", "sweep.parquet", "values.parquet", "claims.parquet", "timing.csv", "sweep.json"),
-        )
-        self.write(crate.NAME, described)
 
 
 def _point(key: str, about: dict[str, Any]) -> dict[str, Any]:

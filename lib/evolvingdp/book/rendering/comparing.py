@@ -5,13 +5,15 @@
     heavy_hitters/frequency_oracle: {epsilon: 1, n_users: 1e6}
 
 The pages are those of a copy of the book's sources in _build/yours/<name>/source, with a page more for each notebook that
-the file names; our own book and results are not touched.  Every difference is yours - ours.
+the file names; our own book and results are not touched.  Parameters, claims
+and their values stand in tables, figures side by side; every difference is yours - ours.
 """
 
 from __future__ import annotations
 
 import difflib
 import json
+import math
 import re
 import shutil
 from collections.abc import Hashable
@@ -19,8 +21,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import yaml
 
 from evolvingdp.book.checkout import Project
@@ -161,7 +161,7 @@ def stale(root: Path) -> list[str]:
 
 def number(value: float) -> str:
     """`value` in four digits; a dash for nan."""
-    return "–" if np.isnan(value) else f"{value:.4g}"
+    return "–" if math.isnan(value) else f"{value:.4g}"
 
 
 def claims(ours: list[dict[str, Any]], yours: list[dict[str, Any]]) -> list[tuple[Any, Any]]:
@@ -180,60 +180,8 @@ def _numberless(sentence: str) -> str:
     return re.sub(r"\d[\d,._]*(?:e[+-]?\d+)?", "#", sentence)
 
 
-def figure(ours: pd.DataFrame, yours: pd.DataFrame) -> tuple[str, list[list[str]]]:
-    """How the rows of two tables of one figure were matched, in words, and how far each other column of numbers differs."""
-    ours, yours = (side.apply(_truths_as_numbers) for side in (ours, yours))
-    shared = [name for name in ours.columns if name in yours.columns]
-    keys = key_columns(ours[shared], yours[shared])
-    sides = [side[shared].assign(**{name: side[name].astype(str) for name in keys}) for side in (ours, yours)]
-    sides = [side.assign(_place=side.groupby(keys).cumcount() if keys else range(len(side))) for side in sides]
-    joined = sides[0].merge(sides[1], on=[*keys, "_place"], how="outer", suffixes=("_ours", "_yours"), indicator="_side")
-    both, counts = joined[joined["_side"] == "both"], joined["_side"].value_counts()
-    said = f"{len(both)} rows matched by {', '.join(f'`{key}`' for key in keys) or 'their place alone'}"
-    said += "".join(f"; {counts[side]} only {whose}" for side, whose in _ALONE.items() if counts[side]) + "."
-    rows = []
-    for name in (name for name in shared if name not in keys and all(map(_is_number, (ours[name], yours[name])))):
-        here, there = (both[f"{name}_{side}"].to_numpy(float) for side in ("ours", "yours"))
-        known = np.isfinite(here) & np.isfinite(there)
-        gap, base = np.abs(there[known] - here[known]), np.abs(here[known])
-        sizes = [size for each in (gap, gap[base > 0] / base[base > 0]) for size in (_largest(each), _rms(each))]
-        counted = [f"`{name}`", f"{known.sum()}", f"{(gap != 0).sum()}"]
-        rows.append([*counted, *map(number, sizes[:2]), *map(_percent, sizes[2:])])
-    return said, rows
-
-
-_ALONE = {"left_only": "ours", "right_only": "yours"}
-_is_number = pd.api.types.is_numeric_dtype
-
-
-def _truths_as_numbers(column: pd.Series[Any]) -> pd.Series[Any]:
-    return column.astype(float) if column.notna().any() and set(column.dropna()) <= {True, False} else column
-
-
-def key_columns(ours: pd.DataFrame, yours: pd.DataFrame) -> list[str]:
-    """The columns that tell a row from the others on both sides: words, then, from the left and only as far as needed,
-    numbers of which half of the fewer values occur on the other side, too: a grid, not something measured."""
-    varying = [name for name in ours.columns if max(ours[name].nunique(), yours[name].nunique()) > 1]
-    keys = [name for name in varying if not (_is_number(ours[name]) and _is_number(yours[name]))]
-    for name in varying:
-        if all(len(side.drop_duplicates(keys)) == len(side) if keys else len(side) < 2 for side in (ours, yours)):
-            break
-        mine, other = set(ours[name].dropna()), set(yours[name].dropna())
-        if name not in keys and 2 * len(mine & other) >= min(len(mine), len(other)):
-            keys.append(name)
-    return keys
-
-
-def _largest(values: Any) -> float:
-    return float(values.max()) if len(values) else float("nan")
-
-
-def _rms(values: Any) -> float:
-    return float(np.sqrt(np.mean(values**2))) if len(values) else float("nan")
-
-
 def _percent(share: float) -> str:
-    return number(share) if np.isnan(share) else "0" if share == 0 else f"{100 * share:.3g} %"
+    return number(share) if math.isnan(share) else "0" if share == 0 else f"{100 * share:.3g} %"
 
 
 # The pages
@@ -308,7 +256,7 @@ html_theme.sidebar_secondary.remove: true
 
 What {Label(chosen.file).markdown} makes of {{doc}}`/book/results/{notebook}`.
 **Ours** is the preset `{chosen.base}` with seed 0; a difference is yours - ours,
-a relative one is divided by the size of ours, RMS is the root of the mean square.
+a relative one is divided by the size of ours.
 
 {_table(["parameter", "ours", "yours"], differing) if differing else "No parameter differs: the same run."}
 
@@ -341,18 +289,8 @@ def _claim(mine: Any, other: Any) -> list[str]:
 
 def _figure(ours: Path, yours: Path, notebook: str, figure_id: str) -> str:
     sides = [("Ours", ours, f"../results/{notebook}"), ("Yours", yours, notebook)]
-    lacking = [title.lower() for title, folder, _ in sides if not (folder / f"{figure_id}.csv").exists()]
-    if lacking:
-        told = f"Nothing to compare: {lacking[0]} has no such figure."
-    else:
-        tables = (
-            pd.read_csv(folder / f"{figure_id}.csv", keep_default_na=False, na_values=[""]) for folder in (ours, yours)
-        )
-        said, rows = figure(*tables)
-        header = ["column", "rows", "that differ", "largest", "RMS", "largest, relative", "RMS, relative"]
-        told = f"{said}\n\n{_table(header, rows)}" if rows else said
     items = "".join(_drawing(*side, figure_id) for side in sides)
-    return f"### `{figure_id}`\n\n::::{{grid}} 1 1 2 2\n:gutter: 3\n:class-container: beside\n\n{items}::::\n\n{told}\n\n"
+    return f"### `{figure_id}`\n\n::::{{grid}} 1 1 2 2\n:gutter: 3\n:class-container: beside\n\n{items}::::\n\n"
 
 
 def _drawing(title: str, folder: Path, link: str, figure_id: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 import json
 import posixpath
+import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +22,6 @@ import yaml
 from evolvingdp.book import provenance
 from evolvingdp.book.checkout import Project
 from evolvingdp.book.files import BookError, replacing, scratch
-from evolvingdp.book.rendering import legible
 from evolvingdp.book.rendering.offline import FLAGS, NAME, check_rendered, chromium
 
 try:  # the book's and the developers' tools, which reading or running a notebook does not need
@@ -88,7 +88,7 @@ def joined(project: Project) -> str:
     pages = {entry.page: (root / f"{entry.page}.html").read_text(encoding="utf-8") for entry in book}
     soups = {page: BeautifulSoup(text, "html.parser", parse_only=needed) for page, text in pages.items()}
     ids = {page: {node["id"] for node in soup.article.find_all(id=True)} for page, soup in soups.items() if soup.article}
-    articles = [_article(soups[entry.page], entry, ids, root) for entry in book]
+    articles = [_article(soups[entry.page], entry, ids) for entry in book]
     titles = [_heading(article).get_text() for article in articles]
     body = "\n".join(str(article) for article in articles)
     return (
@@ -125,43 +125,30 @@ def _resolve(page: str, address: str) -> str:
     return posixpath.normpath(posixpath.join(posixpath.dirname(page), address))
 
 
-# what only a screen can use, and the code that the page itself hides, but for the parameters
-_SCREEN_ONLY = (
-    "a.headerlink, .toctree-wrapper, script, button, .sd-summary-state-marker, "
-    ".tag_hide-input:not(.tag_injected-parameters) > details.above-input"
-)
+# what only a screen can use, and the code that the page itself hides
+_SCREEN_ONLY = "a.headerlink, .toctree-wrapper, script, button, .sd-summary-state-marker, details.above-input"
 
 
-def _drop_repeated(article: Tag) -> None:
-    """A folded command that stands unfolded on the same page, too, is not printed below each figure."""
-    folded = article.select("details.sd-dropdown")
-    inside = {id(code) for fold in folded for code in fold.find_all("pre")}
-    printed = {code.get_text() for code in article.find_all("pre") if id(code) not in inside}
-    for fold in folded:
-        codes = fold.find_all("pre")
-        if codes and all(code.get_text() in printed for code in codes):
-            fold.decompose()
+_OFFERED = re.compile(r"LaTeX \(\S+\)\s*")  # a table's file
 
 
-def _article(soup: BeautifulSoup, entry: Entry, ids: dict[str, set[Any]], root: Path) -> Tag:
+def _article(soup: BeautifulSoup, entry: Entry, ids: dict[str, set[Any]]) -> Tag:
     """The page's article without what only a screen can use; links lead inside the document or outside the machine."""
     article = soup.select_one("article")
     if article is None:
         raise BookError(f"{entry.page}.html has no article; the theme has changed")
     for node in article.select(_SCREEN_ONLY):
         node.decompose()
-    _drop_repeated(article)
+    for menu in article.select("details.figure-menu"):  # its files are not in the PDF, its figure's id is what one cites
+        menu.replace_with(BeautifulSoup(f'<p class="figure-id">{menu.select_one("summary code")}</p>', "html.parser"))
+    for line in [line for line in article.find_all("p") if _OFFERED.fullmatch(line.get_text())]:
+        line.decompose()
     for node in article.select("table.grouped"):
         _group(node)
-    downloads = {id(parent): parent for link in article.select("p > a.download") if (parent := link.parent)}
-    for node in downloads.values():
-        _drop_downloads(node)
     for node in article.find_all("a", href=True):
         _redirect(node, entry, ids)
     for node in article.find_all("img", src=True):
         node["src"] = _UP + _resolve(entry.page, str(node["src"]))
-        if str(node["src"]).endswith(".svg") and node.find_parent("figure"):
-            legible.fit(node, (root / str(node["src"]).removeprefix(_UP)).read_text(encoding="utf-8"))
     for node in article.find_all(id=True):
         node["id"] = f"{entry.slug}--{node['id']}"
     for node in article.find_all("details"):
@@ -183,19 +170,6 @@ def _group(table: Tag) -> None:
             first.parent.insert_before(BeautifulSoup(heading, "html.parser"))
             above = name
         first.decompose()
-
-
-def _drop_downloads(paragraph: Tag) -> None:
-    """Of a line that only offers a figure's files, keep the figure's id: the files are not in the PDF."""
-    links = paragraph.select("a.download")
-    left = paragraph.get_text()
-    for node in [*links, *paragraph.select("code")]:
-        left = left.replace(node.get_text(), "", 1)
-    if links and not left.strip(" ·()\n"):
-        codes = [code.extract() for code in paragraph.select("code")]
-        paragraph.clear()
-        paragraph.extend(codes)
-        paragraph["class"] = "figure-id"
 
 
 def _redirect(link: Tag, entry: Entry, ids: dict[str, set[Any]]) -> None:

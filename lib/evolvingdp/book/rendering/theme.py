@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import html
 import os
-import posixpath
 import re
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -109,7 +107,7 @@ _VERBATIM = (nodes.literal, nodes.literal_block, nodes.raw, nodes.comment, nodes
 
 
 def _read(app: Sphinx, doctree: nodes.document) -> None:
-    """Numbers as people write them, columns of them aligned, long formulas that may break, proofs that fold."""
+    """Numbers as people write them, columns of them aligned, proofs that fold."""
     for text in list(doctree.findall(nodes.Text)):
         if isinstance(text.parent, _MATH):
             better = re.sub(r"(?<![\w.,\])}])\.(?=\d)", "0.", text)
@@ -119,11 +117,6 @@ def _read(app: Sphinx, doctree: nodes.document) -> None:
             text.parent.replace(text, nodes.Text(better))
     for group in doctree.findall(nodes.tgroup):
         _align(group)
-    for math in list(doctree.findall(nodes.math)):
-        parts = pieces(math.astext())
-        if len(parts) > 1:
-            broken = [[nodes.raw("", "<wbr>", format="html"), nodes.math(part, part)] for part in parts]
-            math.parent.replace(math, [node for pair in broken for node in pair][1:])
     for proof in doctree.findall(proof_node):
         first = next(iter(proof.findall(nodes.Text)))
         first.parent.replace(first, nodes.Text(first.removeprefix("Proof. ")))
@@ -155,84 +148,7 @@ def _align(group: nodes.tgroup) -> None:
                 entry["classes"] = [name for name in entry["classes"] if name != "text-left"] + ["text-right"]
 
 
-_TOKEN = re.compile(r"\\[a-zA-Z]+|\\.|.", re.DOTALL)
-_RELATIONS = {"=", "<", ">", r"\le", r"\ge", r"\leq", r"\geq", r"\lt", r"\gt", r"\approx", r"\to", r"\gets", r"\leftarrow"}
-_SUMS = {"+", "-", r"\cdot"}
-_OPEN, _CLOSE = {"(", "[", r"\{", r"\lfloor", r"\lceil"}, {")", "]", r"\}", r"\rfloor", r"\rceil"}
-_UNSEEN = re.compile(r"\\(?:left|right|[bB]igg?[lr]?|mathrm|text|sqrt|d?frac|[,;!])|[\s{}^_]")
-_WAYS = ((24, 0, _RELATIONS), (24, 0, _SUMS), (32, 1, _RELATIONS | _SUMS))  # past how many letters, within how many brackets
-
-
-def pieces(formula: str) -> list[str]:
-    """What of the TeX `formula` stays on one line, where a browser takes all for a picture: it breaks behind relations, else
-    signs, else in brackets."""
-    parts = [formula]
-    for letters, within, signs in _WAYS:
-        parts = [piece for part in parts for piece in (_broken(part, within, signs) if _wide(part) > letters else [part])]
-    return parts
-
-
-def _wide(formula: str) -> int:
-    """About how many letters."""
-    return len(_UNSEEN.sub("", re.sub(r"\\[a-zA-Z]{3,}", "x", formula)))
-
-
-def _broken(formula: str, within: int, signs: set[str]) -> list[str]:
-    parts, part, groups, depth, bars, before = [], "", 0, 0, 0, "("
-    for token in _TOKEN.findall(formula):
-        part += token
-        groups += (token in ("{", r"\left", r"\begin")) - (token in ("}", r"\right", r"\end"))
-        depth += (token in _OPEN) - (token in _CLOSE)
-        bars ^= token == "|"
-        binary = before not in _OPEN | _RELATIONS | _SUMS | {"{", "^", "_", ",", "/"}
-        if token in signs and binary and groups == 0 and depth + bars <= within:
-            parts.append(part + "{}")
-            part = ""
-        before = token if token.strip() else before
-    return [*parts, part] if part.strip() else [formula]
-
-
-# What no page needs: for every page Sphinx copies the sections of all pages only to drop what is no title (a third of the
-# rendering), and the theme sends the drawings of two thousand icons, 1.5 MB.
-
-
-def _share_sidebar(app: Sphinx) -> None:
-    made: dict[tuple[object, ...], str] = {}
-
-    @cache
-    def titles() -> dict[str, nodes.bullet_list]:
-        return {page: _titles(contents) for page, contents in app.env.tocs.items()}
-
-    def give(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
-        toctree: Callable[..., str] = context["toctree"]
-
-        def shared(**options: Any) -> str:
-            whole = app.env.tocs
-            if not options.get("titles_only"):
-                return toctree(**options)
-            place = (page if page in whole else posixpath.dirname(page), page in whole, *options.items())
-            if place not in made:
-                app.env.tocs = titles()
-                try:
-                    made[place] = toctree(**options)
-                finally:
-                    app.env.tocs = whole
-            return made[place]
-
-        context["toctree"] = shared
-
-    app.connect("html-page-context", give, priority=400)  # before the theme's own functions, which call `toctree`
-
-
-def _titles(contents: nodes.bullet_list) -> nodes.bullet_list:
-    """A page's table of contents without its sections: its title and the list of pages below it, as `titles_only` asks."""
-    short = contents.deepcopy()
-    for entry in short.children:
-        if isinstance(entry, nodes.Element) and len(entry) > 1:
-            below = list(entry.findall(addnodes.toctree))
-            entry[1:] = [nodes.bullet_list("", *below)] if below else []
-    return short
-
+# What no page needs: the theme sends the drawings of two thousand icons, 1.5 MB.
 
 _ICON = re.compile(  # name:[width,height,[other names],"code",drawing]
     r"""(?<=[{,])(?:"([\w-]+)"|(\w+)):\[\d+,\d+,\[([^\]]*)\],"[0-9a-f]+",(?:"[^"]*"|\["[^"]*","[^"]*"\])\],?"""
@@ -260,7 +176,6 @@ def setup(app: Sphinx) -> None:
     app.connect("html-page-context", _fix, priority=900)
     app.connect("doctree-read", _read)
     app.connect("build-finished", _cut_icons)
-    _share_sidebar(app)
     fold = '<details class="proof-fold"><summary>Proof</summary>', "</details>"
     opened, closed = (lambda translator, _, text=text: translator.body.append(text) for text in fold)
     app.add_node(proof_node, override=True, html=(opened, closed))
