@@ -55,7 +55,7 @@ def clean(executed: nbformat.NotebookNode) -> nbformat.NotebookNode:
 def page(executed: nbformat.NotebookNode, banner: str = "") -> nbformat.NotebookNode:
     """`executed` as the book shows it: MyST outputs become markdown cells, and no code stands before its picture.
 
-    The folded cells that draw a figure go into the menu below it; parameters and imports fold before the page's last cell.
+    The folded cells that draw a figure go into the menu below it; parameters and imports fold at the page's end.
     `banner`, where there is one, follows the first cell, the title.
     """
     notebook = clean(executed)
@@ -84,9 +84,8 @@ def page(executed: nbformat.NotebookNode, banner: str = "") -> nbformat.Notebook
         cells.append(cell)
         cells += [_markdown(f"{cell.id}-{number}", source) for number, source in enumerate(sources)]
     if setup:
-        told = "\n\n".join(setup)
-        last = max((place for place, cell in enumerate(cells) if cell.cell_type == "code"), default=len(cells))
-        cells.insert(last, _markdown("setup", f"::::{{dropdown}} Parameters and imports\n{fenced(told, 'python')}\n::::"))
+        told = fenced("\n\n".join(setup), "python")
+        drawing.append(_markdown("setup", f"::::{{dropdown}} Parameters and imports\n{told}\n::::"))
     notebook.cells = [*cells, *drawing]
     return notebook
 
