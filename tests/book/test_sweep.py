@@ -317,6 +317,57 @@ print(len(alone), "rows")
     assert done.stdout == "3 rows\n", done.stderr
 
 
+def test_nobody_else_can_use_the_scheduler_that_a_sweep_or_a_run_starts():
+    """Neither plainly nor with a certificate of its own; the notebook's repetitions, in another process, can."""
+    script = r"""
+import os, subprocess, sys
+from distributed import Client
+from distributed.security import Security
+from evolvingdp.book import engine, sweeping
+refused = []
+with sweeping.shared(None, 1, "toy/line"):
+    address = os.environ[engine.SCHEDULER]
+    for known, where in ((None, address.replace("tls:", "tcp:")), (Security.temporary(), address)):
+        try:
+            Client(where, security=known, timeout=3)
+        except (OSError, TypeError, ValueError) as error:
+            refused.append(type(error).__name__)
+    asked = "from evolvingdp.book import engine; print(engine.rows([(eval, \"[{'pid': __import__('os').getpid()}]\")]))"
+    row = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True)
+print(address.partition(":")[0], len(refused), "pid" in row.stdout, row.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", script], env=environ(), capture_output=True, text=True)
+    assert done.stdout == "tls 2 True \n", done.stdout + done.stderr
+
+
+def test_progress_tells_what_a_point_costs_and_what_is_left_from_the_first_line_on():
+    lines, times = [], iter([0.0, 6.0, 8.0, 12.0, 13.0])
+    for _ in sweeping.progress(10, 6, lines.append, lambda: next(times)):
+        pass
+    assert lines == [
+        "7 of 10 points, 6 s, 6 s a point, about 18 s left",
+        "9 of 10 points, 12 s, 4 s a point, about 4 s left",
+        "10 of 10 points, 13 s, 3.2 s a point",
+    ]
+
+
+def test_workers_of_a_queue_are_waited_for_as_long_as_asked(tmp_path):
+    (tmp_path / "cluster").mkdir()
+    cluster = Cluster(tmp_path / "cluster")
+    try:
+        asked = ["--grid", "epsilon=1", *TINY, "--scheduler", cluster.address, "--out", tmp_path / "out", "--wait"]
+        with client(*asked, "0.1") as hasty:
+            said = hasty.communicate()[1]
+        assert "has no workers; start some: dask worker" in said
+        assert "or give a queue --wait SECONDS" in said
+        with client(*asked, "300") as patient:
+            time.sleep(1)
+            cluster.worker()
+            assert patient.wait() == 0
+    finally:
+        cluster.close()
+
+
 def test_workers_that_have_the_library_and_no_notebooks_are_sent_the_modules(tmp_path, serial):
     """A copy of the library stands where no notebooks are, as a wheel's does; both the sweep and a run deal to it."""
     shutil.copytree(REPOSITORY / "lib" / "evolvingdp", tmp_path / "site" / "evolvingdp")

@@ -31,6 +31,12 @@ def main() -> None:
     """
 
 
+_wait = click.option(
+    "--wait", type=click.FloatRange(min=0), default=30, show_default=True, metavar="SECONDS",
+    help="For a cluster's first worker, and for the next one when all are gone: a queue may need hours.",
+)  # fmt: skip
+
+
 @main.command()
 @click.argument("notebook")
 @click.option(
@@ -41,6 +47,7 @@ def main() -> None:
 @click.option("--out", metavar="FOLDER", help="Folder for the results  [default: runs/NOTEBOOK/KEY]")
 @click.option("--workers", type=click.IntRange(min=1), help="Processes that share the repetitions  [default: none]")
 @click.option("--scheduler", metavar="ADDRESS", help="Share them on an existing dask cluster: tcp://HOST:PORT or its file.")
+@_wait
 @in_checkout
 def run(
     notebook: str,
@@ -50,6 +57,7 @@ def run(
     out: str | None,
     workers: int | None,
     scheduler: str | None,
+    wait: float,
 ) -> None:
     """Execute NOTEBOOK with checked parameters; write the notebook, results.csv, claims.json and the figures.
 
@@ -76,7 +84,7 @@ def run(
     from evolvingdp.book.executed import Reader
 
     click.echo(f"{job.notebook}: {'already computed' if cached else 'running'}")
-    with nullcontext() if cached else sweeping.shared(scheduler, workers, job.notebook):
+    with nullcontext() if cached else sweeping.shared(scheduler, workers, job.notebook, wait):
         seconds = running.run(job)
     reader = Reader(project.root, job.notebook, folder, job.store / job.name / "values.json")
     running.export(job, folder, finish=reader.read)
@@ -137,6 +145,7 @@ def book(preset: str, workers: int | None) -> None:
     "--scheduler", metavar="ADDRESS", help="Run on an existing dask cluster: tcp://HOST:PORT or its scheduler file (.json)."
 )
 @click.option("--workers", type=click.IntRange(min=1), help="Processes of this machine  [default: one per core]")
+@_wait
 @click.option("--out", metavar="FOLDER", required=True, help="Folder for the results.")
 @in_checkout
 def sweep(out: str, scheduler: str | None, workers: int | None, **what: Any) -> None:

@@ -175,7 +175,7 @@ def check_same_run(job: Job, out: Path) -> None:
         there, here = (", ".join(f"{name} {told.get(name)}" for name in differing) for told in (theirs, ours))
         raise ParameterError(
             f"out holds another run in {str(folder)!r}, with {there} where this one has {here}; "
-            "choose another folder, or remove that one"
+            f"choose another folder, such as --out {folder.parent.name or 'runs'}-2, or remove that one"
         )
 
 

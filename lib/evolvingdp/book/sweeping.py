@@ -53,17 +53,24 @@ MOST_POINTS = 10_000
 ABOUT = b"evolvingdp"  # the metadata of a point's file: parameters, seed, values, claims, provenance, seconds
 ANSWER = 30  # seconds that a scheduler and its first worker may take to answer
 AHEAD = 4  # points a core under way: no worker waits for its next one, and neither side holds many
-PATIENCE, LOOK = 30.0, 2.0  # seconds without a worker; seconds between two looks at the workers
-EVERY, SURE = 5.0, 20  # seconds between two lines of progress; points whose time says something about the others
+LOOK = 2.0  # seconds between two looks at the workers
+EVERY = 5.0  # seconds between two lines of progress
 CURVES, PANELS = 8, 6  # as many as a reader can tell apart; the table has all
 _ADDRESS = re.compile(r"([a-z]+://)?[\w.\-\[\]:]+")
 Say = Callable[[str], None]
 
 
 def run(
-    project: Project, out: Path, *, say: Say, scheduler: str | None = None, workers: int | None = None, **what: Any
+    project: Project,
+    out: Path,
+    *,
+    say: Say,
+    scheduler: str | None = None,
+    workers: int | None = None,
+    wait: float = ANSWER,
+    **what: Any,
 ) -> None:
-    """Compute the points that `out` lacks and write its tables; `what` goes to `make`.
+    """Compute the points that `out` lacks and write its tables; `what` goes to `make`, `wait` is for workers.
 
     Raises ParameterError before anything runs, SweepError at the end where points failed.
     """
@@ -80,13 +87,13 @@ def run(
             count = None if scheduler is not None else min(workers or os.cpu_count() or 1, len(left))
             where = scheduler if count is None else f"{count} worker{'s' if count != 1 else ''}"
             say(f"{sweep.notebook}: {len(points)} points, {before} finished before; running on {where}")
-            client = opened.enter_context(connected(scheduler, count, sweep.notebook))
+            client = opened.enter_context(connected(scheduler, count, sweep.notebook, wait))
         else:
             say(f"{sweep.notebook}: {len(points)} points, all finished before")
         opened.enter_context(held(out))
         store.open(sweep.manifest)
         if left:
-            failures = compute(sweep, store, client, left, progress(len(points), before, say))
+            failures = compute(sweep, store, client, left, progress(len(points), before, say), wait)
         keys = [point.key for point in points if point.key not in failures]
         if keys:
             store.tabulate(keys, sweep)
@@ -98,17 +105,15 @@ def run(
 
 
 def progress(total: int, before: int, say: Say, clock: Callable[[], float] = time.monotonic) -> Iterator[None]:
-    """Says at each step, at most every `EVERY` seconds, how many points are done, and about how long the rest takes.
-
-    The first points wait for their workers' start and imports: nothing is said of the rest until `SURE` have ended.
-    """
+    """Says at each step, at most every `EVERY` seconds, how many points are done, what one costs and what is left: at
+    first too much, as workers start and import."""
     started = said = clock()
     for done in range(before + 1, total + 1):
-        now, here = clock(), done - before
+        now = clock()
         if now - said >= EVERY or done == total:
-            rest = (now - started) / here * (total - done)
-            told = f", about {_duration(rest)} left" if here >= SURE and done < total else ""
-            say(f"{done} of {total} points, {_duration(now - started)}{told}")
+            each = (now - started) / (done - before)
+            told = f", about {_duration(each * (total - done))} left" if done < total else ""
+            say(f"{done} of {total} points, {_duration(now - started)}, {each:.2g} s a point{told}")
             said = now
         yield
 
@@ -481,15 +486,18 @@ def figure(values: pd.DataFrame, grid: dict[str, list[Any]], metric: Any) -> byt
 
 
 @contextmanager
-def connected(scheduler: str | None, workers: int | None, notebook: str) -> Iterator[Client]:
-    """A client of the cluster at the address `scheduler`, or of `workers` processes (None: one per core) of this machine.
+def connected(scheduler: str | None, workers: int | None, notebook: str, wait: float = ANSWER) -> Iterator[Client]:
+    """A client of the cluster at the address `scheduler`, or of `workers` processes (None: one per core) of this machine,
+    which no other process can use: they know each other by certificates made for this once.
 
-    Raises ParameterError where no scheduler or worker answers, or a worker would not compute what this process would.
+    Raises ParameterError where no scheduler answers, no worker comes within `wait` seconds, or one would not compute what
+    this process would.
     """
     from distributed import LocalCluster
+    from distributed.security import Security
 
     if scheduler is not None:
-        with _existing(scheduler, notebook) as client:
+        with _existing(scheduler, notebook, wait) as client:
             yield client
         return
     with starting():
@@ -501,20 +509,24 @@ def connected(scheduler: str | None, workers: int | None, notebook: str) -> Iter
             memory_limit=None,  # Params check what a run needs against the machine's memory
             silence_logs=logging.CRITICAL,  # a worker that died is started again; points that fail are reported at the end
             env=ONE_CORE,
+            security=Security.temporary(),
         )
     with local, local.get_client() as client:
         yield client
 
 
 @contextmanager
-def shared(scheduler: str | None, workers: int | None, notebook: str) -> Iterator[None]:
+def shared(scheduler: str | None, workers: int | None, notebook: str, wait: float = ANSWER) -> Iterator[None]:
     """While it is open, a notebook's repetitions are shared over the cluster (`book.engine`); neither given: one core."""
     check_one_engine(scheduler, workers)
     if scheduler is None and workers is None:
         yield
         return
-    with connected(scheduler, workers, notebook) as client, environment({engine.SCHEDULER: client.scheduler.address}):
-        yield
+    with connected(scheduler, workers, notebook, wait) as client:
+        known = {"CA_FILE": "tls_ca_file", "CLIENT__KEY": "tls_client_key", "CLIENT__CERT": "tls_client_cert"}
+        held = {f"DASK_DISTRIBUTED__COMM__TLS__{name}": getattr(client.security, part) for name, part in known.items()}
+        with environment({name: text for name, text in held.items() if text} | {engine.SCHEDULER: client.scheduler.address}):
+            yield
 
 
 def check_one_engine(scheduler: str | None, workers: int | None) -> None:
@@ -523,7 +535,7 @@ def check_one_engine(scheduler: str | None, workers: int | None) -> None:
 
 
 @contextmanager
-def _existing(scheduler: str, notebook: str) -> Iterator[Client]:
+def _existing(scheduler: str, notebook: str, wait: float) -> Iterator[Client]:
     from distributed import Client
 
     for name in ("distributed", "distributed.client", "asyncio", "tornado", "tornado.application"):  # each has its level
@@ -538,13 +550,15 @@ def _existing(scheduler: str, notebook: str) -> Iterator[Client]:
         raise _no_scheduler(scheduler, reason)
     with client:
         try:
-            client.wait_for_workers(1, timeout=ANSWER)
+            client.wait_for_workers(1, timeout=wait)
             client.register_plugin(_sender(notebook))
             ours = sources(notebook)
             for worker, theirs in client.run(sources, notebook, on_error="return").items():
                 _check(worker, theirs, ours)
         except TimeoutError:
-            raise ParameterError(f"scheduler {scheduler} has no workers; start some: dask worker {scheduler}") from None
+            raise ParameterError(
+                f"scheduler {scheduler} has no workers; start some: dask worker {scheduler}, or give a queue --wait SECONDS"
+            ) from None
         except OSError as error:
             raise _no_scheduler(scheduler, f"it went away: {error}") from None
         yield client
@@ -605,7 +619,9 @@ def _no_scheduler(scheduler: str, why: str) -> ParameterError:
 # Dealing
 
 
-def compute(sweep: Sweep, store: Store, client: Client, left: list[Point], done: Iterator[None]) -> dict[str, str]:
+def compute(
+    sweep: Sweep, store: Store, client: Client, left: list[Point], done: Iterator[None], patience: float = ANSWER
+) -> dict[str, str]:
     """Run the points `left` on the workers of `client`; each is kept here as it arrives, since workers may share no disk.
 
     A point whose worker dies is given to another one, a few times (dask's allowed-failures).  Steps `done` after each point.
@@ -620,7 +636,7 @@ def compute(sweep: Sweep, store: Store, client: Client, left: list[Point], done:
         return client.submit(one, sweep.notebook, model, values, each.seed, told, wanted, pure=False)
 
     failures = {}
-    for each, outcome in _dealt(client, submit, left):
+    for each, outcome in _dealt(client, submit, left, patience):
         if outcome.file:
             store.write(f"points/{each.key}.parquet", outcome.file)
         else:
@@ -630,8 +646,10 @@ def compute(sweep: Sweep, store: Store, client: Client, left: list[Point], done:
     return failures
 
 
-def _dealt(client: Client, submit: Callable[[Point], Any], points: Iterable[Point]) -> Iterator[tuple[Point, Outcome]]:
-    """Each of `points` with its outcome, `AHEAD` under way for each core."""
+def _dealt(
+    client: Client, submit: Callable[[Point], Any], points: Iterable[Point], patience: float
+) -> Iterator[tuple[Point, Outcome]]:
+    """Each of `points` with its outcome, `AHEAD` under way for each core; gives up after `patience` seconds without one."""
     from distributed import wait
 
     waiting, running, seen = deque(points), dict[Any, Point](), time.monotonic()
@@ -639,9 +657,9 @@ def _dealt(client: Client, submit: Callable[[Point], Any], points: Iterable[Poin
         while waiting or running:
             cores = sum(client.nthreads().values())
             seen = time.monotonic() if cores else seen
-            if time.monotonic() - seen > PATIENCE:
+            if time.monotonic() - seen > patience:
                 raise SweepError(
-                    f"the cluster has had no worker for {PATIENCE:.0f} s; {_KEPT}: start workers, then {_AGAIN}"
+                    f"the cluster has had no worker for {patience:.0f} s (--wait); {_KEPT}: start workers, then {_AGAIN}"
                 )
             while waiting and len(running) < max(AHEAD * cores, 1):
                 each = waiting.popleft()
