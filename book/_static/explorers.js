@@ -51,3 +51,25 @@ const ranks = (box, methods) => {
     ].join(" ");
   };
 };
+
+// A live picture: each stop of its slider has what differs in the drawing, and a sentence.
+document.addEventListener("DOMContentLoaded", () => {
+  for (const box of document.querySelectorAll(".live")) {
+    const frames = JSON.parse(box.querySelector("script").textContent), marks = box.querySelectorAll("[data-part]");
+    const [label, slider, output, says] = ["label", "input", "output", ".says"].map((kind) => box.querySelector(kind));
+    label.hidden = false;
+    slider.addEventListener("input", () => {
+      const frame = frames[slider.value];
+      frame.parts.forEach(([attributes, text], place) => {
+        for (const [name, value] of Object.entries(attributes)) marks[place].setAttribute(name, value);
+        marks[place].textContent = text;
+      });
+      says.textContent = frame.says;
+      output.textContent = frame.stop;
+      slider.setAttribute("aria-valuetext", frame.stop);
+    });
+  }
+  // what has moved to another page: its old address leads there
+  const gone = document.getElementById(decodeURIComponent(location.hash.slice(1)))?.closest(".moved");
+  if (gone) location.replace(gone.dataset.to + location.hash);
+});

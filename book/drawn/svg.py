@@ -38,6 +38,10 @@ class Drawing:
     def line(self, x1: float, y1: float, x2: float, y2: float, kind: str = "thin") -> None:
         self._add("line", kind, x1=x1, y1=y1, x2=x2, y2=y2)
 
+    def path(self, course: str, kind: str = "ours") -> None:
+        """A line along `course`, as SVG has it."""
+        self._add("path", kind, d=course)
+
     def arrow(self, x1: float, y1: float, x2: float, y2: float) -> None:
         """A level or upright line with a head at its end."""
         self.line(x1, y1, x2, y2)

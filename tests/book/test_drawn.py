@@ -19,7 +19,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 
 from browsing import in_browser, opened
-from drawn import cards, explorers, fields, peers, performance, pictures, svg, trust
+from drawn import cards, explorers, fields, live, peers, performance, pictures, svg, trust
 from evolvingdp.book.cli import main
 from support import REPOSITORY
 
@@ -37,6 +37,7 @@ def test_everything_that_is_drawn_is_shown_once():
     ideas = re.findall(r"```\{idea\} (\S+)\n[^`]{40,260}\.\n```", PAGES)
     assert sorted(ideas) == sorted(pictures.PICTURES)
     assert sorted(re.findall(r"```\{explorer\} (\w+)\n", PAGES)) == sorted(explorers.EXPLORERS)
+    assert sorted(re.findall(r"```\{live\} (\w+)\n", PAGES)) == sorted(live.LIVE)
     shown = re.findall(r":img-top: results/card-(\w+)\.svg\n:img-alt: .{40,}\n:link: results/\w+/\w+\n", PAGES)
     assert sorted(shown) == sorted(cards.CARDS)
 

@@ -26,13 +26,16 @@ from evolvingdp.sparse_vector.integer_noise import IntegerNoise
 from support import REPOSITORY
 
 CHAPTERS = ("heavy_hitters", "evolving", "continual_mean", "sparse_vector")
-PAGES = {name: (REPOSITORY / "book" / f"{name}.md").read_text() for name in CHAPTERS}
+STORIES = ("evolving",)
+BOOK = REPOSITORY / "book"
+PAGES = {name: "\n".join(page.read_text() for page in sorted(BOOK.glob(f"{name}*.md"))) for name in CHAPTERS}  # and in depth
 DIGITS = str.maketrans({"−": "-", "+": "", "–": "-"})
 
 
 def by_hand(chapter: str) -> tuple[str, list[list[str]]]:
     """The text of the chapter's example, and the rows of its table with their first column."""
-    text = PAGES[chapter].split("**By hand.**")[1].split("\n\n```{")[0]
+    text = re.split(r"\*\*By hand\.\*\*|\{dropdown\} By hand.*", PAGES[chapter])[1]
+    text = re.split(r"\n\n```\{|\n````", text)[0]
     rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in text.splitlines() if line.startswith("|")]
     return text, [row for row in rows if not set(row[0]) <= set("- ")]
 
@@ -54,14 +57,17 @@ def code(solution: str) -> dict[str, Any]:
     return names
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_a_chapter_opens_with_the_problem_the_idea_and_a_computed_number(chapter):
-    opening = PAGES[chapter].split("\n## ")[0]
-    order = [opening.index(f"**{part}.**") for part in ("The problem", "The idea", "What you get")]
-    assert order == sorted(order)
-    idea = opening[order[1] : order[2]]
-    assert not re.search(r"\$", idea), "no formulas"
-    assert "{value}`" in opening[order[2] :]
+@pytest.mark.parametrize("chapter", STORIES)
+def test_a_chapter_is_a_story_in_the_order_in_which_a_newcomer_asks(chapter):
+    """Picture, code with its output, measurement, which method, promise, way on; no formula before its promise."""
+    page = (BOOK / f"{chapter}.md").read_text()
+    asked = ["```{live} ", "```{snippet}", "```{measured-figure} ", "## Which method", "## What is promised", "```{moved} "]
+    places = [page.index(start) for start in asked]
+    assert places == sorted(places)
+    assert "$$" not in page[: places[4]]
+    rows = re.findall(r"^\| .*", page[places[3] : places[4]], re.MULTILINE)
+    assert 3 <= len(rows) - 1 <= 5, "a reader chooses among five"
+    assert all("{value}`" in row for row in rows[1:]), "computed"
     assert 3 <= len(solutions(chapter)) <= 5
 
 

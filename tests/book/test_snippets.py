@@ -1,0 +1,140 @@
+"""Code with its output, addresses that moved, and live pictures: right on the page, kept, and refused where wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from accessibility import DESKTOP
+from bs4 import BeautifulSoup
+
+from browsing import in_browser, new_page, opened
+from drawn import live
+from drawn.svg import Drawing
+from evolvingdp.book.files import BookError
+from evolvingdp.book.rendering import snippets
+from evolvingdp.book.rendering.build import build, render
+from support import REPOSITORY
+
+STATIC = REPOSITORY / "book" / "_static"
+PAGE = """# A chapter
+
+```{snippet}
+import pandas as pd
+sizes = [3, 12]
+print(len(sizes))
+---
+2
+```
+
+```{snippet}
+pd.DataFrame({"size": sizes}, index=pd.Index(["a", "<b>"], name="who"))
+```
+
+## Where to go on
+
+```{moved} in_depth
+```
+"""
+
+
+def test_snippets_share_their_names_and_show_prints_values_frames_and_figures(tmp_path):
+    figure = "import matplotlib\nmatplotlib.use('agg')\nfrom matplotlib.figure import Figure\nf = Figure()\nf.subplots()\nf"
+    told = snippets.outputs(
+        ["x = 3\nprint(x)", "x + 1", "import pandas\npandas.Series([x], name='y').to_frame()", figure], tmp_path
+    )
+    assert [one.get("text") for one in told] == ["3\n", "4", "", ""]
+    assert re.findall(r"<td>(\d)</td>", told[2]["html"]) == ["3"]
+    assert told[3]["html"].startswith("<svg")
+
+
+def test_what_was_given_is_kept_until_a_snippet_changes_but_never_an_error(tmp_path):
+    assert snippets.outputs(["1"], tmp_path) == [{"text": "1"}]
+    (kept,) = tmp_path.iterdir()
+    kept.write_text('[{"text": "kept"}]')
+    assert snippets.outputs(["1"], tmp_path) == [{"text": "kept"}]
+    assert snippets.outputs(["2"], tmp_path) == [{"text": "2"}]
+    for _ in range(2):
+        (wrong,) = snippets.outputs(["1 / 0"], tmp_path)
+        assert "ZeroDivisionError" in wrong["error"]
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_only_an_expected_output_is_compared_and_what_differs_is_named():
+    assert snippets.difference("", "anything") == snippets.difference("a \nb", "a\nb\n") == ""
+    assert "-b\n+c" in snippets.difference("a\nb", "a\nc")
+
+
+def test_a_page_shows_outputs_forwards_moved_addresses_and_refuses_another_output(small_book):
+    chapter, depth = small_book.root / "book" / "chapter.md", small_book.root / "book" / "in_depth.md"
+    chapter.write_text(PAGE)
+    depth.write_text("# In depth\n\n(old-name)=\n\n## A proof\n\nWords.\n")
+    toc = small_book.root / "_toc.yml"
+    toc.write_text(toc.read_text().replace("sections: [", "sections: [{file: book/in_depth}, "))
+    build(small_book, "quick", print)
+    html = small_book.root / "_build" / "html" / "book" / "chapter.html"
+    soup = BeautifulSoup(html.read_text(), "html.parser")
+    assert [one.text.strip() for one in soup.select(".snippet .given pre")] == ["2"]
+    assert [one.text for one in soup.select(".snippet td")] == ["a", "3", "<b>", "12"]
+    left = {one["id"] for one in soup.select(".moved span")}
+    assert {"old-name", "a-proof", "in-depth"} <= left
+    assert not left & {one["id"] for one in soup.select("[id]") if not one.find_parent(class_="moved")}
+
+    def look(browser):
+        tab, problems = new_page(browser, f"{html.parents[1].as_uri()}/", DESKTOP, "light")
+        tab.goto(f"{html.as_uri()}#old-name", wait_until="commit")
+        tab.wait_for_url("**/in_depth.html#old-name")
+        return problems
+
+    assert in_browser(look) == []
+    other = PAGE.replace("---\n2", "---\n3"), r"chapter\.md:3: .*another output(.|\n)*\n-3\n\+2"
+    failing = PAGE.replace("print(len(sizes))", "1 / 'a'"), r"chapter\.md:3: .*fails(.|\n)*TypeError"
+    for wrong, said in (other, failing):
+        chapter.write_text(wrong)
+        with pytest.raises(BookError, match=said):
+            render(small_book, print)
+
+
+# Live pictures
+
+
+def drawn(*words: str) -> Drawing:
+    drawing = Drawing("Title", "Says", 100)
+    drawing.line(0, 0, 1, 1)
+    for place, word in enumerate(words):
+        drawing.text(place, 10, word)
+    return drawing
+
+
+def test_parts_are_the_marks_that_differ_and_all_stops_have_the_same_marks():
+    differ, told = live.parts([drawn("same", "a < b"), drawn("same", "b")])
+    assert differ == [2]
+    assert [stop[0][1] for stop in told] == ["a < b", "b"]
+    with pytest.raises(ValueError, match="same marks"):
+        live.parts([drawn("a"), drawn("a", "b")])
+
+
+def test_a_live_picture_moves_by_keys_and_without_a_script_shows_its_middle_stop_and_all_in_a_table(tmp_path, monkeypatch):
+    stops = ("few", "some", "many")
+    picture = live.Live("Users", stops, lambda _, place: (drawn(f"{place} < 3"), f"It is {stops[place]}."))
+    monkeypatch.setitem(live.LIVE, "toy", picture)
+    soup = BeautifulSoup(live.page(tmp_path, "toy"), "html.parser")
+    assert (soup.select_one(".says").text, soup.select_one("[data-part]").text) == ("It is some.", "1 < 3")
+    assert [cell.text for cell in soup.select("td")] == ["It is few.", "It is some.", "It is many."]
+    assert soup.label.has_attr("hidden")
+    assert [frame["stop"] for frame in json.loads(soup.script.string)] == [*stops]
+    page = tmp_path / "page.html"
+    sheet, script = (STATIC / "ideas.css").read_text(), (STATIC / "explorers.js").read_text()
+    head = f"<meta charset=utf-8><title>x</title><style>{sheet}</style><script>{script}</script>"
+    page.write_text(f"<!doctype html><html lang=en>{head}{soup}")
+
+    def look(browser):
+        tab, problems = opened(browser, page.as_uri(), width=390)
+        slider = tab.locator("input")
+        slider.focus()
+        tab.keyboard.press("ArrowRight")
+        shown = [tab.locator(one).inner_text() for one in (".says", "output")]
+        return problems, shown, slider.get_attribute("aria-valuetext"), tab.locator("[data-part]").text_content()
+
+    assert in_browser(look) == ([], ["It is many.", "many"], "many", "2 < 3")
