@@ -29,7 +29,6 @@ bias <= 4.9   No bias: size of the mean error over all words and runs, in units 
 -0.55 <= slope <= -0.45   The error falls as 1/sqrt(n): slope of log RMSE, as a fraction of n, against log n
 1 - tolerance <= smallest_ratio <= 1 + tolerance   Theory predicts the error: smallest ratio of measured to predicted RMSE over all settings
 1 - tolerance <= largest_ratio <= 1 + tolerance   Theory predicts the error: largest ratio of measured to predicted RMSE over all settings
-1 - sqrt(2) * tolerance <= compressed_over_plain <= 1 + sqrt(2) * tolerance   One bit costs nothing: RMSE with Hadamard compression over RMSE without, Brown
 inside >= inside_expected   The paper's observation, share of shown words with mean over runs within one standard deviation of the truth
 0.95 - covered_error <= covered <= 0.95 + covered_error   Intervals of 1.96 standard errors each way cover the truth in 95% of cases
 projective_over_least <= 1.06   Projective reports: largest variance over the least possible
@@ -50,7 +49,7 @@ LABELS = {
     "epsilon": r"privacy loss $\epsilon$ of one report",
     "width": "sketch width m (cells a row)",
 }
-SETTING = ["dataset", "sweep", "n_users", "epsilon", "width", "compression", "hashes"]
+SETTING = ["dataset", "sweep", "n_users", "epsilon", "width", "hashes"]
 HASHES: dict[str, type[hashing.MultiplyShift | hashing.ShaPrefix]] = {
     "pairwise": hashing.MultiplyShift,
     "sha256": hashing.ShaPrefix,
@@ -88,7 +87,6 @@ def _settings(params: Any) -> Iterator[dict[str, Any]]:
         "n_users": params.n_users,
         "epsilon": params.epsilon,
         "width": params.width,
-        "compression": params.compression,
         "hashes": "pairwise",
     }
     sweeps: dict[str, tuple[Any, ...]] = {
@@ -102,8 +100,7 @@ def _settings(params: Any) -> Iterator[dict[str, Any]]:
             yield {"dataset": "power law", "sweep": sweep, **base, sweep: value}
     for epsilon in params.epsilon_sweep:
         yield {"dataset": "brown", "sweep": "epsilon", **base, "epsilon": epsilon}
-    for compression in ("none", "hadamard"):
-        yield {"dataset": "brown", "sweep": "compression", **base, "compression": compression}
+    yield {"dataset": "brown", "sweep": "none", **base}
 
 
 def _trials(params: Any, setting: dict[str, Any], seed: int) -> Iterator[pd.DataFrame]:
@@ -116,7 +113,7 @@ def _trials(params: Any, setting: dict[str, Any], seed: int) -> Iterator[pd.Data
     for repetition in range(params.repetitions):
         public = stream(seed, "hashes", *name, repetition)
         hashes = HASHES[setting["hashes"]].draw(params.rows, setting["width"], public)
-        oracle = FreqOracle(hashes, setting["epsilon"], setting["compression"])
+        oracle = FreqOracle(hashes, setting["epsilon"])
         reports = stream(seed, "reports", *name, repetition)
         yield pd.DataFrame(
             {
@@ -199,9 +196,8 @@ def furthest(data: pd.DataFrame) -> float:
 
 
 def top_words(params: Any, table: pd.DataFrame, seed: int, n_words: int = 30) -> pd.DataFrame:
-    """The most frequent Brown words in the first compressed run: word, truth, estimate, 95% interval, in users."""
-    chosen = table[(table.dataset == "brown") & (table.sweep == "compression") & (table.compression == "hadamard")]
-    first = chosen[chosen.repetition == 0].head(n_words)
+    """The most frequent Brown words in the first run: word, truth, estimate, 95% interval, in users."""
+    first = table[(table.sweep == "none") & (table.repetition == 0)].head(n_words)
     _, counts = data(params, "brown", params.n_users, seed)
     order = np.argsort(-counts, kind="stable")[: len(first)]
     half = ndtri(0.975) * first.standard_error
@@ -225,10 +221,9 @@ def _measured(params: Any, table: pd.DataFrame) -> dict[str, Any]:
     z, settings = table["z"].to_numpy(), table.groupby(SETTING).z
     ratios = np.sqrt(settings.apply(lambda part: np.mean(np.square(part))))
     by_n = errors(table, "power law", "n_users")
-    plain, compressed = errors(table, "brown", "compression").set_index("compression").rmse[["none", "hadamard"]]
     wide = errors(table, "power law", "width").query("width >= 1024").rmse
     inside, inside_expected = _inside_one_deviation(params, table)
-    compared = table[(table.sweep == "compression") & (table.compression == params.compression)]
+    compared = table[table.sweep == "none"]
     reports = over_optimum().set_index("report").drop(columns=["bits", "published"])
     return {
         "bias": abs(z.mean()) * math.sqrt(len(z)),
@@ -236,7 +231,6 @@ def _measured(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         "tolerance": DEVIATIONS / math.sqrt(2 * settings.size().min()),  # of a root mean square of independent errors
         "smallest_ratio": ratios.min(),
         "largest_ratio": ratios.max(),
-        "compressed_over_plain": compressed / plain,
         "inside": inside,
         "inside_expected": inside_expected,
         "covered": np.mean(np.abs(z) <= ndtri(0.975)),

@@ -38,7 +38,7 @@ CLAIMS = """
 1 - max(0.06, z_error) <= z_rms <= 1 + max(0.06, z_error)   The standard errors are right: RMS of error over standard error
 false_share <= false_discovery_rate + false_error   The list keeps its false-discovery rate, to four standard errors: share of false ones
 brown_oracle_f1 >= 0.9   A dictionary on Brown, F1: FreqOracle, joint
-brown_rappor_f1 >= 0.9   A dictionary on Brown, F1: RAPPOR, lasso
+brown_rappor_f1 >= 0.9   A dictionary on Brown, F1: RAPPOR
 0.95 <= brown_error_ratio <= 1.05   The wide fit's standard error is right on Brown: RMSE over standard error
 """
 # The margins of Demo 3 are two standard errors of a mean: deviations between 60 data sets that no claim is made on.
@@ -48,7 +48,7 @@ UNKNOWN = 9  # Demo 3 forgets the candidates whose number ends in 9
 Z_DEVIATION = 0.067  # between data sets, of the RMS of error over standard error: three, as this can fail on two sides
 # Google's own R decoder on ten data sets of this kind, run apart from this book: smallest and largest value
 R_DECODER = {"found": (44, 53), "false": (7, 12), "l1": (0.155, 0.202), "l_inf": (0.0077, 0.0096)}
-RAPPOR, ORACLE = "RAPPOR, lasso", "FreqOracle, joint"
+RAPPOR, ORACLE = "RAPPOR", "FreqOracle, joint"
 METHODS = {
     "rappor_listed": "RAPPOR, listed",
     "rappor": "RAPPOR, fit",

@@ -100,7 +100,7 @@ class Rung:
     tree: WordTree = LETTERS
     leaf_share: float | None = None  # of the users report whole words; None: as many as every other level
     two_reports: bool = False  # as Algorithm 3 has it
-    shared: bool = False  # one sketch of all levels, and a sign for every cell of a row, as Section 4 ran it
+    shared: bool = False  # one sketch of all levels, as Section 4 ran it
     max_candidates: int = 20_000_000
 
     @property
@@ -121,9 +121,9 @@ class Rung:
     def draw_hashes(self, public: np.random.Generator) -> Algorithm3:
         if self.two_reports:
             return Algorithm3.draw(self.tree, self.epsilon, self.threshold, ROWS, WIDTH, public)
-        kind, depth = "none" if self.shared else "hadamard", self.tree.depth
+        depth = self.tree.depth
         drawn = 1 if self.shared else depth
-        oracles = [FreqOracle(MultiplyShift.draw(ROWS, WIDTH, public), self.epsilon, kind) for _ in range(drawn)]
+        oracles = [FreqOracle(MultiplyShift.draw(ROWS, WIDTH, public), self.epsilon) for _ in range(drawn)]
         made = Shared if self.shared else Algorithm3
         return made(self.tree, self.shares, tuple(oracles * (depth // drawn)), None, self.threshold)
 
@@ -200,12 +200,12 @@ def answers(method: TreeHist | Rung | PEM, n_users: int) -> bool:
 
 
 def bits_a_user(params: Any, variant: str) -> int:
-    """What a user sends: a bit a report, or all signs, or one of OLH's hash values."""
+    """What a user sends: a bit a report, a point, or one of OLH's hash values."""
     method = protocol(params, variant.removesuffix(FINAL_CUT), params.n_users, params.epsilon)
     if isinstance(method, PEM):
         return math.ceil(math.log2(method.oracle.hash_values))
     if isinstance(method, Rung):
-        return WIDTH if method.shared else 1 + method.two_reports
+        return 1 + method.two_reports
     points = geometry(method.epsilon, method.width).points
     return math.ceil(math.log2(points + 1)) if method.compression == "projective" else 1
 

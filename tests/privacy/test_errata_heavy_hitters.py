@@ -14,7 +14,6 @@ from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import theory
-from evolvingdp.heavy_hitters.binary_code import BinaryCode
 from evolvingdp.heavy_hitters.bitstogram import Bitstogram
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
 from evolvingdp.heavy_hitters.rappor import Rappor
@@ -134,7 +133,7 @@ def test_E_HH_8_the_last_step_fails_above_epsilon_one():
 
 
 def test_E_HH_9_each_bucket_gives_one_candidate():
-    method = Bitstogram(8.0, 100.0, length=2, code=BinaryCode(15, 11), buckets=16, repetitions=2, rows=4, width=64)
+    method = Bitstogram(8.0, 100.0, length=2, buckets=16, repetitions=2, rows=4, width=64)
     drawn = method.draw_hashes(stream(0, "hashes"))
     reports = drawn.simulate(method.encode(["ab", "cd"]), np.array([3000, 2000]), stream(0, "noise"))
     assert drawn.search(reports, 5000).path.candidates.tolist() == [2 * 16]  # not 2 * 16 * log2(26^2)

@@ -132,7 +132,7 @@ def test_one_user_s_word_is_not_repeated_for_many_rows():
     """Else one user would send as many reports of one word, each for the stated epsilon."""
     hashes, rows = MultiplyShift.draw(3, 8, stream(0, "hashes")), np.arange(3)
     oracle = ProjectiveOracle.draw(3, 8, 1.0, stream(0, "hashes"))
-    for send in (LocalRnd(hashes, 1.0).report, LocalRnd(hashes, 1.0).report_all_signs, oracle.report):
+    for send in (LocalRnd(hashes, 1.0).report, oracle.report):
         with pytest.raises(ValueError, match="must have one entry per report, got 1, 3"):
             send(KEYS[:1], rows, Untouched())
 

@@ -49,17 +49,3 @@ def test_the_library_agrees_with_the_paper_s_lines():
     assert reports.tolist() == y
     assert np.allclose(oracle.estimate(sketch, words), estimates)
     assert np.array_equal(oracle.add(oracle.empty(), slots, reports).sums, sketch.sums)
-
-
-def test_without_compression_rows_are_public_and_signs_private():
-    """The same sums from the report's parts: rows from the public stream alone, all signs from the private one alone."""
-    users = stream(0, "users").integers(0, 6, size=N).astype(np.uint64)
-    oracle = FreqOracle(MultiplyShift.draw(T, M, stream(0, "hashes")), EPSILON, "none")
-    sketch = oracle.collect(users, stream(0, "slots"), stream(0, "noise"))
-    rows = stream(0, "slots").integers(0, T, size=N)
-    signs = oracle.client.report_all_signs(users, rows, stream(0, "noise"))
-    sums = np.zeros((T, M), dtype=int)
-    for row, report in zip(rows, signs, strict=True):
-        sums[row] += report
-    assert np.array_equal(sketch.sums, sums)
-    assert np.array_equal(oracle.client.assign_rows(N, stream(0, "slots")), rows)

@@ -7,7 +7,6 @@ import pytest
 from scipy.stats import binomtest, ks_2samp, norm
 
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters.binary_code import BinaryCode
 from evolvingdp.heavy_hitters.bitstogram import Bitstogram
 from support import ALPHA
 
@@ -17,7 +16,7 @@ def test_the_two_paths_have_one_law(printed):
     counts, runs = np.array([900, 500]), 1000
 
     def cell(path, epsilon):
-        method = Bitstogram(epsilon, 10.0, length=2, code=BinaryCode(15, 11), buckets=8, rows=2, width=8, printed=printed)
+        method = Bitstogram(epsilon, 10.0, length=2, buckets=8, rows=2, width=8, printed=printed)
         drawn = method.draw_hashes(stream(0, "hashes"))
         messages = method.encode(np.array(["ab", "xy"]))
         public, private = stream(0, path, str(printed), "slots"), stream(0, path, str(printed), "noise")
@@ -51,7 +50,7 @@ def test_bits_of_a_lonely_word_are_wrong_as_often_as_theory_says(printed):
         if home == other:
             continue
         reports = drawn.simulate(messages, np.array([held, n_users - held]), stream(0, "noise", run))
-        wrong += int(np.sum(drawn.read_bits(reports)[home] != method.code.encode(messages[:1])[0]))
+        wrong += int(np.sum((drawn.certainty(reports)[home] < 0) != method.code.encode(messages[:1])[0]))
         trials += method.code.length
     argument = method.bit_error(held, n_users)
     assert binomtest(wrong, trials, norm.sf(argument)).pvalue > ALPHA

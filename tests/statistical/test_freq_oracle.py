@@ -31,17 +31,10 @@ def exact_law(oracle, epsilon):
     law = Counter({(0,) * (rows * width): 1.0})
     for key in np.repeat(KEYS, COUNTS):
         user = Counter()
-        if oracle.compression == "hadamard":
-            for slot in range(rows * width):
-                bit = int(oracle.client.true_bits(np.array([key]), np.array([slot]))[0])
-                for report, probability in randomizer.probabilities(bit).items():
-                    user[slot, (report,)] += probability / (rows * width)
-        else:
-            for row in range(rows):
-                cells, signs = oracle.hashes.cells_and_signs(np.array([row]), np.array([key]))
-                own = randomizer.probabilities(int(signs[0]))
-                for report in itertools.product((-1, 1), repeat=width):
-                    user[row * width, report] += own[report[cells[0]]] / 2 ** (width - 1) / rows
+        for slot in range(rows * width):
+            bit = int(oracle.client.true_bits(np.array([key]), np.array([slot]))[0])
+            for report, probability in randomizer.probabilities(bit).items():
+                user[slot, (report,)] += probability / (rows * width)
         law = _add(law, user)
     return law
 
@@ -67,11 +60,10 @@ def likely(observed, law, other):
     return 2 * norm.sf(abs(seen - mean) / math.sqrt(variance / draws))
 
 
-@pytest.mark.parametrize("compression", ["hadamard", "none"])
 @pytest.mark.parametrize("path", ["per user", "groups", "users"])
-def test_both_paths_have_the_exact_law_of_a_tiny_sketch(path, compression, monkeypatch):
+def test_both_paths_have_the_exact_law_of_a_tiny_sketch(path, monkeypatch):
     monkeypatch.setattr(sketch_simulation, "_AT_ONCE", 2)  # a block of the simulation is one row, so there are two
-    oracle = FreqOracle(MultiplyShift.draw(2, 2, stream(0, "hashes")), 2.0, compression)
+    oracle = FreqOracle(MultiplyShift.draw(2, 2, stream(0, "hashes")), 2.0)
     public, private = stream(0, path, "slots"), stream(0, path, "noise")
     users = np.repeat(KEYS, COUNTS)
     dealt = itertools.cycle((8, 0))  # users a row up to which they are dealt one by one, and not by word
@@ -89,15 +81,14 @@ def test_both_paths_have_the_exact_law_of_a_tiny_sketch(path, compression, monke
     assert likely(seen, wrong, true) < ALPHA
 
 
-@pytest.mark.parametrize("compression", ["hadamard", "none"])
-def test_both_paths_agree_in_law_at_six_thousand_users(compression):
+def test_both_paths_agree_in_law_at_six_thousand_users():
     """The most frequent word moves by 1.8 deviations at 10 % more epsilon: 130 runs would tell."""
     keys = np.arange(20, dtype=np.uint64)
     counts = np.arange(20) ** 2 + 33
     counts[-1] = 3000
     users, runs = np.repeat(keys, counts), 600
     hashes = MultiplyShift.draw(8, 16, stream(0, "hashes"))
-    oracle, wrong = (FreqOracle(hashes, epsilon, compression) for epsilon in (2.0, 2.2))
+    oracle, wrong = (FreqOracle(hashes, epsilon) for epsilon in (2.0, 2.2))
     public, private, rng = stream(0, "slots"), stream(0, "noise"), stream(0, "simulation")
 
     def heavy_row_sums(sketch):  # the mean of the heaviest word's rows at one scale for both epsilons

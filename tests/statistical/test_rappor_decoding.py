@@ -54,7 +54,7 @@ def test_a_heavy_stranger_neither_adds_false_words_nor_hides_the_true_ones():
 
 @pytest.mark.parametrize(("n_cohorts", "n_candidates"), [(8, 96), (4, 90)])
 def test_intervals_cover_in_the_dense_case_too(n_cohorts, n_candidates):
-    """Candidates nearly as many as equations, all held; and more of them, few held: the lasso."""
+    """Candidates nearly as many as equations, all held; and more of them, few held: only those who stand out are fitted."""
     settings = Rappor.one_shot(4.0, n_bits=16, n_cohorts=n_cohorts)
     asked = np.arange(1, n_candidates + 1, dtype=np.uint64)
     held = (

@@ -233,7 +233,7 @@ def test_a_rung_of_the_ladder_changes_what_it_says_and_nothing_else():
     made = {name: ladder.protocol(Params(), name, 10**7, 2.0) for name in ladder.VARIANTS}
     assert replace(made[ladder.AS_RUN], shared=False) == made["one sketch a level"]
     assert replace(made["Algorithm 3, two letters"], two_reports=False, leaf_share=0.75) == made[ladder.SPLIT]
-    assert [ladder.bits_a_user(Params(), name) for name in ladder.LADDER] == [4096, 1, 2, 2, 2, 2, 1, 1, 15, 3]
+    assert [ladder.bits_a_user(Params(), name) for name in ladder.LADDER] == [1, 1, 2, 2, 2, 2, 1, 1, 15, 3]
     drawn = made[ladder.AS_RUN].draw_hashes(stream(0, "hashes"))
     assert len(set(map(id, drawn.oracles))) == 1
     prefixes = [drawn.tree.prefixes(drawn.tree.encode(["aaaaaa", "zzzzzz"]), level) for level in range(3)]
@@ -270,8 +270,8 @@ def test_reports_of_different_plans_are_not_merged():
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        ({"seed": 1}, "sketch must hold reports made for hashes .*, epsilon 30.0, compression hadamard, got one of hashes"),
-        ({"epsilon": 20.0}, "epsilon 30.0, compression hadamard, got one of hashes .*, epsilon 20.0"),
+        ({"seed": 1}, "sketch must hold reports made for FreqOracle, hashes .*, epsilon 30.0, got one of FreqOracle"),
+        ({"epsilon": 20.0}, "epsilon 30.0, got one of FreqOracle, hashes .*, epsilon 20.0"),
         ({"width": 128}, r"sketch must have the oracle's shape \(9, 64\) \(rows, width\), got \(9, 128\)"),
         ({"width": 32}, r"sketch must have the oracle's shape \(9, 64\) \(rows, width\), got \(9, 32\)"),
     ],
@@ -285,7 +285,7 @@ def test_a_search_reads_only_the_reports_of_its_own_protocol(other, message):
 
 
 def test_a_search_checks_the_final_sketch_before_it_knows_of_survivors():
-    with pytest.raises(ValueError, match="sketch must hold reports made for hashes"):
+    with pytest.raises(ValueError, match="sketch must hold reports made for FreqOracle"):
         printed().search(Reports(both_reports().levels, both_reports(1).final), int(COUNTS.sum()))
 
 

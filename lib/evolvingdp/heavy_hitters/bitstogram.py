@@ -3,13 +3,13 @@
 **Computes** a list of words with estimates of how many users hold them, without knowing the words in advance.
 
 **Guarantee.** Pure epsilon-local differential privacy per user: one report of epsilon, or, as `printed`, two of epsilon/2,
-which compose.  Neighbouring inputs are any two words of one user.  Which bit a user
-reports about is public and independent of the word.
+which compose.  Neighbouring inputs are any two words of one user.  Which bit a user reports about is public and independent
+of the word.
 
 **Error.** Bit l of a bucket is read wrongly with probability Phi(-f/s) or less for a word of f users alone in it, where
-s is the standard error of that bit's difference; the code corrects `correctable` wrong bits.
+s is the standard error of that bit's difference; the code corrects `correctable` wrong bits, and most often more.
 
-**Source.** Algorithm 8 of Bassily et al. (2020), with Algorithms 6 (SuccinctHist: `code.trivial`) and 7 (`hashtogram`).
+**Source.** Algorithm 8 of Bassily et al. (2020), with Algorithms 6 (SuccinctHist: not `coded`) and 7 (`hashtogram`).
 The inner Hashtograms have one row of 2 * buckets cells, where their hash is the identity: the paper leaves these open.
 All (repetition, bit) groups are the rows of one `FreqOracle` whose hash functions are the codeword's bits.  Applies
 E-HH-9 and E-HH-12.
@@ -17,8 +17,8 @@ E-HH-9 and E-HH-12.
 
 from __future__ import annotations
 
-import itertools
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +26,11 @@ from numpy.typing import NDArray
 from evolvingdp.core import checks, words
 from evolvingdp.core.hashing import HashFamily, MultiplyShift
 from evolvingdp.core.randomizers import SignFlip
-from evolvingdp.heavy_hitters.binary_code import BinaryCode
+from evolvingdp.heavy_hitters.binary_code import ReedMuller
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
 from evolvingdp.heavy_hitters.listing import HeavyHitters, Reports
+
+_LONGEST = 11  # letters
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class CodeHashes:
     """
 
     buckets: MultiplyShift  # one row per repetition
-    code: BinaryCode
+    code: ReedMuller
     two_cells: bool
 
     @property
@@ -110,24 +112,26 @@ class Bitstogram:
     epsilon: float  # of a user, over all of the user's reports
     threshold: float  # users
     length: int = 6  # letters of a word, exactly
-    code: BinaryCode = field(default_factory=BinaryCode)  # of a word
+    coded: bool = True  # words have a code that corrects wrong bits
     buckets: int = 1024  # T: several times the number of frequent words
     repetitions: int = 1  # R hash functions into buckets
     final_share: float = 0.3  # of the users report to the final oracle; as printed all do
     rows: int = 16  # of the final oracle
     width: int = 2**16  # cells of a row of the final oracle
-    soft_bits: int = 0  # the least certain bits of a bucket, which are tried both ways (Chase, 1972): 2^soft_bits decodings
     printed: bool = False
 
     def __post_init__(self) -> None:
         checks.positive(epsilon=self.epsilon, threshold=self.threshold)
         checks.integer_at_least(1, length=self.length, repetitions=self.repetitions, rows=self.rows)
-        checks.integer_at_least(0, soft_bits=self.soft_bits)
         checks.power_of_two(buckets=self.buckets, width=self.width)
-        if 26**self.length > 2**self.code.message_bits:
-            needed = (26**self.length - 1).bit_length()
-            raise ValueError(f"code must carry {needed} message bits for words of {self.length} letters, got {self.code}")
+        if self.length > _LONGEST:
+            raise ValueError(f"length must be at most {_LONGEST}, whose words a code can carry, got {self.length}")
         checks.probability(final_share=self.final_share)
+
+    @cached_property
+    def code(self) -> ReedMuller:
+        """Of the numbers of words."""
+        return ReedMuller.least((26**self.length - 1).bit_length(), self.coded)
 
     @property
     def epsilon_of_a_report(self) -> float:
@@ -172,7 +176,7 @@ class BitstogramProtocol:
 
     def collect(self, messages: NDArray[np.uint64], public: np.random.Generator, private: np.random.Generator) -> Reports:
         """Per-user path: user i holds messages[i], (n,)."""
-        first = last = messages = checks.keys(messages, name="messages")
+        first = last = messages = self._checked(messages)
         if not self.settings.printed:
             final = public.random(len(messages)) < self.settings.final_share
             first, last = messages[~final], messages[final]
@@ -180,54 +184,39 @@ class BitstogramProtocol:
 
     def simulate(self, messages: NDArray[np.uint64], counts: NDArray[np.integer], rng: np.random.Generator) -> Reports:
         """Reports with exactly the law of `collect` when counts[i] users hold messages[i]."""
-        messages = checks.keys(messages, name="messages")
+        messages = self._checked(messages)
         first = last = checks.counts_of_keys(counts, messages)
         if not self.settings.printed:
             last = rng.binomial(first, self.settings.final_share)
             first = first - last
         return Reports((self.bits.simulate(messages, first, rng),), self.final.simulate(messages, last, rng))
 
-    def read_bits(self, reports: Reports) -> NDArray[np.uint8]:
-        """Step 2: the received word of each bucket, (repetitions * buckets, code.length)."""
-        return (self._certainty(reports) < 0).astype(np.uint8)
+    def _checked(self, messages: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        messages = checks.keys(messages, name="messages")
+        if (wrong := messages >= np.uint64(26**self.settings.length)).any():
+            raise ValueError(f"messages must be made by encode, got {messages[wrong.argmax()]} at position {wrong.argmax()}")
+        return messages
 
-    def _certainty(self, reports: Reports) -> NDArray[np.float64]:
-        """How much more users seem to have a 0 than a 1, shape as `read_bits`."""
+    def certainty(self, reports: Reports) -> NDArray[np.float64]:
+        """Step 2: how many more users seem to have a 0 than a 1, of each bucket and bit, (repetitions * buckets,
+        code.length); the received bit is 1 where it is negative."""
         settings, code = self.settings, self.settings.code
         cells = self.bits.cell_estimates(reports.levels[0]).reshape(settings.repetitions, code.length, settings.buckets, -1)
         certain = cells[..., 0] - cells[..., 1] if settings.printed else cells[..., 0]
         return np.asarray(certain.swapaxes(1, 2).reshape(-1, code.length))
 
-    def _words(self, reports: Reports) -> tuple[NDArray[np.uint64], NDArray[np.bool_], NDArray[np.bool_]]:
-        """Of each bucket, (repetitions * buckets,): the word read, whether it belongs there, and whether anything decoded.
-
-        Of the words that the choices of uncertain bits decode to, the one whose codeword agrees best with the estimates.
-        A word read in a bucket that it is not hashed to is noise.
-        """
-        settings, code, hashes = self.settings, self.settings.code, self.bits.hashes
+    def _words(self, reports: Reports) -> NDArray[np.uint64]:
+        """The words that buckets decode to, each once.  A word read in a bucket that it is not hashed to is noise."""
+        settings, hashes = self.settings, self.bits.hashes
         assert isinstance(hashes, CodeHashes)
         bucket = np.tile(np.arange(settings.buckets), settings.repetitions)
         repetition = np.repeat(np.arange(settings.repetitions), settings.buckets)
-        certain, bits = self._certainty(reports), self.read_bits(reports)
-        weakest = np.argsort(np.abs(certain), axis=1, kind="stable")[
-            :, : settings.soft_bits
-        ]  # of equals, on any machine the same
-        best, decoded = np.full(len(bits), -np.inf), np.zeros(len(bits), dtype=bool)
-        read = np.zeros(len(bits), dtype=np.uint64)
-        for flips in itertools.product((0, 1), repeat=settings.soft_bits):
-            tried = bits.copy()
-            flipped = np.take_along_axis(bits, weakest, 1) ^ np.array(flips, dtype=np.uint8)
-            np.put_along_axis(tried, weakest, flipped, 1)
-            messages, within = code.decode(tried)
-            belongs = within & (messages < np.uint64(26**settings.length))
-            belongs &= hashes.buckets.cells(repetition, messages) == bucket
-            agreement = np.where(belongs, (certain * (1 - 2.0 * code.encode(messages))).sum(axis=1), -np.inf)
-            read, best = np.where(agreement > best, messages, read), np.maximum(agreement, best)
-            decoded |= within
-        return read, best > -np.inf, decoded
+        messages = settings.code.decode(self.certainty(reports))
+        belongs = (messages < np.uint64(26**settings.length)) & (hashes.buckets.cells(repetition, messages) == bucket)
+        return np.unique(messages[belongs])
 
     def search(self, reports: Reports, n_users: int) -> HeavyHitters:
-        """Steps 2 to 5: decode every bucket, estimate what decodes; what does not is counted in the path.
+        """Steps 2 to 5: decode every bucket, and estimate the words that belong where they were read.
 
         Raises ValueError for reports that were made for another protocol, or by another number of users.
         """
@@ -239,12 +228,11 @@ class BitstogramProtocol:
         sent = reports.levels[0].n_reports, reports.final.n_reports
         if sent != (n_users, n_users) if settings.printed else sum(sent) != n_users:
             raise ValueError(f"n_users must be the number of users who reported, {sent} to the two phases, got {n_users}")
-        messages, kept, decoded = self._words(reports)
-        candidates = np.unique(messages[kept])
+        candidates = self._words(reports)
         share, estimator = settings.shares[1], "median" if settings.printed else "joint"
         estimates = self.final.estimate(reports.final, candidates, estimator) / share
         errors = self.final.standard_errors(reports.final, candidates, estimator) / share
         listed = estimates >= (-np.inf if settings.printed else settings.threshold)
-        path = {"candidates": len(messages), "decoded": int(decoded.sum()), "survivors": len(candidates)}
+        path = {"candidates": settings.repetitions * settings.buckets, "survivors": len(candidates)}
         found = words.from_index(candidates[listed], settings.length)
         return HeavyHitters.of(found, estimates[listed], errors[listed], [path])

@@ -33,10 +33,8 @@ from evolvingdp.heavy_hitters.sketches import simulation
 from evolvingdp.heavy_hitters.sketches.joint_fit import JointFit
 from evolvingdp.heavy_hitters.sketches.local_rnd import LocalRnd
 
-COMPRESSIONS = ("hadamard", "none")
 ESTIMATORS = ("median", "mean", "joint")
 _CHUNK = 1 << 18  # users at a time: their sum costs a pass over the sketch
-_SIGNS_AT_ONCE = 1 << 22  # without compression a user sends `width` signs
 _READ_AT_ONCE = 1 << 16  # cells: arrays that stay in the cache
 _KEYS_AT_ONCE = 1 << 13  # of an estimate
 _CERTAIN = 4.0  # standard errors
@@ -58,7 +56,7 @@ class Sketch:
 
     @cached_property
     def transformed(self) -> NDArray[Any]:
-        """The signed reports of every row and cell where reports were compressed, (rows, width): exact integers."""
+        """The signed reports of every row and cell, (rows, width): exact integers."""
         return hadamard.transform(self.sums)
 
     def __add__(self, other: Sketch) -> Sketch:
@@ -75,18 +73,15 @@ class Sketch:
 class FreqOracle:
     """Algorithm 2: collect reports into a sketch, then estimate the frequency of any word.
 
-    `hashes` are public and shared with the users.  `compression="hadamard"` is the protocol (one bit a user);
-    `"none"` is how we read the paper's experiments, which had no Hadamard compression (`width` bits a user, the same law in
-    each cell).
+    `hashes` are public and shared with the users.  The paper's experiments had no Hadamard compression; an estimate has the
+    same law with it, since a user of another cell adds a fair coin to the word's own either way.
     """
 
     hashes: HashFamily
     epsilon: float  # of one report
-    compression: str = "hadamard"
 
     def __post_init__(self) -> None:
         checks.positive(epsilon=self.epsilon)
-        checks.one_of(COMPRESSIONS, compression=self.compression)
         checks.power_of_two(width=self.hashes.width)
         if self.epsilon < _SMALLEST:
             raise ValueError(
@@ -100,11 +95,11 @@ class FreqOracle:
 
     @cached_property
     def fingerprint(self) -> str:
-        """What two parties must share to read each other's sketches: the hash functions, by 64 of their values in each row,
-        epsilon and the compression."""
+        """What two parties must share to read each other's sketches: the kind of reports, the hash functions, by 64 of their
+        values in each row, and epsilon."""
         values = self.hashes.cells_and_signs(np.arange(self.hashes.rows)[:, None], _PROBES[None, :])
         digest = hashlib.sha256(b"".join(np.asarray(part, dtype="<i8").tobytes() for part in values)).hexdigest()
-        return f"hashes {digest[:12]}, epsilon {float(self.epsilon)!r}, compression {self.compression}"
+        return f"{type(self).__name__}, hashes {digest[:12]}, epsilon {float(self.epsilon)!r}"
 
     def check(self, sketch: Sketch) -> None:
         """Raise ValueError unless `sketch` holds reports made for this oracle (by hand: has its shape)."""
@@ -138,26 +133,13 @@ class FreqOracle:
         return self._sketch(sketch.sums + sums.astype(np.int64).reshape(sketch.sums.shape), sketch.n_reports + len(slots))
 
     def collect(self, keys: NDArray[np.uint64], public: np.random.Generator, private: np.random.Generator) -> Sketch:
-        """Per-user path: user i holds keys[i], (n,) uint64.  With compression, chunks do not change the result."""
+        """Per-user path: user i holds keys[i], (n,) uint64.  Chunks do not change the result."""
         keys = checks.keys(keys)
-        if self.compression == "none":
-            return self._collect_uncompressed(keys, public, private)
         sums = np.zeros(self.hashes.rows * self.hashes.width)
         for some in _chunks(keys, _CHUNK):
             slots = self.client.assign(len(some), public)
             sums += np.bincount(slots, weights=self.client.report(some, slots, private), minlength=len(sums))
         return self._sketch(sums.astype(np.int64).reshape(self.shape), len(keys))
-
-    def _collect_uncompressed(
-        self, keys: NDArray[np.uint64], public: np.random.Generator, private: np.random.Generator
-    ) -> Sketch:
-        sums, width = self.empty().sums, self.hashes.width
-        for chunk in _chunks(keys, max(1, _SIGNS_AT_ONCE // width)):
-            rows = self.client.assign_rows(len(chunk), public)
-            reports = self.client.report_all_signs(chunk, rows, private).ravel()
-            slots = (rows[:, None] * width + np.arange(width)).ravel()
-            sums += np.bincount(slots, weights=reports, minlength=sums.size).astype(np.int64).reshape(sums.shape)
-        return self._sketch(sums, len(keys))
 
     def simulate(
         self,
@@ -178,9 +160,7 @@ class FreqOracle:
         counts = checks.counts_of_keys(counts, keys)
         checks.one_of(("auto", "groups", "users"), path=path)
         one = self.hashes, self.client.randomizer, keys, counts, rng
-        compressed = self.compression == "hadamard"
-        sums = simulation.one_bit(*one, path) if compressed else simulation.all_signs(*one)
-        return self._sketch(sums, int(np.sum(counts)))
+        return self._sketch(simulation.one_bit(*one, path), int(np.sum(counts)))
 
     def row_estimates(self, sketch: Sketch, keys: NDArray[np.uint64]) -> NDArray[np.float64]:
         """Line 7 for every row and key, float64 (rows, keys): rows * a * sum_i y_i g_j(v) W[r_i, h_j(v)]."""
@@ -267,7 +247,7 @@ class FreqOracle:
     def _cell_sums(self, sketch: Sketch) -> NDArray[np.number]:
         """The signed reports of every row and cell, (rows, width), exact integers."""
         self.check(sketch)
-        return sketch.transformed if self.compression == "hadamard" else sketch.sums
+        return sketch.transformed
 
     def _read(self, sums: NDArray[np.number], keys: NDArray[np.uint64]) -> NDArray[np.number]:
         """g_j(v) times the sum of cell h_j(v), for every row of `sums` and key: (rows, keys)."""

@@ -5,12 +5,8 @@ words to that.
 
 **Guarantee.** Pure epsilon-local differential privacy. Between two words that a user may hold, **one report** loses
 `epsilon_of_reports(1)` and any number of reports of **that one word** at most `epsilon_permanent`, since they all come from
-the same permanent response. Whether a user's word *changes* is not protected: two reports of one word share their permanent
-noise and two reports of two words do not, which shows in every bit (`loss_of_histories`). Cohorts are public and independent
-of the words.
-
-**Error.** A candidate's estimate from n reports has a standard error of about sqrt(n r (1 - r) / h) / (q* - p*), r the
-probability that a bit is reported, times more where words that are not among the candidates are frequent.
+the same permanent response. Whether a user's word *changes* is not protected (`loss_of_histories`). Cohorts are public and
+independent of the words.
 
 **Source.** Erlingsson, Pihur and Korolova, RAPPOR: randomized aggregatable privacy-preserving ordinal response (2014).
 Their f is `permanent_noise`, p is `one_from_zero`, q is `one_from_one`, k, h and m are `n_bits`, `n_hashes` and
@@ -175,6 +171,7 @@ class Memo:
 
     pairs: pd.MultiIndex
     bits: NDArray[np.uint64]  # (pairs,), a permanent response each
+    cohorts: NDArray[np.int64]  # (pairs,), for which it was drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +211,7 @@ class RapporProtocol:
 
     def start(self) -> Memo:
         """No permanent response yet."""
-        return Memo(_NO_PAIRS, np.zeros(0, np.uint64))
+        return Memo(_NO_PAIRS, np.zeros(0, np.uint64), np.zeros(0, np.int64))
 
     def step(
         self,
@@ -226,8 +223,8 @@ class RapporProtocol:
     ) -> tuple[Memo, NDArray[np.uint64]]:
         """One report of each entry of `clients` on its word, packed (n,).
 
-        Clients are known by integers: 7 and "7" would be two, each with a permanent response of its own.
-        That to a pair of client and word is drawn when it first reports and kept in the memo for ever.
+        Clients are known by integers.  The permanent response to a pair of client and word is drawn when it first reports
+        and kept for ever.  Raises ValueError where the client was in another cohort then: another would cost as much again.
         """
         clients = checks.integers(clients, "clients")
         keys = checks.keys(keys)
@@ -235,10 +232,18 @@ class RapporProtocol:
         checks.one_each(clients=clients, cohorts=cohorts, keys=keys)
         asked = pd.MultiIndex.from_arrays([clients, keys])
         new = ~(asked.isin(memo.pairs) | asked.duplicated())
+        pairs, drawn_for = memo.pairs.append(asked[new]), np.append(memo.cohorts, cohorts[new])
+        place = pairs.get_indexer(asked)
+        if (moved := drawn_for[place] != cohorts).any():
+            first = int(moved.argmax())
+            raise ValueError(
+                f"cohorts must stay what they were when a client first reported a word, {drawn_for[place[first]]} of client "
+                f"{clients[first]}, got {cohorts[first]}"
+            )
         filters = self.bloom(keys[new], cohorts[new])
         drawn = self._respond(filters, self.settings.permanent_one(0), self.settings.permanent_one(1), private)
-        memo = Memo(memo.pairs.append(asked[new]), np.concatenate([memo.bits, drawn]))
-        kept = memo.bits[memo.pairs.get_indexer(asked)]
+        memo = Memo(pairs, np.concatenate([memo.bits, drawn]), drawn_for)
+        kept = memo.bits[place]
         return memo, self._respond(kept, self.settings.fresh_one(0), self.settings.fresh_one(1), private)
 
     def _respond(

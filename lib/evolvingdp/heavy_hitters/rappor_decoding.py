@@ -1,23 +1,17 @@
 """Which candidate words the reported bits of RAPPOR show, how often, and how sure that is.
 
-The reported bits of a cohort are, on average, a linear function of how often each word was reported. The **estimate** is a
-non-negative least-squares fit of the candidates to all bits of all cohorts; where there are more candidates than equations
-can tell apart, a non-negative lasso. Both push noise of one word onto others, so intervals come from an
-**unbiased** estimate with a standard error of its own: the unconstrained weighted least-squares fit or, in the wide case,
-the lasso's fit of a word plus what its bits have left over (the debiased lasso, whose error is known where the candidates'
-bits overlap little and few of them are frequent). Words that nobody thought of are in the residuals; their average is a
-column of the fit, their variance scales the standard errors.
+The reported bits of a cohort are, on average, a linear function of how often each word was reported. Where the bits can
+tell all candidates apart, the **estimate** is a non-negative fit, and an unconstrained one gives the unbiased estimates
+and their standard errors. Else only candidates that stand out are fitted, and the **unbiased** estimate of a word is its
+own fit plus what its bits have left over. Words that nobody thought of are in the residuals: their average is a column of
+the fit, their variance scales the standard errors.
 
-**Error control.** The list aims at an expected share of at most `false_discovery_rate` words that nobody reported: Benjamini
-and Hochberg's step-up with Storey's estimate of how many candidates nobody reported. A frequent word that nobody thought of
-makes the errors of all others skewed, since few share a cell with it and those by a lot; so a p-value does not compare the
-unbiased estimate with its standard error. It compares a candidate's score, the sum in its cells of what the *other*
-candidates leave (cut at `_CUT` robust deviations, or one stranger would hide the rest), with the law of that score over
-the cells of a candidate that nobody reported (`rappor_null`), which needs no assumption on noise or strangers.  The p-values
-are exact but for the saddlepoint's error. **Refused in the wide case**: which candidates the lasso fits depends on their
-hashes, and beside a frequent stranger up to a third of such a list was false; there are no p-values then. Intervals are
-normal and, around a heavy stranger, right on average over words only. Candidates that always set the same bits cannot be
-told apart: their standard errors are huge and they are not listed.
+**Error control.** The list aims at an expected share of at most `false_discovery_rate` words that nobody reported:
+Benjamini and Hochberg's step-up with Storey's estimate of how many nobody reported. A candidate's score is the sum, over
+its cells, of what the *other* candidates leave, cut at `_CUT` robust deviations, or a frequent stranger would hide the
+rest. Of a candidate that nobody reported these cells are uniform, whatever the noise and the strangers: the score is
+compared with the law of Pearson's third type with the mean, variance and skewness that this gives. Refused where only
+some are fitted: which ones depends on their hashes. Candidates that always set the same bits are not listed.
 
 **Privacy.** Post-processing of the reports: it costs nothing.
 """
@@ -25,6 +19,7 @@ told apart: their standard errors are huge and they are not listed.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,23 +27,24 @@ from numpy.typing import NDArray
 from scipy import optimize, sparse, stats
 
 from evolvingdp.heavy_hitters.rappor import BitCounts, Rappor, RapporProtocol
-from evolvingdp.heavy_hitters.rappor_null import tail
 
-WIDE = 0.8  # more candidates than this share of the equations: the lasso
+WIDE = 0.8  # more candidates than this share of the equations: not all are fitted
 _NULL_FROM = 0.8  # p-values above are taken to be those of words that nobody reported
 _ROUNDS = 3  # of reweighting
+_PURSUITS = 6  # of who stands out
 _LOST = 1e-6  # how far the generalized inverse may be from an inverse
 _NOT_TOLD_APART = 1e3  # a standard error, as a multiple of all reports
 _CUT = 3.0  # robust standard deviations
 _PRIOR_REPORTS = 100  # that a bit's share of ones is drawn to the mean by, in the weights of the p-values
-_UNPENALIZED = 1e4  # a column scaled up by this pays this much less
+
+Fit = tuple[NDArray[Any], NDArray[Any], NDArray[Any], float]  # non-negative, unbiased, its standard errors; the dispersion
 
 
 @dataclass(frozen=True, eq=False)
 class Decoded:
     """`words`: a row per candidate in the order asked, all in reports: estimate (non-negative), unbiased, standard_error,
-    low and high (95%), p_value, adjusted_p_value (listed at a false-discovery rate from there on); no p-values, nan, in the
-    wide case."""
+    low and high (95%), p_value, adjusted_p_value (listed at a false-discovery rate from there on); no p-values, nan, where
+    not all are fitted."""
 
     words: pd.DataFrame
     dispersion: float  # residual variance over that of independent reports: words that are no candidates and clients who
@@ -91,9 +87,8 @@ def decode(protocol: RapporProtocol, counts: BitCounts, candidates: NDArray[np.u
     for _ in range(_ROUNDS):
         weight = np.sqrt(reports / (share * (1 - share))) * settings.gain
         weighted = sparse.diags_array(weight) @ design
-        fit = (_lasso if wide else _non_negative)(weighted, target * weight)
+        fit, unbiased, error, dispersion = (_of_some if wide else _of_all)(weighted, target * weight)
         share = np.clip(settings.report_one(0) + settings.gain * (design @ fit), 1e-9, 1 - 1e-9)
-    unbiased, error, dispersion = (_debiased if wide else _unconstrained)(weighted, target * weight, fit)
     # the fit's own weights lean on a candidate's cells; these know no candidate
     smooth = (shown * reports + _PRIOR_REPORTS * share.mean()) / (reports + _PRIOR_REPORTS)
     weight = np.sqrt(reports / (smooth * (1 - smooth))) * settings.gain
@@ -101,10 +96,10 @@ def decode(protocol: RapporProtocol, counts: BitCounts, candidates: NDArray[np.u
     words = pd.DataFrame(
         {
             "estimate": fit[:-1] * total,
-            "unbiased": unbiased * total,
-            "standard_error": error * total,
-            "low": (unbiased - 1.96 * error) * total,
-            "high": (unbiased + 1.96 * error) * total,
+            "unbiased": unbiased[:-1] * total,
+            "standard_error": error[:-1] * total,
+            "low": (unbiased - 1.96 * error)[:-1] * total,
+            "high": (unbiased + 1.96 * error)[:-1] * total,
             "p_value": p_value,
             "adjusted_p_value": p_value if wide else _adjusted(p_value),
         }
@@ -115,35 +110,46 @@ def decode(protocol: RapporProtocol, counts: BitCounts, candidates: NDArray[np.u
 def _design(protocol: RapporProtocol, candidates: NDArray[np.uint64], cohorts: NDArray[np.int64]) -> sparse.csc_array:
     """(cohorts * bits, candidates + 1): whether a candidate sets a bit; the last column is a word that nobody thought of."""
     settings = protocol.settings
-    rows, columns = [], []
-    for place, cohort in enumerate(cohorts):
-        cells = protocol.cells(candidates, cohort)
-        rows.append((place * settings.n_bits + cells).ravel())
-        columns.append(np.broadcast_to(np.arange(len(candidates)), cells.shape).ravel())
-    row, column = np.concatenate(rows).astype(np.int32), np.concatenate(columns).astype(np.int32)  # as scikit-learn asks
+    cells = protocol.cells(candidates, cohorts[:, None]) + (np.arange(len(cohorts)) * settings.n_bits)[:, None]
+    columns = np.broadcast_to(np.arange(len(candidates)), cells.shape)
     shape = (len(cohorts) * settings.n_bits, len(candidates))
-    known = sparse.coo_array((np.ones(len(row)), (row, column)), shape=shape).tocsc()
+    known = sparse.coo_array((np.ones(cells.size), (cells.ravel(), columns.ravel())), shape=shape).tocsc()
     known.data[:] = 1.0  # two hash functions may set one bit
     stranger = 1 - (1 - 1 / settings.n_bits) ** settings.n_hashes
     return sparse.csc_array(sparse.hstack([known, np.full((shape[0], 1), stranger)]))
 
 
-def _non_negative(weighted: sparse.csc_array, target: NDArray[np.float64]) -> NDArray[np.float64]:
-    solution, _ = optimize.nnls(weighted.toarray(), target)
-    return np.asarray(solution)
-
-
-def _unconstrained(
-    weighted: sparse.csc_array, target: NDArray[np.float64], fit: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """Least squares with any sign, its standard errors, and the residual variance; without the last column."""
+def _of_all(weighted: sparse.csc_array, target: NDArray[np.float64]) -> Fit:
+    """The non-negative fit, least squares with any sign, its standard errors, and the residual variance."""
     inverse, lost = _inverse(weighted)
     solution = inverse @ (weighted.T @ target)
-    left = target - weighted @ solution
-    dispersion = max(1.0, float(left @ left) / max(1, len(left) - len(solution)))
-    error = np.sqrt(dispersion * np.diag(inverse))
-    error[lost] = np.sqrt(dispersion) * _NOT_TOLD_APART  # a combination of candidates that no bit shows
-    return solution[:-1], error[:-1], dispersion
+    dispersion = _dispersion(target - weighted @ solution, len(solution))
+    error = np.sqrt(dispersion * np.where(lost, _NOT_TOLD_APART**2, np.diag(inverse)))
+    return optimize.nnls(weighted.toarray(), target)[0], solution, error, dispersion
+
+
+def _of_some(weighted: sparse.csc_array, target: NDArray[np.float64]) -> Fit:
+    """The same, and the last column, where only those are fitted that pure noise would hardly reach, all others being 0.
+
+    Who is fitted is decided anew by what the fit of the last round leaves; the unbiased estimate adds it to the fit.
+    """
+    squares = np.asarray(weighted.multiply(weighted).sum(axis=0)).ravel()
+    fit = np.zeros(weighted.shape[1])
+    fit[-1] = (weighted.T @ target)[-1] / squares[-1]
+    for _ in range(_PURSUITS):
+        left = target - weighted @ fit
+        solution = fit + (weighted.T @ left) / squares
+        dispersion = _dispersion(left, int(np.count_nonzero(fit)))
+        error = np.sqrt(dispersion / squares)
+        chosen = np.flatnonzero(solution > error * np.sqrt(2 * np.log(len(fit))))
+        chosen = np.union1d(chosen[np.argsort(-solution[chosen])][: len(target) // 2], len(fit) - 1)
+        fit = np.zeros(weighted.shape[1])
+        fit[chosen] = optimize.nnls(weighted[:, chosen].toarray(), target)[0]
+    return fit, solution, error, dispersion
+
+
+def _dispersion(left: NDArray[np.float64], fitted: int) -> float:
+    return max(1.0, float(left @ left) / max(1, len(left) - fitted))
 
 
 def _inverse(weighted: sparse.csc_array) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
@@ -160,41 +166,28 @@ def _p_values(
     weighted = sparse.diags_array(weight) @ design
     inverse, lost = _inverse(weighted)
     solution = inverse @ (weighted.T @ target)
-    cells = (len(target) // settings.n_bits, settings.n_bits)
     without = target - weighted @ solution + (weighted @ (inverse * (solution / np.diag(inverse))))[:, :-1].T
-    each = weight * _cut(without)
-    scores = np.asarray((each * design[:, :-1].T.toarray()).sum(axis=1), dtype=np.float64)
-    shown = tail(each.reshape(-1, *cells), settings.n_hashes, scores[:, None])[:, 0]
-    return np.asarray(np.where(lost[:-1], 1.0, shown))
+    bound = _CUT * np.median(np.abs(without), axis=1, keepdims=True) / float(stats.norm.isf(0.25))
+    each = weight * np.clip(without, -bound, bound)
+    scores = (each * design[:, :-1].T.toarray()).sum(axis=1)
+    return np.asarray(
+        np.where(lost[:-1], 1.0, _tail(each.reshape(len(each), -1, settings.n_bits), settings.n_hashes, scores))
+    )
 
 
-def _cut(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """`values` cut at so many robust standard deviations of their row."""
-    bound = _CUT * np.median(np.abs(values), axis=-1, keepdims=True) / float(stats.norm.isf(0.25))
-    return np.asarray(np.clip(values, -bound, bound))
-
-
-def _debiased(
-    weighted: sparse.csc_array, target: NDArray[np.float64], fit: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """The lasso's fit plus what is left in each candidate's bits, its standard errors, and the residual variance."""
-    left = target - weighted @ fit
-    dispersion = max(1.0, float(left @ left) / max(1, len(left) - int(np.count_nonzero(fit))))
-    squares = np.asarray(weighted.multiply(weighted).sum(axis=0)).ravel()
-    return (fit + (weighted.T @ left) / squares)[:-1], np.sqrt(dispersion / squares)[:-1], dispersion
-
-
-def _lasso(weighted: sparse.csc_array, target: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The penalty is what pure noise of variance 1 reaches in the most favourable column; the last column has none."""
-    from sklearn.linear_model import Lasso
-
-    equations, columns = weighted.shape
-    norm = np.sqrt(np.median(np.asarray(weighted.multiply(weighted).sum(axis=0)).ravel()))
-    penalty = norm * np.sqrt(2 * np.log(columns)) / equations
-    scale = np.ones(columns)
-    scale[-1] = _UNPENALIZED
-    lasso = Lasso(alpha=penalty, positive=True, fit_intercept=False, max_iter=5000)
-    return np.asarray(lasso.fit((weighted @ sparse.diags_array(scale)).tocsc(), target).coef_ * scale)
+def _tail(values: NDArray[np.float64], n_hashes: int, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How probably a candidate that nobody reported has `scores` (laws,) or more, the sum of its cells' values (laws,
+    cohorts, bits): of `n_hashes` uniform cells of each cohort."""
+    n_bits = values.shape[2]
+    mean, rest = values.mean(axis=2), n_bits - n_hashes
+    second, third = (((values - mean[:, :, None]) ** power).mean(axis=2).sum(axis=1) for power in (2, 3))
+    if rest > 0:  # hardly ever does a candidate set a bit twice: cells are drawn without putting back
+        second *= n_hashes * rest / (n_bits - 1)
+        third *= n_hashes * rest * (rest - n_hashes) / (n_bits - 1) / max(1, n_bits - 2)
+    expected = n_bits * (1 - (1 - 1 / n_bits) ** n_hashes) * mean.sum(axis=1)
+    deviation = np.maximum(np.sqrt(second), 1e-100)
+    known = stats.pearson3.sf((scores - expected) / deviation, third / deviation**3)
+    return np.asarray(np.where(second > 0, known, 1.0))
 
 
 def _adjusted(p_value: NDArray[np.float64]) -> NDArray[np.float64]:

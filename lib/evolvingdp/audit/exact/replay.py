@@ -34,7 +34,6 @@ from evolvingdp.core.noise import DiscreteGaussian, DiscreteLaplace
 from evolvingdp.core.olh import OLH
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.reports import Subset
-from evolvingdp.heavy_hitters.sketches.local_rnd import LocalRnd
 
 Array = NDArray[np.float64]
 LAPLACE, NORMAL, CONCENTRATED = "laplace", "normal", "discrete normal"
@@ -138,13 +137,6 @@ def _sets(randomizer: Subset, one: Any, other: Any) -> float:
     return float(held) * math.log(randomizer.own / randomizer.lie * (k - w) / w)
 
 
-def _all_signs(client: LocalRnd, one: Any, other: Any) -> float:
-    """Of users whose cell or sign differs: of one cell, or of two, either of which is a fair coin in one of the worlds."""
-    places = [np.stack(client.hashes.cells_and_signs(rows, keys)) for keys, rows, *_ in (one, other)]
-    randomizer = client.randomizer
-    return float(np.count_nonzero((places[0] != places[1]).any(axis=0))) * math.log(randomizer.keep / randomizer.flip)
-
-
 def _median(_: Any, one: Any, other: Any) -> float:
     laws = [np.log(private_median.probabilities(*given[:3])) for given in (one, other)]
     return float(np.abs(laws[0] - laws[1]).max())
@@ -155,7 +147,6 @@ RANDOMIZERS: list[tuple[Any, str, Callable[[Any, Any, Any], float]]] = [
     (SignFlip, "draw_reports", _shares),
     (OLH, "report", _hashed),
     (Subset, "report", _sets),
-    (LocalRnd, "report_all_signs", _all_signs),
     (private_median, "draw", _median),
 ]  # what a report is made by, and the largest log likelihood ratio of two inputs of it
 

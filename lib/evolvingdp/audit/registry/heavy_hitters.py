@@ -38,7 +38,7 @@ def mechanisms() -> Iterator[Mechanism]:
     ) -> Mechanism:
         return Mechanism(id, "heavy_hitters", covers, unit, "any two words", how, trial, *more, **named)
 
-    client = (LocalRnd, LocalRnd.report, LocalRnd.report_all_signs)
+    client = (LocalRnd, LocalRnd.report)
     yield entry("local_rnd", client, FINITE, _client_trial, unit=_REPORT)
     yield entry("freq_oracle", (FreqOracle, FreqOracle.collect), REPORTS, _oracle_trial, _oracle_doors, (FreqOracle,))
     sizes = dict.fromkeys(("rows", "width", "max_candidates"), _SIZE)
@@ -47,7 +47,7 @@ def mechanisms() -> Iterator[Mechanism]:
     printed = (Algorithm3, Algorithm3.draw, Algorithm3.as_printed, Algorithm3.collect)
     yield entry("algorithm_3", printed, REPORTS, _printed_trial)
     yield entry("tree_hist_projective", covers, FINITE, _projective_tree_trial, cost=20)
-    sizes = dict.fromkeys(("length", "buckets", "repetitions", "rows", "width", "soft_bits"), _SIZE)
+    sizes = dict.fromkeys(("length", "buckets", "repetitions", "rows", "width", "coded"), _SIZE)
     covers = (Bitstogram, bitstogram.BitstogramProtocol.collect)
     yield entry("bitstogram", covers, REPORTS, _bits_trial, _bits_doors, made_by=(Bitstogram,), public=sizes)
     yield entry("pem", (PEM, PEM.collect), REPORTS, _pem_trial, _pem_doors, made_by=(PEM,), public={"max_candidates": _SIZE})
@@ -81,16 +81,11 @@ def _run(protocol: Any, held: Any, noise: Any) -> Any:
 
 def _client_trial(rng: Rng) -> Trial:
     """Of one user or two, at public places."""
-    send: Any
-    if rng.random() < 0.5:
-        made, users = LocalRnd(MultiplyShift.draw(2, 4, rng), _epsilon(rng)), int(rng.integers(1, 3))
-        send, places = made.report, made.assign(users, rng)
-    else:
-        made, users = LocalRnd(MultiplyShift.draw(2, 2, rng), _epsilon(rng)), 1
-        send, places = made.report_all_signs, made.assign_rows(users, rng)
+    made, users = LocalRnd(MultiplyShift.draw(2, 4, rng), _epsilon(rng)), int(rng.integers(1, 3))
+    places = made.assign(users, rng)
     other = rng.integers(0, 50, users - 1)
     data = tuple(np.array([key, *other], dtype=np.uint64) for key in range(4))
-    return Trial((made, places.tolist()), lambda held, noise: send(held, places, noise), data, made.epsilon)
+    return Trial((made, places.tolist()), lambda held, noise: made.report(held, places, noise), data, made.epsilon)
 
 
 def _oracle_trial(rng: Rng) -> Trial:
@@ -98,7 +93,7 @@ def _oracle_trial(rng: Rng) -> Trial:
     if rng.random() < 0.3:
         made = bitstogram.hashtogram(rows, width, epsilon, rng)
     else:
-        made = FreqOracle(MultiplyShift.draw(rows, width, rng), epsilon, str(rng.choice(["hadamard", "none"])))
+        made = FreqOracle(MultiplyShift.draw(rows, width, rng), epsilon)
     pair = _pair(rng, 50, int(rng.integers(1, 6)))
     return Trial((made, pair[0].tolist()), lambda held, noise: _sums(_run(made, held, noise)), pair, epsilon)
 

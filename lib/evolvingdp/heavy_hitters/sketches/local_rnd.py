@@ -1,8 +1,7 @@
 """LocalRnd: one private bit about a user's word.
 
 **Guarantee.** Pure epsilon-local differential privacy per report: one randomized response on one bit that is a function of
-the user's word and of public randomness; neighbouring inputs are any two words of one user.  Without compression the report
-is `width` signs of which only the one at the user's cell depends on the word, so the guarantee is the same.
+the user's word and of public randomness; neighbouring inputs are any two words of one user.
 
 **Source.** Algorithm 1 of Bassily et al. (2020): lines 1-7 are `assign` and `report`.  Epsilon here is that of one report
 (line 7 has epsilon/2 because TreeHist asks each user twice).  Applies E-HH-1.
@@ -53,17 +52,3 @@ class LocalRnd:
         """Lines 2-8: one private bit y_i a user, (n,) of +-1.  Drawn once and then fixed (E-HH-1)."""
         checks.one_each(keys=keys, slots=slots)
         return self.randomizer.randomize(self.true_bits(keys, slots), private)
-
-    def assign_rows(self, n_users: int, public: np.random.Generator) -> NDArray[np.int64]:
-        """The row j_i of each user where reports are not compressed, (n_users,).  Public."""
-        return public.integers(0, self.hashes.rows, size=n_users)
-
-    def report_all_signs(
-        self, keys: NDArray[np.uint64], rows: NDArray[np.int64], private: np.random.Generator
-    ) -> NDArray[np.int8]:
-        """A report without compression, as we read Section 4: (n, width) signs, all but that of the user's cell uniform."""
-        checks.one_each(keys=keys, rows=rows)
-        cells, signs = self.hashes.cells_and_signs(rows, keys)
-        reports = 1 - 2 * private.integers(0, 2, size=(len(keys), self.hashes.width), dtype=np.int8)
-        reports[np.arange(len(keys)), cells] = self.randomizer.randomize(signs, private)
-        return reports

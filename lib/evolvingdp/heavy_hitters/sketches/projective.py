@@ -144,8 +144,6 @@ class PointCounts(Sketch):
 class ProjectiveOracle(FreqOracle):
     """A `FreqOracle` whose users report points: `draw` makes one.  Estimators, joint fit and merging are FreqOracle's."""
 
-    compression: str = "projective"
-
     @classmethod
     def draw(cls, rows: int, cells: int, epsilon: float, public: np.random.Generator) -> ProjectiveOracle:
         """With `rows` hash functions to about `cells` points (see `geometry`), and epsilon > 0 of one report."""

@@ -50,24 +50,6 @@ def one_bit(
     return result
 
 
-def all_signs(
-    hashes: HashFamily,
-    randomizer: SignFlip,
-    keys: NDArray[np.uint64],
-    counts: NDArray[np.int64],
-    rng: np.random.Generator,
-) -> NDArray[np.int64]:
-    """The sums of reports without compression, int64 (rows, width): the holders of other cells report a fair sign.
-
-    Given who is dealt where, cells are independent.
-    """
-    honest = rng.binomial(counts, 1 / randomizer.debias)
-    plus, minus = holders(hashes, keys, honest, rng)
-    fair = rng.multinomial(np.sum(counts - honest), np.full(hashes.rows, 1 / hashes.rows))
-    others = (fair + (plus + minus).sum(axis=1))[:, None] - plus - minus
-    return np.asarray(plus - minus + 2 * fair_binomial(others, rng) - others)
-
-
 def holders(
     hashes: HashFamily, keys: NDArray[np.uint64], counts: NDArray[np.int64], rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -1,0 +1,136 @@
+"""Lists judged as lists: what random searches of the chapter find, beside what is predicted of them.
+
+    python benchmarks/search_truth.py [--searches 60] [--runs 50] [--seed 0]
+
+A search has ten words of a twentieth of the users each, twice its threshold, and 300 light words.  Compared with the
+prediction are the errors of all ten together: their root mean square ("each"), and the deviation of their mean ("joint"),
+which an offset that they share would raise; both as shares of what is predicted.  "lost" is the share of the ten that is
+not listed (a search that loses half of them is not compared), "false" how many words a list has that nobody holds.
+
+Writes benchmarks/results/search_truth.csv, a row a search, and says how many of them are within 15 % and two standard
+errors of the simulation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from evolvingdp.core.seeds import stream
+from evolvingdp.heavy_hitters import theory
+from evolvingdp.heavy_hitters.bitstogram import Bitstogram
+from evolvingdp.heavy_hitters.pem import PEM
+from evolvingdp.heavy_hitters.planning import planned
+from evolvingdp.heavy_hitters.streams import random_words
+from evolvingdp.heavy_hitters.tree_hist import TreeHist
+from evolvingdp.heavy_hitters.trust.prefix_counts import PrefixCounts
+from evolvingdp.heavy_hitters.word_tree import WordTree
+
+RESULT = Path(__file__).parent / "results" / "search_truth.csv"
+TREE = WordTree((2, 2), length=4)  # half a million words
+WORDS, LIGHT = 10, 300
+KINDS = ("projective", "one bit", "PEM", "Bitstogram", "prefix counts")
+
+
+def drawn(seed: int, number: int) -> tuple[str, float, int, float]:
+    """Kind, epsilon, users and the share of whole words of a random search."""
+    rng = stream(seed, "search", number)
+    epsilon = float(np.exp(rng.uniform(math.log(0.5), math.log(10.0))))
+    return KINDS[number % len(KINDS)], epsilon, int(10 ** rng.uniform(5.0, 6.3)), float(rng.uniform(0.5, 0.9))
+
+
+def settled(kind: str, epsilon: float, n_users: int, share: float) -> tuple[Any, int]:
+    """The search, and how many users hold each of its words: as many as can be, so that its threshold is far below."""
+    held = n_users // 20
+    if kind == "PEM":
+        return PEM(TREE, epsilon, held / 2, (1 - share, share)), held
+    if kind == "prefix counts":
+        return PrefixCounts(TREE, epsilon, held / 2, shares=(1 - share, share)), held
+    if kind == "Bitstogram":
+        return Bitstogram(epsilon, held / 2, length=4), held
+    like = planned(epsilon, n_users, held / 2, length=4, compression="projective" if kind == "projective" else "hadamard")
+    return TreeHist(TREE, epsilon, held / 2, like.rows, like.width, share, like.compression), held
+
+
+def predicted(search: Any, n_users: int, held: int) -> float:
+    """The standard error of one of the words, those who were dealt to its level included."""
+    if isinstance(search, PEM):
+        return float(search.standard_errors(np.array([float(held)]), round(search.shares[-1] * n_users))[0])
+    if isinstance(search, PrefixCounts):
+        return search.error(1)
+    if isinstance(search, Bitstogram):
+        return theory.mean_standard_error(round(search.final_share * n_users), epsilon=search.epsilon) / search.final_share
+    noise, share = search.level_error(1, n_users, float(held)), search.shares[-1]
+    return math.hypot(noise, math.sqrt(held * (1 - share) / share)) if search.compression == "projective" else noise
+
+
+def found(search: Any, leaves: NDArray[np.uint64], counts: NDArray[np.int64], seed: int, run: int) -> pd.Series:
+    """Estimates by word."""
+    rng = stream(seed, "reports", run)
+    if isinstance(search, PEM | PrefixCounts):
+        words = search.simulate(leaves, counts, rng).words
+    elif isinstance(search, Bitstogram):
+        protocol = search.draw_hashes(stream(seed, "hashes", run))
+        words = protocol.search(protocol.simulate(leaves, counts, rng), int(counts.sum())).words
+    else:
+        words = search.draw_hashes(stream(seed, "hashes", run)).simulate_search(leaves, counts, rng).words
+    return words.set_index("word").estimate
+
+
+def judged(seed: int, number: int, runs: int) -> dict[str, Any]:
+    """The row of one search."""
+    kind, epsilon, n_users, share = drawn(seed, number)
+    search, held = settled(kind, epsilon, n_users, share)
+    words = random_words(WORDS + LIGHT, stream(seed, "words", number), length=4)
+    light = (n_users - WORDS * held) // LIGHT
+    counts = np.append(np.full(WORDS, held), np.full(LIGHT, light))
+    n_users = int(counts.sum())
+    leaves = search.encode(words) if isinstance(search, Bitstogram) else search.tree.encode(words)
+    lists = [found(search, leaves, counts, 1000 * seed + number, run) for run in range(runs)]
+    errors = np.array([(one.reindex(words[:WORDS]) - held).to_numpy() for one in lists])
+    one, lost = predicted(search, n_users, held), float(np.isnan(errors).mean())
+    tolerance = {"each": 2 / math.sqrt(2 * errors.size), "joint": 2 / math.sqrt(2 * (runs - 1))}
+    shared = dict.fromkeys(tolerance, math.nan)
+    if lost < 0.5:
+        means = np.nanmean(errors[~np.isnan(errors).all(axis=1)], axis=1)
+        shared = {"each": np.sqrt(np.nanmean(errors**2)) / one, "joint": means.std(ddof=1) * math.sqrt(WORDS) / one}
+    agree = {f"{name}_agrees": abs(ratio - 1) <= 0.15 + tolerance[name] for name, ratio in shared.items()}
+    row = {"kind": kind, "epsilon": epsilon, "n_users": n_users, "whole_words": share, "held": held, "predicted": one}
+    row |= {**shared, **agree}
+    row["lost"] = lost
+    row["false"] = float(np.mean([(~one.index.isin(words)).sum() for one in lists]))
+    return row
+
+
+def rows(seed: int, searches: int, runs: int) -> Iterator[dict[str, Any]]:
+    for number in range(searches):
+        row = judged(seed, number, runs)
+        print(" ".join(f"{name} {value:.3g}" if isinstance(value, float) else f"{value}" for name, value in row.items()))
+        yield row
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    for name, default in (("searches", 60), ("runs", 50), ("seed", 0)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    asked = parser.parse_args()
+    started = time.process_time()
+    table = pd.DataFrame(rows(asked.seed, asked.searches, asked.runs))
+    table.round(4).to_csv(RESULT, index=False)
+    compared = table[table.each.notna()]
+    for name in ("each", "joint"):
+        print(f"{name}: {compared[f'{name}_agrees'].sum()} of {len(compared)} agree")
+    worst = f"lost {compared.lost.mean():.4f}, false {table['false'].mean():.3f} a run"
+    print(f"{worst}; {time.process_time() - started:.0f} CPU s")
+
+
+if __name__ == "__main__":
+    main()
