@@ -18,6 +18,7 @@ __all__, __getattr__, __dir__ = attach(
         "gaussian_mu",
         "optimal",
     ],
+    exchange=["Client", "Listed", "Round", "Server"],
     detection=["Fit", "Watch", "detect"],
     smoothing=["Smooth", "smooth"],
     checks=["ParameterError"],

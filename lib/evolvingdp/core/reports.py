@@ -40,7 +40,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.core import checks, hadamard
-from evolvingdp.core.olh import OLH
+from evolvingdp.core.olh import OLH, LocalHashes
 from evolvingdp.core.randomizers import SignFlip, rounded_up
 
 _AT_ONCE = 1 << 20  # entries of users times values
@@ -50,7 +50,7 @@ _SEED = 64  # bits of a hash function
 
 @dataclass(frozen=True)
 class Report(ABC):
-    """What all kinds share; each has `own`, `other`, `bits`, `collect` and `draw_sums`."""
+    """What all kinds share. A message is an integer below `messages`, and its bytes are as many as that needs."""
 
     n_values: int
     epsilon: float  # of one report
@@ -71,8 +71,13 @@ class Report(ABC):
 
     @property
     @abstractmethod
+    def messages(self) -> int:
+        """How many a user can send, with what is public of them."""
+
+    @property
     def bits(self) -> int:
-        """That a user sends, with what is public of them."""
+        """Of a message."""
+        return max(1, (self.messages - 1).bit_length())
 
     @property
     def width(self) -> int:
@@ -102,7 +107,27 @@ class Report(ABC):
         self, values: NDArray[np.integer], public: np.random.Generator, private: np.random.Generator
     ) -> NDArray[np.int64]:
         """Each of these users, with values (n,) below n_values, reports: the sums, (width,)."""
-        return self._collected(checks.integer_array("values", values, below=self.n_values), public, private)
+        held = checks.integer_array("values", values, below=self.n_values)
+        sums, step = np.zeros(self.width, dtype=np.int64), max(1, _AT_ONCE // self.n_values)
+        for first in range(0, len(held), step):
+            sums += self.add_up(self.sent(held[first : first + step], public, private))
+        return sums
+
+    @abstractmethod
+    def sent(self, values: NDArray[np.int64], public: Any, private: Any) -> NDArray[Any]:
+        """The reports of users with these values, a row each, (n, fields)."""
+
+    @abstractmethod
+    def add_up(self, sent: NDArray[Any]) -> NDArray[np.int64]:
+        """Their sums, (width,)."""
+
+    @abstractmethod
+    def message(self, row: NDArray[Any]) -> int:
+        """A row of `sent`, below `messages`."""
+
+    @abstractmethod
+    def rows(self, messages: list[int]) -> NDArray[Any]:
+        """The rows whose messages these are, each below `messages`, (n, fields)."""
 
     @abstractmethod
     def draw_sums(
@@ -114,10 +139,6 @@ class Report(ABC):
     def draw_one(self, held: NDArray[np.integer], n_reports: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
         """Of values held by so many of those who report, how many support each, by itself: the law of one entry alone."""
         return np.asarray(rng.binomial(held, self.own) + rng.binomial(np.asarray(n_reports) - held, self.other))
-
-    @abstractmethod
-    def _collected(self, values: NDArray[np.int64], public: Any, private: Any) -> NDArray[np.int64]:
-        """`collect` of values that are checked."""
 
 
 class Counted(Report):
@@ -163,8 +184,8 @@ class Subset(Counted):
         return (self.size - self.own) / (self.n_values - 1)
 
     @property
-    def bits(self) -> int:
-        return max(1, math.ceil(_log2_ways(self.n_values, self.size) - 1e-9))
+    def messages(self) -> int:
+        return math.comb(self.n_values, self.size)
 
     def probabilities(self, value: int) -> dict[tuple[int, ...], float]:
         """The law of a report, by set."""
@@ -190,11 +211,27 @@ class Subset(Counted):
         drawn[:, -1] = np.where(lies, drawn[:, -1], own)
         return np.asarray(drawn)
 
-    def _collected(self, values: NDArray[np.int64], public: Any, private: Any) -> NDArray[np.int64]:
-        sums, step = np.zeros(self.n_values, dtype=np.int64), max(1, _AT_ONCE // self.n_values)
-        for first in range(0, len(values), step):
-            sums += np.bincount(self.report(values[first : first + step], private).ravel(), minlength=self.n_values)
-        return sums
+    def sent(self, values: NDArray[np.int64], public: Any, private: Any) -> NDArray[np.int64]:
+        return self.report(values, private)
+
+    def add_up(self, sent: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.bincount(sent.ravel(), minlength=self.n_values)
+
+    def message(self, row: NDArray[np.int64]) -> int:
+        """The set's number among those of its size (Lehmer's): sum of C(its place-th smallest value, place)."""
+        return sum(math.comb(value, place) for place, value in enumerate(sorted(row.tolist()), 1))
+
+    def rows(self, messages: list[int]) -> NDArray[np.int64]:
+        found = [self._row(each) for each in messages] if self.size > 1 else messages
+        return np.array(found, dtype=np.int64).reshape(-1, self.size)
+
+    def _row(self, message: int) -> list[int]:
+        found, value = list[int](), self.n_values
+        for place in range(self.size, 0, -1):
+            value = next(each for each in range(value - 1, -1, -1) if math.comb(each, place) <= message)
+            message -= math.comb(value, place)
+            found.append(value)
+        return found
 
     def _supports(self, held: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
         """A report is a uniform set of all values, or, with probability `own` - `lie` w / (k - w), one that holds the
@@ -243,10 +280,6 @@ def _part(pools: NDArray[np.int64], size: NDArray[np.int64], rng: np.random.Gene
     return drawn
 
 
-def _log2_ways(n_values: int, size: int) -> float:
-    return (math.lgamma(n_values + 1) - math.lgamma(size + 1) - math.lgamma(n_values - size + 1)) / math.log(2)
-
-
 @checks.plain
 @dataclass(frozen=True)
 class Hashed(Counted):
@@ -269,12 +302,23 @@ class Hashed(Counted):
         return 1 / self.oracle.hash_values
 
     @property
-    def bits(self) -> int:
-        return _SEED + (self.oracle.hash_values - 1).bit_length()
+    def messages(self) -> int:
+        return self.oracle.hash_values << _SEED
 
-    def _collected(self, values: NDArray[np.int64], public: Any, private: Any) -> NDArray[np.int64]:
+    def sent(self, values: NDArray[np.int64], public: Any, private: Any) -> NDArray[np.uint64]:
         reports = self.oracle.report(values.astype(np.uint64), public, private)
+        return np.column_stack([reports.seeds, reports.values.astype(np.uint64)])
+
+    def add_up(self, sent: NDArray[np.uint64]) -> NDArray[np.int64]:
+        reports = LocalHashes(sent[:, 0], sent[:, 1].astype(np.uint16))
         return self.oracle.support(reports, np.arange(self.n_values, dtype=np.uint64))
+
+    def message(self, row: NDArray[np.uint64]) -> int:
+        return int(row[1]) << _SEED | int(row[0])
+
+    def rows(self, messages: list[int]) -> NDArray[np.uint64]:
+        pairs = [(each & (1 << _SEED) - 1, each >> _SEED) for each in messages]
+        return np.array(pairs, dtype=np.uint64).reshape(-1, 2)
 
     def _supports(self, held: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
         return self.draw_one(held, held.sum(axis=-1, keepdims=True), rng)  # supports of other values are independent
@@ -298,8 +342,8 @@ class Sign(Report):
         return 0.5
 
     @property
-    def bits(self) -> int:
-        return self.width.bit_length()  # the sign, and the row
+    def messages(self) -> int:
+        return 2 * self.width
 
     @property
     def width(self) -> int:
@@ -308,10 +352,18 @@ class Sign(Report):
     def _decoded(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(hadamard.transform(means)[..., : self.n_values] * self.randomizer.debias)
 
-    def _collected(self, values: NDArray[np.int64], public: Any, private: Any) -> NDArray[np.int64]:
+    def sent(self, values: NDArray[np.int64], public: Any, private: Any) -> NDArray[np.int64]:
         rows = public.integers(0, self.width, size=len(values))
-        signs = self.randomizer.randomize(hadamard.signs(rows, values), private)
-        return np.bincount(rows, weights=signs, minlength=self.width).astype(np.int64)
+        return np.column_stack([rows, self.randomizer.randomize(hadamard.signs(rows, values), private)])
+
+    def add_up(self, sent: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.bincount(sent[:, 0], weights=sent[:, 1], minlength=self.width).astype(np.int64)
+
+    def message(self, row: NDArray[np.int64]) -> int:
+        return 2 * int(row[0]) + (int(row[1]) > 0)
+
+    def rows(self, messages: list[int]) -> NDArray[np.int64]:
+        return np.array([(each >> 1, 1 if each & 1 else -1) for each in messages], dtype=np.int64).reshape(-1, 2)
 
     def draw_sums(
         self, sizes: NDArray[np.integer], laws: NDArray[np.float64], rng: np.random.Generator

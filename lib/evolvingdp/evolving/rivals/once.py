@@ -20,6 +20,7 @@ Users' real hash functions are made from a seed of 64 bits, and stand for fully 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,7 @@ from numpy.typing import NDArray
 
 from evolvingdp.core import checks
 from evolvingdp.core.detection import Fit, detect, frequent
+from evolvingdp.core.exchange import Server
 from evolvingdp.core.reports import Report, best_report
 from evolvingdp.core.smoothing import Smooth, smooth
 from evolvingdp.evolving.streams import BitStream, WordStream
@@ -74,6 +76,11 @@ class Tally:
 
     reports: NDArray[np.int64]
     sums: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, servers: Sequence[Server]) -> Tally:
+        """What the servers of the epochs' rounds hold, a list of the same words each (`core.exchange.Listed`)."""
+        return cls(np.array([each.n_reports for each in servers]), np.array([each.sums for each in servers]))
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(self.reports + other.reports, self.sums + other.sums)

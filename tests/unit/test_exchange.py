@@ -1,0 +1,161 @@
+"""Clients and servers: bytes of the size that is stated, shards in other processes, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from evolvingdp.core.exchange import Client, Listed, Server
+from evolvingdp.core.reports import Hashed, Sign, Subset
+from evolvingdp.core.seeds import stream
+from evolvingdp.evolving.rivals.once import Once, Tally
+from support import ALPHA
+
+WORDS = ("the", "Grüße", "", "a, b", "none of these")
+KINDS = {
+    "one": lambda k, epsilon: Subset(k, epsilon),
+    "three": lambda k, epsilon: Subset(k, epsilon, 3),
+    "hashed": lambda k, epsilon: Hashed(k, epsilon),
+    "sign": lambda k, epsilon: Sign(k, epsilon),
+}
+
+
+def listed(kind="one", epsilon=2.0, public="spring"):
+    return Listed(WORDS, epsilon, public, KINDS[kind](len(WORDS), epsilon))
+
+
+def sent(made, user):
+    return Client(made).send(WORDS[user % 3], stream(0, "exchange", user))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_message_is_a_number_below_messages_and_back(kind):
+    report = KINDS[kind](6, 1.0)
+    some = {0, 1, report.messages // 3, report.messages - 1} | set(range(min(report.messages, 20)))
+    assert [report.message(row) for row in report.rows(sorted(some))] == sorted(some)
+    assert report.messages <= 1 << report.bits < 4 * report.messages
+    if kind == "three":
+        assert {frozenset(row) for row in report.rows(list(range(20))).tolist()} == {
+            frozenset((a, b, c)) for c in range(6) for b in range(c) for a in range(b)
+        }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_clients_send_is_what_collect_adds_up(kind):
+    made, server, user = listed(kind), Server(listed(kind)), 0
+    reports = [sent(made, user) for user in range(40)]
+    assert {len(each) for each in reports} == {4 + math.ceil(made.report.bits / 8)}
+    server.add(reports[:15])
+    server.add(iter(reports[15:]))
+    sums = np.zeros(made.width, dtype=np.int64)
+    for user in range(40):
+        public, private = stream(0, "exchange", user).spawn(2)
+        sums += made.report.collect(np.array([user % 3]), public, private)
+    assert (server.n_reports, server.sums.tolist()) == (40, sums.tolist())
+
+
+def test_shards_in_other_processes_merge_to_the_table_of_one_server():
+    made, clients = listed("three"), list(range(60))
+    code = f"""
+import sys
+from evolvingdp.core.exchange import Client, Listed, Server
+from evolvingdp.core.reports import Subset
+from evolvingdp.core.seeds import stream
+words = {WORDS!r}
+made = Listed(words, 2.0, "spring", Subset(5, 2.0, 3))
+server = Server(made)
+server.add([Client(made).send(words[user % 3], stream(0, "exchange", user)) for user in range(*map(int, sys.argv[1:]))])
+print(server.to_json())
+"""
+    shards = [
+        subprocess.run(
+            [sys.executable, "-c", code, str(first), str(last)], capture_output=True, text=True, check=True
+        ).stdout
+        for first, last in ((0, 25), (25, 60))
+    ]
+    merged = Server.from_json(made, shards[0]) + Server.from_json(listed("three"), shards[1])
+    alone = Server(made)
+    alone.add([sent(made, user) for user in clients])
+    assert merged.n_reports == 60
+    assert merged.table().equals(alone.table())
+    assert sorted(merged.table()["word"]) == sorted(WORDS)
+    assert len(merged.table(top=2)) == 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_intervals_of_the_table_cover_and_are_no_longer_than_needed(kind):
+    made, runs, n_users, law = listed(kind), 400, 1000, np.array([0.7, 0.25, 0.05, 0.0, 0.0])
+    covered, rng = np.zeros(5, dtype=int), stream(0, "exchange", "coverage", kind)
+    for _ in range(runs):
+        sums = made.report.draw_sums(np.array([n_users]), law[None], rng)
+        table = made.table(sums, n_users, top=5).set_index("word").loc[list(WORDS)]
+        covered += (table["low"] <= law + 1e-12) & (law <= table["high"] + 1e-12)
+    assert binom.cdf(covered.min(), runs, 0.95) > ALPHA
+    assert binom.sf(covered[:2].max(), runs, 0.95) > ALPHA
+
+
+@pytest.mark.parametrize(
+    ("report", "said"),
+    [
+        (lambda made: b"", "reports must be of 5 bytes, got b'' in place 1"),
+        (lambda made: made.tag + b"\0\0", "reports must be of 5 bytes"),
+        (lambda made: "text", "reports must be of 5 bytes, got 'text'"),
+        (lambda made: made.tag + b"\5", "reports must be below 5 of this round, got 5 in place 1"),
+        (lambda made: sent(listed(public="autumn"), 0), "reports must be of this round, whose tag is"),
+        (lambda made: sent(listed(epsilon=1.0), 0), "reports must be of this round, whose tag is"),
+    ],
+)
+def test_what_is_no_report_of_the_round_is_refused_and_nothing_is_added(report, said):
+    made, server = listed(), Server(listed())
+    server.add([sent(made, 1)])
+    before = server.to_json()
+    with pytest.raises(ValueError, match=said):
+        server.add([sent(made, 0), report(made)])
+    assert server.to_json() == before
+
+
+@pytest.mark.parametrize(
+    ("do", "said"),
+    [
+        (lambda: Client(listed()).send("The", np.random.default_rng(0)), "value must be one of the 5 words, such as 'the'"),
+        (lambda: Server(listed()) + Server(listed(public="autumn")), "servers must be of one round"),
+        (lambda: Server.from_json(listed(), Server(listed(epsilon=1.0)).to_json()), "text must be of the round"),
+        (lambda: Server.from_json(listed(), "[]"), "text must be what to_json writes"),
+        (lambda: Server.from_json(listed(), _state(n_reports=-1)), "text must hold 5 sums"),
+        (lambda: Server.from_json(listed(), _state(sums=[1, 2])), "text must hold 5 sums"),
+        (lambda: Server.from_json(listed(), _state(sums=[1, 2, 3, 4, 0.5])), "text must hold 5 sums"),
+        (lambda: Server(listed()).table(), "reports must be added before"),
+        (lambda: Server(listed()).table(top=0), "top must be >= 1"),
+        (lambda: Listed(("a", "a"), 1.0, "spring"), "words must be different strings"),
+        (lambda: Listed(("a", "b"), 1.0, ""), "public must be a string that names the collection"),
+        (lambda: Listed(("a", "b"), 1.0, "spring", Subset(3, 1.0)), "report must be one of 2 values with epsilon 1.0"),
+        (lambda: Listed(("a",), 1.0, "spring"), "n_values must be >= 2"),
+    ],
+)
+def test_what_cannot_work_is_refused(do, said):
+    with pytest.raises(ValueError, match=said):
+        do()
+
+
+def _state(**changed):
+    return json.dumps(json.loads(Server(listed()).to_json()) | changed)
+
+
+def test_servers_of_epochs_are_a_tally_of_users_once():
+    servers, settings = [], Once(120, 3, 2.0, len(WORDS), report=Subset(len(WORDS), 2.0))
+    for epoch in range(3):
+        made = listed(public=f"spring, epoch {epoch}")
+        servers.append(Server(made))
+        servers[-1].add([sent(made, user) for user in range(epoch, 120, 3)])
+    tally = Tally.of(servers)
+    assert tally.reports.tolist() == [40, 40, 40]
+    assert settings.estimates(tally) == pytest.approx(
+        np.array([each.table().set_index("word")["estimate"].loc[list(WORDS)] for each in servers])
+    )
+    assert settings.detect(tally).estimates.shape == (3, 5)
