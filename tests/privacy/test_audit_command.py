@@ -9,12 +9,16 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from evolvingdp.audit.empirical import auditor
+from evolvingdp.audit.empirical import auditor, features
 from evolvingdp.book.cli import main
 from support import ALPHA
 
 MECHANISM = '''
 """A count with Laplace noise, right and wrong."""
+
+import random
+
+import pandas as pd
 
 
 def release(count, rng):
@@ -75,6 +79,44 @@ def integers(count, rng):
     return int(count + rng.geometric(0.6) - rng.geometric(0.6))
 
 
+def alone(data):
+    return sum(data) + random.gauss(0, 1)
+
+
+def constant(count, rng):
+    return 0
+
+
+def generator(count, rng):
+    return (one for one in (count, 1))
+
+
+def opaque(count, rng):
+    return type("Table", (), {"count": count})()
+
+
+def itself(count, rng):
+    output = [count]
+    output.append({"more": output})
+    return output
+
+
+def token(count, rng):
+    return rng.bytes(8).hex(), count
+
+
+def of_three(count, rows, columns):
+    return count
+
+
+def first_of(output):
+    return next(output) if hasattr(output, "__next__") else output.count
+
+
+def frame(count, rng):
+    return pd.DataFrame({"count": [count + rng.laplace(0.0, 0.1), 1.0]})
+
+
 number = 3
 '''
 
@@ -100,7 +142,7 @@ def test_a_private_mechanism_is_not_refuted(here, target):
     done = audit(target, "--inputs", "0, 1", "--epsilon", "1", "--confidence", str(1 - ALPHA))
     assert done.exit_code == 0
     assert 0.7 < float(done.stdout.split()[2].rstrip(",")) <= 1
-    assert f"{1 - ALPHA} confidence: of 10000 runs each, output" in done.stdout
+    assert f"{1 - ALPHA} confidence: of 20000 runs each, " in done.stdout
     assert "not refuted, which proves nothing" in done.stdout
 
 
@@ -119,6 +161,8 @@ def test_too_little_noise_is_refuted_with_exit_code_1(here):
             "statistic my_mechanism:no_statistic must take every output, and raises KeyError",
         ),
         (["--json", "absent/report.json"], "json must be a file in a folder that can be written"),
+        (["--json", "/proc/report.json"], "json must be a file in a folder that can be written"),
+        (["--plot", "/proc/curve.svg"], "plot must be a file in a folder that can be written"),
         (["--plot", "absent/curve.svg"], "plot must be a file in a folder that can be written"),
         (["--plot", "curve.doc"], "plot must end with .svg, .png, .pdf"),
     ],
@@ -162,6 +206,15 @@ def test_without_a_promise_the_bound_is_all_that_is_said(here):
         (["absent.py:f", "--inputs", "0, 1"], "cannot be imported"),
         (["my_mechanism:number", "--inputs", "0, 1"], "has none named 'number'"),
         (["my_mechanism:release", "--inputs", "0"], "inputs must be two neighbouring inputs or more"),
+        (["my_mechanism:alone", "--inputs", "[[]]"], "or one set of at most 1000 data, such as '[(3, 1, 4)]', got '[[]]'"),
+        (
+            ["my_mechanism:of_three", "--inputs", "0, 1"],
+            "mechanism must take (input, rng), or (input) alone, got (count, rows, ",
+        ),
+        (["my_mechanism:generator", "--inputs", "0, 1"], "got a generator, which can be read once"),
+        (["my_mechanism:opaque", "--inputs", "0, 1"], "got a Table; a statistic can make some of it"),
+        (["my_mechanism:itself", "--inputs", "0, 1"], "output must not hold itself"),
+        (["my_mechanism:token", "--inputs", "0, 1"], "got texts of which no two are alike"),
         (["my_mechanism:release", "--inputs", "zero, one"], "inputs must be Python literals"),
         (["my_mechanism:release", "--inputs", "0, 1", "--runs", "3"], "runs must be >= 10, got 3"),
         (["my_mechanism:release", "--inputs", "0, 1", "--runs", "1" + "0" * 30], "runs must be <= 100000000, got 1e+30"),
@@ -204,7 +257,7 @@ def test_a_domain_is_searched_and_a_statistic_is_what_events_are_made_of(here):
     assert done.exit_code == 1
     assert "(0, 5, " in done.stdout
     blind = audit("my_mechanism:careless", "--inputs", "0, 1", "--statistic", "my_mechanism:nothing", "--runs", "200")
-    assert blind.stdout.startswith("epsilon >= 0.000")
+    assert blind.stdout.startswith("epsilon >= 0: in 200 runs")
 
 
 def test_floating_point_is_a_verdict_of_its_own(here):
@@ -215,6 +268,35 @@ def test_floating_point_is_a_verdict_of_its_own(here):
     whole = audit("my_mechanism:integers", "--inputs", "0, 1", "--epsilon", "1", "--floating-point", "--runs", "2000")
     assert whole.exit_code == 0
     assert "the digits were not seen to tell the inputs apart" in whole.stdout
+
+
+@pytest.mark.parametrize("target", ["generator", "opaque"])
+def test_a_statistic_looks_into_what_an_audit_cannot(here, target):
+    statistic = ["--statistic", "my_mechanism:first_of"]
+    assert audit(f"my_mechanism:{target}", "--inputs", "0, 1", "--epsilon", "1", "--runs", "100", *statistic).exit_code == 1
+
+
+def test_a_function_with_its_own_randomness_is_run_on_the_neighbours_of_one_set_of_data(here):
+    done = audit("my_mechanism:alone", "--inputs", "[(3, 1, 4)]", "--epsilon", "1", "--runs", "1000")
+    assert done.exit_code == 1
+    assert "times for (3, 1, 4) and" in done.stdout or "times for (3, 1) and" in done.stdout, "4 moves the sum most"
+
+
+def test_tables_are_looked_into_and_what_says_nothing_is_called_so(here):
+    assert audit("my_mechanism:frame", "--inputs", "0, 1", "--epsilon", "1", "--runs", "200").exit_code == 1
+    done = audit("my_mechanism:constant", "--inputs", "0, 1", "--epsilon", "1", "--runs", "200")
+    assert done.stdout.startswith("epsilon >= 0: in 200 runs each nothing was found that tells 0 and 1 apart")
+
+
+def test_digits_know_which_inputs_a_number_can_come_from(here):
+    """As many digits after the point say nothing here; that a released number is the input itself says all."""
+    asked = features.digits([0.25, 0.75])
+    assert asked(0.25)[0][0] == asked(0.75)[0][0]
+    assert asked(0.25) != asked(0.75)
+    assert asked([0.25 + 0.5, 7, float("nan")]) == [asked(0.75)[0], (-1,), (-1,)]
+    tiny = 2.0**-60  # a sum with 0.25 has no such digit
+    assert asked(tiny)[0][2] == 0
+    assert features.digits([0.0])(tiny)[0][2] == 1
 
 
 def test_a_report_for_machines_and_a_curve_are_written(here):

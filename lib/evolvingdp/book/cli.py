@@ -194,7 +194,7 @@ def archive() -> None:
 
 @main.command()
 @click.argument("mechanism")
-@click.option("--inputs", help="Neighbouring inputs as Python literals, such as '0, 1'.")
+@click.option("--inputs", help="Neighbours as Python literals, such as '0, 1', or one set of data: '[(3, 1, 4)]'.")
 @click.option(
     "--domain", help="Instead of --inputs: inputs among which neighbours are searched, such as '(0, 0), (0, 1), (1, 1)'."
 )
@@ -202,7 +202,7 @@ def archive() -> None:
 @click.option("--delta", default=0.0, show_default=True, help="The promise's delta.")
 @click.option("--statistic", metavar="MODULE:FUNCTION", help="What events are made of, a function of an output.")
 @click.option("--floating-point", is_flag=True, help="Also: can the digits tell the inputs apart? A verdict of its own.")
-@click.option("--runs", default=10_000, show_default=True, help="Runs an input: as many again decide.")
+@click.option("--runs", default=20_000, show_default=True, help="Runs an input: as many again decide.")
 @click.option("--confidence", default=0.95, show_default=True, help="Of each bound.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the runs.")
 @click.option(
@@ -212,7 +212,8 @@ def archive() -> None:
     "--json", "report", type=click.Path(path_type=Path, allow_dash=True), help="A report for machines; - is stdout."
 )
 def audit(**options: Any) -> None:
-    """Bound epsilon of MECHANISM from below: module:function or file.py:function, a function (input, rng) -> output.
+    """Bound epsilon of MECHANISM from below: module:function or file.py:function, a function (input, rng) -> output, or
+    one of the input alone that has its own randomness.
 
     To raise counts as an output. A bound below the promise proves nothing. Exit codes: 0 not refuted, 1 refuted, 2 wrong
     use, 3 the mechanism fails in every run, or the audit does.

@@ -124,6 +124,11 @@ def lower_bounds(
         few = {place: outputs(place, max(10, runs // 10)) for place in sorted({one for pair in chosen for one in pair})}
         chosen = sorted(chosen, key=lambda pair: -_best(few, [pair], deltas[0], learn=False)[0])[:3]
     seen = {place: outputs(place, runs) for place in sorted({one for pair in chosen for one in pair})}
+    if text := next(filter(None, (one.never_again() for one in seen.values())), ""):
+        raise ValueError(
+            f"outputs must have parts that come again, got texts of which no two are alike, such as {text[:40]!r}; "
+            "a statistic can make some of them"
+        )
     fresh: dict[int, Outputs] = {}
     found = []
     for delta in deltas:

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import math
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -42,14 +43,14 @@ def run(
     if (inputs is None) == (domain is None):
         raise ParameterError("either --inputs or --domain must be given, such as --inputs '0, 1'")
     for option, path in (("plot", plot), ("json", report)):
-        if path is not None and str(path) != "-" and (path.is_dir() or not os.access(path.parent, os.W_OK)):
+        if path is not None and str(path) != "-" and not _can_be_written(path):
             raise ParameterError(f"{option} must be a file in a folder that can be written, got {path}")
     if plot is not None and (plot.suffix not in _FIGURES or importlib.util.find_spec("matplotlib") is None):
         raise ParameterError(
             f"plot must end with {', '.join(_FIGURES)} and needs matplotlib (pip install matplotlib), got {plot}"
         )
-    values, pairs = outside.domain_of(domain) if domain else (outside.inputs_of(str(inputs)), None)
-    function = outside.Guarded(outside.load(mechanism))
+    values, pairs = outside.domain_of(domain) if domain else outside.inputs_of(str(inputs))
+    function = outside.Guarded(outside.with_generator(outside.load(mechanism)))
     shown = _guarded(statistic, outside.load(statistic)) if statistic else None
     options: dict[str, Any] = {"runs": runs, "confidence": confidence, "pairs": pairs}
     try:
@@ -57,9 +58,8 @@ def run(
         bounds = auditor.lower_bounds(function, values, stream(seed, "audit", mechanism), deltas, statistic=shown, **options)
         digits = None
         if floating_point:
-            digits = auditor.audit(
-                function, values, stream(seed, "digits", mechanism), delta=delta, statistic=features.digits, **options
-            )
+            options["statistic"] = features.digits(values)
+            digits = auditor.audit(function, values, stream(seed, "digits", mechanism), delta=delta, **options)
     except ParameterError:
         raise
     except (TypeError, ValueError, OverflowError) as error:
@@ -73,13 +73,16 @@ def run(
     if not features.can_learn():
         lines.append("scikit-learn is not installed, so that no classifier looked at outputs of several numbers")
     lines += [function.sentence()] if function.failures else []
-    if plot is not None:
-        outside.draw_curve(sorted(bounds, key=lambda one: one.delta), epsilon, plot)
-        lines.append(f"the bound against delta is drawn in {plot}")
-    told = outside.report(mechanism, bound, epsilon, digits)
-    if report is not None:
-        text = json.dumps(told, indent=1) + "\n"
-        lines.append(text.rstrip()) if str(report) == "-" else report.write_text(text)
+    try:
+        if plot is not None:
+            outside.draw_curve(sorted(bounds, key=lambda one: one.delta), epsilon, plot)
+            lines.append(f"the bound against delta is drawn in {plot}")
+        told = outside.report(mechanism, bound, epsilon, digits)
+        if report is not None:
+            text = json.dumps(told, indent=1) + "\n"
+            lines.append(text.rstrip()) if str(report) == "-" else report.write_text(text)
+    except OSError as error:  # the disk is full, or the folder has gone
+        return [*lines, f"Error: {outside.told(error)}"], FAILS
     refuted = epsilon is not None and bound.refutes(epsilon)
     at = f" at delta = {delta:g}" if delta else ""
     if refuted:
@@ -94,6 +97,15 @@ def run(
         )
         refuted = refuted or (apart and epsilon is not None)
     return lines, REFUTED if refuted else KEPT
+
+
+def _can_be_written(path: Path) -> bool:
+    """By trying: who is allowed to may still not be able to."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent):
+            return not path.exists() or (path.is_file() and os.access(path, os.W_OK)) or path.is_char_device()
+    except OSError:
+        return False
 
 
 def _guarded(name: str, statistic: Any) -> Any:

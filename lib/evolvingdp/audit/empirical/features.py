@@ -1,8 +1,9 @@
 """What an audit looks at of an output: its structure, its leaves, and what several of them say together.
 
-An output may be a number, a string, an array of any shape, or nested lists, tuples and dicts; it is flattened, and what gets
-lost in that (types, lengths, keys) becomes a feature of its own. A feature is a table with a column for each output, and a
-`Score` maps outputs to numbers of which events are made: the output is in {score >= cut}.
+An output may be a number, a text, an array of any shape, a table, or nested lists, tuples, dicts and dataclasses; it is
+flattened, and what gets lost in that (types, lengths, keys) becomes a feature of its own. What cannot be looked into is
+refused: an audit that sees nothing must not look like one that found nothing. A feature is a table with a column for each
+output, and a `Score` maps outputs to numbers of which events are made: the output is in {score >= cut}.
 """
 
 from __future__ import annotations
@@ -12,18 +13,27 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import date, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
+
+from evolvingdp.core.checks import ParameterError
 
 Array = NDArray[np.float64]
 _BINS = 32  # of a number's likelihood ratio
 _MOST_LEAVES, _PAIRED = 64, 8  # leaves that are looked at, and whose differences are
 _LEARNABLE, _NOTHING = 50, -1e9  # runs; where an output has no number
 _DIGITS = 9  # of numbers that are compared exactly: what comes after belongs to floating point
+_WHOLE = (bytes, Decimal, Fraction, date, time, timedelta, Enum)  # leaves that are known by their words
+_MOST_NUMBERS = 16  # of an input that digits are compared with
 
 
 @dataclass(frozen=True)
@@ -39,22 +49,35 @@ class Kind:
 NAN = Kind("nan")
 
 
-def flat(output: Any) -> tuple[str, list[Any]]:
-    """The structure of an output, in words, and its leaves."""
+def flat(output: Any, within: tuple[int, ...] = ()) -> tuple[str, list[Any]]:
+    """The structure of an output, in words, and its leaves. Raises ParameterError for what cannot be looked into; `within`:
+    the ids of what the output is a part of."""
+    if isinstance(output, bool | int | float | str | None):  # most of them
+        leaf = _leaf(output)
+        return (str(leaf) if isinstance(leaf, Kind) else "None" if leaf is None else "."), [leaf]
+    if id(output) in within:
+        raise ParameterError("output must not hold itself")
+    within = (*within, id(output))
     if is_dataclass(output) and not isinstance(output, type | Kind):
-        output = dict(vars(output))
+        output = {each.name: getattr(output, each.name) for each in fields(output)}
+    if isinstance(output, pd.DataFrame | pd.Series):
+        output = output.reset_index().to_dict("list")
     if isinstance(output, np.ndarray | np.generic):
-        if np.ndim(output) > 1:
+        if np.ndim(output) > 1 and output.dtype.kind not in "OV":
             return f"array{np.shape(output)}", [_leaf(one) for one in np.ravel(output).tolist()]
         output = output.tolist()
+    if isinstance(output, complex):
+        output = [output.real, output.imag]
     if isinstance(output, dict):
-        parts = [flat(value) for value in output.values()]
+        parts = [flat(value, within) for value in output.values()]
+        for key in output:
+            flat(key, within)
         names = ", ".join(f"{key!r}: {shape}" for key, (shape, _) in zip(output, parts, strict=True))
         return f"{{{names}}}", [leaf for _, leaves in parts for leaf in leaves]
     if isinstance(output, set | frozenset):
         output = sorted(output, key=repr)
     if isinstance(output, list | tuple):
-        parts = [flat(value) for value in output]
+        parts = [flat(value, within) for value in output]
         shapes = [shape for shape, _ in parts]
         same = len(set(shapes)) == 1
         words = f"{len(shapes)} x {shapes[0]}" if same and len(shapes) > 1 else ", ".join(shapes)
@@ -66,7 +89,19 @@ def flat(output: Any) -> tuple[str, list[Any]]:
 def _leaf(value: Any) -> Any:
     if isinstance(value, float):
         return NAN if math.isnan(value) else value
-    return value if isinstance(value, bool | int | str | Kind) or value is None else repr(value)
+    if isinstance(value, bool | int | str | Kind) or value is None:
+        return value
+    if isinstance(value, _WHOLE):
+        return repr(value)
+    raise ParameterError(
+        f"output must be of numbers, texts, lists, tuples, sets, dicts, arrays, tables and dataclasses, got {_kind(value)}; "
+        "a statistic can make some of it"
+    )
+
+
+def _kind(value: Any) -> str:
+    name = type(value).__name__
+    return f"a {name}, which can be read once" if isinstance(value, Iterator) else f"a {name}"
 
 
 @dataclass(frozen=True)
@@ -103,6 +138,16 @@ class Outputs:
 
     def part(self, first: int, last: int) -> Outputs:
         return Outputs(self.shapes[first:last], self.numbers[first:last], self.told[first:last])
+
+    def never_again(self) -> str:
+        """A text that each output has, never one twice: nothing can be learned of these. Empty if there is none."""
+        if isinstance(self.told, np.ndarray) or len(self) < _LEARNABLE:
+            return ""
+        for place in range(min(map(len, self.told))):
+            texts = [leaves[place] for leaves in self.told if isinstance(leaves[place], str)]
+            if len(texts) == len(self) and len(set(texts)) > 0.9 * len(self):
+                return str(texts[0])
+        return ""
 
     def wide(self, width: int) -> Outputs:
         """With so many columns of numbers."""
@@ -252,10 +297,18 @@ def can_learn() -> bool:
     return importlib.util.find_spec("sklearn") is not None
 
 
-def digits(output: Any) -> list[int]:
-    """The statistic of floating point: how many binary digits after the point each number of an output has, and not what it
-    is; -1 for what is no float."""
-    return [
-        one.as_integer_ratio()[1].bit_length() - 1 if isinstance(one, float) and math.isfinite(one) else -1
-        for one in flat(output)[1]
+def digits(inputs: Sequence[Any]) -> Callable[[Any], list[tuple[int, ...]]]:
+    """The statistic of floating point, which does not say what a number is: how many binary digits after the point it has;
+    and for each of `inputs`, whether it is one of that input's numbers, and whether it can be one of them plus a double."""
+    held = [
+        list(dict.fromkeys(float(one) for one in flat(each)[1] if isinstance(one, int | float)))[:_MOST_NUMBERS]
+        for each in inputs
     ]
+
+    def told(one: Any) -> tuple[int, ...]:
+        if not isinstance(one, float) or not math.isfinite(one):
+            return (-1,)
+        of_inputs = ((one in each, all((one - value) + value == one for value in each)) for each in held)
+        return (one.as_integer_ratio()[1].bit_length() - 1, *(int(flag) for flags in of_inputs for flag in flags))
+
+    return lambda output: [told(one) for one in flat(output)[1]]

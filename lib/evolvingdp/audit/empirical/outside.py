@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 import importlib
 import importlib.util
+import inspect
 import itertools
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,8 @@ import numpy as np
 
 from evolvingdp.audit.empirical.auditor import Bound, Kind, Mechanism
 from evolvingdp.core.checks import ParameterError
+
+_MOST_ENTRIES = 1000  # of one set of data
 
 
 def load(target: str) -> Mechanism:
@@ -35,8 +40,26 @@ def load(target: str) -> Mechanism:
     return mechanism
 
 
+def with_generator(function: Callable[..., Any]) -> Mechanism:
+    """A function of the input alone, whose randomness is its own, as one of (input, rng); others as they are."""
+    try:
+        signature = inspect.signature(function)
+        signature.bind(None, None)
+    except ValueError:  # of some built-in functions nothing is known
+        return function
+    except TypeError:
+        with suppress(TypeError):
+            signature.bind(None)
+            return lambda value, rng: function(value)
+        raise ParameterError(f"mechanism must take (input, rng), or (input) alone, got {signature}") from None
+    return function
+
+
 def told(error: BaseException) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}".rstrip(": ")
+    words = ""
+    with suppress(Exception):  # there are errors that cannot be told
+        words = " ".join(str(error).split())
+    return f"{type(error).__name__}: {words}".rstrip(": ")
 
 
 @dataclass
@@ -52,7 +75,9 @@ class Guarded:
         self.calls += 1
         try:
             return self.mechanism(value, rng)
-        except (Exception, SystemExit) as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             self.failures += 1
             self.first = self.first or f"{told(error)}, for {value!r}"
             return Kind(f"raises {type(error).__name__}")
@@ -83,15 +108,33 @@ def _from_file(path: Path) -> Any:
     return module
 
 
-def inputs_of(text: str) -> list[Any]:
-    """The inputs from `0, 1` or `[(0, 1), (1, 1)]`.  Raises ParameterError unless two different literals or more."""
+def inputs_of(text: str) -> tuple[list[Any], list[tuple[int, int]] | None]:
+    """The inputs from `0, 1` or `[(0, 1), (1, 1)]`, any two of which are neighbours; or from `[(3, 1, 4)]` one set of data,
+    whose neighbours lack one of its entries each. Raises ParameterError unless they are literals that differ."""
+    values = _literals(text)
+    if len(values) > 1:
+        return values, None
+    data: Any = values[0] if values else None
+    if not (isinstance(data, list | tuple | str) and 0 < len(data) <= _MOST_ENTRIES):
+        raise ParameterError(
+            "inputs must be two neighbouring inputs or more, such as '0, 1', or one set of at most "
+            f"{_MOST_ENTRIES} data, such as '[(3, 1, 4)]', got {text[:60]!r}"
+        )
+    kind: Any = type(data) if isinstance(data, list | tuple) else "".join
+    fewer = [kind([*data[:place], *data[place + 1 :]]) for place in range(len(data))]
+    others = [one for place, one in enumerate(fewer) if one not in fewer[:place]]
+    return [data, *others], [(0, place) for place in range(1, len(others) + 1)]
+
+
+def _literals(text: str) -> list[Any]:
+    """Raises ParameterError unless different ones."""
     try:
         value = ast.literal_eval(text)
         repr(value)  # of an integer of thousands of digits there is none
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         raise ParameterError(f"inputs must be Python literals, such as '0, 1', got {text[:60]!r}") from None
-    if not isinstance(value, list | tuple) or len(value) < 2:
-        raise ParameterError(f"inputs must be two neighbouring inputs or more, such as '0, 1', got {text!r}")
+    if not isinstance(value, list | tuple):
+        value = [value]
     for place, one in enumerate(value):
         if one in value[:place]:
             raise ParameterError(f"inputs must differ from each other, got {one!r} twice in {text!r}")
@@ -101,7 +144,7 @@ def inputs_of(text: str) -> list[Any]:
 def domain_of(text: str) -> tuple[list[Any], list[tuple[int, int]]]:
     """A domain that is searched, and which two of it are neighbours: numbers that differ by at most 1, and sequences that
     differ in one place, or of which one has an entry more."""
-    values = inputs_of(text)
+    values = _literals(text)
     pairs = [(i, j) for i, j in itertools.combinations(range(len(values)), 2) if _neighbours(values[i], values[j])]
     if not pairs:
         raise ParameterError(f"domain must hold two neighbours, such as 0 and 1 or (0, 1) and (1, 1), got {text!r}")
@@ -149,6 +192,11 @@ def sentence(bound: Bound) -> str:
     """What an audit has found, in words."""
     first, second = bound.hits
     delta = f" at delta = {bound.delta:g}" if bound.delta else ""
+    if first == second == bound.runs:  # an event that says nothing
+        return (
+            f"epsilon >= 0{delta}: in {bound.runs} runs each nothing was found that tells "
+            f"{bound.inputs[0]!r} and {bound.inputs[1]!r} apart"
+        )
     return (
         f"epsilon >= {bound.epsilon:.3f}{delta}, with {bound.confidence:.6g} confidence: of {bound.runs} runs each, "
         f"{bound.event} happened {first} times for {bound.inputs[0]!r} and {second} times for {bound.inputs[1]!r}"
