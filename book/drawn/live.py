@@ -35,6 +35,7 @@ class Live:
 
 LIVE = {
     "evolving": Live("Answers of each user", live_pictures.ANSWERS, live_pictures.answers),
+    "heavy_hitters": Live("Users", live_pictures.CROWDS, live_pictures.words),
 }
 
 

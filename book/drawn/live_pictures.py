@@ -6,6 +6,7 @@ A number in a sentence is a mean over runs or a formula, so that stops come in o
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import math
 from functools import cache
@@ -90,5 +91,62 @@ def answers(root: Path, place: int) -> tuple[Drawing, str]:
     said = (
         f"Each of {told['n_users']:,.0f} users answers {ANSWERS[place]}, with {price} for an answer: an hour's estimate is "
         f"off by {short(dots)} on average, and by {short(averaged)} once hours between detected changes are averaged."
+    )
+    return drawing, said
+
+
+# How many users does it take to see a word?  The words of Brown, one bit a user.
+
+USERS = (10**4, 10**5, 10**6, 10**7, 10**8, 10**9)
+CROWDS = ("ten thousand", "a hundred thousand", "a million", "ten million", "a hundred million", "a billion")
+NAMED = (1, 4, 12, 40, 130, 500)  # ranks of words that the picture names
+ERRORS = 5  # standard errors above which a count is no noise
+
+
+@cache
+def _brown(root: Path) -> list[tuple[str, float]]:
+    with gzip.open(root / "data" / "brown_words.csv.gz", "rt", newline="") as table:
+        rows = [(row["whole"], int(row["count"])) for row in csv.DictReader(table)]
+    total = sum(count for _, count in rows)
+    return [(word, count / total) for word, count in rows]
+
+
+def words(root: Path, place: int) -> tuple[Drawing, str]:
+    """Shares of words by rank, on two logarithmic axes, and the share above which a word is no noise."""
+    epsilon = _values(root, "heavy_hitters/frequency_oracle")["epsilon"]
+    seen = ERRORS / math.tanh(epsilon / 2) / math.sqrt(USERS[place])
+    brown = _brown(root)
+    found = sum(share > seen for _, share in brown)
+    drawing = Drawing("The words of a language, and those that a crowd can reveal", "", 214)
+
+    def x(rank: float) -> float:
+        return LEFT + 14 + (RIGHT - LEFT - 14) * math.log(rank) / math.log(3000)
+
+    def y(share: float) -> float:
+        return 24 + 160 * math.log(0.1 / share) / math.log(0.1 / 3e-5)
+
+    for share, said in ((0.1, "10 %"), (0.01, "1 %"), (0.001, "0.1 %"), (1e-4, "0.01 %")):
+        drawing.line(LEFT + 14, y(share), RIGHT, y(share), "level")
+        drawing.text(LEFT + 8, y(share) + 4, said, "small", at="end")
+    ranks = sorted({round(10 ** (step / 40)) for step in range(140)})
+    for kind, low, high in (("other", max(found, 1), 3000), ("ours", 1, found)):
+        course = [f"{x(rank):.0f} {y(brown[rank - 1][1]):.0f}" for rank in {low, *ranks, high} if low <= rank <= high]
+        course.sort(key=lambda point: float(point.split()[0]))
+        drawing.path("M" + "L".join(course or ["0 0"]), kind)
+    for rank in NAMED:
+        word, share = brown[rank - 1]
+        drawing.text(x(rank) + 5, y(share) - 5, word, "small ours halo" if share > seen else "small halo")
+    drawing.line(LEFT + 14, y(seen), RIGHT, y(seen), "axis")
+    drawing.text(RIGHT, y(seen) - 4 if seen < 0.05 else y(seen) + 12, "what noise hides", "small halo", at="end")
+    drawing.text(RIGHT, 204, "words, the most frequent first", "small", at="end")
+    drawing.text(LEFT + 14, 204, f"found: {found:,}", "strong")
+    drawing.says = (
+        f"The share of each word falls along a line from 7 % for “the”. A level line stands at {100 * seen:.2g} %; "
+        f"above it are {found:,} words."
+    )
+    verb = "word stands" if found == 1 else "words stand"
+    said = (
+        f"One random bit from each of {CROWDS[place]} users, at a privacy loss of {epsilon:g}: {found:,} {verb} out of the "
+        f"noise, those that more than {100 * seen:.2g} % of the users hold."
     )
     return drawing, said

@@ -15,11 +15,16 @@ from contextlib import redirect_stdout
 from typing import Any
 
 
+def number(value: float) -> str:
+    """Four digits, or all before the point."""
+    return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+
+
 def shown(value: Any) -> dict[str, str]:
     """How a page shows what an expression gives: a frame as a table, a figure as a drawing, all else in words."""
     if hasattr(value, "to_html"):
         named = value.reset_index() if value.index.name else value
-        return {"html": named.to_html(border=0, index=False, float_format="{:,.4g}".format)}
+        return {"html": named.to_html(border=0, index=False, float_format=number)}
     if hasattr(value, "savefig"):
         drawn = io.StringIO()
         value.savefig(drawn, format="svg", bbox_inches="tight", metadata={"Date": None})

@@ -76,7 +76,7 @@ def outputs(codes: Sequence[str], folder: Path) -> list[dict[str, str]]:
     file = folder / f"{checkout.digest({'codes': json.dumps(codes).encode(), 'made of': _made_of()})}.json"
     if not file.is_file():
         program = [sys.executable, "-P", str(KERNEL)]
-        done = subprocess.run(program, input=json.dumps(codes), capture_output=True, text=True)
+        done = subprocess.run(program, input=json.dumps(codes), capture_output=True, text=True, cwd=DATA.parent)
         given: list[dict[str, str]] = json.loads(done.stdout) if done.returncode == 0 else [{"error": done.stderr}]
         if any("error" in each for each in given):
             return given
