@@ -36,10 +36,11 @@ lint: $(READY) ## lint and types
 	@$(BIN)/ruff format --check .
 	@PYTHONHASHSEED=0 $(BIN)/mypy # its joins of types depend on the order of sets: the same answer on every machine
 
-serve: $(READY) ## show the rendered book at http://localhost:8000 (PORT=...)
+serve: ## show the rendered book at http://localhost:8000 (PORT=...)
 	@test -f _build/html/index.html || { echo "nothing is rendered yet: run make book first"; exit 1; }
-	@$(BIN)/python -c 'import socket, sys; sys.exit(not socket.socket().connect_ex(("localhost", $(PORT))) and "port $(PORT) is in use: try make serve PORT=...")'
-	@$(BIN)/python -m http.server --bind localhost --directory _build/html $(PORT)
+	@$(PYTHON) -c 'import sys; port = sys.argv[1]; sys.exit(not (port.isdecimal() and 0 < int(port) < 65536) and f"PORT must be 1 to 65535, got {port!r}: try make serve PORT=8001")' '$(PORT)'
+	@$(PYTHON) -c 'import socket, sys; sys.exit(not socket.socket().connect_ex(("localhost", int(sys.argv[1]))) and "port $(PORT) is in use: try make serve PORT=...")' '$(PORT)'
+	@$(PYTHON) -m http.server --bind localhost --directory _build/html $(PORT)
 
 benchmarks: $(READY) ## measure time and memory again (writes benchmarks/results/, which the book shows)
 	@$(BIN)/python benchmarks/speed.py

@@ -58,11 +58,11 @@ HASHES: dict[str, type[hashing.MultiplyShift | hashing.ShaPrefix]] = {
 
 def check(params: Any) -> None:
     """Raises ValueError for a width that is no power of two, or a sketch that no memory holds."""
-    checks.power_of_two(width=params.width, **{f"width_sweep[{i}]": width for i, width in enumerate(params.width_sweep)})
     widest = max(params.width, *params.width_sweep)
     checks.fits_in_memory(
         f"a sketch of rows = {params.rows} by width = {widest}", 8 * 8 * params.rows * widest, "lower rows or width"
     )
+    checks.power_of_two(width=params.width, **{f"width_sweep[{i}]": width for i, width in enumerate(params.width_sweep)})
 
 
 def data(params: Any, dataset: str, n_users: int, seed: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:

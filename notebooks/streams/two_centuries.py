@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -87,7 +87,7 @@ def check(params: Any) -> dict[str, Any]:
         raise ValueError(
             f"window must be at most {counts.horizon // 2}, half of the {counts.horizon} epochs, got {params.window}"
         )
-    return {} if params.data in SHIPPED else {"data": str(Path(params.data).expanduser().absolute())}
+    return {} if params.data in SHIPPED else {"data": os.path.abspath(os.path.expanduser(params.data))}
 
 
 def run(params: Any, seed: int) -> pd.DataFrame:

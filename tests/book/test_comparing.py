@@ -42,6 +42,7 @@ BAD = {
     "nan": ("evolving/thresh: {epsilon: .nan}\n", "evolving/thresh: epsilon must be a number, got '.nan'"),
     "no parameters": ("evolving/thresh: 3\n", "evolving/thresh must hold parameters, such as {epsilon: 2}, got '3'"),
     "twice": ("evolving/thresh: {}\nevolving/thresh: {}\n", "'evolving/thresh' stands twice, again in line 2"),
+    "an alias": ("a: &a [1, 2]\nevolving/thresh: {epsilon: [*a, *a]}\n", "*a in line 2 is no value; write its value out"),
     "a parameter twice": ("evolving/thresh: {epsilon: 1, epsilon: 2}\n", "'epsilon' stands twice, again in line 1"),
     "twice by two names": ("evolving/thresh: {}\nnotebooks/evolving/thresh.ipynb: {}\n", "evolving/thresh stands twice"),
     "the second is wrong": (

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import json
 import os
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import nbformat
@@ -25,6 +28,7 @@ from evolvingdp.book.cli import main
 from evolvingdp.book.files import NotebookError
 from evolvingdp.book.result import read_claims
 from evolvingdp.book.running import MANIFEST, Job, compute, file_digest, read_manifest, touched
+from evolvingdp.core import tables
 from evolvingdp.core.checks import ParameterError
 from support import REPOSITORY, TOY
 
@@ -313,6 +317,53 @@ def test_a_cell_of_nothing_but_values_sets_parameters(cell, refused):
         assert params.from_namespace(namespace) == params.make()
 
 
+def test_a_table_that_is_damaged_is_one_line_and_not_the_notebook_s_fault(project, tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "DATA", tmp_path)
+    (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(b"word,count\n" * 100)[:40])
+    for name in ("none.csv", "cut.csv.gz"):
+        with pytest.raises(tables.TableError, match=f"the table .*{name} cannot be read .*git checkout data"):
+            tables.read(name)
+    job = Job.make(project("half = 1", "from evolvingdp.core import tables; tables.read('none.csv')"), TOY, "quick")
+    with pytest.raises(NotebookError, match=r"^toy/line stopped: the table .*none.csv cannot be read [^\n]*$"):
+        running.run(job)
+
+
+def test_a_file_where_a_folder_should_be_is_one_line(project, tmp_path, monkeypatch):
+    project()
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("EVOLVINGDP_CACHE", str(tmp_path / "file"))
+    done = CliRunner().invoke(main, ["run", TOY, "--out", str(tmp_path / "out")])
+    assert done.stderr == f"Error: {tmp_path}/file/runs must be a folder, and a file stands in its way\n"
+
+
+def test_a_working_folder_that_is_gone_is_one_line(tmp_path):
+    (tmp_path / "gone").mkdir()
+    script = f"cd {tmp_path}/gone && rmdir {tmp_path}/gone && {sys.executable} -P -m evolvingdp plan mean --users 1000"
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+    assert done.stderr.startswith("Error: the folder in which this was started exists no longer")
+
+
+def test_a_user_that_nobody_knows_is_a_path_like_any_other():
+    with pytest.raises(ParameterError, match=r"~nobody-here/x.csv does not exist"):
+        params_of("streams/two_centuries").make(overrides={"data": "~nobody-here/x.csv"})
+
+
+def test_a_width_that_no_memory_holds_is_told_so_before_a_power_of_two_is_proposed():
+    with pytest.raises(ParameterError, match=r"lower rows or width"):
+        params_of("heavy_hitters/frequency_oracle").make(overrides={"width": "1e12"})
+
+
+@pytest.mark.parametrize("port", ["abc", "0", "70000", "80 80"])
+def test_make_serve_refuses_a_port_in_one_line_and_sets_nothing_up(port, tmp_path):
+    shutil.copyfile(REPOSITORY / "Makefile", tmp_path / "Makefile")
+    (tmp_path / "_build" / "html").mkdir(parents=True)
+    (tmp_path / "_build" / "html" / "index.html").touch()
+    done = subprocess.run(["make", "-s", "serve", f"PORT={port}"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stderr.splitlines()[0] == f"PORT must be 1 to 65535, got {port!r}: try make serve PORT=8001"
+    assert not (tmp_path / ".venv").exists()
+
+
 def test_results_of_another_run_are_not_replaced(project, tmp_path, monkeypatch):
     """The command refuses before it computes; the same run may be written."""
     project()
@@ -336,7 +387,7 @@ def test_results_of_another_run_are_not_replaced(project, tmp_path, monkeypatch)
         done = run(*arguments)
         assert done.exit_code == 1
         told = f"out holds another run in {str(folder)!r}, with {there} where this one has {here}; choose another folder"
-        assert done.stderr.startswith(f"Error: {told}")
+        assert done.stderr == f"Error: {told}, such as --out out-2, or remove that one\n"
         assert done.stderr.count("\n") == 1
     assert ran == []
     assert run("-p", "rows", "5", "--seed", "3").exit_code == 0

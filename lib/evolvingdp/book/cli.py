@@ -5,6 +5,7 @@ A command imports what it needs when it runs, so that help and a refused paramet
 
 from __future__ import annotations
 
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,10 @@ class _Stoppable(click.Group):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the command line calls, and nobody who uses the commands within Python."""
         listen()
+        try:
+            Path.cwd()
+        except FileNotFoundError:
+            sys.exit("Error: the folder in which this was started exists no longer; cd to another one, and again")
         return super().__call__(*args, **kwargs)
 
 

@@ -219,6 +219,7 @@ def _watch(number: int) -> None:
 
 # what the machine refuses, and no fault of a program
 MACHINE = {getattr(errno, f"E{name}") for name in ("NOSPC", "DQUOT", "ROFS", "ACCES", "PERM", "IO", "NAMETOOLONG", "FBIG")}
+_FILE = (errno.ENOTDIR, errno.EEXIST)  # where a folder should be
 
 
 def one_line(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -233,6 +234,8 @@ def one_line(command: Callable[..., Any]) -> Callable[..., Any]:
         except shutil.Error as error:  # of a copied folder; it names each file with what the machine said
             raise click.ClickException(f"the results could not be copied: {error.args[0][0][2]}") from None
         except OSError as error:
+            if error.errno in _FILE:
+                raise click.ClickException(f"{error.filename} must be a folder, and a file stands in its way") from None
             if error.errno not in MACHINE:
                 raise
             raise click.ClickException(f"{error.strerror}: {error.filename or 'the results could not be written'}") from None

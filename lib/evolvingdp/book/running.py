@@ -254,6 +254,8 @@ def _execute(job: Job, folder: Path, work: Path, results: Path) -> nbformat.Note
                 config=Config({"ConnectionFileMixin": _by_files(Path(sockets))}),
             )
     except papermill.PapermillExecutionError as error:
+        if error.ename == "TableError":  # which says all in a line
+            raise NotebookError(f"{job.notebook} stopped: {error.evalue}") from None
         refused = re.match(r"\[Errno (\d+)\]", error.evalue)
         if refused and int(refused[1]) in MACHINE:
             raise NotebookError(f"{job.notebook} stopped in cell {error.exec_count}: {error.evalue}") from None

@@ -13,7 +13,7 @@ from itertools import accumulate
 
 import pandas as pd
 
-from evolvingdp.core.tables import DATA
+from evolvingdp.core import tables
 
 LENGTH = 6  # letters a word is cut to, Section 4.2
 
@@ -46,19 +46,19 @@ READINGS: dict[str, tuple[str, Callable[[str], str]]] = {
 @cache
 def words() -> pd.DataFrame:
     """The shipped table: columns word (6 letters a-z), count, and whole, as in `count_words`; most frequent first."""
-    return pd.read_csv(DATA / "brown_words.csv.gz", keep_default_na=False)
+    return tables.read("brown_words.csv.gz")
 
 
 @cache
 def readings() -> pd.DataFrame:
     """The shipped comparison of readings: reading, meaning, distinct words, tokens."""
-    return pd.read_csv(DATA / "brown_readings.csv")
+    return tables.read("brown_readings.csv")
 
 
 @cache
 def categories() -> pd.DataFrame:
     """The shipped table of the same words by category: index word (as in `words`), a column of counts for each of the 15."""
-    return pd.read_csv(DATA / "brown_categories.csv.gz", index_col="word", keep_default_na=False)
+    return tables.read("brown_categories.csv.gz", index_col="word")
 
 
 def document_tokens() -> list[Counter[str]]:
@@ -129,7 +129,7 @@ CATEGORY_SIZES = {
 @cache
 def documents() -> pd.DataFrame:
     """The shipped table of who holds what: index word (as in `words`), column documents: their numbers, 0 to 499."""
-    return pd.read_csv(DATA / "brown_documents.csv.gz", index_col="word", keep_default_na=False, dtype=str)
+    return tables.read("brown_documents.csv.gz", index_col="word", dtype=str)
 
 
 def holders(tokens: list[Counter[str]], reading: str = "paper") -> pd.DataFrame:

@@ -13,7 +13,7 @@ from functools import cache
 
 import pandas as pd
 
-from evolvingdp.core.tables import DATA
+from evolvingdp.core import tables
 from evolvingdp.streams.dated import OTHER, SHIPPED
 
 LEAST = 20  # occurrences in both corpora together, from which a word has rows of its own
@@ -25,14 +25,14 @@ _CLOSED = re.compile(  # the Brown corpus's tags of closed classes: articles, au
 @cache
 def counts() -> pd.DataFrame:
     """The shipped table: word, corpus, year, count; sorted by the first three."""
-    return pd.read_csv(DATA / "address_words.csv.gz", keep_default_na=False)
+    return tables.read("address_words.csv.gz")
 
 
 @cache
 def function_words() -> frozenset[str]:
     """The words of the table that carry grammar and not content: in the Brown corpus their most frequent tag is of a closed
     class (articles, pronouns, prepositions, conjunctions, auxiliaries, numbers)."""
-    return frozenset(pd.read_csv(DATA / "address_function_words.csv", keep_default_na=False)["word"])
+    return frozenset(tables.read("address_function_words.csv")["word"])
 
 
 def corpus_counts() -> dict[tuple[str, int], Counter[str]]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import datetime
 import gzip
+import os
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evolvingdp.core.tables import DATA
+from evolvingdp.core import tables
 
 SHIPPED = ("inaugural", "state_union")
 COLUMNS = ("date", "word", "count")
@@ -75,8 +76,12 @@ class DatedCounts:
 @lru_cache(maxsize=8)
 def shipped(corpus: str) -> DatedCounts:
     """The addresses of one shipped corpus, year by year."""
-    with gzip.open(DATA / "address_words.csv.gz", "rt", newline="") as file:
-        rows = [(row[2], row[0], int(row[3])) for row in csv.reader(file) if row[1] == corpus]
+    name = "address_words.csv.gz"
+    try:
+        with gzip.open(tables.DATA / name, "rt", newline="") as file:
+            rows = [(row[2], row[0], int(row[3])) for row in csv.reader(file) if row[1] == corpus]
+    except (OSError, EOFError, ValueError, IndexError) as error:
+        raise tables.damaged(name, error) from None
     return _table(corpus, rows)
 
 
@@ -85,7 +90,7 @@ def read_counts(source: str | Path) -> DatedCounts:
     for a file that cannot be used."""
     if source in SHIPPED:
         return shipped(str(source))
-    path = Path(source).expanduser()
+    path = Path(os.path.expanduser(source))  # which leaves a user that nobody knows as it is
     if not path.is_file():
         there = "is no file" if path.exists() else "does not exist"
         raise ValueError(f"must be {' or '.join(SHIPPED)} or a CSV file with columns {', '.join(COLUMNS)}; {path} {there}")

@@ -225,6 +225,7 @@ def _contents(book: list[Entry], titles: list[str]) -> str:
     return f'<section class="contents" id="contents"><h1>Contents</h1>{"".join(lines)}</section>\n'
 
 
+_PATIENCE = 600_000  # milliseconds that the whole book may take to load, on a machine that does much else
 _WIDTH = 718  # of an A4 page between its margins (print.css), in pixels of 1/96 inch; 30 on each side are for broad figures
 
 
@@ -233,6 +234,7 @@ def _print(program: str, source: Path, book: Path, numbers: Path, pages: list[En
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
         tab = browser.new_page(viewport={"width": _WIDTH, "height": 980})
+        tab.set_default_timeout(_PATIENCE)
         tab.emulate_media(media="print")
         failed: list[str] = []
         tab.on("requestfailed", lambda request: failed.append(request.url))
