@@ -36,6 +36,7 @@ class Live:
 LIVE = {
     "evolving": Live("Answers of each user", live_pictures.ANSWERS, live_pictures.answers),
     "heavy_hitters": Live("Users", live_pictures.CROWDS, live_pictures.words),
+    "continual_mean": Live("Readings of a user that count", live_pictures.COUNTED, live_pictures.readings),
 }
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from drawn.svg import WIDTH, Drawing
 from evolvingdp.book.checkout import Project
+from evolvingdp.continual_mean import BinaryMechanism
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import BitStream, Once
 from evolvingdp.evolving.rivals import once
@@ -148,5 +149,61 @@ def words(root: Path, place: int) -> tuple[Drawing, str]:
     said = (
         f"One random bit from each of {CROWDS[place]} users, at a privacy loss of {epsilon:g}: {found:,} {verb} out of the "
         f"noise, those that more than {100 * seen:.2g} % of the users hold."
+    )
+    return drawing, said
+
+
+# How many readings of a user count?  A running mean that slowly rises, from users in random order.
+
+CAPS = (1, 4, 16, 32, 128, 1024)
+COUNTED = tuple(f"the first {cap:,}" if cap > 1 else "the first one" for cap in CAPS)
+READERS, READINGS, PRICE = 5_000, 100_000, 2.0  # users, their readings in all, and the epsilon of a user
+
+
+@cache
+def _readings(run: int) -> tuple[np.ndarray, np.ndarray]:
+    """Bits whose share rises from 0.3 to 0.6, and each one's place among those of its user."""
+    rng = stream(0, "live", "continual_mean", run)
+    users = rng.integers(0, READERS, READINGS)
+    order = np.argsort(users, kind="stable")
+    starts = np.searchsorted(users[order], np.arange(READERS))
+    place = np.empty(READINGS, int)
+    place[order] = np.arange(READINGS) - starts[users[order]]
+    return (rng.random(READINGS) < np.linspace(0.3, 0.6, READINGS)).astype(int), place
+
+
+def _running(cap: int, run: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """The mean of all readings at each step, what is released of those that count, and the share that does not."""
+    bits, place = _readings(run)
+    counts = place < cap
+    mechanism = BinaryMechanism(horizon=READINGS, epsilon=PRICE, uses=cap)
+    released = mechanism.release(np.where(counts, bits, 0), stream(0, "live", "continual_mean", cap, run))
+    return bits.cumsum() / np.arange(1, READINGS + 1), released / counts.cumsum().clip(1), 1 - float(counts.mean())
+
+
+def readings(root: Path, place: int) -> tuple[Drawing, str]:
+    """The mean of all readings so far, and what is published of it if so many readings of each user count."""
+    runs = [_running(CAPS[place], run) for run in range(RUNS)]
+    late = slice(READINGS // 2, None)
+    error = float(np.mean([np.abs(released - truth)[late].mean() for truth, released, _ in runs]))
+    truth, released, left_out = runs[0]
+    drawing = Drawing("The mean so far, and what is published of it", "", 206)
+    steps = np.linspace(READINGS / 180, READINGS - 1, 180).astype(int)
+    xs = LEFT + (RIGHT - LEFT) * steps / READINGS
+    for share in (0, 0.5, 1):
+        drawing.line(LEFT, 180 - 150 * share, RIGHT, 180 - 150 * share, "level")
+        drawing.text(LEFT - 5, 184 - 150 * share, f"{share:g}", "small", at="end")
+    drawing.path(path(xs, 180 - 150 * released[steps].clip(-0.05, 1.05)), "ours")
+    drawing.path(path(xs, 180 - 150 * truth[steps]), "truth")
+    drawing.text(LEFT, 15, "the mean of all readings so far", "small")
+    drawing.text(RIGHT, 15, "what is published", "small ours", at="end")
+    drawing.text(RIGHT, 200, f"{READINGS:,} readings", "small", at="end")
+    drawing.says = (
+        "A dashed line, the mean of all readings, rises slowly. The published line differs from it by "
+        f"{short(error)} on average in the second half."
+    )
+    said = (
+        f"{COUNTED[place].capitalize()} of each user's readings count, {left_out:.0%} of all are left out: in the second "
+        f"half the published mean is off by {short(error)} on average."
     )
     return drawing, said

@@ -26,7 +26,7 @@ from evolvingdp.sparse_vector.integer_noise import IntegerNoise
 from support import REPOSITORY
 
 CHAPTERS = ("heavy_hitters", "evolving", "continual_mean", "sparse_vector")
-STORIES = ("heavy_hitters", "evolving")
+STORIES = ("heavy_hitters", "evolving", "continual_mean")
 BOOK = REPOSITORY / "book"
 PAGES = {name: "\n".join(page.read_text() for page in sorted(BOOK.glob(f"{name}*.md"))) for name in CHAPTERS}  # and in depth
 DIGITS = str.maketrans({"−": "-", "+": "", "–": "-"})

@@ -121,7 +121,7 @@ class Tree(PrefixSums):
 
     `balanced`: digits from -(b-1)/2, rounded up, to b/2, rounded down.  A block that is subtracted, or that is added before
     it ends, holds elements to come, which cancel from the sum: a prefix needs only that block's noise.  Private for Laplace
-    noise, also if elements depend on earlier releases (proof in `book/continual_mean.md`).
+    noise, also if elements depend on earlier releases (proof in `book/continual_mean_in_depth.md`).
     """
 
     branching: int = 2
