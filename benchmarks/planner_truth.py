@@ -23,7 +23,7 @@ from evolvingdp.evolving.rivals.reserve import Reserve
 from evolvingdp.evolving.streams import BitStream, WordStream
 from evolvingdp.heavy_hitters.pem import PEM
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
-from evolvingdp.planning import changing, local_lists
+from evolvingdp.planning import changing, local
 from evolvingdp.planning.planner import ROOMS, asked
 from evolvingdp.planning.question import Question
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
@@ -265,7 +265,7 @@ def _seen_locally(question: Question, settings: once.Once, size: int, seed: int)
     private, public = stream(seed, "private"), stream(seed, "public")
     reporters = np.flatnonzero(settings.lots.deal(private) == 1)
     support = settings.report.collect((reporters >= size).astype(np.int64), public, private)
-    return bool(support[0] > local_lists.cut(question, settings, len(reporters)))
+    return bool(support[0] > local.cut(question, settings, len(reporters)))
 
 
 TRUTHS: dict[str, Truth] = {

@@ -41,7 +41,7 @@ const ranks = (box, methods) => {
   };
   return (place, fields) => {
     const ranked = place ? place.split(";").map((one) => one.split(" ")) : [];
-    const said = (error) => ({ edge: "on the edge", "-": "" })[error] ?? error;
+    const said = (error) => (error === "-" ? "" : error);
     const rows = ranked.map(([method, error, found]) => row(methods[method], said(error), found || ""));
     box.querySelector("table").classList.toggle("unnamed", !ranked.some(([, , found]) => found)); // of a mean nothing is found
     box.querySelector("tbody").replaceChildren(...(rows.length ? rows : [row("none: the command says why", "", "")]));

@@ -21,12 +21,12 @@ from typing import Any
 
 from evolvingdp.book.numerals import readable
 from evolvingdp.planning import planner
-from evolvingdp.planning.answer import CannotServeError, Expected, Method, OnTheEdgeError
+from evolvingdp.planning.answer import CannotServeError, Expected, Method
 from evolvingdp.planning.question import Question
 from evolvingdp.planning.shown import number
 
 FOLDER = Path("benchmarks", "results")
-EDGE, NONE = "edge", "-"  # instead of an error
+NONE = "-"  # instead of an error
 STREAMS = 10  # where there is no formula, but for the question that the page begins with; the command simulates up to 250
 
 
@@ -84,20 +84,18 @@ def ranked(
     asked: Question, expected: Callable[[Method, Question, int], Expected] = planner.expected
 ) -> list[tuple[str, str, str]]:
     """Each method that serves, best first: its standard error and the share from which it finds, as the command prints them,
-    but from fewer simulated streams; last those on the edge of their range."""
-    found, edge = [], []
+    but from fewer simulated streams."""
+    found = []
     streams = 0 if asked == question(tuple(field.start for field in FIELDS)) else STREAMS
     for method in planner.asked(asked):
         try:
             size = expected(method, asked, streams)
-        except OnTheEdgeError:
-            edge.append((method.name, EDGE, ""))
         except (CannotServeError, ValueError):
             continue
         else:
             error, least = size.standard_error, size.found
             found.append((least or error or size.within_95, (method.name, number(error) or NONE, number(least))))
-    return [row for _, row in sorted(found, key=lambda one: one[0])] + edge
+    return [row for _, row in sorted(found, key=lambda one: one[0])]
 
 
 @dataclass(frozen=True)
@@ -152,7 +150,7 @@ def page(grid: Grid) -> str:
 
 
 def _error(error: str) -> str:
-    return {EDGE: "on the edge", NONE: ""}.get(error, error)
+    return "" if error == NONE else error
 
 
 def _field(field: Field) -> str:
@@ -199,8 +197,7 @@ def table(grid: Grid) -> str:
 
 
 def _best(told: list[tuple[str, str, str]]) -> str:
-    named = [one for one in told if one[1] != EDGE]
-    if not named:
+    if not told:
         return "<td>none</td>"
-    method, error, found = named[0]
+    method, error, found = told[0]
     return f"<td><strong>{readable(f'from {found}' if found else error)}</strong> {escape(method)}</td>"

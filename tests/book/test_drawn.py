@@ -106,7 +106,7 @@ def test_the_planner_s_grid_is_what_the_planner_says_now():
     assert [GRID.at(at) for at in places] == [fields.ranked(fields.question(at)) for at in places]
     assert sum(bool(GRID.at(at)) for at in places) > 20
     start = tuple(field.start for field in fields.FIELDS)
-    named = [row for row in GRID.at(start) if row[1] != fields.EDGE]
+    named = GRID.at(start)
     for line, (method, error, found) in zip(printed(fields.command(start)), named, strict=True):
         assert f". {method} {error} " in line
         assert found in line
@@ -163,7 +163,7 @@ def test_fields_work_with_keys_from_disk_and_axe_finds_nothing(tmp_path):
         assert spoken == f"{shown.axes['epsilon'][shown.start[0] + 1]:g}"
     question = "frequencies --trust nobody --unit user --target period --users 10000000 --periods 365 --epsilon 0.5"
     assert asked == f"evolvingdp plan {question}"
-    named = [row for row in rows if row[1] != "on the edge"]
+    named = rows
     for line, (method, error, _) in zip(printed(asked), named, strict=True):
         assert f". {method} {error} " in line
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import secrets
 from dataclasses import replace
 
 import numpy as np
@@ -20,11 +21,11 @@ from evolvingdp.core.olh import OLH
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.trust.shuffling import Shuffled
 from evolvingdp.planning import changing
-from evolvingdp.planning.answer import CannotServeError, Method, OnTheEdgeError
+from evolvingdp.planning.answer import CannotServeError, Method
 from evolvingdp.planning.planner import ROOMS, asked, expected, plan, reach, settled
-from evolvingdp.planning.question import STATISTICS, Question
-from evolvingdp.planning.reports import Reports
-from evolvingdp.planning.shown import text
+from evolvingdp.planning.question import STATISTICS, TARGETS, TRUST, UNITS, Question, Reports
+from evolvingdp.planning.shown import number, text
+from evolvingdp.planning.shuffled import mixed_text
 from evolvingdp.sparse_vector.histograms import histogram
 from support import ALPHA
 
@@ -167,7 +168,7 @@ def test_where_levels_are_public_a_report_hides_among_those_of_the_smallest_leve
     assert Shuffled(public.epsilon, 15_000, values).delta(0.5) < 1e-6 < Shuffled(public.epsilon, 13_500, values).delta(0.5)
     hidden = settled(of("PEM, shuffled", question), question)
     assert hidden.epsilon > public.epsilon
-    assert "those who see only what the shuffler passes on" in of(name, question).guarantee
+    assert "those who see only what the shuffler passes on" in mixed_text(of(name, question)).guarantee
 
 
 def test_a_shuffler_needs_a_delta_that_the_bound_can_have():
@@ -178,17 +179,14 @@ def test_a_shuffler_needs_a_delta_that_the_bound_can_have():
     assert not refused(name, replace(pure, delta=8e-10))
 
 
-def test_an_edge_has_no_number_and_both_sides_of_it_have_one():
+def test_a_change_that_is_only_just_detectable_has_a_number_with_its_own_error():
+    """The error of a simulation there is larger, and is told; between the sides the error lies between theirs."""
     found = "each user once, changes found afterwards"
-    few, middle, many = (replace(TELEMETRY, change=size) for size in (0.005, 0.02, 0.2))
-    watched = [
-        found,
-        found.replace("afterwards", "as they come"),
-        "each user once, with a reserve that is called at a change",
+    sizes = [
+        next(one for one in plan(replace(TELEMETRY, change=by)).predictions if one.method == found) for by in (0.02, 0.2)
     ]
-    assert [one.method for one in plan(middle).refusals if one.edge] == watched
-    assert error(found, few) > 0
-    assert error(found, many) > 0
+    assert all(0 < one.own_error < 0.1 * one.standard_error for one in sizes)
+    assert error(found, replace(TELEMETRY, change=0.005)) < error(found, replace(TELEMETRY, change=0.02))
 
 
 def test_heavythresh_says_when_users_see_a_change_when_not_and_when_that_is_not_certain():
@@ -197,17 +195,57 @@ def test_heavythresh_says_when_users_see_a_change_when_not_and_when_that_is_not_
     thresholds = settled(of(name, wide), wide).votes
     lowest, highest = thresholds.threshold(32), thresholds.threshold(1)
     assert "is not seen" in refused(name, replace(wide, change=0.5 * lowest))
-    with pytest.raises(OnTheEdgeError, match="is not seen"):
-        expected(of(name, wide), replace(wide, change=lowest))
-    with pytest.raises(OnTheEdgeError, match="not certain that all users vote alike"):
+    assert "is only just seen" in refused(name, replace(wide, change=lowest))
+    with pytest.raises(CannotServeError, match="not certain that all users vote alike"):
         expected(of(name, wide), replace(wide, change=highest))
     assert "THRESH with roles by lot" in refused(name, replace(wide, items=2))
     assert "take too long" in refused(name, replace(wide, items=2**20))
 
 
+@pytest.mark.parametrize("number_of", range(4))
+def test_the_planner_keeps_its_word_on_the_way_back(number_of):
+    """Whatever `reach` answers, `plan` predicts no larger error there: random questions, new ones in every run."""
+    rng = stream(secrets.randbelow(2**31), "round trips")
+    trust, unit, target = (str(rng.choice(choices)) for choices in (TRUST, UNITS, TARGETS))
+    question = Question(
+        STATISTICS[number_of], trust, unit, int(10 ** rng.uniform(3.5, 6)), int(rng.integers(8, 60)),
+        int(rng.choice([1, 3])), int(rng.integers(0, 4)), target=target,
+        epsilon=float(np.round(10 ** rng.uniform(-0.5, 0.8), 2)), items=int(rng.choice([2, 30, 1000])), length=4,
+    )  # fmt: skip
+    if not (first := plan(question).predictions):
+        return
+    wanted = float(f"{first[0].rank * rng.choice([0.6, 1.5]):.2g}")
+    found = reach(question, wanted)
+    for one in found[:3]:
+        for name in ("epsilon", "users", "periods"):
+            if (value := getattr(one, name)) is not None:
+                again = {each.method: each for each in plan(replace(question, **{name: value})).predictions}[one.method]
+                assert again.rank <= wanted * (1 + 1e-9) or again.standard_error <= wanted, (question, one.method, name)
+
+
+def test_simulated_numbers_have_no_more_digits_than_hold():
+    assert number(0.004694, 0.00031) == "0.0047 +- 0.0003"
+    assert number(0.004694, 0.00312) == "0.005 +- 0.003"
+    assert number(12345.6, 230.0) == "12,000 +- 1,000"
+    assert number(0.004694) == "0.0047"
+    best = plan(replace(TELEMETRY, periods=60)).predictions[0]
+    assert best.how == "exact simulation"
+    assert 0 < best.own_error < 0.2 * best.standard_error
+
+
+def test_more_users_and_more_epsilon_help_in_a_simulation_too():
+    """The draws behind it are the same, so that it is no chance which of two is smaller; seen to fail with new draws."""
+    name, still = "each user once, changes found afterwards", Question(users=30_000, periods=40, changes=2)
+    for field in ("users", "epsilon"):
+        sizes = [
+            error(name, replace(still, **{field: getattr(still, field) * factor})) for factor in (1, 1.05, 1.1, 1.2, 1.5)
+        ]
+        assert sizes == sorted(sizes, reverse=True)
+
+
 def test_what_reaches_an_error_does_and_a_little_less_does_not():
     week = replace(TELEMETRY, periods=50, target="window", window=5)
-    once = next(one for one in reach(week, 0.005) if one.method == "each user once")
+    once = next(one for one in reach(week, 0.005, seconds=60) if one.method == "each user once")
     for name, value, worse in (
         ("epsilon", once.epsilon, 0.94),
         ("users", once.users, 0.94),
@@ -229,7 +267,7 @@ def test_what_reaches_an_error_does_and_a_little_less_does_not():
     ],
 )
 def test_the_way_back_ends_within_5_percent_of_where_each_formula_begins_to_be_small_enough(question, wanted):
-    for one in reach(question, wanted):
+    for one in reach(question, wanted, seconds=60):
         method = of(one.method, question)
         for name, value in (("epsilon", one.epsilon), ("users", one.users)):
             if value is None or method.simulated:
@@ -251,7 +289,7 @@ def test_the_way_back_ends_within_5_percent_of_where_each_formula_begins_to_be_s
 )
 def test_the_way_back_is_as_near_for_mixed_reports(question, wanted):
     """Its amplification may be 3 % too careful: what it names reaches the error, and a sixth less does not."""
-    found = {one.method: one for one in reach(question, wanted)}
+    found = {one.method: one for one in reach(question, wanted, seconds=60)}
     mixed = [name for name in found if ", shuffled" in name and not of(name, question).simulated]
     assert mixed
     for name in mixed:
@@ -321,8 +359,7 @@ def test_the_command_line_prints_the_answer_and_says_it_to_machines():
 def test_every_method_that_predicts_can_be_compared_with_its_protocol():
     """`make planner` compares them all; what has no error, an alarm, is compared by what is found."""
     names = {method.name for statistic in ROOMS for method in asked(Question(statistic))}
-    never = {"memoized answers (RAPPOR, dBitFlipPM, LOLOHA)", "changes on a dyadic tree"}
-    never |= {f"{name}, shuffled" for name in never}
+    never = {"changes on a dyadic tree", "changes on a dyadic tree, shuffled"}
     alarms = {method.name for method in asked(Question("hot"))}
     assert names - never - alarms == set(TRUTHS) - never
 

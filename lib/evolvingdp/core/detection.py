@@ -40,6 +40,7 @@ _SAME = 0.02  # of a variance: what finds hardly another change
 _ROUNDED = 1e-6  # more than rounding can change what a division saves
 _NOTHING = 1e-300  # the weight of a segment without reports, which saves nothing
 
+Array = NDArray[np.float64]
 Variance = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]  # the largest between two shares
 
 
@@ -295,3 +296,117 @@ def _late(
         fitted[first:end] = counted[first:end] @ told[first:end] / held if held else np.nan
         end = first
     return fitted, starts, among, np.ones(horizon, dtype=bool)
+
+
+class _Searches:
+    """`detection.Search` of each row, without leaving out what can begin no later segment."""
+
+    def __init__(self, runs: int, horizon: int, cost: float) -> None:
+        self.cost, self.rows = cost, np.arange(runs)
+        self.sums, self.held, self.best, self.squares = np.zeros((4, runs, horizon + 1))
+        self.segments = np.zeros((runs, horizon + 1), dtype=np.int64)
+        self.level = np.zeros(runs)
+
+    def tell(self, epoch: int, values: Array, weights: Array) -> NDArray[np.int64]:
+        """Where the last segment of each row begins once this epoch, from 0, has these values and weights, (runs,)."""
+        if not epoch:
+            self.level = values
+        away = values - self.level
+        total, among = self.sums[:, epoch] + weights * away, self.held[:, epoch] + weights
+        saved = total[:, None] - self.sums[:, : epoch + 1]
+        saved *= saved
+        saved /= among[:, None] - self.held[:, : epoch + 1] + _NOTHING
+        saved += self.best[:, : epoch + 1]
+        begins = saved.argmax(axis=1)
+        self.sums[:, epoch + 1], self.held[:, epoch + 1] = total, among
+        self.best[:, epoch + 1] = saved[self.rows, begins] - self.cost
+        self.squares[:, epoch + 1] = self.squares[:, epoch] + weights * away * away
+        self.segments[:, epoch + 1] = self.segments[self.rows, begins] + 1
+        return np.asarray(begins)
+
+    def residuals(self, epoch: int) -> Array:
+        """Squared, of the best division of the epochs before this one."""
+        return np.asarray(self.squares[:, epoch] - self.best[:, epoch] - self.cost * self.segments[:, epoch])
+
+
+def detect_many(
+    estimates: Array,
+    reports: Array,
+    variance: Variance,
+    *,
+    online: bool,
+    false_alarm: float = 0.05,
+) -> Array:
+    """The estimates that `detect` makes of each row of `estimates`, (runs, T), from as many `reports`."""
+    counted = np.asarray(reports, dtype=float)
+    told = np.where(counted > 0, estimates, 0.0)
+    cost = penalty(told.shape[1], 1, false_alarm)
+    return _online_many(told, counted, variance, cost) if online else _late_many(told, counted, variance, cost)
+
+
+def _errors_many(spread: Array, among: Array) -> Array:
+    return np.asarray(2 * np.sqrt(np.divide(spread, among, out=np.full(spread.shape, np.inf), where=among > 0)))
+
+
+def _online_many(told: Array, counted: Array, variance: Variance, cost: float) -> Array:
+    runs, horizon = told.shape
+    search, rows = _Searches(runs, horizon, cost), np.arange(runs)
+    held, totals = np.zeros((2, runs, horizon + 1))
+    np.cumsum(counted, axis=1, out=held[:, 1:])
+    np.cumsum(told * counted, axis=1, out=totals[:, 1:])
+    looked = np.cumsum(counted > 0, axis=1)
+    found = np.empty_like(told)
+    largest = variance(np.zeros(runs), np.ones(runs))
+    for epoch in range(horizon):
+        spread, open_ = largest, np.ones(runs, dtype=bool)
+        for _ in range(_PASSES):
+            begins = search.tell(epoch, told[:, epoch], counted[:, epoch] / spread)
+            among = held[:, epoch + 1] - held[rows, begins]
+            with np.errstate(invalid="ignore", divide="ignore"):
+                mean = (totals[:, epoch + 1] - totals[rows, begins]) / among
+            error = _errors_many(spread, among)
+            low, high = np.maximum(mean - error, 0.0), np.minimum(mean + error, 1.0)
+            after = variance(np.nan_to_num(np.minimum(low, 1.0)), np.nan_to_num(np.maximum(high, 0.0), nan=1.0))
+            open_ &= (among > 0) & (np.abs(after - spread) > _SAME * spread)
+            if not open_.any():
+                break
+            spread = np.where(open_, after, spread)
+        bad = search.residuals(epoch + 1) > [_unexplained(n) for n in looked[:, epoch]]
+        own = np.where(counted[:, epoch] > 0, told[:, epoch], np.nan)
+        found[:, epoch] = np.where(bad, own, mean)
+    return found
+
+
+def _late_many(told: Array, counted: Array, variance: Variance, cost: float) -> Array:
+    fitted, open_ = np.empty_like(told), np.arange(len(told))
+    known = variance(np.zeros_like(told), np.ones_like(told))
+    for _ in range(_PASSES + 1):
+        fitted[open_], among = _divided_many(told[open_], counted[open_], known, cost)
+        error = _errors_many(known, among)
+        low = np.clip(np.nan_to_num(fitted[open_] - error, nan=0.0), 0, 1)
+        high = np.clip(np.nan_to_num(fitted[open_] + error, nan=1.0), 0, 1)
+        after = variance(low, high)
+        on = (np.abs(after - known) > _SAME * known).any(axis=1)
+        if not on.any():
+            break
+        open_, known = open_[on], after[on]
+    return fitted
+
+
+def _divided_many(told: Array, counted: Array, spread: Array, cost: float) -> tuple[Array, Array]:
+    """The fit, and the reports of each epoch's segment."""
+    runs, horizon = told.shape
+    search = _Searches(runs, horizon, cost)
+    weights = counted / spread
+    begins = np.stack([search.tell(epoch, told[:, epoch], weights[:, epoch]) for epoch in range(horizon)], axis=1)
+    bad = search.residuals(horizon) > [_unexplained(n) for n in np.count_nonzero(counted, axis=1)]
+    fitted, among = np.where(counted > 0, told, np.nan), counted.copy()
+    for row in np.flatnonzero(~bad):
+        end = horizon
+        while end:
+            first = int(begins[row, end - 1])
+            part = slice(first, end)
+            among[row, part] = held = counted[row, part].sum()
+            fitted[row, part] = counted[row, part] @ told[row, part] / held if held else math.nan
+            end = first
+    return fitted, among

@@ -25,18 +25,16 @@ class CannotServeError(Exception):
         self.nearest = nearest
 
 
-class OnTheEdgeError(CannotServeError):
-    """It may serve or not: the setting is where its error jumps, and a number would mislead."""
-
-
 @dataclass(frozen=True)
 class Expected:
-    """An error in shares of the users, before `Question.scale`; `found` is the share from which an item is found."""
+    """An error in shares of the users, before `Question.scale`; `found` is the share from which an item is found, `own` the
+    relative standard error of a number that was simulated."""
 
     standard_error: float | None
     within_95: float
     found: float | None = None
     note: str = ""
+    own: float = 0.0
 
     @classmethod
     def normal(cls, standard_error: float, **more: Any) -> Expected:
@@ -45,7 +43,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class Method:
-    """One way of the book to answer questions. Texts are formatted with the question's fields.
+    """One way of the book to answer questions; what is said about it stands in `texts`.
 
     `settle` makes the library's settings for a question, or raises why not; `expect` predicts their error.
     """
@@ -54,17 +52,12 @@ class Method:
     statistics: tuple[str, ...]
     settle: Callable[..., Any]
     expect: Callable[..., Expected]  # (question, settings), and where it is `simulated` how many streams
-    guarantee: str
-    assumes: str
-    sends: str
-    server: str
-    cannot: str
-    notebook: Callable[[Question], str]
     trust: str = "nobody"
     targets: tuple[str, ...] = ("period", "window", "cumulative")
     simulated: bool = False
     mixed: Mixed | str | None = None  # what its reports are to a shuffler, or why it gains nothing
     settle_mixed: Callable[..., Any] | None = None  # where others are to be mixed than are sent without
+    asked: Callable[[Question], Question] = lambda question: question  # what is asked of it: behind a shuffler, more epsilon
 
 
 @dataclass(frozen=True)
@@ -72,15 +65,17 @@ class Prediction:
     """A method that serves: its error in the statistic's unit, and what else decides.
 
     `standard_error` (None for an alarm) and `within_95`, the bound that 95 % of the errors keep; `found_from`, the share of
-    the users from which an item is found with 95 % probability (None: none is looked for); `how` the numbers come about (a
-    formula, or exact simulation); in words the `guarantee`, what it `assumes` of the data, what a user `sends`, what the
-    `server` does, what it `cannot` do; the library's `settings`, a `command` to try it, and a `note`.
+    the users from which an item is found with 95 % probability (None: none is looked for); `own_error`, the standard error
+    that `standard_error` has itself where it was simulated, else 0; in words the `guarantee`, what it `assumes` of the data,
+    what a user `sends`, what the `server` does, what it `cannot` do; the library's `settings`, a `command` to try it, and a
+    `note`.
     """
 
     method: str
-    standard_error: float | None  # None for an alarm
+    standard_error: float | None
     within_95: float
-    found_from: float | None  # share of the users from which an item is found with probability 95 %
+    found_from: float | None
+    own_error: float
     how: str
     guarantee: str
     assumes: str
@@ -99,15 +94,11 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A method that does not serve, the reason, and the `nearest` option at which it would.
-
-    `edge`: the setting is where the method's error jumps, so that no number is given.
-    """
+    """A method that does not serve, the reason, and the `nearest` option at which it would."""
 
     method: str
     reason: str
     nearest: str
-    edge: bool = False
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,10 @@ from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core import accounting
 from evolvingdp.core.noise import Gaussian, Laplace, Noise
 from evolvingdp.planning.answer import LAPLACE_95, CannotServeError, Expected, Method
-from evolvingdp.planning.commands import mean_run, sums_run
-from evolvingdp.planning.local_means import MEANS
+from evolvingdp.planning.local import MEANS
 from evolvingdp.planning.question import Question
 
-NUMBERS = (*MEANS, "frequencies")
+NUMBERS, SO_FAR = (*MEANS, "frequencies"), ("cumulative",)
 _MOST_SAMPLES = 10**5  # of a user, for a tree over samples
 
 
@@ -95,38 +94,14 @@ def _users_mean_expected(question: Question, settings: UserMean) -> Expected:
 
 
 METHODS = [
+    Method("fresh Laplace noise in every period", NUMBERS, lambda q: _fresh(q, False), _fresh_expected, "curator"),
+    Method("fresh Gaussian noise in every period", NUMBERS, lambda q: _fresh(q, True), _fresh_expected, "curator"),
+    Method("running sums, the best tree", NUMBERS, lambda q: _sums(q, False), _sums_expected, "curator", SO_FAR),
+    Method("running sums, eight buffers", NUMBERS, lambda q: _sums(q, True), _sums_expected, "curator", SO_FAR),
     Method(
-        "fresh Laplace noise in every period", NUMBERS, lambda q: _fresh(q, False), _fresh_expected,
-        "pure epsilon-DP of {unit}; of all periods {for_ever}", "nothing", "its data, to the curator", "one draw an answer",
-        "be precise over many periods", sums_run, trust="curator",
-    ),
+        "running mean of users who come back, discrete Laplace", MEANS, lambda q: _users_mean(q, False),
+        _users_mean_expected, "curator", SO_FAR),
     Method(
-        "fresh Gaussian noise in every period", NUMBERS, lambda q: _fresh(q, True), _fresh_expected,
-        "({epsilon}, {delta})-DP of {unit}", "nothing", "its data, to the curator", "one draw an answer",
-        "have a pure guarantee", sums_run, trust="curator",
-    ),
-    Method(
-        "running sums, the best tree", NUMBERS, lambda q: _sums(q, False), _sums_expected,
-        "pure epsilon-DP of {unit}, all running sums together", "nothing", "its data, to the curator",
-        "a draw a period, log(periods) numbers of memory", "answer for single periods", sums_run,
-        trust="curator", targets=("cumulative",),
-    ),
-    Method(
-        "running sums, eight buffers", NUMBERS, lambda q: _sums(q, True), _sums_expected,
-        "({epsilon}, {delta})-DP of {unit}, all running sums together", "nothing", "its data, to the curator",
-        "a draw a period, eight numbers of memory", "have a pure guarantee", sums_run,
-        trust="curator", targets=("cumulative",),
-    ),
-    Method(
-        "running mean of users who come back, discrete Laplace", MEANS,
-        lambda q: _users_mean(q, False), _users_mean_expected,
-        "pure epsilon-DP of {unit}", "nothing: samples come in any order and number", "its data, to the curator",
-        "a counter a user", "answer for single periods", mean_run, trust="curator", targets=("cumulative",),
-    ),
-    Method(
-        "running mean of users who come back, Gaussian", MEANS,
-        lambda q: _users_mean(q, True), _users_mean_expected,
-        "({epsilon}, {delta})-DP of {unit}", "nothing: samples come in any order and number", "its data, to the curator",
-        "a counter a user", "answer for single periods", mean_run, trust="curator", targets=("cumulative",),
-    ),
+        "running mean of users who come back, Gaussian", MEANS, lambda q: _users_mean(q, True),
+        _users_mean_expected, "curator", SO_FAR),
 ]  # fmt: skip

@@ -17,9 +17,8 @@ from scipy.stats import binom, norm
 
 from evolvingdp.core.noise import Gaussian, Laplace
 from evolvingdp.planning.answer import BETA, LAPLACE_95, CannotServeError, Expected, Method
-from evolvingdp.planning.commands import hot_run
 from evolvingdp.planning.curated import needs_delta
-from evolvingdp.planning.local_means import up
+from evolvingdp.planning.local import up
 from evolvingdp.planning.question import Question
 from evolvingdp.sparse_vector.above_threshold import NOISE, AboveThreshold
 from evolvingdp.sparse_vector.baselines import best_threshold, threshold_error
@@ -123,39 +122,21 @@ def _shown_expected(question: Question, settings: Histogram) -> Expected:
     return Expected.normal(size, found=found, note=note)
 
 
-def _method(name: str, settle: Any, weight: Any, assumes: str, cannot: str) -> Method:
-    return Method(
-        name, HOT, settle, lambda q, settings: _expected(q, weight(q, settings)),
-        "({epsilon}, {delta})-DP of {unit}", assumes, "its data, to the curator", "a draw for each item held or asked for",
-        cannot, hot_run, trust="curator", targets=("period",),
-    )  # fmt: skip
+def _method(name: str, settle: Any, weight: Any) -> Method:
+    return Method(name, HOT, settle, lambda q, made: _expected(q, weight(q, made)), "curator", ("period",))
 
 
-_CANNOT = "tell by how much an item is hot, or whether it is above its own past"
 METHODS = [
-    _method(
-        "ThresholdMonitor", _monitor, lambda q, made: made.error,
-        "a user holds at most {taking_part} hot items, {usual} of the users an ordinary one", _CANNOT,
-    ),
-    _method(
-        "StableMonitor", _stable, lambda q, made: smallest_group(made, q.events, 1 - BETA / 2),
-        "a user holds at most {taking_part} hot items, {usual} of the users an ordinary one", _CANNOT,
-    ),
-    _method(
-        "AboveThreshold, repeated", _repeated, lambda q, made: threshold_error(made, q.events, BETA),
-        "at most {events} hot items in all; {usual} of the users hold an ordinary one", "go on after so many",
-    ),
+    _method("ThresholdMonitor", _monitor, lambda q, made: made.error),
+    _method("StableMonitor", _stable, lambda q, made: smallest_group(made, q.events, 1 - BETA / 2)),
+    _method("AboveThreshold, repeated", _repeated, lambda q, made: threshold_error(made, q.events, BETA)),
     *(
         _method(
-            f"a histogram in every period, {kind}", partial(_histogram, kind=kind),
+            f"a histogram in every period, {kind}",
+            partial(_histogram, kind=kind),
             lambda q, made: made.error(q.events, BETA),
-            "{usual} of the users hold an ordinary item; any number of hot ones", "be precise over many periods",
         )
         for kind in HISTOGRAMS
     ),
-    Method(
-        "stable histogram", ("words",), _shown, _shown_expected,
-        "({epsilon}, {delta})-DP of {unit}", "nothing", "its data, to the curator",
-        "a draw for each word that is held; {counted}", "show a word that few hold", hot_run, trust="curator",
-    ),
-]  # fmt: skip
+    Method("stable histogram", ("words",), _shown, _shown_expected, "curator"),
+]

@@ -18,9 +18,8 @@ from evolvingdp.heavy_hitters.pem import PEM
 from evolvingdp.heavy_hitters.planning import planned, sketch_size
 from evolvingdp.heavy_hitters.sketches.geometry import geometry
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
-from evolvingdp.planning import local_means, shuffled
+from evolvingdp.planning import local, shuffled
 from evolvingdp.planning.answer import BETA, CannotServeError, Expected, Method
-from evolvingdp.planning.commands import words_run
 from evolvingdp.planning.question import Question
 
 NO_LIST = ("words",)
@@ -47,7 +46,7 @@ def _reporters(question: Question) -> int:
 def _tree_hist(question: Question, least_share: float = 0.0, rows_collide: bool = True) -> TreeHist:
     """The lowest threshold, of steps of a quarter, at which a search can end; the rest as for `planned`."""
     if question.unit == "user":
-        local_means.enough_reports(question)
+        local.enough_reports(question)
     users = _reporters(question)
     if users < 1000:
         raise CannotServeError(
@@ -107,7 +106,7 @@ def _dealt(question: Question, users: int) -> float:
 
 def _times(question: Question, reports: float) -> str:
     """How many users make so many reports."""
-    return local_means.up(reports * question.users / _reports(question))
+    return local.up(reports * question.users / _reports(question))
 
 
 def _order(epsilon: float, cells: int) -> int:
@@ -120,18 +119,10 @@ def _cells(question: Question) -> int:
 
 METHODS = [
     Method(
-        "TreeHist", NO_LIST, _tree_hist, _tree_hist_expected,
-        "pure epsilon-local DP of {lot}", "nothing for the estimates; a power law for what is found",
-        "one report of a prefix, {words} in all", "a sketch a level, and a search", "find words below its threshold",
-        words_run, mixed=replace(shuffled.SEARCH, values=_order, cells=_cells),
+        "TreeHist", NO_LIST, _tree_hist, _tree_hist_expected, mixed=replace(shuffled.SEARCH, values=_order, cells=_cells)
     ),
-    Method(
-        "PEM", NO_LIST, _pem, _pem_expected,
-        "pure epsilon-local DP of {lot}", "nothing for the estimates; a power law for what is found",
-        "one report of a prefix, {words} in all", "a hash for each report and candidate", "find words below its threshold",
-        words_run, mixed=shuffled.SEARCH,
-    ),
-]  # fmt: skip
+    Method("PEM", NO_LIST, _pem, _pem_expected, mixed=shuffled.SEARCH),
+]
 
 
 def _levels_public(method: Method) -> Method:

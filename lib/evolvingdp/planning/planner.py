@@ -1,35 +1,34 @@
 """All methods asked one question, and the same question asked the other way round.
 
 **Computes** for each method its predicted error, or why it does not serve and the nearest setting at which it would. No
-formula is here: `local_*`, `curated` and `hot` call those of the papers' packages.
+formula is here: `local`, `local_search`, `curated` and `hot` call those of the papers' packages.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
+from scipy.optimize import bisect, brentq
+
 from evolvingdp.core.checks import ParameterError
-from evolvingdp.planning.answer import Answer, CannotServeError, Expected, Method, OnTheEdgeError, Prediction, Refusal
+from evolvingdp.planning import texts
+from evolvingdp.planning.answer import Answer, CannotServeError, Expected, Method, Prediction, Refusal
 from evolvingdp.planning.question import TRUST, Question, in_options
-from evolvingdp.planning.reports import UNIT
-from evolvingdp.planning.shuffled import mixed
+from evolvingdp.planning.shown import number
+from evolvingdp.planning.shuffled import mixed, mixed_text
 
 ROOMS = {  # that have methods for a statistic; only these are imported
-    "mean": ("local_means", "curated"),
-    "counts": ("local_means", "curated"),
-    "frequencies": ("local_lists", "curated"),
+    "mean": ("local", "curated"),
+    "counts": ("local", "curated"),
+    "frequencies": ("local", "curated"),
     "words": ("local_search", "hot"),
-    "hot": ("local_lists", "hot"),
-}
-_COUNTED = {
-    "report": "every reading counts",
-    "period": "one reading of a user and period counts, at random",
-    "user": "one reading of a user counts in each answer, at random",
+    "hot": ("local", "hot"),
 }
 _SEARCHED = ("readings", "users", "epsilon")  # where a setting that works is looked for, in this order
 _USELESS = 0.29  # the standard error of a share that is guessed
@@ -37,23 +36,18 @@ _USELESS = 0.29  # the standard error of a share that is guessed
 
 def plan(question: Question) -> Answer:
     """Predictions, best first, and refusals of all methods for this statistic."""
-    predictions, refusals = [], []
-    for method in asked(question):
-        found = _ask(method, question)
-        if isinstance(found, Prediction):
-            predictions.append(found)
-        else:
-            refusals.append(found)
-    predictions.sort(key=lambda one: one.rank)
+    found = [_ask(method, question) for method in asked(question)]
+    predictions = sorted((one for one in found if isinstance(one, Prediction)), key=lambda one: one.rank)
+    refusals = [one for one in found if isinstance(one, Refusal)]
     return Answer(question, predictions, refusals, sentence(question, predictions, refusals))
 
 
-def asked(question: Question, rough: bool = False) -> list[Method]:
-    """All methods for this statistic, whether they serve or not; `rough`: to be asked many times."""
+def asked(question: Question) -> list[Method]:
+    """All methods for this statistic, whether they serve or not."""
     rooms = [import_module(f"evolvingdp.planning.{room}") for room in ROOMS[question.statistic]]
     methods = [method for room in rooms for method in room.METHODS if question.statistic in method.statistics]
     alone = [method for method in methods if method.trust != "shuffler"]
-    return alone + [mixed(method, rough) for method in methods if method.mixed]
+    return alone + [mixed(method) for method in methods if method.mixed]
 
 
 def settled(method: Method, question: Question) -> Any:
@@ -87,135 +81,123 @@ def _ask(method: Method, question: Question) -> Prediction | Refusal:
         settings = settled(method, question)
         found = method.expect(question, settings)
     except CannotServeError as reason:
-        nearest = reason.nearest or _nearest(method, question)
-        return Refusal(method.name, str(reason), nearest, isinstance(reason, OnTheEdgeError))
+        return Refusal(method.name, str(reason), reason.nearest or _nearest(method, question))
     except ValueError as error:
         return Refusal(method.name, in_options(str(error)), _nearest(method, question))
-    size, note = found.standard_error, found.note
+    size, note, told = found.standard_error, found.note, mixed_text(method)
     if size is not None and size > _USELESS:
         note = "no better than a guess"
-    told = {text: _filled(getattr(method, text), question) for text in ("guarantee", "assumes", "sends", "server", "cannot")}
+    words = {name: texts.filled(text, question) for name, text in told._asdict().items() if name != "notebook"}
     return Prediction(
         method=method.name,
         standard_error=None if size is None else size * question.scale,
         within_95=found.within_95 * question.scale,
         found_from=found.found,
+        own_error=found.own * (size or 0.0) * question.scale,
         how="exact simulation" if method.simulated else "formula",
         settings=repr(settings),
-        command=method.notebook(question),
+        command=texts.command(told.notebook, method.asked(question)) if told.notebook in texts.NOTEBOOKS else told.notebook,
         note=note,
-        **told,
+        **words,
     )
-
-
-def _filled(text: str, question: Question) -> str:
-    whole, reports = question.unit == "user", question.reports
-    return text.format(
-        unit=UNIT[question.unit], epsilon=f"{question.epsilon:g}", delta=f"{question.failure:g}",
-        for_ever=reports.told(question.epsilon), mixed_for_ever=reports.told(question.epsilon, question.failure),
-        each="a period" if reports.a_period == 1 else f"a reading, {reports.a_period:,} a period",
-        own_changes=question.own_changes, taking_part=question.taking_part, events=question.events,
-        usual=f"{question.usual:.2g}",
-        lot=UNIT["user" if whole else "report"], words="one" if whole else "one a period", counted=_COUNTED[question.unit],
-    )  # fmt: skip
 
 
 def _nearest(method: Method, question: Question) -> str:
     """The smallest value of one option at which the method serves, to two digits, where there is one."""
+
+    def refuses(name: str, value: float) -> float:
+        try:
+            settled(method, _set(question, name, value))
+        except (CannotServeError, ValueError):
+            return 1.0
+        return -1.0
+
     for name in _SEARCHED:
-        high = float(Question.__dataclass_fields__[name].metadata["high"])
-        value = _least(partial(_serves, method, question, name), getattr(question, name), high)
-        if value is not None:
-            return f"--{name} {value:.12g}"
+        about, value = Question.__dataclass_fields__[name].metadata, float(getattr(question, name))
+        off = partial(refuses, name)
+        if value < about["high"] and off(about["high"]) < 0:
+            return f"--{name} {_turn(off, value, about['high'], 0.004, partial(_rounded, digits=2, up=True)):.12g}"
     return ""
 
 
-def _serves(method: Method, question: Question, name: str, value: float) -> bool:
-    try:
-        settled(method, _set(question, name, value))
-    except (CannotServeError, ValueError):
-        return False
-    return True
-
-
 def _set(question: Question, name: str, value: float) -> Question:
-    """`question` with another value of an option, and with what depends on it."""
-    if name == "periods":
-        periods = round(value)
-        return replace(question, periods=periods, window=min(question.window, periods))
+    """`question` with another value of an option."""
     changed: dict[str, Any] = {name: value if name == "epsilon" else round(value)}
     return replace(question, **changed)
 
 
-def _least(works: Callable[[float], bool], low: float, high: float) -> float | None:
-    """The least value from which it works, rounded up to two digits; None where `high` does not."""
-    if not works(high):
-        return None
-    grid = [value for value in _two_digits(low, high) if value >= low]
-    first, last = 0, len(grid) - 1
-    while first < last:
-        middle = (first + last) // 2
-        first, last = (first, middle) if works(grid[middle]) else (middle + 1, last)
-    return grid[first]
+def _rounded(value: float, digits: int, up: bool) -> float:
+    unit = 10.0 ** (math.floor(math.log10(value)) + 1 - digits)
+    return float(f"{(math.ceil if up else math.floor)(value / unit + (-1e-9 if up else 1e-9)) * unit:.12g}")
 
 
-def _two_digits(low: float, high: float) -> Iterator[float]:
-    """Numbers of two digits between, and both ends."""
-    unit = 1e-5
-    yield low
-    while unit < high:
-        yield from (value for digits in range(10, 100) if low < (value := round(digits * unit, 6)) < high)
-        unit *= 10
-    yield high
+def _turn(
+    off: Callable[[float], float], bad: float, good: float, precise: float, rounded: Callable[[float], float]
+) -> float | None:
+    """A value between `bad`, where off > 0, and `good`, where off <= 0, that is not much better than it has to be: where
+    the sign turns, to `precise` in logarithms, `rounded`, and then moved towards `good` until it holds."""
+    find = bisect if abs(off(good)) == abs(off(bad)) else brentq
+    turn = find(lambda where: max(-9.0, min(9.0, off(math.exp(where)))), math.log(bad), math.log(good), xtol=precise)
+    step = math.copysign(precise, good - bad)
+    for _ in range(8):
+        value = rounded(math.exp(turn))
+        if not min(bad, good) <= value <= max(bad, good):
+            break
+        if off(value) <= 0:
+            return value
+        turn, step = turn + step, 2 * step
+    return good if off(good) <= 0 else None
 
 
 @dataclass(frozen=True)
 class Reached:
-    """Of one method: the least epsilon and users, and the most periods, with the error that was asked for, or None."""
+    """Of one method: the least epsilon and users, and the most periods, with the error that was asked for, or None. `late`:
+    some of them were not found in time."""
 
     method: str
     epsilon: float | None
     users: int | None
     periods: int | None
+    late: bool = False
 
 
-def reach(question: Question, error: float) -> list[Reached]:
+_INVERTED = {"epsilon": True, "users": True, "periods": False}  # whether more of it helps
+_SECONDS = 1.5  # of the processor, for one question
+_STEP, _BEYOND = 4.0, 3  # of the search for both sides, and how many steps it goes on where a method does not serve
+
+
+def reach(question: Question, error: float, seconds: float = _SECONDS) -> list[Reached]:
     """What each method needs for a standard error of at most `error`, all else as in `question`; of an alarm `error` is the
     share of the users from which an item is found.
 
-    Each number is within 5 % of the least, or the most, and keeps to `error`. Where a method is on the edge of its range it
-    does not reach `error`.
+    Each number is near the least, or the most, and keeps to `error`: `plan`, asked with this number, predicts no more. What
+    is not found in so many `seconds` of the processor is left out.
     """
     if not error > 0:
         raise ParameterError(f"error must be > 0, got {error!r}")
-    found = []
-    for method in asked(question, rough=True):
-        excess = cache(partial(_excess, method, question, error))
-        least = {name: _reached(partial(_at, excess, question, name), question, name) for name in _INVERTED}
-        if any(least.values()):
-            users, periods = least["users"], least["periods"]
-            whole = None if users is None else _round_up(users), None if periods is None else int(periods)
-            found.append(Reached(method.name, least["epsilon"], *whole))
+    found, end = [], time.process_time() + seconds
+    for method in sorted(asked(question), key=lambda one: one.simulated):
+        excess = cache(partial(_excess, method, question, error, end))
+        least: dict[str, Any] = dict.fromkeys(_INVERTED)
+        late = False
+        for name in _INVERTED:
+            try:
+                least[name] = _reached(partial(_at, excess, question, name), question, name)
+            except TimeoutError:
+                late = True
+        if late or any(least.values()):
+            whole = {name: int(least[name]) if least[name] else None for name in ("users", "periods")}
+            found.append(Reached(method.name, least["epsilon"], **whole, late=late))
     return sorted(found, key=lambda one: one.epsilon or math.inf)
 
 
-def _round_up(users: float) -> int:
-    """To three digits."""
-    unit = 10.0 ** max(0, math.floor(math.log10(users)) - 2)
-    return round(math.ceil(users / unit) * unit)
-
-
-_INVERTED = {"epsilon": 1, "users": 1, "periods": -1}  # what helps: more of it, or less
-_STREAMS = 6  # at most, of a simulation that is one of many
-_POWER = {"epsilon": 1.0, "users": 0.5, "periods": 0.5}  # of it that errors grow or fall with, to guess where to look
-_STEP, _FINE, _BEYOND = 4.0, 1.05, 3  # of the search, its end, and how many steps it goes on where a method does not serve
-
-
-def _excess(method: Method, question: Question, error: float, name: str = "", value: float = 0.0) -> float:
+def _excess(method: Method, question: Question, error: float, end: float, name: str = "", value: float = 0.0) -> float:
     """log(its error / `error`) at this value of an option, or as asked; infinite where there is no number."""
+    if time.process_time() > end:
+        raise TimeoutError
     try:
         changed = _set(question, name, value) if name else question
-        reached = expected(method, changed, streams=max(2, min(_STREAMS, 3000 // changed.periods)))
+        reached = expected(method, changed)
     except (CannotServeError, ValueError):
         return math.inf
     size = reached.found if reached.standard_error is None else reached.standard_error * changed.scale
@@ -224,21 +206,20 @@ def _excess(method: Method, question: Question, error: float, name: str = "", va
 
 def _at(excess: Callable[..., float], question: Question, name: str, value: float) -> float:
     """`excess` at a value of an option; the question's own is asked once for all options."""
+    value = value if name == "epsilon" else round(value)
     return excess() if value == getattr(question, name) else excess(name, value)
 
 
 def _reached(excess: Callable[[float], float], question: Question, name: str) -> float | None:
-    """The value of `name` at which the error becomes small enough, to 5 %: steps from the question's own, which errors that
-    are powers would take at once, then interpolation of the logarithms."""
-    about, helps = Question.__dataclass_fields__[name].metadata, _INVERTED[name]
-    last, missing, least = float(getattr(question, name)), 0, _FINE
-    off = excess(last)
-    reached = off <= 0
-    towards = -helps if reached else helps  # to worse values while it is reached, else to better ones
+    """The value of `name` at which the error becomes small enough: steps until it is on both sides, then `_turn`."""
+    about, more_helps = Question.__dataclass_fields__[name].metadata, _INVERTED[name]
+    low = question.window if name == "periods" and question.target == "window" else about["low"]
+    last, missing = float(getattr(question, name)), 0
+    reached = excess(last) <= 0
+    factor = 1 / _STEP if more_helps == reached else _STEP
     while True:
-        step = min(max(math.exp(min(1.1 * abs(off), 20) / _POWER[name]), least), _STEP**4) if math.isfinite(off) else _STEP
-        following: float = min(max(last * step**towards, about["low"]), about["high"])
-        following = following if name == "epsilon" else (math.ceil if towards > 0 else math.floor)(following)
+        following = min(max(last * factor, low), about["high"])
+        following = following if name == "epsilon" else float(round(following))
         if following == last:
             return last if reached else None
         now = excess(following)
@@ -247,25 +228,15 @@ def _reached(excess: Callable[[float], float], question: Question, name: str) ->
             break
         if missing > _BEYOND:
             return None
-        last, off, least = following, now, least**2
-    ends = [(last, off), (following, now)]
-    (good, above), (bad, below) = ends if reached else ends[::-1]
-    turns = 0
-    while max(good, bad) > _FINE * min(good, bad) and (name == "epsilon" or abs(good - bad) > 1):
-        turns += 1
-        part = below / (below - above) if math.isfinite(below - above) and turns % 3 else 0.5  # from the bad end
-        span = math.log(good / bad)
-        part += math.copysign(0.4 * math.log(_FINE) / abs(span), 0.5 - part) if part != 0.5 else 0.0
-        middle = bad * math.exp(min(max(part, 0.05), 0.95) * span)
-        middle = middle if name == "epsilon" else float(round(middle))
-        if middle in (good, bad):
-            break
-        now = excess(middle)
-        if now <= 0:
-            good, above = middle, now
-        else:
-            bad, below = middle, now
-    return good
+        last = following
+    bad, good = (following, last) if reached else (last, following)
+
+    def rounded(value: float) -> float:
+        """To three digits, and users and periods at least to a whole number."""
+        three = _rounded(value, 3, more_helps)
+        return three if name == "epsilon" else float((math.ceil if more_helps else math.floor)(three))
+
+    return _turn(excess, bad, good, 0.01, rounded)
 
 
 def sentence(question: Question, predictions: list[Prediction], refusals: list[Refusal]) -> str:
@@ -279,7 +250,11 @@ def sentence(question: Question, predictions: list[Prediction], refusals: list[R
     elif best.found_from is not None:
         told = f"finds words of {best.found_from:.2%} of the users, with a standard error of {best.standard_error:.2g}"
     else:
-        told = f"has a standard error of {best.standard_error:,.3g}; 95 % of its errors are within {best.within_95:,.3g}"
+        within = number(best.within_95, best.own_error * best.within_95 / (best.standard_error or 1.0), 3)
+        told = (
+            f"has a standard error of {number(best.standard_error, best.own_error, 3)}; 95 % of its errors are within "
+            f"{within.partition(' ')[0]}"
+        )
     second = predictions[1] if len(predictions) > 1 else None
     beside = f" Next: {second.method}, {second.rank / best.rank:.2g} times that." if second else ""
     return f"Best: {best.method}. It {told}.{beside}"

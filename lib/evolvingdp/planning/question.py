@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import inspect
 import math
+import numbers
 from dataclasses import dataclass, field
 from typing import Any
-
-from evolvingdp.planning.reports import Reports
 
 STATISTICS = ("mean", "counts", "frequencies", "words", "hot")
 TRUST = ("nobody", "shuffler", "curator")
@@ -18,6 +17,59 @@ UNITS = ("report", "period", "user")
 TARGETS = ("period", "window", "cumulative")
 MOST_USERS = 10**9
 USUAL_DELTA = 1e-9  # far below one over the users of any question
+
+
+UNIT = {
+    "report": "one report",
+    "period": "all that a user sends in a period",
+    "user": "everything that a user ever sends",
+}
+
+
+@dataclass(frozen=True)
+class Reports:
+    """`a_period` reports of one user in each of the `periods`, and the `unit` that epsilon is for: a method's error, what
+    epsilon pays for, and the sentence that promises it count with this. A curator's data count in the same way."""
+
+    unit: str
+    a_period: int
+    periods: int
+
+    @property
+    def in_all(self) -> int:
+        """Of one user."""
+        return self.a_period * self.periods
+
+    @property
+    def of_a_unit(self) -> int:
+        """Whose losses together are epsilon."""
+        return {"report": 1, "period": self.a_period, "user": self.in_all}[self.unit]
+
+    def together(self, epsilon: float, delta: float = 0.0) -> tuple[float, float]:
+        """What (epsilon, delta) for a unit say of all that a user ever sends; delta inf where they say nothing.
+
+        The units of one period are read together, so that theirs is the bound for groups, delta (e^(r epsilon) - 1) /
+        (e^epsilon - 1) for r of them; periods compose.
+        """
+        units = self.in_all // self.of_a_unit
+        alike = max(1, units // self.periods)
+        if not delta:
+            return units * epsilon, 0.0
+        if alike * epsilon > 700:  # beyond floats, and beyond 1
+            return units * epsilon, math.inf
+        return units * epsilon, units // alike * delta * math.expm1(alike * epsilon) / math.expm1(epsilon)
+
+    def told(self, epsilon: float, delta: float = 0.0) -> str:
+        """`together` in words; delta in two digits, rounded up."""
+        if self.of_a_unit == self.in_all:
+            return "together the same"
+        whole, failure = self.together(epsilon, delta)
+        if not failure:
+            return f"together it is {whole:g}"
+        if failure >= 1:
+            return "together no bound below 1 is left of delta"
+        unit = 10.0 ** (math.floor(math.log10(failure)) - 1)
+        return f"together it is ({whole:g}, {math.ceil(failure / unit - 1e-9) * unit:.2g})"
 
 
 def _ask(default: Any, help: str, low: float = 0, high: float = math.inf, choices: tuple[str, ...] = ()) -> Any:
@@ -73,7 +125,8 @@ class Question:
 
     def __post_init__(self) -> None:
         for name, what in self.__dataclass_fields__.items():
-            _check(name, getattr(self, name), **{key: value for key, value in what.metadata.items() if key != "help"})
+            about = {key: value for key, value in what.metadata.items() if key != "help"}
+            object.__setattr__(self, name, _checked(name, getattr(self, name), "int" in str(what.type), **about))
         if self.target == "window" and self.window > self.periods:
             _refuse(f"window must be at most the periods, {self.periods}, got {self.window}")
 
@@ -83,6 +136,16 @@ class Question:
         if self.delta is not None:
             return self.delta
         return 0.0 if self.trust == "nobody" else USUAL_DELTA
+
+    @property
+    def some_delta(self) -> float:
+        """`failure`, or where it is 0 the usual one, for a notebook that needs one."""
+        return self.failure or USUAL_DELTA
+
+    @property
+    def samples(self) -> int:
+        """Of one user, in all."""
+        return self.periods * self.readings
 
     @property
     def level(self) -> float:
@@ -152,18 +215,21 @@ Question.__doc__ = "\n".join(
 )
 
 
-def _check(name: str, value: Any, low: float, high: float, choices: tuple[str, ...]) -> None:
+def _checked(name: str, value: Any, whole: bool, low: float, high: float, choices: tuple[str, ...]) -> Any:
+    """`value`, as a plain number: 1e6 and numpy's integers are whole numbers, too."""
     if choices:
         if value not in choices:
             _refuse(f"{name} must be one of {', '.join(choices)}, got {value!r}")
-    elif value is None and name in ("change", "delta", "ordinary", "share"):
-        return
-    elif isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    if value is None and Question.__dataclass_fields__[name].default is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
         _refuse(f"{name} must be a number, got {value!r}")
-    elif name not in ("change", "epsilon", "delta", "ordinary", "share") and not isinstance(value, int):
-        _refuse(f"{name} must be a whole number, got {value!r}")
-    elif not low <= value <= high:
+    if not low <= value <= high:
         _refuse(f"{name} must lie in [{low:g}, {high:g}], got {value!r}")
+    if whole and value != int(value):
+        _refuse(f"{name} must be a whole number, got {value!r}")
+    return int(value) if whole else float(value)
 
 
 def _refuse(message: str) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 
 from evolvingdp.planning.answer import Answer, Prediction
-from evolvingdp.planning.question import Question
-from evolvingdp.planning.reports import UNIT
+from evolvingdp.planning.question import UNIT, Question
 
 _WIDTH = 92  # of the book's column, too
 _TRUST = {"--trust shuffler": "With a trusted shuffler", "--trust curator": "With a trusted curator"}
@@ -45,13 +45,12 @@ def text(answer: Answer, error: float | None = None) -> str:
         lines += _table(question, answer.predictions)
     for one in answer.predictions[:1]:
         lines += ["", *_details(one)]
-    for edge, title in ((True, "On the edge of their range, no number:"), (False, "Cannot serve:")):
-        told: dict[str, list[str]] = {}
-        for refused in answer.refusals:
-            if refused.edge == edge and refused.nearest not in _TRUST:
-                told.setdefault(refused.reason + _try(refused.nearest), []).append(refused.method)
-        if told:
-            lines += ["", title, *(f"- {'; '.join(methods)}: {reason}" for reason, methods in told.items())]
+    told: dict[str, list[str]] = {}
+    for refused in answer.refusals:
+        if refused.nearest not in _TRUST:
+            told.setdefault(refused.reason + _try(refused.nearest), []).append(refused.method)
+    if told:
+        lines += ["", "Cannot serve:", *(f"- {'; '.join(methods)}: {reason}" for reason, methods in told.items())]
     for option, said in _TRUST.items():
         others = "; ".join(one.method for one in answer.refusals if one.nearest == option)
         lines += ["", f"{said} ({option}): {others}."] if others else []
@@ -79,9 +78,15 @@ def _try(nearest: str) -> str:
     return f". Try {nearest}." if nearest else "."
 
 
-def number(value: float | None) -> str:
-    """Two digits; nothing for None."""
-    return "" if value is None else f"{value:,.0f}" if value >= 1000 else f"{value:.2g}"
+def number(value: float | None, own: float = 0.0, digits: int = 2) -> str:
+    """Two digits, or with its `own` standard error no more than hold; nothing for None."""
+    if value is None:
+        return ""
+    if own and value:
+        places = max(math.floor(math.log10(own)), math.floor(math.log10(value)) + 1 - digits)
+        value, own = round(value, -places), max(round(own, -places), 10.0**places)
+        return f"{value:,.{max(0, -places)}f} +- {own:,.{max(0, -places)}f}"
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.{digits}g}"
 
 
 def _table(question: Question, predictions: list[Prediction]) -> list[str]:
@@ -90,12 +95,18 @@ def _table(question: Question, predictions: list[Prediction]) -> list[str]:
     rows = [["", f"method ({_UNITS[question.statistic]})", *([] if alarm else ["std. error", "95 %"])]]
     rows[0] += (["found from, share", "users"] if found else []) + ["how"]
     for place, one in enumerate(predictions, start=1):
-        row = [f"{place}.", one.method, *([] if alarm else [number(one.standard_error), number(one.within_95)])]
+        row = [f"{place}.", one.method, *([] if alarm else [number(one.standard_error, one.own_error), _within(one)])]
         if found:
             row += [number(one.found_from), "" if one.found_from is None else f"{one.found_from * question.users:,.0f}"]
         rows.append([*row, one.how + (f"; {one.note}" if one.note else "")])
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _within(one: Prediction) -> str:
+    """With as many digits as its standard error."""
+    own = one.own_error * one.within_95 / one.standard_error if one.standard_error else 0.0
+    return number(one.within_95, own).partition(" ")[0]
 
 
 def _details(best: Prediction) -> list[str]:
@@ -116,14 +127,17 @@ def _details(best: Prediction) -> list[str]:
 
 
 def _reached(answer: Answer, error: float) -> list[str]:
-    if not answer.reached:
-        return [f"No method reaches an error of {error:g} by epsilon, users or periods alone."]
+    late = "; ".join(one.method for one in answer.reached if one.late)
+    found = [one for one in answer.reached if one.epsilon or one.users or one.periods]
+    told = ["", f"Not searched to the end, for want of time: {late}."] if late else []
+    if not found:
+        return [f"No method reaches an error of {error:g} by epsilon, users or periods alone.", *told]
     rows = [[f"for an error of {error:g}", "epsilon from", "users from", "periods up to"]]
-    for one in answer.reached:
+    for one in found:
         numbers = [
             f"{one.epsilon:.3g}" if one.epsilon else "none",
             *(f"{n:,}" if n else "none" for n in (one.users, one.periods)),
         ]
         rows.append([one.method, *numbers])
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows] + told

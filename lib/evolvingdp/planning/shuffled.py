@@ -18,15 +18,14 @@ from evolvingdp.core import accounting
 from evolvingdp.core.olh import OLH
 from evolvingdp.heavy_hitters.trust.shuffling import epsilon_of_a_report, fewest
 from evolvingdp.planning.answer import CannotServeError, Expected, Method
-from evolvingdp.planning.question import Question
-from evolvingdp.planning.reports import UNIT
+from evolvingdp.planning.question import UNIT, Question
+from evolvingdp.planning.texts import Text, of
 
 _LEAST_DELTA = 1e-12
 _MOST_BIT, _MOST_HASH = 15.0, 10.0  # epsilon of a report: of the bound, and of local hashing
 _PROMISED = {True: UNIT["user"], False: "{unit}; of all periods {mixed_for_ever}", None: "{lot}"}
 _AGAINST = "against those who see only what the shuffler passes on"
 SEVERAL = "a user sends several bits that depend on each other, and what a shuffler adds is known for one report"
-FOLLOWED = "what is said again and again can be followed through the shuffler"
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,6 @@ class Mixed:
     share: float = 1.0
     name: str = "shuffled"
     notebook: str = ""  # in which reports are mixed
-    rough: bool = False
 
     def question(self, asked: Question) -> Question:
         """`asked` of the local method, with the epsilon of a report."""
@@ -69,9 +67,7 @@ class Mixed:
 
 @lru_cache(maxsize=1024)
 def _amplified(epsilon: float, delta: float, users: int, mixed: Mixed, cells: int) -> float:
-    return epsilon_of_a_report(
-        epsilon, delta, users, lambda one: mixed.values(one, cells), mixed.most, mixed.hashed, mixed.rough
-    )
+    return epsilon_of_a_report(epsilon, delta, users, lambda one: mixed.values(one, cells), mixed.most, mixed.hashed)
 
 
 def _hash_values(epsilon: float, _: int) -> int:
@@ -88,7 +84,7 @@ ONE_SIGN = Mixed(True, _two, most=_MOST_BIT)  # of a row that the report names: 
 SEARCH = Mixed(None, _hash_values, notebook="evolvingdp run heavy_hitters/trust")
 
 
-def mixed(method: Method, rough: bool = False) -> Method:
+def mixed(method: Method) -> Method:
     """The method behind a shuffler; or why its reports cannot be mixed."""
     reports = method.mixed
     if not isinstance(reports, Mixed):
@@ -97,7 +93,7 @@ def mixed(method: Method, rough: bool = False) -> Method:
             raise CannotServeError(str(reports))
 
         return replace(method, name=f"{method.name}, shuffled", settle=refuse, trust="shuffler")
-    reports, settle = replace(reports, rough=rough), method.settle_mixed or method.settle
+    settle = method.settle_mixed or method.settle
 
     def expect(question: Question, settings: Any, *streams: int) -> Expected:
         asked = reports.question(question)
@@ -110,8 +106,19 @@ def mixed(method: Method, rough: bool = False) -> Method:
         name=f"{method.name}, {reports.name}",
         settle=lambda question: settle(reports.question(question)),
         expect=expect,
-        guarantee=f"({{epsilon}}, {{delta}})-DP of {_PROMISED[reports.once]}, {_AGAINST}",
-        sends=f"{method.sends}; no name",
-        notebook=lambda question: reports.notebook or method.notebook(reports.question(question)),
         trust="shuffler",
+        mixed=reports,
+        asked=reports.question,
+    )
+
+
+def mixed_text(method: Method) -> Text:
+    """What is said of a method, mixed or not."""
+    told, reports = of(method.name), method.mixed
+    if method.trust != "shuffler" or not isinstance(reports, Mixed):
+        return told
+    return told._replace(
+        guarantee=f"({{epsilon}}, {{delta}})-DP of {_PROMISED[reports.once]}, {_AGAINST}",
+        sends=f"{told.sends}; no name",
+        notebook=reports.notebook or told.notebook,
     )
