@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from evolvingdp.book import engine
+from evolvingdp.book.own import Release, checked
 from evolvingdp.book.params import Metric
 from evolvingdp.book.words import digits
 from evolvingdp.continual_mean import algorithms, choosing, coordinates, private_median, streams
@@ -25,7 +26,9 @@ from evolvingdp.continual_mean.settings import arrange
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core import checks
 from evolvingdp.core.seeds import stream
+from evolvingdp.notebooks.continual_mean.own_values import released
 from evolvingdp.notebooks.continual_mean.scores import ORDER_NAMES, root_mean_square, second_half
+from evolvingdp.streams import reading
 
 METRIC = Metric("random_recommended", "root mean square error of the recommended mean, random order")
 
@@ -77,11 +80,14 @@ POPULATIONS = {
 ORDER_RUNGS = (NAIVE, RECOMMENDED, RECOMMENDED_DELTA, ALIKE, ALIKE_DELTA)
 
 
-def check(params: Any) -> None:
+def check(params: Any) -> dict[str, Any]:
     """Raise ValueError where an epsilon is too small for integer noise."""
+    if params.data:
+        return checked(params, reading.read_values, params.low, params.high)
     for setting in SETTINGS:
         name, dimensions = ("full_epsilon", 1) if setting == "full" else ("epsilon", max(params.dimensions))
         _fits(name, *sizes(params, setting), dimensions)
+    return {}
 
 
 def sizes(params: Any, setting: str) -> tuple[int, int, float, int]:
@@ -349,3 +355,8 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
             found |= {f"{key}_cap": made.samples_per_user, f"{key}_batch": made.batch, f"{key}_alpha": made.alpha}
             found[f"{key}_total"] = math.hypot(found[f"{key}_stated"], found[f"{key}_bias"])
     return found
+
+
+def of_own(params: Any, seed: int) -> Release:
+    """The recommended running mean of a file's samples."""
+    return released(params, params.delta, seed)

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from evolvingdp.book.own import Release, checked
 from evolvingdp.book.params import Metric
 from evolvingdp.book.words import digits
 from evolvingdp.continual_mean import algorithms, streams, theory
@@ -22,7 +23,9 @@ from evolvingdp.continual_mean.per_step import PerStepLaplace, most_samples
 from evolvingdp.continual_mean.settings import arrange
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core.seeds import stream
+from evolvingdp.notebooks.continual_mean.own_values import released
 from evolvingdp.notebooks.continual_mean.scores import ORDER_NAMES, root_mean_square, second_half
+from evolvingdp.streams import reading
 
 METRIC = Metric("full_end", "root mean square error of Algorithm 6 at the stream's end, random order")
 
@@ -55,10 +58,13 @@ POINTS = 40  # steps at which errors are kept
 SHORT = {"naive": NAIVE, "single": SINGLE, "multiple": MULTIPLE, "full": FULL}  # in values' names
 
 
-def check(params: Any) -> None:
+def check(params: Any) -> dict[str, Any]:
     """Raise ValueError where users have more samples than a cap allows."""
+    if params.data:
+        return checked(params, reading.read_values, params.low, params.high)
     if min(params.loose_caps) < params.loose_samples:
         raise ValueError(f"loose_caps must be at least loose_samples = {params.loose_samples}, got {min(params.loose_caps)}")
+    return {}
 
 
 def length(params: Any) -> int:
@@ -298,3 +304,8 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         **{f"{short}_tight": loose[name, tight] for short, name in SHORT.items()},
         **{f"{short}_wide": loose[name, wide] for short, name in SHORT.items()},
     }
+
+
+def of_own(params: Any, seed: int) -> Release:
+    """The recommended running mean of a file's samples."""
+    return released(params, 0.0, seed)

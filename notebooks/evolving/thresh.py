@@ -14,17 +14,20 @@ import numpy as np
 import pandas as pd
 
 from evolvingdp.book import engine
+from evolvingdp.book.own import Release, checked
 from evolvingdp.book.params import Metric
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import baselines, streams
 from evolvingdp.evolving.constants import paper_epsilons, paper_error_bound, told
 from evolvingdp.evolving.rivals import crews as by_crews
+from evolvingdp.evolving.rivals import once
 from evolvingdp.evolving.rivals.crews import Crews
 from evolvingdp.evolving.rivals.once import Once
 from evolvingdp.evolving.streams import BitStream
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.evolving.thresh_simulation import simulate
 from evolvingdp.notebooks.evolving.split_users import CREWS, HINDSIGHT, ONCE, ONLINE, SIXTEEN, errors, reported_once
+from evolvingdp.streams import reading
 
 METRIC = Metric("error_tuned", "mean error of tuned THRESH over the epochs")
 
@@ -76,13 +79,16 @@ MORE = {("time", PAPER): 4, ("time", TUNED): 4, ("n_users", PAPER): 4}  # times 
 ERRORS = 1024  # of each user once, at least, at each horizon
 
 
-def check(params: Any) -> None:
+def check(params: Any) -> dict[str, Any]:
     """Raise ValueError where no protocol can be planned for a point of the sweeps, or a stream does not fit."""
+    if params.data:
+        return checked(params, reading.read_bits)
     for n_users in {params.n_users, *params.n_users_sweep}:
         protocols(params, n_users, params.horizon)
     for horizon in params.horizon_sweep:
         protocols(params, HORIZON_SWEEP_USERS, horizon)
     scenarios(params)
+    return {}
 
 
 def protocols(params: Any, n_users: int, horizon: int) -> dict[str, Thresh]:
@@ -448,3 +454,23 @@ def other_streams(table: pd.DataFrame) -> pd.DataFrame:
             | {shown: f"{means[method]:.4f}" if method in means else "–" for method, shown in names.items()}
         )
     return pd.DataFrame(rows)
+
+
+def of_own(params: Any, seed: int) -> Release:
+    """Each user of a file once: with a bit a period THRESH, which needs thousands, does not serve."""
+    own = reading.read_bits(params.data)
+    settings = Once(own.n_users, len(own.periods), params.epsilon)
+    if own.bits is None:
+        drawn = BitStream.make([own.n_users], own.shares, 1)
+        tally = once.simulate(settings, drawn, stream(seed, "own", "noise"))
+    else:
+        generators = {name: stream(seed, "own", name) for name in ("words", "public", "private")}
+        tally = once.run(settings, own.bits, **generators)
+    estimate = settings.estimates(tally)[:, 1]
+    with np.errstate(divide="ignore"):
+        off = 1.96 * np.sqrt(settings.report.variance(np.clip(estimate, 0.0, 1.0)) / tally.reports)
+    table = pd.DataFrame({"period": own.periods, "estimate": estimate, "low": estimate - off, "high": estimate + off})
+    promise = f"pure {params.epsilon:g}-local differential privacy of everything that a user ever sends"
+    return Release(
+        own.name, "period", "share of ones", "one report of each user", promise, table.assign(truth=own.shares), "series"
+    )

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from evolvingdp.book import engine
+from evolvingdp.book.own import Release, checked
 from evolvingdp.book.params import Metric
 from evolvingdp.core import checks, words
 from evolvingdp.core.seeds import stream
@@ -25,6 +26,7 @@ from evolvingdp.heavy_hitters.bitstogram import Bitstogram, BitstogramProtocol, 
 from evolvingdp.heavy_hitters.listing import Reports
 from evolvingdp.heavy_hitters.pem import PEM
 from evolvingdp.notebooks.heavy_hitters.lists import LETTERS, brown_words, data, find, judge, leaves_of
+from evolvingdp.streams import reading
 
 METRIC = Metric("brown_best_f1", "F1 of Bitstogram with one bit a user on Brown", better="higher")
 
@@ -66,6 +68,8 @@ SHORT = {"several": SEVERAL, "one": ONE, "fixed": FIXED, "buckets": BUCKETS}  # 
 
 def check(params: Any) -> dict[str, Any]:
     """Sorted sweeps; raises ValueError for numbers of buckets, or where no word is heavy."""
+    if params.data:
+        return checked(params, _own_words)
     sizes = {f"bucket_sweep[{place}]": size for place, size in enumerate(params.bucket_sweep)}
     checks.power_of_two(buckets=params.buckets, **sizes)
     if threshold(params) > params.n_users / 100:
@@ -398,3 +402,37 @@ def lemma_table(params: Any) -> pd.DataFrame:
         ),
     ]
     return pd.DataFrame(rows, columns=["", "Lemma 6.8, explicit", "here"])
+
+
+OWN_LETTERS = 10  # of a word of a reader's own, at most: 27^10 words are numbers of those of eleven letters
+
+
+def _own_words(path: Any) -> reading.Words:
+    return reading.read_words(path, letters=OWN_LETTERS)
+
+
+def of_own(params: Any, seed: int) -> Release:
+    """Bitstogram on the words of a file, a user each, at a threshold of five standard errors of the final oracle."""
+    own = _own_words(params.data)
+    n_users, share = int(own.counts.sum()), 0.3
+    least = 5 * theory.mean_standard_error(round(n_users * share), params.epsilon) / share
+    settings = Bitstogram(params.epsilon, least, length=OWN_LETTERS + 1, final_share=share)
+    protocol = settings.draw_hashes(stream(seed, "own", "hashes"))
+    reports = protocol.simulate(words.encode(own.words), own.counts, stream(seed, "own", "noise"))
+    found = protocol.search(reports, n_users).words
+    held = dict(zip(words.encode(own.words).tolist(), own.words, strict=True))
+    keys = words.index(found.word, OWN_LETTERS + 1).tolist()
+    truth = dict(zip(own.words, own.counts.tolist(), strict=True))
+    off = 1.96 * found.standard_error
+    table = pd.DataFrame({"word": [held.get(key) or _decoded(key) for key in keys], "estimate": found.estimate})
+    table = table.assign(low=found.estimate - off, high=found.estimate + off, truth=table.word.map(truth).fillna(0))
+    promise = f"pure {params.epsilon:g}-local differential privacy of a user's only report"
+    return Release(own.name, "word", "users", "Bitstogram, one bit a user", promise, table)
+
+
+def _decoded(key: int) -> str:
+    """A word that nobody holds, or what is none."""
+    try:
+        return words.decode([key])[0]
+    except ValueError:
+        return f"no word ({key})"

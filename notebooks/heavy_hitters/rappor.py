@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from evolvingdp.book.own import Release, checked
 from evolvingdp.book.params import Metric
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.seeds import stream
@@ -22,6 +24,7 @@ from evolvingdp.heavy_hitters.count_sketch import FreqOracle
 from evolvingdp.heavy_hitters.rappor import Rappor
 from evolvingdp.heavy_hitters.rappor_decoding import decode
 from evolvingdp.notebooks.heavy_hitters.lists import score
+from evolvingdp.streams import reading
 
 METRIC = Metric("found", "values that RAPPOR detects in Demo 3", "values", "higher")
 
@@ -61,8 +64,10 @@ DEMO_3 = {
 }  # fmt: skip
 
 
-def check(params: Any) -> None:
+def check(params: Any) -> dict[str, Any]:
     """Raise ValueError for what is no RAPPOR, or no fit that a list of candidates can be made from."""
+    if params.data:
+        return checked(params, _own_words)
     reports, equations = params.n_clients * params.n_reports, params.n_bits * params.n_cohorts
     if reports > 10**8:
         raise ValueError(f"n_clients * n_reports must be at most 10^8, got {reports:.3g}")
@@ -77,6 +82,7 @@ def check(params: Any) -> None:
             f"of candidates has a false-discovery rate, got {params.n_values + params.n_strangers}"
         )
     rappor(params)
+    return {}
 
 
 def rappor(params: Any) -> Rappor:
@@ -326,3 +332,32 @@ def in_words(ranks: pd.DataFrame, column: str, short: Any) -> str:
     """`column` of every method in the first and in the last group of ranks."""
     lines = ((label, ranks[ranks.method == method][column]) for method, label in METHODS.items())
     return ", ".join(f"{label} from {short(line.iloc[0])} to {short(line.iloc[-1])}" for label, line in lines)
+
+
+OWN_BITS, OWN_COHORTS = 64, 128  # for words of a reader's own
+OWN_MOST = int(0.8 * OWN_BITS * OWN_COHORTS)  # words of a list that can be told apart
+
+
+def _own_words(path: Any) -> reading.Words:
+    own = reading.read_words(path)
+    if len(own.words) > OWN_MOST:
+        raise ValueError(
+            f"{path} must have at most {OWN_MOST:,} different words, got {len(own.words):,}; join the rare ones"
+        )
+    return own
+
+
+def of_own(params: Any, seed: int) -> Release:
+    """RAPPOR on the words of a file, a user each; the list of words is public, and only their counts are not."""
+    own = _own_words(params.data)
+    keys = np.array(
+        [int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest()) for word in own.words], np.uint64
+    )
+    method = Rappor.one_shot(params.epsilon, n_bits=OWN_BITS, n_cohorts=OWN_COHORTS)
+    protocol = method.draw_hashes(stream(seed, "own", "hashes"))
+    found = decode(protocol, protocol.simulate(keys, own.counts, stream(seed, "own", "noise")), keys).words
+    estimate, off = found.unbiased.to_numpy(), 1.96 * found.standard_error.to_numpy()
+    table = pd.DataFrame({"word": own.words, "estimate": estimate, "low": estimate - off, "high": estimate + off})
+    table = table.assign(truth=own.counts).sort_values("estimate", ascending=False, kind="stable", ignore_index=True)
+    promise = f"pure {params.epsilon:g}-local differential privacy of a user's only report; the list of words is public"
+    return Release(own.name, "word", "users", "RAPPOR, one report of 64 bits", promise, table)

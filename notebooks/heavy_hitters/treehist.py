@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -16,6 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evolvingdp.book import engine
+from evolvingdp.book.own import Release, checked
 from evolvingdp.book.params import Metric
 from evolvingdp.core import brown
 from evolvingdp.core.hashing import MultiplyShift
@@ -32,6 +33,7 @@ from evolvingdp.heavy_hitters.tree_hist import Algorithm3, Held, TreeHist
 from evolvingdp.heavy_hitters.word_tree import WordTree
 from evolvingdp.notebooks.heavy_hitters.lists import BITS, LETTERS, data, find, judge, leaves_of
 from evolvingdp.notebooks.heavy_hitters.predicted import expected_candidates, found_probability, known_f1
+from evolvingdp.streams import reading
 
 METRIC = Metric("brown_best_f1", "F1 of TreeHist with one bit a user on Brown", better="higher")
 
@@ -151,8 +153,10 @@ class Shared(Algorithm3):
         return found_probability(self.oracles[0], self.told(leaves, counts, rng), nodes, cuts, rng)
 
 
-def check(params: Any) -> None:
+def check(params: Any) -> dict[str, Any]:
     """Raise ValueError where no word is heavy, or a search would ask for too many candidates that nobody holds."""
+    if params.data:
+        return checked(params, _own_words)
     for name, users, share in (("n_users", [params.n_users], 0.01), ("n_users_sweep", params.n_users_sweep, 0.05)):
         for n_users in users:  # the most frequent word of Brown has .07 of the users
             most = share * n_users / math.isqrt(n_users)
@@ -175,6 +179,7 @@ def check(params: Any) -> None:
                 f"factor must be at least {needed:.3g} at epsilon = {params.epsilon:g}, so that {variant!r} does not ask for "
                 f"too many candidates that nobody holds, got {params.factor:g}"
             )
+    return {}
 
 
 def threshold(params: Any, n_users: int) -> float:
@@ -392,3 +397,25 @@ def words_a_user(params: Any) -> pd.DataFrame:
             {"words a user": words, "error, one drawn": f"{sampled:,.0f}", "error, a report of each": f"{each:,.0f}"}
         )
     return pd.DataFrame(rows)
+
+
+OWN_TREE = WordTree((2,) * 6, 12, shorter=True)  # for words of a reader's own
+
+
+def _own_words(path: Any) -> reading.Words:
+    return reading.read_words(path, letters=OWN_TREE.length)
+
+
+def of_own(params: Any, seed: int) -> Release:
+    """TreeHist on the words of a file, a user each, at a threshold of five standard errors of whole words."""
+    own = _own_words(params.data)
+    n_users = int(own.counts.sum())
+    draft = TreeHist(OWN_TREE, params.epsilon, 1.0, rows=8, width=2**14, leaf_share=0.5, compression="projective")
+    method = replace(draft, threshold=5 * draft.level_error(OWN_TREE.depth - 1, n_users))
+    protocol = method.draw_hashes(stream(seed, "own", "hashes"))
+    found = protocol.simulate_search(OWN_TREE.encode(own.words), own.counts, stream(seed, "own", "noise")).words
+    truth = found.word.map(dict(zip(own.words, own.counts.tolist(), strict=True))).fillna(0)
+    off = 1.96 * found.standard_error
+    table = found[["word", "estimate"]].assign(low=found.estimate - off, high=found.estimate + off, truth=truth)
+    promise = f"pure {params.epsilon:g}-local differential privacy of a user's only report"
+    return Release(own.name, "word", "users", "TreeHist with projective reports", promise, table)

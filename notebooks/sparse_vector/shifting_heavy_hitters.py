@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
 
+from evolvingdp.book.own import Release, checked
 from evolvingdp.book.params import Metric
 from evolvingdp.core.seeds import stream
 from evolvingdp.notebooks.sparse_vector import groups, methods
@@ -39,7 +40,8 @@ from evolvingdp.notebooks.sparse_vector.other_streams import STEPS, TYPES, brown
 from evolvingdp.sparse_vector import baselines, noise
 from evolvingdp.sparse_vector.shifting import plan
 from evolvingdp.sparse_vector.shifting_simulation import simulate
-from evolvingdp.sparse_vector.stable import NOISES
+from evolvingdp.sparse_vector.stable import NOISES, stable_monitor
+from evolvingdp.streams import dated, reading
 
 METRIC = Metric("monitor_A", "share of the events A that ThresholdMonitor finds", better="higher")
 
@@ -93,12 +95,15 @@ _KEYS = {
 }
 
 
-def check(params: Any) -> None:
+def check(params: Any) -> dict[str, Any]:
     """A group must fit: fewer users than the error have none."""
+    if params.data:
+        return checked(params, own_groups)
     for n_users in {params.n_users, *params.n_users_sweep}:
         sizes = example_plan(target_of(params), n_users, params.reports)[1]
         if max(sizes.values()) > n_users:
             raise ValueError(f"n_users must be >= {max(sizes.values())} for one group of each kind, got {n_users}")
+    return {}
 
 
 def run(params: Any, seed: int) -> pd.DataFrame:
@@ -403,3 +408,41 @@ def general_table(table: pd.DataFrame) -> pd.DataFrame:
         share = f"{runs.heavy_share.mean():.4f} (sd {runs.heavy_share.std():.4f})" if runs.events.any() else "there are none"
         rows.append({"k": f"{reports}", "heavy elements found": share, "elements found": f"{runs.found.mean():,.0f}"})
     return pd.DataFrame(rows)
+
+
+def own_groups(path: Any) -> reading.Groups:
+    """(step, user, group), or (date, word, count), of whose users the first of a date are the first of every other."""
+    if sorted(reading.columns_of(path)) != sorted(dated.COLUMNS):
+        return reading.read_groups(path)
+    counts = dated.read_counts(path)
+    most = int(counts.counts.sum(axis=1).max())
+    if most > OWN_USERS:
+        raise ValueError(f"{path} must have at most {OWN_USERS:,} users at a date, got {most:,}; divide all counts alike")
+    held = np.full((counts.horizon, most), -1, dtype=np.int64)
+    for date, row in enumerate(counts.counts):
+        held[date, : row.sum()] = np.repeat(np.arange(len(row)), row)
+    return reading.Groups(counts.name, counts.dates, counts.words, held)
+
+
+OWN_USERS = 10**6  # of a date
+
+
+def of_own(params: Any, seed: int) -> Release:
+    """StableMonitor on the groups of a file, which no list has to name."""
+    own = own_groups(params.data)
+    steps, n_users = own.held.shape
+    monitor = stable_monitor(params.epsilon, params.delta, params.reports, steps)
+    state, rng, rows = monitor.start(n_users), stream(seed, "own"), []
+    for step, held in enumerate(own.held):
+        state, found = monitor.step_held(state, held, rng)
+        weights = np.bincount(held[held >= 0], minlength=len(own.groups))
+        told = set(found.tolist())
+        seen = sorted(told | set(np.flatnonzero(weights >= monitor.threshold).tolist()))
+        rows += [(own.steps[step], own.groups[group], int(group in told), int(weights[group])) for group in seen]
+    table = pd.DataFrame(rows, columns=["step", "group", "reported", "truth"])
+    promise = (
+        f"({params.epsilon:g}, {params.delta:g})-differential privacy of everything that a user ever holds, for the first "
+        f"{params.reports} reports of it; who takes part is public"
+    )
+    method = f"StableMonitor, from {monitor.threshold:,.0f} users on"
+    return Release(own.name, "group", "step", method, promise, table, "events")

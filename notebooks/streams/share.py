@@ -14,7 +14,8 @@ from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.evolving import BitStream, Crews, Thresh, baselines, thresh_simulation
 from evolvingdp.evolving.rivals import crews
 from evolvingdp.notebooks.evolving.split_users import CREWS, HINDSIGHT, ONCE, ONLINE, reported_once
-from evolvingdp.streams.dated import DatedCounts, as_word, read_counts
+from evolvingdp.streams.dated import DatedCounts, read_counts
+from evolvingdp.streams.reading import as_text
 
 TUNED, OPTIMAL = "THRESH, tuned", "every epoch, composed"
 EVERY, CENTRAL, TREE = "every epoch, a report at a time", "noise in every epoch", "Algorithm 2, differences"
@@ -38,13 +39,13 @@ def counted(params: Any) -> DatedCounts:
 def word_of(params: Any) -> str:
     """The word whose share is followed."""
     counts = counted(params)
-    return as_word(params.word) or (WORD if WORD in counts.words else counts.moving(1)[0])
+    return as_text(params.word) or (WORD if WORD in counts.words else counts.moving(1)[0])
 
 
 def watched(params: Any) -> tuple[str, ...]:
     counts = counted(params)
     there = tuple(word for word in WATCHED if word in counts.words)
-    return tuple(dict.fromkeys(map(as_word, params.watch))) or (there if len(there) > 1 else counts.moving(len(WATCHED)))
+    return tuple(dict.fromkeys(map(as_text, params.watch))) or (there if len(there) > 1 else counts.moving(len(WATCHED)))
 
 
 def shares(params: Any, n_users: int, rng: np.random.Generator) -> tuple[dict[str, Array], dict[str, str], dict[str, int]]:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-import random
 import re
 import shutil
-import unicodedata
 from html import unescape
 
 import nbformat
@@ -15,6 +13,7 @@ import pandas as pd
 import pytest
 from accessibility import DESKTOP, PHONE
 from bs4 import BeautifulSoup
+from hostile import HOSTILE, WORDS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
@@ -31,40 +30,6 @@ from evolvingdp.book.style import canvas, house
 from support import REPOSITORY
 
 NOTEBOOK = "streams/two_centuries"
-HIT = "window.hit = 1"
-HOSTILE = [
-    f"<script>{HIT}</script>", f'<img src="x" onerror="{HIT}">', f'"><svg onload="{HIT}">', f"[l](javascript:{HIT})",
-    f"</title></figcaption><script>{HIT}</script>", "`<u>x</u>`", "{value}`streams/two_centuries word`", "{{ value }}",
-    "{doc}`/book/index`", "```{raw} html", "new york", "a, b", "a;b|c", "$x^2$", r"$\int$ \$5", r"100%_#&~^\{}", "**a** _b_",
-    "![i](x.png)", "| a | b |", "http://evil.example/x", "# head", "- item", "nan", "=1+1", "7.66e4", "123456", "---",
-    "\"a\" 'b' ...", "{#id .class}", "]{.label}", "&lt;b&gt;", "中文标签", "Привет", "مرحبا", "नमस्ते", "€ 5", "🙂👍🏽",
-    "e\u0301te\u0301", "\u202eevil\u202c", "zero\u200bwidth", "x" * 200,
-]  # fmt: skip
-PIECES = [
-    *"<>&\"'`$\\{}[]()|*_#~^%!-= ",
-    "<b>",
-    "</td>",
-    "&#60;",
-    "$$",
-    "{value}`",
-    "](",
-    "é",
-    "ש",
-    "日本",
-    "😀",
-    "1e5",
-    "\\$",
-]
-
-
-def made_up(count: int) -> list[str]:
-    """Words of random pieces, none of them blank at an end."""
-    draw = random.Random(7)
-    words = ("".join(draw.choices(PIECES, k=draw.randint(2, 9))).strip() for _ in range(10 * count))
-    return sorted({unicodedata.normalize("NFC", word) for word in words if word})[:count]
-
-
-WORDS = [unicodedata.normalize("NFC", word) for word in [*HOSTILE, *made_up(25)]]
 
 
 @pytest.fixture(scope="module")

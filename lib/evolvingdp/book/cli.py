@@ -5,6 +5,7 @@ A command imports what it needs when it runs, so that help and a refused paramet
 
 from __future__ import annotations
 
+import json
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -94,6 +95,8 @@ def run(
     reader = Reader(project.root, job.notebook, folder, job.store / job.name / "values.json")
     running.export(job, folder, finish=reader.read)
     click.echo(f"{job.notebook}: done in {seconds:.1f} s, see {folder / job.name}.ipynb and {folder / job.name}/")
+    if released := json.loads((folder / job.name / "values.json").read_text()).get("released"):
+        click.echo(released)
 
 
 @main.command()

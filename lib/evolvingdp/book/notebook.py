@@ -2,6 +2,7 @@
 
 from evolvingdp.book.cell import parameters
 from evolvingdp.book.labels import Label
+from evolvingdp.book.own import own
 from evolvingdp.book.page import Page
 from evolvingdp.book.style import INKS, MARKERS, PALETTE, THEORY, TRUTH, canvas, headline, lines, names_beside, use
 from evolvingdp.book.words import curves, ends, short, span
@@ -20,6 +21,7 @@ __all__ = [
     "headline",
     "lines",
     "names_beside",
+    "own",
     "parameters",
     "short",
     "span",

@@ -77,6 +77,10 @@ class Page:
         shown = self._table(table, name, f"Table {self._tables} of `{self.result.notebook}`")
         _show(_markdown(unmarked(shown)), f"::::{{dropdown}} {fold}\n\n{shown}\n::::\n" if fold else shown)
 
+    def say(self, line: str) -> None:
+        """Show a sentence, which holds no label."""
+        _show(_markdown(line), line)
+
     def claims(self) -> None:
         """Show how many claims hold, and behind it each with its value, its bound and its verdict."""
         rows = [

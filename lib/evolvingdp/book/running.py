@@ -36,6 +36,7 @@ if TYPE_CHECKING:  # a refused parameter waits for nothing large
 
 Say = Callable[[str], None]
 MANIFEST = "manifest.json"
+OWN_DATA = "own-data"  # tags the cell for a file of the reader's
 STALE = "its notebook, the code that it runs, its data, CITATION.cff or a package that it imports"
 NOTEBOOKS = "EVOLVINGDP_NOTEBOOKS"  # where evolvingdp.notebooks finds the modules beside them
 # They run side by side, a core each: threads of their libraries on top would make them wait for each other, and sums in
@@ -243,7 +244,7 @@ def _execute(job: Job, folder: Path, work: Path, results: Path) -> nbformat.Note
         ):
             warnings.simplefilter("ignore")  # of papermill's own dependencies; a notebook's warnings stand in its output
             papermill.execute_notebook(
-                str(job.project.template(job.notebook)),
+                str(_template(job, folder)),
                 str(output),
                 parameters=parameters,
                 kernel_name="python3",
@@ -263,6 +264,26 @@ def _execute(job: Job, folder: Path, work: Path, results: Path) -> nbformat.Note
     except Exception as error:  # the kernel died, or papermill could not start it: a failed notebook all the same
         raise NotebookError(f"{job.notebook} could not be executed: {error!r}") from error
     return nbformat.read(output, as_version=4)
+
+
+def _template(job: Job, folder: Path) -> Path:
+    """The notebook, without the cell for the reader's data; or with a file of the reader's, of its cells only the title, the
+    parameters, the imports and that one."""
+    import nbformat
+
+    notebook = nbformat.read(job.project.template(job.notebook), as_version=4)
+    own = [OWN_DATA in cell.metadata.get("tags", []) for cell in notebook.cells]
+    if not any(own):
+        return job.project.template(job.notebook)
+    if getattr(job.params, "data", ""):
+        code = [place for place, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
+        own = [place in (0, *code[:2]) or mine for place, mine in enumerate(own)]
+        notebook.cells[0].source = notebook.cells[0].source.splitlines()[0]
+    else:
+        own = [not mine for mine in own]
+    notebook.cells = [cell for cell, kept in zip(notebook.cells, own, strict=True) if kept]
+    nbformat.write(notebook, folder / "template.ipynb")
+    return folder / "template.ipynb"
 
 
 def _by_files(folder: Path) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Dated counts of words: of a shipped corpus, or of a CSV file of the reader's own with columns date, word, count.
+"""Dated counts of words: of a shipped corpus, or of the reader's own CSV or Parquet file with columns date, word, count.
 
 Every date is an epoch; the population of an epoch holds words in the proportions that its counts have.  A date is a year, a
 month (2024-03) or a day (2024-03-31), the same kind in all of a file; 5, 05 and 005 are one year.  A word is any line of
@@ -11,9 +11,9 @@ from __future__ import annotations
 import csv
 import datetime
 import gzip
+import io
 import os
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,14 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.core import tables
+from evolvingdp.streams import reading
+from evolvingdp.streams.reading import MOST_LETTERS, as_text, not_a_line
 
 SHIPPED = ("inaugural", "state_union")
 COLUMNS = ("date", "word", "count")
 OTHER = "(other)"
 MOST_EPOCHS, MOST_WORDS = 1000, 3000
-MOST_LETTERS = 200  # of a word
 MOST_COUNTED = 2**53  # of all words together: up to here sums of counts, and their shares, are exact
-_BREAKS = {"Cc", "Zl", "Zp"}  # kinds of characters that end a line, or are no text
 _FORMS = {"a year": r"[0-9]{1,4}", "a month": r"[0-9]{4}-[0-9]{2}", "a day": r"[0-9]{4}-[0-9]{2}-[0-9]{2}"}
 
 
@@ -60,7 +60,7 @@ class DatedCounts:
 
     def place(self, word: str) -> int:
         """The column of `word`. Raises ValueError if there is none; the message names some words that there are."""
-        word = as_word(word)
+        word = as_text(word)
         if word not in self.words:
             near = [other for other in self.words if other[:3] == word[:3]] or list(self.moving(6))
             raise ValueError(f"must be a word of {self.name}, such as {', '.join(near[:6])}, got {word!r}")
@@ -95,8 +95,11 @@ def read_counts(source: str | Path) -> DatedCounts:
         there = "is no file" if path.exists() else "does not exist"
         raise ValueError(f"must be {' or '.join(SHIPPED)} or a CSV file with columns {', '.join(COLUMNS)}; {path} {there}")
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = list(_rows(path, file))
+        if path.suffix == ".parquet":
+            rows = list(_rows(path, io.StringIO(reading.loaded(path).to_csv(index=False))))
+        else:
+            with path.open(newline="", encoding="utf-8-sig") as file:
+                rows = list(_rows(path, file))
     except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{path} is not CSV text in UTF-8 ({error}); save it as such") from None
     except OSError as error:
@@ -131,10 +134,10 @@ def _rows(path: Path, file: Iterable[str]) -> Iterator[tuple[str, str, int]]:
         if own is None or own != (form or own):
             like = f" like the lines before, which have {form}" if form and own else ""
             raise ValueError(f"{where}: date must be YYYY, YYYY-MM or YYYY-MM-DD{like}, got {date!r}")
-        date, word = f"{int(date)}" if own == "a year" else date, as_word(word)
+        date, word = f"{int(date)}" if own == "a year" else date, as_text(word)
         if not word:
             raise ValueError(f"{where}: word must not be empty; leave the line out, or call it {OTHER!r}")
-        if len(word) > MOST_LETTERS or (not word.isprintable() and _BREAKS & set(map(unicodedata.category, word))):
+        if not_a_line(word):
             raise ValueError(
                 f"{where}: word must be one line of at most {MOST_LETTERS} characters, got {word[:20]!r} of {len(word)}"
             )
@@ -146,11 +149,6 @@ def _rows(path: Path, file: Iterable[str]) -> Iterator[tuple[str, str, int]]:
             )
         form, seen[date, word] = own, lines.line_num
         yield date, word, int(count)
-
-
-def as_word(text: str) -> str:
-    """`text` as words are compared: without blanks around it, in Unicode's form NFC."""
-    return unicodedata.normalize("NFC", text.strip())
 
 
 def _form(date: str) -> str | None:

@@ -20,12 +20,12 @@ Users' real hash functions are made from a seed of 64 bits, and stand for fully 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.core import checks
 from evolvingdp.core.detection import Fit, detect, frequent
@@ -84,6 +84,10 @@ class Tally:
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(self.reports + other.reports, self.sums + other.sums)
+
+    def then(self, later: Tally) -> Tally:
+        """This one's epochs, followed by those of `later`: days are appended, where servers are added."""
+        return Tally(np.concatenate([self.reports, later.reports]), np.concatenate([self.sums, later.sums]))
 
 
 @checks.plain
@@ -210,18 +214,39 @@ def step(
 
 def run(
     settings: Once,
-    stream: BitStream | WordStream,
+    stream: BitStream | WordStream | ArrayLike,
     *,
     words: np.random.Generator,
     public: np.random.Generator,
     private: np.random.Generator,
 ) -> Tally:
-    """All epochs of `stream`, user by user; `words` draws the users' data, `private` lots and noise, `public` the hashes."""
+    """All epochs of `stream`, user by user; `words` draws the users' data, `private` lots and noise, `public` the hashes.
+
+    Or of real data: `stream` (horizon, n_users), the word or bit of each user in each epoch, from 0.
+    """
+    drawn = isinstance(stream, BitStream | WordStream)
+    held = None if drawn else _held(settings, stream)
     state, tallies = start(settings, private), []
-    for epoch in range(1, stream.horizon + 1):
-        state, tally = step(settings, state, stream.histograms(epoch, words), public, private)
+    for epoch in range(1, (stream.horizon if held is None else settings.horizon) + 1):  # type: ignore[union-attr]
+        counts = stream.histograms(epoch, words) if held is None else held(epoch)  # type: ignore[union-attr]
+        state, tally = step(settings, state, counts, public, private)
         tallies.append(tally)
     return Tally(*(np.concatenate(part) for part in zip(*((each.reports, each.sums) for each in tallies), strict=True)))
+
+
+def _held(settings: Once, values: Any) -> Callable[[int], NDArray[np.int64]]:
+    """What each user holds in an epoch, as `step` takes it; everything is checked before the first draw."""
+    table, shape = np.asarray(values), (settings.horizon, settings.n_users)
+    if table.shape != shape or table.dtype.kind not in "biuf":
+        raise ValueError(f"stream must be words from 0, (horizon, n_users) = {shape}, got {table.dtype} {table.shape}")
+    bad = ~((table >= 0) & (table < settings.n_words)) | (table != np.floor(table))
+    if bad.any():
+        epoch, user = np.argwhere(bad)[0]
+        least = f"from 0 to {settings.n_words - 1}"
+        raise ValueError(
+            f"stream must hold whole numbers {least}, got {table[epoch, user]} for user {user} in epoch {epoch + 1}"
+        )
+    return lambda epoch: np.eye(settings.n_words, dtype=np.int64)[table[epoch - 1].astype(np.int64)]
 
 
 def simulate(settings: Once, stream: BitStream | WordStream, rng: np.random.Generator) -> Tally:

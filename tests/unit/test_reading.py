@@ -1,0 +1,167 @@
+"""A reader's own file: what is read, and what is refused in one line that names file, row and column."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evolvingdp.core.detection import detect, detect_many
+from evolvingdp.core.reports import best_report
+from evolvingdp.core.seeds import stream
+from evolvingdp.evolving import Once
+from evolvingdp.evolving.rivals import once
+from evolvingdp.streams import read_counts, reading
+
+READERS = {
+    "words": reading.read_words,
+    "letters": lambda path: reading.read_words(path, letters=6),
+    "bits": reading.read_bits,
+    "values": lambda path: reading.read_values(path, 40, 160),
+    "groups": reading.read_groups,
+}
+BAD = [
+    ("words", "", "is empty"),
+    ("words", "word\n", "must have 1 to 10,000,000 rows"),
+    ("words", "name\na\nb\n", "must name its columns word or word, count in the first line, got name"),
+    ("words", "word,count,more\na,1,2\n", "must name its columns"),
+    ("words", "word,count\na,1\nb\n", "row 3: count must be a whole number from 1 to 10,000,000,000, got nothing"),
+    ("words", "word,count\na,1\nb,2,3\n", "must have a value for each column; quote a text with a comma"),
+    ("words", "word,count\na,1\na,2\n", "row 3: word must stand once in the rows, got 'a'"),
+    ("words", "word,count\ne\u0301,1\n\u00e9,2\n", "row 3: word must stand once in the rows"),
+    ("words", "word,count\na,1\nb,-2\n", "row 3: count must be a whole number from 1"),
+    ("words", "word,count\na,1\nb,2.5\n", "row 3: count must be a whole number from 1"),
+    ("words", "word,count\na,1\nb,many\n", "row 3: count must be a whole number from 1 to 10,000,000,000, got 'many'"),
+    ("words", "word,count\na,1\nb,nan\n", "row 3: count must be a whole number"),
+    ("words", "word,count\na,1\nb,inf\n", "row 3: count must be a whole number"),
+    ("words", "word,count\na,0x10\nb,1\n", "row 2: count must be a whole number"),
+    ("words", "word,count\na,10000000000\nb,1\n", "all counts together must be at most 10,000,000,000"),
+    ("words", "word\na\n\nb\n", "row 3: word must not be empty, got nothing"),
+    ("words", "word\na\n   \nb\n", "row 3: word must not be empty"),
+    ("words", f"word\na\n{'x' * 201}\n", "row 3: word must be one line of at most 200 characters"),
+    ("words", 'word\na\n"b\nc"\n', "row 3: word must be one line"),
+    ("words", 'word,count\n"a,1\n', "quote a text with a comma"),
+    ("words", "word\na\na\n", "must have two words or more, got only 'a'"),
+    ("letters", "word\ncat\nnew york\n", "row 3: word must have 1 to 6 letters, all of a-z (heavy_hitters/rappor takes any"),
+    ("letters", "word\ncat\nelephant\n", "row 3: word must have 1 to 6 letters"),
+    ("bits", "period,user,bit\n1,a,1\n1,b,0\n", "must have two periods or more, got 1"),
+    ("bits", "period,user,bit\n1,a,1\n2,a,2\n", "row 3: bit must be a whole number from 0 to 1, got '2'"),
+    (
+        "bits",
+        "period,user,bit\n1,a,1\n1,a,0\n2,a,1\n",
+        "row 3: user must stand once in the rows of the same period",
+    ),
+    ("bits", "period,user,bit\n1,a,1\n1,b,0\n2,a,1\n", "must have a bit of every user in every period; 'b' has none in '2'"),
+    ("bits", "period,share,users\n1,.5,10\n2,1.2,10\n", "row 3: share must be a number from 0 to 1, got '1.2'"),
+    ("bits", "period,share,users\n1,.5,10\n2,.5,11\n", "row 3: users must be the same in every period, 10 as in the first"),
+    ("values", "user,value\na,83.5\nb,39.9\n", "row 3: value must be a number from 40 to 160, got '39.9'"),
+    ("values", "user,value\na,83.5\n,90\n", "row 3: user must not be empty"),
+    ("groups", "step,user,group\n1,a,x\n1,a,y\n", "row 3: user must stand once in the rows of the same step, got 'a'"),
+]
+
+
+def file(tmp_path, text, name="mine.csv"):
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(("kind", "text", "said"), BAD)
+def test_a_bad_file_is_refused_in_one_line_with_its_row(tmp_path, kind, text, said):
+    path = file(tmp_path, text)
+    with pytest.raises(ValueError, match=r"must|is") as refused:
+        READERS[kind](path)
+    assert said in str(refused.value)
+    assert str(path) in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_what_is_no_file_or_no_table_is_refused_in_one_line(tmp_path):
+    (tmp_path / "latin.csv").write_bytes("word\ncaf\xe9\nb\n".encode("latin-1"))
+    (tmp_path / "no.parquet").write_bytes(b"word\na\n")
+    for name, said in {
+        "latin.csv": "is not CSV text in UTF-8",
+        "no.parquet": "is not Parquet",
+        "gone.csv": "does not exist",
+    }.items():
+        with pytest.raises(ValueError, match=said) as refused:
+            reading.read_words(tmp_path / name)
+        assert "\n" not in str(refused.value)
+    with pytest.raises(ValueError, match="is no file"):
+        reading.read_words(tmp_path)
+
+
+def test_words_are_counted_one_a_row_or_with_their_users(tmp_path):
+    one = reading.read_words(file(tmp_path, "\ufeffWord\nb\na\nb\n null \nNaN\n"))
+    assert (one.words, one.counts.tolist()) == (("b", "NaN", "a", "null"), [2, 1, 1, 1])
+    more = reading.read_words(file(tmp_path, 'count, word\n3,"a, b"\n1e3,中文\n'))
+    assert (more.words, more.counts.tolist()) == (("中文", "a, b"), [1000, 3])
+
+
+def test_bits_come_from_parquet_with_bool_and_nullable_columns(tmp_path):
+    table = pd.DataFrame({"period": [1, 1, 2, 2], "user": ["007", "7", "7", "007"], "bit": [True, False, True, True]})
+    for bits in (table.bit, table.bit.astype("boolean"), table.bit.astype("Int64"), table.bit.astype(float)):
+        table.assign(bit=bits).to_parquet(tmp_path / "mine.parquet")
+        read = reading.read_bits(tmp_path / "mine.parquet")
+        assert read.bits.tolist() == [[1, 0], [1, 1]]
+        assert (read.periods, read.shares.tolist(), read.n_users) == (("1", "2"), [0.5, 1.0], 2)
+    table.assign(bit=pd.array([True, None, True, True], dtype="boolean")).to_parquet(tmp_path / "mine.parquet")
+    with pytest.raises(ValueError, match="row 2: bit must be a whole number from 0 to 1, got nothing"):
+        reading.read_bits(tmp_path / "mine.parquet")
+
+
+def test_samples_and_groups_keep_their_order_and_their_names(tmp_path):
+    read = reading.read_values(file(tmp_path, "value,user\n83.5,u2\n40,u1\n160,u2\n"), 40, 160)
+    assert (read.names, read.users.tolist(), read.values.tolist()) == (("u2", "u1"), [0, 1, 0], [83.5, 40, 160])
+    held = reading.read_groups(file(tmp_path, "step,user,group\nmon,a,x\ntue,b,y\ntue,a,x\n"))
+    assert (held.steps, held.groups, held.held.tolist()) == (("mon", "tue"), ("x", "y"), [[0, -1], [0, 1]])
+
+
+def test_dated_counts_come_through_the_same_door(tmp_path):
+    table = pd.DataFrame(
+        {"date": pd.to_datetime(["2024-01-01", "2024-01-02"] * 2), "word": ["a", "a", "b", "b"], "count": [1, 2, 3, 4]}
+    )
+    table.to_parquet(tmp_path / "mine.parquet")
+    read = read_counts(tmp_path / "mine.parquet")
+    assert (read.dates, read.words) == (("2024-01-01", "2024-01-02"), ("b", "a"))
+    assert read.counts.tolist() == [[3, 1], [4, 2]]
+
+
+def test_users_once_take_real_bits_and_days_are_appended():
+    """The mean of many runs is that of the data; a wrong bit is refused before the first draw."""
+    bits = np.zeros((3, 400), dtype=bool)
+    bits[1, :100], bits[2] = True, True
+    settings = Once(400, 3, 3.0)
+
+    def run(data, seed):
+        return once.run(settings, data, **{name: stream(seed, name) for name in ("words", "public", "private")})
+
+    found = np.mean([settings.estimates(run(bits, seed))[:, 1] for seed in range(60)], axis=0)
+    assert found == pytest.approx([0, 0.25, 1], abs=0.04)
+    for bad, said in ((bits[:2], "must be words from 0"), (bits * 2, r"from 0 to 1, got 2 for user 0 in epoch 2")):
+        with pytest.raises(ValueError, match=said):
+            run(bad, 0)
+    tally = run(bits, 1)
+    first, rest = once.Tally(tally.reports[:1], tally.sums[:1]), once.Tally(tally.reports[1:], tally.sums[1:])
+    assert first.then(rest).reports.tolist() == tally.reports.tolist()
+    assert first.then(rest).sums.tolist() == tally.sums.tolist()
+
+
+@pytest.mark.parametrize("online", [False, True])
+@pytest.mark.parametrize(
+    ("values", "epsilon", "share", "moved"), [(2, 1.0, 0.5, 0.1), (100, 3.0, 0.02, 0.02), (2, 1.0, 0.2, 0.0)]
+)
+def test_many_series_are_searched_at_once_as_each_by_itself(online, values, epsilon, share, moved):
+    rng, report = stream(0, "many", str(online), values), best_report(values, epsilon, 256, share)
+    means = np.full((6, 30), share)
+    means[:, 11:] += moved
+    means[0] += np.linspace(0, 0.5, 30)  # which averages do not explain
+    reports = rng.multinomial(20_000, np.full(30, 1 / 30), size=6)
+    reports[1, 3] = 0
+    with np.errstate(invalid="ignore"):
+        told = (rng.binomial(reports, report.other + means * (report.own - report.other)) / reports - report.other) / (
+            report.own - report.other
+        )
+    many = detect_many(told, reports, report.largest_variance, online=online)
+    each = [detect(one, n, report.largest_variance, online=online).estimates for one, n in zip(told, reports, strict=True)]
+    np.testing.assert_allclose(many, each, rtol=1e-12, equal_nan=True)
