@@ -14,7 +14,7 @@ from scipy.special import ndtri
 from evolvingdp.heavy_hitters.count_sketch import Sketch
 from evolvingdp.heavy_hitters.word_tree import TooManyCandidatesError, WordTree
 
-Nodes = NDArray[np.uint64]
+Nodes = NDArray[Any]  # of a WordTree numbers, (nodes,); of a TextTree bytes, (nodes, bytes)
 # level, parents, how many children they have -> the children that survive, their estimates, and the level's error and cut
 Ask = Callable[[int, Nodes, int], tuple[Nodes, NDArray[Any], float, float]]
 _BY_CHANCE = 200  # words that nobody holds may pass a level: each has thousands of children to ask for
@@ -25,7 +25,7 @@ def descend(tree: WordTree, ask: Ask, max_candidates: int) -> tuple[Nodes, NDArr
 
     Raises TooManyCandidatesError rather than ask for more than `max_candidates` at one level.
     """
-    nodes, estimates, path = np.zeros(1, dtype=np.uint64), np.zeros(0), []
+    nodes, estimates, path = tree.root, np.zeros(0), []
     for level in range(tree.depth):
         asked = len(nodes) * tree.fan(level)
         if asked > max_candidates:

@@ -41,7 +41,7 @@ _NEAR = 0.75  # of the cut: what a joint fit is asked for
 class Levels:
     """Each user reports a prefix to one level, drawn publicly by `shares`; a level's oracle estimates its prefixes."""
 
-    tree: WordTree
+    tree: WordTree  # or a TextTree, which has the same methods
     shares: tuple[float, ...]  # of the users, by level
     oracles: tuple[FreqOracle, ...]
 
@@ -92,7 +92,7 @@ class Levels:
         size = max(1, _AT_ONCE // self.tree.fan(level))
         for first in range(0, max(len(parents), 1), size):  # no parents are one empty block
             nodes = self.tree.children(parents[first : first + size], level)
-            reached, estimates = self.oracles[level].reaching(sketch, nodes, cut * share, estimator)
+            reached, estimates = self.oracles[level].reaching(sketch, self.tree.keys(nodes), cut * share, estimator)
             found.append((nodes[reached], estimates / share))
         nodes, estimates = (np.concatenate(parts) for parts in zip(*found, strict=True))
         return nodes, estimates
@@ -108,7 +108,7 @@ class TreeHist:
     early, or higher where more than about 200 words that nobody holds would pass.
     """
 
-    tree: WordTree  # of letters or bits, and how many a level
+    tree: WordTree  # of letters or bits, and how many a level; or a TextTree
     epsilon: float  # of a user, who reports once
     threshold: float  # users
     rows: int = 16  # hash functions of a level
@@ -192,7 +192,7 @@ class Protocol(Levels):
 
         words, estimates, path = descend(self.tree, ask, settings.max_candidates)
         share = self.shares[-1]
-        errors = self.oracles[-1].standard_errors(sketch, words, "joint") / share
+        errors = self.oracles[-1].standard_errors(sketch, self.tree.keys(words), "joint") / share
         if settings.compression == "projective":  # one bit's known noise has it already: who was dealt to the level
             errors = np.hypot(errors, np.sqrt(np.maximum(estimates, 0) * (1 - share) / share))
         return HeavyHitters.of(self.tree.decode(words), estimates, errors, path)
@@ -204,9 +204,9 @@ class Protocol(Levels):
         is high: the fit would give it the noise, and take it from the word.
         """
         oracle, share = self.oracles[level], self.shares[level]
-        nodes = nodes[standing_out(oracle, sketch, nodes, _NEAR * cut * share)]
+        nodes = nodes[standing_out(oracle, sketch, self.tree.keys(nodes), _NEAR * cut * share)]
         while len(nodes):
-            estimates = oracle.estimate(sketch, nodes, "joint") / share
+            estimates = oracle.estimate(sketch, self.tree.keys(nodes), "joint") / share
             if np.all(estimates >= cut):
                 return nodes, estimates
             nodes = nodes[estimates >= cut]

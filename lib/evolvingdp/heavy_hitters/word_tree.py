@@ -91,6 +91,15 @@ class WordTree:
                 raise ValueError(f"leaves must be made by encode, got {leaves[position]} at position {position}")
         return nodes
 
+    @property
+    def root(self) -> NDArray[np.uint64]:
+        """The one node above the first level."""
+        return np.zeros(1, dtype=np.uint64)
+
+    def keys(self, nodes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """What oracles know nodes by: themselves."""
+        return nodes
+
     def prefixes(self, leaves: NDArray[np.uint64], level: int) -> NDArray[np.uint64]:
         """The nodes of `leaves` at `level` (0 is the first below the root)."""
         below = sum(self.steps[level + 1 :])
