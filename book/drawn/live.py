@@ -37,6 +37,7 @@ LIVE = {
     "evolving": Live("Answers of each user", live_pictures.ANSWERS, live_pictures.answers),
     "heavy_hitters": Live("Users", live_pictures.CROWDS, live_pictures.words),
     "continual_mean": Live("Readings of a user that count", live_pictures.COUNTED, live_pictures.readings),
+    "sparse_vector": Live("A user may take part in", live_pictures.TAKEN, live_pictures.alarms),
 }
 
 

@@ -20,6 +20,7 @@ from evolvingdp.continual_mean import BinaryMechanism
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import BitStream, Once
 from evolvingdp.evolving.rivals import once
+from evolvingdp.sparse_vector import calibrate
 
 LEFT, RIGHT = 34, WIDTH - 8
 RUNS = 4
@@ -205,5 +206,62 @@ def readings(root: Path, place: int) -> tuple[Drawing, str]:
     said = (
         f"{COUNTED[place].capitalize()} of each user's readings count, {left_out:.0%} of all are left out: in the second "
         f"half the published mean is off by {short(error)} on average."
+    )
+    return drawing, said
+
+
+# How many reports may a user take part in?  Hours, some of them with a crowd, and the hours in which the monitor says so.
+
+REPORTS = (1, 3, 10, 30, 100, 1000)
+TAKEN = tuple(f"{reports:,} report{'s' * (reports > 1)}" for reports in REPORTS)
+HOURS, VISITORS, USUAL, DELTA = 48, 4_000, 15, 1e-6
+CROWDED = tuple(range(2, HOURS, 3))  # the hours with an event
+SIZES = tuple(round(150 * 12 ** ((7 * place % 16) / 15)) for place in range(len(CROWDED)))  # from 150 to 1,800 users
+
+
+def _monitored(reports: int, run: int) -> tuple[list[bool], float]:
+    """In which hours the answer is yes, and the threshold, which one of twenty runs of quiet hours would exceed."""
+    scale = calibrate(1.0, DELTA, reports).scale
+    threshold = USUAL + scale * math.log(HOURS / (2 * 0.05))
+    rng, counters, answers = stream(0, "live", "sparse_vector", reports, run), np.zeros(VISITORS, int), []
+    for hour in range(HOURS):
+        size = SIZES[CROWDED.index(hour)] if hour in CROWDED else USUAL
+        there = rng.choice(VISITORS, size, replace=False)
+        yes = bool(np.count_nonzero(counters[there] < reports) + rng.laplace(0, scale) >= threshold)
+        counters[there] += yes
+        answers.append(yes)
+    return answers, threshold
+
+
+def alarms(root: Path, place: int) -> tuple[Drawing, str]:
+    """A bar an hour, as high as there are visitors, with the threshold and the hours that are reported."""
+    runs = [_monitored(REPORTS[place], run) for run in range(25)]
+    answers, threshold = runs[0]
+    found = float(np.mean([[one[hour] for hour in CROWDED] for one, _ in runs])) * len(CROWDED)
+    drawing = Drawing("Visitors an hour, and the hours that are reported", "", 214)
+    wide = (RIGHT - LEFT - 10) / HOURS
+
+    def y(visitors: float) -> float:
+        return max(8.0, 180 - 160 * visitors / 1_900)
+
+    for visitors in (0, 500, 1000, 1500):
+        drawing.line(LEFT + 10, y(visitors), RIGHT, y(visitors), "level")
+        drawing.text(LEFT + 5, y(visitors) + 4, f"{visitors:,}", "small", at="end")
+    for hour, yes in enumerate(answers):
+        size = SIZES[CROWDED.index(hour)] if hour in CROWDED else USUAL
+        kind = "ours" if yes else "other" if hour in CROWDED else "faint"
+        drawing.box(LEFT + 10 + wide * hour, y(size), 0.8 * wide, 180 - y(size), kind)
+    drawing.line(LEFT + 10, y(threshold), RIGHT, y(threshold), "axis")
+    drawing.text(LEFT + 10, 202, "reported", "small ours")
+    drawing.text(LEFT + 74, 202, "missed", "small other")
+    drawing.text(LEFT + 126, 202, "line: the threshold", "small")
+    drawing.text(RIGHT, 202, f"{HOURS} hours", "small", at="end")
+    drawing.says = (
+        f"Bars for {HOURS} hours, {len(CROWDED)} of them with crowds of {min(SIZES)} to {max(SIZES):,} users; the threshold is at "
+        f"{threshold:,.0f}, and {sum(answers)} hours are reported."
+    )
+    said = (
+        f"A user may take part in {TAKEN[place]} before being left out: the threshold stands at {threshold:,.0f} users, and "
+        f"{found:.1f} of {len(CROWDED)} crowds are reported on average."
     )
     return drawing, said
