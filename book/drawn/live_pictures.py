@@ -257,8 +257,8 @@ def alarms(root: Path, place: int) -> tuple[Drawing, str]:
     drawing.text(LEFT + 126, 202, "line: the threshold", "small")
     drawing.text(RIGHT, 202, f"{HOURS} hours", "small", at="end")
     drawing.says = (
-        f"Bars for {HOURS} hours, {len(CROWDED)} of them with crowds of {min(SIZES)} to {max(SIZES):,} users; the threshold is at "
-        f"{threshold:,.0f}, and {sum(answers)} hours are reported."
+        f"Bars for {HOURS} hours, {len(CROWDED)} of them with crowds of {min(SIZES)} to {max(SIZES):,} users; the threshold "
+        f"is at {threshold:,.0f}, and {sum(answers)} hours are reported."
     )
     said = (
         f"A user may take part in {TAKEN[place]} before being left out: the threshold stands at {threshold:,.0f} users, and "

@@ -65,12 +65,7 @@ def test_the_artifact_appendix_has_valid_commands_costs_and_numbers_of_the_same_
         else:
             assert words == ["python", "-m", "doctest", "README.md"]
     landing = (REPOSITORY / "book" / "index.md").read_text()
-    assert set(re.findall(r"\{value\}`(\S+) ", landing)) <= set(shown)
-    headlines = {
-        role for card in re.findall(r"^\[(\{value\}.*)\]\{\.headline\}", landing, re.M) for role in VALUES.findall(card)
-    }
-    assert len(headlines) == 5
-    assert headlines <= set(VALUES.findall(page)), "each headline number of the landing page has its command"
+    assert set(re.findall(r"\{value\}`(\S+) ", landing)) <= set(shown), "each number of the landing page has its command"
 
 
 @pytest.mark.parametrize(
