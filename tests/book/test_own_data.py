@@ -135,7 +135,8 @@ def test_a_bad_file_is_refused_before_anything_runs(tmp_path, notebook, text, sa
     assert refused.output.count("\n") == 1
 
 
-def test_the_command_ends_with_a_page_a_table_and_a_line(tmp_path):
+def test_the_command_ends_with_a_page_a_table_and_a_line(tmp_path, monkeypatch):
+    monkeypatch.setenv("EVOLVINGDP_CACHE", str(tmp_path / "cache"))
     words(["new york", "中文", "<b>x</b>", "{value}"]).to_csv(tmp_path / "mine.csv", index=False)
     out = tmp_path / "mine"
     told = CliRunner().invoke(

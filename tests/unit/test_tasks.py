@@ -134,3 +134,10 @@ def test_an_own_function_that_loses_more_than_it_says_is_found():
         return values.sum() + rng.laplace(scale=1.0)  # five users move it by five
 
     assert audited(noisy_sum).refutes(1.0)
+
+
+def test_a_function_of_the_input_alone_is_audited_and_any_other_is_refused_in_one_line():
+    own = np.random.default_rng(3)
+    assert audited(lambda values: values.sum() + own.laplace(scale=1.0)).refutes(1.0)
+    with pytest.raises(ValueError, match=r"mechanism must take \(input, rng\), or \(input\) alone, got \(\)"):
+        audited(lambda: 1)

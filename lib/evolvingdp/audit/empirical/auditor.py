@@ -16,9 +16,11 @@ mechanism is.
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +29,7 @@ import numpy as np
 from evolvingdp.audit.empirical import limits
 from evolvingdp.audit.empirical.features import Kind, Outputs, Score, learned, scores
 from evolvingdp.core import checks
+from evolvingdp.core.checks import ParameterError
 
 __all__ = ["Batch", "Bound", "Kind", "Mechanism", "audit", "lower_bound", "lower_bounds"]
 
@@ -60,6 +63,21 @@ class Batch:
 
     def __call__(self, input: Any, rng: np.random.Generator) -> Any:
         return self.many(input, 1, rng)[0]
+
+
+def with_generator(function: Callable[..., Any]) -> Mechanism:
+    """A function of the input alone, whose randomness is its own, as one of (input, rng); others as they are."""
+    try:
+        signature = inspect.signature(function)
+        signature.bind(None, None)
+    except ValueError:  # of some built-in functions nothing is known
+        return function
+    except TypeError:
+        with suppress(TypeError):
+            signature.bind(None)
+            return lambda value, rng: function(value)
+        raise ParameterError(f"mechanism must take (input, rng), or (input) alone, got {signature}") from None
+    return function
 
 
 def lower_bound(hits: tuple[int, int], runs: int, delta: float = 0.0, confidence: float = 0.95) -> float:
@@ -102,6 +120,7 @@ def lower_bounds(
 ) -> list[Bound]:
     """`audit` at each of `deltas`, all from the same runs: each bound holds at its confidence."""
     checks.integer_at_least(10, runs=runs)
+    run = mechanism if isinstance(mechanism, Batch) else with_generator(mechanism)
     if len(inputs) < 2:
         raise ValueError(f"inputs must hold two neighbouring inputs or more, got {len(inputs)}")
     for delta in deltas:
@@ -117,7 +136,7 @@ def lower_bounds(
         if isinstance(mechanism, Batch):
             drawn = mechanism.many(inputs[position], count, rng)
         else:
-            drawn = [mechanism(inputs[position], rng) for _ in range(count)]
+            drawn = [run(inputs[position], rng) for _ in range(count)]
         return Outputs.of(list(map(statistic, drawn)) if statistic else drawn)
 
     if len(chosen) > 6:  # a search: a tenth of the runs says where the others go

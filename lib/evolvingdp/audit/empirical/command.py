@@ -50,7 +50,7 @@ def run(
             f"plot must end with {', '.join(_FIGURES)} and needs matplotlib (pip install matplotlib), got {plot}"
         )
     values, pairs = outside.domain_of(domain) if domain else outside.inputs_of(str(inputs))
-    function = outside.Guarded(outside.with_generator(outside.load(mechanism)))
+    function = outside.Guarded(auditor.with_generator(outside.load(mechanism)))
     shown = _guarded(statistic, outside.load(statistic)) if statistic else None
     options: dict[str, Any] = {"runs": runs, "confidence": confidence, "pairs": pairs}
     try:

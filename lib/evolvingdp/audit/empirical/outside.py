@@ -5,10 +5,8 @@ from __future__ import annotations
 import ast
 import importlib
 import importlib.util
-import inspect
 import itertools
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,21 +36,6 @@ def load(target: str) -> Mechanism:
         raise ParameterError(f"mechanism must be a function (input, rng) -> output; {place} has none named {name!r}")
     mechanism: Mechanism = function
     return mechanism
-
-
-def with_generator(function: Callable[..., Any]) -> Mechanism:
-    """A function of the input alone, whose randomness is its own, as one of (input, rng); others as they are."""
-    try:
-        signature = inspect.signature(function)
-        signature.bind(None, None)
-    except ValueError:  # of some built-in functions nothing is known
-        return function
-    except TypeError:
-        with suppress(TypeError):
-            signature.bind(None)
-            return lambda value, rng: function(value)
-        raise ParameterError(f"mechanism must take (input, rng), or (input) alone, got {signature}") from None
-    return function
 
 
 def told(error: BaseException) -> str:
