@@ -8,7 +8,7 @@ export PYTHONDONTWRITEBYTECODE := # tests are compiled once, and not by each of 
 GENERATORS := $(addprefix tests/privacy/test_,promises.py refusals.py one_more.py)
 PARALLEL := -n logical --no-loadscope-reorder # a process more than cores, a file's tests in one of them (tests/conftest.py)
 
-.PHONY: help book pdf zip check lint test pytest serve lock clean artifact audits benchmarks claims faults front grid loop matrix mutants peers planner release
+.PHONY: help book pdf zip check lint test pytest serve lock clean artifact audits benchmarks claims faults front grid loop matrix mutants peers planner release shell
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 12
@@ -35,6 +35,9 @@ lint: $(READY) ## lint and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@PYTHONHASHSEED=0 $(BIN)/mypy # its joins of types depend on the order of sets: the same answer on every machine
+
+shell: $(READY) ## a shell in which `evolvingdp` is the one of this checkout
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $${SHELL:-sh}
 
 serve: ## show the rendered book at http://localhost:8000 (PORT=...)
 	@test -f _build/html/index.html || { echo "nothing is rendered yet: run make book first"; exit 1; }
@@ -88,15 +91,7 @@ lock: $(READY) ## resolve requirements.lock again, to the newest versions that p
 	  --no-emit-index-url --no-annotate --custom-compile-command "make lock" --upgrade -o requirements.lock -q
 
 clean: ## remove the environment, the cache, results and pages (what git does not track)
-	rm -rf .venv .cache _build book/results .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-new .venv-old .cache _build book/results .mypy_cache .ruff_cache .hypothesis
 
-# pip installs uv, uv installs the rest: all of it checked against the lock's hashes
 $(READY): requirements.lock pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 5) and "Python >= 3.11.5 is needed, this is " + sys.version.split()[0] + "; try make PYTHON=python3.12")'
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@awk '/^uv==/ {found = 1} found {print} found && !/\\$$/ {exit}' requirements.lock > .venv/uv.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .venv/uv.lock
-	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --compile-bytecode --require-hashes requirements.lock
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
-	@$(BIN)/python -m compileall -q lib
-	@touch $(READY)
+	@$(PYTHON) .ci/setup.py

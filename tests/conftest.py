@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # the process that gives tests to others imports this file, t
     from evolvingdp.book.checkout import Project
 
 MADE = (
-    ".venv",
+    ".venv*",
     ".git",
     ".cache",
     "_build",

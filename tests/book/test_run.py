@@ -364,6 +364,29 @@ def test_make_serve_refuses_a_port_in_one_line_and_sets_nothing_up(port, tmp_pat
     assert not (tmp_path / ".venv").exists()
 
 
+def test_set_up_writes_through_no_link_and_into_no_environment_that_is_in_use(tmp_path):
+    (tmp_path / ".ci").mkdir()
+    shutil.copyfile(REPOSITORY / ".ci" / "setup.py", tmp_path / ".ci" / "setup.py")
+    venv, elsewhere = tmp_path / ".venv", tmp_path / "elsewhere"
+    (elsewhere / "bin").mkdir(parents=True)
+    (elsewhere / "bin" / "python").symlink_to(sys.executable)
+
+    def said() -> str:
+        command = [sys.executable, ".ci/setup.py"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+        return done.stderr
+
+    venv.symlink_to(elsewhere)
+    assert said() == f".venv is a link to {elsewhere}, where others may work: remove the link, and run this again\n"
+    venv.unlink()
+    elsewhere.rename(venv)
+    with subprocess.Popen([".venv/bin/python", "-c", "input()"], cwd=tmp_path, stdin=subprocess.PIPE) as busy:
+        assert f".venv is in use by process {busy.pid} (.venv/bin/python -c): end it" in said()
+        busy.communicate(b"\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".ci", ".venv"]
+
+
 def test_results_of_another_run_are_not_replaced(project, tmp_path, monkeypatch):
     """The command refuses before it computes; the same run may be written."""
     project()
