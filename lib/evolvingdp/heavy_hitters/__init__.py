@@ -8,7 +8,7 @@ __all__, __getattr__, __dir__ = attach(
     **{"trust.shuffling": ["Shuffled", "epsilon_of_a_report"], "trust.prefix_counts": ["PrefixCounts"]},
     count_sketch=["FreqOracle", "Sketch"],
     tree_hist=["Algorithm3", "TreeHist"],
-    text_search=["TextSearch"],
+    text_search=["Texts"],
     text_tree=["TextTree"],
     listing=["HeavyHitters", "Reports"],
     word_tree=["TooManyCandidatesError", "WordTree"],

@@ -21,7 +21,7 @@ from evolvingdp.heavy_hitters.rappor import Rappor
 from evolvingdp.heavy_hitters.sketches.geometry import Geometry
 from evolvingdp.heavy_hitters.sketches.local_rnd import LocalRnd
 from evolvingdp.heavy_hitters.sketches.projective import PointHashes, ProjectiveOracle
-from evolvingdp.heavy_hitters.text_search import TextSearch
+from evolvingdp.heavy_hitters.text_search import Texts
 from evolvingdp.heavy_hitters.tree_hist import Algorithm3, Levels, TreeHist
 from evolvingdp.heavy_hitters.trust import shuffling
 from evolvingdp.heavy_hitters.trust.prefix_counts import PrefixCounts
@@ -48,9 +48,9 @@ def mechanisms() -> Iterator[Mechanism]:
     printed = (Algorithm3, Algorithm3.draw, Algorithm3.as_printed, Algorithm3.collect)
     yield entry("algorithm_3", printed, REPORTS, _printed_trial)
     yield entry("tree_hist_projective", covers, FINITE, _projective_tree_trial, cost=20)
-    sizes = dict.fromkeys(("longest", "seed", "rows", "cells"), _SIZE)
-    made_by: tuple[Any, ...] = (TextSearch,)
-    yield entry("text_search", (TextSearch, TextSearch.report), FINITE, _text_trial, made_by=made_by, public=sizes)
+    sizes, covers = dict.fromkeys(("longest", "rows", "cells"), _SIZE), (Texts, Texts.encode, Texts.point)
+    made_by: tuple[Any, ...] = (Texts,)
+    yield entry("texts", covers, FINITE, _text_trial, made_by=made_by, public=sizes)
     sizes = dict.fromkeys(("length", "buckets", "repetitions", "rows", "width", "coded"), _SIZE)
     covers = (Bitstogram, bitstogram.BitstogramProtocol.collect)
     yield entry("bitstogram", covers, REPORTS, _bits_trial, _bits_doors, made_by=(Bitstogram,), public=sizes)
@@ -160,9 +160,9 @@ def _projective_tree_trial(rng: Rng) -> Trial:
 
 def _text_trial(rng: Rng) -> Trial:
     """Of a user's level and hash function, which are public: those of a stream."""
-    made, lot = TextSearch(float(rng.uniform(0.5, 1.2)), 2, int(rng.integers(0, 9)), 1, 2), int(rng.integers(0, 99))
+    made, level = Texts(float(rng.uniform(0.5, 1.2)), str(rng.integers(0, 9)), 2, 1, 2), int(rng.integers(0, 2))
     texts = ("a", "b", "ab", "é")
-    return Trial((made, lot), lambda text, noise: made.report(text, stream(lot, "public"), noise), texts, made.epsilon)
+    return Trial((made, level), lambda text, noise: made.point(text, level, 0, noise), texts, made.epsilon)
 
 
 def _bits_trial(rng: Rng) -> Trial:

@@ -40,7 +40,6 @@ EXEMPT = {
     "*.hashtogram": "public randomness",
     "*.core.hashing.*": "public randomness",
     "*.assign": "public randomness",
-    "*.assign_rows": "public randomness",
     "*.core.noise.Noise.draw": "a protocol of types",
     "*.core.noise.Exponential.draw": "never negative, it hides nothing by itself: `AboveThreshold` states what it is for",
     "*.core.sampling.*": "exact samplers of simulations",
