@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from functools import partial
 
 import numpy as np
 import pytest
@@ -90,6 +91,21 @@ def test_a_report_that_is_kept_too_often_is_broken_by_both_engines():
         broken = mechanism(how, Trial((), flips, (-1, 1), 1.0))
         assert not ledger.kept(ledger.worst(broken, 1))
         assert engine.loss_of_trial(broken, 0)[1] == pytest.approx(1.1)
+
+
+def test_normal_noise_that_was_shown_hides_nothing_that_comes_later():
+    """As a balanced tree shows noise of blocks to come: who has seen it may choose what comes. Laplace noise is bounded."""
+
+    def ahead(held, rng, law):
+        block, last = getattr(rng, law)(0.0, 1.0, 2)
+        return [block - last, held + block]
+
+    def loss(law):
+        return engine.loss_of_trial(mechanism("noise", Trial((), partial(ahead, law=law), (0.0, 1.0), 2.0, 1e-6)), 0)[1]
+
+    assert loss("laplace") == pytest.approx(2.0, rel=1e-4)
+    with pytest.raises(replay.ChangedError, match="must have noise where data differ"):
+        loss("normal")
 
 
 def test_a_refusal_that_depends_on_data_is_broken_and_no_setting_that_all_refuse_counts():

@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import comb, gammaln, xlogy
-from scipy.stats import binom, poisson
+from scipy.stats import binom
 
 from evolvingdp.audit.exact.laws import epsilon_at
 from evolvingdp.audit.exact.uncertain import (
@@ -39,13 +38,7 @@ _MOST_WAYS = 1 << 10  # of one draw
 
 
 class Follower:
-    """Stands for a generator; `path` says which way to go at each of the first decisions, later ones take the first way.
-
-    Of random words of 64 bits only the bits of the mask `words` are followed, those that the code reads; others are 0. Of an
-    order only the places of those before the last `alike` are, who hold the same: in which order these stand is not.
-    """
-
-    words, alike = 0, 1
+    """Stands for a generator; `path` says which way to go at each of the first decisions, later ones take the first way."""
 
     def __init__(self, path: Sequence[int] = ()) -> None:
         self._path = path
@@ -107,48 +100,14 @@ class Follower:
     def integers(self, low: ArrayLike, high: ArrayLike | None = None, size: Any = None, dtype: Any = np.int64) -> Any:
         first, last = (0, low) if high is None else (low, high)
         shape = np.broadcast(first, last).shape if size is None else _shape(size)
-        if self.words and np.ndim(last) == 0 and last == 1 << 64:
-            read = _words(self.words)
-            chances = _even(len(read))
-            return np.array([read[self.choose(chances)] for _ in range(math.prod(shape))], dtype=np.uint64).reshape(shape)
         spans = _each(np.subtract(last, first), shape)
         drawn = np.array([self.choose(_even(span)) for span in spans], dtype=np.int64).reshape(shape)
         return (np.asarray(first) + drawn).astype(dtype)
 
     def binomial(self, n: ArrayLike, p: ArrayLike, size: Any = None) -> Any:
-        return self._counts(_binomial, n, p, size)
-
-    def poisson(self, lam: ArrayLike) -> Any:
-        return self._counts(lambda lam, _: poisson.pmf(np.arange(20), lam), lam, 0.0, None)
-
-    def _counts(self, law: Callable[[Any, Any], Any], first: ArrayLike, second: ArrayLike, size: Any) -> Any:
-        shape = np.broadcast(first, second).shape if size is None else _shape(size)
-        drawn = [self.choose(law(*one)) for one in zip(_each(first, shape), _each(second, shape), strict=True)]
+        shape = np.broadcast(n, p).shape if size is None else _shape(size)
+        drawn = [self.choose(_binomial(*one)) for one in zip(_each(n, shape), _each(p, shape), strict=True)]
         return np.array(drawn, dtype=np.int64).reshape(shape) if shape else drawn[0]
-
-    def multinomial(self, n: ArrayLike, pvals: ArrayLike, size: Any = None) -> NDArray[np.int64]:
-        laws = np.asarray(pvals, dtype=float)
-        each = np.broadcast(n, laws[..., 0]).shape if size is None else _shape(size)
-        wide = laws if laws.shape[:-1] == each else np.broadcast_to(laws, (*each, laws.shape[-1]))
-        rows = wide.reshape(-1, laws.shape[-1]).tolist()
-        drawn = []
-        for count, row in zip(_each(n, each), rows, strict=True):
-            if max(row) == 1:  # however many: they are not split
-                drawn.append([int(count * chance) for chance in row])
-            else:
-                ways, chances = _multinomial(int(count), tuple(row))
-                drawn.append(ways[self.choose(chances)])
-        return np.array(drawn, dtype=np.int64).reshape(*each, laws.shape[-1])
-
-    def multivariate_hypergeometric(self, colors: ArrayLike, nsample: int, method: str = "marginals") -> NDArray[np.int64]:
-        held = np.asarray(colors)
-        ways = _splits(nsample, len(held))
-        return np.asarray(ways[self.choose(comb(held, ways).prod(axis=1) / comb(held.sum(), nsample))])
-
-    def permutation(self, n: int) -> NDArray[np.int64]:
-        told = n - self.alike
-        orders = (one for one in itertools.permutations(range(n)) if sorted(last := [i for i in one if i >= told]) == last)
-        return np.array(self._one_of(orders), dtype=np.int64)
 
     def choice(
         self, n: Any, size: int, replace: bool = True, p: ArrayLike | None = None, shuffle: bool = True
@@ -157,11 +116,8 @@ class Follower:
         if replace:
             chances = np.full(len(values), 1 / len(values)) if p is None else np.asarray(p)
             return np.array([values[self.choose(chances)] for _ in range(size)], dtype=values.dtype)
-        return np.array(self._one_of(itertools.combinations(values.tolist(), size)), dtype=values.dtype)
-
-    def _one_of(self, every: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
-        listed = list(every)
-        return listed[self.choose(_even(len(listed)))]
+        listed = list(itertools.combinations(values.tolist(), size))
+        return np.array(listed[self.choose(_even(len(listed)))], dtype=values.dtype)
 
 
 class OnGrid(Follower):
@@ -184,12 +140,6 @@ def _each(values: Any, shape: tuple[int, ...]) -> list[Any]:
 
 
 @lru_cache(maxsize=1 << 10)
-def _words(mask: int) -> list[int]:
-    """All words of 64 bits that are 0 outside the mask."""
-    return [sum(bits) for bits in itertools.product(*[(0, 1 << bit) for bit in range(64) if mask >> bit & 1])]
-
-
-@lru_cache(maxsize=1 << 10)
 def _even(ways: int) -> list[float]:
     """The chances of so many ways that are all alike."""
     return [1 / ways] * ways
@@ -199,19 +149,6 @@ def _even(ways: int) -> list[float]:
 def _binomial(n: int, p: float) -> list[float]:
     chances: list[float] = binom.pmf(np.arange(n + 1), n, p).tolist()
     return chances
-
-
-@lru_cache(maxsize=1 << 8)
-def _splits(n: int, parts: int) -> NDArray[np.int64]:
-    """All ways to split n into so many parts, (ways, parts)."""
-    return np.array([way for way in itertools.product(range(n + 1), repeat=parts) if sum(way) == n], dtype=np.int64)
-
-
-@lru_cache(maxsize=1 << 12)
-def _multinomial(n: int, chances: tuple[float, ...]) -> tuple[list[list[int]], list[float]]:
-    ways = _splits(n, len(chances))
-    logs = gammaln(n + 1) - gammaln(ways + 1).sum(axis=1) + xlogy(ways, chances).sum(axis=1)
-    return ways.tolist(), np.exp(logs).tolist()
 
 
 class TooManyWaysError(NotFollowedError):

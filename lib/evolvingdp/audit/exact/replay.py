@@ -9,7 +9,9 @@ are solved for.
 
 How a release depends on the noise is found by moving each draw a little. Where more draws than releases are made, the moves
 are those of least loss. Adaptive mechanisms are solved release by release: once the earlier ones are the same, later ones
-are computed alike.
+are computed alike. Whoever has seen a release may choose what comes next, so that normal noise which was shown before the
+data differ must not be what hides them: given what was shown it has another law. (Of Laplace noise, |move| / scale bounds
+the loss whatever was shown.)
 
 **Source.** Cebere, Erb, Desfontaines, Bellet and Fitzsimons (2026), who replay with identical outputs of primitives and
 compare their inputs. Here the noise of the generator itself is solved for: a mechanism need not say what it adds noise to.
@@ -376,7 +378,12 @@ def _replayed(run: Run, data: Any, neighbour: Any, make: Make) -> tuple[Loss, Mo
         if np.abs(wanted_more).max(initial=0.0) <= tolerance:
             break
         wanted = wanted + wanted_more
-        units = _least(effects, wanted, used, tolerance / max(float(np.abs(effects).max(initial=0.0)), 1e-300))
+        free = _not_shown_before(effects, np.abs(wanted) > tolerance, used)
+        units = np.zeros(len(used))
+        movable = [draw for draw, may in zip(used, free.tolist(), strict=True) if may]
+        units[free] = _least(
+            effects[:, free], wanted, movable, tolerance / max(float(np.abs(effects).max(initial=0.0)), 1e-300)
+        )
         units = np.array([round(u * d.scale) / d.scale if d.whole else u for u, d in zip(units, used, strict=True)])
     else:
         raise ChangedError(f"no noise makes the neighbour's release the same: {first} and {numbers}")
@@ -394,6 +401,13 @@ def _replayed(run: Run, data: Any, neighbour: Any, make: Make) -> tuple[Loss, Mo
         else:
             squares[draw.law] += cost**2
     return Loss(tuple(pure.values()), squares[NORMAL], squares[CONCENTRATED]), moved
+
+
+def _not_shown_before(effects: Array, differs: NDArray[np.bool_], draws: list[Draw]) -> NDArray[np.bool_]:
+    """Which draws may hide what `differs`: all but normal ones that an earlier release shows."""
+    earlier = effects[: int(np.argmax(differs))] != 0.0
+    normal = np.array([draw.law != LAPLACE for draw in draws], dtype=bool)
+    return np.asarray(~(normal & earlier.any(axis=0)), dtype=bool)
 
 
 def _least(effects: Array, wanted: Array, draws: list[Draw], tolerance: float) -> Array:

@@ -240,10 +240,6 @@ class Uncertain:
         below = self.follow.sums[key].below(-self.offset / f, self.follow)
         return below if f > 0 else not below
 
-    def __int__(self) -> int:
-        """The whole part of one that is not negative."""
-        return next(whole for whole in itertools.count() if self < whole + 1)
-
     def __float__(self) -> float:
         """The middle of the cell between integers in which it lies."""
         if not self.terms:
@@ -277,14 +273,6 @@ class Array(NDArrayOperatorsMixin):
     def tolist(self) -> Any:
         return self.entries.tolist()
 
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """`searchsorted` compares keys with edges alone, one edge after the other; all else sees an array of objects."""
-        if function is not np.searchsorted:
-            return function(*map(_plain, args), **kwargs)
-        edges, keys = args[0].tolist(), self.entries.flat
-        places = [next((place for place, edge in enumerate(edges) if key < edge), len(edges)) for key in keys]
-        return np.array(places, dtype=np.int64).reshape(self.shape)
-
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method != "__call__" or kwargs:
             return NotImplemented
@@ -306,13 +294,6 @@ def _flat(operand: Any, shape: tuple[int, ...]) -> Iterable[Any]:
     array = np.asarray(operand)
     flat: list[Any] = (array if array.shape == shape else np.broadcast_to(array, shape)).ravel().tolist()
     return flat
-
-
-def _plain(value: Any) -> Any:
-    """Arrays of objects instead of `Array`s, in lists, too."""
-    if isinstance(value, list | tuple):
-        return type(value)(map(_plain, value))
-    return value.entries if isinstance(value, Array) else value
 
 
 _COMPARISONS: dict[Any, Callable[..., Any]] = {
