@@ -16,7 +16,7 @@ from scipy.stats import norm
 from evolvingdp.book.checkout import params_of
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters import theory
+from evolvingdp.heavy_hitters import theory, tree_hist
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
 from evolvingdp.heavy_hitters.listing import Reports, adaptive_cut
 from evolvingdp.heavy_hitters.olh import OLH
@@ -423,6 +423,23 @@ def test_a_word_that_a_collision_pushes_below_the_cut_is_fitted_before_it_is_cut
     counts = np.array([12_000, 12_000])
     found = drawn.search(drawn.simulate(TREE.encode(["ab", "ac"]), counts, stream(0, "noise")), 24_000)
     assert set(found.words.word) == {"ab", "ac"}
+
+
+@pytest.mark.parametrize(("by_chance", "listed"), [(0.4, 1), (0.6, 0)])
+def test_a_word_that_strangers_push_below_the_cut_comes_back_unless_most_that_reach_it_are_strangers(
+    by_chance, listed, monkeypatch
+):
+    """Each of five strangers takes 600 of a word's 12,000 users: 9,000 for a cut at 10,000, until three are out."""
+    protocol, nodes = make(threshold=10_000.0).draw_hashes(stream(0, "hashes")), np.arange(6, dtype=np.uint64)
+    monkeypatch.setattr(tree_hist, "standing_out", lambda *asked: np.ones(len(nodes), dtype=bool))
+
+    def joint(oracle, sketch, nodes, estimator):
+        return protocol.shares[1] * np.where(nodes == 0, 12_600 - 600 * len(nodes), 5_000.0 + nodes)
+
+    monkeypatch.setattr(FreqOracle, "estimate", joint)
+    kept, estimates = protocol._fit(1, protocol.oracles[1].empty(), nodes, 10_000.0, by_chance)
+    assert kept.tolist() == [0] * listed
+    assert estimates.tolist() == [12_000.0] * listed
 
 
 def test_words_are_not_lost_to_the_many_strangers_that_share_a_cell_with_them_in_a_small_sketch():

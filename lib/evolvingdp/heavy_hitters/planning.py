@@ -139,7 +139,8 @@ def predicted_f1(settings: TreeHist, leaves: NDArray[np.uint64], counts: NDArray
 
     A node passes a cut with the normal probability of its count; errors of different levels are independent.  Nodes that
     nobody holds count too: below each survivor there are many, and a cut of few standard errors lets some of them
-    through.  Expected numbers of hits and finds are divided, not the ratio averaged.
+    through.  Expected numbers of hits and finds are divided, not the ratio averaged.  Where most that reach the last cut are
+    expected to be held by nobody, a search is stricter, and its F1 above the predicted one.
     """
     return _expected(settings, _grouped(settings.tree, leaves, counts), counts)[:2]
 

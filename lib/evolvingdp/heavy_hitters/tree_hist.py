@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from evolvingdp.core import checks
 from evolvingdp.core.hashing import MultiplyShift
@@ -35,6 +36,7 @@ from evolvingdp.heavy_hitters.word_tree import WordTree
 Held = tuple[Nodes, NDArray[np.int64]]  # keys, and how many users hold each
 _AT_ONCE = 1 << 20  # candidates
 _NEAR = 0.75  # of the cut: what a joint fit is asked for
+_FEW = 1 / 8  # of a row's cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,8 +189,8 @@ class Protocol(Levels):
             sketch, cut = next(sketches), settings.cut(level, n_users, asked)
             # a collision may push a word below the cut, until it is fitted away
             nodes, estimates = self.reaching(level, sketch, parents, _NEAR * cut, "mean")
-            nodes = nodes[np.argsort(-estimates, kind="stable")]
-            return *self._fit(level, sketch, nodes, cut), settings.level_error(level, n_users), cut
+            nodes, error = nodes[np.argsort(-estimates, kind="stable")], settings.level_error(level, n_users)
+            return *self._fit(level, sketch, nodes, cut, asked * float(ndtr(-cut / error))), error, cut
 
         words, estimates, path = descend(self.tree, ask, settings.max_candidates)
         share = self.shares[-1]
@@ -197,19 +199,27 @@ class Protocol(Levels):
             errors = np.hypot(errors, np.sqrt(np.maximum(estimates, 0) * (1 - share) / share))
         return HeavyHitters.of(self.tree.decode(words), estimates, errors, path)
 
-    def _fit(self, level: int, sketch: Sketch, nodes: Nodes, cut: float) -> tuple[Nodes, NDArray[np.float64]]:
+    def _fit(
+        self, level: int, sketch: Sketch, nodes: Nodes, cut: float, by_chance: float
+    ) -> tuple[Nodes, NDArray[np.float64]]:
         """List who stands out, heaviest first; fit jointly, leave out what misses the cut, and fit the rest again.
 
         A node that nobody holds comes near the cut by a collision with a word, and then most likely where that cell's noise
-        is high: the fit would give it the noise, and take it from the word.
+        is high: the fit gives it the noise, and takes it from the word, which then may miss the cut, too.  So only the worse
+        half is left out at a time, and who is left has a second chance.  But all at once where `by_chance`, how many that
+        nobody holds are expected to reach the cut, is more than half of those who do, and where nodes are many beside a
+        row's cells: who is fitted wrongly then spoils the fit of most others.
         """
         oracle, share = self.oracles[level], self.shares[level]
         nodes = nodes[standing_out(oracle, sketch, self.tree.keys(nodes), _NEAR * cut * share)]
         while len(nodes):
             estimates = oracle.estimate(sketch, self.tree.keys(nodes), "joint") / share
-            if np.all(estimates >= cut):
+            missing = np.count_nonzero(estimates < cut)
+            if not missing:
                 return nodes, estimates
-            nodes = nodes[estimates >= cut]
+            at_once = by_chance > max(1, len(nodes) - missing) / 2 or len(nodes) > oracle.hashes.width * _FEW
+            dropped = missing if at_once else (missing + 1) // 2
+            nodes = np.delete(nodes, np.argsort(estimates, kind="stable")[:dropped], axis=0)
         return nodes, np.zeros(0)
 
 
