@@ -214,7 +214,7 @@ class Protocol(Levels):
         nodes = nodes[standing_out(oracle, sketch, self.tree.keys(nodes), _NEAR * cut * share)]
         while len(nodes):
             estimates = oracle.estimate(sketch, self.tree.keys(nodes), "joint") / share
-            missing = np.count_nonzero(estimates < cut)
+            missing = int(np.count_nonzero(estimates < cut))
             if not missing:
                 return nodes, estimates
             at_once = by_chance > max(1, len(nodes) - missing) / 2 or len(nodes) > oracle.hashes.width * _FEW
