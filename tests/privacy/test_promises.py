@@ -17,7 +17,9 @@ from evolvingdp.audit.exact.draws import law_of
 from evolvingdp.audit.exact.uncertain import NotFollowedError
 from evolvingdp.audit.registry import listing
 from evolvingdp.audit.registry.entry import FINITE, REPORTS, Mechanism, Trial
+from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.per_step import PerStepLaplace
+from evolvingdp.continual_mean.prefix_sums import Buffered, Filter, Tree
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector.integer_noise import IntegerNoise
@@ -106,6 +108,22 @@ def test_normal_noise_that_was_shown_hides_nothing_that_comes_later():
     assert loss("laplace") == pytest.approx(2.0, rel=1e-4)
     with pytest.raises(replay.ChangedError, match="must have noise where data differ"):
         loss("normal")
+
+
+def test_sums_with_normal_noise_are_refused_or_kept_wherever_the_data_differ():
+    """Each structure at each place: drawn settings hardly ever meet a balanced tree after a block that it shows early."""
+    refused = 0
+    for sums in (*(Tree(7, base, balanced) for base in (2, 3, 4) for balanced in (False, True)), Filter(7), Buffered(7)):
+        try:
+            made = BinaryMechanism(6, 1.0, delta=1e-6, sums=sums)
+        except ValueError:
+            refused += 1
+            continue
+        for place in range(6):
+            pair = (np.zeros(6), np.eye(6)[place])
+            trial = Trial(made, lambda elements, rng, made=made: made.release(elements, rng), pair, 1.0, 1e-6)
+            assert engine.loss_of_trial(mechanism("noise", trial), 0)[1] <= 1 + ledger.SLACK
+    assert refused == 3, "balanced trees"
 
 
 def test_a_refusal_that_depends_on_data_is_broken_and_no_setting_that_all_refuse_counts():
