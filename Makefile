@@ -58,6 +58,9 @@ planner: $(READY) ## compare what the planner says with the protocols, user by u
 grid: $(READY) ## ask the planner what the fields of its page answer (seven minutes)
 	@$(BIN)/python benchmarks/planner_grid.py
 
+searches: $(READY) ## errors of 60 random searches beside what is predicted of them (writes benchmarks/results/search_truth.csv)
+	@$(BIN)/python benchmarks/search_truth.py --runs $(or $(RUNS),50)
+
 peers: $(READY) ## compare with other packages, each in its own environment (an hour or less; writes benchmarks/results/peers*)
 	@$(BIN)/python benchmarks/compare.py
 

@@ -149,13 +149,8 @@ class FreqOracle:
         *,
         path: str = "auto",
     ) -> Sketch:
-        """A sketch with exactly the law of `collect` when counts[i] users hold keys[i].
-
-        `path="groups"`: the users of each word are dealt to rows, the holders of each (cell, sign) to Hadamard columns bit
-        by bit, and the reports of each (column, sign) are summed by binomials; the cost does not depend on their number.
-        `path="users"`: a column for every user.  `"auto"` takes the cheaper of the two.  A simulation, not a run of the
-        protocol: one generator serves as public and as private randomness.
-        """
+        """A sketch with exactly the law of `collect` when counts[i] users hold keys[i]; one generator is public and private
+        randomness.  `path`: "groups" of users, whose number does not matter, or "users", a column for every one."""
         keys = checks.keys(keys)
         counts = checks.counts_of_keys(counts, keys)
         checks.one_of(("auto", "groups", "users"), path=path)
@@ -182,11 +177,8 @@ class FreqOracle:
     def reaching(
         self, sketch: Sketch, keys: NDArray[np.uint64], cut: float, estimator: str
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Which of `keys` have an `estimate` ("median" or "mean") of at least `cut`, by position, and these estimates.
-
-        Of many keys, only those are estimated that come within four standard errors of the cut in the first quarter of the
-        rows; the others are lost, hardly ever a key that would reach it.
-        """
+        """Which of `keys` have an `estimate` ("median" or "mean") of at least `cut`, by position, and these estimates.  Of
+        many keys, those that come within four standard errors of the cut in the first quarter of the rows."""
         near, some = np.arange(len(keys)), self.hashes.rows // 4
         if some and len(keys) > self.hashes.width:
             apart = math.sqrt(self.hashes.rows / some - 1) * self.standard_error(max(1, sketch.n_reports), estimator)
@@ -214,9 +206,8 @@ class FreqOracle:
     def standard_errors(self, sketch: Sketch, keys: NDArray[np.uint64], estimator: str) -> NDArray[np.float64]:
         """Standard errors of the estimates of `keys`, (keys,), in users; those of "mean" and "joint" with collisions.
 
-        A cell's mean square is the noise's and that of the words in it: over the rows it is the variance of a mean.  For
-        "joint" it is what the fit leaves, times the diagonal of the fit's inverse: keys that nearly share their cells have
-        large errors.  Right on average over hash functions; never below the known noise.
+        A cell's mean square, of what a fit leaves, over the rows is the variance of a mean, times the diagonal of the fit's
+        inverse.  Right on average over hash functions; never below the known noise.
         """
         keys = checks.keys(keys)
         known = self.standard_error(max(1, sketch.n_reports), estimator)

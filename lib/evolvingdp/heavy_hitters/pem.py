@@ -5,11 +5,8 @@
 **Guarantee.** Pure epsilon-local differential privacy per user: one OLH report of the prefix at one level, drawn publicly;
 neighbouring inputs are any two words of one user.
 
-**Error.** With q the share of the users who report a level and f those who hold a word, the variance is OLH's at that level
-over q^2, plus f (1 - q) / q because users are dealt to levels: at large epsilon that is what remains.
-
 **Source.** Wang, Li and Jha, Locally differentially private heavy hitter identification (2021), with this chapter's tree,
-threshold and adaptive cuts instead of a fixed number of survivors, so that it compares with `TreeHist` at equal terms.
+threshold and adaptive cuts instead of a fixed number of survivors.
 """
 
 from __future__ import annotations
@@ -94,10 +91,7 @@ class PEM:
         return self._descend(lambda nodes, level, _: self.oracle.support(reports.levels[level], nodes), sizes)
 
     def simulate(self, leaves: NDArray[np.uint64], counts: NDArray[np.integer], rng: np.random.Generator) -> HeavyHitters:
-        """The exact law of `collect` and `search` when counts[i] users hold leaves[i]; cost independent of the users.
-
-        There are no reports in between: which supports are drawn depends on what the search asks for.
-        """
+        """The exact law of `collect` and `search` when counts[i] users hold leaves[i]; cost independent of the users."""
         support, sizes = self.supports(leaves, counts, rng)
         return self._descend(support, sizes)
 

@@ -44,11 +44,9 @@ def planned(
 ) -> TreeHist:
     """The TreeHist with the best expected F1 among trees of two or three levels and shares of the users for whole words.
 
-    Expected if the word of rank r has a frequency proportional to r^-`power` (`power` > 0) and words are random letters: a
-    prior, never the data.  Beyond a million candidates, twice as many must add .0001; none may ask for more than
-    three quarters of `max_candidates`, and no level have less than `least_share` of the users.  Cells follow from the number
-    of users, and from epsilon where a row has few points.  `rows_collide=False` is for PEM, whose users have a hash function
-    each.
+    Expected if the word of rank r has a frequency proportional to r^-`power` and words are random letters: a prior, never
+    the data.  None may ask for more than three quarters of `max_candidates`, no level have less than `least_share` of the
+    users.  `rows_collide=False` is for PEM, whose users have a hash function each.
 
     Raises ValueError where every plan would ask for too many, or where so low a threshold needs more cells than a server can
     look up.
@@ -105,9 +103,8 @@ def _enough_rows(space: Geometry, cells: float) -> int:
 def several_words(epsilon: float, n_users: int, words: int, holders: float = 0.0) -> tuple[float, float]:
     """Standard errors, in users, where each user has `words` words, of which `holders` users have the one asked about.
 
-    First: the user draws one of them, reports it with `epsilon`, and the server multiplies by `words`.  Second: a report of
-    each with `epsilon` / `words`.  Both are local hashing and cost a user `epsilon`, over all words.  Of a rare word
-    the first has the smaller error; of one that many hold the second may have it, at a large epsilon.
+    First: the user reports one of them, drawn by lot, with `epsilon`.  Second: a report of each with `epsilon` / `words`.
+    Of a rare word the first has the smaller error; of one that many hold the second may have it, at a large epsilon.
     """
     checks.positive(epsilon=epsilon)
     checks.integer_at_least(1, n_users=n_users, words=words)

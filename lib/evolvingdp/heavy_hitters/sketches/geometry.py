@@ -86,7 +86,7 @@ class Geometry:
         return np.asarray(np.einsum("...i,...i->...", *both) % self.order, dtype=np.int64)
 
     def made_orthogonal(self, vectors: NDArray[np.int64], points: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Each of `vectors` with one digit changed, that at the first 1 of its point, so that it is orthogonal to the point.
+        """Each of `vectors` with the digit at the first 1 of its point changed, so that it is orthogonal to the point.
 
         Uniform vectors become uniform orthogonal ones: the other digits are free.
         """

@@ -4,12 +4,9 @@
 with G[u, v] = mean over rows of g(u) g(v) 1{h(u) = h(v)}, so the fit solves G f = means.  Without signs all words lift a
 cell by their share of it: both sides are centred by what a uniform hash function gives, 1/width.
 
-**Error.** The variance of a cell's noise, over the rows, times the diagonal of G's inverse (`spread`).  Words that are not
-asked for stay in the means.  A key's entry of the diagonal is 1 / (1 - a), where a is the part of its cells that the other
-keys can fit.  Of many keys that fill at most a quarter of the cells a is taken to be what the others have of it one by one,
-the sum of G[u, v]^2: standard errors within a few per cent, in a minute at most where the inverse takes hours and 20 GB.
-
-**Privacy.** Post-processing: it costs nothing.  The paper has no such estimate.
+**Error.** The variance of a cell's noise, over the rows, times the diagonal of G's inverse, 1 / (1 - a) with a the part of a
+key's cells that the others can fit.  Of many keys that fill at most a quarter of the cells a is what the others have of it
+one by one, the sum of G[u, v]^2: standard errors within a few per cent, where the inverse takes hours.
 """
 
 from __future__ import annotations
@@ -50,12 +47,8 @@ class JointFit:
         return 1 / self.width if self.centred else 0.0
 
     def solve(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
-        """f (keys,), from the means of the keys' rows (keys,), centred ones where there are no signs.
-
-        Keys that collide in every row cannot be told apart: they share their sum.
-
-        Raises ValueError for more keys than cells.
-        """
+        """f (keys,), from the means of the keys' rows (keys,), centred ones where there are no signs.  Keys that collide in
+        every row share their sum.  Raises ValueError for more keys than cells."""
         if (n_keys := len(means)) > self.rows * self.width:
             raise ValueError(
                 f"the joint estimate of {n_keys} keys does not exist with {self.rows} rows of {self.width} cells: "

@@ -4,7 +4,6 @@ A key that nobody holds and that shares one cell with a word seems to have its p
 many beside the cells, a joint fit of all would spread the word's count over them.  So the heaviest are fitted first, alone.
 
 **Source.** Orthogonal matching pursuit of Pati, Rezaiifar and Krishnaprasad (1993), many keys a round.
-**Privacy.** Post-processing: it costs nothing.
 """
 
 from __future__ import annotations

@@ -8,8 +8,6 @@ noise: each server adds a full share, since it knows its own.  Neighbouring inpu
 moves two counts a level by 1.  This is the ideal functionality of Poplar; that two servers compute it without seeing a
 count is cryptography, so that security is computational there, and not implemented here.  `servers=1` is a curator.
 
-**Error.** Variance of a count at level l: `servers` times that of discrete Laplace noise of scale 2 / (epsilon shares[l]).
-
 **Source.** Boneh et al. (2021) for the functionality; noise of each server as in their Section 6, as integers.
 """
 
