@@ -86,7 +86,7 @@ def _sums(epsilon: float, cap: float, horizon: float) -> Numbers:
 
 
 def _noise(epsilon: float, reports: float) -> Numbers:
-    methods = {"theorem": "the theorem", "tight-proof": "its proof", "renyi": "Rényi bound", "exact": "exact"}
+    methods = {"theorem": "the theorem", "epochs": "in epochs", "exact": "exact"}
     return {name: calibrate(epsilon, 1e-6, int(reports), method=method).scale for method, name in methods.items()}
 
 

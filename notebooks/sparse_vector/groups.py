@@ -12,7 +12,6 @@ from scipy.optimize import brentq
 
 from evolvingdp.notebooks.sparse_vector import methods
 from evolvingdp.notebooks.sparse_vector.methods import Target
-from evolvingdp.sparse_vector import baselines
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.find_step import FindStep
 from evolvingdp.sparse_vector.stable import NOISES, smallest_detectable, smallest_group
@@ -93,7 +92,7 @@ def gaussian_from(target: Target, horizon: int) -> float:
 
 def _alone(method: AboveThreshold) -> float:
     """The size that it finds with probability `FOUND`."""
-    return baselines.threshold_error(method, 1, 2 * (1 - FOUND))
+    return method.error(1, 2 * (1 - FOUND))
 
 
 def _both(method: FindStep) -> float:
@@ -101,9 +100,9 @@ def _both(method: FindStep) -> float:
     search, shown = method.search, method.shown
 
     def missed(size: float) -> float:
-        return FOUND - search.crossing(search.threshold - size) * float(shown.sf(shown.threshold - size))
+        return FOUND - search.crossing(search.threshold - size) * float(shown.noise.sf(shown.threshold - size))
 
-    high = max(search.threshold, shown.threshold) + 8 * (search.query_scale + search.threshold_scale + shown.scale)
+    high = max(search.threshold, shown.threshold) + 8 * (search.noise.scale + shown.noise.scale)
     return float(brentq(missed, 0.0, high, rtol=1e-6))
 
 
@@ -121,7 +120,7 @@ def map_rows(params: Any, seed: int) -> Iterator[dict[str, Any]]:
             sizes |= {
                 name: methods.every_step(target, steps, name).error(events, 2 * (1 - FOUND)) for name in methods.HISTOGRAMS
             }
-            sizes[methods.GAUSSIAN] = min(baselines.threshold_error(one, events, 2 * (1 - FOUND)) for one in made)
+            sizes[methods.GAUSSIAN] = min(one.error(events, 2 * (1 - FOUND)) for one in made)
             sizes[BOUND] = smallest_detectable(target.epsilon, target.delta, max(2, steps), target.n_elements, FOUND)
             for method, size in sizes.items():
                 yield {"part": "map", "method": method, "steps": steps, "reports": reports, "tops": events, "size": size}

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evolvingdp.sparse_vector import baselines, histograms
-from evolvingdp.sparse_vector.above_threshold import AboveThreshold
+from evolvingdp.sparse_vector import histograms, shifting_simulation
+from evolvingdp.sparse_vector.above_threshold import AboveThreshold, best_threshold
 from evolvingdp.sparse_vector.calibration import Calibration, calibrate
 from evolvingdp.sparse_vector.find_step import FindStep
 from evolvingdp.sparse_vector.shifting import Plan, plan
@@ -122,7 +122,7 @@ def lowest(
     """AboveThreshold for this many reports, the least `goal`, with the lowest threshold; Gaussian also as stable."""
     moved = (2 if queries > horizon else 1) * horizon  # a user moves two elements, or the largest weight
     privacy = target.epsilon, target.delta, reports
-    found = [baselines.best_threshold(*privacy, queries, (SEARCHES[name],), target.beta, moved=moved, goal=goal)]
+    found = [best_threshold(*privacy, queries, (SEARCHES[name],), target.beta, moved=moved, goal=goal)]
     if name == GAUSSIAN and queries > horizon:
         found.append(AboveThreshold.stable_gaussian(*privacy, moved))
     return found
@@ -132,7 +132,9 @@ def best_find_step(target: Target, stream: ShiftingStream) -> FindStep:
     """The way to search, number of reports, threshold and split with the largest expected recall of both together."""
 
     def recall(both: FindStep) -> float:
-        return float(np.mean(_expected(both.search, stream) * both.shown.sf(both.shown.threshold - stream.family_sizes)))
+        return float(
+            np.mean(_expected(both.search, stream) * both.shown.noise.sf(both.shown.threshold - stream.family_sizes))
+        )
 
     return max(find_options(target, stream), key=recall)
 
@@ -147,7 +149,7 @@ def find_lowest(target: Target, reports: int, horizon: int) -> Iterator[FindStep
     """All ways to find so many steps and show them, each with the search's lowest threshold."""
     for ratio in RATIOS:
         made = FindStep.calibrated(target.epsilon, target.delta, reports, 0.0, target.n_elements, horizon, ratio=ratio)
-        yield replace(made, search=baselines.silent(made.search, horizon, target.beta))
+        yield replace(made, search=made.search.silent(horizon, target.beta))
 
 
 def _counts(stream: ShiftingStream) -> set[int]:
@@ -184,13 +186,13 @@ def setting(method: Method) -> str:
     if isinstance(method, FindStep):
         return f"{setting(method.search)}; shown: {setting(method.shown)}"
     if isinstance(method, histograms.Histogram):
-        return f"$t$ = {method.threshold:,.0f}, noise {method.scale:.4g}"
+        return f"$t$ = {method.threshold:,.0f}, noise {method.noise.scale:.4g}"
     if isinstance(method, ThresholdMonitorEvolving):
         return f"$k$ = {method.reports}, $t$ = {method.threshold:,.0f}, noise {method.noise.scale:.4g}"
-    found = f"$c$ = {method.reports:,}, $t$ = {method.threshold:,.0f}, noise {method.query_scale:.4g}"
-    if not method.threshold_scale:
+    found = f"$c$ = {method.reports:,}, $t$ = {method.threshold:,.0f}, noise {method.noise.scale:.4g}"
+    if method.shift is None:
         return found
-    return f"{found}, of the threshold {method.threshold_scale:.4g}" + (", new after each yes" if method.refreshed else "")
+    return f"{found}, of the threshold {method.shift.scale:.4g}" + (", new after each yes" if method.refreshed else "")
 
 
 def stable(target: Target, horizon: int, reports: int, noise: str = "best") -> ThresholdMonitorEvolving:
@@ -206,8 +208,8 @@ def simulations(target: Target, stream: ShiftingStream, reports: int = 3) -> dic
         THEOREM: partial(simulate, printed),
     }
     for name in SEARCHES:
-        result[name] = partial(baselines.simulate_threshold, repeated(target, stream, name))
-    result[FIND_BEST] = partial(baselines.simulate_find_step, best_find_step(target, stream))
+        result[name] = partial(shifting_simulation.simulate_threshold, repeated(target, stream, name))
+    result[FIND_BEST] = partial(shifting_simulation.simulate_find_step, best_find_step(target, stream))
     for name in HISTOGRAMS:
-        result[name] = partial(baselines.simulate_histogram, every_step(target, stream.horizon, name))
+        result[name] = partial(shifting_simulation.simulate_histogram, every_step(target, stream.horizon, name))
     return result

@@ -1,4 +1,4 @@
-"""Rows of streams beside Example 1.4: a general one, and the Brown corpus, where AboveThreshold gets what suits it best."""
+"""Rows of another stream than Example 1.4: the Brown corpus, where AboveThreshold gets what suits it best."""
 
 from __future__ import annotations
 
@@ -11,30 +11,12 @@ from numpy.typing import NDArray
 
 from evolvingdp.core.seeds import stream
 from evolvingdp.notebooks.sparse_vector import methods
-from evolvingdp.notebooks.sparse_vector.methods import Target, target_of
-from evolvingdp.sparse_vector import baselines
-from evolvingdp.sparse_vector.shifting import Plan, plan
-from evolvingdp.sparse_vector.streams.general import Counts, GeneralStream, brown_stream, random_stream, simulate
+from evolvingdp.notebooks.sparse_vector.methods import target_of
+from evolvingdp.sparse_vector.above_threshold import best_threshold
+from evolvingdp.sparse_vector.shifting import plan
+from evolvingdp.sparse_vector.shifting_simulation import ask
+from evolvingdp.sparse_vector.streams.general import Counts, GeneralStream, brown_stream, simulate
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
-
-TYPES, STEPS, EXPONENT = 1000, 100, 0.7
-SMALLER = (3, 10, 30)  # k, beside k*
-
-
-def general_rows(params: Any, seed: int) -> Iterator[dict[str, Any]]:
-    """ThresholdMonitor at several k, up to the stream's own k*: heavy is what weighs at least the error at k*."""
-    target, rng = target_of(params), stream(seed, "general", "stream")
-    data = random_stream(params.n_users, TYPES, STEPS, target.n_elements, rng, held=2, exponent=EXPONENT)
-    enough, own = participation(target, data)
-    heavy = np.concatenate(data.weights) >= own.error
-    for reports in sorted({*SMALLER, enough}):
-        monitor = _plan(target, data, reports).monitor
-        for repetition in range(params.sweep_repetitions):
-            found = _found(monitor, data, heavy, stream(seed, "general", reports, repetition))
-            yield {
-                "part": "general", "method": methods.MONITOR, "reports": reports, "repetition": repetition, "error": own.error,
-                "participation": enough, "held": data.n_entries, "events": int(heavy.sum()),
-            } | found  # fmt: skip
 
 
 def _found(
@@ -45,26 +27,6 @@ def _found(
     found = np.concatenate(steps)
     share = float(found[heavy].mean()) if heavy.any() else math.nan
     return {"heavy_share": share, "found": int(found.sum()), "absent": absent}
-
-
-def participation(target: Target, data: GeneralStream) -> tuple[int, Plan]:
-    """The smallest k for which nobody is in more than k elements that may be reported, with its plan.
-
-    An element of less than twice the threshold less the error is reported with probability beta / 2 at most.
-    """
-    reports = 1
-    while True:
-        found = _plan(target, data, reports)
-        needed = data.participation(2 * found.monitor.threshold - found.error)
-        if needed <= reports:
-            return reports, found
-        reports = needed
-
-
-def _plan(target: Target, data: GeneralStream, reports: int) -> Plan:
-    """All elements that are held count as events: none of them is missed, or reported far below the threshold."""
-    events = sum(len(one) for one in data.elements)
-    return plan(methods.calibrated(target, reports), len(data.held), target.n_elements, events, target.beta)
 
 
 def brown_rows(params: Any, seed: int) -> Iterator[dict[str, Any]]:
@@ -92,11 +54,11 @@ def _threshold_rows(params: Any, weights: Counts, data: GeneralStream, name: str
     queries = len(data.held) * data.n_elements
 
     def words(total: int) -> list[int]:
-        method = baselines.best_threshold(
+        method = best_threshold(
             params.epsilon, params.delta, total, queries, (methods.SEARCHES[name],), params.beta, moved=moved
         )
         runs = (stream(seed, "brown", name, total, repetition) for repetition in range(params.sweep_repetitions))
-        return [int(baselines.ask(method, weights, rng).sum()) for rng in runs]
+        return [int(ask(method, weights, rng).sum()) for rng in runs]
 
     found = {total: words(total) for total in coarse_totals(params.brown_sweep, 100 if name == methods.GAUSSIAN else 10)}
     found |= {total: words(total) for total in finer_totals(found)}

@@ -1,7 +1,7 @@
 """Example 1.4 made visible, error against the number of reports, a mis-set k, the domain's price, and Brown documents.
 
-`run` has rows of parts example, n_users, tops, reports, general, brown (a run each), groups and domain (computed); `methods`,
-`groups` and `other_streams` beside this module have what is compared.
+`run` has rows of parts example, n_users, tops, reports, brown (a run each), groups and domain (computed); `methods`, `groups`
+and `other_streams` beside this module have what is compared.
 """
 
 from __future__ import annotations
@@ -36,11 +36,10 @@ from evolvingdp.notebooks.sparse_vector.methods import (
     smallest_users,
     target_of,
 )
-from evolvingdp.notebooks.sparse_vector.other_streams import STEPS, TYPES, brown_rows, general_rows
-from evolvingdp.sparse_vector import baselines, noise
+from evolvingdp.notebooks.sparse_vector.other_streams import brown_rows
 from evolvingdp.sparse_vector.shifting import plan
 from evolvingdp.sparse_vector.shifting_simulation import simulate
-from evolvingdp.sparse_vector.stable import NOISES, stable_monitor
+from evolvingdp.sparse_vector.stable import NOISES, smallest_group, stable_monitor
 from evolvingdp.streams import dated, reading
 
 METRIC = Metric("monitor_A", "share of the events A that ThresholdMonitor finds", better="higher")
@@ -79,7 +78,6 @@ domains_ratio <= 1                  The smallest group of StableMonitor does not
 ? rival_over_best >= 1              Up to a thousand steps no rival finds smaller groups than the better of both: smallest ratio
 growth_monitor <= 1.5               ThresholdMonitor's error hardly grows with the number of events: largest over smallest
 ? slope_repeated >= 0.4             AboveThreshold's grows like its square root: slope of log error over log events, upper half
-? general_share >= 0.999            On a general stream, with k = k*, the heavy elements are found: smallest share
 gaussian_over_brown >= 1.5          On Brown, AboveThreshold with Gaussian noise, told how many words a document holds, finds more than ThresholdMonitor at its best k: ratio
 brown_over_repeated >= 1.5          Without being told, on Brown, ThresholdMonitor finds more than AboveThreshold: ratio
 """  # "finds" is nine in ten, "does not find" one in ten: bounds wide of what the methods' closed forms say, for any seed
@@ -107,7 +105,7 @@ def check(params: Any) -> dict[str, Any]:
 
 
 def run(params: Any, seed: int) -> pd.DataFrame:
-    parts = (_sizes, group_rows, map_rows, _tops, _reports, _domain, general_rows, brown_rows)
+    parts = (_sizes, group_rows, map_rows, _tops, _reports, _domain, brown_rows)
     return pd.DataFrame([row for rows in parts for row in rows(params, seed)])
 
 
@@ -158,16 +156,13 @@ def _tops(params: Any, seed: int) -> Iterator[dict[str, Any]]:
         for repetition in range(params.sweep_repetitions):
             setting = {"part": "tops", "tops": tops, "repetition": repetition}
             rng = stream(seed, "tops", tops, repetition)
-            needed = own.monitor.threshold - own.monitor.noise.sample(tops, rng).min()
+            needed = own.monitor.threshold - own.monitor.noise.draw(tops, rng).min()
             yield setting | {"method": methods.MONITOR, "needed": needed, "bound": own.error}
             for name, method in svt.items():
-                shift = noise.draw(method.noise, method.threshold_scale, rng, size=tops if method.refreshed else 1)
-                needed = method.threshold + float(
-                    (shift - noise.draw(method.noise, method.query_scale, rng, size=tops)).max()
-                )
-                bound = baselines.threshold_error(method, tops, target.beta)
-                yield setting | {"method": name, "needed": needed, "bound": bound}
-            needed = gaussian.threshold - rng.normal(0, gaussian.scale, size=tops).min()
+                shift = 0.0 if method.shift is None else method.shift.draw(tops if method.refreshed else 1, rng)
+                needed = method.threshold + float((shift - method.noise.draw(tops, rng)).max())
+                yield setting | {"method": name, "needed": needed, "bound": method.error(tops, target.beta)}
+            needed = gaussian.threshold - gaussian.noise.draw(tops, rng).min()
             yield setting | {"method": methods.CURVE[-1], "needed": needed, "bound": gaussian.error(tops, target.beta)}
 
 
@@ -264,12 +259,10 @@ def _high(mean: pd.DataFrame, method: str, letters: str) -> float:
 
 
 def _of_other_streams(table: pd.DataFrame) -> dict[str, Any]:
-    general = table[table.part == "general"]
     brown = table[table.part == "brown"]
     allowed = brown.reports.where(brown.method == MONITOR, brown.total)
     best = brown.groupby(["method", allowed]).found.mean().groupby(level="method").max()
     return {
-        "general_share": general[general.reports == general.participation].heavy_share.min(),
         "gaussian_over_brown": best[GAUSSIAN] / best[MONITOR],
         "brown_over_repeated": best[MONITOR] / best[REPEATED],
     }
@@ -299,7 +292,7 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
     mis = table[table.part == "reports"].groupby("reports")[_LETTERS].mean()
     for reports in mis.index.astype(int):
         values |= {f"k{reports}_{family}": float(mis.loc[reports, family]) for family in FAMILIES}
-    values["above_beta"] = 0.5 * math.expm1(found.monitor.noise.loss) * 10**9 / target_of(params).n_elements
+    values["above_beta"] = 0.5 * math.expm1(1 / found.monitor.noise.scale) * 10**9 / target_of(params).n_elements
     values["theorem_users"] = smallest_users(target_of(params), params.reports)
     domain = table[(table.part == "domain") & (table.reports == params.reports)].set_index("bits")
     values |= {f"threshold_{int(bits)}": float(domain.threshold[bits]) for bits in domain.index}
@@ -309,7 +302,9 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         for key, name in (("find", FIND_BEST), ("gaussian", GAUSSIAN)):
             values |= {f"{key}_{end}_{family}": float(sweep[family][name, users]) for family in FAMILIES}
     values["gaussian_from"] = gaussian_from(target_of(params), params.n_users)
-    values |= group_values(params, table) | brown_values(table) | general_values(table)
+    for period, steps in (("day", 365), ("week", 52)):
+        values[f"group_{period}"] = smallest_group(methods.stable(target_of(params), steps, params.reports))
+    values |= group_values(params, table) | brown_values(table)
     return values | map_values(table) | _claimed(params, table)
 
 
@@ -341,15 +336,6 @@ def map_values(table: pd.DataFrame) -> dict[str, Any]:
     least = int(sizes.index.get_level_values("reports").min())
     lost = ratio[ratio > 1].index
     return values | {"map_least": least, "integers_from": min((steps for steps, _ in lost), default=math.inf)}
-
-
-def general_values(table: pd.DataFrame) -> dict[str, Any]:
-    part = table[table.part == "general"]
-    return {
-        "general_types": TYPES, "general_steps": STEPS, "general_k": int(part.participation.iloc[0]),
-        "general_error": float(part.error.iloc[0]), "general_events": int(part.events.iloc[0]),
-        "general_held": int(part.held.iloc[0]),
-    }  # fmt: skip
 
 
 def brown_values(table: pd.DataFrame) -> dict[str, Any]:
@@ -397,17 +383,6 @@ def group_table(table: pd.DataFrame) -> pd.DataFrame:
     sizes["n_users"] = sizes.n_users.map("{:,}".format)
     named = sizes.rename(columns={"n_users": "n", "reports": "k", "bits": "log2 |X|"}).astype(str)
     return named.rename(columns=lambda name: re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name))  # a narrow head breaks between words
-
-
-def general_table(table: pd.DataFrame) -> pd.DataFrame:
-    """A row a k."""
-    part = table[table.part == "general"]
-    rows = []
-    for reports in sorted(int(k) for k in part.reports.unique()):
-        runs = part[part.reports == reports]
-        share = f"{runs.heavy_share.mean():.4f} (sd {runs.heavy_share.std():.4f})" if runs.events.any() else "there are none"
-        rows.append({"k": f"{reports}", "heavy elements found": share, "elements found": f"{runs.found.mean():,.0f}"})
-    return pd.DataFrame(rows)
 
 
 def own_groups(path: Any) -> reading.Groups:

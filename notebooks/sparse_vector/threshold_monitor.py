@@ -19,24 +19,23 @@ from scipy.stats import nbinom
 from evolvingdp.book.params import Metric
 from evolvingdp.book.words import short
 from evolvingdp.core import accounting
+from evolvingdp.core.noise import Laplace
 from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector import privacy
-from evolvingdp.sparse_vector.adversary import epsilon_attained
-from evolvingdp.sparse_vector.baselines import ask, best_threshold, repeated_threshold, threshold_error
+from evolvingdp.sparse_vector.above_threshold import AboveThreshold, best_threshold
 from evolvingdp.sparse_vector.calibration import METHODS, calibrate
-from evolvingdp.sparse_vector.noise import MonitorNoise
 from evolvingdp.sparse_vector.shifting import plan
+from evolvingdp.sparse_vector.shifting_simulation import ask
 
 METRIC = Metric("found_monitor", "groups that ThresholdMonitor finds", "groups", "higher")
 
 CLAIMS = """
 least_share >= 0.97                 ThresholdMonitor finds all groups: smallest share
 most_halting <= share_halting       AboveThreshold finds no more than it may, or than its noise lets it: largest share found at the smallest c
-most_attained <= 1                  An adversary does not exceed the exact bound, Laplace noise alone: largest epsilon over that promised
+most_attained <= 1                  An adversary does not exceed the exact bound: largest epsilon over that promised
 least_ratio >= 1000                 Theorem 3.2's noise over the exact one: smallest ratio
 0.2 <= slope <= 0.6                 Noise grows like the square root of k, or more slowly, but for logarithms: slope of log scale over log k
-? least_attained >= 0.98            An adversary attains the exact bound, Laplace noise alone: smallest epsilon over that promised
-? least_attained_inner >= 0.9       With the inner noise it still attains: smallest
+? least_attained >= 0.98            An adversary attains the exact bound: smallest epsilon over that promised
 ? off <= 4e-5                       The exact scales are those that were computed independently: largest relative difference
 """
 
@@ -44,8 +43,6 @@ MONITOR = "ThresholdMonitor"
 NAMES = {
     "theorem": "Theorem 3.2",
     "epochs": "Theorem 3.8, epochs",
-    "tight-proof": "the paper's proof, constants evaluated",
-    "renyi": "Rényi, for {0, 1}",
     "exact": "exact",
 }
 SMALL_LOSS = 0.07  # lambda up to which the adversary is claimed to attain nearly all
@@ -65,10 +62,13 @@ def _answers(params: Any, seed: int) -> Iterator[dict[str, Any]]:
     queries = 2 * params.n_groups
     checkpoints = np.unique(np.linspace(0, params.n_groups, 11).astype(int))
     exact = plan(calibrate(params.epsilon, params.delta, 1), params.n_groups, 1, params.n_groups).monitor
-    svts = {c: repeated_threshold(params.epsilon, params.delta, c, params.n_groups) for c in params.halts}
+    svts = {
+        c: AboveThreshold.calibrated(params.epsilon, params.delta, c, 0.0).silent(params.n_groups, 0.05)
+        for c in params.halts
+    }
     asked = np.tile([0, params.group_size], params.n_groups)
     for repetition in range(params.repetitions):
-        noise = exact.noise.sample(queries, stream(seed, "answers", MONITOR, repetition))
+        noise = exact.noise.draw(queries, stream(seed, "answers", MONITOR, repetition))
         above = asked + noise >= exact.threshold  # nobody has counted before: the groups are disjoint, each asked for once
         found = {MONITOR: above} | {
             halting(c): ask(method, asked, stream(seed, "answers", c, repetition)) for c, method in svts.items()
@@ -88,11 +88,8 @@ def _calibrations(params: Any) -> Iterator[dict[str, Any]]:
             found = calibrate(params.epsilon, params.delta, reports, method=method)
             exact = privacy.epsilon_of_delta(params.delta, found.scale, reports)
             yield {
-                "part": "calibration", "method": method, "reports": reports, "scale": found.scale, "inner": found.noise.inner,
-                "exact_epsilon": exact,
-                "attained": epsilon_attained(params.delta, found.noise, reports) if method == "exact" else math.nan,
-                "attained_laplace": epsilon_attained(params.delta, MonitorNoise(found.noise.cap, 0.0), reports)
-                if method == "exact" else math.nan,
+                "part": "calibration", "method": method, "reports": reports, "scale": found.scale, "exact_epsilon": exact,
+                "attained": privacy.epsilon_attained(params.delta, Laplace(found.scale), reports) if method == "exact" else math.nan,
             }  # fmt: skip
 
 
@@ -104,7 +101,7 @@ def calibrations(table: pd.DataFrame) -> pd.DataFrame:
 
 def score_table(table: pd.DataFrame) -> pd.DataFrame:
     """The scales, a row a k."""
-    headings = dict(zip(METHODS, ("Theorem 3.2", "Theorem 3.8", "paper's proof", "Rényi", "exact"), strict=True))
+    headings = dict(zip(METHODS, ("Theorem 3.2", "Theorem 3.8", "exact"), strict=True))
     found = calibrations(table).map(short).rename(columns=headings)
     return found.rename_axis(columns=None).rename(index=lambda k: f"{int(k)}").rename_axis(index="k").reset_index()
 
@@ -116,8 +113,7 @@ def loss_table(table: pd.DataFrame) -> pd.DataFrame:
         {
             "k": [f"{int(k)}" for k in scales.index],
             "noise, Theorem 3.2 over exact": (scales.theorem / scales.exact).map("{:,.0f}".format).to_list(),
-            "attained, Laplace noise alone": exact.attained_laplace[scales.index].map("{:.3f}".format).to_list(),
-            "attained, with the inner noise": exact.attained[scales.index].map("{:.3f}".format).to_list(),
+            "attained": exact.attained[scales.index].map("{:.3f}".format).to_list(),
         }
     )
 
@@ -139,26 +135,21 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         "most_halting": answers.max()[halting(fewest)] / params.n_groups,
         "share_halting": fewest / params.n_groups,
         "largest_loss": float((1 / exact.scale).max()),
-        "most_attained": exact.attained_laplace.max() / epsilon,
+        "most_attained": exact.attained.max() / epsilon,
         "least_ratio": (scales.theorem / scales.exact).min(),
         "slope": math.log(scales.exact[largest] / scales.exact[smallest]) / math.log(largest / smallest),
-        "least_attained": exact.attained_laplace.min() / epsilon if attains else math.nan,
-        "least_attained_inner": exact.attained.min() / epsilon if attains and delta <= 1e-6 else math.nan,
+        "least_attained": exact.attained.min() / epsilon if attains else math.nan,
         "off": max((abs(scales.exact[k] / KNOWN[k] - 1) for k in KNOWN if k in scales.index), default=math.nan) if usual else math.nan,
-        "attained_least": math.floor(1000 * exact.attained_laplace.min() / epsilon) / 1000,  # as the page prints it
-        "attained_inner_least": exact.attained.min() / epsilon,
-        "attained_inner_most": exact.attained.max() / epsilon,
+        "attained_least": math.floor(1000 * exact.attained.min() / epsilon) / 1000,  # as the page prints it
         "queries_sampled": delta * 2.0**53,  # chapter: each may add 2^-53 to delta, for a sampler of 53 bits
         "interval_3": calibrate(epsilon, delta, 3, queries="interval").scale,
-        "interval_renyi_3": calibrate(epsilon, delta, 3, method="renyi", queries="interval").scale,
     }  # fmt: skip
     found |= {f"found_{c}": answers.mean()[halting(c)] for c in params.halts}
     for k in (1, 3, 100, 1000):
         if k in scales.index:
-            found |= {f"{method.replace('-', '_')}_{k}": scales.loc[k, method] for method in METHODS}
+            found |= {f"{method}_{k}": scales.loc[k, method] for method in METHODS}
     if 3 in scales.index:
-        found |= {"ratio_3": scales.theorem[3] / scales.exact[3], "attained_3": exact.attained_laplace[3]}
-        found["attained_inner_3"] = exact.attained[3]
+        found |= {"ratio_3": scales.theorem[3] / scales.exact[3], "attained_3": exact.attained[3]}
     for k in (3, 100):
         least = privacy.smallest_scale(epsilon, delta, k, "add-remove")
         found[f"add_remove_{k}"] = privacy.epsilon_of_delta(delta, least, k)
@@ -175,7 +166,7 @@ def single_until(epsilon: float, delta: float, queries: int) -> int:
 
     def smallest(reports: int, kind: str) -> float:
         def found(method: Any) -> float:
-            return threshold_error(method, 1, 0.02)
+            return float(method.error(1, 0.02))
 
         return found(best_threshold(epsilon, delta, reports, queries, (kind,), moved=queries, goal=found))
 

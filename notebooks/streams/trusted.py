@@ -25,7 +25,7 @@ from evolvingdp.core import accounting
 from evolvingdp.core.noise import Gaussian, Laplace, Tape
 from evolvingdp.core.seeds import stream
 from evolvingdp.notebooks.streams.share import counted, followed
-from evolvingdp.sparse_vector import GaussianNoise, ThresholdMonitorEvolving, histogram
+from evolvingdp.sparse_vector import ThresholdMonitorEvolving, histogram, smallest_moved_scale
 from evolvingdp.sparse_vector.streams import drawn
 from evolvingdp.streams.addresses import function_words
 from evolvingdp.streams.dated import OTHER
@@ -109,7 +109,7 @@ def _rows(
 
 def monitor(params: Any, horizon: int) -> ThresholdMonitorEvolving:
     """For words that `hot` of the users hold; a user is in one query an epoch."""
-    noise = GaussianNoise.calibrated(params.epsilon, params.delta, params.reports, horizon)
+    noise = Gaussian(smallest_moved_scale(params.epsilon, params.delta, params.reports, horizon))
     return ThresholdMonitorEvolving(noise, params.hot * params.n_users, params.reports, moved=horizon)
 
 
@@ -125,7 +125,7 @@ def hot_rows(params: Any, seed: int) -> Iterator[dict[str, Any]]:
         rng = stream(seed, "hot", repetition)
         above, active = drawn.simulate(made, params.n_users, laws, rng)
         weights = rng.multinomial(params.n_users, np.column_stack([laws, 1 - laws.sum(axis=1)]).clip(0))[:, :-1]
-        seen = weights + rng.normal(0.0, every.scale, weights.shape) >= line
+        seen = weights + every.noise.draw(weights.shape, rng) >= line
         for method, reported in {MONITOR: above, EVERY: seen}.items():
             for epoch, (own, law) in enumerate(zip(reported, laws, strict=True)):
                 wrong = own != (law >= params.hot)

@@ -162,9 +162,9 @@ def _hot(params: Any, table: pd.DataFrame, method: str) -> tuple[float, float]:
     beta = RARE / (2 * queries)
     if method == trusted.MONITOR:
         noise = trusted.monitor(params, counts.horizon).noise
-        reach = max(noise.isf(beta), -noise.lower_quantile(beta))
+        reach = noise.isf(beta)
     else:
-        scale = histogram(params.epsilon, params.delta, counts.horizon, counts.counts.shape[1], kind="gaussian").scale
+        scale = histogram(params.epsilon, params.delta, counts.horizon, counts.counts.shape[1], kind="gaussian").noise.scale
         reach = norm.isf(beta) * scale
     drawn = norm.isf(beta) * math.sqrt(params.hot / params.n_users) * 1.5
     own = part(table, "hot")
@@ -255,7 +255,7 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
     shown["monitor_noise"] = trusted.monitor(params, horizon).noise.isf(ALARM)
     answers = smallest_gaussian_scale(params.epsilon, params.delta, ALL, 2 * horizon)  # a user moves two queries a step
     shown["answers_noise"] = norm.isf(ALARM) * answers
-    shown["histogram_noise"] = norm.isf(ALARM) * histogram(params.epsilon, params.delta, horizon, 2, kind="gaussian").scale
+    shown["histogram_noise"] = norm.isf(ALARM) * histogram(params.epsilon, params.delta, horizon, 2, kind="gaussian").noise.scale
     searched = part(table, "search")
     shown["searched"] = len(searched)
     shown["search_found"] = int(searched.found.sum()) if len(searched) else 0

@@ -73,7 +73,7 @@ def _known(params: Any, truth: Array, rng: np.random.Generator) -> tuple[dict[st
     users = np.array([params.n_users])
     supports = np.stack([each.report.draw_sums(users, law[None, :], rng) for law in truth])
     every = each.estimates(users_once.Tally(np.full(horizon, params.n_users), supports))
-    noise = histogram(params.epsilon, params.delta, horizon, n_words, kind="gaussian").scale
+    noise = histogram(params.epsilon, params.delta, horizon, n_words, kind="gaussian").noise.scale
     held = rng.multinomial(params.n_users, truth)
     trusted = (held + rng.normal(0.0, noise, held.shape)) / params.n_users
     found = {SPLIT: raw, AVERAGED: fit.estimates, REPORTS: every, HISTOGRAM: trusted}

@@ -11,9 +11,9 @@ from scipy.optimize import brentq
 from scipy.stats import binom
 
 from evolvingdp.core import accounting
+from evolvingdp.core.noise import Laplace
 from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector import privacy
-from evolvingdp.sparse_vector.adversary import delta_attained, epsilon_attained
 from evolvingdp.sparse_vector.calibration import calibrate, paper_noise, theorem_loss
 from evolvingdp.sparse_vector.noise import MonitorNoise
 from evolvingdp.sparse_vector.shifting import plan
@@ -21,13 +21,13 @@ from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
 
 class Preset:
-    """Stands for a generator: the outer noise is `value`, the inner one 0."""
+    """Stands for a generator: all noise is `value`."""
 
     def __init__(self, value):
         self.value = value
 
-    def laplace(self, _, scale):
-        return self.value if scale else 0.0
+    def laplace(self, _, scale, size):
+        return np.full(size, self.value)
 
 
 def test_E_SV_1_theorem_3_2_is_false_for_b_near_1():
@@ -51,10 +51,10 @@ def test_E_SV_1_theorem_3_2_is_false_for_b_near_1():
 def test_E_SV_2_noise_for_add_remove_fails_under_replacement(reports, measured):
     scale = privacy.smallest_scale(1.0, 1e-6, reports, "add-remove")
     assert privacy.epsilon_of_delta(1e-6, scale, reports, "add-remove") == pytest.approx(1)
-    attained = epsilon_attained(1e-6, MonitorNoise(scale / 10, 0.0), reports)
+    attained = privacy.epsilon_attained(1e-6, Laplace(scale), reports)
     assert attained == pytest.approx(measured, abs=1e-3)
     right = privacy.smallest_scale(1.0, 1e-6, reports)
-    assert epsilon_attained(1e-6, MonitorNoise(right / 10, 0.0), reports) <= 1
+    assert privacy.epsilon_attained(1e-6, Laplace(right), reports) <= 1
 
 
 def test_E_SV_3_the_other_direction_is_pure_without_lemma_3_5():
@@ -76,8 +76,8 @@ def test_E_SV_3_the_other_direction_is_pure_without_lemma_3_5():
             yield log
 
     for rounds in (4, 9):
-        assert max(ratios(rounds)) <= (reports + 1) * noise.loss
-    assert min(ratios(9)) < -1.5 * (reports + 1) * noise.loss
+        assert max(ratios(rounds)) <= (reports + 1) / noise.scale
+    assert min(ratios(9)) < -1.5 * (reports + 1) / noise.scale
     assert (reports + 1) / calibrate(1.0, 1e-6, reports, method="theorem").scale < 1
 
 
@@ -159,7 +159,7 @@ def test_E_SV_6_a_threshold_of_one_tau_spends_users_on_light_elements():
         return monitor.step(state, np.isin(np.arange(30), users), np.asarray, rng)
 
     def heavy_is_found(threshold):
-        monitor = ThresholdMonitorEvolving(MonitorNoise(1.0, 0.0), threshold, 1)
+        monitor = ThresholdMonitorEvolving(Laplace(10.0), threshold, 1)
         state = monitor.start(30)
         for group in range(6):
             users = range(5 * group, 5 * group + 5)
@@ -171,10 +171,10 @@ def test_E_SV_6_a_threshold_of_one_tau_spends_users_on_light_elements():
 
 
 def test_E_SV_7_a_user_deleted_one_report_later_breaks_the_bound():
-    noise = MonitorNoise(0.5, 0.0)
+    noise = Laplace(5.0)
     bound = privacy.delta_of_epsilon(1.0, noise.scale, 2)
-    assert delta_attained(1.0, noise, 2, 0.5) <= bound < delta_attained(1.0, noise, 3, 0.5)
-    monitor = ThresholdMonitorEvolving(MonitorNoise(1e-3, 0.0), 0.5, 2)
+    assert privacy.delta_attained(1.0, noise, 2, 0.5) <= bound < privacy.delta_attained(1.0, noise, 3, 0.5)
+    monitor = ThresholdMonitorEvolving(Laplace(0.01), 0.5, 2)
     state = monitor.start(3)
     for values in ([1, 1, 0], [1, 1, 0], [1, 0, 1]):
         state, release = monitor.step(state, values, np.asarray, stream(0, "noise"))

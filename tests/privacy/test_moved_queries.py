@@ -10,9 +10,9 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.special import ndtr
 
+from evolvingdp.core.noise import Gaussian
 from evolvingdp.sparse_vector import gaussian
 from evolvingdp.sparse_vector.moved_queries import _corners, closed_scale, delta_of_moved, most, smallest_moved_scale
-from evolvingdp.sparse_vector.noise import GaussianNoise
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
 SIZES = [(0.6, 1, 1), (2.0, 1, 3), (2.0, 2, 2), (4.0, 2, 4), (5.0, 3, 3)]  # scale, k, m
@@ -75,7 +75,7 @@ def test_a_user_who_is_not_deleted_at_the_last_paid_query_loses_more_than_was_pr
     promised = delta_of_moved(epsilon, scale, 9, moved, 0.05)
 
     def learned(paid):
-        monitor = ThresholdMonitorEvolving(GaussianNoise(scale), 1.0, 9, moved=paid)
+        monitor = ThresholdMonitorEvolving(Gaussian(scale), 1.0, 9, moved=paid)
         laws = np.array([transcripts(monitor, world, 2 * moved + 6) for world in (0, 1)])
         assert laws.sum(axis=1) == pytest.approx([1, 1])
         return max(np.maximum(one - math.exp(epsilon) * other, 0).sum() for one, other in (laws, laws[::-1]))

@@ -17,7 +17,7 @@ from evolvingdp.continual_mean.per_step import PerStepLaplace
 from evolvingdp.continual_mean.prefix_sums import Buffered, Filter, PrefixSums, Tree
 from evolvingdp.continual_mean.settings import arrange
 from evolvingdp.continual_mean.user_mean import UserMean
-from evolvingdp.core.noise import Laplace, Tape
+from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace, Tape
 from evolvingdp.core.olh import OLH
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
@@ -33,10 +33,8 @@ from evolvingdp.heavy_hitters.trust.shuffling import Shuffled, epsilon_of_a_repo
 from evolvingdp.heavy_hitters.word_tree import WordTree
 from evolvingdp.sparse_vector.find_step import FindStep
 from evolvingdp.sparse_vector.histograms import HistogramEveryStep
-from evolvingdp.sparse_vector.integer_noise import IntegerNoise
-from evolvingdp.sparse_vector.noise import MonitorNoise
 from evolvingdp.sparse_vector.stable import stable_monitor
-from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitor, ThresholdMonitorEvolving
+from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
 Calls = Iterator[Callable[[], Any]]
 
@@ -56,29 +54,25 @@ def _called(following: Callable[[], Any], times: int) -> list[Any]:
 def of_sparse_vector() -> Calls:
     """Values out of range, tables of other dimensions, another number of users."""
     rng = _rng()
-    noise = MonitorNoise(0.1, 0.0)
+    noise = Laplace(1.0)
     binary, interval = ThresholdMonitorEvolving(noise, 0.5, 1), ThresholdMonitorEvolving(noise, 0.5, 1, "interval")
-    whole = ThresholdMonitorEvolving(IntegerNoise(1.0, None, 4), 0.5, 1, "interval")
-    units = ThresholdMonitorEvolving(IntegerNoise(1.0, None, 1), 0.5, 1, "interval")
-    for monitor, wrong in (
-        (binary, (2, -1, 0.5, np.nan)), (interval, (1.5, -0.5, np.nan)), (whole, (0.3,)), (units, (0.3,)),
-    ):  # fmt: skip
+    whole = ThresholdMonitorEvolving(DiscreteLaplace(1.0), 1.0, 1)
+    for monitor, wrong in ((binary, (2, -1, 0.5, np.nan)), (interval, (1.5, -0.5, np.nan)), (whole, (0.3,))):
         for value in wrong:
             yield partial(monitor.step, monitor.start(2), [value, 0], _same, rng)
-            yield partial(monitor.run, monitor.start(2), np.array([[0, 0], [0, value]]), rng)
     yield partial(binary.step, binary.start(2), [1, 0, 1], _same, rng)
     yield partial(binary.step, binary.start(2), [[1, 0], [0, 1]], _same, rng)
-    yield partial(binary.run, binary.start(2), [1, 0], rng)
-    yield partial(binary.run, binary.start(2), np.zeros((3, 3, 2)), rng)
-    fixed = ThresholdMonitor(binary)
-    yield partial(fixed.step, fixed.start([0, 1]), lambda held: [2, 0], rng)
+    for law, threshold, queries in ((DiscreteLaplace(1.0), 0.5, "binary"), (DiscreteLaplace(1.0), 1.0, "interval")):
+        yield partial(ThresholdMonitorEvolving, law, threshold, 1, queries)
+    for queries, moved in (("binary", None), ("interval", 3)):
+        yield partial(ThresholdMonitorEvolving, Gaussian(1.0), 0.5, 1, queries, moved)
     held: tuple[Any, ...] = ([0], [0, 2], [0, -1], [0, 1, 1])
     every, stable = HistogramEveryStep.calibrated(1.0, 0.01, 2, 2), stable_monitor(1.0, 0.01, 1, 2)
     search = FindStep.calibrated(1.0, 0.01, 1, 5.0, 2, 9)
     for inputs in held:
         yield partial(binary.step_elements, binary.start(2), inputs, 2, rng)
         yield partial(every.step, every.start(2), inputs, rng)
-        if inputs != [0, 2]:  # it is of no list
+        if inputs not in ([0, 2], [0, -1]):  # it is of no list, and -1 is to hold nothing
             yield partial(stable.step_held, stable.start(2), inputs, rng)
         yield partial(search.step, search.start(2, rng), inputs, rng)
 

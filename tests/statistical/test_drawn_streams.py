@@ -24,7 +24,7 @@ def literally(rng):
     for law in LAWS:
         held = rng.choice(3, size=USERS, p=[*law, 1 - law.sum()])
         weights = np.bincount(held[state.active], minlength=3)[:2]
-        above = weights + MONITOR.noise.sample(2, rng) >= MONITOR.threshold
+        above = weights + MONITOR.noise.draw(2, rng) >= MONITOR.threshold
         state = MONITOR._asked(state, 1, np.append(above, False)[held] if above.any() else None)
         seen += [*above.tolist(), int(state.active.sum()) // 8]
     return tuple(seen[3:])

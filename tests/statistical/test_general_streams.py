@@ -14,13 +14,26 @@ import pytest
 from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector.noise import MonitorNoise
 from evolvingdp.sparse_vector.shifting import solve
-from evolvingdp.sparse_vector.streams.general import GeneralStream, random_stream, simulate
+from evolvingdp.sparse_vector.streams.general import GeneralStream, csr_array, simulate
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 from support import ALPHA, pvalue
 
 NOISE = MonitorNoise(0.1, 1.1)
-SETS = random_stream(14, 6, 3, 7, stream(0, "sets"), vocabulary=6, held=3, drift=0.3)  # users hold sets
-ONES = random_stream(14, 6, 4, 7, stream(0, "ones"), vocabulary=4, held=1, drift=0.3)  # users hold one element each
+
+
+def drawn(name, horizon, held):
+    """14 users of six types, each with `held` of the first elements of seven."""
+    rng = stream(0, name)
+    holding = [np.argsort(rng.random((6, 3 + held)))[:, :held] for _ in range(horizon)]
+    present = [np.unique(now) for now in holding]
+    tables = [
+        csr_array((elements[:, None, None] == now).any(axis=2).astype(int))
+        for elements, now in zip(present, holding, strict=True)
+    ]
+    return GeneralStream(np.array([5, 3, 2, 2, 1, 1]), tuple(present), tables, 7)
+
+
+SETS, ONES = drawn("sets", 3, 3), drawn("ones", 4, 1)  # users hold sets, and one element each
 
 
 def tables(data):

@@ -15,15 +15,19 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from evolvingdp.core.noise import Gaussian, Laplace
 from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
-from evolvingdp.sparse_vector.baselines import simulate_find_step, simulate_histogram, simulate_threshold
 from evolvingdp.sparse_vector.find_step import FindStep
-from evolvingdp.sparse_vector.histograms import HISTOGRAMS, Histogram, HistogramEveryStep
-from evolvingdp.sparse_vector.integer_noise import IntegerNoise
-from evolvingdp.sparse_vector.noise import GaussianNoise, MonitorNoise
+from evolvingdp.sparse_vector.histograms import Histogram, HistogramEveryStep
+from evolvingdp.sparse_vector.noise import GaussianNoise, IntegerNoise, MonitorNoise
 from evolvingdp.sparse_vector.shifting import solve
-from evolvingdp.sparse_vector.shifting_simulation import simulate
+from evolvingdp.sparse_vector.shifting_simulation import (
+    simulate,
+    simulate_find_step,
+    simulate_histogram,
+    simulate_threshold,
+)
 from evolvingdp.sparse_vector.streams.example import ShiftingStream
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 from support import ALPHA, fits, pvalue
@@ -111,10 +115,10 @@ def literal_threshold(method):
 
 
 SEARCHES = {
-    "repeated": AboveThreshold(0.0, 4, 4 / 4.5, 2 / 4.5, True),
+    "repeated": AboveThreshold(0.0, 4, Laplace(4 / 4.5), Laplace(2 / 4.5), True),
     "one": AboveThreshold.calibrated(18.0, 1e-2, 4, 0.0, kind="one"),
-    "gaussian": AboveThreshold(0.0, 4, 1.0, 0.0, False, "gaussian", moved=10**6),
-    "stable": AboveThreshold(0.0, 4, 1.0, 0.0, False, "gaussian", True, 10**6),
+    "gaussian": AboveThreshold(0.0, 4, Gaussian(1.0), moved=10**6),
+    "stable": AboveThreshold(0.0, 4, Gaussian(1.0), stable=True, moved=10**6),
 }
 
 
@@ -123,7 +127,7 @@ def test_the_simulation_has_the_law_of_repeated_above_threshold(name):
     method = replace(SEARCHES[name], threshold=4.5)
     slow = sample(literal_threshold(method), "literal svt", 700)
     assert len(slow) > 12
-    wrong = replace(method, query_scale=1.2 * method.query_scale, threshold=4.0)
+    wrong = replace(method, noise=replace(method.noise, scale=1.2 * method.noise.scale), threshold=4.0)
     assert pvalue(slow, simulated(simulate_threshold, method, "svt", 2800)) > ALPHA
     assert pvalue(slow, simulated(simulate_threshold, wrong, "svt", 2800)) < ALPHA
 
@@ -135,8 +139,8 @@ def histogram_step(one, inputs, rng):
         weight = inputs.count(element)
         if one.stable and weight == 0:
             continue
-        noise = rng.normal(0.0, one.scale) if one.law == "gaussian" else rng.laplace(0.0, one.scale)
-        if weight + noise >= one.threshold:
+        draw = rng.normal if isinstance(one.noise, Gaussian) else rng.laplace
+        if weight + draw(0.0, one.noise.scale) >= one.threshold:
             reported.append(element)
     return reported
 
@@ -150,7 +154,7 @@ def find_step(search, shown, rng):
         if left == 0:
             continue
         largest = max(inputs.count(element) for element in set(inputs))
-        if largest + rng.normal(0.0, search.query_scale) < search.threshold:
+        if largest + rng.normal(0.0, search.noise.scale) < search.threshold:
             continue
         left -= 1
         answers[-1] = histogram_step(shown, inputs, rng)
@@ -159,8 +163,8 @@ def find_step(search, shown, rng):
 
 def test_finding_the_step_has_one_law_line_by_line_online_and_simulated():
     """With what is shown after a found step, events as well as elements of one user."""
-    search = AboveThreshold(4.5, 4, 0.9, 0.0, False, "gaussian", moved=SMALL.horizon)
-    method = FindStep(search, Histogram("stable", 0.9, 3.6), 24, SMALL.horizon)
+    search = AboveThreshold(4.5, 4, Gaussian(0.9), moved=SMALL.horizon)
+    method = FindStep(search, Histogram(Laplace(0.9), 3.6, True), 24)
 
     def online(rng):
         state, reported = method.start(12, rng), [[] for _ in INPUTS]
@@ -177,7 +181,7 @@ def test_finding_the_step_has_one_law_line_by_line_online_and_simulated():
     assert pvalue(slow, fast) > ALPHA
     assert pvalue(sample(online, "online find", 1600), fast) > ALPHA
     for wrong in (
-        replace(method, shown=replace(method.shown, scale=0.7)),
+        replace(method, shown=replace(method.shown, noise=Laplace(0.7))),
         replace(method, search=replace(search, threshold=4.0)),
     ):
         assert pvalue(slow, simulated(simulate_find_step, wrong, "find", 8000)) < ALPHA
@@ -187,17 +191,18 @@ def law_of_a_histogram(one):
     """Of the statistics, from the chance of each weight: all elements are independent."""
     counts = np.bincount(KINDS.ravel()).tolist()
     weights = [*SMALL.family_sizes.tolist(), 0, 1]
-    chances = [0.0 if one.stable and weight == 0 else float(one.sf(one.threshold - weight)) for weight in weights]
+    chances = [0.0 if one.stable and weight == 0 else float(one.noise.sf(one.threshold - weight)) for weight in weights]
     laws = [binom(count, chance).pmf(np.arange(count + 1)) for count, chance in zip(counts, chances, strict=True)]
     laws[3:] = [np.array([*law[:2], law[2:].sum()]) for law in laws[3:]]
     outcomes = product(*(range(len(law)) for law in laws))
     return {outcome: float(np.prod([law[n] for law, n in zip(laws, outcome, strict=True)])) for outcome in outcomes}
 
 
-@pytest.mark.parametrize(("kind", "runs"), [*zip(HISTOGRAMS, (1600, 8000, 1600), strict=True)])
-def test_a_histogram_in_every_step_has_one_law_line_by_line_online_and_simulated(kind, runs):
-    method = HistogramEveryStep(Histogram(kind, 1.3, 4.2), SMALL.horizon, 24)
-    law = law_of_a_histogram(method.one)
+@pytest.mark.parametrize(("law", "stable", "runs"), [(Gaussian, False, 1600), (Laplace, True, 8000), (Gaussian, True, 1600)])
+def test_a_histogram_in_every_step_has_one_law_line_by_line_online_and_simulated(law, stable, runs):
+    method = HistogramEveryStep(Histogram(law(1.3), 4.2, stable), SMALL.horizon, 24)
+    kind, made = f"{law.__name__} {stable}", method.one
+    law = law_of_a_histogram(made)
 
     def online(rng):
         state, reported = method.start(12), []
@@ -210,5 +215,5 @@ def test_a_histogram_in_every_step_has_one_law_line_by_line_online_and_simulated
     assert fits(line_by_line, law, 1000) > ALPHA
     assert fits(sample(online, f"online {kind}", 1000), law, 1000) > ALPHA
     assert fits(simulated(simulate_histogram, method.one, kind, runs), law, runs) > ALPHA
-    wrong = replace(method.one, scale=1.43)
+    wrong = replace(method.one, noise=replace(method.one.noise, scale=1.43))
     assert fits(simulated(simulate_histogram, wrong, kind, runs), law, runs) < ALPHA

@@ -29,10 +29,6 @@ def rng():
 
 MECHANISMS = {  # start, and a step from a state
     "ThresholdMonitorEvolving": (lambda: MONITOR.start(3), lambda state: MONITOR.step(state, [1, 0, 0], np.asarray, rng())),
-    "ThresholdMonitor": (
-        lambda: sparse_vector.ThresholdMonitor(MONITOR).start([0, 1, 1]),
-        lambda state: sparse_vector.ThresholdMonitor(MONITOR).step(state, np.asarray, rng()),
-    ),
     "AboveThreshold": (lambda: SEARCH.start(rng()), lambda state: SEARCH.step(state, 3.0, rng())),
     "HistogramEveryStep": (lambda: HISTOGRAMS.start(3), lambda state: HISTOGRAMS.step(state, [0, 1, 1], rng())),
     "BinaryMechanism": (lambda: BINARY.start(rng()), lambda state: BINARY.step(state, 1.0)),
@@ -65,7 +61,7 @@ def test_a_state_can_be_pickled_and_is_refused_by_all_other_mechanisms(name):
 
 NUMBERS = {  # calls with a number of a kind that numpy makes, and with Python's
     "calibrate": lambda number: sparse_vector.calibrate(number(1), number(1e-6), 3),
-    "plan": lambda number: sparse_vector.smallest_renyi_scale(number(2), number(1e-6), 3),
+    "plan": lambda number: sparse_vector.smallest_moved_scale(number(2), number(1e-3), 1, 2),
     "loss": lambda number: sparse_vector.delta_attained(number(1), MONITOR.noise, 3, 1),
     "histogram": lambda number: sparse_vector.histogram(number(1), number(1e-30), 3, 4, kind="stable"),
     "binary": lambda number: continual_mean.BinaryMechanism(8, number(90), delta=0.0).noise,
@@ -104,7 +100,7 @@ def test_what_is_no_threshold_is_refused_by_name(value):
     for make in (
         lambda: sparse_vector.ThresholdMonitorEvolving(noise, value, 2),
         lambda: sparse_vector.AboveThreshold.calibrated(1.0, 1e-6, 2, value),
-        lambda: sparse_vector.Histogram("stable", 1.0, value),
+        lambda: sparse_vector.Histogram(MONITOR.noise, value, True),
         lambda: checks.finite(threshold=value),
     ):
         with pytest.raises((TypeError, ValueError), match="threshold must be "):

@@ -16,13 +16,13 @@ from evolvingdp.book.checkout import params_of
 from evolvingdp.continual_mean import BinaryMechanism, choosing
 from evolvingdp.continual_mean.prefix_sums import Tree
 from evolvingdp.core.detection import penalty
+from evolvingdp.core.noise import Laplace
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import Thresh
 from evolvingdp.heavy_hitters import FreqOracle
 from evolvingdp.notebooks.evolving.thresh import protocols
 from evolvingdp.sparse_vector import ThresholdMonitorEvolving, calibrate, privacy
-from evolvingdp.sparse_vector.integer_noise import IntegerNoise
 from support import REPOSITORY
 
 CHAPTERS = ("heavy_hitters", "evolving", "continual_mean", "sparse_vector")
@@ -139,8 +139,8 @@ class Written:
         taken, self.noises = self.noises[:count], self.noises[count:]
         return np.array(taken, dtype=int)
 
-    def draw(self, rng):
-        return self.noises.pop(0)
+    def draw(self, size, rng):
+        return [self.noises.pop(0)]
 
 
 def test_the_running_sums_that_are_added_by_hand():
@@ -160,7 +160,7 @@ def test_the_running_sums_that_are_added_by_hand():
 
 def test_the_counters_that_are_kept_by_hand():
     text, (_, *rows) = by_hand("sparse_vector")
-    monitor = ThresholdMonitorEvolving(IntegerNoise(20.0), threshold=3, reports=2)
+    monitor = ThresholdMonitorEvolving(Laplace(20.0), threshold=3, reports=2)
     object.__setattr__(monitor, "noise", Written(float(row[3].translate(DIGITS)) for row in rows))
     state = monitor.start(6)
     for _, users, counted, noise, total, answer, counters in rows:
@@ -235,8 +235,11 @@ def test_the_exercises_on_sparse_vectors():
     assert f"{ten:.2f} instead of {three:.2f}" in deletion
     assert f"is {privacy.epsilon_of_delta(1e-6, three, 10, 'replacement'):.2f} instead of 1" in deletion
     monitor = ThresholdMonitorEvolving.calibrated(calibrate(1.0, 1e-6, 3), threshold=300)
-    _, answers = monitor.run(monitor.start(1000), [[1] * 1000] * 10, stream(0, "exercise"))
-    assert f"there are {answers.sum()} yeses, then {10 - answers.sum()} noes" in deletion
+    state, rng, yeses = monitor.start(1000), stream(0, "exercise"), 0
+    for _ in range(10):
+        state, release = monitor.step(state, np.ones(1000), np.asarray, rng)
+        yeses += release.above
+    assert f"there are {yeses} yeses, then {10 - yeses} noes" in deletion
 
 
 def test_a_letter_has_one_meaning_in_a_chapter():

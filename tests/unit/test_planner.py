@@ -486,14 +486,14 @@ def threshold(settings):
 def start(settings, rng):
     if hasattr(settings, "monitor"):
         return settings.monitor.start(2000)
-    return settings.start(rng) if hasattr(settings, "query_scale") else settings.start(2000)
+    return settings.start(rng) if hasattr(settings, "shift") else settings.start(2000)
 
 
 def alarm(settings, state, inputs, rng):
     """The answers of a period, of a state in which nothing has been reported."""
     if hasattr(settings, "monitor"):
         return settings.monitor.step_elements(state, inputs, 20, rng)[1].tolist()
-    if hasattr(settings, "query_scale"):
+    if hasattr(settings, "shift"):
         return [True for _ in settings.step_elements(state, inputs, 20, rng)[1]]
     return [True for _ in settings.step_held(state, inputs, rng)[1]]
 

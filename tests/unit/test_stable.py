@@ -5,64 +5,64 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
+from rivals import better
 from scipy.stats import binom, binomtest, norm
 
+from evolvingdp.core.noise import DiscreteLaplace, Gaussian
 from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector import privacy
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
-from evolvingdp.sparse_vector.adversary import delta_attained
-from evolvingdp.sparse_vector.baselines import threshold_error
 from evolvingdp.sparse_vector.calibration import calibrate
 from evolvingdp.sparse_vector.histograms import HISTOGRAMS, histogram
-from evolvingdp.sparse_vector.integer_noise import IntegerNoise
 from evolvingdp.sparse_vector.moved_queries import smallest_moved_scale
-from evolvingdp.sparse_vector.noise import GaussianNoise, MonitorNoise
+from evolvingdp.sparse_vector.noise import GaussianNoise, IntegerNoise, MonitorNoise, lower_quantile
 from evolvingdp.sparse_vector.shifting import plan
 from evolvingdp.sparse_vector.stable import smallest_detectable, smallest_group, stable_monitor
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 from support import ALPHA, fits
 
 LISTED = ThresholdMonitorEvolving(GaussianNoise(1.0, 4.0), 3.0, 1, moved=5)
-NOISES = {"plain": IntegerNoise(2.0), "limit": IntegerNoise(2.0, 5), "grid": IntegerNoise(2.0, None, 4)}
+NOISES = [IntegerNoise(2.0, 5), IntegerNoise(0.7, 1)]
 
 
 def law(noise, low=-60, high=60):
-    """The probability of each multiple of 1 / grid."""
-    z = np.arange(low * noise.grid, high * noise.grid + 1) / noise.grid
-    return dict(zip(z.tolist(), (noise.sf(z) - noise.sf(z + 1 / noise.grid)).tolist(), strict=True))
+    """The probability of each integer."""
+    z = np.arange(low, high + 1)
+    return dict(zip(z.tolist(), (noise.sf(z) - noise.sf(z + 1)).tolist(), strict=True))
 
 
-@pytest.mark.parametrize("name", NOISES)
-def test_integer_draws_have_the_closed_form_law(name):
-    noise, draws = NOISES[name], 12_000
-    seen = Counter(noise.sample(draws, stream(0, "integers", name)).tolist())
+@pytest.mark.parametrize("noise", NOISES)
+def test_integer_draws_have_the_closed_form_law(noise):
+    draws = 12_000
+    seen = Counter(noise.draw(draws, stream(0, "integers", str(noise))).tolist())
     assert fits(seen, law(noise), draws) > ALPHA
-    wrong = IntegerNoise(2.2, noise.limit, noise.grid)
+    wrong = replace(noise, least_scale=1.1 * noise.least_scale)
     assert fits(seen, law(wrong), draws) < ALPHA
 
 
-@pytest.mark.parametrize("name", NOISES)
-def test_tails_and_quantiles_agree(name):
-    noise = NOISES[name]
-    z = np.arange(-40, 41) / noise.grid
+@pytest.mark.parametrize("noise", NOISES)
+def test_tails_and_quantiles_agree(noise):
+    z = np.arange(-40, 41)
     assert noise.sf(z) + noise.cdf(z) == pytest.approx(1, abs=1e-14)
     for share in (0.3, 1e-3, 1e-9):
-        high, low = noise.isf(share), noise.lower_quantile(share)
-        assert float(noise.sf(high)) <= share < float(noise.sf(high - 1 / noise.grid))
-        assert float(noise.cdf(low)) <= share < float(noise.cdf(low + 1 / noise.grid))
+        assert float(noise.sf(noise.isf(share))) <= share
+        low = round(lower_quantile(noise, share), 9)
+        assert float(noise.cdf(low)) <= share < float(noise.cdf(low + 1))
 
 
 @pytest.mark.parametrize(("reports", "epsilon"), [(1, 1.0), (3, 0.5), (10, 3.0)])
 def test_the_bound_is_attained_with_integers(reports, epsilon):
     """One below the threshold, where the answer is a randomized response of exactly 1 / (1 + e^lambda)."""
-    noise = IntegerNoise.calibrated(epsilon, 1e-6, reports)
-    p = 1 / (1 + math.exp(noise.loss))
+    noise = DiscreteLaplace(calibrate(epsilon, 1e-6, reports).scale)
+    scale = IntegerNoise(noise.scale, 1).scale  # as it is rounded
+    p = 1 / (1 + math.exp(1 / scale))
     assert noise.sf([1, 0]) == pytest.approx([p, 1 - p], rel=1e-13)
-    promised = privacy.delta_of_epsilon(epsilon, noise.scale, reports)
-    assert delta_attained(epsilon, noise, reports, 1.0) == pytest.approx(promised, rel=1e-9)
+    promised = privacy.delta_of_epsilon(epsilon, scale, reports)
+    assert privacy.delta_attained(epsilon, noise, reports, 1.0) == pytest.approx(promised, rel=1e-9)
     assert 0.998e-6 < promised <= 1e-6
 
 
@@ -71,13 +71,12 @@ def test_every_answer_is_a_mixture_of_three_and_a_rare_revelation():
     for noise in (IntegerNoise(2.0, 30), IntegerNoise(20.0, 300)):
         s = np.arange(0, 4 * noise.limit)
         yes, no = noise.sf(noise.limit - s), noise.cdf(noise.limit - s)
-        grow = math.exp(noise.loss)
+        grow = math.exp(1 / noise.scale)
         assert yes[0] == 0
         assert np.all(np.diff(yes) >= 0)
         assert np.all(yes[1:] - grow * yes[:-1] <= noise.revealed + 1e-15)
         assert np.all(no[:-1] <= grow * no[1:] + 1e-15)
         assert yes[1] == pytest.approx(noise.revealed)
-    assert IntegerNoise(2.0).revealed == 0
 
 
 def test_a_stable_monitor_with_integer_noise_spends_all_of_delta_and_not_more():
@@ -114,6 +113,15 @@ def test_a_stable_monitor_reports_what_is_heavy_and_deletes(noise):
     assert (found.tolist(), few.step_held(state, [1, 1, 1, 1], rng)[1].tolist()) == ([5], [])
 
 
+@pytest.mark.parametrize("noise", [IntegerNoise(1e-3, 2), GaussianNoise(1e-3, 2.0)])
+def test_who_holds_nothing_is_in_no_query(noise):
+    made = ThresholdMonitorEvolving(noise, 2.0, 1, moved=2)
+    state, found = made.step_held(made.start(5), [-1, -1, -1, 0, 0], stream(0, "none"))
+    assert (found.tolist(), state.counted.tolist(), state.moves.tolist()) == ([0], [0, 0, 0, 1, 1], [0, 0, 0, 1, 1])
+    with pytest.raises(ValueError, match=r"inputs must lie in .* got -2"):
+        made.step_held(state, [-2, -1, -1, 0, 0], stream(0, "none"))
+
+
 @pytest.mark.parametrize("noise", [IntegerNoise(2.0, 4), GaussianNoise(2.0, 4.0)])
 def test_a_step_of_elements_in_no_list_has_the_law_of_a_draw_for_each(noise):
     """Reports and counters; of elements that one user holds the number is drawn."""
@@ -135,8 +143,8 @@ def test_a_step_of_elements_in_no_list_has_the_law_of_a_draw_for_each(noise):
 
 
 def test_a_user_s_queries_are_counted_where_the_noise_pays_for_them():
-    """`run` and `step` alike; noes count, too, and values of 0 do not."""
-    monitor = ThresholdMonitorEvolving(GaussianNoise(1e-3), 1.5, 2, moved=3)
+    """Noes count, too, and values of 0 do not."""
+    monitor = ThresholdMonitorEvolving(Gaussian(1e-3), 1.5, 2, moved=3)
     table = np.array([[1, 0, 0], [1, 0, 0], [1, 1, 0], [1, 1, 1], [1, 0, 1], [0, 1, 1]])
     state, told = monitor.start(3), []
     for row in table:
@@ -144,20 +152,6 @@ def test_a_user_s_queries_are_counted_where_the_noise_pays_for_them():
         told.append(release.above)
     assert told == [False, False, True, True, False, False]  # user 0 is out after the third, user 1 after two reports
     assert (state.moves.tolist(), state.active.tolist()) == ([5, 3, 3], [False, False, False])
-    values = stream(0, "values").integers(0, 2, (60, 9))
-    wide = ThresholdMonitorEvolving(GaussianNoise(2.0), 3.0, 4, moved=11)
-    one, other = wide.start(9), wide.start(9)
-    first, second, every = stream(0, "noise"), stream(0, "noise"), []
-    for part in (values[:25], values[25:]):
-        other, answers = wide.run(other, part, second)
-        every += answers.tolist()
-    for row, above in zip(values, every, strict=True):
-        one, release = wide.step(one, row, np.asarray, first)
-        assert release.above == above
-    for name in ("counted", "moves", "active"):
-        assert np.array_equal(getattr(one, name), getattr(other, name))
-    assert not one.active.all()
-    assert len(set(every)) == 2
 
 
 def test_the_best_noise_finds_the_smallest_groups():
@@ -168,7 +162,7 @@ def test_the_best_noise_finds_the_smallest_groups():
         assert isinstance(made.noise, best)
         assert smallest_group(made) == min(map(smallest_group, every))
         assert made in every
-    listed = ThresholdMonitorEvolving(GaussianNoise.calibrated(1.0, 1e-6, 3, 100), 0.0, 3, moved=100)
+    listed = ThresholdMonitorEvolving(Gaussian(smallest_moved_scale(1.0, 1e-6, 3, 100)), 0.0, 3, moved=100)
     planned = plan(listed, 100, 10, 1, 0.02)
     assert planned.monitor.threshold == pytest.approx(listed.noise.isf(1e-5))
     assert planned.error < smallest_group(stable_monitor(1.0, 1e-6, 3, 100))
@@ -176,37 +170,45 @@ def test_the_best_noise_finds_the_smallest_groups():
 
 @pytest.mark.parametrize(("steps", "reports"), [(12, 3), (52, 3), (365, 1), (10**6, 1)])
 def test_no_trivial_rival_finds_smaller_groups_than_what_is_recommended(steps, reports):
-    """The other noise; one counter for all reports, which it is told; all elements of a list; a histogram in every step."""
-    events, beta = 100 * reports, 0.02
-    own = smallest_group(stable_monitor(1.0, 1e-6, reports, steps, n_events=events), events)
-    rivals = [smallest_group(stable_monitor(1.0, 1e-6, reports, steps, noise), events) for noise in ("gaussian", "integer")]
-    rivals.append(threshold_error(AboveThreshold.stable_gaussian(1.0, 1e-6, events, 2 * steps), events, beta))
-    rivals += [histogram(1.0, 1e-6, steps, 2**32, kind=kind).error(events, beta) for kind in HISTOGRAMS]
-    normal = GaussianNoise.calibrated(1.0, 1e-6, reports, steps)
-    for law in (calibrate(1.0, 1e-6, reports), ThresholdMonitorEvolving(normal, 0.0, reports, moved=steps)):
-        rivals.append(plan(law, steps, 2**32, events, beta).error)
-    assert own <= min(rivals)
+    """The other noise; one counter for all reports, which it is told; all elements of a list, with the paper's noise, too; a
+    histogram in every step; steps joined by twos, of which a user takes part in one, drawn by lot."""
+    events, beta, privacy = 100 * reports, 0.02, (1.0, 1e-6)
+    own = smallest_group(stable_monitor(*privacy, reports, steps, n_events=events), events)
+    normal = Gaussian(smallest_moved_scale(*privacy, reports, steps))
+    exact = calibrate(*privacy, reports)
+    listed = {
+        "Laplace": exact,
+        "as printed": replace(exact, noise=MonitorNoise(exact.scale / 10, 2.4)),
+        "integers": ThresholdMonitorEvolving(DiscreteLaplace(exact.scale), 0.0, reports),
+        "normal": ThresholdMonitorEvolving(normal, 0.0, reports, moved=steps),
+    }
+    rivals = {noise: partial(_group, *privacy, reports, steps, noise, events=events) for noise in ("gaussian", "integer")}
+    rivals |= {
+        f"a list, {name}": lambda law=law: plan(law, steps, 2**32, events, beta).error for name, law in listed.items()
+    }
+    rivals |= {
+        f"a histogram, {kind}": lambda kind=kind: histogram(*privacy, steps, 2**32, kind=kind).error(events, beta)
+        for kind in HISTOGRAMS
+    }
+    rivals["one counter"] = lambda: AboveThreshold.stable_gaussian(*privacy, events, 2 * steps).error(events, beta)
+    rivals["joined"] = lambda: 2 * _group(*privacy, reports, steps // 2, events=events)
+    assert better(own, rivals, by=0.0) == {}
 
 
-def test_noise_on_a_grid_serves_queries_with_fractions():
-    noise = IntegerNoise.calibrated(1.0, 1e-6, 3, grid=8)
-    assert noise.scale == pytest.approx(privacy.smallest_scale(1.0, 1e-6, 4 - 1 / 8), rel=1e-3)
-    z = np.arange(-100, 100) / 8
-    for step in (1, 3, 8):
-        assert np.abs(noise.log_sf(z + step / 8) - noise.log_sf(z)).max() <= noise.loss * step / 8 * (1 + 1e-12)
-    monitor = ThresholdMonitorEvolving(noise, 5.0, 3, "interval")
-    _, above = monitor.run(monitor.start(4), stream(0, "values").integers(0, 9, size=(20, 4)) / 8, stream(0, "noise"))
-    assert len(above) == 20
+def _group(epsilon, delta, reports, steps, noise="best", *, events=1):
+    return smallest_group(stable_monitor(epsilon, delta, reports, steps, noise, n_events=events), events)
 
 
-@pytest.mark.parametrize(("grid", "value"), [(1, 0.01), (2, 0.25), (8, 1e-9)])
-def test_values_between_the_points_of_the_noise_s_grid_are_refused(grid, value):
-    """The counter would pay for `value` where the answer's odds move by those of a whole step of the grid."""
-    monitor = ThresholdMonitorEvolving(IntegerNoise.calibrated(1.0, 1e-6, 1, grid=grid), 40.0, 1, "interval")
-    state, rng = monitor.start(3), stream(0, "noise")
-    with pytest.raises(ValueError, match=f"multiples of 1/{grid}, the grid of its noise, got {value} for user 1"):
-        monitor.step(state, None, lambda data: np.array([1.0, value, 0.0]), rng)
-    monitor.step(state, None, lambda data: np.array([1.0, 1 / grid, 0.0]), rng)
+@pytest.mark.parametrize(("steps", "reports", "lasts"), [(365, 3, 7), (100, 1, 2)])
+def test_where_what_is_hot_stays_hot_joined_steps_find_the_smallest_groups(steps, reports, lasts):
+    """Against a report in every step, and against never asking again: recommended is the longest step that can wait."""
+    joined = _group(1.0, 1e-6, reports, math.ceil(steps / lasts))
+    rivals = {
+        "reported in every step": lambda: _group(1.0, 1e-6, reports * lasts, steps),
+        "not asked again": lambda: _group(1.0, 1e-6, reports, steps),
+    }
+    assert better(joined, rivals, by=0.0) == {}
+    assert len(better(rivals["not asked again"](), {"joined": lambda: joined})) == 1  # and more than a tenth smaller
 
 
 def test_no_method_of_the_library_finds_less_than_the_lower_bound():
@@ -221,24 +223,22 @@ def test_no_method_of_the_library_finds_less_than_the_lower_bound():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: IntegerNoise(0.0), "least_scale must be > 0"),
+        (lambda: IntegerNoise(0.0, 1), "least_scale must be > 0"),
         (lambda: IntegerNoise(1.0, 0), "limit must be >= 1, got 0"),
-        (lambda: IntegerNoise(1.0, None, 3), "grid must be a power of two, got 3"),
-        (lambda: IntegerNoise(1.0).isf(0.7), r"probability must lie in \(0, 0.5\], got 0.7"),
-        (lambda: IntegerNoise(1.0).lower_quantile(0.0), r"probability must lie in \(0, 1\], got 0.0"),
+        (lambda: IntegerNoise(1.0, 9).isf(0.7), r"probability must lie in \(0, 0.5\], got 0.7"),
         (lambda: stable_monitor(1.0, 1e-6, 3, 0), "moved must be >= 1, got 0"),
         (lambda: stable_monitor(1.0, 0.0, 3, 10), r"delta must lie in \(0, 1\), got 0.0"),
         (lambda: stable_monitor(1.0, 1e-6, 3, 10, "laplace"), "noise must be one of best, gaussian, integer, got 'laplace'"),
         (lambda: smallest_group(stable_monitor(1.0, 1e-6, 3, 10), 0), "n_events must be >= 1, got 0"),
-        (lambda: GaussianNoise(0.0), "scale must be > 0"),
+        (lambda: GaussianNoise(0.0, 1.0), "scale must be > 0"),
         (lambda: GaussianNoise(1.0, -1.0), "limit must be > 0"),
-        (lambda: ThresholdMonitorEvolving(GaussianNoise(1.0), 3.0, 1), "moved must be given, and queries binary, for"),
+        (lambda: ThresholdMonitorEvolving(Gaussian(1.0), 3.0, 1), "moved must be given for"),
         (
-            lambda: ThresholdMonitorEvolving(GaussianNoise(1.0), 3.0, 1, "interval", 5),
-            "moved must be given, and queries binary",
+            lambda: ThresholdMonitorEvolving(Gaussian(1.0), 3.0, 1, "interval", 5),
+            "queries must be binary for",
         ),
         (
-            lambda: ThresholdMonitorEvolving(MonitorNoise(1.0, 0.0), 3.0, 1, moved=5),
+            lambda: ThresholdMonitorEvolving(DiscreteLaplace(10.0), 3.0, 1, moved=5),
             "moved must be left out for noise that pays",
         ),
         (lambda: LISTED.step_held(LISTED.start(2), [0, 1], stream(0, "n")), "noise must have a limit up to the threshold"),

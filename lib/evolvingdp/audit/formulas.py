@@ -20,13 +20,11 @@ from scipy.stats import norm
 from evolvingdp.audit.exact import integers
 from evolvingdp.audit.exact.laws import composed_epsilon, pair_epsilon, smallest_epsilon
 from evolvingdp.core import accounting
-from evolvingdp.core.noise import DiscreteLaplace
+from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace
 from evolvingdp.heavy_hitters.rappor import Rappor
 from evolvingdp.sparse_vector import calibration, privacy
-from evolvingdp.sparse_vector.adversary import epsilon_attained
-from evolvingdp.sparse_vector.integer_noise import IntegerNoise
-from evolvingdp.sparse_vector.moved_queries import delta_of_moved
-from evolvingdp.sparse_vector.noise import GaussianNoise, MonitorNoise
+from evolvingdp.sparse_vector.moved_queries import delta_of_moved, smallest_moved_scale
+from evolvingdp.sparse_vector.noise import IntegerNoise, MonitorNoise
 from evolvingdp.sparse_vector.stable import stable_monitor
 
 LAW, COMPOSED, ADVERSARY, FORMULA = HOW = ("exact law", "composition", "adversary", "formula")
@@ -155,15 +153,15 @@ def _calibrations() -> Iterator[Entry]:
 
     def attained() -> float:
         noise = calibration.calibrate(_EPSILON, _DELTA, _REPORTS).noise
-        return epsilon_attained(_DELTA, MonitorNoise(outer_scale(noise) / 10, noise.inner), _REPORTS)
+        return privacy.epsilon_attained(_DELTA, Laplace(outer_scale(noise)), _REPORTS)
 
     yield row("threshold_monitor_attained", "ThresholdMonitor, exact calibration, attained", ADVERSARY, attained)
 
-    def whole(grid: int) -> float:
-        return epsilon_attained(_DELTA, IntegerNoise.calibrated(_EPSILON, _DELTA, _REPORTS, grid=grid), _REPORTS)
+    def whole() -> float:
+        scale = calibration.calibrate(_EPSILON, _DELTA, _REPORTS).scale
+        return privacy.epsilon_attained(_DELTA, DiscreteLaplace(scale), _REPORTS)
 
-    for id, grid in (("integer_noise", 1), ("integer_noise_grid", 4)):
-        yield row(id, f"ThresholdMonitor, integer noise, grid {grid}, attained", ADVERSARY, partial(whole, grid))
+    yield row("integer_noise", "ThresholdMonitor, integer noise, attained", ADVERSARY, whole)
 
     def stable() -> float:
         """Whoever holds something alone is told of too rarely to be counted in delta."""
@@ -177,17 +175,16 @@ def _calibrations() -> Iterator[Entry]:
 
     def normal() -> float:
         """The epsilon at which the queries that a user moves cost delta, at the scale that is drawn."""
-        drawn = normal_scale(GaussianNoise.calibrated(_EPSILON, _DELTA, _REPORTS, 30))
+        drawn = normal_scale(Gaussian(smallest_moved_scale(_EPSILON, _DELTA, _REPORTS, 30)))
         return smallest_epsilon(lambda epsilon: delta_of_moved(epsilon, drawn, _REPORTS, 30) - _DELTA)
 
     yield row("threshold_monitor_normal", "ThresholdMonitor, normal noise, 30 queries", FORMULA, normal)
 
     def limited() -> Measured:
-        """All kinds of this noise must be drawn as `sf` and `cdf` state."""
+        """It must be drawn as `sf` and `cdf` state."""
         noise = IntegerNoise(1.4, 2)
-        kinds = ((IntegerNoise(0.7), 17), (IntegerNoise(0.7, None, 4), 68), (noise, 34), (IntegerNoise(0.7, 1, 2), 34))
-        alike = all(integers.sampled_as_stated(*kind) for kind in kinds)
-        return Measured(noise.loss, integers.limited_loss(noise, 34) if alike else math.inf)
+        alike = all(integers.sampled_as_stated(*kind) for kind in ((noise, 34), (IntegerNoise(0.7, 1), 17)))
+        return Measured(1 / noise.scale, integers.limited_loss(noise, 34) if alike else math.inf)
 
     yield Entry(
         "integer_noise_limited",
@@ -212,14 +209,12 @@ class _Standard:
     normal = laplace
 
 
-def outer_scale(noise: MonitorNoise) -> float:
-    """By how much the noise that is drawn moves with its outer part: the least of `draw` and `sample`."""
-    drawn = [noise.draw(_Standard(outer, 0.0)) for outer in (0.0, 1.0)]  # type: ignore[arg-type]
-    sampled = [float(noise.sample(1, _Standard(outer, 0.0))[0]) for outer in (0.0, 1.0)]  # type: ignore[arg-type]
-    return min(drawn[1] - drawn[0], sampled[1] - sampled[0])
+def outer_scale(noise: MonitorNoise | Laplace) -> float:
+    """By how much the noise that is drawn moves with its outer part."""
+    low, high = (float(noise.draw(1, _Standard(outer, 0.0))[0]) for outer in (0.0, 1.0))  # type: ignore[arg-type]
+    return high - low
 
 
-def normal_scale(noise: GaussianNoise) -> float:
-    """The scale that is drawn with: the least of `draw` and `sample`."""
-    first, second = cast(Any, (_Standard(1.0), _Standard(1.0)))
-    return min(noise.draw(first), float(noise.sample(1, second)[0]))
+def normal_scale(noise: Gaussian) -> float:
+    """The scale that is drawn with."""
+    return float(noise.draw(1, cast(Any, _Standard(1.0)))[0])

@@ -14,9 +14,12 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import gammaln, log_expit, log_ndtr, ndtr
+from scipy.special import expit, gammaln, log_expit, log_ndtr, ndtr
+from scipy.stats import binom
 
 from evolvingdp.core import checks
+
+_FEW = 20_000  # reports up to which all outcomes are summed
 
 
 @checks.plain
@@ -70,15 +73,27 @@ def delta_of_reports(epsilon_of_one: float, epsilon: float, n_reports: int) -> f
     """The exact delta at `epsilon` of `n_reports` randomized responses (Kairouz, Oh and Viswanath 2015).
 
     The privacy loss of j truthful-looking among k reports is (2j - k) e, binomially distributed; randomized response is
-    the worst of all mechanisms with that epsilon.
+    the worst of all mechanisms with that epsilon. Of many reports the outcomes within 13 standard deviations are summed, and
+    the sum is rounded up.
     """
     checks.positive(epsilon_of_one=epsilon_of_one, epsilon=epsilon)
     checks.integer_at_least(1, n_reports=n_reports)
+    if n_reports > _FEW:
+        return _delta_of_many(epsilon_of_one, epsilon, n_reports)
     truthful = np.arange(n_reports + 1)
     log_keep, log_flip = (float(log_expit(sign * epsilon_of_one)) for sign in (1, -1))
     log_law = _log_counts(n_reports) + truthful * log_keep + (n_reports - truthful) * log_flip
     gain = -np.expm1(np.minimum(0.0, epsilon - (2 * truthful - n_reports) * epsilon_of_one))
     return float(np.sum(np.exp(log_law) * gain))
+
+
+def _delta_of_many(one: float, epsilon: float, n_reports: int) -> float:
+    keep = float(expit(one))
+    spread = 13 * math.sqrt(n_reports * keep * (1 - keep))
+    truthful = np.arange(math.floor(n_reports * keep - spread), math.ceil(min(n_reports, n_reports * keep + spread)) + 1)
+    losses = (2.0 * truthful - n_reports) * one
+    truthful, losses = truthful[losses > epsilon], losses[losses > epsilon]
+    return (1 + 1e-7) * float(np.sum(binom.pmf(truthful, n_reports, keep) * -np.expm1(epsilon - losses))) + 1e-30
 
 
 @lru_cache(maxsize=4)

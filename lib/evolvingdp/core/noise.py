@@ -168,7 +168,7 @@ class DiscreteLaplace(Symmetric):
     def log_sf(self, z: ArrayLike) -> Array:
         """Each side is computed where it is the smaller one."""
         up = np.ceil(np.asarray(z, dtype=float))
-        rare = -self._rate * np.where(up > 0, up, 1 - up) - math.log1p(math.exp(-self._rate))
+        rare = -self._rate * np.minimum(np.where(up > 0, up, 1 - up), 1e300) - math.log1p(math.exp(-self._rate))
         return np.asarray(np.where(up > 0, rare, np.log1p(-np.exp(rare))))
 
     def pmf(self, z: ArrayLike) -> Array:

@@ -1,6 +1,6 @@
 """Exact sampling of large counts: what n users do, without drawing n users.
 
-Every function draws from the exact law; none approximates by a normal.
+Every function draws from the exact law, `rare_count` to within 1e-12; none approximates by a normal.
 """
 
 from __future__ import annotations
@@ -72,3 +72,8 @@ def blocks(length: int, size: int) -> Iterator[NDArray[np.int64]]:
     """range(length) in consecutive pieces of at most `size`."""
     for first in range(0, length, size):
         yield np.arange(first, min(first + size, length))
+
+
+def rare_count(trials: int, share: float, rng: np.random.Generator) -> int:
+    """Binomial(trials, share), also where 1 - share rounds to 1: then Poisson, `share` at most away in total variation."""
+    return int(rng.poisson(trials * share) if share < 1e-12 else rng.binomial(trials, share))

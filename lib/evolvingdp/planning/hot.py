@@ -20,11 +20,10 @@ from evolvingdp.planning.answer import BETA, LAPLACE_95, CannotServeError, Expec
 from evolvingdp.planning.curated import needs_delta
 from evolvingdp.planning.local import up
 from evolvingdp.planning.question import Question
-from evolvingdp.sparse_vector.above_threshold import NOISE, AboveThreshold
-from evolvingdp.sparse_vector.baselines import best_threshold, threshold_error
+from evolvingdp.sparse_vector.above_threshold import AboveThreshold, best_threshold
 from evolvingdp.sparse_vector.calibration import calibrate
 from evolvingdp.sparse_vector.histograms import HISTOGRAMS, SHOWN, Histogram, histogram
-from evolvingdp.sparse_vector.noise import GaussianNoise
+from evolvingdp.sparse_vector.moved_queries import smallest_moved_scale
 from evolvingdp.sparse_vector.shifting import Plan, plan
 from evolvingdp.sparse_vector.stable import NOISES, smallest_group, stable_monitor
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
@@ -43,9 +42,9 @@ def _ordinary(question: Question) -> float:
     return float(binom.isf(BETA / 2 / question.periods / question.items, question.users, question.usual))
 
 
-def _above(question: Question, made: M, noise: Any) -> M:
+def _above(question: Question, made: M) -> M:
     """`made` at a threshold that is no lower than its own, and above ordinary items with their noise, but for `BETA` / 2."""
-    quiet = _ordinary(question) + noise.isf(BETA / 2 / question.periods / question.items)
+    quiet = _ordinary(question) + made.noise.isf(BETA / 2 / question.periods / question.items)
     return replace(made, threshold=max(made.threshold, quiet))
 
 
@@ -53,7 +52,7 @@ def _monitor(question: Question) -> Plan:
     """With the paper's noise or with normal noise, whichever finds more; a user holds one item a period."""
     _of_a_user(question)
     size = question.epsilon, needs_delta(question), question.taking_part
-    normal = GaussianNoise.calibrated(*size, question.periods)
+    normal = Gaussian(smallest_moved_scale(*size, question.periods))
     laws = calibrate(*size), ThresholdMonitorEvolving(normal, 0.0, question.taking_part, moved=question.periods)
     made = [plan(law, question.periods, question.items, question.events, BETA) for law in laws]
     best, usual = min(made, key=lambda one: one.error), _ordinary(question)
@@ -64,21 +63,21 @@ def _stable(question: Question) -> ThresholdMonitorEvolving:
     _of_a_user(question)
     size = question.epsilon, needs_delta(question), question.taking_part, question.periods
     made = (stable_monitor(*size, noise) for noise in NOISES)
-    every = [_above(question, one, one.noise) for one in made]
+    every = [_above(question, one) for one in made]
     return min(every, key=lambda one: smallest_group(one, question.events, 1 - BETA / 2))
 
 
 def _repeated(question: Question) -> AboveThreshold:
     _of_a_user(question)
     size = question.epsilon, needs_delta(question), question.events, question.periods * question.items
-    made = best_threshold(*size, tuple(NOISE), BETA, moved=2 * question.periods)
+    made = best_threshold(*size, beta=BETA, moved=2 * question.periods)
     return replace(made, threshold=made.threshold + _ordinary(question))
 
 
 def _histogram(question: Question, kind: str) -> Histogram:
     reports = question.reports.of_a_unit
     made = histogram(question.epsilon, needs_delta(question), reports, question.items, kind=kind, beta=BETA)
-    return _above(question, made, Gaussian(made.scale) if made.law == "gaussian" else Laplace(made.scale))
+    return _above(question, made)
 
 
 def _expected(question: Question, weight: float) -> Expected:
@@ -117,7 +116,7 @@ def _shown_expected(question: Question, settings: Histogram) -> Expected:
     found = (settings.threshold + float(norm.isf(BETA)) * error(level)) / counted if left_out else level
     note = "" if question.level > found else f"a word of {question.level:.2g} of the users is not found"
     size = error(question.level) / counted
-    if settings.law == "laplace" and not left_out:
+    if isinstance(settings.noise, Laplace) and not left_out:
         return Expected(size, LAPLACE_95 * size, found=found, note=note)
     return Expected.normal(size, found=found, note=note)
 
@@ -129,7 +128,7 @@ def _method(name: str, settle: Any, weight: Any) -> Method:
 METHODS = [
     _method("ThresholdMonitor", _monitor, lambda q, made: made.error),
     _method("StableMonitor", _stable, lambda q, made: smallest_group(made, q.events, 1 - BETA / 2)),
-    _method("AboveThreshold, repeated", _repeated, lambda q, made: threshold_error(made, q.events, BETA)),
+    _method("AboveThreshold, repeated", _repeated, lambda q, made: made.error(q.events, BETA)),
     *(
         _method(
             f"a histogram in every period, {kind}",

@@ -11,7 +11,7 @@ two, and queries are integers where it is `stable`.
 |---|---|---|
 | repeated | Algorithm 2 again after each yes, its epsilon e composed optimally c times | Lap(4 / e), fresh Lap(2 / e) |
 | one | one threshold (Lyu, Su and Li 2017): epsilon split as 1 : (2c)^(2/3) | Exp(2c / e2), Exp(1 / e1) |
-| gaussian | no threshold noise; a price for each yes and for each query that moves (`gaussian`) | N(0, scale^2), 0 |
+| gaussian | no threshold noise; a price for each yes and for each query that moves (`gaussian`) | N(0, scale^2), none |
 
 `split` is the share of e (with "one" of epsilon) for the threshold, where not the table's. Of exponential noise only the
 upward shift is used: by one of the threshold, by two of the query that is a yes (Liu et al. 2024; re-derived). With `stable`
@@ -24,24 +24,23 @@ is charged for.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
-from scipy.special import expit, exprel
-from scipy.stats import binom
+from scipy.special import exprel
 
 from evolvingdp.core import accounting, checks
-from evolvingdp.sparse_vector import noise as noises
+from evolvingdp.core.noise import Exponential, Gaussian, Laplace
 from evolvingdp.sparse_vector.gaussian import smallest_gaussian_scale
-from evolvingdp.sparse_vector.privacy import Array, check_privacy
+from evolvingdp.sparse_vector.privacy import check_privacy
 from evolvingdp.sparse_vector.threshold_monitor import ABOVE, BELOW, Release, checked_inputs
 
 LARGEST_VALUE = 2.0**53
-NOISE = {"repeated": "laplace", "one": "exponential", "gaussian": "gaussian"}  # of each kind
+KINDS = ("repeated", "one", "gaussian")
+SPLITS = (None, 0.05, 0.1, 0.2, 0.3, 0.4)  # of epsilon, for the threshold's noise; None: as printed
 
 
 @dataclass(frozen=True, repr=False)
@@ -62,24 +61,21 @@ class AboveThreshold:
 
     threshold: float
     reports: int  # c: yes answers, after which it halts
-    query_scale: float  # of the noise on each query
-    threshold_scale: float  # of the noise on the threshold; 0: none
-    refreshed: bool  # whether the threshold gets new noise after a yes
-    noise: str = "laplace"
+    noise: Laplace | Exponential | Gaussian  # of each query
+    shift: Laplace | Exponential | None = None  # of the threshold, of the same kind
+    refreshed: bool = False  # whether the threshold gets new noise after a yes
     stable: bool = False  # a query of value 0 is never a yes; queries are integers
     moved: int = 0  # queries that one user moves at most, where Gaussian noise pays for them
 
     def __post_init__(self) -> None:
         checks.finite(threshold=self.threshold)
         checks.integer_at_least(1, reports=self.reports)
-        checks.positive(query_scale=self.query_scale)
-        checks.one_of(noises.KINDS, noise=self.noise)
-        if self.noise == "gaussian":
+        if isinstance(self.noise, Gaussian):
             checks.integer_at_least(1, moved=self.moved)
         elif self.moved:
-            raise ValueError(f"moved must be 0 for noise={self.noise!r}, which does not pay for them, got {self.moved!r}")
-        if not 0 <= self.threshold_scale < math.inf:
-            raise ValueError(f"threshold_scale must be >= 0 and finite, got {self.threshold_scale!r}")
+            raise ValueError(f"moved must be 0 for {self.noise!r}, which does not pay for them, got {self.moved!r}")
+        if self.shift is not None and type(self.shift) is not type(self.noise):
+            raise ValueError(f"shift must be of the same kind as {self.noise!r}, got {self.shift!r}")
 
     @classmethod
     def calibrated(
@@ -96,29 +92,28 @@ class AboveThreshold:
         """Raises ValueError for parameters out of range; `delta` is not used by "one", nor for one report."""
         check_privacy(epsilon, delta)
         checks.integer_at_least(1, reports=reports)
-        checks.one_of(tuple(NOISE), kind=kind)
+        checks.one_of(KINDS, kind=kind)
         if kind == "gaussian":
             if split is not None:
                 raise ValueError(f"split must be left out for kind={kind!r}, which has one noise, got {split!r}")
             checks.integer_at_least(1, moved=moved)
-            scale = smallest_gaussian_scale(epsilon, delta, reports, moved)
-            return cls(threshold, reports, scale, 0.0, False, "gaussian", moved=moved)
+            return cls(threshold, reports, Gaussian(smallest_gaussian_scale(epsilon, delta, reports, moved)), moved=moved)
         if moved:
             raise ValueError(f"moved must be left out for kind={kind!r}, which does not pay for it, got {moved!r}")
         one = kind == "one"
         if split is None:
             split = 1 / (1 + (2 * reports) ** (2 / 3)) if one else 0.5
         checks.probability(split=split)
-        each = epsilon if one or reports == 1 else each_epsilon(epsilon, delta, reports)
+        each = epsilon if one or reports == 1 else accounting.optimal(epsilon, delta, reports)
         moves = 2 * (reports if one else 1)
-        return cls(threshold, reports, moves / ((1 - split) * each), 1 / (split * each), not one, NOISE[kind])
+        law = Exponential if one else Laplace
+        return cls(threshold, reports, law(moves / ((1 - split) * each)), law(1 / (split * each)), not one)
 
     @classmethod
     def stable_gaussian(cls, epsilon: float, delta: float, reports: int, moved: int) -> AboveThreshold:
         """The lowest threshold that is `stable`, with "gaussian": a quarter of delta pays for what one user alone meets."""
-        noise = cls.calibrated(epsilon, 0.75 * delta, reports, 0.0, kind="gaussian", moved=moved)
-        least = 1 + noises.isf("gaussian", delta / (4 * moved), noise.query_scale)
-        return replace(noise, threshold=least, stable=True)
+        made = cls.calibrated(epsilon, 0.75 * delta, reports, 0.0, kind="gaussian", moved=moved)
+        return replace(made, threshold=1 + made.noise.isf(delta / (4 * moved)), stable=True)
 
     def start(self, rng: np.random.Generator) -> SvtState:
         """The state before the first query; secret."""
@@ -161,52 +156,84 @@ class AboveThreshold:
         return replace(state, moves=state.moves - moves)
 
     def _answer(self, state: SvtState, value: float, rng: np.random.Generator) -> tuple[SvtState, Release]:
-        noisy = value + noises.draw(self.noise, self.query_scale, rng)
+        noisy = value + self.noise.draw(1, rng)[0]
         if noisy < self.threshold + state.shift or (self.stable and value <= 0):
             return state, BELOW
         left = state.left - 1
         return replace(state, shift=self._shift(rng) if self.refreshed and left else state.shift, left=left), ABOVE
 
-    def sf(self, z: Any) -> Array:
-        """Pr[noise of a query >= z]."""
-        return noises.sf(self.noise, z, self.query_scale)
+    def _shift(self, rng: np.random.Generator) -> float:
+        return 0.0 if self.shift is None else float(self.shift.draw(1, rng)[0])
 
     def crossing(self, z: float) -> float:
         """Pr[noise of a query - noise of the threshold >= z]: a query z below the threshold is answered yes."""
-        q, r = self.query_scale, self.threshold_scale
-        if r == 0:
-            return float(self.sf(z))
-        if self.noise == "exponential":
+        if self.shift is None:
+            return float(self.noise.sf(z))
+        q, r = self.noise.scale, self.shift.scale
+        if isinstance(self.noise, Exponential):
             return q / (q + r) * math.exp(-z / q) if z >= 0 else 1 - r / (q + r) * math.exp(z / r)
         far, q, r = abs(z), max(q, r), min(q, r)  # the law is the same
         mean = 0.5 + far * r / (2 * q * (q + r)) * float(exprel(-far * (1 / r - 1 / q)))
         tail = mean * math.exp(-far / q)
         return tail if z >= 0 else 1 - tail
 
-    def _shift(self, rng: np.random.Generator) -> float:
-        return float(noises.draw(self.noise, self.threshold_scale, rng))
+    def silent(self, queries: int, beta: float) -> AboveThreshold:
+        """With the lowest threshold at which `queries` queries of value zero are all noes but for `beta` / 2, in `reports`
+        equal stretches, each with its own threshold noise."""
+        checks.integer_at_least(1, queries=queries)
+        checks.probability(beta=beta)
+        if self.shift is None:
+            return replace(self, threshold=self.noise.isf(beta / (2 * queries)))
+        q, r = self.noise.scale, self.shift.scale
+        stretches = self.reports if self.refreshed else 1
+        log = math.log(queries / stretches) - (math.log(2) if isinstance(self.noise, Laplace) else 0.0)
+
+        def excess(threshold: float) -> float:
+            return stretches * some_yes(log - threshold / q, q, r, isinstance(self.noise, Exponential)) - beta / 2
+
+        high = q * (log + 1) + (q + r) * math.log(4e6 * stretches / beta)
+        return replace(self, threshold=float(brentq(excess, 0.0, high, rtol=1e-10)))
+
+    def error(self, n_events: int, beta: float = 0.05) -> float:
+        """The weight from which `n_events` events are all found with probability 1 - beta / 2, by a union bound."""
+        checks.integer_at_least(1, n_events=n_events)
+        checks.probability(beta=beta)
+        share, scale = beta / (2 * n_events), self.noise.scale + (self.shift.scale if self.shift else 0.0)
+        high = 2 * scale * math.log(10 / share)
+        return self.threshold + float(brentq(lambda z: 1 - self.crossing(-z) - share, -scale, high, xtol=1e-9 * scale))
 
 
-LARGEST_SUM = 20_000  # pieces up to which core.accounting sums over all outcomes
+def some_yes(log: float, q: float, r: float, exponential: bool) -> float:
+    """E[min(1, e^(log - shift / q))] over the threshold's noise `shift` of scale r; 1 where it is above about 1/2."""
+    first = q * log  # up to this shift it is 1
+    if exponential:
+        return math.exp(log) * q / (q + r) if first <= 0 else 1 - r / (q + r) * math.exp(-first / r)
+    if first >= 0:
+        return 1.0
+    gap = -first * (1 / q - 1 / r)
+    grown = math.exp(log) * float(exprel(gap)) if gap < 1 else (math.exp(log + gap) - math.exp(log)) / gap
+    below = -first * grown  # e^log times the integral of e^(shift / r - shift / q) up to 0
+    return math.exp(first / r) / 2 + (below + math.exp(log) * q * r / (q + r)) / (2 * r)
 
 
-@lru_cache(maxsize=256)
-def each_epsilon(epsilon: float, delta: float, pieces: int) -> float:
-    """The epsilon of each of `pieces` pure mechanisms that compose to (`epsilon`, `delta`) optimally; for many pieces the
-    sum is over 13 standard deviations, the mass outside goes to delta."""
-    if pieces <= LARGEST_SUM:
-        return max(accounting.optimal(epsilon, delta, pieces), accounting.basic(epsilon, pieces))
-    low = high = accounting.basic(epsilon, pieces)  # which costs no delta
-    while _many(high, epsilon, pieces) < delta:
-        low, high = high, 2 * high
-    return (1 - 1e-8) * float(brentq(lambda one: _many(one, epsilon, pieces) - delta, low, high, rtol=1e-9))
-
-
-def _many(one: float, epsilon: float, pieces: int) -> float:
-    """`accounting.delta_of_reports` from the outcomes near the expected one, plus the probability of the others."""
-    keep = float(expit(one))
-    spread = 13 * math.sqrt(pieces * keep * (1 - keep))
-    truthful = np.arange(math.floor(pieces * keep - spread), math.ceil(min(pieces, pieces * keep + spread)) + 1)
-    losses = (2.0 * truthful - pieces) * one
-    truthful, losses = truthful[losses > epsilon], losses[losses > epsilon]
-    return float(np.sum(binom.pmf(truthful, pieces, keep) * -np.expm1(epsilon - losses))) + 1e-30
+@checks.plain
+def best_threshold(
+    epsilon: float,
+    delta: float,
+    reports: int,
+    queries: int,
+    kinds: tuple[str, ...] = KINDS,
+    beta: float = 0.05,
+    *,
+    moved: int = 0,
+    goal: Callable[[AboveThreshold], float] | None = None,
+) -> AboveThreshold:
+    """Of `kinds` and `SPLITS` what has the smallest `goal`, usually `error` for `reports` events; each `silent`."""
+    methods = [
+        AboveThreshold.calibrated(
+            epsilon, delta, reports, 0.0, kind=kind, split=split, moved=moved if kind == "gaussian" else 0
+        ).silent(queries, beta)
+        for kind in kinds
+        for split in (SPLITS if kind != "gaussian" else (None,))
+    ]
+    return min(methods, key=goal or (lambda method: method.error(reports, beta)))

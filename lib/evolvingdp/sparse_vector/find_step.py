@@ -21,25 +21,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.core import checks
+from evolvingdp.core.noise import Gaussian
 from evolvingdp.sparse_vector import gaussian
-from evolvingdp.sparse_vector import noise as noises
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold, SvtState
-from evolvingdp.sparse_vector.histograms import SHOWN, Histogram
+from evolvingdp.sparse_vector.histograms import Histogram
 from evolvingdp.sparse_vector.privacy import check_privacy
 from evolvingdp.sparse_vector.threshold_monitor import checked_inputs
-
-_NOTHING: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-
-
-@lru_cache(maxsize=256)
-def _scale(epsilon: float, delta: float, reports: int, horizon: int, ratio: float) -> float:
-    """Of the search: a user moves the largest weight of every step, and two weights of each that is shown."""
-
-    def cost(order: float, scale: float) -> float:
-        shown = gaussian.search_cost(order, ratio * scale, gaussian.ALL, 2 * reports)
-        return shown + gaussian.search_cost(order, scale, reports, horizon)
-
-    return gaussian.smallest_joint(epsilon, delta, cost)
 
 
 @dataclass(frozen=True)
@@ -57,7 +44,6 @@ class FindState:
     settings: FindStep
     n_users: int
     search: SvtState
-    asked: int = 0  # steps so far
 
 
 @checks.plain
@@ -68,11 +54,11 @@ class FindStep:
     search: AboveThreshold
     shown: Histogram
     n_elements: int
-    horizon: int  # steps, after which it stops
 
     def __post_init__(self) -> None:
-        checks.integer_at_least(1, n_elements=self.n_elements, horizon=self.horizon)
-        checks.one_of(SHOWN, shown=self.shown.kind)  # of the others the number of reports is a draw, and may not fit
+        checks.integer_at_least(1, n_elements=self.n_elements)
+        if not self.shown.stable:  # of the others the number of reports is a draw, and may not fit
+            raise ValueError(f"shown must be stable, got {self.shown!r}")
 
     @classmethod
     def calibrated(
@@ -93,9 +79,9 @@ class FindStep:
         checks.integer_at_least(1, reports=reports, horizon=horizon)
         checks.positive(ratio=ratio)
         scale = _scale(epsilon, 0.75 * delta, reports, horizon, ratio)
-        least = 1 + noises.isf("gaussian", delta / (8 * reports), ratio * scale)
-        search = AboveThreshold(threshold, reports, scale, 0.0, False, "gaussian", moved=horizon)
-        return cls(search, Histogram("stable gaussian", ratio * scale, least), n_elements, horizon)
+        noise = Gaussian(ratio * scale)
+        shown = Histogram(noise, 1 + noise.isf(delta / (8 * reports)), stable=True)
+        return cls(AboveThreshold(threshold, reports, Gaussian(scale), moved=horizon), shown, n_elements)
 
     def start(self, n_users: int, rng: np.random.Generator) -> FindState:
         """The state before the first step; secret."""
@@ -105,10 +91,19 @@ class FindStep:
     def step(self, state: FindState, inputs: ArrayLike, rng: np.random.Generator) -> tuple[FindState, Found]:
         """Answer for users who hold `inputs` (n_users,).  Raises ValueError once it has halted, as the search does."""
         checks.state(state, FindState, self)
-        if state.asked == self.horizon:
-            raise ValueError(f"horizon must be larger to go on: {self.horizon} steps are paid for, and over")
         held = checked_inputs(inputs, state.n_users, self.n_elements)
         largest = int(np.unique(held, return_counts=True)[1].max())
         search, release = self.search.step(state.search, largest, rng)
-        elements = self.shown.reported(held, self.n_elements, rng) if release.above else _NOTHING
-        return FindState(self, state.n_users, search, state.asked + 1), Found(release.above, elements)
+        elements = self.shown.reported(held, self.n_elements, rng) if release.above else np.zeros(0, dtype=np.int64)
+        return FindState(self, state.n_users, search), Found(release.above, elements)
+
+
+@lru_cache(maxsize=256)
+def _scale(epsilon: float, delta: float, reports: int, horizon: int, ratio: float) -> float:
+    """Of the search: a user moves the largest weight of every step, and two weights of each that is shown."""
+
+    def cost(order: float, scale: float) -> float:
+        shown = gaussian.search_cost(order, ratio * scale, gaussian.ALL, 2 * reports)
+        return shown + gaussian.search_cost(order, scale, reports, horizon)
+
+    return gaussian.smallest_joint(epsilon, delta, cost)

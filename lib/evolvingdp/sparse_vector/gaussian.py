@@ -9,10 +9,8 @@ multiplies the mean of R^order by 1 + q expm1(order ln(p/q)) + (1-q) expm1(order
 e^-theta and every moved query by e^-eta, with eta large enough at all positions of the sum and in both directions, the
 discounted power is a supermartingale, so that the Renyi divergence is at most (reports theta + moved eta) / (order - 1).
 
-**Source.** Zhu and Wang (2020), Improving the sparse vector technique with Renyi differential privacy, whose bound depends
-on the number of queries, too, and who have noise on the threshold, which makes a yes dearer; the two prices in place of
-their bound are ours. `theta` = 0 prices all answers of histograms: as a yes or no tells less than a number, that takes about
-sqrt(2 / pi) of the noise of the Gaussian mechanism. `moved_queries` has a sharper price, for one user.
+**Source.** Zhu and Wang (2020), Improving the sparse vector technique with Renyi differential privacy; two prices, ours, in
+place of their bound. `theta` = 0 prices all answers of histograms. `moved_queries` has a sharper price, for one user.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.special import log_ndtr
 
 from evolvingdp.core import checks
-from evolvingdp.sparse_vector.privacy import Array, check_privacy, renyi_to_epsilon
+from evolvingdp.sparse_vector.privacy import Array, check_privacy
 
 _POSITIONS = np.linspace(-9.0, 12.0, 841)  # of the threshold above the sum, in scales; beyond it answers are too rare
 _BETWEEN = 1.005  # what a price may be higher between two positions
@@ -96,7 +94,7 @@ def smallest_joint(epsilon: float, delta: float, cost: Callable[[float, float], 
         def bound(log_excess: float) -> float:
             order = 1 + math.exp(log_excess)
             spent = cost(order, scale)
-            return min(1e6, renyi_to_epsilon(spent / (order - 1), order, delta)) if spent < math.inf else 1e6
+            return min(1e6, _converted(spent / (order - 1), order, delta)) if spent < math.inf else 1e6
 
         middle = math.log(2 * math.log(1 / delta) / epsilon)
         best = minimize_scalar(bound, bounds=(middle - 3, middle + 2.5), method="bounded", options={"xatol": 0.02})
@@ -108,3 +106,8 @@ def smallest_joint(epsilon: float, delta: float, cost: Callable[[float, float], 
     while excess(high - 1) <= 0:
         high -= 1
     return math.exp(float(brentq(excess, high - 1, high, xtol=1e-3)) + 1e-3)
+
+
+def _converted(divergence: float, order: float, delta: float) -> float:
+    """The epsilon at `delta`, by Proposition 12 of Canonne, Kamath and Steinke (2020)."""
+    return max(0.0, divergence + math.log1p(-1 / order) - (math.log(delta) + math.log(order)) / (order - 1))

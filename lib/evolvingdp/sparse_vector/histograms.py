@@ -9,7 +9,7 @@ inputs in all steps (two weights move by 1 in each), whatever the streams; after
 | kind | noise | how the budget is spent |
 |---|---|---|
 | gaussian | normal, on every element of the domain | composed exactly |
-| stable | Lap(1 / e) on the elements that somebody holds | optimally, with a part of delta for showing that one is held |
+| stable | Laplace, on the elements that somebody holds | optimally, with a part of delta for showing that one is held |
 | stable gaussian | normal, on the elements that somebody holds | exactly, with a part of delta as before |
 
 The stable ones split delta at the one of `SHARES` with the lowest threshold.
@@ -22,16 +22,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.core import accounting, checks
-from evolvingdp.sparse_vector import noise
-from evolvingdp.sparse_vector.above_threshold import each_epsilon
-from evolvingdp.sparse_vector.noise import rare_count
-from evolvingdp.sparse_vector.privacy import Array, check_privacy
+from evolvingdp.core.noise import Array, Gaussian, Laplace
+from evolvingdp.core.sampling import rare_count
+from evolvingdp.sparse_vector.privacy import check_privacy
 from evolvingdp.sparse_vector.threshold_monitor import checked_inputs
 
 HISTOGRAMS = ("gaussian", "stable", "stable gaussian")
@@ -66,75 +64,52 @@ class HistogramState:
 @checks.plain
 @dataclass(frozen=True)
 class Histogram:
-    """The noisy weights of one step; the stable ones leave out the elements that nobody holds."""
+    """The noisy weights of one step; the `stable` ones leave out the elements that nobody holds."""
 
-    kind: str
-    scale: float
+    noise: Gaussian | Laplace
     threshold: float
+    stable: bool = False
 
     def __post_init__(self) -> None:
-        checks.one_of(HISTOGRAMS, kind=self.kind)
-        checks.positive(scale=self.scale)
         checks.finite(threshold=self.threshold)
-
-    @property
-    def law(self) -> str:
-        """Of the noise: "laplace" or "gaussian"."""
-        return "gaussian" if "gaussian" in self.kind else "laplace"
-
-    @property
-    def stable(self) -> bool:
-        """Whether only elements that somebody holds are asked about."""
-        return "stable" in self.kind
+        if not self.stable and not isinstance(self.noise, Gaussian):
+            raise ValueError(f"noise must be Gaussian where all elements are listed, got {self.noise!r}")
 
     @property
     def standard_error(self) -> float:
         """Of a noisy weight, which is rounded."""
-        return math.sqrt(self.scale**2 * (1 if self.law == "gaussian" else 2) + 1 / 12)
+        return math.sqrt(self.noise.variance + 1 / 12)
 
-    def sf(self, z: Any) -> Array:
-        return noise.sf(self.law, z, self.scale)
+    def noisy(self, weights: ArrayLike, rng: np.random.Generator) -> Array:
+        """For `weights` (elements,) of all of the domain, or of what is held: those reported, noisy and rounded to whole
+        numbers, NaN for the others (elements,). One draw decides and is told, so that the weights cost nothing more."""
+        above, noisy = self._drawn(weights, rng)
+        return np.where(above, np.rint(noisy), np.nan)
 
-    def release(self, weights: ArrayLike, rng: np.random.Generator) -> NDArray[np.bool_]:
-        """Which elements of one step are reported, for `weights` (elements,) of all of the domain; only this is public."""
+    def _drawn(self, weights: ArrayLike, rng: np.random.Generator) -> tuple[NDArray[np.bool_], Array]:
         checks.counts(weights=weights)
         array = np.asarray(weights, dtype=np.int64)
-        return self._above(array, self._with_noise(array, rng))
-
-    def _with_noise(self, array: NDArray[np.int64], rng: np.random.Generator) -> Array:
-        return np.asarray(array + noise.draw(self.law, self.scale, rng, size=array.shape))
-
-    def _above(self, array: NDArray[np.int64], noisy: Array) -> NDArray[np.bool_]:
+        noisy = array + self.noise.draw(array.shape, rng)
         above = noisy >= self.threshold
-        return np.asarray(above & (array > 0) if self.stable else above)
+        return np.asarray(above & (array > 0) if self.stable else above), noisy
 
     def reported(self, inputs: NDArray[np.int64], n_elements: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """The reported elements, increasing, for `inputs` (n_users,): `release` without a draw for each of the domain."""
+        """The reported elements, increasing, for `inputs` (n_users,), without a draw for each of the domain."""
         held, weights = np.unique(inputs, return_counts=True)
         if not self.stable:  # before the draws, and the same whatever is held
-            expected = n_elements * float(self.sf(self.threshold))
+            expected = n_elements * float(self.noise.sf(self.threshold))
             checks.fits_in_memory("the list of reports", 64.0 * (expected + 10 * math.sqrt(expected)), "raise threshold")
-        above = held[self.release(weights, rng)]
+        above = held[self._drawn(weights, rng)[0]]
         if self.stable:
             return above
-        count = rare_count(n_elements - len(held), float(self.sf(self.threshold)), rng)
+        count = rare_count(n_elements - len(held), float(self.noise.sf(self.threshold)), rng)
         ranks = rng.choice(n_elements - len(held), size=count, replace=False, shuffle=False)  # among those nobody holds
         absent = ranks + np.searchsorted(held - np.arange(len(held)), ranks, side="right")
         return np.sort(np.concatenate([above, absent]).astype(np.int64))
 
-    def noisy(self, weights: ArrayLike, rng: np.random.Generator) -> Array:
-        """`release` with the weights: those reported, noisy and rounded to whole numbers, NaN for the others (elements,).
-
-        One draw decides and is told, so that the weights cost nothing beside the reports.
-        """
-        checks.counts(weights=weights)
-        array = np.asarray(weights, dtype=np.int64)
-        noisy = self._with_noise(array, rng)
-        return np.where(self._above(array, noisy), np.rint(noisy), np.nan)
-
     def error(self, n_events: int, beta: float) -> float:
         """The weight from which all events are found with probability 1 - beta / 2."""
-        return self.threshold + noise.isf(self.law, min(beta / (2 * n_events), 0.5), self.scale)
+        return self.threshold + self.noise.isf(min(beta / (2 * n_events), 0.5))
 
 
 @checks.plain
@@ -146,27 +121,28 @@ def histogram(
     checks.integer_at_least(1, horizon=horizon, n_elements=n_elements)
     checks.one_of(HISTOGRAMS, kind=kind)
     checks.probability(beta=beta)
-    if "stable" in kind:
-        return min((_stable(epsilon, delta, horizon, kind, share) for share in SHARES), key=lambda made: made.threshold)
-    scale = _scale(epsilon, delta, horizon, kind)
-    return Histogram(kind, scale, noise.isf(kind, beta / (2 * horizon * n_elements), scale))
+    normal = kind != "stable"
+    if kind in SHOWN:
+        made = (stable_histogram(epsilon, delta, horizon, normal, share) for share in SHARES)
+        return min(made, key=lambda one: one.threshold)
+    noise = _noise(epsilon, delta, horizon, normal)
+    return Histogram(noise, noise.isf(beta / (2 * horizon * n_elements)))
 
 
-def _scale(epsilon: float, delta: float, horizon: int, kind: str) -> float:
+def _noise(epsilon: float, delta: float, horizon: int, normal: bool) -> Gaussian | Laplace:
     """In each step two weights move by 1: Laplace noise composes as 2 `horizon` pieces of loss 1 / scale."""
-    if "gaussian" in kind:
-        return math.sqrt(2 * horizon) / accounting.gaussian_mu(epsilon, delta)
-    return 1 / each_epsilon(epsilon, delta, 2 * horizon)
+    if normal:
+        return Gaussian(math.sqrt(2 * horizon) / accounting.gaussian_mu(epsilon, delta))
+    return Laplace(1 / accounting.optimal(epsilon, delta, 2 * horizon))
 
 
-def _stable(epsilon: float, delta: float, horizon: int, kind: str, share: float) -> Histogram:
+def stable_histogram(epsilon: float, delta: float, horizon: int, normal: bool, share: float) -> Histogram:
     """`share` of delta for the noise, the rest for showing an element that one user holds, in all steps together.
 
     With normal noise half of the rest: the other input's element is seen not to be shown, at a loss that is not bounded.
     """
-    scale, law = _scale(epsilon, share * delta, horizon, kind), "gaussian" if "gaussian" in kind else "laplace"
-    alone = (1 - share) * delta / (horizon * (1 + (law == "gaussian")))
-    return Histogram(kind, scale, 1 + noise.isf(law, alone, scale))
+    noise = _noise(epsilon, share * delta, horizon, normal)
+    return Histogram(noise, 1 + noise.isf((1 - share) * delta / (horizon * (1 + normal))), stable=True)
 
 
 @checks.plain
@@ -200,12 +176,12 @@ class HistogramEveryStep:
 
     def count(self, state: HistogramState, inputs: ArrayLike, rng: np.random.Generator) -> tuple[HistogramState, Counted]:
         """`step` with the weights, of a stable kind.  Raises ValueError for the others, and as `step`."""
-        checks.one_of(SHOWN, kind=self.one.kind)
+        if not self.one.stable:
+            raise ValueError(f"one must be stable to tell weights, got {self.one!r}")
         state, held = self._pay(state, inputs)
         elements, weights = np.unique(held, return_counts=True)
         noisy = self.one.noisy(weights, rng)
-        above = ~np.isnan(noisy)
-        return state, Counted(elements[above], noisy[above])
+        return state, Counted(elements[~np.isnan(noisy)], noisy[~np.isnan(noisy)])
 
     def _pay(self, state: HistogramState, inputs: ArrayLike) -> tuple[HistogramState, NDArray[np.int64]]:
         checks.state(state, HistogramState, self)

@@ -1,9 +1,9 @@
-"""What ThresholdMonitor costs: for queries in {0, 1} a bound that integer noise attains, for [0, 1], and a Renyi bound.
+"""What ThresholdMonitor costs with Laplace noise: exactly for queries in {0, 1}, where integer noise attains the bound.
 
 **Source.** Our analysis, in place of the paper's Theorems 3.2 and 3.8; the proofs are on the chapter's page. The noise has a
 (1 / scale)-log-Lipschitz survival and distribution function, so each answer is a public mixture of always-no, always-yes and
 randomized response with p = 1 / (1 + e^lambda); a user is in at most `reports` randomized responses that say yes. Queries
-in [0, 1] cost what `reports` + 1 do, since the last report may overshoot; multiples of 1 / g what `reports` + 1 - 1 / g do.
+in [0, 1] cost what `reports` + 1 do, since the last report may overshoot.
 
 **Units.** "replacement": one user's whole input is another one, in every step (Definition 4.3); "add-remove": one user is
 there or not (Theorem 3.2). With replacement each of the two inputs has a counter of its own, so the loss is that of two
@@ -23,6 +23,7 @@ from scipy.special import gammaln, log_expit
 from scipy.stats import nbinom
 
 from evolvingdp.core import checks
+from evolvingdp.core.noise import DiscreteLaplace, Laplace
 
 Array = NDArray[np.float64]
 
@@ -30,7 +31,6 @@ UNITS = ("replacement", "add-remove")
 _WEAK = 1.0  # a scale to start from where epsilon is large: at a loss of 1 an answer all sums are short
 _TAIL = 1e-40  # mass that the sums leave out; it is added to delta
 _HUGE = 1e12  # stands for an infinite epsilon where a minimum is searched
-_STEEP = 30.0  # a loss of one answer beyond which orders above 1 can hardly be told from 1
 _CELLS = 1 << 17  # waiting times that fit one sum
 
 
@@ -71,11 +71,11 @@ def loss_distributions(scale: float, reports: float, unit: str = "replacement") 
     quick, quick_law = waiting_law(reports, log_likely, log_rare)
     if unit == "add-remove":
         return [(loss * (slow - reports), slow_law), (loss * (reports - quick)[::-1], quick_law[::-1])]
-    noes, law = difference(slow, slow_law, quick, quick_law)
+    noes, law = _difference(slow, slow_law, quick, quick_law)
     return [(loss * noes, law)]
 
 
-def difference(slow: Array, slow_law: Array, quick: Array, quick_law: Array) -> tuple[Array, Array]:
+def _difference(slow: Array, slow_law: Array, quick: Array, quick_law: Array) -> tuple[Array, Array]:
     """Values and law of the difference of two independent waiting times."""
     law = np.convolve(slow_law, quick_law[::-1])
     return slow[0] - quick[-1] + np.arange(len(law)), law
@@ -171,59 +171,30 @@ def _smallest(excess: Callable[[float], float], start: float) -> float:
     return root
 
 
-def renyi_rates(order: float, scale: float) -> tuple[float, float]:
-    """What a yes costs at most at Renyi `order` > 1, times order - 1: of the input that makes it rarer, of the other.
+@checks.plain
+def delta_attained(epsilon: float, noise: Laplace | DiscreteLaplace, reports: int, position: float) -> float:
+    """What an explicit adversary needs at `epsilon` under replacement: a lower bound on the delta of the mechanism.
 
-    Infinite where the moment is.
+    It asks, again and again, a query that only the first of a user's two inputs meets, and one that only the second meets,
+    where the others sum to the threshold less `position`, until each input has counted `reports`; fresh users keep the sum.
+    The number of noes before is all that there is to know. Attained to 1e-40 by finitely many queries.
     """
-    loss = 1 / scale
-    rest = 1 + math.exp(loss) - math.exp(min(order * loss, 700.0))
-    # the second half keeps the exponent convex in the query's value
-    if rest <= 0 or (order - 1) * loss > 2 * math.log(order):
-        return math.inf, math.inf
-    rare = -(order - 1) * loss - math.log(rest)
-    likely = order * loss - math.log(1 + math.exp(loss) - math.exp(-(order - 1) * loss))
-    return rare, likely
+    checks.integer_at_least(1, reports=reports)
+    log_with, log_without = float(noise.log_sf(position - 1)), float(noise.log_sf(position))
+    gain = float(noise.log_cdf(position) - noise.log_cdf(position - 1))  # of a no
+    slow, quick = (waiting_law(reports, log, math.log(-math.expm1(log))) for log in (log_without, log_with))
+    noes, law = _difference(*slow, *quick)
+    return excess_mass(epsilon, gain * noes, law)
 
 
 @checks.plain
-def renyi_epsilon(delta: float, scale: float, budget: float, *, unit: str = "replacement") -> float:
-    """An epsilon for `delta` from the best Renyi order, for queries in [0, 1] with at most `budget` reported in all.
+def epsilon_attained(delta: float, noise: Laplace | DiscreteLaplace, reports: int) -> float:
+    """The largest epsilon at which that adversary, at its best position, still needs more than `delta`."""
 
-    `budget` is reports + 1 for queries in [0, 1] (the last report may overshoot), reports for {0, 1}.
-    """
-    check_privacy(1.0, delta)
-    checks.positive(scale=scale, budget=budget)
-    checks.one_of(UNITS, unit=unit)
-    loss = 1 / scale
-    if loss > _STEEP:
-        return math.inf
-    largest = math.log1p(math.exp(loss)) / loss  # where the moment becomes infinite
+    def at(position: float) -> float:
+        return largest_epsilon(lambda epsilon: delta_attained(epsilon, noise, reports, position) - delta)
 
-    def bound(log_excess: float) -> float:
-        order = 1 + math.exp(log_excess)
-        rare, likely = renyi_rates(order, scale)
-        if math.isinf(rare):
-            return _HUGE
-        spent = budget * (rare + likely if unit == "replacement" else max(rare, likely))
-        return min(_HUGE, renyi_to_epsilon(spent / (order - 1), order, delta))
-
-    highest = math.log(largest - 1)
-    lowest = min(math.log(1e-3), highest - 7)
-    best = minimize_scalar(bound, bounds=(lowest, highest), method="bounded", options={"xatol": 1e-6})
-    return float(best.fun) if best.fun < _HUGE else math.inf
-
-
-def renyi_to_epsilon(divergence: float, order: float, delta: float) -> float:
-    """The conversion of Canonne, Kamath and Steinke (2020), Proposition 12."""
-    return max(0.0, divergence + math.log1p(-1 / order) - (math.log(delta) + math.log(order)) / (order - 1))
-
-
-@checks.plain
-def smallest_renyi_scale(epsilon: float, delta: float, budget: float, *, unit: str = "replacement") -> float:
-    """The smallest scale for which `renyi_epsilon` is at most `epsilon`."""
-    check_privacy(epsilon, delta)
-    return _smallest(
-        lambda scale: renyi_epsilon(delta, scale, budget, unit=unit) - epsilon,
-        max(_WEAK, 64 * math.sqrt(budget) / epsilon),
-    )
+    if isinstance(noise, DiscreteLaplace):
+        return at(1)
+    best = minimize_scalar(lambda z: -at(z), bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-3})
+    return max(-float(best.fun), at(0.5))

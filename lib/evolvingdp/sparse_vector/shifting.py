@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.core import checks
 from evolvingdp.sparse_vector.calibration import Calibration
+from evolvingdp.sparse_vector.noise import IntegerNoise, lower_quantile
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
 
@@ -48,8 +49,10 @@ def plan(
     checks.integer_at_least(1, horizon=horizon, n_elements=n_elements, n_events=n_events)
     checks.probability(beta=beta)
     monitor = law if isinstance(law, ThresholdMonitorEvolving) else ThresholdMonitorEvolving.calibrated(law, 0.0)
-    threshold = monitor.noise.isf(beta / (2 * horizon * n_elements))
-    missed = -monitor.noise.lower_quantile(min(beta / (2 * n_events), float(monitor.noise.cdf(0.0))))
+    if isinstance(monitor.noise, IntegerNoise):
+        raise ValueError(f"law must be for listed elements, got {monitor.noise!r}")
+    threshold = float(monitor.noise.isf(beta / (2 * horizon * n_elements)))
+    missed = -lower_quantile(monitor.noise, beta / (2 * n_events))
     return Plan(replace(monitor, threshold=threshold), threshold + missed)
 
 

@@ -1,4 +1,4 @@
-"""The shifting heavy-hitters solver, simulated exactly at a cost of the events and the false reports alone.
+"""Shifting heavy hitters by all methods, simulated exactly at a cost of the events and the false reports alone.
 
 **What is equal.** The law of (which events are reported, how many elements that nobody holds, how many that one user holds),
 to within 1e-12 in total variation for the Poisson law that stands for a binomial of success probability below 1e-12.
@@ -16,11 +16,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.core import checks
-from evolvingdp.sparse_vector.noise import rare_count
-from evolvingdp.sparse_vector.privacy import Array
+from evolvingdp.core.sampling import rare_count
+from evolvingdp.sparse_vector.above_threshold import AboveThreshold
+from evolvingdp.sparse_vector.find_step import FindStep
+from evolvingdp.sparse_vector.histograms import Histogram
 from evolvingdp.sparse_vector.streams.example import ShiftingStream
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
@@ -49,21 +51,19 @@ def simulate(monitor: ThresholdMonitorEvolving, stream: ShiftingStream, rng: np.
         absent_share = 0.0
     absent = rare_count(stream.absent_queries, absent_share, rng)
     users, steps = _places(stream, rare_count(stream.single_queries, single_share, rng), rng)
-    keep_all = limit < stream.participation
+    keep_all = limit < len(stream.families)
     holders: dict[int, list[int]] = {}  # of the events of watched users: their places
     if keep_all:
         checks.fits_in_memory("a counter for each user", 8.0 * stream.n_users, "raise reports or lower n_users")
         found, events, watched = np.zeros(stream.n_events, dtype=bool), np.arange(stream.n_events), np.arange(stream.n_users)
     else:
-        found = crossing(noise.sf, threshold, stream, rng)
-        watched = np.unique(users)
+        found, watched = crossing(noise, threshold, stream, rng), np.unique(users)
         for place, user in enumerate(watched.tolist()):
             for event in stream.events_of(user):
                 holders.setdefault(event, []).append(place)
         events = np.array(sorted(holders), dtype=np.int64)
-    counted = np.zeros(len(watched), dtype=np.int64)
-    single = 0
-    noisy = stream.sizes[events] + noise.sample(len(events), rng)
+    counted, single = np.zeros(len(watched), dtype=np.int64), 0
+    noisy = stream.sizes[events] + noise.draw(len(events), rng)
     order = np.argsort(np.concatenate([stream.steps[events], steps]), kind="stable")
     for item in order.tolist():
         if item >= len(events):
@@ -82,15 +82,13 @@ def simulate(monitor: ThresholdMonitorEvolving, stream: ShiftingStream, rng: np.
     return Outcome(found, absent, single)
 
 
-def crossing(
-    sf: Callable[[Any], Array], threshold: float, stream: ShiftingStream, rng: np.random.Generator
-) -> NDArray[np.bool_]:
-    """(events,): whether each event's size and a noise of survival function `sf` reach the threshold, independently.
+def crossing(noise: Any, threshold: float, stream: ShiftingStream, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """(events,): whether each event's size and a draw of `noise` reach the threshold, independently.
 
     The rarer of found and missed are drawn by number and place, family by family.
     """
     found = np.zeros(stream.n_events, dtype=bool)
-    for events, share in zip(stream.events_in, sf(threshold - stream.family_sizes).tolist(), strict=True):
+    for events, share in zip(stream.events_in, noise.sf(threshold - stream.family_sizes).tolist(), strict=True):
         rarer = rng.binomial(len(events), min(share, 1 - share))
         found[events] = share > 0.5
         if rarer:
@@ -103,8 +101,94 @@ def _places(stream: ShiftingStream, count: int, rng: np.random.Generator) -> tup
     taken: set[tuple[int, int]] = set()
     while len(taken) < count:
         user, step = int(rng.integers(stream.n_users)), int(rng.integers(stream.horizon))
-        event = stream.event_at(step)
-        if event is None or event not in stream.events_of(user):
+        if stream.holds_own(user, step):
             taken.add((user, step))
     places = np.array(sorted(taken), dtype=np.int64).reshape(-1, 2)
     return places[:, 0], places[:, 1]
+
+
+def simulate_histogram(method: Histogram, stream: ShiftingStream, rng: np.random.Generator) -> Outcome:
+    """One run of a histogram in every step; weights of different elements and steps are independent given the data."""
+    absent_share, single_share = method.noise.sf(method.threshold - np.array([0.0, 1.0])).tolist()
+    absent = 0 if method.stable else rare_count(stream.absent_queries, absent_share, rng)
+    single = rare_count(stream.single_queries, single_share, rng)
+    return Outcome(crossing(method.noise, method.threshold, stream, rng), absent, single)
+
+
+def simulate_threshold(method: AboveThreshold, stream: ShiftingStream, rng: np.random.Generator) -> Outcome:
+    """One run of repeated AboveThreshold, asked for every element in every step in order of the elements' numbers."""
+    events = np.arange(stream.n_events, dtype=np.int64)
+    asked = stream.n_events + stream.n_users if method.stable else stream.n_elements  # where a yes can be, in a step
+
+    def present(place: int) -> bool:
+        step, element = divmod(place, asked)
+        user = element - stream.n_events
+        return 0 <= user < stream.n_users and stream.holds_own(user, step)
+
+    return _scan(method, stream.sizes, stream.steps * asked + events, stream.horizon * asked, present, rng)
+
+
+def simulate_find_step(method: FindStep, stream: ShiftingStream, rng: np.random.Generator) -> Outcome:
+    """One run of "find the step, then histogram": AboveThreshold is asked for the largest weight of every step."""
+    shown = method.shown
+    steps = _scan(method.search, stream.sizes, stream.steps, stream.horizon, lambda _: True, rng)
+    found = steps.found & crossing(shown.noise, shown.threshold, stream, rng)
+    holders = steps.single * stream.n_users + int((stream.n_users - stream.sizes[steps.found]).sum())
+    return Outcome(found, 0, rare_count(holders, float(shown.noise.sf(shown.threshold - 1)), rng))
+
+
+def ask(method: AboveThreshold, values: ArrayLike, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """The answers to queries of these `values` (queries,), one after the other; no once it has halted."""
+    array = np.asarray(values)
+    return _scan(method, array, np.arange(len(array)), len(array), lambda _: False, rng).found
+
+
+def _scan(
+    method: AboveThreshold,
+    values: NDArray[Any],
+    places: NDArray[np.int64],
+    queries: int,
+    present: Callable[[int], bool],
+    rng: np.random.Generator,
+) -> Outcome:
+    """AboveThreshold over `queries` queries: `values` at `places` (sorted), elsewhere 1 where `present`, else 0.
+
+    Only the events that cross the lowest of all limits are looked at one by one. Between them, candidates for a false yes
+    come at the rate of value 1, exponential gaps rounded down, and are thinned to that of value 0.
+    """
+    stretches = method.reports if method.refreshed else 1
+    shifts = np.zeros(stretches) if method.shift is None else method.shift.draw(stretches, rng)
+    limits = np.resize(method.threshold + shifts, method.reports)  # of each stretch up to a yes
+    noisy = values + method.noise.draw(len(values), rng)
+    high, low = (method.noise.sf(limits - value) for value in (1, 0))
+    if method.stable:
+        low, noisy = np.zeros_like(low), np.where(values > 0, noisy, -np.inf)
+    rates = -np.log1p(-np.minimum(np.maximum(high, 1e-300), 1 - 1e-16))
+    gaps = (rng.standard_exponential(method.reports) / rates).tolist()
+    loud = np.flatnonzero(noisy >= limits.min())
+    heard = iter(zip(loud.tolist(), places[loud].tolist(), noisy[loud].tolist(), strict=True))
+    found = np.zeros(len(values), dtype=bool)
+    false = {True: 0, False: 0}
+    place, hit = 0, next(heard, None)
+    for stretch, limit in enumerate(limits.tolist()):
+        while hit is not None and (hit[1] < place or hit[2] < limit):
+            hit = next(heard, None)
+        end = queries if hit is None else hit[1]
+        wrong, gap = None, gaps[stretch]
+        while gap < end - place and wrong is None:
+            place += int(gap)
+            index = int(np.searchsorted(places, place))
+            if index == len(places) or places[index] != place:
+                held = present(place)
+                if held or rng.random() * high[stretch] < low[stretch]:
+                    wrong = held
+            place += 1
+            gap = rng.standard_exponential() / rates[stretch]
+        if wrong is not None:
+            false[wrong] += 1
+        elif hit is None:
+            break
+        else:
+            found[hit[0]] = True
+            place = end + 1
+    return Outcome(found, false[False], false[True])

@@ -20,14 +20,19 @@ from __future__ import annotations
 
 import math
 
+from scipy.optimize import brentq
+from scipy.special import log_ndtr, ndtr, ndtri
+
 from evolvingdp.core import checks
-from evolvingdp.sparse_vector.integer_noise import IntegerNoise
-from evolvingdp.sparse_vector.noise import GaussianNoise
-from evolvingdp.sparse_vector.privacy import check_privacy
+from evolvingdp.sparse_vector.moved_queries import smallest_moved_scale
+from evolvingdp.sparse_vector.noise import GaussianNoise, IntegerNoise, lower_quantile
+from evolvingdp.sparse_vector.privacy import check_privacy, smallest_scale
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
 NOISES = ("gaussian", "integer")
 FOUND = 0.99
+SHARES = (0.25, 0.5, 0.75, 0.9, 0.95, 0.98)  # of delta, for integer noise
+ALONE = 0.2  # of delta, for elements that one user alone holds, with normal noise
 
 
 @checks.plain
@@ -44,11 +49,31 @@ def stable_monitor(
     if noise == "best":
         made = [stable_monitor(epsilon, delta, reports, moved, kind) for kind in NOISES]
         return min(made, key=lambda one: smallest_group(one, n_events, found))
-    if noise == "integer":
-        law: IntegerNoise | GaussianNoise = IntegerNoise.unlisted(epsilon, delta, reports, moved)
-    else:
-        law = GaussianNoise.calibrated(epsilon, delta, reports, moved, listed=False)
-    return ThresholdMonitorEvolving(law, float(law.limit or 0), reports, moved=moved)
+    law = (_integer if noise == "integer" else _gaussian)(epsilon, delta, reports, moved)
+    return ThresholdMonitorEvolving(law, float(law.limit), reports, moved=moved)
+
+
+def _integer(epsilon: float, delta: float, reports: int, moved: int) -> IntegerNoise:
+    """The least limit, over the shares of delta for what 2 `moved` queries reveal."""
+    made = []
+    for share in SHARES:
+        one = IntegerNoise(smallest_scale(epsilon, share * delta, reports), 1)
+        excess = math.log(one.revealed * 2 * moved / ((1 - share) * delta))
+        made.append(IntegerNoise(one.least_scale, 1 + max(0, math.ceil(excess * one.scale))))
+    return min(made, key=lambda one: one.limit)
+
+
+def _gaussian(epsilon: float, delta: float, reports: int, moved: int) -> GaussianNoise:
+    """`ALONE` of delta pays for elements that nobody else holds: a yes of one user m sf((t-1)/scale), and that there is none
+    in the other world -m ln cdf(t/scale)."""
+    scale = smallest_moved_scale(epsilon, (1 - ALONE) * delta, reports, moved)
+
+    def spent(limit: float) -> float:
+        return moved * float(ndtr((1 - limit) / scale) - log_ndtr(limit / scale)) - ALONE * delta
+
+    high = 2 + scale * float(-ndtri(min(0.5, ALONE * delta / (2 * moved))))
+    limit = float(brentq(spent, 0.0, high, xtol=1e-9 * high)) * (1 + 1e-8) if spent(0.0) > 0 else 1e-9
+    return GaussianNoise(scale, limit)
 
 
 @checks.plain
@@ -56,7 +81,7 @@ def smallest_group(monitor: ThresholdMonitorEvolving, n_events: int = 1, found: 
     """The weight from which `n_events` events are all found with probability `found`, while nobody is deleted."""
     checks.integer_at_least(1, n_events=n_events)
     checks.probability(found=found)
-    return monitor.threshold - monitor.noise.lower_quantile((1 - found) / n_events)
+    return monitor.threshold - lower_quantile(monitor.noise, (1 - found) / n_events)
 
 
 @checks.plain

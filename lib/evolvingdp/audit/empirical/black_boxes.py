@@ -31,7 +31,6 @@ from evolvingdp.heavy_hitters.sketches.local_rnd import LocalRnd
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.calibration import calibrate
 from evolvingdp.sparse_vector.histograms import HistogramEveryStep
-from evolvingdp.sparse_vector.noise import MonitorNoise
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
 _DELTA = 1e-6
@@ -132,23 +131,24 @@ def _queries(loss: float) -> tuple[BlackBox, ...]:
                 return place
         return 6
 
-    noise = calibrate(1.0, _DELTA, 3).noise
-    monitor = ThresholdMonitorEvolving(MonitorNoise(noise.cap / loss, noise.inner / loss), 1.5 * noise.scale / loss, 3)
+    scale = calibrate(1.0, _DELTA, 3).scale / loss
+    monitor = ThresholdMonitorEvolving(Laplace(scale), 1.5 * scale, 3)
     every_step = HistogramEveryStep.calibrated(loss, _DELTA, 5, 2, kind="stable")
     return (
         BlackBox("above_threshold", halting, (0, 1), 1.0),
-        BlackBox("threshold_monitor", alternating(monitor, 40), (0, 1), 1.0, _DELTA),
+        BlackBox("threshold_monitor", alternating(monitor, 20), (0, 1), 1.0, _DELTA),
         BlackBox("histograms", two_elements(every_step), (0, 1), 1.0, _DELTA),
     )
 
 
-def alternating(monitor: ThresholdMonitorEvolving, queries: int) -> Mechanism:
-    """A user who counts in every other query, the even ones (input 0) or the odd ones, and nobody else.
+def alternating(monitor: ThresholdMonitorEvolving, steps: int) -> Mechanism:
+    """A user who holds one of two elements in every step, and nobody else: who counts in the even queries (input 0) or the
+    odd ones.
 
     Its output is the log likelihood ratio of all answers, to one digit, so that few runs have events in it. A user who has
     been counted `reports` times is gone.
     """
-    counts = np.arange(queries) % 2 == np.array([[0], [1]])
+    counts = np.arange(2 * steps) % 2 == np.array([[0], [1]])
     below = monitor.threshold - np.arange(2)  # without the user, and with
     logs = np.array([monitor.noise.log_cdf(below), monitor.noise.log_sf(below)]).T
 
@@ -159,9 +159,13 @@ def alternating(monitor: ThresholdMonitorEvolving, queries: int) -> Mechanism:
         return np.asarray(each.sum(axis=1))
 
     def ratios(input: int, runs: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        state, values = monitor.start(1), counts[input][:, None]
-        told = np.array([monitor.run(state, values, rng)[1] for _ in range(runs)])
-        return np.round(log_likelihood(told, counts[1]) - log_likelihood(told, counts[0]), 1)
+        told = np.empty((runs, steps, 2), dtype=bool)
+        for answers in told:
+            state = monitor.start(1)
+            for step in range(steps):
+                state, answers[step] = monitor.step_elements(state, [input], 2, rng)
+        flat = told.reshape(runs, 2 * steps)
+        return np.round(log_likelihood(flat, counts[1]) - log_likelihood(flat, counts[0]), 1)
 
     return Batch(ratios)
 
@@ -175,7 +179,7 @@ def two_elements(histogram: HistogramEveryStep) -> Mechanism:
 
     def difference(input: int, runs: int, rng: np.random.Generator) -> NDArray[np.int64]:
         weights = np.tile(others + np.eye(2, dtype=np.int64)[input], runs * histogram.horizon)
-        times = histogram.one.release(weights, rng).reshape(runs, histogram.horizon, 2).sum(axis=1)
+        times = (~np.isnan(histogram.one.noisy(weights, rng))).reshape(runs, histogram.horizon, 2).sum(axis=1)
         return np.asarray(times[:, 1] - times[:, 0])
 
     return Batch(difference)

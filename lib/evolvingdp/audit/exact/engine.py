@@ -18,8 +18,9 @@ from evolvingdp.audit.exact.integers import replaced
 from evolvingdp.audit.exact.laws import epsilon_at
 from evolvingdp.audit.exact.replay import ChangedError, check_hidden, moved_loss, replayed
 from evolvingdp.audit.registry.entry import FINITE, Mechanism, Trial
+from evolvingdp.core.noise import DiscreteLaplace
 from evolvingdp.core.seeds import stream
-from evolvingdp.sparse_vector.integer_noise import IntegerNoise
+from evolvingdp.sparse_vector.noise import IntegerNoise
 
 _WAYS = 500  # of a law that is followed
 
@@ -43,16 +44,13 @@ def loss_of_trial(mechanism: Mechanism, number: int, seed: int = 0) -> tuple[Tri
 
 
 def _followed(trial: Trial) -> float | None:
-    sample = IntegerNoise.sample  # compares more integers than can be followed: by the law that it states
+    drawn = {kind: kind.draw for kind in (IntegerNoise, DiscreteLaplace)}  # of more integers than can be followed
 
-    def stated(noise: IntegerNoise, size: Any, rng: Any) -> Any:
-        return rng.stated(noise, size) if isinstance(rng, Follower) else sample(noise, size, rng)
+    def stated(noise: Any, size: Any, rng: Any) -> Any:
+        return rng.stated(noise, size) if isinstance(rng, Follower) else drawn[type(noise)](noise, size, rng)
 
     try:
-        with (
-            replaced(IntegerNoise, "sample", stated),
-            replaced(IntegerNoise, "draw", lambda one, rng: stated(one, 1, rng)[0]),
-        ):
+        with replaced(IntegerNoise, "draw", stated), replaced(DiscreteLaplace, "draw", stated):
             return epsilon_at([law_of(partial(trial.run, data), OnGrid, _WAYS) for data in trial.data], trial.delta)
     except TooManyWaysError:
         return None

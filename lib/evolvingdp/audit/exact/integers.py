@@ -1,7 +1,7 @@
 """Laws of integers that are drawn by comparing integers, without their formulas: all that a sampler may draw is answered.
 
 `discrete_law` has the law of what `core.noise.DiscreteLaplace` draws, `masses_of` a few numbers of it at any scale,
-`gaussian_law` that of `DiscreteGaussian`, from the shipped `draw`; the law of `sparse_vector.integer_noise.IntegerNoise` is
+`gaussian_law` that of `DiscreteGaussian`, from the shipped `draw`; the law of `sparse_vector.noise.IntegerNoise` is
 that of pairs of such numbers.
 """
 
@@ -21,7 +21,7 @@ from evolvingdp.audit.exact.draws import law_of
 from evolvingdp.audit.exact.laws import pair_epsilon
 from evolvingdp.core import noise
 from evolvingdp.core.noise import DiscreteGaussian, DiscreteLaplace
-from evolvingdp.sparse_vector.integer_noise import IntegerNoise
+from evolvingdp.sparse_vector.noise import IntegerNoise
 
 Array = NDArray[np.float64]
 _MOST = 20  # comparisons are followed; it takes more with a probability of 1 / 20!
@@ -265,17 +265,16 @@ def _normed(law: dict[int, float]) -> tuple[list[int], list[float]]:
 
 @functools.cache
 def _sampled(noise: IntegerNoise, reach: int) -> dict[Any, float]:
-    """The law of `sample`, of draws up to `reach` of its grid."""
-    own, pairs, nothing = replace(noise), _Pairs(discrete_law(noise._law, reach)), cast(Any, None)
-    vars(own)["_law"] = pairs
-    numbers, places = np.unique(own.sample(len(pairs.chances), nothing), return_inverse=True)
+    """The law of `draw`, of integers up to `reach`."""
+    own, pairs, nothing = replace(noise), _Pairs(discrete_law(noise.law, reach)), cast(Any, None)
+    vars(own)["law"] = pairs
+    numbers, places = np.unique(own.draw(len(pairs.chances), nothing), return_inverse=True)
     return dict(zip(numbers.tolist(), np.bincount(places, pairs.chances).tolist(), strict=True))
 
 
 def sampled_as_stated(noise: IntegerNoise, reach: int) -> bool:
-    """Whether `sample` has the law that `sf` and `cdf` state."""
-    mass, grid = _sampled(noise, reach), noise.grid
-    places = np.arange(-4 * grid, 4 * grid + 1) / grid
+    """Whether `draw` has the law that `sf` and `cdf` state."""
+    mass, places = _sampled(noise, reach), np.arange(-4, 5)
     above = [math.fsum(share for number, share in mass.items() if number >= place) for place in places]
     stated = noise.sf(places)
     return bool(np.allclose(above, stated, rtol=1e-6, atol=1e-9) and np.allclose(1 - stated, noise.cdf(places), atol=1e-9))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -10,15 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.audit.registry.entry import FINITE, Door, Mechanism, Steps, Trial, settled, until_refused
+from evolvingdp.core.noise import DiscreteLaplace, Gaussian
 from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector import calibration, histograms
-from evolvingdp.sparse_vector.above_threshold import NOISE, AboveThreshold
+from evolvingdp.sparse_vector.above_threshold import KINDS, AboveThreshold
 from evolvingdp.sparse_vector.find_step import FindStep
 from evolvingdp.sparse_vector.histograms import HISTOGRAMS, Histogram, HistogramEveryStep
-from evolvingdp.sparse_vector.integer_noise import IntegerNoise
-from evolvingdp.sparse_vector.noise import GaussianNoise, MonitorNoise
+from evolvingdp.sparse_vector.moved_queries import smallest_moved_scale
+from evolvingdp.sparse_vector.noise import IntegerNoise, MonitorNoise
 from evolvingdp.sparse_vector.stable import NOISES, stable_monitor
-from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitor, ThresholdMonitorEvolving
+from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
 Rng = np.random.Generator
 _USER = ("a user in all steps", "its data in all steps, replaced")
@@ -63,12 +65,12 @@ def mechanisms() -> Iterator[Mechanism]:
         (
             Steps(
                 _find,
-                lambda made, rng: made.start(4, rng),
-                lambda made, state, rng: made.step(state, [0, 0, 0, 1], rng),
+                lambda made, rng: made.start(8, rng),
+                lambda made, state, rng: made.step(state, [0] * 5 + [1] * 3, rng),
                 lambda made: 1,
             ),
         ),
-        {"stable": "the largest weight is never 0"},
+        {"stable": "the largest weight is never 0", "refreshed": "its search has no noise on the threshold"},
     )
     yield Mechanism(
         "histograms",
@@ -78,7 +80,6 @@ def mechanisms() -> Iterator[Mechanism]:
             HistogramEveryStep.step,
             HistogramEveryStep.count,
             Histogram,
-            Histogram.release,
             Histogram.reported,
             Histogram.noisy,
         ),
@@ -105,21 +106,14 @@ def mechanisms() -> Iterator[Mechanism]:
             ThresholdMonitorEvolving,
             ThresholdMonitorEvolving.step,
             ThresholdMonitorEvolving.step_elements,
-            ThresholdMonitorEvolving.run,
-            ThresholdMonitor,
-            ThresholdMonitor.step,
             MonitorNoise,
             MonitorNoise.draw,
-            MonitorNoise.sample,
-            GaussianNoise,
-            GaussianNoise.draw,
-            GaussianNoise.sample,
         ),
         *_USER,
         FINITE,
         _monitor_trial,
         _monitor_doors,
-        (ThresholdMonitorEvolving, calibration.calibrate, GaussianNoise.calibrated),
+        (ThresholdMonitorEvolving, calibration.calibrate, smallest_moved_scale),
         {},
         {
             "reports": "whoever has counted so many is deleted; the monitor itself never ends",
@@ -142,8 +136,6 @@ def mechanisms() -> Iterator[Mechanism]:
             ThresholdMonitorEvolving.step_held,
             stable_monitor,
             IntegerNoise,
-            IntegerNoise.unlisted,
-            IntegerNoise.sample,
             IntegerNoise.draw,
         ),
         *_USER,
@@ -190,7 +182,7 @@ def _threshold(rng: Rng, queries: int = 3) -> AboveThreshold:
 
 def _with_promise(rng: Rng, queries: int) -> tuple[AboveThreshold, float, float]:
     epsilon, delta, reports = _epsilon(rng), float(rng.choice(_DELTAS)), int(rng.choice([1, 1, 2]))
-    kind = str(rng.choice(list(NOISE)))
+    kind = str(rng.choice(KINDS))
     if kind == "gaussian" and rng.random() < 0.5:
         return AboveThreshold.stable_gaussian(epsilon, delta, reports, queries), epsilon, delta
     plain = kind == "gaussian"
@@ -352,7 +344,7 @@ def _histogram_doors(rng: Rng) -> list[Door]:
             lambda drawn: {"weights": drawn.integers(0, 9, 3)},
             loose={"weights": "a weight an element, of as many as there are"},
         )
-        for name in ("release", "noisy")
+        for name in ("noisy",)
     ]
 
 
@@ -378,48 +370,59 @@ def _monitor_promise(rng: Rng) -> tuple[ThresholdMonitorEvolving, float, float]:
     epsilon, delta, reports = _epsilon(rng), float(rng.choice(_DELTAS)), int(rng.integers(1, 3))
     if rng.random() < 0.3:
         moved = int(rng.integers(1, 4))
-        noise = GaussianNoise.calibrated(epsilon, delta, reports, moved)
+        noise = Gaussian(smallest_moved_scale(epsilon, delta, reports, moved))
         return ThresholdMonitorEvolving(noise, float(rng.integers(0, 4)), reports, moved=moved), epsilon, delta
     method, asked = str(rng.choice(calibration.METHODS)), str(rng.choice(calibration.QUERIES))
     kept = calibration.calibrate(epsilon, delta, reports, method=method, queries=asked)
+    if method == "exact" and rng.random() < 0.5:  # the paper's noise, which loses what its outer part does
+        kept = replace(kept, noise=MonitorNoise(kept.scale / 10, float(rng.uniform(0.5, 3.0))))
     return ThresholdMonitorEvolving.calibrated(kept, float(rng.integers(0, 4))), epsilon, delta
 
 
 def _monitor_trial(rng: Rng) -> Trial:
+    if rng.random() < 0.3:
+        return _waiting_trial(rng)
     made, epsilon, delta = settled(lambda: _monitor_promise(rng))
     users, queries = int(rng.integers(1, 4)), int(rng.integers(1, 6))
-    way = str(rng.choice(["step", "run", "fixed", "elements"]))
     others = rng.integers(0, 2, (queries, users)) if made.queries == "binary" else rng.integers(0, 5, (queries, users)) / 4
     one, other = others.astype(float), others.astype(float)
     own = rng.integers(0, 2, queries)
     one[:, 0], other[:, 0] = own, 1 - own
-    if way == "elements":
-        one, other = one.round().astype(np.int64), other.round().astype(np.int64)
-        one, other = one[: (queries + 1) // 2], other[: (queries + 1) // 2]
+    if elements := bool(rng.random() < 0.3):
+        one, other = (held.round().astype(np.int64)[: (queries + 1) // 2] for held in (one, other))
 
     def run(values: Any, noise: Any) -> Any:
-        if way == "run":
-            return made.run(made.start(users), values, noise)[1]
-        if way == "elements":
-            return until_refused(
-                lambda state, held: made.step_elements(state, held, 2, noise), made.start(users), values, queries
-            )
-        if way == "fixed":
-            fixed: Any = ThresholdMonitor(made)
-            return until_refused(
-                lambda state, row: fixed.step(state, lambda held: held[:, row], noise),
-                fixed.start(values.T),
-                range(queries),
-                queries,
-            )
-        return until_refused(lambda state, row: made.step(state, row, _same, noise), made.start(users), values, queries)
+        def step(state: Any, row: Any) -> Any:
+            return made.step_elements(state, row, 2, noise) if elements else made.step(state, row, _same, noise)
 
-    return Trial((made, way, one.tolist(), other.tolist()), run, (one, other), epsilon, delta)
+        return until_refused(step, made.start(users), values, queries)
+
+    return Trial((made, elements, one.tolist(), other.tolist()), run, (one, other), epsilon, delta)
+
+
+def _waiting_trial(rng: Rng) -> Trial:
+    """The adversary that attains the bound, with integers: queries that the first input alone meets, others one below the
+    threshold, then as many of the second."""
+    epsilon, delta, users = float(rng.uniform(0.5, 2.0)), 0.2, int(rng.integers(1, 4))
+    noise = DiscreteLaplace(calibration.calibrate(epsilon, delta, 1).scale)
+    made = ThresholdMonitorEvolving(noise, float(users), 1)
+    one, other = np.zeros((8, 1)), np.zeros((8, 1))
+    one[:4], other[4:] = 1.0, 1.0
+
+    def run(values: Any, noise: Any) -> Any:
+        state = made.start(1 + 8 * users)  # in each query others who have not counted yet
+        told = []
+        for number, row in enumerate(values):
+            fresh = np.arange(8 * users) // users == number
+            state, release = made.step(state, np.append(row, fresh & (np.arange(8 * users) % users > 0)), _same, noise)
+            told.append(release)
+        return told
+
+    return Trial((made, one.tolist(), other.tolist()), run, (one, other), epsilon, delta)
 
 
 def _monitor_doors(rng: Rng) -> list[Door]:
     made = ThresholdMonitorEvolving.calibrated(calibration.calibrate(1.0, 0.01, 1), 2.0)
-    fixed: Any = ThresholdMonitor(made)
     return [
         Door(
             "step",
@@ -427,20 +430,9 @@ def _monitor_doors(rng: Rng) -> list[Door]:
             lambda drawn: {"values": drawn.integers(0, 2, 4)},
         ),
         Door(
-            "run",
-            lambda noise, values: made.run(made.start(4), values, noise),
-            lambda drawn: {"values": drawn.integers(0, 2, (3, 4))},
-            loose={"values": "one query, or fewer of them"},
-        ),
-        Door(
             "step_elements",
             lambda noise, inputs: made.step_elements(made.start(4), inputs, 3, noise),
             lambda drawn: {"inputs": drawn.integers(0, 3, 4)},
-        ),
-        Door(
-            "fixed",
-            lambda noise, values: fixed.step(fixed.start([0, 1, 2, 3]), lambda held: values, noise),
-            lambda drawn: {"values": drawn.integers(0, 2, 4)},
         ),
     ]
 

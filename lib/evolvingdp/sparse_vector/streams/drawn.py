@@ -6,15 +6,11 @@ they hold is multinomial. `simulate` is exact at a cost of elements, steps and `
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.core import checks
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
-
-Answer = Callable[[NDArray[np.int64], np.random.Generator], NDArray[np.bool_]]
 
 
 def simulate(
@@ -38,7 +34,7 @@ def simulate(
     for step, law in enumerate(table):
         held = rng.multinomial(counted[:-1], np.append(law, max(0.0, 1 - law.sum())))[:, :-1]
         weights = held.sum(axis=0)
-        above[step] = weights + monitor.noise.sample(len(weights), rng) >= monitor.threshold
+        above[step] = weights + monitor.noise.draw(len(weights), rng) >= monitor.threshold
         moved = held[:, above[step]].sum(axis=1)
         counted[:-1] -= moved
         counted[1:] += moved

@@ -54,9 +54,8 @@ class ShiftingStream:
         *,
         horizon: int | None = None,
         n_elements: int = 2**32,
-        n_groups: dict[str, int] | None = None,
     ) -> ShiftingStream:
-        """A family for each of `sizes`, each with all its groups (or `n_groups`), their events at random different steps.
+        """A family for each of `sizes`, each with all its groups, their events at random different steps.
 
         `horizon` is `n_users` where not given.  Raises ValueError where groups, events or elements do not fit.
         """
@@ -65,22 +64,17 @@ class ShiftingStream:
         if not 1 <= len(sizes) <= len(MULTIPLIERS):
             raise ValueError(f"sizes must name 1 to {len(MULTIPLIERS)} families, got {len(sizes)}: {', '.join(sizes)}")
         families = []
-        for place, (name, size) in enumerate(sizes.items()):
-            checks.integer_at_least(2, size=size)
-            most = n_users // size
-            wanted = most if n_groups is None else n_groups[name]
-            if not 1 <= wanted <= most:
-                raise ValueError(
-                    f"n_groups must lie in [1, {most}] for groups of {size} of {n_users} users, got {wanted} for {name}"
-                )
-            multiplier = _coprime(n_users, MULTIPLIERS[place])
-            families.append(Family(name, size, wanted, multiplier, pow(multiplier, -1, n_users) if n_users > 1 else 0))
-        family = np.repeat(np.arange(len(families)), [one.n_groups for one in families])
-        if len(family) > horizon:
-            raise ValueError(f"horizon must be >= {len(family)}, a step for each event, got {horizon}")
-        if n_elements < len(family) + n_users:
-            raise ValueError(f"n_elements must be >= events + n_users = {len(family) + n_users}, got {n_elements}")
-        group = np.concatenate([np.arange(one.n_groups) for one in families])
+        for share, (name, size) in zip(MULTIPLIERS, sizes.items(), strict=False):
+            if not 2 <= size <= n_users:
+                raise ValueError(f"sizes must lie in [2, {n_users}], the users, got {size} for {name}")
+            multiplier = _coprime(n_users, share)
+            families.append(Family(name, size, n_users // size, multiplier, pow(multiplier, -1, n_users)))
+        counts = [one.n_groups for one in families]
+        if sum(counts) > horizon:
+            raise ValueError(f"horizon must be >= {sum(counts)}, a step for each event, got {horizon}")
+        if n_elements < sum(counts) + n_users:
+            raise ValueError(f"n_elements must be >= events + n_users = {sum(counts) + n_users}, got {n_elements}")
+        family, group = np.repeat(np.arange(len(families)), counts), np.concatenate([np.arange(count) for count in counts])
         order = rng.permutation(len(family))
         steps = _distinct(len(family), horizon, rng)
         return cls(n_users, horizon, n_elements, tuple(families), steps, family[order], group[order])
@@ -105,11 +99,6 @@ class ShiftingStream:
         """The events of each family."""
         return [np.flatnonzero(self.family == number) for number in range(len(self.families))]
 
-    @property
-    def participation(self) -> int:
-        """k*: in how many events a user is at most."""
-        return len(self.families)
-
     @cached_property
     def single_queries(self) -> int:
         """How often, over all steps, an element is held by exactly one user."""
@@ -128,30 +117,22 @@ class ShiftingStream:
 
     def events_of(self, user: int) -> list[int]:
         """The events that `user` is in, in no particular order."""
-        events = []
-        for number, one in enumerate(self.families):
-            group = user * one.multiplier % self.n_users // one.size
-            if group < one.n_groups:
-                events.append(int(self._event_of_group[number][group]))
-        return events
+        groups = [user * one.multiplier % self.n_users // one.size for one in self.families]
+        return [int(table[group]) for table, group in zip(self._event_of_group, groups, strict=True) if group < len(table)]
 
     @cached_property
     def _event_of_group(self) -> list[NDArray[np.int64]]:
-        tables = [np.empty(one.n_groups, dtype=np.int64) for one in self.families]
-        for table, events in zip(tables, self.events_in, strict=True):
-            table[self.group[events]] = events
-        return tables
+        return [events[np.argsort(self.group[events])] for events in self.events_in]
 
-    def event_at(self, step: int) -> int | None:
-        """The event of a step, None where it has none."""
-        place = int(np.searchsorted(self.steps, step))
-        return place if place < self.n_events and self.steps[place] == step else None
+    def holds_own(self, user: int, step: int) -> bool:
+        """Whether `user` holds an element of its own at `step`."""
+        event = int(np.searchsorted(self.steps, step))
+        return event == self.n_events or self.steps[event] != step or event not in self.events_of(user)
 
     def inputs(self, step: int) -> NDArray[np.int64]:
         """(n_users,): what everybody holds at `step`, for sizes at which that fits."""
         held = self.n_events + np.arange(self.n_users, dtype=np.int64)
-        event = self.event_at(step)
-        if event is not None:
+        for event in np.flatnonzero(self.steps == step).tolist():
             held[self.members(event)] = event
         return held
 
@@ -160,11 +141,8 @@ class ShiftingStream:
 def example_sizes(n_users: int, smallest: float) -> dict[str, int]:
     """Example 1.4's three kinds of groups: A of ceil(`smallest`) users, B of 100 n^(1/4), C of 100 n^(1/3)."""
     checks.positive(smallest=smallest)
-    return {
-        "A": math.ceil(smallest),
-        "B": math.ceil(round(100 * n_users ** (1 / 4), 6)),
-        "C": math.ceil(round(100 * n_users ** (1 / 3), 6)),
-    }
+    large = {name: math.ceil(round(100 * n_users**power, 6)) for name, power in (("B", 1 / 4), ("C", 1 / 3))}
+    return {"A": math.ceil(smallest)} | large
 
 
 def _distinct(count: int, below: int, rng: np.random.Generator) -> NDArray[np.int64]:
