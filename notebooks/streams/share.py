@@ -12,14 +12,15 @@ from evolvingdp.continual_mean import BinaryMechanism, Tree
 from evolvingdp.core.noise import Laplace
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.evolving import BitStream, Crews, Thresh, baselines, thresh_simulation
-from evolvingdp.evolving.rivals import crews
-from evolvingdp.notebooks.evolving.split_users import CREWS, HINDSIGHT, ONCE, ONLINE, reported_once
+from evolvingdp.evolving.rivals import crews, once
+from evolvingdp.notebooks.evolving.split_users import CREWS, HINDSIGHT, ONCE
 from evolvingdp.streams.dated import DatedCounts, read_counts
 from evolvingdp.streams.reading import as_text
 
 TUNED, OPTIMAL = "THRESH, tuned", "every epoch, composed"
+SMOOTH = "once, smoothed in hindsight"
 EVERY, CENTRAL, TREE = "every epoch, a report at a time", "noise in every epoch", "Algorithm 2, differences"
-FOREVER = (ONCE, ONLINE, HINDSIGHT, CREWS, TUNED, OPTIMAL)
+FOREVER = (ONCE, SMOOTH, HINDSIGHT, CREWS, TUNED, OPTIMAL)
 GUARANTEES = {
     "local, for ever": ONCE,
     "local, a report": EVERY,
@@ -54,7 +55,15 @@ def shares(params: Any, n_users: int, rng: np.random.Generator) -> tuple[dict[st
     truth, epsilon = followed(params), params.epsilon
     horizon, length = len(truth), params.words_per_user
     data, size = BitStream.make([n_users], truth, length), (n_users, horizon, length, epsilon)
-    found, refused, last = reported_once(data, epsilon, rng, ONCE, ONLINE, HINDSIGHT), dict[str, str](), dict[str, int]()
+    settings = once.Once(n_users, horizon, epsilon)
+    tally = once.simulate(settings, data, rng)
+    (own,) = rng.spawn(1)
+    found = {
+        ONCE: settings.estimates(tally)[:, 1],
+        SMOOTH: settings.smooth(tally, own).estimates[:, 1],
+        HINDSIGHT: settings.detect(tally).estimates[:, 1],
+    }
+    refused, last = dict[str, str](), dict[str, int]()
     try:
         releases = crews.simulate(Crews.plan(*size, changes=params.changes), data, rng)
         found[CREWS] = np.array([release.estimate for release in releases])
