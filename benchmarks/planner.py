@@ -59,7 +59,7 @@ def drawn(rng: np.random.Generator) -> Question:
         own_changes=int(rng.integers(0, 3)),
         target="period" if long else str(rng.choice(["period", "period", "window", "cumulative"])),
         window=int(rng.integers(1, periods + 1)),
-        epsilon=float(np.round(10 ** rng.uniform(0.3 if long else -0.5, 0.8), 3)),
+        epsilon=float(np.round(10 ** rng.uniform(0.3 if long else -0.5, 1.0), 3)),
         delta=float(rng.choice([0.0, 1e-6, 1e-9])),
         share=_share(rng, statistic),
         items=int(rng.integers(2, 13)),

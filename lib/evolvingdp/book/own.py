@@ -154,11 +154,13 @@ def _events(made: Release) -> Any:
     figure, ax = canvas(8.0, 1.6 + 0.22 * max(6, len(groups)))
     for shown, look in ((table[table.reported == 1], PALETTE[0]), (table, "none")):
         at = [steps.index(step) for step in shown[made.unit]], [groups[name] for name in shown[made.by]]
-        ax.plot(*at, "o", color=TRUTH if look == "none" else look, markerfacecolor=look, markersize=6)
+        label, ink = ("enough users in the file", TRUTH) if look == "none" else ("reported", look)
+        ax.plot(*at, "o", color=ink, markerfacecolor=look, markersize=6, label=label)
     ax.set_yticks(range(len(groups)), [Label(str(name)).mathtext for name in groups])
     ax.invert_yaxis()
     _named(ax, [str(step) for step in steps])
     ax.set(xlabel=made.unit)
+    ax.legend(fontsize="small")
     return figure
 
 
