@@ -24,6 +24,7 @@ from evolvingdp.book.style import PALETTE, TRUTH, canvas, headline
 STUDY = "Seeded floating-point noise is for study, and for no release"
 _SHOWN = 30  # rows of a table, or words of a figure
 _MARKS = 12  # names along an axis
+_LONG, _SHORT = 20, 10  # letters of a name beside an axis, and along it
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ def _largest(made: Release) -> Any:
     ax.hlines(places, table.low, table.high, color=PALETTE[0], linewidth=1.2)
     ax.plot(table.estimate, places, "o", color=PALETTE[0], label="released")
     ax.plot(table.truth, places, "d", color=TRUTH, markerfacecolor="none", label="the file")
-    ax.set_yticks(places, [Label(str(name)).mathtext for name in table[made.by]])
+    ax.set_yticks(places, [_tick(name, _LONG) for name in table[made.by]])
     ax.invert_yaxis()
     ax.set(xlabel=made.unit)
     ax.legend(fontsize="small")
@@ -156,7 +157,7 @@ def _events(made: Release) -> Any:
         at = [steps.index(step) for step in shown[made.unit]], [groups[name] for name in shown[made.by]]
         label, ink = ("enough users in the file", TRUTH) if look == "none" else ("reported", look)
         ax.plot(*at, "o", color=ink, markerfacecolor=look, markersize=6, label=label)
-    ax.set_yticks(range(len(groups)), [Label(str(name)).mathtext for name in groups])
+    ax.set_yticks(range(len(groups)), [_tick(name, _LONG) for name in groups])
     ax.invert_yaxis()
     _named(ax, [str(step) for step in steps])
     ax.set(xlabel=made.unit)
@@ -164,10 +165,16 @@ def _events(made: Release) -> Any:
     return figure
 
 
+def _tick(name: object, most: int) -> str:
+    """A name as a label at an axis, which leaves the drawing its room also in a column for print."""
+    plain = Label(str(name)).plain
+    return Label(plain if len(plain) <= most else f"{plain[: most - 1]}…").mathtext
+
+
 def _named(ax: Any, names: list[str]) -> None:
     """Some of the names along the axis."""
     every = max(1, -(-len(names) // _MARKS))
-    shown = [Label(name).mathtext for name in names[::every]]
+    shown = [_tick(name, _SHORT) for name in names[::every]]
     long = max(map(len, shown), default=0) > 6
     ax.set_xticks(range(0, len(names), every), shown, rotation=45 if long else 0, ha="right" if long else "center")
 

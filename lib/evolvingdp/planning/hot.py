@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 from scipy.stats import binom, norm
@@ -29,6 +29,7 @@ from evolvingdp.sparse_vector.stable import NOISES, smallest_group, stable_monit
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
 HOT = ("hot",)
+_moved, _made_stable = lru_cache(smallest_moved_scale), lru_cache(stable_monitor)  # a second each, and no users in them
 M = TypeVar("M", ThresholdMonitorEvolving, Histogram)
 
 
@@ -52,7 +53,7 @@ def _monitor(question: Question) -> Plan:
     """With the paper's noise or with normal noise, whichever finds more; a user holds one item a period."""
     _of_a_user(question)
     size = question.epsilon, needs_delta(question), question.taking_part
-    normal = Gaussian(smallest_moved_scale(*size, question.periods))
+    normal = Gaussian(_moved(*size, question.periods))
     laws = calibrate(*size), ThresholdMonitorEvolving(normal, 0.0, question.taking_part, moved=question.periods)
     made = [plan(law, question.periods, question.items, question.events, BETA) for law in laws]
     best, usual = min(made, key=lambda one: one.error), _ordinary(question)
@@ -62,7 +63,7 @@ def _monitor(question: Question) -> Plan:
 def _stable(question: Question) -> ThresholdMonitorEvolving:
     _of_a_user(question)
     size = question.epsilon, needs_delta(question), question.taking_part, question.periods
-    made = (stable_monitor(*size, noise) for noise in NOISES)
+    made = (_made_stable(*size, noise) for noise in NOISES)
     every = [_above(question, one) for one in made]
     return min(every, key=lambda one: smallest_group(one, question.events, 1 - BETA / 2))
 
