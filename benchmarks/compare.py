@@ -145,10 +145,10 @@ TASKS = (
         "TreeHist; projective", pure_ldp="TreeHist; PEM = projective; SFP = projective",
     ), {"epsilon": 4.0, "top": 8}),
     Task("counting", (1_000, 4_000, 16_000), bits, counts_error, _methods(
-        "tree; best tree; consistent tree; square root",
+        "tree; best tree; square root",
         dpcrpy="tree; Honaker = tree; FDA = best tree; BCRG = square root; ABCRG = square root; "
         "AuBCR = square root; 4-ary tree = square root",
-        opendp="consistent tree",
+        opendp="consistent tree = best tree",
     ), {"epsilon": 1.0, "delta": 1e-6}),
     Task("noise", (1_000, 10_000, 100_000), nothing, noise_error, _methods(
         "discrete Laplace; Laplace", opendp="discrete Laplace; Laplace", diffprivlib="geometric = discrete Laplace; Laplace",

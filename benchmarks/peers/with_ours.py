@@ -11,7 +11,6 @@ from job import Job, Work, serve
 from evolvingdp.continual_mean import binary_mechanism, private_median
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.prefix_sums import Filter
-from evolvingdp.continual_mean.recorded import RecordedSums
 from evolvingdp.core import accounting
 from evolvingdp.core.hashing import MultiplyShift, scramble
 from evolvingdp.core.noise import DiscreteLaplace, Laplace, Noise
@@ -144,7 +143,6 @@ METHODS: dict[tuple[str, str], Callable[[Job], Work]] = {
     ("heavy hitters", "projective"): heavy("projective"),
     ("counting", "tree"): counting(lambda job: BinaryMechanism(job.n, job.epsilon)),
     ("counting", "best tree"): counting(best_tree),
-    ("counting", "consistent tree"): counting(lambda job: RecordedSums(job.n, job.epsilon), online=False),
     ("counting", "square root"): counting(
         lambda job: BinaryMechanism(job.n, job.epsilon, delta=job.delta, sums=Filter(job.n))
     ),

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from evolvingdp.book.params import Metric
 from evolvingdp.continual_mean import streams
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism, best_tree, printed_sums
 from evolvingdp.continual_mean.prefix_sums import Buffered, Filter, PrefixSums, Tree
-from evolvingdp.continual_mean.recorded import RecordedSums
 from evolvingdp.core import accounting
 from evolvingdp.core.seeds import stream
 from evolvingdp.notebooks.continual_mean.scores import root_mean_square
@@ -32,12 +30,10 @@ gaussian_error / root_error >= 1.5   The square root beats the Gaussian tree ove
 binary_error / wide_error >= 1.5      A wide tree beats the binary one, pure, exact
 largest_gaussian / largest_root >= 1.5   The square root beats the Gaussian binary tree at the worst step, too, exact
 best_tree_drawn / balanced_error >= 1.1  Negative digits cut the error of the best tree drawn by a tenth or more: over it
-balanced_error / recorded_error >= 1     Sums of a stream that has ended have less error than those released step by step: the best tree's error over theirs, exact
 buffered_error / root_error <= 1.02      Eight buffers cost next to nothing: their error over the square root's, exact
 1 <= over_bound <= 1.2   No factorization does much better: the square root's error over the lower bound for all of them
 whole_error / gaussian_error <= 1.1   Discrete Gaussian noise, accounted as zero-concentrated privacy, costs little: its error over Gaussian noise's, exact
 far_error / root_error <= 1.5        A length that is not known costs half again at most: twelve buffers for a billion steps over the square root, exact
-apart_banded / apart_root <= 0.8         Where a person's elements are far apart, bands pay: the banded square root's error over the square root's, 64 elements
 per_step_measured / binary_measured >= 100   A tree beats noise at every step, measured
 """
 
@@ -51,11 +47,9 @@ ROOT = "square root, Gaussian"
 BUFFERED = "8 buffers, Gaussian"
 WHOLE = "binary tree, discrete Gaussian"
 FAR = "12 buffers for a billion steps"
-BANDED = "banded square root"
 BOUND = "lower bound, any factorization"
 PURE = [PER_STEP, BINARY, WIDE, INTEGER, BALANCED]
 APPROXIMATE = [GAUSSIAN, WHOLE, ROOT, BUFFERED, FAR]
-SEPARATED = {"tree": GAUSSIAN, "root": ROOT, "buffered": BUFFERED, "banded": BANDED}
 SHORT = {"binary": BINARY, "wide": WIDE, "integer": INTEGER, "balanced": BALANCED, "gaussian": GAUSSIAN}
 SHORT |= {"whole": WHOLE, "root": ROOT, "buffered": BUFFERED, "far": FAR}  # in values' names
 BINS = 24  # of steps, of equal ratio
@@ -168,12 +162,6 @@ def memory(params: Any, name: str) -> int:
     return sums.buffers if isinstance(sums, Buffered) else params.horizon
 
 
-def recorded_error(params: Any) -> float:
-    """Exact, over the stream, of the consistent tree of a stream that has ended."""
-    errors = RecordedSums(params.horizon, params.epsilon).standard_error(np.arange(1, params.horizon + 1))
-    return float(np.sqrt(np.mean(errors**2)))
-
-
 def lower_bound(params: Any, horizon: int) -> float:
     """Of the error over the stream of any factorization with Gaussian noise at the same mu, however it is found.
 
@@ -198,29 +186,6 @@ def growth(params: Any) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-@cache
-def separated(params: Any) -> pd.DataFrame:
-    """Exact errors over a stream in which a person has several elements, evenly far apart at least, at the same guarantee.
-
-    Bands are as many as steps from one of a person's elements to the next: there, what they cost does not add up.
-    """
-    horizon, rows = min(params.horizon, 1 << 13), []
-    for power in range(9):
-        uses = 1 << power
-        gap = max(1, horizon // uses)
-        made: dict[str, PrefixSums] = {
-            GAUSSIAN: Tree(horizon),
-            ROOT: Filter(horizon),
-            BUFFERED: Buffered(horizon),
-            BANDED: Filter(horizon, width=gap),
-        }
-        for name, sums in made.items():
-            noise = BinaryMechanism(horizon, params.epsilon, delta=params.delta, sums=sums, uses=uses, gap=gap).noise
-            error = float(np.sqrt(sums.variances(horizon).mean() * noise.variance))
-            rows.append({"mechanism": name, "uses": uses, "gap": gap, "horizon": horizon, "error": error})
-    return pd.DataFrame(rows)
-
-
 def branchings(params: Any) -> pd.DataFrame:
     """Exact error over the whole stream for every branching: plain, pure and Gaussian, and with negative digits."""
     rows = []
@@ -236,7 +201,7 @@ def branchings(params: Any) -> pd.DataFrame:
 
 def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
     """What claims and prose read, by short names of the mechanisms (`SHORT`): exact errors over the stream, and others."""
-    errors, apart, wide = whole_stream(table), separated(params).set_index(["mechanism", "uses"]), branchings(params)
+    errors, wide = whole_stream(table), branchings(params)
     exact, plain = errors.exact, wide[wide.kind == "plain, pure"]
     best = plain.loc[plain.error.idxmin()]
     return {
@@ -249,11 +214,8 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         "best_branching": best.branching,
         "best_branching_error": best.error,
         "digits_branching": best_tree(params.horizon).branching,
-        "recorded_error": recorded_error(params),
         "over_bound": exact[ROOT] / lower_bound(params, params.horizon),
         "per_step_measured": errors.measured[PER_STEP],
         "binary_measured": errors.measured[BINARY],
-        "apart_horizon": apart.horizon.iloc[0],
-        **{f"apart_{short}": apart.error[name, 64] for short, name in SEPARATED.items()},
         **{f"{short}_error": exact[name] for short, name in SHORT.items()},
     }

@@ -39,6 +39,7 @@ most_over_stated <= allowed_over_stated    Errors are as stated for any users, n
 most_alike <= allowed_alike                Errors of the means for users alike are as stated where users are alike, but for chance: largest measured over stated
 least_differing >= 3                       Where the most active are of one kind, the estimates for users alike err more than they state: the smaller ratio
 pure_over_gaussian >= 3                    In the most dimensions Gaussian noise beats epsilon / d: ratio of stated errors
+random_root_total / random_square_root_total <= 0.95   A filter that is fitted to means and to users who come back states less than the square root by a twentieth: ratio, random order
 ? quick * random_recommended_total <= 0.0033   What is recommended states no more than was planned, pure, random order: error and bias together
 ? quick * random_root_total <= 0.0016      What is recommended with delta states no more than was planned, random order: error and bias together
 ? paper * random_recommended <= 0.00148    What is recommended errs by no more than was planned, pure, random order: error
@@ -177,7 +178,7 @@ def _ladder(params: Any, seed: int, setting: str, repetition: int) -> Iterator[d
     mean = algorithms.running_mean(bits)[len(bits) // 2 :]
     for name in LADDER:
         settings = rung(params, setting, name, seed=seed)
-        released = settings.changes(arranged, stream(seed, "noise", setting, name, repetition))
+        released = settings.release_of(arranged, stream(seed, "noise", setting, name, repetition))
         common = {"part": "ladder", "setting": setting, "repetition": repetition, "rung": name}
         yield common | second_half(released, mean) | {"used": float(released.samples[-1] / len(users))}
 
@@ -188,7 +189,7 @@ def _dimensions(params: Any, seed: int, repetition: int) -> Iterator[dict[str, A
     n_users, cap, epsilon, _ = sizes(params, "random")
     before = _stream_before("random", n_users, cap, horizon, seed)
     pure = choosing.recommended(n_users, cap, epsilon, arrivals=before, horizon=horizon)
-    gaussian = choosing.recommended(n_users, cap, epsilon, params.delta, arrivals=before, horizon=horizon, alpha=0.3)
+    gaussian = choosing.recommended(n_users, cap, epsilon, params.delta, arrivals=before, horizon=horizon, decay=1.0)
     kinds: dict[str, Callable[[int], UserMean]] = {
         "pure: epsilon / d": lambda d: coordinates.of_one(pure, d),
         "(eps, delta): optimal composition": lambda d: coordinates.of_one(pure, d, params.delta) if d > 1 else pure,
@@ -199,7 +200,7 @@ def _dimensions(params: Any, seed: int, repetition: int) -> Iterator[dict[str, A
     for name, kind in kinds.items():
         for dimension in params.dimensions:
             noise = stream(seed, "dimension", name, dimension, repetition)
-            errors = second_half(kind(dimension).changes(arranged, noise), mean)
+            errors = second_half(kind(dimension).release_of(arranged, noise), mean)
             yield {"part": "dimensions", "rung": name, "dimension": dimension, "repetition": repetition, **errors}
 
 
@@ -214,7 +215,7 @@ def _orders(params: Any, seed: int, order: str, repetition: int) -> Iterator[dic
     for name in ORDER_RUNGS:
         settings = rung(params, "random", name, order, seed)
         noise = stream(seed, "order noise", order, name, repetition)
-        released = settings.changes(arranged, noise).every_step()
+        released = settings.release_of(arranged, noise)
         squares = (released.estimate - mean) ** 2
         for step in steps:
             yield {
@@ -261,7 +262,7 @@ def _populations(params: Any, seed: int, population: str, repetition: int) -> It
     for name in FOR_ALL_USERS:
         settings = rung(params, setting, name, seed=seed)
         noise = stream(seed, "population noise", population, name, repetition)
-        errors = second_half(settings.changes(arranged, noise), truth)
+        errors = second_half(settings.release_of(arranged, noise), truth)
         yield {"part": "populations", "rung": name, "setting": population, "repetition": repetition, **errors}
 
 
@@ -352,9 +353,18 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         for name in (RECOMMENDED, RECOMMENDED_DELTA):
             made, key = rung_of(name, *sizes(params, setting), params.delta, setting), f"{setting}_{KEYS[name]}"
             assert isinstance(made, UserMean)
-            found |= {f"{key}_cap": made.samples_per_user, f"{key}_batch": made.batch, f"{key}_alpha": made.alpha}
+            found |= {f"{key}_cap": made.samples_per_user, f"{key}_batch": made.batch, f"{key}_decay": made.decay}
             found[f"{key}_total"] = math.hypot(found[f"{key}_stated"], found[f"{key}_bias"])
-    return found
+    return found | {"random_square_root_total": _square_root_total(params)}
+
+
+def _square_root_total(params: Any) -> float:
+    """What is stated, noise and bias, in random order where the filter has no decay, and all else is chosen for that."""
+    n_users, cap, epsilon, horizon = sizes(params, "random")
+    before = _stream_before("random", n_users, cap, horizon, 0)
+    made = choosing.recommended(n_users, cap, epsilon, params.delta, arrivals=before, horizon=horizon, decay=1.0)
+    late = second_half(made.release(before, np.zeros(horizon, dtype=int), stream(0, "square root")), 0.0)
+    return math.hypot(math.sqrt(late["predicted"]), late["bias"])
 
 
 def of_own(params: Any, seed: int) -> Release:

@@ -7,7 +7,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.stats import chi2
 
-from evolvingdp.continual_mean.settings import Changes
+from evolvingdp.continual_mean.settings import Releases
 
 ORDER_NAMES = {
     "contiguous": "one after the other",
@@ -33,22 +33,14 @@ def root_mean_square(squares: pd.Series, by: list[str]) -> pd.DataFrame:
     return pd.DataFrame({"rmse": rmse, **band}).reset_index()
 
 
-def second_half(released: Changes, truth: ArrayLike) -> dict[str, float]:
+def second_half(released: Releases, truth: ArrayLike) -> dict[str, float]:
     """Mean squared distance to `truth` (one for all steps, or one each) over the second half of a stream, and as stated.
 
     Stated: the square of the standard error, and of the bias that is possible if any users are allowed for.
     """
-    first, scale = released.n_steps // 2 + 1, released.settings.high - released.settings.low
-    late, steps = released.since(first), np.arange(first, released.n_steps + 1)
-    lasting = late.lasting
-    off = np.broadcast_to(truth, len(steps)) - (center := float(np.mean(truth)))  # both near 0: no digits cancel
-    shifted = late.estimate - center
-    reached = np.append(0.0, np.cumsum(off))[np.append(late.step - first, len(steps))]
-    square = off @ off + lasting @ shifted**2 - 2 * shifted @ np.diff(reached)
-    error = lasting @ late.variance - 0.25 * scale**2 * np.sum(1 / steps)  # never below 0 at any step, but for rounding
-    bias = scale * (1 - np.repeat(late.samples, lasting) / steps) if late.settings.any_users else np.full(1, scale)
+    late = slice(len(released.estimate) // 2, None)
     return {
-        "square": float(square / len(steps)),
-        "predicted": float(max(error, 0.0) / len(steps)),
-        "bias": float(np.sqrt(np.mean(np.square(bias)))),
+        "square": float(np.mean((released.estimate[late] - truth) ** 2)),
+        "predicted": float(np.mean(released.standard_error[late] ** 2)),
+        "bias": float(np.sqrt(np.mean(released.bias[late] ** 2))),
     }

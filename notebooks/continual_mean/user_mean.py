@@ -93,7 +93,7 @@ def _orders(params: Any, seed: int) -> Iterator[dict[str, Any]]:
                 elif name == PER_STEP:
                     got = PerStepLaplace(len(bits), params.epsilon).release(users, bits, noise)
                 else:
-                    got = made[name].changes(arranged, noise).every_step().estimate
+                    got = made[name].release_of(arranged, noise).estimate
                 window = np.abs(got - params.mean)
                 for step in steps:
                     yield {
@@ -119,7 +119,7 @@ def _caps(params: Any, seed: int) -> Iterator[dict[str, Any]]:
             arranged = arrange(settings(params, NAIVE, n_users, cap, horizon), users, bits)
             for name in (NAIVE, SINGLE, MULTIPLE):
                 made = settings(params, name, n_users, cap, horizon)
-                got = made.changes(arranged, stream(seed, "cap noise", name, cap, repetition)).every_step()
+                got = made.release_of(arranged, stream(seed, "cap noise", name, cap, repetition))
                 tail = slice(-(horizon // 4), None, max(1, cap // 4))
                 error = got.estimate[tail] - algorithms.running_mean(bits)[tail]
                 noise = got.standard_error[tail] ** 2 - 0.25 / got.samples[tail]
@@ -145,7 +145,7 @@ def _loose(params: Any, seed: int) -> Iterator[dict[str, Any]]:
         for cap in params.loose_caps:
             for name in (NAIVE, SINGLE, MULTIPLE, FULL):
                 made = settings(params, name, n_users, cap, horizon)
-                got = made.changes(arranged, stream(seed, "loose noise", name, cap, repetition))
+                got = made.release_of(arranged, stream(seed, "loose noise", name, cap, repetition))
                 square = second_half(got, params.mean)["square"]
                 yield {"part": "loose", "method": name, "cap": cap, "repetition": repetition, "square": square}
 

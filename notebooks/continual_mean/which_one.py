@@ -65,7 +65,7 @@ def _map(params: Any, seed: int, order: str, fill: float, population: str) -> It
         arranged = arrange(means[WIDE, PURE], users, samples)
         for (name, kind), settings in means.items():
             noise = stream(seed, "map noise", order, str(fill), population, name, kind, repetition)
-            released = settings.changes(arranged, noise).every_step()
+            released = settings.release_of(arranged, noise)
             for part, some in {"early": slice(steps // 100, steps // 50), "late": slice(steps // 2, steps)}.items():
                 common = {"part": part, "order": order, "fill": fill, "population": population, "name": name, "kind": kind}
                 yield common | {

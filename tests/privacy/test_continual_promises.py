@@ -25,8 +25,7 @@ from evolvingdp.continual_mean import (
 )
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.per_step import PerStepLaplace
-from evolvingdp.continual_mean.prefix_sums import Buffered, Filter, Tree
-from evolvingdp.continual_mean.recorded import RecordedSums
+from evolvingdp.continual_mean.prefix_sums import Buffered, Tree
 from evolvingdp.continual_mean.settings import arrange
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core.exact import Grid
@@ -47,10 +46,9 @@ class Silent(np.random.Generator):
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int16, np.int64, np.uint8, bool])
-@pytest.mark.parametrize("make", [BinaryMechanism, RecordedSums])
-def test_a_running_sum_moves_by_what_one_element_moves_whatever_the_type(make, dtype):
+def test_a_running_sum_moves_by_what_one_element_moves_whatever_the_type(dtype):
     """365 counts near the largest that a type and the mechanism hold; one day's count moves by 1: by 64 in float32."""
-    mechanism = make(365, 1.0)
+    mechanism = BinaryMechanism(365, 1.0)
     most = min(1_000_003.0, 1.0 if dtype is bool else float(np.finfo(dtype).max if dtype in FLOATS else np.iinfo(dtype).max))
     exact = {np.float16: 2048, np.float32: 2**24}.get(dtype, most)
     low = np.full(365, int(min(most, exact)) - 1).astype(dtype)
@@ -64,7 +62,7 @@ FLOATS = (np.float16, np.float32, np.float64)
 
 
 def test_sums_beyond_what_is_exact_are_refused_by_the_element_alone():
-    for mechanism in (BinaryMechanism(4, 1.0), RecordedSums(4, 1.0), BinaryMechanism(4, 1.0, integer=True)):
+    for mechanism in (BinaryMechanism(4, 1.0), BinaryMechanism(4, 1.0, integer=True)):
         for large in (np.array([2.0**60] * 4), np.array([2**62] * 4), np.array([2**63] * 4, dtype=np.uint64)):
             with pytest.raises(ValueError, match=r"elements must lie within \+-"):
                 mechanism.release(large, stream(0, "noise"))
@@ -100,7 +98,7 @@ def test_two_elements_at_most_a_sensitivity_apart_stay_so_on_the_grid(sensitivit
 @pytest.mark.parametrize("horizon", [8, 2000])
 def test_integer_noise_meets_no_float(horizon):
     """From 2^53 on a float rounds: outputs of neighbours would be even and odd."""
-    mechanism = BinaryMechanism(horizon, 1e-9, integer=True, sums=Filter(horizon, width=1))
+    mechanism = BinaryMechanism(horizon, 1e-9, integer=True, sums=Tree(horizon, horizon + 1))
     elements = np.full(horizon, int(mechanism.grid.largest))
     released = mechanism.release(elements, stream(0, "noise"))
     assert released.dtype == np.int64
@@ -239,7 +237,7 @@ def test_what_a_mean_in_batches_states_holds_for_the_worst_values():
 
 WORST = {
     "pure": UserMean(6, 5, 1.0, horizon=40, batch=3, excess="drop"),
-    "with delta": UserMean(6, 9, 1.0, 1e-6, horizon=40, batch=4, alpha=0.3, reach=3.0, excess="drop"),
+    "with delta": UserMean(6, 9, 1.0, 1e-6, horizon=40, batch=4, decay=0.9, reach=3.0, excess="drop"),
 }
 
 

@@ -153,9 +153,9 @@ def _unpaid(rng: np.random.Generator) -> Calls:
     for option in (
         {"dimensions": 2},
         {"reach": 2.0},
-        {"alpha": 0.3},
+        {"decay": 0.3},
         {"delta": 0.1, "integer": True},
-        {"delta": 0.1, "alpha": 1},
+        {"delta": 0.1, "decay": 2},
     ):
         yield partial(UserMean, 2, 2, 1.0, **option)
     for size in ((2**31, 1), (2**30, 2**31), (2, 2)):
@@ -198,7 +198,7 @@ def of_continual_mean() -> Calls:
     for sample in (1.5, -0.5, np.nan):
         yield partial(fine.step, fine.start(rng), 0, sample)
     for other, who in ((fine, [0, 1]), (algorithms.naive(3, 2, 1.0), [0, 2]), (algorithms.naive(2, 3, 1.0), [0, 0, 0])):
-        yield partial(algorithms.naive(2, 2, 1.0).changes, arrange(other, who, np.ones(len(who))), rng)
+        yield partial(algorithms.naive(2, 2, 1.0).release_of, arrange(other, who, np.ones(len(who))), rng)
     yield partial(wide.release, [5] * 10 + [10**8], [1.0] * 11, rng)
     alike, far = choosing.users_alike(2, 2, 1.0), UserMean(2, 9, 1.0, 1e-6, reach=2.0)
     for who, values in (([0, 1], [1.0, 1.5]), ([0, 2], [1.0, 1.0]), ([0, 0, 0], [1.0, 1.0, 1.0])):
@@ -213,7 +213,7 @@ def of_continual_mean() -> Calls:
         yield partial(mechanism.step, begun, 1)
     yield partial(mechanism.release, [0.5, 1.0], rng)
     yield partial(mechanism.step, mechanism.start(rng), 0.5)
-    short: tuple[PrefixSums, ...] = (Tree(2), Tree(2, 3, True), Filter(2), Buffered(2), Filter(2, width=2))
+    short: tuple[PrefixSums, ...] = (Tree(2), Tree(2, 3, True), Filter(2), Buffered(2), Filter(2, 0.5))
     for sums in short:
         yield partial(sums.all, 4, Tape(Laplace(1.0), rng))
         yield partial(_called, sums.online(Tape(Laplace(1.0), rng)), 4)

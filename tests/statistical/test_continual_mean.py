@@ -9,12 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from chosen import Chosen
-from scipy.stats import chi2, kstest, laplace, norm
+from scipy.stats import chi2, kstest, norm
 
-from evolvingdp.continual_mean import choosing, streams, theory, windows
+from evolvingdp.continual_mean import choosing, streams, windows
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.prefix_sums import Buffered, Filter, Tree
-from evolvingdp.continual_mean.settings import arrange
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core.noise import DiscreteGaussian, DiscreteLaplace, Laplace, Tape
 from evolvingdp.core.seeds import stream
@@ -80,7 +79,7 @@ class Given:
         Filter(100),
         Buffered(100, buffers=3),
         Filter(100, 0.3),
-        Filter(100, width=7),
+        Filter(100, 0.9),
         Buffered(100, 0.2),
     ],
 )
@@ -143,7 +142,7 @@ def test_the_standard_error_of_a_release_is_that_of_its_noise_and_samples(name):
     """
     settings = {
         "Gaussian batches": UserMean(40, 4, 2.0, 1e-6, batch=10),
-        "reach, some dropped": UserMean(40, 4, 2.0, 1e-6, batch=3, alpha=0.3, reach=1.9, excess="drop"),
+        "reach, some dropped": UserMean(40, 4, 2.0, 1e-6, batch=3, decay=0.9, reach=1.9, excess="drop"),
         "users alike": choosing.users_alike(40, 4, 2.0, 1e-6, clip=False),
     }[name]
     users = streams.arrivals("random", 40, 4, 160, stream(0, "users"))
@@ -204,7 +203,7 @@ def test_what_is_recommended_states_errors_that_hold_for_any_users_in_any_order(
     assert (over_stated(choosing.recommended, population, order, given) < HONEST).all()
 
 
-@pytest.mark.parametrize("run", range(10))
+@pytest.mark.parametrize("run", range(20))
 def test_it_holds_for_random_users_and_orders(run):
     """Numbers of samples, means and orders drawn at random; the settings were chosen for another horizon and cap."""
     rng = stream(0, "random users", run)
@@ -212,11 +211,11 @@ def test_it_holds_for_random_users_and_orders(run):
     rng.shuffle(users[: rng.integers(len(users))])
     means = rng.beta(*rng.uniform(0.1, 2, 2), 200)
     bits = (rng.random(len(users)) < means[users]).astype(int)
-    settings = choosing.recommended(200, int(rng.integers(4, 200)), 2.0, 1e-6, horizon=int(rng.integers(500, 9000)))
+    most, steps, delta = int(rng.integers(4, 200)), int(rng.integers(500, 9000)), 1e-6 if run < 10 else 0.0
+    settings = choosing.recommended(200, most, 2.0, delta, horizon=steps)
     released = settings.release(users, bits, stream(0, "random users", "noise", run))
     off = np.abs(released.estimate - np.cumsum(bits) / np.arange(1, len(bits) + 1))
     excess = np.maximum(off - released.bias, 0) / released.standard_error
-    assert np.isfinite(released.standard_error[settings.batch - 1])  # nothing is released before the first batch
     assert (excess[[9, len(bits) // 2, -1]] < norm.isf(ALPHA / 6)).all()
 
 
@@ -226,39 +225,6 @@ def test_where_the_most_active_differ_users_alike_err_more_than_the_standard_err
     released = settings.release(users, bits, stream(0, "noise", "bias"))
     off = abs(released.estimate[-1] - bits.mean())
     assert norm.isf(ALPHA / 2) * released.standard_error[-1] < off < released.bias[-1] == 1
-
-
-@pytest.mark.parametrize(
-    ("population", "order", "delta", "seen"),
-    [
-        ("active kind", "zipf", 1e-6, True),
-        ("active kind", "zipf", 0.0, True),
-        ("alike", "zipf", 1e-6, False),
-        ("alike", "zipf", 0.0, False),
-        ("alike", "random", 1e-6, False),
-    ],
-)
-def test_levels_disagree_where_active_users_differ_and_not_where_users_are_alike(population, order, delta, seen):
-    """Of some streams, all; the bound at the last of all powers of two, which holds over time.  Pure: longer."""
-    n_users, cap, steps, runs = (500, 128, 20_000, 10) if delta else (5000, 1024, 100_000, 3)
-    settings = choosing.users_alike(n_users, cap, 20.0, delta, horizon=steps)
-    for run in range(runs):
-        rng = stream(0, "levels", population, order, run)
-        users, bits = streams.readings("active kind", order, n_users, cap, steps, rng)
-        samples = streams.bits(0.3, steps, rng) if population == "alike" else bits
-        means = settings.levels(arrange(settings, users, samples), stream(0, "levels", "noise", run))
-        assert (theory.disagreement(settings, means, looks=2 * 18**2) < ALPHA) is seen
-
-
-@pytest.mark.parametrize(("delta", "law"), [(1e-6, norm), (0.0, laplace(scale=0.5**0.5))])
-def test_the_bound_on_a_disagreement_is_above_the_exact_law(delta, law):
-    """Two levels, one of them exact: a difference with standard error 1, normal or of one Laplace draw."""
-    settings = choosing.users_alike(10, 8, 1.0, delta)
-    for off in (0.5, 2.0, 5.0, 12.0):
-        assert theory.disagreement(settings, [(0.0, 1e-12), (off, 1.0)]) >= 2 * law.sf(off)
-        tail = np.exp(-(off**2) / 2) if delta else np.exp(1.1 - off)
-        assert theory.disagreement(settings, [(0.0, 1e-12), (off, 1.0)], looks=3) == pytest.approx(min(1, 12 * tail))
-    assert theory.disagreement(settings, [(0.0, 1.0)]) == theory.disagreement(settings, []) == 1
 
 
 def test_populations_are_what_they_say():

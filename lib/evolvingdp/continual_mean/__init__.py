@@ -15,10 +15,9 @@ __all__, __getattr__, __dir__ = attach(
     choosing=["recommended", "users_alike"],
     per_step=["PerStepLaplace"],
     prefix_sums=["Buffered", "Filter", "PrefixSums", "Tree"],
-    recorded=["RecordedSums"],
     settings=["Release", "Releases"],
     streams=["arrivals", "bits", "readings"],
-    theory=["disagreement", "diverse", "error_bound", "laplace_sum_tail"],
+    theory=["diverse", "error_bound", "laplace_sum_tail"],
     user_mean=["UserMean"],
     windows=["Days", "Snapshot"],
 )

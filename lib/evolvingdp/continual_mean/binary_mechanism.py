@@ -3,8 +3,8 @@
 **Computes** S_1, S_2, ..., S_T, noisy sums of the first t elements.
 
 **Guarantee.** epsilon-DP for the whole sequence (with `delta`: (epsilon, delta)-DP, Gaussian noise).  Neighbours differ in
-one element, by at most `sensitivity`, or in up to `uses` of them, at least `gap` steps apart; which elements these are, and
-how many there are, is public.
+one element, by at most `sensitivity`, or in up to `uses` of them; which elements these are, and how many there are, is
+public.
 
 **Exact sums.** Elements are whole numbers of steps of a grid, 2^-20 of the sensitivity or integers (`core.exact`); what is
 too large for an exact sum is refused.  A state that is copied and goes on twice repeats its noise: go on with one copy.
@@ -44,15 +44,15 @@ def finite_scale(change: float, epsilon: float) -> float:
 
 
 def calibrate(
-    sums: PrefixSums, epsilon: float, delta: float, sensitivity: float, *, integer: bool = False, uses: int = 1, gap: int = 1
+    sums: PrefixSums, epsilon: float, delta: float, sensitivity: float, *, integer: bool = False, uses: int = 1
 ) -> Laplace | DiscreteLaplace | Gaussian | DiscreteGaussian:
     """The noise of a draw that makes `sums` private when `uses` elements of one person change by `sensitivity` each.
 
-    delta = 0: Laplace (or, on integers, discrete Laplace); delta > 0: Gaussian, where `gap` is how many steps apart the
-    person's elements are at least; on the integer nodes of a `Tree` discrete Gaussian, as zero-concentrated privacy.
+    delta = 0: Laplace (or, on integers, discrete Laplace); delta > 0: Gaussian; on the integer nodes of a `Tree` discrete
+    Gaussian, as zero-concentrated privacy.
     Raises ValueError for a balanced tree with delta > 0, and where integer noise would be added to what is no integer.
     """
-    if integer and not (isinstance(sums, Tree) or getattr(sums, "width", 0) == 1):
+    if integer and not isinstance(sums, Tree):
         raise ValueError(
             "integer noise must go with trees: a filter adds noise to products with real numbers, whose fractions no "
             f"integer hides, got {type(sums).__name__}"
@@ -62,7 +62,7 @@ def calibrate(
         return DiscreteLaplace(scale) if integer else Laplace(scale)
     if isinstance(sums, Tree) and sums.balanced:
         raise ValueError("sums must have Laplace noise: a balanced tree adds noise of blocks to come, so delta must be 0")
-    moved = sensitivity * sums.l2(uses, 1, gap)
+    moved = sensitivity * sums.l2(uses)
     if integer:
         return DiscreteGaussian(moved / math.sqrt(2 * accounting.concentrated_rho(epsilon, delta)))
     return Gaussian(moved / accounting.gaussian_mu(epsilon, delta))
@@ -99,11 +99,10 @@ class BinaryMechanism:
     integer: bool = False  # discrete noise, for integer elements
     sums: PrefixSums | None = None  # default: Tree(horizon)
     uses: int = 1  # elements that one person may change
-    gap: int = 1  # how many steps apart these are at least; counts where delta > 0
 
     def __post_init__(self) -> None:
-        checks.integer_at_least(1, horizon=self.horizon, uses=self.uses, gap=self.gap)
-        checks.plain_integers(self, "horizon", "uses", "gap")
+        checks.integer_at_least(1, horizon=self.horizon, uses=self.uses)
+        checks.plain_integers(self, "horizon", "uses")
         checks.positive(epsilon=self.epsilon, sensitivity=self.sensitivity)
         checks.number(delta=self.delta)
         if not 0 <= self.delta < 1:
@@ -130,8 +129,8 @@ class BinaryMechanism:
     @property
     def noise(self) -> Noise:
         """What every node gets, calibrated."""
-        given = {"integer": self.integer, "uses": self.uses, "gap": self.gap}
-        return calibrate(self.structure, self.epsilon, self.delta, self.grid.moved, **given)  # type: ignore[arg-type]
+        moved = self.grid.moved
+        return calibrate(self.structure, self.epsilon, self.delta, moved, integer=self.integer, uses=self.uses)
 
     def standard_error(self, lengths: ArrayLike) -> NDArray[np.float64]:
         """Exact standard deviation of S_t for t in `lengths`; public."""

@@ -36,7 +36,7 @@ from numpy.typing import ArrayLike
 from evolvingdp.continual_mean import private_median
 from evolvingdp.continual_mean.binary_mechanism import best_tree, finite_scale
 from evolvingdp.continual_mean.prefix_sums import Buffered, PrefixSums, Tree
-from evolvingdp.continual_mean.settings import Arranged, Array, Changes, Integers, Releases, Settings, arrange
+from evolvingdp.continual_mean.settings import Arranged, Array, Integers, Releases, Settings, arrange, lasting
 from evolvingdp.core import accounting, checks
 from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace, Noise, Tape
 
@@ -240,21 +240,21 @@ class Blocks(Settings):
 
     def release(self, users: ArrayLike, samples: ArrayLike, rng: np.random.Generator) -> Releases:
         """All releases for the stream `users` (T,) in [0, n_users) and `samples` (T,) in [low, high]."""
-        return self.changes(arrange(self, users, samples), rng).every_step()
+        return self.release_of(arrange(self, users, samples), rng)
 
-    def changes(self, arranged: Arranged, rng: np.random.Generator) -> Changes:
-        """The releases for a stream, at the steps where they change."""
-        kept, elements, sums, _ = run(self, arranged, rng)
-        samples = np.cumsum(np.asarray(self.sizes)[elements.level])
-        return Changes.of(self, elements.step, sums, samples, arranged.n_steps, arranged.n_steps - kept)
-
-    def levels(self, arranged: Arranged, rng: np.random.Generator) -> list[tuple[float, float]]:
-        """Public: of each stream that has released something its last mean, in grid units, and its squared standard error.
-
-        They are functions of noisy sums alone; `theory.disagreement` compares them.
-        """
-        last = [stream.contributions[:, -1].tolist() for stream in run(self, arranged, rng)[-1]]
-        return [(total / samples, spread / samples**2) for total, samples, spread in last if samples > 0]
+    def release_of(self, arranged: Arranged, rng: np.random.Generator) -> Releases:
+        """All releases for a stream that is arranged."""
+        kept, elements, (total, held, variance), _ = run(self, arranged, rng)
+        n_steps, scale, empty = arranged.n_steps, self.high - self.low, ~(held > 0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            estimate, variance = self.low + self.unit * (total / held), variance * (self.unit / held) ** 2
+        estimate[empty], variance[empty] = self.first_estimate, np.inf
+        if self.clip:
+            np.clip(estimate, self.low, self.high, out=estimate)
+        index, steps = lasting(elements.step, n_steps), np.arange(1, n_steps + 1)
+        error = np.sqrt(np.maximum(variance[index] - 0.25 * scale**2 / steps, 0.0))
+        samples = np.append(0, np.cumsum(np.asarray(self.sizes)[elements.level]))[index]
+        return Releases(estimate[index], error, np.full(n_steps, scale), samples, n_steps - kept)
 
 
 def run(

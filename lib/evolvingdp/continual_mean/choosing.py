@@ -26,9 +26,8 @@ from evolvingdp.core import checks
 from evolvingdp.core.seeds import stream
 
 _LATE = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # of the horizon: where the error counts
-_CLOSE = tuple(np.linspace(0.5, 1.0, 41).tolist())  # the same, where a few settings are left
-_ALPHAS = (0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5)  # of filters
-_FEW, _MANY = 300, 4000  # about so many users are looked at for batch and alpha, and for the reach; of more
+_DECAYS = (0, 1, 2, 4, 16, 32, 64, 128)  # of filters: by how many powers of e over the stream
+_FEW, _MANY = 300, 4000  # about so many users are looked at for batch and decay, and for the reach; of more
 _LEAST = 0.1  # of an even share: what a level has at least before shares are made to sum to one, also if it may never open
 FLOOR = _LEAST / (1 + _LEAST) * (1 - 1e-9)  # of an even share: what no level has less than, but for rounding
 Times = list[tuple[int, Array]]  # a step, and how many users have sent 0, 1, 2, ... samples by then
@@ -46,7 +45,7 @@ def recommended(
     """The mean of all readings so far, for any users: every sample weighs the same, and nothing is projected.
 
     `samples_per_user`: what nobody exceeds, as far as is known.  With delta = 0 (discrete Laplace noise on the best tree) a
-    cap and a batch are chosen, with delta > 0 (Gaussian noise of eight buffers) a reach, a batch and the filter's alpha:
+    cap and a batch are chosen, with delta > 0 (Gaussian noise of eight buffers) a reach, a batch and the filter's decay:
     those with the least late error, noise and bias, as it will be stated (see above).
 
     `arrivals` (T,): users by number in a stream like the one to come, or in that one, should it be known.  Samples beyond
@@ -61,7 +60,7 @@ def recommended(
     if not delta:
         return _with_cap(draft, list(expected_counts(draft, arrivals)), options)[0]
     found = _with_reach(draft, arrivals, options)
-    if draft.dimensions == 1 and options.keys().isdisjoint(("alpha", "reach")):  # pure, where users are few and weigh much
+    if draft.dimensions == 1 and options.keys().isdisjoint(("decay", "reach")):  # pure, where users are few and weigh much
         pure = draft.but(delta=0.0, integer=True)
         found = min(found, _with_cap(pure, list(expected_counts(pure, arrivals)), options), key=lambda each: each[1])
     return found[0]
@@ -106,23 +105,28 @@ class _Looked(NamedTuple):
 
 
 def _with_reach(draft: UserMean, arrivals: ArrayLike | None, options: dict[str, Any]) -> tuple[UserMean, float]:
-    """Batch, alpha and reach with the least error near each other, and that error."""
+    """Batch, decay and reach with the least error near each other, and that error."""
     few, many = (_looked(draft, arrivals, users) for users in (_FEW, _MANY))
     most = draft.max_steps
     at = [math.ceil(part * most) for part in _LATE]
-    batches = np.array([draft.batch]) if "batch" in options else np.geomspace(1, max(1, most // 20), 14)
-    alphas = [draft.alpha] if "alpha" in options else list(_ALPHAS)
+    batches = np.array([draft.batch]) if "batch" in options else np.geomspace(1, max(1, most // 20), 10)
 
     def best(made: list[UserMean], looked: _Looked = few) -> tuple[UserMean, float]:
         tried = [(one, *_least_reach(one, looked, at)) for one in made]
         one, reach, error = min(tried, key=lambda each: each[2])
         return one.but(reach=options.get("reach", reach)), error
 
-    start = draft.but(alpha=alphas[len(alphas) // 2])
-    found = best([start.but(batch=size) for size in _sizes(batches, most)])
-    found = best([found[0].but(alpha=alpha) for alpha in alphas])
+    def decayed(one: UserMean) -> list[UserMean]:
+        powers = [] if "decay" in options else _DECAYS
+        return [one, *(one.but(decay=math.exp(-power * one.batch / most)) for power in powers)]
+
+    wide = _sizes(batches, most)
+    start = {} if "decay" in options else {size: {"decay": math.exp(-8 * size / most)} for size in wide}
+    found = best([draft.but(batch=size, **start.get(size, {})) for size in wide])
+    found = best(decayed(found[0]))
     if "batch" not in options:
-        found = best([found[0].but(batch=size) for size in _sizes(found[0].batch * np.geomspace(0.5, 2, 9), most)])
+        sizes = _sizes(found[0].batch * np.geomspace(0.5, 2, 7), most)
+        found = best([found[0].but(batch=size, decay=found[0].decay ** (size / found[0].batch)) for size in sizes])
     return best([found[0]], many)
 
 
@@ -173,9 +177,8 @@ def _least_reach(settings: UserMean, looked: _Looked, at: list[int]) -> tuple[fl
         within = weight * (squares <= norm**2 * (1 + 1e-12))
         kept = np.array([within[step <= time].sum() for time in at]) / np.maximum(arrived, 1e-9)
         used = kept * (times - waiting)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            square = noise * norm**2 / used**2 + (1 - used / times) ** 2 + (settings.batch**2 - 1) / 12 / times**2
-        errors.append(float(np.mean(np.where(used > 0, square, np.inf))))
+        out = (times - used) ** 2 + (settings.batch**2 - 1) / 12
+        errors.append(float(np.mean(np.where(used > 0, (noise * norm**2 + out / 4) / times**2, np.inf))))
     best = int(np.argmin(errors))
     return float(norms[best]) * (1 + 1e-9), math.sqrt(errors[best])
 
@@ -224,7 +227,7 @@ def late_error(settings: UserMean, times: Times) -> float:
         noise = node * _relative(
             settings.sums, min(max(steps // settings.batch, 1), settings.sums.capacity), not settings.delta
         )
-        squares.append(noise / used**2 + (1 - used / steps) ** 2 + (settings.batch**2 - 1) / 12 / steps**2)
+        squares.append((noise + ((steps - used) ** 2 + (settings.batch**2 - 1) / 12) / 4) / steps**2)
     return math.sqrt(float(np.mean(squares)))
 
 

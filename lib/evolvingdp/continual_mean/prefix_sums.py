@@ -5,17 +5,16 @@ a block of elements (trees), or C is lower triangular Toeplitz (filters) and z =
 diagonal.
 
 **Privacy.** One element that changes by 1 changes C x by `l1` in l1; elements that change by `total` in all, each by at most
-`most`, at least `gap` steps apart, by `l2(total, most, gap)` in l2.  Both are attained, but for blocks that a tree's
-elements do not fill.  Entries of C are >= 0, so that the worst change has one sign; a filter's coefficients do not increase,
-so that the inner product of two columns falls with their gap and with the later of them (Theorem "What several elements
-cost").
+`most`, by `l2(total, most)` in l2.  Entries of C are >= 0, so that the worst change has one sign; a filter's coefficients do
+not increase, so that the inner product of two columns falls with their distance and with the later of them (Theorem "What
+several elements cost").
 
 **Error.** `relative_variance(k)`: variance of z_k over that of one draw; `difference_variance(j, k)`: that of z_k - z_j.
 Exact and public.
 
 **Source.** Algorithm 1 of George et al. (2022) with E-CM-1 and E-CM-5; negative digits: Andersson, Pagh, Steiner and
-Torkamani (2025); the square root: Fichtenberger, Henzinger and Upadhyay (2023), cut off: Kalinin and Lampert (2024);
-buffers: Dvijotham, McMahan, Pillutla, Steinke and Thakurta (2024).
+Torkamani (2025); the square root: Fichtenberger, Henzinger and Upadhyay (2023) and Henzinger, Upadhyay and Upadhyay (2023),
+with a decay: Choquette-Choo et al. (2024); buffers: Dvijotham, McMahan, Pillutla, Steinke and Thakurta (2024).
 """
 
 from __future__ import annotations
@@ -88,7 +87,7 @@ class PrefixSums(ABC):
         """Change of C x in l1 when one element changes by one."""
 
     @abstractmethod
-    def l2(self, total: int, most: int = 1, gap: int = 1) -> float:
+    def l2(self, total: int, most: int = 1) -> float:
         """Largest change of C x in l2: see above."""
 
     @abstractmethod
@@ -117,7 +116,8 @@ class PrefixSums(ABC):
 
 @dataclass(frozen=True)
 class Tree(PrefixSums):
-    """Sums over blocks of b^h elements.  Plain: a prefix adds blocks by its digits, 0 to b - 1.
+    """Sums over blocks of b^h elements.  Plain: a prefix adds blocks by its digits, 0 to b - 1; with b above `capacity` each
+    element has noise of its own.
 
     `balanced`: digits from -(b-1)/2, rounded up, to b/2, rounded down.  A block that is subtracted, or that is added before
     it ends, holds elements to come, which cancel from the sum: a prefix needs only that block's noise.  Private for Laplace
@@ -159,10 +159,9 @@ class Tree(PrefixSums):
     def l1(self) -> float:
         return float(self.height)
 
-    def l2(self, total: int, most: int = 1, gap: int = 1) -> float:
+    def l2(self, total: int, most: int = 1) -> float:
         """A level's squares add up to most where the elements fill as few of its blocks as they can."""
-        total = min(total, most * -(-self.capacity // gap))
-        full = [most * -(-(self.branching**level) // gap) for level in range(self.height)]
+        total, full = min(total, most * self.capacity), [most * self.branching**level for level in range(self.height)]
         return math.sqrt(sum(total // held * held**2 + (total % held) ** 2 for held in full))
 
     def relative_variance(self, lengths: ArrayLike) -> Array:
@@ -218,41 +217,33 @@ def height(count: int, branching: int = 2) -> int:
 
 @dataclass(frozen=True)
 class Filter(PrefixSums):
-    """C with the coefficients of (1 - z)^-alpha, of which the first `width` (0: all) are kept.
+    """C with the coefficients of (1 - decay z)^(-1/2).
 
-    alpha = 1/2: the square root of the matrix of running sums, the best for one element a person; smaller ones are better
-    for people who come back.  `width` 1: each element has noise of its own.  Where a person's elements are `width` steps
-    apart the columns do not meet.
+    Without decay: the square root of the matrix of running sums, the best for one element a person.  A decay is better for
+    people who come back: columns that are far apart have less in common.
     """
 
-    alpha: float = 0.5
-    width: int = 0
+    decay: float = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.integer_at_least(0, width=self.width)
-        checks.plain_integers(self, "width")
-        if not 0 < self.alpha <= 0.5:
-            raise ValueError(f"alpha must lie in (0, 0.5], got {self.alpha!r}")
+        if not 0 < self.decay <= 1:
+            raise ValueError(f"decay must lie in (0, 1], got {self.decay!r}")
+
+    def _powers(self, power: float) -> Array:
+        """The coefficients of (1 - decay z)^-power: f_0 = 1, f_j = f_(j-1) decay (j - 1 + power) / j."""
+        step = np.arange(1, self.capacity, dtype=float)
+        return np.concatenate([[1.0], np.cumprod(self.decay * ((step - 1 + power) / step))])
 
     @cached_property
     def coefficients(self) -> Array:
-        """The first column of C: f_0 = 1, f_j = f_(j-1) (j - 1 + alpha) / j."""
-        step = np.arange(1, self.capacity, dtype=float)
-        column = np.concatenate([[1.0], np.cumprod((step - 1 + self.alpha) / step)])
-        column[self.width or self.capacity :] = 0.0
-        return column
+        """The first column of C."""
+        return self._powers(0.5)
 
     @cached_property
     def noise_coefficients(self) -> Array:
         """The first column of B."""
-        step = np.arange(1, self.capacity, dtype=float)
-        if not self.width:
-            return np.concatenate([[1.0], np.cumprod((step - self.alpha) / step)])
-        from scipy.signal import lfilter  # a third of a second: whoever only checks parameters does not wait for it
-
-        column: Array = np.cumsum(lfilter([1.0], self.coefficients[: self.width], np.eye(1, self.capacity)[0]))
-        return column
+        return self._powers(0.5) if self.decay == 1 else np.cumsum(self._powers(-0.5))
 
     @cached_property
     def _squares(self) -> Array:
@@ -262,21 +253,17 @@ class Filter(PrefixSums):
     def l1(self) -> float:
         return float(np.sum(self.coefficients))
 
-    def l2(self, total: int, most: int = 1, gap: int = 1) -> float:
+    def l2(self, total: int, most: int = 1) -> float:
         """It is convex in what the elements change by: largest where as many as can be change by `most`, one by the rest,
-        and columns are the first ones, `gap` apart; which of them has the rest is tried."""
+        and columns are the first ones; which of them has the rest is tried."""
         column, length = self.coefficients, self.capacity
-        (full, rest), rows = divmod(total, most), -(-length // gap)
-        used = min(full + (rest > 0), rows)
-        sums = np.concatenate([column, np.zeros(rows * gap - length)]).reshape(rows, gap).cumsum(axis=0)
-        sums[used:] -= sums[: rows - used].copy()
-        sums = sums.ravel()[:length]
-        if not rest or full >= rows:
+        full, rest = divmod(min(total, most * length), most)
+        used, sums = full + (rest > 0), np.cumsum(column)
+        sums[used:] -= sums[: length - used].copy()
+        if not rest:
             return most * float(np.linalg.norm(sums))
         less, own = most - rest, np.cumsum(column**2)[::-1]
-        squares = [
-            less * own[place] - 2 * most * (column[: length - place] @ sums[place:]) for place in range(0, used * gap, gap)
-        ]
+        squares = [less * own[at] - 2 * most * (column[: length - at] @ sums[at:]) for at in range(used)]
         return float(np.sqrt(most**2 * (sums @ sums) + less * max(squares)))
 
     def relative_variance(self, lengths: ArrayLike) -> Array:
@@ -301,22 +288,18 @@ class Filter(PrefixSums):
 
 @dataclass(repr=False)
 class FilterNoise(Ahead):
-    """It keeps all draws, and convolves them again when there are twice as many; noise of each element's own is added up."""
+    """It keeps all draws, and convolves them again when there are twice as many."""
 
     sums: Filter = Filter(1)
     white: NDArray[Any] = field(default_factory=lambda: np.zeros(0))
 
     def part(self) -> int:
-        return super().part() if self.sums.width == 1 else max(FIRST, self.count)
+        return max(FIRST, self.count)
 
     def block(self, count: int) -> NDArray[Any]:
-        drawn = self.tape.take(count)
-        if self.sums.width == 1:  # integers stay integers
-            self.white = np.cumsum(np.concatenate([self.white[-1:].astype(drawn.dtype), drawn]))[-count:]
-            return self.white
         from scipy.signal import fftconvolve
 
-        self.white = np.concatenate([self.white, drawn])
+        self.white = np.concatenate([self.white, self.tape.take(count)])
         noise: Array = fftconvolve(self.white, self.sums.noise_coefficients[: len(self.white)])[self.count : len(self.white)]
         return noise
 
@@ -325,9 +308,9 @@ class FilterNoise(Ahead):
 class Buffered(Filter):
     """C_j = sum_i w_i p_i^j, close to those of `Filter`: its noise needs a number a buffer, and all is in closed form.
 
-    The j-th coefficient of (1 - z)^-alpha is the integral of sin(pi alpha) / pi u^(j + alpha - 1) (1 - u)^-alpha over [0,
-    1]: the trapezoidal rule in log(u / (1 - u)), whose first node and step have the least error of the last of as many sums
-    as the next power of two, for one element a person.  B is of that kind, too, with a pole at 1 and a constant.
+    Without decay the j-th coefficient is the integral of 1 / pi u^(j - 1/2) (1 - u)^(-1/2) over [0, 1]: the trapezoidal rule
+    in log(u / (1 - u)), whose first node and step have the least error of the last of as many sums as the next power of two,
+    for one element a person.  A decay multiplies the poles.  B is of that kind, too, with a pole at 1 and a constant.
     """
 
     buffers: int = 8
@@ -336,34 +319,30 @@ class Buffered(Filter):
         super().__post_init__()
         checks.integer_at_least(2, buffers=self.buffers)
         checks.plain_integers(self, "buffers")
-        if self.width:
-            raise ValueError(f"width must be 0 where there are buffers, got {self.width}")
 
     @cached_property
     def sums(self) -> tuple[Array, Array, Array, Array, float]:
         """Weights and poles of C, whose first entry is 1; weights of B, one minus its poles (0 first), and its constant."""
-        rule = _best_rule(1 << (self.capacity - 1).bit_length(), self.buffers, self.alpha)
-        weights, poles, own, rates, constant = _exponentials(*rule, self.buffers, self.alpha)
+        rule = _best_rule(1 << (self.capacity - 1).bit_length(), self.buffers)
+        weights, poles, own, rates, constant = _exponentials(*rule, self.buffers, self.decay)
         first = float(weights.sum())
         return weights / first, poles, own * first, rates, constant * first
 
     @cached_property
     def coefficients(self) -> Array:
         weights, poles, *_ = self.sums
-        return np.asarray(np.power.outer(poles, np.arange(self.capacity)).T @ weights)
+        return _added(weights, poles, self.capacity)
 
     @cached_property
     def noise_coefficients(self) -> Array:
         _, _, own, rates, constant = self.sums
-        column = np.power.outer(1 - rates, np.arange(self.capacity)).T @ own
+        column = _added(own, 1 - rates, self.capacity)
         column[0] += constant
-        return np.asarray(column)
+        return column
 
-    def l2(self, total: int, most: int = 1, gap: int = 1) -> float:
-        if gap > 1 or most > 1:
-            return super().l2(total, most, gap)
+    def l2(self, total: int, most: int = 1) -> float:
         weights, poles, *_ = self.sums
-        return _l2_of(weights, poles, self.capacity, min(total, self.capacity))
+        return _norm(weights, poles, self.capacity) if total == 1 else super().l2(total, most)
 
     @cached_property
     def _terms(self) -> tuple[Array, Array, float]:
@@ -404,14 +383,23 @@ class BufferedNoise(Ahead):
         return noise
 
 
-def _exponentials(start: float, step: float, count: int, alpha: float) -> tuple[Array, Array, Array, Array, float]:
+def _added(weights: Array, poles: Array, length: int) -> Array:
+    """Sum of weights_i poles_i^j for j below `length`."""
+    steps, total = np.arange(length), np.zeros(length)
+    for weight, pole in zip(weights.tolist(), poles.tolist(), strict=True):
+        total += weight * np.power(pole, steps)
+    return total
+
+
+def _exponentials(start: float, step: float, count: int, decay: float = 1.0) -> tuple[Array, Array, Array, Array, float]:
     """As `Buffered.sums` has them.
 
     With r(x) = sum w_i / (1 - p_i x), B has 1 / ((1 - x) r(x)): a pole at 1, and one at each zero of r, between those of r.
     """
     place = start + step * np.arange(count)
     below, above = 1 / (1 + np.exp(-place)), 1 / (1 + np.exp(place))  # p and 1 - p
-    weights = step / math.pi * math.sin(math.pi * alpha) * below**alpha * above ** (1 - alpha)
+    weights = step / math.pi * np.sqrt(below * above)
+    below, above = decay * below, above + (1 - decay) * below
     reflected = np.eye(count) - np.outer(np.sqrt(weights), np.sqrt(weights)) / weights.sum()
     zeros = np.sort(np.linalg.eigvalsh(reflected @ np.diag(above) @ reflected))[1:]  # 1 - zero; the first is of the vector
     slopes = (weights * below / np.subtract.outer(above, zeros).T ** 2).sum(axis=1)
@@ -431,27 +419,23 @@ def _geometric(weights: Array, rates: Array) -> tuple[Array, Array]:
     return amounts, both
 
 
-def _l2_of(weights: Array, poles: Array, capacity: int, uses: int) -> float:
-    """Norm of the sum of the first `uses` columns of C: rows that are still growing, then exponentials again."""
-    rates = 1 - poles
-    growing = (1 - np.power.outer(poles, np.arange(1, uses)).T) @ (weights / rates)
-    falling = weights * (1 - poles**uses) / rates
-    amounts, both = _geometric(np.append(0.0, falling), np.append(0.0, rates))
-    rows = capacity - uses + 1
-    return math.sqrt(float((growing**2).sum() + amounts[1:] @ -np.expm1(rows * np.log1p(-both[1:]))))
+def _norm(weights: Array, poles: Array, capacity: int) -> float:
+    """Of the first column of C."""
+    amounts, both = _geometric(np.append(0.0, weights), np.append(0.0, 1 - poles))
+    return math.sqrt(float(amounts[1:] @ -np.expm1(capacity * np.log1p(-both[1:]))))
 
 
 @cache
-def _best_rule(capacity: int, buffers: int, alpha: float) -> tuple[float, float]:
+def _best_rule(capacity: int, buffers: int) -> tuple[float, float]:
     """The first node and the step of the trapezoidal rule."""
 
     def error(rule: Any) -> float:
         with np.errstate(divide="ignore", invalid="ignore"):  # rules far off have poles of 1, and are never the best
-            weights, poles, own, rates, constant = _exponentials(rule[0], math.exp(rule[1]), buffers, alpha)
+            weights, poles, own, rates, constant = _exponentials(rule[0], math.exp(rule[1]), buffers)
             amounts, both = _geometric(own, rates)
             late = amounts[0] * capacity + amounts[1:] @ -np.expm1(capacity * np.log1p(-both[1:]))
             late += constant * (constant + 2 * float(own.sum()))
-            return 2 * math.log(_l2_of(weights, poles, capacity, 1)) + math.log(late)
+            return 2 * math.log(_norm(weights, poles, capacity)) + math.log(late)
 
     wide = math.log((math.log(capacity + 1) + 4) / buffers)
     found = minimize(error, (-1.0, wide), method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-9})

@@ -71,14 +71,14 @@ class Settings:
         return self.horizon or self.n_users * self.samples_per_user
 
     @property
+    def unit(self) -> float:
+        """A grid step."""
+        return (self.high - self.low) / self.resolution
+
+    @property
     def first_estimate(self) -> float:
         """What is released before any element."""
         return (self.low + self.high) / 2
-
-    @property
-    def any_users(self) -> bool:
-        """Whether all samples in the estimate weigh the same, and none is projected."""
-        return False
 
     def laplace(self, scale: float, elements: int) -> Laplace | DiscreteLaplace:
         """Noise for sums of so many elements; raises ValueError where integers of 64 bits do not hold them."""
@@ -141,52 +141,15 @@ class Releases:
     samples: Integers  # in the estimate
     dropped: int
 
-
-@dataclass(frozen=True, eq=False)
-class Changes:
-    """Public: the estimates where they change, first before any element; steps between two changes repeat the last."""
-
-    step: Integers  # the first with each release: 1, then not falling (of equal steps the last counts)
-    estimate: Array
-    variance: Array  # about the mean that samples with one mean have
-    samples: Integers
-    settings: Settings
-    n_steps: int
-    dropped: int
-
-    @classmethod
-    def of(cls, settings: Settings, steps: Integers, sums: Array, samples: Integers, n_steps: int, dropped: int) -> Changes:
-        """`sums` (3, k + 1): weighted sum, samples and variance, grid units, before the first of k `steps` and after
-        each."""
-        unit = (settings.high - settings.low) / settings.resolution
-        estimate, held, variance = sums
-        empty = ~(held > 0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            estimate, variance = settings.low + unit * (estimate / held), variance * (unit / held) ** 2
-        estimate[empty], variance[empty] = settings.first_estimate, np.inf
-        if settings.clip:
-            np.clip(estimate, settings.low, settings.high, out=estimate)
-        return cls(np.append(1, steps), estimate, variance, np.append(0, samples), settings, n_steps, dropped)
-
     @property
-    def lasting(self) -> Integers:
-        """At how many steps each of them is what is released."""
-        return np.diff(self.step, append=self.n_steps + 1)
+    def step(self) -> Integers:
+        return np.arange(1, len(self.samples) + 1)
 
-    def since(self, first: int) -> Changes:
-        """Those of the steps from `first` on."""
-        start = int(np.searchsorted(self.step, first, side="right")) - 1
-        left = {name: getattr(self, name)[start:] for name in ("estimate", "variance", "samples")}
-        return replace(self, step=np.maximum(self.step[start:], first), **left)
 
-    def every_step(self) -> Releases:
-        """What is released at each of the steps, from the first of these changes on."""
-        index: Any = slice(None) if (self.lasting == 1).all() else np.repeat(np.arange(len(self.step)), self.lasting)
-        samples = self.samples[index]
-        steps, scale = np.arange(self.n_steps + 1 - len(samples), self.n_steps + 1), self.settings.high - self.settings.low
-        error: Array = np.sqrt(np.maximum(self.variance[index] - 0.25 * (scale * scale) / steps, 0.0))
-        bias: Array = scale * (steps - samples) / steps if self.settings.any_users else np.full(len(steps), scale)
-        return Releases(self.estimate[index], error, bias, samples, self.dropped)
+def lasting(steps: Integers, n_steps: int) -> Any:
+    """Which of the releases stands at each of `n_steps` steps: the first before any of `steps` (not falling), then one from
+    each on."""
+    return np.repeat(np.arange(len(steps) + 1), np.diff(steps, prepend=1, append=n_steps + 1))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

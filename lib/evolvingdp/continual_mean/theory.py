@@ -8,7 +8,6 @@ out.  Applies E-CM-8, E-CM-14 (sufficient condition), E-CM-15 (tail of Laplace s
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,34 +28,6 @@ def laplace_sum_tail(standard_deviation: ArrayLike, beta: float) -> NDArray[np.f
     checks.positive(beta=beta)
     bound: NDArray[np.float64] = np.asarray(standard_deviation, dtype=float) * math.log(2 * math.e / beta)
     return bound
-
-
-@checks.plain
-def disagreement(settings: Blocks, levels: Sequence[tuple[float, float]], looks: int = 1) -> float:
-    """A bound on how probable levels (mean, squared error; `Blocks.levels`) are to differ so much if users are alike.
-
-    Each level is compared with the others together, weighted by precision.  If users are alike and no interval cuts a block
-    (which fails with probability `beta` and when a prior is off by more than `prior_deviations`), the levels' sums are
-    independent, and the difference has the moments of noise of known variance and of independent samples in the range: with
-    Gaussian noise it exceeds x standard errors with probability <= 2 exp(-x^2 / 2), otherwise <= 2 exp(1.1 - x): the proof
-    is that of `laplace_sum_tail`, samples have smaller moments, and the .1 is for integer noise, 1 / (1 - var (cosh h - 1))
-    where a Laplace draw has 1 / (1 - var h^2 / 2), at h <= 1.  No law is approximated.  `looks`: how often the bound is
-    asked for; at the j-th of any number of times that are fixed beforehand, say at steps 1, 2, 4, ..., 2 j^2 is enough.
-
-    It sees only differences between levels: users who differ, but alike in all levels, go unnoticed, and so does whoever
-    differs by less than the levels' noise.
-    """
-    checks.integer_at_least(1, looks=looks)
-    means, squares = (
-        (np.array(column, dtype=float) for column in zip(*levels, strict=True)) if levels else (np.zeros(0),) * 2
-    )
-    if len(means) < 2:
-        return 1.0
-    precision = 1 / squares
-    others = precision.sum() - precision
-    off = np.abs(means - (precision @ means - precision * means) / others) / np.sqrt(squares + 1 / others)
-    log_tail = np.log(2) + (-(off**2) / 2 if settings.delta else 1.1 - off)
-    return float(min(1.0, looks * len(means) * np.exp(log_tail.min())))
 
 
 @checks.plain

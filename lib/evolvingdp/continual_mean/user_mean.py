@@ -1,7 +1,8 @@
 """The mean of all samples so far, for any users: one stream of running sums, whose elements are batches of samples.
 
 **Computes** at every step an estimate of the mean of all samples so far.  The samples of `batch` consecutive steps, whoever
-sends them, are one element of a stream of prefix sums; the last release stands until the next batch is full.
+sends them, are one element of a stream of prefix sums.  Samples that are not in the sum, as they were dropped or their batch
+is not full, count as the middle of the range.
 
 **Guarantee.** User-level epsilon-DP for the whole sequence; with `delta` (epsilon, delta)-DP, Gaussian noise.  Neighbours
 differ in the values of all samples of one user; who arrives when is the same in both, and public (E-CM-4).  Arrivals decide
@@ -15,13 +16,15 @@ what is dropped, and how many samples are in a release; values decide nothing.
   is dropped.  So C x moves by `reach` in l2, and noise of deviation reach / mu makes the whole sequence mu-Gaussian-DP, also
   if values are chosen by earlier releases (Denisov et al. 2022).  Columns end at the last row, as C does.
 
-**Error.** The noise's standard deviation is exact.  The kept samples of full batches, U of t, are a subset of all: their
-mean is off by at most the range times (t - U) / t, which some users attain.
+**Error.** The noise's standard deviation is exact.  With U of t samples in the sum the mean is off by at most half the range
+times (t - U) / t, which some users attain; had the others the mean of these U, it could be twice as much.
 
 **State** is secret and belongs to the settings that started it, others refuse it; one that is copied and goes on twice
 repeats its noise: go on with one copy.  A step that raises leaves it as it was.
 
-**Source.** `batch` 1 and `branching` 2: Algorithm 2 of George et al. (2022).  The rest is ours; filters as in `prefix_sums`.
+**Source.** `batch` 1 and `branching` 2: Algorithm 2 of George et al. (2022).  To stop who would move the output too far is
+individual accounting, with Gaussian noise that of Koskela, Tobaben and Honkela (2023).  The rest is ours; filters as in
+`prefix_sums`.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.continual_mean.binary_mechanism import best_tree, finite_scale
 from evolvingdp.continual_mean.prefix_sums import Ahead, Buffered, PrefixSums, Tree
-from evolvingdp.continual_mean.settings import Arranged, Array, Changes, Integers, Release, Releases, Settings, arrange
+from evolvingdp.continual_mean.settings import Arranged, Array, Integers, Release, Releases, Settings, arrange, lasting
 from evolvingdp.core import accounting, checks
 from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace, Tape
 
@@ -57,19 +60,19 @@ class State:
     total: int = 0
     elements: int = 0
     variances: list[float] = field(default_factory=list)  # of the prefix sums to come, the next one last
-    estimate: float = math.nan  # of the last release
-    variance: float = math.inf  # of it about the samples' mean
+    mean: float = 0.0  # of these, noisy, from the middle of the range
+    error: float = 0.0  # variance of the noise in their sum
 
 
 @checks.plain
 @dataclass(frozen=True)
 class UserMean(Settings):
     """Every sample weighs the same, and nothing is projected.  `choosing.recommended` chooses batch, cap or reach, and
-    alpha."""
+    decay."""
 
     batch: int = 1  # steps whose samples are one element
     branching: int = 0  # of a plain tree; 0: the best tree for its capacity
-    alpha: float = 0.5  # of the filter; with delta
+    decay: float = 1.0  # of the filter; with delta
     reach: float | None = None  # norm of what a user's samples move, at most; default: that of samples_per_user at worst
     dimensions: int = 1  # coordinates that share (epsilon, delta)
 
@@ -78,25 +81,21 @@ class UserMean(Settings):
         checks.integer_at_least(1, batch=self.batch, dimensions=self.dimensions)
         checks.integer_at_least(0, branching=self.branching)
         checks.plain_integers(self, "batch", "branching", "dimensions")
-        checks.number(alpha=self.alpha)
-        if not self.delta and (self.alpha != 0.5 or self.reach is not None or self.dimensions != 1):
-            raise ValueError("alpha, reach and dimensions must go with delta > 0: a tree has none, and a cap in its place")
+        checks.number(decay=self.decay)
+        if not self.delta and (self.decay != 1 or self.reach is not None or self.dimensions != 1):
+            raise ValueError("decay, reach and dimensions must go with delta > 0: a tree has none, and a cap in its place")
         if self.delta and self.branching:
             raise ValueError(f"branching must be 0 with delta > 0: filters are better than trees, got {self.branching}")
         if self.reach is not None:
             checks.positive(reach=self.reach)
         _ = self.noise
 
-    @property
-    def any_users(self) -> bool:
-        return True
-
     @cached_property
     def sums(self) -> PrefixSums:
         """Of the batches."""
         capacity = max(1, self.max_steps // self.batch)
         if self.delta:
-            return Buffered(capacity, self.alpha)
+            return Buffered(capacity, self.decay)
         return Tree(capacity, self.branching) if self.branching else best_tree(capacity)
 
     @property
@@ -151,17 +150,28 @@ class UserMean(Settings):
 
     def release(self, users: ArrayLike, samples: ArrayLike, rng: np.random.Generator) -> Releases:
         """All releases for the stream `users` (T,) in [0, n_users) and `samples` (T,) in [low, high]."""
-        return self.changes(arrange(self, users, samples), rng).every_step()
+        return self.release_of(arrange(self, users, samples), rng)
 
-    def changes(self, arranged: Arranged, rng: np.random.Generator) -> Changes:
-        """The releases for a stream, at the steps where they change."""
+    def release_of(self, arranged: Arranged, rng: np.random.Generator) -> Releases:
+        """All releases for a stream that is arranged."""
         elements, used, kept = self.elements(arranged)
-        steps = np.arange(1, len(elements) + 1) * self.batch
-        sums = np.zeros((3, len(elements) + 1))
-        sums[0, 1:] = np.cumsum(elements) + self.sums.all(len(elements), Tape(self.noise, rng))
-        sums[1, 1:] = used
-        sums[2, 1:] = self.sums.variances(len(elements)) * self.noise.variance + used * (0.25 * self.resolution**2)
-        return Changes.of(self, steps, sums, used, arranged.n_steps, arranged.n_steps - kept)
+        count, unit, n_steps = len(elements), self.unit, arranged.n_steps
+        noisy = np.cumsum(elements) + self.sums.all(count, Tape(self.noise, rng))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            means = np.where(used > 0, self.low + unit * (noisy / used), self.first_estimate)
+        if self.clip:
+            np.clip(means, self.low, self.high, out=means)
+        index = lasting(np.arange(1, count + 1) * self.batch, n_steps)
+        error = np.append(0.0, self.sums.variances(count) * self.noise.variance * unit**2 * (used > 0))[index]
+        samples, steps, scale = np.append(0, used)[index], np.arange(1, n_steps + 1), self.high - self.low
+        out = steps - samples
+        return Releases(
+            self.first_estimate + samples / steps * np.append(0.0, means - self.first_estimate)[index],
+            np.sqrt(error + 0.25 * scale**2 * out) / steps,
+            0.5 * scale * out / steps,
+            samples,
+            n_steps - kept,
+        )
 
     def elements(self, arranged: Arranged) -> tuple[Integers, Integers, int]:
         """Sums of the full batches, secret; how many samples are in these so far, and are kept of all, public."""
@@ -175,7 +185,7 @@ class UserMean(Settings):
         """No sample yet; secret."""
         norms = None if self.reach is None else Norms(self)
         advance = self.sums.online(Tape(self.noise, rng))
-        return State(self, advance, [0] * self.n_users, norms, estimate=self.first_estimate)
+        return State(self, advance, [0] * self.n_users, norms)
 
     def step(self, state: State, user: int, sample: float) -> tuple[State, Release]:
         """User `user` in [0, n_users) contributes `sample`; Release is the estimate after it."""
@@ -196,9 +206,9 @@ class UserMean(Settings):
         if state.step % self.batch == 0 and state.elements < self.sums.capacity:
             self._close(state)
         scale, step, used = self.high - self.low, state.step, state.used
-        square = state.variance - 0.25 * (scale * scale) / step
-        error = math.sqrt(square) if square > 0 else 0.0
-        told = (state.estimate, error, scale * (step - used) / step, used, step - state.kept)
+        out = step - used
+        estimate, error = self.first_estimate + used / step * state.mean, math.sqrt(state.error + 0.25 * scale**2 * out)
+        told = (estimate, error / step, 0.5 * scale * out / step, used, step - state.kept)
         return state, tuple.__new__(Release, told)  # half the time of its constructor
 
     def _refused(self, state: State, user: int) -> str:
@@ -223,10 +233,9 @@ class UserMean(Settings):
         variance = state.variances.pop()
         state.used = state.kept
         if state.used:
-            unit = (self.high - self.low) / self.resolution
-            estimate = self.low + unit * ((state.total + noise) / state.used)
-            state.estimate = min(max(estimate, self.low), self.high) if self.clip else estimate
-            state.variance = (variance + state.used * (0.25 * self.resolution**2)) * (unit / state.used) ** 2
+            mean = self.low + self.unit * ((state.total + noise) / state.used)
+            mean = min(max(mean, self.low), self.high) if self.clip else mean
+            state.mean, state.error = mean - self.first_estimate, variance * self.unit**2
 
 
 class Norms:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -87,10 +88,10 @@ class Days:
             raise ValueError("sums must be a Tree or None with integer noise: a filter has fractions")
         _ = self.noise
 
-    @property
+    @cached_property
     def structure(self) -> Tree | Filter:
         """`sums`, or noise of its own for each day."""
-        return self.sums or Filter(self.n_days, width=1)
+        return self.sums or Tree(self.n_days, self.n_days + 1)
 
     @property
     def noise(self) -> Laplace | DiscreteLaplace | Gaussian:

@@ -16,14 +16,13 @@ from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.blocks import KINDS, Blocks
 from evolvingdp.continual_mean.per_step import PerStepLaplace
 from evolvingdp.continual_mean.prefix_sums import Buffered, Filter, Tree
-from evolvingdp.continual_mean.recorded import RecordedSums
 from evolvingdp.continual_mean.settings import arrange
 from evolvingdp.continual_mean.user_mean import UserMean
 
 Rng = np.random.Generator
 _ELEMENT = (
     "up to `uses` elements of a person",
-    "each changes by at most `sensitivity`, `gap` steps apart; how many is public",
+    "each changes by at most `sensitivity`; how many is public",
 )
 _USER = ("all samples of a user", "any two of them; arrivals public")
 _MOST = 9  # steps
@@ -41,7 +40,7 @@ def mechanisms() -> Iterator[Mechanism]:
         _binary_doors,
         (BinaryMechanism,),
         {"horizon": _binary_more},
-        {"uses": "which elements are a person's is the caller's word, and no step can see it", "gap": "as `uses`"},
+        {"uses": "which elements are a person's is the caller's word, and no step can see it"},
         (
             Steps(
                 lambda rng: settled(partial(_binary, rng)),
@@ -50,19 +49,6 @@ def mechanisms() -> Iterator[Mechanism]:
                 lambda made: made.horizon,
             ),
         ),
-    )
-    yield Mechanism(
-        "recorded",
-        "continual_mean",
-        (RecordedSums, RecordedSums.release),
-        "an element",
-        "changes by at most `sensitivity`",
-        NOISE,
-        _recorded_trial,
-        _recorded_doors,
-        (RecordedSums,),
-        {"n_steps": _recorded_more},
-        {"branching": "of the tree, whose levels `noise` counts"},
     )
     yield Mechanism(
         "per_step",
@@ -78,7 +64,7 @@ def mechanisms() -> Iterator[Mechanism]:
     yield Mechanism(
         "user_mean",
         "continual_mean",
-        (UserMean, UserMean.release, UserMean.changes, UserMean.start),
+        (UserMean, UserMean.release, UserMean.release_of, UserMean.start),
         *_USER,
         NOISE,
         _mean_trial,
@@ -111,8 +97,7 @@ def mechanisms() -> Iterator[Mechanism]:
         (
             Blocks,
             Blocks.release,
-            Blocks.changes,
-            Blocks.levels,
+            Blocks.release_of,
             blocks.run,
             blocks.exposed,
             blocks.median,
@@ -163,7 +148,7 @@ def mechanisms() -> Iterator[Mechanism]:
                 lambda made: made.n_days,
             ),
         ),
-        dict.fromkeys(("branching", "alpha"), "how a mean would sum samples, which a day does in its own way")
+        dict.fromkeys(("branching", "decay"), "how a mean would sum samples, which a day does in its own way")
         | dict.fromkeys(("low", "high", "clip"), "of means, which are computed from what is released")
         | {"excess": "what is beyond a cap is always dropped"},
     )
@@ -196,10 +181,10 @@ def _binary(rng: Rng) -> BinaryMechanism:
                 Tree(more, base),
                 Tree(more, base, True),
                 Filter(more),
-                Filter(more, 0.3),
+                Filter(more, 0.7),
                 Buffered(more),
-                Filter(more, width=int(rng.integers(1, more + 1))),
-                Filter(more, width=1),
+                Buffered(more, 0.9),
+                Tree(more, more + 1),
             ],
             dtype=object,
         )
@@ -211,7 +196,6 @@ def _binary(rng: Rng) -> BinaryMechanism:
         delta,
         bool(rng.random() < 0.5),
         sums,
-        int(rng.integers(1, 4)),
         int(rng.integers(1, 4)),
     )
 
@@ -226,7 +210,7 @@ def _binary_trial(rng: Rng) -> Trial:
     change = float(np.floor(made.sensitivity)) if whole or made.integer else made.sensitivity
     if kind.kind == "b":
         change = 1.0
-    places = _apart(rng, length, made.uses, made.gap)
+    places = _places(rng, length, made.uses)
     held = _elements(rng, kind, length)
     if made.integer:
         held = np.floor(held).astype(kind)
@@ -278,13 +262,12 @@ def _large(rng: Rng, held: NDArray[Any]) -> int:
     return int(2.0**exponent) + (int(rng.integers(0, 256)) if kind.kind != "f" and exponent > 9 else 0)
 
 
-def _apart(rng: Rng, length: int, uses: int, gap: int) -> list[int]:
-    places: list[int] = []
-    place = int(rng.integers(0, max(1, length // 2) + 1)) % length
-    while place < length and len(places) < uses:
-        places.append(place)
-        place += gap + int(rng.integers(0, 2) if rng.random() < 0.3 else 0)
-    return places
+def _places(rng: Rng, length: int, uses: int) -> list[int]:
+    """Next to each other or nearly, where a change costs most."""
+    first = int(rng.integers(0, max(1, length // 2) + 1)) % length
+    steps = 1 + (rng.random(uses) < 0.15)
+    places: list[int] = (first - 1 + np.cumsum(np.append(1, steps))[:uses]).tolist()
+    return [place for place in places if place < length]
 
 
 def _binary_doors(rng: Rng) -> list[Door]:
@@ -307,34 +290,6 @@ def _binary_more(rng: Any) -> Any:
     for _ in range(3):
         state, _ = made.step(state, 1)
     return [lambda: made.step(state, 1), lambda: made.release(np.ones(4), rng)]
-
-
-def _recorded_trial(rng: Rng) -> Trial:
-    made = settled(
-        lambda: RecordedSums(
-            int(rng.integers(1, _MOST + 1)), _epsilon(rng), float(rng.choice([1.0, 2.0])), int(rng.choice([0, 2, 3]))
-        )
-    )
-    held = rng.integers(0, 50, made.n_steps).astype(rng.choice(np.array([np.float64, np.int64, np.int32], dtype=object)))
-    other = held.copy()
-    other[rng.integers(0, len(other))] += int(made.sensitivity)
-    return Trial((made, held.tolist()), lambda elements, noise: made.release(elements, noise), (held, other), made.epsilon)
-
-
-def _recorded_doors(rng: Rng) -> list[Door]:
-    made = RecordedSums(5, 1.0)
-    return [
-        Door(
-            "release",
-            lambda noise, elements: made.release(elements, noise),
-            lambda drawn: {"elements": drawn.uniform(0, 5, 5)},
-        )
-    ]
-
-
-def _recorded_more(rng: Any) -> Any:
-    made = RecordedSums(3, 1.0)
-    return [lambda: made.release(np.ones(4), rng)]
 
 
 def _per_step(rng: Rng) -> PerStepLaplace:
@@ -391,7 +346,7 @@ def _mean(rng: Rng) -> UserMean:
         if rng.random() < 0.5:
             return UserMean(**_common(rng), batch=batch, branching=int(rng.choice([0, 2, 3])))
         reach = None if rng.random() < 0.5 else float(rng.uniform(1.5, 4.0))
-        return UserMean(**_common(rng), delta=_delta(rng), batch=batch, alpha=float(rng.choice([0.2, 0.5])), reach=reach)
+        return UserMean(**_common(rng), delta=_delta(rng), batch=batch, decay=float(rng.choice([0.6, 1.0])), reach=reach)
 
     made: UserMean = settled(draw)
     return made
@@ -440,13 +395,13 @@ def _goes(made: UserMean, users: NDArray[np.int64]) -> bool:
 def _mean_trial(rng: Rng) -> Trial:
     made = _mean(rng)
     users = _arrivals(rng, made)
-    way = str(rng.choice(["release", "step", "changes"]))
+    way = str(rng.choice(["release", "step", "release_of"]))
 
     def run(samples: Any, noise: Any) -> Any:
         if way == "release":
             return made.release(users, samples, noise)
-        if way == "changes":
-            return _changes(made, users, samples, noise)
+        if way == "release_of":
+            return made.release_of(arrange(made, users, samples), noise)
         state, told = made.start(noise), []
         for user, sample in zip(users.tolist(), samples.tolist(), strict=True):
             state, release = made.step(state, user, sample)
@@ -456,22 +411,16 @@ def _mean_trial(rng: Rng) -> Trial:
     return Trial((made, users.tolist(), way), run, _worst_samples(rng, made, users), made.epsilon, made.delta)
 
 
-def _changes(made: UserMean | Blocks, users: Any, samples: Any, noise: Any) -> list[Any]:
-    shown = made.changes(arrange(made, users, samples), noise)
-    return [shown.step, shown.estimate, shown.variance[np.isfinite(shown.variance)], shown.samples]
-
-
 def _blocks_trial(rng: Rng) -> Trial:
     made = _blocks(rng)
     users = _arrivals(rng, made)
-    way = str(rng.choice(["release", "changes", "levels"]))
-
-    def run(samples: Any, noise: Any) -> Any:
-        if way == "levels":
-            return made.levels(arrange(made, users, samples), noise)
-        return made.release(users, samples, noise) if way == "release" else _changes(made, users, samples, noise)
-
-    return Trial((made, users.tolist(), way), run, _worst_samples(rng, made, users), made.epsilon, made.delta)
+    return Trial(
+        (made, users.tolist()),
+        lambda samples, noise: made.release(users, samples, noise),
+        _worst_samples(rng, made, users),
+        made.epsilon,
+        made.delta,
+    )
 
 
 def _mean_doors(rng: Rng) -> list[Door]:
