@@ -26,7 +26,7 @@ def test_every_page_opens_in_light_and_dark_without_an_error_or_an_outside_reque
 def test_the_zip_reads_from_disk_in_a_browser(visits, unpacked, browser):
     """Its pages show what those from a server do (above: no error, no request that leaves the folder); search, too."""
     assert {address: visit.formulas for address, visit in visits.items() if len({*visit.formulas}) > 1} == {}
-    assert visits["book/heavy_hitters.html"].formulas[1] > 30
+    assert visits["book/heavy_hitters_in_depth.html"].formulas[1] > 30
     (search,) = [visit for address, visit in visits.items() if address.startswith("search")]
     assert search.hits[1] >= 3
     page, problems = new_page(browser, f"{unpacked.as_uri()}/", DESKTOP, "light")

@@ -114,8 +114,10 @@ def _fill(app: Sphinx, doctree: nodes.document) -> None:
         if text:
             box.append(nodes.literal_block(text, text, language="text", classes=["given"]))
         if html := output.get("html"):
-            named = f'<div role="img" aria-label="{escape(place["alt"])}">' if html.startswith("<svg") else "<div>"
-            box.append(nodes.raw("", f'<div class="cell_output">{named}{html}</div></div>', format="html"))
+            told = f' role="img" aria-label="{escape(place["alt"])}"' if html.startswith("<svg") else ""
+            box.append(
+                nodes.raw("", f'<div class="cell_output"><div class="output"{told}>{html}</div></div>', format="html")
+            )
         place.replace_self(nodes.container("", *box, classes=["snippet"]))
 
 
