@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
@@ -177,6 +178,17 @@ def test_a_step_of_elements_is_the_general_step():
     assert batch.counted.max() >= 1
 
 
+def test_a_sum_is_compared_with_its_own_public_past():
+    """The same answer, for the same noise, as of a monitor whose threshold is higher by the past."""
+    values, higher = np.arange(20) < 9, replace(MONITOR, threshold=MONITOR.threshold + 5.5)
+    for number in range(40):
+        _, release = MONITOR.step(MONITOR.start(20), values, np.asarray, stream(0, "past", number), past=5.5)
+        _, same = higher.step(higher.start(20), values, np.asarray, stream(0, "past", number))
+        assert release == same
+    with pytest.raises(ValueError, match="past must be finite, got nan"):
+        MONITOR.step(MONITOR.start(20), values, np.asarray, stream(0, "past"), past=math.nan)
+
+
 def test_users_are_deleted_when_they_have_counted_enough_and_queries_may_be_fractions():
     sure = ThresholdMonitorEvolving(Laplace(0.01), 0.5, 2, "interval")
     state = sure.start(3)
@@ -202,6 +214,9 @@ def test_above_threshold_halts_and_refreshes_its_threshold():
         method.step(state, 0.0, rng)
     single = AboveThreshold.calibrated(1.0, 1e-6, 3, 10.0, kind="one")
     assert 1 / single.shift.scale + 2 * 3 / single.noise.scale == pytest.approx(1)
+    state = single.start(rng)
+    after, release = single.step(state, 1e9, rng)
+    assert (release.above, after.shift, after.left) == (True, state.shift, 2)  # which pays for the threshold once
     scales = [AboveThreshold.calibrated(1.0, 1e-6, 100, 0.0, kind=kind).noise.scale for kind in ("repeated", "one")]
     assert scales == pytest.approx([166.6, 205.8], rel=1e-3)
 

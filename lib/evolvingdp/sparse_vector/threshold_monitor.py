@@ -110,12 +110,18 @@ class ThresholdMonitorEvolving:
         moves = None if self.moved is None else np.zeros(n_users, dtype=np.int64)
         return State(self, np.zeros(n_users), moves, np.ones(n_users, dtype=bool))
 
-    def step(self, state: State, data: Any, query: Query, rng: np.random.Generator) -> tuple[State, Release]:
-        """Answer `query`, which maps this step's `data` to a value for each user, from that user's data alone."""
+    def step(
+        self, state: State, data: Any, query: Query, rng: np.random.Generator, *, past: float = 0.0
+    ) -> tuple[State, Release]:
+        """Answer `query`, which maps this step's `data` to a value for each user, from that user's data alone.
+
+        With a count that is public for `past`, a yes says that the sum is by `threshold` above its own past.
+        """
         checks.state(state, State, self)
+        checks.finite(past=past)
         values = self._checked(state, query(data))
         total = np.count_nonzero(values & state.active) if values.dtype == bool else np.sum(values * state.active)
-        above = bool(total + self.noise.draw(1, rng)[0] >= self.threshold)
+        above = bool(total + self.noise.draw(1, rng)[0] >= self.threshold + past)
         return self._asked(state, values, values if above else None), ABOVE if above else BELOW
 
     def step_elements(
