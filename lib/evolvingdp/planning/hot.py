@@ -3,7 +3,7 @@
 Each is as precise as the weight, in users, from which all `events` hot items are found with 97.5 %. Thresholds stand above
 what ordinary items reach: 2.5 % are for their counts, drawn for each user, in all periods and items, and 2.5 % for the noise
 on them. So an alarm says that a count is above what is ordinary for all items, not that it is above its own past: for that,
-subtract a past count that is public from the query. Formulas: `sparse_vector`.
+`step` of a monitor takes a `past` that is public. Formulas: `sparse_vector`.
 """
 
 from __future__ import annotations
