@@ -46,6 +46,7 @@ won_late_detected / pairs >= 0.33           In hindsight each user once, average
 least_optimal >= 1                          Recomputing with optimal composition is nowhere better than each user once: its smallest ratio
 0.85 <= long_over_short <= 1.15             Each user once does not need long epochs: its mean error with the longest over that with the shortest
 ? crews_over_tuned <= 1                     Roles by lot beat THRESH, tuned, with the longest epochs: ratio of mean errors
+windows_same >= 1                           At the same guarantee, w = T, the choice has a smaller error than LDP-IDS over all kinds of streams: geometric mean of ratios
 half_of_epsilon >= 1.33                     Spending half of epsilon makes the error of Erlingsson et al. larger by a third or more: error over that with all of it
 best_tree <= 1                              The best randomizer, tuned, is the best of the trees: its error over the smallest of the others'
 detected_over_tree <= 1                     Each user once, averaged in hindsight, beats every tree: its error over that of the best
@@ -60,6 +61,7 @@ Size = tuple[int, int, int, float]  # n_users, horizon, epoch_length, epsilon
 TUNED, OPTIMAL = "THRESH, tuned", r"every epoch, ($\epsilon$, $10^{-6}$)"
 RESERVE, TOLD = "once, with a reserve", "THRESH, roles by lot, told the number"
 CHOSEN, CHOSEN_LATE = "the choice, online", "the choice, in hindsight"
+ABSORBED, DISTRIBUTED = "LDP-IDS, absorption (LPA)", "LDP-IDS, distribution (LPD)"  # another guarantee where w < T
 DELTA = 1e-6  # of OPTIMAL
 TREES = dict(
     zip(
@@ -67,7 +69,7 @@ TREES = dict(
         (
             "tree, Erlingsson et al.",
             "tree, Erlingsson et al., all of epsilon",
-            "tree, FutureRand",
+            "tree, annulus of flips",
             "tree, best randomizer, tuned",
         ),
         strict=True,
@@ -142,11 +144,11 @@ def chosen_method(choice: Choice) -> str:
 
 
 def run(params: Any, seed: int) -> pd.DataFrame:
-    """A row per method and stream (part: horizon, changes, epoch_length, map or rare): mean and largest error over
+    """A row per method and stream (part: horizon, changes, epoch_length, map, rare or window): mean and largest error over
     epochs."""
     calls: list[tuple[Any, ...]] = [(_sweep, params, seed, part) for part in ("horizon", "changes", "epoch_length")]
     calls += [(_map, params, seed, n_users) for n_users in params.map_users]
-    return pd.DataFrame(engine.rows([*calls, (_rare, params, seed)]))
+    return pd.DataFrame(engine.rows([*calls, (_rare, params, seed), (_windows, params, seed)]))
 
 
 def random_means(horizon: int, changes: int, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -227,6 +229,31 @@ def _rare(params: Any, seed: int) -> Iterator[dict[str, Any]]:
             rows |= {method: {"mean_error": math.sqrt(2 / math.pi) * error} for method, error in expected.items()}
             for method, row in rows.items():
                 yield {"part": "rare", "repetition": repetition, "horizon": horizon, "method": method} | row
+
+
+def _windows(params: Any, seed: int) -> Iterator[dict[str, Any]]:
+    """What a promise about windows of w epochs only would buy: LDP-IDS at w = 4, 16, ..., T, beside the choice, which is
+    made for everything that a user ever sends."""
+    n_users, horizon, epsilon = params.n_users, params.horizon, params.epsilon
+    choice = choose(n_users, horizon, 1, epsilon, changes=params.changes, online=True)
+    windows = [4**power for power in range(1, 20) if 4**power < horizon] + [horizon]
+    for kind, repetition in itertools.product(STREAMS, range(params.repetitions)):
+        rng = stream(seed, "windows", kind, repetition)
+        data = BitStream.make([n_users], drawn(kind, horizon, params.changes, rng)[0], 1)
+        found = {(CHOSEN, horizon): choice.simulate(data, rng)}
+        for window, (method, absorb) in itertools.product(windows, {ABSORBED: True, DISTRIBUTED: False}.items()):
+            found[method, window] = baselines.within_windows(data, epsilon, rng, window=window, absorb=absorb)[0]
+        for (method, window), estimates in found.items():
+            row = {"part": "window", "kind": kind, "repetition": repetition, "window": window, "method": method}
+            yield row | errors(estimates, data.truth)
+
+
+def windows(table: pd.DataFrame) -> pd.DataFrame:
+    """The mean errors of LDP-IDS by kind of stream, method and window, `factor` times that of the choice."""
+    rows = table[table.part == "window"].groupby(["kind", "method", "window"], sort=False).mean_error.mean().reset_index()
+    ours = rows[rows.method == CHOSEN].set_index("kind").mean_error
+    rows = rows[rows.method != CHOSEN]
+    return rows.assign(factor=rows.mean_error / ours.loc[rows.kind].to_numpy())
 
 
 def layered(method: str, epsilon: float) -> Memoized:
@@ -327,7 +354,7 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
     sweeps = pd.concat([line(table, part).set_index("method") for part in ("horizon", "changes", "epoch_length")])
     lengths = line(table, "epoch_length").set_index(["method", "epoch_length"]).mean_error
     crews, tuned = (lengths.get((method, max(params.epoch_lengths))) for method in votes)
-    rare, last = line(table, "rare"), max(params.horizons)
+    rare, last, windowed = line(table, "rare"), max(params.horizons), windows(table)
     means = rare.groupby("method").mean_error.apply(geometric_mean)
     at_last, half = rare[rare.horizon == last].set_index("method").mean_error, Memoized(0.5, 0.5)
     found: dict[str, Any] = {
@@ -355,6 +382,13 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         "half_of_epsilon": means[TREES["erlingsson"]] / means[TREES["erlingsson_exact"]],
         "best_tree": means[TREES["best"]] / min(means[method] for name, method in TREES.items() if name != "best"),
         "detected_over_tree": means[HINDSIGHT] / means[TREES["best"]],
+        "windows_same": windowed[windowed.window == params.horizon].groupby("kind").factor.min().pipe(geometric_mean),
+        "windows_least": windowed[windowed.window == params.horizon].factor.min(),
+        "windows_short": windowed[windowed.window == windowed.window.min()]
+        .groupby("kind")
+        .factor.min()
+        .pipe(geometric_mean),
+        "shortest_window": int(windowed.window.min()),
         "two_layers_1": half.transcript_loss(1),
         "two_layers_8": half.transcript_loss(8),
         "last_horizon": last,

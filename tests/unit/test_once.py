@@ -17,6 +17,7 @@ from evolvingdp.evolving import baselines, streams
 from evolvingdp.evolving.rivals import once
 from evolvingdp.evolving.rivals.once import Lots, Once, State, Tally
 
+ONE_GROUP, TWO_GROUPS = (streams.BitStream.make([10] * groups, [[0.5] * 8] * groups, 1) for groups in (1, 2))
 LN3 = math.log(3)  # a bit is kept with probability 3/4
 KINDS = (Subset, Hashed, Sign)
 
@@ -236,6 +237,27 @@ def test_more_reports_of_the_last_epoch_are_as_good_as_all_of_them_at_once():
     assert one.start > 0
 
 
+@pytest.mark.parametrize("absorb", [True, False])
+@pytest.mark.parametrize("window", [1, 3, 8, 40])
+def test_no_window_asks_more_users_than_there_are_and_releases_follow_the_mean(absorb, window):
+    """LDP-IDS: a constant mean, then a jump in each epoch; users who are asked within a window must be different ones."""
+    means = np.concatenate([np.full(20, 0.3), np.resize([0.9, 0.1], 20)])
+    data = streams.BitStream.make([10**8], means, 1)
+    estimates, asked = baselines.within_windows(data, 2.0, stream(0, "windows"), window=window, absorb=absorb)
+    within = np.convolve(asked, np.ones(window), "valid")
+    assert within.max() <= 10**8
+    assert asked.min() >= 10**8 // (2 * window)
+    assert np.abs(estimates[:20] - 0.3).max() < 0.02
+    released = np.flatnonzero(np.diff(estimates, prepend=np.nan) != 0)
+    reports = asked[released] - 10**8 // (2 * window)
+    assert (np.abs(estimates[released] - means[released]) <= 6 * np.sqrt(0.5 / reports)).all()
+    if absorb:  # a release uses up what was saved in the epochs before it, and as many have none after it
+        part = 10**8 // (2 * window)
+        for place, each in zip(released, (asked[released] - part) // part, strict=True):
+            assert (estimates[place : place + each] == estimates[place]).all()
+        assert ((asked[released] - part) // part).max() >= min(4, window)
+
+
 def test_recomputation_with_split_users_holds_each_period_s_estimate():
     data = streams.BitStream.make([10**6], [[0.2] * 4 + [0.8] * 4], 100)
     estimates = baselines.recompute(data, 1.0, stream(0, "recompute"), every=4, split="users")
@@ -277,6 +299,14 @@ def stepped(settings, counts):
         (
             lambda: once.simulate(Once(2, 1, 1.0, 3), streams.WordStream.make([2], [[0.5, 0.5]], [[0]], 1), stream(0)),
             "stream must have n_words = 3, got 2",
+        ),
+        (
+            lambda: baselines.within_windows(TWO_GROUPS, 1.0, stream(0, "x"), window=2),
+            "stream must have one group of users, got 2",
+        ),
+        (
+            lambda: baselines.within_windows(ONE_GROUP, 1.0, stream(0, "x"), window=6),
+            "window must be at most n_users / 2, 5, got 6",
         ),
         (
             lambda: baselines.recompute(

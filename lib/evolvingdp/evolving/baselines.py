@@ -3,7 +3,8 @@ transcript, with everybody's budget split over the reports, or with the users sp
 
 **Guarantee.** Each report is randomized response on one bit, or that of HEAVYTHRESH; `epsilon_of_report` composes
 them to pure epsilon ("basic") or to (epsilon, delta) ("advanced", "optimal"); where users are split, each reports once, with
-pure epsilon (`rivals.once`). Neighbouring inputs are any two sequences of bits or words of one user.
+pure epsilon (`rivals.once`); `within_windows` promises less, and says what. Neighbouring inputs are any two sequences of
+bits or words of one user.
 
 **Source.** The naive strategy of the paper's introduction; composition as in `core.accounting`.
 """
@@ -88,6 +89,47 @@ def recompute_words(
     hashed = Hashed(fresh, stream)
     for epoch in range(1, voting.horizon + 1):
         yield fresh.estimates(reported_sums(hashed, epoch, rng))
+
+
+@checks.plain
+def within_windows(
+    stream: BitStream, epsilon: float, rng: np.random.Generator, *, window: int, absorb: bool = True
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """LDP-IDS by population absorption (LPA), or distribution (LPD): estimates and how many report, (horizon,) each.
+
+    In each epoch n / 2 `window` users report, whose mean is compared with the last release. Others report a new one where
+    that is further off, squared and less its variance, than the variance of a new one: half of those whom the window has
+    left for it, or (`absorb`) all whom epochs without a release have saved, after which as many epochs have none.
+
+    **Guarantee: w-event**, pure epsilon of what a user sends in any `window` consecutive epochs, and **not** of more: in all
+    epochs a user may lose ceil(horizon / window) epsilon. Only from window = horizon on it is that of everything.
+
+    Exact for one group of users, which `stream` must be. Source: Ren et al. (2022), Algorithms 3 and 4.
+    """
+    checks.integer_at_least(1, window=window)
+    if len(stream.sizes) != 1:
+        raise ValueError(f"stream must have one group of users, got {len(stream.sizes)}")
+    if (part := stream.n_users // (2 * window)) < 1:
+        raise ValueError(f"window must be at most n_users / 2, {stream.n_users // 2}, got {window}")
+    randomizer, horizon, release = SignFlip(epsilon), stream.horizon, math.nan
+    ones, spread = randomizer.report_one(stream.group_means[0]), randomizer.keep - randomizer.flip
+    variance = randomizer.flip * randomizer.keep / spread**2  # of one report, given who holds what
+    estimates, asked = np.empty(horizon), np.zeros(horizon, dtype=np.int64)
+    last, used_up = -1, 0  # the epoch of the last release, and how many epochs after it have none
+
+    def told(epoch: int, users: int) -> float:
+        return float((rng.binomial(users, ones[epoch]) / users - randomizer.flip) / spread)
+
+    for epoch in range(horizon):
+        apart = (told(epoch, part) - release) ** 2 - variance / part
+        if absorb:
+            users = part * min(max(0, epoch - last - used_up), window)
+        else:
+            users = (stream.n_users // 2 - int(asked[max(0, epoch - window + 1) : epoch].sum())) // 2
+        if users and not apart <= variance / users:  # before the first release it is nan, and one follows
+            release, last, used_up, asked[epoch] = told(epoch, users), epoch, users // part - 1, users
+        estimates[epoch] = release
+    return estimates, asked + part
 
 
 def standard_error(n_users: int, epsilon_of_one: float) -> float:
