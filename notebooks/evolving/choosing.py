@@ -27,7 +27,16 @@ from evolvingdp.evolving.rivals.once import Once
 from evolvingdp.evolving.rivals.reserve import Reserve
 from evolvingdp.evolving.streams import BitStream, drift
 from evolvingdp.evolving.thresh import Thresh
-from evolvingdp.notebooks.evolving.split_users import CREWS, HINDSIGHT, ONCE, ONLINE, SIXTEEN, errors, reported_once
+from evolvingdp.notebooks.evolving.split_users import (
+    CREWS,
+    HINDSIGHT,
+    ONCE,
+    ONLINE,
+    SIXTEEN,
+    SMOOTHED,
+    errors,
+    reported_once,
+)
 
 METRIC = Metric("worst_online", "largest error of the choice over that of the best method, on the map")
 
@@ -41,7 +50,9 @@ mean_factor_late <= 1.3                     The choice is close to the best in m
 ? voted_wrong >= 5                          Votes planned for too few changes cost five times the error of the choice and more: largest ratio with four times as many
 reserve_planned <= 1                        With as many changes as planned a reserve has a smaller error than averages online without: geometric mean of the ratios
 reserve_often <= 1.15                       With four times as many it costs little: the same ratio
-won_late_detected / pairs >= 0.33           In hindsight each user once, averaged, has the smallest mean error more often than any other: share of settings and streams
+late_once / pairs >= 0.5                    In hindsight each user once, averaged or smoothed, has the smallest mean error in most settings and streams: share
+smoothed_moving <= 0.8                      Where means move all the time a smoother has less error than averages: geometric mean of the ratios on drifts and adoptions
+smoothed_planned <= 1.1                     With as many changes as planned it has no more: the same ratio
 ? one_bit * won_short_votes <= 0            With the shortest epochs voting never has the smallest mean error: share
 least_optimal >= 1                          Recomputing with optimal composition is nowhere better than each user once: its smallest ratio
 0.85 <= long_over_short <= 1.15             Each user once does not need long epochs: its mean error with the longest over that with the shortest
@@ -80,7 +91,8 @@ MEMOIZED = (TWO_LAYERS, HASHED, ONE_LAYER)  # another guarantee
 STREAMS = ("constant", PLANNED, "twice", "four times", "drift", "week", "adoption")
 SETTING = ["n_users", "epsilon", "epoch_length", "horizon", "kind"]
 ALIASES = (CHOSEN, CHOSEN_LATE, SIXTEEN)
-FAMILIES = (RESERVE, ONLINE, HINDSIGHT, CREWS, TUNED)
+FAMILIES = (RESERVE, ONLINE, HINDSIGHT, SMOOTHED, CREWS, TUNED)
+LATE = [HINDSIGHT, SMOOTHED]
 VIEWS = {
     "mean error, online": ("mean_error", True),
     "mean error, in hindsight": ("mean_error", False),
@@ -124,7 +136,7 @@ def all_errors(
     """Of every method that is possible, with the settings that a reader would plan, and for periods of 1, 2, 4, ...
     epochs."""
     horizon, epsilon = size[1], size[-1]
-    found = reported_once(data, epsilon, rng, ONCE, ONLINE, HINDSIGHT)
+    found = reported_once(data, epsilon, rng, ONCE, ONLINE, HINDSIGHT, SMOOTHED)
     for name, settings in plans.items():
         found[name] = follow(settings, data, rng)
     for every in (1 << power for power in range(1, horizon.bit_length())):
@@ -139,7 +151,8 @@ def chosen_method(choice: Choice) -> str:
     every = choice.settings["once"]
     assert isinstance(every, Once)
     detected = ONLINE if choice.online else HINDSIGHT
-    names = {"tuned": TUNED, "crews": CREWS, "reserve": RESERVE, "detected": detected, "once": split(every.every)}
+    names = {"tuned": TUNED, "crews": CREWS, "reserve": RESERVE, "detected": detected, "smoothed": SMOOTHED}
+    names["once"] = split(every.every)
     return names[choice.method]
 
 
@@ -278,7 +291,7 @@ def winners(table: pd.DataFrame, measure: str, online: bool) -> pd.DataFrame:
     groups = table[table.part == "map"].groupby([*SETTING, "method"])[measure]
     means, relative = groups.mean().unstack("method"), (groups.sem() / groups.mean()).unstack("method")
     chosen = CHOSEN if online else CHOSEN_LATE
-    methods = means.drop(columns=[*ALIASES, OPTIMAL, *([HINDSIGHT] if online else [])])  # optimal: another guarantee
+    methods = means.drop(columns=[*ALIASES, OPTIMAL, *(LATE if online else [])])  # optimal: another guarantee
     best, error = methods.idxmin(axis=1), methods.min(axis=1)
     factor = means[chosen] / error
     of_best = relative.to_numpy()[np.arange(len(best)), relative.columns.get_indexer(best)]
@@ -304,7 +317,7 @@ def regrets(table: pd.DataFrame) -> pd.DataFrame:
     """By method and kind of stream: the error over that of the best method told the stream, the geometric mean over the
     settings and, in brackets, the largest; a method that is impossible somewhere only where it is possible."""
     rows = table[table.part == "map"].groupby([*SETTING, "method"]).mean_error.mean().unstack("method")
-    best = rows.drop(columns=[*ALIASES, OPTIMAL, HINDSIGHT]).min(axis=1)
+    best = rows.drop(columns=[*ALIASES, OPTIMAL, *LATE]).min(axis=1)
     shown = {CHOSEN: CHOSEN, RESERVE: RESERVE, ONLINE: ONLINE, ONCE: ONCE, TUNED: TUNED, CREWS: CREWS}
     ratios = rows[[name for name in shown if name in rows]].div(best, axis=0)
     groups = ratios.groupby("kind")
@@ -372,6 +385,10 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         "voted_wrong": _over(table, "four times", CREWS, CHOSEN).max(),
         "reserve_planned": geometric_mean(_over(table, PLANNED, RESERVE, ONLINE)),
         "reserve_often": geometric_mean(_over(table, "four times", RESERVE, ONLINE)),
+        "smoothed_planned": geometric_mean(_over(table, PLANNED, SMOOTHED, HINDSIGHT)),
+        "smoothed_moving": geometric_mean(
+            pd.concat([_over(table, kind, SMOOTHED, HINDSIGHT) for kind in ("drift", "adoption")])
+        ),
         "longest": max(params.map_lengths),
         "shortest": min(params.map_lengths),
         "won_short_votes": int(short.best.isin(votes).sum()),
@@ -394,9 +411,11 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         "last_horizon": last,
     }
     names = {"tuned": TUNED, "crews": CREWS, "once": ONCE, "online": ONLINE, "detected": HINDSIGHT, "reserve": RESERVE}
+    names["smoothed"] = SMOOTHED
     for view, won in {"online": online, "late": late, "largest": largest}.items():
         for name, method in names.items():
             found[f"won_{view}_{name}"] = int((won.best == method).sum())
+    found["late_once"] = found["won_late_detected"] + found["won_late_smoothed"]
     for name, method in (TREES | {"detected": HINDSIGHT, "once": ONCE}).items():
         found[f"rare_{name}"] = at_last[method]
     for name, method in zip(("rappor", "loloha"), MEMOIZED, strict=False):

@@ -9,19 +9,22 @@ from evolvingdp.evolving.rivals import once
 from evolvingdp.evolving.streams import BitStream
 
 ONCE, ONLINE, HINDSIGHT = "each user once", "once, averaged online", "once, averaged in hindsight"
+SMOOTHED = "once, smoothed in hindsight"
 CREWS, SIXTEEN = "THRESH, roles by lot", "users split over 16 periods"
 
 
 def reported_once(
     data: BitStream, epsilon: float, rng: np.random.Generator, *methods: str
 ) -> dict[str, NDArray[np.float64]]:
-    """Estimates of all epochs, (horizon,), as reported by each user once, and as averaged between detected changes."""
+    """Estimates of all epochs, (horizon,), as reported by each user once, averaged between detected changes, and smoothed."""
     settings = once.Once(data.n_users, data.horizon, epsilon)
     tally = once.simulate(settings, data, rng)
     found = {ONCE: settings.estimates(tally)[:, 1]}
     for name in (ONLINE, HINDSIGHT):
         if name in methods:
             found[name] = settings.detect(tally, online=name == ONLINE).estimates[:, 1]
+    if SMOOTHED in methods:
+        found[SMOOTHED] = settings.smooth(tally, rng).estimates[:, 1]
     return {name: found[name] for name in methods if name in found}
 
 

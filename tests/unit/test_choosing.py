@@ -27,7 +27,7 @@ def folded(standard_error, bias=0.0):
 
 def test_without_changes_predictions_are_those_of_noise():
     choice = choose(10**6, 64, 10**6, 1.0, changes=0, promised=True, online=True)
-    assert set(choice.predicted) == set(METHODS)
+    assert set(choice.predicted) == set(METHODS) - {"smoothed"}  # which reads later epochs
     crews = Crews.plan(10**6, 64, 10**6, 1.0, changes=0)
     assert choice.settings["crews"] == crews
     assert choice.predicted["crews"] == {PLANNED: pytest.approx(folded(crews.standard_error()), rel=1e-6)}
@@ -38,6 +38,23 @@ def test_without_changes_predictions_are_those_of_noise():
     late = choose(10**6, 64, 10**6, 1.0, changes=0, promised=True, methods=("detected", "once"))
     assert late.predicted["detected"][PLANNED] == pytest.approx(folded(one / 8), rel=1e-6)
     assert late.settings["once"] == Once(10**6, 64, 1.0, every=64)
+
+
+def test_a_level_has_the_bias_and_the_noise_of_its_weights():
+    settings, means = Once(64_000, 64, 1.0), streams.drift(64, 0.2, 0.6)
+    one = np.sqrt(settings.report.variance(means) / 1000)
+    bias, errors = rivals._levelled(settings, means, 1e-9)  # an average of all
+    assert bias == pytest.approx(means.mean() - means, abs=0.002)
+    assert errors == pytest.approx(np.full(64, np.sqrt(np.mean(one**2) / 64)), rel=0.02)
+    bias, errors = rivals._levelled(settings, means, 1e9)  # the releases
+    assert np.abs(bias).max() < 1e-6
+    assert errors == pytest.approx(one, rel=1e-6)
+    bias, errors = rivals._levelled(settings, means, 1.0)
+    decay = (3 - math.sqrt(5)) / 2  # of 1 and steps as large as the noise: lambda + 1 / lambda = 3
+    assert np.abs(bias[16:-16]).max() < 1e-6
+    assert errors[32] == pytest.approx(
+        one[32] * math.sqrt((1 + decay**2) / (1 - decay**2)) * (1 - decay) / (1 + decay), rel=0.01
+    )
 
 
 def test_a_vote_is_late_until_the_threshold_is_below_the_change_and_never_after_the_last_update():
@@ -82,8 +99,13 @@ def test_the_choice_has_the_smallest_regret_of_all_but_a_tenth(online):
         ((10**6, 256, 10**6, 1.0), 3, {"online": True, "promised": True}, {"crews"}),  # few and large changes, long epochs
         ((10**6, 256, 10**6, 1.0), 3, {"online": True}, {"reserve", "detected"}),  # but what if there are more
         ((10**6, 256, 10**3, 1.0), 3, {"online": True, "promised": True}, {"reserve"}),  # no change exceeds a threshold
-        ((10**6, 256, 1, 1.0), 3, {}, {"detected"}),  # a bit an epoch
-        ((10**5, 128, 1, 1.0), 127, {"promised": True}, {"once", "detected"}),  # a new mean in every epoch: averages say so
+        ((10**6, 256, 1, 1.0), 3, {}, {"smoothed"}),  # a bit an epoch
+        (
+            (10**5, 128, 1, 1.0),
+            127,
+            {"promised": True},
+            {"once", "detected", "smoothed"},
+        ),  # a new mean in every epoch: averages say so
     ],
 )
 def test_the_method_that_a_reader_would_expect_is_chosen(inputs, changes, options, methods):
@@ -119,7 +141,7 @@ def test_what_is_impossible_says_why_and_is_not_run():
     with pytest.raises(ValueError, match="n_users must be at least"):
         choose(100, 128, 10**6, 1.0, changes=3, methods=("crews",))
     for wrong in ((), ("crews", "naive")):
-        with pytest.raises(ValueError, match="methods must be some of crews, tuned, detected, reserve, once"):
+        with pytest.raises(ValueError, match="methods must be some of crews, tuned, detected, reserve, once, smoothed"):
             choose(10, 4, 5, 1.0, changes=3, methods=wrong)
 
 
@@ -127,12 +149,14 @@ def test_what_is_impossible_says_why_and_is_not_run():
 def test_predictions_are_near_what_is_measured_and_every_epoch_has_an_estimate(method):
     """On the very streams, each a few times: within a third."""
     size = (10**6, 48, 10**6, 4.0)
-    choice = choose(*size, changes=2, online=True)
-    for name in (PLANNED, "constant", "week"):
+    choice = choose(*size, changes=2, online=method != "smoothed")
+    for name in (PLANNED, "constant", "drift" if method == "smoothed" else "week"):
         errors = []
         for turn, means in enumerate(rivals.streams(48, 2)[name]):
             data = streams.BitStream.make([10**6], means, 10**6)
-            for run in range(14 if name == PLANNED else 40):  # an error of one update varies by .75 of its mean
+            for run in range(
+                14 if name == PLANNED or method == "smoothed" else 40
+            ):  # an error of one update varies by .75 of its mean
                 estimates = choice.simulate(data, stream(0, "measured", method, name, turn, run), method)
                 assert estimates.shape == (48,)
                 errors.append(np.abs(estimates - data.truth).mean())
@@ -155,6 +179,7 @@ def test_a_winner_has_the_smallest_mean_over_streams_and_the_choice_is_compared_
         choosing.TUNED: (0.4, 0.4),
         choosing.TOLD: (0.5, 0.3),
         split_users.HINDSIGHT: (0.1, 0.1),
+        split_users.SMOOTHED: (0.1, 0.15),
         choosing.OPTIMAL: (0.0, 0.0),
         choosing.CHOSEN: (0.2, 0.4),
         choosing.CHOSEN_LATE: (0.1, 0.1),

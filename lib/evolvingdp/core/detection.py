@@ -11,10 +11,9 @@ mean of the last segment of the best division of the epochs so far. It is there 
 **Error.** Where all means are constant and noise is normal, the retrospective fit has no change with probability
 1 - `false_alarm`. Online each epoch has a best division of its own, so that a cut somewhere in all T epochs is likelier:
 with .05 it was seen in 6 to 20 % of streams without a change. Where changes are found at their places, an estimate has the
-standard error of all reports of its segment. It is worse where a change is too small to be found, or found an epoch off its
-place. Where a mean moves all the time, segments blur it. The residuals tell: their mean square
-is 1 + bias^2 / variance, so that above 2 the releases themselves have the smaller error. Beyond that, and two standard
-errors of it, `detect` returns the releases as they are, and says so (`explained`).
+standard error of all reports of its segment; it is worse where one is too small to be found, or found an epoch off. Where a
+mean moves all the time, segments blur it, and the mean square of their residuals, 1 + bias^2 / variance, tells: above 2 and
+two standard errors of it `detect` returns the releases as they are, and says so (`explained`).
 
 **Source.** Jackson et al., An algorithm for optimal partitioning of data on an interval (2005); Yao (1988) for penalties
 that grow as 2 ln T. The penalty here is a union bound over all divisions. Time O(T^2 d) at most, for d words.

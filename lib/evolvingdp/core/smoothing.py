@@ -65,14 +65,25 @@ def smooth(
     checks.probability(coverage=coverage, false_alarm=false_alarm)
     values, spread = _table(estimates, variances)
     independent(values, spread)
+    return smooth_independent(estimates, variances, rng, coverage, false_alarm)
+
+
+def smooth_independent(
+    estimates: ArrayLike, variances: ArrayLike, rng: np.random.Generator, coverage: float = 0.95, false_alarm: float = 0.05
+) -> Smooth:
+    """`smooth` for who knows that noise is independent: of a handful of reports it may look otherwise."""
+    values, spread = _table(estimates, variances)
     shape, z = np.shape(estimates), float(special.ndtri((1 + coverage) / 2))
-    fits = [_local_level(values, spread), _averages(values, spread, false_alarm)]
-    errors = np.zeros((2, values.shape[1]))
-    for _ in range(_DRAWS):
-        added = rng.normal(size=values.shape) * np.sqrt(np.where(np.isfinite(spread), spread, 0.0))
-        for half, other in ((values + added, values - added), (values - added, values + added)):
-            for kind, fit in enumerate((_local_level(half, 2 * spread), _averages(half, 2 * spread, false_alarm))):
-                errors[kind] += np.sum((other - fit[0]) ** 2 / spread, axis=0)
+    added = rng.normal(size=(_DRAWS, *values.shape)) * np.sqrt(np.where(np.isfinite(spread), spread, 0.0))
+    added = np.concatenate([added, -added])  # each draw in both directions
+    halves, series = np.concatenate([values[None], values + added]), values.shape[1]
+    columns = np.concatenate(halves, axis=1), np.concatenate([spread] + [2 * spread] * len(added), axis=1)
+    levels, averages = _local_level(*columns), _averages(*columns, false_alarm)
+    fits = [[part[:, :series] for part in fit] for fit in (levels, averages)]
+    errors = [
+        np.sum((np.stack(np.split(fit[0][:, series:], len(added), axis=1)) - (values - added)) ** 2 / spread, axis=(0, 1))
+        for fit in (levels, averages)
+    ]
     averaged = errors[1] < errors[0]
     ends = [[center - z * np.sqrt(width), center + z * np.sqrt(width)] for center, width in fits]
     found = np.where(averaged, fits[1][0], fits[0][0])

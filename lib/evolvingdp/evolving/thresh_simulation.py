@@ -1,13 +1,12 @@
 """THRESH simulated exactly, at a cost that does not grow with the number of users.
 
-Users of a group are exchangeable: what matters of them is how many have had r ones at the last update and have cast v
-truthful votes. In an epoch they vote by the tails of a binomial law, all at once; in an update their new counts follow that
-law given their votes. Nothing is approximated but the law's tails beyond a mass of 1e-30.
+Users of a group are exchangeable: what matters is how many have had r ones at the last update and have cast v truthful
+votes. They vote by the tails of a binomial law, and in an update their new counts follow that law given their votes. Only
+the law's tails beyond a mass of 1e-30 are left out.
 
-Most epochs are cheaper still. With all references between two values, there is a range of counts for which *every* user
-votes no, and two for which every user votes yes, whatever the reference; when nearly all mass lies in one of them, the few
-users outside are drawn one by one. How many they are, and what the noise of a silent crowd shows, is drawn for all epochs up
-to the next update together: an epoch in which that is nothing is passed over.
+Most epochs are cheaper still. Where nearly all mass lies in counts for which *every* user votes alike, whatever its
+reference, the few others are drawn one by one. How many they are, and what the noise of a silent crowd shows, is drawn for
+all epochs up to the next update together: an epoch in which that is nothing is passed over.
 """
 
 from __future__ import annotations

@@ -1,25 +1,21 @@
 """Which protocol to run for a mean that may change, from what is public before any data are.
 
-**Computes** for every method the mean absolute error, over the epochs, on each of several streams: on constant means, with
-as many `changes` as are planned for, twice and four times as many, on a drift, on a week's rhythm, and on an adoption that
-begins slowly and ends slowly. A method's *regret* on a stream is its error over that of the best method there, and `choose`
-takes the method whose largest regret is the smallest: what it costs at most that one does not know which of these streams
-it will be; of those within a tenth of it, the one with the smallest in geometric mean. Who **promises** that there are no
-more changes than planned, and nothing else, says `promised=True`.
+**Computes** for every method the mean absolute error, over the epochs, on each of several streams (`streams`). A method's
+*regret* on a stream is its error over that of the best method there; `choose` takes the method whose largest regret is the
+smallest, and of those within a tenth of it the one with the smallest in geometric mean. Who **promises** that there are as
+many changes as planned, and nothing else, says `promised=True`.
 
 - `crews`, THRESH with roles by lot; `tuned`, THRESH as `Thresh.tuned`. Both stop updating after the changes that they are
   planned for: where there are more, or a drift, their last estimate stays.
-- `detected`, users split over epochs, averaged between the changes that are detected; `reserve`, the same with crews that
-  wait (online only); `once`, users split over epochs, or over periods of 2, 4, 8, ... epochs. These go on whatever happens.
+- `detected`, users split over epochs, averaged between the changes that are detected; `smoothed` (in hindsight only), by
+  `Once.smooth`; `reserve`, with crews that wait for a change (online only); `once`, users split over epochs, or over periods
+  of 2, 4, 8, ... epochs. These go on whatever happens.
 
 **Privacy.** That of the protocol taken: each is pure epsilon-local differential privacy of everything that one user ever
 sends. The choice reads no data.
 
-**Error.** Of each epoch it is that of a normal estimate with a bias, E|bias + error|: the error is the standard error of the
-reports behind the estimate, the bias what a run without noise has there. Such a run sees a change when its votes or its
-penalty would on average; it stands for runs that see it somewhat earlier or later. Beside exact simulation on the same
-streams, its errors were .8 to 1.3 times those measured. Where changes fall, and to which means, is
-drawn evenly (`streams`).
+**Error.** Of each epoch that of a normal estimate with a bias, which is what a run without noise has there. Beside exact
+simulation on the same streams, its errors were .8 to 1.3 times those measured.
 
 **Source.** Ours. The notebook `evolving/choosing` measures regrets on streams drawn at random.
 """
@@ -44,7 +40,7 @@ from evolvingdp.evolving.rivals.reserve import Reserve
 from evolvingdp.evolving.streams import BitStream, drift
 from evolvingdp.evolving.thresh import Thresh
 
-METHODS = ("crews", "tuned", "detected", "reserve", "once")
+METHODS = ("crews", "tuned", "detected", "reserve", "once", "smoothed")
 PLANNED = "planned"  # the stream that a promise is about
 WEEK = 7  # epochs
 _EXAMPLES = 3  # of streams with changes
@@ -84,13 +80,14 @@ class Choice:
         """Estimates of all epochs, (horizon,), clipped to [0, 1], by the method chosen, or by another."""
         name = self.method if method is None else method
         checks.one_of(tuple(self.settings), method=name)
-        return follow(self.settings[name], stream, rng, name == "detected", self.online)
+        return follow(self.settings[name], stream, rng, name, self.online)
 
 
 def follow(
-    settings: Settings, stream: BitStream, rng: np.random.Generator, detected: bool = False, online: bool = False
+    settings: Settings, stream: BitStream, rng: np.random.Generator, method: str = "once", online: bool = False
 ) -> Array:
-    """Estimates of all epochs of one run, (horizon,), clipped to [0, 1]; of users once averaged if `detected`."""
+    """Estimates of all epochs of one run, (horizon,), clipped to [0, 1]; of users once averaged if "detected", or
+    "smoothed"."""
     if isinstance(settings, Crews):
         found = np.array([release.estimate for release in crews.simulate(settings, stream, rng)])
     elif isinstance(settings, Reserve):
@@ -99,7 +96,10 @@ def follow(
         found = thresh_simulation.simulate(settings, stream, rng).estimate
     else:
         tally = once.simulate(settings, stream, rng)
-        found = settings.detect(tally, online=online).estimates if detected else settings.estimates(tally)
+        if method == "smoothed":
+            found = settings.smooth(tally, rng).estimates
+        else:
+            found = settings.detect(tally, online=online).estimates if method == "detected" else settings.estimates(tally)
         found = settings.lots.hold(found[:, 1])
     return np.clip(_filled(found), 0, 1)
 
@@ -138,6 +138,7 @@ def choose(
         "tuned": lambda: [Thresh.tuned(*size, changes=changes, beta=beta)],
         "detected": lambda: [one],
         "reserve": lambda: _waiting(n_users, horizon, epsilon, changes, online),
+        "smoothed": lambda: _late(one, online),
         "once": lambda: [Once(n_users, horizon, epsilon, every=every) for every in periods],
     }
     examples = streams(horizon, changes)
@@ -189,6 +190,12 @@ def _waiting(n_users: int, horizon: int, epsilon: float, changes: int, online: b
     return [Reserve(n_users, horizon, epsilon, changes, steady=steady) for steady in _STEADY]
 
 
+def _late(one: Once, online: bool) -> list[Settings]:
+    if online:
+        raise ValueError("online must be False for a smoother, which reads later epochs")
+    return [one]
+
+
 def streams(horizon: int, changes: int) -> dict[str, list[Array]]:
     """What may be true, means (horizon,) by name: none, planned, twice and four times the changes (of at least one), at
     places and to means that are evenly spread; a drift, a week's rhythm, an adoption."""
@@ -231,6 +238,9 @@ def _run(method: str, settings: Settings, means: Array, one: Once, online: bool)
         return _watched(settings.once, means, settings.parts[1:])
     if method == "detected":
         return _watched(settings, means, []) if online else _averaged(settings, means)
+    if method == "smoothed":
+        runs = [_averaged(settings, means), *(_levelled(settings, means, 4.0**-power) for power in range(-2, 9))]
+        return min(runs, key=lambda run: _error(*run))
     return settings.lots.hold(means[settings.lots.epochs - 1]) - means, np.full(len(means), settings.standard_error())
 
 
@@ -278,3 +288,17 @@ def _averaged(settings: Once, means: Array) -> Run:
     _, segment, lengths = np.unique(fit.starts, return_inverse=True, return_counts=True)
     averages = np.bincount(segment, weights=means) / lengths
     return averages[segment] - means, np.sqrt(variances / reports / lengths[segment])
+
+
+def _levelled(settings: Once, means: Array, ratio: float) -> Run:
+    """A local level whose steps have `ratio` times an estimate's variance, far from both ends: weights fall off evenly."""
+    decay = 1 / (1 + ratio / 2 + math.sqrt(ratio + ratio**2 / 4))
+    reach = min(len(means) - 1, math.ceil(math.log(1e-4) / math.log(decay)))
+    kernel = decay ** np.abs(np.arange(-reach, reach + 1))
+
+    def summed(values: Array, weights: Array) -> Array:
+        return np.convolve(values, weights)[reach : reach + len(means)]
+
+    total = summed(np.ones(len(means)), kernel)
+    variances = settings.report.variance(means) * len(means) / settings.n_users
+    return summed(means, kernel) / total - means, np.sqrt(summed(variances, kernel**2)) / total

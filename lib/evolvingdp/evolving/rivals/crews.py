@@ -1,29 +1,20 @@
 """THRESH and HEAVYTHRESH with roles by lot: users serve in crews, from each update to the next, as voters or as reporters.
 
 **Computes** an estimate of the mean bit, or of all words' frequencies, in each of `horizon` epochs. Votes on dyadic
-thresholds say when to estimate again. But nobody does both: a lot deals each user to one crew, and there to a role. When
-update k comes, the reporters that the lot names for it report one of their words each, once and for all (`core.reports`);
-the voters of crew k remember their words, and watch until update k + 1. A vote thus costs epsilon / 8, however many changes
-there are, and a report may cost all of epsilon.
+thresholds say when to estimate again. A lot deals each user to one crew, and there to a role: when update k comes, its
+reporters report one of their words each, once and for all; the voters of crew k remember theirs, and watch until the next.
 
 **Guarantee.** Pure epsilon-local differential privacy of **everything that one user ever sends**; neighbouring inputs are
-any two sequences of words of that user, whatever the other users and the server do. *Proof.* The lot, and hash functions, do
-not depend on data; fix them, and the public updates. A voter sends bits only in the epochs between two public updates. Under
-either of two inputs it says yes truthfully at most `VOTES_PER_CHANGE` = 4 times, so the laws of at most 8 bits differ, each
-by a factor of at most e^(epsilon/8). A reporter sends one report, in the update that its lot names.
-The loss is exactly epsilon: attained by a voter as in THRESH, and by a reporter with two different words.
+any two sequences of words of that user, whatever the other users and the server do (proof: thm-crews in the book). A vote
+costs epsilon / 8, as at most 2 `VOTES_PER_CHANGE` bits of a voter have different laws; a report, all of epsilon. Attained.
 
 **Error.** That of m reports (`standard_error`); spare updates, for changes that nobody planned for, have a quarter of m.
-`error_bound` holds for means in all epochs with probability 1 - beta while no more than `changes` changes have happened and
-no group changes again before its last change has led to an update (a crew has votes for one), for groups of `min_group`
-users or more. Failures add up to .6 beta: beta/10 (an update from noise alone: the exact binomial tail), beta/12 (a group
-that votes as one is not heard: a binomial tail by Hoeffding 1956), beta/12 (a crew holds too few of a group), beta/6 (a
-voter's own mean is far from its group's), beta/6 (reports). After as many changes as are planned for and spare, estimates
-**stay as they are**.
+`error_bound` holds with probability 1 - beta while no more than `changes` changes have happened and no group changes again
+before its last change has led to an update, for groups of `min_group` users or more: noise alone, a group that is not heard,
+a crew with too few of it, voters and reports that are far off have .6 beta in all. Then estimates **stay as they are**.
 
-**Source.** Ours. Thresholds, the four votes of a change, and the protocol of voters are those of `thresh` and
-`heavy_thresh`. `simulate` has the law of their simulations for votes, and of `Report.draw_sums` for reports; crews are
-hypergeometric over groups.
+**Source.** Ours, with the thresholds and voters of `thresh` and `heavy_thresh`. `simulate` has the law of their simulations
+for votes, and of `Report.draw_sums` for reports; crews are hypergeometric over groups.
 """
 
 from __future__ import annotations

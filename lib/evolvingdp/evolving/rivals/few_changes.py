@@ -1,29 +1,24 @@
 """What is made for bits that hardly change: dyadic trees and memoization, by their exact numbers. Nothing is drawn here.
 
-**Trees** (Erlingsson et al. 2019; Ohrimenko, Wirth and Wu 2022). A lot gives each user a level h; after each stretch of 2^h
-epochs it reports by how much its bit moved over it: a sign, or a fair coin where it did not. A user whose bit changes at
-most k times has at most k entries other than 0, and the signs of these are flipped with a law that depends only on how many
-are flipped: `pattern` (k + 1,), the probability of each one pattern with d flips. The loss of all that a user sends is
-exactly ln(max / min) of it, and a report's mean is `gain` times its entry, the mean of 1 - 2d/k.
+**Trees.** A lot gives each user a level h; after each stretch of 2^h epochs it reports by how much its bit moved over it: a
+sign, or a fair coin where it did not. A user whose bit changes at most k times has at most k entries other than 0, and the
+signs of these are flipped with a law that depends only on how many are flipped: `pattern` (k + 1,), the probability of each
+one pattern with d flips. The loss of all that a user sends is exactly ln(max / min) of it; a report's mean is `gain` times
+its entry. `erlingsson`: one of k places answers with randomized response, the others with coins. `future_rand`: k flips at
+epsilon / (5 sqrt(k)), drawn anew from outside where their number is outside an annulus; the paper's was not at hand, so that
+it is the one with the largest gain whose exact loss is at most epsilon. `best`: the largest gain of all such laws, one
+probability for d <= t, another, e^epsilon times smaller, beyond (a linear program).
 
-- `erlingsson`: one of k places answers with randomized response, the others with coins: gain tanh(epsilon/2) / k. As
-  published with half of epsilon, although what it does costs no more than it is given.
-- `future_rand`: k independent flips at epsilon' = epsilon / (5 sqrt(k)), drawn anew, uniformly from what is outside, where
-  d is outside an annulus. Of the paper we know the construction and epsilon', not the annulus: it is the one with the
-  largest gain of all whose exact loss is at most epsilon, so that the printed one can do no better.
-- `best`: the largest gain of all such laws: one probability for d <= t, another, e^epsilon times smaller, beyond. A bounded
-  ratio makes a linear program of the choice, so that it is the limit of what such a randomizer can do.
-
-**Memoization** (RAPPOR, Erlingsson, Pihur and Korolova 2014; dBitFlipPM, Ding et al. 2017; LOLOHA, Arcolezi et al. 2023). A
-device draws one answer to 0 and one to 1, each by randomized response at `permanent_epsilon`, and in each epoch sends the
-answer to its bit through randomized response at `report_epsilon`, or as it is. **Its promise is another one**:
-`permanent_epsilon` bounds what is told about a bit *that never changes*. Between any two sequences of bits the loss of all
-reports is `transcript_loss`, exactly: infinite for one layer from two epochs on; for two layers it grows with T without
-end. Report epochs by (bit of one sequence, bit of the other), and let s be reports of 1 less those of 0. Given both answers
+**Memoization.** A device draws one answer to 0 and one to 1, each by randomized response at `permanent_epsilon`, and in each
+epoch sends the answer to its bit through randomized response at `report_epsilon`, or as it is. **Its promise is another
+one**: `permanent_epsilon` bounds what is told about a bit *that never changes*. Between any two sequences of bits the loss
+of all reports is `transcript_loss`, exactly: let s be reports of 1 less those of 0 in epochs of one bit. Given both answers
 reports are independent, so a sequence has probability (...)^T f(s of its 1s) f(-s of its 0s), f(s) = p1 e^(bs) + (1 - p1)
-e^(-bs), b = report_epsilon / 2, and the factor left out is the same for both. Sums s_0, s_1 of one and r_0, r_1 of the
-other sequence occur together in T epochs if and only if s_0 + s_1 = r_0 + r_1, no |.| + |.| is larger than T, and T is of
-their parity.
+e^(-bs), b = report_epsilon / 2. Sums s_0, s_1 of one and r_0, r_1 of the other sequence occur together in T epochs if and
+only if s_0 + s_1 = r_0 + r_1, no |.| + |.| is larger than T, and T is of their parity.
+
+**Source.** Erlingsson et al. (2019); Ohrimenko, Wirth and Wu (2022); RAPPOR, Erlingsson, Pihur and Korolova (2014);
+dBitFlipPM, Ding et al. (2017); LOLOHA, Arcolezi et al. (2023).
 """
 
 from __future__ import annotations

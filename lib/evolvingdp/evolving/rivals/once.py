@@ -31,7 +31,7 @@ from evolvingdp.core import checks
 from evolvingdp.core.detection import Fit, detect, frequent
 from evolvingdp.core.exchange import Server
 from evolvingdp.core.reports import Report, best_report
-from evolvingdp.core.smoothing import Smooth, smooth
+from evolvingdp.core.smoothing import Smooth, smooth_independent
 from evolvingdp.evolving.streams import BitStream, WordStream
 
 BITS = 256  # of a report, at most, unless another is chosen
@@ -144,13 +144,13 @@ class Once:
         )
 
     def smooth(self, tally: Tally, rng: np.random.Generator, *, coverage: float = 0.95) -> Smooth:
-        """`smoothing.smooth` of the estimates of the epochs with reports, (lots, n_words), each word by itself, in
+        """`core.smoothing` of the estimates of the epochs with reports, (lots, n_words), each word by itself, in
         hindsight; with the variances first of the estimates, and then of what is smoothed."""
         found, reports = self.estimates(tally), tally.reports[:, None]
         shares, no_reports = np.nan_to_num(found), np.full(found.shape, np.inf)
         for _ in range(2):
             variances = np.divide(self.report.variance(shares), reports, out=no_reports.copy(), where=reports > 0)
-            smoothed = smooth(found, variances, rng, coverage=coverage)
+            smoothed = smooth_independent(found, variances, rng, coverage)
             shares = smoothed.estimates
         return smoothed
 

@@ -7,21 +7,14 @@ spare one of a quarter of their size. The first crew reports in epoch 1, and the
 ones, and an estimate is the mean of the last segment.
 
 **Guarantee.** Pure epsilon-local differential privacy of **everything that one user ever sends**; neighbouring inputs are
-any two sequences of words of that user, whatever the other users hold. *Proof.* A lot gives each user its role before any
-data are there: one epoch, or one crew; no user has two. Fix the lot, and public randomness. Whether a crew is called, and
-when, is decided by reports that have been released, and by nothing else. A steady user's report is sent in the epoch of its
-lot. A crew is called once at most, by reports of others: none of its members has sent anything before. So the epoch in
-which a user reports is, given what is public then, the same under both of its inputs; its silence until then, or for ever,
-does not depend on them; and its one report has probabilities within a factor e^epsilon. What follows depends on it through
-the report alone. The three conditions are needed. If crews shared members with each other, or with those who report
-steadily, a user would report twice, and lose 2 epsilon; if a call read its members' data, the call would tell them, for any
-epsilon. The loss is exactly epsilon.
+any two sequences of words of that user, whatever the other users hold (proof: thm-reserve in the book). It needs that roles
+are dealt before any data, that reports of others alone decide on a call, and that no user has two roles: with two it would
+lose 2 epsilon, and a call that reads its members' data could tell them for any epsilon. Attained.
 
 **Error.** Of the reports of a segment that have come; unbiased where the segment holds no change. At any number of changes
 estimates go on, at worst with the error of `detect(online=True)` from a share `steady` of the users.
 
-**Source.** Ours; reports are those of `core.reports`. `simulate` is exact: roles are hypergeometric over groups, lots are
-multinomial, and reports have the law of `Report.draw_sums`.
+**Source.** Ours. `simulate` is exact: roles are hypergeometric, lots multinomial, reports have the law of `draw_sums`.
 """
 
 from __future__ import annotations
