@@ -41,6 +41,10 @@ EXEMPT = {
     "*.core.noise.Exponential.draw": "never negative, it hides nothing by itself: `AboveThreshold` states what it is for",
     "*.core.sampling.*": "exact samplers of simulations",
     "*.once.sampled": "which of a user's words it reports: the report is randomized after it",
+    "*.baselines.within_windows": _SIMULATED,
+    "*.core.smoothing.*": "reads what was released",
+    "*.Once.smooth": "reads what was released",
+    "*.core.exchange.*": "bytes of the report of a round, by `Report.sent`, which `collect` is made of",
     "*.streams.*": "data, and no mechanism",
     "*.planning.*": "data, and no mechanism",
     "*.BitStream.counts": "data, and no mechanism",
@@ -49,6 +53,7 @@ STATED = {
     "evolvingdp.continual_mean.choosing": "chooses settings of `UserMean`",
     "evolvingdp.sparse_vector.calibration": "chooses the noise of `ThresholdMonitorEvolving`",
     "evolvingdp.sparse_vector.shifting": "chooses settings of `ThresholdMonitorEvolving`",
+    "evolvingdp.core.exchange": "sends the reports of rounds, whose entries are those of `Report`",
 }  # modules that state a guarantee which entries of others are about
 
 
