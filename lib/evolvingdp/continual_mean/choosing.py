@@ -183,17 +183,15 @@ def _least_reach(settings: UserMean, looked: _Looked, at: list[int]) -> tuple[fl
     return float(norms[best]) * (1 + 1e-9), math.sqrt(errors[best])
 
 
-def expected_counts(
-    settings: UserMean | Blocks, arrivals: ArrayLike | None = None, parts: tuple[float, ...] = _LATE
-) -> Iterator[tuple[int, Array]]:
-    """Late times, `parts` of the horizon, and how many users have sent 0, 1, 2, ... samples by then.
+def expected_counts(settings: UserMean | Blocks, arrivals: ArrayLike | None = None) -> Iterator[tuple[int, Array]]:
+    """Late times, `_LATE` of the horizon, and how many users have sent 0, 1, 2, ... samples by then.
 
     As in `arrivals`, or in random order.
     """
     if arrivals is not None:
         users = _numbered(arrivals)
         ever = np.bincount(users) > 0
-        for part in parts:
+        for part in _LATE:
             steps = math.ceil(part * len(users))
             sent = np.bincount(users[:steps])
             yield steps, np.bincount(sent[ever[: len(sent)]]).astype(float)
@@ -202,7 +200,7 @@ def expected_counts(
 
     most, places = settings.samples_per_user, settings.n_users * settings.samples_per_user
     horizon = min(settings.max_steps, places)
-    for part in parts:
+    for part in _LATE:
         steps = math.ceil(part * horizon)
         mean = steps / settings.n_users
         away = 12 * math.sqrt(mean) + 24  # beyond it there is nobody

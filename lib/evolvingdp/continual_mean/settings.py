@@ -141,10 +141,6 @@ class Releases:
     samples: Integers  # in the estimate
     dropped: int
 
-    @property
-    def step(self) -> Integers:
-        return np.arange(1, len(self.samples) + 1)
-
 
 def lasting(steps: Integers, n_steps: int) -> Any:
     """Which of the releases stands at each of `n_steps` steps: the first before any of `steps` (not falling), then one from
