@@ -163,8 +163,8 @@ def test_sums_refuse_what_they_cannot_be():
     for make, message in (
         (lambda: Tree(0), "capacity must be >= 1, got 0"),
         (lambda: Tree(8, 1), "branching must be >= 2, got 1"),
-        (lambda: Filter(8, 1.1), r"decay must lie in \(0, 1\], got 1.1"),
-        (lambda: Filter(8, math.nan), r"decay must lie in \(0, 1\], got nan"),
+        (lambda: Filter(8, 1.1), r"decay must lie in \[0.1, 1\], got 1.1"),
+        (lambda: Filter(8, math.nan), r"decay must lie in \[0.1, 1\], got nan"),
         (lambda: Buffered(8, buffers=1), "buffers must be >= 2, got 1"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -278,7 +278,7 @@ def test_users_who_weigh_much_are_recommended_a_cap_also_where_delta_is_allowed(
     """One after the other, each sends all at once: in l2 nothing is gained, and what is pure has less error."""
     users = np.repeat(np.arange(40), 200)
     assert choosing.recommended(40, 200, 2.0, 1e-6, arrivals=users, horizon=8000).delta == 0
-    assert choosing.recommended(40, 200, 2.0, 1e-6, arrivals=users, horizon=8000, decay=0.9).delta == 1e-6
+    assert choosing.recommended(40, 200, 2.0, 1e-6, arrivals=users, horizon=8000, decay=0.9).decay == 0.9
     assert choosing.recommended(400, 20, 2.0, 1e-6, arrivals=np.tile(np.arange(400), 20), horizon=8000).delta == 1e-6
 
 
@@ -298,6 +298,18 @@ def test_what_is_best_early_is_not_what_is_best_late(delta):
         stated["early", part], stated["late", part] = np.mean(square[400:800]), np.mean(square[20_000:])
     assert stated["early", 0.02] < stated["early", 1]
     assert stated["late", 1] < stated["late", 0.02]
+
+
+@pytest.mark.parametrize(
+    ("n_users", "most", "horizon"), [(1, 1, None), (1, 5, 3), (3, 1, None), (2, 100, 7), (1, 1000, None)]
+)
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_few_users_of_few_samples_are_recommended_what_releases(n_users, most, horizon, delta):
+    settings = choosing.recommended(n_users, most, 1.0, delta, horizon=horizon)
+    users = np.resize(np.arange(n_users), settings.max_steps)
+    released = settings.release(users, np.ones(len(users), dtype=int), stream(0, "few"))
+    assert np.isfinite(released.estimate).all()
+    assert np.isfinite(released.standard_error).all()
 
 
 def test_coordinates_share_the_budget():
@@ -370,7 +382,7 @@ BAD_MEANS = [
     ({"decay": 0.3}, "decay, reach and dimensions must go with delta > 0"),
     ({"reach": 2.0}, "decay, reach and dimensions must go with delta > 0"),
     ({"reach": math.nan, "delta": 1e-6}, "reach must be > 0 and finite, got nan"),
-    ({"decay": 1.7, "delta": 1e-6}, r"decay must lie in \(0, 1\], got 1.7"),
+    ({"decay": 1.7, "delta": 1e-6}, r"decay must lie in \[0.1, 1\], got 1.7"),
     ({"branching": 2, "delta": 1e-6}, "branching must be 0 with delta > 0"),
     ({"branching": 1}, "branching must be >= 2, got 1"),
 ]

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 
 from evolvingdp.continual_mean.blocks import Blocks
-from evolvingdp.continual_mean.prefix_sums import PrefixSums
+from evolvingdp.continual_mean.prefix_sums import LEAST_DECAY, PrefixSums
 from evolvingdp.continual_mean.settings import Array, Integers, by_user
 from evolvingdp.continual_mean.user_mean import UserMean, allowed_of, groups
 from evolvingdp.core import checks
@@ -116,17 +116,16 @@ def _with_reach(draft: UserMean, arrivals: ArrayLike | None, options: dict[str, 
         one, reach, error = min(tried, key=lambda each: each[2])
         return one.but(reach=options.get("reach", reach)), error
 
-    def decayed(one: UserMean) -> list[UserMean]:
-        powers = [] if "decay" in options else _DECAYS
-        return [one, *(one.but(decay=math.exp(-power * one.batch / most)) for power in powers)]
+    def of(size: int, power: float) -> UserMean:
+        """The filter decays by e^-power over the stream."""
+        decay = {} if "decay" in options else {"decay": max(LEAST_DECAY, math.exp(-power * size / most))}
+        return draft.but(batch=size, **decay)
 
-    wide = _sizes(batches, most)
-    start = {} if "decay" in options else {size: {"decay": math.exp(-8 * size / most)} for size in wide}
-    found = best([draft.but(batch=size, **start.get(size, {})) for size in wide])
-    found = best(decayed(found[0]))
+    found = best([of(size, 8) for size in _sizes(batches, most)])
+    found = best([found[0], *(of(found[0].batch, power) for power in _DECAYS)])
     if "batch" not in options:
-        sizes = _sizes(found[0].batch * np.geomspace(0.5, 2, 7), most)
-        found = best([found[0].but(batch=size, decay=found[0].decay ** (size / found[0].batch)) for size in sizes])
+        power = -math.log(found[0].decay) * most / found[0].batch
+        found = best([of(size, power) for size in _sizes(found[0].batch * np.geomspace(0.5, 2, 7), most)])
     return best([found[0]], many)
 
 

@@ -35,6 +35,7 @@ from evolvingdp.core.noise import Tape
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
+LEAST_DECAY = 0.1  # below it poles of buffers are too near each other to be told apart
 FIRST, LONGEST = 1 << 10, 1 << 14  # prefixes whose noise is worked out at once: as many as there have been, within these
 
 
@@ -227,8 +228,8 @@ class Filter(PrefixSums):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 < self.decay <= 1:
-            raise ValueError(f"decay must lie in (0, 1], got {self.decay!r}")
+        if not LEAST_DECAY <= self.decay <= 1:
+            raise ValueError(f"decay must lie in [{LEAST_DECAY}, 1], got {self.decay!r}")
 
     def _powers(self, power: float) -> Array:
         """The coefficients of (1 - decay z)^-power: f_0 = 1, f_j = f_(j-1) decay (j - 1 + power) / j."""
