@@ -52,6 +52,12 @@ def asked(question: Question) -> list[Method]:
 
 def settled(method: Method, question: Question) -> Any:
     """The library's settings; raises CannotServeError with what would work."""
+    _refused(method, question)
+    return method.settle(question)
+
+
+def _refused(method: Method, question: Question) -> None:
+    """Raise CannotServeError where no number of the question would help."""
     if TRUST.index(method.trust) > TRUST.index(question.trust):
         raise CannotServeError(_TRUSTED[method.trust], f"--trust {method.trust}")
     if (method.trust, question.trust) == ("shuffler", "curator"):
@@ -60,7 +66,6 @@ def settled(method: Method, question: Question) -> Any:
         raise CannotServeError(
             f"it answers for {' and '.join(_TARGETS[one] for one in method.targets)}", f"--target {method.targets[0]}"
         )
-    return method.settle(question)
 
 
 _TRUSTED = {
@@ -137,8 +142,10 @@ def _turn(
     """A value between `bad`, where off > 0, and `good`, where off <= 0, that is not much better than it has to be: where
     the sign turns, to `precise` in logarithms, `rounded`, and then moved towards `good` until it holds."""
     find = bisect if abs(off(good)) == abs(off(bad)) else brentq
-    turn = find(lambda where: max(-9.0, min(9.0, off(math.exp(where)))), math.log(bad), math.log(good), xtol=precise)
+    ends = {math.log(bad): bad, math.log(good): good}  # which are known
+    turn = find(lambda where: max(-9.0, min(9.0, off(ends.get(where) or math.exp(where)))), *ends, xtol=precise)
     step = math.copysign(precise, good - bad)
+    turn += step / 2
     for _ in range(8):
         value = rounded(math.exp(turn))
         if not min(bad, good) <= value <= max(bad, good):
@@ -163,7 +170,8 @@ class Reached:
 
 _INVERTED = {"epsilon": True, "users": True, "periods": False}  # whether more of it helps
 _SECONDS = 1.5  # of the processor, for one question
-_STEP, _BEYOND = 4.0, 3  # of the search for both sides, and how many steps it goes on where a method does not serve
+_POWER = {"epsilon": 1.0, "users": 0.5, "periods": 0.5}  # of it that errors grow or fall with, to guess where to look
+_STEP, _LEAST, _BEYOND = 4.0, 1.1, 3  # of the search for both sides, and how many go on where a method does not serve
 
 
 def reach(question: Question, error: float, seconds: float = _SECONDS) -> list[Reached]:
@@ -177,6 +185,10 @@ def reach(question: Question, error: float, seconds: float = _SECONDS) -> list[R
         raise ParameterError(f"error must be > 0, got {error!r}")
     found, end = [], time.process_time() + seconds
     for method in sorted(asked(question), key=lambda one: one.simulated):
+        try:
+            _refused(method, question)
+        except CannotServeError:
+            continue
         excess = cache(partial(_excess, method, question, error, end))
         least: dict[str, Any] = dict.fromkeys(_INVERTED)
         late = False
@@ -215,10 +227,12 @@ def _reached(excess: Callable[[float], float], question: Question, name: str) ->
     about, more_helps = Question.__dataclass_fields__[name].metadata, _INVERTED[name]
     low = question.window if name == "periods" and question.target == "window" else about["low"]
     last, missing = float(getattr(question, name)), 0
-    reached = excess(last) <= 0
-    factor = 1 / _STEP if more_helps == reached else _STEP
+    off, least = excess(last), _LEAST
+    reached = off <= 0
     while True:
-        following = min(max(last * factor, low), about["high"])
+        guess = math.exp(min(1.1 * abs(off), 20) / _POWER[name]) if math.isfinite(off) else _STEP
+        step = min(max(guess, least), _STEP**4)
+        following = min(max(last / step if more_helps == reached else last * step, low), about["high"])
         following = following if name == "epsilon" else float(round(following))
         if following == last:
             return last if reached else None
@@ -228,7 +242,7 @@ def _reached(excess: Callable[[float], float], question: Question, name: str) ->
             break
         if missing > _BEYOND:
             return None
-        last = following
+        last, off, least = following, now, least**2
     bad, good = (following, last) if reached else (last, following)
 
     def rounded(value: float) -> float:
