@@ -8,7 +8,7 @@ export PYTHONDONTWRITEBYTECODE := # tests are compiled once, and not by each of 
 GENERATORS := $(addprefix tests/privacy/test_,promises.py refusals.py one_more.py)
 PARALLEL := -n logical --no-loadscope-reorder # a process more than cores, a file's tests in one of them (tests/conftest.py)
 
-.PHONY: help book pdf zip check lint test pytest serve lock clean artifact audits benchmarks claims faults front grid loop matrix mutants peers planner release shell
+.PHONY: help book pdf zip check lint test pytest serve lock clean artifact audits benchmarks claims faults front grid loop matrix mutants peers planner release searches shell
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 12
