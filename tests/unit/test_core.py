@@ -205,3 +205,10 @@ def test_tails_of_the_laws_of_noise_are_those_of_scipy_and_their_inverses_fit(sc
     for law in (Laplace(scale), whole, Gaussian(scale)):
         with pytest.raises(ValueError, match=r"probability must lie in \(0, 0\.5\], got 0\.6"):
             law.isf(0.6)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.5), (1.0, 0.999), (1000.0, 1e-6), (1e-3, 1e-12)])
+def test_many_pieces_are_composed_as_few_are_and_rounded_towards_privacy(epsilon, delta, monkeypatch):
+    one = accounting.optimal(epsilon, delta, 30_000)
+    monkeypatch.setattr(accounting, "_FEW", 30_000)
+    assert 0.99999 * delta <= accounting.delta_of_reports(one, epsilon, 30_000) <= delta
