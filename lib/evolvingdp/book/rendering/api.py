@@ -97,7 +97,9 @@ def _asked(room: str, file: str, name: str, told: set[str]) -> Iterator[str]:
     if kind != "class" or issubclass(thing, Exception):
         yield f".. auto{'exception' if kind == 'class' else kind}:: {full}\n"
         return
-    members = [member for member in _members(thing) if full in _WHOLE and _summary(getattr(thing, member).__doc__)]
+    bases = [each for each in thing.__mro__ if each is thing or each.__name__.startswith("_")]  # others have their own entry
+    defined = {member for each in bases for member in vars(each)} if full in _WHOLE else set()
+    members = [member for member in _members(thing) if member in defined and _summary(getattr(thing, member).__doc__)]
     left = sorted({*_members(thing), *getattr(thing, "__dataclass_fields__", ())} - {*members})
     marks = "".join(f'<span id="{full}.{member}"></span>' for member in left if not member.startswith("_"))
     anchors = f"\n   .. raw:: html\n\n      {marks}\n" if marks else ""  # old addresses lead somewhere
@@ -144,7 +146,8 @@ def _summary(doc: str | None) -> str:
 def _promises(doc: str) -> str:
     """A file's title and the first paragraph of each part that is named in bold; what else it explains is one click away."""
     title, *more = doc.strip().split("\n\n")
-    return "\n\n".join([title, *(part for part in more if part.startswith("**"))])
+    named = (_summary(part) if part.startswith("**Source") else part for part in more if part.startswith("**"))
+    return "\n\n".join([title, *named])
 
 
 def _read(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
@@ -156,13 +159,18 @@ def _read(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: li
         said = _summary(said)
     elif inspect.isclass(thing):
         fields = [f"- `{field}`: {told}" for field, told in _FIELD.findall(_source(thing)) if not field.startswith("_")]
-        said = "\n".join([said.rstrip(), "", *fields])
+        bases = [each.__name__ for each in thing.__mro__[1:] if each.__module__.startswith(LIBRARY)]
+        others = [f"`{name}`" for name in bases if not name.startswith("_")]
+        said = "\n".join(
+            [said.rstrip(), "", *fields, *(["", f"Has what {' and '.join(others)} has, too."] if others else [])]
+        )
     lines[:] = _as_rst(said).split("\n")
 
 
 def _plain(app: Sphinx, what: str, name: str, thing: Any, options: Any, signature: str | None, returned: str | None) -> Any:
-    """Names and defaults; an entry of one sentence has none, but for a function's."""
-    brief = what in ("class", "exception") and name not in _WHOLE
+    """Names and defaults; an entry of one sentence has none, but for what runs the settings of a file shown whole."""
+    owner = name.rpartition(".")[0]  # a method's class, a runner's file; of an exported name the room, which is never whole
+    brief = not {name, owner} & _WHOLE
     return "" if brief else re.sub(r"<factory>|<[^>]*>|mappingproxy\(.*?\)", "...", signature or ""), ""
 
 
