@@ -97,6 +97,14 @@ def test_lines_of_code_that_a_page_shows_are_as_wide_as_it_is(notebook):
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS)
+def test_no_import_of_a_notebook_hides_a_parameter(notebook):
+    cells = json.loads(Project().template(notebook).read_text())["cells"]
+    trees = [ast.parse("".join(cell["source"])) for cell in cells if cell["cell_type"] == "code"]
+    imported = {name.asname or name.name for tree in trees for name in ast.walk(tree) if isinstance(name, ast.alias)}
+    assert imported & {*params_of(notebook).model_fields, "seed"} == set()
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS)
 def test_a_notebook_s_own_defaults_are_the_quick_preset(notebook):
     cells = json.loads(Project().template(notebook).read_text())["cells"]
     (parameters,) = [cell for cell in cells if "parameters" in cell["metadata"].get("tags", [])]
