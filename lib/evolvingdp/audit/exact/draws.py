@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import binom
+from scipy.stats import binom, poisson
 
 from evolvingdp.audit.exact.laws import epsilon_at
 from evolvingdp.audit.exact.uncertain import (
@@ -107,6 +107,12 @@ class Follower:
     def binomial(self, n: ArrayLike, p: ArrayLike, size: Any = None) -> Any:
         shape = np.broadcast(n, p).shape if size is None else _shape(size)
         drawn = [self.choose(_binomial(*one)) for one in zip(_each(n, shape), _each(p, shape), strict=True)]
+        return np.array(drawn, dtype=np.int64).reshape(shape) if shape else drawn[0]
+
+    def poisson(self, lam: ArrayLike) -> Any:
+        """Of small means alone: up to 19, beyond which nothing of the law is left."""
+        shape = np.shape(lam)
+        drawn = [self.choose(poisson.pmf(np.arange(20), one).tolist()) for one in _each(lam, shape)]
         return np.array(drawn, dtype=np.int64).reshape(shape) if shape else drawn[0]
 
     def choice(
