@@ -342,8 +342,14 @@ class Buffered(Filter):
         return column
 
     def l2(self, total: int, most: int = 1) -> float:
+        """In closed form where all that change do so by `most`: after the last of them a column's poles are left."""
+        full, rest = divmod(min(total, most * self.capacity), most)
+        if rest:
+            return super().l2(total, most)
         weights, poles, *_ = self.sums
-        return _norm(weights, poles, self.capacity) if total == 1 else super().l2(total, most)
+        head, left = np.cumsum(_added(weights, poles, full)), self.capacity - full
+        tail = _norm(weights * poles * np.expm1(full * np.log(poles)) / (poles - 1), poles, left) if left else 0.0
+        return most * math.hypot(float(np.linalg.norm(head)), tail)
 
     @cached_property
     def _terms(self) -> tuple[Array, Array, float]:
@@ -385,11 +391,11 @@ class BufferedNoise(Ahead):
 
 
 def _added(weights: Array, poles: Array, length: int) -> Array:
-    """Sum of weights_i poles_i^j for j below `length`."""
-    steps, total = np.arange(length), np.zeros(length)
-    for weight, pole in zip(weights.tolist(), poles.tolist(), strict=True):
-        total += weight * np.power(pole, steps)
-    return total
+    """Sum of weights_i poles_i^j for j below `length`: a product of powers of blocks and powers within one."""
+    size = 1 << (length.bit_length() + 1) // 2
+    within, before = np.arange(size), size * np.arange(-(-length // size))
+    added: Array = (weights[:, None] * np.power.outer(poles, before)).T @ np.power.outer(poles, within)
+    return added.ravel()[:length]
 
 
 def _exponentials(start: float, step: float, count: int, decay: float = 1.0) -> tuple[Array, Array, Array, Array, float]:
