@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evolvingdp.core import hadamard
 from evolvingdp.core.hashing import MultiplyShift, ShaPrefix
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
@@ -146,12 +147,14 @@ def test_estimates_combine_the_rows_as_they_say(rows, estimator, combine):
 @pytest.mark.parametrize("peak", [127, 128, 2**15, 2**31, 2**40])
 def test_many_keys_are_read_from_sums_of_any_size_as_few_are_by_hand(peak):
     """More keys than are read at once; sums at the ends of the integers that hold them, whose opposites need more."""
-    freq, keys = FreqOracle(MultiplyShift.draw(3, 16, stream(0, "hashes")), 1.0, "none"), np.arange(20_000, dtype=np.uint64)
+    freq, keys = FreqOracle(MultiplyShift.draw(3, 16, stream(0, "hashes")), 1.0), np.arange(20_000, dtype=np.uint64)
     sums = stream(0, "sums", peak).integers(-peak, peak, size=(3, 16), dtype=np.int64)
-    sums[:, 0] = -peak
-    rows = np.arange(3)[:, None]
+    sums[0] = [-peak, *[0] * 15]  # so all cells of this row
+    columns, rows = np.arange(16), np.arange(3)[:, None]
     cells, signs = freq.hashes.cells_and_signs(rows, keys[None, :])
-    by_hand = 3 * freq.client.randomizer.debias * sums[rows, cells] * signs
+    read = sums @ hadamard.signs(columns[:, None], columns).astype(np.int64)
+    assert set(read[0].tolist()) == {-peak}
+    by_hand = 3 * freq.client.randomizer.debias * read[rows, cells] * signs
     sketch = count_sketch.Sketch(sums, 10**9)
     assert np.allclose(freq.row_estimates(sketch, keys), by_hand, rtol=1e-12)
     assert np.allclose(freq.estimate(sketch, keys), np.median(by_hand, axis=0), rtol=1e-12)
