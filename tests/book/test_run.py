@@ -392,7 +392,7 @@ def test_results_of_another_run_are_not_replaced(project, tmp_path, monkeypatch)
     project()
     out, ran = tmp_path / "out", []
     monkeypatch.setattr(running, "run", lambda job, **_: ran.append(job) or 0.0)
-    monkeypatch.setattr(running, "export", lambda job, out, **_: None)
+    monkeypatch.setattr(running, "export", lambda job, out, **_: (out / job.name / "values.json").write_text("{}"))
     earlier = Job.make(Project(), TOY, "quick", {"rows": 5}, 3)
     folder = out / "line"
     folder.mkdir(parents=True)
