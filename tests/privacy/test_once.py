@@ -46,7 +46,7 @@ def test_what_is_known_of_a_draw_is_not_drawn_again():
 def test_a_sum_of_two_draws_has_the_law_of_their_sum(inner):
     noise = MonitorNoise(1.0, inner)
     for cut in (-30.0, -3.0, 0.0, 0.5, 1.0, 4.0, 60.0):
-        law = law_of(lambda rng, cut=cut: bool(noise.draw(rng) < cut))
+        law = law_of(lambda rng, cut=cut: bool(noise.draw(1, rng)[0] < cut))
         assert [law[True], law[False]] == pytest.approx([float(noise.cdf(cut)), float(noise.sf(cut))], rel=1e-9)
 
 
