@@ -162,9 +162,11 @@ def test_fields_work_with_keys_from_disk_and_axe_finds_nothing(tmp_path):
         assert spoken == f"{shown.axes['epsilon'][shown.start[0] + 1]:g}"
     question = "frequencies --trust nobody --unit user --target period --users 10000000 --periods 365 --epsilon 0.5"
     assert asked == f"evolvingdp plan {question}"
-    named = rows
-    for line, (method, error, _) in zip(printed(asked), named, strict=True):
-        assert f". {method} {error} " in line
+    for line, (method, error, _) in zip(printed(asked), rows, strict=True):
+        assert f". {method} " in line
+        told = line.split(f". {method} ")[1].split()[0]
+        of_ten_streams = line.endswith("simulation")  # may be a fifth off, as the page says
+        assert told == error or (of_ten_streams and abs(float(error) / float(told) - 1) <= 0.2)
 
 
 # Other packages
