@@ -65,7 +65,7 @@ def test_a_notebook_in_the_repository_has_its_numbers_and_links_that_lead_there(
     assert "([Ye and Barg, 2018](https://arxiv.org/abs/1702.00610); [Warner, 1965](" in read
     assert "has 1,234 words" in read
     assert "`1e-06`, $1e-06$, 10⁻⁶" in read
-    assert "Theorem “Error” of [Heavy hitters]" in read
+    assert "Theorem “Error” of [Heavy hitters in depth]" in read
     assert read.endswith("{value}`heavy_hitters/x unknown`, {value}`evolving/thresh n`"), "what nobody knows is left"
     links = re.findall(r"\[([^\]]+)\]\((\.\.[^)#]+)", read)
     assert [words for words, _ in links] == ["E-HH-1", "Notation", "The frequency oracle", "here", "Heavy hitters"]
