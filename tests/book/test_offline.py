@@ -75,11 +75,16 @@ def test_the_pdf_opens_with_a_title_page_and_contents_that_name_the_right_pages(
     assert provenance.commit()[:40] in texts[0].replace(" ", "")
     assert "preset quick" in texts[0]
     assert "Contents" in texts[1]
-    numbers = [int(number) for number in re.findall(r"\b\d+\b", texts[1])]
+    last = titles[-1].replace(" ", "")
     bare = [text.replace(" ", "") for text in texts]
+    ends = next(page for page in (1, 2) if last in bare[page])  # it may take two pages
+    contents, numbers = (
+        "".join(bare[1 : ends + 1]),
+        [int(number) for number in re.findall(r"\b\d+\b", " ".join(texts[1 : ends + 1]))],
+    )
     for title in (title.replace(" ", "") for title in titles):
-        assert title in bare[1]
-        found = [page for page, text in enumerate(bare, start=1) if page > 2 and title in text]
+        assert title in contents
+        found = [page for page, text in enumerate(bare, start=1) if page > ends + 1 and title in text]
         assert set(found) & set(numbers), title
 
 
