@@ -105,7 +105,7 @@ class Loud:
         self.above = above
 
     def normal(self, loc, scale, size=None):
-        return 1e9 if self.above else -1e9
+        return np.full(size, 1e9 if self.above else -1e9)
 
 
 @pytest.mark.parametrize("scale", [0.5, 3.0, 40.0])
