@@ -68,7 +68,7 @@ def test_a_notebook_in_the_repository_has_its_numbers_and_links_that_lead_there(
     assert "Theorem “Error” of [Heavy hitters in depth]" in read
     assert read.endswith("{value}`heavy_hitters/x unknown`, {value}`evolving/thresh n`"), "what nobody knows is left"
     links = re.findall(r"\[([^\]]+)\]\((\.\.[^)#]+)", read)
-    assert [words for words, _ in links] == ["E-HH-1", "Notation", "The frequency oracle", "here", "Heavy hitters"]
+    assert [words for words, _ in links] == ["E-HH-1", "Notation", "The frequency oracle", "here", "Heavy hitters in depth"]
     assert all((out / file).resolve().is_file() for _, file in links)
     elsewhere = Reader(REPOSITORY, "heavy_hitters/x", tmp_path, values).resolved(TEXT)
     assert "*Notation*, *The frequency oracle*, *here*" in elsewhere
