@@ -67,18 +67,25 @@ def recommended(
 
 
 def _with_cap(draft: UserMean, times: Times, options: dict[str, Any]) -> tuple[UserMean, float]:
-    """A cap, then batches and caps with the least error near each other, the batch for the cap and the cap for the batch;
-    and that error.
+    """A cap, then batches and caps in turns, the batch for the cap and the cap for the batch, as long as a turn takes a
+    fiftieth of the error; and that error.
     """
     most = draft.samples_per_user
 
     def capped(one: UserMean) -> UserMean:
         return one.but(samples_per_user=_least(lambda cap: late_error(one.but(samples_per_user=cap), times), most))
 
+    def turned(best: UserMean, sizes: Array) -> UserMean:
+        made = [best.but(batch=size) for size in _sizes(sizes, best.max_steps)]
+        return capped(min(made, key=lambda settings: late_error(settings, times)))
+
     best = capped(draft)
-    for sizes in [] if "batch" in options else (np.geomspace(1, max(1, best.max_steps // 20), 16), np.geomspace(0.5, 2, 9)):
-        made = [best.but(batch=size) for size in _sizes(sizes * best.batch if best.batch > 1 else sizes, best.max_steps)]
-        best = capped(min(made, key=lambda settings: late_error(settings, times)))
+    if "batch" not in options:
+        best, gains = turned(best, np.geomspace(1, max(1, best.max_steps // 20), 16)), True
+        while gains:
+            after = turned(best, np.geomspace(0.5, 2, 9) * best.batch)
+            error, before = late_error(after, times), late_error(best, times)
+            best, gains = min(best, after, key=lambda one: late_error(one, times)), error < 0.98 * before
     return best, late_error(best, times)
 
 
