@@ -162,6 +162,8 @@ def test_fields_work_with_keys_from_disk_and_axe_finds_nothing(tmp_path):
         assert spoken == f"{shown.axes['epsilon'][shown.start[0] + 1]:g}"
     question = "frequencies --trust nobody --unit user --target period --users 10000000 --periods 365 --epsilon 0.5"
     assert asked == f"evolvingdp plan {question}"
+    (at,) = [at for at in fields.places() if fields.command(at) == asked]
+    assert [tuple(row) for row in rows] == GRID.at(at)
     for line, (method, error, _) in zip(printed(asked), rows, strict=True):
         assert f". {method} " in line
         told = line.split(f". {method} ")[1].split()[0]

@@ -72,7 +72,8 @@ def test_curves_are_told_from_left_to_right_whatever_the_order_of_the_rows():
 @pytest.mark.parametrize("figure", sorted(figures()))
 def test_the_text_of_a_figure_names_its_shapes_and_computes_its_numbers(figure):
     caption, text, _ = figures()[figure]
-    words = "".join(node.value for node in ast.walk(text) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    parts = (node.value for node in ast.walk(text) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    words = " ".join("".join(parts).split())  # as a page shows it
     computed = [node for node in ast.walk(text) if isinstance(node, ast.FormattedValue | ast.Call)]
     assert any(shape in words.lower() for shape in SHAPES)
     assert any(relation in words.lower() for relation in ACROSS), "what is across and what is up"
