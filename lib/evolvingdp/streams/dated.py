@@ -24,12 +24,13 @@ from numpy.typing import NDArray
 
 from evolvingdp.core import tables
 from evolvingdp.streams import reading
-from evolvingdp.streams.reading import MOST_COUNTED, MOST_LETTERS, as_text, not_a_line
+from evolvingdp.streams.reading import MOST_LETTERS, as_text, not_a_line
 
 SHIPPED = ("inaugural", "state_union")
 COLUMNS = ("date", "word", "count")
 OTHER = "(other)"
 MOST_EPOCHS, MOST_WORDS = 1000, 3000
+MOST_COUNTED = 2**53  # of all words together: up to here sums of counts, and their shares, are exact
 _FORMS = {"a year": r"[0-9]{1,4}", "a month": r"[0-9]{4}-[0-9]{2}", "a day": r"[0-9]{4}-[0-9]{2}-[0-9]{2}"}
 
 
