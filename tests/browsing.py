@@ -89,11 +89,14 @@ class Visit:
         return BeautifulSoup(self.html, "html.parser")
 
 
-FACTS = """() => ({
+FACTS = """async () => ({
   ids: [...document.querySelectorAll("[id]")].map(node => node.id),
   text: document.querySelector("article")?.innerText,
   captions: [...document.querySelectorAll("article figure figcaption")].map(node => node.innerText),
-  images: [...document.querySelectorAll("article figure img")].map(image => image.complete && image.naturalWidth > 0),
+  images: await Promise.all([...document.querySelectorAll("article figure img")].map(image => {
+    image.loading = "eager";  // twins for the other theme, too
+    return image.decode().then(() => image.naturalWidth > 0, () => false);
+  })),
   sources: [...document.querySelectorAll("article p")].map(node => node.textContent)
     .filter(text => /^\\|.*\\|$/m.test(text)),
   icons: [...document.querySelectorAll("svg[data-icon], i[class*='fa-']")]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from colours import contrast
 
 from evolvingdp.book.files import BookError
-from evolvingdp.book.rendering import theme
+from evolvingdp.book.rendering import dark, theme
 from evolvingdp.book.rendering.theme import mended
+from evolvingdp.book.style import INKS, PALETTE
 
 X = '<span class="math notranslate">x</span>'
 
@@ -28,6 +30,18 @@ X = '<span class="math notranslate">x</span>'
 )
 def test_html_is_mended(body, better):
     assert mended(body) == better
+
+
+def test_a_dark_figure_has_its_colours_apart_from_its_ground_and_lightness_the_other_way_round():
+    twin = dark.twin('<svg width="1"><path style="fill: #ffffff"/><path d="M 0"/><path style="stroke: #0173b2"/></svg>')
+    ground, letters = dark.colour("#ffffff"), dark.colour("#000000")
+    assert twin.startswith(f'<svg fill="{letters}" ')  # what matplotlib leaves without a colour is black
+    assert f"fill: {ground}" in twin
+    assert "#0173b2" not in twin
+    assert contrast(letters, ground) > 12
+    for ink in (*PALETTE, *INKS):
+        assert contrast(dark.colour(ink), ground) > 3
+    assert contrast(dark.colour("#f7fbff"), letters) > 10  # black words on a light field stay readable
 
 
 def test_a_fork_s_pages_lead_to_its_repository_and_no_other_address_is_taken():
