@@ -35,7 +35,9 @@ def count_sketch() -> Drawing:
             drawing.box(left + 15 * column, 28 + 15 * row, 14, 14, kind, strength=min(1.0, abs(share) / FULL))
         for row, (cell, sign) in enumerate(zip(cells, signs, strict=True)):
             drawing.box(left + 15 * int(cell), 28 + 15 * row, 14, 14, "outline")
-            drawing.text(left + 15 * int(cell) + 7, 39.5 + 15 * row, "+" if sign > 0 else "−", "strong halo", at="middle")
+            full = abs(shares[row, int(cell)]) > FULL / 2
+            place = left + 15 * int(cell) + 7, 39.5 + 15 * row
+            drawing.text(*place, "+" if sign > 0 else "−", "on" if full else "strong", at="middle")
         estimate = float(oracle.estimate(sketch, of_word)[0]) / sketch.n_reports
         error = oracle.standard_error(sketch.n_reports) / sketch.n_reports
         drawing.text(left, 18, f"{users:,} users", "strong")

@@ -7,16 +7,18 @@ import math
 from drawn.svg import Drawing
 from evolvingdp.core.noise import DiscreteLaplace
 from evolvingdp.core.randomizers import SignFlip
+from evolvingdp.heavy_hitters import epsilon_of_a_report
 
-USERS, EPSILON = 10_000, 1.0
+USERS, EPSILON, DELTA = 10_000, 1.0, 1e-6
 
 
 def errors() -> dict[str, float]:
-    """Standard errors of the count of those of `USERS` who say yes, whoever they are: noisy bits, and a noisy sum."""
-    return {
-        "local": math.sqrt((SignFlip(EPSILON).debias ** 2 - 1) * USERS) / 2,
-        "central": math.sqrt(DiscreteLaplace(1 / EPSILON).variance),
-    }
+    """Standard errors of the count of those of `USERS` who say yes, whoever they are: noisy bits, bits whose noise a shuffler
+    adds up, and a noisy sum."""
+    mixed = epsilon_of_a_report(EPSILON, DELTA, USERS, lambda _: 2, 15.0, hashed=False)
+    bits = {"local": EPSILON, "shuffled": mixed}
+    local = {lane: math.sqrt((SignFlip(one).debias ** 2 - 1) * USERS) / 2 for lane, one in bits.items()}
+    return local | {"central": math.sqrt(DiscreteLaplace(1 / EPSILON).variance)}
 
 
 def trust() -> Drawing:
@@ -25,7 +27,7 @@ def trust() -> Drawing:
     error = errors()
     lanes = {
         "local": ("nobody is trusted", f"± {error['local']:.0f} users", "every user"),
-        "shuffled": ("a shuffler, which sees no names", "in between", "users, a little"),
+        "shuffled": ("a shuffler, which sees no names; δ = 10⁻⁶", f"± {error['shuffled']:.1f} users", "users, a little"),
         "central": ("a server, which sees all data", f"± {error['central']:.1f} users", "the server, once"),
     }
     for place, (lane, (trusted, cost, noise)) in enumerate(lanes.items()):
@@ -56,6 +58,7 @@ def trust() -> Drawing:
     drawing.says = (
         f"Three rows, at epsilon = {EPSILON:g}. Local: each user adds noise, nobody is trusted, and a count of {USERS:,} "
         f"users has a standard error of {error['local']:.0f}. Shuffled: users add a little noise and a shuffler takes their "
-        f"names off. Central: a trusted server sees all data and adds noise once; its error is {error['central']:.1f}."
+        f"names off: {error['shuffled']:.1f}, at a delta of {DELTA:g}. Central: a trusted server sees all data and adds noise "
+        f"once; its error is {error['central']:.1f}."
     )
     return drawing
