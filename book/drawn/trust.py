@@ -13,8 +13,8 @@ USERS, EPSILON, DELTA = 10_000, 1.0, 1e-6
 
 
 def errors() -> dict[str, float]:
-    """Standard errors of the count of those of `USERS` who say yes, whoever they are: noisy bits, bits whose noise a shuffler
-    adds up, and a noisy sum."""
+    """Standard errors of the count of those of `USERS` who say yes, whoever they are: noisy bits, bits that a
+    shuffler mixes, and a noisy sum."""
     mixed = epsilon_of_a_report(EPSILON, DELTA, USERS, lambda _: 2, 15.0, hashed=False)
     bits = {"local": EPSILON, "shuffled": mixed}
     local = {lane: math.sqrt((SignFlip(one).debias ** 2 - 1) * USERS) / 2 for lane, one in bits.items()}
@@ -58,7 +58,7 @@ def trust() -> Drawing:
     drawing.says = (
         f"Three rows, at epsilon = {EPSILON:g}. Local: each user adds noise, nobody is trusted, and a count of {USERS:,} "
         f"users has a standard error of {error['local']:.0f}. Shuffled: users add a little noise and a shuffler takes their "
-        f"names off: {error['shuffled']:.1f}, at a delta of {DELTA:g}. Central: a trusted server sees all data and adds noise "
-        f"once; its error is {error['central']:.1f}."
+        f"names off: {error['shuffled']:.1f}, at a delta of {DELTA:g}. Central: a trusted server sees all data and adds "
+        f"noise once; its error is {error['central']:.1f}."
     )
     return drawing
