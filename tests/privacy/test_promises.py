@@ -35,7 +35,6 @@ LEAST = {
     "private_median": 0.6,
     "find_step": 0.5,
     "histograms": 0.7,
-    "above_threshold": 0.9,
     "tree_hist_projective": 0.4,
     "threshold_monitor_attained": 0.9,
     "stable_monitor": 0.2,

@@ -46,7 +46,6 @@ def mechanisms() -> Iterator[Mechanism]:
                 lambda rng: settled(partial(_binary, rng)),
                 lambda made, rng: made.start(rng),
                 lambda made, state, rng: made.step(state, 0),
-                lambda made: made.horizon,
             ),
         ),
     )
@@ -87,7 +86,6 @@ def mechanisms() -> Iterator[Mechanism]:
                 _mean,
                 lambda made, rng: made.start(rng),
                 lambda made, state, rng: made.step(state, 0, made.low),
-                lambda made: made.samples_per_user,
             ),
         ),
     )
@@ -145,7 +143,6 @@ def mechanisms() -> Iterator[Mechanism]:
                 _days,
                 lambda made, rng: made.start(rng),
                 lambda made, state, rng: _day(made, state),
-                lambda made: made.n_days,
             ),
         ),
         dict.fromkeys(("branching", "decay"), "how a mean would sum samples, which a day does in its own way")

@@ -56,7 +56,6 @@ class Steps:
     make: Callable[[np.random.Generator], Any]  # settings
     start: Callable[[Any, Any], Any]
     step: Callable[[Any, Any, Any], Any]  # returns the state, and what is released
-    paid: Callable[[Any], int]  # how many steps the settings pay for, where each of them counts
 
 
 @dataclass(frozen=True)
@@ -84,6 +83,16 @@ class Mechanism:
 
 
 @dataclass(frozen=True)
+class Case:
+    """Settings, what they promise, and how many steps are tried."""
+
+    made: Any
+    epsilon: float
+    delta: float
+    steps: int
+
+
+@dataclass(frozen=True)
 class Walk:
     """A mechanism that goes step by step, and what everybody may hold: from this come its trials, its door, the step that is
     one too many, and the steps that are tried with settings of others.
@@ -91,62 +100,77 @@ class Walk:
     `data(made, rng, steps)` is what neighbours hold, each (steps, ...), of which a step takes a row.
     """
 
-    make: Callable[[np.random.Generator], Any]  # settings
-    start: Callable[[Any, Any], Any]
+    make: Callable[[np.random.Generator], Any]  # a `Case`; or settings that state their horizon and epsilon
+    start: Callable[[Any, Any, Any], Any]  # settings, generator, the first row
     step: Callable[[Any, Any, Any, Any], Any]  # settings, state, what everybody holds, generator -> state and release
     data: Callable[[Any, np.random.Generator, int], Any]
-    paid: Callable[[Any], int] = lambda made: int(made.horizon)
-    epsilon: Callable[[Any], float] = lambda made: float(made.epsilon)
+    before: int = 0  # steps before that of the door, the same each time
+
+    def case(self, rng: np.random.Generator) -> Case:
+        made: Any = settled(lambda: self.make(rng))
+        return made if isinstance(made, Case) else Case(made, float(made.epsilon), 0.0, 2 * made.horizon)
 
     def trial(self, rng: np.random.Generator) -> Trial:
-        """Twice as many steps as are paid for, until one is refused."""
-        made: Any = settled(lambda: self.make(rng))
-        pair = tuple(self.data(made, rng, 2 * self.paid(made)))
+        """Until a step is refused."""
+        case = self.case(rng)
+        pair = tuple(np.asarray(one) for one in self.data(case.made, rng, case.steps))
 
         def run(held: Any, noise: Any) -> Any:
-            return until_refused(lambda state, row: self.step(made, state, row, noise), self.start(made, noise), held)
+            state = self.start(case.made, noise, held[0])
+            return until_refused(lambda state, row: self.step(case.made, state, row, noise), state, held)
 
-        return Trial((made, *(one.tolist() for one in pair)), run, pair, self.epsilon(made))
+        return Trial((case.made, *(one.tolist() for one in pair)), run, pair, case.epsilon, case.delta)
 
     def doors(self, rng: np.random.Generator) -> list[Door]:
-        """A second step, after one that is the same each time."""
-
-        def longer() -> Any:
-            made = self.make(rng)
-            if self.paid(made) < 2:
-                raise ValueError("horizon must be at least 2")
-            return made
-
-        made: Any = settled(longer)
+        case = self.case(rng)
+        while case.steps < 4 * self.before:
+            case = self.case(rng)
 
         def later(noise: Any, held: Any) -> Any:
-            state = self.start(made, stream(0, "start"))
-            state, _ = self.step(made, state, self.data(made, stream(0, "held"), 1)[0][0], stream(0, "first"))
-            return self.step(made, state, held, noise)
+            first = self.data(case.made, stream(0, "held"), 1)[0][0]
+            state = self._gone(case.made, first, [first] * self.before, stream(0, "door"))
+            return self.step(case.made, state, held, noise)
 
-        return [Door("step", later, lambda drawn: {"held": self.data(made, drawn, 1)[0][0]})]
+        return [Door("step", later, lambda drawn: {"held": np.asarray(self.data(case.made, drawn, 1)[0][0])})]
+
+    def _gone(self, made: Any, first: Any, rows: Any, rng: Any) -> Any:
+        """The state after these rows."""
+        state = self.start(made, rng, first)
+        for row in rows:
+            state, _ = self.step(made, state, row, rng)
+        return state
+
+    def beyond(self, made: Any, rows: Any, rng: Any) -> list[Callable[[], Any]]:
+        """The last of these rows, which is not paid for."""
+        state = self._gone(made, rows[0], rows[:-1], rng)
+        return [lambda: self.step(made, state, rows[-1], rng)]
 
     def more(self, rng: Any) -> Any:
-        """A step that is not paid for."""
-        made: Any = settled(lambda: self.make(stream(0, "more")))
-        rows, state = self.data(made, stream(0, "held"), self.paid(made) + 1)[0], self.start(made, rng)
-        for row in rows[:-1]:
-            state, _ = self.step(made, state, row, rng)
-        return [lambda: self.step(made, state, rows[-1], rng)]
+        """A step after the horizon."""
+        made = self.case(stream(0, "more")).made
+        return self.beyond(made, self.data(made, stream(0, "held"), made.horizon + 1)[0], rng)
 
     @property
     def steps(self) -> Steps:
-        """Users who change in every step; a state counts the steps."""
+        """Users who change in every step; a state counts them, and has the settings that say what users hold."""
+
+        def row(made: Any, number: int) -> Any:
+            return self.data(made, stream(0, "held"), number + 1)[0][number]
 
         def start(made: Any, rng: Any) -> Any:
-            return 0, self.start(made, rng)
+            return 0, made, self.start(made, rng, row(made, 0))
 
         def step(made: Any, counted: Any, rng: Any) -> Any:
-            number, state = counted
-            state, release = self.step(made, state, self.data(made, stream(0, "held"), number + 1)[0][number], rng)
-            return (number + 1, state), release
+            number, own, state = counted
+            state, release = self.step(made, state, row(own, number), rng)
+            return (number + 1, own, state), release
 
-        return Steps(lambda rng: settled(lambda: self.make(rng)), start, step, self.paid)
+        return Steps(lambda rng: self.case(rng).made, start, step)
+
+
+def public(made: Any) -> np.random.Generator:
+    """Public randomness, the same in every step and world, and another for other settings."""
+    return stream(0, "public", repr(made))
 
 
 def until_refused(step: Any, state: Any, inputs: Any, most: int | None = None) -> list[Any]:

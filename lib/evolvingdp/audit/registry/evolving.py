@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evolvingdp.audit.registry.entry import FINITE, REPORTS, Mechanism, Trial, Walk
+from evolvingdp.audit.registry.entry import FINITE, REPORTS, Case, Mechanism, Trial, Walk, public
 from evolvingdp.core.reports import Hashed, Sign, Subset
-from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import baselines, heavy_protocol, thresh_protocol
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.rivals import crews, once, reserve
@@ -56,22 +55,23 @@ def mechanisms() -> Iterator[Mechanism]:
         )
 
     covers: tuple[Any, ...] = (Thresh, Thresh.draw_reports, thresh_protocol.step)
-    walk = Walk(_thresh, lambda made, _: thresh_protocol.start(made), thresh_protocol.step, _counts)
+    walk = Walk(_thresh, lambda made, *_: thresh_protocol.start(made), thresh_protocol.step, _counts, 1)
     sizes = {"n_users": _PUBLIC, "epoch_length": _LENGTH, "reach": "of signed sums"}
     yield entry("thresh", covers, walk, sizes | _CAPS, True, True)
 
     covers = (HeavyThresh, HeavyThresh.draw_plus, heavy_protocol.step)
     walk = Walk(
-        lambda rng: HeavyThresh(_thresh(rng), 3),
-        lambda made, _: heavy_protocol.start(made),
-        lambda made, state, held, rng: heavy_protocol.step(made, state, held, _public(made), rng),
+        lambda rng: _heavy(HeavyThresh(_thresh(rng), 3)),
+        lambda made, *_: heavy_protocol.start(made),
+        lambda made, state, held, rng: heavy_protocol.step(made, state, held, public(made), rng),
         lambda made, rng, steps: _words(made.voting, made.n_words, rng, steps),
-        lambda made: made.voting.horizon,
-        lambda made: made.voting.epsilon,
+        1,
     )
     yield entry("heavy_thresh", covers, walk, {"n_words": _LENGTH}, True, False)
 
-    walk = Walk(_crews, crews.start, _told(crews.step), lambda made, rng, steps: _words(made, made.n_words, rng, steps))
+    walk = Walk(
+        _crews, _begun(crews.start), _told(crews.step), lambda made, rng, steps: _words(made, made.n_words, rng, steps), 1
+    )
     sizes = {"n_users": _PUBLIC, "cell": _PUBLIC, "spare_cell": _PUBLIC, "changes": _PLANNED}
     yield entry("crews", (Crews, crews.start, crews.step), walk, sizes, True, False)
 
@@ -79,12 +79,12 @@ def mechanisms() -> Iterator[Mechanism]:
         return _words(made, made.n_words, rng, steps)
 
     sizes = {"n_users": _PUBLIC, "n_words": _LENGTH, "every": _EPOCHS, "report": _REPORT}
-    walk = Walk(_once, once.start, _told(once.step), some)
+    walk = Walk(_once, _begun(once.start), _told(once.step), some, 1)
     yield entry("once", (Once, once.start, once.step, once.Lots, once.Lots.deal), walk, sizes, False, True)
 
     sizes = {"n_users": _PUBLIC, "n_words": _LENGTH, "report": _REPORT}
     sizes |= {"changes": "crews that wait: a user is in one", "steady": _PUBLIC}
-    walk = Walk(_reserve, reserve.start, _told(reserve.step), some)
+    walk = Walk(_reserve, _begun(reserve.start), _told(reserve.step), some, 1)
     yield entry("reserve", (Reserve, reserve.start, reserve.step), walk, sizes, False, True)
 
     words = ("all that a user ever sends", "any two bits, or words, that never change")
@@ -92,13 +92,16 @@ def mechanisms() -> Iterator[Mechanism]:
     yield Mechanism("recompute", "evolving", covers, *words, FINITE, _recompute_trial, cost=16)
 
 
-def _public(made: Any) -> Rng:
-    """Public randomness, the same in every step and world, and another for other settings."""
-    return stream(0, "public", repr(made))
+def _heavy(made: HeavyThresh) -> Case:
+    return Case(made, made.voting.epsilon, 0.0, 2 * made.voting.horizon)
+
+
+def _begun(start: Any) -> Any:
+    return lambda made, rng, _: start(made, rng)
 
 
 def _told(step: Any) -> Any:
-    return lambda made, state, held, rng: step(made, state, held, _public(made), rng)
+    return lambda made, state, held, rng: step(made, state, held, public(made), rng)
 
 
 def _counts(made: Thresh, rng: Rng, steps: int) -> Pair:
