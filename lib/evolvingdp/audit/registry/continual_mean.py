@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -20,144 +20,100 @@ from evolvingdp.continual_mean.settings import arrange
 from evolvingdp.continual_mean.user_mean import UserMean
 
 Rng = np.random.Generator
-_ELEMENT = (
-    "up to `uses` elements of a person",
-    "each changes by at most `sensitivity`; how many is public",
-)
-_USER = ("all samples of a user", "any two of them; arrivals public")
+_GRID = {
+    "branching": "of trees, whose levels `noise` counts",
+    "resolution": "steps of the grid, in whose units all is computed",
+}
 _MOST = 9  # steps
 TYPES = (np.float16, np.float32, np.float64, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint64, np.bool_)
 
 
 def mechanisms() -> Iterator[Mechanism]:
-    yield Mechanism(
-        "binary",
-        "continual_mean",
-        (BinaryMechanism, BinaryMechanism.release, BinaryMechanism.start),
-        *_ELEMENT,
-        NOISE,
-        _binary_trial,
-        _binary_doors,
-        (BinaryMechanism,),
-        {"horizon": _binary_more},
-        {"uses": "which elements are a person's is the caller's word, and no step can see it"},
-        (
-            Steps(
-                lambda rng: settled(partial(_binary, rng)),
-                lambda made, rng: made.start(rng),
-                lambda made, state, rng: made.step(state, 0),
-            ),
-        ),
+    def entry(
+        id: str,
+        covers: tuple[Any, ...],
+        trial: Any,
+        doors: Any,
+        made_by: tuple[Any, ...] = (),
+        counted: Any = None,
+        **named: Any,
+    ) -> Mechanism:
+        unit, neighbours = named.pop("units", ("all samples of a user", "any two of them; arrivals public"))
+        return Mechanism(
+            id, "continual_mean", covers, unit, neighbours, NOISE, trial, doors, made_by, counted=counted or {}, **named
+        )
+
+    units = ("up to `uses` elements of a person", "each changes by at most `sensitivity`; how many is public")
+    public = {"uses": "which elements are a person's is the caller's word, and no step can see it"}
+    steps = Steps(
+        lambda rng: settled(partial(_binary, rng)), BinaryMechanism.start, lambda made, state, _: made.step(state, 0)
     )
-    yield Mechanism(
-        "per_step",
-        "continual_mean",
-        (PerStepLaplace, PerStepLaplace.release),
-        *_USER,
-        NOISE,
-        _per_step_trial,
-        _per_step_doors,
-        (PerStepLaplace,),
-        {"horizon": _per_step_more},
+    covers: tuple[Any, ...] = (BinaryMechanism, BinaryMechanism.release, BinaryMechanism.start)
+    more: dict[str, Any] = {"horizon": partial(_more, BinaryMechanism(3, 1.0), [np.ones(4)])}
+    yield entry(
+        "binary", covers, _binary_trial, _binary_doors, (BinaryMechanism,), more, public=public, steps=(steps,), units=units
     )
-    yield Mechanism(
-        "user_mean",
-        "continual_mean",
-        (UserMean, UserMean.release, UserMean.release_of, UserMean.start),
-        *_USER,
-        NOISE,
-        _mean_trial,
-        _mean_doors,
-        (UserMean, algorithms.naive),
-        {
-            "n_users": partial(_mean_more, "n_users"),
-            "samples_per_user": partial(_mean_more, "samples_per_user"),
-            "horizon": partial(_mean_more, "horizon"),
-        },
-        {
-            "branching": "of trees, whose levels `noise` counts",
-            "dimensions": "coordinates are released one by one, each by a call",
-            "resolution": "steps of the grid, in whose units all is computed",
-            "batch": "samples of the stream in an element, which moves by no more than they do",
-            "reach": "samples that reach further are dropped or refused, and say nothing",
-        },
-        (
-            Steps(
-                _mean,
-                lambda made, rng: made.start(rng),
-                lambda made, state, rng: made.step(state, 0, made.low),
-            ),
-        ),
+
+    small: Any = PerStepLaplace(5, 1.0)
+    covers = (PerStepLaplace, PerStepLaplace.release)
+    more = {"horizon": partial(_more, PerStepLaplace(2, 1.0), [[0, 1, 0], np.ones(3)])}
+    yield entry("per_step", covers, _per_step_trial, _doors(small.release), (PerStepLaplace,), more)
+
+    small = algorithms.naive(3, 2, 1.0)
+    made_by: tuple[Any, ...] = (UserMean, algorithms.naive)
+    covers = (UserMean, UserMean.release, UserMean.release_of, UserMean.start)
+    more = _beyond(algorithms.naive(2, 2, 1.0, horizon=3))
+    steps = Steps(_mean, UserMean.start, lambda made, state, _: made.step(state, 0, made.low))
+    door = Door("step", partial(_first_step, small), lambda drawn: {"sample": np.array(1.0)})
+    public = _GRID | {
+        "dimensions": "coordinates are released one by one, each by a call",
+        "batch": "samples of the stream in an element, which moves by no more than they do",
+        "reach": "samples that reach further are dropped or refused, and say nothing",
+    }
+    yield entry("user_mean", covers, _mean_trial, _doors(small.release, door), made_by, more, public=public, steps=(steps,))
+
+    small = algorithms.multiple_trees(3, 2, 1.0, 0.4)
+    covers = (Blocks, Blocks.release, Blocks.release_of, blocks.run, blocks.exposed, blocks.median, private_median.draw)
+    made_by = (Blocks, algorithms.wishful, algorithms.single_tree, algorithms.multiple_trees, algorithms.full)
+    more = _beyond(algorithms.multiple_trees(2, 2, 1.0, 0.4, horizon=3))
+    silent = {
+        "beta": "of projections",
+        "prior_deviations": "of projections",
+        "restart": "of projections, which noise follows",
+    }
+    yield entry("blocks", covers, _blocks_trial, _doors(small.release), made_by, more, public=_GRID, metadata=silent)
+
+    release = partial(coordinates.release, algorithms.naive(3, 2, 1.0))
+    yield entry("coordinates", (coordinates.release,), _coordinates_trial, _doors(release, columns=2))
+
+    days = windows.Days(algorithms.naive(3, 2, 1.0), 3, 2)
+    covers, more = (windows.Days, windows.Days.start, windows.Days.release), {"n_days": _days_more}
+    steps = Steps(_days, windows.Days.start, lambda made, state, _: _day(made, state))
+    public = {"per_day": "further samples of a day are dropped, and say nothing"}
+    silent = dict.fromkeys(("branching", "decay"), "how a mean would sum samples, which a day does in its own way")
+    silent |= dict.fromkeys(("low", "high", "clip"), "of means, which are computed from what is released")
+    silent |= {"excess": "what is beyond a cap is always dropped"}
+    named: dict[str, Any] = {"public": public, "steps": (steps,), "metadata": silent}
+    yield entry(
+        "days", covers, _days_trial, _doors(days.release, days=np.array([0, 0, 1, 1, 2])), (windows.Days,), more, **named
     )
-    yield Mechanism(
-        "blocks",
-        "continual_mean",
-        (
-            Blocks,
-            Blocks.release,
-            Blocks.release_of,
-            blocks.run,
-            blocks.exposed,
-            blocks.median,
-            private_median.draw,
-        ),
-        *_USER,
-        NOISE,
-        _blocks_trial,
-        _blocks_doors,
-        (Blocks, algorithms.wishful, algorithms.single_tree, algorithms.multiple_trees, algorithms.full),
-        {
-            "n_users": partial(_blocks_more, "n_users"),
-            "samples_per_user": partial(_blocks_more, "samples_per_user"),
-            "horizon": partial(_blocks_more, "horizon"),
-        },
-        {
-            "branching": "of trees, whose levels `noise` counts",
-            "resolution": "steps of the grid, in whose units all is computed",
-        },
-        (),
-        {"beta": "of projections", "prior_deviations": "of projections", "restart": "of projections, which noise follows"},
-    )
-    yield Mechanism(
-        "coordinates",
-        "continual_mean",
-        (coordinates.release,),
-        *_USER,
-        NOISE,
-        _coordinates_trial,
-        _coordinates_doors,
-    )
-    yield Mechanism(
-        "days",
-        "continual_mean",
-        (windows.Days, windows.Days.start, windows.Days.release),
-        *_USER,
-        NOISE,
-        _days_trial,
-        _days_doors,
-        (windows.Days,),
-        {"n_days": _days_more},
-        {"per_day": "further samples of a day are dropped, and say nothing"},
-        (
-            Steps(
-                _days,
-                lambda made, rng: made.start(rng),
-                lambda made, state, rng: _day(made, state),
-            ),
-        ),
-        dict.fromkeys(("branching", "decay"), "how a mean would sum samples, which a day does in its own way")
-        | dict.fromkeys(("low", "high", "clip"), "of means, which are computed from what is released")
-        | {"excess": "what is beyond a cap is always dropped"},
-    )
-    yield Mechanism(
-        "private_median",
-        "continual_mean",
-        (private_median.draw,),
-        "all samples of a user",
-        "two of the arrays' means change",
-        FINITE,
-        _median_trial,
-    )
+
+    unit, neighbours = "all samples of a user", "two of the arrays' means change"
+    covers = (private_median.draw,)
+    yield Mechanism("private_median", "continual_mean", covers, unit, neighbours, FINITE, _median_trial)
+
+
+def _doors(release: Any, *others: Door, columns: int = 0, **public: Any) -> Any:
+    """`release(users, samples, rng)` of three users, and other doors; `public`: what else it takes before the generator."""
+    known = {"users": np.array([0, 1, 2, 0, 1]), **public}
+
+    def call(noise: Any, samples: Any, users: Any, **public: Any) -> Any:
+        return release(users, samples, *public.values(), noise)
+
+    def draw(drawn: Rng) -> dict[str, Any]:
+        return {**known, "samples": drawn.integers(0, 2, (5, columns) if columns else 5).astype(float)}
+
+    return lambda rng: [Door("release", call, draw, tuple(known)), *others]
 
 
 def _epsilon(rng: Rng) -> float:
@@ -171,30 +127,11 @@ def _delta(rng: Rng) -> float:
 def _binary(rng: Rng) -> BinaryMechanism:
     horizon, delta = int(rng.integers(1, _MOST + 1)), _delta(rng) if rng.random() < 0.5 else 0.0
     more, base = horizon + int(rng.integers(0, 3)), int(rng.integers(2, 5))
-    sums = rng.choice(
-        np.array(
-            [
-                None,
-                Tree(more, base),
-                Tree(more, base, True),
-                Filter(more),
-                Filter(more, 0.7),
-                Buffered(more),
-                Buffered(more, 0.9),
-                Tree(more, more + 1),
-            ],
-            dtype=object,
-        )
-    )
-    return BinaryMechanism(
-        horizon,
-        _epsilon(rng),
-        float(rng.choice([1.0, 1.0, 0.5, 3.0])),
-        delta,
-        bool(rng.random() < 0.5),
-        sums,
-        int(rng.integers(1, 4)),
-    )
+    trees = [Tree(more, base), Tree(more, base, True), Tree(more, more + 1)]
+    filters = [Filter(more), Filter(more, 0.7), Buffered(more), Buffered(more, 0.9)]
+    sums = rng.choice(np.array([None, *trees, *filters], dtype=object))
+    sensitivity, integer, uses = float(rng.choice([1.0, 1.0, 0.5, 3.0])), bool(rng.random() < 0.5), int(rng.integers(1, 4))
+    return BinaryMechanism(horizon, _epsilon(rng), sensitivity, delta, integer, sums, uses)
 
 
 def _binary_trial(rng: Rng) -> Trial:
@@ -226,13 +163,7 @@ def _binary_trial(rng: Rng) -> Trial:
     way = rng.choice(["release", "step"])
 
     def run(elements: Any, noise: Any) -> Any:
-        if way == "release":
-            return made.release(elements, noise)
-        state, told = made.start(noise), []
-        for element in elements:
-            state, release = made.step(state, element)
-            told.append(release)
-        return told
+        return made.release(elements, noise) if way == "release" else _walked(made, zip(elements), noise)[1]
 
     shown = made, kind.name, str(way), held.tolist(), other.tolist(), [one.tolist() for one in pair]
     return Trial(shown, run, (held, other), made.epsilon, made.delta, pair)
@@ -269,32 +200,37 @@ def _places(rng: Rng, length: int, uses: int) -> list[int]:
 
 def _binary_doors(rng: Rng) -> list[Door]:
     made = BinaryMechanism(6, 1.0, integer=bool(rng.random() < 0.5))
-    few = "a shorter stream is a stream"
+    few = {"elements": "a shorter stream is a stream"}
     return [
-        Door(
-            "release",
-            lambda noise, elements: made.release(elements, noise),
-            lambda drawn: {"elements": drawn.integers(0, 5, 6)},
-            loose={"elements": few},
-        ),
+        Door("release", lambda noise, elements: made.release(elements, noise), _six_elements, loose=few),
         Door("step", lambda noise, element: made.step(made.start(noise), element), lambda drawn: {"element": np.array(1.0)}),
     ]
 
 
-def _binary_more(rng: Any) -> Any:
-    made = BinaryMechanism(3, 1.0)
-    state = made.start(rng)
-    for _ in range(3):
-        state, _ = made.step(state, 1)
-    return [lambda: made.step(state, 1), lambda: made.release(np.ones(4), rng)]
+def _six_elements(rng: Rng) -> dict[str, Any]:
+    return {"elements": rng.integers(0, 5, 6)}
 
 
-def _per_step(rng: Rng) -> PerStepLaplace:
-    return PerStepLaplace(int(rng.integers(1, _MOST)), _epsilon(rng), str(rng.choice(["even", "harmonic"])))
+def _walked(made: Any, rows: Iterable[Any], noise: Any) -> tuple[Any, list[Any]]:
+    """The state after these rows, and what was released."""
+    state, told = made.start(noise), []
+    for row in rows:
+        state, release = made.step(state, *row)
+        told.append(release)
+    return state, told
+
+
+def _more(made: Any, columns: Any, rng: Any) -> Any:
+    """The last of these rows is not paid for, step by step or all at once."""
+    calls, rows = [lambda: made.release(*columns, rng)], list(zip(*columns, strict=True))
+    if hasattr(made, "step"):
+        state, _ = _walked(made, rows[:-1], rng)
+        calls.append(lambda: made.step(state, *rows[-1]))
+    return calls
 
 
 def _per_step_trial(rng: Rng) -> Trial:
-    made = _per_step(rng)
+    made = PerStepLaplace(int(rng.integers(1, _MOST)), _epsilon(rng), str(rng.choice(["even", "harmonic"])))
     length = int(rng.integers(1, made.horizon + 1))
     users = rng.choice([0, 7, 2**40], length) if rng.random() < 0.7 else np.zeros(length, dtype=np.int64)
     held = rng.integers(0, 2, length).astype(float)
@@ -303,23 +239,6 @@ def _per_step_trial(rng: Rng) -> Trial:
     return Trial(
         (made, users.tolist()), lambda samples, noise: made.release(users, samples, noise), (ones, zeros), made.epsilon
     )
-
-
-def _per_step_doors(rng: Rng) -> list[Door]:
-    made = PerStepLaplace(6, 1.0)
-    return [
-        Door(
-            "release",
-            lambda noise, users, samples: made.release(users, samples, noise),
-            lambda drawn: {"users": drawn.integers(0, 3, 6), "samples": drawn.uniform(0, 1, 6)},
-            ("users",),
-        ),
-    ]
-
-
-def _per_step_more(rng: Any) -> Any:
-    made = PerStepLaplace(2, 1.0)
-    return [lambda: made.release([0, 1, 0], np.ones(3), rng)]
 
 
 def _common(rng: Rng) -> dict[str, Any]:
@@ -395,15 +314,13 @@ def _mean_trial(rng: Rng) -> Trial:
     way = str(rng.choice(["release", "step", "release_of"]))
 
     def run(samples: Any, noise: Any) -> Any:
-        if way == "release":
-            return made.release(users, samples, noise)
-        if way == "release_of":
-            return made.release_of(arrange(made, users, samples), noise)
-        state, told = made.start(noise), []
-        for user, sample in zip(users.tolist(), samples.tolist(), strict=True):
-            state, release = made.step(state, user, sample)
-            told.append(release)
-        return told
+        if way == "step":
+            return _walked(made, zip(users.tolist(), samples.tolist(), strict=True), noise)[1]
+        return (
+            made.release(users, samples, noise)
+            if way == "release"
+            else made.release_of(arrange(made, users, samples), noise)
+        )
 
     return Trial((made, users.tolist(), way), run, _worst_samples(rng, made, users), made.epsilon, made.delta)
 
@@ -420,59 +337,23 @@ def _blocks_trial(rng: Rng) -> Trial:
     )
 
 
-def _mean_doors(rng: Rng) -> list[Door]:
-    made = algorithms.naive(3, 2, 1.0)
-    return [
-        *_stream_doors(made),
-        Door(
-            "step",
-            lambda noise, sample: made.step(made.start(noise), 0, sample),
-            lambda drawn: {"sample": np.array(1.0)},
-        ),
-    ]
+def _first_step(made: UserMean, noise: Any, sample: Any) -> Any:
+    return made.step(made.start(noise), 0, sample)
 
 
-def _stream_doors(made: UserMean | Blocks) -> list[Door]:
-    arrived = np.array([0, 1, 2, 0, 1])
-    return [
-        Door(
-            "release",
-            lambda noise, users, samples: made.release(users, samples, noise),
-            lambda drawn: {"users": arrived, "samples": drawn.integers(0, 2, 5).astype(float)},
-            ("users",),
-        )
-    ]
-
-
-def _blocks_doors(rng: Rng) -> list[Door]:
-    return _stream_doors(algorithms.multiple_trees(3, 2, 1.0, 0.4))
-
-
-_BEYOND = {"n_users": [0, 2], "samples_per_user": [0, 0, 0], "horizon": [0, 1, 0, 1]}
-
-
-def _mean_more(name: str, rng: Any) -> Any:
-    made = algorithms.naive(2, 2, 1.0, horizon=3)
-    users = _BEYOND[name]
-    state = made.start(rng)
-    for user in users[:-1]:
-        state, _ = made.step(state, user, 1.0)
-    return [lambda: made.step(state, users[-1], 1.0), lambda: made.release(users, np.ones(len(users)), rng)]
-
-
-def _blocks_more(name: str, rng: Any) -> Any:
-    made, users = algorithms.multiple_trees(2, 2, 1.0, 0.4, horizon=3), _BEYOND[name]
-    return [lambda: made.release(users, np.ones(len(users)), rng)]
+def _beyond(made: Any) -> dict[str, Any]:
+    """Of two users with two samples each, three in all."""
+    streams = {"n_users": [0, 2], "samples_per_user": [0, 0, 0], "horizon": [0, 1, 0, 1]}
+    return {name: partial(_more, made, [users, np.ones(len(users))]) for name, users in streams.items()}
 
 
 def _coordinates_trial(rng: Rng) -> Trial:
     made = _mean(rng)
     users, columns = _arrivals(rng, made), int(rng.integers(1, 4))
     budget = 0.0 if made.delta or rng.random() < 0.5 else _delta(rng)
-    pairs = [_worst_samples(child, made, users) for child in rng.spawn(columns)]
     user = rng.choice(users)
-    base = np.stack([pair[0] for pair in pairs], axis=1)
-    one, other = (np.where((users == user)[:, None], value, base) for value in (made.low, made.high))
+    others = np.stack([_worst_samples(child, made, users)[0] for child in rng.spawn(columns)], axis=1)
+    one, other = (np.where((users == user)[:, None], value, others) for value in (made.low, made.high))
     return Trial(
         (made, users.tolist(), columns, budget),
         lambda samples, noise: coordinates.release(made, users, samples, noise, budget),
@@ -480,19 +361,6 @@ def _coordinates_trial(rng: Rng) -> Trial:
         made.epsilon,
         made.delta or budget,
     )
-
-
-def _coordinates_doors(rng: Rng) -> list[Door]:
-    made = algorithms.naive(3, 2, 1.0)
-    arrived = np.array([0, 1, 2, 0, 1])
-    return [
-        Door(
-            "release",
-            lambda noise, users, samples: coordinates.release(made, users, samples, noise),
-            lambda drawn: {"users": arrived, "samples": drawn.integers(0, 2, (5, 2)).astype(float)},
-            ("users",),
-        )
-    ]
 
 
 def _days(rng: Rng) -> windows.Days:
@@ -523,19 +391,6 @@ def _day(made: windows.Days, state: Any) -> Any:
     for user in [*range(4)] * 2:
         state = made.step(state, user, made.settings.high)
     return made.close(state)
-
-
-def _days_doors(rng: Rng) -> list[Door]:
-    made = windows.Days(algorithms.naive(3, 2, 1.0), 3, 2)
-    arrived, when = np.array([0, 1, 2, 0, 1]), np.array([0, 0, 1, 1, 2])
-    return [
-        Door(
-            "release",
-            lambda noise, users, samples, days: made.release(users, samples, days, noise),
-            lambda drawn: {"users": arrived, "samples": drawn.integers(0, 2, 5).astype(float), "days": when},
-            ("users", "days"),
-        )
-    ]
 
 
 def _days_more(rng: Any) -> Any:
