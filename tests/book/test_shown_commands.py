@@ -38,9 +38,14 @@ def test_a_shown_command_is_valid(command, tmp_path, monkeypatch):
         raise AllCheckedError
 
     monkeypatch.chdir(tmp_path)
-    for module, name in ((execute, "run"), (build, "compute"), (sweeping, "connected"), (auditor, "lower_bounds")):
+    for module, name in (
+        (execute, "run"),
+        (build, "compute"),
+        (comparing, "compute"),
+        (sweeping, "connected"),
+        (auditor, "lower_bounds"),
+    ):
         monkeypatch.setattr(module, name, stop)
-    monkeypatch.setattr(comparing, "home", lambda *_: tmp_path / "pages")  # and not among the reader's own
     (yaml,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "mine.yaml").write_text(yaml)
     (tmp_path / "my_mechanism.py").write_text("def release(value, rng):\n    return value\n")

@@ -122,20 +122,19 @@ def params(notebook: str) -> None:
 def book(preset: str, workers: int | None) -> None:
     """Execute what has changed and render the book to _build/html.
 
-    With a file such as mine.yaml, _build/yours/mine/html shows its results beside ours; see Reproduce in the book.
+    With a file such as mine.yaml, run only what it names: _build/yours/mine/html shows its results beside ours; see
+    Reproduce in the book.
 
     Example: evolvingdp book --preset quick
     """
     from evolvingdp.book.checkout import Project
-    from evolvingdp.book.rendering import build as made
-    from evolvingdp.book.rendering.comparing import is_file
+    from evolvingdp.book.rendering import build, comparing
 
-    project = Project()
-    if is_file(preset):
-        page = made.build_yours(project, Path(preset), click.echo, workers=workers)
+    if comparing.is_file(preset):
+        page = comparing.build(Project(), Path(preset), click.echo, workers=workers)
         click.echo(f"yours beside ours: {page}")
     else:
-        made.build(project, preset, click.echo, workers=workers)
+        build.build(Project(), preset, click.echo, workers=workers)
 
 
 @main.command()

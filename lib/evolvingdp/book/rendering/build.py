@@ -14,8 +14,7 @@ from importlib import metadata
 from pathlib import Path
 
 from evolvingdp.book.checkout import Project, digest_files
-from evolvingdp.book.files import MACHINE, BookError, scratch
-from evolvingdp.book.rendering import comparing
+from evolvingdp.book.files import MACHINE, BookError
 from evolvingdp.book.rendering.offline import UNFINISHED
 from evolvingdp.book.rendering.theme import REPOSITORY
 from evolvingdp.book.running import MANIFEST, Job, Say, compute, read_manifest, touched
@@ -58,27 +57,6 @@ def _shows(job: Job) -> bool:
     manifest = read_manifest(job.project.results / job.notebook / MANIFEST)
     wanted = {"key": job.key, "params": job.params.model_dump(mode="json"), "seed": job.seed}
     return wanted.items() <= manifest.items() and not touched(job.project.results / job.paper, manifest)
-
-
-def build_yours(project: Project, path: Path, say: Say, *, workers: int | None = None) -> Path:
-    """Compute what the preset at `path` changes and what it is compared with, render both; returns the first page.
-
-    Raises ParameterError before anything runs where the file is wrong, NotebookError or BookError as `build` does.
-    """
-    chosen = comparing.read(project, path)
-    home = comparing.home(project, chosen, path)
-    others = [Job.make(project, notebook, chosen.base) for notebook in project.pages()]
-    say(f"ours: preset {chosen.base}, seed 0")
-    compute(others, say, workers=workers)
-    say(f"yours: {chosen.file}")
-    compute(list(chosen.yours.values()), say, workers=workers)
-    copy = comparing.stage(project, chosen, others, home / "source")
-    shutil.rmtree(home / "html", ignore_errors=True)
-    render(copy, say)
-    with scratch(home, ".html-") as folder:
-        shutil.copytree(copy.root / "_build" / "html", folder / "html")
-        (folder / "html").rename(home / "html")
-    return home / "html" / f"{comparing.YOURS}/index.html"
 
 
 def render(project: Project, say: Say, *, anew: bool = False) -> None:

@@ -31,7 +31,6 @@ from docutils.parsers.rst import directives
 from pybtex.plugin import find_plugin, register_plugin
 from pybtex.style.formatting.plain import Style as Plain
 from pybtex.style.template import href
-from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.transforms import SphinxTransform
@@ -40,7 +39,7 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 from evolvingdp.book import citing, dated
 from evolvingdp.book.checkout import Project
 from evolvingdp.book.planned import plan
-from evolvingdp.book.rendering import api, comparing, dark, reproduction_ext, snippets, theme
+from evolvingdp.book.rendering import api, dark, reproduction_ext, snippets, theme
 from evolvingdp.book.running import problems
 
 SHOWN = {  # a directive: the function of book/drawn/ that gets the book's folder, the argument and the lines below it
@@ -53,25 +52,9 @@ SHOWN = {  # a directive: the function of book/drawn/ that gets the book's folde
 def refuse_stale_pages(app: Sphinx) -> None:
     """Fail the build where a page would not show what its notebook computes now."""
     project = Project(Path(app.srcdir))
-    found = [problem for notebook in project.pages() for problem in problems(project, notebook)] + comparing.stale(
-        project.root
-    )
+    found = [problem for notebook in project.pages() for problem in problems(project, notebook)]
     if found:
         raise ExtensionError("pages that may not be shown (run `make book`):\n" + "\n".join(found))
-
-
-def _say_whose_numbers(app: Sphinx, doctree: nodes.document) -> None:
-    """In a book with the reader's results, each of our pages says below its title that it is ours."""
-    shown = comparing.record(Path(app.srcdir))
-    if not shown or app.env.docname.startswith(comparing.YOURS):
-        return
-    own = shown["pages"].get(app.env.docname)
-    said = f"What stands here is ours (preset {shown['base']}, seed 0), not yours. What {shown['file']} computes is in "
-    target = {"refdomain": "std", "reftype": "doc", "reftarget": f"/{own or comparing.YOURS + '/index'}"}
-    link = addnodes.pending_xref("", nodes.inline(), **target, refexplicit=False, refdoc=app.env.docname, refwarn=True)
-    note = nodes.note("", nodes.paragraph("", said, link, nodes.Text(".")), classes=["whose"])
-    for title in list(doctree.findall(nodes.title))[:1]:
-        title.parent.insert(title.parent.index(title) + 1, note)
 
 
 class KeepLabels(SphinxTransform):
@@ -220,7 +203,6 @@ def _find_drawn(app: Sphinx) -> None:
 def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("builder-inited", refuse_stale_pages)
     app.connect("builder-inited", _find_drawn)
-    app.connect("doctree-read", _say_whose_numbers)
     app.add_transform(KeepLabels)
     app.add_role("value", Value())
     app.add_role("measured", Measured())
