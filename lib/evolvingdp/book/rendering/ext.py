@@ -39,7 +39,7 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 from evolvingdp.book import citing, dated
 from evolvingdp.book.checkout import Project
 from evolvingdp.book.planned import plan
-from evolvingdp.book.rendering import api, dark, reproduction_ext, snippets, theme
+from evolvingdp.book.rendering import api, dark, reproduction, snippets, theme
 from evolvingdp.book.running import problems
 
 SHOWN = {  # a directive: the function of book/drawn/ that gets the book's folder, the argument and the lines below it
@@ -210,7 +210,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         app.add_directive(name, directive)
     app.add_css_file("ideas.css")
     app.add_js_file("explorers.js")
-    for part in (api, dark, reproduction_ext, snippets, theme):
+    for part in (api, dark, reproduction, snippets, theme):
         part.setup(app)
     register_plugin("pybtex.style.formatting", "linked", Linked)
     # looked up for every citation, in the lists of all installed packages unless it is registered

@@ -2,7 +2,11 @@
 
 `book/reproduction/<paper>.yaml` lists `Row`s: the paper's own number for an item, what it states, and the checks that
 decide. A check names a number of a result, a claim, a row of the privacy ledger, or a test; `why` says what no number does.
-All checks hold: reproduced; some: partly; none: not. What the row states can only lower that. `reproduction_ext` shows it.
+All checks hold: reproduced; some: partly; none: not. What the row states can only lower that. On a page
+
+    ```{reproduction} heavy_hitters
+    ```                                   is the table of one paper,
+    {reproduced}`heavy_hitters`           its counts in words.
 """
 
 from __future__ import annotations
@@ -14,39 +18,40 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import yaml
+from docutils import nodes
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from evolvingdp.book.checkout import Project, params_of
 from evolvingdp.book.provenance import preset_of
-from evolvingdp.book.result import Claim, at_least, at_most, within
-from evolvingdp.book.result import in_words as bound_in_words
+from evolvingdp.book.result import Claim, at_least, at_most, in_words, within
 from evolvingdp.book.running import MANIFEST, read_manifest
 
 LEDGER = "audit/verified_privacy"
 VERDICTS = ("reproduced", "partly", "not", "not attempted")  # from best to worst
-Verdict = Literal["reproduced", "partly", "not", "not attempted"]
-Found = tuple[bool | None, str]  # whether a check holds, and what it found in words
+WORDS = ("reproduced", "after a listed correction", "in part", "refuted", "not reproduced", "not attempted")
+SMALL = (
+    "This book was built with smaller presets, so that numbers and verdicts are of fewer or smaller runs than the paper's:"
+)
+Found = tuple[bool | None, str]  # whether a check holds (None: the suite runs it), and what it found in words
 
 
 class ReproductionError(ValueError):
     """A row that cannot be shown; the message is one line that names the paper, the item and what would work."""
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class Check(_Strict):
+class Check(BaseModel):
     """One piece of evidence.  Exactly one of `value`, `claim`, `ledger`, `test` names it.
 
     A `value` ("<notebook> <name>") is compared with what is `printed`, within `tolerance`, or with `at_least` or `at_most`;
     `because` says where that bound comes from. A claim ("<notebook>") is the one whose sentence begins with `text`.
     """
 
-    KINDS: ClassVar[tuple[str, ...]] = ("value", "claim", "ledger", "test")
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
     value: str = ""
     claim: str = ""
     ledger: str = ""
@@ -62,22 +67,22 @@ class Check(_Strict):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
-        given = self.model_dump(exclude_defaults=True)
-        if sum(kind in given for kind in self.KINDS) != 1:
-            raise ValueError(f"a check must name exactly one of {', '.join(self.KINDS)}, got {given}")
-        if bool(self.claim) != bool(self.text):
-            raise ValueError(f"claim and text must stand together, got {given}")
         bounds = sum(bound is not None for bound in (self.printed, self.at_least, self.at_most))
+        if sum(map(bool, (self.value, self.claim, self.ledger, self.test))) != 1:
+            raise ValueError("a check must name exactly one of value, claim, ledger, test")
+        if bool(self.claim) != bool(self.text):
+            raise ValueError("claim and text must stand together")
         if bounds != bool(self.value) or (self.printed is None) != (self.tolerance is None):
-            raise ValueError(f"a value, and only a value, must have printed and tolerance, at_least or at_most, got {given}")
+            raise ValueError("a value, and only a value, must have printed and tolerance, at_least or at_most")
         if bool(self.value) != bool(self.because):
-            raise ValueError(f"a value must say because of what, and only a value, got {given}")
+            raise ValueError("a value must say because of what, and only a value")
         return self
 
 
-class Row(_Strict):
+class Row(BaseModel):
     """One item of the paper, or several that state the same. `stated` lowers the computed verdict, and never raises it."""
 
+    model_config = ConfigDict(extra="forbid")
     items: tuple[str, ...] = Field(min_length=1)
     part: str = ""
     says: str
@@ -93,10 +98,8 @@ class Row(_Strict):
     def _whole(self) -> Self:
         if self.stated and not self.why:
             raise ValueError("a stated verdict must say why")
-        if not self.checks and self.stated != "not attempted":
-            raise ValueError("a row without checks must be stated as 'not attempted'")
-        if self.checks and self.stated == "not attempted":
-            raise ValueError("a row with checks cannot be 'not attempted'")
+        if bool(self.checks) == (self.stated == "not attempted"):
+            raise ValueError("a row without checks, and no other, must be stated as 'not attempted'")
         return self
 
     @property
@@ -110,28 +113,85 @@ class Row(_Strict):
         return ", ".join([*named, self.part] if self.part else named)
 
 
-def read(root: Path, paper: str) -> tuple[Row, ...]:
+Judged = tuple[Row, str, list[Found]]  # a row, its verdict, and what each check found
+
+
+def read(root: Path, paper: str) -> list[Row]:
     """The rows of book/reproduction/<paper>.yaml.  Raises ReproductionError."""
     try:
-        return _rows(paper, (root / "book" / "reproduction" / f"{paper}.yaml").read_text())
+        listed, rows = yaml.safe_load((root / "book" / "reproduction" / f"{paper}.yaml").read_text()), []
+        for entry in listed:
+            rows.append(Row.model_validate(entry))
+    except ValidationError as error:
+        first = error.errors()[0]
+        said = f"{'.'.join(map(str, first['loc']))} {first['msg']}"
+        raise ReproductionError(f"{paper}, {entry.get('items')}: {said}") from None
     except (OSError, yaml.YAMLError) as error:
         raise ReproductionError(f"{paper}: no table of what is reproduced: {' '.join(str(error).split())}") from None
+    return rows
+
+
+def judged(root: Path, paper: str) -> list[Judged]:
+    """Each row with its verdict and what its checks found.  Raises ReproductionError where a reference leads nowhere."""
+    found = []
+    for row in read(root, paper):
+        try:
+            outcomes = [outcome(root, check) for check in row.checks]
+        except (OSError, LookupError) as error:
+            raise ReproductionError(f"{paper}, {row.name}: {error}") from None
+        found.append((row, verdict(row, [holds for holds, _ in outcomes]), outcomes))
+    return found
+
+
+def outcome(root: Path, check: Check) -> Found:
+    """Whether `check` holds, and what it found in words; LookupError or OSError where what it names is not there."""
+    results = Project(root).results
+    if check.test:
+        if check.test not in _tests(root):
+            raise LookupError(f"there is no test {check.test!r}")
+        return None, check.label
+    if check.ledger:
+        with (results / LEDGER / "results.csv").open(newline="") as file:
+            rows = [row for row in csv.DictReader(file) if row["part"] == "ledger" and row["id"] == check.ledger]
+        if len(rows) != 1:
+            raise LookupError(f"the privacy ledger has no entry {check.ledger!r}")
+        label, entry = check.label or "loss", rows[0]
+        if not entry["measured"]:
+            return None, f"{label} left to the paper preset and to the tests"
+        told = f"{float(entry['measured']):.4g} of {float(entry['promised']):.4g} promised"
+        return entry["kept"] == "True", f"{label} {told}{', attained' if entry['tight'] == 'True' else ''}"
+    if check.claim:
+        stored = json.loads((results / check.claim / "claims.json").read_text())
+        found = [claim for claim in stored if claim["claim"].startswith(check.text)]
+        if len(found) != 1:
+            raise LookupError(f"{check.claim} has {len(found)} claims that begin with {check.text!r}; there must be one")
+        value, relation, bound = (found[0][part] for part in ("value", "relation", "bound"))
+        keeps = f"{'within ' if isinstance(bound, list) else ''}{in_words(relation, bound, check.form)}"
+        return bool(found[0]["holds"]), f"{check.label} {value:{check.form}} ({keeps})".strip()
+    claim = compared(root, check)
+    return claim.holds, f"{check.label} {claim.value:{check.form}}".strip()
+
+
+def compared(root: Path, check: Check) -> Claim:
+    """The number that `check` names beside its bound, as a claim."""
+    notebook, name = check.value.split()
+    values = json.loads((Project(root).results / notebook / "values.json").read_text())
+    if name not in values:
+        raise LookupError(f"{notebook} has no value {name!r}")
+    found = float(values[name])
+    if check.printed is not None and check.tolerance is not None:
+        return within(name, found, check.printed - check.tolerance, check.printed + check.tolerance)
+    return at_most(name, found, check.at_most or 0.0) if check.at_least is None else at_least(name, found, check.at_least)
 
 
 @functools.cache
-def _rows(paper: str, text: str) -> tuple[Row, ...]:
-    rows, listed = [], yaml.safe_load(text)
-    for entry in listed:
-        try:
-            rows.append(Row.model_validate(entry))
-        except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"]))
-            raise ReproductionError(f"{paper}, {entry.get('items')}: {place} {first['msg']}".replace(":  ", ": ")) from None
-    return tuple(rows)
+def _tests(root: Path) -> set[str]:
+    """The test functions of the suite."""
+    files = sorted((root / "tests").rglob("test_*.py"))
+    return {name for path in files for name in re.findall(r"^def (test_\w+)\(", path.read_text(), re.MULTILINE)}
 
 
-def verdict(row: Row, outcomes: Sequence[bool | None]) -> Verdict:
+def verdict(row: Row, outcomes: Sequence[bool | None]) -> str:
     """All measured checks hold: reproduced; some: partly; none: not. What is stated can only be worse.
 
     A test has no outcome here (None), nor has a row of the ledger that a preset leaves out: it decides alone where nothing
@@ -140,133 +200,11 @@ def verdict(row: Row, outcomes: Sequence[bool | None]) -> Verdict:
     if not outcomes:
         return "not attempted"
     measured = [outcome for outcome in outcomes if outcome is not None]
-    computed: Verdict = "reproduced" if all(measured) else "partly" if any(measured) else "not"
+    computed = "reproduced" if all(measured) else "partly" if any(measured) else "not"
     return max(computed, row.stated or computed, key=VERDICTS.index)
 
 
-class Evidence:
-    """Looks up what checks name, in the results and tests below `root`; LookupError where it is not there."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-
-    def outcome(self, check: Check) -> Found:
-        """Whether `check` holds (None: the suite runs it), and what it found in words."""
-        if check.test:
-            self.test_file(check.test)
-            return None, check.label
-        if check.ledger:
-            entry = self._ledger()[check.ledger]
-            if not entry["measured"]:
-                return None, labelled(check.label or "loss", "left to the paper preset and to the tests")
-            kept = entry["kept"] == "True"
-            found = f"{float(entry['measured']):.4g} of {float(entry['promised']):.4g} promised"
-            return kept, labelled(check.label or "loss", f"{found}{', attained' if entry['tight'] == 'True' else ''}")
-        if check.claim:
-            stored = self.claim(check)
-            bound = _plain(stored["relation"], stored["bound"], check.form)
-            return bool(stored["holds"]), labelled(check.label, f"{stored['value']:{check.form}} ({bound})")
-        claim = self.compared(check)
-        return claim.holds, labelled(check.label, format(claim.value, check.form))
-
-    def compared(self, check: Check) -> Claim:
-        """The number that `check` names beside its bound, as a claim."""
-        notebook, name = check.value.split()
-        try:
-            found = float(self._json(notebook, "values")[name])
-        except KeyError:
-            raise LookupError(f"{notebook} has no value {name!r}") from None
-        if check.printed is not None and check.tolerance is not None:
-            return within(name, found, check.printed - check.tolerance, check.printed + check.tolerance)
-        if check.at_least is not None:
-            return at_least(name, found, check.at_least)
-        return at_most(name, found, check.at_most or 0.0)
-
-    def claim(self, check: Check) -> dict[str, Any]:
-        """The one claim of the notebook whose sentence begins with the text."""
-        found = [claim for claim in self._json(check.claim, "claims") if claim["claim"].startswith(check.text)]
-        if len(found) != 1:
-            raise LookupError(f"{check.claim} has {len(found)} claims that begin with {check.text!r}; there must be one")
-        return dict(found[0])
-
-    def test_file(self, name: str) -> str:
-        """The file of the test function `name`, below the root."""
-        try:
-            return _tests(self.root)[name]
-        except KeyError:
-            raise LookupError(f"there is no test {name!r}") from None
-
-    def files(self, rows: Sequence[Row]) -> list[Path]:
-        """What the verdicts of `rows` depend on."""
-        named = {check.value or check.claim or (check.ledger and LEDGER) for row in rows for check in row.checks}
-        folders = [Project(self.root).results / notebook for notebook in sorted({name.split()[0] for name in named if name})]
-        return [folder / name for folder in folders for name in ("values.json", "claims.json", "results.csv", MANIFEST)]
-
-    def smaller(self, rows: Sequence[Row]) -> list[str]:
-        """The notebooks behind `rows` whose results are not at the paper's scale."""
-        found = []
-        for path in self.files(rows):
-            manifest = read_manifest(path) if path.name == MANIFEST else {}
-            if manifest:
-                notebook = path.parent.relative_to(Project(self.root).results).as_posix()
-                preset, changed = preset_of(params_of(notebook).make(overrides=manifest["params"]))
-                found += [notebook] if preset != "paper" or changed else []
-        return found
-
-    def _json(self, notebook: str, name: str) -> Any:
-        try:
-            return json.loads((Project(self.root).results / notebook / f"{name}.json").read_text())
-        except OSError:
-            raise LookupError(f"{notebook} has no {name}.json") from None
-
-    def _ledger(self) -> dict[str, dict[str, str]]:
-        try:
-            with (Project(self.root).results / LEDGER / "results.csv").open(newline="") as file:
-                return _Ledger({row["id"]: row for row in csv.DictReader(file) if row["part"] == "ledger"})
-        except OSError:
-            raise LookupError(f"{LEDGER} has no results.csv") from None
-
-
-class _Ledger(dict[str, dict[str, str]]):
-    def __missing__(self, key: str) -> dict[str, str]:
-        raise LookupError(f"the privacy ledger has no entry {key!r}")
-
-
-@functools.cache
-def _tests(root: Path) -> dict[str, str]:
-    """Where each test function of the suite stands."""
-    return {
-        name: path.relative_to(root).as_posix()
-        for path in sorted((root / "tests").rglob("test_*.py"))
-        for name in re.findall(r"^def (test_\w+)\(", path.read_text(), re.MULTILINE)
-    }
-
-
-Judged = tuple[Row, Verdict, list[Found]]  # a row, its verdict, and what each check found
-
-
-def judged(root: Path, paper: str) -> list[Judged]:
-    """Each row with its verdict and what its checks found.  Raises ReproductionError where a reference leads nowhere."""
-    evidence, found = Evidence(root), []
-    for row in read(root, paper):
-        try:
-            outcomes = [evidence.outcome(check) for check in row.checks]
-        except LookupError as error:
-            raise ReproductionError(f"{paper}, {row.name}: {error.args[0]}") from None
-        found.append((row, verdict(row, [holds for holds, _ in outcomes]), outcomes))
-    return found
-
-
-WORDS = ("reproduced", "after a listed correction", "in part", "refuted", "not reproduced", "not attempted")
-
-
-def in_words(found: Sequence[Judged]) -> str:
-    """ "6 reproduced, 8 after a listed correction, 2 refuted, 2 not attempted": the verdicts of `found` in full words."""
-    named = Counter(words(*one) for one in found)
-    return ", ".join(f"{named[name]} {name}" for name in WORDS if named[name])
-
-
-def words(row: Row, reached: Verdict, outcomes: Sequence[Found]) -> str:
+def words(row: Row, reached: str, outcomes: Sequence[Found]) -> str:
     """A verdict as the pages count it: errata excuse what the row states, and no check that fails in this build."""
     listed = bool(row.errata) and row.stated == reached
     if reached == "partly":
@@ -276,9 +214,123 @@ def words(row: Row, reached: Verdict, outcomes: Sequence[Found]) -> str:
     return reached
 
 
-def labelled(label: str, text: str) -> str:
-    return f"{label} {text}" if label else text
+def counted(found: Sequence[Judged]) -> str:
+    """ "6 reproduced, 8 after a listed correction, 2 refuted, 2 not attempted": the verdicts of `found` in full words."""
+    named = Counter(words(*one) for one in found)
+    return ", ".join(f"{named[name]} {name}" for name in WORDS if named[name])
 
 
-def _plain(relation: str, bound: Any, form: str) -> str:
-    return f"{'within ' if isinstance(bound, list) else ''}{bound_in_words(relation, bound, form)}"
+# The page
+
+
+def _sources(root: Path, paper: str) -> list[Path]:
+    """What the table of `paper` depends on: its rows, and the results that they name."""
+    checks = [check for row in read(root, paper) for check in row.checks]
+    named = {(check.value or check.claim or (check.ledger and LEDGER)).partition(" ")[0] for check in checks} - {""}
+    results = [Project(root).results / notebook / name for notebook in sorted(named) for name in (MANIFEST, "values.json")]
+    return [root / "book" / "reproduction" / f"{paper}.yaml", *results]
+
+
+def _smaller(root: Path, paper: str) -> list[str]:
+    """The notebooks behind the table of `paper` whose results are not at the paper's scale."""
+    found = []
+    for path in _sources(root, paper):
+        if path.name == MANIFEST and (manifest := read_manifest(path)):
+            notebook = path.parent.relative_to(Project(root).results).as_posix()
+            preset, changed = preset_of(params_of(notebook).make(overrides=manifest["params"]))
+            found += [notebook] if preset != "paper" or changed else []
+    return found
+
+
+class Reproduced(SphinxRole):
+    """The counts of one paper's verdicts."""
+
+    def run(self) -> tuple[Sequence[nodes.Node], Sequence[nodes.system_message]]:  # type: ignore[override]
+        root = Path(self.env.srcdir)
+        try:
+            for path in _sources(root, self.text):
+                self.env.note_dependency(str(path))
+            return [nodes.Text(counted(judged(root, self.text)))], []
+        except ValueError as error:
+            return [], [self.inliner.reporter.error(str(error), line=self.lineno)]
+
+
+class Table(SphinxDirective):
+    """The table of one paper: for each item its statement, what is compared, and why the two differ, below each other."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        paper, root = self.arguments[0], Path(self.env.srcdir)
+        try:
+            found, smaller = judged(root, paper), _smaller(root, paper)
+            for path in _sources(root, paper):
+                self.env.note_dependency(str(path))
+        except ValueError as error:
+            raise self.error(str(error)) from None
+        lines = [f"**{len(found)} rows: {counted(found)}.**"]
+        if smaller:
+            lines.append(f"\n:::{{note}}\n{SMALL} {', '.join(f'{{doc}}`results/{notebook}`' for notebook in smaller)}.\n:::")
+        return [*self.parse_text_to_nodes("\n".join(lines)), self._table(found)]
+
+    def _table(self, found: list[Judged]) -> nodes.table:
+        body = nodes.tbody()
+        for row, reached, outcomes in found:
+            body += nodes.row("", self._cell(f"**{row.name}.** {row.says}", morecols=2), classes=["item"])
+            kind = f"verdict-{reached.replace(' ', '-')}"
+            badge = nodes.paragraph("", "", nodes.inline(text=reached, classes=["verdict", kind]))
+            sides = [self._cell(_listed(_printed(row)), classes=["printed"])]
+            sides += [self._cell(_listed(_ours(row, outcomes)), classes=["ours"])]
+            body += nodes.row("", *sides, nodes.entry("", badge, classes=["reached"]), classes=["compared"])
+            if text := _reason(row):
+                body += nodes.row("", self._cell(text, morecols=2), classes=["reason"])
+        group = nodes.tgroup("", cols=3)
+        group += [nodes.colspec(colwidth=width) for width in (38, 42, 20)]
+        group += nodes.thead("", nodes.row("", *[self._cell(title) for title in ("it prints", "ours", "verdict")]))
+        group += body
+        return nodes.table("", group, classes=["reproduction"])
+
+    def _cell(self, text: str, **options: Any) -> nodes.entry:
+        return nodes.entry("", *self.parse_text_to_nodes(text), **options)
+
+
+def _listed(lines: Sequence[str]) -> str:
+    """One line as it is, more as a list."""
+    return "\n".join(f"- {line}" for line in lines) if len(lines) > 1 else "".join(lines)
+
+
+def _printed(row: Row) -> list[str]:
+    """The paper's column: its words, and each number that ours is compared with."""
+    compared = [check for check in row.checks if check.printed is not None]
+    numbers = [f"{check.label} {check.printed:,g} ± {check.tolerance:g}".strip() for check in compared]
+    return [*([row.paper] if row.paper else []), *numbers]
+
+
+def _ours(row: Row, outcomes: Sequence[Found]) -> list[str]:
+    """Our column: a line for each check that has something to say, marked where it does not hold."""
+    lines = [row.ours] if row.ours else []
+    lines += [f"{text} **(does not hold)**" if holds is False else text for holds, text in outcomes if text]
+    return lines or (["as the tests say"] if outcomes else [])
+
+
+def _reason(row: Row) -> str:
+    """Why the two differ, where a tolerance comes from, the errata, where to look, and the tests that decide."""
+    because = dict.fromkeys(check.because for check in row.checks if check.because)
+    tests, entries = (
+        [f"`{getattr(each, kind)}`" for each in row.checks if getattr(each, kind)] for kind in ("test", "ledger")
+    )
+    parts = {
+        row.why: row.why,
+        f"Compared with {'; '.join(because)}.": because,
+        f"Errata: {', '.join(f'[{erratum}](#{erratum.lower()})' for erratum in row.errata)}.": row.errata,
+        f"See {row.where}.": row.where,
+        f"Test{'s' if len(tests) > 1 else ''}: {', '.join(tests)}.": tests,
+        f"Ledger ({{doc}}`privacy`): {', '.join(entries)}.": entries,
+    }
+    return " ".join(text for text, told in parts.items() if told)
+
+
+def setup(app: Sphinx) -> None:
+    app.add_role("reproduced", Reproduced())
+    app.add_directive("reproduction", Table)
+    app.add_css_file("reproduction.css")
