@@ -6,9 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 
-import distributed
 import pytest
 from click.testing import CliRunner, Result
 
@@ -41,13 +39,13 @@ class Serial:
         outcome = sweeping.Outcome(traceback="the third term diverged") if seed in self.broken else None
         return Done(outcome or function(notebook, model, params, seed, *rest))
 
-    def nthreads(self) -> dict[str, int]:
-        return {"here": 1}
-
 
 class Done:
     def __init__(self, outcome) -> None:
         self.outcome = outcome
+
+    def add_done_callback(self, function) -> None:
+        function(self)
 
     def result(self):
         return self.outcome
@@ -65,5 +63,4 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> Serial:
         yield client
 
     monkeypatch.setattr(sweeping, "connected", connected)
-    monkeypatch.setattr(distributed, "wait", lambda futures, **_: SimpleNamespace(done=futures))
     return client

@@ -132,8 +132,6 @@ BAD = {
     "bad seed": (["--seed", "-1"], "seed must be an integer >= 0, got -1"),
     "empty seed": (["--seed", ""], "seed must be an integer >= 0, got ''"),
     "word for a seed": (["--seed", "lucky"], "seed must be an integer >= 0, got 'lucky'"),
-    "no address": (["--scheduler", "", "--seed", "987654"], "got '' (no address)"),
-    "two engines": (["--workers", "2", "--scheduler", "tcp://h:1"], "workers are those of the scheduler tcp://h:1"),
     "unwritable out": (["--out", "notebooks/toy/line.py/inside"], "out must lie outside"),
 }
 

@@ -64,33 +64,24 @@ def finished(once: Path, tmp_path: Path) -> Path:
 
 BAD = {
     "unknown name": (["--grid", "epsilom=1,2"], "unknown parameter 'epsilom'; did you mean 'epsilon'?"),
-    "unknown -p": (["--grid", "epsilon=1", "-p", "row", "3"], "unknown parameter 'row'"),
     "no values": (["--grid", "epsilon"], "grid must be NAME=VALUE,VALUE,..., got 'epsilon'"),
     "empty value": (["--grid", "epsilon=1,,2"], "grid has an empty value for epsilon, got 'epsilon=1,,2'"),
-    "nothing": (["--grid", "epsilon="], "grid has an empty value for epsilon, got 'epsilon='"),
     "twice": (["--grid", "epsilon=1", "--grid", "epsilon=2"], "grid names epsilon twice"),
     "same value": (["--grid", "epsilon=1,1.0"], "the points epsilon=1 and epsilon=1.0 are the same"),
-    "same text": (["--grid", "epsilon=1,1"], "the points epsilon=1 and epsilon=1 are the same"),
     "both": (["--grid", "epsilon=1", "-p", "epsilon", "2"], "epsilon is set by -p and swept by --grid"),
     "-p twice": (["--grid", "epsilon=1", "-p", "width", "1", "-p", "width", "2"], "width is set twice"),
     "seed": (["--grid", "seed=1,2"], "seed cannot be in the grid; --seed sets the first seed"),
     "-p seed": (["--grid", "epsilon=1", "-p", "seed", "2"], "seed is set by --seed"),
-    "range": (
-        ["--grid", "epsilon=1,-1", "--grid", "rows=64"],
-        "point epsilon=-1, rows=64: epsilon must be >= 1e-06, got '-1'",
+    "many bad": (
+        ["--grid", "epsilon=1,-1,-2", "--grid", "rows=4"],
+        "point epsilon=-1, rows=4: epsilon must be >= 1e-06, got '-1' (and 1 o",
     ),
-    "many bad": (["--grid", "epsilon=1,-1,-2"], "epsilon must be >= 1e-06, got '-1' (and 1 other points)"),
-    "word": (["--grid", "rows=64,many"], "point rows=many: rows must be an integer, got 'many'"),
     "one list": (["--grid", "widths=2,3"], "widths needs lists separated by ';'"),
     "too many": (["--grid", "epsilon=1,2", "--repeat", "5001"], "the sweep has 10002 points, at most 10000 may be"),
     "bad seed": (["--grid", "epsilon=1", "--seed", "-1"], "seed must be an integer >= 0, got -1"),
-    "preset": (["--grid", "epsilon=1", "--preset", "huge"], "preset must be one of quick, paper, got 'huge'"),
     "both engines": (["--grid", "epsilon=1", "--scheduler", "tcp://h:1", "--workers", "2"], "leave --workers away"),
-    "no address": (["--grid", "epsilon=1", "--scheduler", ""], "such as tcp://127.0.0.1:8786, got '' (no address)"),
     "half an address": (["--grid", "epsilon=1", "--scheduler", "tcp://"], "got 'tcp://' (no address)"),
-    "a long name": (["--grid", "epsilon=1", "--out", "a" * 300], "File name too long: "),
     "no file": (["--grid", "epsilon=1", "--scheduler", "no_file.json"], "got 'no_file.json' ([Errno 2] No such file"),
-    "no folder": (["--grid", "epsilon=1", "--scheduler", "nowhere/x.json"], "got 'nowhere/x.json' ([Errno 2] No such file"),
     "sources": (["--grid", "epsilon=1", "--out", "notebooks/mine"], "out must lie outside the book's own sources"),
     "file": (["--grid", "epsilon=1", "--out", "file/inside"], "out must be a folder that can be written"),
     "foreign": (["--grid", "epsilon=1", "--out", "runs"], "which no sweep wrote; choose another folder"),
@@ -144,37 +135,25 @@ def test_finished_points_are_never_run_again_and_a_larger_grid_keeps_them(tmp_pa
     assert same(out, whole)
 
 
-@pytest.mark.parametrize("damage", ["cut", "gone", "empty"])
-def test_a_damaged_point_is_run_again(finished, serial, damage):
-    path = sorted((finished / "points").iterdir())[0]
-    before = pd.read_parquet(path)
-    {"cut": lambda: path.write_bytes(path.read_bytes()[:-50]), "gone": path.unlink, "empty": lambda: path.write_bytes(b"")}[
-        damage
-    ]()
+def test_damaged_points_are_run_again(finished, serial):
+    cut, gone, empty = sorted((finished / "points").iterdir())[:3]
+    before = [pd.read_parquet(path) for path in (cut, gone, empty)]
+    cut.write_bytes(cut.read_bytes()[:-50])
+    gone.unlink()
+    empty.write_bytes(b"")
     sweep(*SMALL, "--out", finished)
-    assert len(serial.ran) == 1
-    assert pd.read_parquet(path).equals(before)
+    assert len(serial.ran) == 3
+    assert all(pd.read_parquet(path).equals(was) for path, was in zip((cut, gone, empty), before, strict=True))
 
 
-@pytest.mark.parametrize(
-    ("notebook", "arguments", "message"),
-    [
-        ("toy/other", ["--grid", "epsilon=1,2"], "holds a sweep of toy/line"),
-        (NOTEBOOK, ["--grid", "epsilon=1,2", "--grid", "rows=4", "--repeat", "2", *TINY], "does not have"),
-        (NOTEBOOK, [*SMALL, "--seed", "1"], "does not have (evolvingdp sweep toy/line --preset quick"),
-        (NOTEBOOK, [*SMALL, "-p", "width", "4"], "choose another folder, or a grid that holds all of them"),
-    ],
-)
-def test_the_folder_of_another_sweep_is_refused_without_loss(root, finished, serial, notebook, arguments, message):
-    others = [root / "notebooks" / "toy" / f"other.{kind}" for kind in ("ipynb", "py")]
-    for other in others:
-        shutil.copyfile(other.with_stem("line"), other)
+@pytest.mark.parametrize("other", [["--seed", "1"], ["-p", "width", "4"]])
+def test_the_folder_of_another_sweep_is_refused_without_loss(finished, serial, other):
     before = {path: path.read_bytes() for path in finished.rglob("*") if path.is_file()}
-    done = sweep(*arguments, "--out", finished, notebook=notebook)
-    for other in others:
-        other.unlink()  # a module more would change every key
+    done = sweep(*SMALL, *other, "--out", finished)
     assert done.exit_code == 1
-    assert message in done.stderr
+    assert re.search(
+        r"holds \d points that this sweep does not have, .*; choose another folder, or a grid that", done.stderr
+    )
     assert done.stderr.count("\n") == 1
     assert {path: path.read_bytes() for path in finished.rglob("*") if path.is_file()} == before
     assert serial.ran == []
@@ -297,47 +276,29 @@ def test_sixty_points_over_two_workers_killed_twice_give_the_undisturbed_table(t
     assert len(pd.read_parquet(disturbed / "values.parquet")) == 60
 
 
-def test_a_notebook_s_repetitions_are_the_same_rows_on_workers(two_workers):
+def run(script: str, *arguments: str | Path, **options) -> subprocess.CompletedProcess:
     """In a process of its own: a client's threads outlive it."""
-    script = """
-import os, sys
-from evolvingdp.book import engine
-from evolvingdp.notebooks.toy import line
-from evolvingdp.book.checkout import params_of
-params = params_of("toy/line").make()
-alone = line.run(params, 3)
-os.environ[engine.SCHEDULER] = sys.argv[1]
-assert line.run(params, 3).equals(alone)
-where = engine.rows([(eval, "[{'process': __import__('os').getpid()}]")])
-assert where[0]["process"] != os.getpid(), "the calls must have left this process"
-print(len(alone), "rows")
-"""
-    command = [sys.executable, "-c", script, two_workers.address]
-    done = subprocess.run(command, env=environ(), capture_output=True, text=True)
-    assert done.stdout == "3 rows\n", done.stderr
+    command = [sys.executable, "-c", script, *map(str, arguments)]
+    return subprocess.run(command, env=environ(), capture_output=True, text=True, **options)
 
 
-def test_nobody_else_can_use_the_scheduler_that_a_sweep_or_a_run_starts():
-    """Neither plainly nor with a certificate of its own; the notebook's repetitions, in another process, can."""
-    script = r"""
-import os, subprocess, sys
+def test_nobody_else_can_use_the_scheduler_that_a_sweep_starts():
+    """Neither plainly nor with a certificate of its own."""
+    done = run(r"""
 from distributed import Client
 from distributed.security import Security
-from evolvingdp.book import engine, sweeping
-refused = []
-with sweeping.shared(None, 1, "toy/line"):
-    address = os.environ[engine.SCHEDULER]
-    for known, where in ((None, address.replace("tls:", "tcp:")), (Security.temporary(), address)):
-        try:
-            Client(where, security=known, timeout=3)
-        except (OSError, TypeError, ValueError) as error:
-            refused.append(type(error).__name__)
-    asked = "from evolvingdp.book import engine; print(engine.rows([(eval, \"[{'pid': __import__('os').getpid()}]\")]))"
-    row = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True)
-print(address.partition(":")[0], len(refused), "pid" in row.stdout, row.stderr)
-"""
-    done = subprocess.run([sys.executable, "-c", script], env=environ(), capture_output=True, text=True)
-    assert done.stdout == "tls 2 True \n", done.stdout + done.stderr
+from evolvingdp.book import sweeping
+if __name__ == "__main__":
+    with sweeping.connected(None, 1, "toy/line") as client:
+        address, refused = client.scheduler.address, []
+        for known, where in ((None, address.replace("tls:", "tcp:")), (Security.temporary(), address)):
+            try:
+                Client(where, security=known, timeout=3)
+            except (OSError, TypeError, ValueError) as error:
+                refused.append(type(error).__name__)
+        print(address.partition(":")[0], len(refused), client.submit(abs, -3).result())
+""")
+    assert done.stdout == "tls 2 3\n", done.stdout + done.stderr
 
 
 def test_progress_tells_what_a_point_costs_and_what_is_left_from_the_first_line_on():
@@ -345,17 +306,20 @@ def test_progress_tells_what_a_point_costs_and_what_is_left_from_the_first_line_
     for _ in sweeping.progress(10, 6, lines.append, lambda: next(times)):
         pass
     assert lines == [
-        "7 of 10 points, 6 s, 6 s a point, about 18 s left",
-        "9 of 10 points, 12 s, 4 s a point, about 4 s left",
-        "10 of 10 points, 13 s, 3.2 s a point",
+        "7 of 10 points in 0:00:06, 6 s a point, about 0:00:18 left",
+        "9 of 10 points in 0:00:12, 4 s a point, about 0:00:04 left",
+        "10 of 10 points in 0:00:13, 3.2 s a point",
     ]
 
 
-def test_workers_of_a_queue_are_waited_for_as_long_as_asked(tmp_path):
+def test_workers_of_a_queue_are_waited_for_and_sent_the_modules_that_they_do_not_have(tmp_path, serial):
+    """A copy of the library stands where no notebooks are, as a wheel's does."""
+    shutil.copytree(REPOSITORY / "lib" / "evolvingdp", tmp_path / "site" / "evolvingdp")
+    shutil.copytree(REPOSITORY / "data", tmp_path / "site" / "evolvingdp" / "data")
     (tmp_path / "cluster").mkdir()
-    cluster = Cluster(tmp_path / "cluster")
+    cluster = Cluster(tmp_path / "cluster", PYTHONPATH=str(tmp_path / "site"), EVOLVINGDP_NOTEBOOKS="")
     try:
-        asked = ["--grid", "epsilon=1", *TINY, "--scheduler", cluster.address, "--out", tmp_path / "out", "--wait"]
+        asked = [*SMALL, "--scheduler", cluster.address, "--out", tmp_path / "remote", "--wait"]
         with client(*asked, "0.1") as hasty:
             said = hasty.communicate()[1]
         assert "has no workers; start some: dask worker" in said
@@ -363,59 +327,26 @@ def test_workers_of_a_queue_are_waited_for_as_long_as_asked(tmp_path):
         with client(*asked, "300") as patient:
             time.sleep(1)
             cluster.worker()
-            assert patient.wait() == 0
-    finally:
-        cluster.close()
-
-
-def test_workers_that_have_the_library_and_no_notebooks_are_sent_the_modules(tmp_path, serial):
-    """A copy of the library stands where no notebooks are, as a wheel's does; both the sweep and a run deal to it."""
-    shutil.copytree(REPOSITORY / "lib" / "evolvingdp", tmp_path / "site" / "evolvingdp")
-    shutil.copytree(REPOSITORY / "data", tmp_path / "site" / "evolvingdp" / "data")
-    (tmp_path / "cluster").mkdir()
-    cluster = Cluster(tmp_path / "cluster", PYTHONPATH=str(tmp_path / "site"), EVOLVINGDP_NOTEBOOKS="")
-    try:
-        cluster.worker()
-        with client(*SMALL, "--scheduler", cluster.address, "--out", tmp_path / "remote") as remote:
-            said = remote.communicate()[1]
-        assert remote.returncode == 0, said
-        command = [*EVOLVINGDP, "run", NOTEBOOK, "--scheduler", cluster.address, "--out", str(tmp_path / "run")]
-        done = subprocess.run(command, env=environ(), capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
+            said = patient.communicate()[1]
+        assert patient.returncode == 0, said
     finally:
         cluster.close()
     assert sweep(*SMALL, "--out", tmp_path / "here").exit_code == 0
     assert same(tmp_path / "remote", tmp_path / "here")
 
 
-@pytest.fixture(scope="module")
-def changed_copy(tmp_path_factory) -> Path:
-    """A checkout whose streams are others, and whose toy raises at epsilon = 3."""
-    copy = tmp_path_factory.mktemp("copy")
-    for part in ("lib", "data"):
-        shutil.copytree(REPOSITORY / part, copy / part, ignore=shutil.ignore_patterns("*.egg-info"))
-    for name in ("requirements.lock", "CITATION.cff"):
-        shutil.copy(REPOSITORY / name, copy)
-    raising = "def run(params, seed):\n    if params.epsilon == 3:\n        raise ValueError(seed)\n"
-    toy.write(copy, module=toy.MODULE.replace("def run(params, seed):\n", raising))
-    with (copy / "lib" / "evolvingdp" / "core" / "seeds.py").open("a") as file:
-        file.write("\nOTHER = True\n")
-    return copy
-
-
-def from_copy(copy: Path, *arguments: str | Path) -> tuple[int, str]:
-    command = [*EVOLVINGDP, "sweep", NOTEBOOK, *map(str, arguments)]
-    environment = environ(PYTHONPATH=str(copy / "lib"), EVOLVINGDP_NOTEBOOKS=str(copy / "notebooks"))
-    done = subprocess.run(command, env=environment, cwd=copy, capture_output=True, text=True)
-    return done.returncode, done.stderr
-
-
-def test_workers_that_run_other_code_are_refused_before_anything_runs(two_workers, changed_copy, tmp_path):
-    code, said = from_copy(changed_copy, *SMALL, "--scheduler", two_workers.address, "--out", tmp_path / "out")
-    assert code == 1
-    assert re.search(
-        r"Error: worker tcp://\S+ would compute something else, it differs in library \(\w+, here \w+\)\n", said
-    )
+def test_workers_that_run_other_code_are_refused_before_anything_runs(two_workers, tmp_path):
+    other = """
+import sys
+from evolvingdp.book import checkout, cli
+real = checkout.made_of
+checkout.made_of = lambda *given, **more: {**real(*given, **more), "library": "another"}
+cli.main(sys.argv[1:])
+"""
+    done = run(other, "sweep", NOTEBOOK, *SMALL, "--scheduler", two_workers.address, "--out", tmp_path / "out")
+    assert done.returncode == 1
+    said = r"Error: worker tcp://\S+ would compute something else, it differs in library \(\w+, here another\)\n"
+    assert re.search(said, done.stderr), done.stderr
     assert not (tmp_path / "out").exists()
 
 
@@ -427,7 +358,7 @@ def test_a_scheduler_that_does_not_answer_is_one_clear_line(tmp_path):
         "sweeping.ANSWER = 1\n"
         f"for command in {asked!r}: print(CliRunner().invoke(cli.main, command).stderr, end='')"
     )
-    done = subprocess.run([sys.executable, "-c", script], env=environ(), cwd=tmp_path, capture_output=True, text=True)
+    done = run(script, cwd=tmp_path)
     lines = [line for line in done.stdout.splitlines() if line.startswith("Error: ")]
     assert len(lines) == 4, done
     for address, line in zip(addresses, lines, strict=True):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +36,6 @@ def main() -> None:
     """
 
 
-_wait = click.option(
-    "--wait", type=click.FloatRange(min=0), default=30, show_default=True, metavar="SECONDS",
-    help="For a cluster's first worker, and for the next one when all are gone: a queue may need hours.",
-)  # fmt: skip
-
-
 @main.command()
 @click.argument("notebook")
 @click.option(
@@ -51,31 +44,18 @@ _wait = click.option(
 @click.option("--preset", default="quick", show_default=True, help="quick (seconds) or paper (the paper's scale).")
 @click.option("--seed", show_default="0", help="Master seed of all random streams, an integer >= 0.")
 @click.option("--out", metavar="FOLDER", help="Folder for the results  [default: runs/NOTEBOOK/KEY]")
-@click.option("--workers", type=click.IntRange(min=1), help="Processes that share the repetitions  [default: none]")
-@click.option("--scheduler", metavar="ADDRESS", help="Share them on an existing dask cluster: tcp://HOST:PORT or its file.")
-@_wait
 @in_checkout
-def run(
-    notebook: str,
-    overrides: tuple[tuple[str, str], ...],
-    preset: str,
-    seed: str | None,
-    out: str | None,
-    workers: int | None,
-    scheduler: str | None,
-    wait: float,
-) -> None:
+def run(notebook: str, overrides: tuple[tuple[str, str], ...], preset: str, seed: str | None, out: str | None) -> None:
     """Execute NOTEBOOK with checked parameters; write the notebook, results.csv, claims.json and the figures.
 
     Example: evolvingdp run heavy_hitters/frequency_oracle --preset paper -p epsilon 1 --seed 7 --out my-run
     """
-    from evolvingdp.book import running, sweeping
+    from evolvingdp.book import running
     from evolvingdp.book.checkout import Project
     from evolvingdp.book.running import Job, check_same_run, check_writable, named
     from evolvingdp.core.checks import ParameterError
 
     project = Project()
-    sweeping.check_one_engine(scheduler, workers)
     names = [name for name, _ in overrides]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice or ("seed" in names and seed is not None):
@@ -84,14 +64,10 @@ def run(
     folder = project.root / "runs" / job.notebook / job.key[:12] if out is None else named(out, "my-run")
     check_writable(folder, name=job.name, sources=project.root)
     check_same_run(job, folder)
-    cached = job.cached
-    if scheduler is not None and not cached:
-        sweeping.address_of(scheduler)
     from evolvingdp.book.executed import Reader
 
-    click.echo(f"{job.notebook}: {'already computed' if cached else 'running'}")
-    with nullcontext() if cached else sweeping.shared(scheduler, workers, job.notebook, wait):
-        seconds = running.run(job)
+    click.echo(f"{job.notebook}: {'already computed' if job.cached else 'running'}")
+    seconds = running.run(job)
     reader = Reader(project.root, job.notebook, folder, job.store / job.name / "values.json")
     running.export(job, folder, finish=reader.read)
     click.echo(f"{job.notebook}: done in {seconds:.1f} s, see {folder / job.name}.ipynb and {folder / job.name}/")
@@ -152,7 +128,14 @@ def book(preset: str, workers: int | None) -> None:
     "--scheduler", metavar="ADDRESS", help="Run on an existing dask cluster: tcp://HOST:PORT or its scheduler file (.json)."
 )
 @click.option("--workers", type=click.IntRange(min=1), help="Processes of this machine  [default: one per core]")
-@_wait
+@click.option(
+    "--wait",
+    type=click.FloatRange(min=0),
+    default=30,
+    show_default=True,
+    metavar="SECONDS",
+    help="For a cluster's first worker, and for the next one when all are gone: a queue may need hours.",
+)
 @click.option("--out", metavar="FOLDER", required=True, help="Folder for the results.")
 @in_checkout
 def sweep(out: str, scheduler: str | None, workers: int | None, **what: Any) -> None:

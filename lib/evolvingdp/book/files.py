@@ -8,10 +8,8 @@ import errno
 import functools
 import glob
 import os
-import platform
 import shutil
 import signal
-import sys
 import tempfile
 import threading
 import time
@@ -48,14 +46,14 @@ class DataError(PublishError):
 
 
 WRITING = ".writing-"  # how a file is called until it is whole
-HELD = ".held"  # the file that says who writes in a folder
-DAY = 24 * 3600
+HELD = ".held"  # whoever writes in a folder has locked this file
+DAY = 24 * 3600  # no run takes as long
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A file to write, which becomes `path` at the end unless something was raised."""
-    partial = path.with_name(f"{WRITING}{_owner()}{uuid.uuid4().hex[:12]}{path.suffix}")
+    partial = path.with_name(f"{WRITING}{uuid.uuid4().hex[:12]}{path.suffix}")
     try:
         yield partial
         partial.replace(path)
@@ -68,63 +66,35 @@ def scratch(folder: Path, prefix: str) -> Iterator[Path]:
     """A new folder in `folder`, removed at the end; first those that killed processes left there."""
     folder.mkdir(parents=True, exist_ok=True)
     clear(folder, prefix)
-    made = Path(tempfile.mkdtemp(dir=folder, prefix=f"{prefix}{_owner()}"))
+    made = Path(tempfile.mkdtemp(dir=folder, prefix=prefix))
     try:
         yield made
-    finally:  # where nothing can be removed any more, the next one does it
+    finally:  # where nothing can be removed any more, a later one does it
         shutil.rmtree(made, ignore_errors=True)
 
 
 def clear(folder: Path, prefix: str = WRITING) -> None:
-    """Remove what processes that have ended left in `folder`; of other machines' what is older than a day."""
+    """Remove what killed processes left in `folder` a day ago or earlier."""
     for left in folder.glob(f"{glob.escape(prefix)}*"):
-        machine, process = f"{left.name.removeprefix(prefix)}--".split("-")[:2]
-        here = machine == _machine() and process.isdigit()
-        if not _runs(int(process)) if here else time.time() - left.lstat().st_mtime > DAY:
+        if time.time() - left.lstat().st_mtime > DAY:
             shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
-
-
-def _owner() -> str:
-    return f"{_machine()}-{os.getpid()}-"
-
-
-def _machine() -> str:
-    return platform.node().replace("-", "_")[:60]
-
-
-def _runs(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # it is another user's
-        return True
-    return True
 
 
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """While it is open, no other process may hold `folder`; raises PublishError, which says who does."""
+    """While it is open, no other process may hold `folder`; raises PublishError where one does."""
     import fcntl
 
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / HELD).open("a+") as file:
+    with (folder / HELD).open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            file.seek(0)
-            who = file.read() or "another process"
-            raise PublishError(f"{str(folder)!r} is being written by {who}; wait until it ends, or stop it") from None
+            raise PublishError(f"another process writes in {str(folder)!r}: wait until it ends, or stop it") from None
         except OSError:  # a file system without locks
-            yield
-            return
-        file.truncate(0)
-        command = " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])[:200]
-        file.write(f"process {os.getpid()} on {platform.node()} since {time.strftime('%H:%M:%S')} ({command})")
-        file.flush()
+            pass
         clear(folder)
         yield
-        file.truncate(0)
 
 
 def pack(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
