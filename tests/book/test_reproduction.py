@@ -122,6 +122,8 @@ def test_a_number_is_reproduced_within_its_tolerance_and_no_further(tmp_path):
     for found, holds in ((0.86, True), (0.8101, True), (0.8099, False), (0.9099, True), (0.9101, False)):
         write(tmp_path, "a/b", {"x": found}, [])
         assert outcome(tmp_path, Check(**VALUE, form=".2f")) == (holds, f"{found:.2f}")
+    bounded = Check(value="a/b x", at_most=0.9, because="a bound", form=".2f")
+    assert outcome(tmp_path, bounded) == (False, "0.91 (at most 0.90)")
 
 
 def test_a_claim_is_found_by_how_it_begins_and_decides(tmp_path):
@@ -149,6 +151,23 @@ def test_a_row_of_the_ledger_decides_by_its_loss(tmp_path):
         assert outcome(tmp_path, Check(ledger="one")) == found
     with pytest.raises(LookupError, match="no entry 'two'"):
         outcome(tmp_path, Check(ledger="two"))
+
+
+def test_the_commands_of_a_row_name_each_of_its_checks():
+    checks = [
+        VALUE,
+        {"claim": "a/b", "text": "c"},
+        {"ledger": "one"},
+        {"test": "test_a"},
+        {"ledger": "two"},
+        {"test": "test_b"},
+    ]
+    row = Row(items=("Table 1",), says="s", checks=tuple(Check(**check) for check in checks))
+    assert reproduction.commands(row).splitlines() == [
+        'pytest -k "test_a or test_b"',
+        "evolvingdp run a/b --preset paper",
+        f"evolvingdp run {reproduction.LEDGER} --preset paper  # one, two",
+    ]
 
 
 @pytest.mark.parametrize(

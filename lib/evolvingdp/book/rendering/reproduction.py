@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import csv
 import functools
+import html
 import json
 import re
 from collections import Counter
@@ -96,7 +97,7 @@ class Row(BaseModel):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
-        if self.stated and not self.why:
+        if self.stated and not (self.why or self.errata):
             raise ValueError("a stated verdict must say why")
         if bool(self.checks) == (self.stated == "not attempted"):
             raise ValueError("a row without checks, and no other, must be stated as 'not attempted'")
@@ -169,7 +170,8 @@ def outcome(root: Path, check: Check) -> Found:
         keeps = f"{'within ' if isinstance(bound, list) else ''}{in_words(relation, bound, check.form)}"
         return bool(found[0]["holds"]), f"{check.label} {value:{check.form}} ({keeps})".strip()
     claim = compared(root, check)
-    return claim.holds, f"{check.label} {claim.value:{check.form}}".strip()
+    bound = "" if check.printed is not None else f" ({in_words(claim.relation, claim.bound, check.form)})"
+    return claim.holds, f"{check.label} {claim.value:{check.form}}{bound}".strip()
 
 
 def compared(root: Path, check: Check) -> Claim:
@@ -268,10 +270,9 @@ class Table(SphinxDirective):
                 self.env.note_dependency(str(path))
         except ValueError as error:
             raise self.error(str(error)) from None
-        lines = [f"**{len(found)} rows: {counted(found)}.**"]
-        if smaller:
-            lines.append(f"\n:::{{note}}\n{SMALL} {', '.join(f'{{doc}}`results/{notebook}`' for notebook in smaller)}.\n:::")
-        return [*self.parse_text_to_nodes("\n".join(lines)), self._table(found)]
+        listing = ", ".join(f"{{doc}}`results/{notebook}`" for notebook in smaller)
+        note = self.parse_text_to_nodes(f":::{{note}}\n{SMALL} {listing}.\n:::") if smaller else []
+        return [*note, self._table(found)]
 
     def _table(self, found: list[Judged]) -> nodes.table:
         body = nodes.tbody()
@@ -282,8 +283,10 @@ class Table(SphinxDirective):
             sides = [self._cell(_listed(_printed(row)), classes=["printed"])]
             sides += [self._cell(_listed(_ours(row, outcomes)), classes=["ours"])]
             body += nodes.row("", *sides, nodes.entry("", badge, classes=["reached"]), classes=["compared"])
-            if text := _reason(row):
-                body += nodes.row("", self._cell(text, morecols=2), classes=["reason"])
+            below = self._cell(_reason(row), morecols=2)
+            if row.checks:
+                below += nodes.raw("", _folded(row), format="html")
+            body += nodes.row("", below, classes=["reason"])
         group = nodes.tgroup("", cols=3)
         group += [nodes.colspec(colwidth=width) for width in (38, 42, 20)]
         group += nodes.thead("", nodes.row("", *[self._cell(title) for title in ("it prints", "ours", "verdict")]))
@@ -314,20 +317,26 @@ def _ours(row: Row, outcomes: Sequence[Found]) -> list[str]:
 
 
 def _reason(row: Row) -> str:
-    """Why the two differ, where a tolerance comes from, the errata, where to look, and the tests that decide."""
+    """Why the two differ, where a tolerance comes from, the errata, and where to look."""
     because = dict.fromkeys(check.because for check in row.checks if check.because)
-    tests, entries = (
-        [f"`{getattr(each, kind)}`" for each in row.checks if getattr(each, kind)] for kind in ("test", "ledger")
-    )
-    parts = {
-        row.why: row.why,
-        f"Compared with {'; '.join(because)}.": because,
-        f"Errata: {', '.join(f'[{erratum}](#{erratum.lower()})' for erratum in row.errata)}.": row.errata,
-        f"See {row.where}.": row.where,
-        f"Test{'s' if len(tests) > 1 else ''}: {', '.join(tests)}.": tests,
-        f"Ledger ({{doc}}`privacy`): {', '.join(entries)}.": entries,
-    }
-    return " ".join(text for text, told in parts.items() if told)
+    told = [row.why, f"Compared with {'; '.join(because)}." if because else ""]
+    return " ".join([*told, *(f"[{erratum}](#{erratum.lower()})" for erratum in row.errata), row.where]).strip()
+
+
+def commands(row: Row) -> str:
+    """What computes the checks of `row` again, a command a line."""
+    tests, entries = ([found for check in row.checks if (found := getattr(check, kind))] for kind in ("test", "ledger"))
+    notebooks = dict.fromkeys((check.value or check.claim).split()[0] for check in row.checks if check.value or check.claim)
+    lines = [f'pytest -k "{" or ".join(tests)}"'] if tests else []
+    lines += [f"evolvingdp run {notebook} --preset paper" for notebook in notebooks]
+    lines += [f"evolvingdp run {LEDGER} --preset paper  # {', '.join(entries)}"] if entries else []
+    return "\n".join(lines)
+
+
+def _folded(row: Row) -> str:
+    """The commands behind a word that opens them; for whoever listens, the word says of which row."""
+    name = html.escape(f"commands for {row.name}")
+    return f'<details><summary aria-label="{name}">commands</summary><pre>{html.escape(commands(row))}</pre></details>'
 
 
 def setup(app: Sphinx) -> None:
