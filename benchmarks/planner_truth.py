@@ -17,8 +17,7 @@ from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.reports import Report
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import thresh_protocol
-from evolvingdp.evolving.rivals import crews, once, reserve
-from evolvingdp.evolving.rivals.crews import Crews
+from evolvingdp.evolving.rivals import once, reserve
 from evolvingdp.evolving.rivals.reserve import Reserve
 from evolvingdp.evolving.streams import BitStream, WordStream
 from evolvingdp.heavy_hitters.pem import PEM
@@ -96,9 +95,7 @@ def followed(detected: bool = False, online: bool = False) -> Truth:
     def truth(question: Question, settings: Any, seed: int) -> Array:
         data = changing.bits(question, stream(seed, "moves"))
         generators = {"words": stream(seed, "bits"), "public": stream(seed, "public"), "private": stream(seed, "private")}
-        if isinstance(settings, Crews):
-            found = np.array([release.estimate for release in crews.run(settings, data, **generators)])
-        elif isinstance(settings, Reserve):
+        if isinstance(settings, Reserve):
             found = np.array([release.estimate[1] for release in reserve.run(settings, data, **generators)])
         elif isinstance(settings, once.Once):
             tally = once.run(settings, data, **generators)
@@ -132,14 +129,6 @@ def words_detected(online: bool) -> Truth:
         return np.asarray(settings.detect(tally, words=np.array([0]), online=online).estimates[:, 0] - own)
 
     return truth
-
-
-def words_followed(question: Question, settings: Crews, seed: int) -> Array:
-    """About the population's share: only those who serve are drawn, and thousands of readings leave users no other."""
-    means = changing.moving(question, stream(seed, "moves"))
-    data, generators = changing.words(question, means), ("words", "public", "private")
-    found = crews.run(settings, data, **{name: stream(seed, name) for name in generators})
-    return np.array([release.estimate[0] for release in found]) - means
 
 
 def words_every_period(question: Question, report: Report, seed: int) -> Array:
@@ -276,7 +265,6 @@ TRUTHS: dict[str, Truth] = {
     "each user once, changes found afterwards": followed(True),
     "each user once, changes found as they come": followed(True, True),
     "each user once, with a reserve that is called at a change": followed(),
-    "THRESH with roles by lot": followed(),
     "THRESH, tuned": followed(),
     "the best report from every user in every period": words_every_period,
     "the best report from every user in every period, composed with delta": words_every_period,
@@ -284,7 +272,6 @@ TRUTHS: dict[str, Truth] = {
     "each user once, one sign (FreqOracle, Hadamard)": words_once,
     "each user once, the best report, changes found afterwards": words_detected(False),
     "each user once, the best report, changes found as they come": words_detected(True),
-    "HEAVYTHRESH with roles by lot": words_followed,
     "TreeHist": searched,
     "PEM": searched,
     "stable histogram": shown,

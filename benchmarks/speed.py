@@ -33,7 +33,7 @@ from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import heavy_simulation, thresh_protocol, thresh_simulation
 from evolvingdp.evolving import streams as bit_streams
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
-from evolvingdp.evolving.rivals import crews, once
+from evolvingdp.evolving.rivals import once
 from evolvingdp.evolving.streams import BitStream, WordStream
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.heavy_hitters.bitstogram import Bitstogram
@@ -153,12 +153,6 @@ def each_once(n_users: int, horizon: int) -> Work:
     return lambda: once.simulate(settings, data, seeded("noise"))
 
 
-def roles_by_lot(n_users: int, horizon: int) -> Work:
-    settings = crews.Crews.plan(n_users, horizon, 10**6, 1.0, changes=3)
-    data = changing(n_users, horizon, 10**6)
-    return lambda: crews.simulate(settings, data, seeded("noise"))
-
-
 # ---- continual means: bits; at user level 100,000 users of at most 1,024 samples, epsilon = 2 ----
 
 USERS, CAP = 100_000, 1024
@@ -241,7 +235,6 @@ CASES: list[Case] = [
     ("thresh", "HEAVYTHRESH, two changes, d = 10^5, T = 64, ell = 10^6", 1e6, heavy_thresh, (10**6, 10**5, 64, 2.0)),
     ("thresh", "user by user, T = 64, ell = 10^6", 1e6, thresh_of, (10**6, 64, 10**6, True)),
     ("rivals", "each user once", 1e7, each_once, (10**7, 1024)),
-    ("rivals", "THRESH, roles by lot", 1e7, roles_by_lot, (10**7, 1024)),
     ("continual means", "binary mechanism", 1e7, running_sums, (10**7,)),
     ("continual means", "square root, Gaussian", 1e7, running_sums, (10**7, Filter)),
     *(("continual means", name, 1e7, mean, (name, 10**7)) for name in MEANS),

@@ -17,16 +17,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from local_laws import told
 from numpy.typing import NDArray
 
-from evolvingdp.audit.exact.draws import frozen, loss_of
-from evolvingdp.core import checks
-from evolvingdp.core.seeds import stream
+from evolvingdp.audit.exact.draws import frozen
 from evolvingdp.evolving import heavy_protocol, thresh_protocol
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
-from evolvingdp.evolving.rivals import crews
-from evolvingdp.evolving.rivals.crews import Crews
 from evolvingdp.evolving.thresh import Thresh
 
 Message = tuple[float, ...]  # logs of the probabilities of its outcomes
@@ -218,45 +213,3 @@ def heavy_loss(settings: HeavyThresh) -> float:
     forced = voting.start == "forced"
     start = heavy_protocol.start(three)
     return Drive(start, step, sent, inputs, voting.horizon, forced, three.width).loss()
-
-
-def crew_loss(settings: Crews, role: str) -> float:
-    """The loss of a user of `crews.step` with one word, or one kind of bits, an epoch: the largest over the lots of
-    "voters", in crews of three; of "reporters" in the first epoch, whose update they serve."""
-    checks.one_of(("voters", "reporters"), role=role)
-    voting, of_words = settings.voting, isinstance(settings.voting, HeavyThresh)
-    voting = replace(voting, voting=of_three(voting.voting)) if isinstance(voting, HeavyThresh) else of_three(voting)
-    three = replace(settings, voting=voting)
-    three = replace(three, n_users=sum(three.parts))
-    length = three.votes.epoch_length
-    inputs = list(length * np.eye(three.n_words, dtype=np.int64))
-    if not of_words:
-        inputs += [np.array([length - ones, ones]) for ones in range(1, length)]
-    votes: Any = heavy_protocol.start(voting) if isinstance(voting, HeavyThresh) else thresh_protocol.start(voting)
-    start = crews.CrewState(np.arange(three.n_users), votes, three)
-    ends = np.cumsum([0, *three.parts]).tolist()
-
-    def held(user: int, histogram: NDArray[np.int64]) -> NDArray[np.int64]:
-        counts = np.tile(inputs[0], (three.n_users, 1))
-        counts[user] = histogram
-        return counts
-
-    def reported(histogram: NDArray[np.int64], rng: Any) -> tuple[float, ...]:
-        _, release = crews.step(three, start, held(ends[three.crews], histogram), known, rng)
-        return tuple(np.round(release.estimate, 9).ravel().tolist())
-
-    if role == "reporters":
-        known: Any = told(three.report)
-        return loss_of(reported, inputs)
-
-    def of(crew: int) -> float:
-        def step(state: Any, histogram: NDArray[np.int64], coins: Any, place: int) -> tuple[Any, Any]:
-            counts = held(ends[crew], histogram)
-            return crews.step(three, replace(state, votes=_thawed(state.votes)), counts, stream(0, "public"), coins)
-
-        def seats(state: Any) -> tuple[int | None, int | None]:
-            return (0 if max(0, three.crews - state.release.estimates_left - 1) == crew else None), None
-
-        return Drive(start, step, lambda release, _: 0.0, inputs, three.horizon, True, seats=seats).loss()
-
-    return max(of(crew) for crew in range(three.crews))

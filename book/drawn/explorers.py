@@ -62,7 +62,6 @@ def _word_counts(epsilon: float, n_users: float) -> Numbers:
 _METHODS = {
     "once": "each user once, the best period",
     "detected": "once, changes detected afterwards",
-    "crews": "THRESH, roles by lot",
     "tuned": "THRESH, tuned",
 }
 

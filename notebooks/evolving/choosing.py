@@ -21,14 +21,12 @@ from evolvingdp.book.params import Metric
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import baselines
 from evolvingdp.evolving.rivals.choosing import PLANNED, WEEK, Choice, Settings, choose, follow
-from evolvingdp.evolving.rivals.crews import Crews
 from evolvingdp.evolving.rivals.few_changes import RANDOMIZERS, ChangeTree, Memoized
 from evolvingdp.evolving.rivals.once import Once
 from evolvingdp.evolving.rivals.reserve import Reserve
 from evolvingdp.evolving.streams import BitStream, drift
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.notebooks.evolving.split_users import (
-    CREWS,
     HINDSIGHT,
     ONCE,
     ONLINE,
@@ -56,7 +54,6 @@ smoothed_planned <= 1.1                     With as many changes as planned it h
 ? one_bit * won_short_votes <= 0            With the shortest epochs voting never has the smallest mean error: share
 least_optimal >= 1                          Recomputing with optimal composition is nowhere better than each user once: its smallest ratio
 0.85 <= long_over_short <= 1.15             Each user once does not need long epochs: its mean error with the longest over that with the shortest
-? crews_over_tuned <= 1                     Roles by lot beat THRESH, tuned, with the longest epochs: ratio of mean errors
 windows_same >= 1                           At the same guarantee, w = T, the choice has a smaller error than LDP-IDS over all kinds of streams: geometric mean of ratios
 half_of_epsilon >= 1.33                     Spending half of epsilon makes the error of Erlingsson et al. larger by a third or more: error over that with all of it
 best_tree <= 1                              The best randomizer, tuned, is the best of the trees: its error over the smallest of the others'
@@ -70,7 +67,7 @@ FACTOR = 2.0  # of the best of all methods, that the choice is to stay within
 Size = tuple[int, int, int, float]  # n_users, horizon, epoch_length, epsilon
 
 TUNED, OPTIMAL = "THRESH, tuned", r"every epoch, ($\epsilon$, $10^{-6}$)"
-RESERVE, TOLD = "once, with a reserve", "THRESH, roles by lot, told the number"
+RESERVE, TOLD = "once, with a reserve", "THRESH, tuned, told the number"
 CHOSEN, CHOSEN_LATE = "the choice, online", "the choice, in hindsight"
 ABSORBED, DISTRIBUTED = "LDP-IDS, absorption (LPA)", "LDP-IDS, distribution (LPD)"  # another guarantee where w < T
 DELTA = 1e-6  # of OPTIMAL
@@ -91,7 +88,7 @@ MEMOIZED = (TWO_LAYERS, HASHED, ONE_LAYER)  # another guarantee
 STREAMS = ("constant", PLANNED, "twice", "four times", "drift", "week", "adoption")
 SETTING = ["n_users", "epsilon", "epoch_length", "horizon", "kind"]
 ALIASES = (CHOSEN, CHOSEN_LATE, SIXTEEN)
-FAMILIES = (RESERVE, ONLINE, HINDSIGHT, SMOOTHED, CREWS, TUNED)
+FAMILIES = (RESERVE, ONLINE, HINDSIGHT, SMOOTHED, TUNED)
 LATE = [HINDSIGHT, SMOOTHED]
 VIEWS = {
     "mean error, online": ("mean_error", True),
@@ -118,7 +115,6 @@ def planned(size: Size, changes: int) -> dict[str, Settings]:
     n_users, horizon, _, epsilon = size
     ways = {
         TUNED: lambda: Thresh.tuned(*size, changes=changes),
-        CREWS: lambda: Crews.plan(*size, changes=changes),
         RESERVE: lambda: Reserve(n_users, horizon, epsilon, changes),
     }
     found: dict[str, Settings] = {}
@@ -151,7 +147,7 @@ def chosen_method(choice: Choice) -> str:
     every = choice.settings["once"]
     assert isinstance(every, Once)
     detected = ONLINE if choice.online else HINDSIGHT
-    names = {"tuned": TUNED, "crews": CREWS, "reserve": RESERVE, "detected": detected, "smoothed": SMOOTHED}
+    names = {"tuned": TUNED, "reserve": RESERVE, "detected": detected, "smoothed": SMOOTHED}
     names["once"] = split(every.every)
     return names[choice.method]
 
@@ -217,7 +213,7 @@ def _map(params: Any, seed: int, n_users: int) -> Iterator[dict[str, Any]]:
             rng = stream(seed, "map", *map(str, size), kind, repetition)
             means, count = drawn(kind, horizon, params.changes, rng)
             told = planned(size, count) if kind in STREAMS[:4] and kind != PLANNED else {}
-            more = {TOLD: told[CREWS]} if CREWS in told else {}
+            more = {TOLD: told[TUNED]} if TUNED in told else {}
             rows = all_errors(size, plans | more, BitStream.make([n_users], means, length), rng)
             rows |= {name: rows[chosen_method(choice)] for name, choice in chosen.items()}
             for method, row in rows.items():
@@ -295,7 +291,7 @@ def winners(table: pd.DataFrame, measure: str, online: bool) -> pd.DataFrame:
     best, error = methods.idxmin(axis=1), methods.min(axis=1)
     factor = means[chosen] / error
     of_best = relative.to_numpy()[np.arange(len(best)), relative.columns.get_indexer(best)]
-    named = best.replace(TOLD, CREWS)
+    named = best.replace(TOLD, TUNED)
     columns = {
         "best": named.where(named.isin([*FAMILIES]), ONCE),  # users split over periods of any length
         "error": error,
@@ -318,7 +314,7 @@ def regrets(table: pd.DataFrame) -> pd.DataFrame:
     settings and, in brackets, the largest; a method that is impossible somewhere only where it is possible."""
     rows = table[table.part == "map"].groupby([*SETTING, "method"]).mean_error.mean().unstack("method")
     best = rows.drop(columns=[*ALIASES, OPTIMAL, *LATE]).min(axis=1)
-    shown = {CHOSEN: CHOSEN, RESERVE: RESERVE, ONLINE: ONLINE, ONCE: ONCE, TUNED: TUNED, CREWS: CREWS}
+    shown = {CHOSEN: CHOSEN, RESERVE: RESERVE, ONLINE: ONLINE, ONCE: ONCE, TUNED: TUNED}
     ratios = rows[[name for name in shown if name in rows]].div(best, axis=0)
     groups = ratios.groupby("kind")
     logs = np.log(ratios).groupby("kind").mean()
@@ -362,11 +358,9 @@ def _over(table: pd.DataFrame, kind: str, first: str, second: str) -> pd.Series:
 def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
     """What claims and prose read."""
     online, late, largest = (winners(table, *view) for view in VIEWS.values())
-    votes = [CREWS, TUNED]
     short = online[online.epoch_length == min(params.map_lengths)]
     sweeps = pd.concat([line(table, part).set_index("method") for part in ("horizon", "changes", "epoch_length")])
     lengths = line(table, "epoch_length").set_index(["method", "epoch_length"]).mean_error
-    crews, tuned = (lengths.get((method, max(params.epoch_lengths))) for method in votes)
     rare, last, windowed = line(table, "rare"), max(params.horizons), windows(table)
     means = rare.groupby("method").mean_error.apply(geometric_mean)
     at_last, half = rare[rare.horizon == last].set_index("method").mean_error, Memoized(0.5, 0.5)
@@ -382,7 +376,7 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         "surely_late": (late.factor - 2 * late.standard_error).max(),
         "mean_factor_online": geometric_mean(online.factor),
         "mean_factor_late": geometric_mean(late.factor),
-        "voted_wrong": _over(table, "four times", CREWS, CHOSEN).max(),
+        "voted_wrong": _over(table, "four times", TUNED, CHOSEN).max(),
         "reserve_planned": geometric_mean(_over(table, PLANNED, RESERVE, ONLINE)),
         "reserve_often": geometric_mean(_over(table, "four times", RESERVE, ONLINE)),
         "smoothed_planned": geometric_mean(_over(table, PLANNED, SMOOTHED, HINDSIGHT)),
@@ -391,11 +385,10 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         ),
         "longest": max(params.map_lengths),
         "shortest": min(params.map_lengths),
-        "won_short_votes": int(short.best.isin(votes).sum()),
+        "won_short_votes": int((short.best == TUNED).sum()),
         "one_bit": 1.0 if min(params.map_lengths) == 1 else math.nan,
         "least_optimal": (sweeps.loc[OPTIMAL].mean_error.to_numpy() / sweeps.loc[ONCE].mean_error.to_numpy()).min(),
         "long_over_short": lengths[ONCE, max(params.epoch_lengths)] / lengths[ONCE, min(params.epoch_lengths)],
-        "crews_over_tuned": math.nan if crews is None or tuned is None else crews / tuned,
         "half_of_epsilon": means[TREES["erlingsson"]] / means[TREES["erlingsson_exact"]],
         "best_tree": means[TREES["best"]] / min(means[method] for name, method in TREES.items() if name != "best"),
         "detected_over_tree": means[HINDSIGHT] / means[TREES["best"]],
@@ -410,7 +403,7 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         "two_layers_8": half.transcript_loss(8),
         "last_horizon": last,
     }
-    names = {"tuned": TUNED, "crews": CREWS, "once": ONCE, "online": ONLINE, "detected": HINDSIGHT, "reserve": RESERVE}
+    names = {"tuned": TUNED, "once": ONCE, "online": ONLINE, "detected": HINDSIGHT, "reserve": RESERVE}
     names["smoothed"] = SMOOTHED
     for view, won in {"online": online, "late": late, "largest": largest}.items():
         for name, method in names.items():

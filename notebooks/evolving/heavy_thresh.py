@@ -22,8 +22,7 @@ from evolvingdp.evolving.baselines import recompute_words
 from evolvingdp.evolving.constants import told
 from evolvingdp.evolving.heavy_simulation import Trace, simulate
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
-from evolvingdp.evolving.rivals import crews, once
-from evolvingdp.evolving.rivals.crews import Crews
+from evolvingdp.evolving.rivals import once
 from evolvingdp.evolving.rivals.once import Once
 from evolvingdp.evolving.streams import WordStream
 
@@ -36,10 +35,6 @@ recall_once - recall_tuned >= 0                 One word a user, once, finds mor
 error_once / error_tuned <= 1                   and with a smaller largest error: over HEAVYTHRESH's
 error_detected / error_once <= 1                Averaging in hindsight makes it smaller: over one word a user as reported
 error_hadamard / error_tuned <= 1               With HEAVYTHRESH's own oracle, too: over HEAVYTHRESH's
-error_crews / error_tuned <= 0.5                Roles by lot halve HEAVYTHRESH's largest error: over HEAVYTHRESH's
-error_crews / error_once <= 1                   and have a smaller one than one word a user as reported
-recall_crews - recall_tuned >= 0                They find more words than HEAVYTHRESH: difference
-largest_by_lot <= 1                             On every dictionary they have a smaller error than HEAVYTHRESH: largest ratio
 error_tuned / error_optimal <= 1                HEAVYTHRESH's largest error over that of recomputing with optimal composition
 largest_tuned / bound <= 1                      The proved bound holds on Brown: largest error over bound
 share_spent <= 1                                No user spends more than epsilon on a dictionary: largest share
@@ -52,8 +47,7 @@ PAPER = "HEAVYTHRESH, paper's constants"
 COMPOSITIONS = {NAIVE: "basic", OPTIMAL: "optimal"}  # of recomputation's reports
 ONCE, HINDSIGHT = "one word a user, once (OLH)", "once (OLH), averaged in hindsight"
 HADAMARD, PERIODS = "one word a user, once (Hadamard)", "users split over the categories (OLH)"
-CREWS = "HEAVYTHRESH, roles by lot"
-METHODS = [TUNED, *COMPOSITIONS, HADAMARD, ONCE, HINDSIGHT, PERIODS, CREWS]
+METHODS = [TUNED, *COMPOSITIONS, HADAMARD, ONCE, HINDSIGHT, PERIODS]
 DELTA = 1e-6
 TOP = 10  # words
 # n, d, T, ell, epsilon of the dictionaries whose five frequent words are drawn anew twice
@@ -69,7 +63,6 @@ SHORT = {
     ONCE: "once",
     HINDSIGHT: "detected",
     HADAMARD: "hadamard",
-    CREWS: "crews",
 }
 
 
@@ -83,13 +76,6 @@ def brown_settings(params: Any) -> HeavyThresh:
     horizon = params.epochs_each * categories.shape[1]
     size = (params.n_users, horizon, params.epoch_length, params.epsilon, len(categories))
     return HeavyThresh.tuned(*size, changes=categories.shape[1] - 1, beta=params.beta)
-
-
-def by_lot(settings: HeavyThresh) -> Crews:
-    """Roles by lot for as many changes, at the same sizes."""
-    voting = settings.voting
-    size = (voting.n_users, voting.horizon, voting.epoch_length, voting.epsilon, settings.n_words)
-    return Crews.plan(*size, changes=voting.changes, beta=voting.beta)
 
 
 def brown_stream(params: Any) -> WordStream:
@@ -142,7 +128,6 @@ def _judged(estimates_by_epoch: Iterable[NDArray[np.float64]], data: WordStream,
 
 def _brown(params: Any, seed: int) -> Iterator[dict[str, Any]]:
     settings, data = brown_settings(params), brown_stream(params)
-    lot = by_lot(settings)
     for repetition in range(params.repetitions):
         trace = brown_trace(params, seed, repetition)
         runs: dict[str, Any] = {TUNED: [release.estimate for release in trace.public]}
@@ -151,8 +136,6 @@ def _brown(params: Any, seed: int) -> Iterator[dict[str, Any]]:
                 settings, data, stream(seed, "brown", method, repetition), composition=composition, delta=DELTA
             )
         runs |= _once(params, data, stream(seed, "brown", ONCE, repetition))
-        served = crews.simulate(lot, data, stream(seed, "brown", CREWS, repetition))
-        runs[CREWS] = [release.estimate for release in served]
         for method, all_estimates in runs.items():
             for epoch, judgment in enumerate(_judged(all_estimates, data, TOP), start=1):
                 row = {"part": "brown", "method": method, "repetition": repetition, "epoch": epoch}
@@ -188,8 +171,6 @@ def _dictionaries(params: Any, seed: int) -> Iterator[dict[str, Any]]:
             yield setting | {"method": TUNED} | _run(tuned, data, rng)
             paper_rng = stream(seed, "dictionary run", PAPER, place, repetition)
             yield setting | {"method": PAPER} | _run(printed, data, paper_rng)
-            served = crews.simulate(by_lot(tuned), data, stream(seed, "dictionary run", CREWS, place, repetition))
-            yield setting | {"method": CREWS} | _mean_judgment([release.estimate for release in served], data)
             naive = next(recompute_words(tuned, data, rng))  # all epochs have one law: one stands for them
             judgment = _judge(naive, data.distributions[data.which[0, 0]], 5)
             yield setting | {"method": NAIVE, "mean_error": judgment["max_error"], "recall": judgment["recall"]}
@@ -221,7 +202,7 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
     """What claims and prose read, by short names of the methods (`SHORT`)."""
     settings, rows = brown_settings(params), table[table.part == "brown"]
     dictionary_rows = table[table.part == "dictionary"]
-    ours, paper, crews = (dictionary_rows[dictionary_rows.method == method] for method in (TUNED, PAPER, CREWS))
+    ours, paper = (dictionary_rows[dictionary_rows.method == method] for method in (TUNED, PAPER))
     both = dictionary_rows[dictionary_rows.method.isin([TUNED, PAPER])]
     tuned = ours.groupby("place").mean_error.mean()
     found: dict[str, Any] = {
@@ -230,12 +211,11 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         "bound": settings.error_bound,
         "updates": rows[rows.method == TUNED].groupby("repetition").updated.sum().mean(),
         "largest_tuned": rows[rows.method == TUNED].max_error.max(),
-        "largest_by_lot": (crews.groupby("place").mean_error.mean() / tuned).max(),
         "least_paper": (paper.groupby("place").mean_error.mean() / tuned).min(),
         "share_spent": (both.spent / both.epsilon).max(),
         "fewest_found": ours.recall.min(),
     }
-    for method, name in ((TUNED, "tuned"), (PAPER, "paper"), (NAIVE, "naive"), (CREWS, "crews")):
+    for method, name in ((TUNED, "tuned"), (PAPER, "paper"), (NAIVE, "naive")):
         found[f"dictionary_error_{name}"] = dictionary_rows.groupby("method").mean_error.mean()[method]
     for method, name in SHORT.items():
         found[f"error_{name}"] = rows.groupby("method").max_error.mean()[method]
@@ -277,9 +257,7 @@ def dictionaries(table: pd.DataFrame) -> pd.DataFrame:
     """A row a dictionary: errors and what is found."""
     table, rows = table[table.part == "dictionary"], []
     for place, (n_users, n_words, horizon, epoch_length, epsilon) in enumerate(DICTIONARIES):
-        ours, paper, naive, crews = (
-            table[(table.place == place) & (table.method == name)] for name in (TUNED, PAPER, NAIVE, CREWS)
-        )
+        ours, paper, naive = (table[(table.place == place) & (table.method == name)] for name in (TUNED, PAPER, NAIVE))
         rows.append(
             {
                 "$n$": f"{n_users:,}",
@@ -290,8 +268,6 @@ def dictionaries(table: pd.DataFrame) -> pd.DataFrame:
                 "largest error": f"{ours.mean_error.mean():.3f} ({ours.mean_error.std():.3f})",
                 "top 5 found": f"{ours.recall.mean():.2f}",
                 "bound": told(ours.bound.iloc[0], 2),
-                "roles by lot: error": f"{crews.mean_error.mean():.4f}",
-                "top 5 found ": f"{crews.recall.mean():.2f}",
                 "paper's constants: error": f"{paper.mean_error.mean():.3f} ({paper.mean_error.std():.3f})",
                 "top 5 ": f"{paper.recall.mean():.2f}",
                 r"$\epsilon/T$: error": f"{naive.mean_error.mean():.3f}",

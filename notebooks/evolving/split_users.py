@@ -10,7 +10,7 @@ from evolvingdp.evolving.streams import BitStream
 
 ONCE, ONLINE, HINDSIGHT = "each user once", "once, averaged online", "once, averaged in hindsight"
 SMOOTHED = "once, smoothed in hindsight"
-CREWS, SIXTEEN = "THRESH, roles by lot", "users split over 16 periods"
+SIXTEEN = "users split over 16 periods"
 
 
 def reported_once(

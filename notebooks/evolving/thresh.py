@@ -19,14 +19,12 @@ from evolvingdp.book.params import Metric
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import baselines, streams
 from evolvingdp.evolving.constants import paper_epsilons, paper_error_bound, told
-from evolvingdp.evolving.rivals import crews as by_crews
 from evolvingdp.evolving.rivals import once
-from evolvingdp.evolving.rivals.crews import Crews
 from evolvingdp.evolving.rivals.once import Once
 from evolvingdp.evolving.streams import BitStream
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.evolving.thresh_simulation import simulate
-from evolvingdp.notebooks.evolving.split_users import CREWS, HINDSIGHT, ONCE, ONLINE, SIXTEEN, errors, reported_once
+from evolvingdp.notebooks.evolving.split_users import HINDSIGHT, ONCE, ONLINE, SIXTEEN, errors, reported_once
 from evolvingdp.streams import reading
 
 METRIC = Metric("error_tuned", "mean error of tuned THRESH over the epochs")
@@ -42,8 +40,6 @@ error_once / error_optimal <= 1          Each user once has a smaller mean error
 error_detected / error_tuned <= 1        Averaged in hindsight, each user once has a smaller mean error than THRESH, tuned
 error_online / error_tuned <= 1          and averaged online, too
 worst_online / worst_tuned >= 1          THRESH keeps the smaller largest error online: that of each user once, averaged online, over it
-? worst_online / worst_crews >= 1        Roles by lot, too: the largest error of each user once, averaged online, over theirs
-? 0.6 <= error_crews / predicted_crews <= 1.4       Their standard error explains them: measured over predicted mean error
 0.6 <= error_detected / predicted_detected <= 1.4   Averaged in hindsight, each user once is about as good as if it were known when changes come: ratio
 drift_sixteen / drift_basic <= 0.5       Splitting users over 16 periods beats splitting epsilon, where nothing moves: ratio of mean errors
 once_over_predicted <= 1.15              The known standard error explains each user once: measured over predicted mean error, largest over the horizons
@@ -56,7 +52,6 @@ moved_online / moved_tuned <= 1          On a drift of .4 each user once, averag
 moved_tuned / moved_basic >= 1           On a drift of .4 recomputing 16 times is better: THRESH's error over that
 ? usual * error_paper <= 0.010           Mean error with the paper's constants
 ? usual * error_tuned <= 0.006           Mean error, tuned
-? usual * error_crews <= 0.0028          Mean error, roles by lot
 ? usual_40 * error_detected <= 0.002     Mean error, each user once, averaged in hindsight
 """
 
@@ -64,9 +59,9 @@ PAPER, TUNED = "THRESH, paper's constants", "THRESH, tuned"
 NAIVE, ADVANCED, OPTIMAL = "every epoch, epsilon/T", "every epoch, advanced", "every epoch, optimal"
 BASELINES = {NAIVE: "basic", ADVANCED: "advanced", OPTIMAL: "optimal"}  # how each composes its reports
 METHODS = [PAPER, TUNED, *BASELINES]
-RIVALS = [CREWS, ONCE, ONLINE, HINDSIGHT, SIXTEEN]  # voters never report, and a user reports once
+RIVALS = [ONCE, ONLINE, HINDSIGHT, SIXTEEN]  # a user reports once
 SHORT = {"paper": PAPER, "tuned": TUNED, "naive": NAIVE, "advanced": ADVANCED, "optimal": OPTIMAL, "once": ONCE}
-SHORT |= {"online": ONLINE, "detected": HINDSIGHT, "crews": CREWS, "sixteen": SIXTEEN}  # in values' names
+SHORT |= {"online": ONLINE, "detected": HINDSIGHT, "sixteen": SIXTEEN}  # in values' names
 START = 0.3
 CHANGES = ((0.2, 0.5), (0.5, 0.25), (0.8, 0.65))  # share of the horizon after which the mean becomes this
 DELTA = 1e-6  # of the (epsilon, delta) baselines
@@ -105,15 +100,6 @@ def protocols(params: Any, n_users: int, horizon: int) -> dict[str, Thresh]:
     return {PAPER: paper, TUNED: Thresh.tuned(*size, beta=params.beta, changes=changes)}
 
 
-def by_lot(params: Any, n_users: int, horizon: int, changes: int = len(CHANGES), **options: int) -> Crews | None:
-    """THRESH with roles by lot, where there are users enough."""
-    size = (n_users, horizon, params.epoch_length, params.epsilon)
-    try:
-        return Crews.plan(*size, changes=changes, beta=params.beta, **options)
-    except ValueError:
-        return None
-
-
 def bits(n_users: int, horizon: int, epoch_length: int) -> BitStream:
     """Three changes at a fifth, a half and four fifths of the horizon."""
     changes = {max(2, round(share * horizon)): mean for share, mean in CHANGES}
@@ -122,12 +108,11 @@ def bits(n_users: int, horizon: int, epoch_length: int) -> BitStream:
 
 @dataclass(frozen=True, eq=False)
 class Scenario:
-    """A name that a table can show, the data, and the settings of THRESH and of that with roles by lot."""
+    """A name that a table can show, the data, and the settings of THRESH."""
 
     name: str
     data: BitStream
     settings: Thresh
-    crews: Crews | None
 
 
 def scenarios(params: Any) -> list[Scenario]:
@@ -137,16 +122,15 @@ def scenarios(params: Any) -> list[Scenario]:
     def at(share: float) -> int:
         return max(2, round(share * horizon))
 
-    def both(changes: int, **options: int) -> tuple[Thresh, Crews | None]:
+    def tuned(changes: int, **options: int) -> Thresh:
         size = (n_users, horizon, epoch_length, params.epsilon)
-        tuned = Thresh.tuned(*size, changes=changes, beta=params.beta, **options)
-        return tuned, by_lot(params, n_users, horizon, changes, **options)
+        return Thresh.tuned(*size, changes=changes, beta=params.beta, **options)
 
     def one_group(changes: dict[int, float]) -> BitStream:
         return BitStream.make([n_users], streams.steps(horizon, 0.3, changes), epoch_length)
 
-    three = both(3)
-    step = 0.4 * three[0].threshold(1)
+    three = tuned(3)
+    step = 0.4 * three.threshold(1)
     if 3 * step > 0.7:  # thresholds fall as one over the root of the epoch's length
         needed = math.ceil(epoch_length * (3 * step / 0.7) ** 2)
         raise ValueError(
@@ -159,15 +143,15 @@ def scenarios(params: Any) -> list[Scenario]:
     half = np.where(np.arange(1, horizon + 1) == at(0.4), epoch_length // 2, 0)
     small = {at(share): 0.3 + step * (number + 1) for number, share in enumerate((0.2, 0.5, 0.8))}
     many = {at(0.1): 0.6, at(0.2): 0.2, at(0.35): 0.7, at(0.5): 0.3, at(0.7): 0.8, at(0.85): 0.4}
-    few, few_crews = both(3, spare=0)
+    few = tuned(3, spare=0)
     two_groups = BitStream.make([small_group, n_users - small_group], groups, epoch_length)
     middle = BitStream.make([n_users], after, epoch_length, late=half, late_means=np.full(horizon, 0.6))
     return [
-        Scenario("two groups, staggered changes", two_groups, *both(3, min_group=small_group, n_groups=2)),
-        Scenario("a change in the middle of an epoch", middle, *both(2)),
-        Scenario("three changes of .4 of the top threshold", one_group(small), *three),
-        Scenario("six changes, caps for three: freeze", one_group(many), few, few_crews),
-        Scenario("six changes, caps for three: as printed", one_group(many), replace(few, exhaustion="printed"), None),
+        Scenario("two groups, staggered changes", two_groups, tuned(3, min_group=small_group, n_groups=2)),
+        Scenario("a change in the middle of an epoch", middle, tuned(2)),
+        Scenario("three changes of .4 of the top threshold", one_group(small), three),
+        Scenario("six changes, caps for three: freeze", one_group(many), few),
+        Scenario("six changes, caps for three: as printed", one_group(many), replace(few, exhaustion="printed")),
     ]
 
 
@@ -209,7 +193,7 @@ def curve(params: Any, table: pd.DataFrame, part: str) -> pd.DataFrame:
         return found.rename(columns={"size": "drift"})
 
     def predicted(row: Any) -> float:
-        if row.method not in (*METHODS, CREWS, ONCE):  # others average over stretches that data decide, or lag
+        if row.method not in (*METHODS, ONCE):  # others average over stretches that data decide, or lag
             return math.nan
         size = (HORIZON_SWEEP_USERS, int(row[x])) if part == "horizon" else (int(row[x]), params.horizon)
         return predicted_error(params, row.method, *size)
@@ -228,13 +212,9 @@ def _run(settings: Thresh, data: BitStream, rng: np.random.Generator) -> dict[st
     }
 
 
-def _rivals(
-    params: Any, data: BitStream, crews: Crews | None, rng: np.random.Generator, *methods: str
-) -> Iterator[dict[str, Any]]:
-    """Users split instead of epsilon: roles by lot, over epochs as reported and averaged, and over 16 periods."""
+def _rivals(params: Any, data: BitStream, rng: np.random.Generator, *methods: str) -> Iterator[dict[str, Any]]:
+    """Users split instead of epsilon: over epochs, as reported and averaged, and over 16 periods."""
     found = reported_once(data, params.epsilon, rng, *methods)
-    if CREWS in methods and crews is not None:
-        found[CREWS] = np.array([release.estimate for release in by_crews.simulate(crews, data, rng)])
     if SIXTEEN in methods:
         found[SIXTEEN] = baselines.recompute(data, params.epsilon, rng, every=max(1, data.horizon // 16), split="users")
     for method, estimates in found.items():
@@ -250,7 +230,7 @@ def _compared(params: Any, seed: int, part: str) -> Iterator[dict[str, Any]]:
     }
     for n_users, horizon, point in points[part]:
         data, both = bits(n_users, horizon, params.epoch_length), protocols(params, n_users, horizon)
-        crews, setting = by_lot(params, n_users, horizon), {"part": part, "horizon": horizon, "n_users": n_users}
+        setting = {"part": part, "horizon": horizon, "n_users": n_users}
         runs = params.repetitions if part == "time" else params.sweep_repetitions
         for method in METHODS:
             for repetition in range(runs * MORE.get((part, method), 1)):
@@ -263,8 +243,8 @@ def _compared(params: Any, seed: int, part: str) -> Iterator[dict[str, Any]]:
                 yield row | errors(estimates, data.truth)
         for repetition in range(runs if part != "horizon" else max(runs, ERRORS // horizon)):
             row, rng = setting | {"repetition": repetition}, stream(seed, part, ONCE, *point, repetition)
-            others = (ONLINE, HINDSIGHT, CREWS, SIXTEEN) if repetition < runs else ()
-            yield from (row | found for found in _rivals(params, data, crews, rng, ONCE, *others))
+            others = (ONLINE, HINDSIGHT, SIXTEEN) if repetition < runs else ()
+            yield from (row | found for found in _rivals(params, data, rng, ONCE, *others))
 
 
 def _sizes(params: Any, seed: int) -> Iterator[dict[str, Any]]:
@@ -296,7 +276,6 @@ def _sizes(params: Any, seed: int) -> Iterator[dict[str, Any]]:
 def _drifts(params: Any, seed: int) -> Iterator[dict[str, Any]]:
     """A mean that moves by `size` over the horizon: THRESH, recomputation 16 times, and the rivals that split users."""
     settings, every = protocols(params, params.n_users, params.horizon)[TUNED], params.horizon // 16
-    crews = by_lot(params, params.n_users, params.horizon)
     for size in (0.0, 0.05, 0.1, 0.2, 0.4):
         means = streams.drift(params.horizon, START, START + size)
         data = BitStream.make([params.n_users], means, params.epoch_length)
@@ -307,7 +286,7 @@ def _drifts(params: Any, seed: int) -> Iterator[dict[str, Any]]:
             estimates = baselines.recompute(data, params.epsilon, rng, every=every)
             yield setting | {"method": recomputed(every)} | errors(estimates, data.truth)
             rng = stream(seed, "drift", str(size), ONCE, repetition)
-            yield from (setting | row for row in _rivals(params, data, crews, rng, ONLINE, HINDSIGHT, CREWS, SIXTEEN))
+            yield from (setting | row for row in _rivals(params, data, rng, ONLINE, HINDSIGHT, SIXTEEN))
 
 
 def _scenarios(params: Any, seed: int) -> Iterator[dict[str, Any]]:
@@ -320,7 +299,7 @@ def _scenarios(params: Any, seed: int) -> Iterator[dict[str, Any]]:
             estimates = baselines.recompute(scenario.data, params.epsilon, rng, composition="optimal", delta=DELTA)
             yield setting | {"method": OPTIMAL} | errors(estimates, scenario.data.truth)
             rng = stream(seed, "scenario", scenario.name, ONCE, repetition)
-            found = _rivals(params, scenario.data, scenario.crews, rng, ONLINE, HINDSIGHT, CREWS)
+            found = _rivals(params, scenario.data, rng, ONLINE, HINDSIGHT)
             yield from (setting | row for row in found)
 
 
@@ -344,9 +323,6 @@ def predicted_error(params: Any, method: str, n_users: int, horizon: int) -> flo
         changes = np.diff([0.0, *(share for share, _ in CHANGES), 1.0])
         stretches = changes if method == HINDSIGHT else np.ones(horizon) / horizon
         return one * float(np.sqrt(stretches).sum()) / math.sqrt(horizon)
-    if method == CREWS:
-        crews = by_lot(params, n_users, horizon)
-        return math.nan if crews is None else math.sqrt(2 / math.pi) * crews.standard_error()
     if method in BASELINES:
         one = baselines.epsilon_of_report(params.epsilon, horizon, BASELINES[method], DELTA)
         return math.sqrt(2 / math.pi) * baselines.standard_error(n_users, one)
@@ -412,14 +388,13 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
             found[f"slope_{short}"] = slope(table, method)
         if (0.4, method) in drift.index:
             found[f"moved_{short}"] = drift[0.4, method]
-        if method in (CREWS, HINDSIGHT):
+        if method == HINDSIGHT:
             found[f"predicted_{short}"] = predicted_error(params, method, params.n_users, params.horizon)
     return found
 
 
 def summary(params: Any, table: pd.DataFrame) -> pd.DataFrame:
     """Over time: errors, updates and loss per method."""
-    reports = dict.fromkeys(RIVALS, "1") | {CREWS: "1, or votes"}
     rows = []
     for method, runs in table[table.part == "time"].groupby("method", sort=False):
         thresh = method in (PAPER, TUNED)
@@ -430,7 +405,7 @@ def summary(params: Any, table: pd.DataFrame) -> pd.DataFrame:
                 "largest error of a run, mean": f"{runs.max_error.mean():.4f}",
                 "proved bound": told(runs.bound.iloc[0]) if thresh else "–",
                 "updates": f"{runs.updates.mean():.1f}" if thresh else "–",
-                "reports of a user": "in each update" if thresh else reports.get(str(method), f"{params.horizon}"),
+                "reports of a user": "in each update" if thresh else "1" if method in RIVALS else f"{params.horizon}",
                 "loss": f"{runs.spent.max():.2f} of {params.epsilon:g}" if thresh else f"{params.epsilon:g}",
             }
         )
@@ -439,7 +414,7 @@ def summary(params: Any, table: pd.DataFrame) -> pd.DataFrame:
 
 def other_streams(table: pd.DataFrame) -> pd.DataFrame:
     """Other streams: errors, updates, and epochs in which an update was wanted that nobody could pay for."""
-    names = {OPTIMAL: "every epoch, optimal", CREWS: "roles by lot", ONLINE: "once, online", HINDSIGHT: "once, in hindsight"}
+    names = {OPTIMAL: "every epoch, optimal", ONLINE: "once, online", HINDSIGHT: "once, in hindsight"}
     rows = []
     for name, runs in table[table.part == "scenario"].groupby("scenario", sort=False):
         ours, means = runs[runs.method == TUNED], runs.groupby("method").mean_error.mean()

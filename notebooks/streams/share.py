@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 from evolvingdp.continual_mean import BinaryMechanism, Tree
 from evolvingdp.core.noise import Laplace
 from evolvingdp.core.randomizers import SignFlip
-from evolvingdp.evolving import BitStream, Crews, Thresh, baselines, thresh_simulation
-from evolvingdp.evolving.rivals import crews, once
-from evolvingdp.notebooks.evolving.split_users import CREWS, HINDSIGHT, ONCE
+from evolvingdp.evolving import BitStream, Thresh, baselines, thresh_simulation
+from evolvingdp.evolving.rivals import once
+from evolvingdp.notebooks.evolving.split_users import HINDSIGHT, ONCE
 from evolvingdp.streams.dated import DatedCounts, read_counts
 from evolvingdp.streams.reading import as_text
 
 TUNED, OPTIMAL = "THRESH, tuned", "every epoch, composed"
 SMOOTH = "once, smoothed in hindsight"
 EVERY, CENTRAL, TREE = "every epoch, a report at a time", "noise in every epoch", "Algorithm 2, differences"
-FOREVER = (ONCE, SMOOTH, HINDSIGHT, CREWS, TUNED, OPTIMAL)
+FOREVER = (ONCE, SMOOTH, HINDSIGHT, TUNED, OPTIMAL)
 GUARANTEES = {
     "local, for ever": ONCE,
     "local, a report": EVERY,
@@ -64,12 +64,6 @@ def shares(params: Any, n_users: int, rng: np.random.Generator) -> tuple[dict[st
         HINDSIGHT: settings.detect(tally).estimates[:, 1],
     }
     refused, last = dict[str, str](), dict[str, int]()
-    try:
-        releases = crews.simulate(Crews.plan(*size, changes=params.changes), data, rng)
-        found[CREWS] = np.array([release.estimate for release in releases])
-        last[CREWS] = max(place for place, release in enumerate(releases) if release.updated)
-    except ValueError as error:
-        refused[CREWS] = str(error)
     try:
         trace = thresh_simulation.simulate(Thresh.tuned(*size, changes=params.changes), data, rng)
         found[TUNED], last[TUNED] = trace.estimate, int(np.flatnonzero(trace.updated).max(initial=0))

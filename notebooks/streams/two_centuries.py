@@ -22,8 +22,8 @@ from evolvingdp.book.params import Metric
 from evolvingdp.core import accounting
 from evolvingdp.core.noise import Laplace
 from evolvingdp.core.seeds import stream
-from evolvingdp.evolving import Crews, Once, Thresh
-from evolvingdp.notebooks.evolving.split_users import CREWS, HINDSIGHT, ONCE
+from evolvingdp.evolving import Once, Thresh
+from evolvingdp.notebooks.evolving.split_users import HINDSIGHT, ONCE
 from evolvingdp.notebooks.streams import trusted, words
 from evolvingdp.notebooks.streams.share import (
     CENTRAL,
@@ -61,7 +61,6 @@ early <= most_early                         Nothing is noticed before it happens
 ratio_composed >= 1                         Recomputing with optimal composition is no better than each user once: ratio of mean errors
 ratio_differences >= 1                      Differences of Algorithm 2's running sums have more noise than each epoch's own: ratio of standard deviations
 ? drift_tuned >= 2                          Drift defeats THRESH: its mean error over that of each user once
-? drift_lot >= 2                            With roles by lot, too
 ? smoothed_fewest <= 0.6                    With the fewest users a smoother helps, in hindsight: error over that as reported
 ? smoothed_averaged <= 1                    There it helps more than averages between detected changes: ratio of errors
 ? smoothed_most <= 1.02                     With the most it does no harm: error over that as reported
@@ -182,7 +181,6 @@ def _of_addresses(params: Any, table: pd.DataFrame) -> dict[str, float]:
     used = part(table, "mean").groupby("method").used.max()
     return {
         "drift_tuned": _ratio(mean, TUNED, ONCE),
-        "drift_lot": _ratio(mean, CREWS, ONCE),
         "smoothed_fewest": _ratio(users[min(params.n_users_sweep)], SMOOTH, ONCE),
         "smoothed_averaged": _ratio(users[min(params.n_users_sweep)], SMOOTH, HINDSIGHT),
         "smoothed_most": _ratio(users[max(params.n_users_sweep)], SMOOTH, ONCE),
@@ -214,15 +212,14 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         "most_users": max(params.n_users_sweep),
     }
     users = part(table, "users").groupby(["method", "n_users"]).error.mean()
-    names = {"once": ONCE, "lot": CREWS, "tuned": TUNED, "every": EVERY, "central": CENTRAL, "differences": TREE}
+    names = {"once": ONCE, "tuned": TUNED, "every": EVERY, "central": CENTRAL, "differences": TREE}
     shown |= {f"error_{name}": 1000 * float(mean.get(method, 0.5)) for name, method in names.items()}
     for side, size in {"fewest": min(params.n_users_sweep), "most": max(params.n_users_sweep)}.items():
         for name, method in {"once": ONCE, "smooth": SMOOTH, "hindsight": HINDSIGHT, "tuned": TUNED}.items():
             shown[f"error_{name}_{side}"] = 1000 * float(users.get((method, size), 0.5))
     share = part(table, "share")
-    for name, method in {"lot": CREWS, "tuned": TUNED}.items():
-        own = share[share.method == method].last_update
-        shown[f"last_update_{name}"] = dates[int(own.median())] if len(own) else "never"
+    own = share[share.method == TUNED].last_update
+    shown["last_update_tuned"] = dates[int(own.median())] if len(own) else "never"
     noticed = part(table, "noticed")
     followed_events = noticed[noticed.word == word_of(params)]
     for name, guarantee in zip(("once", "every", "central"), GUARANTEES, strict=True):
@@ -238,7 +235,7 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
     of_words = part(table, "words").groupby("method")[["max_error", "recall"]].mean()
     for name, method in {"split": words.SPLIT, "report": words.REPORTS}.items():
         shown[f"recall_{name}"] = float(of_words.recall.get(method, 0.0))
-    kinds = {"split": words.SPLIT, "averaged": words.AVERAGED, "heavy": words.HEAVY, "heavy_lot": words.HEAVY_LOT}
+    kinds = {"split": words.SPLIT, "averaged": words.AVERAGED, "heavy": words.HEAVY}
     for name, method in kinds.items():
         shown[f"word_error_{name}"] = 1000 * float(of_words.max_error.get(method, 1.0))
     shown["split_error"] = 1000 * Once(params.n_users, horizon, params.epsilon, len(counts.words)).standard_error()
@@ -283,22 +280,17 @@ def _composed(params: Any) -> float:
 
 
 def _planned(params: Any) -> dict[str, Any]:
-    """The smallest change of the share that THRESH can vote for, per thousand, with and without roles by lot; 1000: it cannot."""
+    """The smallest change of the share that THRESH can vote for, per thousand; 1000: it cannot."""
     size = (params.n_users, counted(params).horizon, params.words_per_user, params.epsilon)
-    shown: dict[str, Any] = {}
-    for name, plan in {"tuned": Thresh.tuned, "lot": Crews.plan}.items():
-        try:
-            made = plan(*size, changes=params.changes)
-            voting = made.votes if isinstance(made, Crews) else made
-            shown[f"threshold_{name}"] = 1000 * float(voting.threshold(1))
-            shown[f"estimates_{name}"] = int(made.crews if isinstance(made, Crews) else made.estimate_cap)
-        except ValueError:
-            shown[f"threshold_{name}"], shown[f"estimates_{name}"] = 1000.0, 0
-    return shown
+    try:
+        made = Thresh.tuned(*size, changes=params.changes)
+    except ValueError:
+        return {"threshold_tuned": 1000.0, "estimates_tuned": 0}
+    return {"threshold_tuned": 1000 * made.threshold(1), "estimates_tuned": made.estimate_cap}
 
 
 GUARANTEE = {
-    **dict.fromkeys((ONCE, SMOOTH, HINDSIGHT, CREWS, TUNED), "local, for ever"),
+    **dict.fromkeys((ONCE, SMOOTH, HINDSIGHT, TUNED), "local, for ever"),
     OPTIMAL: "local, for ever, with a delta",
     EVERY: "local, a report",
     **dict.fromkeys((CENTRAL, TREE), "central, for ever"),

@@ -3,7 +3,7 @@ without a list."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.core.seeds import stream
-from evolvingdp.evolving import Crews, HeavyThresh, Once, WordStream, heavy_simulation
-from evolvingdp.evolving.rivals import crews
+from evolvingdp.evolving import HeavyThresh, Once, WordStream, heavy_simulation
 from evolvingdp.evolving.rivals import once as users_once
 from evolvingdp.heavy_hitters import TreeHist, WordTree
 from evolvingdp.notebooks.streams.share import GUARANTEES, counted, watched
@@ -21,11 +20,10 @@ from evolvingdp.sparse_vector import histogram
 from evolvingdp.streams.dated import OTHER
 
 Array = NDArray[np.float64]
-SPLIT, AVERAGED, HEAVY, HEAVY_LOT = (
+SPLIT, AVERAGED, HEAVY = (
     "users split (OLH)",
     "the same, averaged in hindsight",
     "HEAVYTHRESH, tuned",
-    "HEAVYTHRESH, by lot",
 )
 REPORTS, HISTOGRAM = "every epoch (OLH)", "histogram in every epoch (Gaussian)"
 TOP = 10
@@ -90,17 +88,12 @@ def _voted(params: Any, truth: Array, rng: np.random.Generator, refused: dict[st
     horizon, n_words = truth.shape
     data = WordStream.make([params.n_users], truth, np.arange(horizon)[None, :], params.words_per_user)
     size = (params.n_users, horizon, params.words_per_user, params.epsilon, n_words)
-    found = {}
-    ways: dict[str, Callable[[], Any]] = {
-        HEAVY: lambda: heavy_simulation.simulate(HeavyThresh.tuned(*size, changes=params.changes), data, rng).public,
-        HEAVY_LOT: lambda: crews.simulate(Crews.plan(*size, changes=params.changes), data, rng),
-    }
-    for method, simulated in ways.items():
-        try:
-            found[method] = np.stack([release.estimate for release in simulated()])
-        except ValueError as error:
-            refused[method] = str(error)
-    return found
+    try:
+        trace = heavy_simulation.simulate(HeavyThresh.tuned(*size, changes=params.changes), data, rng)
+    except ValueError as error:
+        refused[HEAVY] = str(error)
+        return {}
+    return {HEAVY: np.stack([release.estimate for release in trace.public])}
 
 
 def _judged(estimates: Array, truth: Array) -> dict[str, float]:

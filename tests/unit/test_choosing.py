@@ -12,8 +12,8 @@ from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import streams
 from evolvingdp.evolving.rivals import choosing as rivals
 from evolvingdp.evolving.rivals.choosing import METHODS, PLANNED, choose
-from evolvingdp.evolving.rivals.crews import Crews
 from evolvingdp.evolving.rivals.once import Once
+from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.notebooks.evolving import choosing, split_users
 from evolvingdp.notebooks.evolving.choosing import random_means
 
@@ -28,9 +28,9 @@ def folded(standard_error, bias=0.0):
 def test_without_changes_predictions_are_those_of_noise():
     choice = choose(10**6, 64, 10**6, 1.0, changes=0, promised=True, online=True)
     assert set(choice.predicted) == set(METHODS) - {"smoothed"}  # which reads later epochs
-    crews = Crews.plan(10**6, 64, 10**6, 1.0, changes=0)
-    assert choice.settings["crews"] == crews
-    assert choice.predicted["crews"] == {PLANNED: pytest.approx(folded(crews.standard_error()), rel=1e-6)}
+    tuned = Thresh.tuned(10**6, 64, 10**6, 1.0, changes=0)
+    assert choice.settings["tuned"] == tuned
+    assert choice.predicted["tuned"] == {PLANNED: pytest.approx(folded(tuned.standard_error), rel=1e-6)}
     once, means = Once(10**6, 64, 1.0), rivals.streams(64, 0)[PLANNED][0]
     one = math.sqrt(float(once.report.variance(means[0])) * 64 / 10**6)
     so_far = [folded(one / math.sqrt(epochs)) for epochs in range(1, 65)]
@@ -58,14 +58,15 @@ def test_a_level_has_the_bias_and_the_noise_of_its_weights():
 
 
 def test_a_vote_is_late_until_the_threshold_is_below_the_change_and_never_after_the_last_update():
-    voting = Crews.plan(10**6, 16, 10**5, 4.0, changes=1, spare=0).votes
+    voting = Thresh.tuned(10**6, 16, 10**5, 4.0, changes=1, spare=0)
     assert voting.threshold(1) > 0.05 > voting.threshold(8)
     means = streams.steps(16, 0.3, {6: 0.35, 12: 0.9})
-    bias, errors = rivals._voted(voting, means, np.array([0.1, 0.2]))
+    bias, errors = rivals._voted(voting, means)
     first = next(epoch for epoch in range(6, 17) if voting.threshold(epoch) < 0.05)
-    assert np.flatnonzero(errors == 0.2)[0] + 1 == first
+    assert set(errors) == {voting.standard_error}
     assert bias[:5].tolist() == [0.0] * 5
     assert bias[5 : first - 1] == pytest.approx([-0.05] * (first - 6))
+    assert bias[first - 1 : 11] == pytest.approx([0.0] * (12 - first))
     assert bias[11:] == pytest.approx([0.35 - 0.9] * 5)  # nobody is left to report
 
 
@@ -96,9 +97,8 @@ def test_the_choice_has_the_smallest_regret_of_all_but_a_tenth(online):
 @pytest.mark.parametrize(
     ("inputs", "changes", "options", "methods"),
     [
-        ((10**6, 256, 10**6, 1.0), 3, {"online": True, "promised": True}, {"crews"}),  # few and large changes, long epochs
+        ((10**6, 256, 10**6, 1.0), 3, {"online": True, "promised": True}, {"reserve"}),  # few and large changes
         ((10**6, 256, 10**6, 1.0), 3, {"online": True}, {"reserve", "detected"}),  # but what if there are more
-        ((10**6, 256, 10**3, 1.0), 3, {"online": True, "promised": True}, {"reserve"}),  # no change exceeds a threshold
         ((10**6, 256, 1, 1.0), 3, {}, {"smoothed"}),  # a bit an epoch
         (
             (10**5, 128, 1, 1.0),
@@ -117,8 +117,7 @@ def test_the_method_that_a_reader_would_expect_is_chosen(inputs, changes, option
 def test_advice_survives_a_wrong_plan():
     """Three changes planned; on a drift, and with twice as many, votes fail by forty times, and the choice does not."""
     size, rng = (2 * 10**6, 52, 10**6, 1.0), stream(0, "wrong plan")
-    safe, leaning = (choose(*size, changes=3, online=True, promised=promised) for promised in (False, True))
-    assert leaning.method == "crews"
+    safe, leaning = (choose(*size, changes=3, online=True, methods=methods) for methods in (METHODS, ("tuned",)))
     for means in (streams.drift(52, 0.2, 0.6), streams.steps(52, 0.2, {1 + 7 * k: (0.2, 0.7)[k % 2] for k in range(1, 7)})):
         data = streams.BitStream.make([2 * 10**6], means, 10**6)
         errors = [np.abs(choice.simulate(data, rng) - data.truth).mean() for choice in (safe, leaning)]
@@ -128,20 +127,20 @@ def test_advice_survives_a_wrong_plan():
 
 def test_what_is_impossible_says_why_and_is_not_run():
     choice = choose(10**4, 64, 1, 1.0, changes=3)
-    assert set(choice.refused) == {"crews", "tuned", "reserve"}
-    assert "n_users must be at least" in choice.refused["crews"]
+    assert set(choice.refused) == {"tuned", "reserve"}
+    assert "epsilon must be > 2.099" in choice.refused["tuned"]
     assert "online must be True for a reserve" in choice.refused["reserve"]
     data = streams.BitStream.make([10**4], np.full(64, 0.5), 1)
-    with pytest.raises(ValueError, match=r"method must be one of .*, got 'crews'"):
-        choice.simulate(data, stream(0, "crews"), "crews")
+    with pytest.raises(ValueError, match=r"method must be one of .*, got 'tuned'"):
+        choice.simulate(data, stream(0, "tuned"), "tuned")
     for bad in ({"changes": -1}, {"changes": 1, "n_users": 0}, {"changes": 1, "epsilon": math.nan}):
         size = {"n_users": 10, "horizon": 4, "epoch_length": 5, "epsilon": 1.0} | bad
         with pytest.raises(ValueError, match="must be"):
             choose(**size)
-    with pytest.raises(ValueError, match="n_users must be at least"):
-        choose(100, 128, 10**6, 1.0, changes=3, methods=("crews",))
-    for wrong in ((), ("crews", "naive")):
-        with pytest.raises(ValueError, match="methods must be some of crews, tuned, detected, reserve, once, smoothed"):
+    with pytest.raises(ValueError, match=r"epsilon must be > 23\.42"):
+        choose(100, 128, 10**6, 1.0, changes=3, methods=("tuned",))
+    for wrong in ((), ("tuned", "naive")):
+        with pytest.raises(ValueError, match="methods must be some of tuned, detected, reserve, once, smoothed"):
             choose(10, 4, 5, 1.0, changes=3, methods=wrong)
 
 
@@ -199,7 +198,7 @@ def test_a_winner_has_the_smallest_mean_over_streams_and_the_choice_is_compared_
     assert (online["best"], online["error"], online["factor"]) == (split_users.ONCE, pytest.approx(0.2), pytest.approx(1.5))
     assert online["standard_error"] == pytest.approx(1.5 * np.hypot(1 / 3, 1 / 2))  # 0.1 each, of means of 0.3 and 0.2
     assert (late["best"], late["factor"]) == (split_users.HINDSIGHT, pytest.approx(1.0))
-    assert largest["best"] in (choosing.TUNED, split_users.CREWS)
+    assert largest["best"] in (choosing.TUNED, split_users.ONCE)
 
 
 @pytest.mark.parametrize("kind", choosing.STREAMS)

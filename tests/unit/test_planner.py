@@ -189,19 +189,6 @@ def test_a_change_that_is_only_just_detectable_has_a_number_with_its_own_error()
     assert error(found, replace(TELEMETRY, change=0.005)) < error(found, replace(TELEMETRY, change=0.02))
 
 
-def test_heavythresh_says_when_users_see_a_change_when_not_and_when_that_is_not_certain():
-    name, wide = "HEAVYTHRESH with roles by lot", replace(LONG, users=10**6, items=1000)
-    assert error(name, wide) < error("each user once, the best report", wide) / 2
-    thresholds = settled(of(name, wide), wide).votes
-    lowest, highest = thresholds.threshold(32), thresholds.threshold(1)
-    assert "is not seen" in refused(name, replace(wide, change=0.5 * lowest))
-    assert "is only just seen" in refused(name, replace(wide, change=lowest))
-    with pytest.raises(CannotServeError, match="not certain that all users vote alike"):
-        expected(of(name, wide), replace(wide, change=highest))
-    assert "THRESH with roles by lot" in refused(name, replace(wide, items=2))
-    assert "take too long" in refused(name, replace(wide, items=2**20))
-
-
 @pytest.mark.parametrize("number_of", range(4))
 def test_the_planner_keeps_its_word_on_the_way_back(number_of):
     """Whatever `reach` answers, `plan` predicts no larger error there: random questions, new ones in every run."""
@@ -380,7 +367,6 @@ def test_every_method_that_predicts_can_be_compared_with_its_protocol():
             Question(users=3000, periods=20, epsilon=2.0, change=0.4, changes=1),
             60,
         ),
-        ("HEAVYTHRESH with roles by lot", replace(LONG, periods=12), 250),
         (
             "every user in every period, shuffled",
             Question(trust="shuffler", users=1500, periods=6, epsilon=4.0, share=0.2),

@@ -410,7 +410,7 @@ def test_the_secret_state_does_not_show_in_its_repr():
             members = vars(importlib.import_module(module.name)).values()
             found += [one for one in members if isinstance(one, type) and one.__name__.endswith("State")]
     states = {one for one in found if is_dataclass(one)}
-    assert {"State", "CrewState", "SvtState"} <= {one.__name__ for one in states}
+    assert {"State", "SvtState"} <= {one.__name__ for one in states}
     assert [one.__qualname__ for one in states if one.__repr__ is not object.__repr__] == []
     assert "reference" not in repr(thresh_protocol.start(PLAIN))
 

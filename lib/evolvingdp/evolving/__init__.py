@@ -11,7 +11,6 @@ __all__, __getattr__, __dir__ = attach(
     thresh_protocol=["Release", "State"],
     **{
         "rivals.choosing": ["Choice", "choose"],
-        "rivals.crews": ["Crews"],
         "rivals.few_changes": ["ChangeTree", "Memoized", "few_changes"],
         "rivals.once": ["Once", "Tally"],
         "rivals.reserve": ["Reserve"],

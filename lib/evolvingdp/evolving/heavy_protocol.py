@@ -7,7 +7,6 @@ in `heavy_simulation`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from evolvingdp.core import checks
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.streams import WordStream
-from evolvingdp.evolving.thresh_protocol import Release, State, check_reports
+from evolvingdp.evolving.thresh_protocol import Release, State
 
 Words = NDArray[np.float64]  # estimates of all words' frequencies
 
@@ -38,16 +37,13 @@ def step(
     counts: NDArray[np.integer],
     public: np.random.Generator,
     private: np.random.Generator,
-    ask: Callable[[Release[Words]], Words] | None = None,
 ) -> tuple[State[Words], Release[Words]]:
     """An epoch in which user i has counts[i, v] words v, (n_users, n_words), `epoch_length` in all.
 
-    `ask` gets the last release and gives the estimates of an update for which others report; None: these users do.
     `public` gives each user its coordinate in an update, `private` all noise. Raises TypeError or ValueError, before any
     noise, for other counts: a mean outside of [-1, 1] would cost more than the budget.
     """
     checks.state(state, State, settings)
-    check_reports(settings.voting, ask is not None)
     voting, last = settings.voting, state.release
     epoch = last.epoch + 1
     if epoch > voting.horizon:
@@ -64,7 +60,7 @@ def step(
     if not last.pays(voting, wanted):
         release = last.next(wanted, None, settings.votes_left(epoch))
         return State(state.reference, used, release, settings), release
-    estimates = ask(last) if ask else _reported(settings, counts, last.estimates_left > 0, public, private)
+    estimates = _reported(settings, counts, last.estimates_left > 0, public, private)
     release = last.next(wanted, estimates, settings.votes_left(epoch))
     return State(counts, used, release, settings), release
 

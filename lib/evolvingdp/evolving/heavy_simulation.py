@@ -9,7 +9,6 @@ Reports are drawn exactly, coordinate by coordinate.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,13 +34,9 @@ class Trace:
     distance: float
 
 
-Ask = Callable[["Hashed", Release[Words]], tuple[Words, "list[Alike]"]]
-
-
-def simulate(settings: HeavyThresh, stream: WordStream, rng: np.random.Generator, ask: Ask | None = None) -> Trace:
+def simulate(settings: HeavyThresh, stream: WordStream, rng: np.random.Generator) -> Trace:
     """Releases with the law of `heavy_protocol.step`, but for `Trace.distance`.
 
-    `ask` gives the estimates of an update for which others report, and who votes from then on; None: these users do.
     Raises ValueError where a stream does not fit, and where some users of a group would see a change and others not: epoch,
     group and what would decide it are named.
     """
@@ -52,7 +47,7 @@ def simulate(settings: HeavyThresh, stream: WordStream, rng: np.random.Generator
             f"stream must have the sizes of the settings, got n_users, horizon, epoch_length, n_words = {sizes}"
         )
     hashed = Hashed(settings, stream)
-    groups = voters(hashed, stream.sizes, rng)
+    groups = [Alike(hashed, group, size, rng) for group, size in enumerate(stream.sizes.tolist())]
     release, releases, truthful = before(settings), [], []
     randomizer = voting.vote_randomizer
     for epoch in range(1, voting.horizon + 1):
@@ -63,20 +58,12 @@ def simulate(settings: HeavyThresh, stream: WordStream, rng: np.random.Generator
             wanted = bool(shown / voting.n_users > voting.update_cut)
         estimates = None
         if release.pays(voting, wanted):
-            if ask:
-                estimates, groups = ask(hashed, release)
-            else:
-                sums = np.sum([group.update(epoch, release.estimates_left > 0) for group in groups], axis=0)
-                estimates = settings.estimates(sums)
+            sums = np.sum([group.update(epoch, release.estimates_left > 0) for group in groups], axis=0)
+            estimates = settings.estimates(sums)
         release = release.next(wanted, estimates, settings.votes_left(epoch))
         releases.append(release)
         truthful.append(yes)
     return Trace(releases, truthful, [group.votes_cast for group in groups], hashed.distance)
-
-
-def voters(hashed: Hashed, sizes: NDArray[np.int64], rng: np.random.Generator) -> list[Alike]:
-    """Groups of these sizes, with the stream's words."""
-    return [Alike(hashed, group, size, rng) for group, size in enumerate(sizes.tolist())]
 
 
 class Hashed(dict[int, NDArray[np.float64]]):
@@ -143,11 +130,8 @@ class Alike:
         return self.size
 
     def update(self, epoch: int, truthful: bool) -> NDArray[np.int64]:
-        self.enlist(epoch)
-        return self.hashed.reports(self.size, self.reference if truthful else None, self.rng)
-
-    def enlist(self, epoch: int) -> None:
         self.reference = self.laws[epoch - 1]
+        return self.hashed.reports(self.size, self.reference if truthful else None, self.rng)
 
 
 def _vote_alike(settings: HeavyThresh, epoch: int, moved: float) -> tuple[bool, float]:

@@ -58,7 +58,7 @@ class Thresh:
     epoch_length: int  # ell, bits of a user in an epoch
     epsilon: float  # of a user, over the whole horizon
     vote_epsilon: float  # a
-    estimate_epsilon: float  # b; 0 where others report
+    estimate_epsilon: float  # b
     vote_cap: int
     estimate_cap: int
     unit: float  # t_ell: every user's mean of an epoch is this close to the truth, with probability 1 - beta / 6
@@ -73,8 +73,7 @@ class Thresh:
         checks.integer_at_least(0, vote_cap=self.vote_cap)
         checks.integer_at_least(1, estimate_cap=self.estimate_cap, reach=self.reach)
         checks.positive(epsilon=self.epsilon, vote_epsilon=self.vote_epsilon, unit=self.unit)
-        if self.estimate_epsilon != 0:
-            checks.positive(estimate_epsilon=self.estimate_epsilon)
+        checks.positive(estimate_epsilon=self.estimate_epsilon)
         check_beta(self.beta)
         if self.margin is not None and not 0 < self.margin < 1:
             raise ValueError(f"margin must lie in (0, 1), got {self.margin!r}")

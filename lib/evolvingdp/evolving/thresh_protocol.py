@@ -7,7 +7,6 @@ Guarantee and source: `thresh`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -74,15 +73,12 @@ def step(
     state: State[float],
     counts: NDArray[np.integer],
     rng: np.random.Generator,
-    ask: Callable[[Release[float]], float] | None = None,
 ) -> tuple[State[float], Release[float]]:
     """An epoch in which user i has counts[i] ones among `epoch_length` bits, (n_users,).
 
-    `ask` gets the last release and gives the estimate of an update for which others report; None: these users do.
     Raises ValueError when the horizon is over: the thresholds are made for it.
     """
     checks.state(state, State, settings)
-    check_reports(settings, ask is not None)
     last = state.release
     epoch = last.epoch + 1
     if epoch > settings.horizon:
@@ -100,16 +96,10 @@ def step(
         used = used + yes
     estimate, reference = None, state.reference
     if last.pays(settings, wanted):
-        estimate = ask(last) if ask else _reported(settings, counts, last.estimates_left > 0, rng)
+        estimate = _reported(settings, counts, last.estimates_left > 0, rng)
         reference = counts
     release = last.next(wanted, estimate, settings.votes_left(epoch))
     return State(reference, used, release, settings), release
-
-
-def check_reports(settings: Thresh, others: bool) -> None:
-    """Raise, before any vote, unless somebody can report: `others`, or these users with a part of epsilon of their own."""
-    if not others and not settings.estimate_epsilon:
-        raise ValueError("estimate_epsilon must be > 0 where no others report, got 0: these users only vote")
 
 
 def _reported(settings: Thresh, counts: NDArray[np.int64], truthful: bool, rng: np.random.Generator) -> float:

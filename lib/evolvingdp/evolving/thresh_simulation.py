@@ -100,19 +100,15 @@ def simulate(settings: Thresh, stream: BitStream, rng: np.random.Generator) -> T
 
 
 class Simulation:
-    """One run; `update` and `enlist` are told otherwise where others than the voters report."""
+    """One run."""
 
     def __init__(self, settings: Thresh, stream: BitStream, rng: np.random.Generator) -> None:
         self.settings, self.stream, self.rng = settings, stream, rng
         epochs = np.arange(1, settings.horizon + 1)
         level_cuts = np.array([settings.cut(1 << trailing) for trailing in range(settings.levels + 1)])
         self.cuts = level_cuts[np.bitwise_count((epochs & -epochs) - 1)]  # of epochs 1, 2, ...
-        self.enlist(stream.sizes)
-
-    def enlist(self, sizes: NDArray[np.int64]) -> None:
-        """Let the groups be of `sizes` users who have not voted."""
-        before = np.array([-self.settings.epoch_length])  # a mean of -1
-        self.sizes, self.groups = sizes, [_Group(before, np.array([[size]])) for size in sizes]
+        before = np.array([-settings.epoch_length])  # a mean of -1
+        self.groups = [_Group(before, np.array([[size]])) for size in stream.sizes]
 
     def run(self) -> Trace:
         settings, rng, groups = self.settings, self.rng, range(len(self.groups))
@@ -124,7 +120,7 @@ class Simulation:
         )
         if settings.start == "forced":
             epoch = 1
-            left = self._update(trace, epoch, left, [self.everybody(group, 1) for group in groups])
+            left = self._update(trace, epoch, left, [self._start(group) for group in groups])
         self._foresee(epoch)
         while (epoch := self._next_event(epoch)) <= horizon:
             votes = [self._vote(group, epoch) for group in groups]
@@ -143,19 +139,16 @@ class Simulation:
         return trace
 
     def _update(self, trace: Trace, epoch: int, left: int, draws: list[Callable[[], _Group]]) -> int:
-        """New references and an estimate; the estimates left after it."""
-        trace.estimate[epoch - 1 :], trace.updated[epoch - 1] = self.update(epoch, left, draws), True
-        trace.frozen[epoch - 1 :] = False
-        return max(0, left - 1)
-
-    def update(self, epoch: int, left: int, draws: list[Callable[[], _Group]]) -> float:
-        """The users' counts of this epoch, from now on their references, and the estimate from their reports."""
+        """The users' counts of this epoch, from now on their references, and the estimate from their reports; the estimates
+        left after it."""
         settings, ones = self.settings, 0
         self.groups = [draw() for draw in draws]
         for group in self.groups:
             shares = group.values / settings.epoch_length if left > 0 else np.zeros(len(group.values))
             ones += int(self.rng.binomial(group.users.sum(axis=1), settings.report_one(shares)).sum())
-        return settings.estimate(ones)
+        trace.estimate[epoch - 1 :], trace.updated[epoch - 1] = settings.estimate(ones), True
+        trace.frozen[epoch - 1 :] = False
+        return max(0, left - 1)
 
     def _law(self, group: int, epoch: int) -> CountLaw:
         stream, place = self.stream, (group, epoch - 1)
@@ -177,7 +170,7 @@ class Simulation:
             some_down, down, not_up = count_law.at_most(*law, np.array([high - cuts, low - cuts, high + cuts - 1]))
             # beyond the range in which all vote no, and short of the ranges in which all vote yes
             some_yes, some_no = some_up + some_down, np.where(up > down, not_up, not_down)
-            outside, size = np.minimum(1, np.minimum(some_yes, some_no)), int(self.sizes[group])
+            outside, size = np.minimum(1, np.minimum(some_yes, some_no)), int(stream.sizes[group])
             crowd = (size * outside <= _FEW) & (stream.late[epoch:] == 0)
             self.all_yes.append(some_no < some_yes)
             self.few.append(np.where(crowd, rng.binomial(size, np.where(crowd, outside, 0)), -1))  # -1: cell by cell
@@ -190,9 +183,9 @@ class Simulation:
         place = int(np.searchsorted(self.events, epoch, side="right"))
         return int(self.events[place]) if place < len(self.events) else self.settings.horizon + 1
 
-    def everybody(self, group: int, epoch: int) -> Callable[[], _Group]:
-        """The counts of users who have not voted."""
-        law, users = self._law(group, epoch), self.groups[group].by_votes
+    def _start(self, group: int) -> Callable[[], _Group]:
+        """The counts of the first epoch, of users who have not voted."""
+        law, users = self._law(group, 1), self.groups[group].by_votes
         return lambda: _Group.make(law.values, self.rng.multinomial(users, law.mass).T)
 
     def _vote(self, group: int, epoch: int) -> tuple[int, Callable[[], _Group]]:

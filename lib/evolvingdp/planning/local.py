@@ -23,11 +23,8 @@ from evolvingdp.core.detection import detect_many
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.reports import Hashed, Report, Sign, best_report
 from evolvingdp.core.seeds import stream
-from evolvingdp.evolving import baselines, heavy_simulation
-from evolvingdp.evolving.heavy_thresh import HeavyThresh
-from evolvingdp.evolving.rivals import crews
+from evolvingdp.evolving import baselines
 from evolvingdp.evolving.rivals.choosing import Settings, choose, follow
-from evolvingdp.evolving.rivals.crews import Crews
 from evolvingdp.evolving.rivals.few_changes import ChangeTree
 from evolvingdp.evolving.rivals.once import BITS, Once
 from evolvingdp.evolving.rivals.reserve import Reserve
@@ -44,7 +41,6 @@ _MOST_RUNS, _FEW_RUNS = 250, 5
 _ENOUGH = 10**8  # readings of which a user's mean is known to four digits: more change nothing
 _COUNTED = 350_000  # counts of updates that it looks at, of THRESH
 _MOST_LISTED = 2**20  # from here on a report, and its error, is the same for any list
-_SIMULATED_WORDS, _WORDS_DRAWN = 2**16, 2**18  # of HEAVYTHRESH: of a list, and of all lists together
 
 Array = NDArray[np.float64]
 
@@ -154,37 +150,16 @@ def _reserve(question: Question) -> Reserve:
     return _made(question, lambda users, periods, _, epsilon: Reserve(users, periods, epsilon, question.moves))  # type: ignore[no-any-return]
 
 
-def _voting(question: Question, make: Callable[..., Any]) -> Any:
-    made = _made(question, lambda *size: make(*size, changes=question.moves))
-    seen(made.votes if isinstance(made, Crews) else made, question.jump, question)
-    return made
-
-
-def _heavy(question: Question) -> Crews:
-    if question.items == 2:
-        raise CannotServeError("one of two words is a share, for which `mean` has THRESH with roles by lot", "--items 3")
-    if question.items > _SIMULATED_WORDS:
-        raise CannotServeError(
-            f"more than {_SIMULATED_WORDS:,} words take too long to simulate", f"--items {_SIMULATED_WORDS}"
-        )
-    more: dict[str, Any] = {"n_words": question.items, "changes": question.moves}
-    made: Crews = _made(question, lambda *size: Crews.plan(*size, **more))
-    if question.moves:
-        by = question.jump if question.level + question.jump <= 1 else -question.jump
-        data = changing.words(question, np.array([question.level, max(0.0, question.level + by)]))
-        assert isinstance(made.voting, HeavyThresh)
-        seen(made.votes, heavy_simulation.Hashed(made.voting, data).largest_move(0, 1), question)
-    return made
-
-
-def seen(voting: Thresh, move: float, question: Question) -> None:
-    """Raise unless users see a change that moves what they compare by so much."""
-    lowest = voting.threshold(1 << voting.levels)
-    if question.moves and move < 1.25 * lowest:
-        only = "not seen" if move < 0.8 * lowest else "only just seen, or not"
+def _thresh(question: Question) -> Thresh:
+    """Refused where users do not see a change by so much."""
+    made: Thresh = _made(question, lambda *size: Thresh.tuned(*size, changes=question.moves))
+    lowest = made.threshold(1 << made.levels)
+    if question.moves and question.jump < 1.25 * lowest:
+        only = "not seen" if question.jump < 0.8 * lowest else "only just seen, or not"
         raise CannotServeError(
             f"the lowest threshold that users vote by is {lowest:.2g}, a change of {question.jump:g} is {only}"
         )
+    return made
 
 
 def _runs(question: Question, streams: int, drawn: int) -> int:
@@ -251,35 +226,19 @@ def _pooled_expected(question: Question, settings: Once, streams: int = 0) -> Ex
 def _followed(question: Question, settings: Settings, streams: int = 0) -> Expected:
     """Of votes and calls, run by run."""
     rng, runs = stream(0, "planner", type(settings).__name__), _runs(question, streams, _FOLLOWED)
-    if isinstance(settings, Crews | Thresh):  # an update looks at about sqrt(readings) counts
+    if isinstance(settings, Thresh):  # an update looks at about sqrt(readings) counts
         if question.readings > _ENOUGH:
             with suppress(CannotServeError):  # a change that only more readings show
                 fewer = replace(question, readings=_ENOUGH)
-                settings = _voting(fewer, Crews.plan if isinstance(settings, Crews) else Thresh.tuned)
-                question = fewer
+                settings, question = _thresh(fewer), fewer
         afford = _COUNTED / math.sqrt(question.readings) / (question.moves + 1)
         runs = min(_runs(question, streams, _DRAWN), 200, max(2, int(afford / 12)) if streams else max(8, int(afford)))
     errors = []
     for _ in range(runs):
         data = changing.bits(question, rng)
         errors.append(follow(settings, data, rng) - data.truth)
-    note = PROMISED if isinstance(settings, Crews | Thresh) else ""
+    note = PROMISED if isinstance(settings, Thresh) else ""
     return summed_up(question, np.array(errors), weight_of_a_period(question, True), note)
-
-
-def _heavy_expected(question: Question, settings: Crews, streams: int = 0) -> Expected:
-    """Votes are about all words: the others share what the one leaves evenly."""
-    rng, errors = stream(0, "planner", "heavy"), []
-    for _ in range(min(_runs(question, streams, _FOLLOWED), max(_FEW_RUNS, _WORDS_DRAWN // question.items))):
-        data = changing.words(question, means := changing.moving(question, rng))
-        try:
-            found = crews.simulate(settings, data, rng)
-        except ValueError:  # Hoeffding's inequality decides no vote
-            raise CannotServeError(
-                f"it is not certain that all users vote alike: a change of {question.jump:g} is too near a threshold"
-            ) from None
-        errors.append(np.array([release.estimate[0] for release in found]) - means)
-    return summed_up(question, np.array(errors), weight_of_a_period(question, False), PROMISED)
 
 
 def _tree(question: Question) -> ChangeTree:
@@ -340,9 +299,7 @@ METHODS = [
     Method(
         "each user once, with a reserve that is called at a change", MEANS, _reserve, _followed,
         mixed="whoever is called can be followed through the shuffler", **_WATCHED),
-    Method(
-        "THRESH with roles by lot", MEANS, partial(_voting, make=Crews.plan), _followed, mixed=shuffled.SEVERAL, **_WATCHED),
-    Method("THRESH, tuned", MEANS, partial(_voting, make=Thresh.tuned), _followed, mixed=shuffled.SEVERAL, **_WATCHED),
+    Method("THRESH, tuned", MEANS, _thresh, _followed, mixed=shuffled.SEVERAL, **_WATCHED),
     Method("changes on a dyadic tree", MEANS, _tree, _tree_expected, targets=PERIOD, mixed=shuffled.SEVERAL),
     Method(
         "the best report from every user in every period", LIST, lambda q: _every(q, "basic"), _every_expected,
@@ -362,7 +319,6 @@ METHODS = [
     Method(
         "each user once, the best report, changes found as they come", LIST, _watched, _ONLINE,
         mixed=shuffled.ONE_HASH, settle_mixed=partial(_watched, kind=Hashed), **_WATCHED),
-    Method("HEAVYTHRESH with roles by lot", LIST, _heavy, _heavy_expected, mixed=shuffled.SEVERAL, **_WATCHED),
     Method(
         "each user once, the best report, and a cut", ("hot",), _once, _hot_expected, targets=PERIOD,
         mixed=shuffled.ONE_HASH, settle_mixed=partial(_once, kind=Hashed)),

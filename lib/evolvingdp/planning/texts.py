@@ -57,9 +57,6 @@ TEXTS = {
     "each user once, with a reserve that is called at a change": Text(
         _ONCE, "jumps; with more than planned it goes on without a reserve", _BIT, f"{_TWO}, periods^2 operations",
         "promise a user in which period it will be asked", "once"),
-    "THRESH with roles by lot": Text(
-        _ONCE, _FEW, "voters 1 bit a period, reporters 1 in all", "a vote and an estimate a period",
-        "follow a drift, or more changes than planned", "once"),
     "THRESH, tuned": Text(
         _ONCE, _FEW, "1 bit a period, 1 more at each update", "a vote and an estimate a period",
         "follow a drift, or more changes than planned", "once"),
@@ -79,9 +76,6 @@ TEXTS = {
         _FREE, _JUMPS, f"{_SET}, once", f"{_SUM}, periods^2 operations", _LATE, "heavy"),
     "each user once, the best report, changes found as they come": Text(
         _FREE, _JUMPS, f"{_SET}, once", f"{_SUM}, periods^2 operations", "see a change at once", "heavy"),
-    "HEAVYTHRESH with roles by lot": Text(
-        _ONCE, "long periods, changes that all users see, other words that share the rest evenly",
-        "voters 1 bit a period, reporters once", f"votes, and {_SUM}", "follow a drift", "heavy"),
     "each user once, the best report, and a cut": Text(
         _ONCE, "a list of the items; {usual} of the users hold an ordinary one", f"{_SET}, once", _SUM,
         "see an item between two periods", "oracle"),

@@ -12,8 +12,7 @@ from evolvingdp.audit.registry.entry import FINITE, REPORTS, Case, Mechanism, Tr
 from evolvingdp.core.reports import Hashed, Sign, Subset
 from evolvingdp.evolving import baselines, heavy_protocol, thresh_protocol
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
-from evolvingdp.evolving.rivals import crews, once, reserve
-from evolvingdp.evolving.rivals.crews import Crews
+from evolvingdp.evolving.rivals import once, reserve
 from evolvingdp.evolving.rivals.once import Once
 from evolvingdp.evolving.rivals.reserve import Reserve
 from evolvingdp.evolving.streams import BitStream, WordStream
@@ -25,7 +24,6 @@ _PUBLIC = "public: as many as take part, each with a budget of its own"
 _LENGTH = "public: of a user's data in an epoch"
 _REPORT = "public: a kind, whose epsilon is checked"
 _EPOCHS = "of epochs without reports"
-_PLANNED = "planned for; caps are what is paid for"
 _CAPS = {"vote_cap": "whoever has used it sends noise", "estimate_cap": "after it updates hold nothing"}
 _STATED = {
     "epsilon": "what the budgets of votes and estimates may add up to, which is checked",
@@ -69,12 +67,6 @@ def mechanisms() -> Iterator[Mechanism]:
     )
     yield entry("heavy_thresh", covers, walk, {"n_words": _LENGTH}, True, False)
 
-    walk = Walk(
-        _crews, _begun(crews.start), _told(crews.step), lambda made, rng, steps: _words(made, made.n_words, rng, steps), 1
-    )
-    sizes = {"n_users": _PUBLIC, "cell": _PUBLIC, "spare_cell": _PUBLIC, "changes": _PLANNED}
-    yield entry("crews", (Crews, crews.start, crews.step), walk, sizes, True, False)
-
     def some(made: Any, rng: Rng, steps: int) -> Pair:
         return _words(made, made.n_words, rng, steps)
 
@@ -117,7 +109,7 @@ def _counts(made: Thresh, rng: Rng, steps: int) -> Pair:
 def _words(made: Any, words: int, rng: Rng, steps: int) -> Pair:
     """Histograms (steps, users, words) of as many words as an epoch has; user 0's are any two sequences, of one word or of
     several."""
-    length = getattr(made, "epoch_length", None) or (made.votes.epoch_length if isinstance(made, Crews) else 2)
+    length = getattr(made, "epoch_length", 2)
 
     def drawn(shape: tuple[int, ...]) -> NDArray[np.int64]:
         return np.asarray(rng.multinomial(length, np.full(words, 1 / words), shape))
@@ -150,17 +142,6 @@ def _thresh(rng: Rng) -> Thresh:
         exhaustion=str(rng.choice(["freeze", "printed"])),
         margin=float(rng.choice([0.05, 0.1, 0.3])),
     )
-
-
-def _crews(rng: Rng) -> Crews:
-    epsilon, caps, count = float(rng.uniform(0.3, 3.0)), int(rng.integers(1, 3)), int(rng.integers(1, 4))
-    users, horizon, vote = int(rng.integers(1, 4)), int(rng.integers(1, 6)), epsilon / (2 * caps)
-    exhaustion = str(rng.choice(["freeze", "printed"]))
-    voting = Thresh(users, horizon, 2, epsilon, vote, 0.0, caps, count, unit=0.02, margin=0.1, exhaustion=exhaustion)
-    changes, cells = int(rng.integers(0, count)), rng.integers(1, 4, 2)
-    users = count * voting.n_users + (changes + 1) * int(cells[0]) + (count - changes - 1) * int(cells[1])
-    kind = voting if rng.random() < 0.5 else HeavyThresh(voting, 3)
-    return Crews(users, epsilon, kind, changes, int(cells[0]), int(cells[1]))
 
 
 def _recompute_trial(rng: Rng) -> Trial:

@@ -21,7 +21,6 @@ EXEMPT = {
     "*_simulation.*": _SIMULATED,
     "*.sketches.simulation.*": _SIMULATED,
     "*.draw_one": _SIMULATED,
-    "*.crews.deal": _SIMULATED,
     "*.choosing.follow": _SIMULATED,
     "*.draw_sums": _SIMULATED,
     "*.sum_given_counts": _SIMULATED,

@@ -5,8 +5,8 @@
 smallest, and of those within a tenth of it the one with the smallest in geometric mean. Who **promises** that there are as
 many changes as planned, and nothing else, says `promised=True`.
 
-- `crews`, THRESH with roles by lot; `tuned`, THRESH as `Thresh.tuned`. Both stop updating after the changes that they are
-  planned for: where there are more, or a drift, their last estimate stays.
+- `tuned`, THRESH as `Thresh.tuned`. It stops updating after the changes that it is planned for: where there are more, or a
+  drift, its last estimate stays.
 - `detected`, users split over epochs, averaged between the changes that are detected; `smoothed` (in hindsight only), by
   `Once.smooth`; `reserve`, with crews that wait for a change (online only); `once`, users split over epochs, or over periods
   of 2, 4, 8, ... epochs. These go on whatever happens.
@@ -33,14 +33,13 @@ from scipy.special import erf
 from evolvingdp.core import checks
 from evolvingdp.core.detection import Watch, detect
 from evolvingdp.evolving import thresh_simulation
-from evolvingdp.evolving.rivals import crews, once, reserve
-from evolvingdp.evolving.rivals.crews import Crews
+from evolvingdp.evolving.rivals import once, reserve
 from evolvingdp.evolving.rivals.once import Once
 from evolvingdp.evolving.rivals.reserve import Reserve
 from evolvingdp.evolving.streams import BitStream, drift
 from evolvingdp.evolving.thresh import Thresh
 
-METHODS = ("crews", "tuned", "detected", "reserve", "once", "smoothed")
+METHODS = ("tuned", "detected", "reserve", "once", "smoothed")
 PLANNED = "planned"  # the stream that a promise is about
 WEEK = 7  # epochs
 _EXAMPLES = 3  # of streams with changes
@@ -50,7 +49,7 @@ _STEADY = (0.6, 0.75, 0.9)  # shares of a reserve's users who do not wait
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 Array = NDArray[np.float64]
-Settings = Crews | Thresh | Once | Reserve
+Settings = Thresh | Once | Reserve
 Run = tuple[Array, Array]  # bias and standard error of every epoch
 
 
@@ -88,9 +87,7 @@ def follow(
 ) -> Array:
     """Estimates of all epochs of one run, (horizon,), clipped to [0, 1]; of users once averaged if "detected", or
     "smoothed"."""
-    if isinstance(settings, Crews):
-        found = np.array([release.estimate for release in crews.simulate(settings, stream, rng)])
-    elif isinstance(settings, Reserve):
+    if isinstance(settings, Reserve):
         found = np.array([release.estimate[1] for release in reserve.simulate(settings, stream, rng)])
     elif isinstance(settings, Thresh):
         found = thresh_simulation.simulate(settings, stream, rng).estimate
@@ -134,7 +131,6 @@ def choose(
     one = Once(n_users, horizon, epsilon)
     periods = [1 << power for power in range(horizon.bit_length())]
     ways: dict[str, Callable[[], list[Settings]]] = {
-        "crews": lambda: [Crews.plan(*size, changes=changes, beta=beta)],
         "tuned": lambda: [Thresh.tuned(*size, changes=changes, beta=beta)],
         "detected": lambda: [one],
         "reserve": lambda: _waiting(n_users, horizon, epsilon, changes, online),
@@ -230,10 +226,8 @@ def _error(bias: Array, standard_error: Array) -> float:
 
 
 def _run(method: str, settings: Settings, means: Array, one: Once, online: bool) -> Run:
-    if isinstance(settings, Crews):
-        return _voted(settings.votes, means, np.array([settings.standard_error(k) for k in range(settings.crews)]))
     if isinstance(settings, Thresh):
-        return _voted(settings, means, np.full(settings.estimate_cap, settings.standard_error))
+        return _voted(settings, means)
     if isinstance(settings, Reserve):
         return _watched(settings.once, means, settings.parts[1:])
     if method == "detected":
@@ -244,15 +238,15 @@ def _run(method: str, settings: Settings, means: Array, one: Once, online: bool)
     return settings.lots.hold(means[settings.lots.epochs - 1]) - means, np.full(len(means), settings.standard_error())
 
 
-def _voted(voting: Thresh, means: Array, errors: Array) -> Run:
+def _voted(voting: Thresh, means: Array) -> Run:
     """A user votes where the mean is beyond the threshold; all do, so that an update follows as long as there is one."""
-    bias, error, reference, updates = np.zeros_like(means), np.zeros_like(means), 0.0, 0
+    bias, reference, updates = np.zeros_like(means), 0.0, 0
     for place, mean in enumerate(means.tolist()):
         moved = not updates or abs(mean - reference) > voting.threshold(place + 1)
-        if moved and updates < len(errors):
+        if moved and updates < voting.estimate_cap:
             reference, updates = mean, updates + 1
-        bias[place], error[place] = reference - mean, errors[updates - 1]
-    return bias, error
+        bias[place] = reference - mean
+    return bias, np.full(len(means), voting.standard_error)
 
 
 def _noisy(means: Array, variances: Array) -> Array:

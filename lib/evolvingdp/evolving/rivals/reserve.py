@@ -30,9 +30,10 @@ from numpy.typing import NDArray
 from evolvingdp.core import checks
 from evolvingdp.core.detection import Watch
 from evolvingdp.core.reports import Report, best_report
-from evolvingdp.evolving.rivals.crews import SPARE, deal
 from evolvingdp.evolving.rivals.once import BITS, Once, check_words, draw_sums, same_sizes, sampled
 from evolvingdp.evolving.streams import BitStream, WordStream
+
+SPARE = 4  # users of a crew for each of the spare one
 
 
 @checks.plain
@@ -187,7 +188,11 @@ def run(
 def simulate(settings: Reserve, stream: BitStream | WordStream, rng: np.random.Generator) -> list[Release]:
     """The same law at a cost that does not grow with the number of users."""
     same_sizes(settings, stream)
-    dealt = deal(settings.parts, stream.sizes, rng)
+    dealt, left = [], stream.sizes  # how many of each group a lot deals to each of the parts
+    for part in settings.parts:
+        one = np.array([part]) if len(left) == 1 else rng.multivariate_hypergeometric(left, part, method="marginals")
+        dealt.append(one)
+        left = left - one
     steady = settings.once.lots.split(dealt[0], rng)
     epochs = np.arange(1, settings.horizon + 1)
     sums, reports = draw_sums(settings.report, stream, epochs, steady, rng), steady.sum(axis=0)
