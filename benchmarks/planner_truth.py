@@ -236,7 +236,7 @@ def all_found(question: Question, settings: Any, size: int, seed: int) -> bool:
         holders = (places + event * size) % n_users < size  # others each time
         held = np.where(holders, 0, 1 + places % (question.items - 1))
         if isinstance(settings, Histogram):
-            found = 0 in settings.reported(held, question.items, rng)
+            found = 0 in settings.step(settings.start(n_users), held, rng)[1]
         elif isinstance(settings, once.Once):
             found = _seen_locally(question, settings, size, seed + event)
         elif isinstance(settings, ThresholdMonitorEvolving):

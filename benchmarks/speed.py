@@ -194,13 +194,13 @@ def example(n_users: int) -> tuple[Any, ShiftingStream]:
     """The plan for Example 1.4, and its stream, whose smallest groups are the plan's error."""
     events, calibration = 1000, calibrate(1.0, 1e-6, 3)
     for _ in range(20):
-        found = shifting.plan(calibration, n_users, 2**32, events, 0.05)
+        found = shifting.planned_monitor(calibration, n_users, 2**32, events, 0.05)
         sizes = example_sizes(n_users, found.error)
         before, events = events, max(1, sum(n_users // size for size in sizes.values()))
         if events == before:
             break
     data = ShiftingStream.make(n_users, sizes, seeded("stream", n_users), n_elements=2**32)
-    return shifting.plan(calibration, data.horizon, 2**32, data.n_events, 0.05), data
+    return shifting.planned_monitor(calibration, data.horizon, 2**32, data.n_events, 0.05), data
 
 
 def example_simulated(n_users: int) -> Work:

@@ -8,46 +8,36 @@ from functools import partial
 from typing import Any
 
 import pandas as pd
-from scipy.optimize import brentq
 
 from evolvingdp.notebooks.sparse_vector import methods
 from evolvingdp.notebooks.sparse_vector.methods import Target
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
-from evolvingdp.sparse_vector.find_step import FindStep
 from evolvingdp.sparse_vector.stable import NOISES, smallest_detectable, smallest_group
 
 FOUND = 0.99
 BOUND = "no method finds less"
 EVENTS = 100  # for each report of a user, of the map
-RIVALS = (methods.REPEATED, methods.ONE, methods.GAUSSIAN, methods.FIND_BEST)
-GROUPS = (methods.STABLE, methods.MONITOR, *RIVALS, "histogram, Gaussian, stable")
+RIVALS = (methods.REPEATED, methods.ONE, methods.GAUSSIAN)
+EVERY = "histogram, Gaussian, stable"
 
 
 def group_rows(params: Any, seed: int) -> Iterator[dict[str, Any]]:
-    """A row a method and setting (n, k, |X|); computed, nothing is drawn."""
-    settings = [(n_users, params.reports, params.domain_bits) for n_users in params.group_users_sweep]
-    settings += [(params.n_users, k, params.domain_bits) for k in params.group_reports_sweep]
-    settings += [(params.n_users, params.reports, bits) for bits in (params.domain_bits, max(params.bits_sweep))]
-    for n_users, reports, bits in dict.fromkeys(settings):
-        target = Target(params.epsilon, params.delta, params.beta, 2**bits)
-        found = smallest_groups(target, n_users, reports)
-        for method, size in found.items():
-            yield {"part": "groups", "method": method, "n_users": n_users, "reports": reports, "bits": bits, "size": size}
+    """A row a method and number of users; computed, nothing is drawn."""
+    for n_users in params.group_users_sweep:
+        for method, size in smallest_groups(methods.target_of(params), n_users, params.reports).items():
+            yield {"part": "groups", "method": method, "n_users": n_users, "size": size}
 
 
 def smallest_groups(target: Target, n_users: int, reports: int) -> dict[str, float]:
     """Of each method and the lower bound; n steps. AboveThreshold is told how many groups of this size there are."""
-    own = methods.stable(target, n_users, reports)
-    laplace = methods.monitor_plan(target, n_users, reports, 1).monitor
-    every = methods.every_step(target, n_users, GROUPS[-1])
     sizes = {
-        methods.STABLE: smallest_group(own),
-        methods.MONITOR: smallest_group(laplace),
+        methods.STABLE: smallest_group(methods.stable(target, n_users, reports)),
+        methods.MONITOR: smallest_group(methods.monitor_plan(target, n_users, reports, 1).monitor),
+        EVERY: methods.every_step(target, n_users, EVERY).error(1, 2 * (1 - FOUND)),
+        BOUND: smallest_detectable(target.epsilon, target.delta, n_users, target.n_elements - n_users, FOUND),
     }
     for name in RIVALS:
         sizes[name] = _with_reports(partial(_needed, target, name, n_users), n_users, reports)
-    sizes[GROUPS[-1]] = every.error(1, 2 * (1 - FOUND))
-    sizes[BOUND] = smallest_detectable(target.epsilon, target.delta, n_users, target.n_elements - n_users, FOUND)
     return sizes
 
 
@@ -71,39 +61,28 @@ def events(n_users: int, reports: int, size: float) -> int:
 
 def _needed(target: Target, name: str, horizon: int, reports: int) -> float:
     """The size found with probability `FOUND` by a method that may report this often, at its best setting."""
-    if name != methods.FIND_BEST:
-        return min(map(_alone, methods.lowest(target, name, reports, horizon, horizon * target.n_elements, _alone)))
-    return min(_both(one) for one in methods.find_lowest(target, reports, horizon))
+    return min(map(_alone, methods.lowest(target, name, reports, horizon, horizon * target.n_elements, _alone)))
 
 
-def best_alone(target: Target, horizon: int, reports: int) -> float:
-    """What the best AboveThreshold finds that the figure has."""
-    return min(_needed(target, name, horizon, reports) for name in methods.SEARCHES)
+def rival_until(target: Target, steps: int, reports: int) -> int:
+    """Up to how many events in all, of which a user is in as many as `reports`, AboveThreshold with Gaussian noise finds
+    smaller groups than StableMonitor."""
+    own = methods.stable(target, steps, reports)
 
+    def wins(events: int) -> bool:
+        made = methods.lowest(target, methods.GAUSSIAN, events, steps, steps * target.n_elements)
+        return min(one.error(events, 2 * (1 - FOUND)) for one in made) < smallest_group(own, events, FOUND)
 
-def gaussian_from(target: Target, horizon: int) -> float:
-    """From how many reports on, up to a thousand, Gaussian noise finds the smallest groups of these."""
-
-    def wins(reports: int) -> bool:
-        return _needed(target, methods.GAUSSIAN, horizon, reports) <= best_alone(target, horizon, reports)
-
-    return next(filter(wins, range(1, 1001)), math.inf)
+    low, high = 0, 1 << 14
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if wins(middle) else (low, middle)
+    return low
 
 
 def _alone(method: AboveThreshold) -> float:
     """The size that it finds with probability `FOUND`."""
     return method.error(1, 2 * (1 - FOUND))
-
-
-def _both(method: FindStep) -> float:
-    """The size that search and histogram together find with probability `FOUND`."""
-    search, shown = method.search, method.shown
-
-    def missed(size: float) -> float:
-        return FOUND - search.crossing(search.threshold - size) * float(shown.noise.sf(shown.threshold - size))
-
-    high = max(search.threshold, shown.threshold) + 8 * (search.noise.scale + shown.noise.scale)
-    return float(brentq(missed, 0.0, high, rtol=1e-6))
 
 
 def map_rows(params: Any, seed: int) -> Iterator[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 AboveThreshold has to be told how many reports it may make. It is given the best of three numbers (the C events, B and C,
 all events) with the best threshold (the lowest, or one between two sizes) and split, by expected recall. That favours it:
-the choice looks at the stream (at its sizes, not at a run). So does the best way to find a step and show it.
+the choice looks at the stream (at its sizes, not at a run).
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from evolvingdp.sparse_vector import histograms, shifting_simulation
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold, best_threshold
 from evolvingdp.sparse_vector.calibration import Calibration, calibrate
-from evolvingdp.sparse_vector.find_step import FindStep
-from evolvingdp.sparse_vector.shifting import Plan, plan
+from evolvingdp.sparse_vector.shifting import Plan, planned_monitor
 from evolvingdp.sparse_vector.shifting_simulation import Outcome, simulate
 from evolvingdp.sparse_vector.stable import stable_monitor
 from evolvingdp.sparse_vector.streams.example import ShiftingStream, example_sizes
@@ -32,16 +31,14 @@ THEOREM = "ThresholdMonitor, Theorem 3.2"
 REPEATED = "AboveThreshold, repeated"
 ONE = "AboveThreshold, one threshold"
 GAUSSIAN = "AboveThreshold, Gaussian"
-FIND_BEST = "find the step, then histogram"
 HISTOGRAMS = {"histogram, Gaussian": "gaussian", "histogram, Gaussian, stable": "stable gaussian"}
-METHODS = (MONITOR, STABLE, THEOREM, REPEATED, ONE, GAUSSIAN, FIND_BEST, *HISTOGRAMS)
+METHODS = (MONITOR, STABLE, THEOREM, REPEATED, ONE, GAUSSIAN, *HISTOGRAMS)
 CURVE = (MONITOR, REPEATED, GAUSSIAN, "histogram, Gaussian")  # of error against events
 CURVE_HORIZON = 10**7
 SEARCHES = {REPEATED: "repeated", ONE: "one", GAUSSIAN: "gaussian"}  # kinds of AboveThreshold
-RATIOS = (0.5, 0.9)  # of the noise of what a search shows to its own
 
 Simulation = partial[Outcome]  # of a method; takes a stream and a generator
-Method = ThresholdMonitorEvolving | AboveThreshold | FindStep | histograms.Histogram
+Method = ThresholdMonitorEvolving | AboveThreshold | histograms.Histogram
 
 
 @dataclass(frozen=True)
@@ -67,7 +64,7 @@ def example_plan(target: Target, n_users: int, reports: int = 3) -> tuple[Plan, 
     """ThresholdMonitor's plan for Example 1.4 and the sizes of its groups, of which the smallest is the plan's error."""
     events = 1000
     for _ in range(20):
-        found = plan(calibrated(target, reports), n_users, target.n_elements, events, target.beta)
+        found = planned_monitor(calibrated(target, reports), n_users, target.n_elements, events, target.beta)
         sizes = example_sizes(n_users, found.error)
         before, events = events, max(1, sum(n_users // size for size in sizes.values()))
         if events == before:
@@ -83,7 +80,7 @@ def smallest_users(target: Target, reports: int, method: str = "theorem") -> flo
         n_users = round(10**middle)
         size = example_sizes(n_users, 1.0)["C"]
         events = max(1, n_users // size)
-        error = plan(calibrated(target, reports, method), n_users, target.n_elements, events, target.beta).error
+        error = planned_monitor(calibrated(target, reports, method), n_users, target.n_elements, events, target.beta).error
         low, high = (low, middle) if error <= size <= n_users else (middle, high)
     return float(10**high)
 
@@ -98,7 +95,7 @@ def monitor(target: Target, stream: ShiftingStream, reports: int, method: str = 
 
 
 def monitor_plan(target: Target, horizon: int, reports: int, n_events: int, method: str = "exact") -> Plan:
-    return plan(calibrated(target, reports, method), horizon, target.n_elements, n_events, target.beta)
+    return planned_monitor(calibrated(target, reports, method), horizon, target.n_elements, n_events, target.beta)
 
 
 def every_step(target: Target, horizon: int, method: str) -> histograms.Histogram:
@@ -126,30 +123,6 @@ def lowest(
     if name == GAUSSIAN and queries > horizon:
         found.append(AboveThreshold.stable_gaussian(*privacy, moved))
     return found
-
-
-def best_find_step(target: Target, stream: ShiftingStream) -> FindStep:
-    """The way to search, number of reports, threshold and split with the largest expected recall of both together."""
-
-    def recall(both: FindStep) -> float:
-        return float(
-            np.mean(_expected(both.search, stream) * both.shown.noise.sf(both.shown.threshold - stream.family_sizes))
-        )
-
-    return max(find_options(target, stream), key=recall)
-
-
-def find_options(target: Target, stream: ShiftingStream) -> Iterator[FindStep]:
-    for c in _counts(stream):
-        for made in find_lowest(target, c, stream.horizon):
-            yield from (replace(made, search=search) for search in _raised(made.search, stream))
-
-
-def find_lowest(target: Target, reports: int, horizon: int) -> Iterator[FindStep]:
-    """All ways to find so many steps and show them, each with the search's lowest threshold."""
-    for ratio in RATIOS:
-        made = FindStep.calibrated(target.epsilon, target.delta, reports, 0.0, target.n_elements, horizon, ratio=ratio)
-        yield replace(made, search=made.search.silent(horizon, target.beta))
 
 
 def _counts(stream: ShiftingStream) -> set[int]:
@@ -183,8 +156,6 @@ def _expected(method: AboveThreshold, stream: ShiftingStream) -> NDArray[np.floa
 
 def setting(method: Method) -> str:
     """What a plan or the grid has chosen, as a table says it."""
-    if isinstance(method, FindStep):
-        return f"{setting(method.search)}; shown: {setting(method.shown)}"
     if isinstance(method, histograms.Histogram):
         return f"$t$ = {method.threshold:,.0f}, noise {method.noise.scale:.4g}"
     if isinstance(method, ThresholdMonitorEvolving):
@@ -209,7 +180,6 @@ def simulations(target: Target, stream: ShiftingStream, reports: int = 3) -> dic
     }
     for name in SEARCHES:
         result[name] = partial(shifting_simulation.simulate_threshold, repeated(target, stream, name))
-    result[FIND_BEST] = partial(shifting_simulation.simulate_find_step, best_find_step(target, stream))
     for name in HISTOGRAMS:
         result[name] = partial(shifting_simulation.simulate_histogram, every_step(target, stream.horizon, name))
     return result

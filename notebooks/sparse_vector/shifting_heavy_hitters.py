@@ -1,13 +1,12 @@
-"""Example 1.4 made visible, error against the number of reports, a mis-set k, the domain's price, and Brown documents.
+"""Example 1.4 made visible, error against the number of reports, a mis-set k, and the domain's price.
 
-`run` has rows of parts example, n_users, tops, reports, brown (a run each), groups and domain (computed); `methods`, `groups`
-and `other_streams` beside this module have what is compared.
+`run` has rows of parts example, n_users, tops, reports (a run each), groups, map and domain (computed); `methods` and `groups`
+beside this module have what is compared.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -20,10 +19,9 @@ from evolvingdp.book.own import Release, checked
 from evolvingdp.book.params import Metric
 from evolvingdp.core.seeds import stream
 from evolvingdp.notebooks.sparse_vector import groups, methods
-from evolvingdp.notebooks.sparse_vector.groups import BOUND, EVENTS, GROUPS, gaussian_from, group_rows, map_rows, map_table
+from evolvingdp.notebooks.sparse_vector.groups import BOUND, RIVALS, group_rows, map_rows
 from evolvingdp.notebooks.sparse_vector.methods import (
     FAMILIES,
-    FIND_BEST,
     GAUSSIAN,
     HISTOGRAMS,
     MONITOR,
@@ -36,8 +34,7 @@ from evolvingdp.notebooks.sparse_vector.methods import (
     smallest_users,
     target_of,
 )
-from evolvingdp.notebooks.sparse_vector.other_streams import brown_rows
-from evolvingdp.sparse_vector.shifting import plan
+from evolvingdp.sparse_vector.shifting import planned_monitor
 from evolvingdp.sparse_vector.shifting_simulation import simulate
 from evolvingdp.sparse_vector.stable import NOISES, smallest_group, stable_monitor
 from evolvingdp.streams import dated, reading
@@ -51,7 +48,6 @@ most_repeated_AB <= 0.1             AboveThreshold, repeated, finds neither A no
 repeated_C >= 0.9                   AboveThreshold, repeated, finds C
 gaussian_A <= 0.1                   AboveThreshold with Gaussian noise does not find A: recall
 one_A <= 0.1                        AboveThreshold with one threshold does not find A: recall
-find_A <= 0.1                       Finding the step does not find A: recall
 most_histogram <= 0.1               A histogram in every step finds next to nothing: largest recall
 most_theorem <= 0.1                 With Theorem 3.2's noise nothing is found: largest recall
 chance_of_wrong >= 1e-6             A report of weight zero comes in at most beta/2 of the runs: p-value
@@ -62,35 +58,22 @@ chance_of_missed >= 1e-6            An event is missed in at most beta/2 of thes
 all_histogram <= 0.1                At all numbers of users a histogram in every step finds next to nothing: largest recall
 all_repeated_C >= 0.5               At all numbers of users AboveThreshold, repeated finds most of C: smallest recall
 all_gaussian_C >= 0.5               At all numbers of users AboveThreshold, Gaussian finds most of C: smallest recall
-all_find_C >= 0.5                   At all numbers of users finding the step finds most of C: smallest recall
 ? least_gaussian_few >= 0.5         With 10,000 users AboveThreshold, Gaussian finds most of A, B and C: smallest recall
-? least_find_few >= 0.5             With 10,000 users finding the step finds most of A, B and C: smallest recall
 ? repeated_from_5 <= 0.1            From 100,000 users on AboveThreshold, repeated does not find A or B: largest recall
 ? gaussian_from_6 <= 0.1            From 1,000,000 users on AboveThreshold, Gaussian does not find A: largest recall
-? find_from_6 <= 0.1                From 1,000,000 users on finding the step does not find A: largest recall
 ? gaussian_from_9 <= 0.1            From 1,000,000,000 users on AboveThreshold, Gaussian does not find A or B: largest recall
-? find_from_9 <= 0.1                From 1,000,000,000 users on finding the step does not find A or B: largest recall
 rival_over_stable >= 1              The smallest group found with probability .99: the best rival's over StableMonitor's, smallest
 stable_over_monitor <= 1.05         The smallest group of StableMonitor, with integer noise, over ThresholdMonitor's: largest
 stable_over_bound <= 1.5            The smallest group of StableMonitor over the lower bound, in units of its noise scale times epsilon: largest
-domains_ratio <= 1                  The smallest group of StableMonitor does not depend on the domain: largest over smallest
 ? normal_over_integer <= 1          Up to a thousand steps normal noise finds smaller groups than integer noise: largest ratio
 ? rival_over_best >= 1              Up to a thousand steps no rival finds smaller groups than the better of both: smallest ratio
 growth_monitor <= 1.5               ThresholdMonitor's error hardly grows with the number of events: largest over smallest
 ? slope_repeated >= 0.4             AboveThreshold's grows like its square root: slope of log error over log events, upper half
-gaussian_over_brown >= 1.5          On Brown, AboveThreshold with Gaussian noise, told how many words a document holds, finds more than ThresholdMonitor at its best k: ratio
-brown_over_repeated >= 1.5          Without being told, on Brown, ThresholdMonitor finds more than AboveThreshold: ratio
 """  # "finds" is nine in ten, "does not find" one in ten: bounds wide of what the methods' closed forms say, for any seed
 
 ENOUGH = 100  # groups C of all runs at a number of users together
 _LETTERS = list(FAMILIES)
-_NAMES = (("monitor", MONITOR), ("repeated", REPEATED), ("gaussian", GAUSSIAN))
-_KEYS = {
-    "repeated": REPEATED,
-    "one": ONE,
-    "gaussian": GAUSSIAN,
-    "find": FIND_BEST,
-}
+_KEYS = {"monitor": MONITOR, "stable": STABLE, "repeated": REPEATED, "one": ONE, "gaussian": GAUSSIAN}
 
 
 def check(params: Any) -> dict[str, Any]:
@@ -105,7 +88,7 @@ def check(params: Any) -> dict[str, Any]:
 
 
 def run(params: Any, seed: int) -> pd.DataFrame:
-    parts = (_sizes, group_rows, map_rows, _tops, _reports, _domain, brown_rows)
+    parts = (_sizes, group_rows, map_rows, _tops, _reports, _domain)
     return pd.DataFrame([row for rows in parts for row in rows(params, seed)])
 
 
@@ -151,7 +134,9 @@ def _tops(params: Any, seed: int) -> Iterator[dict[str, Any]]:
     queries = methods.CURVE_HORIZON * target.n_elements
     gaussian = methods.every_step(target, methods.CURVE_HORIZON, methods.CURVE[-1])
     for tops in params.tops_sweep:
-        own = plan(methods.calibrated(target, params.reports), methods.CURVE_HORIZON, target.n_elements, tops, target.beta)
+        own = planned_monitor(
+            methods.calibrated(target, params.reports), methods.CURVE_HORIZON, target.n_elements, tops, target.beta
+        )
         svt = {name: methods.lowest(target, name, tops, methods.CURVE_HORIZON, queries)[0] for name in methods.CURVE[1:-1]}
         for repetition in range(params.sweep_repetitions):
             setting = {"part": "tops", "tops": tops, "repetition": repetition}
@@ -199,6 +184,8 @@ def _claimed(params: Any, table: pd.DataFrame) -> dict[str, Any]:
     found = {
         "least_monitor": _low(mean, MONITOR, "ABC"),
         "least_stable": _low(mean, STABLE, "ABC"),
+        "most_repeated_AB": _high(mean, REPEATED, "AB"),
+        "one_A": _high(mean, ONE, "A"),
         "most_histogram": max(_high(mean, name, "ABC") for name in HISTOGRAMS),
         "most_theorem": _high(mean, THEOREM, "ABC"),
         "chance_of_wrong": binomtest(wrong, len(own), params.beta / 2, alternative="greater").pvalue,
@@ -207,47 +194,18 @@ def _claimed(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         "all_stable": _low(least, STABLE, "ABC"),
         "chance_of_missed": binomtest(missed, len(sweep), params.beta / 2, alternative="greater").pvalue,
         "all_histogram": max(_high(most, name, "ABC") for name in HISTOGRAMS),
+        "all_repeated_C": _low(least, REPEATED, "C"),
+        "all_gaussian_C": _low(least, GAUSSIAN, "C"),
     }
-    found |= {"most_repeated_AB": _high(mean, REPEATED, "AB"), "one_A": _high(mean, ONE, "A")}
-    found |= {f"all_{key}_C": _low(least, name, "C") for key, name in _KEYS.items() if name != ONE}
     users = by_size.index.get_level_values("n_users")
     few = by_size[users <= 10**4].groupby(level="method").min()
     if len(few):
-        found |= {f"least_{key}_few": _low(few, _KEYS[key], "ABC") for key in ("gaussian", "find")}
-    for power, letters, keys in (
-        (5, "AB", ("repeated",)), (6, "A", ("gaussian", "find")),
-        (9, "AB", ("gaussian", "find")),
-    ):  # fmt: skip
+        found["least_gaussian_few"] = _low(few, GAUSSIAN, "ABC")
+    for power, letters, key in ((5, "AB", "repeated"), (6, "A", "gaussian"), (9, "AB", "gaussian")):
         large = by_size[users >= 10**power].groupby(level="method").max()
         if len(large):
-            found |= {f"{key}_from_{power}": _high(large, _KEYS[key], letters) for key in keys}
-    return found | _computed(params, table) | _of_other_streams(table)
-
-
-def _computed(params: Any, table: pd.DataFrame) -> dict[str, Any]:
-    """Nothing of groups depends on the seed."""
-    part = table[table.part == "groups"]
-    sizes = part.pivot(index=["n_users", "reports", "bits"], columns="method", values="size")
-    rival = sizes[[name for name in GROUPS if name not in (STABLE, MONITOR)]].min(axis=1) / sizes[STABLE]
-    scale = np.array([calibrated(target_of(params), int(k)).scale for k in sizes.index.get_level_values("reports")])
-    domains = sizes[STABLE][sizes.index.get_level_values("n_users") == params.n_users].unstack("bits")
-    needed = table[table.part == "tops"].groupby(["method", "tops"]).needed.mean()
-    tops = sorted({int(count) for count in needed.index.get_level_values("tops")})
-    return {
-        "rival_over_stable": rival.min(),
-        "stable_over_monitor": (sizes[STABLE] / sizes[MONITOR]).max(),
-        "stable_over_bound": (sizes[STABLE] / sizes[BOUND] / scale / params.epsilon).max(),
-        "domains_ratio": (domains.max(axis=1) / domains.min(axis=1)).max(),
-        "growth_monitor": needed[MONITOR, tops[-1]] / needed[MONITOR, tops[0]],
-        "slope_repeated": _slope(needed, REPEATED, tops),
-    }
-
-
-def _slope(needed: pd.Series, method: str, tops: list[int]) -> float:
-    largest = tops[len(tops) // 2 :]
-    if len(largest) < 2:
-        return math.nan
-    return float(np.polyfit(np.log(largest), np.log([needed[method, t] for t in largest]), 1)[0])
+            found[f"{key}_from_{power}"] = _high(large, _KEYS[key], letters)
+    return found
 
 
 def _low(mean: pd.DataFrame, method: str, letters: str) -> float:
@@ -258,99 +216,69 @@ def _high(mean: pd.DataFrame, method: str, letters: str) -> float:
     return float(mean.loc[[method], list(letters)].to_numpy().max())
 
 
-def _of_other_streams(table: pd.DataFrame) -> dict[str, Any]:
-    brown = table[table.part == "brown"]
-    allowed = brown.reports.where(brown.method == MONITOR, brown.total)
-    best = brown.groupby(["method", allowed]).found.mean().groupby(level="method").max()
-    return {
-        "gaussian_over_brown": best[GAUSSIAN] / best[MONITOR],
-        "brown_over_repeated": best[MONITOR] / best[REPEATED],
-    }
-
-
 def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
-    found, sizes = example_plan(target_of(params), params.n_users, params.reports)
-    example = table[table.part == "example"]
-    mean = example.groupby("method")[_LETTERS].mean()
-    needed = table[table.part == "tops"].groupby(["method", "tops"]).needed.mean()
-    low, high = min(params.tops_sweep), max(params.tops_sweep)
-    values: dict[str, Any] = {
-        "k": params.reports, "runs": params.repetitions, "threshold": found.monitor.threshold, "error": found.error,
-        "scale": found.monitor.noise.scale, "wrong_runs": int((example[example.method == MONITOR].absent > 0).sum()),
-        "events": sum(params.n_users // size for size in sizes.values()),
-    }  # fmt: skip
+    target = target_of(params)
+    found, sizes = example_plan(target, params.n_users, params.reports)
+    mean = table[table.part == "example"].groupby("method")[_LETTERS].mean()
+    values: dict[str, Any] = {"k": params.reports, "threshold": found.monitor.threshold, "error": found.error}
     for family, size in sizes.items():
-        values[f"size_{family}"] = size
-        values[f"events_{family}"] = params.n_users // size
-        values |= {
-            f"{name}_{family}": float(mean.loc[method, family])
-            for name, method in (*_NAMES, ("find", FIND_BEST), ("stable", STABLE))
-        }
-    values |= {"tops_low": low, "tops_high": high}
-    for name, method in _NAMES:
-        values |= {f"needed_{name}": float(needed[method, high]), f"needed_{name}_low": float(needed[method, low])}
+        values |= {f"size_{family}": size, f"events_{family}": params.n_users // size}
+        values |= {f"{name}_{family}": float(mean.loc[method, family]) for name, method in _KEYS.items()}
+    needed = table[table.part == "tops"].groupby(["method", "tops"]).needed.mean()
+    tops = sorted(params.tops_sweep)
+    values |= {"tops_low": tops[0], "tops_high": tops[-1]}
+    for name in ("monitor", "gaussian"):
+        method = _KEYS[name]
+        values |= {f"needed_{name}": float(needed[method, tops[-1]]), f"needed_{name}_low": float(needed[method, tops[0]])}
+    values["growth_monitor"] = values["needed_monitor"] / values["needed_monitor_low"]
+    values["slope_repeated"] = _slope(needed[REPEATED], tops)
     mis = table[table.part == "reports"].groupby("reports")[_LETTERS].mean()
     for reports in mis.index.astype(int):
         values |= {f"k{reports}_{family}": float(mis.loc[reports, family]) for family in FAMILIES}
-    values["above_beta"] = 0.5 * math.expm1(1 / found.monitor.noise.scale) * 10**9 / target_of(params).n_elements
-    values["theorem_users"] = smallest_users(target_of(params), params.reports)
-    domain = table[(table.part == "domain") & (table.reports == params.reports)].set_index("bits")
-    values |= {f"threshold_{int(bits)}": float(domain.threshold[bits]) for bits in domain.index}
+    values["theorem_users"] = smallest_users(target, params.reports)
     sweep = table[table.part == "n_users"].groupby(["method", "n_users"])[_LETTERS].mean()
     for end, users in (("few", min(params.n_users_sweep)), ("many", max(params.n_users_sweep))):
         values[f"{end}_users"] = users
-        for key, name in (("find", FIND_BEST), ("gaussian", GAUSSIAN)):
-            values |= {f"{key}_{end}_{family}": float(sweep[family][name, users]) for family in FAMILIES}
-    values["gaussian_from"] = gaussian_from(target_of(params), params.n_users)
+        values |= {f"gaussian_{end}_{family}": float(sweep[family][GAUSSIAN, users]) for family in FAMILIES}
     for period, steps in (("day", 365), ("week", 52)):
-        values[f"group_{period}"] = smallest_group(methods.stable(target_of(params), steps, params.reports))
-    values |= group_values(params, table) | brown_values(table)
-    return values | map_values(table) | _claimed(params, table)
+        values[f"group_{period}"] = smallest_group(methods.stable(target, steps, params.reports))
+    values["rival_until"] = groups.rival_until(target, 365, 100)
+    return values | _group_values(params, table) | _map_values(table) | _claimed(params, table)
 
 
-def group_values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
-    """Sizes with the fewest and the most users, and the least and the largest factors."""
-    part = table[(table.part == "groups") & (table.reports == params.reports) & (table.bits == params.domain_bits)]
-    sizes = part.pivot(index="n_users", columns="method", values="size")
-    values: dict[str, Any] = {"group_few": int(sizes.index.min()), "group_many": int(sizes.index.max())}
-    keys = {"stable": STABLE, "monitor": MONITOR, "find": FIND_BEST, "gaussian": GAUSSIAN, "bound": BOUND}
-    for end in ("few", "many"):
-        line = sizes.loc[values[f"group_{end}"]]
-        values |= {f"group_{end}_{key}": float(line[name]) for key, name in keys.items()}
-        values[f"group_{end}_rival"] = float(
-            line[[name for name in GROUPS if name not in (STABLE, MONITOR)]].min() / line[STABLE]
-        )
-        values[f"group_{end}_factor"] = float(line[STABLE] / line[BOUND])
+def _slope(needed: pd.Series, tops: list[int]) -> float:
+    largest = tops[len(tops) // 2 :]
+    if len(largest) < 2:
+        return math.nan
+    return float(np.polyfit(np.log(largest), np.log(needed[largest]), 1)[0])
+
+
+def _group_values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
+    """Nothing of groups depends on the seed."""
+    sizes = table[table.part == "groups"].pivot(index="n_users", columns="method", values="size")
+    rival = sizes[[*RIVALS, groups.EVERY]].min(axis=1) / sizes[STABLE]
+    factor = sizes[STABLE] / sizes[BOUND]
+    values: dict[str, Any] = {
+        "rival_over_stable": rival.min(),
+        "stable_over_monitor": (sizes[STABLE] / sizes[MONITOR]).max(),
+        "stable_over_bound": factor.max() / calibrated(target_of(params), params.reports).scale / params.epsilon,
+    }
+    for end, users in (("few", sizes.index.min()), ("many", sizes.index.max())):
+        values |= {f"group_{end}": int(users), f"group_{end}_stable": float(sizes[STABLE][users])}
+        values |= {f"group_{end}_rival": float(rival[users]), f"group_{end}_factor": float(factor[users])}
     return values
 
 
-def map_values(table: pd.DataFrame) -> dict[str, Any]:
+def _map_values(table: pd.DataFrame) -> dict[str, Any]:
     """Normal over integer noise, and the best rival over the better of both; and where integers come to win."""
-    sizes = map_table(table)
+    sizes = groups.map_table(table)
     own, rivals = sizes[list(NOISES)].min(axis=1), sizes[[GAUSSIAN, *HISTOGRAMS]].min(axis=1)
     few = sizes.index.get_level_values("steps") <= 1000
     ratio = sizes.gaussian / sizes.integer
-    values: dict[str, Any] = {"map_events": EVENTS}
+    values: dict[str, Any] = {"map_events": groups.EVENTS}
     if few.any():
         values |= {"normal_over_integer": ratio[few].max(), "rival_over_best": (rivals / own)[few].min()}
-    least = int(sizes.index.get_level_values("reports").min())
-    lost = ratio[ratio > 1].index
-    return values | {"map_least": least, "integers_from": min((steps for steps, _ in lost), default=math.inf)}
-
-
-def brown_values(table: pd.DataFrame) -> dict[str, Any]:
-    """The most words that each method finds, with the k or c at which it does."""
-    part = table[table.part == "brown"]
-    own = part[part.method == MONITOR].astype({"reports": int}).groupby("reports").found.mean()
-    values: dict[str, Any] = {
-        "brown_monitor": float(own.max()),
-        "brown_best_k": int(own.index[int(own.to_numpy().argmax())]),
-    }
-    for key, method in _NAMES[1:]:
-        found = part[part.method == method].groupby("total").found.mean()
-        values |= {f"brown_{key}": float(found.max()), f"brown_{key}_c": int(found.index[int(found.to_numpy().argmax())])}
-        values[f"brown_over_{key}"] = float(own.max() / found.max())
-    return values
+    return values | {"integers_from": min((steps for steps, _ in ratio[ratio > 1].index), default=math.inf)}
 
 
 def recall(table: pd.DataFrame, part: str, by: str) -> pd.DataFrame:
@@ -369,20 +297,6 @@ def score_table(table: pd.DataFrame) -> pd.DataFrame:
         chosen = {"runs with a report of weight zero": wrong, "its setting": runs.setting.iloc[0]}
         rows.append({"method": method} | shares | chosen)
     return pd.DataFrame(rows)
-
-
-def group_table(table: pd.DataFrame) -> pd.DataFrame:
-    """The smallest group, a row a setting; of AboveThreshold's kinds, the textbook's and the best."""
-    part = table[table.part == "groups"].astype({"n_users": int, "reports": int, "bits": int})
-    found = part.pivot(index=["n_users", "reports", "bits"], columns="method", values="size").sort_index()
-    by_noise = found[[REPEATED, ONE, GAUSSIAN]]
-    which = by_noise.idxmin(axis="columns").astype(str).str.split(", ").str[1]
-    sizes = found[[groups.BOUND, *groups.GROUPS]].drop(columns=[ONE]).map("{:,.0f}".format)
-    sizes[GAUSSIAN] = by_noise.min(axis="columns").map("{:,.0f}".format) + " (" + which + ")"
-    sizes = sizes.rename(columns={GAUSSIAN: "AboveThreshold, its best kind"}).reset_index()
-    sizes["n_users"] = sizes.n_users.map("{:,}".format)
-    named = sizes.rename(columns={"n_users": "n", "reports": "k", "bits": "log2 |X|"}).astype(str)
-    return named.rename(columns=lambda name: re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name))  # a narrow head breaks between words
 
 
 def own_groups(path: Any) -> reading.Groups:

@@ -24,7 +24,7 @@ from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector import privacy
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold, best_threshold
 from evolvingdp.sparse_vector.calibration import METHODS, calibrate
-from evolvingdp.sparse_vector.shifting import plan
+from evolvingdp.sparse_vector.shifting import planned_monitor
 from evolvingdp.sparse_vector.shifting_simulation import ask
 
 METRIC = Metric("found_monitor", "groups that ThresholdMonitor finds", "groups", "higher")
@@ -61,7 +61,7 @@ def _answers(params: Any, seed: int) -> Iterator[dict[str, Any]]:
     """Each group is asked for once, after an empty query; a row a run and a tenth of the queries."""
     queries = 2 * params.n_groups
     checkpoints = np.unique(np.linspace(0, params.n_groups, 11).astype(int))
-    exact = plan(calibrate(params.epsilon, params.delta, 1), params.n_groups, 1, params.n_groups).monitor
+    exact = planned_monitor(calibrate(params.epsilon, params.delta, 1), params.n_groups, 1, params.n_groups).monitor
     svts = {
         c: AboveThreshold.calibrated(params.epsilon, params.delta, c, 0.0).silent(params.n_groups, 0.05)
         for c in params.halts

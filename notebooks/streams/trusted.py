@@ -26,7 +26,7 @@ from evolvingdp.core.noise import Gaussian, Laplace, Tape
 from evolvingdp.core.seeds import stream
 from evolvingdp.notebooks.streams.share import counted, followed
 from evolvingdp.sparse_vector import ThresholdMonitorEvolving, histogram, smallest_moved_scale
-from evolvingdp.sparse_vector.streams import drawn
+from evolvingdp.sparse_vector.shifting_simulation import simulate_drawn
 from evolvingdp.streams.addresses import function_words
 from evolvingdp.streams.dated import OTHER
 
@@ -123,7 +123,7 @@ def hot_rows(params: Any, seed: int) -> Iterator[dict[str, Any]]:
     every = histogram(params.epsilon, params.delta, counts.horizon, len(content), kind="gaussian")
     for repetition in range(params.repetitions):
         rng = stream(seed, "hot", repetition)
-        above, active = drawn.simulate(made, params.n_users, laws, rng)
+        above, active = simulate_drawn(made, params.n_users, laws, rng)
         weights = rng.multinomial(params.n_users, np.column_stack([laws, 1 - laws.sum(axis=1)]).clip(0))[:, :-1]
         seen = weights + every.noise.draw(weights.shape, rng) >= line
         for method, reported in {MONITOR: above, EVERY: seen}.items():

@@ -16,7 +16,7 @@ from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector import privacy
 from evolvingdp.sparse_vector.calibration import calibrate, paper_noise, theorem_loss
 from evolvingdp.sparse_vector.noise import MonitorNoise
-from evolvingdp.sparse_vector.shifting import plan
+from evolvingdp.sparse_vector.shifting import planned_monitor
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
 
@@ -190,5 +190,5 @@ def test_E_SV_8_never_weight_zero_needs_the_logarithm_of_the_domain():
     without = noise.scale * math.log(steps / beta)
     assert steps * 2**32 * float(noise.sf(without)) == pytest.approx(beta * 2**31)  # 10^8: Laplace noise, beta / 2 a step
     assert steps * 2**32 * float(noise.sf(thresholds[1])) == pytest.approx(beta)
-    planned = plan(calibrate(1.0, 1e-6, 3), steps, 2**32, 1000, beta).monitor.threshold
+    planned = planned_monitor(calibrate(1.0, 1e-6, 3), steps, 2**32, 1000, beta).monitor.threshold
     assert steps * 2**32 * float(noise.sf(planned)) == pytest.approx(beta / 2)

@@ -33,7 +33,6 @@ LEAST = {
     "concentrated_accounting": 0.9,
     "heavy_thresh": 0.6,
     "private_median": 0.6,
-    "find_step": 0.5,
     "histograms": 0.7,
     "tree_hist_projective": 0.4,
     "threshold_monitor_attained": 0.9,

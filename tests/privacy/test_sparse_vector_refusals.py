@@ -12,8 +12,7 @@ from scipy.integrate import quad
 from evolvingdp.core.noise import Gaussian, Laplace
 from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold, some_yes
-from evolvingdp.sparse_vector.find_step import FindStep
-from evolvingdp.sparse_vector.histograms import Histogram, HistogramEveryStep
+from evolvingdp.sparse_vector.histograms import Histogram, histogram
 from evolvingdp.sparse_vector.stable import stable_monitor
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
@@ -31,13 +30,8 @@ METHODS = {  # with start and step
         lambda method, rng: method.start(rng),
         lambda method, state, rng: method.step_elements(state, HELD, 3, rng),
     ),
-    "FindStep": (
-        FindStep.calibrated(1.0, 1e-2, 2, 4.0, 3, 5),
-        lambda method, rng: method.start(3, rng),
-        lambda method, state, rng: method.step(state, HELD, rng),
-    ),
-    "HistogramEveryStep": (
-        HistogramEveryStep.calibrated(1.0, 1e-6, 4, 3, kind="stable"),
+    "Histogram": (
+        histogram(1.0, 1e-6, 4, 3, kind="stable"),
         lambda method, rng: method.start(3),
         lambda method, state, rng: method.step(state, HELD, rng),
     ),
@@ -99,18 +93,6 @@ def test_a_state_of_other_settings_is_refused_before_any_draw(name):
         assert not drawn(rng, "untouched")
 
 
-def test_a_search_whose_price_counts_steps_stops_after_them_before_any_draw():
-    method = FindStep.calibrated(1.0, 1e-6, 3, 1e9, 3, 2)
-    state, rng = method.start(3, stream(0, "start")), stream(0, "silent")
-    for _ in range(2):
-        state, found = method.step(state, HELD, rng)
-        assert not found.above
-    rng = stream(0, "untouched")
-    with pytest.raises(ValueError, match="moved must be larger to go on: 2 moved queries are paid for"):
-        method.step(state, HELD, rng)
-    assert not drawn(rng, "untouched")
-
-
 def test_a_step_of_elements_is_its_queries_and_pays_for_two_that_a_user_moves():
     plain = AboveThreshold.calibrated(50.0, 1e-6, 3, 1.5)
     state, twin = plain.start(stream(0, "start")), plain.start(stream(0, "start"))
@@ -163,15 +145,13 @@ def test_values_that_floats_do_not_tell_apart_are_refused_before_any_draw(value)
     assert not drawn(rng, "untouched")
 
 
-def test_a_list_of_reports_that_does_not_fit_is_refused_before_any_draw_whoever_holds_what():
-    wide = HistogramEveryStep(Histogram(Gaussian(1.0), 0.0), 2, 2**60)
+def test_a_domain_that_does_not_fit_is_refused_before_any_draw_whoever_holds_what():
+    wide = Histogram(Gaussian(1.0), 0.0, 2, 2**60)
     for held in ([0], [5, 6, 7]):
         rng = stream(0, "untouched")
-        with pytest.raises(ValueError, match=r"the list of reports needs .* raise threshold"):
+        with pytest.raises(ValueError, match=r"a weight for each element needs .* take a stable kind"):
             wide.step(wide.start(len(held)), held, rng)
         assert not drawn(rng, "untouched")
-    with pytest.raises(ValueError, match="shown must be stable, got Histogram"):
-        FindStep(GAUSSIAN, Histogram(Gaussian(1.0), 0.0), 3)
 
 
 @pytest.mark.parametrize("split", [0.01, 0.1, 0.25, 1 / 3, 0.4, 0.9])

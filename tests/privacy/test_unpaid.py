@@ -31,8 +31,7 @@ from evolvingdp.heavy_hitters.tree_hist import TreeHist
 from evolvingdp.heavy_hitters.trust.prefix_counts import PrefixCounts
 from evolvingdp.heavy_hitters.trust.shuffling import Shuffled, epsilon_of_a_report
 from evolvingdp.heavy_hitters.word_tree import WordTree
-from evolvingdp.sparse_vector.find_step import FindStep
-from evolvingdp.sparse_vector.histograms import HistogramEveryStep
+from evolvingdp.sparse_vector.histograms import histogram
 from evolvingdp.sparse_vector.stable import stable_monitor
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
@@ -66,15 +65,13 @@ def of_sparse_vector() -> Calls:
         yield partial(ThresholdMonitorEvolving, law, threshold, 1, queries)
     for queries, moved in (("binary", None), ("interval", 3)):
         yield partial(ThresholdMonitorEvolving, Gaussian(1.0), 0.5, 1, queries, moved)
-    held: tuple[Any, ...] = ([0], [0, 2], [0, -1], [0, 1, 1])
-    every, stable = HistogramEveryStep.calibrated(1.0, 0.01, 2, 2), stable_monitor(1.0, 0.01, 1, 2)
-    search = FindStep.calibrated(1.0, 0.01, 1, 5.0, 2, 9)
+    held: tuple[Any, ...] = ([0], [0, 2], [0, -1], [0, 1, 1], [[0, 1]])
+    every, stable = histogram(1.0, 0.01, 2, 2), stable_monitor(1.0, 0.01, 1, 2)
     for inputs in held:
         yield partial(binary.step_elements, binary.start(2), inputs, 2, rng)
         yield partial(every.step, every.start(2), inputs, rng)
         if inputs not in ([0, 2], [0, -1]):  # it is of no list, and -1 is to hold nothing
             yield partial(stable.step_held, stable.start(2), inputs, rng)
-        yield partial(search.step, search.start(2, rng), inputs, rng)
 
 
 def of_evolving() -> Calls:

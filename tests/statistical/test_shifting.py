@@ -13,18 +13,17 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, kstest
 
 from evolvingdp.core.noise import Gaussian, Laplace
 from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
-from evolvingdp.sparse_vector.find_step import FindStep
-from evolvingdp.sparse_vector.histograms import Histogram, HistogramEveryStep
+from evolvingdp.sparse_vector.histograms import Histogram
 from evolvingdp.sparse_vector.noise import GaussianNoise, IntegerNoise, MonitorNoise
 from evolvingdp.sparse_vector.shifting import solve
 from evolvingdp.sparse_vector.shifting_simulation import (
     simulate,
-    simulate_find_step,
+    simulate_drawn,
     simulate_histogram,
     simulate_threshold,
 )
@@ -145,48 +144,6 @@ def histogram_step(one, inputs, rng):
     return reported
 
 
-def find_step(search, shown, rng):
-    """For each step nothing where the search says no (or has halted), else the elements that are shown."""
-    answers = []
-    left = search.reports
-    for inputs in LISTS:
-        answers.append([])
-        if left == 0:
-            continue
-        largest = max(inputs.count(element) for element in set(inputs))
-        if largest + rng.normal(0.0, search.noise.scale) < search.threshold:
-            continue
-        left -= 1
-        answers[-1] = histogram_step(shown, inputs, rng)
-    return answers
-
-
-def test_finding_the_step_has_one_law_line_by_line_online_and_simulated():
-    """With what is shown after a found step, events as well as elements of one user."""
-    search = AboveThreshold(4.5, 4, Gaussian(0.9), moved=SMALL.horizon)
-    method = FindStep(search, Histogram(Laplace(0.9), 3.6, True), 24)
-
-    def online(rng):
-        state, reported = method.start(12, rng), [[] for _ in INPUTS]
-        for step, inputs in enumerate(INPUTS):
-            if state.search.left:
-                state, found = method.step(state, inputs, rng)
-                reported[step] = found.elements.tolist()
-        return seen_in(reported)
-
-    slow = sample(lambda rng: seen_in(find_step(method.search, method.shown, rng)), "literal find", 1600)
-    fast = simulated(simulate_find_step, method, "find", 8000)
-    assert len(slow) > 20
-    assert sum(count for key, count in slow.items() if key[4]) > 64  # elements of one user are shown
-    assert pvalue(slow, fast) > ALPHA
-    assert pvalue(sample(online, "online find", 1600), fast) > ALPHA
-    for wrong in (
-        replace(method, shown=replace(method.shown, noise=Laplace(0.7))),
-        replace(method, search=replace(search, threshold=4.0)),
-    ):
-        assert pvalue(slow, simulated(simulate_find_step, wrong, "find", 8000)) < ALPHA
-
-
 def law_of_a_histogram(one):
     """Of the statistics, from the chance of each weight: all elements are independent."""
     counts = np.bincount(KINDS.ravel()).tolist()
@@ -200,20 +157,64 @@ def law_of_a_histogram(one):
 
 @pytest.mark.parametrize(("law", "stable", "runs"), [(Gaussian, False, 1600), (Laplace, True, 8000), (Gaussian, True, 1600)])
 def test_a_histogram_in_every_step_has_one_law_line_by_line_online_and_simulated(law, stable, runs):
-    method = HistogramEveryStep(Histogram(law(1.3), 4.2, stable), SMALL.horizon, 24)
-    kind, made = f"{law.__name__} {stable}", method.one
-    law = law_of_a_histogram(made)
+    method = Histogram(law(1.3), 4.2, SMALL.horizon, 24, stable)
+    kind = f"{law.__name__} {stable}"
+    law = law_of_a_histogram(method)
 
     def online(rng):
         state, reported = method.start(12), []
         for now in INPUTS:
             state, release = method.step(state, now, rng)
-            reported.append(release.elements.tolist())
+            reported.append(release.tolist())
         return seen_in(reported)
 
-    line_by_line = sample(lambda rng: seen_in([histogram_step(method.one, now, rng) for now in LISTS]), kind, 1000)
+    line_by_line = sample(lambda rng: seen_in([histogram_step(method, now, rng) for now in LISTS]), kind, 1000)
     assert fits(line_by_line, law, 1000) > ALPHA
     assert fits(sample(online, f"online {kind}", 1000), law, 1000) > ALPHA
-    assert fits(simulated(simulate_histogram, method.one, kind, runs), law, runs) > ALPHA
-    wrong = replace(method.one, noise=replace(method.one.noise, scale=1.43))
+    assert fits(simulated(simulate_histogram, method, kind, runs), law, runs) > ALPHA
+    wrong = replace(method, noise=replace(method.noise, scale=1.43))
     assert fits(simulated(simulate_histogram, wrong, kind, runs), law, runs) < ALPHA
+
+
+LAWS = np.array([[0.5, 0.2], [0.6, 0.1], [0.3, 0.6], [0.5, 0.3]])  # the rest holds neither
+USERS, RUNS = 40, 1500
+DRAWN = ThresholdMonitorEvolving(MonitorNoise(0.3, 1.0), 14.0, 2)
+
+
+def by_users(rng):
+    """Reports and active users of every step, from `step_elements` with a third element for those who hold neither."""
+    state, seen = DRAWN.start(USERS), []
+    for law in LAWS:
+        held = rng.choice(3, size=USERS, p=[*law, 1 - law.sum()])
+        weights = np.bincount(held[state.active], minlength=3)[:2]
+        above = weights + DRAWN.noise.draw(2, rng) >= DRAWN.threshold
+        state = DRAWN._asked(state, 1, np.append(above, False)[held] if above.any() else None)
+        seen += [*above.tolist(), int(state.active.sum()) // 8]
+    return tuple(seen[3:])
+
+
+def by_counts(rng, laws=LAWS):
+    above, active = simulate_drawn(DRAWN, USERS, laws, rng)
+    return tuple(np.column_stack([above, active // 8])[1:].astype(int).ravel().tolist())
+
+
+def test_words_drawn_afresh_counts_of_users_have_the_law_of_users():
+    one = Counter(tuple(map(int, by_users(stream(0, "literal", run)))) for run in range(RUNS))
+    assert pvalue(one, Counter(by_counts(stream(0, "counted", run)) for run in range(RUNS))) > ALPHA
+    wrong = Counter(by_counts(stream(0, "wrong", run), 0.9 * LAWS) for run in range(RUNS))
+    assert pvalue(one, wrong) < ALPHA, "probabilities 10 % too small are rejected"
+
+
+def test_laws_that_are_none_are_refused():
+    with pytest.raises(ValueError, match="laws must hold rows of probabilities that sum to 1 at most"):
+        simulate_drawn(DRAWN, USERS, [[0.7, 0.4]], stream(0, "refused"))
+
+
+@pytest.mark.parametrize(("cap", "inner"), [(2.0969, 2.3978), (0.5, 6.0)])
+def test_samples_have_the_closed_form_law(cap, inner):
+    noise = MonitorNoise(cap, inner)
+    samples = noise.draw(40_000, stream(0, "monitor", "samples"))
+    assert kstest(samples, noise.cdf).pvalue > ALPHA
+    assert kstest(samples, MonitorNoise(1.1 * cap, 1.1 * inner).cdf).pvalue < ALPHA
+    one = stream(0, "monitor", "samples")
+    assert [float(noise.draw(1, one)[0]) for _ in range(50)] == samples[:50].tolist()

@@ -15,7 +15,7 @@ from evolvingdp.evolving.rivals import once
 
 MONITOR = sparse_vector.ThresholdMonitorEvolving.calibrated(sparse_vector.calibrate(1.0, 1e-6, 2), 10.0)
 SEARCH = sparse_vector.AboveThreshold.calibrated(1.0, 1e-6, 2, 10.0)
-HISTOGRAMS = sparse_vector.HistogramEveryStep.calibrated(1.0, 1e-6, 4, 3)
+HISTOGRAMS = sparse_vector.histogram(1.0, 1e-6, 4, 3)
 BINARY = continual_mean.BinaryMechanism(8, 1.0)
 MEAN = continual_mean.UserMean(4, 4, 1.0, batch=3)
 THRESH = evolving.Thresh(500, 8, 400, 4.0, 0.5, 0.5, 2, 4, 0.2)
@@ -30,7 +30,7 @@ def rng():
 MECHANISMS = {  # start, and a step from a state
     "ThresholdMonitorEvolving": (lambda: MONITOR.start(3), lambda state: MONITOR.step(state, [1, 0, 0], np.asarray, rng())),
     "AboveThreshold": (lambda: SEARCH.start(rng()), lambda state: SEARCH.step(state, 3.0, rng())),
-    "HistogramEveryStep": (lambda: HISTOGRAMS.start(3), lambda state: HISTOGRAMS.step(state, [0, 1, 1], rng())),
+    "Histogram": (lambda: HISTOGRAMS.start(3), lambda state: HISTOGRAMS.step(state, [0, 1, 1], rng())),
     "BinaryMechanism": (lambda: BINARY.start(rng()), lambda state: BINARY.step(state, 1.0)),
     "UserMean": (lambda: MEAN.start(rng()), lambda state: MEAN.step(state, 0, 1)),
     "Thresh": (
@@ -100,7 +100,7 @@ def test_what_is_no_threshold_is_refused_by_name(value):
     for make in (
         lambda: sparse_vector.ThresholdMonitorEvolving(noise, value, 2),
         lambda: sparse_vector.AboveThreshold.calibrated(1.0, 1e-6, 2, value),
-        lambda: sparse_vector.Histogram(MONITOR.noise, value, True),
+        lambda: sparse_vector.Histogram(MONITOR.noise, value, 2, 3, True),
         lambda: checks.finite(threshold=value),
     ):
         with pytest.raises((TypeError, ValueError), match="threshold must be "):

@@ -7,33 +7,25 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
-from scipy.sparse import csr_array
 from scipy.stats import chisquare, norm
 
-from evolvingdp.book.checkout import params_of
 from evolvingdp.core import accounting
-from evolvingdp.core import brown as brown_corpus
 from evolvingdp.core.noise import Exponential, Gaussian, Laplace
 from evolvingdp.core.seeds import stream
-from evolvingdp.notebooks.sparse_vector import groups, methods, other_streams
-from evolvingdp.notebooks.sparse_vector.shifting_heavy_hitters import brown_values
+from evolvingdp.notebooks.sparse_vector import groups, methods
 from evolvingdp.sparse_vector import gaussian
 from evolvingdp.sparse_vector.above_threshold import SPLITS, AboveThreshold, best_threshold, some_yes
 from evolvingdp.sparse_vector.calibration import calibrate
-from evolvingdp.sparse_vector.find_step import FindStep
-from evolvingdp.sparse_vector.histograms import SHARES, Histogram, HistogramEveryStep, histogram, stable_histogram
-from evolvingdp.sparse_vector.shifting import plan, solve
-from evolvingdp.sparse_vector.shifting_simulation import ask, simulate, simulate_find_step, simulate_threshold
+from evolvingdp.sparse_vector.histograms import SHARES, Histogram, histogram, stable_histogram
+from evolvingdp.sparse_vector.shifting import planned_monitor, solve
+from evolvingdp.sparse_vector.shifting_simulation import ask, simulate, simulate_threshold
+from evolvingdp.sparse_vector.stable import smallest_group
 from evolvingdp.sparse_vector.streams.example import ShiftingStream, _distinct, example_sizes
-from evolvingdp.sparse_vector.streams.general import GeneralStream, brown_stream
-from evolvingdp.sparse_vector.streams.general import simulate as simulate_general
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
-HISTOGRAM = Histogram(Laplace(1.0), 3.0, True)
-EVERY_STEP = HistogramEveryStep(Histogram(Gaussian(1.0), 3.0), 2, 4)
-FIND = FindStep(AboveThreshold(2.5, 2, Gaussian(1e-6), moved=9), Histogram(Laplace(1e-6), 1.5, True), 4)
+HISTOGRAM = Histogram(Laplace(1.0), 3.0, 2, 4, True)
+EVERY_STEP = Histogram(Gaussian(1.0), 3.0, 2, 4)
 STREAM = ShiftingStream.make(60, {"A": 7, "B": 10, "C": 20}, stream(0, "stream"), n_elements=200)
 
 
@@ -63,7 +55,7 @@ def test_example_1_4_has_the_sizes_and_events_of_the_table():
 
 
 def test_a_plan_keeps_its_two_promises():
-    found = plan(calibrate(1.0, 1e-6, 3), 10**6, 2**32, 1383)
+    found = planned_monitor(calibrate(1.0, 1e-6, 3), 10**6, 2**32, 1383)
     assert found.monitor.threshold == pytest.approx(817.6, abs=0.1)
     assert found.error == pytest.approx(1032.1, abs=0.1)
     noise = found.monitor.noise
@@ -180,28 +172,6 @@ def test_an_extreme_monitor_finds_everything_or_nothing():
     assert not deleted.found.all()
 
 
-def test_documents_hold_their_words_and_shift():
-    data, words = brown_stream(2), brown_corpus.documents().index.tolist()
-    assert data.users.sum() == 1000
-    news = dict(zip((words[number] for number in data.elements[0]), data.weights[0].tolist(), strict=True))
-    assert news["theeee"] == 88
-    assert sum(int(held.sum()) for held in data.held) == brown_corpus.documents()["documents"].str.split().str.len().sum()
-    sure = ThresholdMonitorEvolving(Laplace(1e-03), 1.0, 10**6)
-    found, absent = simulate_general(sure, data, stream(0, "sure"))
-    assert absent == 0
-    assert all(above.all() for above in found)
-    assert min(weights.min() for weights in data.weights) == 2
-    once, _ = simulate_general(ThresholdMonitorEvolving(Laplace(1e-03), 1.0, 1), data, stream(0, "sure"))
-    for now, above in zip(data.held, once, strict=True):  # greedy cover, in the words' order
-        seen, held = np.zeros(500, dtype=bool), now.todense() > 0
-        for holders in held[above]:
-            assert (holders & ~seen).any()
-            seen |= holders
-        assert seen.sum() == (np.asarray(now.sum(axis=0)) > 0).sum()
-    method = AboveThreshold(1.0, 40, Laplace(1e-4))
-    assert ask(method, np.concatenate(data.weights), stream(0, "svt")).nonzero()[0].tolist() == list(range(40))
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -214,25 +184,22 @@ def test_documents_hold_their_words_and_shift():
         (lambda: ShiftingStream.make(60, {"A": 1}, stream(0, "s")), "sizes must lie in .* got 1 for A"),
         (lambda: example_sizes(100, -1.0), "smallest must be > 0 and finite, got -1.0"),
         (lambda: HISTOGRAM.noisy([3, -1], stream(0, "n")), "weights must hold counts >= 0, got -1 at position 1"),
-        (lambda: plan(calibrate(1.0, 1e-6, 3), 10, 10, 3, beta=1.0), r"beta must lie in \(0, 1\), got 1.0"),
-        (lambda: plan(calibrate(1.0, 1e-6, 3), 10, 0, 3), "n_elements must be >= 1, got 0"),
+        (lambda: planned_monitor(calibrate(1.0, 1e-6, 3), 10, 10, 3, beta=1.0), r"beta must lie in \(0, 1\), got 1.0"),
+        (lambda: planned_monitor(calibrate(1.0, 1e-6, 3), 10, 0, 3), "n_elements must be >= 1, got 0"),
         (
             lambda: solve(ThresholdMonitorEvolving(Laplace(10.0), 1.0, 1), [[0, 1], [0, 1, 1]], 2, stream(0, "n")),
             "inputs must hold 2 users in every step, as at the start",
         ),
         (lambda: histogram(1.0, 1e-6, 10, 10, kind="exact"), "kind must be one of gaussian"),
-        (lambda: brown_stream(0), "copies must be >= 1, got 0"),
-        (lambda: Histogram(Gaussian(-1.0), 3.0), "scale must be > 0 and finite, got -1.0"),
-        (lambda: Histogram(Gaussian(1.0), np.nan), "threshold must be finite, got nan"),
-        (lambda: Histogram(Laplace(1.0), 3.0), "noise must be Gaussian where all elements are listed, got Laplace"),
+        (lambda: Histogram(Gaussian(-1.0), 3.0, 2, 4), "scale must be > 0 and finite, got -1.0"),
+        (lambda: Histogram(Gaussian(1.0), np.nan, 2, 4), "threshold must be finite, got nan"),
+        (lambda: Histogram(Laplace(1.0), 3.0, 2, 4), "noise must be Gaussian where all elements are listed, got Laplace"),
         (lambda: AboveThreshold(1.0, 1, Laplace(1.0), Exponential(1.0)), "shift must be of the same kind as Laplace"),
         (lambda: AboveThreshold(1.0, 0, Laplace(1.0)), "reports must be >= 1, got 0"),
         (lambda: AboveThreshold(np.inf, 1, Laplace(1.0)), "threshold must be finite, got inf"),
-        (lambda: FindStep.calibrated(1.0, 1e-6, 3, 9.0, 10, 9, ratio=0.0), "ratio must be > 0 and finite, got 0.0"),
         (lambda: EVERY_STEP.start(0), "n_users must be >= 1, got 0"),
         (lambda: EVERY_STEP.step(EVERY_STEP.start(2), [0, 1, 1], stream(0, "n")), "inputs must hold 2 users in every step"),
         (lambda: EVERY_STEP.step(EVERY_STEP.start(2), [0, 4], stream(0, "n")), r"inputs must lie in \[0, 4\), got 4"),
-        (lambda: FIND.step(FIND.start(2, stream(0, "n")), [0], stream(0, "n")), "inputs must hold 2 users in every step"),
     ],
 )
 def test_what_cannot_work_is_refused(make, message):
@@ -247,18 +214,17 @@ def test_weights_that_are_no_counts_are_a_type_error():
 
 def test_a_table_says_what_the_grid_has_chosen():
     search = AboveThreshold(70.0, 1200, Laplace(9.5), Laplace(4.25), True)
-    shown = Histogram(Gaussian(12.345), 81.0, True)
+    assert methods.setting(Histogram(Gaussian(12.345), 81.0, 2, 4, True)) == "$t$ = 81, noise 12.35"
     assert methods.setting(search) == "$c$ = 1,200, $t$ = 70, noise 9.5, of the threshold 4.25, new after each yes"
     assert methods.setting(replace(search, refreshed=False)).endswith("of the threshold 4.25")
     assert methods.setting(replace(search, shift=None)).endswith("noise 9.5")
-    assert methods.setting(FindStep(search, shown, 9)) == f"{methods.setting(search)}; shown: $t$ = 81, noise 12.35"
     monitor = ThresholdMonitorEvolving(Laplace(20.0), 800.4, 3)
     assert methods.setting(monitor) == "$k$ = 3, $t$ = 800, noise 20"
 
 
 def test_a_histogram_s_error_is_where_it_misses_rarely():
     for law in (Gaussian, Laplace):
-        method = Histogram(law(3.0), 10.0, True)
+        method = Histogram(law(3.0), 10.0, 1, 9, True)
         assert 7 * float(1 - method.noise.sf(10 - method.error(7, 0.05))) == pytest.approx(0.025)
 
 
@@ -283,7 +249,6 @@ def test_every_method_runs_on_example_1_4_and_the_monitor_finds_its_groups():
     assert min(recall[methods.MONITOR].values()) == min(recall[methods.STABLE].values()) == 1
     assert recall[methods.REPEATED]["C"] > 0.5
     assert all(max(recall[name].values()) == 0 for name in (methods.THEOREM, *methods.HISTOGRAMS))
-    assert recall[methods.FIND_BEST]["B"] >= 0.8
     assert recall[methods.GAUSSIAN]["B"] >= 0.8 > recall[methods.ONE]["B"]
     textbook = methods.repeated(target, data, methods.REPEATED)
     assert data.families[1].size < textbook.threshold < data.families[2].size
@@ -303,25 +268,25 @@ def test_the_smallest_group_is_found_as_often_as_it_says():
         pytest.approx(0.99, abs=0.006)
     )
     assert few[groups.BOUND] < few[methods.STABLE] < min(few[name] for name in groups.RIVALS)
-    assert many[methods.FIND_BEST] / many[methods.STABLE] > 3 * few[methods.FIND_BEST] / few[methods.STABLE]
+    assert many[methods.GAUSSIAN] / many[methods.STABLE] > 3 * few[methods.GAUSSIAN] / few[methods.STABLE]
 
 
 def test_histograms_pay_for_two_weights_in_every_step():
     """Replacing a user moves two elements by one in each of 8 steps: distance 16 in sum, 4 in the Euclidean norm."""
     gaussian = histogram(1.0, 1e-6, 8, 100, kind="gaussian")
     assert 4 / gaussian.noise.scale == pytest.approx(accounting.gaussian_mu(1.0, 1e-6))
-    laplace = stable_histogram(1.0, 1e-6, 10_000, False, 0.5)
+    laplace = stable_histogram(1.0, 1e-6, 10_000, 100, False, 0.5)
     assert accounting.delta_of_reports(1 / laplace.noise.scale, 1.0, 20_000) == pytest.approx(
         5e-7
     )  # 16 pieces of 1, not 8 of 2
     for kind, both in (("stable gaussian", 2), ("stable", 1)):  # shown in one input, and with normal noise in the other
         made = histogram(1.0, 1e-6, 8, 100, kind=kind)
-        every = {share: stable_histogram(1.0, 1e-6, 8, both == 2, share) for share in SHARES}
+        every = {share: stable_histogram(1.0, 1e-6, 8, 100, both == 2, share) for share in SHARES}
         assert made in every.values()
         assert made.threshold == min(one.threshold for one in every.values())
         for share, one in every.items():
             assert 8 * both * float(one.noise.sf(one.threshold - 1)) == pytest.approx((1 - share) * 1e-6)
-    assert 4 / stable_histogram(1.0, 1e-6, 8, True, 0.5).noise.scale == pytest.approx(accounting.gaussian_mu(1.0, 5e-7))
+    assert 4 / stable_histogram(1.0, 1e-6, 8, 100, True, 0.5).noise.scale == pytest.approx(accounting.gaussian_mu(1.0, 5e-7))
 
 
 def test_the_paper_s_constants_need_more_than_10_to_the_14_users():
@@ -333,7 +298,7 @@ def test_the_paper_s_constants_need_more_than_10_to_the_14_users():
     assert example_sizes(999, 1.0)["C"] > 999
     for n_users, enough in ((1.01 * printed, True), (0.99 * printed, False)):
         size = example_sizes(round(n_users), 1.0)["C"]
-        found = plan(methods.calibrated(target, 3, "theorem"), round(n_users), 2**32, round(n_users) // size)
+        found = planned_monitor(methods.calibrated(target, 3, "theorem"), round(n_users), 2**32, round(n_users) // size)
         assert (size >= found.error) == enough
 
 
@@ -350,64 +315,42 @@ def test_failure_probabilities_and_families_out_of_range_are_refused():
         ShiftingStream.make(100, {}, stream(0, "families"))
 
 
-def test_a_histogram_in_every_step_ends_after_the_steps_that_are_paid_for():
-    state, rng = EVERY_STEP.start(3), stream(0, "steps")
-    for _ in range(2):
-        state, _ = EVERY_STEP.step(state, [0, 1, 1], rng)
-    with pytest.raises(ValueError, match="horizon must be larger to go on: 2 steps are paid for, and over"):
-        EVERY_STEP.step(state, [0, 1, 1], rng)
-
-
-def test_absent_elements_of_a_huge_domain_are_reported_uniformly_and_never_one_that_is_held():
-    """Half of the held elements lie low, half high: a rank that is not shifted past them would hit them."""
-    size, held = 2**40, np.concatenate([np.arange(500), 2**40 - 1 - np.arange(500)])
-    quiet = Histogram(Gaussian(1.0), 6.15)  # 2^40 sf(6.15) = 426 absent elements
-    reported = quiet.reported(held, size, stream(0, "huge"))
-    assert 300 < len(reported) < 540
-    assert np.all(np.diff(reported) > 0)
-    assert len(np.intersect1d(reported, held)) == 0
-    assert abs(reported.mean() / size - 0.5) < 0.08
-    crowded = Histogram(Gaussian(1e-9), -5.0)  # everything, whether held or not
-    assert crowded.reported(np.array([2, 2, 5]), 8, stream(0, "all")).tolist() == list(range(8))
-
-
-def test_counting_tells_the_noisy_weights_of_what_is_reported_and_pays_for_a_step():
-    """With the same noise as a step: the same elements, and weights of at least the threshold about the true ones."""
-    method = HistogramEveryStep.calibrated(1.0, 1e-6, 2, 27**6, kind="stable gaussian")
-    held = np.repeat([7, 11, 27**6 - 1, 5], [5000, 900, 2000, 1])
-    step, plain = method.step(method.start(len(held)), held, stream(0, "counted"))
-    state, shown = method.count(method.start(len(held)), held, stream(0, "counted"))
-    assert shown.elements.tolist() == plain.elements.tolist() == [7, 11, 27**6 - 1]
-    assert state == step
-    assert np.all(shown.weights >= method.one.threshold - 0.5)
-    assert np.all(shown.weights == np.rint(shown.weights))
-    assert np.all(np.abs(shown.weights - [5000, 900, 2000]) < 6 * method.one.standard_error)
-    assert np.ptp(shown.weights - [5000, 900, 2000]) > 0
-    state, _ = method.count(state, held, stream(0, "counted"))
-    with pytest.raises(ValueError, match="horizon must be larger to go on: 2 steps are paid for, and over"):
-        method.count(state, held, stream(0, "counted"))
-    with pytest.raises(ValueError, match="one must be stable to tell weights"):
-        EVERY_STEP.count(EVERY_STEP.start(3), [0, 1, 1], stream(0, "counted"))
-
-
 @pytest.mark.parametrize("law", [Laplace, Gaussian])
 def test_noisy_weights_have_the_error_that_is_stated(law):
-    method = Histogram(law(3.0), 20.0, True)
+    method = Histogram(law(3.0), 20.0, 1, 9, True)
     off = method.noisy(np.full(40_000, 100), stream(0, law.__name__)) - 100
     deviations = 4 * math.sqrt((5 if law is Laplace else 2) / 40_000) / 2  # of a root of squares, with this kurtosis
     assert math.sqrt(np.mean(off**2)) == pytest.approx(method.standard_error, rel=deviations)
 
 
-def test_find_the_step_shows_what_it_finds_and_halts():
-    """Noise of 1e-6: heavy steps are those where an element has three holders."""
-    rng = stream(0, "find")
-    state, answers = FIND.start(4, rng), []
-    for inputs in ([0, 1, 2, 3], [1, 1, 1, 3], [2, 2, 3, 3], [2, 2, 2, 2]):
-        state, found = FIND.step(state, inputs, rng)
-        answers.append((found.above, found.elements.tolist()))
-    assert answers == [(False, []), (True, [1]), (False, []), (True, [2])]
-    with pytest.raises(ValueError, match="has halted after 2"):
-        FIND.step(state, [2, 2, 2, 2], rng)
+def test_a_histogram_tells_noisy_weights_of_what_it_reports_and_ends_after_the_steps_that_are_paid_for():
+    held, method = (
+        np.repeat([7, 11, 27**6 - 1, 5], [5000, 900, 2000, 1]),
+        histogram(1.0, 1e-6, 2, 27**6, kind="stable gaussian"),
+    )
+    state, rng = method.start(len(held)), stream(0, "counted")
+    for _ in range(2):
+        state, shown = method.count(state, held, rng)
+        assert shown.elements.tolist() == [7, 11, 27**6 - 1]
+        assert np.all(shown.weights >= method.threshold - 0.5)
+        assert np.all(shown.weights == np.rint(shown.weights))
+        assert np.all(np.abs(shown.weights - [5000, 900, 2000]) < 6 * method.standard_error)
+        assert np.ptp(shown.weights - [5000, 900, 2000]) > 0
+    with pytest.raises(ValueError, match="horizon must be larger to go on: 2 steps are paid for, and over"):
+        method.count(state, held, rng)
+    elements = method.step(method.start(len(held)), held, stream(0, "counted"))[1]
+    assert elements.tolist() == [7, 11, 27**6 - 1]  # with the same draws
+
+
+def test_a_rival_wins_where_each_user_is_in_nearly_all_events():
+    """Up to the number that is found, and not with one event more."""
+    target = methods.Target(1.0, 1e-6, 0.05, 2**32)
+    most = groups.rival_until(target, 365, 100)
+    assert 100 < most < 300
+    own = methods.stable(target, 365, 100)
+    for events, wins in ((most, True), (most + 1, False)):
+        made = methods.lowest(target, methods.GAUSSIAN, events, 365, 365 * target.n_elements)
+        assert (min(one.error(events, 0.02) for one in made) < smallest_group(own, events)) == wins
 
 
 def test_an_error_for_no_events_is_refused():
@@ -416,64 +359,3 @@ def test_an_error_for_no_events_is_refused():
         method.error(0)
     with pytest.raises(ValueError, match=r"beta must lie in \(0, 1\), got 0"):
         method.error(3, 0)
-
-
-def test_above_threshold_is_tried_around_its_best_number_of_reports_on_brown():
-    coarse = other_streams.coarse_totals((1, 10, 300))
-    assert (coarse[0], coarse[-1]) == (10, 3000)
-    assert {10, 100, 3000} <= set(coarse)
-    assert max(np.array(coarse[5:]) / np.array(coarse[4:-1])) < 1.75
-    found = {total: [abs(total - 487), abs(total - 487)] for total in coarse}
-    found = {total: [1000 - miss for miss in missed] for total, missed in found.items()}  # the best c is near 487
-    finer = other_streams.finer_totals(found)
-    assert not set(finer) & set(coarse)
-    assert min(abs(total - 487) for total in finer) <= 13
-    assert all(total % 10 == 0 for total in coarse + finer)
-
-
-def test_the_rival_on_brown_is_shown_at_its_best_number_of_reports():
-    own = {"brown_sweep": [10, 30], "sweep_repetitions": 2}
-    params = params_of("sparse_vector/shifting_heavy_hitters").make("quick", own)
-    rows = list(other_streams.brown_rows(params, 0))
-    values = brown_values(pd.DataFrame(rows))
-    assert values["brown_repeated_c"] not in (100, 300)
-    alone = {row["total"]: 0 for row in rows if row["method"] == methods.REPEATED}
-    for row in rows:
-        if row["method"] == methods.REPEATED:
-            alone[row["total"]] += row["found"] / 2
-    assert values["brown_repeated"] == max(alone.values()) > max(alone[100], alone[300])
-    coarse = {total: [alone[total]] for total in other_streams.coarse_totals((10, 30))}
-    assert set(alone) == {*coarse, *other_streams.finer_totals(coarse)}
-    assert len(alone) > 10
-    assert values["brown_over_gaussian"] == pytest.approx(values["brown_monitor"] / values["brown_gaussian"])
-
-
-def test_the_best_way_to_find_a_step_is_the_best_on_the_grid():
-    target = methods.Target(1.0, 1e-6, 0.05, 2**32)
-    data = methods.example_stream(target, 10**5, stream(0, "split"))
-    sizes = np.array([one.size for one in data.families])
-
-    def expected(method):
-        return float(np.mean(methods._expected(method.search, data) * method.shown.noise.sf(method.shown.threshold - sizes)))
-
-    best, every = methods.best_find_step(target, data), list(methods.find_options(target, data))
-    assert max(map(expected, every)) == expected(best)
-    assert {round(one.shown.noise.scale / one.search.noise.scale, 2) for one in every} == set(methods.RATIOS)
-    runs = []
-    for run in range(20):
-        fresh = methods.example_stream(target, 10**5, stream(0, "split", "stream", run))
-        runs.append(simulate_find_step(best, fresh, stream(0, "split", run)).recall(fresh))
-    seen = np.mean([[run[name] for name in "ABC"] for run in runs])
-    assert seen == pytest.approx(expected(best), abs=0.02)  # the choice is by a number that runs confirm
-
-
-def test_a_type_counts_across_steps_and_within_one_and_is_deleted_as_a_whole():
-    """Two types of 3 and 4 users; both hold element 5, one of them also 2 and 9; threshold 3.5, no noise."""
-    table = csr_array(np.array([[1, 0], [1, 1], [1, 0]]))
-    data = GeneralStream(np.array([4, 3]), (np.array([2, 5, 9]),) * 3, (table,) * 3, 100)
-    found, absent = simulate_general(ThresholdMonitorEvolving(Laplace(1e-5), 3.5, 2), data, stream(0, "sure"))
-    assert [above.tolist() for above in found] == [[True, True, False], [False, False, False], [False, False, False]]
-    assert absent == 0
-    found, _ = simulate_general(ThresholdMonitorEvolving(Laplace(1e-5), 3.5, 5), data, stream(0, "sure"))
-    assert [above.tolist() for above in found] == [[True, True, True], [True, True, False], [False, False, False]]
-    assert (data.participation(4), data.participation(7)) == (9, 3)

@@ -20,7 +20,7 @@ from evolvingdp.sparse_vector.calibration import calibrate
 from evolvingdp.sparse_vector.histograms import HISTOGRAMS, histogram
 from evolvingdp.sparse_vector.moved_queries import smallest_moved_scale
 from evolvingdp.sparse_vector.noise import GaussianNoise, IntegerNoise, MonitorNoise, lower_quantile
-from evolvingdp.sparse_vector.shifting import plan
+from evolvingdp.sparse_vector.shifting import planned_monitor
 from evolvingdp.sparse_vector.stable import smallest_detectable, smallest_group, stable_monitor
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 from support import ALPHA, fits
@@ -163,7 +163,7 @@ def test_the_best_noise_finds_the_smallest_groups():
         assert smallest_group(made) == min(map(smallest_group, every))
         assert made in every
     listed = ThresholdMonitorEvolving(Gaussian(smallest_moved_scale(1.0, 1e-6, 3, 100)), 0.0, 3, moved=100)
-    planned = plan(listed, 100, 10, 1, 0.02)
+    planned = planned_monitor(listed, 100, 10, 1, 0.02)
     assert planned.monitor.threshold == pytest.approx(listed.noise.isf(1e-5))
     assert planned.error < smallest_group(stable_monitor(1.0, 1e-6, 3, 100))
 
@@ -184,7 +184,8 @@ def test_no_trivial_rival_finds_smaller_groups_than_what_is_recommended(steps, r
     }
     rivals = {noise: partial(_group, *privacy, reports, steps, noise, events=events) for noise in ("gaussian", "integer")}
     rivals |= {
-        f"a list, {name}": lambda law=law: plan(law, steps, 2**32, events, beta).error for name, law in listed.items()
+        f"a list, {name}": lambda law=law: planned_monitor(law, steps, 2**32, events, beta).error
+        for name, law in listed.items()
     }
     rivals |= {
         f"a histogram, {kind}": lambda kind=kind: histogram(*privacy, steps, 2**32, kind=kind).error(events, beta)

@@ -77,3 +77,9 @@ def blocks(length: int, size: int) -> Iterator[NDArray[np.int64]]:
 def rare_count(trials: int, share: float, rng: np.random.Generator) -> int:
     """Binomial(trials, share), also where 1 - share rounds to 1: then Poisson, `share` at most away in total variation."""
     return int(rng.poisson(trials * share) if share < 1e-12 else rng.binomial(trials, share))
+
+
+def others(taken: NDArray[np.int64], total: int, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """`count` different ones of the numbers below `total` that are not `taken`, which increase; in no order."""
+    ranks = rng.choice(total - len(taken), size=count, replace=False, shuffle=False)
+    return np.asarray(ranks + np.searchsorted(taken - np.arange(len(taken)), ranks, side="right"))

@@ -24,7 +24,7 @@ from evolvingdp.sparse_vector.above_threshold import AboveThreshold, best_thresh
 from evolvingdp.sparse_vector.calibration import calibrate
 from evolvingdp.sparse_vector.histograms import HISTOGRAMS, SHOWN, Histogram, histogram
 from evolvingdp.sparse_vector.moved_queries import smallest_moved_scale
-from evolvingdp.sparse_vector.shifting import Plan, plan
+from evolvingdp.sparse_vector.shifting import Plan, planned_monitor
 from evolvingdp.sparse_vector.stable import NOISES, smallest_group, stable_monitor
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
@@ -55,7 +55,7 @@ def _monitor(question: Question) -> Plan:
     size = question.epsilon, needs_delta(question), question.taking_part
     normal = Gaussian(_moved(*size, question.periods))
     laws = calibrate(*size), ThresholdMonitorEvolving(normal, 0.0, question.taking_part, moved=question.periods)
-    made = [plan(law, question.periods, question.items, question.events, BETA) for law in laws]
+    made = [planned_monitor(law, question.periods, question.items, question.events, BETA) for law in laws]
     best, usual = min(made, key=lambda one: one.error), _ordinary(question)
     return Plan(replace(best.monitor, threshold=best.monitor.threshold + usual), best.error + usual)
 

@@ -19,10 +19,9 @@ __all__, __getattr__, __dir__ = attach(
             "loss_distributions",
             "smallest_scale",
         ],
-        "shifting": ["Plan", "plan", "solve"],
+        "shifting": ["Plan", "planned_monitor", "solve"],
         "streams.example": ["ShiftingStream", "example_sizes"],
         "above_threshold": ["AboveThreshold", "best_threshold"],
-        "histograms": ["Histogram", "HistogramEveryStep", "histogram"],
-        "find_step": ["FindStep"],
+        "histograms": ["Histogram", "histogram"],
     },
 )

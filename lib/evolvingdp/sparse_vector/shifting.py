@@ -38,7 +38,7 @@ class Plan:
 
 
 @checks.plain
-def plan(
+def planned_monitor(
     law: Calibration | ThresholdMonitorEvolving, horizon: int, n_elements: int, n_events: int, beta: float = 0.05
 ) -> Plan:
     """The lowest threshold at which an element of weight zero is reported with probability beta / 2 at most, for the noise

@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.core import checks
-from evolvingdp.core.sampling import rare_count
+from evolvingdp.core.sampling import others, rare_count
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
-from evolvingdp.sparse_vector.find_step import FindStep
 from evolvingdp.sparse_vector.histograms import Histogram
 from evolvingdp.sparse_vector.streams.example import ShiftingStream
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
@@ -44,8 +43,7 @@ def simulate(monitor: ThresholdMonitorEvolving, stream: ShiftingStream, rng: np.
     """One run of `shifting.solve` on `stream`.  Raises ValueError where all counters are needed and do not fit, and where
     users would be deleted for the steps that they are in."""
     noise, threshold, limit = monitor.noise, monitor.threshold, monitor.reports
-    if monitor.moved is not None and monitor.moved < stream.horizon:
-        raise ValueError(f"moved must be at least the steps, {stream.horizon}, got {monitor.moved}")
+    _enough_moved(monitor, stream.horizon)
     absent_share, single_share = noise.sf(threshold - np.array([0, 1])).tolist()
     if monitor.unlisted:
         absent_share = 0.0
@@ -128,15 +126,6 @@ def simulate_threshold(method: AboveThreshold, stream: ShiftingStream, rng: np.r
     return _scan(method, stream.sizes, stream.steps * asked + events, stream.horizon * asked, present, rng)
 
 
-def simulate_find_step(method: FindStep, stream: ShiftingStream, rng: np.random.Generator) -> Outcome:
-    """One run of "find the step, then histogram": AboveThreshold is asked for the largest weight of every step."""
-    shown = method.shown
-    steps = _scan(method.search, stream.sizes, stream.steps, stream.horizon, lambda _: True, rng)
-    found = steps.found & crossing(shown.noise, shown.threshold, stream, rng)
-    holders = steps.single * stream.n_users + int((stream.n_users - stream.sizes[steps.found]).sum())
-    return Outcome(found, 0, rare_count(holders, float(shown.noise.sf(shown.threshold - 1)), rng))
-
-
 def ask(method: AboveThreshold, values: ArrayLike, rng: np.random.Generator) -> NDArray[np.bool_]:
     """The answers to queries of these `values` (queries,), one after the other; no once it has halted."""
     array = np.asarray(values)
@@ -153,42 +142,64 @@ def _scan(
 ) -> Outcome:
     """AboveThreshold over `queries` queries: `values` at `places` (sorted), elsewhere 1 where `present`, else 0.
 
-    Only the events that cross the lowest of all limits are looked at one by one. Between them, candidates for a false yes
-    come at the rate of value 1, exponential gaps rounded down, and are thinned to that of value 0.
+    A query of value 0 or 1 is a candidate for a false yes if it would cross the lowest of all limits at value 1. Candidates
+    are drawn by number and place, with a uniform rank that says which limits their noise reaches.
     """
     stretches = method.reports if method.refreshed else 1
     shifts = np.zeros(stretches) if method.shift is None else method.shift.draw(stretches, rng)
     limits = np.resize(method.threshold + shifts, method.reports)  # of each stretch up to a yes
     noisy = values + method.noise.draw(len(values), rng)
-    high, low = (method.noise.sf(limits - value) for value in (1, 0))
+    loud = np.flatnonzero((noisy >= limits.min()) & ((values > 0) | (not method.stable)))
+    most = float(method.noise.sf(limits.min() - 1))
+    quiet = others(places, queries, rare_count(queries - len(places), most, rng), rng)
+    chances = [method.noise.sf(limits - value) for value in (0, 1)]
     if method.stable:
-        low, noisy = np.zeros_like(low), np.where(values > 0, noisy, -np.inf)
-    rates = -np.log1p(-np.minimum(np.maximum(high, 1e-300), 1 - 1e-16))
-    gaps = (rng.standard_exponential(method.reports) / rates).tolist()
-    loud = np.flatnonzero(noisy >= limits.min())
-    heard = iter(zip(loud.tolist(), places[loud].tolist(), noisy[loud].tolist(), strict=True))
-    found = np.zeros(len(values), dtype=bool)
-    false = {True: 0, False: 0}
-    place, hit = 0, next(heard, None)
-    for stretch, limit in enumerate(limits.tolist()):
-        while hit is not None and (hit[1] < place or hit[2] < limit):
-            hit = next(heard, None)
-        end = queries if hit is None else hit[1]
-        wrong, gap = None, gaps[stretch]
-        while gap < end - place and wrong is None:
-            place += int(gap)
-            index = int(np.searchsorted(places, place))
-            if index == len(places) or places[index] != place:
-                held = present(place)
-                if held or rng.random() * high[stretch] < low[stretch]:
-                    wrong = held
-            place += 1
-            gap = rng.standard_exponential() / rates[stretch]
-        if wrong is not None:
-            false[wrong] += 1
-        elif hit is None:
+        chances[0] = np.zeros_like(limits)
+    heard = [*zip(places[loud].tolist(), loud.tolist(), noisy[loud].tolist(), strict=True)]
+    heard += zip(quiet.tolist(), [-1] * len(quiet), (most * rng.random(len(quiet))).tolist(), strict=True)
+    found, false, stretch = np.zeros(len(values), dtype=bool), [0, 0], 0
+    for place, event, reached in sorted(heard):
+        if stretch == method.reports:
             break
-        else:
-            found[hit[0]] = True
-            place = end + 1
-    return Outcome(found, false[False], false[True])
+        held = int(event < 0 and present(place))
+        if reached >= limits[stretch] if event >= 0 else reached < chances[held][stretch]:
+            stretch += 1
+            if event >= 0:
+                found[event] = True
+            else:
+                false[held] += 1
+    return Outcome(found, *false)
+
+
+def simulate_drawn(
+    monitor: ThresholdMonitorEvolving, n_users: int, laws: ArrayLike, rng: np.random.Generator
+) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Which elements are reported, (steps, elements), and how many users are not yet deleted after each step, (steps,), of
+    users who hold one element a step, drawn afresh by its law, or none.
+
+    `laws` (steps, elements): the probability of holding each; what is missing to 1 holds none of them. Users who counted
+    alike are alike, and what they hold is multinomial: the law of `ThresholdMonitorEvolving.step_elements`.  Raises
+    ValueError for laws that are none, and where users would be deleted for the steps that they are in.
+    """
+    checks.integer_at_least(1, n_users=n_users)
+    table = np.atleast_2d(np.asarray(laws, dtype=float))
+    _enough_moved(monitor, len(table))
+    if not np.all(table >= 0) or not np.all(table.sum(axis=1) <= 1 + 1e-9):
+        raise ValueError("laws must hold rows of probabilities that sum to 1 at most")
+    counted = np.zeros(monitor.reports + 1, dtype=np.int64)  # users by how often they counted; the last are deleted
+    counted[0] = n_users
+    above, active = np.zeros(table.shape, dtype=bool), np.zeros(len(table), dtype=np.int64)
+    for step, law in enumerate(table):
+        held = rng.multinomial(counted[:-1], np.append(law, max(0.0, 1 - law.sum())))[:, :-1]
+        weights = held.sum(axis=0)
+        above[step] = weights + monitor.noise.draw(len(weights), rng) >= monitor.threshold
+        moved = held[:, above[step]].sum(axis=1)
+        counted[:-1] -= moved
+        counted[1:] += moved
+        active[step] = counted[:-1].sum()
+    return above, active
+
+
+def _enough_moved(monitor: ThresholdMonitorEvolving, steps: int) -> None:
+    if monitor.moved is not None and monitor.moved < steps:
+        raise ValueError(f"moved must be at least the steps, {steps}, got {monitor.moved}")

@@ -39,7 +39,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.core import checks
 from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace
-from evolvingdp.core.sampling import rare_count
+from evolvingdp.core.sampling import others, rare_count
 from evolvingdp.sparse_vector.calibration import QUERIES, Calibration
 from evolvingdp.sparse_vector.noise import GaussianNoise, IntegerNoise, MonitorNoise
 
@@ -154,12 +154,9 @@ class ThresholdMonitorEvolving:
         starts = np.flatnonzero(np.diff(ordered, prepend=-1))  # where an element's run begins
         weights = np.diff(starts, append=len(ordered))
         several = np.flatnonzero(weights > 1)
-        alone = len(starts) - len(several)
         loud = weights[several] + self.noise.draw(len(several), rng) >= self.threshold
-        count = rare_count(alone, float(self.noise.sf(self.threshold - 1)), rng)
-        ranks = rng.choice(alone, size=count, replace=False, shuffle=False)
-        places = ranks + np.searchsorted(several - np.arange(len(several)), ranks, side="right")
-        found = np.sort(ordered[starts[np.concatenate([several[loud], places])]])
+        count = rare_count(len(starts) - len(several), float(self.noise.sf(self.threshold - 1)), rng)
+        found = np.sort(ordered[starts[np.concatenate([several[loud], others(several, len(starts), count, rng)])]])
         return self._asked(state, holds, np.isin(held, found) & holds if len(found) else None), found
 
     def _asked(self, state: State, values: Any, reported: Any) -> State:

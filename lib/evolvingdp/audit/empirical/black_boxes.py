@@ -30,7 +30,7 @@ from evolvingdp.heavy_hitters.rappor import Rappor
 from evolvingdp.heavy_hitters.sketches.local_rnd import LocalRnd
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.calibration import calibrate
-from evolvingdp.sparse_vector.histograms import HistogramEveryStep
+from evolvingdp.sparse_vector.histograms import Histogram, histogram
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
 _DELTA = 1e-6
@@ -133,7 +133,7 @@ def _queries(loss: float) -> tuple[BlackBox, ...]:
 
     scale = calibrate(1.0, _DELTA, 3).scale / loss
     monitor = ThresholdMonitorEvolving(Laplace(scale), 1.5 * scale, 3)
-    every_step = HistogramEveryStep.calibrated(loss, _DELTA, 5, 2, kind="stable")
+    every_step = histogram(loss, _DELTA, 5, 2, kind="stable")
     return (
         BlackBox("above_threshold", halting, (0, 1), 1.0),
         BlackBox("threshold_monitor", alternating(monitor, 20), (0, 1), 1.0, _DELTA),
@@ -170,16 +170,16 @@ def alternating(monitor: ThresholdMonitorEvolving, steps: int) -> Mechanism:
     return Batch(ratios)
 
 
-def two_elements(histogram: HistogramEveryStep) -> Mechanism:
+def two_elements(made: Histogram) -> Mechanism:
     """A user who holds element 0 or 1 in every step, where others make both about as likely to be reported as not.
 
     Its output is how much more often element 1 is reported: near the threshold an answer counts one way or other.
     """
-    others = round(histogram.one.threshold)
+    others = round(made.threshold)
 
     def difference(input: int, runs: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        weights = np.tile(others + np.eye(2, dtype=np.int64)[input], runs * histogram.horizon)
-        times = (~np.isnan(histogram.one.noisy(weights, rng))).reshape(runs, histogram.horizon, 2).sum(axis=1)
+        weights = np.tile(others + np.eye(2, dtype=np.int64)[input], runs * made.horizon)
+        times = (~np.isnan(made.noisy(weights, rng))).reshape(runs, made.horizon, 2).sum(axis=1)
         return np.asarray(times[:, 1] - times[:, 0])
 
     return Batch(difference)

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from evolvingdp.audit.registry.entry import FINITE, Case, Door, Mechanism, Walk, public
 from evolvingdp.core.noise import DiscreteLaplace, Gaussian
 from evolvingdp.core.seeds import stream
-from evolvingdp.sparse_vector import calibration, histograms
+from evolvingdp.sparse_vector import calibration
 from evolvingdp.sparse_vector.above_threshold import KINDS, AboveThreshold
-from evolvingdp.sparse_vector.find_step import FindStep
-from evolvingdp.sparse_vector.histograms import HISTOGRAMS, Histogram, HistogramEveryStep
+from evolvingdp.sparse_vector.histograms import HISTOGRAMS, Histogram, histogram
 from evolvingdp.sparse_vector.moved_queries import smallest_moved_scale
 from evolvingdp.sparse_vector.noise import IntegerNoise, MonitorNoise
 from evolvingdp.sparse_vector.stable import NOISES, stable_monitor
@@ -58,23 +57,12 @@ def mechanisms() -> Iterator[Mechanism]:
     sizes = {"n_elements": _DOMAIN}
     yield entry("above_threshold", covers, svt, made_by, door, units=units, counted=counted, public=sizes, cost=1)
 
-    find = Walk(_find, lambda made, rng, row: made.start(len(row), rng), FindStep.step, _held)
-    counted = {
-        "reports": partial(find.beyond, FindStep.calibrated(1.0, 0.01, 1, -1e9, 3, 9), [[0, 0, 1]] * 2),
-        "horizon": partial(find.beyond, FindStep.calibrated(1.0, 1e-6, 1, 1e9, 3, 2), [[0, 0, 1]] * 3),
-    }
-    silent = {"stable": "the largest weight is never 0", "refreshed": "its search has no noise on the threshold"}
-    covers, made_by = (FindStep, FindStep.start, FindStep.step), (FindStep, FindStep.calibrated)
-    yield entry("find_step", covers, find, made_by, counted=counted, public=sizes, metadata=silent)
-
-    every_step = Walk(_histogram, _start, HistogramEveryStep.step, _held)
-    told = HistogramEveryStep.calibrated(1.0, 0.01, 2, 3, kind="stable")
-    covers = (HistogramEveryStep, HistogramEveryStep.step, HistogramEveryStep.count)
-    covers = (*covers, Histogram, Histogram.reported, Histogram.noisy)
-    made_by = (Histogram, histograms.histogram, HistogramEveryStep, HistogramEveryStep.calibrated)
+    every_step = Walk(_histogram, _start, Histogram.step, _held)
+    told = histogram(1.0, 0.01, 2, 3, kind="stable")
+    covers, made_by = (Histogram, Histogram.step, Histogram.count, Histogram.noisy), (Histogram, histogram)
     doors = (
         _elements("count", lambda noise, held: told.count(told.start(4), held, noise), loose={}),
-        _elements("noisy", lambda noise, held: told.one.noisy(held, noise)),
+        _elements("noisy", lambda noise, held: told.noisy(held, noise)),
     )
     yield entry("histograms", covers, every_step, made_by, *doors, counted={"horizon": _histogram_more}, public=sizes)
 
@@ -115,11 +103,7 @@ def _promise(rng: Rng) -> tuple[float, float]:
 def _held(made: Any, rng: Rng, steps: int) -> Pair:
     """Of two elements; user 0 holds the first in one world, and the second in the other, in turns or always; of few users,
     or of so many that about every second answer is yes."""
-    if isinstance(made, FindStep):
-        users = int(public(made).choice([3, max(3, int(made.shown.threshold))]))
-    else:
-        threshold = made.one.threshold if isinstance(made, HistogramEveryStep) else made.threshold
-        users = int(public(made).choice([2, 2 * max(1, int(threshold))]))
+    users = int(public(made).choice([2, 2 * max(1, int(made.threshold))]))
     others = rng.integers(0, 2, (steps, users))
     own = np.arange(steps) % 2 if rng.random() < 0.5 else np.zeros(steps, dtype=np.int64)
     one, other = others.copy(), others.copy()
@@ -159,26 +143,18 @@ def _values(made: AboveThreshold, rng: Rng, steps: int) -> Pair:
     return values, values + moves
 
 
-def _find(rng: Rng) -> Case:
-    (epsilon, delta), horizon = _promise(rng), int(rng.integers(1, 3))
-    reports, threshold = int(rng.integers(1, horizon + 1)), float(rng.integers(2, 6))
-    made = FindStep.calibrated(epsilon, delta, reports, threshold, 2, horizon, ratio=float(rng.choice([0.5, 1.0])))
-    return Case(made, epsilon, delta, 2 * horizon)
-
-
 def _histogram(rng: Rng) -> Case:
     (epsilon, delta), horizon = _promise(rng), int(rng.integers(1, 3))
-    made = HistogramEveryStep.calibrated(epsilon, delta, horizon, 2, kind=str(rng.choice(HISTOGRAMS)))
+    made = histogram(epsilon, delta, horizon, 2, kind=str(rng.choice(HISTOGRAMS)))
     return Case(made, epsilon, delta, horizon + 1)
 
 
 def _histogram_more(rng: Any) -> Any:
     calls: list[Any] = []
     for kind in HISTOGRAMS:
-        made = HistogramEveryStep.calibrated(1.0, 0.01, 2, 3, kind=kind)
-        for name in ("step", "count") if kind in histograms.SHOWN else ("step",):
-            walk = Walk(_histogram, _start, getattr(HistogramEveryStep, name), _held)
-            calls += walk.beyond(made, [[0, 0, 1]] * 3, rng)
+        made = histogram(1.0, 0.01, 2, 3, kind=kind)
+        for step in (Histogram.step, Histogram.count):
+            calls += Walk(_histogram, _start, step, _held).beyond(made, [[0, 0, 1]] * 3, rng)
     return calls
 
 
