@@ -27,8 +27,7 @@ from evolvingdp.core.seeds import stream
 from evolvingdp.notebooks.streams.share import counted, followed
 from evolvingdp.sparse_vector import ThresholdMonitorEvolving, histogram, smallest_moved_scale
 from evolvingdp.sparse_vector.shifting_simulation import simulate_drawn
-from evolvingdp.streams.addresses import function_words
-from evolvingdp.streams.dated import OTHER
+from evolvingdp.streams.addresses import OTHER, function_words
 
 Array = NDArray[np.float64]
 ALONE, ALONE_DELTA = "totals, noise of their own", "totals, noise of their own (Gaussian)"

@@ -44,7 +44,7 @@ from evolvingdp.notebooks.streams.share import (
 )
 from evolvingdp.sparse_vector import histogram
 from evolvingdp.sparse_vector.gaussian import ALL, smallest_gaussian_scale
-from evolvingdp.streams.dated import SHIPPED
+from evolvingdp.streams.addresses import SHIPPED
 
 METRIC = Metric("error_once", "mean error of the followed share, each user reporting once for ever")
 

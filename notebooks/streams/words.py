@@ -17,7 +17,7 @@ from evolvingdp.evolving.rivals import once as users_once
 from evolvingdp.heavy_hitters import TreeHist, WordTree
 from evolvingdp.notebooks.streams.share import GUARANTEES, counted, watched
 from evolvingdp.sparse_vector import histogram
-from evolvingdp.streams.dated import OTHER
+from evolvingdp.streams.addresses import OTHER
 
 Array = NDArray[np.float64]
 SPLIT, AVERAGED, HEAVY = (

@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evolvingdp.book import checkout, provenance, sweeping
+from evolvingdp.book import checkout, provenance
 from evolvingdp.book.checkout import params_of
-from evolvingdp.book.sweeping import Sweep
 from evolvingdp.core.checks import ParameterError
 from evolvingdp.notebooks.streams import trusted, two_centuries
 from evolvingdp.notebooks.streams.share import WATCHED, watched, word_of
@@ -47,7 +46,10 @@ def test_parameters_know_words_of_the_data_and_refuse_others_in_one_line(mine):
         ({"data": str(mine), "word": "we"}, r"word must be a word of mine.csv, such as yes, no, got 'we'"),
         ({"data": str(mine), "watch": "yes,maybe"}, r"watch must be a word of mine.csv, .* got 'maybe'"),
         ({"data": str(mine), "window": "11"}, r"window must be at most 10, half of the 20 epochs, got 11"),
-        ({"data": "absent.csv"}, r"data must be inaugural or state_union or a CSV file .*absent.csv does not exist"),
+        (
+            {"data": "absent.csv"},
+            r"data must be inaugural or state_union or a CSV .*absent.csv does not exist",
+        ),
     ):
         with pytest.raises(ParameterError, match=message) as refused:
             Params.make(overrides=overrides)
@@ -83,21 +85,3 @@ def test_a_file_that_changes_changes_the_key_of_its_run(mine):
     mine.write_text(mine.read_text().replace("2000,yes,10", "2000,yes,11"))
     assert checkout.of_files(params) != before
     assert checkout.of_files(Params.make().model_dump(mode="json")) == {}
-
-
-def test_a_sweep_runs_a_point_again_whose_file_has_changed_and_no_worker_takes_another_file_for_it(mine):
-    params = Params.make(overrides={"data": str(mine)})
-    sweep = Sweep("streams/two_centuries", {}, [params], range(1), "")
-    (before,), wanted = sweep.points, sweeping.sources(sweep.notebook) | checkout.of_files(params.model_dump(mode="json"))
-    assert sweep.points == [before]
-    mine.write_text(mine.read_text().replace("2000,yes,10", "2000,yes,11"))
-    (after,) = sweep.points
-    assert (after.params, after.seed) == (before.params, before.seed)
-    assert after.key != before.key
-    told = sweeping.one(sweep.notebook, None, params.model_dump(mode="json"), 0, {}, wanted)
-    assert f"this worker differs from the sweep in: {mine}" in told.traceback
-    mine.unlink()
-    assert (
-        f"this worker differs from the sweep in: {mine}"
-        in sweeping.one(sweep.notebook, None, params.model_dump(mode="json"), 0, {}, wanted).traceback
-    )

@@ -12,7 +12,7 @@ from evolvingdp.book.files import DataError, replacing
 from evolvingdp.core import brown
 from evolvingdp.core.tables import table_bytes
 from evolvingdp.streams import addresses
-from evolvingdp.streams.dated import SHIPPED
+from evolvingdp.streams.addresses import SHIPPED
 
 NAMES = {"brown": "Brown corpus", "inaugural": "inaugural corpus", "state_union": "state of the union corpus"}
 

@@ -75,7 +75,7 @@ class Groups:
 
 def read_words(path: str | Path, letters: int = 0) -> Words:
     """Words, one a row, or with a `count` of users, from 1; with `letters`, in a-z and of so many at most."""
-    table = _Table.read(path, ("word",), ("word", "count"))
+    table = Table.read(path, ("word",), ("word", "count"))
     words = table.texts("word")
     if letters:
         bad = np.array([re.fullmatch(f"[a-z]{{1,{letters}}}", word) is None for word in words])
@@ -96,7 +96,7 @@ def read_words(path: str | Path, letters: int = 0) -> Words:
 
 def read_bits(path: str | Path) -> Bits:
     """A bit of every user in every period; or the share of ones among the users, as many in every period."""
-    table = _Table.read(path, ("period", "user", "bit"), ("period", "share", "users"))
+    table = Table.read(path, ("period", "user", "bit"), ("period", "share", "users"))
     periods, places = _numbered(table.texts("period"))
     if len(periods) < 2:
         raise ValueError(f"{path} must have two periods or more, got {len(periods)}")
@@ -119,14 +119,14 @@ def read_bits(path: str | Path) -> Bits:
 
 def read_values(path: str | Path, low: float = 0.0, high: float = 1.0) -> Values:
     """Samples of users in the order of arrival, each from `low` to `high`."""
-    table = _Table.read(path, ("user", "value"))
+    table = Table.read(path, ("user", "value"))
     names, users = _numbered(table.texts("user"))
     return Values(Path(path).name, names, users, table.numbers("value", low, high))
 
 
 def read_groups(path: str | Path) -> Groups:
     """The group of a user in a step, at most one; steps in the file's order."""
-    table = _Table.read(path, ("step", "user", "group"))
+    table = Table.read(path, ("step", "user", "group"))
     steps, places = _numbered(table.texts("step"))
     users, who = _numbered(table.texts("user"))
     groups, which = _numbered(table.texts("group"))
@@ -138,22 +138,12 @@ def read_groups(path: str | Path) -> Groups:
 
 def columns_of(path: str | Path) -> tuple[str, ...]:
     """The names of a file's columns, in lower case."""
-    return tuple(loaded(path).columns)
-
-
-def loaded(path: str | Path) -> pd.DataFrame:
-    """A file's cells as text, unchecked."""
-    return _loaded(Path(os.path.expanduser(path)))
+    return tuple(_loaded(Path(os.path.expanduser(path)), "a CSV or Parquet file").columns)
 
 
 def as_text(text: str) -> str:
     """`text` as names and words are compared: without blanks around it, in Unicode's form NFC."""
     return unicodedata.normalize("NFC", text.strip())
-
-
-def not_a_line(text: str) -> bool:
-    """Whether `text` is too long, or breaks a line."""
-    return len(text) > MOST_LETTERS or (not text.isprintable() and bool(_BREAKS & set(map(unicodedata.category, text))))
 
 
 def _numbered(names: list[str]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
@@ -162,7 +152,7 @@ def _numbered(names: list[str]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Table:
+class Table:
     """A file's rows as text, with the columns that are asked for; `first` is the number of the first row."""
 
     path: Path
@@ -174,10 +164,11 @@ class _Table:
         return list(self.rows.columns)
 
     @classmethod
-    def read(cls, path: str | Path, *shapes: tuple[str, ...]) -> _Table:
-        path = Path(os.path.expanduser(path))
+    def read(cls, path: str | Path, *shapes: tuple[str, ...], also: str = "") -> Table:
+        """`also`: what else than a file would work, where there is none."""
+        path = Path(os.path.expanduser(path))  # which leaves a user that nobody knows as it is
         wanted = " or ".join(", ".join(shape) for shape in shapes)
-        rows = _loaded(path, wanted)
+        rows = _loaded(path, f"{also}a CSV or Parquet file with columns {wanted}")
         if not any(sorted(rows.columns) == sorted(shape) for shape in shapes):
             got = ", ".join(rows.columns)[:80] or "nothing"
             raise ValueError(f"{path} must name its columns {wanted} in the first line, got {got}")
@@ -196,13 +187,14 @@ class _Table:
     def texts(self, column: str) -> list[str]:
         found = [as_text(text) for text in self.rows[column]]
         self.refuse(np.array([not text for text in found]), column, "not be empty")
-        bad = np.array([not_a_line(text) for text in found])
-        self.refuse(bad, column, f"be one line of at most {MOST_LETTERS} characters")
+        broken = [not text.isprintable() and bool(_BREAKS & set(map(unicodedata.category, text))) for text in found]
+        long = [len(text) > MOST_LETTERS for text in found]
+        self.refuse(np.array(broken) | np.array(long), column, f"be one line of at most {MOST_LETTERS} characters")
         return found
 
     def numbers(self, column: str, low: float, high: float, whole: bool = False) -> NDArray[np.float64]:
         kind = "a whole number" if whole else "a number"
-        must = f"be {kind} from {low:,.12g} to {high:,.12g}"
+        must = f"be {kind} from {low:,.15g} to {high:,.15g}"
         told = self.rows[column].str.strip().replace({"True": "1", "False": "0", "true": "1", "false": "0"})
         plain = told.str.fullmatch(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?").to_numpy(dtype=bool)
         self.refuse(~plain, column, must)
@@ -217,13 +209,10 @@ class _Table:
         self.refuse(seen, column, " ".join(filter(None, ("stand", "once in the rows", where))))
 
 
-def _loaded(path: Path, wanted: str = "") -> pd.DataFrame:
+def _loaded(path: Path, wanted: str) -> pd.DataFrame:
     """Every cell as text; what is missing is empty."""
     if not path.is_file():
-        raise ValueError(
-            f"must be a CSV or Parquet file{f' with columns {wanted}' if wanted else ''}; "
-            f"{path} {'is no file' if path.exists() else 'does not exist'}"
-        )
+        raise ValueError(f"must be {wanted}; {path} {'is no file' if path.exists() else 'does not exist'}")
     try:
         if path.suffix == ".parquet":
             rows = pd.read_parquet(path)
