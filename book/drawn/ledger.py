@@ -1,4 +1,4 @@
-"""`{ledger} results/audit/verified_privacy/audit-promised.csv`: the ledger, a table that a script fills.
+"""`{ledger} results/audit/verified_privacy/audit-chapters.csv`: the ledger, a table that a script fills.
 
 So it reads from disk, too, is searched and sorted (_static/tables.js), and weighs nothing for whoever does not open it.
 Without scripts, and in print, a line leads to the data.
@@ -26,5 +26,5 @@ def table(root: Path, name: str, _: Sequence[str]) -> str:
         f'<table class="searchable grouped table"><colgroup>{columns}</colgroup>\n'
         f"<thead><tr>{names}</tr></thead><tbody></tbody></table>\n"
         f'<script type="application/json" class="rows">{data}</script>\n'
-        '<p class="unscripted">A script draws the rows; they are the data of the figure <code>audit-promised</code>.</p>'
+        '<p class="unscripted">A script draws the rows; they are the data of the figure <code>audit-chapters</code>.</p>'
     )

@@ -1,4 +1,4 @@
-"""The ledger, audits from outside, two failures of real packages, and what floating point gives away.
+"""The ledger, how audits from outside converge, two failures of real packages, and what floating point gives away.
 
 `run` gives the rows of all parts of the notebook, `values` the numbers that claims and prose read.
 """
@@ -13,10 +13,8 @@ import pandas as pd
 
 from evolvingdp.audit import formulas, ledger
 from evolvingdp.audit.empirical import auditor, failures
-from evolvingdp.audit.empirical.black_boxes import black_boxes
 from evolvingdp.audit.exact.laws import worst_loss
 from evolvingdp.book.params import Metric
-from evolvingdp.book.words import span
 from evolvingdp.core.noise import DiscreteLaplace, Laplace
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.rappor import Rappor
@@ -25,7 +23,6 @@ METRIC = Metric("bound_right", "largest epsilon that an audit proves of a mechan
 
 CLAIMS = """
 n_broken <= 0  No mechanism loses more than it promises at any setting that was tried: number that do
-box_most <= 1  No audit from outside refutes a mechanism of this book: largest bound over promise
 digits_of_one <= 53  Of 1 + noise no digit is finer than 2^-53: most digits
 share_finer >= 0.3  Of 0 + noise many are: share of numbers in (0, 1)
 bound_digits >= 1  The last digits of naive Laplace noise refute epsilon = 1: mean bound
@@ -44,32 +41,11 @@ RIGHT, LESS, DIGITS, INTEGER = "Laplace, as stated", "10 % less noise", "Laplace
 _ONE_BIT = (1, 2)  # Bloom filters with one bit each
 
 
-def box_confidence(params: Any) -> float:
-    """Of the bound for each mechanism of this book: wrong a thousandth as often, as there are many, and none may be."""
-    return float(1 - (1 - params.confidence) / 1000)
-
-
 def run(params: Any, seed: int) -> pd.DataFrame:
-    """Rows of part "ledger" (a mechanism), "box" (an audit), "convergence", "failures", "recovered" and "digits"."""
+    """Rows of part "ledger" (a mechanism), "convergence" (an audit), "failures", "recovered" and "digits"."""
     promises = ledger.table(params.settings, seed).assign(part="ledger")
-    rows = [
-        *_boxes(params, seed), *_convergence(params, seed), *_failures(params, seed), *_recovered(params, seed),
-        *_digits(params, seed),
-    ]  # fmt: skip
+    rows = [*_convergence(params, seed), *_failures(params, seed), *_recovered(params, seed), *_digits(params, seed)]
     return pd.concat([promises, pd.DataFrame(rows)], ignore_index=True)
-
-
-def _boxes(params: Any, seed: int) -> Iterator[dict[str, Any]]:
-    """An audit of each mechanism that has one."""
-    for box in black_boxes():
-        bound = auditor.audit(
-            box.mechanism, box.inputs, stream(seed, "box", box.entry), runs=params.box_runs, delta=box.delta,
-            confidence=box_confidence(params),
-        )  # fmt: skip
-        yield {
-            "part": "box", "id": box.entry, "promised": box.epsilon, "delta": box.delta, "bound": bound.epsilon,
-            "runs": params.box_runs, "event": bound.event,
-        }  # fmt: skip
 
 
 def _convergence(params: Any, seed: int) -> Iterator[dict[str, Any]]:
@@ -101,7 +77,7 @@ def _failures(params: Any, seed: int) -> Iterator[dict[str, Any]]:
             loss = n_reports * one if case == REDRAWN else of.epsilon_of_reports(n_reports)
             client = failures.rappor_client(of, n_reports, redrawn=case == REDRAWN)
             bound = auditor.audit(
-                client, _ONE_BIT, stream(seed, case, n_reports), runs=params.box_runs, confidence=params.confidence
+                client, _ONE_BIT, stream(seed, case, n_reports), runs=max(params.runs), confidence=params.confidence
             )
             yield {
                 "part": "failures", "case": case, "n_reports": n_reports, "loss": loss, "bound": bound.epsilon,
@@ -134,8 +110,7 @@ def _digits(params: Any, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
-    rows, boxes, digits, convergence = (part(table, name) for name in ("ledger", "box", "digits", "convergence"))
-    done, how = rows.astype(dict.fromkeys(VERDICTS, bool)), rows.how.value_counts()
+    rows, digits, convergence = (part(table, name) for name in ("ledger", "digits", "convergence"))
     mean = convergence[convergence.runs == convergence.runs.max()].groupby("case").bound.mean()
     told, wrong = part(table, "recovered"), part(table, "failures")
     end = told[told.n_reports == told.n_reports.max()].groupby("case").recovered.mean()
@@ -143,14 +118,9 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
     return {
         "n_entries": len(rows),
         "n_settings": int(rows.tried.sum()),
-        "n_tight": int(done.tight.sum()),
-        "n_broken": int((~done.kept).sum()),
-        **{f"n_{name}": int(how.get(kind, 0)) for name, kind in _HOW.items()},
-        "n_boxes": len(boxes),
-        "n_boxes_showing": int((boxes.bound > 0).sum()),
-        "box_confidence": box_confidence(params),
-        "boxes_confidence": 1 - len(boxes) * (1 - box_confidence(params)),
-        "box_most": float((boxes.bound / boxes.promised).max()),
+        "n_tight": int(rows.tight.sum()),
+        "n_broken": int((~rows.kept.astype(bool)).sum()),
+        "n_formula": int((rows.how == formulas.FORMULA).sum()),
         "most_runs": max(params.runs),
         "most_reports": max(params.n_reports),
         "many_reports": 1.0 if max(params.n_reports) >= 30 else math.nan,
@@ -174,16 +144,6 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-_HOW = {
-    "replayed": ledger.REPLAYED,
-    "followed": ledger.FOLLOWED,
-    "laws": formulas.LAW,
-    "composed": formulas.COMPOSED,
-    "adversary": formulas.ADVERSARY,
-    "formula": formulas.FORMULA,
-}
-
-
 PAPERS = {
     "core": "What all four papers use",
     "heavy_hitters": "Heavy hitters: Bassily et al. (2020), and their rivals",
@@ -198,7 +158,6 @@ CHAPTERS = {
     "continual_mean": "continual means",
     "sparse_vector": "sparse vector",
 }
-VERDICTS = ("kept", "tight")
 
 
 def part(table: pd.DataFrame, name: str) -> pd.DataFrame:
@@ -208,7 +167,7 @@ def part(table: pd.DataFrame, name: str) -> pd.DataFrame:
 
 def shown(table: pd.DataFrame) -> pd.DataFrame:
     """The ledger as readers see it: by paper, which the page makes headings of, and each row's verdict first."""
-    rows = part(table, "ledger").astype(dict.fromkeys(VERDICTS, bool))
+    rows = part(table, "ledger")
     return pd.DataFrame(
         {
             "paper": rows.chapter.map(PAPERS),
@@ -263,21 +222,8 @@ def repeated(table: pd.DataFrame, name: str, against: str, value: str) -> pd.Dat
 
 
 def losses(table: pd.DataFrame) -> pd.DataFrame:
-    """Of each row its loss over its promise, what an audit from outside proves of it, and its place in its chapter, in
-    (0, 1] by its loss."""
-    rows = part(table, "ledger").astype(dict.fromkeys(VERDICTS, bool)).reset_index(drop=True)
-    boxes = part(table, "box").set_index("id")
+    """Of each row its loss over its promise, and its place in its chapter, in (0, 1] by its loss."""
+    rows = part(table, "ledger").reset_index(drop=True)
     loss = rows.measured / rows.promised
     rank = loss.groupby(rows.chapter).rank(method="first") / rows.groupby("chapter").id.transform("size")
-    names = ["chapter", "mechanism", "kept", "tight"]
-    return rows[names].assign(verified=loss, audit=rows.id.map(boxes.bound / boxes.promised), place=rank)
-
-
-def spans(shown: pd.DataFrame) -> str:
-    """Where dots and triangles are, for those who do not see them."""
-    proved = shown.audit.dropna()
-    return (
-        f"The verified losses, dots, are {span(shown.verified)} times the promise, {int((shown.verified > 0.99).sum())} of "
-        f"{len(shown)} on the line to within a percent; {len(proved)} audits from outside, triangles, prove {span(proved)} "
-        f"of it; {int((proved == 0).sum())} of them, open and at the left edge, prove nothing."
-    )
+    return rows[["chapter", "kept", "tight"]].astype({"kept": bool, "tight": bool}).assign(verified=loss, place=rank)

@@ -10,8 +10,6 @@ import pytest
 from generators import MECHANISMS, SEED, TIMES
 
 from evolvingdp.audit import ledger
-from evolvingdp.audit.empirical import auditor
-from evolvingdp.audit.empirical.black_boxes import black_boxes
 from evolvingdp.audit.exact import engine, replay
 from evolvingdp.audit.exact.draws import law_of
 from evolvingdp.audit.exact.uncertain import NotFollowedError
@@ -21,9 +19,7 @@ from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.per_step import PerStepLaplace
 from evolvingdp.continual_mean.prefix_sums import Buffered, Filter, Tree
 from evolvingdp.core.randomizers import SignFlip
-from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector.noise import IntegerNoise
-from support import ALPHA
 
 ENTRIES = {entry.id: entry for entry in ledger.entries()}
 SETTINGS = 64
@@ -149,26 +145,3 @@ def test_integer_noise_is_followed_by_the_law_that_it_states(held):
 
     assert [chance(operator.ge), chance(operator.gt)] == pytest.approx(noise.sf([held, held + 0.5]))
     assert [chance(operator.le), chance(operator.lt)] == pytest.approx(noise.cdf([held + 0.5, held]))
-
-
-BOXES = {box.entry: box for box in black_boxes()}
-TOO_LITTLE = {"gaussian": 8, "above_threshold": 8, "histograms": 8, "threshold_monitor": 20}
-
-
-def audited(box, runs=1000):
-    return auditor.audit(
-        box.mechanism, box.inputs, stream(0, "box", box.entry), runs=runs, delta=box.delta, confidence=1 - ALPHA
-    )
-
-
-@pytest.mark.parametrize("name", BOXES)
-def test_no_audit_from_outside_refutes_the_promise_of_a_mechanism(name):
-    assert name in ENTRIES
-    assert not audited(BOXES[name], 10_000).refutes(BOXES[name].epsilon)
-
-
-@pytest.mark.parametrize("name", BOXES)
-def test_an_audit_refutes_noise_for_a_few_times_the_promise(name):
-    """A quarter of the noise is seen from outside, an eighth or a twentieth where the worst outputs are rare."""
-    wrong = {box.entry: box for box in black_boxes(TOO_LITTLE.get(name, 4))}
-    assert audited(wrong[name]).refutes(BOXES[name].epsilon)

@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 
 from evolvingdp.audit import ledger
-from evolvingdp.audit.empirical.black_boxes import black_boxes
 from evolvingdp.audit.formulas import Measured
 from evolvingdp.audit.ledger import FOLLOWED, Entry
 from evolvingdp.book.checkout import params_of
@@ -14,7 +13,7 @@ from evolvingdp.book.result import Result
 from evolvingdp.core.checks import ParameterError
 from evolvingdp.notebooks.audit import verified_privacy as verified
 
-SMALL = {"runs": (100, 200), "box_runs": 50, "n_reports": (1, 30), "n_users": 10, "repetitions": 2}
+SMALL = {"runs": (100, 200), "n_reports": (1, 30), "n_users": 10, "repetitions": 2}
 
 
 def ran(**changes):
@@ -35,14 +34,12 @@ def claims(monkeypatch):
             lambda settings, _: Measured(1.0, measured, 0.0, "", settings),
         )
         monkeypatch.setattr(ledger, "entries", lambda: (one,))
-        monkeypatch.setattr(verified, "black_boxes", lambda: tuple(box for box in BOXES if box.entry == "sign_flip"))
         result = ran()
         return result, {claim.claim.split(":")[0]: claim.holds for claim in result.claims}
 
     return run
 
 
-BOXES = black_boxes()
 PROMISE = "No mechanism loses more than it promises at any setting that was tried"
 
 
@@ -70,15 +67,12 @@ def test_the_failures_are_told_from_the_client_as_stated(claims):
 
 
 def test_losses_stand_over_their_promise_and_each_chapter_has_its_ranks(claims):
-    table = claims()[0].table.copy()
-    table.loc[table.part == "box", "bound"] = 0.5
+    table = claims()[0].table
     more = table[table.part == "ledger"].assign(id="other", chapter="evolving", measured=1.2, kept=False)
-    silent = table[table.part == "box"].assign(id="other", bound=0.0)
-    shown = verified.losses(pd.concat([table, more, silent]))
+    shown = verified.losses(pd.concat([table, more]))
     assert shown.verified.tolist() == [1.0, 1.2]
-    assert shown.audit.tolist() == [0.5, 0.0]
     assert shown.place.tolist() == [1.0, 1.0]
-    assert "1 of them, open and at the left edge, prove nothing" in verified.spans(shown)
+    assert shown.kept.tolist() == [True, False]
 
 
 def test_the_same_seed_gives_the_same_table(claims):
