@@ -27,8 +27,6 @@ MADE = (
     ".venv*",
     ".git",
     ".cache",
-    "_build",
-    "results",
     "runs",
     "build",
     "__pycache__",
@@ -75,7 +73,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def built_book(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """The whole book at the quick preset, built strictly from a copy, so that your own build stays as it is.
+    """The whole book at the quick preset, built strictly from a copy, so that your own build stays as it is.  Where that
+    one is of this preset and of these sources, the copy has its pages: nothing is rendered again.
 
     Every process of the run reads the same copy: nobody may change it.
     """
@@ -96,10 +95,9 @@ def built_book(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 
 def _made(folder: str, names: list[str]) -> set[str]:
-    ignored = shutil.ignore_patterns(*MADE)(folder, names)
-    if Path(folder).name == "benchmarks":
-        ignored.discard("results")  # those are sources: measured once, shown in the book
-    return ignored
+    if Path(folder).name == "_build":
+        return {name for name in names if name not in ("html", ".rendered")}
+    return set(shutil.ignore_patterns(*MADE)(folder, names))
 
 
 @pytest.fixture(scope="module")

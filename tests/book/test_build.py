@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from types import SimpleNamespace
 
 import pytest
 from sphinx.errors import ExtensionError
 
+from evolvingdp.book.checkout import Project
 from evolvingdp.book.files import BookError
-from evolvingdp.book.rendering.build import build, render
+from evolvingdp.book.rendering.build import UNFINISHED, build, check_rendered, render
 from evolvingdp.book.rendering.ext import refuse_stale_pages
-from evolvingdp.book.rendering.offline import UNFINISHED, check_rendered
 from evolvingdp.book.rendering.theme import REPOSITORY
 from evolvingdp.book.running import Job, export, run
 from support import TOY
@@ -29,6 +30,16 @@ def test_nothing_is_executed_when_nothing_has_changed(book, capsys):
     assert " 0 executed" in said
     assert "nothing has changed: " in said
     assert "rendered in" not in said
+
+
+def test_a_copied_checkout_is_not_stale_until_a_source_changes(book, tmp_path, capsys):
+    copy = Project(shutil.copytree(book.root, tmp_path / "copy"))
+    check_rendered(copy)
+    build(copy, "quick", print)
+    assert "nothing has changed: " in capsys.readouterr().out
+    (copy.root / "book" / "chapter.md").write_text("# Another chapter\n")
+    with pytest.raises(BookError, match=r"stale; run make book first:\na source has changed since"):
+        check_rendered(copy)
 
 
 @pytest.mark.parametrize("changed", ["a source", "a page", "the address of a fork"])

@@ -6,7 +6,6 @@ import hashlib
 import os
 import re
 import unicodedata
-from contextlib import nullcontext
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -186,22 +185,6 @@ def test_the_same_pages_give_the_same_zip(built_book):
     for page in (built_book.root / "_build" / "html").glob("book/*.html"):
         os.utime(page)  # written again with the same content
     assert hashlib.sha256(offline.archive(built_book).read_bytes()).hexdigest() == before
-
-
-def test_pages_older_than_their_sources_are_not_packed(built_book, tmp_path):
-    (tmp_path / "book").mkdir()
-    for path in [*built_book.root.iterdir(), *(built_book.root / "book").iterdir()]:
-        link = tmp_path / path.relative_to(built_book.root)
-        if not link.exists():
-            link.symlink_to(path)
-    source = tmp_path / "book" / "notation.md"
-    before = source.stat().st_mtime
-    source.unlink()
-    source.touch()
-    for later, said in ((0, None), (10**6, "book/notation: changed since it was rendered")):
-        os.utime(source, (before + later, before + later))
-        with pytest.raises(BookError, match=said) if said else nullcontext():
-            offline.check_rendered(Project(tmp_path))
 
 
 def test_without_rendered_pages_or_chromium_a_line_says_what_to_do(tmp_path, monkeypatch):

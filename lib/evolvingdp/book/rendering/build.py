@@ -15,10 +15,10 @@ from pathlib import Path
 
 from evolvingdp.book.checkout import Project, digest_files
 from evolvingdp.book.files import MACHINE, BookError
-from evolvingdp.book.rendering.offline import UNFINISHED
 from evolvingdp.book.rendering.theme import REPOSITORY
-from evolvingdp.book.running import MANIFEST, Job, Say, compute, read_manifest, touched
+from evolvingdp.book.running import MANIFEST, Job, Say, compute, export, problems, read_manifest, touched
 
+UNFINISHED = ".rendering"  # stands in _build until the pages are whole
 # the command of this name, which ends when this process does, however that ends
 JUPYTER_BOOK = """import gc, sys
 gc.set_threshold(50_000, 20, 100)  # pages are trees of many small objects that stay: to look for garbage costs a tenth
@@ -36,11 +36,8 @@ def build(project: Project, preset: str, say: Say, *, workers: int | None = None
     """
     jobs = [Job.make(project, notebook, preset) for notebook in project.pages()]
     compute(jobs, say, workers=workers)
-    stale = [job for job in jobs if not _shows(job)]
-    if stale:
-        from evolvingdp.book.running import export
-
-        for job in stale:
+    for job in jobs:
+        if not _shows(job):
             export(job, project.results / job.paper, as_page=True)
     _remove_orphans(project)
     unfinished, repository = project.root / "_build" / UNFINISHED, os.environ.get(REPOSITORY, "")
@@ -49,7 +46,7 @@ def build(project: Project, preset: str, say: Say, *, workers: int | None = None
         say(f"nothing has changed: {project.root / '_build' / 'html' / 'index.html'}")
         return
     render(project, say, anew=not same_otherwise)
-    stamp(project, repository)
+    (project.root / "_build" / STAMP).write_text(_state(project, repository))
 
 
 def _shows(job: Job) -> bool:
@@ -102,25 +99,32 @@ def _remove_orphans(project: Project) -> None:
 
 # Whether the rendered pages are still those of the sources: a book in which nothing has changed is not rendered again.
 
-_STAMP = ".rendered"  # in _build: what the pages were made of, and the pages
+STAMP = ".rendered"  # in _build: what the pages were made of, and the pages
 _MADE = {"_build", "runs", "build", "__pycache__"}  # and what begins with a dot or ends with .egg-info
 
 
-def stamp(project: Project, *settings: str) -> None:
-    """The pages are rendered: remember it."""
-    (project.root / "_build" / _STAMP).write_text(_state(project, settings))
-
-
-def kept(project: Project, *settings: str) -> tuple[bool, bool]:
-    """Of the last stamp, whether the sources are the same, and whether `settings`, packages and pages are."""
-    stamped = project.root / "_build" / _STAMP
-    before, now = stamped.read_text().split() if stamped.is_file() else [""], _state(project, settings).split()
+def kept(project: Project, repository: str = "") -> tuple[bool, bool]:
+    """Of the last stamp, whether the sources are the same, and whether `repository`, packages and pages are."""
+    stamped = project.root / "_build" / STAMP
+    before, now = stamped.read_text().split() if stamped.is_file() else [""], _state(project, repository).split()
     return before[0] == now[0], before[-1] == now[-1]
 
 
-def _state(project: Project, settings: tuple[str, ...]) -> str:
+def check_rendered(project: Project) -> None:
+    """Raise BookError unless _build/html shows the sources and results as they are now."""
+    html, unfinished = project.root / "_build" / "html", project.root / "_build" / UNFINISHED
+    pages = [html / f"{source.removesuffix('.ipynb').removesuffix('.md')}.html" for source in project.contents()]
+    if unfinished.exists() or not all(page.exists() for page in pages):
+        raise BookError("the book is not rendered yet, or not all of it; run make book (or make book PRESET=quick) first")
+    stale = [problem for notebook in project.pages() for problem in problems(project, notebook)]
+    if stale or not kept(project)[0]:
+        told = "\n".join(stale or ["a source has changed since they were rendered"])
+        raise BookError(f"the rendered pages are stale; run make book first:\n{told}")
+
+
+def _state(project: Project, repository: str) -> str:
     packages = sorted(f"{found.name} {found.version}" for found in metadata.distributions())
-    told = "\n".join([sys.version, *settings, *packages, *_pages(project.root / "_build" / "html")])
+    told = "\n".join([sys.version, repository, *packages, *_pages(project.root / "_build" / "html")])
     sources = digest_files(_sources(project.root), project.root)
     return f"{sources} {hashlib.sha256(told.encode()).hexdigest()}\n"
 

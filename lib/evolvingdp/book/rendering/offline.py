@@ -1,4 +1,4 @@
-"""What the PDF and the zip share: whether the pages are rendered, where chromium is; and the zip, which reads from disk."""
+"""The zip, which reads from disk; and where chromium is, which prints the PDF."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from pathlib import Path
 
 from evolvingdp.book.checkout import Project
 from evolvingdp.book.files import BookError, pack, replacing
-from evolvingdp.book.running import problems
+from evolvingdp.book.rendering.build import check_rendered
 
 NAME = "evolving-privacy"
 _CHROMIUMS = ("chromium-headless-shell", "chromium", "google-chrome")  # the first has no window to lay out and paint
-UNFINISHED = ".rendering"  # stands in _build until the pages are whole
 FLAGS = [
     "--headless",
     "--no-sandbox",
@@ -36,23 +35,6 @@ def chromium() -> str:
     return found
 
 
-def check_rendered(project: Project) -> None:
-    """Raise BookError unless _build/html shows the sources and results as they are now."""
-    pages = [(source, project.root / "_build" / "html" / f"{_stem(source)}.html") for source in project.contents()]
-    if (project.root / "_build" / UNFINISHED).exists() or not all(page.exists() for _, page in pages):
-        raise BookError("the book is not rendered yet, or not all of it; run make book (or make book PRESET=quick) first")
-    stale = [problem for notebook in project.pages() for problem in problems(project, notebook)]
-    for source, page in pages:
-        path = next(project.root.glob(f"{_stem(source)}.[mi][dp]*"))
-        stale += [f"{source}: changed since it was rendered"] if path.stat().st_mtime > page.stat().st_mtime else []
-    if stale:
-        raise BookError("the rendered pages are stale; run make book first:\n" + "\n".join(stale))
-
-
-def _stem(source: str) -> str:
-    return source.removesuffix(".ipynb").removesuffix(".md")
-
-
 def archive(project: Project) -> Path:
     """Write _build/evolving-privacy.zip, the HTML book for reading from disk.  The same pages give the same bytes."""
     check_rendered(project)
@@ -67,6 +49,8 @@ def archive(project: Project) -> Path:
 def _for_disk(path: Path) -> bytes:
     """The file's content; search shows no excerpts, since from disk a browser lets no page read another."""
     content = path.read_bytes()
+    if path.parent.name == "html" and path.name == "index.html" and b"<link" not in content:  # it leads on to the first page
+        return b'<link rel="icon" href="favicon.ico">' + content
     if path.name != "documentation_options.js":
         return content
     shown, hidden = b"SHOW_SEARCH_SUMMARY: true", b"SHOW_SEARCH_SUMMARY: false"

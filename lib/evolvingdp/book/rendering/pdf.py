@@ -22,7 +22,8 @@ import yaml
 from evolvingdp.book import provenance
 from evolvingdp.book.checkout import Project
 from evolvingdp.book.files import BookError, replacing, scratch
-from evolvingdp.book.rendering.offline import FLAGS, NAME, check_rendered, chromium
+from evolvingdp.book.rendering.build import check_rendered
+from evolvingdp.book.rendering.offline import FLAGS, NAME, chromium
 
 try:  # the book's and the developers' tools, which reading or running a notebook does not need
     from bs4 import BeautifulSoup, Tag
