@@ -122,8 +122,7 @@ def test_axe_finds_nothing_on_a_phone(site, page, address):
     assert violations(page, WCAG_AA) == []
 
 
-@pytest.mark.parametrize("address", [CHAPTER, NOTEBOOK])
-@pytest.mark.parametrize("width", [DESKTOP, PHONE])
+@pytest.mark.parametrize(("address", "width"), [(CHAPTER, DESKTOP), (NOTEBOOK, PHONE)])
 def test_the_keyboard_reaches_everything_shows_where_it_is_and_stops_at_nothing_hidden(site, page, address, width):
     visit(page, site + address, width)
     assert stuck(page) == [], "the theme measures a while after the page is there what scrolls and needs a stop"

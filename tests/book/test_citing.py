@@ -24,13 +24,6 @@ from evolvingdp.book.result import Figure
 from evolvingdp.book.style import INCHES, LETTERS, canvas, house
 from support import REPOSITORY
 
-CHAPTERS = {
-    "heavy_hitters": ("heavy_hitters", ["bassily2020"]),
-    "evolving": ("evolving", ["joseph2018"]),
-    "continual_mean": ("continual_mean", ["george2022"]),
-    "sparse_vector": ("sparse_vector", ["kaplan2021"]),
-    "privacy": ("audit", ["bassily2020", "joseph2018", "george2022", "kaplan2021"]),
-}
 RECORD = {
     "notebook": "paper/some_notebook",
     "command": "evolvingdp run x",
@@ -62,20 +55,6 @@ def test_every_paper_says_where_it_is_and_its_title_leads_there():
         for key, entry in references.items()
         if entry.fields.get("url", "http").partition("://")[0] not in ("http", "https")
     }
-    without = {key for key, entry in references.items() if entry.type == "inproceedings" and "pages" not in entry.fields}
-    unknown = {"joseph2018", "ohrimenko2022", "zhu2020", "cohen2023", "dvijotham2024", "andersson2025"}
-    unknown |= {
-        "henzinger2023",
-        "denisov2022",
-        "koskela2023",
-        "choquette2024",
-        "vadhan2023",
-        "ren2022",
-        "wu2022",
-        "chadha2024",
-        "feldman2023",
-    }
-    assert without <= unknown, "pages, but where we know of none"
     for entry in Linked().format_entries(references.values()):
         cited = references[entry.key]
         title = re.sub(r"[{}]", "", cited.fields["title"]).lower()
@@ -236,18 +215,3 @@ def _sound(text: str, name: str) -> None:
         outside = re.sub(r"\$[^$]*\$", "", re.sub(r"\\[{}$&%#_]", "", row))
         assert outside.count("&") == columns - 1, (name, row)
         assert not re.search(r"[%#~^<>|_]", outside), (name, row)
-
-
-def test_the_checks_of_tables_reject_broken_ones():
-    good = latex.table(pd.DataFrame({"a_b": ["50 %"], "c": ["$x_1$"]}), caption="c", label="tab:x", comment="k")
-    _sound(good, "good")
-    for old, new in (
-        (r"50 \%", "50 %"),
-        (r"a\_b &", r"a\_b"),
-        ("$x_1$", "$x_1"),
-        (r"\centering", r"\centering{"),
-        ("$x_1$", "x_1"),
-    ):
-        assert old in good
-        with pytest.raises(AssertionError):
-            _sound(good.replace(old, new), "broken")

@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
-import shutil
-from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 from accessibility import AXE_SCRIPT, WCAG_AA, dress, violations
@@ -19,7 +16,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 
 from browsing import in_browser, opened
-from drawn import cards, explorers, fields, live, peers, performance, pictures, svg, trust
+from drawn import cards, explorers, fields, live, peers, pictures, svg
 from evolvingdp.book.cli import main
 from support import REPOSITORY
 
@@ -54,12 +51,6 @@ def test_a_picture_names_itself_and_keeps_its_words_inside(name):
         left = float(x) - box.width * {"start": 0, "middle": 0.5, "end": 1}[at]
         assert -1 <= left < left + box.width <= svg.WIDTH + 1, words
         assert 8 <= float(y) <= drawing.height - 2, words
-
-
-def test_the_errors_of_the_picture_of_trust_are_of_noise_alone():
-    found, e = trust.errors(), np.exp(trust.EPSILON)
-    assert found["local"] ** 2 == pytest.approx(trust.USERS * e / (e - 1) ** 2)
-    assert found["central"] ** 2 == pytest.approx(2 * e / (e - 1) ** 2)
 
 
 @pytest.mark.parametrize("sheet", re.findall(r"\{ (--idea-ours[^}]*)\}", SHEET))
@@ -192,15 +183,6 @@ def test_a_peer_that_is_better_only_sometimes_or_hardly_is_not_called_so():
     assert (quick.n, quick.ratios["cpu"], quick.ratios["error"]) == (100, pytest.approx(0.1), 1.0)
 
 
-def test_a_broken_budget_is_named_with_its_number_and_a_kept_one_is_not():
-    rows = [("p", "a", 2.0, 3.95, "at least (never)"), ("p", "b", 2.0, 1.9, "at least"), ("q", "c", 1.0, 0.8, "exact")]
-    assert peers.broken(pd.DataFrame(rows, columns=["package", "method", "stated", "spent", "how"])) == [
-        "**p a spends more than it states**: epsilon ≥ 3.95 where it states 2 (never).",
-        "Noisier than needed on a short stream: q c (0.80 of 1).",
-        "Of 3 methods looked at, 2 were not seen to break their promise.",
-    ]
-
-
 def test_the_page_of_other_packages_says_where_each_is_better_and_types_no_number():
     page = (REPOSITORY / "book" / "performance.md").read_text().split("## Against what people")[1]
     assert re.findall(r"```\{peers\} (.+)", page) == ["better", "packages", "budget"]
@@ -214,14 +196,3 @@ def test_the_page_of_other_packages_says_where_each_is_better_and_types_no_numbe
         assert few or f"**{word.capitalize()}**: {len(better)} of {len(found)} methods" in said
     with pytest.raises(KeyError, match="golf"):
         peers.section(REPOSITORY, "golf", [])
-
-
-def test_a_line_without_a_timing_is_refused_and_the_loop_may_not_have_run(tmp_path: Path):
-    assert "| seconds |" in performance.timings(REPOSITORY, "", ["thresh"])
-    with pytest.raises(ValueError, match=r"speed.csv has no 'nothing'"):
-        performance.timings(REPOSITORY, "", ["nothing"])
-    (tmp_path / performance.FOLDER).mkdir(parents=True)
-    assert performance.loop(tmp_path) == ""
-    for name in ("loop.csv", "loop_before.csv"):
-        shutil.copyfile(REPOSITORY / performance.FOLDER / name, tmp_path / performance.FOLDER / name)
-    assert "{measured}`loop`" in performance.loop(tmp_path)

@@ -10,18 +10,7 @@ import pytest
 
 from evolvingdp.book.checkout import Project, metric_of, params_of
 
-SWEEP_S_OWN = {
-    "point",
-    "seed",
-    "command",
-    "commit",
-    "version",
-    "library_sha256",
-    "data_sha256",
-    "sweep_sha256",
-    "python",
-    "packages",
-}
+SWEEP_S_OWN = {*["point", "seed", "command", "commit", "version", "library_sha256", "data_sha256", "python", "packages"]}
 
 
 @pytest.mark.parametrize("notebook", Project().notebooks())
@@ -33,10 +22,6 @@ def test_the_declared_metric_is_one_of_the_values_that_a_run_gives(built_book, n
     assert values[metric.name] >= 0, "a sweep's band ends at zero"
     assert metric.name not in params_of(notebook).model_fields, "it is measured"
     assert 10 < len(metric.meaning) < 100
-
-
-@pytest.mark.parametrize("notebook", Project().notebooks())
-def test_no_column_of_a_notebook_is_one_that_a_sweep_adds(built_book, notebook):
     columns = set(pd.read_csv(built_book.results / notebook / "results.csv", nrows=0).columns)
-    assert not columns & SWEEP_S_OWN
+    assert not columns & SWEEP_S_OWN, "a sweep adds these"
     assert not [name for name in columns if name.startswith("param_")]

@@ -65,16 +65,6 @@ def test_no_modules_import_each_other_in_a_circle():
     assert set(graphlib.TopologicalSorter(circles).static_order()) == set(modules)  # raises CycleError
 
 
-def test_only_those_who_share_work_wait_for_distributed_s_import():
-    at_import = {
-        path.relative_to(LIBRARY).as_posix()
-        for path in SOURCES
-        for node in ast.parse(path.read_text()).body
-        if isinstance(node, ast.Import | ast.ImportFrom) and "distributed" in ast.unparse(node)
-    }
-    assert at_import == set()
-
-
 def test_the_library_never_makes_a_generator_but_in_seeds():
     makers = [path for path in SOURCES if "default_rng" in path.read_text() and path.name != "seeds.py"]
     assert makers == []
@@ -141,24 +131,6 @@ def test_the_lock_is_hashed_holds_no_address_and_covers_what_is_required():
         name for group in groups.values() for name in group if isinstance(name, str)
     ]
     assert {re.match(r"[A-Za-z0-9._-]+", name)[0].lower() for name in required} <= locked
-
-
-def test_every_make_target_explains_itself():
-    makefile = (REPOSITORY / "Makefile").read_text()
-    targets = set(re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[1].split())
-    shown = subprocess.run(["make", "help"], cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
-    assert targets == {line.split()[0] for line in shown.splitlines() if not line.startswith("make")}
-
-
-def test_shipped_tables_are_those_that_their_readme_lists():
-    assert datasets.check(REPOSITORY / "data") == [
-        "address_function_words.csv",
-        "address_words.csv.gz",
-        "brown_categories.csv.gz",
-        "brown_documents.csv.gz",
-        "brown_readings.csv",
-        "brown_words.csv.gz",
-    ]
 
 
 def test_a_changed_table_is_caught(tmp_path):

@@ -78,17 +78,17 @@ EDITS = {
 }
 
 
-@pytest.mark.parametrize("edit", EDITS)
-def test_an_edit_runs_again_its_paper_s_notebooks_and_no_others(edit, tmp_path, monkeypatch):
+def test_an_edit_runs_again_its_paper_s_notebooks_and_no_others(tmp_path, monkeypatch):
     """The key of evolving/thresh, before and after an edit."""
     for name in ("lib", "notebooks"):
         shutil.copytree(REPOSITORY / name, tmp_path / name, ignore=shutil.ignore_patterns("*.egg-info", "__pycache__"))
     monkeypatch.setattr(checkout, "LIBRARY", tmp_path / "lib" / "evolvingdp")
-    place, changes = EDITS[edit]
     before = Job.make(Project(tmp_path), "evolving/thresh", "quick").key
-    with (tmp_path / place).open("a") as file:
-        file.write("\n# edited\n")
-    assert (Job.make(Project(tmp_path), "evolving/thresh", "quick").key != before) == changes
+    for edit, (place, changes) in EDITS.items():
+        source = (tmp_path / place).read_text()
+        (tmp_path / place).write_text(f"{source}\n# edited\n")
+        assert (Job.make(Project(tmp_path), "evolving/thresh", "quick").key != before) == changes, edit
+        (tmp_path / place).write_text(source)
 
 
 def test_a_chapter_of_all_papers_depends_on_each():
@@ -109,29 +109,19 @@ def test_a_failed_notebook_shows_its_traceback_and_leaves_nothing_behind(project
 BAD = {
     "unknown name": (["-p", "epsilom", "1"], "unknown parameter 'epsilom'; did you mean 'epsilon'?"),
     "wrong type": (["-p", "n_users", "many"], "n_users must be an integer, got 'many'"),
-    "half a user": (["-p", "n_users", "1000.5"], "n_users must be an integer, got '1000.5'"),
     "nan": (["-p", "epsilon", "nan"], "epsilon must be a finite number, got 'nan'"),
-    "negative": (["-p", "epsilon", "-1"], "epsilon must be >= 1e-06, got '-1'"),
     "zero in a list": (["-p", "widths", "1,0"], "widths must be >= 1, got '0'"),
     "out of range": (["-p", "epsilon", "21"], "epsilon must be <= 20, got '21'"),
     "no such choice": (["-p", "sent", "zip"], "sent must be one of 'bit' or 'signs', got 'zip'"),
     "too large": (["-p", "width", str(2**19)], "rows must be at most 1 to fit here: lower rows or width, got 3"),
     "twice": (["-p", "rows", "3", "-p", "rows", "4"], "each parameter may be set once, rows is set twice"),
-    "seed twice": (["-p", "seed", "3", "--seed", "5"], "each parameter may be set once, seed is set twice"),
     "a value twice": (["-p", "widths", "2,1,2"], "widths must hold each value once, got 2, 1, 2"),
-    "too few values": (["-p", "widths", "2"], "widths must have at least 2 values, got ('2',)"),
     "nan in a list": (["-p", "widths", "8,nan"], "Error: widths must be an integer, got 'nan'\n"),
-    "no commas": (["-p", "widths", "8 16"], "widths must be values separated by commas, got '8 16'"),
-    "huge": (["-p", "n_users", "1e300"], "n_users must be <= 1e+10, got 1e+300"),
-    "hundreds of digits": (["-p", "n_users", "1" + "0" * 400], "must be <= 1e+10, got '1000"),
     "a long name": (["--out", "a" * 300], "File name too long: "),
-    "no name": (["-p", "", "1"], "unknown parameter ''; there are epsilon, n_users"),
     "empty out": (["--out", ""], "out must name a folder"),
     "out among the sources": (["--out", "notebooks/toy"], "out must lie outside the book's own sources"),
     "unknown preset": (["--preset", "huge"], "preset must be one of quick, paper, got 'huge'"),
     "bad seed": (["--seed", "-1"], "seed must be an integer >= 0, got -1"),
-    "empty seed": (["--seed", ""], "seed must be an integer >= 0, got ''"),
-    "word for a seed": (["--seed", "lucky"], "seed must be an integer >= 0, got 'lucky'"),
     "unwritable out": (["--out", "notebooks/toy/line.py/inside"], "out must lie outside"),
 }
 
@@ -347,23 +337,6 @@ def test_a_user_that_nobody_knows_is_a_path_like_any_other():
         params_of("streams/two_centuries").make(overrides={"data": "~nobody-here/x.csv"})
 
 
-def test_a_width_that_no_memory_holds_is_told_so_before_a_power_of_two_is_proposed():
-    with pytest.raises(ParameterError, match=r"lower rows or width"):
-        params_of("heavy_hitters/frequency_oracle").make(overrides={"width": "1e12"})
-
-
-@pytest.mark.parametrize("port", ["abc", "0", "70000", "80 80"])
-def test_make_serve_refuses_a_port_in_one_line_and_sets_nothing_up(port, tmp_path):
-    shutil.copyfile(REPOSITORY / "Makefile", tmp_path / "Makefile")
-    (tmp_path / "_build" / "html").mkdir(parents=True)
-    (tmp_path / "_build" / "html" / "index.html").touch()
-    alone = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}  # not of the make above
-    command = ["make", "-s", "serve", f"PORT={port}"]
-    done = subprocess.run(command, cwd=tmp_path, env=alone, capture_output=True, text=True)
-    assert done.stderr.splitlines()[0] == f"PORT must be 1 to 65535, got {port!r}: try make serve PORT=8001"
-    assert not (tmp_path / ".venv").exists()
-
-
 def test_set_up_writes_through_no_link_and_into_no_environment_that_is_in_use(tmp_path):
     (tmp_path / ".ci").mkdir()
     shutil.copyfile(REPOSITORY / ".ci" / "setup.py", tmp_path / ".ci" / "setup.py")
@@ -417,18 +390,14 @@ def test_results_of_another_run_are_not_replaced(project, tmp_path, monkeypatch)
     assert len(ran) == 1
 
 
-@pytest.mark.parametrize("damage", ["notebook", "manifest", "missing"])
-def test_a_damaged_cache_entry_is_computed_again(project, damage):
+def test_a_damaged_cache_entry_is_computed_again(project):
     job = Job.make(project("1 + 1"), TOY, "quick")
-    running.run(job)
-    broken = {"notebook": "line.ipynb", "manifest": "manifest.json"}.get(damage)
-    if broken:
-        (job.store / broken).write_text("{")
-    else:
-        (job.store / "line.ipynb").unlink()
-    assert not job.cached
-    assert running.run(job) > 0
-    assert job.cached
+    for damage in (None, "line.ipynb", MANIFEST):
+        if damage:
+            (job.store / damage).write_text("{")
+        assert not job.cached
+        assert running.run(job) > 0
+        assert job.cached
 
 
 def test_a_notebook_that_changes_while_it_runs_is_not_cached(project, tmp_path):
@@ -440,16 +409,9 @@ def test_a_notebook_that_changes_while_it_runs_is_not_cached(project, tmp_path):
     assert not job.cached
 
 
-def test_mistakes_in_the_repository_are_one_line(tmp_path):
-    (tmp_path / "_toc.yml").write_text("root: [")
-    with pytest.raises(ParameterError, match=r"_toc.yml is not YAML"):
-        Project(tmp_path).contents()
+def test_a_notebook_without_its_module_is_one_line():
     with pytest.raises(ParameterError, match=r"needs the module notebooks/heavy_hitters/nothing.py"):
         params_of("heavy_hitters/nothing")
-    broken = tmp_path / "broken.ipynb"
-    broken.write_text("{")
-    with pytest.raises(ParameterError, match=r"broken.ipynb is not a notebook"):
-        checkout.cells_of(broken)
 
 
 def test_the_user_s_own_settings_do_not_change_our_figures(project, tmp_path, monkeypatch):
