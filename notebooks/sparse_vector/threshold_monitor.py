@@ -17,7 +17,6 @@ from scipy.special import expit
 from scipy.stats import nbinom
 
 from evolvingdp.book.params import Metric
-from evolvingdp.book.words import short
 from evolvingdp.core import accounting
 from evolvingdp.core.noise import Laplace
 from evolvingdp.core.seeds import stream
@@ -86,9 +85,8 @@ def _calibrations(params: Any) -> Iterator[dict[str, Any]]:
     for reports in params.reports_sweep:
         for method in METHODS:
             found = calibrate(params.epsilon, params.delta, reports, method=method)
-            exact = privacy.epsilon_of_delta(params.delta, found.scale, reports)
             yield {
-                "part": "calibration", "method": method, "reports": reports, "scale": found.scale, "exact_epsilon": exact,
+                "part": "calibration", "method": method, "reports": reports, "scale": found.scale,
                 "attained": privacy.epsilon_attained(params.delta, Laplace(found.scale), reports) if method == "exact" else math.nan,
             }  # fmt: skip
 
@@ -97,25 +95,6 @@ def calibrations(table: pd.DataFrame) -> pd.DataFrame:
     """A row a k, a column of scales a method."""
     part = table[table.part == "calibration"]
     return part.pivot(index="reports", columns="method", values="scale")[list(METHODS)]
-
-
-def score_table(table: pd.DataFrame) -> pd.DataFrame:
-    """The scales, a row a k."""
-    headings = dict(zip(METHODS, ("Theorem 3.2", "Theorem 3.8", "exact"), strict=True))
-    found = calibrations(table).map(short).rename(columns=headings)
-    return found.rename_axis(columns=None).rename(index=lambda k: f"{int(k)}").rename_axis(index="k").reset_index()
-
-
-def loss_table(table: pd.DataFrame) -> pd.DataFrame:
-    """How much noise the theorem wastes, and what the adversary attains of the promise, a row a k."""
-    scales, exact = calibrations(table), _exact(table)
-    return pd.DataFrame(
-        {
-            "k": [f"{int(k)}" for k in scales.index],
-            "noise, Theorem 3.2 over exact": (scales.theorem / scales.exact).map("{:,.0f}".format).to_list(),
-            "attained": exact.attained[scales.index].map("{:.3f}".format).to_list(),
-        }
-    )
 
 
 def _exact(table: pd.DataFrame) -> pd.DataFrame:

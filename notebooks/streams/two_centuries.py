@@ -1,7 +1,7 @@
 """One stream of dated words under four guarantees: a row a method, epoch and run.
 
-Parts of the table: share (of the followed word, by epoch), users (its mean error by number of users), words, noticed, search,
-mean, hot, refused.  `share`, `words` and `trusted` beside this module have the methods.
+Parts of the table: share (of the followed word, by epoch), users (its mean error by number of users), words, noticed, mean,
+hot, refused.  `share`, `words` and `trusted` beside this module have the methods.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def check(params: Any) -> dict[str, Any]:
 
 
 def run(params: Any, seed: int) -> pd.DataFrame:
-    parts = (_shares, words.word_rows, words.search_rows, trusted.mean_rows, trusted.hot_rows)
+    parts = (_shares, words.word_rows, trusted.mean_rows, trusted.hot_rows)
     calls: list[tuple[Any, ...]] = [(part, params, seed) for part in parts]
     calls += [(_users, params, seed, n_users) for n_users in params.n_users_sweep]
     return pd.DataFrame(engine.rows(calls))
@@ -119,7 +119,7 @@ def _shares(params: Any, seed: int) -> Iterator[dict[str, Any]]:
 
 def _users(params: Any, seed: int, n_users: int) -> Iterator[dict[str, Any]]:
     truth = followed(params)
-    for repetition in range(max(2, params.repetitions // 2)):
+    for repetition in range(params.repetitions):
         found, _, _ = shares(params, n_users, stream(seed, "users", n_users, repetition))
         for method, estimates in found.items():
             error = float(np.abs(clipped(estimates) - truth).mean())
@@ -260,12 +260,6 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
     shown["histogram_noise"] = (
         norm.isf(ALARM) * histogram(params.epsilon, params.delta, horizon, 2, kind="gaussian").noise.scale
     )
-    searched = part(table, "search")
-    shown["searched"] = len(searched)
-    shown["search_found"] = int(searched.found.sum()) if len(searched) else 0
-    shown["search_heavy"] = int(searched.heavy.sum()) if len(searched) else 0
-    shown["search_right"] = int(searched.right.sum()) if len(searched) else 0
-    shown["search_line"] = 1000 * float(searched.threshold.max()) if len(searched) else 0.0
     return shown | _planned(params) | _claimed(params, table)
 
 

@@ -1,11 +1,8 @@
-"""All words at once: errors by epoch under each guarantee, what is noticed of the watched ones and when, and searches
-without a list."""
+"""All words at once: errors by epoch under each guarantee, and what is noticed of the watched ones and when."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,10 +11,8 @@ from numpy.typing import NDArray
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import HeavyThresh, Once, WordStream, heavy_simulation
 from evolvingdp.evolving.rivals import once as users_once
-from evolvingdp.heavy_hitters import TreeHist, WordTree
 from evolvingdp.notebooks.streams.share import GUARANTEES, counted, watched
 from evolvingdp.sparse_vector import histogram
-from evolvingdp.streams.addresses import OTHER
 
 Array = NDArray[np.float64]
 SPLIT, AVERAGED, HEAVY = (
@@ -30,7 +25,6 @@ TOP = 10
 FACTOR, LEAST = 2.0, 0.002  # what counts as a rise or a fall
 DEVIATIONS = 4.0  # a private observer waits until it is so far from that
 TESTS = 4  # of a word and epoch: rise and fall, ratio and size
-LETTERS = 6  # of the words that are searched without a list: prefixes, as in the paper
 
 
 def word_rows(params: Any, seed: int) -> Iterator[dict[str, Any]]:
@@ -135,38 +129,3 @@ def _certain(own: Array, spread: Array, window: int) -> dict[str, NDArray[np.boo
 def _early(own: tuple[int, str], true: tuple[int, str]) -> bool:
     """Whether something was noticed before it happened, or that never did."""
     return own[0] >= 0 and (true[0] < 0 or own[0] < true[0])
-
-
-def search_rows(params: Any, seed: int) -> Iterator[dict[str, Any]]:
-    """TreeHist in some epochs: words that nobody has listed, of those in letters a to z, cut to six."""
-    counts = counted(params)
-    plain = [place for place, word in enumerate(counts.words) if word.isascii() and word.isalpha() and word != OTHER]
-    prefixes = [counts.words[place].lower()[:LETTERS] for place in plain]
-    if not plain or not params.searched:
-        return
-    for epoch in np.unique(np.linspace(0, counts.horizon - 1, params.searched).round().astype(int)).tolist():
-        rng = stream(seed, "search", epoch)
-        held = rng.multinomial(params.n_users, counts.shares[epoch])[plain]
-        users = dict[str, int]()
-        for prefix, count in zip(prefixes, held.tolist(), strict=True):
-            users[prefix] = users.get(prefix, 0) + count
-        settings = _tree_hist(params.epsilon, params.n_users)
-        leaves = settings.tree.encode(users)
-        listed = settings.draw_hashes(rng).simulate_search(leaves, np.array(list(users.values())), rng)
-        found = set(listed.words["word"])
-        heavy = {word for word, count in users.items() if count >= settings.threshold}
-        yield {
-            "part": "search", "epoch": epoch, "threshold": settings.threshold / params.n_users, "found": len(found),
-            "right": len(found & heavy), "heavy": len(heavy),
-            "false": sum(users.get(word, 0) < settings.threshold / 2 for word in found),
-        }  # fmt: skip
-
-
-@lru_cache(maxsize=4)
-def _tree_hist(epsilon: float, n_users: int) -> TreeHist:
-    """Half of the users report whole words; the threshold is where five standard errors of theirs are."""
-    settings = TreeHist(
-        WordTree((2, 1, 1, 1, 1), LETTERS, shorter=True), epsilon, n_users / 2, rows=4, width=2**12, leaf_share=0.5,
-        compression="projective",
-    )  # fmt: skip
-    return replace(settings, threshold=max(5 * settings.level_error(4, n_users), 2 * settings.level_error(0, n_users)))
