@@ -34,10 +34,10 @@ class Serial:
         self.ran: list[tuple] = []
         self.broken: set[int] = set()
 
-    def submit(self, function, notebook, model, params, seed, *rest, pure):
+    def submit(self, function, notebook, params, seed, *rest, pure):
         self.ran.append((json.dumps(params), seed))
         outcome = sweeping.Outcome(traceback="the third term diverged") if seed in self.broken else None
-        return Done(outcome or function(notebook, model, params, seed, *rest))
+        return Done(outcome or function(notebook, params, seed, *rest))
 
 
 class Done:

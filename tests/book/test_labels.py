@@ -63,7 +63,7 @@ def ran(tmp_path_factory):
         run(job)
         export(job, job.project.results / job.paper, as_page=True)
         render(job.project, print)
-        reader = Reader(root, NOTEBOOK, root / "out", job.store / job.name / "values.json")
+        reader = Reader(root, NOTEBOOK, job.store / job.name / "values.json")
         export(job, root / "out", finish=reader.read)
         yield job
 

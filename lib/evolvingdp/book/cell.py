@@ -21,14 +21,12 @@ import importlib
 import io
 import json
 import math
+import os
 import re
 import sys
 import tokenize
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from importlib.abc import InspectLoader, MetaPathFinder
-from importlib.machinery import ModuleSpec
-from importlib.util import spec_from_loader
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -40,7 +38,6 @@ from evolvingdp.book.params import Params, distinct, parameter
 from evolvingdp.core.checks import ParameterError
 
 PRESETS = "presets.yaml"
-SENT: dict[str, bytes] = {}  # the modules that a client has sent to this worker, by their full names
 _TYPES = {"int": int, "float": float, "str": str, "bool": bool}
 _COMMENT = re.compile(
     r"(?P<meaning>.*?)"
@@ -90,37 +87,24 @@ def module_of(notebook: str) -> ModuleType:
 
 
 def beside(notebook: str) -> dict[str, bytes]:
-    """The source of the modules beside `notebook`, by their full names."""
-    paper = notebook.split("/")[0]
-    return {module_name(f"{paper}/{path.stem}"): path.read_bytes() for path in (folder() / paper).glob("*.py")}
+    """What a process without notebooks needs to run `notebook`: all modules and presets, and itself."""
+    files = [*folder().glob("*/*.py"), *folder().glob(f"*/{PRESETS}"), folder() / f"{notebook}.ipynb"]
+    return {path.relative_to(folder()).as_posix(): path.read_bytes() for path in files}
 
 
-class _Sent(MetaPathFinder, InspectLoader):
-    """Finds what is in `SENT`."""
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        return spec_from_loader(name, self, is_package=False) if name in SENT else None
-
-    def get_source(self, name: str) -> str:
-        return SENT[name].decode()
-
-
-def install(modules: dict[str, bytes]) -> None:
-    """Let this process, which may have no notebooks, import what a client has sent, and forget what another one had sent."""
+def install(files: dict[str, bytes], into: Path) -> None:
+    """Let this process use what a client has sent, and forget what another one had sent; `into` is called notebooks."""
+    for name, content in files.items():
+        (into / name).parent.mkdir(parents=True, exist_ok=True)
+        (into / name).write_bytes(content)
+    os.environ["EVOLVINGDP_NOTEBOOKS"] = str(into)
     for name in [name for name in sys.modules if name.startswith("evolvingdp.notebooks")]:
         del sys.modules[name]
-    SENT.clear()
-    SENT.update(modules)
-    for package in ("evolvingdp.notebooks", *{name.rpartition(".")[0] for name in modules}):
-        sys.modules[package] = ModuleType(package)
-        sys.modules[package].__path__ = []
-    if not any(isinstance(finder, _Sent) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Sent())
 
 
 def _check_of(notebook: str) -> Callable[[Params], dict[str, Any] | None] | None:
     """`check` of the module; where it has none, nothing is imported."""
-    if module_name(notebook) not in {**sys.modules, **SENT}:
+    if module_name(notebook) not in sys.modules:
         path = folder() / f"{notebook}.py"
         if not path.is_file() or not re.search(r"^def check\(", path.read_text(), re.MULTILINE):
             return None

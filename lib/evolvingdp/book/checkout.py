@@ -203,9 +203,8 @@ def all_rooms() -> set[str]:
 def _room(room: str, notebooks: Path) -> dict[str, bytes]:
     if not room.startswith("notebooks."):
         return _sources(LIBRARY / room, "**/*.py")
-    paper = room.removeprefix("notebooks.")
-    sent = {name: source for name, source in cell.SENT.items() if name.startswith(f"evolvingdp.{room}.")}
-    return sent or {f"evolvingdp.{room}.{path.stem}": path.read_bytes() for path in (notebooks / paper).glob("*.py")}
+    folder = notebooks / room.removeprefix("notebooks.")
+    return {f"evolvingdp.{room}.{path.stem}": path.read_bytes() for path in folder.glob("*.py")}
 
 
 def _sources(folder: Path, pattern: str) -> dict[str, bytes]:

@@ -68,7 +68,7 @@ def run(notebook: str, overrides: tuple[tuple[str, str], ...], preset: str, seed
 
     click.echo(f"{job.notebook}: {'already computed' if job.cached else 'running'}")
     seconds = running.run(job)
-    reader = Reader(project.root, job.notebook, folder, job.store / job.name / "values.json")
+    reader = Reader(project.root, job.notebook, job.store / job.name / "values.json")
     running.export(job, folder, finish=reader.read)
     click.echo(f"{job.notebook}: done in {seconds:.1f} s, see {folder / job.name}.ipynb and {folder / job.name}/")
     if released := json.loads((folder / job.name / "values.json").read_text()).get("released"):

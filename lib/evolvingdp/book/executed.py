@@ -3,15 +3,15 @@
 `clean` leaves the same bytes for the same results.  What reads by itself has its own numbers in its sentences.
 
 The book's roles become what they print: {value} the result of this very run, {cite} author and year with the address of
-the paper, the others a title, which is a link where the notebook lies in the repository.  Captions and tables become HTML.
+the paper, the others words.  Captions and tables become HTML.
 """
 
 from __future__ import annotations
 
 import copy
 import json
-import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -31,7 +31,7 @@ from evolvingdp.book.result import DRAWN_BY, MYST
 
 _CODE = r"(?<!`)(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)"
 _ROLE = re.compile(r"\{(?P<kind>value|cite|cite:t|doc|numref|prf:ref)\}`(?P<said>[^`]+)`|" + _CODE, re.DOTALL)
-_ERRATUM = re.compile(r"\[(E-\w+-\d+)\]\(#(e-[\w-]+)\)")
+_INSIDE = re.compile(r"\[([^\]]*)\]\(#[\w-]+\)")  # a link within the page, such as an erratum's
 _VERBATIM = re.compile(rf"\$\$?.+?\$\$?|{_CODE}|\]\([^)]*\)", re.DOTALL)  # formulas, code, addresses
 _NAMED = re.compile(r"(?P<words>.*?)\s*<(?P<target>[^<>]+)>", re.DOTALL)
 _HTML = MarkdownIt("commonmark", {"html": False}).enable("table")
@@ -101,11 +101,10 @@ def _markdown(cell_id: str, source: str) -> Any:
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads <paper>/<name> of the repository at `root` for somebody who opens it in the folder `out`."""
+    """Reads <paper>/<name> of the repository at `root` for somebody who has no book beside it."""
 
     root: Path
     notebook: str
-    out: Path
     values: Path  # the file of the run's numbers
 
     def read(self, executed: nbformat.NotebookNode) -> nbformat.NotebookNode:
@@ -134,7 +133,7 @@ class Reader:
             except (KeyError, OSError, ValueError):
                 return match[0]
 
-        linked = _ERRATUM.sub(lambda match: self._link(match[1], "book/errata.md", f"#{match[2]}"), _ROLE.sub(role, text))
+        linked = _INSIDE.sub(r"\1", _ROLE.sub(role, text))
         ends = [0, *(end for match in _VERBATIM.finditer(linked) for end in match.span()), len(linked)]
         parts = [linked[start:end] for start, end in pairwise(ends)]
         return "".join(part if place % 2 else readable(part) for place, part in enumerate(parts))
@@ -155,35 +154,14 @@ class Reader:
     def _bibliography(self) -> dict[str, Entry]:
         return dict(parse_file(self.root / "book" / "references.bib").entries)
 
-    def _page(self, said: str) -> str:
-        named = _NAMED.fullmatch(said)
-        target = named["target"] if named else said
-        page = target.lstrip("/") if target.startswith("/") else f"book/results/{self.notebook.split('/')[0]}/{target}"
-        notebook = page.removeprefix("book/results/")
-        file = f"{page}.md" if notebook == page else f"notebooks/{notebook}.ipynb"
-        return self._link(named["words"] if named else _title(self.root / file), file)
 
-    def _theorem(self, label: str) -> str:
-        box = re.compile(rf"^`+\{{prf:(\w+)\}} (.+)\n:label: {re.escape(label)}$", re.MULTILINE)
-        for chapter in sorted((self.root / "book").glob("*.md")):
-            if found := box.search(chapter.read_text()):
-                return f"{found[1].capitalize()} “{found[2]}” of {self._link(_title(chapter), f'book/{chapter.name}')}"
-        raise KeyError(label)
-
-    def _link(self, words: str, file: str, fragment: str = "") -> str:
-        """`words` with a link to `file` of the repository, if `out` is in it: a notebook elsewhere has no way there."""
-        if not self.out.absolute().is_relative_to(self.root.absolute()):
-            return f"*{words}*"
-        return f"[{words}]({Path(os.path.relpath(self.root / file, self.out)).as_posix()}{fragment})"
-
-
-_PRINTED = {
+_PRINTED: dict[str, Callable[..., Any]] = {
     "value": Reader._value,
     "cite": lambda reader, keys: f"({reader._cited(keys, '[{who}, {year}]({url})')})",
     "cite:t": lambda reader, keys: reader._cited(keys, "[{who} ({year})]({url})"),
-    "doc": Reader._page,
+    "doc": lambda _, said: _named(said),
     "numref": lambda _, label: f"figure `{label}`",
-    "prf:ref": Reader._theorem,
+    "prf:ref": lambda _, label: f"`{label}`",
 }
 
 
@@ -193,9 +171,7 @@ def _authors(entry: Entry) -> str:
     return " and ".join(names) if len(names) < 3 else f"{names[0]} et al."
 
 
-def _title(path: Path) -> str:
-    """The first heading of a page or notebook."""
-    text = path.read_text()
-    if path.suffix == ".ipynb":
-        text = "\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown")
-    return next(line.removeprefix("# ") for line in text.splitlines() if line.startswith("# "))
+def _named(said: str) -> str:
+    """The words of a link, or what its page is called: a notebook that is read alone has no way there."""
+    named = _NAMED.fullmatch(said)
+    return f"*{named['words'] if named else said.rpartition('/')[2].replace('_', ' ')}*"

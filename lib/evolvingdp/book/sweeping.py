@@ -23,6 +23,7 @@ import os
 import platform
 import queue
 import re
+import tempfile
 import time
 import traceback
 from asyncio import CancelledError
@@ -247,11 +248,10 @@ def sources(notebook: str) -> dict[str, str]:
     return made_of | {"python": platform.python_version()} | packages | {"pyarrow": version("pyarrow")}
 
 
-def one(notebook: str, made_of: Any, params: dict[str, Any], seed: int, record: dict[str, str], wanted: Any) -> Outcome:
+def one(notebook: str, params: dict[str, Any], seed: int, record: dict[str, str], wanted: Any) -> Outcome:
     """Run the experiment of `notebook` once: its rows as a Parquet file that carries all else in its metadata.
 
-    `made_of` makes the model of the parameters, where they are in the notebook.  An error comes back as text: a client
-    cannot import all that a worker can.
+    An error comes back as text: a client cannot import all that a worker can.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -261,9 +261,8 @@ def one(notebook: str, made_of: Any, params: dict[str, Any], seed: int, record: 
         differing = [part for part in {**found, **wanted} if found.get(part) != wanted.get(part)]
         if differing:
             raise RuntimeError(f"this worker differs from the sweep in: {', '.join(differing)}")
-        model: type[Params] = cell.model(*made_of) if made_of else params_of(notebook)
         started = time.perf_counter()
-        result = run_of(notebook)(model.make(overrides=params), seed)
+        result = run_of(notebook)(params_of(notebook).make(overrides=params), seed)
         about = {
             "params": result.params.model_dump(mode="json"),
             "seed": result.seed,
@@ -481,10 +480,10 @@ def connected(scheduler: str | None, workers: int | None, notebook: str, wait: f
 
 
 def _sender(notebook: str) -> Any:
-    """What gives the modules beside `notebook` to each worker there is and that comes later."""
+    """What gives the files of `notebook` to each worker there is and that comes later."""
     from distributed import WorkerPlugin
 
-    modules = cell.beside(notebook)
+    files = cell.beside(notebook)
 
     class Sender(WorkerPlugin):  # type: ignore[misc]
         name = "evolvingdp"
@@ -492,7 +491,7 @@ def _sender(notebook: str) -> Any:
         def setup(self, worker: Any) -> None:
             from evolvingdp.book import cell, sweeping
 
-            cell.install(modules)
+            cell.install(files, Path(tempfile.mkdtemp(dir=worker.local_directory)) / "notebooks")
             sweeping.sources.cache_clear()
 
     return Sender()
@@ -541,9 +540,9 @@ def compute(
     _points(folder).mkdir(exist_ok=True)
     try:
         for each in left:
-            values, model = each.params.model_dump(mode="json"), getattr(each.params, "made_of", None)
+            values = each.params.model_dump(mode="json")
             wanted = made_of | checkout.of_files(values)
-            future = client.submit(one, notebook, model, values, each.seed, told, wanted, pure=False)
+            future = client.submit(one, notebook, values, each.seed, told, wanted, pure=False)
             running[future] = each
             future.add_done_callback(ended.put)
         while running:

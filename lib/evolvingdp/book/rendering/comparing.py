@@ -152,7 +152,7 @@ def stage(project: Project, chosen: Preset, root: Path) -> Project:
     for notebook, jobs in chosen.pairs.items():
         for side, job in zip(SIDES, jobs, strict=True):
             values = job.store / job.name / "values.json"
-            export(job, root / side / job.paper, finish=Reader(project.root, notebook, root, values).read)
+            export(job, root / side / job.paper, finish=Reader(project.root, notebook, values).read)
         page, title = notebook.replace("/", "-"), _title(project, notebook)
         pages.append(page)
         ours, yours = ({claim["claim"]: claim for claim in _json(root / side / notebook, "claims")} for side in SIDES)
@@ -247,7 +247,7 @@ def _figure(root: Path, chosen: Preset, notebook: str, figure_id: str) -> str:
             continue
         words = _json(root / side / notebook, figure_id)
         alt = json.dumps(" ".join(f"{side.capitalize()}: {words['alt']}".split()), ensure_ascii=False)
-        caption = Reader(job.project.root, notebook, root, root / side / notebook / "values.json").resolved(words["caption"])
+        caption = Reader(job.project.root, notebook, root / side / notebook / "values.json").resolved(words["caption"])
         items += (
             f":::{{grid-item}}\n**{side.capitalize()}**\n\n```{{image}} {drawing}.svg\n:alt: {alt}\n:width: 100%\n```\n\n"
             f"{caption} ({{download}}`CSV <{drawing}.csv>`)\n:::\n\n"
