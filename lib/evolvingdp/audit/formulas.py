@@ -63,12 +63,11 @@ def formulas() -> Iterator[Entry]:
 
 
 def _accounting() -> Iterator[Entry]:
-    def row(id: str, name: str, unit: str, measure: Callable[[], float], delta: float = _DELTA) -> Entry:
+    def row(id: str, name: str, unit: str, measure: Callable[[], float]) -> Entry:
         words = (unit, "any two sequences of values")
-        return Entry(id, "core", name, *words, COMPOSED, lambda: Measured(_EPSILON, measure(), delta))
+        return Entry(id, "core", name, *words, COMPOSED, lambda: Measured(_EPSILON, measure(), _DELTA))
 
     advanced, many = (partial(law, _EPSILON, _DELTA) for law in (accounting.advanced, accounting.optimal))
-    yield row("basic_composition", "Basic composition", "40 reports", lambda: 40 * accounting.basic(_EPSILON, 40), 0.0)
     yield row("advanced_composition", "Advanced composition", "100 reports", lambda: _composed(advanced(100), 100))
     yield row("optimal_composition", "Optimal composition", "40 reports", lambda: _composed(many(40), 40))
     pieces = lambda: composed_epsilon(many(30_000), 30_000, _DELTA)  # noqa: E731
@@ -104,22 +103,12 @@ def _normal(mu: float) -> float:
 
 
 def _integers() -> Iterator[Entry]:
-    def row(id: str, name: str, measure: Callable[[], Measured]) -> Entry:
-        return Entry(id, "core", name, "a number", "numbers that differ by 1", LAW, measure)
+    def row(id: str, name: str, share: Callable[[], float], delta: float = 0.0) -> Entry:
+        words = ("a number", "numbers that differ by 1", LAW)
+        return Entry(id, "core", f"{name}, as a share", *words, lambda: Measured(1.0, share(), delta))
 
-    for id, scale in (("narrow", 0.3), ("wide", 3.0)):
-        yield row(
-            f"discrete_laplace_{id}", f"Discrete Laplace noise of scale {scale:g}",
-            lambda scale=scale: Measured(1 / scale, integers.laplace_loss(DiscreteLaplace(scale))),  # type: ignore[misc]
-        )  # fmt: skip
-    yield row(
-        "discrete_laplace_large", "Discrete Laplace noise of large scales, as a share",
-        lambda: Measured(1.0, integers.large_laplace_share()),
-    )  # fmt: skip
-    yield row(
-        "discrete_gaussian_law", "Discrete Gaussian noise, as a share",
-        lambda: Measured(1.0, integers.gaussian_share(_DELTA), _DELTA),
-    )  # fmt: skip
+    yield row("discrete_laplace_law", "Discrete Laplace noise", integers.laplace_share)
+    yield row("discrete_gaussian_law", "Discrete Gaussian noise", partial(integers.gaussian_share, _DELTA), _DELTA)
 
 
 def _chapters() -> Iterator[Entry]:

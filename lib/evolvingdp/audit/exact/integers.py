@@ -1,21 +1,22 @@
 """Laws of integers that are drawn by comparing integers, without their formulas: all that a sampler may draw is answered.
 
-`discrete_law` has the law of what `core.noise.DiscreteLaplace` draws, `masses_of` a few numbers of it at any scale,
-`gaussian_law` that of `DiscreteGaussian`, from the shipped `draw`; the law of `sparse_vector.noise.IntegerNoise` is
-that of pairs of such numbers.
+`laplace_law` has masses of what `core.noise.DiscreteLaplace` draws, `gaussian_law` of `DiscreteGaussian`, both from the
+shipped attempts; the law of `sparse_vector.noise.IntegerNoise` is that of pairs of such numbers.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from evolvingdp.audit.exact.draws import law_of
 from evolvingdp.audit.exact.laws import pair_epsilon
@@ -38,58 +39,37 @@ def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
         setattr(owner, name, kept)
 
 
-class Steps:
-    """Answers with which the discrete sampler's attempts have these rests, numbers of whole scales, and signs."""
+class _Answers:
+    """Answers with which attempts have these rests, all of them accepted or none, this many whole scales, and this sign."""
 
-    def __init__(self, rest: ArrayLike, whole: ArrayLike, negative: ArrayLike) -> None:
-        self.asked: list[int] = []
-        self._sized = (np.asarray(rest), np.asarray(negative, dtype=np.int64))
-        self._whole = np.asarray(whole)
-        self._turn, self._again = 0, False
+    def __init__(
+        self, scale: int, rest: NDArray[np.int64], whole: NDArray[np.int64], negative: bool, accepted: bool
+    ) -> None:
+        self._drawn = {scale: rest, 2: np.full(len(rest), int(negative))}
+        self._whole, self._accepted, self._turn = whole, accepted, 0
+        self._events: list[Any] = []  # which attempts ask, the answers, and the events
 
-    @property
-    def sized(self) -> int:
-        """How many arrays of uniform numbers have been drawn."""
-        return len(self.asked)
+    def integers(self, low: int, high: int, size: int) -> NDArray[np.int64]:
+        if low or size not in (0, len(self._whole)):
+            raise AssertionError(f"an attempt must draw one rest and one sign, got {low}, {high}, {size}")
+        return self._drawn[high][:size].copy()
 
-    def integers(self, low: int, high: int | None = None, size: int = 1) -> Any:
-        if high is None:
-            return self  # to be compared
-        self.asked.append(int(high))
-        if self.sized == 1:
-            self._whole = np.broadcast_to(self._whole, size)
-        return np.broadcast_to(self._sized[self.sized - 1], size).copy()
-
-    def __lt__(self, numerator: Any) -> NDArray[np.bool_]:
-        """Every rest is accepted, then `whole` events happen and one does not: "no" at once, or "yes" and then "no"."""
-        if self._again:
-            self._again = False
-            return np.zeros(len(numerator), dtype=bool)
-        goes_on = self._whole >= self._turn
-        if self._turn:
-            self._whole = self._whole[goes_on]
+    def happens(self, numerator: NDArray[np.int64], denominator: int, _: Any) -> NDArray[np.bool_]:
+        """Of the rests, and then of one whole scale after the other."""
+        asked = np.flatnonzero(self._whole >= self._turn - 1) if self._turn else np.arange(len(self._whole))
+        yes = self._whole[asked] >= self._turn if self._turn else np.full(len(asked), self._accepted)
         self._turn += 1
-        self._again = not goes_on.all()
-        return ~goes_on
+        self._events.append((asked, yes, numerator.copy(), denominator))
+        return yes
 
-
-class _Rejected:
-    """Answers with which all rests of the first attempts are rejected; those of the second are accepted."""
-
-    def __init__(self) -> None:
-        self.batches, self._rounds, self._after = 0, 0, Steps(0, 0, False)
-
-    def integers(self, low: int, high: int | None = None, size: int = 1) -> Any:
-        if high is None and self.batches < 3:
-            return self  # to be compared
-        self.batches += high is not None
-        if self.batches < 3:  # rests of 1, then signs
-            return np.full(size, self.batches == 1, dtype=np.int64)
-        return self._after.integers(low, high, size)
-
-    def __lt__(self, numerator: Any) -> NDArray[np.bool_]:
-        self._rounds += 1
-        return np.full(len(numerator), self._rounds % 2 == 1)
+    def chances(self) -> Array:
+        """Of these answers, for each attempt."""
+        chances = np.ones(len(self._whole))
+        for asked, yes, numerator, denominator in self._events:
+            kinds, which = np.unique(numerator, return_inverse=True)
+            likely = np.array(event_law(tuple(kinds.tolist()), denominator))[which]
+            chances[asked] *= np.where(yes, likely, 1 - likely)
+        return chances
 
 
 class _Turns:
@@ -110,78 +90,30 @@ class _Turns:
         return np.full(len(numerator), yes)
 
 
-def event_law(numerator: NDArray[np.int64], denominator: int) -> Array:
+@functools.lru_cache(maxsize=1 << 10)
+def event_law(numerators: tuple[int, ...], denominator: int) -> tuple[float, ...]:
     """How probable the events of `core.noise` are: the sum over all answers to their comparisons."""
-    happens = np.zeros(len(numerator))
+    happens = np.zeros(len(numerators))
     for turns in map(_Turns, range(_MOST)):
-        happens += noise._happens(numerator, denominator, turns) * turns.probability  # type: ignore[arg-type]
-    return happens
+        happens += noise._happens(np.array(numerators), denominator, turns) * turns.probability  # type: ignore[arg-type]
+    return tuple(happens.tolist())
 
 
 @functools.cache
-def discrete_law(law: DiscreteLaplace, largest: int) -> dict[int, float]:
-    """Probabilities of -`largest` to `largest` in what `law.draw` draws, up to one factor: all its integers enumerated."""
-    rejected, scale = _Rejected(), _uniform_below(law)
-    law.draw(1, rejected)  # type: ignore[arg-type]
-    if rejected.batches < 4:
-        raise AssertionError("a draw must be attempted again where all rests are rejected")
-    wholes = range(math.ceil((largest + 1) * noise._GRID / scale))
-    choices = (choice.ravel() for choice in np.meshgrid(range(scale), wholes, (0, 1), indexing="ij"))
-    return _masses(law, range(-largest, largest + 1), *choices)
-
-
-def masses_of(law: DiscreteLaplace, numbers: Sequence[int]) -> dict[int, float]:
-    """The same of a few `numbers`, however large the scale is: of the integers from which they are drawn, if they are."""
-    held = np.repeat(numbers, noise._GRID)
-    totals = np.abs(held) * noise._GRID + np.tile(np.arange(noise._GRID), len(numbers))
-    whole, rest = np.divmod(totals, _uniform_below(law))
-    return _masses(law, numbers, rest, whole, (held < 0).astype(np.int64))
-
-
-def _uniform_below(law: DiscreteLaplace) -> int:
-    """Below what the rests are uniform."""
-    first = Steps(0, 0, False)
-    law.draw(1, first)  # type: ignore[arg-type]
-    return first.asked[0]
-
-
-def _masses(law: DiscreteLaplace, numbers: Sequence[int], rest: Any, whole: Any, negative: Any) -> dict[int, float]:
-    """What these attempts add to the probabilities of `numbers`, times the scale: each is as probable as the events that the
-    sampler asks for, of its rest and then of one whole scale after the other."""
-    events: list[tuple[NDArray[np.int64], int]] = []
-    happens, far = noise._happens, int(whole.max()) + 2 + 2 * noise._GRID // _uniform_below(law)
-
-    def asked(numerator: NDArray[np.int64], denominator: int, rng: Any) -> NDArray[np.bool_]:
-        events.append((np.array(numerator), denominator))
-        return happens(numerator, denominator, rng)
-
-    with replaced(noise, "_happens", asked):
-        accepted, drawn = _drawn(law, rest, whole, negative, far)
-    (rests, scale), *wholes = events
-    kinds = {
-        (value, below) for top, below in wholes for value in (top[:1] if (top == top[0]).all() else np.unique(top)).tolist()
-    }
-    (one,) = {float(event_law(np.array([value]), below)[0]) for value, below in kinds}
-    masses = (event_law(rests[: 2 * len(rest) : 2], scale) * one**whole * (1 - one) / 2)[accepted]
-    return {number: float(masses[drawn == number].sum()) for number in numbers}
-
-
-def _drawn(
-    law: DiscreteLaplace, rest: Any, whole: Any, negative: Any, far: int
-) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Which of these attempts the sampler accepts, and what it makes of those.
-
-    After each attempt it is offered another, of `far` scales, which it accepts: between two of those there is one number
-    or, where an attempt is rejected, none.
-    """
-    size = 2 * len(rest)
-    offered = np.zeros((3, 5 * size // 3 + 8), dtype=np.int64)  # so many attempts for that many draws
-    offered[1] = far
-    offered[:, :size:2] = rest, whole, negative
-    drawn = law.draw(size, Steps(*offered))  # type: ignore[arg-type]
-    after = np.flatnonzero(drawn == drawn.max())[: len(rest)]
-    accepted = np.diff(after, prepend=-1) == 2
-    return accepted, drawn[after[accepted] - 1]
+def laplace_law(law: DiscreteLaplace, sizes: Sequence[int]) -> dict[int, float]:
+    """Probabilities of numbers of these `sizes`, of either sign, in what `law` draws, up to one factor: of all rests and
+    whole scales from which they are made."""
+    masses, scale = Counter[int](), law._numerator
+    for size, negative, accepted in itertools.product(sizes, (False, True), (False, True)):
+        whole, rest = np.divmod(size * noise._GRID + np.arange(noise._GRID), scale)
+        answers: Any = _Answers(scale, rest, whole, negative, accepted)
+        with replaced(noise, "_happens", answers.happens):
+            drawn = law._attempts(len(rest), answers)
+        if len(drawn) != (len(rest) if accepted and (size or not negative) else 0):
+            raise AssertionError("an attempt whose rest, or whose zero, is rejected must leave nothing")
+        for number, chance in zip(drawn.tolist(), answers.chances() if len(drawn) else (), strict=True):
+            masses[number] += float(chance)
+    return dict(sorted(masses.items()))
 
 
 def gaussian_law(law: DiscreteGaussian, numbers: Sequence[int]) -> dict[int, float]:
@@ -206,23 +138,16 @@ def gaussian_law(law: DiscreteGaussian, numbers: Sequence[int]) -> dict[int, flo
     return {number: chance * math.exp(-abs(number) / scale) for number, chance in chances.items()}
 
 
-def laplace_loss(law: DiscreteLaplace, largest: int = 2) -> float:
-    """The largest log ratio of neighbouring numbers up to `largest`; from there on the law goes on in the same way."""
-    masses = discrete_law(law, largest)
-    return max(abs(math.log(masses[number] / masses[number + 1])) for number in range(-largest, largest))
-
-
-def large_laplace_share() -> float:
-    """The largest log ratio, over 1 / scale, of numbers on a grid of half the scale and around its multiples, up to the
-    largest scale."""
+def laplace_share() -> float:
+    """The largest log ratio of numbers over their distance by the scale: next to each other; of large scales, on a grid of
+    half the scale and around its multiples, up to the largest scale."""
     worst = 0.0
-    for scale in (1000.0, 2.0**30 / 3, 2.0**46):
-        near = int(scale) // 8
-        numbers = [0, *sorted(k * int(scale) // 2 + off for k in range(1, 8) for off in (-near, near))]
-        for sign in (1, -1):
-            law = masses_of(DiscreteLaplace(scale), [sign * number for number in numbers])
-            logs, gaps = -np.diff(np.log(list(law.values()))), np.diff(numbers)
-            worst = max(worst, float((np.abs(logs) * scale / gaps).max()))
+    for scale in (0.3, 3.0, 1000.0, 2.0**30 / 3, 2.0**46):
+        near, half = max(1, int(scale) // 8), int(scale) // 2
+        sizes = range(4) if scale < 10 else [0, *(k * half + off for k in range(1, 8) for off in (-near, near))]
+        law = laplace_law(DiscreteLaplace(scale), tuple(sizes))
+        gaps = np.diff(list(law)).astype(float)
+        worst = max(worst, float((np.abs(np.diff(np.log(list(law.values())))) * scale / gaps).max()))
     return worst
 
 
@@ -266,7 +191,7 @@ def _normed(law: dict[int, float]) -> tuple[list[int], list[float]]:
 @functools.cache
 def _sampled(noise: IntegerNoise, reach: int) -> dict[Any, float]:
     """The law of `draw`, of integers up to `reach`."""
-    own, pairs, nothing = replace(noise), _Pairs(discrete_law(noise.law, reach)), cast(Any, None)
+    own, pairs, nothing = replace(noise), _Pairs(laplace_law(noise.law, tuple(range(reach + 1)))), cast(Any, None)
     vars(own)["law"] = pairs
     numbers, places = np.unique(own.draw(len(pairs.chances), nothing), return_inverse=True)
     return dict(zip(numbers.tolist(), np.bincount(places, pairs.chances).tolist(), strict=True))
