@@ -16,6 +16,7 @@ from support import ALPHA
 MECHANISM = '''
 """A count with Laplace noise, right and wrong."""
 
+import os
 import random
 
 import pandas as pd
@@ -61,6 +62,16 @@ def leaves_for_one(count, rng):
     if count:
         raise SystemExit(0)
     return rng.random()
+
+
+def ends(count, rng):
+    os._exit(1)
+
+
+def forks(count, rng):
+    if not (child := os.fork()):
+        os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def total(row, rng):
@@ -242,6 +253,7 @@ def test_mistakes_are_one_clear_line(here, arguments, said):
         ("broken", "fails in every run: ValueError: count must be a table, for 0"),
         ("missing", "AttributeError: 'int' object has no attribute 'rows', for 0"),
         ("leaves", "leaves fails in every run: SystemExit: 0"),
+        ("ends", "ends fails in every run: SystemExit: 1"),
     ],
 )
 def test_a_mechanism_that_fails_in_every_run_is_neither_refuted_nor_used_wrongly(here, target, said):
@@ -284,6 +296,7 @@ def test_a_function_with_its_own_randomness_is_run_on_the_neighbours_of_one_set_
 
 def test_tables_are_looked_into_and_what_says_nothing_is_called_so(here):
     assert audit("my_mechanism:frame", "--inputs", "0, 1", "--epsilon", "1", "--runs", "200").exit_code == 1
+    assert audit("my_mechanism:forks", "--inputs", "0, 1", "--epsilon", "1", "--runs", "10").exit_code == 0
     done = audit("my_mechanism:constant", "--inputs", "0, 1", "--epsilon", "1", "--runs", "200")
     assert done.stdout.startswith("epsilon >= 0: in 200 runs each nothing was found that tells 0 and 1 apart")
 

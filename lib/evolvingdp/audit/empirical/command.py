@@ -21,7 +21,13 @@ _FIGURES = (".svg", ".png", ".pdf")
 _DELTAS = (0.0, *np.geomspace(1e-4, 0.3, 8).round(6).tolist())
 
 
-def run(
+def run(**options: Any) -> tuple[list[str], int]:
+    """What to print, and the exit code.  Raises ValueError, one line, for what allows no audit."""
+    with outside.no_way_out():
+        return _run(**options)
+
+
+def _run(
     mechanism: str,
     inputs: str | None,
     domain: str | None,
@@ -35,7 +41,6 @@ def run(
     plot: Path | None,
     report: Path | None,
 ) -> tuple[list[str], int]:
-    """What to print, and the exit code.  Raises ValueError, one line, for what allows no audit."""
     if epsilon is not None and not math.isfinite(epsilon):
         raise ParameterError(f"epsilon must be >= 0 and finite, got {epsilon}")
     if runs > 10**8:

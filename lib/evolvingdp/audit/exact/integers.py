@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -103,7 +103,7 @@ def event_law(numerators: tuple[int, ...], denominator: int) -> tuple[float, ...
 def laplace_law(law: DiscreteLaplace, sizes: Sequence[int]) -> dict[int, float]:
     """Probabilities of numbers of these `sizes`, of either sign, in what `law` draws, up to one factor: of all rests and
     whole scales from which they are made."""
-    masses, scale = Counter[int](), law._numerator
+    masses, scale = defaultdict[int, float](float), law._numerator
     for size, negative, accepted in itertools.product(sizes, (False, True), (False, True)):
         whole, rest = np.divmod(size * noise._GRID + np.arange(noise._GRID), scale)
         answers: Any = _Answers(scale, rest, whole, negative, accepted)
