@@ -32,7 +32,7 @@ LEAST = {
     "histograms": 0.7,
     "tree_hist_projective": 0.4,
     "threshold_monitor_attained": 0.9,
-    "stable_monitor": 0.2,
+    "stable_monitor": 0.5,
     **{
         f"threshold_monitor_{method}_{unit}": 4e-5
         for method in ("theorem", "epochs")

@@ -39,8 +39,10 @@ class Noise(Protocol):
         """Independent draws: so many, or of this shape."""
 
 
-class Symmetric(ABC):
-    """What follows from the upper tail of a law that is symmetric around 0."""
+class Law(ABC):
+    """What follows from a law's tails; where only the upper one is given, it is symmetric around 0."""
+
+    scale: float  # some length of the law
 
     @abstractmethod
     def log_sf(self, z: ArrayLike) -> Array:
@@ -61,7 +63,7 @@ class Symmetric(ABC):
 
 @checks.plain
 @dataclass(frozen=True)
-class Laplace(Symmetric):
+class Laplace(Law):
     """Density exp(-|z| / scale) / (2 scale): epsilon-DP for a sum of l1 sensitivity epsilon * scale."""
 
     scale: float
@@ -88,7 +90,7 @@ class Laplace(Symmetric):
 
 @checks.plain
 @dataclass(frozen=True)
-class Gaussian(Symmetric):
+class Gaussian(Law):
     """N(0, scale^2): mu-Gaussian differential privacy for a sum of l2 sensitivity mu * scale."""
 
     scale: float
@@ -142,7 +144,7 @@ class Exponential:
 
 @checks.plain
 @dataclass(frozen=True)
-class DiscreteLaplace(Symmetric):
+class DiscreteLaplace(Law):
     """P(z) proportional to exp(-|z| / scale) on the integers; `scale` is rounded up to a multiple of 1/1024."""
 
     scale: float

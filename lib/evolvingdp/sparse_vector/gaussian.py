@@ -17,14 +17,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import lru_cache
 
 import numpy as np
-from scipy.optimize import brentq, minimize_scalar
+from scipy.optimize import minimize_scalar
 from scipy.special import log_ndtr
 
 from evolvingdp.core import checks
-from evolvingdp.sparse_vector.privacy import Array, check_privacy
+from evolvingdp.sparse_vector.privacy import Array, check_privacy, least_scale
 
 _POSITIONS = np.linspace(-9.0, 12.0, 841)  # of the threshold above the sum, in scales; beyond it answers are too rare
 _BETWEEN = 1.005  # what a price may be higher between two positions
@@ -87,10 +87,7 @@ def smallest_gaussian_scale(epsilon: float, delta: float, reports: float, moved:
 def smallest_joint(epsilon: float, delta: float, cost: Callable[[float, float], float]) -> float:
     """The least scale at which mechanisms of this total `cost(order, scale)` are (epsilon, delta)-private, to 2e-3."""
 
-    @cache  # the search for a bracket has met its ends
-    def excess(log_scale: float) -> float:
-        scale = math.exp(log_scale)
-
+    def excess(scale: float) -> float:
         def bound(log_excess: float) -> float:
             order = 1 + math.exp(log_excess)
             spent = cost(order, scale)
@@ -100,12 +97,7 @@ def smallest_joint(epsilon: float, delta: float, cost: Callable[[float, float], 
         best = minimize_scalar(bound, bounds=(middle - 3, middle + 2.5), method="bounded", options={"xatol": 0.02})
         return float(best.fun) - epsilon
 
-    high = 2.0
-    while excess(high) > 0:
-        high += 1
-    while excess(high - 1) <= 0:
-        high -= 1
-    return math.exp(float(brentq(excess, high - 1, high, xtol=1e-3)) + 1e-3)
+    return least_scale(excess, 7.0, 1e-3)
 
 
 def _converted(divergence: float, order: float, delta: float) -> float:

@@ -4,19 +4,15 @@
 user's inputs, where a user is deleted at the k-th yes to which it contributed (`reports`) and at the m-th query in which its
 value is not 0 (`moved`), whatever the answers were.
 
-**Why.** Where the user's two inputs differ, exactly one of them is in the sum. The queries that only the first input meets
-are one interactive mechanism, those of the second another, whose noise is independent; each ends after k yeses and m
-queries. By the concurrent composition theorem (Vadhan and Zhang 2023), together they lose at most what the product of two
-pairs of laws loses, if each pair dominates its mechanism. That pair is found for all epsilon at once: let V(r) be the most
-that an adaptive adversary makes of E_Q[(r R - 1)+], R the likelihood ratio of what it sees. With k yeses and m queries left,
+**Why.** Of each of the user's two inputs the likelihood ratio R of what a best adversary sees is followed by value iteration
+(the theorem on normal noise of the chapter): with k yeses and m queries left, the most that E_Q[(r R - 1)+] can be is
 
     V_{k,m}(r) = max over points (q, p) of (1 - q) V_{k,m-1}(r (1-p)/(1-q)) + q V_{k-1,m-1}(r p/q),
 
 q and p the chances of a yes without the user and with it. **Everything is rounded up:** V is convex with slopes in [0, 1],
 so that straight lines between points of a grid lie above it; and each term is jointly convex in (q, p), so that of the curve
-of all (q, p) only the corners of a polygon around it are tried. For replacement in the other direction the pair is
-exchanged.
-`closed_scale` is what Renyi divergences give (`gaussian`), for sizes that the iteration does not reach: 6 to 9 % more noise.
+of all (q, p) only the corners of a polygon around it are tried. `closed_scale` is what Renyi divergences give (`gaussian`),
+for sizes that the iteration does not reach: 6 to 9 % more noise.
 
 **Source.** Ours. `tests/privacy/test_moved_queries.py` has adversaries that attain most of it, and other ways to compute it.
 """

@@ -14,28 +14,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import exprel
 
 from evolvingdp.core import checks
-from evolvingdp.core.noise import Array, DiscreteLaplace, Gaussian, Shape
+from evolvingdp.core.noise import Array, DiscreteLaplace, Gaussian, Law, Shape
 
 
-class Tails(Protocol):
-    """What has a lower tail."""
-
-    @property
-    def scale(self) -> float:
-        """Some length of the law."""
-
-    def log_cdf(self, z: ArrayLike) -> Array:
-        """The logarithm of Pr[noise < z]."""
-
-
-def lower_quantile(noise: Tails, probability: float) -> float:
+def lower_quantile(noise: Law, probability: float) -> float:
     """The largest z <= 0 with Pr[noise < z] <= `probability`, to rounding."""
     if not 0 < probability <= 1:
         raise ValueError(f"probability must lie in (0, 1], got {probability!r}")
@@ -62,7 +50,7 @@ class GaussianNoise(Gaussian):
 
 @checks.plain
 @dataclass(frozen=True)
-class IntegerNoise:
+class IntegerNoise(Law):
     """A sum s reaches the threshold `limit` with probability Pr[N >= limit - s] (1 - e^(-s / scale)), which is 0 for s = 0.
 
     Logarithms of yes and no change by 1 / scale at most where the sum moves by 1, but that a yes may be `revealed`.
@@ -81,7 +69,7 @@ class IntegerNoise:
         return DiscreteLaplace(self.least_scale)
 
     @property
-    def scale(self) -> float:
+    def scale(self) -> float:  # type: ignore[override]
         return math.ceil(self.least_scale * 1024) / 1024
 
     @property
@@ -101,12 +89,6 @@ class IntegerNoise:
     def log_cdf(self, z: ArrayLike) -> Array:
         return np.asarray(np.logaddexp(self.law.log_cdf(z), self.law.log_sf(z) + self._held(z)))
 
-    def sf(self, z: ArrayLike) -> Array:
-        return np.exp(self.log_sf(z))
-
-    def cdf(self, z: ArrayLike) -> Array:
-        return np.exp(self.log_cdf(z))
-
     def isf(self, probability: float) -> int:
         """An integer that a draw reaches with at most this probability, which is at most 1/2: that of N."""
         return min(self.limit, self.law.isf(probability))
@@ -123,7 +105,7 @@ class IntegerNoise:
 
 @checks.plain
 @dataclass(frozen=True)
-class MonitorNoise:
+class MonitorNoise(Law):
     """Lap(10 `cap`) + min(Lap(`inner`), `cap`); the outer part alone decides the privacy loss."""
 
     cap: float
@@ -133,7 +115,7 @@ class MonitorNoise:
         checks.positive(cap=self.cap, inner=self.inner)
 
     @property
-    def scale(self) -> float:
+    def scale(self) -> float:  # type: ignore[override]
         """Of the outer noise."""
         return 10 * self.cap
 
@@ -143,12 +125,6 @@ class MonitorNoise:
         a, b, d = self.scale, self.inner, self.cap
         rate = 1 / b - 1 / a
         return 0.25 * (a / (a + b) + d / b * float(exprel(-d * rate)) + math.exp(-d * rate))
-
-    def sf(self, z: ArrayLike) -> Array:
-        return np.exp(self.log_sf(z))
-
-    def cdf(self, z: ArrayLike) -> Array:
-        return np.exp(self.log_cdf(z))
 
     def log_sf(self, z: ArrayLike) -> Array:
         return self._both(z)[0]

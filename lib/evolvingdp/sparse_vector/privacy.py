@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,10 +131,8 @@ def smallest_scale(epsilon: float, delta: float, reports: float, unit: str = "re
     _check_delta(delta)
     _check_reports(reports)
     checks.one_of(UNITS, unit=unit)
-    return _smallest(
-        lambda scale: math.log(delta_of_epsilon(epsilon, scale, reports, unit) / delta),
-        max(_WEAK, 64 * math.sqrt(reports) / epsilon),
-    )
+    start = max(_WEAK, 64 * math.sqrt(reports) / epsilon)
+    return least_scale(lambda scale: math.log(delta_of_epsilon(epsilon, scale, reports, unit) / delta), start)
 
 
 def _check_delta(delta: float) -> None:
@@ -148,27 +146,28 @@ def _check_reports(reports: float) -> None:
         raise ValueError(f"reports must be >= 1, got {reports!r}")
 
 
-def _smallest(excess: Callable[[float], float], start: float) -> float:
-    """Where the falling function `excess` of a positive number becomes negative, from above, to 12 digits.
+def least_scale(excess: Callable[[float], float], start: float, precise: float = 1e-13) -> float:
+    """Where the falling function `excess` of a scale becomes negative, from above, to a relative `precise`.
 
     Where it cannot be computed below the start, for sums that are too long, it counts as positive: more noise.
     """
 
-    def known(value: float) -> float:
+    @cache  # the search for a bracket has met its ends
+    def at(log_scale: float) -> float:
         try:
-            return min(excess(value), _HUGE)
+            return min(excess(math.exp(log_scale)), _HUGE)
         except TooLongError:
             return _HUGE
 
-    high = start
-    while excess(high) > 0:
-        high *= 2
-    while known(high / 2) <= 0:  # from above: too little noise makes long sums
-        high /= 2
-    root = float(brentq(known, high / 2, high, xtol=1e-13 * high, rtol=1e-13))
-    while known(root) > 0:
-        root += 1e-13 * high
-    return root
+    high = math.log(start)
+    while excess(math.exp(high)) > 0:
+        high += 1
+    while at(high - 1) <= 0:  # from above: too little noise makes long sums
+        high -= 1
+    root = float(brentq(at, high - 1, high, xtol=precise))
+    while at(root) > 0:
+        root += precise
+    return math.exp(root)
 
 
 @checks.plain

@@ -7,9 +7,8 @@ ThresholdMonitor for each x of the domain.
 user's inputs in all steps, whatever the streams. After `reports` reports of what a user holds the user is deleted, which is
 what the noise is for. That nobody is in more events (k* <= `reports`) matters to accuracy only.
 
-**Error.** With probability 1 - beta no element of weight zero is reported in `horizon` steps, and all events of at least
-`error` users are, as long as no user is in more than `reports` of what is reported. The threshold has to grow with the
-logarithm of the domain (E-SV-8), and the error is not that of the noise alone (E-SV-6).
+**Error.** With probability 1 - beta no element of weight zero is reported in `horizon` steps (E-SV-8), and all events of at
+least `error` users are, as long as no user is in more than `reports` of what is reported (E-SV-6).
 
 **Source.** Theorem 4.7; Definition 4.1. `shifting_simulation` has the same law at a cost that does not grow with users,
 steps or domain.

@@ -16,11 +16,9 @@ all steps, however many there are, whatever the adversary chooses and however th
 Where queries are counted (`moved`), a user is deleted at the one of that number in which its value is not 0, too, whatever
 the answers were. `step_held` asks about the elements that somebody holds, of no list; it needs the noise of the last line.
 
-That is for real-valued noise: `rng.laplace` is never more than 52 ln 2 = 36.04 scales from 0, so that each query whose yes
-needs more may add 2^-53 to delta. Only below 2^53 delta such queries (9e9 at 1e-6) is that less than delta itself; noise of
-integers holds for any number. The state is **secret**, the release is public. A query's value for a user must depend on that
-user's data alone, as the paper's f: X -> [0, 1] does: that is the caller's promise, no check can see it. Errors name users
-and values; they are for the curator, not for the analyst.
+Drawn in floating point, real-valued noise ends: from 2^53 delta queries on (9e9 at 1e-6) take noise of integers. The state
+is **secret**, the release is public. A query's value for a user must depend on that user's data alone: that is the caller's
+promise, no check can see it. Errors name users and values; they are for the curator, not for the analyst.
 
 **Error.** A query at `threshold` + z or more of users not yet deleted is missed with probability `noise.cdf(-z)`; one that
 nobody meets is reported with `noise.sf(threshold)`.

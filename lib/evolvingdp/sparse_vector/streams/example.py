@@ -76,7 +76,7 @@ class ShiftingStream:
             raise ValueError(f"n_elements must be >= events + n_users = {sum(counts) + n_users}, got {n_elements}")
         family, group = np.repeat(np.arange(len(families)), counts), np.concatenate([np.arange(count) for count in counts])
         order = rng.permutation(len(family))
-        steps = _distinct(len(family), horizon, rng)
+        steps = np.sort(rng.choice(horizon, size=len(family), replace=False, shuffle=False))
         return cls(n_users, horizon, n_elements, tuple(families), steps, family[order], group[order])
 
     @property
@@ -143,17 +143,6 @@ def example_sizes(n_users: int, smallest: float) -> dict[str, int]:
     checks.positive(smallest=smallest)
     large = {name: math.ceil(round(100 * n_users**power, 6)) for name, power in (("B", 1 / 4), ("C", 1 / 3))}
     return {"A": math.ceil(smallest)} | large
-
-
-def _distinct(count: int, below: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """`count` different numbers, increasing, all sets alike: independent draws, again for those that came twice."""
-    if 3 * count > below:
-        return np.sort(rng.permutation(below)[:count]).astype(np.int64)
-    drawn = np.zeros(0, dtype=np.int64)
-    while len(drawn) < count:
-        drawn = np.sort(np.concatenate([drawn, rng.integers(below, size=count - len(drawn))]))
-        drawn = drawn[np.diff(drawn, prepend=-1) > 0]
-    return drawn
 
 
 def _coprime(n_users: int, share: float) -> int:
