@@ -3,7 +3,7 @@
     python benchmarks/audits.py      (or: make audits)
 
 writes benchmarks/results/audit_power.csv, which the book shows. An audit has 10,000 draws of each input in all: half choose,
-half decide. DP-Sniper's and StatDP's ways (`audit_rivals`) have as many. Ten minutes or less.
+half decide. Five minutes or less.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from audit_rivals import sniper, statdp
 from measure import RESULTS
 
 from evolvingdp.audit.empirical import failures
@@ -107,14 +106,10 @@ BROKEN = (
     Box("Gaussian noise as pure", lambda x, rng: x + rng.normal(0.0, 4.0), (0, 1), 1.0, math.inf),
 )  # fmt: skip
 
-DRAWS, REPEATS, LONG_REPEATS, RIVALS_REPEATS = 10_000, 75, 5, 20
+DRAWS, REPEATS, LONG_REPEATS = 10_000, 75, 5
 
 
-def share(refuted: int, repeats: int) -> str:
-    return f"{refuted} of {repeats}"
-
-
-def audited(box: Box, repeats: int, rivals: int, draws: int) -> dict[str, str]:
+def audited(box: Box, repeats: int, draws: int) -> dict[str, str]:
     bounds, seconds = [], []
     for number in range(repeats):
         started = time.process_time()
@@ -122,22 +117,11 @@ def audited(box: Box, repeats: int, rivals: int, draws: int) -> dict[str, str]:
         seconds.append(time.process_time() - started)
     refuted = sum(bound.refutes(box.promised) for bound in bounds)
     typical = sorted(bounds, key=lambda bound: bound.epsilon)[repeats // 2]
-    others = {
-        name: share(
-            sum(
-                way(box.mechanism, box.inputs, box.promised, stream(0, name, box.name, number), draws // 2)
-                for number in range(rivals)
-            ),
-            rivals,
-        )
-        for name, way in (("DP-Sniper's way", sniper), ("StatDP's way", statdp))
-    }
     row = {
         "mechanism": box.name,
         "promised": f"{box.promised:.3g}",
         "true loss": "infinite" if math.isinf(box.true) else f"{box.true:.3g}",
-        "refuted": share(refuted, repeats),
-        **others,
+        "refuted": f"{refuted} of {repeats}",
         "median bound": f"{typical.epsilon:.2f}",
         "seconds": f"{sorted(seconds)[repeats // 2]:.1f}",
     }
@@ -146,10 +130,7 @@ def audited(box: Box, repeats: int, rivals: int, draws: int) -> dict[str, str]:
 
 
 def main() -> None:
-    rows = []
-    for box in BROKEN:
-        repeats = (REPEATS, RIVALS_REPEATS) if box.draws == DRAWS else (LONG_REPEATS, LONG_REPEATS)
-        rows.append(audited(box, *repeats, box.draws))
+    rows = [audited(box, REPEATS if box.draws == DRAWS else LONG_REPEATS, box.draws) for box in BROKEN]
     pd.DataFrame(rows).to_csv(RESULTS / "audit_power.csv", index=False, lineterminator="\n")
     dated.stamp("audit_power", Path(__file__), "make audits", RESULTS)
 

@@ -43,7 +43,7 @@ def test_a_shown_command_is_valid(command, tmp_path, monkeypatch):
         (build, "compute"),
         (comparing, "compute"),
         (sweeping, "connected"),
-        (auditor, "lower_bounds"),
+        (auditor, "audit"),
     ):
         monkeypatch.setattr(module, name, stop)
     (yaml,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)

@@ -196,9 +196,6 @@ def archive() -> None:
 @click.option("--confidence", default=0.95, show_default=True, help="Of each bound.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the runs.")
 @click.option(
-    "--plot", type=click.Path(path_type=Path), help="A figure of the bound against delta: curve.svg, .png or .pdf."
-)
-@click.option(
     "--json", "report", type=click.Path(path_type=Path, allow_dash=True), help="A report for machines; - is stdout."
 )
 def audit(**options: Any) -> None:

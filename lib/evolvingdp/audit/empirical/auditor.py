@@ -31,7 +31,7 @@ from evolvingdp.audit.empirical.features import Kind, Outputs, Score, learned, s
 from evolvingdp.core import checks
 from evolvingdp.core.checks import ParameterError
 
-__all__ = ["Batch", "Bound", "Kind", "Mechanism", "audit", "lower_bound", "lower_bounds"]
+__all__ = ["Batch", "Bound", "Kind", "Mechanism", "audit", "lower_bound"]
 
 Mechanism = Callable[[Any, np.random.Generator], Any]
 _CUTS = 128
@@ -99,33 +99,15 @@ def audit(
     """Lower bound on the epsilon of `mechanism` over `inputs`, every two of which are neighbours, or those in `pairs`.
 
     `runs` runs of each input choose pair and event (of more than six pairs a tenth as many choose three), `runs` more of the
-    chosen pair decide. `statistic` maps an output to
-    what events are made of, where it is not the output itself. The runs of a `Batch` are drawn at once. Raises ValueError
-    for arguments that allow no conclusion.
+    chosen pair decide. `statistic` maps an output to what events are made of. The runs of a `Batch` are drawn at once.
+    Raises ValueError for arguments that allow no conclusion.
     """
-    options = {"runs": runs, "confidence": confidence, "statistic": statistic, "pairs": pairs}
-    return lower_bounds(mechanism, inputs, rng, (delta,), **options)[0]  # type: ignore[arg-type]
-
-
-def lower_bounds(
-    mechanism: Mechanism,
-    inputs: Sequence[Any],
-    rng: np.random.Generator,
-    deltas: Sequence[float],
-    *,
-    runs: int = 10_000,
-    confidence: float = 0.95,
-    statistic: Callable[[Any], Any] | None = None,
-    pairs: Sequence[tuple[int, int]] | None = None,
-) -> list[Bound]:
-    """`audit` at each of `deltas`, all from the same runs: each bound holds at its confidence."""
     checks.integer_at_least(10, runs=runs)
     run = mechanism if isinstance(mechanism, Batch) else with_generator(mechanism)
     if len(inputs) < 2:
         raise ValueError(f"inputs must hold two neighbouring inputs or more, got {len(inputs)}")
-    for delta in deltas:
-        if not 0 <= delta < 1:
-            raise ValueError(f"delta must lie in [0, 1), got {delta!r}")
+    if not 0 <= delta < 1:
+        raise ValueError(f"delta must lie in [0, 1), got {delta!r}")
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie in (0, 1), got {confidence!r}")
     chosen = list(itertools.combinations(range(len(inputs)), 2)) if pairs is None else list(pairs)
@@ -141,29 +123,21 @@ def lower_bounds(
 
     if len(chosen) > 6:  # a search: a tenth of the runs says where the others go
         few = {place: outputs(place, max(10, runs // 10)) for place in sorted({one for pair in chosen for one in pair})}
-        chosen = sorted(chosen, key=lambda pair: -_best(few, [pair], deltas[0], learn=False)[0])[:3]
+        chosen = sorted(chosen, key=lambda pair: -_best(few, [pair], delta, learn=False)[0])[:3]
     seen = {place: outputs(place, runs) for place in sorted({one for pair in chosen for one in pair})}
     if text := next(filter(None, (one.never_again() for one in seen.values())), ""):
         raise ValueError(
             f"outputs must have parts that come again, got texts of which no two are alike, such as {text[:40]!r}; "
             "a statistic can make some of them"
         )
-    fresh: dict[int, Outputs] = {}
-    found = []
-    for delta in deltas:
-        _, (one, other), score, cut = _best(seen, chosen, delta)
-        chose = [_hits(score, cut, seen[place].part(runs // 2, runs)) for place in (one, other)]
-        apart, joint = (
-            way((chose[0], chose[1]), runs - runs // 2, delta, confidence) for way in (limits.separate, limits.joint)
-        )
-        for place in (one, other):
-            fresh[place] = fresh.get(place) or outputs(place, runs)
-        first, second = (_hits(score, cut, fresh[place]) for place in (one, other))
-        bound = (limits.joint if joint > apart else limits.separate)((first, second), runs, delta, confidence)
-        found.append(
-            Bound(bound, delta, confidence, (inputs[one], inputs[other]), _words(score, cut), (first, second), runs)
-        )
-    return found
+    _, (one, other), score, cut = _best(seen, chosen, delta)
+    chose = [_hits(score, cut, seen[place].part(runs // 2, runs)) for place in (one, other)]
+    limit = max(
+        limits.separate, limits.joint, key=lambda way: way((chose[0], chose[1]), runs - runs // 2, delta, confidence)
+    )
+    first, second = (_hits(score, cut, outputs(place, runs)) for place in (one, other))
+    bound, between = limit((first, second), runs, delta, confidence), (inputs[one], inputs[other])
+    return Bound(bound, delta, confidence, between, _words(score, cut), (first, second), runs)
 
 
 Found = tuple[float, tuple[int, int], Score, float]  # the bound on the runs that chose, the pair, the score, the cut

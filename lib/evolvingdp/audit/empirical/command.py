@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 import os
@@ -10,15 +9,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from evolvingdp.audit.empirical import auditor, features, outside
 from evolvingdp.core.checks import ParameterError
 from evolvingdp.core.seeds import stream
 
 KEPT, REFUTED, FAILS = 0, 1, 3  # 2 is wrong use
-_FIGURES = (".svg", ".png", ".pdf")
-_DELTAS = (0.0, *np.geomspace(1e-4, 0.3, 8).round(6).tolist())
 
 
 def run(**options: Any) -> tuple[list[str], int]:
@@ -38,7 +33,6 @@ def _run(
     runs: int,
     confidence: float,
     seed: int,
-    plot: Path | None,
     report: Path | None,
 ) -> tuple[list[str], int]:
     if epsilon is not None and not math.isfinite(epsilon):
@@ -47,24 +41,18 @@ def _run(
         raise ParameterError(f"runs must be <= 100000000, got {runs:.3g}")
     if (inputs is None) == (domain is None):
         raise ParameterError("either --inputs or --domain must be given, such as --inputs '0, 1'")
-    for option, path in (("plot", plot), ("json", report)):
-        if path is not None and str(path) != "-" and not _can_be_written(path):
-            raise ParameterError(f"{option} must be a file in a folder that can be written, got {path}")
-    if plot is not None and (plot.suffix not in _FIGURES or importlib.util.find_spec("matplotlib") is None):
-        raise ParameterError(
-            f"plot must end with {', '.join(_FIGURES)} and needs matplotlib (pip install matplotlib), got {plot}"
-        )
+    if report is not None and str(report) != "-" and not _can_be_written(report):
+        raise ParameterError(f"json must be a file in a folder that can be written, got {report}")
     values, pairs = outside.domain_of(domain) if domain else outside.inputs_of(str(inputs))
     function = outside.Guarded(auditor.with_generator(outside.load(mechanism)))
     shown = _guarded(statistic, outside.load(statistic)) if statistic else None
-    options: dict[str, Any] = {"runs": runs, "confidence": confidence, "pairs": pairs}
+    options: dict[str, Any] = {"delta": delta, "runs": runs, "confidence": confidence, "pairs": pairs}
     try:
-        deltas = (delta, *(one for one in _DELTAS if plot and one != delta))
-        bounds = auditor.lower_bounds(function, values, stream(seed, "audit", mechanism), deltas, statistic=shown, **options)
+        bound = auditor.audit(function, values, stream(seed, "audit", mechanism), statistic=shown, **options)
         digits = None
         if floating_point:
             options["statistic"] = features.digits(values)
-            digits = auditor.audit(function, values, stream(seed, "digits", mechanism), delta=delta, **options)
+            digits = auditor.audit(function, values, stream(seed, "digits", mechanism), **options)
     except ParameterError:
         raise
     except (TypeError, ValueError, OverflowError) as error:
@@ -73,15 +61,11 @@ def _run(
         return [f"Error: no verdict on {mechanism}: {outside.told(error)}"], FAILS
     if function.fails_always:
         return [f"Error: {mechanism} fails in every run: {function.first}"], FAILS
-    bound = bounds[0]
     lines = [outside.sentence(bound)]
     if not features.can_learn():
         lines.append("scikit-learn is not installed, so that no classifier looked at outputs of several numbers")
     lines += [function.sentence()] if function.failures else []
     try:
-        if plot is not None:
-            outside.draw_curve(sorted(bounds, key=lambda one: one.delta), epsilon, plot)
-            lines.append(f"the bound against delta is drawn in {plot}")
         told = outside.report(mechanism, bound, epsilon, digits)
         if report is not None:
             text = json.dumps(told, indent=1) + "\n"

@@ -175,21 +175,6 @@ def report(mechanism: str, bound: Bound, epsilon: float | None, floating: Bound 
     return found
 
 
-def draw_curve(bounds: list[Bound], epsilon: float | None, path: Path) -> None:
-    """The bound against delta, as a figure whose kind the file's name says."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    ax = figure.add_subplot()
-    ax.plot([bound.delta for bound in bounds], [bound.epsilon for bound in bounds], "o-", label="at least")
-    if epsilon is not None:
-        ax.axhline(epsilon, linestyle="--", color="black", label="promised")
-    ax.set(xscale="symlog", xlabel="delta", ylabel="lower bound on epsilon", ylim=(0, None))
-    ax.set_xscale("symlog", linthresh=1e-6)
-    ax.legend()
-    figure.savefig(path)
-
-
 def sentence(bound: Bound) -> str:
     """What an audit has found, in words."""
     first, second = bound.hits
