@@ -93,8 +93,7 @@ def ranked(
         except (CannotServeError, ValueError):
             continue
         else:
-            error, least = size.standard_error, size.found
-            found.append((least or error or size.within_95, (method.name, number(error) or NONE, number(least))))
+            found.append((size.rank, (method.name, number(size.standard_error) or NONE, number(size.found_from))))
     return [row for _, row in sorted(found, key=lambda one: one[0])]
 
 

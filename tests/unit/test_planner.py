@@ -17,15 +17,13 @@ from evolvingdp.book.checkout import params_of
 from evolvingdp.book.cli import main
 from evolvingdp.core import accounting
 from evolvingdp.core.checks import ParameterError
-from evolvingdp.core.olh import OLH
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.trust.shuffling import Shuffled
-from evolvingdp.planning import changing
+from evolvingdp.planning import local, texts
 from evolvingdp.planning.answer import CannotServeError, Method
-from evolvingdp.planning.planner import ROOMS, asked, expected, plan, reach, settled
-from evolvingdp.planning.question import STATISTICS, TARGETS, TRUST, UNITS, Question, Reports
+from evolvingdp.planning.planner import METHODS, asked, expected, plan, reach, settled
+from evolvingdp.planning.question import STATISTICS, TARGETS, TRUST, UNITS, Question
 from evolvingdp.planning.shown import number, text
-from evolvingdp.planning.shuffled import mixed_text
 from evolvingdp.sparse_vector.histograms import histogram
 from support import ALPHA
 
@@ -37,11 +35,6 @@ CASES = {
     "clinic": Question(trust="curator", users=2000, periods=52, target="cumulative"),
     "alarm": Question("hot", "curator", users=1_000_000),
 }
-
-
-LONG = Question(
-    "frequencies", users=2100, periods=52, readings=10**6, epsilon=5.0, items=7, share=0.1, change=0.2, changes=2
-)
 
 
 def of(name: str, question: Question) -> Method:
@@ -83,13 +76,6 @@ def test_a_curator_s_noise_is_one_over_epsilon_for_each_period_of_a_user():
     assert error("fresh Laplace noise in every period", words) == pytest.approx(2 * math.sqrt(2) / 2000)
 
 
-def test_counts_are_shares_of_all_readings():
-    mean, counts = (replace(CASES["clinic"], statistic=name, readings=3) for name in ("mean", "counts"))
-    for one, other in zip(plan(mean).predictions, plan(counts).predictions, strict=True):
-        assert one.method == other.method
-        assert other.standard_error == pytest.approx(one.standard_error * 2000 * 52 * 3)
-
-
 def test_thresh_needs_thousands_of_readings_a_period():
     told = {one.method: one for one in plan(TELEMETRY).refusals}
     assert told["THRESH, tuned"].nearest == "--readings 7700"
@@ -117,12 +103,12 @@ def test_a_shuffler_s_answer_has_each_local_method_amplified_or_the_reason_why_n
     answer = plan(question)
     served = {one.method: one for one in answer.predictions}
     why = {one.method: one.reason for one in answer.refusals}
-    local = [one.name for one in asked(question) if one.trust == "nobody" and "composed with delta" not in one.name]
-    assert local
-    for name in local:
+    mixable = [one.name for one in asked(question) if one.trust == "nobody" and one.mixed]
+    assert mixable
+    for name in mixable:
         mixed = f"{name}, shuffled"
         if mixed in why:
-            assert "depend on each other" in why[mixed] or "followed" in why[mixed] or why[mixed] == why[name]
+            assert why[mixed] == why[name]
             continue
         assert served[mixed].guarantee.startswith("(1, 1e-09)-DP of everything that a user ever sends")
         assert served[mixed].rank < served[name].rank
@@ -157,18 +143,6 @@ def test_reports_are_mixed_with_those_that_are_sent_and_no_others():
         one = Question(statistic, "shuffler", "report", users=30_000, periods=1, epsilon=0.5)
         alone, three = (settled(of(name, asked_for), asked_for).epsilon for asked_for in (one, replace(one, readings=3)))
         assert (three > alone + 0.5) if more else three == alone
-
-
-def test_where_levels_are_public_a_report_hides_among_those_of_the_smallest_level():
-    question = Question("words", "shuffler", "report", users=100_000, periods=1, epsilon=0.5, delta=1e-6, length=4)
-    name = "PEM, shuffled, levels public"
-    public = settled(of(name, question), question)
-    assert min(public.shares) >= 0.15
-    values = OLH(public.epsilon).hash_values  # of 15,000 users of a level, and few less by chance
-    assert Shuffled(public.epsilon, 15_000, values).delta(0.5) < 1e-6 < Shuffled(public.epsilon, 13_500, values).delta(0.5)
-    hidden = settled(of("PEM, shuffled", question), question)
-    assert hidden.epsilon > public.epsilon
-    assert "those who see only what the shuffler passes on" in mixed_text(of(name, question)).guarantee
 
 
 def test_a_shuffler_needs_a_delta_that_the_bound_can_have():
@@ -230,63 +204,34 @@ def test_more_users_and_more_epsilon_help_in_a_simulation_too():
         assert sizes == sorted(sizes, reverse=True)
 
 
-def test_what_reaches_an_error_does_and_a_little_less_does_not():
-    week = replace(TELEMETRY, periods=50, target="window", window=5)
-    once = next(one for one in reach(week, 0.005, seconds=60) if one.method == "each user once")
-    for name, value, worse in (
-        ("epsilon", once.epsilon, 0.94),
-        ("users", once.users, 0.94),
-        ("periods", once.periods, 1.06),
-    ):
-        beyond = value * worse if name == "epsilon" else math.ceil(value * worse)
-        assert error("each user once", replace(week, **{name: value})) <= 0.005
-        assert error("each user once", replace(week, **{name: beyond})) > 0.005
-
-
 @pytest.mark.parametrize(
     ("question", "wanted"),
     [
+        (Question(users=500_000, periods=50, target="window", window=5), 0.005),
         (Question("frequencies", "curator", users=20_000, periods=20, target="window", window=5), 0.02),
         (Question("hot", "curator", users=300_000, periods=30, delta=1e-6), 0.01),
-        (Question("mean", "curator", users=5000, periods=12, target="window"), 0.004),
         (Question("mean", "curator", users=5000, periods=12, target="cumulative"), 0.004),
         (Question("words", "curator", users=50_000, periods=12, target="window", length=4), 0.002),
-    ],
-)
-def test_the_way_back_ends_within_5_percent_of_where_each_formula_begins_to_be_small_enough(question, wanted):
-    for one in reach(question, wanted, seconds=60):
-        method = of(one.method, question)
-        for name, value in (("epsilon", one.epsilon), ("users", one.users)):
-            if value is None or method.simulated:
-                continue
-            at, below = replace(question, **{name: value}), replace(question, **{name: type(value)(value / 1.06)})
-            sizes = [expected(method, each) for each in (at, below)]
-            sizes = [size.standard_error if size.found is None or size.standard_error else size.found for size in sizes]
-            assert sizes[0] <= wanted < sizes[1], (one.method, name)
-
-
-@pytest.mark.parametrize(
-    ("question", "wanted"),
-    [
         (Question("mean", "shuffler", users=300_000, periods=20, target="window", window=4), 0.002),
         (Question("frequencies", "shuffler", users=100_000, periods=12, unit="period"), 0.002),
         (Question("words", "shuffler", users=300_000, periods=4, length=4), 0.01),
         (Question("hot", "shuffler", users=300_000, periods=12), 0.01),
     ],
 )
-def test_the_way_back_is_as_near_for_mixed_reports(question, wanted):
-    """Its amplification may be 3 % too careful: what it names reaches the error, and a sixth less does not."""
-    found = {one.method: one for one in reach(question, wanted, seconds=60)}
-    mixed = [name for name in found if ", shuffled" in name and not of(name, question).simulated]
-    assert mixed
-    for name in mixed:
-        for option, value in (("epsilon", found[name].epsilon), ("users", found[name].users)):
-            if value is None:
+def test_what_reaches_an_error_does_and_a_little_less_does_not(question, wanted):
+    """By 6 %; where reports are mixed, whose amplification may be 3 % too careful, by a sixth."""
+    numbers = 0
+    for one in reach(question, wanted, seconds=60):
+        method, worse = of(one.method, question), 1.17 if ", shuffled" in one.method else 1.06
+        for name, value in (("epsilon", one.epsilon), ("users", one.users), ("periods", one.periods)):
+            if value in (None, 10_000) or method.simulated or (name == "periods" and question.trust != "nobody"):
                 continue
-            at, below = replace(question, **{option: value}), replace(question, **{option: type(value)(value / 1.17)})
-            sizes = [expected(of(name, one), one) for one in (at, below)]
-            sizes = [size.found if size.standard_error is None else size.standard_error for size in sizes]
-            assert sizes[0] <= wanted < sizes[1], (name, option)
+            beyond = math.ceil(value * worse) if name == "periods" else type(value)(value / worse)
+            found = [expected(method, replace(question, **{name: each})) for each in (value, beyond)]
+            sizes = [each.found_from if each.standard_error is None else each.standard_error for each in found]
+            assert sizes[0] <= wanted < sizes[1], (one.method, name)
+            numbers += 1
+    assert numbers
 
 
 def test_errors_fall_with_epsilon_and_users_for_every_formula():
@@ -298,14 +243,14 @@ def test_errors_fall_with_epsilon_and_users_for_every_formula():
                 sizes = [expected(method, one) for one in (question, *better)]
             except (CannotServeError, ValueError):
                 continue
-            ranks = [size.found or size.standard_error for size in sizes]
+            ranks = [size.rank for size in sizes]
             assert max(ranks[1:]) < ranks[0], method.name
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"statistic": "median"}, "statistic must be one of mean, counts, frequencies, words, hot, got 'median'"),
+        ({"statistic": "median"}, "statistic must be one of mean, frequencies, words, hot, got 'median'"),
         ({"users": 0}, "users must lie in [1, 1e+09], got 0"),
         ({"users": 2.5}, "users must be a whole number, got 2.5"),
         ({"epsilon": math.nan}, "epsilon must lie in [0.0001, 20], got nan"),
@@ -345,10 +290,7 @@ def test_the_command_line_prints_the_answer_and_says_it_to_machines():
 
 def test_every_method_that_predicts_can_be_compared_with_its_protocol():
     """`make planner` compares them all; what has no error, an alarm, is compared by what is found."""
-    names = {method.name for statistic in ROOMS for method in asked(Question(statistic))}
-    never = {"changes on a dyadic tree", "changes on a dyadic tree, shuffled"}
-    alarms = {method.name for method in asked(Question("hot"))}
-    assert names - never - alarms == set(TRUTHS) - never
+    assert {method.name for method in METHODS if method.statistics != ("hot",)} == set(TRUTHS)
 
 
 @pytest.mark.parametrize(
@@ -358,7 +300,7 @@ def test_every_method_that_predicts_can_be_compared_with_its_protocol():
         ("each user once", Question(users=1500, periods=6, epsilon=3.0, share=0.1, target="window", window=3), 150),
         ("each user once, changes found afterwards", Question(users=3000, periods=20, epsilon=2.0, change=0.4), 60),
         (
-            "each user once, the best report",
+            "each user once",
             Question("frequencies", users=1000, periods=5, epsilon=3.0, items=4, share=0.3),
             120,
         ),
@@ -367,19 +309,25 @@ def test_every_method_that_predicts_can_be_compared_with_its_protocol():
             Question(users=3000, periods=20, epsilon=2.0, change=0.4, changes=1),
             60,
         ),
+        ("each user once, changes found afterwards", Question(users=150, periods=40, epsilon=4.0, change=0.4), 250),
+        (
+            "each user once, changes found as they come",
+            Question("frequencies", users=150, periods=40, epsilon=4.0, items=3, share=0.3, change=0.4),
+            250,
+        ),
         (
             "every user in every period, shuffled",
             Question(trust="shuffler", users=1500, periods=6, epsilon=4.0, share=0.2),
             150,
         ),
         (
-            "each user once, the best report, shuffled",
+            "each user once, shuffled",
             Question("frequencies", "shuffler", users=2500, periods=3, epsilon=0.5, items=4, share=0.3),
             120,
         ),
         (
-            "PEM, shuffled, levels public",
-            Question("words", "shuffler", "report", users=200_000, periods=1, epsilon=0.5, share=0.2, length=3),
+            "PEM, shuffled",
+            Question("words", "shuffler", "report", users=200_000, periods=1, epsilon=0.5, share=0.05, length=3),
             100,
         ),
         (
@@ -399,7 +347,7 @@ def test_a_prediction_is_the_error_of_the_protocol_user_by_user(name, question, 
     """Within 10 %: a prediction that is 15 % off fails, and so does one for other data."""
     method = of(name, question)
     settings, predicted = settled(method, question), error(name, question)
-    squares = np.concatenate([np.square(TRUTHS[name](question, settings, 40_000 + run)) for run in range(runs)])
+    squares = np.concatenate([np.square(TRUTHS[name](question, settings, 40_000 + run)[:, 0]) for run in range(runs)])
     assert math.sqrt(np.nanmean(squares)) == pytest.approx(predicted, rel=0.1)
 
 
@@ -408,7 +356,7 @@ def test_a_curator_shows_the_words_that_a_histogram_finds_with_95_percent(unit):
     """Of all readings a word has the share that is stated, or a tenth less; which of them count is drawn."""
     question = Question("words", "curator", unit, users=20_000, periods=5, readings=2, target="cumulative")
     method, rng = of("stable histogram", question), stream(0, unit)
-    settings, found = settled(method, question), expected(method, question).found
+    settings, found = settled(method, question), expected(method, question).found_from
     everything, count = question.users * question.readings * question.pooled, counted(question)
     rates = []
     for factor in (1.0, 0.9):
@@ -437,18 +385,18 @@ def test_a_search_predicts_that_the_reports_of_a_word_s_holders_vary_more():
     assert error("TreeHist", search) > 1.35 * error("TreeHist", replace(search, share=0.001))
 
 
-@pytest.mark.parametrize("name", ["ThresholdMonitor", "StableMonitor", "AboveThreshold, repeated"])
+@pytest.mark.parametrize("name", ["ThresholdMonitor", "AboveThreshold, repeated"])
 def test_an_alarm_finds_what_it_says_and_not_what_is_a_tenth_smaller(name):
     question = Question("hot", "curator", users=3000, periods=10, epsilon=1.0, delta=1e-6, items=10, events=2)
     method = of(name, question)
-    settings, found = settled(method, question), expected(method, question).found
+    settings, found = settled(method, question), expected(method, question).found_from
     assert found is not None
     sizes = [round(factor * found * question.users) for factor in (1.05, 0.85)]
     rates = [np.mean([all_found(question, settings, size, 7919 * run) for run in range(150)]) for size in sizes]
     assert rates[0] > 0.95 > rates[1]
 
 
-@pytest.mark.parametrize("name", ["ThresholdMonitor", "StableMonitor", "AboveThreshold, repeated"])
+@pytest.mark.parametrize("name", ["ThresholdMonitor", "AboveThreshold, repeated"])
 def test_an_alarm_is_silent_where_all_items_are_ordinary(name):
     """Uniform data, nothing hot: but for 5 %, in all periods and items together; and no lower than what is ordinary."""
     question = Question("hot", "curator", users=2000, periods=10, epsilon=1.0, delta=1e-6, items=20, events=2)
@@ -461,7 +409,7 @@ def test_an_alarm_is_silent_where_all_items_are_ordinary(name):
     assert binomtest(alarms, 60, 0.05, alternative="greater").pvalue > ALPHA
     few = settled(of(name, question), replace(question, ordinary=0.0))
     assert threshold(few) < threshold(settings)
-    assert expected(of(name, question), question).found > expected(of(name, question), replace(question, ordinary=0.0)).found
+    assert expected(of(name, question), question).rank > expected(of(name, question), replace(question, ordinary=0.0)).rank
 
 
 def threshold(settings):
@@ -486,8 +434,8 @@ def alarm(settings, state, inputs, rng):
 @pytest.mark.parametrize(("users", "periods", "epsilon"), [(381, 5, 4.6), (220, 10, 5.5), (2000, 4, 1.0)])
 def test_a_cut_is_worked_out_for_few_users_whose_supports_are_skewed(users, periods, epsilon):
     question = Question("hot", users=users, periods=periods, epsilon=epsilon, items=8, events=3)
-    method = of("each user once, the best report, and a cut", question)
-    settings, found = settled(method, question), expected(method, question).found
+    method = of("each user once, and a cut", question)
+    settings, found = settled(method, question), expected(method, question).found_from
     sizes = [round(factor * found * users) for factor in (1.15, 0.85)]
     rates = [np.mean([all_found(question, settings, size, 7919 * run) for run in range(400)]) for size in sizes]
     assert rates[0] > 0.975 > rates[1]
@@ -497,7 +445,7 @@ def test_a_cut_is_worked_out_for_few_users_whose_supports_are_skewed(users, peri
     ("statistic", "trust", "name"),
     [
         ("mean", "nobody", "every user in every period"),
-        ("frequencies", "nobody", "the best report from every user in every period"),
+        ("frequencies", "nobody", "every user in every period"),
         ("mean", "curator", "fresh Laplace noise in every period"),
     ],
 )
@@ -516,8 +464,8 @@ def test_the_sentence_of_a_guarantee_counts_the_reports_that_the_error_counts(st
 @pytest.mark.parametrize(("readings", "periods"), [(10, 30), (10, 1), (1, 30)])
 def test_what_a_report_s_delta_says_of_a_user_holds_for_gaussian_noise(readings, periods):
     """Noise that has (epsilon, delta) for a report: the stated bound holds for all of a user's reports."""
-    reports = Reports("report", readings, periods)
-    whole, failure = reports.together(0.5, 1e-6)
+    question = Question(unit="report", periods=periods, readings=readings, epsilon=0.5)
+    whole, failure = texts.together(question, 1e-6)
     mu = accounting.gaussian_mu(0.5, 1e-6) * readings * math.sqrt(periods)
     assert accounting.delta_of_gaussian(mu, whole) <= failure < 0.01
     assert whole == 0.5 * readings * periods
@@ -541,7 +489,7 @@ def test_a_shuffler_s_sentence_has_the_delta_of_all_reports_or_says_that_nothing
 
 def test_the_moving_mean_has_its_changes_and_stays_within_its_range():
     question = Question(periods=40, changes=5, change=0.3, share=0.9)
-    means = changing.moving(question, stream(3, "test"))
+    means = local.moving(question, stream(3, "test"))
     assert means[0] == 0.9
     assert np.count_nonzero(np.diff(means)) == 5
     assert np.allclose(np.abs(np.diff(means)[np.diff(means) != 0]), 0.3)

@@ -13,8 +13,13 @@ if TYPE_CHECKING:
     from evolvingdp.planning.shuffled import Mixed
 
 BETA = 0.05  # of what is missed, or listed and held by nobody
-NORMAL_95 = 1.959963984540054
 LAPLACE_95 = math.log(20) / math.sqrt(2)  # standard deviations that 95 % of a Laplace law lie within
+
+
+def rounded(value: float, digits: int = 2, up: bool = True) -> float:
+    """To so many digits, upwards or downwards."""
+    unit = 10.0 ** (math.floor(math.log10(value)) + 1 - digits)
+    return float(f"{(math.ceil if up else math.floor)(value / unit + (-1e-9 if up else 1e-9)) * unit:.12g}")
 
 
 class CannotServeError(Exception):
@@ -27,18 +32,24 @@ class CannotServeError(Exception):
 
 @dataclass(frozen=True)
 class Expected:
-    """An error in shares of the users, before `Question.scale`; `found` is the share from which an item is found, `own` the
-    relative standard error of a number that was simulated."""
+    """A method's error, in shares of the users: `standard_error` (None for an alarm) and `within_95`, the bound that 95 % of
+    the errors keep; `found_from`, the share from which an item is found with 95 % probability (None: none is looked for);
+    `own_error`, the standard error that `standard_error` has itself where it was simulated, else 0; a `note`."""
 
     standard_error: float | None
     within_95: float
-    found: float | None = None
+    found_from: float | None = None
+    own_error: float = 0.0
     note: str = ""
-    own: float = 0.0
 
     @classmethod
     def normal(cls, standard_error: float, **more: Any) -> Expected:
-        return cls(standard_error, NORMAL_95 * standard_error, **more)
+        return cls(standard_error, 1.959963984540054 * standard_error, **more)
+
+    @property
+    def rank(self) -> float:
+        """What methods are ordered by: the smaller the better."""
+        return self.found_from or self.standard_error or self.within_95
 
 
 @dataclass(frozen=True)
@@ -55,41 +66,22 @@ class Method:
     trust: str = "nobody"
     targets: tuple[str, ...] = ("period", "window", "cumulative")
     simulated: bool = False
-    mixed: Mixed | str | None = None  # what its reports are to a shuffler, or why it gains nothing
-    settle_mixed: Callable[..., Any] | None = None  # where others are to be mixed than are sent without
-    asked: Callable[[Question], Question] = lambda question: question  # what is asked of it: behind a shuffler, more epsilon
+    mixed: Mixed | None = None  # what its reports are to a shuffler, where it gains by one
 
 
-@dataclass(frozen=True)
-class Prediction:
-    """A method that serves: its error in the statistic's unit, and what else decides.
-
-    `standard_error` (None for an alarm) and `within_95`, the bound that 95 % of the errors keep; `found_from`, the share of
-    the users from which an item is found with 95 % probability (None: none is looked for); `own_error`, the standard error
-    that `standard_error` has itself where it was simulated, else 0; in words the `guarantee`, what it `assumes` of the data,
-    what a user `sends`, what the `server` does, what it `cannot` do; the library's `settings`, a `command` to try it, and a
-    `note`.
-    """
+@dataclass(frozen=True, kw_only=True)
+class Prediction(Expected):
+    """A method that serves: its error, and in words the `guarantee`, what it `assumes` of the data, what a user `sends`,
+    what it `cannot` do; `how` the error was found, the library's `settings`, and a `command` to try it."""
 
     method: str
-    standard_error: float | None
-    within_95: float
-    found_from: float | None
-    own_error: float
     how: str
     guarantee: str
     assumes: str
     sends: str
-    server: str
     cannot: str
     settings: str
     command: str
-    note: str = ""
-
-    @property
-    def rank(self) -> float:
-        """What methods are ordered by: the smaller the better."""
-        return self.found_from or self.standard_error or self.within_95
 
 
 @dataclass(frozen=True)
@@ -113,7 +105,6 @@ class Answer:
 
     def as_json(self) -> dict[str, Any]:
         """Everything, for machines."""
-        told = asdict(self)
-        asked = self.question
+        told, asked = asdict(self), self.question
         told["question"] |= {"delta": asked.failure, "share": asked.level, "change": asked.jump, "ordinary": asked.usual}
-        return told | {"sampling_error": self.question.sampling * self.question.scale}
+        return told | {"sampling_error": asked.sampling}

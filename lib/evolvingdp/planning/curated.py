@@ -1,4 +1,4 @@
-"""Means, counts and frequencies that a trusted curator releases: fresh noise, running sums, users who come back.
+"""Means, counts and frequencies that a trusted curator releases: fresh noise, or running sums.
 
 The curator sees all readings; what it releases differs from them by noise of known variance only.
 """
@@ -11,17 +11,14 @@ from typing import Any
 import numpy as np
 
 from evolvingdp.continual_mean.binary_mechanism import best_tree, calibrate
-from evolvingdp.continual_mean.choosing import late_error, recommended
 from evolvingdp.continual_mean.prefix_sums import Buffered
-from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core import accounting
 from evolvingdp.core.noise import Gaussian, Laplace, Noise
 from evolvingdp.planning.answer import LAPLACE_95, CannotServeError, Expected, Method
-from evolvingdp.planning.local import MEANS
+from evolvingdp.planning.local import SHARES
 from evolvingdp.planning.question import Question
 
-NUMBERS, SO_FAR = (*MEANS, "frequencies"), ("cumulative",)
-_MOST_SAMPLES = 10**5  # of a user, for a tree over samples
+SO_FAR = ("cumulative",)
 
 
 def moved(question: Question, gaussian: bool = False) -> float:
@@ -29,13 +26,7 @@ def moved(question: Question, gaussian: bool = False) -> float:
 
     One user of a list replaces words: two totals move. A user's readings of a period count as one, as a mean of them.
     """
-    words = question.statistic in ("frequencies", "words")
-    return (math.sqrt(2.0) if gaussian else 2.0) if words else 1.0
-
-
-def _denominator(question: Question) -> float:
-    """Users whose unit is one: a user's mean of its readings, or a reading by itself."""
-    return question.users * question.reports.a_period
+    return (math.sqrt(2.0) if gaussian else 2.0) if question.statistic == "frequencies" else 1.0
 
 
 def needs_delta(question: Question) -> float:
@@ -46,7 +37,7 @@ def needs_delta(question: Question) -> float:
 
 def _fresh(question: Question, gaussian: bool) -> Noise:
     """Of each period's total."""
-    reports = question.reports.of_a_unit
+    reports = question.of_a_unit
     if gaussian:
         mu = accounting.gaussian_mu(question.epsilon, needs_delta(question))
         return Gaussian(moved(question, True) * math.sqrt(reports) / mu)
@@ -54,7 +45,7 @@ def _fresh(question: Question, gaussian: bool) -> Noise:
 
 
 def _fresh_expected(question: Question, noise: Noise) -> Expected:
-    error = math.sqrt(noise.variance / question.pooled) / _denominator(question)
+    error = math.sqrt(noise.variance / question.pooled) / question.users / question.a_period
     single = isinstance(noise, Laplace) and question.pooled == 1
     return Expected(error, LAPLACE_95 * error) if single else Expected.normal(error)
 
@@ -63,7 +54,7 @@ def _sums(question: Question, gaussian: bool) -> tuple[Any, Noise]:
     """Prefix sums over periods' totals, and the noise of a node."""
     delta = needs_delta(question) if gaussian else 0.0
     sums: Any = Buffered(question.periods) if gaussian else best_tree(question.periods)
-    uses = question.reports.of_a_unit
+    uses = question.of_a_unit
     return sums, calibrate(sums, question.epsilon, delta, moved(question, gaussian), uses=uses)
 
 
@@ -72,36 +63,12 @@ def _sums_expected(question: Question, made: tuple[Any, Noise]) -> Expected:
     sums, noise = made
     lengths = np.arange(math.ceil(0.9 * question.periods), question.periods + 1)
     variance = float(np.mean(sums.relative_variance(lengths))) * noise.variance
-    return Expected.normal(math.sqrt(variance) / question.periods / _denominator(question))
-
-
-def _users_mean(question: Question, gaussian: bool) -> UserMean:
-    if question.unit != "user":
-        raise CannotServeError("it protects all samples of a user together, which is more than is asked for", "--unit user")
-    samples = question.periods * question.readings
-    if samples > _MOST_SAMPLES:
-        raise CannotServeError(
-            f"it has an element for each of {samples:,} samples of a user; running sums have one a period"
-        )
-    delta = needs_delta(question) if gaussian else 0.0
-    return recommended(question.users, samples, question.epsilon, delta, excess="error")
-
-
-def _users_mean_expected(question: Question, settings: UserMean) -> Expected:
-    everybody = np.zeros(settings.samples_per_user + 1)
-    everybody[-1] = question.users
-    return Expected.normal(late_error(settings, [(settings.max_steps, everybody)]))
+    return Expected.normal(math.sqrt(variance) / question.periods / question.users / question.a_period)
 
 
 METHODS = [
-    Method("fresh Laplace noise in every period", NUMBERS, lambda q: _fresh(q, False), _fresh_expected, "curator"),
-    Method("fresh Gaussian noise in every period", NUMBERS, lambda q: _fresh(q, True), _fresh_expected, "curator"),
-    Method("running sums, the best tree", NUMBERS, lambda q: _sums(q, False), _sums_expected, "curator", SO_FAR),
-    Method("running sums, eight buffers", NUMBERS, lambda q: _sums(q, True), _sums_expected, "curator", SO_FAR),
-    Method(
-        "running mean of users who come back, discrete Laplace", MEANS, lambda q: _users_mean(q, False),
-        _users_mean_expected, "curator", SO_FAR),
-    Method(
-        "running mean of users who come back, Gaussian", MEANS, lambda q: _users_mean(q, True),
-        _users_mean_expected, "curator", SO_FAR),
-]  # fmt: skip
+    Method("fresh Laplace noise in every period", SHARES, lambda q: _fresh(q, False), _fresh_expected, "curator"),
+    Method("fresh Gaussian noise in every period", SHARES, lambda q: _fresh(q, True), _fresh_expected, "curator"),
+    Method("running sums, the best tree", SHARES, lambda q: _sums(q, False), _sums_expected, "curator", SO_FAR),
+    Method("running sums, eight buffers", SHARES, lambda q: _sums(q, True), _sums_expected, "curator", SO_FAR),
+]

@@ -10,27 +10,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import lru_cache, partial
-from typing import Any, TypeVar
+from functools import lru_cache
+from typing import Any
 
 from scipy.stats import binom, norm
 
 from evolvingdp.core.noise import Gaussian, Laplace
-from evolvingdp.planning.answer import BETA, LAPLACE_95, CannotServeError, Expected, Method
+from evolvingdp.planning.answer import BETA, LAPLACE_95, CannotServeError, Expected, Method, rounded
 from evolvingdp.planning.curated import needs_delta
-from evolvingdp.planning.local import up
 from evolvingdp.planning.question import Question
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold, best_threshold
 from evolvingdp.sparse_vector.calibration import calibrate
 from evolvingdp.sparse_vector.histograms import HISTOGRAMS, SHOWN, Histogram, histogram
 from evolvingdp.sparse_vector.moved_queries import smallest_moved_scale
 from evolvingdp.sparse_vector.shifting import Plan, planned_monitor
-from evolvingdp.sparse_vector.stable import NOISES, smallest_group, stable_monitor
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
 HOT = ("hot",)
-_moved, _made_stable = lru_cache(smallest_moved_scale), lru_cache(stable_monitor)  # a second each, and no users in them
-M = TypeVar("M", ThresholdMonitorEvolving, Histogram)
+_moved = lru_cache(smallest_moved_scale)  # a second, and no users in it
 
 
 def _of_a_user(question: Question) -> None:
@@ -41,12 +38,6 @@ def _of_a_user(question: Question) -> None:
 def _ordinary(question: Question) -> float:
     """The count that no ordinary item reaches in any period, but for `BETA` / 2."""
     return float(binom.isf(BETA / 2 / question.periods / question.items, question.users, question.usual))
-
-
-def _above(question: Question, made: M) -> M:
-    """`made` at a threshold that is no lower than its own, and above ordinary items with their noise, but for `BETA` / 2."""
-    quiet = _ordinary(question) + made.noise.isf(BETA / 2 / question.periods / question.items)
-    return replace(made, threshold=max(made.threshold, quiet))
 
 
 def _monitor(question: Question) -> Plan:
@@ -60,14 +51,6 @@ def _monitor(question: Question) -> Plan:
     return Plan(replace(best.monitor, threshold=best.monitor.threshold + usual), best.error + usual)
 
 
-def _stable(question: Question) -> ThresholdMonitorEvolving:
-    _of_a_user(question)
-    size = question.epsilon, needs_delta(question), question.taking_part, question.periods
-    made = (_made_stable(*size, noise) for noise in NOISES)
-    every = [_above(question, one) for one in made]
-    return min(every, key=lambda one: smallest_group(one, question.events, 1 - BETA / 2))
-
-
 def _repeated(question: Question) -> AboveThreshold:
     _of_a_user(question)
     size = question.epsilon, needs_delta(question), question.events, question.periods * question.items
@@ -75,25 +58,21 @@ def _repeated(question: Question) -> AboveThreshold:
     return replace(made, threshold=made.threshold + _ordinary(question))
 
 
-def _histogram(question: Question, kind: str) -> Histogram:
-    reports = question.reports.of_a_unit
-    made = histogram(question.epsilon, needs_delta(question), reports, question.items, kind=kind, beta=BETA)
-    return _above(question, made)
+def _histogram(question: Question) -> Histogram:
+    """Of the kind that finds most, at a threshold that is above ordinary items with their noise, too, but for `BETA` / 2."""
+    size = question.epsilon, needs_delta(question), question.of_a_unit, question.items
+    usual, rare = _ordinary(question), BETA / 2 / question.periods / question.items
+    made = [histogram(*size, kind=kind, beta=BETA) for kind in HISTOGRAMS]
+    high = [replace(one, threshold=max(one.threshold, usual + one.noise.isf(rare))) for one in made]
+    return min(high, key=lambda one: one.error(question.events, BETA))
 
 
 def _expected(question: Question, weight: float) -> Expected:
     """Of a method that finds items from this weight on."""
     found = weight / question.users
     if found > 1:
-        raise CannotServeError("more than all users would have to hold an item", f"--users {up(weight)}")
-    return Expected(None, found, found=found)
-
-
-def _readings_shown(question: Question) -> int:
-    """What one answer counts: all readings, one of a user and period, or one of a user, as a unit moves by one."""
-    if question.unit == "user":
-        return question.users
-    return question.users * question.pooled * question.reports.a_period
+        raise CannotServeError("more than all users would have to hold an item", f"--users {rounded(weight):.0f}")
+    return Expected(None, found, found_from=found)
 
 
 def _shown(question: Question) -> Histogram:
@@ -105,7 +84,8 @@ def _shown(question: Question) -> Histogram:
 
 
 def _shown_expected(question: Question, settings: Histogram) -> Expected:
-    counted, everything = _readings_shown(question), question.users * question.readings * question.pooled
+    everything = question.users * question.readings * question.pooled
+    counted = question.users * (1 if question.unit == "user" else question.pooled * question.a_period)  # a unit moves one
     left_out = counted * (1 - counted / everything)  # readings that do not count: which do is chance
 
     def error(share: float) -> float:
@@ -118,8 +98,8 @@ def _shown_expected(question: Question, settings: Histogram) -> Expected:
     note = "" if question.level > found else f"a word of {question.level:.2g} of the users is not found"
     size = error(question.level) / counted
     if isinstance(settings.noise, Laplace) and not left_out:
-        return Expected(size, LAPLACE_95 * size, found=found, note=note)
-    return Expected.normal(size, found=found, note=note)
+        return Expected(size, LAPLACE_95 * size, found_from=found, note=note)
+    return Expected.normal(size, found_from=found, note=note)
 
 
 def _method(name: str, settle: Any, weight: Any) -> Method:
@@ -127,16 +107,8 @@ def _method(name: str, settle: Any, weight: Any) -> Method:
 
 
 METHODS = [
-    _method("ThresholdMonitor", _monitor, lambda q, made: made.error),
-    _method("StableMonitor", _stable, lambda q, made: smallest_group(made, q.events, 1 - BETA / 2)),
+    _method("ThresholdMonitor", _monitor, lambda _, made: made.error),
     _method("AboveThreshold, repeated", _repeated, lambda q, made: made.error(q.events, BETA)),
-    *(
-        _method(
-            f"a histogram in every period, {kind}",
-            partial(_histogram, kind=kind),
-            lambda q, made: made.error(q.events, BETA),
-        )
-        for kind in HISTOGRAMS
-    ),
+    _method("a histogram in every period", _histogram, lambda q, made: made.error(q.events, BETA)),
     Method("stable histogram", ("words",), _shown, _shown_expected, "curator"),
 ]

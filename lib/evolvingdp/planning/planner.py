@@ -10,28 +10,27 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, partial
-from importlib import import_module
+from functools import cache
 from typing import Any
 
-from scipy.optimize import bisect, brentq
+from scipy.optimize import brentq
 
 from evolvingdp.core.checks import ParameterError
-from evolvingdp.planning import texts
-from evolvingdp.planning.answer import Answer, CannotServeError, Expected, Method, Prediction, Refusal
-from evolvingdp.planning.question import TRUST, Question, in_options
+from evolvingdp.planning import curated, hot, local, local_search, texts
+from evolvingdp.planning.answer import Answer, CannotServeError, Expected, Method, Prediction, Refusal, rounded
+from evolvingdp.planning.question import TRUST, Question
 from evolvingdp.planning.shown import number
-from evolvingdp.planning.shuffled import mixed, mixed_text
+from evolvingdp.planning.shuffled import mixed
 
-ROOMS = {  # that have methods for a statistic; only these are imported
-    "mean": ("local", "curated"),
-    "counts": ("local", "curated"),
-    "frequencies": ("local", "curated"),
-    "words": ("local_search", "hot"),
-    "hot": ("local", "hot"),
-}
+_ALONE = (*local.METHODS, *local_search.METHODS, *curated.METHODS, *hot.METHODS)
+METHODS = (*_ALONE, *(mixed(method, method.mixed) for method in _ALONE if method.mixed))
 _SEARCHED = ("readings", "users", "epsilon")  # where a setting that works is looked for, in this order
 _USELESS = 0.29  # the standard error of a share that is guessed
+_TRUSTED = {
+    "shuffler": "somebody has to be trusted to mix reports and drop names",
+    "curator": "somebody has to be trusted with data before noise is added",
+}
+_TARGETS = {"period": "single periods", "window": "windows", "cumulative": "all periods so far"}
 
 
 def plan(question: Question) -> Answer:
@@ -44,10 +43,7 @@ def plan(question: Question) -> Answer:
 
 def asked(question: Question) -> list[Method]:
     """All methods for this statistic, whether they serve or not."""
-    rooms = [import_module(f"evolvingdp.planning.{room}") for room in ROOMS[question.statistic]]
-    methods = [method for room in rooms for method in room.METHODS if question.statistic in method.statistics]
-    alone = [method for method in methods if method.trust != "shuffler"]
-    return alone + [mixed(method) for method in methods if method.mixed]
+    return [method for method in METHODS if question.statistic in method.statistics]
 
 
 def settled(method: Method, question: Question) -> Any:
@@ -62,17 +58,12 @@ def _refused(method: Method, question: Question) -> None:
         raise CannotServeError(_TRUSTED[method.trust], f"--trust {method.trust}")
     if (method.trust, question.trust) == ("shuffler", "curator"):
         raise CannotServeError("reports are mixed for those who trust no curator", "--trust shuffler")
+    if method.simulated and question.periods < 2:
+        raise CannotServeError("there is one period, and nothing to follow", "--periods 2")
     if question.target not in method.targets:
         raise CannotServeError(
             f"it answers for {' and '.join(_TARGETS[one] for one in method.targets)}", f"--target {method.targets[0]}"
         )
-
-
-_TRUSTED = {
-    "shuffler": "somebody has to be trusted to mix reports and drop names",
-    "curator": "somebody has to be trusted with data before noise is added",
-}
-_TARGETS = {"period": "single periods", "window": "windows", "cumulative": "all periods so far"}
 
 
 def expected(method: Method, question: Question, streams: int = 0) -> Expected:
@@ -88,40 +79,36 @@ def _ask(method: Method, question: Question) -> Prediction | Refusal:
     except CannotServeError as reason:
         return Refusal(method.name, str(reason), reason.nearest or _nearest(method, question))
     except ValueError as error:
-        return Refusal(method.name, in_options(str(error)), _nearest(method, question))
-    size, note, told = found.standard_error, found.note, mixed_text(method)
-    if size is not None and size > _USELESS:
-        note = "no better than a guess"
-    words = {name: texts.filled(text, question) for name, text in told._asdict().items() if name != "notebook"}
-    return Prediction(
-        method=method.name,
-        standard_error=None if size is None else size * question.scale,
-        within_95=found.within_95 * question.scale,
-        found_from=found.found,
-        own_error=found.own * (size or 0.0) * question.scale,
-        how="exact simulation" if method.simulated else "formula",
-        settings=repr(settings),
-        command=texts.command(told.notebook, method.asked(question)) if told.notebook in texts.NOTEBOOKS else told.notebook,
-        note=note,
-        **words,
-    )
+        return Refusal(method.name, _in_options(str(error)), _nearest(method, question))
+    if (found.standard_error or 0.0) > _USELESS:
+        found = replace(found, note="no better than a guess")
+    said = texts.of(method.name, question, method.trust == "shuffler", method.mixed.once if method.mixed else None)
+    how = "exact simulation" if method.simulated else "formula"
+    return Prediction(method=method.name, how=how, settings=repr(settings), **vars(found), **said)
+
+
+def _in_options(message: str) -> str:
+    """A mechanism's reason in the words of the question."""
+    names = {"epoch_length": "readings", "horizon": "periods", "n_users": "users", "n_words": "items"}
+    for name, option in names.items():
+        message = message.replace(name, option)
+    return message.removesuffix("; vote_cap=0, nobody voting, would work")
 
 
 def _nearest(method: Method, question: Question) -> str:
     """The smallest value of one option at which the method serves, to two digits, where there is one."""
 
-    def refuses(name: str, value: float) -> float:
+    def refuses(value: float) -> float:
         try:
-            settled(method, _set(question, name, value))
+            (settled if method.simulated else expected)(method, _set(question, name, value))
         except (CannotServeError, ValueError):
             return 1.0
         return -1.0
 
     for name in _SEARCHED:
-        about, value = Question.__dataclass_fields__[name].metadata, float(getattr(question, name))
-        off = partial(refuses, name)
-        if value < about["high"] and off(about["high"]) < 0:
-            return f"--{name} {_turn(off, value, about['high'], 0.004, partial(_rounded, digits=2, up=True)):.12g}"
+        most, value = Question.__dataclass_fields__[name].metadata["high"], float(getattr(question, name))
+        if value < most and refuses(most) < 0:
+            return f"--{name} {_turn(refuses, value, most, name, 2):.12g}"
     return ""
 
 
@@ -131,29 +118,24 @@ def _set(question: Question, name: str, value: float) -> Question:
     return replace(question, **changed)
 
 
-def _rounded(value: float, digits: int, up: bool) -> float:
-    unit = 10.0 ** (math.floor(math.log10(value)) + 1 - digits)
-    return float(f"{(math.ceil if up else math.floor)(value / unit + (-1e-9 if up else 1e-9)) * unit:.12g}")
+def _turn(off: Callable[[float], float], bad: float, good: float, name: str, digits: int) -> float:
+    """A value of an option, of so many digits, between `bad`, where off > 0, and `good`, where off <= 0, that is not much
+    better than it has to be, and that holds."""
+    step = math.copysign(0.005, good - bad)  # of a logarithm
 
+    def value(place: float) -> float:
+        """Rounded towards `good`."""
+        there = rounded(math.exp(place), digits, good > bad)
+        if name != "epsilon":
+            there = (math.ceil if good > bad else math.floor)(there)
+        return min(max(there, min(bad, good)), max(bad, good))
 
-def _turn(
-    off: Callable[[float], float], bad: float, good: float, precise: float, rounded: Callable[[float], float]
-) -> float | None:
-    """A value between `bad`, where off > 0, and `good`, where off <= 0, that is not much better than it has to be: where
-    the sign turns, to `precise` in logarithms, `rounded`, and then moved towards `good` until it holds."""
-    find = bisect if abs(off(good)) == abs(off(bad)) else brentq
-    ends = {math.log(bad): bad, math.log(good): good}  # which are known
-    turn = find(lambda where: max(-9.0, min(9.0, off(ends.get(where) or math.exp(where)))), *ends, xtol=precise)
-    step = math.copysign(precise, good - bad)
-    turn += step / 2
-    for _ in range(8):
-        value = rounded(math.exp(turn))
-        if not min(bad, good) <= value <= max(bad, good):
-            break
-        if off(value) <= 0:
-            return value
-        turn, step = turn + step, 2 * step
-    return good if off(good) <= 0 else None
+    ends = {math.log(bad): bad, math.log(good): good}
+    turn = step / 2 + brentq(lambda place: max(-9.0, min(9.0, off(ends.get(place) or value(place)))), *ends, xtol=abs(step))
+    for more in (0, 1, 3, 7, 15, 31):
+        if off(value(turn + more * step)) <= 0:
+            return value(turn + more * step)
+    return good
 
 
 @dataclass(frozen=True)
@@ -168,13 +150,10 @@ class Reached:
     late: bool = False
 
 
-_INVERTED = {"epsilon": True, "users": True, "periods": False}  # whether more of it helps
-_SECONDS = 1.5  # of the processor, for one question
-_POWER = {"epsilon": 1.0, "users": 0.5, "periods": 0.5}  # of it that errors grow or fall with, to guess where to look
-_STEP, _LEAST, _BEYOND = 4.0, 1.1, 3  # of the search for both sides, and how many go on where a method does not serve
+_POWER = {"epsilon": 1.0, "users": 0.5, "periods": -0.5}  # of it that errors fall with, to guess where to look
 
 
-def reach(question: Question, error: float, seconds: float = _SECONDS) -> list[Reached]:
+def reach(question: Question, error: float, seconds: float = 1.5) -> list[Reached]:
     """What each method needs for a standard error of at most `error`, all else as in `question`; of an alarm `error` is the
     share of the users from which an item is found.
 
@@ -185,72 +164,53 @@ def reach(question: Question, error: float, seconds: float = _SECONDS) -> list[R
         raise ParameterError(f"error must be > 0, got {error!r}")
     found, end = [], time.process_time() + seconds
     for method in sorted(asked(question), key=lambda one: one.simulated):
+        least: dict[str, Any] = dict.fromkeys(_POWER)
+        late = False
         try:
             _refused(method, question)
+            here = _excess(method, question, error, end)
+            for name in _POWER:
+                least[name] = _reached(method, question, error, end, name, here)
         except CannotServeError:
             continue
-        excess = cache(partial(_excess, method, question, error, end))
-        least: dict[str, Any] = dict.fromkeys(_INVERTED)
-        late = False
-        for name in _INVERTED:
-            try:
-                least[name] = _reached(partial(_at, excess, question, name), question, name)
-            except TimeoutError:
-                late = True
+        except TimeoutError:
+            late = True
         if late or any(least.values()):
             whole = {name: int(least[name]) if least[name] else None for name in ("users", "periods")}
             found.append(Reached(method.name, least["epsilon"], **whole, late=late))
     return sorted(found, key=lambda one: one.epsilon or math.inf)
 
 
-def _excess(method: Method, question: Question, error: float, end: float, name: str = "", value: float = 0.0) -> float:
-    """log(its error / `error`) at this value of an option, or as asked; infinite where there is no number."""
+def _excess(method: Method, question: Question, error: float, end: float) -> float:
+    """log(its error / `error`); infinite where there is no number."""
     if time.process_time() > end:
         raise TimeoutError
     try:
-        changed = _set(question, name, value) if name else question
-        reached = expected(method, changed)
+        reached = expected(method, question)
     except (CannotServeError, ValueError):
         return math.inf
-    size = reached.found if reached.standard_error is None else reached.standard_error * changed.scale
+    size = reached.found_from if reached.standard_error is None else reached.standard_error
     return math.inf if size is None else math.log(size / error) if size > 0 else -math.inf
 
 
-def _at(excess: Callable[..., float], question: Question, name: str, value: float) -> float:
-    """`excess` at a value of an option; the question's own is asked once for all options."""
-    value = value if name == "epsilon" else round(value)
-    return excess() if value == getattr(question, name) else excess(name, value)
-
-
-def _reached(excess: Callable[[float], float], question: Question, name: str) -> float | None:
-    """The value of `name` at which the error becomes small enough: steps until it is on both sides, then `_turn`."""
-    about, more_helps = Question.__dataclass_fields__[name].metadata, _INVERTED[name]
+def _reached(method: Method, question: Question, error: float, end: float, name: str, here: float) -> float | None:
+    """The value of `name` at which the error becomes small enough: steps until it is on both sides, then `_turn`; `here`
+    is the excess at the question's own."""
+    about, power = Question.__dataclass_fields__[name].metadata, _POWER[name]
     low = question.window if name == "periods" and question.target == "window" else about["low"]
-    last, missing = float(getattr(question, name)), 0
-    off, least = excess(last), _LEAST
-    reached = off <= 0
-    while True:
-        guess = math.exp(min(1.1 * abs(off), 20) / _POWER[name]) if math.isfinite(off) else _STEP
-        step = min(max(guess, least), _STEP**4)
-        following = min(max(last / step if more_helps == reached else last * step, low), about["high"])
-        following = following if name == "epsilon" else float(round(following))
-        if following == last:
-            return last if reached else None
-        now = excess(following)
-        missing += now == math.inf
+    value, now, least, reached = float(getattr(question, name)), here, 0.1, here <= 0
+    own = value
+    off = cache(lambda value: here if value == own else _excess(method, _set(question, name, value), error, end))
+    while value != (last := about["high"] if reached == (power < 0) else low):
+        step = max(least, min(1.1 * abs(now / power), 5.5)) if math.isfinite(now) else 1.4
+        following = value * math.exp(math.copysign(step, last - value))
+        following = min(max(following if name == "epsilon" else float(round(following)), low), about["high"])
+        now = off(following)
         if reached != (now <= 0):
-            break
-        if missing > _BEYOND:
-            return None
-        last, off, least = following, now, least**2
-    bad, good = (following, last) if reached else (last, following)
-
-    def rounded(value: float) -> float:
-        """To three digits, and users and periods at least to a whole number."""
-        three = _rounded(value, 3, more_helps)
-        return three if name == "epsilon" else float((math.ceil if more_helps else math.floor)(three))
-
-    return _turn(excess, bad, good, 0.01, rounded)
+            bad, good = (following, value) if reached else (value, following)
+            return _turn(off, bad, good, name, 3)
+        value, least = following, 2 * least
+    return value if reached else None
 
 
 def sentence(question: Question, predictions: list[Prediction], refusals: list[Refusal]) -> str:

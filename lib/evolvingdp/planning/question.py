@@ -11,65 +11,10 @@ import numbers
 from dataclasses import dataclass, field
 from typing import Any
 
-STATISTICS = ("mean", "counts", "frequencies", "words", "hot")
+STATISTICS = ("mean", "frequencies", "words", "hot")
 TRUST = ("nobody", "shuffler", "curator")
 UNITS = ("report", "period", "user")
 TARGETS = ("period", "window", "cumulative")
-MOST_USERS = 10**9
-USUAL_DELTA = 1e-9  # far below one over the users of any question
-
-
-UNIT = {
-    "report": "one report",
-    "period": "all that a user sends in a period",
-    "user": "everything that a user ever sends",
-}
-
-
-@dataclass(frozen=True)
-class Reports:
-    """`a_period` reports of one user in each of the `periods`, and the `unit` that epsilon is for: a method's error, what
-    epsilon pays for, and the sentence that promises it count with this. A curator's data count in the same way."""
-
-    unit: str
-    a_period: int
-    periods: int
-
-    @property
-    def in_all(self) -> int:
-        """Of one user."""
-        return self.a_period * self.periods
-
-    @property
-    def of_a_unit(self) -> int:
-        """Whose losses together are epsilon."""
-        return {"report": 1, "period": self.a_period, "user": self.in_all}[self.unit]
-
-    def together(self, epsilon: float, delta: float = 0.0) -> tuple[float, float]:
-        """What (epsilon, delta) for a unit say of all that a user ever sends; delta inf where they say nothing.
-
-        The units of one period are read together, so that theirs is the bound for groups, delta (e^(r epsilon) - 1) /
-        (e^epsilon - 1) for r of them; periods compose.
-        """
-        units = self.in_all // self.of_a_unit
-        alike = max(1, units // self.periods)
-        if not delta:
-            return units * epsilon, 0.0
-        if alike * epsilon > 700:  # beyond floats, and beyond 1
-            return units * epsilon, math.inf
-        return units * epsilon, units // alike * delta * math.expm1(alike * epsilon) / math.expm1(epsilon)
-
-    def told(self, epsilon: float, delta: float = 0.0) -> str:
-        """`together` in words; delta in two digits, rounded up."""
-        if self.of_a_unit == self.in_all:
-            return "together the same"
-        whole, failure = self.together(epsilon, delta)
-        if not failure:
-            return f"together it is {whole:g}"
-        if failure >= 1:
-            return "together no bound below 1 is left of delta"
-        unit = 10.0 ** (math.floor(math.log10(failure)) - 1)
-        return f"together it is ({whole:g}, {math.ceil(failure / unit - 1e-9) * unit:.2g})"
 
 
 def _ask(default: Any, help: str, low: float = 0, high: float = math.inf, choices: tuple[str, ...] = ()) -> Any:
@@ -86,8 +31,8 @@ class Question:
 
     statistic: str = _ask(
         "mean",
-        "mean (of numbers in [0, 1], or a share); counts (of events); frequencies (of a list of words); words (without a "
-        "list); hot (which items many hold now)",
+        "mean (of numbers in [0, 1], or a share); frequencies (of a list of words); words (without a list); hot (which "
+        "items many hold now)",
         choices=STATISTICS,
     )
     trust: str = _ask(
@@ -100,12 +45,11 @@ class Question:
         "what epsilon protects: one report, all that a user sends in a period, or everything that a user ever sends",
         choices=UNITS,
     )
-    users: int = _ask(100_000, "users, all there in every period", 1, MOST_USERS)
+    users: int = _ask(100_000, "users, all there in every period", 1, 10**9)
     periods: int = _ask(365, "periods (days, months) with an answer each", 1, 10_000)
-    readings: int = _ask(1, "values of one user in a period", 1, 10**9)
+    readings: int = _ask(1, "values of one user in a period", 1, 10**8)
     changes: int = _ask(3, "how often the answer jumps, in all periods together", 0, 10_000)
     change: float | None = _ask(None, "by how much it jumps  [default: .1 for a mean; for a word its level]", 0, 1)
-    own_changes: int = _ask(0, "how often one user's own value changes at most; 0: any number of times", 0, 10_000)
     target: str = _ask("period", "one answer a period, for the last `window` periods, or for all so far", choices=TARGETS)
     window: int = _ask(7, "periods of a window", 1, 10_000)
     epsilon: float = _ask(1.0, "privacy loss of a unit", 1e-4, 20)
@@ -135,24 +79,14 @@ class Question:
         """delta; by default 0 if nobody is trusted, else 1e-9."""
         if self.delta is not None:
             return self.delta
-        return 0.0 if self.trust == "nobody" else USUAL_DELTA
-
-    @property
-    def some_delta(self) -> float:
-        """`failure`, or where it is 0 the usual one, for a notebook that needs one."""
-        return self.failure or USUAL_DELTA
-
-    @property
-    def samples(self) -> int:
-        """Of one user, in all."""
-        return self.periods * self.readings
+        return 0.0 if self.trust == "nobody" else 1e-9
 
     @property
     def level(self) -> float:
         """The answer to expect; by default .5 for a mean and .01 for a word or an item."""
         if self.share is not None:
             return self.share
-        return 0.5 if self.statistic in ("mean", "counts") else 0.01
+        return 0.5 if self.statistic == "mean" else 0.01
 
     @property
     def usual(self) -> float:
@@ -160,15 +94,11 @@ class Question:
         return 1 / self.items if self.ordinary is None else self.ordinary
 
     @property
-    def pooled(self) -> int:
-        """Periods that one answer is about."""
-        return {"period": 1, "window": self.window, "cumulative": self.periods}[self.target]
-
-    @property
-    def reports(self) -> Reports:
-        """Where each user reports in every period: each of its readings, if a report is what epsilon is for, else their
-        mean."""
-        return Reports(self.unit, self.readings if self.unit == "report" else 1, self.periods)
+    def jump(self) -> float:
+        """The size of a change; by default .1 for a mean, and for a word its level."""
+        if self.change is not None:
+            return self.change
+        return 0.1 if self.statistic == "mean" else self.level
 
     @property
     def moves(self) -> int:
@@ -176,25 +106,24 @@ class Question:
         return min(self.changes, self.periods - 1) if self.jump else 0
 
     @property
-    def jump(self) -> float:
-        """The size of a change; by default .1 for a mean, and for a word its level."""
-        if self.change is not None:
-            return self.change
-        return 0.1 if self.statistic in ("mean", "counts") else self.level
+    def pooled(self) -> int:
+        """Periods that one answer is about."""
+        return {"period": 1, "window": self.window, "cumulative": self.periods}[self.target]
 
     @property
-    def scale(self) -> float:
-        """The factor from a share to the answer's unit: for counts the readings that one answer is about, else 1."""
-        return float(self.users * self.readings * self.pooled) if self.statistic == "counts" else 1.0
+    def a_period(self) -> int:
+        """Reports of a user in a period: of each of its readings, if a report is what epsilon is for, else of their mean."""
+        return self.readings if self.unit == "report" else 1
+
+    @property
+    def of_a_unit(self) -> int:
+        """Reports of a user whose losses together are epsilon, where each user reports in every period."""
+        return self.periods if self.unit == "user" else 1
 
     @property
     def sampling(self) -> float:
-        """Standard error of the users' own share as an estimate of a larger population's, all readings being independent."""
-        return self.sampling_alike / math.sqrt(self.readings * self.pooled)
-
-    @property
-    def sampling_alike(self) -> float:
-        """The same where all readings of a user are the same."""
+        """Standard error of the users' own share as an estimate of a larger population's, at most: all readings of a user
+        may be the same."""
         return math.sqrt(self.level * (1 - self.level) / self.users)
 
 
@@ -236,11 +165,3 @@ def _refuse(message: str) -> None:
     from evolvingdp.core.checks import ParameterError  # with numpy, which help does not wait for
 
     raise ParameterError(message)
-
-
-def in_options(message: str) -> str:
-    """A mechanism's reason in the words of the question."""
-    names = {"epoch_length": "readings", "horizon": "periods", "n_users": "users", "n_words": "items"}
-    for name, option in names.items():
-        message = message.replace(name, option)
-    return message.removesuffix("; vote_cap=0, nobody voting, would work")

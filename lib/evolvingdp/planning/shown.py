@@ -6,18 +6,17 @@ import math
 import textwrap
 
 from evolvingdp.planning.answer import Answer, Prediction
-from evolvingdp.planning.question import UNIT, Question
+from evolvingdp.planning.question import Question
+from evolvingdp.planning.texts import UNIT
 
 _WIDTH = 92  # of the book's column, too
 _TRUST = {"--trust shuffler": "With a trusted shuffler", "--trust curator": "With a trusted curator"}
-_UNITS = {"mean": "share", "counts": "readings", "frequencies": "share", "words": "share", "hot": "share of the users"}
 
 
 def asked(question: Question) -> str:
     """The question in words."""
     what = {
         "mean": f"A mean near {question.level:g}",
-        "counts": f"A count of events, a share near {question.level:g}",
         "frequencies": f"The frequencies of {question.items:,} words, one near {question.level:g}",
         "words": f"Words of at most {question.length} letters without a list",
         "hot": f"Which of {question.items:,} items are hot, {question.events:,} in all",
@@ -28,14 +27,13 @@ def asked(question: Question) -> str:
         "cumulative": f"so far, after {question.periods:,} periods",
     }[question.target]
     delta = f", delta = {question.failure:g}" if question.failure else ""
-    trusted = {"nobody": "nobody is trusted", "shuffler": "a shuffler is trusted", "curator": "a curator is trusted"}
-    lines = [
-        f"{what}, {when}: {question.users:,} users, {question.readings:,} a user and period;",
-        f"epsilon = {question.epsilon:g}{delta} for {UNIT[question.unit]}; {trusted[question.trust]}.",
-    ]
-    if question.statistic in ("mean", "counts", "frequencies") and question.target == "period":
-        lines[-1] += f" {question.moves} changes of {question.jump:g}."
-    return "\n".join(lines)
+    trusted = question.trust if question.trust == "nobody" else f"a {question.trust}"
+    moves = f" {question.moves} changes of {question.jump:g}."
+    return (
+        f"{what}, {when}: {question.users:,} users, {question.readings:,} a user and period; epsilon = {question.epsilon:g}"
+        f"{delta} for {UNIT[question.unit]}; {trusted} is trusted."
+        f"{moves if question.statistic in ('mean', 'frequencies') and question.target == 'period' else ''}"
+    )
 
 
 def text(answer: Answer, error: float | None = None) -> str:
@@ -57,13 +55,8 @@ def text(answer: Answer, error: float | None = None) -> str:
     if error is not None:
         lines += ["", *_reached(answer, error)]
     if question.statistic != "hot":
-        apart, alike = (number(error * question.scale) for error in (question.sampling, question.sampling_alike))
-        several = f" if all readings are independent, {alike} if those of a user are all the same"
-        lines += [
-            "",
-            f"Errors are about these users. Where they stand for a population, add {apart}, in squares, for sampling"
-            f"{several if apart != alike else ''}.",
-        ]
+        population = f"Where they stand for a population, add up to {number(question.sampling)}, in squares, for sampling."
+        lines += ["", f"Errors are about these users. {population}"]
     return "\n".join(_wrapped(line) for line in lines)
 
 
@@ -92,13 +85,17 @@ def number(value: float | None, own: float = 0.0, digits: int = 2) -> str:
 def _table(question: Question, predictions: list[Prediction]) -> list[str]:
     found = any(one.found_from is not None for one in predictions)
     alarm = all(one.standard_error is None for one in predictions)
-    rows = [["", f"method ({_UNITS[question.statistic]})", *([] if alarm else ["std. error", "95 %"])]]
+    rows = [["", "method (share of the users)", *([] if alarm else ["std. error", "95 %"])]]
     rows[0] += (["found from, share", "users"] if found else []) + ["how"]
     for place, one in enumerate(predictions, start=1):
         row = [f"{place}.", one.method, *([] if alarm else [number(one.standard_error, one.own_error), _within(one)])]
         if found:
             row += [number(one.found_from), "" if one.found_from is None else f"{one.found_from * question.users:,.0f}"]
         rows.append([*row, one.how + (f"; {one.note}" if one.note else "")])
+    return _columns(rows)
+
+
+def _columns(rows: list[list[str]]) -> list[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
@@ -110,20 +107,12 @@ def _within(one: Prediction) -> str:
 
 
 def _details(best: Prediction) -> list[str]:
-    told = {
-        "guarantee": best.guarantee,
-        "assumes": best.assumes,
-        "a user sends": best.sends,
-        "server": best.server,
-        "cannot": best.cannot,
-        "settings": best.settings,
-        "try it": best.command,
-    }
+    told = {name: getattr(best, name) for name in ("guarantee", "assumes", "sends", "cannot", "settings")}
     lines = [best.method]
     for name, value in told.items():
-        parts = [value] if value == best.command else textwrap.wrap(value, _WIDTH - 15) or [""]
-        lines += [f"  {name:<13}{parts[0]}".rstrip(), *(" " * 15 + part for part in parts[1:])]
-    return lines
+        parts = textwrap.wrap(value, _WIDTH - 13)
+        lines += [f"  {name:<11}{parts[0]}", *(" " * 13 + part for part in parts[1:])]
+    return [*lines, f"  try it     {best.command}"]
 
 
 def _reached(answer: Answer, error: float) -> list[str]:
@@ -139,5 +128,4 @@ def _reached(answer: Answer, error: float) -> list[str]:
             *(f"{n:,}" if n else "none" for n in (one.users, one.periods)),
         ]
         rows.append([one.method, *numbers])
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows] + told
+    return _columns(rows) + told
