@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from evolvingdp.core.noise import Tape
 from evolvingdp.core.reports import Report
 from evolvingdp.core.seeds import stream
-from evolvingdp.evolving import thresh_protocol
+from evolvingdp.evolving import protocol as thresh_protocol
 from evolvingdp.evolving.rivals import once, reserve
 from evolvingdp.evolving.rivals.reserve import Reserve
 from evolvingdp.evolving.streams import WordStream
@@ -119,7 +119,7 @@ def followed(question: Question, settings: Any, seed: int) -> Array:
     if isinstance(settings, Reserve):
         found = [release.estimate[1] for release in reserve.run(settings, data, **_generators(seed))]
     else:
-        releases = thresh_protocol.run(settings, data, bits=stream(seed, "bits"), private=stream(seed, "private"))
+        releases = thresh_protocol.run(settings, data, **_generators(seed))
         found = [release.estimate for release in releases]
     return np.asarray(_told(np.array(found, dtype=float))[:, None] - own)
 

@@ -30,7 +30,7 @@ from evolvingdp.continual_mean.prefix_sums import Filter
 from evolvingdp.core import brown
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.seeds import stream
-from evolvingdp.evolving import heavy_simulation, thresh_protocol, thresh_simulation
+from evolvingdp.evolving import heavy_simulation, protocol, thresh_simulation
 from evolvingdp.evolving import streams as bit_streams
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.rivals import once
@@ -133,7 +133,7 @@ def thresh_of(n_users: int, horizon: int, epoch_length: int, per_user: bool = Fa
     data = changing(n_users, horizon, epoch_length)
     method = Thresh.tuned(n_users, horizon, epoch_length, 1.0, changes=3)
     if per_user:
-        return lambda: thresh_protocol.run(method, data, bits=np.random.default_rng(0), private=seeded("noise"))
+        return lambda: protocol.run(method, data, **{name: seeded(name) for name in ("words", "public", "private")})
     return lambda: thresh_simulation.simulate(method, data, seeded("simulation"))
 
 

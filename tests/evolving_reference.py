@@ -47,7 +47,8 @@ def report_shown(settings, share, uniforms):
 
 
 def thresh_runs(settings, counts, votes, reports):
-    """Algorithms 1 to 3 with integer caps (E-EV-1) and a start (E-EV-2) for `counts` of ones, (runs, epochs, users).
+    """Algorithms 1 to 3 with integer caps (E-EV-1) and a first update without votes (E-EV-2) for `counts` of ones, (runs,
+    epochs, users).
 
     votes(t) and reports(t, those) give the uniform numbers of an epoch, (runs, users), those of `those` runs only.
     """
@@ -58,7 +59,7 @@ def thresh_runs(settings, counts, votes, reports):
     for t in range(horizon):
         now = counts[:, t]
         wanted = np.ones(runs, bool)
-        if t or settings.start == "sentinel":
+        if t:
             far = says_yes(settings, t + 1, distances)
             yes = far[np.abs(now - reference)] & (shown.used < settings.vote_cap)
             wanted = decided(settings, vote_shown(settings, yes, votes(t)))
@@ -92,9 +93,9 @@ def heavy_runs(settings, counts, votes, places, reports):
     for t in range(horizon):
         hashed = counts[:, t].astype(float) @ matrix.T.astype(float) / voting.epoch_length
         wanted = np.ones(runs, bool)
-        if t or voting.start == "sentinel":
+        if t:
             moved = says_yes(voting, t + 1, np.abs(hashed - reference).max(axis=2))
-            yes = (moved | (left == voting.estimate_cap)[:, None]) & (shown.used < voting.vote_cap)
+            yes = moved & (shown.used < voting.vote_cap)
             wanted = decided(voting, vote_shown(voting, yes, votes[:, t]))
             shown.used += yes
         pays = wanted & ((left > 0) | (voting.exhaustion == "printed"))
@@ -121,9 +122,7 @@ def _groups(data, t, runs, rng):
         if hasattr(data, "which"):
             yield _multinomial(data.epoch_length, data.distributions[data.which[group, t]], (runs, size), rng)
             continue
-        late = int(data.late[t])
-        parts = ((data.epoch_length - late, data.means[group, t]), (late, data.late_means[group, t]))
-        yield sum(_binomial(bits, mean, (runs, size), rng) for bits, mean in parts if bits)
+        yield _binomial(data.epoch_length, data.means[group, t], (runs, size), rng)
 
 
 def _multinomial(length, law, shape, rng):

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.audit.exact.draws import frozen
-from evolvingdp.evolving import heavy_protocol, thresh_protocol
+from evolvingdp.evolving import protocol
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.thresh import Thresh
 
@@ -30,13 +30,11 @@ Message = tuple[float, ...]  # logs of the probabilities of its outcomes
 @dataclass
 class Coins:
     """A generator whose uniform numbers only answer: in its i-th draw `u < p` is what `answers[i]` says, and False for users
-    beyond these. The p of the user at `seats[i]` is kept, who is the one in question if it `serves[i]`."""
+    beyond these. The p of the first user, who is the one in question, is kept."""
 
     answers: list[list[bool]]
-    seats: list[int]
-    serves: list[bool]
     chances: list[float] = field(default_factory=list)
-    others: list[Any] = field(default_factory=list)  # the p of all, without those
+    others: list[Any] = field(default_factory=list)  # the p of the others
 
     def random(self, shape: tuple[int, ...]) -> Coins:
         self.shape = shape
@@ -46,8 +44,8 @@ class Coins:
         draw, answer = len(self.chances), np.zeros(self.shape, dtype=bool)
         answer[: len(self.answers[draw])] = self.answers[draw]
         of_all = np.broadcast_to(chances, self.shape)
-        self.chances.append(float(of_all[self.seats[draw]]))
-        self.others.append(np.delete(of_all, self.seats[draw] if self.serves[draw] else []).tolist())
+        self.chances.append(float(of_all[0]))
+        self.others.append(of_all[1:].tolist())
         return answer
 
     def __ge__(self, chances: Any) -> NDArray[np.bool_]:
@@ -72,9 +70,6 @@ class Place:
 class Drive:
     """A protocol of users of whom three vote: `step(state, datum, coins, place)`, in which one user holds `datum` and the
     others the first of `inputs`, all that a user can hold in an epoch. `sent(release, place)` is larger for a larger report.
-
-    `seats(state)`: the user's place among those who vote in the next epoch, and among those who report in the next update,
-    None where it does not.
     """
 
     start: Any
@@ -82,18 +77,14 @@ class Drive:
     sent: Callable[[Any, int], float]
     inputs: list[Any]
     horizon: int
-    forced: bool  # the first epoch has an update, and no votes
     places: int = 1
-    seats: Callable[[Any], tuple[int | None, int | None]] = lambda state: (0, 0)
 
     def after(self, state: Any, datum: Any, wanted: bool) -> tuple[Any, list[Message]]:
         """The state after an epoch in which the votes do or do not ask for an update, and what the user sends."""
-        votes = not (self.forced and state.release.epoch == 0)
-        voter, reporter = self.seats(state)
+        votes = state.release.epoch > 0  # the first epoch has an update, and no votes
 
         def tossed(vote: list[bool], datum: Any, report: bool = False, place: int = 0) -> tuple[Any, Any, Coins]:
-            ours, serves = [False] * (reporter or 0) + [report], [voter is not None] * votes + [reporter is not None]
-            coins = Coins([vote] * votes + [ours], [voter or 0] * votes + [reporter or 0], serves)
+            coins = Coins([vote] * votes + [[report]])
             return *self.step(state, datum, coins, place), coins
 
         def run(vote: list[bool], report: bool = False, place: int = 0) -> tuple[Any, Any, list[float]]:
@@ -104,27 +95,22 @@ class Drive:
             return bool(release.updated or release.frozen)
 
         messages = []
-        if (
-            votes and voter is not None
-        ):  # with the others' votes split, an update is asked for if and only if this one says so
-            others = [False, True]
-            (_, says, (chance, *_)), (_, denies, _) = (
-                run([*others[:voter], answer, *others[voter:]]) for answer in (True, False)
-            )
+        if votes:  # with the others' votes split, an update is asked for if and only if this one says so
+            (_, says, (chance, *_)), (_, denies, _) = (run([answer, False, True]) for answer in (True, False))
             messages.append(_message(chance, asked(says), asked(denies)))
         vote = [False] * 3
         following, release, coins = tossed(vote, datum)
         if votes and asked(release) != wanted:
-            vote = [voter != seat for seat in range(3)]
+            vote = [False, True, True]
             following, release, coins = tossed(vote, datum)
         unseen = tossed(vote, self.inputs[0])[2].others
         if any(ours != theirs for ours, theirs in zip(coins.others, unseen, strict=False)):  # one may end before reports
             raise AssertionError("what is sent in the seats of others must not depend on the user")
-        if votes and voter is not None:  # the others agree: what noise makes of this vote must not change what is kept
-            shown = run([(seat != voter) == answer for seat, answer in enumerate(vote)])[0]
+        if votes:  # the others agree: what noise makes of this vote must not change what is kept
+            shown = run([not vote[0], *vote[1:]])[0]
             if frozen(shown) != frozen(following):
                 raise AssertionError("a state must not depend on how a truthful vote was shown")
-        if release.updated and reporter is not None:
+        if release.updated:
             outcomes: list[float] = []
             for place in range(self.places):
                 lower = release if place == 0 else run(vote, False, place)[1]
@@ -152,7 +138,7 @@ class Drive:
 
         worst = 0.0
         all_inputs = list(itertools.product(range(len(self.inputs)), repeat=self.horizon))
-        for updates in _updates(self.horizon, self.forced):
+        for updates in _updates(self.horizon):
             sent = zip(*(transcript(inputs, updates)[1] for inputs in all_inputs), strict=True)
             tables = [np.array(message) for message in sent]  # (inputs, outcomes) each
             losses = [(table[:, None] - table[None]).max(axis=2) for table in tables]  # of all pairs of inputs
@@ -168,10 +154,9 @@ def _message(chance: float, yes: bool, no: bool) -> Message:
     return logs if yes else logs[::-1]
 
 
-def _updates(horizon: int, forced: bool) -> Iterator[tuple[bool, ...]]:
-    """All sequences of epochs in which the votes may ask for an update."""
-    first = (True,) if forced else (True, False)
-    return itertools.product(first, *[(False, True)] * (horizon - 1))
+def _updates(horizon: int) -> Iterator[tuple[bool, ...]]:
+    """All sequences of epochs in which the votes may ask for an update, which the first has without."""
+    return itertools.product((True,), *[(False, True)] * (horizon - 1))
 
 
 def of_three(settings: Thresh) -> Thresh:
@@ -185,31 +170,29 @@ def _thawed(state: Any) -> Any:
 
 
 def thresh_loss(settings: Thresh) -> float:
-    """The loss of a user of `thresh_protocol.step`."""
+    """The loss of a user of `protocol.step` of THRESH."""
     three = of_three(settings)
 
     def step(state: Any, count: int, coins: Any, place: int) -> tuple[Any, Any]:
-        return thresh_protocol.step(three, _thawed(state), np.array([count, 0, 0]), coins)
+        return protocol.step(three, _thawed(state), np.array([count, 0, 0]), Place(0), coins)  # type: ignore[arg-type]
 
     inputs = list(range(three.epoch_length + 1))
-    forced = three.start == "forced"
-    start = thresh_protocol.start(three)
-    return Drive(start, step, lambda release, _: float(release.estimate), inputs, three.horizon, forced).loss()
+    start = protocol.start(three)
+    return Drive(start, step, lambda release, _: float(release.estimate), inputs, three.horizon).loss()
 
 
 def heavy_loss(settings: HeavyThresh) -> float:
-    """The loss of a user of `heavy_protocol.step` with one word an epoch."""
+    """The loss of a user of protocol.step with one word an epoch."""
     three = replace(settings, voting=of_three(settings.voting))
     voting, words = three.voting, np.arange(three.n_words)
     inputs = list(voting.epoch_length * np.eye(three.n_words, dtype=np.int64))
 
     def step(state: Any, histogram: NDArray[np.int64], coins: Any, place: int) -> tuple[Any, Any]:
         counts = np.array([histogram, inputs[0], inputs[0]])
-        return heavy_protocol.step(three, _thawed(state), counts, Place(place), coins)  # type: ignore[arg-type]
+        return protocol.step(three, _thawed(state), counts, Place(place), coins)  # type: ignore[arg-type]
 
     def sent(release: Any, place: int) -> float:
         return float(release.estimate @ three.signs(np.array([place]), words))
 
-    forced = voting.start == "forced"
-    start = heavy_protocol.start(three)
-    return Drive(start, step, sent, inputs, voting.horizon, forced, three.width).loss()
+    start = protocol.start(three)
+    return Drive(start, step, sent, inputs, voting.horizon, three.width).loss()

@@ -33,6 +33,7 @@ from evolvingdp.notebooks.evolving.split_users import (
     SIXTEEN,
     SMOOTHED,
     errors,
+    periods,
     reported_once,
 )
 
@@ -69,7 +70,7 @@ Size = tuple[int, int, int, float]  # n_users, horizon, epoch_length, epsilon
 TUNED, OPTIMAL = "THRESH, tuned", r"every epoch, ($\epsilon$, $10^{-6}$)"
 RESERVE, TOLD = "once, with a reserve", "THRESH, tuned, told the number"
 CHOSEN, CHOSEN_LATE = "the choice, online", "the choice, in hindsight"
-ABSORBED, DISTRIBUTED = "LDP-IDS, absorption (LPA)", "LDP-IDS, distribution (LPD)"  # another guarantee where w < T
+ABSORBED = "LDP-IDS, absorption (LPA)"  # another guarantee where w < T
 DELTA = 1e-6  # of OPTIMAL
 TREES = dict(
     zip(
@@ -77,14 +78,12 @@ TREES = dict(
         (
             "tree, Erlingsson et al.",
             "tree, Erlingsson et al., all of epsilon",
-            "tree, annulus of flips",
             "tree, best randomizer, tuned",
         ),
         strict=True,
     )
 )
-TWO_LAYERS, HASHED, ONE_LAYER = "two layers (RAPPOR)", "two layers, hashed (LOLOHA)", "one layer (dBitFlipPM)"
-MEMOIZED = (TWO_LAYERS, HASHED, ONE_LAYER)  # another guarantee
+MEMOIZED = "two layers (RAPPOR)"  # another guarantee
 STREAMS = ("constant", PLANNED, "twice", "four times", "drift", "week", "adoption")
 SETTING = ["n_users", "epsilon", "epoch_length", "horizon", "kind"]
 ALIASES = (CHOSEN, CHOSEN_LATE, SIXTEEN)
@@ -136,7 +135,7 @@ def all_errors(
     for name, settings in plans.items():
         found[name] = follow(settings, data, rng)
     for every in (1 << power for power in range(1, horizon.bit_length())):
-        found[split(every)] = baselines.recompute(data, epsilon, rng, every=every, split="users")
+        found[split(every)] = periods(data, epsilon, rng, every)
     found[OPTIMAL] = baselines.recompute(data, epsilon, rng, composition="optimal", delta=DELTA)
     found[SIXTEEN] = found.get(split(horizon // 16), found[ONCE])
     return {method: errors(estimates, data.truth) for method, estimates in found.items()}
@@ -212,7 +211,7 @@ def _map(params: Any, seed: int, n_users: int) -> Iterator[dict[str, Any]]:
         for kind, repetition in itertools.product(STREAMS, range(params.map_runs)):
             rng = stream(seed, "map", *map(str, size), kind, repetition)
             means, count = drawn(kind, horizon, params.changes, rng)
-            told = planned(size, count) if kind in STREAMS[:4] and kind != PLANNED else {}
+            told = planned(size, count) if kind in STREAMS[2:4] else {}
             more = {TOLD: told[TUNED]} if TUNED in told else {}
             rows = all_errors(size, plans | more, BitStream.make([n_users], means, length), rng)
             rows |= {name: rows[chosen_method(choice)] for name, choice in chosen.items()}
@@ -226,10 +225,9 @@ def _rare(params: Any, seed: int) -> Iterator[dict[str, Any]]:
     for horizon in params.horizons:
         expected = {}
         for randomizer, method in TREES.items():
-            tree = ChangeTree(params.n_users, horizon, params.epsilon, params.changes + 1, randomizer, randomizer == "best")
+            tree = ChangeTree(params.n_users, horizon, params.epsilon, params.changes + 1, randomizer)
             expected[method] = float(np.mean(tree.standard_errors))
-        for method in MEMOIZED:
-            expected[method] = layered(method, params.epsilon).standard_error(params.n_users)
+        expected[MEMOIZED] = layered(params.epsilon).standard_error(params.n_users)
         for repetition in range(params.repetitions):
             means = random_means(horizon, params.changes, stream(seed, "means", repetition))
             data, rng = BitStream.make([params.n_users], means, 1), stream(seed, "rare", horizon, repetition)
@@ -250,8 +248,8 @@ def _windows(params: Any, seed: int) -> Iterator[dict[str, Any]]:
         rng = stream(seed, "windows", kind, repetition)
         data = BitStream.make([n_users], drawn(kind, horizon, params.changes, rng)[0], 1)
         found = {(CHOSEN, horizon): choice.simulate(data, rng)}
-        for window, (method, absorb) in itertools.product(windows, {ABSORBED: True, DISTRIBUTED: False}.items()):
-            found[method, window] = baselines.within_windows(data, epsilon, rng, window=window, absorb=absorb)[0]
+        for window in windows:
+            found[ABSORBED, window] = baselines.within_windows(data, epsilon, rng, window=window)[0]
         for (method, window), estimates in found.items():
             row = {"part": "window", "kind": kind, "repetition": repetition, "window": window, "method": method}
             yield row | errors(estimates, data.truth)
@@ -265,12 +263,9 @@ def windows(table: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(factor=rows.mean_error / ours.loc[rows.kind].to_numpy())
 
 
-def layered(method: str, epsilon: float) -> Memoized:
-    """Memoization that promises `epsilon` for a bit that never changes: a second layer has half of it, and a report of
-    LOLOHA."""
-    if method == TWO_LAYERS:
-        return Memoized(epsilon, epsilon / 2)
-    return Memoized.loloha(epsilon, epsilon / 2) if method == HASHED else Memoized.dbitflip(epsilon)
+def layered(epsilon: float) -> Memoized:
+    """Memoization that promises `epsilon` for a bit that never changes: the second layer has half of it."""
+    return Memoized(epsilon, epsilon / 2)
 
 
 def line(table: pd.DataFrame, part: str) -> pd.DataFrame:
@@ -339,12 +334,9 @@ def geometric_mean(values: pd.Series) -> float:
 
 def prices(params: Any) -> pd.DataFrame:
     """The exact loss of all reports of a memoizing device with two layers, by epochs."""
-    epochs, parts = np.unique(np.geomspace(1, max(params.horizons), 24).astype(int)), []
-    for method in MEMOIZED[:2]:
-        layers = layered(method, params.epsilon)
-        losses = [layers.transcript_loss(int(horizon)) for horizon in epochs]
-        parts.append(pd.DataFrame({"method": method, "horizon": epochs, "loss": losses}))
-    return pd.concat(parts, ignore_index=True)
+    epochs, layers = np.unique(np.geomspace(1, max(params.horizons), 24).astype(int)), layered(params.epsilon)
+    losses = [layers.transcript_loss(int(horizon)) for horizon in epochs]
+    return pd.DataFrame({"method": MEMOIZED, "horizon": epochs, "loss": losses})
 
 
 def _over(table: pd.DataFrame, kind: str, first: str, second: str) -> pd.Series:
@@ -411,6 +403,5 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
     found["late_once"] = found["won_late_detected"] + found["won_late_smoothed"]
     for name, method in (TREES | {"detected": HINDSIGHT, "once": ONCE}).items():
         found[f"rare_{name}"] = at_last[method]
-    for name, method in zip(("rappor", "loloha"), MEMOIZED, strict=False):
-        found[f"price_{name}"] = layered(method, params.epsilon).transcript_loss(last)
+    found["price_rappor"] = layered(params.epsilon).transcript_loss(last)
     return found

@@ -28,6 +28,12 @@ def reported_once(
     return {name: found[name] for name in methods if name in found}
 
 
+def periods(data: BitStream, epsilon: float, rng: np.random.Generator, every: int) -> NDArray[np.float64]:
+    """Estimates of all epochs, (horizon,), of users who report once in one of the epochs 1, 1 + every, ..."""
+    settings = once.Once(data.n_users, data.horizon, epsilon, every=every)
+    return settings.lots.hold(settings.estimates(once.simulate(settings, data, rng))[:, 1])
+
+
 def errors(estimates: NDArray[np.float64], truth: NDArray[np.float64]) -> dict[str, float]:
     """The mean and the largest over the epochs, of estimates clipped to [0, 1]; where nothing is known, 1/2."""
     error = np.abs(np.clip(np.nan_to_num(estimates, nan=0.5), 0, 1) - truth)

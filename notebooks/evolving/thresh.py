@@ -24,7 +24,7 @@ from evolvingdp.evolving.rivals.once import Once
 from evolvingdp.evolving.streams import BitStream
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.evolving.thresh_simulation import simulate
-from evolvingdp.notebooks.evolving.split_users import HINDSIGHT, ONCE, ONLINE, SIXTEEN, errors, reported_once
+from evolvingdp.notebooks.evolving.split_users import HINDSIGHT, ONCE, ONLINE, SIXTEEN, errors, periods, reported_once
 from evolvingdp.streams import reading
 
 METRIC = Metric("error_tuned", "mean error of tuned THRESH over the epochs")
@@ -139,13 +139,11 @@ def scenarios(params: Any) -> list[Scenario]:
     small_group = 2 * n_users // 5
     first = streams.steps(horizon, 0.3, {at(0.3): 0.6, at(0.7): 0.2})
     groups = np.array([first, streams.steps(horizon, 0.5, {at(0.5): 0.8})])
-    after = streams.steps(horizon, 0.3, {at(0.4) + 1: 0.6})
-    half = np.where(np.arange(1, horizon + 1) == at(0.4), epoch_length // 2, 0)
     small = {at(share): 0.3 + step * (number + 1) for number, share in enumerate((0.2, 0.5, 0.8))}
     many = {at(0.1): 0.6, at(0.2): 0.2, at(0.35): 0.7, at(0.5): 0.3, at(0.7): 0.8, at(0.85): 0.4}
     few = tuned(3, spare=0)
     two_groups = BitStream.make([small_group, n_users - small_group], groups, epoch_length)
-    middle = BitStream.make([n_users], after, epoch_length, late=half, late_means=np.full(horizon, 0.6))
+    middle = one_group({at(0.4): 0.45, at(0.4) + 1: 0.6})
     return [
         Scenario("two groups, staggered changes", two_groups, tuned(3, min_group=small_group, n_groups=2)),
         Scenario("a change in the middle of an epoch", middle, tuned(2)),
@@ -216,7 +214,7 @@ def _rivals(params: Any, data: BitStream, rng: np.random.Generator, *methods: st
     """Users split instead of epsilon: over epochs, as reported and averaged, and over 16 periods."""
     found = reported_once(data, params.epsilon, rng, *methods)
     if SIXTEEN in methods:
-        found[SIXTEEN] = baselines.recompute(data, params.epsilon, rng, every=max(1, data.horizon // 16), split="users")
+        found[SIXTEEN] = periods(data, params.epsilon, rng, max(1, data.horizon // 16))
     for method, estimates in found.items():
         yield {"method": method} | errors(estimates, data.truth)
 

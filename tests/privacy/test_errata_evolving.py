@@ -28,8 +28,8 @@ def test_E_EV_2_a_sentinel_below_the_threshold_starts_late():
     counts = np.array([0, 0, 0])
     settings = Thresh(3, horizon, length, 10.0, 0.1, 0.1, 4, 4, unit=unit(10**6, horizon, length, 0.05))
     assert not settings.votes_yes(1, counts, counts - length, np.zeros(3, int)).any()
-    with pytest.raises(ValueError, match="epoch_length must be larger for start='sentinel'"):
-        replace(settings, start="sentinel")
+    large = replace(settings, unit=1.01 / 7)  # a distance of 2, that of -1 to a mean of 1, is not above 2.02, either
+    assert not large.votes_yes(1, counts + length, counts - length, np.zeros(3, int)).any()
 
 
 def test_E_EV_3_the_printed_b_is_negative_where_users_are_few():

@@ -20,7 +20,7 @@ STEPS = [name for name, one in MECHANISMS.items() if one.steps]
 WORDS = re.findall(
     r"\w+",
     "even harmonic single bands whole doubling none given median bootstrap samples precision error drop forced "
-    "sentinel freeze printed laplace gaussian exponential stable binary interval olh hadamard ",
+    "freeze printed laplace gaussian exponential stable binary interval olh hadamard ",
 )
 
 

@@ -21,7 +21,7 @@ from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace, Tape
 from evolvingdp.core.olh import OLH
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
-from evolvingdp.evolving import heavy_protocol, thresh_protocol
+from evolvingdp.evolving import protocol
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.heavy_hitters.bitstogram import Bitstogram
@@ -69,10 +69,10 @@ def of_evolving() -> Calls:
         yield partial(Thresh, 3, 1, 2, 1.0, vote, estimate, votes, estimates, unit=0.01, beta=0.05)
     heavy = HeavyThresh(voting, 3)
     zeros, three = np.zeros(3, dtype=np.int64), np.array([[2, 0, 0]] * 3)
-    over, _ = thresh_protocol.step(voting, thresh_protocol.start(voting), zeros, rng)
-    yield partial(thresh_protocol.step, voting, over, zeros, rng)
-    late, _ = heavy_protocol.step(heavy, heavy_protocol.start(heavy), three, rng, rng)
-    yield partial(heavy_protocol.step, heavy, late, three, rng, rng)
+    over, _ = protocol.step(voting, protocol.start(voting), zeros, rng, rng)
+    yield partial(protocol.step, voting, over, zeros, rng, rng)
+    late, _ = protocol.step(heavy, protocol.start(heavy), three, rng, rng)
+    yield partial(protocol.step, heavy, late, three, rng, rng)
 
 
 def of_heavy_hitters() -> Calls:

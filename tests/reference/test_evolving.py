@@ -9,7 +9,7 @@ import pytest
 from evolving_reference import Scripted, heavy_runs, many_counts, sign_matrix, thresh_runs
 
 from evolvingdp.core.seeds import stream
-from evolvingdp.evolving import heavy_protocol, streams, thresh_protocol
+from evolvingdp.evolving import protocol, streams
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.streams import WordStream
 from evolvingdp.evolving.thresh import Thresh
@@ -23,12 +23,12 @@ LAWS = [[0.9, 0.02, 0.02, 0.02, 0.02, 0.02], [0.02, 0.02, 0.02, 0.02, 0.02, 0.9]
 @pytest.mark.parametrize(
     ("settings", "means", "runs"),
     [
-        (replace(TINY, start="sentinel", unit=0.07), [0.3, 0.3, 0.8, 0.5], 1500),
+        (replace(TINY, unit=0.07), [0.3, 0.3, 0.8, 0.5], 1500),
         (replace(TINY, exhaustion="printed", estimate_cap=1), [0.3, 0.3, 0.8, 0.5], 1500),
         (MIDDLE, streams.steps(16, 0.3, {4: 0.6, 9: 0.35}), 50),
         (replace(MIDDLE, vote_cap=1, estimate_cap=2, exhaustion="printed"), streams.drift(16, 0.2, 0.8), 50),
     ],
-    ids=["sentinel", "printed", "steps", "drift, printed"],
+    ids=["freeze", "printed", "steps", "drift, printed"],
 )
 def test_users_of_thresh_do_what_algorithms_1_to_3_say(settings, means, runs):
     data, rng = (
@@ -39,11 +39,10 @@ def test_users_of_thresh_do_what_algorithms_1_to_3_say(settings, means, runs):
     votes, reports = rng.random(counts.shape), rng.random(counts.shape)
     expected = thresh_runs(settings, counts, lambda t: votes[:, t], lambda t, pays: reports[pays, t])
     for run in range(runs):
-        state = thresh_protocol.start(settings)
+        state = protocol.start(settings)
         for t in range(settings.horizon):
-            silent = t == 0 and settings.start == "forced"
-            noise = Scripted([*([] if silent else [votes[run, t]]), reports[run, t]])
-            state, release = thresh_protocol.step(settings, state, counts[run, t], noise)
+            noise = Scripted([*([votes[run, t]] if t else []), reports[run, t]])
+            state, release = protocol.step(settings, state, counts[run, t], noise, noise)
             assert (release.updated, release.frozen) == (expected.updated[run, t], expected.frozen[run, t])
             if expected.updated[run, : t + 1].any():
                 assert release.estimate == settings.estimate(int(expected.reported[run, t]))
@@ -55,7 +54,7 @@ def test_users_of_thresh_do_what_algorithms_1_to_3_say(settings, means, runs):
     ("voting", "laws", "runs"),
     [
         (
-            replace(TINY, horizon=3, start="sentinel", unit=0.06),
+            replace(TINY, horizon=3, unit=0.06),
             [[0.2, 0.7, 0.1], [0.6, 0.1, 0.3], [0.4, 0.3, 0.3]],
             1000,
         ),
@@ -76,7 +75,7 @@ def test_users_of_thresh_do_what_algorithms_1_to_3_say(settings, means, runs):
         ),
         (SMALL, [LAWS[t >= 3] for t in range(8)], 15),
     ],
-    ids=["sentinel", "printed", "three words", "middle", "six words"],
+    ids=["freeze", "printed", "three words", "middle", "six words"],
 )
 def test_users_of_heavythresh_do_what_algorithms_4_to_8_say(voting, laws, runs):
     settings = HeavyThresh(voting, len(laws[0]))
@@ -88,12 +87,11 @@ def test_users_of_heavythresh_do_what_algorithms_4_to_8_say(voting, laws, runs):
     expected = heavy_runs(settings, counts, votes, places, reports)
     scale = voting.estimate_randomizer.debias / voting.n_users
     for run in range(runs):
-        state = heavy_protocol.start(settings)
+        state = protocol.start(settings)
         for t in range(voting.horizon):
-            silent = t == 0 and voting.start == "forced"
-            private = Scripted([*([] if silent else [votes[run, t]]), reports[run, t]])
+            private = Scripted([*([votes[run, t]] if t else []), reports[run, t]])
             public = Scripted(places=[places[run, t]])
-            state, release = heavy_protocol.step(settings, state, counts[run, t], public, private)
+            state, release = protocol.step(settings, state, counts[run, t], public, private)
             assert (release.updated, release.frozen) == (expected.updated[run, t], expected.frozen[run, t])
             if expected.updated[run, : t + 1].any():
                 assert release.estimate == pytest.approx(

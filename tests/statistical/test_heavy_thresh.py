@@ -15,7 +15,7 @@ from scipy.stats import multinomial
 
 from evolvingdp.core import hadamard
 from evolvingdp.core.seeds import stream
-from evolvingdp.evolving import heavy_protocol
+from evolvingdp.evolving import protocol
 from evolvingdp.evolving.heavy_simulation import simulate
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.streams import WordStream
@@ -51,8 +51,7 @@ def exact_law(settings, name):
 
     @cache
     def votes_yes(epoch, now, reference, used):
-        before = None if reference is None else np.array(reference)
-        return tuple(settings.votes_yes(epoch, np.array(now), before, np.array(used)).tolist())
+        return tuple(settings.votes_yes(epoch, np.array(now), np.array(reference), np.array(used)).tolist())
 
     @cache
     def sums_law(pair):
@@ -77,7 +76,7 @@ def exact_law(settings, name):
             for now in itertools.product(histograms, repeat=2):
                 chance = mass * law[now[0]] * law[now[1]]
                 wanted, spent = {True: 1.0}, used
-                if epoch > 1 or voting.start == "sentinel":
+                if epoch > 1:
                     yes = votes_yes(epoch, now, reference, used)
                     spent = tuple(old + new for old, new in zip(used, yes, strict=True))
                     wanted = decided(yes)
@@ -136,7 +135,7 @@ def test_users_who_disagree_are_refused_with_the_way_out_and_run_one_by_one():
     which = [[0, 0, 0, 1, 1, 1, 0, 0], [0, 0, 0, 0, 0, 1, 1, 1]]
     data = WordStream.make([150, 250], [law, np.roll(law, 1)], which, 40)
     settings = HeavyThresh(Thresh(400, 8, 40, 50.0, 0.8, 1.5, vote_cap=3, estimate_cap=3, unit=0.09, beta=0.05), 6)
-    with pytest.raises(ValueError, match=r"longer epochs would decide it; heavy_protocol\.run draws every"):
+    with pytest.raises(ValueError, match=r"longer epochs would decide it; protocol\.run draws every"):
         simulate(settings, data, stream(0, "refused"))
-    public = heavy_protocol.run(settings, data, *(stream(0, name) for name in ("words", "public", "noise")))
+    public = protocol.run(settings, data, **{name: stream(0, name) for name in ("words", "public", "private")})
     assert [release.epoch for release in public] == list(range(1, 9))

@@ -20,7 +20,7 @@ from evolvingdp.evolving.rivals.reserve import Reserve
 from support import ALPHA, fits
 
 PATHS = ("users", "simulation")
-SIZES, MEANS, LATE = [400, 200], [[0.5, 0.9], [0.1, 1.0]], [[0.5, 0.7], [0.1, 1.0]]
+SIZES, MEANS = [400, 200], [[0.5, 0.8], [0.1, 1.0]]
 NAMES = ("words", "public", "private")
 
 
@@ -40,7 +40,7 @@ def ones_law(epsilon):
 
 @pytest.mark.parametrize("path", PATHS)
 def test_ones_of_an_epoch_have_their_exact_law(path):
-    data = streams.BitStream.make(SIZES, MEANS, 10, late=[0, 5], late_means=LATE)
+    data = streams.BitStream.make(SIZES, MEANS, 10)
     settings, draws, rng = Once(600, 2, 2.0), 1_500, stream(0, "ones", path)
     observed: Counter = Counter()
     reports = np.zeros(2, dtype=int)

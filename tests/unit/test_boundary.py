@@ -10,7 +10,7 @@ import pytest
 from evolvingdp import continual_mean, evolving, heavy_hitters, sparse_vector
 from evolvingdp.core import checks
 from evolvingdp.core.seeds import stream
-from evolvingdp.evolving import heavy_protocol, thresh_protocol
+from evolvingdp.evolving import protocol
 from evolvingdp.evolving.rivals import once
 
 MONITOR = sparse_vector.ThresholdMonitorEvolving.calibrated(sparse_vector.calibrate(1.0, 1e-6, 2), 10.0)
@@ -34,12 +34,12 @@ MECHANISMS = {  # start, and a step from a state
     "BinaryMechanism": (lambda: BINARY.start(rng()), lambda state: BINARY.step(state, 1.0)),
     "UserMean": (lambda: MEAN.start(rng()), lambda state: MEAN.step(state, 0, 1)),
     "Thresh": (
-        lambda: thresh_protocol.start(THRESH),
-        lambda state: thresh_protocol.step(THRESH, state, np.zeros(500, dtype=int), rng()),
+        lambda: protocol.start(THRESH),
+        lambda state: protocol.step(THRESH, state, np.zeros(500, dtype=int), rng(), rng()),
     ),
     "HeavyThresh": (
-        lambda: heavy_protocol.start(WORDS),
-        lambda state: heavy_protocol.step(WORDS, state, np.full((500, 2), 200), rng(), rng()),
+        lambda: protocol.start(WORDS),
+        lambda state: protocol.step(WORDS, state, np.full((500, 2), 200), rng(), rng()),
     ),
     "Once": (
         lambda: once.start(ONCE, rng()),

@@ -11,7 +11,7 @@ import pytest
 from evolvingdp.evolving.rivals import few_changes
 from evolvingdp.evolving.rivals.few_changes import ChangeTree, Memoized
 
-LAWS = {"erlingsson": few_changes.erlingsson, "future_rand": few_changes.future_rand, "best": few_changes.best}
+LAWS = {"erlingsson": few_changes.erlingsson, "best": few_changes.best}
 
 
 @pytest.mark.parametrize("name", LAWS)
@@ -21,8 +21,7 @@ def test_patterns_are_laws_whose_loss_is_at_most_epsilon_and_the_best_gains_most
     law = LAWS[name](changes, epsilon)
     ways = np.array([math.comb(changes, flips) for flips in range(changes + 1)], dtype=float)
     assert ways @ law.pattern == pytest.approx(1)
-    assert law.loss <= epsilon * (1 + 1e-9)
-    assert law.loss == pytest.approx(epsilon) or name == "future_rand"
+    assert law.loss == pytest.approx(epsilon)
     assert law.gain <= few_changes.best(changes, epsilon).gain * (1 + 1e-9)
     if name == "erlingsson":
         assert law.gain == pytest.approx(math.tanh(epsilon / 2) / changes)
@@ -40,7 +39,7 @@ def test_no_exchangeable_law_gains_more_than_the_best(changes):
 
 
 def test_standard_errors_of_two_epochs_by_hand():
-    plain = ChangeTree(100, 2, 1.0, 2, "erlingsson", tuned=False)
+    plain = ChangeTree(100, 2, 1.0, 2, "erlingsson")
     assert plain.privacy_loss == pytest.approx(0.5)
     assert plain.gains == pytest.approx([math.tanh(0.25) / 2] * 2)
     assert plain.standard_errors == pytest.approx([math.sqrt(2 / 100) / plain.gains[0]] * 2)
@@ -55,27 +54,21 @@ def test_standard_errors_of_two_epochs_by_hand():
 def test_what_is_predicted_for_a_million_users_and_1024_epochs():
     """Four changes at epsilon = 1, and the table."""
     errors = {
-        name: math.sqrt(2 / math.pi) * ChangeTree(10**6, 1024, 1.0, 4, *how).standard_errors.mean()
-        for name, how in {
-            "published": ("erlingsson", False), "exact": ("erlingsson_exact", False), "future": ("future_rand", False),
-            "best": ("best", False), "tuned": ("best", True),
-        }.items()
-    }  # fmt: skip
-    assert errors == pytest.approx(
-        {"published": 0.0953, "exact": 0.0505, "future": 0.1168, "best": 0.0278, "tuned": 0.0198}, rel=3e-3
-    )
+        name: math.sqrt(2 / math.pi) * ChangeTree(10**6, 1024, 1.0, 4, name).standard_errors.mean()
+        for name in few_changes.RANDOMIZERS
+    }
+    assert errors == pytest.approx({"erlingsson": 0.0953, "erlingsson_exact": 0.0505, "best": 0.0198}, rel=3e-3)
     table = few_changes.few_changes(10**6, 1024, 1.0, 4).set_index("method")
     tuned = ChangeTree(10**6, 1024, 1.0, 4)
     assert table.standard_error["tree, best"] == pytest.approx(math.sqrt(np.mean(tuned.standard_errors**2)))
-    assert table.exact_loss["one layer (dBitFlipPM)"] == math.inf
+    assert table.exact_loss["two layers (RAPPOR)"] == Memoized(1.0, 0.5).transcript_loss(1024)
     assert table.exact_loss["tree, erlingsson"] == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize("hashed", [False, True])
 @pytest.mark.parametrize("horizon", [1, 2, 4])
-def test_the_loss_of_a_transcript_is_that_of_all_sequences_of_bits_and_reports(hashed, horizon):
-    """Both answers and all noise summed up; a hash function that tells bits apart is the worst, and tells no more."""
-    layers = Memoized(0.8, 0.5, hashed)
+def test_the_loss_of_a_transcript_is_that_of_all_sequences_of_bits_and_reports(horizon):
+    """Both answers and all noise summed up."""
+    layers = Memoized(0.8, 0.5)
     slip, noise = (1 / (1 + math.exp(epsilon)) for epsilon in (0.8, 0.5))
     sequences = list(itertools.product((0, 1), repeat=horizon))
 
@@ -99,11 +92,8 @@ def test_two_layers_cost_what_all_their_reports_say():
     assert layers.transcript_loss(8) == pytest.approx(1.2715, abs=1e-4)
     assert layers.transcript_loss(1024) == pytest.approx(1024 * 0.25 + 0.5 - math.log(4), abs=1e-9)
     assert np.all(np.diff([layers.transcript_loss(horizon) for horizon in range(1, 40)]) > 0)
-    layer = Memoized.dbitflip(1.0)
-    assert [layer.transcript_loss(horizon) for horizon in (1, 2)] == [pytest.approx(0.5), math.inf]
-    assert layer.standard_error(100) == pytest.approx(1 / math.tanh(0.25) / 20)
-    assert Memoized.loloha(2.0, 0.7).transcript_loss(1) == pytest.approx(0.7)
-    assert Memoized.loloha(2.0, 0.7).standard_error(100) == pytest.approx(1 / math.tanh(0.35) / 10)
+    agree = math.tanh(0.25) ** 2  # of both layers: a report says the bit this much more often than the other
+    assert layers.standard_error(100) == pytest.approx(1 / agree / 20)
 
 
 @pytest.mark.parametrize(
@@ -113,9 +103,8 @@ def test_two_layers_cost_what_all_their_reports_say():
         (lambda: ChangeTree(10, 4, 1.0, 0), "changes must be >= 1, got 0"),
         (lambda: ChangeTree(10, 4096, 1.0, 1001), "changes must be at most 1000, got 1001"),
         (lambda: ChangeTree(10, 4, 1.0, 2, "worst"), "randomizer must be one of erlingsson"),
-        (lambda: Memoized(math.inf), "permanent_epsilon must be > 0 and finite, got inf"),
+        (lambda: Memoized(math.inf, 1.0), "permanent_epsilon must be > 0 and finite, got inf"),
         (lambda: Memoized(1.0, math.nan), "report_epsilon must be > 0 and finite, got nan"),
-        (lambda: Memoized.loloha(1.0, 1.0), "first_epsilon must be below permanent_epsilon, 1.0, got 1.0"),
         (lambda: Memoized(1.0, 1.0).transcript_loss(0), "horizon must be >= 1, got 0"),
     ],
 )

@@ -13,7 +13,7 @@ from scipy.stats import ks_2samp
 
 from evolvingdp.core import hadamard
 from evolvingdp.core.seeds import stream
-from evolvingdp.evolving import heavy_protocol, heavy_simulation
+from evolvingdp.evolving import heavy_simulation, protocol
 from evolvingdp.evolving.constants import hashed_unit, paper_estimate_epsilon, paper_margin, paper_vote_epsilon
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.streams import WordStream
@@ -72,7 +72,7 @@ def test_estimates_invert_expected_reports():
 def test_words_of_a_user_at_its_coordinate_need_no_transform():
     counts = stream(0, "counts").multinomial(2000, LAWS[0], size=50)
     place = stream(0, "place").integers(0, 8, size=50)
-    means = heavy_protocol._signed_means(SMALL, counts, place)
+    means = SMALL.means_at(counts, place)
     assert means == pytest.approx(SMALL.signed(counts)[np.arange(50), place] / 2000)
 
 
@@ -111,7 +111,7 @@ def test_when_estimates_run_out_the_last_one_stays_and_is_flagged():
     """And stays flagged: three votes for three changes, so that after the epoch of the last nobody asks any more."""
     settings = HeavyThresh(replace(VOTING, vote_cap=3), 6)
     data = WordStream.make([300], LAWS, [[0, 1, 1, 0, 0, 1, 0, 1]], 2000)
-    users = heavy_protocol.run(settings, data, *(stream(0, "frozen", name) for name in ("words", "public", "private")))
+    users = protocol.run(settings, data, **{name: stream(0, "frozen", name) for name in ("words", "public", "private")})
     for releases in (users, heavy_simulation.simulate(settings, data, stream(0, "noise")).public):
         assert [release.epoch for release in releases if release.updated] == [1, 2, 4]
         assert [release.frozen for release in releases] == [False] * 5 + [True] * 3
@@ -124,7 +124,7 @@ def test_signed_means_are_two_apart_at_most():
     assert settings.voting.threshold(8) == pytest.approx(1.4)
     counts = 2000 * np.eye(6, dtype=int)[:2]
     assert settings.votes_yes(8, counts[:1], counts[1:], np.zeros(1, int)).all()
-    assert [settings.votes_left(epoch) for epoch in (0, 7, 8)] == [8, 8, 7]
+    assert [settings.voting.votes_left(epoch) for epoch in (0, 7, 8)] == [8, 8, 7]
     assert settings == HeavyThresh(settings.voting, 6)
     assert HeavyThresh(VOTING, 6).voting == replace(VOTING, reach=2)
     with pytest.raises(ValueError, match="epoch_length must be at least 2,001 for anybody to vote, got 2000"):
@@ -175,9 +175,7 @@ def test_what_a_run_has_spent_is_two_votes_for_each_cast_and_all_updates():
         (lambda: WordStream.make([0, 4], [[0.5, 0.5]], [[0], [0]], 10), r"sizes must hold a user or more for each group"),
         (lambda: WordStream.make([5], [[0.5, 0.5]], [[1]], 10), r"which must be \(groups, epochs\) row numbers below 1"),
         (
-            lambda: heavy_protocol.step(
-                SMALL, heavy_protocol.start(SMALL), np.zeros((300, 6), int), stream(0, "p"), stream(0, "n")
-            ),
+            lambda: protocol.step(SMALL, protocol.start(SMALL), np.zeros((300, 6), int), stream(0, "p"), stream(0, "n")),
             "counts must add up to epoch_length = 2000 words a user, got 0 for user 0",
         ),
         (
@@ -221,7 +219,7 @@ def test_a_user_whose_counts_are_no_histogram_is_refused_before_any_noise(row, e
     )
     public, private = stream(0, "p"), stream(0, "n")
     with pytest.raises(error, match=message):
-        heavy_protocol.step(SMALL, heavy_protocol.start(SMALL), counts, public, private)
+        protocol.step(SMALL, protocol.start(SMALL), counts, public, private)
     assert (public.random(), private.random()) == (stream(0, "p").random(), stream(0, "n").random())
 
 
@@ -229,9 +227,9 @@ def test_counts_of_any_integer_type_and_shape_of_sequence_are_the_same_words():
     rows = [[2000, 0, 0, 0, 0, 0], [0, 1000, 0, 1000, 0, 0]] * 150
     shown = []
     for counts in (rows, np.array(rows, dtype=np.uint16), np.array(rows, dtype=np.uint64)):
-        state = heavy_protocol.start(SMALL)
+        state = protocol.start(SMALL)
         for _ in range(2):
-            state, release = heavy_protocol.step(SMALL, state, counts, stream(0, "p"), stream(0, "n"))
+            state, release = protocol.step(SMALL, state, counts, stream(0, "p"), stream(0, "n"))
         shown.append(release.estimate.tolist())
         assert state.reference.tolist() == rows
     assert shown[0] == shown[1] == shown[2]
@@ -308,30 +306,6 @@ def number_after(text, message):
     return int(message.split(text)[1].split()[0].rstrip(",;").replace(",", ""))
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda n: Thresh.paper(n, 64, 10**6, 1.0), "a vote and an estimate with the paper's a"),
-        (lambda n: Thresh.paper(n, 64, 10**5, 0.1, changes=2, min_group=n // 2, n_groups=2), "2 changes with the paper's a"),
-        (lambda n: HeavyThresh.paper(n, 64, 10**5, 0.2, 1000), "a vote and an estimate with the paper's a"),
-        (lambda n: HeavyThresh.paper(n, 64, 10**5, 1.0, 1000, changes=2), "2 changes with the paper's a"),
-        (lambda n: HeavyThresh.paper(n, 64, 10**8, 1.0, 1000), "for the paper's b to be positive"),
-    ],
-)
-def test_the_number_of_users_that_an_error_names_is_the_smallest_that_works(make, message):
-    with pytest.raises(ValueError, match=message) as error:
-        make(70_000)
-    users = number_after("n_users >= ", str(error.value))
-    if "positive" in message:  # b exists from there on, and fits the budget from some more users on
-        paper_estimate_epsilon(users, 64, 10**8, 1000, 0.05)
-        with pytest.raises(ValueError, match=message):
-            paper_estimate_epsilon(users - 1, 64, 10**8, 1000, 0.05)
-        return
-    make(users)
-    with pytest.raises(ValueError, match=message):
-        make(users - 1)
-
-
 def test_the_epoch_length_and_the_epsilon_that_an_error_names_are_the_limit():
     with pytest.raises(ValueError, match="epoch_length must be <") as error:
         paper_estimate_epsilon(10**5, 64, 10**8, 1000, 0.05)
@@ -347,58 +321,12 @@ def test_the_epoch_length_and_the_epsilon_that_an_error_names_are_the_limit():
         HeavyThresh.paper(10**6, 64, 10**5, 0.999 * least, 1000, changes=2)
 
 
-LONG = WordStream.make([300], LAWS, [[0, 0, 0, 1, 1, 1, 1, 1]], 4000)
-
-
-@pytest.mark.parametrize("path", ["users", "simulation"])
-def test_a_sentinel_start_makes_all_users_vote_and_charges_it(path):
-    settings = HeavyThresh(replace(VOTING, start="sentinel", unit=0.11, epoch_length=4000), 6)
-    if path == "users":
-        words = LONG.histograms(1, stream(0, "words"))
-        state, release = heavy_protocol.step(settings, heavy_protocol.start(settings), words, stream(0, "p"), stream(0, "n"))
-        assert state.used.tolist() == [1] * 300
-    else:
-        trace = heavy_simulation.simulate(settings, LONG, stream(0, "n"))
-        release = trace.public[0]
-        assert trace.yes[:4] == [300, 0, 0, 300]
-        assert trace.votes_cast == [2]
-    assert release.updated
-
-
-@pytest.mark.parametrize("path", ["users", "simulation"])
-def test_a_sentinel_start_that_is_not_heard_is_tried_again(path):
-    voting = replace(VOTING, start="sentinel", unit=0.11, epoch_length=4000, vote_cap=3, margin=0.99)
-    settings = HeavyThresh(voting, 6)
-    if path == "simulation":
-        trace = heavy_simulation.simulate(settings, LONG, stream(0, "n"))
-        assert trace.yes == [300, 300, 300, 0, 0, 0, 0, 0]
-        assert np.isnan(trace.public[-1].estimate).all()
-        return
-    state = heavy_protocol.start(settings)
-    for epoch in range(1, 9):
-        words = LONG.histograms(epoch, stream(0, "words", epoch))
-        state, _ = heavy_protocol.step(settings, state, words, stream(0, "p"), stream(0, "n", epoch))
-        assert state.used.tolist() == [min(epoch, 3)] * 300
-
-
-def test_a_sentinel_start_is_refused_where_it_might_not_be_seen():
-    assert HeavyThresh.tuned(10**6, 16, 10**6, 4.0, 100, changes=1, start="sentinel").voting.vote_cap == 5
-    with pytest.raises(ValueError, match=r"width must be > \(1 \+ 0.6\)\^2 for start='sentinel', got 2"):
-        HeavyThresh(replace(VOTING, start="sentinel", unit=0.075), 2)
-    with pytest.raises(ValueError, match=r"or more than .* bits an epoch") as error:
-        HeavyThresh.tuned(10**6, 16, 3000, 4.0, 100, changes=1, start="sentinel")
-    needed = number_after("or more than ", str(error.value))
-    assert HeavyThresh.tuned(10**6, 16, needed + 1, 4.0, 100, changes=1, start="sentinel").voting.threshold(1) < 1
-    with pytest.raises(ValueError, match="or more than"):
-        HeavyThresh.tuned(10**6, 16, needed - 1, 4.0, 100, changes=1, start="sentinel")
-
-
 @pytest.mark.parametrize("path", ["users", "simulation"])
 def test_the_printed_exhaustion_releases_frequencies_of_zero(path):
     data = WordStream.make([300], LAWS, [[0, 0, 0, 1, 1, 0, 0, 1]], 2000)
     settings = HeavyThresh(replace(VOTING, exhaustion="printed", estimate_epsilon=6.0, estimate_cap=1), 6)
     if path == "users":
-        public = heavy_protocol.run(settings, data, *(stream(0, name) for name in ("words", "public", "noise")))
+        public = protocol.run(settings, data, **{name: stream(0, name) for name in ("words", "public", "private")})
     else:
         public = heavy_simulation.simulate(settings, data, stream(0, "noise")).public
     assert [release.epoch for release in public if release.updated] == [1, 4, 6, 8]
@@ -411,11 +339,11 @@ def test_the_printed_exhaustion_releases_frequencies_of_zero(path):
 def test_the_votes_that_everybody_has_left_are_public_and_attained(unit):
     """A user whose words all change at once; at .26 the threshold of odd epochs is 2.08, beyond any distance."""
     settings = HeavyThresh(replace(VOTING, n_users=2, unit=unit, margin=0.9, vote_cap=3), 4)
-    state = heavy_protocol.start(settings)
+    state = protocol.start(settings)
     for epoch in range(1, 9):
         counts = np.zeros((2, 4), dtype=int)
         counts[0, 0 if epoch == 1 else 3] = counts[1, 0] = 2000
-        state, release = heavy_protocol.step(settings, state, counts, stream(0, "p"), stream(0, "n", epoch))
+        state, release = protocol.step(settings, state, counts, stream(0, "p"), stream(0, "n", epoch))
         assert release.votes_left == 3 - state.used.max()
         assert release.live == 1.0 or (math.isnan(release.live) and release.votes_left == 0)
     assert release.votes_left == 0

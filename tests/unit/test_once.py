@@ -16,6 +16,7 @@ from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import baselines, streams
 from evolvingdp.evolving.rivals import once
 from evolvingdp.evolving.rivals.once import Lots, Once, State, Tally
+from evolvingdp.notebooks.evolving import split_users
 
 ONE_GROUP, TWO_GROUPS = (streams.BitStream.make([10] * groups, [[0.5] * 8] * groups, 1) for groups in (1, 2))
 LN3 = math.log(3)  # a bit is kept with probability 3/4
@@ -237,13 +238,12 @@ def test_more_reports_of_the_last_epoch_are_as_good_as_all_of_them_at_once():
     assert one.start > 0
 
 
-@pytest.mark.parametrize("absorb", [True, False])
 @pytest.mark.parametrize("window", [1, 3, 8, 40])
-def test_no_window_asks_more_users_than_there_are_and_releases_follow_the_mean(absorb, window):
+def test_no_window_asks_more_users_than_there_are_and_releases_follow_the_mean(window):
     """LDP-IDS: a constant mean, then a jump in each epoch; users who are asked within a window must be different ones."""
     means = np.concatenate([np.full(20, 0.3), np.resize([0.9, 0.1], 20)])
     data = streams.BitStream.make([10**8], means, 1)
-    estimates, asked = baselines.within_windows(data, 2.0, stream(0, "windows"), window=window, absorb=absorb)
+    estimates, asked = baselines.within_windows(data, 2.0, stream(0, "windows"), window=window)
     within = np.convolve(asked, np.ones(window), "valid")
     assert within.max() <= 10**8
     assert asked.min() >= 10**8 // (2 * window)
@@ -251,16 +251,15 @@ def test_no_window_asks_more_users_than_there_are_and_releases_follow_the_mean(a
     released = np.flatnonzero(np.diff(estimates, prepend=np.nan) != 0)
     reports = asked[released] - 10**8 // (2 * window)
     assert (np.abs(estimates[released] - means[released]) <= 6 * np.sqrt(0.5 / reports)).all()
-    if absorb:  # a release uses up what was saved in the epochs before it, and as many have none after it
-        part = 10**8 // (2 * window)
-        for place, each in zip(released, (asked[released] - part) // part, strict=True):
-            assert (estimates[place : place + each] == estimates[place]).all()
-        assert ((asked[released] - part) // part).max() >= min(4, window)
+    part = 10**8 // (2 * window)  # a release uses up what was saved in the epochs before it, and as many have none after it
+    for place, each in zip(released, (asked[released] - part) // part, strict=True):
+        assert (estimates[place : place + each] == estimates[place]).all()
+    assert ((asked[released] - part) // part).max() >= min(4, window)
 
 
-def test_recomputation_with_split_users_holds_each_period_s_estimate():
+def test_users_split_over_periods_hold_each_period_s_estimate():
     data = streams.BitStream.make([10**6], [[0.2] * 4 + [0.8] * 4], 100)
-    estimates = baselines.recompute(data, 1.0, stream(0, "recompute"), every=4, split="users")
+    estimates = split_users.periods(data, 1.0, stream(0, "recompute"), 4)
     assert len(set(estimates.tolist())) == 2
     settings = Once(10**6, 8, 1.0, every=4)
     assert np.abs(estimates - data.truth).max() < 5 * settings.standard_error()
@@ -307,12 +306,6 @@ def stepped(settings, counts):
         (
             lambda: baselines.within_windows(ONE_GROUP, 1.0, stream(0, "x"), window=6),
             "window must be at most n_users / 2, 5, got 6",
-        ),
-        (
-            lambda: baselines.recompute(
-                streams.BitStream.make([2], [[0.5]], 1), 1.0, stream(0), split="users", composition="optimal"
-            ),
-            "composition must be 'basic'",
         ),
     ],
 )

@@ -17,10 +17,10 @@ import evolvingdp
 from evolvingdp.book.checkout import params_of
 from evolvingdp.core import accounting
 from evolvingdp.core.seeds import stream
-from evolvingdp.evolving import baselines, streams, thresh_protocol
+from evolvingdp.evolving import baselines, protocol, streams
 from evolvingdp.evolving.constants import paper_epsilons, paper_error_bound, smallest_vote_epsilon, told, unit
 from evolvingdp.evolving.thresh import Thresh
-from evolvingdp.evolving.thresh_simulation import Simulation, simulate
+from evolvingdp.evolving.thresh_simulation import simulate
 from evolvingdp.notebooks.evolving.thresh import PAPER, _run, predicted_delay, protocols
 
 Params = params_of("evolving/thresh")
@@ -67,7 +67,6 @@ def test_caps_never_cost_more_than_epsilon():
         Thresh.paper(10**6, 1024, 10**6, 1.0, changes=3),
         Thresh.tuned(10**6, 1024, 10**6, 1.0, changes=3),
         Thresh.tuned(10**6, 64, 10**4, 2.0, changes=2, min_group=2 * 10**5, n_groups=3),
-        Thresh.tuned(10**6, 64, 10**6, 2.0, changes=2, start="sentinel"),
     ):
         assert settings.privacy_loss <= settings.epsilon * (1 + 1e-9)
         assert settings.changes >= 1
@@ -86,8 +85,6 @@ def test_the_bounds_and_caps_are_those_of_the_chapter():
     assert settings.estimate_error == pytest.approx((1 / math.tanh(settings.estimate_epsilon / 2) + 1) * root)
     assert settings.error_bound == pytest.approx(2 * 12 * settings.unit + settings.estimate_error)
     assert (settings.vote_cap, settings.estimate_cap) == (12, 6)
-    sentinel = Thresh.tuned(10**6, 1024, 10**6, 1.0, changes=3, start="sentinel")
-    assert (sentinel.vote_cap, sentinel.estimate_cap, sentinel.changes) == (13, 5, 3)
     assert paper_error_bound(10**6, 1024, 10**6, 0.05) == pytest.approx(4 * 12 * settings.unit)
     assert replace(settings, margin=0.5).error_bound == math.inf
     assert settings.heard_group() == pytest.approx(10**6)
@@ -112,15 +109,10 @@ def test_the_smallest_vote_epsilon_lets_a_group_be_heard():
     assert gain == pytest.approx(deviations)
 
 
-def test_a_forced_start_updates_without_votes_and_a_sentinel_charges_one():
-    data = streams.BitStream.make([1000], np.full(16, 0.3), 100)
-    forced = simulate(PLAIN, data, stream(0, "forced"))
-    assert forced.updated[0]
-    assert forced.max_votes[0] == 0
-    sentinel = simulate(replace(PLAIN, start="sentinel", vote_epsilon=0.9, epsilon=20.0), data, stream(0, "sentinel"))
-    assert sentinel.updated[0]
-    assert sentinel.yes[0] == 1000
-    assert sentinel.max_votes[0] == 1
+def test_the_first_epoch_has_an_update_and_no_votes():
+    found = simulate(PLAIN, streams.BitStream.make([1000], np.full(16, 0.3), 100), stream(0, "first"))
+    assert found.updated[0]
+    assert (found.yes[0], found.max_votes[0]) == (0, 0)
 
 
 @pytest.mark.parametrize("path", ["users", "simulation"])
@@ -131,9 +123,9 @@ def test_when_estimates_run_out_the_last_one_stays_and_is_flagged_or_falls_to_ze
     def releases(settings):
         if path == "simulation":
             return pd.DataFrame([vars(each) for each in simulate(settings, data, stream(0, "noise")).public])
-        state, rows, rng = thresh_protocol.start(settings), [], stream(0, "noise")
+        state, rows, rng = protocol.start(settings), [], stream(0, "noise")
         for epoch in range(1, 17):
-            state, release = thresh_protocol.step(settings, state, data.counts(epoch, rng), rng)
+            state, release = protocol.step(settings, state, data.counts(epoch, rng), rng, rng)
             rows.append(vars(release))
         return pd.DataFrame(rows)
 
@@ -155,15 +147,15 @@ def test_reports_are_unbiased_and_the_estimate_inverts_them():
 
 
 def test_users_refuse_wrong_counts_and_a_horizon_that_is_over():
-    state = thresh_protocol.start(PLAIN)
+    state = protocol.start(PLAIN)
     with pytest.raises(ValueError, match=r"counts must have one entry per user \(1000\), got 3"):
-        thresh_protocol.step(PLAIN, state, np.zeros(3, int), stream(0, "noise"))
+        protocol.step(PLAIN, state, np.zeros(3, int), stream(0, "noise"), stream(0, "noise"))
     with pytest.raises(ValueError, match=r"counts must lie in \[0, 101\), got 101"):
-        thresh_protocol.step(PLAIN, state, np.full(1000, 101), stream(0, "noise"))
+        protocol.step(PLAIN, state, np.full(1000, 101), stream(0, "noise"), stream(0, "noise"))
     short = replace(PLAIN, horizon=1)
-    state, _ = thresh_protocol.step(short, thresh_protocol.start(short), np.zeros(1000, int), stream(0, "noise"))
+    state, _ = protocol.step(short, protocol.start(short), np.zeros(1000, int), stream(0, "noise"), stream(0, "noise"))
     with pytest.raises(ValueError, match="horizon must be larger to go on: 1 epochs are over"):
-        thresh_protocol.step(short, state, np.zeros(1000, int), stream(0, "noise"))
+        protocol.step(short, state, np.zeros(1000, int), stream(0, "noise"), stream(0, "noise"))
 
 
 @pytest.mark.parametrize(
@@ -196,9 +188,7 @@ def test_users_refuse_wrong_counts_and_a_horizon_that_is_over():
         (lambda: Thresh.paper(10**6, 64, 10**6, 1.0, changes=-1), "changes must be >= 0, got -1"),
         (lambda: replace(PLAIN, margin=math.nan), r"margin must lie in \(0, 1\), got nan"),
         (lambda: streams.BitStream.make([5, 0], [[0.5], [0.5]], 10), "sizes must hold a user or more for each group"),
-        (lambda: streams.BitStream.make([5], [[0.5]], 10, late=[3]), "late and late_means must be given together"),
         (lambda: replace(PLAIN, epsilon=9.0), "epsilon must be at least .* = 10, got 9.0"),
-        (lambda: replace(PLAIN, start="sentinel", unit=0.2), "epoch_length must be larger for start='sentinel'"),
         (
             lambda: Thresh.tuned(500_000, 365, 1, 1.0, changes=3),
             r"epoch_length must be at least 50 for anybody to vote, got 1: the lowest threshold is 7, ",
@@ -261,15 +251,6 @@ def test_recomputing_every_so_often_asks_at_the_start_of_a_period_and_pays_for_w
     assert rng.chances[0] == pytest.approx(flip + means[[0, 4, 8]] * (1 - 2 * flip))  # three reports
 
 
-def test_a_change_within_an_epoch_leaves_the_bits_before_it_as_they_were():
-    data = streams.BitStream.make([50], [1.0, 1.0], 10, late=[0, 2], late_means=[0.0, 0.0])
-    assert data.truth == pytest.approx([1.0, 0.8])
-    assert data.counts(2, stream(0, "late")).tolist() == [8] * 50
-    settings = replace(PLAIN, n_users=50, horizon=2, epoch_length=10)
-    law = Simulation(settings, data, stream(0, "late"))._law(0, 2)
-    assert law.values[law.mass > 0].tolist() == [8]
-
-
 def test_a_delay_is_the_wait_for_the_first_epoch_whose_threshold_is_below_the_change():
     seen_by = [
         (0.21, 5, 0),
@@ -292,8 +273,8 @@ def test_what_a_run_has_spent_is_two_votes_for_each_cast_and_all_updates():
     assert row["spent"] == pytest.approx(2 * 2 * 20.0 + 3 * 3.0)
 
 
-def test_truth_weighs_groups_and_parts_of_an_epoch():
-    data = streams.BitStream.make([100, 300], [[0.2, 0.2], [0.6, 0.6]], 10, late=[0, 5], late_means=[[0.2, 0.2], [0.6, 1.0]])
+def test_truth_weighs_groups():
+    data = streams.BitStream.make([100, 300], [[0.2, 0.2], [0.6, 0.8]], 10)
     assert data.truth == pytest.approx([0.5, 0.25 * 0.2 + 0.75 * 0.8])
     counts = data.counts(2, stream(0, "data"))
     assert counts[100:].mean() == pytest.approx(8, abs=0.5)
@@ -353,7 +334,6 @@ class TestAccounting:
     [
         ({}, [4, 3, 2, 1, 0, 0]),
         ({"unit": 0.11}, [4, 3, 3, 2, 2, 1]),  # at .11 the threshold of odd epochs is 1.1: nobody can vote
-        ({"start": "sentinel"}, [3, 2, 1, 0, 0, 0]),
         ({"unit": 0.0995}, [4, 3, 2, 1, 0, 0]),  # the highest threshold is reached by a distance of 1, and by no other
         ({"unit": 0.1}, [4, 3, 3, 2, 2, 1]),  # the highest threshold is 1
         ({"unit": 0.4}, [4] * 6),
@@ -362,10 +342,10 @@ class TestAccounting:
 def test_the_votes_that_everybody_has_left_are_public_and_attained(choices, expected):
     """A user whose bits were all 0 at the start and are all 1 since, next to one that never sees a change."""
     settings = replace(PLAIN, n_users=2, margin=0.9, **choices)
-    state, rng = thresh_protocol.start(settings), stream(0, "left")
+    state, rng = protocol.start(settings), stream(0, "left")
     for epoch, least in enumerate(expected, start=1):
         counts = np.array([0 if epoch == 1 else 100, 0])
-        state, release = thresh_protocol.step(settings, state, counts, rng)
+        state, release = protocol.step(settings, state, counts, rng, rng)
         assert release.votes_left == least == settings.vote_cap - state.used.max()
         assert release.estimates_left == settings.estimate_cap - release.updated or epoch > 1
 
@@ -378,9 +358,9 @@ def test_the_share_of_live_users_is_told_where_it_is_public():
     assert live[:5] == [1.0] * 5  # four epochs with votes, and five votes
     assert np.isnan(live[5:8]).all()
     assert live[8:] == [0.0] * 8  # the third update took the last estimate, of everybody
-    state, rng = thresh_protocol.start(settings), stream(0, "live users")
+    state, rng = protocol.start(settings), stream(0, "live users")
     for epoch in range(1, 17):
-        state, release = thresh_protocol.step(settings, state, data.counts(epoch, rng), rng)
+        state, release = protocol.step(settings, state, data.counts(epoch, rng), rng, rng)
         assert settings.vote_cap - state.used.max() >= release.votes_left
         assert release.votes_left == trace.public[epoch - 1].votes_left
         assert release.live == live[epoch - 1] or math.isnan(release.live)
@@ -412,7 +392,7 @@ def test_the_secret_state_does_not_show_in_its_repr():
     states = {one for one in found if is_dataclass(one)}
     assert {"State", "SvtState"} <= {one.__name__ for one in states}
     assert [one.__qualname__ for one in states if one.__repr__ is not object.__repr__] == []
-    assert "reference" not in repr(thresh_protocol.start(PLAIN))
+    assert "reference" not in repr(protocol.start(PLAIN))
 
 
 def test_the_shortest_epoch_that_the_refusal_names_is_the_shortest_that_works():

@@ -6,9 +6,9 @@ __all__, __getattr__, __dir__ = attach(
     __name__,
     baselines=["epsilon_of_report", "recompute", "recompute_words"],
     heavy_thresh=["HeavyThresh"],
+    protocol=["Release", "State"],
     streams=["BitStream", "WordStream", "drift", "steps"],
     thresh=["Thresh"],
-    thresh_protocol=["Release", "State"],
     **{
         "rivals.choosing": ["Choice", "choose"],
         "rivals.few_changes": ["ChangeTree", "Memoized", "few_changes"],

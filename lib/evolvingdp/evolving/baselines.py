@@ -1,10 +1,9 @@
 """What THRESH and HEAVYTHRESH are compared with: recomputing every so often, at the same privacy loss of a user's whole
-transcript, with everybody's budget split over the reports, or with the users split.
+transcript, with everybody's budget split over the reports.
 
 **Guarantee.** Each report is randomized response on one bit, or that of HEAVYTHRESH; `epsilon_of_report` composes
-them to pure epsilon ("basic") or to (epsilon, delta) ("advanced", "optimal"); where users are split, each reports once, with
-pure epsilon (`rivals.once`); `within_windows` promises less, and says what. Neighbouring inputs are any two sequences of
-bits or words of one user.
+them to pure epsilon ("basic") or to (epsilon, delta) ("advanced", "optimal"); `within_windows` promises less, and says
+what. Neighbouring inputs are any two sequences of bits or words of one user.
 
 **Source.** The naive strategy of the paper's introduction; composition as in `core.accounting`.
 """
@@ -22,11 +21,9 @@ from evolvingdp.core import accounting, checks
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.evolving.heavy_simulation import Hashed, reported_sums
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
-from evolvingdp.evolving.rivals.once import Once, simulate
 from evolvingdp.evolving.streams import BitStream, WordStream
 
 COMPOSITIONS = ("basic", "advanced", "optimal")
-SPLITS = ("epsilon", "users")
 
 
 @checks.plain
@@ -46,27 +43,18 @@ def recompute(
     rng: np.random.Generator,
     *,
     every: int = 1,
-    split: str = "epsilon",
     composition: str = "basic",
     delta: float = 1e-6,
 ) -> NDArray[np.float64]:
     """Estimates of all epochs, (horizon,), from a fresh report of each user in epochs 1, 1 + every, ...; not clipped.
 
-    With `split="users"` each user reports in one of these epochs, drawn by lot, with all of epsilon (`rivals.once`): r
-    periods then have sqrt(r) of the noise of one instead of about r times it. An epoch in which no lot falls is nan.
     Exact: a user's report is 1 with a probability that is linear in the mean of its bits, so the ones are binomial.
     """
     checks.integer_at_least(1, every=every)
-    checks.one_of(SPLITS, split=split)
-    if split == "users":
-        if composition != "basic":
-            raise ValueError(f"composition must be 'basic' for split='users', which composes nothing, got {composition!r}")
-        once = Once(stream.n_users, stream.horizon, epsilon, every=every)
-        return once.lots.hold(once.estimates(simulate(once, stream, rng))[:, 1])
     asked = np.arange(0, stream.horizon, every)
     randomizer = SignFlip(epsilon_of_report(epsilon, len(asked), composition, delta))
     spread = randomizer.keep - randomizer.flip
-    ones = rng.binomial(stream.sizes[:, None], randomizer.flip + stream.group_means[:, asked] * spread).sum(axis=0)
+    ones = rng.binomial(stream.sizes[:, None], randomizer.flip + stream.means[:, asked] * spread).sum(axis=0)
     estimates = (ones / stream.n_users - randomizer.flip) / spread
     return np.repeat(estimates, every)[: stream.horizon]
 
@@ -93,18 +81,18 @@ def recompute_words(
 
 @checks.plain
 def within_windows(
-    stream: BitStream, epsilon: float, rng: np.random.Generator, *, window: int, absorb: bool = True
+    stream: BitStream, epsilon: float, rng: np.random.Generator, *, window: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """LDP-IDS by population absorption (LPA), or distribution (LPD): estimates and how many report, (horizon,) each.
+    """LDP-IDS by population absorption (LPA): estimates and how many report, (horizon,) each.
 
     In each epoch n / 2 `window` users report, whose mean is compared with the last release. Others report a new one where
-    that is further off, squared and less its variance, than the variance of a new one: half of those whom the window has
-    left for it, or (`absorb`) all whom epochs without a release have saved, after which as many epochs have none.
+    that is further off, squared and less its variance, than the variance of a new one: all whom epochs without a release
+    have saved, after which as many epochs have none.
 
     **Guarantee: w-event**, pure epsilon of what a user sends in any `window` consecutive epochs, and **not** of more: in all
     epochs a user may lose ceil(horizon / window) epsilon. Only from window = horizon on it is that of everything.
 
-    Exact for one group of users, which `stream` must be. Source: Ren et al. (2022), Algorithms 3 and 4.
+    Exact for one group of users, which `stream` must be. Source: Ren et al. (2022), Algorithm 4.
     """
     checks.integer_at_least(1, window=window)
     if len(stream.sizes) != 1:
@@ -112,7 +100,7 @@ def within_windows(
     if (part := stream.n_users // (2 * window)) < 1:
         raise ValueError(f"window must be at most n_users / 2, {stream.n_users // 2}, got {window}")
     randomizer, horizon, release = SignFlip(epsilon), stream.horizon, math.nan
-    ones, spread = randomizer.report_one(stream.group_means[0]), randomizer.keep - randomizer.flip
+    ones, spread = randomizer.report_one(stream.means[0]), randomizer.keep - randomizer.flip
     variance = randomizer.flip * randomizer.keep / spread**2  # of one report, given who holds what
     estimates, asked = np.empty(horizon), np.zeros(horizon, dtype=np.int64)
     last, used_up = -1, 0  # the epoch of the last release, and how many epochs after it have none
@@ -122,10 +110,7 @@ def within_windows(
 
     for epoch in range(horizon):
         apart = (told(epoch, part) - release) ** 2 - variance / part
-        if absorb:
-            users = part * min(max(0, epoch - last - used_up), window)
-        else:
-            users = (stream.n_users // 2 - int(asked[max(0, epoch - window + 1) : epoch].sum())) // 2
+        users = part * min(max(0, epoch - last - used_up), window)
         if users and not apart <= variance / users:  # before the first release it is nan, and one follows
             release, last, used_up, asked[epoch] = told(epoch, users), epoch, users // part - 1, users
         estimates[epoch] = release

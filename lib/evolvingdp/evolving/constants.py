@@ -4,7 +4,6 @@ means of a user's bits or hashed words deviate in an epoch."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from evolvingdp.core import checks
 
@@ -76,16 +75,9 @@ def paper_estimate_epsilon(n_users: int, horizon: int, epoch_length: int, n_word
     above, allowed, below = _parts(n_users, horizon, epoch_length, n_words, beta)
     if allowed <= below:
         longest = epoch_length * (allowed / below) ** 2
-
-        def works(users: int) -> bool:
-            _, allowed, below = _parts(users, horizon, epoch_length, n_words, beta)
-            return allowed > below
-
-        users = smallest_users(works, n_users)
         raise ValueError(
             f"epoch_length must be < {longest:,.0f} for the paper's b to be positive with {n_users} users, horizon "
             f"{horizon} and {n_words} words, got {epoch_length} (E-EV-3)"
-            + (f"; n_users >= {users:,} would work, too" if users else "")
         )
     return above / (allowed - below)
 
@@ -101,62 +93,29 @@ def _parts(n_users: int, horizon: int, epoch_length: int, n_words: int, beta: fl
 
 
 def paper_caps(
-    epsilon: float,
-    constants: Callable[[int, int], tuple[float, float]],
-    n_users: int,
-    min_group: int,
-    changes: int | None,
-    start: str = "forced",
-    spare: int = 0,
+    epsilon: float, vote: float, estimate: float, changes: int | None, spare: int = 0
 ) -> tuple[float, float, int, int]:
-    """a, b, K_V, K_E for `constants`, a function of the users and the smallest group: floor(epsilon / 4a) and
-    floor(epsilon / 4b), or with `changes` an estimate for the start, each change and `spare` more, and votes for the rest.
-
-    Raises ValueError that names the smallest epsilon, and the smallest number of users at the same share of the smallest
-    group, that would work.
-    """
-    checks.positive(epsilon=epsilon)
-    vote, estimate = constants(n_users, min_group)
-    if changes is not None:
+    """a, b, K_V, K_E for a `vote` and an `estimate`: floor(epsilon / 4a) and floor(epsilon / 4b), or with `changes` an
+    estimate for the start, each change and `spare` more, and votes for the rest. Raises ValueError that names the smallest
+    epsilon that would work."""
+    if changes is None:
+        votes, estimates, what = (
+            math.floor(epsilon / (4 * vote)),
+            math.floor(epsilon / (4 * estimate)),
+            "a vote and an estimate",
+        )
+        least = 4 * max(vote, estimate)
+    else:
         checks.integer_at_least(0, changes=changes, spare=spare)
-
-    def needed(a: float, b: float) -> float:
-        if changes is None:
-            return 4 * max(a, b)
-        return 2 * (VOTES_PER_CHANGE * changes + (start == "sentinel")) * a + (changes + 1 + spare) * b
-
-    def fits(users: int) -> bool:
-        try:
-            return epsilon >= needed(*constants(users, max(1, min_group * users // n_users)))
-        except ValueError:
-            return False
-
-    least = needed(vote, estimate)
+        fewest, estimates, what = VOTES_PER_CHANGE * changes, changes + 1 + spare, f"{changes} changes"
+        least = 2 * fewest * vote + estimates * estimate
+        votes = max(fewest, math.floor((epsilon - estimates * estimate) / (2 * vote)))
     if epsilon < least * (1 - 1e-12):
-        what = "a vote and an estimate" if changes is None else f"{changes} changes"
-        users = smallest_users(fits, n_users)
         raise ValueError(
             f"epsilon must be at least {least:.4g} for {what} with the paper's a = {vote:.4g} and b = {estimate:.4g}, got "
-            f"{epsilon!r}" + (f"; n_users >= {users:,} with groups of the same shares would work, too" if users else "")
+            f"{epsilon!r}"
         )
-    if changes is None:
-        return vote, estimate, math.floor(epsilon / (4 * vote)), math.floor(epsilon / (4 * estimate))
-    estimates, votes = changes + 1 + spare, VOTES_PER_CHANGE * changes + (start == "sentinel")
-    return vote, estimate, max(votes, math.floor((epsilon - estimates * estimate) / (2 * vote))), estimates
-
-
-def smallest_users(works: Callable[[int], bool], n_users: int) -> int | None:
-    """The smallest number above `n_users` that works, if one below 2^60 does; what works stays so for more users."""
-    high = n_users
-    while not works(high):
-        high *= 2
-        if high >= 2**60:
-            return None
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if works(middle) else (middle, high)
-    return high
+    return vote, estimate, votes, estimates
 
 
 def smallest_vote_epsilon(n_users: int, horizon: int, min_group: int, n_groups: int, beta: float) -> float:

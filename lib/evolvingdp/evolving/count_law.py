@@ -22,6 +22,7 @@ class CountLaw:
     mass: NDArray[np.float64]
 
     @classmethod
+    @lru_cache(maxsize=128)  # many runs have the same epochs
     def binomial(cls, bits: int, mean: float) -> CountLaw:
         half = math.ceil(math.sqrt(bits * math.log(2 / _OUTSIDE) / 2))  # Hoeffding
         low, high = max(0, math.floor(bits * mean) - half), min(bits, math.ceil(bits * mean) + half)
@@ -34,16 +35,6 @@ class CountLaw:
         up = np.cumprod((bits - after) * mean / ((after + 1) * (1 - mean)))
         mass = np.concatenate([down[::-1], [1.0], up])
         return cls(low, mass / mass.sum())
-
-    @classmethod
-    @lru_cache(maxsize=128)  # many runs have the same epochs
-    def epoch(cls, bits: int, mean: float, late: int = 0, late_mean: float = 0.0) -> CountLaw:
-        """Of `bits` bits, of which the last `late` have another mean."""
-        law = cls.binomial(bits - late, mean)
-        if not late:
-            return law
-        other = cls.binomial(late, late_mean)
-        return cls(law.low + other.low, np.convolve(law.mass, other.mass))
 
     @property
     def values(self) -> NDArray[np.int64]:

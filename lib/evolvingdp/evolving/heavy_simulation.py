@@ -14,10 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evolvingdp.evolving.heavy_protocol import Words, before
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
+from evolvingdp.evolving.protocol import Release, before
 from evolvingdp.evolving.streams import WordStream
-from evolvingdp.evolving.thresh_protocol import Release
 
 TOLERANCE = 1e-9
 _LEFT = 6  # standard deviations of users are drawn one by one, so that Poisson numbers are hardly ever too many
@@ -28,14 +27,14 @@ class Trace:
     """`public`: a release an epoch. The rest is secret but for `distance`, see above: `yes`, the truthful yes votes of each
     epoch, and `votes_cast`, the largest number of truthful votes that a user of each group has cast."""
 
-    public: list[Release[Words]]
+    public: list[Release[NDArray[np.float64]]]
     yes: list[int]
     votes_cast: list[int]
     distance: float
 
 
 def simulate(settings: HeavyThresh, stream: WordStream, rng: np.random.Generator) -> Trace:
-    """Releases with the law of `heavy_protocol.step`, but for `Trace.distance`.
+    """Releases with the law of `protocol.step`, but for `Trace.distance`.
 
     Raises ValueError where a stream does not fit, and where some users of a group would see a change and others not: epoch,
     group and what would decide it are named.
@@ -52,15 +51,15 @@ def simulate(settings: HeavyThresh, stream: WordStream, rng: np.random.Generator
     randomizer = voting.vote_randomizer
     for epoch in range(1, voting.horizon + 1):
         yes, wanted = 0, True
-        if epoch > 1 or voting.start == "sentinel":
-            yes = sum(group.vote(epoch, release.estimates_left == voting.estimate_cap) for group in groups)
+        if epoch > 1:
+            yes = sum(group.vote(epoch) for group in groups)
             shown = rng.binomial(yes, randomizer.keep) + rng.binomial(voting.n_users - yes, randomizer.flip)
             wanted = bool(shown / voting.n_users > voting.update_cut)
         estimates = None
         if release.pays(voting, wanted):
             sums = np.sum([group.update(epoch, release.estimates_left > 0) for group in groups], axis=0)
             estimates = settings.estimates(sums)
-        release = release.next(wanted, estimates, settings.votes_left(epoch))
+        release = release.next(wanted, estimates, voting.votes_left(epoch))
         releases.append(release)
         truthful.append(yes)
     return Trace(releases, truthful, [group.votes_cast for group in groups], hashed.distance)
@@ -111,18 +110,16 @@ class Alike:
         self.laws = hashed.stream.which[group].tolist()
         self.reference, self.votes_cast = -1, 0
 
-    def vote(self, epoch: int, never_updated: bool) -> int:
+    def vote(self, epoch: int) -> int:
         voting = self.hashed.settings.voting
-        alike, missed, moved = True, 0.0, math.inf
-        if not never_updated:
-            moved = self.hashed.largest_move(self.laws[epoch - 1], self.reference)
-            alike, missed = _vote_alike(self.hashed.settings, epoch, moved)
+        moved = self.hashed.largest_move(self.laws[epoch - 1], self.reference)
+        alike, missed = _vote_alike(self.hashed.settings, epoch, moved)
         self.hashed.distance += missed * self.size
         if self.hashed.distance > TOLERANCE:
             raise ValueError(
                 f"stream must change so that all users of a group see it alike: in epoch {epoch} group {self.group} has "
                 f"moved by {moved:.4g}, the threshold is {voting.threshold(epoch):.4g}; longer epochs would decide it; "
-                "heavy_protocol.run draws every stream, user by user"
+                "protocol.run draws every stream, user by user"
             )
         if not alike or self.votes_cast >= voting.vote_cap:
             return 0

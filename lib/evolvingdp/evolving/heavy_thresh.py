@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.core import checks, hadamard
 from evolvingdp.evolving.constants import (
@@ -54,11 +54,6 @@ class HeavyThresh:
             raise ValueError(
                 f"epoch_length must be below 2^63 / n_words for the words of a user to be counted in 64 bits, got "
                 f"{self.voting.epoch_length}"
-            )
-        if self.voting.start == "sentinel" and not self.voting.threshold(1) < math.sqrt(self.width) - 1:
-            raise ValueError(
-                f"width must be > (1 + {self.voting.threshold(1):.3g})^2 for start='sentinel', got {self.width}; "
-                "start='forced' would work"
             )
 
     @classmethod
@@ -106,12 +101,11 @@ class HeavyThresh:
         Raises ValueError that says from which size on it would work where b is not positive or nothing fits the budget.
         """
 
-        def constants(users: int, group: int) -> tuple[float, float]:
-            a = paper_vote_epsilon(users, horizon, group, n_groups, beta)
-            return a, paper_estimate_epsilon(users, horizon, epoch_length, n_words, beta)
-
+        checks.positive(epsilon=epsilon)
         group = smallest_group(min_group, n_users, n_groups)
-        caps = paper_caps(epsilon, constants, n_users, group, changes, options.get("start", "forced"), spare)
+        vote = paper_vote_epsilon(n_users, horizon, group, n_groups, beta)
+        estimate = paper_estimate_epsilon(n_users, horizon, epoch_length, n_words, beta)
+        caps = paper_caps(epsilon, vote, estimate, changes, spare)
         width = max(PAPER_WIDTH * n_users, _width(n_words))
         step = hashed_unit(n_users, horizon, epoch_length, width, beta)
         margin = paper_margin(n_users, horizon, beta)
@@ -142,18 +136,41 @@ class HeavyThresh:
         return np.concatenate([np.abs(self.signed(part)).max(axis=1) for part in parts]).astype(np.int64)
 
     def votes_yes(
-        self, epoch: int, counts: NDArray[np.integer], reference: NDArray[np.integer] | None, used: NDArray[np.integer]
+        self, epoch: int, counts: NDArray[np.integer], reference: NDArray[np.integer], used: NDArray[np.integer]
     ) -> NDArray[np.bool_]:
-        """VoteYes of Algorithm 5. Secret. Before the first update (`reference` None) the hash is compared with -1 in each
-        coordinate, from which every signed mean is sqrt(w) - 1 away or more: beyond all thresholds."""
-        if reference is None:
-            return used < self.voting.vote_cap
+        """VoteYes of Algorithm 5. Secret."""
         distances = self.distances(counts, reference)
         return self.voting.votes_yes(epoch, distances, np.zeros_like(distances), used)
 
-    def votes_left(self, epoch: int) -> int:
-        """As that of THRESH."""
-        return self.voting.votes_left(epoch)
+    def checked(self, counts: ArrayLike) -> NDArray[np.int64]:
+        """`counts` of words in an epoch as integers, (n_users, n_words); the error names the first user whose words are not
+        `epoch_length` in all."""
+        length, shape, array = self.voting.epoch_length, (self.voting.n_users, self.n_words), np.asarray(counts)
+        if array.dtype.kind not in "iu" or array.shape != shape:
+            raise TypeError(f"counts must be integers, {shape}, got {array.dtype} {array.shape}")
+        outside = (array < 0) | (array > length)
+        if outside.any():  # before the sums: a negative count can make up for one that is too large
+            user, word = np.argwhere(outside)[0].tolist()
+            raise ValueError(f"counts must lie in [0, {length}], got {array[user, word]} of word {word} for user {user}")
+        array = array.astype(np.int64, copy=False)
+        sums = array.sum(axis=1)
+        if np.any(sums != length):
+            user = int(np.argmax(sums != length))
+            raise ValueError(f"counts must add up to epoch_length = {length} words a user, got {sums[user]} for user {user}")
+        return array
+
+    def reported(
+        self, counts: NDArray[np.int64], truthful: bool, public: np.random.Generator, private: np.random.Generator
+    ) -> NDArray[np.float64]:
+        """The estimates of an update, from the reports of users with these counts; without `truthful` from noise."""
+        place = public.integers(0, self.width, size=self.voting.n_users)
+        plus = self.draw_plus(self.means_at(counts, place) if truthful else np.zeros(len(counts)), private)
+        return self.estimates(np.bincount(place, weights=2 * plus.astype(np.int8) - 1, minlength=self.width))
+
+    def means_at(self, counts: NDArray[np.integer], place: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(n_users,): the mean sign of each user's words at the user's own coordinate; no transform needed."""
+        signs = self.signs(place[:, None], np.arange(self.n_words)[None, :])
+        return np.asarray(np.einsum("iv,iv->i", signs, counts, dtype=float) / self.voting.epoch_length)
 
     def report_plus(self, signed_mean: NDArray[np.floating] | float) -> Any:
         """R: the probability of reporting + at a coordinate where the user's words have mean sign `signed_mean` in [-1, 1];

@@ -12,44 +12,25 @@ from evolvingdp.core import checks
 
 @dataclass(frozen=True, eq=False)
 class BitStream:
-    """`sizes` (groups,) users; `means` (groups, epochs) of each bit of an epoch before `late` of its bits are drawn from
-    `late_means` (groups, epochs) instead: a change within an epoch. `late` (epochs,) bits, 0 nearly everywhere."""
+    """`sizes` (groups,) users, whose bits have `means` (groups, epochs)."""
 
     sizes: NDArray[np.int64]
     means: NDArray[np.float64]
     epoch_length: int
-    late: NDArray[np.int64]
-    late_means: NDArray[np.float64]
 
     @classmethod
-    def make(
-        cls,
-        sizes: ArrayLike,
-        means: ArrayLike,
-        epoch_length: int,
-        late: ArrayLike | None = None,
-        late_means: ArrayLike | None = None,
-    ) -> BitStream:
-        """Checked arrays; without `late` no mean changes within an epoch."""
+    def make(cls, sizes: ArrayLike, means: ArrayLike, epoch_length: int) -> BitStream:
+        """Checked arrays."""
         checks.counts(sizes=sizes)
         if not np.all(np.asarray(sizes) > 0):
             raise ValueError(f"sizes must hold a user or more for each group, got {list(np.asarray(sizes))}")
         checks.integer_at_least(1, epoch_length=epoch_length)
-        if (late is None) != (late_means is None):
-            raise ValueError("late and late_means must be given together")
-        if late is not None and np.asarray(late).dtype.kind not in "iu":
-            raise TypeError(f"late must hold integers, got {np.asarray(late).dtype}")
         array = np.atleast_2d(np.asarray(means, dtype=float))
         if array.shape[0] != np.size(sizes):
             raise ValueError(f"means must have a row per group, got {array.shape} for {np.size(sizes)} groups")
-        bits = np.zeros(array.shape[1], dtype=np.int64) if late is None else np.asarray(late, dtype=np.int64)
-        other = array if late_means is None else np.atleast_2d(np.asarray(late_means, dtype=float))
-        for name, values in (("means", array), ("late_means", other)):
-            if not np.all((values >= 0) & (values <= 1)):
-                raise ValueError(f"{name} must lie in [0, 1], got {values[~((values >= 0) & (values <= 1))][0]}")
-        if bits.shape != array.shape[1:] or other.shape != array.shape or not np.all((bits >= 0) & (bits < epoch_length)):
-            raise ValueError(f"late must be (epochs,) bits in [0, {epoch_length}), late_means (groups, epochs)")
-        return cls(np.asarray(sizes, dtype=np.int64), array, epoch_length, bits, other)
+        if (outside := ~((array >= 0) & (array <= 1))).any():
+            raise ValueError(f"means must lie in [0, 1], got {array[outside][0]}")
+        return cls(np.asarray(sizes, dtype=np.int64), array, epoch_length)
 
     @property
     def n_users(self) -> int:
@@ -66,7 +47,7 @@ class BitStream:
 
     def laws(self, epochs: NDArray[np.int64]) -> NDArray[np.float64]:
         """(epochs, groups, 2): of a random bit of these epochs (from 1)."""
-        means = self.group_means[:, epochs - 1].T
+        means = self.means[:, epochs - 1].T
         return np.stack([1 - means, means], axis=-1)
 
     def histograms(self, epoch: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -75,27 +56,17 @@ class BitStream:
         return np.stack([self.epoch_length - ones, ones], axis=1)
 
     @property
-    def group_means(self) -> NDArray[np.float64]:
-        """The mean of each group's bits over each epoch, (groups, epochs)."""
-        share = self.late / self.epoch_length
-        return self.means * (1 - share) + self.late_means * share
-
-    @property
     def truth(self) -> NDArray[np.float64]:
         """p^t: the mean of all users' bit means in each epoch, (epochs,)."""
-        return np.asarray(self.sizes @ self.group_means / self.n_users)
+        return np.asarray(self.sizes @ self.means / self.n_users)
 
     def counts(self, epoch: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """The ones of every user in `epoch` (1 to horizon), (n_users,), group by group."""
-        column = epoch - 1
-        late = int(self.late[column])
-        parts = []
-        for group, size in enumerate(self.sizes):
-            ones = rng.binomial(self.epoch_length - late, self.means[group, column], size=size)
-            if late:
-                ones = ones + rng.binomial(late, self.late_means[group, column], size=size)
-            parts.append(ones)
-        return np.concatenate(parts)
+        drawn = [
+            rng.binomial(self.epoch_length, mean, size=size)
+            for size, mean in zip(self.sizes, self.means[:, epoch - 1], strict=True)
+        ]
+        return np.concatenate(drawn)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ horizon has room for it and thresholds are below 1.
 group holds `heard_group` users or more and bits are independent within an epoch.
 
 **Source.** Algorithms 1 to 3 of the paper: `votes_yes` is lines 2-3 of Algorithm 2, `update_cut` line 10 of Algorithm 1;
-the protocol is in `thresh_protocol`, its exact simulation in `thresh_simulation`. beta is the paper's delta. Applies E-EV-1
+the protocol is in `protocol`, its exact simulation in `thresh_simulation`. beta is the paper's delta. Applies E-EV-1
 (integer caps), E-EV-2, E-EV-3, E-EV-4, E-EV-5, E-EV-6 and E-EV-7.
 """
 
@@ -25,7 +25,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.core import checks
 from evolvingdp.core.randomizers import SignFlip
@@ -39,7 +39,6 @@ from evolvingdp.evolving.constants import (
     unit,
 )
 
-STARTS = ("forced", "sentinel")
 EXHAUSTIONS = ("freeze", "printed")
 
 
@@ -48,9 +47,9 @@ EXHAUSTIONS = ("freeze", "printed")
 class Thresh:
     """A THRESH with all its numbers. Make one with `Thresh.paper`, `Thresh.tuned` or, to see it fail, `Thresh.printed`.
 
-    `start="forced"`: epoch 1 is a public update without votes; `"sentinel"`: the users compare epoch 1 with -1, all vote
-    yes, and a vote is charged. `exhaustion="freeze"`: when no estimates are left, the last one stays and the release says
-    so; `"printed"`: updates go on with reports that hold nothing, and the estimate falls to about 0 (E-EV-6).
+    Epoch 1 is a public update without votes (E-EV-2). `exhaustion="freeze"`: when no estimates are left, the last one stays
+    and the release says so; `"printed"`: updates go on with reports that hold nothing, and the estimate falls to about 0
+    (E-EV-6).
     """
 
     n_users: int
@@ -63,7 +62,6 @@ class Thresh:
     estimate_cap: int
     unit: float  # t_ell: every user's mean of an epoch is this close to the truth, with probability 1 - beta / 6
     beta: float = 0.05
-    start: str = "forced"
     exhaustion: str = "freeze"
     margin: float | None = None  # share of yes votes above those of silence that makes an update; None: line 10's
     reach: int = 1  # the largest distance that `unit` is a part of: 1 of means, 2 of signed means
@@ -77,24 +75,13 @@ class Thresh:
         check_beta(self.beta)
         if self.margin is not None and not 0 < self.margin < 1:
             raise ValueError(f"margin must lie in (0, 1), got {self.margin!r}")
-        checks.one_of(STARTS, start=self.start)
         checks.one_of(EXHAUSTIONS, exhaustion=self.exhaustion)
         if self.privacy_loss > self.epsilon * (1 + 1e-9):
             raise ValueError(
                 f"epsilon must be at least 2 * vote_cap * vote_epsilon + estimate_cap * estimate_epsilon = "
                 f"{self.privacy_loss:.4g}, got {self.epsilon!r}"
             )
-        self._check_votes()
-        if self.start == "sentinel" and not self.threshold(1) < 1:
-            raise ValueError(
-                f"epoch_length must be larger for start='sentinel': the first threshold is {self.threshold(1):.3g}, and a "
-                f"distance to -1 is at least 1; start='forced' would work, or more than "
-                f"{self.epoch_length * self.threshold(1) ** 2:,.0f} bits an epoch"
-            )
-
-    def _check_votes(self) -> None:
-        """Raises ValueError where votes are paid for that nobody can ever cast."""
-        if self.vote_cap and self.cut(1 << self.levels) > self.reach * self.epoch_length:
+        if self.vote_cap and self.cut(1 << self.levels) > self.reach * self.epoch_length:  # that nobody can ever cast
             lowest = self.threshold(1 << self.levels)
             needed = math.floor(self.epoch_length * (lowest / self.reach) ** 2) + 1
             raise ValueError(
@@ -123,11 +110,10 @@ class Thresh:
         Raises ValueError that says from which size on it would work where b is not positive or nothing fits the budget.
         """
 
-        def constants(users: int, group: int) -> tuple[float, float]:
-            return paper_epsilons(users, horizon, epoch_length, group, n_groups, beta)
-
+        checks.positive(epsilon=epsilon)
         group = smallest_group(min_group, n_users, n_groups)
-        caps = paper_caps(epsilon, constants, n_users, group, changes, options.get("start", "forced"), spare)
+        own = paper_epsilons(n_users, horizon, epoch_length, group, n_groups, beta)
+        caps = paper_caps(epsilon, *own, changes, spare)
         step = unit(n_users, horizon, epoch_length, beta)
         return cls(n_users, horizon, epoch_length, epsilon, *caps, step, beta, **options)
 
@@ -183,7 +169,7 @@ class Thresh:
         checks.positive(epsilon=epsilon)
         group = smallest_group(min_group, n_users, n_groups)
         vote = smallest_vote_epsilon(n_users, horizon, group, n_groups, beta)
-        votes = VOTES_PER_CHANGE * changes + (options.get("start") == "sentinel")
+        votes = VOTES_PER_CHANGE * changes
         left = epsilon - 2 * votes * vote
         if left <= 0:
             raise ValueError(
@@ -193,6 +179,11 @@ class Thresh:
         estimates = changes + 1 + spare
         step = unit(n_users, horizon, epoch_length, beta) if deviation is None else deviation
         return cls(n_users, horizon, epoch_length, epsilon, vote, left / estimates, votes, estimates, step, beta, **options)
+
+    @property
+    def voting(self) -> Thresh:
+        """As of HEAVYTHRESH."""
+        return self
 
     @property
     def privacy_loss(self) -> float:
@@ -234,7 +225,7 @@ class Thresh:
         """In how many epochs, up to `epoch`, the data of a user can make it vote: not where a threshold is out of reach."""
         for trailing in range(self.levels + 1):
             if self.cut(1 << trailing) <= self.reach * self.epoch_length:
-                return (epoch >> trailing) - (trailing == 0 and self.start == "forced" and epoch > 0)
+                return (epoch >> trailing) - (trailing == 0 and epoch > 0)
         return 0
 
     def votes_left(self, epoch: int) -> int:
@@ -247,6 +238,18 @@ class Thresh:
         """VoteYes of Algorithm 2 for users with `counts` ones now and `reference` ones at the last update, who have sent
         `used` truthful votes. Secret."""
         return (np.abs(counts - reference) >= self.cut(epoch)) & (used < self.vote_cap)
+
+    def checked(self, counts: ArrayLike) -> NDArray[np.int64]:
+        """`counts` of ones in an epoch as integers, (n_users,)."""
+        held = checks.integer_array("counts", counts, below=self.epoch_length + 1)
+        if len(held) != self.n_users:
+            raise ValueError(f"counts must have one entry per user ({self.n_users}), got {len(held)}")
+        return held
+
+    def reported(self, counts: NDArray[np.int64], truthful: bool, public: Any, private: np.random.Generator) -> float:
+        """The estimate of an update, from the reports of users with these counts; without `truthful` from noise."""
+        shares = counts / self.epoch_length if truthful else np.zeros(len(counts))
+        return self.estimate(int(np.count_nonzero(self.draw_reports(shares, private))))
 
     def report_one(self, share: NDArray[np.floating] | float) -> Any:
         """The probability that a user whose bits have mean `share` reports 1: (1 + share (e^b - 1)) / (e^b + 1)."""
@@ -264,8 +267,7 @@ class Thresh:
     @property
     def changes(self) -> int:
         """How many changes the caps survive: each may cost an estimate and four votes; the start costs an estimate."""
-        votes = self.vote_cap - (self.start == "sentinel")
-        return max(0, min(self.estimate_cap - 1, votes // VOTES_PER_CHANGE))
+        return max(0, min(self.estimate_cap - 1, self.vote_cap // VOTES_PER_CHANGE))
 
     @property
     def estimate_error(self) -> float:

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from evolvingdp.evolving import count_law
 from evolvingdp.evolving.count_law import CountLaw
+from evolvingdp.evolving.protocol import Release
 from evolvingdp.evolving.streams import BitStream
 from evolvingdp.evolving.thresh import Thresh
-from evolvingdp.evolving.thresh_protocol import Release
 
 _FEW = 1000.0  # expected users outside of the common range, for which the others need no cells
 
@@ -89,7 +89,7 @@ class Trace:
 
 
 def simulate(settings: Thresh, stream: BitStream, rng: np.random.Generator) -> Trace:
-    """Releases with exactly the law of `thresh_protocol` on bits drawn from `stream`.
+    """Releases with exactly the law of `protocol` on bits drawn from `stream`.
 
     Raises ValueError where the stream has another size than the settings.
     """
@@ -107,20 +107,16 @@ class Simulation:
         epochs = np.arange(1, settings.horizon + 1)
         level_cuts = np.array([settings.cut(1 << trailing) for trailing in range(settings.levels + 1)])
         self.cuts = level_cuts[np.bitwise_count((epochs & -epochs) - 1)]  # of epochs 1, 2, ...
-        before = np.array([-settings.epoch_length])  # a mean of -1
-        self.groups = [_Group(before, np.array([[size]])) for size in stream.sizes]
 
     def run(self) -> Trace:
-        settings, rng, groups = self.settings, self.rng, range(len(self.groups))
-        vote, horizon, left, epoch = settings.vote_randomizer, settings.horizon, settings.estimate_cap, 0
+        settings, rng, groups = self.settings, self.rng, range(len(self.stream.sizes))
+        vote, horizon, epoch = settings.vote_randomizer, settings.horizon, 1
         trace = Trace(
             settings,
             np.full(horizon, np.nan),
             *(np.zeros(horizon, dtype) for dtype in (bool, bool, np.int64, np.int64)),
         )
-        if settings.start == "forced":
-            epoch = 1
-            left = self._update(trace, epoch, left, [self._start(group) for group in groups])
+        left = self._update(trace, epoch, settings.estimate_cap, [self._start(group) for group in groups])
         self._foresee(epoch)
         while (epoch := self._next_event(epoch)) <= horizon:
             votes = [self._vote(group, epoch) for group in groups]
@@ -134,16 +130,15 @@ class Simulation:
                 if left == 0 and settings.exhaustion == "freeze":
                     trace.frozen[epoch - 1 :] = True  # until an update
                 else:
-                    left = self._update(trace, epoch, left, [draw for _, draw in votes])
+                    left = self._update(trace, epoch, left, [draw() for _, draw in votes])
                     self._foresee(epoch)
         return trace
 
-    def _update(self, trace: Trace, epoch: int, left: int, draws: list[Callable[[], _Group]]) -> int:
+    def _update(self, trace: Trace, epoch: int, left: int, groups: list[_Group]) -> int:
         """The users' counts of this epoch, from now on their references, and the estimate from their reports; the estimates
         left after it."""
-        settings, ones = self.settings, 0
-        self.groups = [draw() for draw in draws]
-        for group in self.groups:
+        settings, ones, self.groups = self.settings, 0, groups
+        for group in groups:
             shares = group.values / settings.epoch_length if left > 0 else np.zeros(len(group.values))
             ones += int(self.rng.binomial(group.users.sum(axis=1), settings.report_one(shares)).sum())
         trace.estimate[epoch - 1 :], trace.updated[epoch - 1] = settings.estimate(ones), True
@@ -151,11 +146,7 @@ class Simulation:
         return max(0, left - 1)
 
     def _law(self, group: int, epoch: int) -> CountLaw:
-        stream, place = self.stream, (group, epoch - 1)
-        late = int(stream.late[epoch - 1])
-        return CountLaw.epoch(
-            stream.epoch_length, float(stream.means[place]), late, float(stream.late_means[place]) if late else 0.0
-        )
+        return CountLaw.binomial(self.stream.epoch_length, float(self.stream.means[group, epoch - 1]))
 
     def _foresee(self, epoch: int) -> None:
         """For all later epochs, up to an update: whether nearly all users of a group vote alike and how many do not, and the
@@ -171,7 +162,7 @@ class Simulation:
             # beyond the range in which all vote no, and short of the ranges in which all vote yes
             some_yes, some_no = some_up + some_down, np.where(up > down, not_up, not_down)
             outside, size = np.minimum(1, np.minimum(some_yes, some_no)), int(stream.sizes[group])
-            crowd = (size * outside <= _FEW) & (stream.late[epoch:] == 0)
+            crowd = size * outside <= _FEW
             self.all_yes.append(some_no < some_yes)
             self.few.append(np.where(crowd, rng.binomial(size, np.where(crowd, outside, 0)), -1))  # -1: cell by cell
             quiet &= (self.few[-1] == 0) & ~self.all_yes[-1]
@@ -183,10 +174,10 @@ class Simulation:
         place = int(np.searchsorted(self.events, epoch, side="right"))
         return int(self.events[place]) if place < len(self.events) else self.settings.horizon + 1
 
-    def _start(self, group: int) -> Callable[[], _Group]:
+    def _start(self, group: int) -> _Group:
         """The counts of the first epoch, of users who have not voted."""
-        law, users = self._law(group, 1), self.groups[group].by_votes
-        return lambda: _Group.make(law.values, self.rng.multinomial(users, law.mass).T)
+        law = self._law(group, 1)
+        return _Group.make(law.values, self.rng.multinomial(self.stream.sizes[group], law.mass)[:, None])
 
     def _vote(self, group: int, epoch: int) -> tuple[int, Callable[[], _Group]]:
         """The truthful yes votes of a group, and how to draw its state, given these, if an update follows."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from evolvingdp.audit.registry.entry import FINITE, REPORTS, Case, Mechanism, Trial, Walk, public
 from evolvingdp.core.reports import Hashed, Sign, Subset
-from evolvingdp.evolving import baselines, heavy_protocol, thresh_protocol
+from evolvingdp.evolving import baselines, protocol
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.rivals import once, reserve
 from evolvingdp.evolving.rivals.once import Once
@@ -52,16 +52,16 @@ def mechanisms() -> Iterator[Mechanism]:
             _STATED if stated else {},
         )
 
-    covers: tuple[Any, ...] = (Thresh, Thresh.draw_reports, thresh_protocol.step)
-    walk = Walk(_thresh, lambda made, *_: thresh_protocol.start(made), thresh_protocol.step, _counts, 1)
+    covers: tuple[Any, ...] = (Thresh, Thresh.draw_reports, Thresh.reported, protocol.step)
+    walk = Walk(_thresh, lambda made, *_: protocol.start(made), _told(protocol.step), _counts, 1)
     sizes = {"n_users": _PUBLIC, "epoch_length": _LENGTH, "reach": "of signed sums"}
     yield entry("thresh", covers, walk, sizes | _CAPS, True, True)
 
-    covers = (HeavyThresh, HeavyThresh.draw_plus, heavy_protocol.step)
+    covers = (HeavyThresh, HeavyThresh.draw_plus, HeavyThresh.reported, protocol.step)
     walk = Walk(
         lambda rng: _heavy(HeavyThresh(_thresh(rng), 3)),
-        lambda made, *_: heavy_protocol.start(made),
-        lambda made, state, held, rng: heavy_protocol.step(made, state, held, public(made), rng),
+        lambda made, *_: protocol.start(made),
+        _told(protocol.step),
         lambda made, rng, steps: _words(made.voting, made.n_words, rng, steps),
         1,
     )
@@ -138,7 +138,6 @@ def _thresh(rng: Rng) -> Thresh:
         votes,
         estimates,
         unit=float(rng.choice([0.01, 0.05, 0.1])),
-        start=str(rng.choice(["forced", "sentinel"])),
         exhaustion=str(rng.choice(["freeze", "printed"])),
         margin=float(rng.choice([0.05, 0.1, 0.3])),
     )

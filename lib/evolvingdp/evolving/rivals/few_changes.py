@@ -4,10 +4,9 @@
 sign, or a fair coin where it did not. A user whose bit changes at most k times has at most k entries other than 0, and the
 signs of these are flipped with a law that depends only on how many are flipped: `pattern` (k + 1,), the probability of each
 one pattern with d flips. The loss of all that a user sends is exactly ln(max / min) of it; a report's mean is `gain` times
-its entry. `erlingsson`: one of k places answers with randomized response, the others with coins. `future_rand`: k flips at
-epsilon / (5 sqrt(k)), drawn anew from outside where their number is outside an annulus; the paper's was not at hand, so that
-it is the one with the largest gain whose exact loss is at most epsilon. `best`: the largest gain of all such laws, one
-probability for d <= t, another, e^epsilon times smaller, beyond (a linear program).
+its entry. `erlingsson`: one of k places answers with randomized response, the others with coins. `best`: the largest gain of
+all such laws, one probability for d <= t, another, e^epsilon times smaller, beyond (a linear program); with FutureRand's
+(Ohrimenko, Wirth and Wu 2022) among them.
 
 **Memoization.** A device draws one answer to 0 and one to 1, each by randomized response at `permanent_epsilon`, and in each
 epoch sends the answer to its bit through randomized response at `report_epsilon`, or as it is. **Its promise is another
@@ -17,8 +16,7 @@ reports are independent, so a sequence has probability (...)^T f(s of its 1s) f(
 e^(-bs), b = report_epsilon / 2. Sums s_0, s_1 of one and r_0, r_1 of the other sequence occur together in T epochs if and
 only if s_0 + s_1 = r_0 + r_1, no |.| + |.| is larger than T, and T is of their parity.
 
-**Source.** Erlingsson et al. (2019); Ohrimenko, Wirth and Wu (2022); RAPPOR, Erlingsson, Pihur and Korolova (2014);
-dBitFlipPM, Ding et al. (2017); LOLOHA, Arcolezi et al. (2023).
+**Source.** Erlingsson et al. (2019); RAPPOR, Erlingsson, Pihur and Korolova (2014).
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ from scipy import special
 from evolvingdp.core import checks
 
 MOST_CHANGES = 1000  # 2^-k is a float
-RANDOMIZERS = ("erlingsson", "erlingsson_exact", "future_rand", "best")
+RANDOMIZERS = ("erlingsson", "erlingsson_exact", "best")
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,26 +60,6 @@ def erlingsson(changes: int, epsilon: float) -> Signs:
     return Signs(0.5**changes * (1 + math.tanh(epsilon / 2) * (1 - 2 * flips / changes)))
 
 
-def future_rand(changes: int, epsilon: float) -> Signs:
-    """At most `epsilon`: flips at epsilon' = epsilon / (5 sqrt(k)), and the annulus that leaves them the largest gain."""
-    one, flips = epsilon / (5 * math.sqrt(changes)), np.arange(changes + 1)
-    pattern = np.exp(-one * flips - changes * np.log1p(math.exp(-one)))
-    low, high = np.meshgrid(flips, flips, indexing="ij")  # every annulus
-    weights, heights = _ways(changes), 1 - 2 * flips / changes
-
-    def outside(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        below, above = np.cumsum(values) - values, np.cumsum(values[::-1])[::-1] - values
-        return np.asarray(below[low] + above[high])
-
-    level = outside(weights * pattern) / np.maximum(outside(weights), 1)  # of each pattern that is drawn anew
-    loss = np.log(np.maximum(pattern[low], level) / np.where(level > 0, np.minimum(pattern[high], level), pattern[high]))
-    lost = outside(weights * pattern * heights) - level * outside(weights * heights)
-    row, column = np.unravel_index(np.argmin(np.where((low <= high) & (loss <= epsilon), lost, np.inf)), lost.shape)
-    anew = (flips < row) | (flips > column)
-    pattern[anew] = level[row, column]
-    return Signs(pattern)
-
-
 def best(changes: int, epsilon: float) -> Signs:
     """The largest gain of all exchangeable laws whose loss is `epsilon`."""
     flips = np.arange(changes + 1)
@@ -98,15 +76,14 @@ def _ways(changes: int) -> NDArray[np.float64]:
 @dataclass(frozen=True)
 class ChangeTree:
     """`horizon` epochs; `epsilon` of all that a user sends; `changes` of a bit that are followed, then a client reports as
-    if its bit stayed. `tuned`: a level with fewer nodes than changes plans for as many as it has nodes, levels in more use
-    are drawn more often, and a node is averaged with the sum of its halves (Honaker 2015); the loss is the same."""
+    if its bit stayed. With "best" a level with fewer nodes than changes plans for as many as it has nodes, levels in more
+    use are drawn more often, and a node is averaged with the sum of its halves (Honaker 2015)."""
 
     n_users: int
     horizon: int
     epsilon: float
     changes: int
     randomizer: str = "best"
-    tuned: bool = True
 
     def __post_init__(self) -> None:
         checks.integer_at_least(1, n_users=self.n_users, horizon=self.horizon, changes=self.changes)
@@ -123,9 +100,10 @@ class ChangeTree:
     @cached_property
     def signs(self) -> tuple[Signs, ...]:
         """Each level's randomizer."""
-        make = {"best": best, "future_rand": future_rand}.get(self.randomizer, erlingsson)
+        if self.randomizer == "best":
+            return tuple(best(min(self.changes, int(m)), self.epsilon) for m in self.nodes)
         epsilon = self.epsilon / 2 if self.randomizer == "erlingsson" else self.epsilon
-        return tuple(make(min(self.changes, int(m)) if self.tuned else self.changes, epsilon) for m in self.nodes)
+        return (erlingsson(self.changes, epsilon),) * len(self.nodes)
 
     @property
     def privacy_loss(self) -> float:
@@ -142,7 +120,7 @@ class ChangeTree:
         """The probability of each level, (levels,)."""
         levels, epochs = np.arange(len(self.nodes)), np.arange(1, self.horizon + 1)
         uses = np.count_nonzero(epochs[:, None] >> levels & 1, axis=0)
-        weights = np.sqrt(uses) / self.gains if self.tuned else np.ones(len(levels))
+        weights = np.sqrt(uses) / self.gains if self.randomizer == "best" else np.ones(len(levels))
         return np.asarray(weights / weights.sum())
 
     @property
@@ -150,7 +128,7 @@ class ChangeTree:
         """Of every epoch, (horizon,), before any data: a bound, nearly reached where few bits change at a time."""
         own = self.n_users * self.shares * self.gains**2  # precision of a node's own reports
         total = own.copy()
-        for level in range(1, len(own) if self.tuned else 0):
+        for level in range(1, len(own) if self.randomizer == "best" else 0):
             total[level] += total[level - 1] / 2  # averaged with the sum of its halves
         sums, variances = np.zeros(self.horizon + 1), 1 / total
         for level in range(len(own) - 1, -1, -1):
@@ -162,50 +140,22 @@ class ChangeTree:
 @checks.plain
 @dataclass(frozen=True)
 class Memoized:
-    """`permanent_epsilon` of the answer to each value, `report_epsilon` of the noise on every report (inf for none); RAPPOR
-    for one bit as it is."""
+    """`permanent_epsilon` of the answer to each value, `report_epsilon` of the noise on every report: RAPPOR for one bit."""
 
     permanent_epsilon: float
-    report_epsilon: float = math.inf
-    hashed: bool = False  # each user has a hash function of its own to one bit (BiLOLOHA), so that half see no difference
+    report_epsilon: float
 
     def __post_init__(self) -> None:
-        checks.positive(permanent_epsilon=self.permanent_epsilon)
-        if self.report_epsilon != math.inf:
-            checks.positive(report_epsilon=self.report_epsilon)
-
-    @classmethod
-    def dbitflip(cls, epsilon: float) -> Memoized:
-        """dBitFlipPM with one of two buckets sampled: its bit is answered at epsilon / 2, once for each value."""
-        return cls(epsilon / 2)
-
-    @classmethod
-    def loloha(cls, permanent_epsilon: float, first_epsilon: float) -> Memoized:
-        """BiLOLOHA, with a loss of `first_epsilon` for one report; the noise on it follows."""
-        checks.positive(permanent_epsilon=permanent_epsilon, first_epsilon=first_epsilon)
-        if not first_epsilon < permanent_epsilon:
-            raise ValueError(f"first_epsilon must be below permanent_epsilon, {permanent_epsilon}, got {first_epsilon}")
-        both = math.expm1(permanent_epsilon + first_epsilon)
-        report = math.log(both / (math.exp(permanent_epsilon) - math.exp(first_epsilon)))
-        return cls(permanent_epsilon, report, True)
-
-    @property
-    def agree(self) -> float:
-        """The probability that a report is the bit (the value of the bit's cell, if hashed)."""
-        slips, noise = float(special.expit(-self.permanent_epsilon)), float(special.expit(-self.report_epsilon))
-        return (1 - slips) * (1 - noise) + slips * noise
+        checks.positive(permanent_epsilon=self.permanent_epsilon, report_epsilon=self.report_epsilon)
 
     def standard_error(self, n_users: int) -> float:
         """Of an epoch's mean near 1/2, which has the largest; errors of different epochs are alike."""
-        return (2 if self.hashed else 1) / (2 * (2 * self.agree - 1) * math.sqrt(n_users))
+        kept = math.tanh(self.permanent_epsilon / 2) * math.tanh(self.report_epsilon / 2)
+        return 1 / (2 * kept * math.sqrt(n_users))
 
     def transcript_loss(self, horizon: int) -> float:
         """The exact epsilon of a user's reports in `horizon` epochs, between any two sequences of bits."""
         checks.integer_at_least(1, horizon=horizon)
-        if horizon > 1 and self.report_epsilon == math.inf:
-            return math.inf
-        if horizon == 1:
-            return math.log(self.agree / (1 - self.agree))
         sums, worst = np.arange(-horizon, horizon + 1), 0.0
         logs = self._log_factor(sums)
         for total in range(-horizon, 1, 2):  # the other half by exchange of 0 and 1
@@ -224,15 +174,11 @@ class Memoized:
 def few_changes(n_users: int, horizon: int, epsilon: float, changes: int) -> pd.DataFrame:
     """A row per method: the root mean square of its standard errors over epochs, and the exact loss of all that a user
     sends; trees for bits that change at most `changes` times, memoization with `epsilon` for a bit that never changes, and
-    half of it for a second layer, or a first report."""
+    half of it for the second layer."""
     rows = []
     for randomizer in RANDOMIZERS:
-        tree = ChangeTree(n_users, horizon, epsilon, changes, randomizer, tuned=randomizer == "best")
+        tree = ChangeTree(n_users, horizon, epsilon, changes, randomizer)
         rows.append((f"tree, {randomizer}", float(np.sqrt(np.mean(tree.standard_errors**2))), tree.privacy_loss))
-    layers = {
-        "two layers (RAPPOR)": Memoized(epsilon, epsilon / 2),
-        "two layers, hashed (LOLOHA)": Memoized.loloha(epsilon, epsilon / 2),
-        "one layer (dBitFlipPM)": Memoized.dbitflip(epsilon),
-    }
-    rows += [(name, made.standard_error(n_users), made.transcript_loss(horizon)) for name, made in layers.items()]
+    layers = Memoized(epsilon, epsilon / 2)
+    rows.append(("two layers (RAPPOR)", layers.standard_error(n_users), layers.transcript_loss(horizon)))
     return pd.DataFrame(rows, columns=["method", "standard_error", "exact_loss"])

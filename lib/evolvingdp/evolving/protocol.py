@@ -1,7 +1,7 @@
-"""THRESH user by user: what each device keeps and sends, and what the server makes of it.
+"""THRESH and HEAVYTHRESH user by user: what each device keeps and sends, and what the server makes of it.
 
 The state of `start` and `step` is **secret** (the users' reference counts and what they have spent); the release is public.
-Guarantee and source: `thresh`.
+Guarantee and source: `thresh` and `heavy_thresh`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.core import checks
-from evolvingdp.evolving.streams import BitStream
+from evolvingdp.evolving.heavy_thresh import HeavyThresh
+from evolvingdp.evolving.streams import BitStream, WordStream
 from evolvingdp.evolving.thresh import Thresh
 
 E = TypeVar("E", float, NDArray[np.float64])
@@ -60,59 +61,65 @@ class State(Generic[E]):
     settings: Any  # whose state it is: `step` refuses it for others
 
 
-def start(settings: Thresh) -> State[float]:
+def before(settings: Thresh | HeavyThresh) -> Release[Any]:
+    """Before the first epoch, nothing is known."""
+    voting = settings.voting
+    unknown = np.full(settings.n_words, math.nan) if isinstance(settings, HeavyThresh) else math.nan
+    return Release(0, unknown, False, voting.estimate_cap, False, voting.votes_left(0))
+
+
+def start(settings: Thresh | HeavyThresh) -> State[Any]:
     """Before the first epoch."""
-    nothing = np.zeros(settings.n_users, dtype=np.int64)
-    reference = nothing - settings.epoch_length  # a mean of -1: with start="sentinel" all vote yes
-    release = Release(0, math.nan, False, settings.estimate_cap, False, settings.votes_left(0))
-    return State(reference, nothing, release, settings)
+    nothing = np.zeros(settings.voting.n_users, dtype=np.int64)
+    return State(nothing, nothing, before(settings), settings)
 
 
 def step(
-    settings: Thresh,
-    state: State[float],
-    counts: NDArray[np.integer],
-    rng: np.random.Generator,
-) -> tuple[State[float], Release[float]]:
-    """An epoch in which user i has counts[i] ones among `epoch_length` bits, (n_users,).
+    settings: Thresh | HeavyThresh,
+    state: State[Any],
+    counts: ArrayLike,
+    public: np.random.Generator,
+    private: np.random.Generator,
+) -> tuple[State[Any], Release[Any]]:
+    """An epoch in which user i has counts[i] ones among `epoch_length` bits, (n_users,), or, of HEAVYTHRESH, counts[i, v]
+    words v, (n_users, n_words), `epoch_length` in all.
 
-    Raises ValueError when the horizon is over: the thresholds are made for it.
+    `public` gives each user of HEAVYTHRESH its coordinate in an update, `private` all noise. Raises TypeError or ValueError
+    before any noise, for other counts (a mean that is out of range would cost more than the budget) and when the horizon is
+    over: the thresholds are made for it.
     """
     checks.state(state, State, settings)
-    last = state.release
+    voting, last = settings.voting, state.release
     epoch = last.epoch + 1
-    if epoch > settings.horizon:
-        raise ValueError(f"horizon must be larger to go on: {settings.horizon} epochs are over")
-    counts = checks.integer_array("counts", counts, below=settings.epoch_length + 1)
-    if len(counts) != settings.n_users:
-        raise ValueError(f"counts must have one entry per user ({settings.n_users}), got {len(counts)}")
-    used = state.used
-    if epoch == 1 and settings.start == "forced":
-        wanted = True
-    else:
-        yes = settings.votes_yes(epoch, counts, state.reference, used)
-        votes = settings.vote_randomizer.randomize(2 * yes.astype(np.int8) - 1, rng)
-        wanted = bool(np.mean(votes > 0) > settings.update_cut)
+    if epoch > voting.horizon:
+        raise ValueError(f"horizon must be larger to go on: {voting.horizon} epochs are over")
+    held = settings.checked(counts)
+    used, wanted = state.used, True
+    if epoch > 1:  # the first is a public update, without votes (E-EV-2)
+        yes = settings.votes_yes(epoch, held, state.reference, used)
+        votes = voting.vote_randomizer.randomize(2 * yes.astype(np.int8) - 1, private)
+        wanted = bool(np.mean(votes > 0) > voting.update_cut)
         used = used + yes
     estimate, reference = None, state.reference
-    if last.pays(settings, wanted):
-        estimate = _reported(settings, counts, last.estimates_left > 0, rng)
-        reference = counts
-    release = last.next(wanted, estimate, settings.votes_left(epoch))
+    if last.pays(voting, wanted):
+        estimate = settings.reported(held, last.estimates_left > 0, public, private)
+        reference = held
+    release = last.next(wanted, estimate, voting.votes_left(epoch))
     return State(reference, used, release, settings), release
 
 
-def _reported(settings: Thresh, counts: NDArray[np.int64], truthful: bool, rng: np.random.Generator) -> float:
-    shares = counts / settings.epoch_length if truthful else np.zeros(len(counts))
-    return settings.estimate(int(np.count_nonzero(settings.draw_reports(shares, rng))))
-
-
 def run(
-    settings: Thresh, stream: BitStream, *, bits: np.random.Generator, private: np.random.Generator
-) -> list[Release[float]]:
-    """All epochs of `stream`, user by user; `bits` draws the users' data, `private` their noise."""
+    settings: Thresh | HeavyThresh,
+    stream: BitStream | WordStream,
+    *,
+    words: np.random.Generator,
+    public: np.random.Generator,
+    private: np.random.Generator,
+) -> list[Release[Any]]:
+    """All epochs of `stream`, user by user; `words` draws the users' data."""
     state, releases = start(settings), []
     for epoch in range(1, stream.horizon + 1):
-        state, release = step(settings, state, stream.counts(epoch, bits), private)
+        held = stream.counts(epoch, words) if isinstance(stream, BitStream) else stream.histograms(epoch, words)
+        state, release = step(settings, state, held, public, private)
         releases.append(release)
     return releases
