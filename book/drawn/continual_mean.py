@@ -19,15 +19,19 @@ ELEMENT = 6  # the element whose blocks are outlined
 class _Marked:
     """Draws that can be told apart in a sum: the powers of two."""
 
+    drawn = 0
+
     def take(self, count: int) -> NDArray[np.int64]:
-        return 2 ** np.arange(count, dtype=np.int64)
+        self.drawn += count
+        return 2 ** np.arange(self.drawn - count, self.drawn, dtype=np.int64)
 
 
 def reads(tree: Tree, step: int) -> list[tuple[int, int]]:
     """The blocks (first element, last element) whose noise is in the running sum of `step`, as the library adds them up."""
     marked: Any = _Marked()
-    total = int(tree.all(STEPS, marked)[step - 1])
-    ends = [end for end in range(1, STEPS + 1) if total >> (end - 1) & 1]
+    totals = tree.all(STEPS, marked).astype(np.int64)
+    read = totals[:, None] >> np.arange(marked.drawn) & 1  # (steps, draws)
+    ends = sorted(int(read[:, draw].argmax()) + 1 for draw in np.flatnonzero(read[step - 1]))  # a block is first read at its end
     return [(previous + 1, end) for previous, end in zip([0, *ends], ends, strict=False)]
 
 
