@@ -27,11 +27,12 @@ class _Marked:
 
 
 def reads(tree: Tree, step: int) -> list[tuple[int, int]]:
-    """The blocks (first element, last element) whose noise is in the running sum of `step`, as the library adds them up."""
+    """The blocks (first element, last element) whose noise is in the running sum of `step`, as the library adds them up: a
+    block is read first where it ends."""
     marked: Any = _Marked()
     totals = tree.all(STEPS, marked).astype(np.int64)
     read = totals[:, None] >> np.arange(marked.drawn) & 1  # (steps, draws)
-    ends = sorted(int(read[:, draw].argmax()) + 1 for draw in np.flatnonzero(read[step - 1]))  # a block is first read at its end
+    ends = sorted(int(read[:, draw].argmax()) + 1 for draw in np.flatnonzero(read[step - 1]))
     return [(previous + 1, end) for previous, end in zip([0, *ends], ends, strict=False)]
 
 
