@@ -38,7 +38,6 @@ CURVE_HORIZON = 10**7
 SEARCHES = {REPEATED: "repeated", ONE: "one", GAUSSIAN: "gaussian"}  # kinds of AboveThreshold
 
 Simulation = partial[Outcome]  # of a method; takes a stream and a generator
-Method = ThresholdMonitorEvolving | AboveThreshold | histograms.Histogram
 
 
 @dataclass(frozen=True)
@@ -152,18 +151,6 @@ def _expected(method: AboveThreshold, stream: ShiftingStream) -> NDArray[np.floa
     crossing = np.array([method.crossing(method.threshold - one.size) for one in stream.families])
     wanted = float(crossing @ np.array([one.n_groups for one in stream.families]))
     return np.asarray(crossing * min(1.0, method.reports / max(wanted, 1e-9)))
-
-
-def setting(method: Method) -> str:
-    """What a plan or the grid has chosen, as a table says it."""
-    if isinstance(method, histograms.Histogram):
-        return f"$t$ = {method.threshold:,.0f}, noise {method.noise.scale:.4g}"
-    if isinstance(method, ThresholdMonitorEvolving):
-        return f"$k$ = {method.reports}, $t$ = {method.threshold:,.0f}, noise {method.noise.scale:.4g}"
-    found = f"$c$ = {method.reports:,}, $t$ = {method.threshold:,.0f}, noise {method.noise.scale:.4g}"
-    if method.shift is None:
-        return found
-    return f"{found}, of the threshold {method.shift.scale:.4g}" + (", new after each yes" if method.refreshed else "")
 
 
 def stable(target: Target, horizon: int, reports: int, noise: str = "best") -> ThresholdMonitorEvolving:

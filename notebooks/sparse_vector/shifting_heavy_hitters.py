@@ -122,7 +122,7 @@ def _sizes(params: Any, seed: int) -> Iterator[dict[str, Any]]:
         row = {"n_users": n_users, "events": sizes.n_events}
         if n_users == params.n_users:
             for run in _runs(simulations, params, n_users, params.repetitions, row, seed, "example"):
-                yield run | {"part": "example", "setting": methods.setting(simulations[run["method"]].args[0])}
+                yield run | {"part": "example"}
         if n_users in params.n_users_sweep:
             runs = max(params.sweep_repetitions, math.ceil(ENOUGH / sizes.families[-1].n_groups))
             yield from _runs(simulations, params, n_users, runs, row | {"part": "n_users"}, seed, "n_users", n_users)
@@ -294,8 +294,7 @@ def score_table(table: pd.DataFrame) -> pd.DataFrame:
         runs = part[part.method == method]
         shares = {f"recall {family}": f"{runs[family].mean():.4f}" for family in methods.FAMILIES}
         wrong = f"{int((runs.absent > 0).sum())} of {len(runs)}"
-        chosen = {"runs with a report of weight zero": wrong, "its setting": runs.setting.iloc[0]}
-        rows.append({"method": method} | shares | chosen)
+        rows.append({"method": method} | shares | {"runs with a report of weight zero": wrong})
     return pd.DataFrame(rows)
 
 

@@ -223,59 +223,6 @@ def test_a_coin_of_a_fraction_is_worth_less_than_the_waiting_time_of_that_fracti
         assert np.any(left < beyond(log - loss) / (1 + math.exp(-1.1 * loss)))  # a coin that tells 10 % more is worth more
 
 
-def optimal_adversary(noise, reports, rounds, epsilon, unit, present=0):
-    """An upper bound, close where the grid is fine, on what the best adversary of `rounds` queries gets at `epsilon`.
-
-    Value iteration over r, the likelihood ratio of the worlds, and both counters. Values are convex in r, so linear
-    interpolation never takes anything from the adversary.
-    """
-    log_r = np.linspace(-9, 9, 1201)
-    r = np.exp(log_r)
-    final = np.maximum(1 - math.exp(epsilon) * r, 0)
-    # with Laplace noise the kinks at 0 and 1 are the best places; others stand for the tails
-    places = np.concatenate([np.linspace(-0.5, 1.5, 9), [-3.0, 3.0, 8.0]])
-    high, low = np.exp(noise.log_sf(places - 1)), np.exp(noise.log_sf(places))
-    kinds = [(high, low, 0), (low, high, 1)]
-    if unit == "add-remove":  # `present`: the world in which the user is there
-        kinds = [(*kinds[present][:2], 0)]
-    counters = list(product(range(reports + 1), range(reports + 1 if unit == "replacement" else 1)))
-    value = dict.fromkeys(counters, final)
-    for _ in range(rounds):
-        new = {}
-        for counter in counters:
-            best = value[counter]
-            for p, q, which in kinds:
-                if counter[which] == reports:
-                    continue
-                after = tuple(c + (position == which) for position, c in enumerate(counter))
-                yes = [p_ * np.interp(r * q_ / p_, r, value[after]) for p_, q_ in zip(p, q, strict=True)]
-                no = [(1 - p_) * np.interp(r * (1 - q_) / (1 - p_), r, value[counter]) for p_, q_ in zip(p, q, strict=True)]
-                best = np.maximum(best, np.max(np.array(yes) + np.array(no), axis=0))
-            new[counter] = best
-        value = new
-    return float(np.interp(1.0, r, value[(0, 0)]))
-
-
-@pytest.mark.parametrize(
-    ("reports", "cap", "inner", "epsilon"),
-    [(1, 0.3, None, 0.8), (2, 0.4, None, 0.8), (3, 0.5, None, 1.0), (2, 0.4, 2.5, 0.8)],
-)
-def test_the_optimal_adversary_stays_below_the_bound_and_comes_close(reports, cap, inner, epsilon):
-    noise = noise_of(cap, inner)
-    bound = privacy.delta_of_epsilon(epsilon, noise.scale, reports)
-    best = optimal_adversary(noise, reports, 40, epsilon, "replacement")
-    assert best <= bound * (1 + 2e-3)  # the grid gives the adversary a little
-    assert best >= (0.4 if inner else 0.85) * bound
-    assert best > privacy.delta_of_epsilon(epsilon, 1.15 * noise.scale, reports) or inner  # a bound 15 % lower is broken
-
-
-def test_add_remove_has_a_lower_bound_of_its_own():
-    noise = Laplace(3.0)
-    bound = privacy.delta_of_epsilon(0.8, noise.scale, 2, "add-remove")
-    best = max(optimal_adversary(noise, 2, 60, 0.8, "add-remove", present) for present in (0, 1))
-    assert 0.75 * bound <= best <= bound * (1 + 2e-3)
-
-
 def test_an_explicit_adversary_attains_98_percent_of_the_bound():
     assert 0.98 <= privacy.epsilon_attained(1e-6, calibrate(1.0, 1e-6, 3).noise, 3) <= 1
 

@@ -195,16 +195,6 @@ def test_weights_that_are_no_counts_are_a_type_error():
         HISTOGRAM.noisy([0.5], stream(0, "n"))
 
 
-def test_a_table_says_what_the_grid_has_chosen():
-    search = AboveThreshold(70.0, 1200, Laplace(9.5), Laplace(4.25), True)
-    assert methods.setting(Histogram(Gaussian(12.345), 81.0, 2, 4, True)) == "$t$ = 81, noise 12.35"
-    assert methods.setting(search) == "$c$ = 1,200, $t$ = 70, noise 9.5, of the threshold 4.25, new after each yes"
-    assert methods.setting(replace(search, refreshed=False)).endswith("of the threshold 4.25")
-    assert methods.setting(replace(search, shift=None)).endswith("noise 9.5")
-    monitor = ThresholdMonitorEvolving(Laplace(20.0), 800.4, 3)
-    assert methods.setting(monitor) == "$k$ = 3, $t$ = 800, noise 20"
-
-
 def test_a_histogram_s_error_is_where_it_misses_rarely():
     for law in (Gaussian, Laplace):
         method = Histogram(law(3.0), 10.0, 1, 9, True)

@@ -13,12 +13,10 @@ two, and queries are integers where it is `stable`.
 | one | one threshold (Lyu, Su and Li 2017): epsilon split as 1 : (2c)^(2/3) | Exp(2c / e2), Exp(1 / e1) |
 | gaussian | no threshold noise; a price for each yes and for each query that moves (`gaussian`) | N(0, scale^2), none |
 
-`split` is the share of e (with "one" of epsilon) for the threshold, where not the table's. Of exponential noise only the
-upward shift is used: by one of the threshold, by two of the query that is a yes (Liu et al. 2024; re-derived). With `stable`
-a query of value 0 is never a yes: a query that only one user meets then tells of that user with the probability that delta
-is charged for.
+`split` is the share of e (with "one" of epsilon) for the threshold, where not the table's. With `stable` a query of value 0
+is never a yes, and a part of delta pays for queries that one user alone meets.
 
-**Source.** Algorithm 2 and Theorem 2.5; `core.accounting` composes. The state is **secret**, the release public.
+**Source.** Algorithm 2 and Theorem 2.5; Liu et al. (2024) for exponential noise. State **secret**, release public.
 """
 
 from __future__ import annotations

@@ -9,8 +9,7 @@ multiplies the mean of R^order by 1 + q expm1(order ln(p/q)) + (1-q) expm1(order
 e^-theta and every moved query by e^-eta, with eta large enough at all positions of the sum and in both directions, the
 discounted power is a supermartingale, so that the Renyi divergence is at most (reports theta + moved eta) / (order - 1).
 
-**Source.** Zhu and Wang (2020), Improving the sparse vector technique with Renyi differential privacy; two prices, ours, in
-place of their bound. `theta` = 0 prices all answers of histograms. `moved_queries` has a sharper price, for one user.
+**Source.** Zhu and Wang (2020); two prices, ours, in place of their bound. `moved_queries` has a sharper one, for one user.
 """
 
 from __future__ import annotations

@@ -6,13 +6,9 @@
 **Guarantee.** (epsilon, delta)-differential privacy of all releases of all steps together, for **replacement** of one user's
 inputs in all steps (two weights move by 1 in each), whatever the streams; after `horizon` steps it refuses to go on.
 
-| kind | noise | how the budget is spent |
-|---|---|---|
-| gaussian | normal, on every element of the domain | composed exactly |
-| stable | Laplace, on the elements that somebody holds | optimally, with a part of delta for showing that one is held |
-| stable gaussian | normal, on the elements that somebody holds | exactly, with a part of delta as before |
-
-The stable ones split delta at the one of `SHARES` with the lowest threshold.
+Kind "gaussian" has normal noise on every element of the domain, composed exactly; "stable" Laplace and "stable gaussian"
+normal noise on the elements that somebody holds, with a part of delta (of `SHARES`, what gives the lowest threshold) for
+showing that one is held.
 
 **Source.** Dwork, McSherry, Nissim and Smith (2006); stability as in Bun, Nissim and Stemmer (2016). The state is
 **secret**, the release public.

@@ -12,7 +12,7 @@ value is not 0 (`moved`), whatever the answers were.
 q and p the chances of a yes without the user and with it. **Everything is rounded up:** V is convex with slopes in [0, 1],
 so that straight lines between points of a grid lie above it; and each term is jointly convex in (q, p), so that of the curve
 of all (q, p) only the corners of a polygon around it are tried. `closed_scale` is what Renyi divergences give (`gaussian`),
-for sizes that the iteration does not reach: 6 to 9 % more noise.
+for sizes that the iteration does not reach.
 
 **Source.** Ours. `tests/privacy/test_moved_queries.py` has adversaries that attain most of it, and other ways to compute it.
 """

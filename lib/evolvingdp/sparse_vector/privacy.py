@@ -1,9 +1,8 @@
 """What ThresholdMonitor costs with Laplace noise: exactly for queries in {0, 1}, where integer noise attains the bound.
 
-**Source.** Our analysis, in place of the paper's Theorems 3.2 and 3.8; the proofs are on the chapter's page. The noise has a
-(1 / scale)-log-Lipschitz survival and distribution function, so each answer is a public mixture of always-no, always-yes and
-randomized response with p = 1 / (1 + e^lambda); a user is in at most `reports` randomized responses that say yes. Queries
-in [0, 1] cost what `reports` + 1 do, since the last report may overshoot.
+**Source.** Our analysis by waiting times, in place of the paper's Theorems 3.2 and 3.8; proofs are on the chapter's page. It
+holds for noise whose tails change by a factor of e^(1 / scale) at most where the sum moves by 1. Queries in [0, 1] cost
+what `reports` + 1 do, since the last report may overshoot.
 
 **Units.** "replacement": one user's whole input is another one, in every step (Definition 4.3); "add-remove": one user is
 there or not (Theorem 3.2). With replacement each of the two inputs has a counter of its own, so the loss is that of two

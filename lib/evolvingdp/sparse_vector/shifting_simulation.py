@@ -1,12 +1,8 @@
 """Shifting heavy hitters by all methods, simulated exactly at a cost of the events and the false reports alone.
 
 **What is equal.** The law of (which events are reported, how many elements that nobody holds, how many that one user holds),
-to within 1e-12 in total variation for the Poisson law that stands for a binomial of success probability below 1e-12.
-
-Absent elements are reported independently with the closed-form tail, so their number is binomial. Elements of one user are
-drawn as candidates and placed at random; only users with a candidate can have counted more than their events. Where
-`reports` is at least the number of events that a user is in, nobody else is deleted before its last event and the others'
-counters need not be kept; else all counters are.
+to within 1e-12 in total variation. Reports of elements that nobody or one user holds are drawn by number. Where `reports` is
+at least the number of events that a user is in, only the counters of users with a report of their own element are kept.
 """
 
 from __future__ import annotations

@@ -5,15 +5,10 @@ by `ThresholdMonitorEvolving.step_held`: an element that nobody holds is never r
 
 **Guarantee.** (epsilon, delta)-differential privacy of all reports of all steps together, for **replacement** of one user's
 inputs in all steps, whatever the streams. A user is deleted after `reports` reports, and after `moved` steps in which it
-holds something: whoever comes in every step is seen in so many. The domain does not matter: the threshold grows with
-ln(moved / delta), not with ln(steps |X| / beta). A part of delta pays for elements that one user alone holds.
+holds something. A part of delta pays for elements that one user alone holds. Noise "gaussian" grows slowly with `moved` and
+finds the smaller groups up to some ten thousand; "integer" noise grows with `reports` alone.
 
-| noise | grows with | finds the smaller groups |
-|---|---|---|
-| "gaussian" | reports, and slowly with `moved` | for days, weeks and epochs: up to some ten thousand moved queries |
-| "integer" | reports alone, where what is moved is free | beyond |
-
-**Source.** Ours; the integer noise is min(N, t - 1 - G) where the paper's is w + min(v, Delta_1).
+**Source.** Ours; the proofs are on the chapter's page.
 """
 
 from __future__ import annotations
