@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-import io
 import re
 
 import pytest
@@ -14,8 +12,6 @@ from evolvingdp.book.rendering import api
 from support import REPOSITORY
 
 ROOMS = ("heavy_hitters", "evolving", "continual_mean", "sparse_vector", "planning", "streams", "audit", "core")
-SHOWN = re.compile(r"^```\{source\} (\S+) (.+)\n((?:.*\n)*?)```$", re.MULTILINE)
-CHAPTERS = [path.stem for path in sorted((REPOSITORY / "book").glob("*.md")) if SHOWN.search(path.read_text())]
 
 
 @pytest.mark.parametrize("room", ROOMS)
@@ -52,14 +48,7 @@ def test_docstrings_are_written_as_sphinx_reads_them():
     )
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_the_calls_that_a_chapter_shows_run_one_after_the_other(chapter):
-    calls = "".join(call for *_, call in SHOWN.findall((REPOSITORY / "book" / f"{chapter}.md").read_text()))
-    with contextlib.redirect_stdout(io.StringIO()):
-        exec(calls, {})
-
-
-def test_the_rendered_reference_has_every_name_and_the_chapters_their_lines(built_book):
+def test_the_rendered_reference_has_every_name(built_book):
     html = built_book.root / "_build" / "html"
     with (html / "objects.inv").open("rb") as file:
         known = InventoryFile.load(file, "", lambda base, path: path)
@@ -67,8 +56,3 @@ def test_the_rendered_reference_has_every_name_and_the_chapters_their_lines(buil
     assert {
         f"evolvingdp.{room}.{name}" for room in ROOMS for name in importlib.import_module(f"evolvingdp.{room}").__all__
     } <= listed
-    for chapter in CHAPTERS:
-        page = (html / "book" / f"{chapter}.html").read_text()
-        for module, names, _ in SHOWN.findall((REPOSITORY / "book" / f"{chapter}.md").read_text()):
-            assert f'id="code-{"-".join([module, *names.split()]).replace(".", "-").replace("_", "-").lower()}"' in page
-            assert (html / "_modules" / "evolvingdp" / f"{module.replace('.', '/')}.html").is_file(), module

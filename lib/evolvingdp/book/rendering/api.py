@@ -1,4 +1,4 @@
-"""The library in the book: what each room exports, first what a reader chooses, and an algorithm's own lines beside its box.
+"""The library in the book: what each room exports, first what a reader chooses.
 
     ```{library} heavy_hitters
     FreqOracle TreeHist
@@ -7,12 +7,6 @@
 shows these names of evolvingdp.heavy_hitters whole: what their file says (what is computed, guarantee, error, source), their
 arguments, and a line for each method.  Without names it has a line for each name that the page has not shown, file by file.
 Docstrings are plain words with `code` and $formulas$: `_as_rst` writes them as Sphinx reads them.
-
-    ```{source} heavy_hitters.sketches.local_rnd LocalRnd.true_bits LocalRnd.report
-    sent = client.report(keys, slots, private)
-    ```
-
-shows the lines of these objects, folded where they are many, and below them how one calls it.
 """
 
 from __future__ import annotations
@@ -27,14 +21,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from docutils import nodes
 from sphinx.application import Sphinx
-from sphinx.pycode import ModuleAnalyzer
-from sphinx.util.docutils import SphinxDirective
 
 LIBRARY = "evolvingdp"
 RUNNERS = ("start", "step", "run", "draw", "collect", "simulate", "release", "snapshot", "snapshots")  # of a file's settings
-OPEN = 16  # lines; longer code is folded
 ASKED = re.compile(r"^```\{library\} (\w+)\n((?:.*\n)*?)```$", re.MULTILINE)
 _WHOLE: set[str] = set()  # the full names that a page shows whole, and of the modules that define them
 _CODE = re.compile(r"(`[^`]+`|\$[^$]+\$|\*\*[^*]+\*\*)")
@@ -216,45 +206,7 @@ def _write(app: Sphinx, docname: str, source: list[str]) -> None:
         source[0] = page(source[0])
 
 
-class Source(SphinxDirective):
-    """The lines of objects of one module, how one calls them, and where the whole file and the reference are."""
-
-    required_arguments = 2
-    final_argument_whitespace = True
-    has_content = True
-
-    def run(self) -> list[nodes.Node]:
-        where, names = self.arguments[0], self.arguments[1].split()
-        tags = ModuleAnalyzer.for_module(f"{LIBRARY}.{where}").find_tags()
-        lacking = [name for name in names if name not in tags]
-        if lacking:
-            raise self.error(f"{where} has no {', '.join(lacking)}")
-        file, room = f"lib/{LIBRARY}/{where.replace('.', '/')}.py", f"{LIBRARY}.{where.split('.')[0]}"
-        unfolded = ":open:\n" if sum(tags[name][2] - tags[name][1] + 1 for name in names) <= OPEN else ""
-        shown = "\n".join(f"```{{literalinclude}} /{file}\n:pyobject: {name}\n:dedent:\n```" for name in names)
-        whole = f"{'../' * self.env.docname.count('/')}_modules/{LIBRARY}/{where.replace('.', '/')}.html"
-        public, owners = importlib.import_module(room).__all__, dict.fromkeys(name.split(".")[0] for name in names)
-        reference = "".join(f"; reference of {{py:obj}}`{name} <{room}.{name}>`" for name in owners if name in public)
-        called = "\n".join(self.content)
-        text = (
-            f"::::{{dropdown}} In code: {' and '.join(f'`{name}`' for name in names)}\n{unfolded}\n{shown}\n::::\n\n"
-            f'From <a href="{whole}">{file}</a>{reference}.{" Called like this:" if called else ""}\n'
-            + (f"\n```python\n{called}\n```\n" if called else "")
-        )
-        parts = self.parse_text_to_nodes(text)
-        return [
-            nodes.container(
-                "", *parts, ids=[_label(where, names), f"{LIBRARY}.{where}.{names[0]}"], classes=["algorithm-code"]
-            )
-        ]
-
-
-def _label(module: str, names: Sequence[str]) -> str:
-    return "code-" + re.sub(r"[._]", "-", "-".join([module, *names])).lower()
-
-
 def setup(app: Sphinx) -> None:
     app.connect("source-read", _write)
     app.connect("autodoc-process-docstring", _read)
     app.connect("autodoc-process-signature", _plain)
-    app.add_directive("source", Source)
