@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -18,14 +17,10 @@ from evolvingdp.audit.exact.replay import ChangedError
 from evolvingdp.continual_mean import binary_mechanism, blocks, user_mean
 from evolvingdp.continual_mean.prefix_sums import Tree
 from evolvingdp.core import accounting, noise
-from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace, Tape
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.rappor import Rappor
-from evolvingdp.heavy_hitters.sketches.local_rnd import LocalRnd
-from evolvingdp.sparse_vector.calibration import calibrate
-from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 from support import ALPHA
 
 RUNS = 4000
@@ -167,74 +162,6 @@ def test_a_permanent_response_that_is_redrawn_gives_every_user_away():
     kept = failures.recovered(settings, 200, 200, stream(0, "kept"))
     assert failures.recovered(settings, 200, 200, stream(0, "redrawn"), redrawn=True) == 200
     assert kept < 60
-
-
-def monitor(settings, queries, others, *, leaks=False):
-    """Answers to one query again and again, user 0's value being the input; `leaks`: the number of active users, too."""
-
-    def answers(value, rng):
-        state, told = settings.start(1 + others), []
-        values = np.array([value, *[1] * others], dtype=float)
-        for _ in range(queries):
-            state, release = settings.step(state, values, lambda data: data, rng)
-            told.append(int(release.above))
-        return (*told, int(state.active.sum())) if leaks else tuple(told)
-
-    return answers
-
-
-def test_a_release_that_reads_the_secret_state_is_caught():
-    settings = ThresholdMonitorEvolving.calibrated(calibrate(1.0, 1e-6, 1), threshold=5.0)
-    right, leaking = (
-        auditor.audit(monitor(settings, 3, 4, leaks=leaks), (0, 1), stream(0, "state"), runs=400, delta=1e-6)
-        for leaks in (False, True)
-    )
-    assert not right.refutes(1.0)
-    assert leaking.refutes(1.0)
-
-
-@dataclass(frozen=True)
-class SeededReport:
-    """One report of LocalRnd with the seed of its public hash functions; `shared`: the noise comes from the same seed."""
-
-    epsilon: float
-    shared: bool = False
-    width: int = 8
-
-    def __call__(self, key, rng):
-        """The published seed, and the report at slot 0."""
-        seed, other = (int(one) for one in rng.integers(0, 2**32, size=2))
-        noise = stream(seed, "hashes") if self.shared else stream(other, "noise")
-        return seed, int(self._client(seed).report(np.array([key], dtype=np.uint64), np.zeros(1, dtype=np.int64), noise)[0])
-
-    def undone(self, keys):
-        """The attack as a statistic: draw the noise again from the published seed, take it off, compare with each key."""
-
-        def statistic(output):
-            seed, report = output
-            slots = np.zeros(len(keys), dtype=np.int64)
-            client = self._client(seed)
-            bits = client.true_bits(np.array(keys, dtype=np.uint64), slots)
-            again = client.randomizer.randomize(np.array([report]), stream(seed, "hashes"))[0]
-            return tuple((bits == again).tolist())
-
-        return statistic
-
-    def _client(self, seed):
-        return LocalRnd(MultiplyShift.draw(1, self.width, stream(seed, "hashes")), self.epsilon)
-
-
-def test_noise_from_the_seed_of_the_hash_functions_is_caught_by_undoing_it():
-    keys = (3, 11)
-    right, mutant = (
-        auditor.audit(
-            SeededReport(1.0, shared), keys, stream(0, "seed"), runs=600,
-            statistic=SeededReport(1.0).undone(keys),
-        )
-        for shared in (False, True)
-    )  # fmt: skip
-    assert not right.refutes(1.0)
-    assert mutant.refutes(3.0)
 
 
 def test_floating_point_gives_a_naive_laplace_count_away_and_integers_do_not():

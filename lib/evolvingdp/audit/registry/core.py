@@ -18,7 +18,6 @@ from evolvingdp.core.reports import Hashed, Report, Sign, Subset
 from evolvingdp.core.seeds import stream
 
 Rng = np.random.Generator
-_REPORT = ("a report", "any two values")
 _LAWS: dict[str, Any] = {
     "laplace": Laplace,
     "gaussian": Gaussian,
@@ -29,42 +28,35 @@ _LAWS: dict[str, Any] = {
 
 def mechanisms() -> Iterator[Mechanism]:
     for name, law in _LAWS.items():
-        yield Mechanism(
-            name, "core", (law, law.draw, Tape), "numbers", "differ by 1 each", NOISE, partial(_noise_trial, law)
-        )
-    yield Mechanism(
-        "sign_flip",
-        "core",
-        (SignFlip, SignFlip.randomize, SignFlip.draw_reports),
-        *_REPORT,
-        FINITE,
-        _flip_trial,
-        _flip_doors,
-        (SignFlip,),
-    )
-    yield Mechanism(
-        "olh",
-        "core",
-        (OLH, OLH.report),
-        *_REPORT,
-        FINITE,
-        _hash_trial,
-        _hash_doors,
-        (OLH,),
-        {},
-        {"values": "public: of the hash function"},
-    )
-    yield Mechanism(
-        "report",
-        "core",
+        covers: tuple[Any, ...] = (law, law.draw, Tape)
+        yield Mechanism(name, "core", covers, "numbers", "differ by 1 each", NOISE, partial(_noise_trial, law))
+
+    def entry(
+        id: str, covers: tuple[Any, ...], trial: Any, made_by: tuple[Any, ...], doors: Any = (), **public: str
+    ) -> Mechanism:
+        words = ("a report", "any two values")
+        return Mechanism(id, "core", covers, *words, FINITE, trial, lambda rng: list(doors), made_by, public=public)
+
+    covers = (SignFlip, SignFlip.randomize, SignFlip.draw_reports)
+    yield entry("sign_flip", covers, _flip_trial, (SignFlip,))  # no doors: what calls it has checked
+    values = "public: of the hash function"
+    yield entry("olh", (OLH, OLH.report), _hash_trial, (OLH,), [_door("report", OLH(1.0).report)], values=values)
+    covers, kinds = (
         (Subset, Subset.report, Hashed, Sign, Report, Report.collect),
-        *_REPORT,
-        FINITE,
-        _report_trial,
-        _report_doors,
-        (Subset, Hashed, Sign),
-        {},
-        {"n_values": "public: of the list", "size": "public: of a set"},
+        (Subset(5, 1.0, 2), Hashed(5, 1.0), Sign(5, 1.0)),
+    )
+    sizes = {"n_values": "public: of the list", "size": "public: of a set"}
+    doors = [_door("collect", one.collect) for one in kinds]
+    yield entry("report", covers, _report_trial, (Subset, Hashed, Sign), doors, **sizes)
+
+
+def _door(name: str, call: Any) -> Door:
+    """Of four users' values."""
+    return Door(
+        name,
+        lambda noise, values: call(values, stream(0, "public"), noise),
+        lambda drawn: {"values": drawn.integers(0, 5, 4)},
+        loose={"values": "any number of users may report"},
     )
 
 
@@ -108,10 +100,6 @@ def _flip_trial(rng: Rng) -> Trial:
     return Trial((made, shares.tolist()), lambda held, noise: made.draw_reports(held, noise), data, made.epsilon)
 
 
-def _flip_doors(rng: Rng) -> list[Door]:
-    return []  # inside of the library only: what calls it has been checked
-
-
 def _hash_trial(rng: Rng) -> Trial:
     values = None if rng.random() < 0.5 else int(rng.integers(2, 5))
 
@@ -122,18 +110,6 @@ def _hash_trial(rng: Rng) -> Trial:
     known, other = Known(int(rng.integers(0, 2**62))), rng.integers(0, 9, int(rng.integers(0, 2)))
     data = tuple(np.array([key, *other], dtype=np.uint64) for key in range(3))
     return Trial((made, other.tolist()), lambda held, noise: made.report(held, known, noise), data, made.epsilon)
-
-
-def _hash_doors(rng: Rng) -> list[Door]:
-    made = OLH(1.0)
-    return [
-        Door(
-            "report",
-            lambda noise, keys: made.report(keys, stream(0, "public"), noise),
-            lambda drawn: {"keys": drawn.integers(0, 9, 4)},
-            loose={"keys": "any number of users may report"},
-        )
-    ]
 
 
 def _report_trial(rng: Rng) -> Trial:
@@ -154,15 +130,3 @@ def _report_trial(rng: Rng) -> Trial:
     return Trial(
         (made, other.tolist()), lambda held, noise: made.collect(held, stream(public, "public"), noise), data, made.epsilon
     )
-
-
-def _report_doors(rng: Rng) -> list[Door]:
-    made = (Subset(5, 1.0, 2), Hashed(5, 1.0), Sign(5, 1.0))[int(rng.integers(3))]
-    return [
-        Door(
-            "collect",
-            lambda noise, values: made.collect(values, stream(0, "public"), noise),
-            lambda drawn: {"values": drawn.integers(0, 5, 4)},
-            loose={"values": "any number of users may report"},
-        )
-    ]
