@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy import stats
 
 from evolvingdp.book import engine
 from evolvingdp.book.params import Metric
@@ -72,6 +73,7 @@ RESERVE, TOLD = "once, with a reserve", "THRESH, tuned, told the number"
 CHOSEN, CHOSEN_LATE = "the choice, online", "the choice, in hindsight"
 ABSORBED = "LDP-IDS, absorption (LPA)"  # another guarantee where w < T
 DELTA = 1e-6  # of OPTIMAL
+TIE = "a tie"
 TREES = dict(
     zip(
         RANDOMIZERS,
@@ -274,6 +276,15 @@ def line(table: pd.DataFrame, part: str) -> pd.DataFrame:
     columns = groups[["mean_error", "max_error"]]
     runs = groups.size().rename("runs")
     return pd.concat([columns.mean(), columns.std().add_suffix("_sd"), runs], axis=1).reset_index()
+
+
+def leader(runs: pd.DataFrame, measure: str, methods: list[str]) -> str:
+    """Of the runs of one setting, the method with the smallest mean, or "a tie" where a paired t test at 95 % does not tell
+    it from the second."""
+    errors = runs[runs.method.isin(methods)].pivot_table(index="repetition", columns="method", values=measure)
+    first, second = errors.mean().nsmallest(2).index
+    apart = errors[second] - errors[first]
+    return str(first) if apart.mean() > stats.t.ppf(0.975, len(apart) - 1) * apart.sem() else TIE
 
 
 def winners(table: pd.DataFrame, measure: str, online: bool) -> pd.DataFrame:

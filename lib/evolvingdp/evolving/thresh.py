@@ -124,24 +124,19 @@ class Thresh:
         horizon: int,
         epoch_length: int,
         epsilon: float,
-        *,
-        min_group: int | None = None,
-        n_groups: int = 1,
         beta: float = 0.05,
-        **options: Any,
     ) -> Thresh:
-        """The caps as printed: a counter is compared with epsilon/4 before a or b is added (E-EV-1), so it overshoots.
+        """The caps as printed, for one group: a counter is compared with epsilon/4 before a or b is added (E-EV-1), so that
+        it overshoots.
 
         The `epsilon` of the result is what it costs, not what was asked for.
         """
         checks.positive(epsilon=epsilon)
-        vote, estimate = paper_epsilons(
-            n_users, horizon, epoch_length, smallest_group(min_group, n_users, n_groups), n_groups, beta
-        )
+        vote, estimate = paper_epsilons(n_users, horizon, epoch_length, n_users, 1, beta)
         votes, estimates = math.floor(epsilon / (4 * vote)) + 1, math.ceil(epsilon / (4 * estimate))
         cost = 2 * votes * vote + estimates * estimate
         step = unit(n_users, horizon, epoch_length, beta)
-        return cls(n_users, horizon, epoch_length, cost, vote, estimate, votes, estimates, step, beta, **options)
+        return cls(n_users, horizon, epoch_length, cost, vote, estimate, votes, estimates, step, beta)
 
     @classmethod
     def tuned(
