@@ -26,7 +26,7 @@ from evolvingdp.book import dated
 from evolvingdp.continual_mean import algorithms, choosing
 from evolvingdp.continual_mean import streams as mean_streams
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
-from evolvingdp.continual_mean.prefix_sums import Filter
+from evolvingdp.continual_mean.prefix_sums import Buffered
 from evolvingdp.core import brown
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.seeds import stream
@@ -236,7 +236,7 @@ CASES: list[Case] = [
     ("thresh", "user by user, T = 64, ell = 10^6", 1e6, thresh_of, (10**6, 64, 10**6, True)),
     ("rivals", "each user once", 1e7, each_once, (10**7, 1024)),
     ("continual means", "binary mechanism", 1e7, running_sums, (10**7,)),
-    ("continual means", "square root, Gaussian", 1e7, running_sums, (10**7, Filter)),
+    ("continual means", "eight buffers, Gaussian", 1e7, running_sums, (10**7, Buffered)),
     *(("continual means", name, 1e7, mean, (name, 10**7)) for name in MEANS),
     ("continual means", "recommended, pure, one by one", 2e5, mean, ("recommended, pure", 200_000, True)),
     ("sparse vector", "Example 1.4, n = m = 10^9, simulated", 1, example_simulated, (10**9,)),

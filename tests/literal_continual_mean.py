@@ -15,7 +15,7 @@ import numpy as np
 
 from evolvingdp.continual_mean.binary_mechanism import printed_sums
 from evolvingdp.continual_mean.blocks import Blocks, median
-from evolvingdp.continual_mean.prefix_sums import FIRST, Filter, Tree
+from evolvingdp.continual_mean.prefix_sums import FIRST, Buffered, Tree
 
 PRINTED = ("sum", "total", "inactive", "set")  # the lines that can be left as printed
 
@@ -74,8 +74,8 @@ def run(
     def project(level: int, value: int) -> int:
         if not settings.projects(level):
             return value
-        interval = settings.interval(level, prior[level])
-        return min(max(value, interval.low), interval.high)
+        low, high = settings.interval(level, prior[level])
+        return min(max(value, low), high)
 
     for user, bit in stream:
         mine = samples.setdefault(user, [])
@@ -113,10 +113,10 @@ def run(
 def released(sums: Any, elements: Any) -> np.ndarray:
     """All that a tree or a filter adds noise to, in the order of the noise."""
     values = np.asarray(elements, dtype=float)
-    if isinstance(sums, Filter):
-        return np.convolve(values, sums.coefficients)[: len(values)]
+    if isinstance(sums, Buffered):
+        return np.convolve(values, sums.coefficients(len(values)))[: len(values)]
     if not isinstance(sums, Tree):
-        raise TypeError(f"sums must be a Tree or a Filter, got {sums!r}")
+        raise TypeError(f"sums must be a Tree or Buffered, got {sums!r}")
     running = np.concatenate([[0.0], np.cumsum(values)])
     ends = np.minimum(tree_nodes(sums), len(values))
     return np.asarray(running[ends[:, 1]] - running[ends[:, 0]])

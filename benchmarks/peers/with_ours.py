@@ -10,7 +10,7 @@ from job import Job, Work, serve
 
 from evolvingdp.continual_mean import binary_mechanism, private_median
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
-from evolvingdp.continual_mean.prefix_sums import Filter
+from evolvingdp.continual_mean.prefix_sums import Buffered
 from evolvingdp.core import accounting
 from evolvingdp.core.hashing import MultiplyShift, scramble
 from evolvingdp.core.noise import DiscreteLaplace, Laplace, Noise
@@ -144,7 +144,7 @@ METHODS: dict[tuple[str, str], Callable[[Job], Work]] = {
     ("counting", "tree"): counting(lambda job: BinaryMechanism(job.n, job.epsilon)),
     ("counting", "best tree"): counting(best_tree),
     ("counting", "square root"): counting(
-        lambda job: BinaryMechanism(job.n, job.epsilon, delta=job.delta, sums=Filter(job.n))
+        lambda job: BinaryMechanism(job.n, job.epsilon, delta=job.delta, sums=Buffered(job.n))
     ),
     ("noise", "discrete Laplace"): draws(DiscreteLaplace(10.0)),
     ("noise", "Laplace"): draws(Laplace(10.0)),

@@ -20,7 +20,7 @@ from pathlib import Path
 from drawn.svg import WIDTH, Drawing
 from evolvingdp.continual_mean.binary_mechanism import best_tree
 from evolvingdp.continual_mean.binary_mechanism import calibrate as calibrate_noise
-from evolvingdp.continual_mean.prefix_sums import Filter, PrefixSums, Tree
+from evolvingdp.continual_mean.prefix_sums import Buffered, PrefixSums, Tree
 from evolvingdp.core.noise import DiscreteLaplace
 from evolvingdp.core.olh import OLH
 from evolvingdp.evolving import choose
@@ -75,7 +75,7 @@ def _means(epsilon: float, n_users: float, horizon: float) -> Numbers:
 def _sums(epsilon: float, cap: float, horizon: float) -> Numbers:
     steps = int(horizon)
     ways: dict[str, tuple[PrefixSums, float]] = {"binary tree": (Tree(steps), 0.0), "best tree": (best_tree(steps), 0.0)}
-    ways["square root, delta = 10⁻⁶"] = Filter(steps), 1e-6
+    ways["eight buffers, delta = 10⁻⁶"] = Buffered(steps), 1e-6
     lengths = range(steps // 2, steps + 1)
     noises = {name: calibrate_noise(sums, epsilon, delta, 1.0, uses=int(cap)) for name, (sums, delta) in ways.items()}
     return {

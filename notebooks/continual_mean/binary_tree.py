@@ -1,4 +1,4 @@
-"""Running sums of a long stream: Algorithm 1, better trees, and a factorization, measured against their exact errors.
+"""Running sums of a long stream: Algorithm 1, better trees, and buffers, measured against their exact errors.
 
 `run` gives a row per mechanism, run and bin of steps, `values` the numbers that claims and prose read.
 """
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from evolvingdp.book.params import Metric
 from evolvingdp.continual_mean import streams
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism, best_tree, printed_sums
-from evolvingdp.continual_mean.prefix_sums import Buffered, Filter, PrefixSums, Tree
+from evolvingdp.continual_mean.prefix_sums import BUFFERS, Buffered, PrefixSums, Tree
 from evolvingdp.core import accounting
 from evolvingdp.core.seeds import stream
 from evolvingdp.notebooks.continual_mean.scores import root_mean_square
@@ -26,14 +26,13 @@ CLAIMS = """
 farthest <= 0.2         Measured errors are the exact ones: largest relative distance, all mechanisms
 printed_ones >= 32      Printed, Algorithm 1 counts eight ones as
 integer_error / binary_error <= 1.01   Integer noise costs nothing: its error over Laplace noise's, exact
-gaussian_error / root_error >= 1.5   The square root beats the Gaussian tree over the stream: its error over the square root's, exact
+gaussian_error / buffered_error >= 1.5   Eight buffers beat the Gaussian tree over the stream: its error over theirs, exact
 binary_error / wide_error >= 1.5      A wide tree beats the binary one, pure, exact
-largest_gaussian / largest_root >= 1.5   The square root beats the Gaussian binary tree at the worst step, too, exact
+largest_gaussian / largest_buffered >= 1.5   Eight buffers beat the Gaussian binary tree at the worst step, too, exact
 best_tree_drawn / balanced_error >= 1.1  Negative digits cut the error of the best tree drawn by a tenth or more: over it
-buffered_error / root_error <= 1.02      Eight buffers cost next to nothing: their error over the square root's, exact
-1 <= over_bound <= 1.2   No factorization does much better: the square root's error over the lower bound for all of them
+1 <= over_bound <= 1.2   No factorization does much better: the error of eight buffers over the lower bound for all of them
 whole_error / gaussian_error <= 1.1   Discrete Gaussian noise, accounted as zero-concentrated privacy, costs little: its error over Gaussian noise's, exact
-far_error / root_error <= 1.5        A length that is not known costs half again at most: twelve buffers for a billion steps over the square root, exact
+far_error / buffered_error <= 1.5    A length that is not known costs half again at most: buffers for a billion steps over those for the stream's length, exact
 per_step_measured / binary_measured >= 100   A tree beats noise at every step, measured
 """
 
@@ -43,15 +42,15 @@ WIDE = "16-ary tree"
 INTEGER = "binary tree, integer noise"
 BALANCED = "balanced tree (negative digits)"
 GAUSSIAN = "binary tree, Gaussian"
-ROOT = "square root, Gaussian"
 BUFFERED = "8 buffers, Gaussian"
 WHOLE = "binary tree, discrete Gaussian"
-FAR = "12 buffers for a billion steps"
+FAR = "8 buffers for a billion steps"
 BOUND = "lower bound, any factorization"
 PURE = [PER_STEP, BINARY, WIDE, INTEGER, BALANCED]
-APPROXIMATE = [GAUSSIAN, WHOLE, ROOT, BUFFERED, FAR]
+APPROXIMATE = [GAUSSIAN, WHOLE, BUFFERED, FAR]
 SHORT = {"binary": BINARY, "wide": WIDE, "integer": INTEGER, "balanced": BALANCED, "gaussian": GAUSSIAN}
-SHORT |= {"whole": WHOLE, "root": ROOT, "buffered": BUFFERED, "far": FAR}  # in values' names
+SHORT |= {"whole": WHOLE, "buffered": BUFFERED, "far": FAR}  # in values' names
+KINDS = ("plain, pure", "negative digits, pure", "plain, Gaussian")  # of trees, by branching
 BINS = 24  # of steps, of equal ratio
 
 
@@ -96,11 +95,10 @@ def mechanism(params: Any, name: str, horizon: int | None = None) -> BinaryMecha
         WIDE: Tree(steps, 16),
         INTEGER: Tree(steps),
         GAUSSIAN: Tree(steps),
-        ROOT: Filter(steps),
         BALANCED: best_tree(steps),
         BUFFERED: Buffered(steps),
         WHOLE: Tree(steps),
-        FAR: Buffered(10**9, buffers=12),
+        FAR: Buffered(10**9),
     }
     delta, integer = params.delta if name in APPROXIMATE else 0.0, name in (INTEGER, BALANCED, WHOLE)
     return BinaryMechanism(steps, params.epsilon, delta=delta, integer=integer, sums=structures[name])
@@ -157,9 +155,7 @@ def memory(params: Any, name: str) -> int:
     if name == PER_STEP:
         return 0
     sums = mechanism(params, name).structure
-    if isinstance(sums, Tree):
-        return sums.branching * sums.height
-    return sums.buffers if isinstance(sums, Buffered) else params.horizon
+    return sums.branching * sums.height if isinstance(sums, Tree) else BUFFERS
 
 
 def lower_bound(params: Any, horizon: int) -> float:
@@ -190,10 +186,9 @@ def branchings(params: Any) -> pd.DataFrame:
     """Exact error over the whole stream for every branching: plain, pure and Gaussian, and with negative digits."""
     rows = []
     for branching in params.branching_sweep:
-        for balanced, delta in ((False, 0.0), (True, 0.0), (False, params.delta)):
+        for kind, balanced, delta in zip(KINDS, (False, True, False), (0.0, 0.0, params.delta), strict=True):
             sums = Tree(params.horizon, branching, balanced)
             noise = BinaryMechanism(params.horizon, params.epsilon, delta=delta, sums=sums).noise
-            kind = ("negative digits" if balanced else "plain") + (", Gaussian" if delta else ", pure")
             error = float(np.sqrt(sums.variances(params.horizon).mean() * noise.variance))
             rows.append({"branching": branching, "kind": kind, "error": error})
     return pd.DataFrame(rows)
@@ -208,13 +203,13 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         "farthest": (errors.measured / exact - 1).abs().max(),
         "printed_ones": printed_sums([step & -step for step in range(1, 9)])[-1],
         "largest_gaussian": np.sqrt(variances(params, GAUSSIAN).max()),
-        "largest_root": np.sqrt(variances(params, ROOT).max()),
+        "largest_buffered": np.sqrt(variances(params, BUFFERED).max()),
         "best_tree_drawn": min(exact[WIDE], plain.error.min()),
         "height": Tree(params.horizon).height,
         "best_branching": best.branching,
         "best_branching_error": best.error,
         "digits_branching": best_tree(params.horizon).branching,
-        "over_bound": exact[ROOT] / lower_bound(params, params.horizon),
+        "over_bound": exact[BUFFERED] / lower_bound(params, params.horizon),
         "per_step_measured": errors.measured[PER_STEP],
         "binary_measured": errors.measured[BINARY],
         **{f"{short}_error": exact[name] for short, name in SHORT.items()},

@@ -62,7 +62,7 @@ KEYS = {  # what each is called in the names of a result's values
     (NAIVE := "Algorithm 2, binary tree"): "naive",
     (CAP := "+ a cap of 2T/n"): "cap",
     (RECOMMENDED := "recommended, pure"): "recommended",
-    (NAIVE_ROOT := "Algorithm 2, square root, (eps, delta)"): "naive_root",
+    (NAIVE_ROOT := "Algorithm 2, eight buffers, (eps, delta)"): "naive_root",
     (RECOMMENDED_DELTA := "recommended, (eps, delta)"): "root",
     (FULL := "Algorithm 6, corrected"): "full",
     (ALIKE := "users alike, pure"): "alike",
@@ -246,7 +246,7 @@ def _one_block(params: Any, seed: int, repetition: int) -> Iterator[dict[str, An
     bits = streams.bits(params.mean, len(users), rng)
     means = bits[: first * cap].reshape(first, cap).mean(axis=1)
     prior = private_median.draw(means, 2 * epsilon, level, rng)
-    settings = algorithms.wishful(complete - first, cap, epsilon, prior, capped=True, branching=0, integer=True, clip=True)
+    settings = algorithms.wishful(complete - first, cap, epsilon, prior, branching=0, integer=True, clip=True)
     later = slice(first * cap, None)
     released = settings.release(users[later] - first, bits[later], stream(seed, "one block noise", repetition))
     yield {"part": "one block", "repetition": repetition, "square": float((released.estimate[-1] - bits.mean()) ** 2)}

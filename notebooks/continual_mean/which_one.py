@@ -1,7 +1,7 @@
 """Which mean for which stream: errors, measured and stated, over how much of their cap users send; windows and days.
 
 Users of at most m samples, who together send a part of what they may: T/(nm).  `run` gives a row per order, fill, population,
-kind, mean, run and part of the stream, and per window and run.
+kind, mean and run, per day and run, and per way to the last days and their number.
 """
 
 from __future__ import annotations
@@ -14,18 +14,20 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from evolvingdp.book import engine
 from evolvingdp.book.params import Metric
 from evolvingdp.book.words import digits
 from evolvingdp.continual_mean import algorithms, choosing, streams, windows
-from evolvingdp.continual_mean.binary_mechanism import best_tree
+from evolvingdp.continual_mean.binary_mechanism import best_tree, calibrate
 from evolvingdp.continual_mean.blocks import Blocks
-from evolvingdp.continual_mean.prefix_sums import Buffered
+from evolvingdp.continual_mean.prefix_sums import Tree
 from evolvingdp.continual_mean.settings import arrange
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core.seeds import stream
+from evolvingdp.notebooks.continual_mean.scores import second_half
 
 METRIC = Metric("day_alone", "stated error of one day with noise of its own, pure")
 
@@ -35,8 +37,8 @@ worst_recommended <= 1.01       In the second half what is recommended states at
 ratio_at_least <= 0.5           In random order the cap decides where T/(nm) is least: recommended over a cap of m, stated, pure
 ratio_at_most >= 0.7            In random order the cap hardly matters where T/(nm) is most: recommended over a cap of m, stated, pure
 least_differing >= 1            Where Zipf's most active are of one kind and the cap is far, the mean for users alike errs more: over recommended
-least_day_gain >= 1             A day with noise of its own has no more error than a difference of running sums of days, stated: the smaller ratio
-most_day_over_stated <= 1.2     Days err no more than they state, noise and bias: largest ratio, all ways
+day_tree / day_alone >= 1       A day with noise of its own has no more error than a difference of running sums of days, stated, pure: ratio
+most_day_over_stated <= 1.2     Days err no more than they state, noise and bias: largest ratio
 """
 
 ORDERS = {"random": "random order", "zipf": "Zipf users", "contiguous": "one after the other"}
@@ -44,15 +46,14 @@ ALIKE, DIFFER = "alike", "differ"
 POPULATIONS = {ALIKE: "users alike", DIFFER: "a tenth always sends 1"}
 PURE, DELTA = "pure", "(eps, delta)"
 KINDS = (PURE, DELTA)
-WIDE, RECOMMENDED, START, USERS_ALIKE = "cap m", "recommended", "recommended for the start", "for users alike"
-ANY_USERS = (WIDE, RECOMMENDED, START)
+WIDE, RECOMMENDED, USERS_ALIKE = "cap m", "recommended", "for users alike"
 ALONE, TREE = "days with noise of their own", "running sums of days"
 
 
 def run(params: Any, seed: int) -> pd.DataFrame:
-    """A row per order, fill, population, kind, mean, run and part of the stream; and per window and run."""
+    """A row per order, fill, population, kind, mean and run; per day and run; and per way to the last days and their number."""
     jobs = [(_map, order, fill, population) for order in ORDERS for fill in params.fills for population in POPULATIONS]
-    return pd.DataFrame(engine.rows((part, params, seed, *name) for part, *name in (*jobs, (_windows,))))
+    return pd.DataFrame(engine.rows((part, params, seed, *name) for part, *name in (*jobs, (_days,), (_widths,))))
 
 
 def _map(params: Any, seed: int, order: str, fill: float, population: str) -> Iterator[dict[str, Any]]:
@@ -65,18 +66,13 @@ def _map(params: Any, seed: int, order: str, fill: float, population: str) -> It
         arranged = arrange(means[WIDE, PURE], users, samples)
         for (name, kind), settings in means.items():
             noise = stream(seed, "map noise", order, str(fill), population, name, kind, repetition)
-            released = settings.release_of(arranged, noise)
-            for part, some in {"early": slice(steps // 100, steps // 50), "late": slice(steps // 2, steps)}.items():
-                common = {"part": part, "order": order, "fill": fill, "population": population, "name": name, "kind": kind}
-                yield common | {
-                    "repetition": repetition,
-                    "square": float(np.mean((released.estimate[some] - truth[some]) ** 2)),
-                    "noise": float(np.mean(released.standard_error[some] ** 2)),
-                    "bias": float(np.mean(released.bias[some] ** 2)),
-                }
+            late = second_half(settings.release_of(arranged, noise), truth[steps // 2 :])
+            cell = {"part": "late", "order": order, "fill": fill, "population": population, "name": name, "kind": kind}
+            noise_and_bias = {"noise": late["predicted"], "bias": late["bias"] ** 2}
+            yield cell | {"repetition": repetition, "square": late["square"]} | noise_and_bias
 
 
-def _windows(params: Any, seed: int) -> Iterator[dict[str, Any]]:
+def _days(params: Any, seed: int) -> Iterator[dict[str, Any]]:
     """Means of each day: distance to the day's own mean, and as stated."""
     steps = horizon(params, 0.25)
     ends = np.linspace(0, steps, params.days + 1).astype(int)
@@ -84,21 +80,14 @@ def _windows(params: Any, seed: int) -> Iterator[dict[str, Any]]:
         rng = stream(seed, "windows", repetition)
         users = streams.arrivals("random", params.n_users, params.samples_per_user, steps, rng)
         bits = streams.bits(0.3, steps, rng)
-        for (name, kind), mean in windowed(params, seed).items():
-            noise = stream(seed, "windows noise", name, kind, repetition)
-            days = np.repeat(np.arange(params.days), np.diff(ends))
-            kept = [windows.START, *mean.release(users, bits, days, noise)]
-            for day, pair in enumerate(itertools.pairwise(kept)):
-                found = mean.between(*pair)
-                yield {
-                    "part": "days",
-                    "name": name,
-                    "kind": kind,
-                    "repetition": repetition,
-                    "square": float((found.estimate - bits[ends[day] : ends[day + 1]].mean()) ** 2),
-                    "noise": found.standard_error**2,
-                    "bias": found.bias**2,
-                }
+        for kind, days in windowed(params, seed).items():
+            noise = stream(seed, "windows noise", kind, repetition)
+            told = days.release(users, bits, np.repeat(np.arange(params.days), np.diff(ends)), noise)
+            for day, pair in enumerate(itertools.pairwise([windows.START, *told])):
+                found = days.between(*pair)
+                square = float((found.estimate - bits[ends[day] : ends[day + 1]].mean()) ** 2)
+                common = {"part": "days", "kind": kind, "repetition": repetition, "square": square}
+                yield common | {"noise": found.standard_error**2, "bias": found.bias**2}
 
 
 def horizon(params: Any, fill: float) -> int:
@@ -111,59 +100,56 @@ def made(params: Any, order: str, fill: float, seed: int) -> dict[tuple[str, str
     n_users, cap, steps = params.n_users, params.samples_per_user, horizon(params, fill)
     before = streams.arrivals(order, n_users, cap, steps, stream(seed, "stream before", order, str(fill)))
     found: dict[tuple[str, str], UserMean | Blocks] = {}
-    for kind in KINDS:
-        delta = params.delta if kind == DELTA else 0.0
-        given = {RECOMMENDED: before, START: before[: max(2, steps // 50)], USERS_ALIKE: before}
-        for name, expected in given.items():
-            make: Any = choosing.users_alike if name == USERS_ALIKE else choosing.recommended
-            found[name, kind] = make(n_users, cap, params.epsilon, delta, arrivals=expected, horizon=steps, excess="drop")
-        batch = 1 if delta else found[RECOMMENDED, kind].batch  # pure, they differ by the cap alone
-        common: dict[str, Any] = {"horizon": steps, "clip": True, "excess": "drop", "integer": not delta, "batch": batch}
-        found[WIDE, kind] = UserMean(n_users, cap, params.epsilon, delta, **common)
+    for kind, delta in {PURE: 0.0, DELTA: params.delta}.items():
+        size: Any = {"n_users": n_users, "samples_per_user": cap, "epsilon": params.epsilon, "delta": delta}
+        size |= {"horizon": steps, "excess": "drop"}
+        chosen = choosing.recommended(**size, arrivals=before)
+        batch = 1 if delta else chosen.batch  # pure, they differ by the cap alone
+        found[WIDE, kind] = UserMean(**size, clip=True, integer=not delta, batch=batch)
+        found[RECOMMENDED, kind] = chosen
+        found[USERS_ALIKE, kind] = choosing.users_alike(**size, arrivals=before)
     return found
 
 
 @cache
-def windowed(params: Any, seed: int) -> dict[tuple[str, str], windows.Days]:
-    """What windows are read from: days at the same guarantee, and at the cap that is recommended without delta."""
-    found, cap = {}, made(params, "random", 0.25, seed)[RECOMMENDED, PURE].samples_per_user
-    for kind in KINDS:
-        delta, steps = params.delta if kind == DELTA else 0.0, horizon(params, 0.25)
-        options: dict[str, Any] = {"horizon": steps, "clip": True, "integer": not delta, "excess": "drop"}
-        mean = UserMean(params.n_users, cap, params.epsilon, delta, **options)
-        found[ALONE, kind] = windows.Days(mean, params.days, params.per_day)
-        sums = Buffered(params.days) if kind == DELTA else best_tree(params.days)
-        found[TREE, kind] = windows.Days(mean, params.days, params.per_day, sums)
-    return found
+def windowed(params: Any, seed: int) -> dict[str, windows.Days]:
+    """Days by kind, at the cap that is recommended without delta."""
+    size: Any = params.n_users, made(params, "random", 0.25, seed)[RECOMMENDED, PURE].samples_per_user, params.epsilon
+    options: Any = {"horizon": horizon(params, 0.25), "clip": True, "excess": "drop"}
+    means = {PURE: UserMean(*size, integer=True, **options), DELTA: UserMean(*size, params.delta, **options)}
+    return {kind: windows.Days(mean, params.days, params.per_day) for kind, mean in means.items()}
 
 
 def errors(table: pd.DataFrame) -> pd.DataFrame:
     """Per cell of the map: root mean square error, stated standard error and bias, and both together."""
-    by = ["part", "order", "fill", "population", "name", "kind"]
-    means = table[table.part.isin(("early", "late"))].groupby(by, sort=False)[["square", "noise", "bias"]].mean()
+    by = ["order", "fill", "population", "name", "kind"]
+    means = table[table.part == "late"].groupby(by, sort=False)[["square", "noise", "bias"]].mean()
     roots = (means**0.5).rename(columns={"square": "rmse"})
     return roots.assign(stated=(means.noise + means.bias) ** 0.5).reset_index()
 
 
-def days(table: pd.DataFrame) -> pd.DataFrame:
-    """Per way to a value a day: root mean square error over all days and runs, and as stated."""
-    means = table[table.part == "days"].groupby(["name", "kind"], sort=False)[["square", "noise", "bias"]].mean()
-    return (means**0.5).rename(columns={"square": "rmse"})
+def apart(sums: Tree, first: Any, last: Any) -> NDArray[np.float64]:
+    """Blocks whose noise is in the difference of two running sums: both add, or subtract, the others, which cancel."""
+    one, two = sums.places(np.asarray(first)), sums.places(np.asarray(last))
+    total = np.zeros(len(one[0]))
+    for level in range(sums.height):
+        low, high = one[level] - sums.branching * one[level + 1], two[level] - sums.branching * two[level + 1]
+        total += np.where(one[level + 1] == two[level + 1], np.abs(high - low), np.abs(low) + np.abs(high))
+    return total
 
 
-@cache
-def by_width(params: Any, seed: int) -> pd.DataFrame:
+def _widths(params: Any, seed: int) -> Iterator[dict[str, Any]]:
     """Exact standard error of the mean over the last days, by how many: before clipping, if no sample is dropped."""
-    steps, rows = horizon(params, 0.25), []
+    steps, days = horizon(params, 0.25), windowed(params, seed)
     ends = np.linspace(0, steps, params.days + 1).astype(int)
-    for (name, kind), mean in windowed(params, seed).items():
-        for width in np.unique(np.round(np.geomspace(1, params.days, 13)).astype(int)).tolist():
-            pair = []
-            for day in (params.days - width, params.days):
-                done = int(ends[day])
-                pair.append(windows.Snapshot(done, done, 0.0, day))
-            rows.append({"name": name, "kind": kind, "width": width, "error": mean.standard_error(*pair)})
-    return pd.DataFrame(rows)
+    widths = np.unique(np.round(np.geomspace(1, params.days, 13)).astype(int))
+    used, first = steps - ends[-1 - widths], params.days - widths
+    tree, held = best_tree(params.days), min(days[PURE].settings.samples_per_user, params.days * params.per_day)
+    of_tree = calibrate(tree, params.epsilon, 0.0, 1.0, integer=True, uses=held).variance * apart(tree, first, params.days)
+    variances = {(ALONE, kind): one.noise.variance * widths for kind, one in days.items()} | {(TREE, PURE): of_tree}
+    for (name, kind), variance in variances.items():
+        for width, error in zip(widths.tolist(), np.sqrt(variance) / used, strict=True):
+            yield {"part": "width", "name": name, "kind": kind, "width": width, "error": float(error)}
 
 
 def stated(table: pd.DataFrame) -> pd.DataFrame:
@@ -172,58 +158,48 @@ def stated(table: pd.DataFrame) -> pd.DataFrame:
     frame = frame[frame.population == ALIKE]
     both = np.where(frame.name == USERS_ALIKE, frame.noise, frame.stated)
     frame = frame.assign(error=[digits(min(1.0, error)) for error in both])
-    wide = frame.pivot(index=["part", "order", "kind", "name"], columns="fill", values="error")
-    asked = [
-        (part, order, kind, name)
-        for part, names in (("late", (WIDE, RECOMMENDED, USERS_ALIKE)), ("early", (RECOMMENDED, START, USERS_ALIKE)))
-        for order in ORDERS
-        for kind in KINDS
-        for name in names
-    ]
-    shown = wide.loc[asked].reset_index()
+    wide = frame.pivot(index=["order", "kind", "name"], columns="fill", values="error")
+    shown = wide.loc[list(itertools.product(ORDERS, KINDS, (WIDE, RECOMMENDED, USERS_ALIKE)))].reset_index()
     shown["order"] = shown.order.map(ORDERS)
-    return shown.rename(columns={"part": "error", "name": "mean"} | {fill: f"T/(nm) = {fill:.3g}" for fill in wide.columns})
+    return shown.rename(columns={"name": "mean"} | {fill: f"T/(nm) = {fill:.3g}" for fill in wide.columns})
 
 
 def longest(frame: pd.DataFrame) -> int:
-    """Up to how many days noise of each day's own has the least error; 0 if never."""
-    wide = frame.pivot(index="width", columns="name", values="error")
+    """Up to how many days noise of each day's own has the least error, pure; 0 if never."""
+    wide = frame[frame.kind == PURE].pivot(index="width", columns="name", values="error")
     best = wide.idxmin(axis="columns") == ALONE
     return int(wide.index[best.cummin()].max()) if best.iloc[0] else 0
 
 
 def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
-    """What claims and prose read: late errors by order, least or most T/(nm), mean, kind and population, and of days."""
-    frame, day = errors(table), days(table)
-    any_users = frame[frame.name.isin(ANY_USERS)]
+    """What claims and prose read: late errors by order, least or most T/(nm), mean and population, pure, and of days."""
+    frame, least, most = errors(table), min(params.fills), max(params.fills)
+    any_users = frame[frame.name != USERS_ALIKE]
     excess = (any_users.rmse - any_users.bias).clip(lower=0) / any_users.noise
-    late = frame[(frame.part == "late") & (frame.population == ALIKE)].set_index(["name", "kind", "order", "fill"]).stated
-    ratio, ends = late[RECOMMENDED] / late[WIDE], {"least": min(params.fills), "most": max(params.fills)}
-    cells = frame.set_index(["part", "population", "order", "fill", "name", "kind"]).rmse
-    far = frame[
-        (frame.part == "late") & (frame.population == DIFFER) & (frame.order == "zipf") & (frame.fill == ends["least"])
-    ]
-    differing = far.set_index(["name", "kind"]).rmse
-    found: dict[str, Any] = {
+    late = frame[frame.population == ALIKE].set_index(["name", "kind", "order", "fill"]).stated
+    ratio = late[RECOMMENDED] / late[WIDE]
+    cells = frame.set_index(["population", "order", "fill", "kind", "name"]).rmse
+    day = table[table.part == "days"].groupby("kind")[["square", "noise", "bias"]].mean()
+    by_days = table[(table.part == "width") & (table.width == 1)].set_index(["name", "kind"]).error
+    return {
         "most_over_stated": excess.max(),
         "allowed_over_stated": math.sqrt(chi2.ppf(1 - 1e-3 / len(excess), params.repetitions) / params.repetitions),
         "worst_recommended": ratio.max(),
-        "ratio_at_least": ratio[PURE, "random", ends["least"]],
-        "ratio_at_most": ratio[PURE, "random", ends["most"]],
-        "least_differing": min(differing[USERS_ALIKE, kind] / differing[RECOMMENDED, kind] for kind in KINDS),
-        "least_day_gain": min(day.noise[TREE, kind] / day.noise[ALONE, kind] for kind in KINDS),
-        "most_day_over_stated": np.sqrt(day.rmse**2 / (day.noise**2 + day.bias**2)).max(),
-        "least": ends["least"],
+        "ratio_at_least": ratio[PURE, "random", least],
+        "ratio_at_most": ratio[PURE, "random", most],
+        "least_differing": min(
+            cells[DIFFER, "zipf", least, kind, USERS_ALIKE] / cells[DIFFER, "zipf", least, kind, RECOMMENDED]
+            for kind in KINDS
+        ),
+        "day_alone": by_days[ALONE, PURE],
+        "day_alone_delta": by_days[ALONE, DELTA],
+        "day_tree": by_days[TREE, PURE],
+        "most_day_over_stated": np.sqrt(day.square / (day.noise + day.bias)).max(),
+        "least": least,
+        "random_least_wide": cells[ALIKE, "random", least, PURE, WIDE],
+        "random_least_recommended": cells[ALIKE, "random", least, PURE, RECOMMENDED],
+        "zipf_least_alike_differ": cells[DIFFER, "zipf", least, PURE, USERS_ALIKE],
+        "zipf_least_recommended_differ": cells[DIFFER, "zipf", least, PURE, RECOMMENDED],
+        "contiguous_most_alike_differ": cells[DIFFER, "contiguous", most, PURE, USERS_ALIKE],
+        "contiguous_most_recommended_differ": cells[DIFFER, "contiguous", most, PURE, RECOMMENDED],
     }
-    for end, kind in {"": PURE, "_delta": DELTA}.items():
-        ways = {"alone": ALONE, "tree": TREE}
-        found |= {f"day_{way}{end}": day.noise[name, kind] for way, name in ways.items()}
-        for (order, (which, fill)), (mean, name) in itertools.product(
-            itertools.product(ORDERS, ends.items()), {"wide": WIDE, "recommended": RECOMMENDED, "alike": USERS_ALIKE}.items()
-        ):
-            key = f"{order}_{which}_{mean}{end}"
-            found |= {key: cells["late", ALIKE, order, fill, name, kind]}
-            found |= {f"{key}_differ": cells["late", DIFFER, order, fill, name, kind]}
-    for short, name in {"start": START, "recommended": RECOMMENDED}.items():
-        found[f"{short}_early"] = cells.get(("early", ALIKE, "random", 0.25, name, PURE), math.nan)
-    return found

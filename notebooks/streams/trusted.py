@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.continual_mean import (
-    Filter,
+    Buffered,
     Tree,
     full,
     multiple_trees,
@@ -32,7 +32,7 @@ from evolvingdp.streams.addresses import OTHER, function_words
 Array = NDArray[np.float64]
 ALONE, ALONE_DELTA = "totals, noise of their own", "totals, noise of their own (Gaussian)"
 PER_STEP = "running mean, noise of its own"
-TOTALS = {"totals, Algorithm 2": Tree, "totals, best tree": best_tree, "totals, square root (Gaussian)": Filter}
+TOTALS = {"totals, Algorithm 2": Tree, "totals, best tree": best_tree, "totals, eight buffers (Gaussian)": Buffered}
 SAMPLES = {
     "Algorithm 2": naive,
     "recommended": recommended,

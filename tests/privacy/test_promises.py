@@ -17,7 +17,7 @@ from evolvingdp.audit.registry import listing
 from evolvingdp.audit.registry.entry import FINITE, REPORTS, Mechanism, Trial
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.per_step import PerStepLaplace
-from evolvingdp.continual_mean.prefix_sums import Buffered, Filter, Tree
+from evolvingdp.continual_mean.prefix_sums import Buffered, Tree
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.sparse_vector.noise import IntegerNoise
 
@@ -103,7 +103,11 @@ def test_normal_noise_that_was_shown_hides_nothing_that_comes_later():
 def test_sums_with_normal_noise_are_refused_or_kept_wherever_the_data_differ():
     """Each structure at each place: drawn settings hardly ever meet a balanced tree after a block that it shows early."""
     refused = 0
-    for sums in (*(Tree(7, base, balanced) for base in (2, 3, 4) for balanced in (False, True)), Filter(7), Buffered(7)):
+    for sums in (
+        *(Tree(7, base, balanced) for base in (2, 3, 4) for balanced in (False, True)),
+        Buffered(7),
+        Buffered(7, 0.5),
+    ):
         try:
             made = BinaryMechanism(6, 1.0, delta=1e-6, sums=sums)
         except ValueError:

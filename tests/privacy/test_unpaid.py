@@ -14,7 +14,7 @@ from evolvingdp.continual_mean import algorithms, choosing, coordinates, private
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.blocks import Blocks
 from evolvingdp.continual_mean.per_step import PerStepLaplace
-from evolvingdp.continual_mean.prefix_sums import Buffered, Filter, PrefixSums, Tree
+from evolvingdp.continual_mean.prefix_sums import Buffered, PrefixSums, Tree
 from evolvingdp.continual_mean.settings import arrange
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace, Tape
@@ -41,10 +41,6 @@ def _rng() -> np.random.Generator:
 
 def _same(value: Any) -> Any:
     return value
-
-
-def _called(following: Callable[[], Any], times: int) -> list[Any]:
-    return [following() for _ in range(times)]
 
 
 def of_sparse_vector() -> Calls:
@@ -111,7 +107,6 @@ def _unpaid(rng: np.random.Generator) -> Calls:
         yield partial(mean, **option)
     for shares in ((0.5, 0.5, 0.5), (1.5, -0.25, -0.25), (0.5, 0.5)):
         yield partial(mean, shares=shares)
-    yield partial(mean, kind="alike", capped=True)
     for option in (
         {"dimensions": 2},
         {"reach": 2.0},
@@ -123,18 +118,17 @@ def _unpaid(rng: np.random.Generator) -> Calls:
     for size in ((2**31, 1), (2**30, 2**31), (2, 2)):
         yield partial(naive, *size, 1.0, resolution=2**60)
     yield partial(naive, 2**20, 2**20, 1e-6, integer=True)
-    yield partial(PerStepLaplace, 2, 1.0, "none")
     for wrong in (0.0, -1.0, np.nan, np.inf):
         for mechanism in (partial(naive, 2, 2), partial(BinaryMechanism, 2), partial(PerStepLaplace, 2)):
             yield partial(mechanism, wrong)
         yield partial(BinaryMechanism, 2, 1.0, wrong)
     for sums, delta in ((Tree(8, 3, True), 0.1), (Tree(4), 0.0)):
         yield partial(BinaryMechanism, 8, 1.0, delta=delta, sums=sums)
-    yield partial(BinaryMechanism, 8, 1.0, delta=0.1, integer=True, sums=Filter(8))
+    yield partial(BinaryMechanism, 8, 1.0, delta=0.1, integer=True, sums=Buffered(8))
+    yield partial(BinaryMechanism, 8, 1.0, sums=Buffered(8))
     large = BinaryMechanism(2, 1.0, integer=True)
     yield partial(large.release, [2.0**61, 0.0], rng)
     yield partial(large.step, large.start(rng), 2**61)
-    yield partial(windows.Days, naive(2, 2, 1.0), 4, 1, Tree(2))
     yield partial(windows.Days(naive(2, 2, 1.0), 2, 1).release, [0, 0], [1.0, 1.0], [1, 0], rng)
     yield partial(coordinates.of_one, UserMean(2, 2, 1.0, 0.1), 2, 0.1)
     yield partial(private_median.draw, np.array([0.5, 0.5]), 0.0, 4, rng)
@@ -158,21 +152,20 @@ def of_continual_mean() -> Calls:
     mechanism = BinaryMechanism(2, 1.0, integer=True)
     yield partial(mechanism.release, [0.5, 1.0], rng)
     yield partial(mechanism.step, mechanism.start(rng), 0.5)
-    short: tuple[PrefixSums, ...] = (Tree(2), Tree(2, 3, True), Filter(2), Buffered(2), Filter(2, 0.5))
+    short: tuple[PrefixSums, ...] = (Tree(2), Tree(2, 3, True), Buffered(2), Buffered(2, 0.5))
     for sums in short:
         yield partial(sums.all, 4, Tape(Laplace(1.0), rng))
-        yield partial(_called, sums.online(Tape(Laplace(1.0), rng)), 4)
+        yield partial(sums.online(Tape(Laplace(1.0), rng)).of, 4)
     yield from _unpaid(rng)
     days = windows.Days(algorithms.naive(2, 2, 1.0), 2, 1)
-    yield partial(days.step, days.start(rng), 0, 1.5)
+    yield partial(days.day, days.start(rng), [0], [1.5])
+    yield partial(days.day, days.start(rng), [2], [1.0])
     for values in ([0.5, 1.5], [0.5, -0.5], [0.5, np.nan]):
         yield partial(private_median.draw, np.array(values), 1.0, 4, rng)
-    for held in (days, windows.Days(algorithms.naive(2, 4, 1.0), 2, 1, Tree(4))):  # also where the sums could go on
-        closed = held.start(rng)
-        for _ in range(2):
-            closed, _ = held.close(closed)
-        yield partial(held.close, closed)
-        yield partial(held.step, closed, 0, 1.0)
+    closed = days.start(rng)
+    for _ in range(2):
+        closed, _ = days.day(closed, [], [])
+    yield partial(days.day, closed, [], [])
 
 
 @pytest.mark.parametrize("calls", [of_sparse_vector, of_evolving, of_heavy_hitters, of_continual_mean])

@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import binom
 
 from evolvingdp.book.checkout import params_of
-from evolvingdp.continual_mean import BinaryMechanism, choosing
+from evolvingdp.continual_mean import BinaryMechanism, choosing, prefix_sums
 from evolvingdp.continual_mean.prefix_sums import Tree
 from evolvingdp.core.detection import penalty
 from evolvingdp.core.noise import Laplace
@@ -143,16 +143,16 @@ class Written:
         return [self.noises.pop(0)]
 
 
-def test_the_running_sums_that_are_added_by_hand():
+def test_the_running_sums_that_are_added_by_hand(monkeypatch):
     _, rows = by_hand("continual_mean")
     table = {row[0]: [cell.translate(DIGITS) for cell in row[1:]] for row in rows}
     bits, noises = (np.array(table[name], dtype=int) for name in ("bit", "noise"))
     mechanism = BinaryMechanism(horizon=8, epsilon=4.0, integer=True)
     assert mechanism.noise.scale == 1
     assert np.array_equal(np.cumsum(bits), np.array(table["true running sum"], dtype=int))
-    noise = mechanism.structure.online(Written(noises))
-    noise.part = lambda: 1  # a block's noise is drawn when it ends, and not with those of many steps
-    released = np.cumsum(bits) + [noise() for _ in bits]
+    for size in ("FIRST", "LONGEST"):
+        monkeypatch.setattr(prefix_sums, size, 1)  # a block's noise is drawn when it ends, and not with those of many steps
+    released = np.cumsum(bits) + mechanism.structure.all(8, Written(noises))
     assert released.tolist() == [int(number) for number in table["released"]]
     blocks = [(step - (step & -step) + 1, step) for step in range(1, 9)]
     assert table["block that ends here"] == [str(last) if first == last else f"{first}-{last}" for first, last in blocks]

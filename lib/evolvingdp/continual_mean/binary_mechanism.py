@@ -7,7 +7,7 @@ one element, by at most `sensitivity`, or in up to `uses` of them; which element
 public.
 
 **Exact sums.** Elements are whole numbers of steps of a grid, 2^-20 of the sensitivity or integers (`core.exact`); what is
-too large for an exact sum is refused.  A state that is copied and goes on twice repeats its noise: go on with one copy.
+too large for an exact sum is refused.  A state that goes on twice repeats its noise: go on once.
 
 **Error.** The standard deviation of S_t is `standard_error(t)`, exactly. For the plain tree with Laplace noise it is at most
 (sensitivity * height / epsilon) * sqrt(2 * height), height = floor(log2 T) + 1.
@@ -20,15 +20,14 @@ node that ends at t and lines 8-13 the sum over the binary digits of t.  Applies
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evolvingdp.continual_mean.prefix_sums import PrefixSums, Tree
+from evolvingdp.continual_mean.prefix_sums import Noises, PrefixSums, Tree
 from evolvingdp.core import accounting, checks
 from evolvingdp.core.exact import Grid
 from evolvingdp.core.noise import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, Noise, Tape
@@ -50,14 +49,14 @@ def calibrate(
 
     delta = 0: Laplace (or, on integers, discrete Laplace); delta > 0: Gaussian; on the integer nodes of a `Tree` discrete
     Gaussian, as zero-concentrated privacy.
-    Raises ValueError for a balanced tree with delta > 0, and where integer noise would be added to what is no integer.
+    Raises ValueError for a balanced tree with delta > 0, and for a filter without delta or with integer noise.
     """
-    if integer and not isinstance(sums, Tree):
+    if not isinstance(sums, Tree) and (integer or not delta):
         raise ValueError(
-            "integer noise must go with trees: a filter adds noise to products with real numbers, whose fractions no "
-            f"integer hides, got {type(sums).__name__}"
+            "sums must be a tree, but for Gaussian noise with delta > 0: a filter adds noise to products with real numbers, "
+            f"whose fractions no integer hides, got {type(sums).__name__}"
         )
-    if not delta:
+    if isinstance(sums, Tree) and not delta:
         scale = finite_scale(uses * sensitivity * sums.l1, epsilon)
         return DiscreteLaplace(scale) if integer else Laplace(scale)
     if isinstance(sums, Tree) and sums.balanced:
@@ -76,14 +75,16 @@ def best_tree(capacity: int, largest: int = 32) -> Tree:
     return min(trees, key=lambda tree: float(np.mean(tree.relative_variance(lengths))) * tree.l1**2)
 
 
-@dataclass(repr=False)
-class State:
-    """Secret.  `step` changes it in place and returns it."""
+class State(NamedTuple):
+    """Secret."""
 
     settings: BinaryMechanism
-    advance: Callable[[], Any] = field(repr=False)  # noise of the next prefix
+    noises: Noises
     total: int = 0  # steps of the grid
     length: int = 0
+
+    def __repr__(self) -> str:
+        return "State"
 
 
 @checks.plain
@@ -154,10 +155,9 @@ class BinaryMechanism:
         steps = self.grid.steps_of(element)
         if state.length >= self.horizon:
             raise ValueError(f"horizon is {self.horizon}: there is no element {state.length + 1}")
-        noise = state.advance()
-        state.length += 1
-        state.total += steps
-        return state, (state.total if self.integer else state.total * self.grid.step) + noise
+        noise, _, noises = state.noises.of(state.length + 1)
+        after = State(self, noises, state.total + steps, state.length + 1)
+        return after, (after.total if self.integer else after.total * self.grid.step) + noise
 
 
 def printed_sums(partial_sums: ArrayLike) -> NDArray[np.float64]:

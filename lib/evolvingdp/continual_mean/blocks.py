@@ -25,10 +25,9 @@ E-CM-10 (a stream holds equal elements each), E-CM-11 (sums are a user's own, in
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,32 +37,14 @@ from evolvingdp.continual_mean.binary_mechanism import best_tree, finite_scale
 from evolvingdp.continual_mean.prefix_sums import Buffered, PrefixSums, Tree
 from evolvingdp.continual_mean.settings import Arranged, Array, Integers, Releases, Settings, arrange, lasting
 from evolvingdp.core import accounting, checks
-from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace, Noise, Tape
+from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace, Tape
 
 KINDS = ("wishful", "single_tree", "multiple_trees", "full", "alike")  # Algorithms 3 to 6, and users alike
 
 
-class Interval(NamedTuple):
-    """What a block's sum is projected on, in grid units."""
-
-    low: int
-    high: int
-
-
-class Part(NamedTuple):
-    """What enters one object of prefix sums, in order (secret), and the law of a node's noise."""
-
-    elements: Integers
-    sums: PrefixSums
-    noise: Noise
-
-
-class Exposed(NamedTuple):
-    """One stream of sums of a release, for an audit: noise hides `parts`, the rest is public, and later ones rely on it."""
-
-    parts: tuple[Part, ...]
-    priors: dict[int, float]
-    contributions: Array  # as `_stream` returns them
+# Of users alike: standard errors that a bootstrapped prior may be off, and the fraction to which a level's interval has
+# shrunk when it starts a new stream of sums.
+DEVIATIONS, RESTART = 4.0, 0.7
 
 
 class _Elements(NamedTuple):
@@ -82,17 +63,13 @@ class Blocks(Settings):
     kind: str = "full"  # Algorithms 3 to 6, or users alike
     beta: float = 0.05  # failure probability of the accuracy statements
     prior_mean: float | None = None  # around which blocks are projected; Algorithms 3 to 5 are given one
-    capped: bool = False  # a sensitivity is never more than the range of a block's sum
     branching: int = 2  # of trees; 0: the best tree of all for its capacity
     shares: tuple[float, ...] = ()  # of the budget, per level; default even
-    prior_deviations: float = 4.0  # standard errors that a bootstrapped prior may be off
-    restart: float = 0.7  # a level starts a new stream of sums when its interval has shrunk to this fraction
 
     def __post_init__(self) -> None:
         super().__post_init__()
         checks.one_of(KINDS, kind=self.kind)
-        checks.probability(beta=self.beta, restart=self.restart)
-        checks.positive(prior_deviations=self.prior_deviations)
+        checks.probability(beta=self.beta)
         checks.integer_at_least(0, branching=self.branching)
         checks.plain_integers(self, "branching")
         object.__setattr__(self, "shares", tuple(self.shares))
@@ -103,12 +80,6 @@ class Blocks(Settings):
             raise ValueError(f"prior_mean must lie in [{self.low}, {self.high}], got {self.prior_mean!r}")
         if self.delta and (self.kind != "alike" or self.branching):
             raise ValueError('delta must be 0, but for kind "alike" with branching 0')
-        if self.kind == "alike" and self.capped:
-            raise ValueError('capped must be left out for "alike", whose noise is always that of its intervals')
-        if self.kind != "alike" and (self.prior_deviations, self.restart) != (4.0, 0.7):
-            raise ValueError(
-                'prior_deviations and restart must be left out, but for "alike": no other prior is bootstrapped'
-            )
         count, total = len(self.shares), math.fsum(self.shares)
         if count and (count != self.n_trees or not math.isclose(total, 1, abs_tol=1e-9)):
             raise ValueError(f"shares must be {self.n_trees} numbers that sum to 1, got {count} that sum to {total:.6g}")
@@ -116,11 +87,11 @@ class Blocks(Settings):
             raise ValueError(f"shares must all be > 0, got {self.shares}")
         for tree in range(self.n_trees):
             moved = float(self.resolution * self.sizes[tree]) if self.kind == "alike" else self.user_sensitivity(tree)
-            self.noise(tree, self.prefix_sums(self.capacity_of(tree)), moved)
+            self.noise(tree, self.prefix_sums(self.capacity), moved)
 
-    @property
+    @cached_property
     def first_estimate(self) -> float:
-        return super().first_estimate if self.prior_mean is None else self.prior_mean
+        return (self.low + self.high) / 2 if self.prior_mean is None else self.prior_mean
 
     @property
     def top_level(self) -> int:
@@ -148,8 +119,9 @@ class Blocks(Settings):
         """Elements of one user that enter a stream at most."""
         return len(self.sizes) if self.kind == "single_tree" else 1
 
-    def capacity_of(self, tree: int) -> int:
-        """Elements that enter stream `tree` at most: each of its users has filled a block."""
+    @property
+    def capacity(self) -> int:
+        """Elements that enter a stream at most: each of its users has filled a block."""
         return self.n_users * self.uses
 
     @property
@@ -189,23 +161,21 @@ class Blocks(Settings):
     def sensitivities(self) -> tuple[float, ...]:
         """Per level, in grid units: how far a user can move an element, as the noise is calibrated (not for "alike")."""
         printed = []
-        for level, size in enumerate(self.sizes):
+        for level in range(len(self.sizes)):
             width = 2 * self.half_widths[level]
             if self.kind in ("single_tree", "multiple_trees"):  # (5), (7): the prior's error is at most sqrt(block)
                 block = self.samples_per_user if self.kind == "single_tree" else self._block(level)
                 width = 2 * (self._concentration[level] * math.sqrt(block / self._block(level)) + math.sqrt(block))
-            printed.append(min(width, float(size)) if self.capped else width)
-        return tuple(self.resolution * width for width in printed)
+            printed.append(self.resolution * width)
+        return tuple(printed)
 
     def user_sensitivity(self, tree: int) -> float:
         """The sum over a user's elements in stream `tree` of what they can move, grid units."""
         return self.uses * max(self.sensitivities) if self.kind == "single_tree" else self.sensitivities[tree]
 
     def projects(self, level: int) -> bool:
-        """Whether level's elements are projected: levels 0 and 1 are not (E-CM-6), nor where the interval holds all sums."""
-        if self.kind != "wishful" and level <= 1:
-            return False
-        return not self.capped or 2 * self.half_widths[level] < self.sizes[level]
+        """Whether level's elements are projected: levels 0 and 1 are not (E-CM-6)."""
+        return self.kind == "wishful" or level > 1
 
     def waits_for(self, level: int) -> int:
         """How many of the users' first samples, at most a block each, must come before level's median; 0: no median."""
@@ -213,14 +183,14 @@ class Blocks(Settings):
             return 0
         return self.sizes[level] * private_median.n_arrays(self.median_epsilon, level, self._median_beta)
 
-    def interval(self, level: int, prior: float) -> Interval:
+    def interval(self, level: int, prior: float) -> tuple[int, int]:
         """The whole numbers within Delta of the prior (in samples), and within the range of the sum."""
         largest = self.sizes[level] * self.resolution
         center, half = prior * largest, self.half_widths[level] * self.resolution
         low, high = math.ceil(center - half), math.floor(center + half)
         if low > high:
             low = high = round(center)
-        return Interval(min(max(low, 0), largest), min(max(high, 0), largest))
+        return min(max(low, 0), largest), min(max(high, 0), largest)
 
     def prefix_sums(self, capacity: int) -> PrefixSums:
         if self.delta:
@@ -235,7 +205,7 @@ class Blocks(Settings):
                 finite_scale(moved * sums.l2(1), accounting.gaussian_mu(self.epsilon, self.delta) * math.sqrt(share))
             )
         epsilon = self.epsilon / 2 if self.kind == "full" and self.top_level > 0 else self.epsilon
-        scale = finite_scale(moved * sums.l1, epsilon * share)
+        scale = finite_scale(moved * sums.l1, epsilon * share)  # type: ignore[attr-defined]
         return self.laplace(scale, sums.capacity)
 
     def release(self, users: ArrayLike, samples: ArrayLike, rng: np.random.Generator) -> Releases:
@@ -244,7 +214,22 @@ class Blocks(Settings):
 
     def release_of(self, arranged: Arranged, rng: np.random.Generator) -> Releases:
         """All releases for a stream that is arranged."""
-        kept, elements, (total, held, variance), _ = run(self, arranged, rng)
+        kept = arranged.kept(self)
+        _, step, rank = arranged.by_user
+        mine = kept[step - 1]
+        step, rank = step[mine], rank[mine]
+        value = arranged.values[step - 1]
+        activations, read = _medians(self, arranged.n_steps, step, rank, value)
+        elements = _released(_blocks(self, step, rank, value), activations, arranged.n_steps)
+        sums = np.zeros((3, len(elements.step) + 1))  # weighted sum, samples and variance before the elements and after each
+        for index, own in enumerate(rng.spawn(self.n_trees)):
+            entering = np.full(len(elements.step), True) if self.n_trees == 1 else elements.level == index
+            below = sums[:, 1:][:, entering]  # what the lower levels have released when an element enters
+            priors = _priors(self, read, index, own)
+            sums += _stream(self, elements.level[entering], elements.total[entering], index, priors, below, own)[
+                :, np.append(0, np.cumsum(entering))
+            ]
+        total, held, variance = sums
         n_steps, scale, empty = arranged.n_steps, self.high - self.low, ~(held > 0)
         with np.errstate(divide="ignore", invalid="ignore"):
             estimate, variance = self.low + self.unit * (total / held), variance * (self.unit / held) ** 2
@@ -254,35 +239,7 @@ class Blocks(Settings):
         index, steps = lasting(elements.step, n_steps), np.arange(1, n_steps + 1)
         error = np.sqrt(np.maximum(variance[index] - 0.25 * scale**2 / steps, 0.0))
         samples = np.append(0, np.cumsum(np.asarray(self.sizes)[elements.level]))[index]
-        return Releases(estimate[index], error, np.full(n_steps, scale), samples, n_steps - kept)
-
-
-def run(
-    settings: Blocks, arranged: Arranged, rng: np.random.Generator | None, public: Sequence[Exposed] = ()
-) -> tuple[int, _Elements, Array, list[Exposed]]:
-    """How many samples are kept; all elements; weighted sum, samples and variance before them and after each; each stream.
-
-    `public`: the streams of another run, whose priors and intervals are taken, and without noise, for an audit.
-    """
-    kept = arranged.kept(settings)
-    _, step, rank = arranged.by_user
-    mine = kept[step - 1]
-    step, rank = step[mine], rank[mine]
-    value = arranged.values[step - 1]
-    activations, read = _medians(settings, arranged.n_steps, step, rank, value)
-    elements = _released(_blocks(settings, step, rank, value), activations, arranged.n_steps)
-    streams: list[Exposed] = []
-    rngs: Sequence[Any] = [None] * settings.n_trees if rng is None else rng.spawn(settings.n_trees)
-    sums, entered = np.zeros((3, len(elements.step) + 1)), elements.level
-    for index, own in enumerate(rngs):
-        entering = np.full(len(entered), True) if settings.n_trees == 1 else entered == index
-        priors = public[index].priors if public else _priors(settings, read, index, own)
-        before = sums[:, 1:][:, entering]  # what the lower levels have released when an element enters
-        contributions, parts = _stream(settings, entered[entering], elements.total[entering], index, priors, before, own)
-        contributions = public[index].contributions if public else contributions
-        streams.append(Exposed(tuple(parts), priors, contributions))
-        sums += contributions[:, np.append(0, np.cumsum(entering))]
-    return int(kept.sum()), elements, sums, streams
+        return Releases(estimate[index], error, np.full(n_steps, scale), samples, n_steps - int(kept.sum()))
 
 
 def _medians(
@@ -347,33 +304,28 @@ def _stream(
     index: int,
     priors: dict[int, float],
     below: Array,
-    rng: np.random.Generator | None,
-) -> tuple[Array, list[Part]]:
-    """Weighted sum, samples and variance (3, elements + 1) that stream `index` contributes, first before any; its parts.
-    Those alone, and zeros, without a generator."""
-    count, parts, alike = len(levels), [], settings.kind == "alike"
+    rng: np.random.Generator,
+) -> Array:
+    """Weighted sum, samples and variance (3, elements + 1) that stream `index` contributes, first before any."""
+    count, alike = len(levels), settings.kind == "alike"
     contributions, sizes = np.zeros((3, count + 1)), np.asarray(settings.sizes)
     starts, halves = _intervals(settings, index, below) if alike else ([0], np.zeros(1, dtype=np.int64))
     for first, last in zip(starts, [*starts[1:], count], strict=True):
         if first == last:
             continue
-        part, projected = slice(first, last), totals[first:last].copy()
-        sensitivity = 0.0 if alike else settings.user_sensitivity(index)
+        part, projected, sensitivity = slice(first, last), totals[first:last].copy(), 0.0
         if alike:
-            half, largest = int(halves[first]), settings.sizes[index] * settings.resolution
-            sensitivity = float(2 * half if half else largest)
-            if half:
-                prior = min(max(below[0, first] / below[1, first], 0.0), float(settings.resolution))
-                center = round(prior * settings.sizes[index])
-                np.clip(projected, max(center - half, 0), min(center + half, largest), out=projected)
+            half = int(halves[first])
+            low, high = _allowed(settings, index, half, below[:, first])
+            np.clip(projected, low, high, out=projected)
+            sensitivity = float(2 * half if half else high)
+        else:
+            sensitivity = settings.user_sensitivity(index)
         for level, prior in priors.items():
-            interval, chosen = settings.interval(level, prior), levels[part] == level
-            projected[chosen] = np.clip(projected[chosen], interval.low, interval.high)
-        sums = settings.prefix_sums(settings.capacity_of(index) - first)
+            chosen = levels[part] == level
+            projected[chosen] = np.clip(projected[chosen], *settings.interval(level, prior))
+        sums = settings.prefix_sums(settings.capacity - first)
         noise = settings.noise(index, sums, sensitivity)
-        parts.append(Part(projected, sums, noise))
-        if rng is None:
-            continue
         rows = contributions[:, first + 1 : last + 1]
         rows[0] = np.cumsum(projected) + sums.all(last - first, Tape(noise, rng))
         rows[1] = np.cumsum(sizes[levels[part]])
@@ -384,7 +336,16 @@ def _stream(
             rows[2] *= weight * weight
         if first:
             rows += contributions[:, first : first + 1]  # what finished sums say
-    return contributions, parts
+    return contributions
+
+
+def _allowed(settings: Blocks, level: int, half: int, below: Array) -> tuple[int, int]:
+    """What a block's sum is projected on: `half` around what the levels below say, all that it can be where that is 0."""
+    size, resolution = settings.sizes[level], settings.resolution
+    if not half:
+        return 0, size * resolution
+    center = round(min(max(float(below[0] / below[1]), 0.0), float(resolution)) * size)
+    return max(center - half, 0), min(center + half, size * resolution)
 
 
 def _intervals(settings: Blocks, level: int, below: Array) -> tuple[list[int], Integers]:
@@ -393,18 +354,11 @@ def _intervals(settings: Blocks, level: int, below: Array) -> tuple[list[int], I
     largest = size * resolution
     with np.errstate(divide="ignore", invalid="ignore"):
         error = np.sqrt(below[2]) / below[1] / resolution
-        reach = resolution * (settings._concentration[level] + settings.prior_deviations * size * error)
+        reach = resolution * (settings._concentration[level] + DEVIATIONS * size * error)
     half = np.where(below[1] > 0, np.ceil(np.nan_to_num(reach, nan=largest, posinf=largest)), largest).astype(np.int64)
     half = np.where(2 * half < largest, half, 0)
     widths = np.where(half, 2 * half, largest)
     starts = [0]
-    while len(widths) and len(narrower := np.flatnonzero(widths[starts[-1] :] <= settings.restart * widths[starts[-1]])):
+    while len(widths) and len(narrower := np.flatnonzero(widths[starts[-1] :] <= RESTART * widths[starts[-1]])):
         starts.append(starts[-1] + int(narrower[0]))
     return starts, half
-
-
-def exposed(
-    settings: Blocks, users: ArrayLike, samples: ArrayLike, rng: np.random.Generator | None, public: Sequence[Exposed] = ()
-) -> list[Exposed]:
-    """A `release`'s streams of sums, secret, for an audit; `public`: those of another run, as in `run`."""
-    return run(settings, arrange(settings, users, samples), rng, public)[-1]

@@ -9,16 +9,17 @@ waiting samples can make, from when users send.  That is known where arrivals ar
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 
-from evolvingdp.continual_mean.blocks import Blocks
+from evolvingdp.continual_mean.blocks import DEVIATIONS, Blocks
 from evolvingdp.continual_mean.prefix_sums import LEAST_DECAY, PrefixSums
 from evolvingdp.continual_mean.settings import Array, Integers, by_user
 from evolvingdp.continual_mean.user_mean import UserMean, allowed_of, groups
@@ -27,10 +28,12 @@ from evolvingdp.core.seeds import stream
 
 _LATE = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # of the horizon: where the error counts
 _DECAYS = (0, 1, 2, 4, 16, 32, 64, 128)  # of filters: by how many powers of e over the stream
-_FEW, _MANY = 300, 4000  # about so many users are looked at for batch and decay, and for the reach; of more
+_FEW, _MANY = 200, 4000  # about so many users are looked at for batch and decay, and for the reach; of more
+_BATCHES = 1 << 15  # at most that are tried: with as many, what waits is a 30,000th of the stream
 _LEAST = 0.1  # of an even share: what a level has at least before shares are made to sum to one, also if it may never open
 FLOOR = _LEAST / (1 + _LEAST) * (1 - 1e-9)  # of an even share: what no level has less than, but for rounding
-Times = list[tuple[int, Array]]  # a step, and how many users have sent 0, 1, 2, ... samples by then
+Times = list[tuple[int, Array]]  # a step, and how many samples are kept by then with a cap of 0, 1, 2, ...
+Fitted = tuple[UserMean, float]  # and its late error
 
 
 @checks.plain
@@ -57,50 +60,52 @@ def recommended(
     draft = UserMean(n_users, samples_per_user, epsilon, **chosen)
     if draft.excess == "error":
         return draft
-    if not delta:
-        return _with_cap(draft, list(expected_counts(draft, arrivals)), options)[0]
-    found = _with_reach(draft, arrivals, options)
-    if draft.dimensions == 1 and options.keys().isdisjoint(("decay", "reach")):  # pure, where users are few and weigh much
-        pure = draft.but(delta=0.0, integer=True)
-        found = min(found, _with_cap(pure, list(expected_counts(pure, arrivals)), options), key=lambda each: each[1])
+    found = _searched(draft, arrivals, options)
+    if delta and draft.dimensions == 1 and options.keys().isdisjoint(("decay", "reach")):  # where users weigh much
+        found = min(found, _searched(draft.but(delta=0.0, integer=True), arrivals, options), key=lambda each: each[1])
     return found[0]
 
 
-def _with_cap(draft: UserMean, times: Times, options: dict[str, Any]) -> tuple[UserMean, float]:
-    """A cap, then batches and caps in turns, the batch for the cap and the cap for the batch, as long as a turn takes a
-    fiftieth of the error; and that error.
-    """
-    most = draft.samples_per_user
+def _searched(draft: UserMean, arrivals: ArrayLike | None, options: dict[str, Any]) -> Fitted:
+    """A batch of all sizes, with delta a decay, and a batch near it, each with the best cap or reach for it."""
+    most, given, decays = draft.max_steps, "batch" in options, draft.delta > 0 and "decay" not in options
+    if draft.delta:
+        few, many = (partial(_with_reach, looked=_looked(draft, arrivals, users)) for users in (_FEW, _MANY))
+        draft = draft.but(reach=options.get("reach", 1.0))
+    else:
+        counts = expected_counts(draft, arrivals)
+        times = [(step, np.append(0.0, np.cumsum(np.cumsum(users[:0:-1])[::-1]))) for step, users in counts]
+        few = many = partial(_with_cap, times=times)
 
-    def capped(one: UserMean) -> UserMean:
-        return one.but(samples_per_user=_least(lambda cap: late_error(one.but(samples_per_user=cap), times), most))
+    def best(sizes: Array, powers: Sequence[float]) -> tuple[UserMean, float, float]:
+        """Also the power: the filter decays by e^-power over the stream."""
+        whole = [draft.batch] if given else np.unique(np.clip(np.round(sizes), 1, most).astype(int)).tolist()
+        made = []
+        for size, power in itertools.product(whole, powers):
+            decay = max(LEAST_DECAY, math.exp(-power * size / most)) if decays else draft.decay
+            made.append((*few(draft.but(batch=size, decay=decay)), power))
+        return min(made, key=lambda each: each[1])
 
-    def turned(best: UserMean, sizes: Array) -> UserMean:
-        made = [best.but(batch=size) for size in _sizes(sizes, best.max_steps)]
-        return capped(min(made, key=lambda settings: late_error(settings, times)))
-
-    best = capped(draft)
-    if "batch" not in options:
-        best, gains = turned(best, np.geomspace(1, max(1, best.max_steps // 20), 16)), True
-        while gains:
-            after = turned(best, np.geomspace(0.5, 2, 9) * best.batch)
-            error, before = late_error(after, times), late_error(best, times)
-            best, gains = min(best, after, key=lambda one: late_error(one, times)), error < 0.98 * before
-    return best, late_error(best, times)
-
-
-def _sizes(sizes: Array, most: int) -> list[int]:
-    """Whole numbers from 1 to `most`."""
-    found: list[int] = np.unique(np.clip(sizes.round(), 1, most).astype(int)).tolist()
-    return found
+    one, error, power = best(np.geomspace(max(1, most // _BATCHES), max(1, most // 20), 10), [8])
+    if decays:
+        one, error, power = best(np.array([one.batch]), [power, *_DECAYS])
+    if not given:
+        one, error, power = best(one.batch * np.geomspace(0.5, 2, 7), [power])
+    one, error = many(one) if draft.delta else (one, error)
+    return one.but(reach=options.get("reach", one.reach)), error
 
 
-def _least(error: Any, most: int) -> int:
-    """The cap with the least error: on a grid of equal ratios, and around its best."""
-    caps = np.unique(np.geomspace(1, most, 24).round().astype(int)).tolist()
-    best = caps.index(min(caps, key=error))
-    low, high = caps[max(best - 1, 0)], caps[min(best + 1, len(caps) - 1)]
-    return int(min(np.unique(np.linspace(low, high, 16).round().astype(int)).tolist(), key=error))
+def _with_cap(one: UserMean, times: Times) -> Fitted:
+    """The cap with the least late error: on a grid of equal ratios, and around its best."""
+
+    def least(caps: Array) -> tuple[float, int]:
+        sizes = np.unique(caps.round().astype(int)).tolist()
+        return min((late_error(one.but(samples_per_user=cap), times), cap) for cap in sizes)
+
+    grid = np.unique(np.geomspace(1, one.samples_per_user, 24).round())
+    at = int(np.searchsorted(grid, least(grid)[1]))
+    error, cap = least(np.linspace(grid[max(at - 1, 0)], grid[min(at + 1, len(grid) - 1)], 16))
+    return one.but(samples_per_user=cap), error
 
 
 class _Looked(NamedTuple):
@@ -109,31 +114,6 @@ class _Looked(NamedTuple):
     user: Integers
     step: Integers
     weight: Array
-
-
-def _with_reach(draft: UserMean, arrivals: ArrayLike | None, options: dict[str, Any]) -> tuple[UserMean, float]:
-    """Batch, decay and reach with the least error near each other, and that error."""
-    few, many = (_looked(draft, arrivals, users) for users in (_FEW, _MANY))
-    most = draft.max_steps
-    at = [math.ceil(part * most) for part in _LATE]
-    batches = np.array([draft.batch]) if "batch" in options else np.geomspace(1, max(1, most // 20), 10)
-
-    def best(made: list[UserMean], looked: _Looked = few) -> tuple[UserMean, float]:
-        tried = [(one, *_least_reach(one, looked, at)) for one in made]
-        one, reach, error = min(tried, key=lambda each: each[2])
-        return one.but(reach=options.get("reach", reach)), error
-
-    def of(size: int, power: float) -> UserMean:
-        """The filter decays by e^-power over the stream."""
-        decay = {} if "decay" in options else {"decay": max(LEAST_DECAY, math.exp(-power * size / most))}
-        return draft.but(batch=size, **decay)
-
-    found = best([of(size, 8) for size in _sizes(batches, most)])
-    found = best([found[0], *(of(found[0].batch, power) for power in _DECAYS)])
-    if "batch" not in options:
-        power = -math.log(found[0].decay) * most / found[0].batch
-        found = best([of(size, power) for size in _sizes(found[0].batch * np.geomspace(0.5, 2, 7), most)])
-    return best([found[0]], many)
 
 
 def _looked(settings: UserMean, arrivals: ArrayLike | None, users: int) -> _Looked:
@@ -167,26 +147,24 @@ def _numbered(arrivals: ArrayLike) -> Integers:
     return users.astype(np.int64, copy=False)
 
 
-def _least_reach(settings: UserMean, looked: _Looked, at: list[int]) -> tuple[float, float]:
-    """The reach with the least late error, and that error: as if who is over it would be over it from then on."""
-    starts, held = groups(settings, looked.user, looked.step)
-    step, weight = looked.step[starts], looked.weight[starts] * held
-    _, squares = allowed_of(settings, looked.user[starts], (step - 1) // settings.batch + 1, held, math.inf)
-    ends = np.append(looked.user[starts][1:] != looked.user[starts][:-1], True)
+def _with_reach(one: UserMean, looked: _Looked) -> Fitted:
+    """The reach with the least late error: as if who is over it would be over it from then on."""
+    starts, held = groups(one, looked.user, looked.step)
+    step, weight, user = looked.step[starts], looked.weight[starts] * held, looked.user[starts]
+    _, squares = allowed_of(one, user, (step - 1) // one.batch + 1, held, math.inf)
+    ends = np.append(user[1:] != user[:-1], True)
     norms = np.unique(np.quantile(np.sqrt(squares[ends]), np.append(np.linspace(0, 0.9, 24), np.linspace(0.92, 1, 24))))
-    elements = np.array([max(1, min(step // settings.batch, settings.sums.capacity)) for step in at])
-    noise = settings.sums.relative_variance(elements) / settings.budget**2
-    times, waiting = np.array(at, dtype=float), (settings.batch - 1) / 2  # on average
-    arrived = np.array([weight[step <= time].sum() for time in at])
-    errors = []
-    for norm in norms:
-        within = weight * (squares <= norm**2 * (1 + 1e-12))
-        kept = np.array([within[step <= time].sum() for time in at]) / np.maximum(arrived, 1e-9)
-        used = kept * (times - waiting)
-        out = (times - used) ** 2 + (settings.batch**2 - 1) / 12
-        errors.append(float(np.mean(np.where(used > 0, (noise * norm**2 + out / 4) / times**2, np.inf))))
-    best = int(np.argmin(errors))
-    return float(norms[best]) * (1 + 1e-9), math.sqrt(errors[best])
+    at = np.array([math.ceil(part * one.max_steps) for part in _LATE])
+    noise = one.sums.relative_variance(np.clip(at // one.batch, 1, one.sums.capacity)) / one.budget**2
+    order = np.argsort(squares)  # samples within each norm, by each time
+    within = np.searchsorted(squares[order], norms**2 * (1 + 1e-12), side="right")
+    come = weight[order] * (step[order] <= at[:, None])
+    kept = np.concatenate([np.zeros((len(at), 1)), np.cumsum(come, axis=1)], axis=1)
+    used = kept[:, within] / np.maximum(kept[:, -1:], 1e-9) * (at - (one.batch - 1) / 2)[:, None]  # what waits, on average
+    out = (at[:, None] - used) ** 2 + (one.batch**2 - 1) / 12
+    squared = np.where(used > 0, (noise[:, None] * norms**2 + out / 4) / at[:, None] ** 2, np.inf).mean(axis=0)
+    best = int(np.argmin(squared))
+    return one.but(reach=float(norms[best]) * (1 + 1e-9)), math.sqrt(squared[best])
 
 
 def expected_counts(settings: UserMean | Blocks, arrivals: ArrayLike | None = None) -> Iterator[tuple[int, Array]]:
@@ -222,15 +200,14 @@ def late_error(settings: UserMean, times: Times) -> float:
     many samples of a batch wait over what it can be.
     """
     squares, node = [], settings.noise.variance / settings.resolution**2
-    for steps, counts in times:
-        kept = min(float(counts @ np.minimum(np.arange(len(counts)), settings.samples_per_user)), steps)
+    for steps, within in times:
+        kept = min(float(within[min(settings.samples_per_user, len(within) - 1)]), steps)
         waiting = (settings.batch - 1) / 2  # on average
         if not kept > waiting:
             return math.inf
         used = kept - waiting
-        noise = node * _relative(
-            settings.sums, min(max(steps // settings.batch, 1), settings.sums.capacity), not settings.delta
-        )
+        last = min(max(steps // settings.batch, 1), settings.sums.capacity)
+        noise = node * _relative(settings.sums, last, not settings.delta)
         squares.append((noise + ((steps - used) ** 2 + (settings.batch**2 - 1) / 12) / 4) / steps**2)
     return math.sqrt(float(np.mean(squares)))
 
@@ -255,8 +232,8 @@ def shares_for(settings: Blocks, arrivals: ArrayLike | None = None) -> tuple[flo
     the levels below allow when they are half as precise.  Any shares are private: this is a choice of utility.
     """
     sizes, reach, power = settings.sizes, settings._concentration, 1 if settings.delta else 2
-    late, even, deviations = [], settings.but(shares=()), settings.prior_deviations
-    made = [even.prefix_sums(even.capacity_of(level)) for level in range(len(sizes))]
+    late, even = [], settings.but(shares=())
+    made = [even.prefix_sums(even.capacity) for _ in sizes]
     unit = [even.noise(level, sums, float(sizes[level])).variance for level, sums in enumerate(made)]  # for its whole range
     for _, counts in expected_counts(settings, arrivals):
         entering = []
@@ -275,7 +252,7 @@ def shares_for(settings: Blocks, arrivals: ArrayLike | None = None) -> tuple[flo
             precision = 0.0
             for level, held2, quarter, noise, size, near in entering:
                 off = 2 * size / math.sqrt(precision) if precision else math.inf
-                width = 2 * (near + deviations * off) / size
+                width = 2 * (near + DEVIATIONS * off) / size
                 precision += held2 / ((noise * width**2 if width < 1 else noise) / spent[level] + quarter)
             total += 1 / precision
         return math.log(total)

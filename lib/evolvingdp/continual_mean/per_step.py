@@ -4,8 +4,7 @@
 arrivals are public.  A user moves the mean at step t by at most M_t / t, M_t the largest number of samples that a user has
 sent so far.
 
-**Error.** `split` "even" gives each of T steps epsilon / T: scale M_t T / (t epsilon).  "harmonic" gives step t epsilon /
-(t H_T): scale M_t H_T / epsilon.
+**Error.** Each of T steps has epsilon / T: noise of scale M_t T / (t epsilon).
 
 **Exact sums** of samples that are rounded to multiples of 2^-20 (`core.exact`).
 
@@ -15,7 +14,6 @@ epsilon at all steps.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -34,29 +32,17 @@ class PerStepLaplace:
 
     horizon: int
     epsilon: float
-    split: str = "even"
 
     def __post_init__(self) -> None:
         checks.integer_at_least(1, horizon=self.horizon)
         checks.plain_integers(self, "horizon")
         checks.positive(epsilon=self.epsilon)
-        checks.one_of(("even", "harmonic"), split=self.split)
         if self.horizon > 2**33:
             raise ValueError(f"horizon must be at most 2^33, so that sums are exact, got {self.horizon}")
 
     @cached_property
     def _grid(self) -> Grid:
         return Grid(1.0, self.horizon)
-
-    @cached_property
-    def _harmonic(self) -> float:
-        return math.fsum(1 / step for step in range(1, self.horizon + 1))
-
-    def scale(self, steps: ArrayLike, most: ArrayLike) -> NDArray[np.float64]:
-        """Of the noise at `steps`, when no user has sent more than `most` samples."""
-        factor = self.horizon / np.asarray(steps) if self.split == "even" else self._harmonic
-        scales: NDArray[np.float64] = np.asarray(most) * factor / self.epsilon
-        return scales
 
     def release(self, users: ArrayLike, samples: ArrayLike, rng: np.random.Generator) -> NDArray[np.float64]:
         """The noisy means after each of the (user, sample), (T,) both, T <= horizon."""
@@ -69,18 +55,15 @@ class PerStepLaplace:
         if who.size and who.min() < 0:
             raise ValueError(f"users must be >= 0, got {who.min()} at position {who.argmin()}")
         steps = np.arange(1, len(sums) + 1)
-        noise = rng.laplace(0.0, 1.0, len(sums)) * self.scale(steps, most_samples(who))
-        noisy: NDArray[np.float64] = sums * self._grid.step / steps + noise
+        scale = most_samples(who) * (self.horizon / steps) / self.epsilon
+        noisy: NDArray[np.float64] = sums * self._grid.step / steps + rng.laplace(0.0, 1.0, len(sums)) * scale
         return noisy
 
 
 def most_samples(users: ArrayLike) -> NDArray[np.int64]:
     """M_t for every t: the largest number of samples that one user has contributed so far, (T,)."""
-    who = np.asarray(users)
-    if who.size and not (who.min() >= 0 and who.max() < 2**31):
-        _, who = np.unique(who, return_inverse=True)
-    who = who.astype(np.int64)
-    _, step, rank = by_user(who, np.arange(1, len(who) + 1))
+    _, who = np.unique(np.asarray(users), return_inverse=True)
+    _, step, rank = by_user(who.astype(np.int64), np.arange(1, len(who) + 1))
     ranks = np.empty(len(who), dtype=np.int64)
     ranks[step - 1] = rank
     return np.maximum.accumulate(ranks)

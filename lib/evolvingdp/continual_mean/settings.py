@@ -14,13 +14,13 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evolvingdp.continual_mean.streams import to_grid
 from evolvingdp.core import checks
 from evolvingdp.core.noise import DiscreteLaplace, Laplace
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 EXCESS = ("error", "drop")
+_REAL = "resolution=2**20 takes any value of the range"
 
 
 @checks.plain
@@ -38,7 +38,7 @@ class Settings:
     resolution: int = 1  # grid steps in the range; 1 for bits
     integer: bool = False  # noise, and all sums in integers; with delta = 0
     clip: bool = False  # releases to [low, high]
-    excess: str = "error"  # samples of further users, beyond a cap or the horizon: refused, or left out and counted
+    excess: str = "error"  # samples beyond a cap or the horizon: refused, or left out and counted
 
     def __post_init__(self) -> None:
         checks.integer_at_least(1, n_users=self.n_users, samples_per_user=self.samples_per_user, resolution=self.resolution)
@@ -70,12 +70,12 @@ class Settings:
     def max_steps(self) -> int:
         return self.horizon or self.n_users * self.samples_per_user
 
-    @property
+    @cached_property
     def unit(self) -> float:
         """A grid step."""
         return (self.high - self.low) / self.resolution
 
-    @property
+    @cached_property
     def first_estimate(self) -> float:
         """What is released before any element."""
         return (self.low + self.high) / 2
@@ -90,8 +90,29 @@ class Settings:
         return DiscreteLaplace(scale) if self.integer else Laplace(scale)
 
     def encode(self, samples: ArrayLike) -> Integers:
-        """Samples (T,) in [low, high] as whole numbers of grid steps; raises ValueError with the first that is none."""
-        return to_grid(samples, self.low, self.high, self.resolution)
+        """Samples (T,) in [low, high] as whole numbers of grid steps, 0 to resolution.
+
+        Raises ValueError with the first that is out of range, or, where resolution is 1, not one of the two ends.
+        """
+        low, high, values = self.low, self.high, np.asarray(samples)
+        if values.ndim != 1 or values.dtype.kind not in "biuf":
+            raise TypeError(f"samples must be a one-dimensional array of numbers, got {values.dtype} {values.shape}")
+        bad = ~((values >= low) & (values <= high))
+        if bad.any():
+            position = int(np.argmax(bad))
+            raise ValueError(f"samples must lie in [{low:g}, {high:g}], got {values[position]} at position {position}")
+        if self.resolution == 1 and low == 0 and high == 1 and values.dtype.kind in "biu":
+            return values.astype(np.int64)
+        steps = (values.astype(np.float64) - low) / (high - low) * self.resolution
+        found = np.rint(steps)
+        if self.resolution == 1 and not (steps == found).all():
+            position = int(np.argmax(steps != found))
+            raise ValueError(f"samples must be {self._ends}, got {values[position]} at position {position}; {_REAL}")
+        return np.clip(found, 0, self.resolution).astype(np.int64)
+
+    @property
+    def _ends(self) -> str:
+        return f"{self.low:g} or {self.high:g} where resolution is 1"
 
     def valid(self, user: int, sample: float) -> int:
         """One sample in grid steps; raises as `arrange`."""
@@ -101,14 +122,14 @@ class Settings:
             sample = float(sample)
         if type(user) is not int or user < 0:
             checks.integer_at_least(0, user=user)
+        if user >= self.n_users:
+            raise ValueError(f"user must be below n_users = {self.n_users}, got {user!r}")
         if not low <= sample <= high:
             raise ValueError(f"sample must lie in [{low:g}, {high:g}], got {sample!r}")
         steps = (sample - low) / (high - low) * resolution
         value = round(steps)
         if resolution == 1 and steps != value:
-            raise ValueError(
-                f"sample must be {low:g} or {high:g} where resolution is 1, got {sample!r}; 2**20 takes real values"
-            )
+            raise ValueError(f"sample must be {self._ends}, got {sample!r}; {_REAL}")
         return value if value < resolution else resolution
 
     def but(self, **changes: Any) -> Self:
@@ -175,24 +196,21 @@ class Arranged:
         return int(np.bincount(self.users).max())
 
     def kept(self, settings: Settings) -> NDArray[np.bool_]:
-        """(T,): samples of users and within caps and horizon that `settings` allow.
+        """(T,): samples within caps and horizon of `settings`.
 
-        Raises ValueError with the first of the others, unless those may be dropped; and where the grid is not theirs.
+        Raises ValueError with the first user beyond `n_users`, with the first of the other samples, unless those may be
+        dropped; and where the grid is not theirs.
         """
         if self.grid != grid(settings):
             raise ValueError(f"arranged must have low, high and resolution {grid(settings)}, got {self.grid}")
-        kept = self.users < settings.n_users
-        kept[settings.max_steps :] = False
+        _known(self.users, settings.n_users)
+        kept = np.arange(self.n_steps) < settings.max_steps
         if self.most > settings.samples_per_user:
             _, step, rank = self.by_user
             kept[step[rank > settings.samples_per_user] - 1] = False
         if settings.excess == "error" and not kept.all():
             position = int(np.argmin(kept))
             user, advice = self.users[position], 'excess="drop" leaves such samples out'
-            if user >= settings.n_users:
-                raise ValueError(
-                    f"users must be below n_users = {settings.n_users}, got {user} at position {position}; {advice}"
-                )
             if position >= settings.max_steps:
                 got = f"users must have at most horizon = {settings.max_steps} entries, got {self.n_steps}"
                 raise ValueError(f"{got}; {advice}")
@@ -214,8 +232,14 @@ def arrange(settings: Settings, users: ArrayLike, samples: ArrayLike) -> Arrange
         raise TypeError(f"users must be integers of shape {values.shape}, got {who.dtype} {who.shape}")
     if who.size and who.min() < 0:
         raise ValueError(f"users must be >= 0, got {who.min()} at position {who.argmin()}")
-    numbers = np.where(who < 2**31 - 1, who, 2**31 - 1).astype(np.int64)  # n_users is less
-    return Arranged(numbers, values, grid(settings))
+    _known(who, settings.n_users)
+    return Arranged(who.astype(np.int64), values, grid(settings))
+
+
+def _known(users: NDArray[Any], n_users: int) -> None:
+    if users.size and users.max() >= n_users:
+        position = int(np.argmax(users >= n_users))
+        raise ValueError(f"users must be below n_users = {n_users}, got {users[position]} at position {position}")
 
 
 def by_user(users: Integers, steps: Integers) -> tuple[Integers, Integers, Integers]:

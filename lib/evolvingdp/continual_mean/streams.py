@@ -8,10 +8,8 @@ weighted by precision.  Privacy rests on neither.
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from evolvingdp.core import checks
 
@@ -20,28 +18,16 @@ ORDERS = ("contiguous", "round_robin", "random", "zipf", "dominant")
 
 
 @checks.plain
-def arrivals(
-    order: str,
-    n_users: int,
-    samples_per_user: int,
-    horizon: int,
-    rng: np.random.Generator,
-    *,
-    exponent: float = 1.0,
-    share: float = 0.5,
-) -> NDArray[np.int64]:
+def arrivals(order: str, n_users: int, samples_per_user: int, horizon: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """The user of each of `horizon` steps, (horizon,), none more than `samples_per_user` times.
 
     contiguous: user after user, as many samples each as are allowed; round_robin: one sample each in turn; random: a random
-    sequence of the n * m places; zipf: user i sends in proportion to 1 / (i+1)^exponent, or the cap where that is less,
-    spread over all steps (where all users use up their caps, that is random); dominant: user 0 has each step with
-    probability `share` until its cap is used up, the others share what is left at random.
+    sequence of the n * m places; zipf: user i sends in proportion to 1 / (i+1), or the cap where that is less, spread over
+    all steps (where all users use up their caps, that is random); dominant: user 0 has each step with probability 1/2 until
+    its cap is used up, the others share what is left at random.
     """
     checks.one_of(ORDERS, order=order)
     checks.integer_at_least(1, n_users=n_users, samples_per_user=samples_per_user, horizon=horizon)
-    checks.positive(exponent=exponent)
-    if not 0 < share < 1:
-        raise ValueError(f"share must lie in (0, 1), got {share!r}")
     if horizon > n_users * samples_per_user:
         raise ValueError(
             f"horizon must be at most n_users * samples_per_user = {n_users * samples_per_user}, got {horizon}: "
@@ -52,12 +38,12 @@ def arrivals(
     if order == "round_robin":
         return np.arange(horizon) % n_users
     if order == "dominant":
-        own = np.flatnonzero(rng.random(horizon) < share)[:samples_per_user]
+        own = np.flatnonzero(rng.random(horizon) < 0.5)[:samples_per_user]
         others = np.delete(np.arange(horizon), own)[: (n_users - 1) * samples_per_user]
         users = np.zeros(horizon, dtype=np.int64)  # when the others are used up, the last steps are user 0's
         users[others] = 1 + _shuffled(_even(n_users - 1, samples_per_user, len(others), rng), rng)
         return users
-    counts = _even if order == "random" else partial(_zipf, exponent=exponent)
+    counts = _even if order == "random" else _zipf
     return _shuffled(counts(n_users, samples_per_user, horizon, rng), rng)
 
 
@@ -72,13 +58,11 @@ def _even(n_users: int, cap: int, horizon: int, rng: np.random.Generator) -> NDA
     return rng.multivariate_hypergeometric(np.full(n_users, cap), horizon, method="marginals")
 
 
-def _zipf(n_users: int, cap: int, horizon: int, rng: np.random.Generator, *, exponent: float) -> NDArray[np.int64]:
+def _zipf(n_users: int, cap: int, horizon: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """How many samples each user has, (n_users,), their sum `horizon`."""
     counts = np.zeros(n_users, dtype=np.int64)
-    logs = exponent * np.log(np.arange(1, n_users + 1))
     while (left := horizon - int(counts.sum())) > 0:
-        open_ = counts < cap
-        free = np.exp(np.where(open_, logs[open_].min() - logs, -np.inf))  # the largest is 1: no underflow
+        free = np.where(counts < cap, 1 / np.arange(1, n_users + 1), 0.0)
         counts = np.minimum(counts + rng.multinomial(left, free / free.sum()), cap)
     return counts
 
@@ -89,31 +73,6 @@ def bits(mean: float, horizon: int, rng: np.random.Generator) -> NDArray[np.int6
     if not 0 <= mean <= 1:
         raise ValueError(f"mean must lie in [0, 1], got {mean!r}")
     return (rng.random(horizon) < mean).astype(np.int64)
-
-
-def to_grid(samples: ArrayLike, low: float, high: float, resolution: int) -> NDArray[np.int64]:
-    """Samples (T,) in [low, high] as whole numbers of `resolution` steps, 0 to resolution.
-
-    Raises ValueError with the first that is out of range, or, where resolution is 1, not one of the two ends.
-    """
-    values = np.asarray(samples)
-    if values.ndim != 1 or values.dtype.kind not in "biuf":
-        raise TypeError(f"samples must be a one-dimensional array of numbers, got {values.dtype} {values.shape}")
-    bad = ~((values >= low) & (values <= high))
-    if bad.any():
-        position = int(np.argmax(bad))
-        raise ValueError(f"samples must lie in [{low:g}, {high:g}], got {values[position]} at position {position}")
-    if resolution == 1 and low == 0 and high == 1 and values.dtype.kind in "biu":
-        return values.astype(np.int64)
-    steps = (values.astype(np.float64) - low) / (high - low) * resolution
-    grid = np.rint(steps)
-    if resolution == 1 and not (steps == grid).all():
-        position = int(np.argmax(steps != grid))
-        raise ValueError(
-            f"samples must be {low:g} or {high:g} where resolution is 1, got {values[position]} at position {position}; "
-            "resolution=2**20 takes real values"
-        )
-    return np.clip(grid, 0, resolution).astype(np.int64)
 
 
 def user_means(population: str, n_users: int, rng: np.random.Generator) -> NDArray[np.float64]:

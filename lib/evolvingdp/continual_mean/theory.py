@@ -46,7 +46,7 @@ def error_bound(settings: UserMean | Blocks, steps: ArrayLike, largest: ArrayLik
     if isinstance(settings, UserMean):
         variances = [float(settings.sums.variances(settings.sums.capacity).max()) * settings.noise.variance]
     else:
-        sums = settings.prefix_sums(settings.capacity_of(0))
+        sums = settings.prefix_sums(settings.capacity)
         worst = float(sums.variances(sums.capacity).max())
         variances = [
             worst * settings.noise(tree, sums, settings.user_sensitivity(tree)).variance for tree in range(settings.n_trees)

@@ -19,8 +19,8 @@ what is dropped, and how many samples are in a release; values decide nothing.
 **Error.** The noise's standard deviation is exact.  With U of t samples in the sum the mean is off by at most half the range
 times (t - U) / t, which some users attain; had the others the mean of these U, it could be twice as much.
 
-**State** is secret and belongs to the settings that started it, others refuse it; one that is copied and goes on twice
-repeats its noise: go on with one copy.  A step that raises leaves it as it was.
+**State** is secret and belongs to the settings that started it, others refuse it.  A step changes nothing that it was given;
+a state that goes on twice repeats its noise: go on once.
 
 **Source.** `batch` 1 and `branching` 2: Algorithm 2 of George et al. (2022).  To stop who would move the output too far is
 individual accounting, with Gaussian noise that of Koskela, Tobaben and Honkela (2023).  The rest is ours; filters as in
@@ -30,15 +30,15 @@ individual accounting, with Gaussian noise that of Koskela, Tobaben and Honkela 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.continual_mean.binary_mechanism import best_tree, finite_scale
-from evolvingdp.continual_mean.prefix_sums import Ahead, Buffered, PrefixSums, Tree
+from evolvingdp.continual_mean.prefix_sums import Buffered, Noises, PrefixSums, Tree
 from evolvingdp.continual_mean.settings import Arranged, Array, Integers, Release, Releases, Settings, arrange, lasting
 from evolvingdp.core import accounting, checks
 from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace, Tape
@@ -46,22 +46,30 @@ from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace, Tape
 _SLACK = 1 + 1e-9  # of squared norms: more than they are rounded by
 
 
-@dataclass(repr=False, slots=True)
-class State:
-    """Secret.  `step` changes it in place and returns it."""
+class State(NamedTuple):
+    """Secret."""
 
     settings: UserMean
-    advance: Ahead  # noise of the next prefix
-    counts: list[int]  # samples kept of each user
-    norms: Norms | None
+    noises: Noises
+    users: list[list[list[Any]]]  # of each, samples kept, with a reach `Moved`; in parts of parts, which states share
     step: int = 0
     kept: int = 0
     used: int = 0  # in the estimate
     total: int = 0
-    elements: int = 0
-    variances: list[float] = field(default_factory=list)  # of the prefix sums to come, the next one last
     mean: float = 0.0  # of these, noisy, from the middle of the range
     error: float = 0.0  # variance of the noise in their sum
+
+    def __repr__(self) -> str:
+        return "State"
+
+
+class Moved(NamedTuple):
+    """Public: samples kept of a user, the squared norm of what they move, and a decaying sum of them a buffer."""
+
+    kept: int
+    square: float
+    batch: int  # of the last one
+    held: Array
 
 
 @checks.plain
@@ -106,28 +114,33 @@ class UserMean(Settings):
     @cached_property
     def norm(self) -> float:
         """`reach`, or what it is by default: no sample within `samples_per_user` is dropped for it."""
-        return self.reach or math.sqrt(_SLACK) * self.sums.l2(self.samples_per_user, self.batch)
+        return self.reach or math.sqrt(_SLACK) * self.batch * self.sums.l2(-(-self.samples_per_user // self.batch))
 
     @cached_property
     def noise(self) -> Laplace | DiscreteLaplace | Gaussian:
         """Of a draw, in grid steps."""
         if self.delta:
             return Gaussian(finite_scale(self.resolution * self.norm * math.sqrt(_SLACK), self.budget))
-        scale = finite_scale(float(self.resolution * self.samples_per_user) * self.sums.l1, self.budget)
+        scale = finite_scale(float(self.resolution * self.samples_per_user) * self.sums.l1, self.budget)  # type: ignore[attr-defined]
         return self.laplace(scale, self.sums.capacity)
 
+    def products(self, batch: Integers) -> Array:
+        """(len(batch), buffers): what <C_s, C_t> is made of, for a sample in batch t: sum over i of p_i^(t - s)
+        products[t, i]; zeros where a batch is never released."""
+        weights, *_ = self.sums.terms  # type: ignore[attr-defined]
+        rows = np.maximum(self.sums.capacity - batch + 1, 0)
+        powers = np.expm1(np.multiply.outer(rows, self._logs))  # (p_i p_j)^rows - 1 is the sum of two and their product
+        mixed = weights / np.expm1(np.add.outer(self._logs, self._logs))
+        return np.asarray(weights * (powers * mixed.sum(axis=1) + (1 + powers) * (powers @ mixed.T)))
+
     @cached_property
-    def products(self) -> Array:
-        """(capacity + 1, buffers): what <C_s, C_t> is made of, for a sample in batch t: sum over i of p_i^(t - s)
-        products[t, i]."""
-        weights, poles, *_ = self.sums.sums  # type: ignore[attr-defined]
-        both = np.log(np.multiply.outer(poles, poles))
-        rows = np.maximum(self.sums.capacity - np.arange(self.sums.capacity + 1) + 1, 0)[:, None]
-        found = np.zeros((len(rows), len(weights)))
-        for weight, log in zip(weights.tolist(), both, strict=True):
-            found += weight * np.expm1(rows * log) / np.expm1(log)
-        found[0] = 0.0
-        return np.asarray(found * weights)
+    def _logs(self) -> Array:
+        """Of the buffers' poles."""
+        return np.log(self.sums.terms[1])  # type: ignore[attr-defined,no-any-return]
+
+    @cached_property
+    def _products(self) -> Array:
+        return self.products(np.arange(self.sums.capacity + 1))
 
     def keeps(self, arranged: Arranged) -> NDArray[np.bool_]:
         """(T,) bool: which samples of a stream are not dropped; public."""
@@ -183,88 +196,57 @@ class UserMean(Settings):
 
     def start(self, rng: np.random.Generator) -> State:
         """No sample yet; secret."""
-        norms = None if self.reach is None else Norms(self)
-        advance = self.sums.online(Tape(self.noise, rng))
-        return State(self, advance, [0] * self.n_users, norms)
+        none = 0 if self.reach is None else Moved(0, 0.0, 0, np.zeros(len(self._logs)))
+        size = math.ceil(self.n_users ** (1 / 3)) + 1
+        return State(self, self.sums.online(Tape(self.noise, rng)), [[[none] * size] * size] * size)
 
     def step(self, state: State, user: int, sample: float) -> tuple[State, Release]:
         """User `user` in [0, n_users) contributes `sample`; Release is the estimate after it."""
         if type(state) is not State or state.settings is not self:
             checks.state(state, State, self)
-            state.settings = self  # equal, as after pickling: the next step sees that at once
         value = self.valid(user, sample)
-        reason = self._refused(state, user)
-        if reason and self.excess == "error":
-            raise ValueError(f'{reason}; excess="drop" leaves such samples out')
-        state.step += 1
-        if not reason:
-            state.counts[user] += 1
-            state.kept += 1
-            state.total += value
-            if state.norms:
-                state.norms.add(user)
-        if state.step % self.batch == 0 and state.elements < self.sums.capacity:
-            self._close(state)
-        scale, step, used = self.high - self.low, state.step, state.used
-        out = step - used
-        estimate, error = self.first_estimate + used / step * state.mean, math.sqrt(state.error + 0.25 * scale**2 * out)
-        told = (estimate, error / step, 0.5 * scale * out / step, used, step - state.kept)
-        return state, tuple.__new__(Release, told)  # half the time of its constructor
+        _, noises, users, step, kept, used, total, mean, error = state
+        size, step, refused = len(users), step + 1, ""
+        outer, inner = divmod(user, size)
+        outer, middle = divmod(outer, size)
+        mine = users[outer][middle][inner]
+        if step > self.max_steps:
+            refused = f"horizon is {self.max_steps}: there is no room for another sample"
+        elif (mine if self.reach is None else mine.kept) >= self.samples_per_user:
+            refused = f"user {user} has contributed samples_per_user = {self.samples_per_user} samples already"
+        elif self.reach is None:
+            mine += 1
+        elif not (mine := self._reached(mine, (step - 1) // self.batch + 1)):
+            refused = f"user {user} reaches as far as reach = {self.norm:.6g} allows already"
+        if not refused:
+            kept += 1
+            total += value
+            users = users.copy()
+            part = users[outer] = users[outer].copy()
+            part[middle] = part[middle].copy()
+            part[middle][inner] = mine
+        elif self.excess == "error":
+            raise ValueError(f'{refused}; excess="drop" leaves such samples out')
+        if step % self.batch == 0 and step <= self.sums.capacity * self.batch:
+            noise, variance, noises = noises.of(step // self.batch)
+            used = kept
+            if used:
+                mean = self.low + self.unit * ((total + noise) / used)
+                mean = (min(max(mean, self.low), self.high) if self.clip else mean) - self.first_estimate
+                error = variance * self.noise.variance * self.unit**2
+        scale, out = self.high - self.low, step - used
+        estimate, deviation = self.first_estimate + used / step * mean, math.sqrt(error + 0.25 * scale**2 * out)
+        after = (self, noises, users, step, kept, used, total, mean, error)
+        told = (estimate, deviation / step, 0.5 * scale * out / step, used, step - kept)
+        return tuple.__new__(State, after), tuple.__new__(Release, told)  # half the time of their constructors
 
-    def _refused(self, state: State, user: int) -> str:
-        """Why a sample is beyond a cap; nothing where it is not."""
-        if state.step >= self.max_steps:
-            return f"horizon is {self.max_steps}: there is no room for another sample"
-        if user >= self.n_users:
-            return f"user must be below n_users = {self.n_users}, got {user!r}"
-        if state.counts[user] >= self.samples_per_user:
-            return f"user {user} has contributed samples_per_user = {self.samples_per_user} samples already"
-        if state.norms and state.norms.after(user, state.step // self.batch + 1) > self.norm**2 * _SLACK:
-            return f"user {user} reaches as far as reach = {self.norm:.6g} allows already"
-        return ""
-
-    def _close(self, state: State) -> None:
-        """The end of a batch."""
-        noise = state.advance()
-        state.elements += 1
-        if not state.variances:
-            ahead = np.arange(state.elements, min(state.elements + min(state.elements + 16, 1024), self.sums.capacity + 1))
-            state.variances = (self.sums.relative_variance(ahead) * self.noise.variance)[::-1].tolist()
-        variance = state.variances.pop()
-        state.used = state.kept
-        if state.used:
-            mean = self.low + self.unit * ((state.total + noise) / state.used)
-            mean = min(max(mean, self.low), self.high) if self.clip else mean
-            state.mean, state.error = mean - self.first_estimate, variance * self.unit**2
-
-
-class Norms:
-    """Public: of each user the squared norm of what its samples move, and a decaying sum a buffer of its samples."""
-
-    def __init__(self, settings: UserMean) -> None:
-        _, poles, *_ = settings.sums.sums  # type: ignore[attr-defined]
-        self._products, self._logs = settings.products, np.log(poles)
-        self._held = np.zeros((settings.n_users, len(poles)))
-        self._squares, self._last = [0.0] * settings.n_users, [0] * settings.n_users
-        self._next: tuple[Any, float, int] = (None, 0.0, 0)
-
-    def after(self, user: int, batch: int) -> float:
-        """The squared norm if the user's next sample were kept, in this batch."""
-        self._next = None, 0.0, 0
-        if batch >= len(self._products):
-            return 0.0  # never released
-        held = self._held[user] * np.exp(self._logs * (batch - self._last[user]))
-        row = self._products[batch]
-        square = self._squares[user] + float(row @ (2 * held + 1))
-        self._next = held + 1, square, batch
-        return square
-
-    def add(self, user: int) -> None:
-        """The sample that `after` has been asked about."""
-        held, square, batch = self._next
-        if held is not None:
-            self._held[user], self._squares[user], self._last[user] = held, square, batch
-        self._next = (None, 0.0, 0)
+    def _reached(self, mine: Moved, batch: int) -> Moved | None:
+        """What is known of a user after another sample in this batch; None where it would reach too far."""
+        if batch > self.sums.capacity:
+            return mine._replace(kept=mine.kept + 1)  # never released
+        held = mine.held * np.exp(self._logs * (batch - mine.batch))
+        square = mine.square + float(self._products[batch] @ (2 * held + 1))
+        return Moved(mine.kept + 1, square, batch, held + 1) if square <= self.norm**2 * _SLACK else None
 
 
 def allowed_of(settings: UserMean, user: Integers, batch: Integers, held: Integers, reach: float) -> tuple[Integers, Array]:
@@ -272,17 +254,17 @@ def allowed_of(settings: UserMean, user: Integers, batch: Integers, held: Intege
 
     The r first of a group that adds 2 r a + r^2 g to the square are kept as long as that stays within reach^2.
     """
-    _, poles, *_ = settings.sums.sums  # type: ignore[attr-defined]
+    rows, logs = settings.products(batch), settings._logs
     first = np.flatnonzero(np.diff(user, prepend=user[:1] - 1))
     counts = np.diff(first, append=len(user))
     order = np.argsort(-counts, kind="stable")  # users with many groups first: the others end earlier
     first, counts = first[order], counts[order]
-    decayed, squares, last = np.zeros((len(first), len(poles))), np.zeros(len(first)), np.zeros(len(first), dtype=np.int64)
-    allowed, after, most, logs = np.zeros(len(user), dtype=np.int64), np.zeros(len(user)), reach**2 * _SLACK, np.log(poles)
+    decayed, squares, last = np.zeros((len(first), len(logs))), np.zeros(len(first)), np.zeros(len(first), dtype=np.int64)
+    allowed, after, most = np.zeros(len(user), dtype=np.int64), np.zeros(len(user)), reach**2 * _SLACK
     for rank in range(int(counts.max(initial=0))):
         going = int(np.searchsorted(-counts, -rank, side="left"))
         here = first[:going] + rank
-        row = settings.products[np.minimum(batch[here], settings.sums.capacity + 1) % (settings.sums.capacity + 1)]
+        row = rows[here]
         mine = decayed[:going]
         mine *= np.exp(logs * (batch[here] - last[:going])[:, None])
         cross, own, room = (row * mine).sum(axis=1), row.sum(axis=1), most - squares[:going]

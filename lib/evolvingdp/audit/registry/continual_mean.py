@@ -15,7 +15,7 @@ from evolvingdp.continual_mean import algorithms, blocks, coordinates, private_m
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.blocks import KINDS, Blocks
 from evolvingdp.continual_mean.per_step import PerStepLaplace
-from evolvingdp.continual_mean.prefix_sums import Buffered, Filter, Tree
+from evolvingdp.continual_mean.prefix_sums import Buffered, Tree
 from evolvingdp.continual_mean.settings import arrange
 from evolvingdp.continual_mean.user_mean import UserMean
 
@@ -73,14 +73,10 @@ def mechanisms() -> Iterator[Mechanism]:
     yield entry("user_mean", covers, _mean_trial, _doors(small.release, door), made_by, more, public=public, steps=(steps,))
 
     small = algorithms.multiple_trees(3, 2, 1.0, 0.4)
-    covers = (Blocks, Blocks.release, Blocks.release_of, blocks.run, blocks.exposed, blocks.median, private_median.draw)
+    covers = (Blocks, Blocks.release, Blocks.release_of, blocks.median, private_median.draw)
     made_by = (Blocks, algorithms.wishful, algorithms.single_tree, algorithms.multiple_trees, algorithms.full)
     more = _beyond(algorithms.multiple_trees(2, 2, 1.0, 0.4, horizon=3))
-    silent = {
-        "beta": "of projections",
-        "prior_deviations": "of projections",
-        "restart": "of projections, which noise follows",
-    }
+    silent = {"beta": "of projections"}
     yield entry("blocks", covers, _blocks_trial, _doors(small.release), made_by, more, public=_GRID, metadata=silent)
 
     release = partial(coordinates.release, algorithms.naive(3, 2, 1.0))
@@ -128,7 +124,7 @@ def _binary(rng: Rng) -> BinaryMechanism:
     horizon, delta = int(rng.integers(1, _MOST + 1)), _delta(rng) if rng.random() < 0.5 else 0.0
     more, base = horizon + int(rng.integers(0, 3)), int(rng.integers(2, 5))
     trees = [Tree(more, base), Tree(more, base, True), Tree(more, more + 1)]
-    filters = [Filter(more), Filter(more, 0.7), Buffered(more), Buffered(more, 0.9)]
+    filters = [Buffered(more), Buffered(more, 0.9)]
     sums = rng.choice(np.array([None, *trees, *filters], dtype=object))
     sensitivity, integer, uses = float(rng.choice([1.0, 1.0, 0.5, 3.0])), bool(rng.random() < 0.5), int(rng.integers(1, 4))
     return BinaryMechanism(horizon, _epsilon(rng), sensitivity, delta, integer, sums, uses)
@@ -230,7 +226,7 @@ def _more(made: Any, columns: Any, rng: Any) -> Any:
 
 
 def _per_step_trial(rng: Rng) -> Trial:
-    made = PerStepLaplace(int(rng.integers(1, _MOST)), _epsilon(rng), str(rng.choice(["even", "harmonic"])))
+    made = PerStepLaplace(int(rng.integers(1, _MOST)), _epsilon(rng))
     length = int(rng.integers(1, made.horizon + 1))
     users = rng.choice([0, 7, 2**40], length) if rng.random() < 0.7 else np.zeros(length, dtype=np.int64)
     held = rng.integers(0, 2, length).astype(float)
@@ -278,7 +274,7 @@ def _blocks(rng: Rng) -> Blocks:
             "branching": int(rng.choice([0, 2, 3])),
             "prior_mean": prior,
         }
-        return Blocks(**common, kind=kind, delta=delta, capped=bool(rng.random() < 0.4), **options)
+        return Blocks(**common, kind=kind, delta=delta, **options)
 
     made: Blocks = settled(draw)
     return made
@@ -290,7 +286,7 @@ def _arrivals(rng: Rng, made: UserMean | Blocks) -> NDArray[np.int64]:
     if isinstance(made, UserMean) and made.reach is not None and made.excess == "error":
         order = order[: next((k for k in range(len(order)) if not _goes(made, order[: k + 1])), len(order))]
     if made.excess == "drop" and rng.random() < 0.5:
-        order = np.concatenate([order, rng.integers(0, made.n_users + 2, 3)])
+        order = np.concatenate([order, rng.integers(0, made.n_users, 3)])
     return np.asarray(order[:12])
 
 
@@ -364,12 +360,7 @@ def _coordinates_trial(rng: Rng) -> Trial:
 
 
 def _days(rng: Rng) -> windows.Days:
-    def draw() -> windows.Days:
-        made, days = _mean(rng), int(rng.integers(1, 6))
-        sums = rng.choice(np.array([None, Tree(days + 1, 2), Tree(days, 3, True), Buffered(days)], dtype=object))
-        return windows.Days(made, days, int(rng.integers(1, 4)), sums)
-
-    made: windows.Days = settled(draw)
+    made: windows.Days = settled(lambda: windows.Days(_mean(rng), int(rng.integers(1, 6)), int(rng.integers(1, 4))))
     return made
 
 
@@ -387,22 +378,17 @@ def _days_trial(rng: Rng) -> Trial:
 
 
 def _day(made: windows.Days, state: Any) -> Any:
-    """Two samples of each user, and of one who may be beyond the cap; then the day is closed."""
-    for user in [*range(4)] * 2:
-        state = made.step(state, user, made.settings.high)
-    return made.close(state)
+    """Two samples of each user."""
+    users = [*range(made.settings.n_users)] * 2
+    return made.day(state, users, [made.settings.high] * len(users))
 
 
 def _days_more(rng: Any) -> Any:
     made = windows.Days(algorithms.naive(2, 2, 1.0), 2, 1)
     state = made.start(rng)
     for _ in range(2):
-        state, _ = made.close(state)
-    return [
-        lambda: made.close(state),
-        lambda: made.step(state, 0, 1.0),
-        lambda: made.release([0, 0], [1.0, 1.0], [0, 2], rng),
-    ]
+        state, _ = made.day(state, [0], [1.0])
+    return [lambda: made.day(state, [0], [1.0]), lambda: made.release([0, 0], [1.0, 1.0], [0, 2], rng)]
 
 
 def _median_trial(rng: Rng) -> Trial:
