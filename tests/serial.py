@@ -41,13 +41,15 @@ class Serial:
 
 
 class Done:
+    status = "finished"
+
     def __init__(self, outcome) -> None:
         self.outcome = outcome
 
     def add_done_callback(self, function) -> None:
         function(self)
 
-    def result(self):
+    def result(self, timeout):
         return self.outcome
 
     def release(self) -> None:

@@ -326,9 +326,15 @@ def test_workers_of_a_queue_are_waited_for_and_sent_the_modules_that_they_do_not
         assert "or give a queue --wait SECONDS" in said
         with client(*asked, "300") as patient:
             time.sleep(1)
-            cluster.worker()
+            worker = cluster.worker()
             said = patient.communicate()[1]
         assert patient.returncode == 0, said
+        many = ["--grid", "epsilon=1,2", "--repeat", "200", *TINY, "--scheduler", cluster.address, "--wait", "1"]
+        with client(*many, "--out", tmp_path / "lost") as lost:
+            wait_for(lambda: [*tmp_path.glob("lost/points/*")] or lost.poll() is not None)
+            worker.kill()
+            said = lost.communicate()[1]
+        assert "no worker for 1 s (--wait); all finished points are kept: start workers, then the same command" in said
     finally:
         cluster.close()
     assert sweep(*SMALL, "--out", tmp_path / "here").exit_code == 0

@@ -29,7 +29,7 @@ import traceback
 from asyncio import CancelledError
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError as Cancelled
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
@@ -546,17 +546,22 @@ def compute(
             running[future] = each
             future.add_done_callback(ended.put)
         while running:
-            try:
+            future = outcome = None
+            with suppress(queue.Empty, TimeoutError):
                 future = ended.get(timeout=LOOK)
-            except queue.Empty:
+                outcome = None if future.status in ("lost", "pending") else _outcome(future)
+            if outcome is None:
+                if future is not None:  # its worker died before it was fetched: another one computes it again
+                    ended.put(future)
+                    time.sleep(0.05)
                 seen = time.monotonic() if client.nthreads() else seen
                 if time.monotonic() - seen > patience:
                     raise SweepError(
                         f"the cluster has had no worker for {patience:.0f} s (--wait); all finished points are kept: start "
                         "workers, then the same command continues"
-                    ) from None
+                    )
                 continue
-            each, outcome, seen = running.pop(future), _outcome(future), time.monotonic()
+            each, seen = running.pop(future), time.monotonic()
             if outcome.file:
                 with replacing(_points(folder) / f"{each.key}.parquet") as file:
                     file.write_bytes(outcome.file)
@@ -576,7 +581,7 @@ def _outcome(future: Any) -> Outcome:
     from distributed import KilledWorker
 
     try:
-        outcome: Outcome = future.result()
+        outcome: Outcome = future.result(timeout=LOOK)
     except KilledWorker:
         return Outcome(traceback="each worker that ran it died, perhaps for want of memory\n")
     except (OSError, Cancelled, CancelledError):
