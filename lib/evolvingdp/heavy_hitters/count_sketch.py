@@ -141,21 +141,12 @@ class FreqOracle:
             sums += np.bincount(slots, weights=self.client.report(some, slots, private), minlength=len(sums))
         return self._sketch(sums.astype(np.int64).reshape(self.shape), len(keys))
 
-    def simulate(
-        self,
-        keys: NDArray[np.uint64],
-        counts: NDArray[np.integer],
-        rng: np.random.Generator,
-        *,
-        path: str = "auto",
-    ) -> Sketch:
-        """A sketch with exactly the law of `collect` when counts[i] users hold keys[i]; one generator is public and private
-        randomness.  `path`: "groups" of users, whose number does not matter, or "users", a column for every one."""
+    def simulate(self, keys: NDArray[np.uint64], counts: NDArray[np.integer], rng: np.random.Generator) -> Sketch:
+        """A sketch with exactly the law of `collect` when counts[i] users hold keys[i], whose number does not matter; one
+        generator is public and private randomness."""
         keys = checks.keys(keys)
         counts = checks.counts_of_keys(counts, keys)
-        checks.one_of(("auto", "groups", "users"), path=path)
-        one = self.hashes, self.client.randomizer, keys, counts, rng
-        return self._sketch(simulation.one_bit(*one, path), int(np.sum(counts)))
+        return self._sketch(simulation.one_bit(self.hashes, self.client.randomizer, keys, counts, rng), int(np.sum(counts)))
 
     def row_estimates(self, sketch: Sketch, keys: NDArray[np.uint64]) -> NDArray[np.float64]:
         """Line 7 for every row and key, float64 (rows, keys): rows * a * sum_i y_i g_j(v) W[r_i, h_j(v)]."""

@@ -5,8 +5,7 @@ with G[u, v] = mean over rows of g(u) g(v) 1{h(u) = h(v)}, so the fit solves G f
 cell by their share of it: both sides are centred by what a uniform hash function gives, 1/width.
 
 **Error.** The variance of a cell's noise, over the rows, times the diagonal of G's inverse, 1 / (1 - a) with a the part of a
-key's cells that the others can fit.  Of many keys that fill at most a quarter of the cells a is what the others have of it
-one by one, the sum of G[u, v]^2: standard errors within a few per cent, where the inverse takes hours.
+key's cells that the others can fit: to first order what they have of it one by one, the sum of G[u, v]^2.
 """
 
 from __future__ import annotations
@@ -15,11 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, sparse
+from scipy import sparse
 
 _TOLERANCE = 1e-9  # of the solution; and keys that no cell tells apart get a standard error of 1/sqrt of it
 _AT_ONCE = 512  # columns of G
-_FEW = 2_000  # keys, whose system takes a quarter of a second to factorize
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,19 +70,7 @@ class JointFit:
         return np.asarray((cells - self._shared * frequencies.sum()) / (1 - self._shared))
 
     def spread(self) -> NDArray[np.float64]:
-        """The diagonal of the inverse, (keys,): 1 for a key that is alone in its cells."""
-        n_keys = self.design.shape[1]
-        if n_keys > _FEW and n_keys <= min(self.rows, 8) / 32 * self.rows * self.width:
-            return self._spread_of_many()
-        gram = self.design.T @ self.design / self.rows + _TOLERANCE * sparse.eye_array(n_keys)
-        factor = linalg.cho_factor(gram.toarray(), overwrite_a=True)  # of a sparse one hardly anything would be 0 either
-        sums = linalg.cho_solve(factor, np.ones(n_keys))
-        spread = linalg.lapack.dpotri(factor[0])[0].diagonal().copy()
-        if self.centred:  # the inverse of a matrix less a constant, by Sherman and Morrison
-            spread += np.square(sums) / max(self.width - sums.sum(), _TOLERANCE)
-        return np.asarray(spread * (1 - self._shared))
-
-    def _spread_of_many(self) -> NDArray[np.float64]:
+        """The diagonal of the inverse, (keys,), to first order: 1 for a key that is alone in its cells."""
         n_keys, share = self.design.shape[1], self._shared
         fitted = np.empty(n_keys)
         for first in range(0, n_keys, _AT_ONCE):

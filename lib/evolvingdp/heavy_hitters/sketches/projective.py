@@ -213,19 +213,15 @@ class ProjectiveOracle(FreqOracle):
             np.add.at(sums, places, 1)
         return self._sketch(sums.reshape(self.shape), len(keys))
 
-    def simulate(
-        self, keys: NDArray[np.uint64], counts: NDArray[np.integer], rng: np.random.Generator, *, path: str = "auto"
-    ) -> Sketch:
+    def simulate(self, keys: NDArray[np.uint64], counts: NDArray[np.integer], rng: np.random.Generator) -> Sketch:
         """A sketch with exactly the law of `collect` when counts[i] users hold keys[i].
 
         Those who lie are one multinomial a row; of the others, a point with more users than orthogonal points is a
-        multinomial (`path="groups"`), the others' vectors are drawn (`"users"`); `"auto"` does both.
+        multinomial, the others' vectors are drawn.
         """
         keys = checks.keys(keys)
-        checks.one_of(("auto", "groups", "users"), path=path)
         dealt = split_evenly(checks.counts_of_keys(counts, keys), self.hashes.rows, rng).T
-        worth = 2 * self.space.points // self.space.order if self.space.dimension > 2 else _ALIKE
-        least = {"auto": worth, "groups": 1, "users": np.inf}[path]
+        least = 2 * self.space.points // self.space.order if self.space.dimension > 2 else _ALIKE
         sums = np.empty(self.shape, dtype=np.int64)
         for row, users in enumerate(dealt):
             held = np.bincount(self.hashes.cells(np.array(row), keys), weights=users, minlength=self.space.points)
