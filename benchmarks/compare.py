@@ -29,7 +29,7 @@ from matplotlib.ticker import NullFormatter
 
 from evolvingdp.book import dated, style
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters.streams import random_words
+from evolvingdp.notebooks.heavy_hitters.streams import random_words
 
 HERE = Path(__file__).parent
 PEERS = HERE / "peers"

@@ -20,7 +20,6 @@ from evolvingdp.evolving import protocol as thresh_protocol
 from evolvingdp.evolving.rivals import once, reserve
 from evolvingdp.evolving.rivals.reserve import Reserve
 from evolvingdp.evolving.streams import WordStream
-from evolvingdp.heavy_hitters.pem import PEM
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
 from evolvingdp.planning import local
 from evolvingdp.planning.planner import METHODS
@@ -151,7 +150,7 @@ def alike(question: Question) -> int:
     return min(10, max(1, int(0.5 / question.level)))
 
 
-def searched(question: Question, settings: TreeHist | PEM, seed: int) -> Array:
+def searched(question: Question, settings: TreeHist, seed: int) -> Array:
     """Words of the asked frequency; nan where one is not found. Exact simulation."""
     rng, dealt = stream(seed, "words"), question.periods if question.unit == "user" else 1
     length = settings.tree.length
@@ -160,11 +159,7 @@ def searched(question: Question, settings: TreeHist | PEM, seed: int) -> Array:
     everybody = _words_held(question, question.users * question.pooled, rng, asked_for)
     users = rng.multivariate_hypergeometric(everybody, everybody.sum() // dealt)
     rare = users > 0
-    if isinstance(settings, PEM):
-        found = settings.simulate(leaves[rare], users[rare], stream(seed, "private"))
-    else:
-        protocol = settings.draw_hashes(stream(seed, "public"))
-        found = protocol.simulate_search(leaves[rare], users[rare], stream(seed, "private"))
+    found = settings.draw_hashes(stream(seed, "public")).simulate_search(leaves[rare], users[rare], stream(seed, "private"))
     told = found.words.set_index("word").estimate.reindex([_word(number, length) for number in range(asked_for)])
     return np.asarray(told / users.sum() - everybody[:asked_for] / everybody.sum())[:, None]
 
@@ -229,7 +224,6 @@ TRUTHS: dict[str, Truth] = {
     "each user once, with a reserve that is called at a change": followed,
     "THRESH, tuned": followed,
     "TreeHist": searched,
-    "PEM": searched,
     "stable histogram": shown,
     "fresh Laplace noise in every period": fresh,
     "fresh Gaussian noise in every period": fresh,

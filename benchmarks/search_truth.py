@@ -27,17 +27,16 @@ from numpy.typing import NDArray
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.bitstogram import Bitstogram
-from evolvingdp.heavy_hitters.pem import PEM
 from evolvingdp.heavy_hitters.planning import planned
-from evolvingdp.heavy_hitters.streams import random_words
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
 from evolvingdp.heavy_hitters.trust.prefix_counts import PrefixCounts
 from evolvingdp.heavy_hitters.word_tree import WordTree
+from evolvingdp.notebooks.heavy_hitters.streams import random_words
 
 RESULT = Path(__file__).parent / "results" / "search_truth.csv"
 TREE = WordTree((2, 2), length=4)  # half a million words
 WORDS, LIGHT = 10, 300
-KINDS = ("projective", "one bit", "PEM", "Bitstogram", "prefix counts")
+KINDS = ("projective", "one bit", "Bitstogram", "prefix counts")
 
 
 def drawn(seed: int, number: int) -> tuple[str, float, int, float]:
@@ -50,8 +49,6 @@ def drawn(seed: int, number: int) -> tuple[str, float, int, float]:
 def settled(kind: str, epsilon: float, n_users: int, share: float) -> tuple[Any, int]:
     """The search, and how many users hold each of its words: as many as can be, so that its threshold is far below."""
     held = n_users // 20
-    if kind == "PEM":
-        return PEM(TREE, epsilon, held / 2, (1 - share, share)), held
     if kind == "prefix counts":
         return PrefixCounts(TREE, epsilon, held / 2, shares=(1 - share, share)), held
     if kind == "Bitstogram":
@@ -62,8 +59,6 @@ def settled(kind: str, epsilon: float, n_users: int, share: float) -> tuple[Any,
 
 def predicted(search: Any, n_users: int, held: int) -> float:
     """The standard error of one of the words, those who were dealt to its level included."""
-    if isinstance(search, PEM):
-        return float(search.standard_errors(np.array([float(held)]), round(search.shares[-1] * n_users))[0])
     if isinstance(search, PrefixCounts):
         return search.error(1)
     if isinstance(search, Bitstogram):
@@ -75,7 +70,7 @@ def predicted(search: Any, n_users: int, held: int) -> float:
 def found(search: Any, leaves: NDArray[np.uint64], counts: NDArray[np.int64], seed: int, run: int) -> pd.Series:
     """Estimates by word."""
     rng = stream(seed, "reports", run)
-    if isinstance(search, PEM | PrefixCounts):
+    if isinstance(search, PrefixCounts):
         words = search.simulate(leaves, counts, rng).words
     elif isinstance(search, Bitstogram):
         protocol = search.draw_hashes(stream(seed, "hashes", run))

@@ -38,11 +38,10 @@ from evolvingdp.evolving.streams import BitStream, WordStream
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.heavy_hitters.bitstogram import Bitstogram
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
-from evolvingdp.heavy_hitters.pem import PEM
 from evolvingdp.heavy_hitters.planning import planned
-from evolvingdp.heavy_hitters.streams import brown_counts, brown_keys
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
 from evolvingdp.heavy_hitters.word_tree import WordTree
+from evolvingdp.notebooks.heavy_hitters.streams import brown_counts, brown_keys
 from evolvingdp.sparse_vector import shifting, shifting_simulation
 from evolvingdp.sparse_vector.calibration import calibrate
 from evolvingdp.sparse_vector.stable import stable_monitor
@@ -62,7 +61,7 @@ def seeded(*name: str | int) -> np.random.Generator:
 
 def held(n_users: int) -> np.ndarray:
     """How many of the users hold each word."""
-    return brown_counts(n_users, seeded("data", n_users))
+    return np.asarray(brown_counts(n_users, seeded("data", n_users)))
 
 
 def one_each(keys: np.ndarray, n_users: int) -> np.ndarray:
@@ -86,11 +85,9 @@ def oracle_simulated(n_users: int) -> Work:
     return lambda: asked.simulate(keys, counts, seeded("simulation"))
 
 
-def search(kind: str, n_users: int) -> TreeHist | PEM:
+def search(kind: str, n_users: int) -> TreeHist:
     """For words that 15 sqrt(n) users hold."""
     letters, threshold = WordTree((2, 2, 2)), 15.0 * math.isqrt(n_users)
-    if kind == "PEM":
-        return PEM(letters, 2.0, threshold)
     if kind == "projective":
         return planned(2.0, n_users, threshold)
     return TreeHist(letters, 2.0, threshold)
@@ -103,8 +100,6 @@ def searched(kind: str, n_users: int, part: str) -> Work:
     users = one_each(leaves, n_users) if part != "simulate" else leaves
 
     def work() -> object:
-        if isinstance(method, PEM):
-            return method.simulate(leaves, counts, seeded("simulation"))
         drawn = method.draw_hashes(seeded("hashes"))
         if part == "simulate":
             return drawn.simulate_search(leaves, counts, seeded("simulation"))
@@ -228,7 +223,6 @@ CASES: list[Case] = [
     ("frequency oracle", "simulation, one bit a user, n = 10^9", 1e9, oracle_simulated, (10**9,)),
     ("heavy hitters", "per user, clients, server, search: projective reports", 1e7, searched, ("projective", 10**7, "both")),
     ("heavy hitters", "simulation and search: one bit, users split, joint fit", 1e7, searched, ("split", 10**7, "simulate")),
-    ("heavy hitters", "simulation and search: PEM with OLH, n = 10^9", 1e9, searched, ("PEM", 10**9, "simulate")),
     ("heavy hitters", "Bitstogram, simulation and search", 1e9, bitstogram, (10**9,)),
     ("thresh", "simulation, three changes, T = 1024, ell = 10^6", 1e6, thresh_of, (10**6, 1024, 10**6)),
     ("thresh", "the same, n = 10^9", 1e9, thresh_of, (10**9, 1024, 10**6)),

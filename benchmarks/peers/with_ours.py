@@ -14,9 +14,10 @@ from evolvingdp.continual_mean.prefix_sums import Buffered
 from evolvingdp.core import accounting
 from evolvingdp.core.hashing import MultiplyShift, scramble
 from evolvingdp.core.noise import DiscreteLaplace, Laplace, Noise
+from evolvingdp.core.olh import OLH
 from evolvingdp.core.seeds import stream
+from evolvingdp.heavy_hitters.bitstogram import explicit_hist
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
-from evolvingdp.heavy_hitters.olh import OLH, consistent, explicit_hist
 from evolvingdp.heavy_hitters.planning import planned
 from evolvingdp.heavy_hitters.sketches.projective import ProjectiveOracle
 from evolvingdp.heavy_hitters.word_tree import WordTree
@@ -46,6 +47,14 @@ def olh(job: Job) -> Work:
         return oracle.estimate(oracle.support(reports, values), len(users))
 
     return work
+
+
+def consistent(estimates: Any, n_users: int) -> Any:
+    """The nearest that are not negative and sum to `n_users`: Norm-Sub of Wang et al., Locally differentially private
+    frequency estimation with consistency (2020)."""
+    falling = np.sort(estimates)[::-1]
+    surplus = (np.cumsum(falling) - n_users) / np.arange(1, len(falling) + 1)
+    return np.maximum(estimates - surplus[np.flatnonzero(falling > surplus)[-1]], 0.0)
 
 
 def with_consistency(method: Callable[[Job], Work]) -> Callable[[Job], Work]:

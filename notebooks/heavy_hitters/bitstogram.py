@@ -24,8 +24,7 @@ from evolvingdp.heavy_hitters import planning, theory
 from evolvingdp.heavy_hitters.binary_code import ReedMuller
 from evolvingdp.heavy_hitters.bitstogram import Bitstogram, BitstogramProtocol, CodeHashes
 from evolvingdp.heavy_hitters.listing import Reports
-from evolvingdp.heavy_hitters.pem import PEM
-from evolvingdp.notebooks.heavy_hitters.lists import LETTERS, brown_words, data, find, judge, leaves_of
+from evolvingdp.notebooks.heavy_hitters.lists import brown_words, data, find, judge, leaves_of
 from evolvingdp.streams import reading
 
 METRIC = Metric("brown_best_f1", "F1 of Bitstogram with one bit a user on Brown", better="higher")
@@ -43,7 +42,6 @@ groups_over_users >= 1   The lemma asks for more groups than there are users: gr
 ? -0.01 - 4 * map_several_error <= map_several_off <= 0.01 + 4 * map_several_error   The map, epsilon of 1 or more: mean F1 less the one predicted, TreeHist, projective
 ? -0.01 - 4 * map_one_error <= map_one_off <= 0.01 + 4 * map_one_error   The map, epsilon of 1 or more: mean F1 less the one predicted, TreeHist, one bit
 ? -0.01 - 4 * map_buckets_error <= map_buckets_off <= 0.01 + 4 * map_buckets_error   The map, epsilon of 1 or more: mean F1 less the one predicted, Bitstogram, one bit
-? map_gain >= -0.01 - 4 * map_gain_error   The map, epsilon of 1 or more: F1 of TreeHist, projective, less that of PEM, fixed shares, mean
 map_nobody <= map_by_chance + 4 * sqrt(map_by_chance)   The map: words that Bitstogram lists and nobody holds; no more than buckets of noise would give
 """
 # Bounds of the map: what normal errors predict before a run, four standard errors of theirs, a hundredth for the normal law.
@@ -58,12 +56,12 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 LADDER = list(VARIANTS)
 BETA = 0.05
-SEVERAL, ONE, FIXED, BUCKETS = "TreeHist, projective", "TreeHist, one bit", "PEM, fixed shares", "Bitstogram, one bit"
-METHODS = (SEVERAL, ONE, FIXED, BUCKETS)
+SEVERAL, ONE, BUCKETS = "TreeHist, projective", "TreeHist, one bit", "Bitstogram, one bit"
+METHODS = (SEVERAL, ONE, BUCKETS)
 ONE_BIT = (ONE, BUCKETS)
 SETTING = ["dataset", "n_users", "epsilon"]
 DRAWS = 400  # of a bucket's noise
-SHORT = {"several": SEVERAL, "one": ONE, "fixed": FIXED, "buckets": BUCKETS}  # in values' names
+SHORT = {"several": SEVERAL, "one": ONE, "buckets": BUCKETS}  # in values' names
 
 
 def check(params: Any) -> dict[str, Any]:
@@ -244,10 +242,8 @@ def _compared(
 def _found(
     method: str, epsilon: float, n_users: int, least: float, truth: pd.Series, seed: int, name: tuple[Any, ...]
 ) -> tuple[pd.DataFrame, tuple[float, float]]:
-    """The list, the F1 that is expected of it, and its deviation (of PEM: nan)."""
+    """The list, the F1 that is expected of it, and its deviation."""
     counts = truth.to_numpy()
-    if method == FIXED:
-        return find(PEM(LETTERS, epsilon, least), truth, seed, *name).words, (math.nan, math.nan)
     if method != BUCKETS:
         plan = _planned(epsilon, n_users, least, "projective" if method == SEVERAL else "hadamard")
         return find(plan, truth, seed, *name).words, planning.predicted_f1(plan, leaves_of(plan.tree, truth.index), counts)
@@ -339,10 +335,7 @@ def _of_the_map(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         runs = part[part.variant == SHORT[short]]
         found[f"map_{short}_off"] = (runs.f1 - runs.expected_f1).mean()
         found[f"map_{short}_error"] = math.sqrt(float(np.square(runs.f1_deviation).sum())) / len(runs)
-    both = part.pivot_table(index=[*SETTING, "repetition"], columns="variant", values=["f1", "f1_deviation"])
-    gain, deviation = both.f1[SEVERAL] - both.f1[FIXED], both.f1_deviation[SEVERAL]
-    found["map_gain_error"] = math.sqrt(2 * float(np.square(deviation).sum())) / len(gain)
-    return found | {"map_gain": gain.mean()}
+    return found
 
 
 def summary(table: pd.DataFrame, part: str) -> pd.DataFrame:

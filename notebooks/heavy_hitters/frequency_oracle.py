@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 from scipy.special import ndtri, stdtr, stdtrit
 
 from evolvingdp.book.params import Metric
-from evolvingdp.core import brown, checks, hashing
+from evolvingdp.core import brown, checks
+from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.olh import OLH
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters import streams, theory
+from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
 from evolvingdp.heavy_hitters.sketches.geometry import geometry
+from evolvingdp.notebooks.heavy_hitters import streams
 
 METRIC = Metric("brown_error", "root mean square error of the frequent Brown words' estimates", "users")
 
@@ -49,11 +51,7 @@ LABELS = {
     "epsilon": r"privacy loss $\epsilon$ of one report",
     "width": "sketch width m (cells a row)",
 }
-SETTING = ["dataset", "sweep", "n_users", "epsilon", "width", "hashes"]
-HASHES: dict[str, type[hashing.MultiplyShift | hashing.ShaPrefix]] = {
-    "pairwise": hashing.MultiplyShift,
-    "sha256": hashing.ShaPrefix,
-}
+SETTING = ["dataset", "sweep", "n_users", "epsilon", "width"]
 
 
 def check(params: Any) -> None:
@@ -87,13 +85,11 @@ def _settings(params: Any) -> Iterator[dict[str, Any]]:
         "n_users": params.n_users,
         "epsilon": params.epsilon,
         "width": params.width,
-        "hashes": "pairwise",
     }
     sweeps: dict[str, tuple[Any, ...]] = {
         "n_users": params.n_users_sweep,
         "epsilon": params.epsilon_sweep,
         "width": params.width_sweep,
-        "hashes": tuple(HASHES),
     }
     for sweep, swept in sweeps.items():
         for value in swept:
@@ -112,7 +108,7 @@ def _trials(params: Any, setting: dict[str, Any], seed: int) -> Iterator[pd.Data
     name = [str(setting[column]) for column in SETTING]
     for repetition in range(params.repetitions):
         public = stream(seed, "hashes", *name, repetition)
-        hashes = HASHES[setting["hashes"]].draw(params.rows, setting["width"], public)
+        hashes = MultiplyShift.draw(params.rows, setting["width"], public)
         oracle = FreqOracle(hashes, setting["epsilon"])
         reports = stream(seed, "reports", *name, repetition)
         yield pd.DataFrame(
@@ -132,7 +128,6 @@ def _of_data(params: Any, seed: int) -> dict[str, Any]:
     n = params.n_users
     _, held = data(params, "brown", n, seed)
     _, synthetic = data(params, "power law", n, seed)
-    zipf = streams.zipf_counts(n, stream(seed, "data", "zipf", n), n_items=params.n_items, power=params.power)
     noise = theory.noise_standard_error(n, params.epsilon, params.rows)
     return {
         "brown_top_fraction": float(held.max() / n),
@@ -140,8 +135,6 @@ def _of_data(params: Any, seed: int) -> dict[str, Any]:
         "brown_distinct": len(held),
         "brown_above_noise": int(np.count_nonzero(held > 5 * noise)),
         **{f"synthetic_rank_{rank}": float(synthetic[rank - 1] / n) for rank in RANKS},
-        "zipf_rank_1": float(zipf[0] / n),
-        "zipf_nonzero": int(np.count_nonzero(zipf)),
     }
 
 

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from evolvingdp.core import brown
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters import streams
 from evolvingdp.heavy_hitters.listing import HeavyHitters
-from evolvingdp.heavy_hitters.pem import PEM
 from evolvingdp.heavy_hitters.word_tree import WordTree
+from evolvingdp.notebooks.heavy_hitters import streams
 
 LETTERS = WordTree((2, 2, 2))
 BITS = WordTree((1,) * 30, unit="bits")
@@ -38,11 +37,9 @@ def brown_words() -> pd.Index:
 
 
 def find(method: Any, truth: pd.Series, seed: int, *name: str | int) -> HeavyHitters:
-    """One run on a data set of `method`, a PEM, or what draws its hash functions first."""
+    """One run on a data set of `method`."""
     leaves, counts = leaves_of(method.tree, truth.index), truth.to_numpy()
     rng = stream(seed, "reports", *name)
-    if isinstance(method, PEM):
-        return method.simulate(leaves, counts, rng)
     found: HeavyHitters = method.draw_hashes(stream(seed, "hashes", *name)).simulate_search(leaves, counts, rng)
     return found
 

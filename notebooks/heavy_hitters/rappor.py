@@ -19,10 +19,10 @@ from evolvingdp.book.own import Release, checked
 from evolvingdp.book.params import Metric
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters import streams
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
 from evolvingdp.heavy_hitters.rappor import Rappor
 from evolvingdp.heavy_hitters.rappor_decoding import decode
+from evolvingdp.notebooks.heavy_hitters import streams
 from evolvingdp.notebooks.heavy_hitters.lists import score
 from evolvingdp.streams import reading
 

@@ -1,4 +1,4 @@
-"""TreeHist on synthetic words and on Brown: Table 2 of the paper as a ladder of changes, and against RAPPOR and PEM.
+"""TreeHist on synthetic words and on Brown: Table 2 of the paper as a ladder of changes, and against RAPPOR.
 
 `run` gives a row a run, `values` the numbers that claims and prose read, the rest is what the notebook's cells show.
 """
@@ -23,16 +23,15 @@ from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle, Sketch
-from evolvingdp.heavy_hitters.pem import PEM
 from evolvingdp.heavy_hitters.planning import planned, predicted_f1, several_words
 from evolvingdp.heavy_hitters.rappor import Rappor
 from evolvingdp.heavy_hitters.rappor_decoding import decode
 from evolvingdp.heavy_hitters.sketches.geometry import geometry
-from evolvingdp.heavy_hitters.streams import brown_keys
 from evolvingdp.heavy_hitters.tree_hist import Algorithm3, Held, TreeHist
 from evolvingdp.heavy_hitters.word_tree import WordTree
 from evolvingdp.notebooks.heavy_hitters.lists import BITS, LETTERS, data, find, judge, leaves_of
 from evolvingdp.notebooks.heavy_hitters.predicted import expected_candidates, found_probability, known_f1
+from evolvingdp.notebooks.heavy_hitters.streams import brown_keys
 from evolvingdp.streams import reading
 
 METRIC = Metric("brown_best_f1", "F1 of TreeHist with one bit a user on Brown", better="higher")
@@ -48,12 +47,10 @@ each_over_drawn >= 1   Users with several words, a rare one: error of a report o
 synthetic_best_f1 >= 0.98 - noise   TreeHist with one bit a user: F1, synthetic
 synthetic_projective_f1 >= 0.985 - noise   Projective reports: F1, synthetic
 synthetic_projective_known_f1 - synthetic_projective_expected_f1 <= 0.01   Not knowing the words costs projective reports little: F1 expected with the words known, less the plan's, synthetic
-synthetic_pem_f1 >= 0.985 - noise   PEM with OLH: F1, synthetic
 synthetic_separate_f1 - synthetic_as_run_f1 >= 0.3   The largest gain is one sketch a level: F1 less that of the paper's run, synthetic
 brown_best_f1 >= 0.94 - noise   TreeHist with one bit a user: F1, brown
 brown_projective_f1 >= 0.96 - noise   Projective reports: F1, brown
 brown_projective_known_f1 - brown_projective_expected_f1 <= 0.01   Not knowing the words costs projective reports little: F1 expected with the words known, less the plan's, brown
-brown_pem_f1 >= 0.96 - noise   PEM with OLH: F1, brown
 brown_separate_f1 - brown_as_run_f1 >= 0.3   The largest gain is one sketch a level: F1 less that of the paper's run, brown
 best_error_ratio <= 1.15 + noise   The stated error is that of the estimates: RMSE over standard error, one bit, users split, joint fit
 best_f1_off <= 0.03 + noise   Normal errors predict F1: largest distance of the mean F1 to the prediction, both data sets, one bit, users split, joint fit
@@ -68,10 +65,9 @@ AS_RUN = "as the paper ran it"
 SPLIT = "one bit, users split"
 BEST = "one bit, users split, joint fit"
 PROJECTIVE = "projective reports, planned"
-OLH_PEM = "PEM with OLH"
 RAPPOR, LACKING = "RAPPOR, all words listed", "RAPPOR, a tenth not listed"
 LISTS = {RAPPOR: 1.0, LACKING: 0.9}  # share of Brown's words that are candidates
-RIVALS = {BEST: "TreeHist, one bit", PROJECTIVE: "TreeHist, projective", OLH_PEM: OLH_PEM, RAPPOR: RAPPOR, LACKING: LACKING}
+RIVALS = {BEST: "TreeHist, one bit", PROJECTIVE: "TreeHist, projective", RAPPOR: RAPPOR, LACKING: LACKING}
 ROWS, WIDTH = 285, 4096  # of the rungs before ours
 RUNGS: dict[str, dict[str, Any]] = {
     AS_RUN: {"shared": True},
@@ -82,14 +78,12 @@ RUNGS: dict[str, dict[str, Any]] = {
 }
 VARIANTS = (*RUNGS, BEST, PROJECTIVE)
 FINAL_CUT = ", final cut"  # the same run of Algorithm 3 with its list cut at the threshold
-LADDER = [
-    name for variant in (*VARIANTS, OLH_PEM) for name in ((variant, variant + FINAL_CUT) if "3, " in variant else (variant,))
-]
+LADDER = [name for rung in VARIANTS for name in ((rung, rung + FINAL_CUT) if "3, " in rung else (rung,))]
 SHORT = {"as_run": AS_RUN, "separate": "one sketch a level", "alg3_bits_cut": "Algorithm 3, 30 bits" + FINAL_CUT}
 SHORT |= {"alg3": "Algorithm 3, two letters", "alg3_cut": "Algorithm 3, two letters" + FINAL_CUT, "split": SPLIT}
-SHORT |= {"best": BEST, "projective": PROJECTIVE, "pem": OLH_PEM}  # in values' names
+SHORT |= {"best": BEST, "projective": PROJECTIVE}  # in values' names
 MAP_EPSILONS = (0.5, 1.0, 2.0, 4.0)
-WORDS_A_USER = (1, 2, 5, 10)
+WORDS_A_USER = (2, 5, 10)
 WRONG_POWERS = (0.7, 1.5)  # of the prior; Brown's own is near 1
 
 
@@ -186,11 +180,9 @@ def threshold(params: Any, n_users: int) -> float:
     return float(params.factor * math.isqrt(n_users))
 
 
-def protocol(params: Any, variant: str, n_users: int, epsilon: float, factor: float | None = None) -> TreeHist | Rung | PEM:
+def protocol(params: Any, variant: str, n_users: int, epsilon: float, factor: float | None = None) -> TreeHist | Rung:
     """The variant with the threshold of `params`, or of another factor."""
     least = threshold(params, n_users) if factor is None else factor * math.isqrt(n_users)
-    if variant == OLH_PEM:
-        return PEM(LETTERS, epsilon, least)
     if variant == PROJECTIVE:
         return _planned(epsilon, n_users, least)
     return TreeHist(LETTERS, epsilon, least) if variant == BEST else Rung(epsilon, least, **RUNGS[variant])
@@ -199,16 +191,14 @@ def protocol(params: Any, variant: str, n_users: int, epsilon: float, factor: fl
 _planned = cache(planned)
 
 
-def answers(method: TreeHist | Rung | PEM, n_users: int) -> bool:
+def answers(method: TreeHist | Rung, n_users: int) -> bool:
     """Whether a search keeps well below the number of candidates that it may ask for."""
-    return isinstance(method, PEM) or expected_candidates(method, n_users) <= method.max_candidates / 2
+    return expected_candidates(method, n_users) <= method.max_candidates / 2
 
 
 def bits_a_user(params: Any, variant: str) -> int:
-    """What a user sends: a bit a report, a point, or one of OLH's hash values."""
+    """What a user sends: a bit a report, or a point."""
     method = protocol(params, variant.removesuffix(FINAL_CUT), params.n_users, params.epsilon)
-    if isinstance(method, PEM):
-        return math.ceil(math.log2(method.oracle.hash_values))
     if isinstance(method, Rung):
         return 1 + method.two_reports
     points = geometry(method.epsilon, method.width).points
@@ -221,21 +211,15 @@ def run(params: Any, seed: int) -> pd.DataFrame:
     points = [("epsilon", params.n_users, epsilon) for epsilon in params.epsilon_sweep]
     points += [("n_users", n_users, params.epsilon) for n_users in params.n_users_sweep]
     runs = [(*point, repetition) for point in points for repetition in range(params.sweep_repetitions)]
-    planned = [(_trial, params, seed, "brown", sweep, PROJECTIVE, *point) for sweep, *point in runs]
-    return pd.DataFrame(engine.rows([*ladder, *[(_rappor, params, seed, *one) for one in runs], *planned]))
+    ours = [(_trial, params, seed, "brown", sweep, name, *point) for name in (BEST, PROJECTIVE) for sweep, *point in runs]
+    return pd.DataFrame(engine.rows([*ladder, *[(_rappor, params, seed, *one) for one in runs], *ours]))
 
 
 def _settings(params: Any) -> Iterator[tuple[str, str, str, int, float, int]]:
     for dataset in PAPER_TABLE_2:
-        for variant in (*VARIANTS, OLH_PEM):
+        for variant in VARIANTS:
             for repetition in range(params.repetitions):
                 yield dataset, "ladder", variant, params.n_users, params.epsilon, repetition
-    for variant in (BEST, OLH_PEM):
-        for repetition in range(params.sweep_repetitions):
-            for epsilon in params.epsilon_sweep:
-                yield "brown", "epsilon", variant, params.n_users, epsilon, repetition
-            for n_users in params.n_users_sweep:
-                yield "brown", "n_users", variant, n_users, params.epsilon, repetition
 
 
 def _trial(
@@ -315,7 +299,6 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         "brown_as_run_recall_error": brown_run.recall_sd / math.sqrt(brown_run.runs),
         "brown_as_run_recall_expected_error": brown_run.expected_recall_sd / math.sqrt(brown_run.runs),
         "each_over_drawn": min(b / a for a, b in zip(drawn, each, strict=True)),
-        "pem_bits": bits_a_user(params, OLH_PEM),
         "projective_bits": bits_a_user(params, PROJECTIVE),
         "shared_noise": 3 * theory.noise_standard_error(n, epsilon, 285),
     }
@@ -385,17 +368,6 @@ def plans(params: Any, seed: int) -> pd.DataFrame:
         scores = [predicted_f1(plan, leaves_of(plan.tree, truth.index), counts)[0] for plan in wrong]
         row["F1, wrong priors"] = " to ".join(dict.fromkeys(f"{score:.3f}" for score in (min(scores), max(scores))))
         rows.append(row)
-    return pd.DataFrame(rows)
-
-
-def words_a_user(params: Any) -> pd.DataFrame:
-    """Errors of a rare word where each user has several, in users: one word drawn and reported, or a report of each."""
-    rows = []
-    for words in WORDS_A_USER:
-        sampled, each = several_words(params.epsilon, params.n_users, words)
-        rows.append(
-            {"words a user": words, "error, one drawn": f"{sampled:,.0f}", "error, a report of each": f"{each:,.0f}"}
-        )
     return pd.DataFrame(rows)
 
 

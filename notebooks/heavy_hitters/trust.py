@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import poisson
 
@@ -19,7 +21,7 @@ from evolvingdp.book import engine
 from evolvingdp.book.params import Metric
 from evolvingdp.core.olh import OLH
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters.pem import PEM
+from evolvingdp.heavy_hitters.listing import HeavyHitters, Nodes, adaptive_cut, descend
 from evolvingdp.heavy_hitters.trust.prefix_counts import PrefixCounts, noise_tail
 from evolvingdp.heavy_hitters.trust.shuffling import Shuffled, epsilon_of_a_report, fewest
 from evolvingdp.heavy_hitters.word_tree import WordTree
@@ -52,7 +54,32 @@ def check(params: Any) -> dict[str, Any]:
     return {"epsilon_sweep": tuple(sorted(params.epsilon_sweep))}
 
 
-def method(params: Any, rung: str, epsilon: float) -> PEM | PrefixCounts:
+@dataclass(frozen=True)
+class Hashed:
+    """The same search by the reports of local hashing, simulated: no server could ask each of them about every candidate."""
+
+    epsilon: float  # of a report
+    threshold: float  # users
+
+    def simulate(self, leaves: Nodes, counts: NDArray[np.int64], rng: np.random.Generator) -> HeavyHitters:
+        oracle, groups = OLH(self.epsilon), rng.multinomial(counts, SHARES).T
+
+        def ask(level: int, parents: Nodes, asked: int) -> tuple[Nodes, NDArray[np.float64], float, float]:
+            nodes, share, size = LETTERS.children(parents, level), SHARES[level], int(groups[level].sum())
+            prefixes, place = np.unique(LETTERS.prefixes(leaves, level), return_inverse=True)
+            held, own = np.bincount(place, weights=groups[level]).astype(np.int64), np.zeros(len(nodes), dtype=np.int64)
+            own[np.isin(nodes, prefixes)] = held[np.isin(prefixes, nodes)]  # both are in ascending order
+            error = oracle.standard_error(size) / share
+            cut = self.threshold if level == LETTERS.depth - 1 else adaptive_cut(self.threshold, error, asked)
+            least = math.floor(oracle.expected_support(cut * share, size)) - 1  # the estimates decide, not rounding
+            estimates = oracle.estimate(oracle.simulate_support(own, size, rng, least), size) / share
+            return nodes[estimates >= cut], estimates[estimates >= cut], error, cut
+
+        nodes, estimates, path = descend(LETTERS, ask, MOST)
+        return HeavyHitters.of(LETTERS.decode(nodes), estimates, np.full(len(nodes), path[-1]["standard_error"]), path)
+
+
+def method(params: Any, rung: str, epsilon: float) -> Hashed | PrefixCounts:
     """Its threshold lets one word that nobody holds pass, in expectation, among as many as it may ask for."""
     if rung == CURATOR:  # all words of the alphabet are counted at once
         return _counts(WordTree((6,)), epsilon, 1, (1.0,), 27**6)
@@ -60,7 +87,7 @@ def method(params: Any, rung: str, epsilon: float) -> PEM | PrefixCounts:
         return _counts(LETTERS, epsilon, 2, BUDGETS, MOST)
     one = report_epsilon(params, rung, epsilon)
     error = OLH(one).standard_error(int(params.n_users * SHARES[-1])) / SHARES[-1]
-    return PEM(LETTERS, one, -float(ndtri(1 / MOST)) * error, SHARES, MOST)
+    return Hashed(one, -float(ndtri(1 / MOST)) * error)
 
 
 def report_epsilon(params: Any, rung: str, epsilon: float) -> float:
@@ -101,7 +128,7 @@ def _trial(params: Any, seed: int, repetition: int, epsilon: float) -> Iterator[
             "epsilon": epsilon,
             "repetition": repetition,
             "distinct": len(truth),
-            "report_epsilon": mechanism.epsilon if isinstance(mechanism, PEM) else math.nan,
+            "report_epsilon": mechanism.epsilon if isinstance(mechanism, Hashed) else math.nan,
             "threshold": mechanism.threshold,
             "words": int((held > 0).sum()),
             "false": int((held == 0).sum()),

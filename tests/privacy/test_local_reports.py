@@ -11,9 +11,9 @@ import pytest
 from evolvingdp.audit.empirical.failures import rappor_laws
 from evolvingdp.audit.exact.laws import worst_loss
 from evolvingdp.core.hashing import MultiplyShift
+from evolvingdp.core.olh import OLH
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters.olh import OLH
 from evolvingdp.heavy_hitters.rappor import Rappor
 from evolvingdp.heavy_hitters.sketches.local_rnd import LocalRnd
 from evolvingdp.heavy_hitters.sketches.projective import ProjectiveOracle

@@ -1,4 +1,4 @@
-"""OLH, PEM and TreeHist: per-user path and simulation have one law; a 10 % wrong epsilon is rejected."""
+"""OLH and TreeHist: per-user path and simulation have one law; a 10 % wrong epsilon is rejected."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom, binomtest, ks_2samp
 
+from evolvingdp.core.olh import OLH
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters.olh import OLH, consistent
-from evolvingdp.heavy_hitters.pem import PEM
 from evolvingdp.heavy_hitters.planning import planned, predicted_f1, several_words
 from evolvingdp.heavy_hitters.tree_hist import Algorithm3, TreeHist
 from evolvingdp.heavy_hitters.word_tree import WordTree
@@ -100,49 +99,6 @@ def test_a_report_of_each_of_several_words_wins_for_a_word_that_many_hold_at_a_l
     assert np.divide(*several_words(10.0, 10**6, 2, 100_000)) > 1.3
     assert np.divide(*several_words(10.0, 10**6, 2)) < 1
     assert np.divide(*several_words(1.0, 10**6, 2, 100_000)) < 1
-
-
-PEM_TREE = WordTree((1, 1), length=2)
-PEM_LEAVES = PEM_TREE.encode(["ab", "ac", "zz"])
-
-
-@pytest.mark.parametrize("level", [0, 1])
-def test_pem_s_two_paths_have_one_law(level):
-    """The supports that a search sees at each level, per user and simulated; 10 % more epsilon is told apart."""
-    counts, runs = np.array([700, 500, 100]), 1500
-
-    def supports(epsilon, path):
-        pem, seen = PEM(PEM_TREE, epsilon, 1.0, shares=(0.4, 0.6)), []
-        public, private = stream(0, path, "slots"), stream(0, path, "noise")
-        asked = PEM_TREE.prefixes(PEM_LEAVES[:1], level)
-        for _ in range(runs):
-            if path == "collect":
-                reports = pem.collect(np.repeat(PEM_LEAVES, counts), public, private).levels[level]
-                seen.append((pem.oracle.support(reports, asked)[0], len(reports.seeds)))
-            else:
-                support, sizes = pem.supports(PEM_LEAVES, counts, private)
-                seen.append((support(asked, level)[0], sizes[level]))
-        return np.array(seen)
-
-    ours, theirs, wrong = supports(1.0, "collect"), supports(1.0, "simulate"), supports(1.1, "simulate")
-    for column in (0, 1):
-        assert ks_2samp(ours[:, column], theirs[:, column]).pvalue > ALPHA
-    assert ks_2samp(ours[:, 0] / ours[:, 1], wrong[:, 0] / wrong[:, 1]).pvalue < ALPHA
-
-
-@pytest.mark.parametrize("epsilon", [1.0, 8.0])
-def test_pem_s_standard_errors_are_those_of_its_estimates(epsilon):
-    """At epsilon = 8 the noise is gone and what remains is who was dealt to the level."""
-    counts, runs = np.array([60_000, 30_000, 10_000]), 3000
-    pem = PEM(PEM_TREE, epsilon, 1_000.0, shares=(0.5, 0.5))
-    estimates, variances = np.empty((2, runs, 2))
-    for run in range(runs):
-        support, sizes = pem.supports(PEM_LEAVES, counts, stream(0, "runs", run))
-        estimates[run] = pem.oracle.estimate(support(PEM_LEAVES[:2], 1), sizes[1]) / 0.5
-        variances[run] = pem.standard_errors(estimates[run], sizes[1]) ** 2
-    assert np.all(np.abs(estimates.std(axis=0) / np.sqrt(variances.mean(axis=0)) - 1) < 4.9 / np.sqrt(2 * runs))
-    words = pem.simulate(PEM_LEAVES, counts, stream(0, "runs", runs - 1)).words  # with as many reports as the last run
-    assert words.standard_error.to_numpy() == pytest.approx(pem.standard_errors(words.estimate.to_numpy(), sizes[1]))
 
 
 @pytest.mark.parametrize("kind", ["TreeHist", "Algorithm 3"])
@@ -256,29 +212,6 @@ def test_the_probability_that_a_word_is_found_is_how_often_searches_find_it(monk
 def test_the_median_reaches_a_cut_when_more_than_half_of_the_rows_do():
     reached = predicted._more_than_half(np.array([[0.5, 1.0], [0.5, 0.0], [0.2, 0.3]]))
     assert np.allclose(reached, [0.25 + 0.5 * 0.2, 0.3])
-
-
-def test_consistent_counts_are_the_nearest_that_can_be_and_nearer_to_the_truth():
-    """By hand, and for OLH on a power law of 256 values: a quarter less error than setting to zero and scaling."""
-    assert consistent(np.array([7.0, 4.0, -2.0]), 9).tolist() == [6.0, 3.0, 0.0]
-    oracle, n_users = OLH(2.0), 25_000
-    counts = np.rint(n_users / np.arange(1, 257) / np.sum(1 / np.arange(1, 257))).astype(int)
-    rng = stream(0, "consistent")
-    squares = []
-    for _ in range(40):
-        estimates = oracle.estimate(oracle.simulate_support(counts, int(counts.sum()), rng), int(counts.sum()))
-        nearest, positive = consistent(estimates, int(counts.sum())), np.maximum(estimates, 0)
-        assert nearest.min() == 0
-        assert nearest.sum() == pytest.approx(counts.sum())
-        scaled = positive * (counts.sum() / positive.sum())
-        squares.append([np.sum(np.square(found - counts)) for found in (estimates, scaled, nearest)])
-        assert squares[-1][2] <= squares[-1][0]
-    raw, scaled, nearest = np.sqrt(np.mean(squares, axis=0))
-    assert nearest < 0.85 * scaled
-    assert scaled < raw
-    for wrong in (np.array([np.nan]), np.zeros(0), np.zeros((2, 2))):
-        with pytest.raises(ValueError, match="estimates must be one or more finite numbers"):
-            consistent(wrong, 10)
 
 
 def test_a_plan_finds_at_a_large_epsilon_what_is_expected_although_a_row_has_few_points():

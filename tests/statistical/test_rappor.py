@@ -10,8 +10,8 @@ import pytest
 from scipy.stats import chisquare, ks_2samp
 
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters import streams
 from evolvingdp.heavy_hitters.rappor import Rappor
+from evolvingdp.notebooks.heavy_hitters import streams
 from support import ALPHA, fits
 
 SETTINGS = {"n_bits": 4, "n_cohorts": 2}

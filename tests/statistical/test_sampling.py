@@ -12,7 +12,7 @@ from evolvingdp.core import sampling
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.sampling import fair_binomial, fair_bits, split_evenly
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters import streams
+from evolvingdp.notebooks.heavy_hitters import streams
 from support import ALPHA, fits
 
 N = 100_000
@@ -140,10 +140,3 @@ def test_two_words_of_few_users_are_dealt_independently():
         for b in _compositions(2, parts)
     }
     assert fits(seen, law, draws) > ALPHA
-
-
-def test_zipf_counts_are_proportional_to_rank_to_the_power():
-    counts = streams.zipf_counts(10**6, stream(0, "zipf"), n_items=100, power=2.0)
-    share = 1 / np.sum(1 / np.arange(1, 101) ** 2)
-    assert binomtest(int(counts[0]), 10**6, share).pvalue > ALPHA
-    assert binomtest(int(counts[1]), 10**6, share / 4).pvalue > ALPHA

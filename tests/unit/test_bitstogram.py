@@ -15,8 +15,7 @@ from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.binary_code import ReedMuller
-from evolvingdp.heavy_hitters.bitstogram import Bitstogram, CodeHashes, hashtogram
-from evolvingdp.heavy_hitters.olh import explicit_hist
+from evolvingdp.heavy_hitters.bitstogram import Bitstogram, CodeHashes, explicit_hist, hashtogram
 
 CODE = ReedMuller()
 

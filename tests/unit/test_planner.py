@@ -139,7 +139,10 @@ def test_a_report_behind_a_shuffler_may_cost_what_the_bound_allows_and_no_more()
 
 def test_reports_are_mixed_with_those_that_are_sent_and_no_others():
     """Of three readings a search sends one; a mean whose reports are protected one by one sends all."""
-    for statistic, name, more in (("words", "PEM, shuffled", False), ("mean", "every user in every period, shuffled", True)):
+    for statistic, name, more in (
+        ("words", "TreeHist, shuffled", False),
+        ("mean", "every user in every period, shuffled", True),
+    ):
         one = Question(statistic, "shuffler", "report", users=30_000, periods=1, epsilon=0.5)
         alone, three = (settled(of(name, asked_for), asked_for).epsilon for asked_for in (one, replace(one, readings=3)))
         assert (three > alone + 0.5) if more else three == alone
@@ -326,7 +329,7 @@ def test_every_method_that_predicts_can_be_compared_with_its_protocol():
             120,
         ),
         (
-            "PEM, shuffled",
+            "TreeHist, shuffled",
             Question("words", "shuffler", "report", users=200_000, periods=1, epsilon=0.5, share=0.05, length=3),
             100,
         ),
@@ -379,9 +382,8 @@ def test_a_curator_s_words_cost_no_more_than_what_a_unit_is_counted_in():
 
 
 def test_a_search_predicts_that_the_reports_of_a_word_s_holders_vary_more():
-    """TreeHist's reports have nearly the law of PEM's, with a prime number of values; a rare word has a smaller error."""
+    """A rare word has a smaller error."""
     search = Question("words", users=300_000, periods=1, unit="report", epsilon=3.0, share=0.2, length=3)
-    assert error("TreeHist", search) == pytest.approx(error("PEM", search), rel=0.15)
     assert error("TreeHist", search) > 1.35 * error("TreeHist", replace(search, share=0.001))
 
 
@@ -497,9 +499,8 @@ def test_the_moving_mean_has_its_changes_and_stays_within_its_range():
     assert means.max() <= 1
 
 
-@pytest.mark.parametrize("method", ["TreeHist", "PEM"])
-def test_a_search_serves_at_any_epsilon_from_where_its_reports_end(method):
+def test_a_search_serves_at_any_epsilon_from_where_its_reports_end():
     """Local hashing ends at 10; who allows more sends a report of 10."""
     ten, more = (Question("words", users=10**6, periods=100, epsilon=epsilon) for epsilon in (10.0, 10.1))
-    assert error(method, more) == error(method, ten)
-    assert settled(of(method, more), more).epsilon == 10
+    assert error("TreeHist", more) == error("TreeHist", ten)
+    assert settled(of("TreeHist", more), more).epsilon == 10

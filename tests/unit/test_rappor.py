@@ -12,9 +12,9 @@ from scipy.stats import chisquare, norm
 
 from evolvingdp.core.hashing import scramble
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters import streams
 from evolvingdp.heavy_hitters.rappor import Rappor
 from evolvingdp.heavy_hitters.rappor_decoding import _adjusted, _tail, decode
+from evolvingdp.notebooks.heavy_hitters import streams
 from support import ALPHA
 
 KEYS = np.arange(1, 101, dtype=np.uint64)

@@ -17,7 +17,7 @@ from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import Texts, TextTree
 
 ROUND = Texts(8.0, "test", longest=6, rows=4, cells=256)
-TREE = TextTree(12, 2)
+TREE = TextTree(12)
 
 
 @settings(max_examples=60)
@@ -29,11 +29,11 @@ def test_every_text_is_found_by_descending(text):
     (leaf,) = TREE.encode([text])
     assert TREE.decode(leaf[None]) == [letters]
     for level in range(TREE.depth):
-        above = leaf[None, : 2 * level]
+        above = leaf[None, :level]
         below = TREE.children(above, level)
         assert len(below) <= TREE.fan(level)
-        assert np.count_nonzero((below == leaf[: 2 * level + 2]).all(axis=1)) == 1
-        assert TREE.prefixes(leaf[None], level) == TREE.keys(leaf[None, : 2 * level + 2])
+        assert np.count_nonzero((below == leaf[: level + 1]).all(axis=1)) == 1
+        assert TREE.prefixes(leaf[None], level) == TREE.keys(leaf[None, : level + 1])
 
 
 def test_children_are_different_and_no_bytes_that_no_text_has():
@@ -60,8 +60,8 @@ def test_what_is_no_text_or_no_leaf_is_refused():
         TREE.encode("ab")
     with pytest.raises(ValueError, match="leaves must be made by encode"):
         TREE.checked(np.zeros((2, 3), dtype=np.uint8))
-    with pytest.raises(ValueError, match="longest must be at most 64 and a multiple of step"):
-        TextTree(7, 2)
+    with pytest.raises(ValueError, match="longest must be at most 64, got 65"):
+        TextTree(65)
 
 
 CLIENTS = """

@@ -6,7 +6,7 @@ __all__, __getattr__, __dir__ = attach(
     __name__,
     seeds=["stream"],
     words=["decode", "encode"],
-    hashing=["HashFamily", "MultiplyShift", "ShaPrefix"],
+    hashing=["HashFamily", "MultiplyShift"],
     randomizers=["SignFlip"],
     noise=["DiscreteGaussian", "DiscreteLaplace", "Gaussian", "Laplace", "Noise"],
     accounting=[
@@ -18,6 +18,7 @@ __all__, __getattr__, __dir__ = attach(
         "gaussian_mu",
         "optimal",
     ],
+    olh=["OLH"],
     exchange=["Client", "Listed", "Round", "Server"],
     detection=["Fit", "Watch", "detect"],
     smoothing=["Smooth", "smooth"],

@@ -1,14 +1,12 @@
 """Public hash families: each of `rows` functions sends a key to a cell in [0, width) and a sign in {-1, +1}.
 
-`MultiplyShift` is exactly pairwise independent, which is what the proofs of Bassily et al. (2020) ask of (h_j, g_j);
-`ShaPrefix` takes prefix bits of SHA-256, which is what the paper's experiments used.
+`MultiplyShift` is exactly pairwise independent, which is what the proofs of Bassily et al. (2020) ask of (h_j, g_j); the
+paper's experiments took prefix bits of SHA-256.
 """
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -55,7 +53,10 @@ class MultiplyShift:
     @classmethod
     def draw(cls, rows: int, width: int, rng: np.random.Generator) -> MultiplyShift:
         """`rows` independent pairs of functions; `rng` is public randomness."""
-        _check_shape(rows, width)
+        checks.integer_at_least(1, rows=rows)
+        checks.power_of_two(width=width)
+        if width > 2**32:
+            raise ValueError(f"width must be at most 2^32, got {width}")
         words = rng.integers(0, 2**64, size=(3, 2, rows), dtype=np.uint64)
         return cls(words[:2].swapaxes(0, 1), words[2], width)
 
@@ -66,19 +67,14 @@ class MultiplyShift:
     def cells_and_signs(
         self, rows: NDArray[np.integer], keys: NDArray[np.uint64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
-        return self.cells(rows, keys), _signs(self._mix(1, rows, keys))
+        signs = (self._mix(1, rows, keys).view(np.int64) >> 63).astype(np.int8) | np.int8(1)  # -1 or 0, then -1 or 1
+        return self.cells(rows, keys), signs
 
     def cells(self, rows: NDArray[np.integer], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
         bits = self._mix(0, rows, keys)
         if self.width == 1:  # a shift by 64 is undefined
             return np.zeros(bits.shape, dtype=np.int64)
         bits >>= np.uint64(65 - self.width.bit_length())
-        return bits.view(np.int64)
-
-    def first_bits(self, rows: NDArray[np.integer], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """1 where g_rows(keys) is -1, else 0."""
-        bits = self._mix(1, rows, keys)
-        bits >>= np.uint64(63)
         return bits.view(np.int64)
 
     def _mix(self, function: int, rows: NDArray[np.integer], keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -91,52 +87,12 @@ class MultiplyShift:
         return mixed
 
 
-@dataclass(frozen=True)
-class ShaPrefix:
-    """Prefix bits of SHA-256(salt, row, key): log2(width) for the cell, one more for the sign.
-
-    About a microsecond a hash, no proof of independence; kept because Section 4 of the paper used it.
-    """
-
-    salt: bytes
-    rows: int
-    width: int
-
-    @classmethod
-    def draw(cls, rows: int, width: int, rng: np.random.Generator) -> ShaPrefix:
-        """A family with a random 16-byte salt; `rng` is public randomness."""
-        _check_shape(rows, width)
-        return cls(rng.bytes(16), rows, width)
-
-    def cells_and_signs(
-        self, rows: NDArray[np.integer], keys: NDArray[np.uint64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
-        rows, keys = np.broadcast_arrays(rows, keys)
-        messages = np.stack([rows.astype(np.uint64), keys], axis=-1).astype(">u8").tobytes()
-        digests = b"".join(_sha_prefix(self.salt + messages[at : at + 16]) for at in range(0, len(messages), 16))
-        top = np.frombuffer(digests, dtype=">u8").astype(np.uint64).reshape(keys.shape)
-        top >>= np.uint64(64 - self.width.bit_length())
-        return (top >> np.uint64(1)).view(np.int64), _signs(top << np.uint64(63))
-
-    def cells(self, rows: NDArray[np.integer], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-        return self.cells_and_signs(rows, keys)[0]
-
-
-@lru_cache(maxsize=1 << 16)  # collecting and reading ask for the same words
-def _sha_prefix(message: bytes) -> bytes:
-    return hashlib.sha256(message).digest()[:8]
-
-
 def places(hashes: HashFamily, rows: NDArray[np.integer], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Row, cell and sign of `keys` in one number, (row * width + cell) * 2 + (sign < 0), shapes broadcast."""
-    if isinstance(hashes, MultiplyShift):  # the same without a sign in between
-        numbers, negative = hashes.cells(rows, keys), hashes.first_bits(rows, keys)
-    else:
-        numbers, signs = hashes.cells_and_signs(rows, keys)
-        negative = (signs < 0).astype(np.int64)
+    numbers, signs = hashes.cells_and_signs(rows, keys)
     numbers += rows * hashes.width
     numbers <<= 1
-    numbers |= negative
+    numbers |= signs < 0
     return numbers
 
 
@@ -150,16 +106,3 @@ def scramble(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
     for shift, multiplier in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(multiplier)
     return mixed ^ (mixed >> np.uint64(31))
-
-
-def _check_shape(rows: int, width: int) -> None:
-    checks.integer_at_least(1, rows=rows)
-    checks.power_of_two(width=width)
-    if width > 2**32:
-        raise ValueError(f"width must be at most 2^32, got {width}")
-
-
-def _signs(bits: NDArray[np.uint64]) -> NDArray[np.int8]:
-    """-1 where the first of 64 bits is set, else +1."""
-    signs: NDArray[np.int8] = (bits.view(np.int64) >> 63).astype(np.int8) | np.int8(1)  # -1 or 0, then -1 or 1
-    return signs

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from evolvingdp.core import checks, words
 from evolvingdp.core.hashing import HashFamily, MultiplyShift
+from evolvingdp.core.olh import OLH
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.heavy_hitters.binary_code import ReedMuller
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
@@ -64,6 +65,13 @@ def hashtogram(rows: int, width: int, epsilon: float, public: np.random.Generato
     Its estimates lie about n/width too high, the expected weight of what collides with a word.
     """
     return FreqOracle(Unsigned(MultiplyShift.draw(rows, width, public)), epsilon)
+
+
+@checks.plain
+def explicit_hist(epsilon: float) -> OLH:
+    """ExplicitHist (Algorithm 5), local hashing with two values: a randomized bit Z[v_j, j] a user, +1 where user j hashes
+    v_j to 1, and a(v) = (e^eps + 1)/(e^eps - 1) sum_j y_j Z[v, j]."""
+    return OLH(epsilon, values=2)
 
 
 @dataclass(frozen=True)

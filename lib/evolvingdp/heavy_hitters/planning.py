@@ -14,7 +14,7 @@ from scipy.special import ndtr
 
 from evolvingdp.core import checks
 from evolvingdp.core.hashing import scramble
-from evolvingdp.heavy_hitters.olh import OLH
+from evolvingdp.core.olh import OLH
 from evolvingdp.heavy_hitters.sketches.geometry import Geometry, geometry
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
 from evolvingdp.heavy_hitters.word_tree import WordTree
@@ -40,13 +40,12 @@ def planned(
     max_candidates: int = 20_000_000,
     compression: str = "projective",
     least_share: float = 0.0,
-    rows_collide: bool = True,
 ) -> TreeHist:
     """The TreeHist with the best expected F1 among trees of two or three levels and shares of the users for whole words.
 
     Expected if the word of rank r has a frequency proportional to r^-`power` and words are random letters: a prior, never
     the data.  None may ask for more than three quarters of `max_candidates`, no level have less than `least_share` of the
-    users.  `rows_collide=False` is for PEM, whose users have a hash function each.
+    users.
 
     Raises ValueError where every plan would ask for too many, or where so low a threshold needs more cells than a server can
     look up.
@@ -60,7 +59,7 @@ def planned(
         apart = (_APART * math.sqrt(np.square(counts.astype(float)).sum()) / threshold) ** 2
         space = geometry(float(epsilon), width)
         rows = _enough_rows(space, max(rows * width, apart))
-        if rows_collide and 4 * rows * space.points < apart:
+        if 4 * rows * space.points < apart:
             least = threshold * math.sqrt(apart / 4 / rows / space.points)
             raise ValueError(
                 f"threshold must be at least {least:.4g}, so that words of one cell can be told apart, got {threshold:g}"

@@ -19,27 +19,24 @@ _LONGEST = 64
 
 @dataclass(frozen=True)
 class TextTree:
-    """Texts of 1 to `longest` bytes, `step` bytes a level; a node is its bytes, (nodes, bytes), 0 behind the end."""
+    """Texts of 1 to `longest` bytes, one a level; a node is its bytes, (nodes, bytes), 0 behind the end."""
 
     longest: int = 16
-    step: int = 1
 
     def __post_init__(self) -> None:
-        checks.integer_at_least(1, longest=self.longest, step=self.step)
-        if self.longest > _LONGEST or self.step > 2 or self.longest % self.step:
-            raise ValueError(
-                f"longest must be at most {_LONGEST} and a multiple of step, step 1 or 2, got {self.longest} and {self.step}"
-            )
+        checks.integer_at_least(1, longest=self.longest)
+        if self.longest > _LONGEST:
+            raise ValueError(f"longest must be at most {_LONGEST}, got {self.longest}")
 
     @property
     def steps(self) -> tuple[int, ...]:
         """Bytes that each level adds."""
-        return (self.step,) * self.depth
+        return (1,) * self.depth
 
     @property
     def depth(self) -> int:
         """Levels."""
-        return self.longest // self.step
+        return self.longest
 
     @property
     def root(self) -> NDArray[np.uint8]:
@@ -48,7 +45,7 @@ class TextTree:
 
     def fan(self, level: int) -> int:
         """How many children a node has at most."""
-        return int(len(_NEXT) ** self.step)
+        return len(_NEXT)
 
     def encode(self, texts: Iterable[str]) -> NDArray[np.uint8]:
         """The leaves of `texts`, (n, longest), in Unicode's form NFC.  Raises ValueError, TypeError with the first that has
@@ -81,7 +78,7 @@ class TextTree:
 
     def prefixes(self, leaves: NDArray[np.uint8], level: int) -> NDArray[np.uint64]:
         """The keys of the prefixes of `leaves` at `level`."""
-        return self.keys(leaves[:, : self.step * (level + 1)])
+        return self.keys(leaves[:, : level + 1])
 
     def keys(self, nodes: NDArray[np.uint8]) -> NDArray[np.uint64]:
         """What oracles know nodes by, (nodes,): 64 bits that two of a million nodes share once in 37 million cases."""
@@ -92,16 +89,15 @@ class TextTree:
 
     def children(self, nodes: NDArray[np.uint8], level: int) -> NDArray[np.uint8]:
         """The nodes of `level` below `nodes` of the level above, as far as UTF-8 has them."""
-        for _ in range(self.step):
-            left, ended = _left(nodes), (nodes[:, -1:] == 0).any(axis=1)
-            parts = [
-                (nodes[ended], _NEXT[:1]),
-                (nodes[~ended & (left == 0)], _NEXT if nodes.shape[1] else _NEXT[1:]),
-                (nodes[left > 0], _INSIDE),
-            ]
-            nodes = np.concatenate(
-                [np.hstack([np.repeat(one, len(more), axis=0), np.tile(more, len(one))[:, None]]) for one, more in parts]
-            )
+        left, ended = _left(nodes), (nodes[:, -1:] == 0).any(axis=1)
+        parts = [
+            (nodes[ended], _NEXT[:1]),
+            (nodes[~ended & (left == 0)], _NEXT if nodes.shape[1] else _NEXT[1:]),
+            (nodes[left > 0], _INSIDE),
+        ]
+        nodes = np.concatenate(
+            [np.hstack([np.repeat(one, len(more), axis=0), np.tile(more, len(one))[:, None]]) for one, more in parts]
+        )
         return nodes[_left(nodes) == 0] if level == self.depth - 1 else nodes
 
 

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any
 
-import numpy as np
 from scipy.stats import norm
 
 from evolvingdp.core.olh import OLH
-from evolvingdp.heavy_hitters.pem import PEM
 from evolvingdp.heavy_hitters.planning import planned, sketch_size
 from evolvingdp.heavy_hitters.sketches.geometry import geometry
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
@@ -32,7 +29,7 @@ def _reports(question: Question) -> float:
 
 
 @lru_cache
-def _tree_hist(question: Question, rows_collide: bool = True) -> TreeHist:
+def _tree_hist(question: Question) -> TreeHist:
     """The lowest threshold, of steps of a quarter, at which a search can end; the rest as for `planned`."""
     if question.unit == "user":
         enough_reports(question)
@@ -44,11 +41,10 @@ def _tree_hist(question: Question, rows_collide: bool = True) -> TreeHist:
     epsilon = min(question.epsilon, LARGEST)  # a report at less epsilon than is allowed always serves
     error = OLH(epsilon).standard_error(users)
     low, high, found = 0, len(_FACTORS), None
-    size: Any = {"length": question.length, "rows_collide": rows_collide}
     while low < high:
         middle = (low + high) // 2 if found or low else 0  # mostly the first
         try:
-            found, high = planned(epsilon, users, _FACTORS[middle] * error, **size), middle
+            found, high = planned(epsilon, users, _FACTORS[middle] * error, length=question.length), middle
         except ValueError:
             low = middle + 1
     if found is None:
@@ -63,17 +59,6 @@ def _tree_hist_expected(question: Question, settings: TreeHist) -> Expected:
     share, held = settings.shares[last], question.level * users
     noise = settings.level_error(last, users, held)
     error = math.hypot(noise, math.sqrt(held * (1 - share) / share))
-    return _search_expected(question, settings.threshold, error, users)
-
-
-def _pem(question: Question) -> PEM:
-    like = _tree_hist(question, rows_collide=False)
-    return PEM(like.tree, like.epsilon, like.threshold, like.shares)
-
-
-def _pem_expected(question: Question, settings: PEM) -> Expected:
-    users = int(_reports(question))
-    error = float(settings.standard_errors(np.array([question.level * users]), round(settings.shares[-1] * users))[0])
     return _search_expected(question, settings.threshold, error, users)
 
 
@@ -101,5 +86,4 @@ def _order(epsilon: float, question: Question) -> int:
 
 METHODS = [
     Method("TreeHist", ("words",), _tree_hist, _tree_hist_expected, mixed=Mixed(None, _order)),
-    Method("PEM", ("words",), _pem, _pem_expected, mixed=Mixed(None)),
 ]

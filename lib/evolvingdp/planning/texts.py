@@ -56,7 +56,6 @@ TEXTS = {
         _ONCE, "a list of the items; {usual} of the users hold an ordinary one", "{message}, once",
         "see an item between two periods", "heavy_hitters/frequency_oracle"),
     "TreeHist": Text(*_SEARCH),
-    "PEM": Text(*_SEARCH),
     "fresh Laplace noise in every period": Text(
         f"{_CURATED}; of all periods {{for_ever}}", "nothing", _DATA, "be precise over many periods",
         "continual_mean/binary_tree"),

@@ -13,10 +13,8 @@ from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import bitstogram, rappor
-from evolvingdp.heavy_hitters.bitstogram import Bitstogram
+from evolvingdp.heavy_hitters.bitstogram import Bitstogram, explicit_hist
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
-from evolvingdp.heavy_hitters.olh import explicit_hist
-from evolvingdp.heavy_hitters.pem import PEM
 from evolvingdp.heavy_hitters.rappor import Rappor
 from evolvingdp.heavy_hitters.sketches.geometry import Geometry
 from evolvingdp.heavy_hitters.sketches.local_rnd import LocalRnd
@@ -54,7 +52,6 @@ def mechanisms() -> Iterator[Mechanism]:
     sizes = dict.fromkeys(("length", "buckets", "repetitions", "rows", "width", "coded"), _SIZE)
     covers = (Bitstogram, bitstogram.BitstogramProtocol.collect)
     yield entry("bitstogram", covers, REPORTS, _bits_trial, _bits_doors, made_by=(Bitstogram,), public=sizes)
-    yield entry("pem", (PEM, PEM.collect), REPORTS, _pem_trial, _pem_doors, made_by=(PEM,), public={"max_candidates": _SIZE})
     covers = (ProjectiveOracle, ProjectiveOracle.collect, ProjectiveOracle.report)
     yield entry("projective", covers, FINITE, _projective_trial)
     yield entry("explicit_hist", (explicit_hist,), FINITE, _explicit_trial, unit=_REPORT)
@@ -183,15 +180,6 @@ def _bits_trial(rng: Rng) -> Trial:
 def _bits_doors(rng: Rng) -> list[Door]:
     protocol = Bitstogram(1.0, 10.0, length=2, buckets=2, rows=2, width=4).draw_hashes(stream(0, "hashes"))
     return [_keys(protocol)]
-
-
-def _pem_trial(rng: Rng) -> Trial:
-    made, pair = PEM(_TREE, _epsilon(rng), 10.0, shares=(0.5, 0.5)), _leaves(rng, int(rng.integers(1, 6)))
-    return Trial((made, pair[0].tolist()), lambda held, noise: list(_run(made, held, noise).levels), pair, made.epsilon)
-
-
-def _pem_doors(rng: Rng) -> list[Door]:
-    return [_keys(PEM(_TREE, 1.0, 10.0, shares=(0.5, 0.5)), _TREE.encode(["ab", "cd", "ax", "zz"]))]
 
 
 def _projective_trial(rng: Rng) -> Trial:

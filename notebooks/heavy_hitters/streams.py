@@ -41,14 +41,6 @@ def random_words(n_items: int, rng: np.random.Generator, *, length: int = 6) -> 
     return np.array(list(chosen))
 
 
-def zipf_counts(n_users: int, rng: np.random.Generator, *, n_items: int = 100, power: float = 15.0) -> NDArray[np.int64]:
-    """The other reading of "power of 15": frequency proportional to rank^-power; (n_items,) counts, most frequent first."""
-    checks.integer_at_least(1, n_users=n_users, n_items=n_items)
-    checks.positive(power=power)
-    mass = np.arange(1, n_items + 1, dtype=float) ** -power
-    return np.sort(rng.multinomial(n_users, mass / mass.sum()))[::-1]
-
-
 def brown_counts(n_users: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """n_users words drawn with replacement from the Brown corpus: counts in the order of `core.brown.words()`."""
     checks.integer_at_least(1, n_users=n_users)
