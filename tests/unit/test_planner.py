@@ -329,9 +329,9 @@ def test_every_method_that_predicts_can_be_compared_with_its_protocol():
             120,
         ),
         (
-            "TreeHist, shuffled",
-            Question("words", "shuffler", "report", users=200_000, periods=1, epsilon=0.5, share=0.05, length=3),
-            100,
+            "TreeHist",
+            Question("words", "nobody", "report", users=200_000, periods=1, epsilon=3.0, share=0.05, length=3),
+            60,
         ),
         (
             "stable histogram",

@@ -59,7 +59,6 @@ def rebuild_brown(folder: Path) -> list[Path]:
         {
             "brown_words.csv.gz": table_bytes(brown.count_words(tokens)),
             "brown_categories.csv.gz": table_bytes(by_category.reset_index()),
-            "brown_documents.csv.gz": table_bytes(brown.holders(documents).reset_index()),
             "brown_readings.csv": _plain_bytes(brown.compare_readings(tokens)),
         },
     )

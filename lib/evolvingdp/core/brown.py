@@ -124,21 +124,3 @@ CATEGORY_SIZES = {
     "government": 30, "learned": 80, "fiction": 29, "mystery": 24, "science_fiction": 6, "adventure": 29, "romance": 29,
     "humor": 9,
 }  # fmt: skip
-
-
-@cache
-def documents() -> pd.DataFrame:
-    """The shipped table of who holds what: index word (as in `words`), column documents: their numbers, 0 to 499."""
-    return tables.read("brown_documents.csv.gz", index_col="word", dtype=str)
-
-
-def holders(tokens: list[Counter[str]], reading: str = "paper") -> pd.DataFrame:
-    """Which documents hold each word, preprocessed by `reading`: the words in the order of `count_words`."""
-    preprocess, found = READINGS[reading][1], dict[str, list[int]]()
-    for number, document in enumerate(tokens):
-        for word in {preprocess(token) for token in document} - {""}:
-            found.setdefault(word, []).append(number)
-    order = count_words(together(tokens), reading)["word"]
-    return pd.DataFrame(
-        {"documents": [" ".join(map(str, found[word])) for word in order]}, index=pd.Index(order, name="word")
-    )
