@@ -17,10 +17,12 @@ from evolvingdp.book.rendering import build, comparing
 from support import REPOSITORY
 
 PAGE = (REPOSITORY / "book" / "reproduce.md").read_text()
+CLUSTERS = (REPOSITORY / "book" / "clusters.md").read_text()
 README = (REPOSITORY / "README.md").read_text()
 HELP = "\n".join(command.help or "" for command in main.commands.values())
 COMMAND = re.compile(r"^(?: *\.venv/bin/|    Example: |Example: |)(evolvingdp (?:\w+) [^\n#&]*)", re.MULTILINE)
-SHOWN = sorted({found.strip() for text in (README, PAGE.replace("\\\n", " "), HELP) for found in COMMAND.findall(text)})
+PRINTED = [text.replace("\\\n", " ") for text in (README, PAGE, CLUSTERS, HELP)]
+SHOWN = sorted({found.strip() for text in PRINTED for found in COMMAND.findall(text)})
 ELSEWHERE = {"pdf", "zip", "data"}  # need the rendered book or the corpus: test_offline.py, test_repository.py
 
 
