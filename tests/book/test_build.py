@@ -34,6 +34,8 @@ def test_nothing_is_executed_when_nothing_has_changed(book, capsys):
 
 def test_a_copied_checkout_is_not_stale_until_a_source_changes(book, tmp_path, capsys):
     copy = Project(shutil.copytree(book.root, tmp_path / "copy"))
+    (copy.root / "my-run").mkdir()
+    (copy.root / "my-run" / "results.csv").write_text("of the reader's\n")
     check_rendered(copy)
     build(copy, "quick", print)
     assert "nothing has changed: " in capsys.readouterr().out

@@ -100,7 +100,7 @@ def _remove_orphans(project: Project) -> None:
 # Whether the rendered pages are still those of the sources: a book in which nothing has changed is not rendered again.
 
 STAMP = ".rendered"  # in _build: what the pages were made of, and the pages
-_MADE = {"_build", "runs", "build", "__pycache__"}  # and what begins with a dot or ends with .egg-info
+SOURCES = ("_config.yml", "_toc.yml", "CITATION.cff", "book", "notebooks", "benchmarks", "data", "tests", "lib")
 
 
 def kept(project: Project, repository: str = "") -> tuple[bool, bool]:
@@ -130,11 +130,11 @@ def _state(project: Project, repository: str) -> str:
 
 
 def _sources(root: Path) -> Iterator[Path]:
-    for folder, inner, files in os.walk(root):
-        inner[:] = [
-            name for name in inner if name not in _MADE and not name.startswith(".") and not name.endswith(".egg-info")
-        ]
-        yield from (Path(folder, name) for name in files)
+    yield from (root / name for name in SOURCES if (root / name).is_file())
+    for name in SOURCES:
+        for folder, inner, files in os.walk(root / name):
+            inner[:] = [name for name in inner if not name.startswith((".", "__")) and not name.endswith(".egg-info")]
+            yield from (Path(folder, name) for name in files)
 
 
 def _pages(html: Path) -> list[str]:
