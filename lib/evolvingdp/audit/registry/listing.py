@@ -24,7 +24,6 @@ EXEMPT = {
     "*.choosing.follow": _SIMULATED,
     "*.draw_sums": _SIMULATED,
     "*.sum_given_counts": _SIMULATED,
-    "*.supports": _SIMULATED,
     "*.holders": _SIMULATED,
     "*.Lots.split": _SIMULATED,
     "*.CountLaw.*": _SIMULATED,
