@@ -10,7 +10,7 @@ from scipy.stats import binom, binomtest, ks_2samp, multinomial
 
 from evolvingdp.core import sampling
 from evolvingdp.core.randomizers import SignFlip
-from evolvingdp.core.sampling import fair_binomial, fair_bits, split_evenly
+from evolvingdp.core.sampling import fair_binomial, split_evenly
 from evolvingdp.core.seeds import stream
 from evolvingdp.notebooks.heavy_hitters import streams
 from support import ALPHA, fits
@@ -53,19 +53,6 @@ def test_fair_binomials_are_binomial_on_both_sides_of_every_switch(trials):
 
     assert fits(seen, law(0.5), N) > ALPHA
     assert fits(seen, law(0.55), N) < ALPHA
-
-
-@pytest.mark.parametrize("bits", [1, 12, 16, 17, 32, 40])
-def test_fair_bits_are_fair_and_independent(bits):
-    drawn = fair_bits(N + 3, bits, stream(0, "bits", bits))
-    assert len(drawn) == N + 3
-    assert int(drawn.max()) < 2**bits
-    each = (drawn[:, None] >> np.arange(bits, dtype=drawn.dtype)) & drawn.dtype.type(1)
-    ones = each.sum(axis=0, dtype=int)
-    assert all(binomtest(int(count), len(each), 0.5).pvalue > ALPHA / bits for count in ones)
-    assert all(binomtest(int(count), len(each), 0.55).pvalue < ALPHA for count in ones)
-    neighbours = np.array([np.sum(each[1:, 0] == each[:-1, bit]) for bit in range(bits)])
-    assert all(binomtest(int(count), len(each) - 1, 0.5).pvalue > ALPHA / bits for count in neighbours)
 
 
 @pytest.mark.parametrize("counts", [[1], [2, 3], [4]])

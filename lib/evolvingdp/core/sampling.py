@@ -6,7 +6,6 @@ Every function draws from the exact law, `rare_count` to within 1e-12; none appr
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,13 +41,6 @@ def fair_binomial(trials: NDArray[np.integer], rng: np.random.Generator) -> NDAr
         # modulo 2^16, which no count reaches: numpy's reduceat is slower than a running sum of small integers
         successes[some] += np.diff(np.cumsum(ones, dtype=np.uint16)[ends - 1], prepend=np.uint16(0))
     return successes.reshape(np.shape(trials))
-
-
-def fair_bits(size: int, bits: int, rng: np.random.Generator) -> NDArray[Any]:
-    """(size,) uniform integers below 2^bits: the bits of random words, each word used for as many as fit."""
-    kind = np.dtype(np.uint16 if bits <= 16 else np.uint32 if bits <= 32 else np.uint64)
-    words = rng.integers(0, 2**64, size=-(-size * kind.itemsize // 8), dtype=np.uint64)
-    return np.asarray(words.view(kind)[:size] & kind.type(2**bits - 1))
 
 
 def split_evenly(counts: NDArray[np.integer], parts: int, rng: np.random.Generator) -> NDArray[np.int64]:

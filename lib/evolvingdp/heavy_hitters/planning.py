@@ -39,13 +39,11 @@ def planned(
     power: float = 1.0,
     max_candidates: int = 20_000_000,
     compression: str = "projective",
-    least_share: float = 0.0,
 ) -> TreeHist:
     """The TreeHist with the best expected F1 among trees of two or three levels and shares of the users for whole words.
 
     Expected if the word of rank r has a frequency proportional to r^-`power` and words are random letters: a prior, never
-    the data.  None may ask for more than three quarters of `max_candidates`, no level have less than `least_share` of the
-    users.
+    the data.  None may ask for more than three quarters of `max_candidates`.
 
     Raises ValueError where every plan would ask for too many, or where so low a threshold needs more cells than a server can
     look up.
@@ -72,8 +70,6 @@ def planned(
         grouped = _grouped(settings.tree, leaves, counts)
         for share in _SHARES:
             method = replace(settings, leaf_share=share)
-            if min(method.shares) < least_share:
-                continue
             f1, _, asked = _expected(method, grouped, counts)
             if asked <= 0.75 * max_candidates:
                 found.append((f1 - _A_DOUBLING * math.log2(max(asked, _FEW)), method))
