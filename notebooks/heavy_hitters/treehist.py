@@ -209,10 +209,18 @@ def run(params: Any, seed: int) -> pd.DataFrame:
     """A row per run: how many words were found, how many of them are heavy, and the estimates' error."""
     ladder = [(_trial, params, seed, *setting) for setting in _settings(params)]
     points = [("epsilon", params.n_users, epsilon) for epsilon in params.epsilon_sweep]
-    points += [("n_users", n_users, params.epsilon) for n_users in params.n_users_sweep]
+    points += [
+        ("n_users", n_users, params.epsilon)
+        for n_users in params.n_users_sweep
+        if n_users != params.n_users or params.epsilon not in params.epsilon_sweep  # else in both, and computed once
+    ]
     runs = [(*point, repetition) for point in points for repetition in range(params.sweep_repetitions)]
     ours = [(_trial, params, seed, "brown", sweep, name, *point) for name in (BEST, PROJECTIVE) for sweep, *point in runs]
-    return pd.DataFrame(engine.rows([*ladder, *[(_rappor, params, seed, *one) for one in runs], *ours]))
+    table = pd.DataFrame(engine.rows([*ladder, *[(_rappor, params, seed, *one) for one in runs], *ours]))
+    if params.n_users not in params.n_users_sweep or params.epsilon not in params.epsilon_sweep:
+        return table
+    shared = table[(table.sweep == "epsilon") & (table.epsilon == params.epsilon)].assign(sweep="n_users")
+    return pd.concat([table, shared], ignore_index=True)
 
 
 def _settings(params: Any) -> Iterator[tuple[str, str, str, int, float, int]]:
