@@ -55,7 +55,7 @@ def ran(tmp_path_factory):
     (root / "_toc.yml").write_text(f"format: jb-book\nroot: book/index\nparts:\n  - chapters:\n{chapters}")
     changed = {
         "data": str(source), "word": HOSTILE[0], "watch": WORDS, "n_users": 10**5, "n_users_sweep": [10**5, 2 * 10**5],
-        "repetitions": 2, "sample_users": 1000, "window": 2, "searched": 1, "hot": 0.01,
+        "repetitions": 2, "sample_users": 1000, "window": 2, "hot": 0.01,
     }  # fmt: skip
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("EVOLVINGDP_CACHE", str(root / ".cache"))
