@@ -45,7 +45,8 @@ def recommended(
     arrivals: ArrayLike | None = None,
     **options: Any,
 ) -> UserMean:
-    """The mean of all readings so far, for any users: every sample weighs the same, and nothing is projected.
+    """The mean of all readings so far, for any users: every sample weighs the same, and nothing is projected. `options` are
+    fields of `UserMean`; samples beyond what is chosen are dropped and releases clipped, unless they say otherwise.
 
     `samples_per_user`: what nobody exceeds, as far as is known.  With delta = 0 (discrete Laplace noise on the best tree) a
     cap and a batch are chosen, with delta > 0 (Gaussian noise of eight buffers) a reach, a batch and the filter's decay:

@@ -75,8 +75,9 @@ class Round(ABC):
 @checks.plain
 @dataclass(frozen=True)
 class Listed(Round):
-    """One of the `words`, of which a bit has two, by the best report of at most 256 bits unless another is given. Who holds
-    none of them has to have a word for that."""
+    """One of the `words`, of which a bit has two, by the best report of at most 256 bits unless another is given. `words`:
+    different strings, one of which `send` takes. Who holds none of them, or has no answer, has to have a word for that, as
+    not sending tells it."""
 
     words: tuple[str, ...]
     epsilon: float  # of one report

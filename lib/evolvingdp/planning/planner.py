@@ -157,8 +157,9 @@ def reach(question: Question, error: float, seconds: float = 1.5) -> list[Reache
     """What each method needs for a standard error of at most `error`, all else as in `question`; of an alarm `error` is the
     share of the users from which an item is found.
 
-    Each number is near the least, or the most, and keeps to `error`: `plan`, asked with this number, predicts no more. What
-    is not found in so many `seconds` of the processor is left out.
+    Each number is near the least, or the most, and keeps to `error`: `plan`, asked with this number, predicts no more. None:
+    no allowed value serves or, where `late`, so many `seconds` of the processor ran out: raise them. Answers hold for the
+    question's `changes`, three unless given.
     """
     if not error > 0:
         raise ParameterError(f"error must be > 0, got {error!r}")

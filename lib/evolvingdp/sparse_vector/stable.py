@@ -34,7 +34,8 @@ ALONE = 0.2  # of delta, for elements that one user alone holds, with normal noi
 def stable_monitor(
     epsilon: float, delta: float, reports: int, moved: int, noise: str = "best", *, n_events: int = 1, found: float = FOUND
 ) -> ThresholdMonitorEvolving:
-    """The lowest threshold with this `noise`; "best": the one that finds `n_events` smallest groups, as `smallest_group`.
+    """The monitor of the lowest threshold with this `noise`; "best": the one that finds `n_events` smallest groups, as
+    `smallest_group`. `reports`: of a user; `moved`: steps in which a user holds anything.
 
     Raises ValueError for parameters out of range.
     """
