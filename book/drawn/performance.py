@@ -33,9 +33,7 @@ def timings(root: Path, _: str, lines: Sequence[str]) -> str:
 
 
 def loop(root: Path, *_: object) -> str:
-    """Empty without loop.csv."""
-    if not (root / FOLDER / "loop.csv").exists():
-        return ""
+    """Raises OSError without loop.csv."""
     now, before = _rows(root / FOLDER / "loop.csv"), _rows(root / FOLDER / "loop_before.csv")
     at, then = next(iter(now[0])), next(iter(before[0]))
     table = ["What a change of this book waits for:\n", f"| {at} | clock (s) | processor (s) |", "|---|--:|--:|"]

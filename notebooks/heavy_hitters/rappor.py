@@ -335,7 +335,7 @@ def in_words(ranks: pd.DataFrame, column: str, short: Any) -> str:
 
 
 OWN_BITS, OWN_COHORTS = 64, 128  # for words of a reader's own
-OWN_MOST = int(0.8 * OWN_BITS * OWN_COHORTS)  # words of a list that can be told apart
+OWN_MOST = 2_000  # words of a list: half a minute
 
 
 def _own_words(path: Any) -> reading.Words:

@@ -20,7 +20,6 @@ from evolvingdp.streams.reading import as_text
 TUNED, OPTIMAL = "THRESH, tuned", "every epoch, composed"
 SMOOTH = "once, smoothed in hindsight"
 EVERY, CENTRAL, TREE = "every epoch, a report at a time", "noise in every epoch", "Algorithm 2, differences"
-FOREVER = (ONCE, SMOOTH, HINDSIGHT, TUNED, OPTIMAL)
 GUARANTEES = {
     "local, for ever": ONCE,
     "local, a report": EVERY,

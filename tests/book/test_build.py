@@ -10,6 +10,7 @@ from sphinx.errors import ExtensionError
 
 from evolvingdp.book.checkout import Project
 from evolvingdp.book.files import BookError
+from evolvingdp.book.rendering import build as build_module
 from evolvingdp.book.rendering.build import UNFINISHED, build, check_rendered, render
 from evolvingdp.book.rendering.ext import refuse_stale_pages
 from evolvingdp.book.rendering.theme import REPOSITORY
@@ -42,6 +43,24 @@ def test_a_copied_checkout_is_not_stale_until_a_source_changes(book, tmp_path, c
     (copy.root / "book" / "chapter.md").write_text("# Another chapter\n")
     with pytest.raises(BookError, match=r"stale; run make book first:\na source has changed since"):
         check_rendered(copy)
+
+
+def test_what_is_edited_while_pages_are_rendered_is_not_taken_for_shown(book, monkeypatch):
+    chapter = book.root / "book" / "chapter.md"
+    kept = chapter.read_text()
+
+    def edited(*_, **__):
+        chapter.write_text(kept + "\nA sentence that came too late.\n")
+
+    monkeypatch.setattr(build_module, "render", edited)
+    chapter.write_text(kept + "\nA sentence.\n")
+    build(book, "quick", print)
+    with pytest.raises(BookError, match="a source has changed since"):
+        check_rendered(book)
+    monkeypatch.undo()
+    chapter.write_text(kept)
+    build(book, "quick", print)
+    check_rendered(book)
 
 
 @pytest.mark.parametrize("changed", ["a source", "a page", "the address of a fork"])

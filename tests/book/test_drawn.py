@@ -189,6 +189,15 @@ def test_a_peer_that_is_better_only_sometimes_or_hardly_is_not_called_so():
     assert (quick.n, quick.ratios["cpu"], quick.ratios["error"]) == (100, pytest.approx(0.1), 1.0)
 
 
+def test_a_broken_budget_is_named_with_its_number_and_a_kept_one_is_not():
+    rows = [("p", "a", 2.0, 3.95, "at least (never)"), ("p", "b", 2.0, 1.9, "at least"), ("q", "c", 1.0, 0.8, "exact")]
+    assert peers.broken(pd.DataFrame(rows, columns=["package", "method", "stated", "spent", "how"])) == [
+        "**p a spends more than it states**: epsilon ≥ 3.95 where it states 2 (never).",
+        "Noisier than needed on a short stream: q c (0.80 of 1).",
+        "Of 3 methods looked at, 2 were not seen to break their promise.",
+    ]
+
+
 def test_the_page_of_other_packages_says_where_each_is_better_and_types_no_number():
     page = (REPOSITORY / "book" / "performance.md").read_text().split("## Against what people")[1]
     assert re.findall(r"```\{peers\} (.+)", page) == ["better", "packages", "budget"]

@@ -85,6 +85,8 @@ BAD = {
     "sources": (["--grid", "epsilon=1", "--out", "notebooks/mine"], "out must lie outside the book's own sources"),
     "file": (["--grid", "epsilon=1", "--out", "file/inside"], "out must be a folder that can be written"),
     "foreign": (["--grid", "epsilon=1", "--out", "runs"], "which no sweep wrote; choose another folder"),
+    "foreign points": (["--grid", "epsilon=1", "--out", "trips"], "points/gps.csv', which no sweep wrote"),
+    "foreign tables": (["--grid", "epsilon=1", "--out", "tables"], "tables/summary.csv', which no sweep wrote"),
 }
 
 
@@ -93,6 +95,10 @@ def test_a_sweep_refuses_bad_input_with_one_line_before_anything_runs(kind, root
     monkeypatch.chdir(root)
     (root / "runs").mkdir(exist_ok=True)
     (root / "runs" / "mine.txt").touch()
+    for name in ("trips", "tables"):
+        (root / name / "points").mkdir(parents=True, exist_ok=True)
+    (root / "trips" / "points" / "gps.csv").touch()
+    (root / "tables" / "summary.csv").touch()
     (root / "file").touch()
     monkeypatch.setattr(sweeping, "connected", lambda *_: pytest.fail("it ran"))
     monkeypatch.setattr(sweeping, "ANSWER", 0.2)  # seconds to wait for a scheduler's file

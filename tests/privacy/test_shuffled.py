@@ -164,3 +164,19 @@ def test_the_epsilon_of_a_report_is_the_largest_that_the_total_allows():
 def test_what_cannot_be_worked_out_is_refused(call, says):
     with pytest.raises(ValueError, match=says):
         call()
+
+
+@pytest.mark.parametrize("near", [1e-3, 1e-9, 1e-16])
+def test_near_the_epsilon_of_a_report_the_bound_takes_no_more_memory_and_stays_one(near):
+    """The grid would have 2^37 points; a report alone is (epsilon, 0)-private, and (epsilon - x, x)-private."""
+    for users in (10**10, 13):
+        shuffled = Shuffled(0.1, users, 2, hashed=False)
+        delta = shuffled.delta(0.1 * (1 - near))
+        assert 0 <= delta <= 1
+        if users == 13:
+            assert delta >= enumerated(_binary(0.1), 13, 0.1 * (1 - near))
+
+
+def _binary(epsilon):
+    keep = math.exp(epsilon) / (math.exp(epsilon) + 1)
+    return [[keep, 1 - keep], [1 - keep, keep]]

@@ -509,6 +509,24 @@ def test_days_drop_what_is_beyond_a_day_s_cap_and_say_so():
         days.release([0, 1], [3, 3], [1, 0], stream(0, "days"))
 
 
+@pytest.mark.parametrize("in_days", [True, False])
+def test_samples_beyond_a_user_s_cap_take_nobody_else_s_place_in_the_horizon(in_days):
+    days = windows.Days(UserMean(2, 2, 1e9, excess="drop"), 3, 1)
+    users, when = [0, 0, 0, 0, 1, 1], [0, 0, 0, 0, 1, 2] if in_days else [0, 0, 0, 0, 0, 2]
+    used = [snapshot.used for snapshot in days.release(users, [1] * 6, when, stream(0, "days"))]
+    assert used == ([1, 2, 3] if in_days else [2, 2, 3])
+    few = windows.Days(UserMean(4, 1, 1e9, horizon=2, excess="drop"), 1, 1)
+    assert few.release([3, 2, 1, 0], [1, 1, 0, 0], [0] * 4, stream(0, "days"))[-1].used == 2, "the horizon ends"
+    assert few.release([3, 2, 1, 0], [1, 1, 0, 0], [0] * 4, stream(0, "days"))[-1].total == pytest.approx(2), "of the first"
+
+
+@pytest.mark.parametrize(("most", "columns"), [(1, [1]), (10, [10]), (100, [100]), (200, [100, 100])])
+def test_the_norm_that_a_batch_costs_is_that_of_what_a_user_has(most, columns):
+    """A user with fewer samples than a batch has was charged a whole batch."""
+    made = UserMean(1000, most, 1.0, delta=1e-6, batch=100)
+    assert made.norm == pytest.approx(columns[0] * made.sums.l2(len(columns)), rel=1e-6)
+
+
 def test_the_error_of_a_day_of_its_own_by_hand():
     """365 days of 1000 samples, users of 30 samples in all, one a day: Laplace noise for 30 samples, and no tree."""
     days = windows.Days(UserMean(12_167, 30, 1.0, horizon=365_000), 365, 1)

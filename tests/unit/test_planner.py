@@ -19,7 +19,7 @@ from evolvingdp.core import accounting
 from evolvingdp.core.checks import ParameterError
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.trust.shuffling import Shuffled
-from evolvingdp.planning import local, texts
+from evolvingdp.planning import local, planner, texts
 from evolvingdp.planning.answer import CannotServeError, Method
 from evolvingdp.planning.planner import METHODS, asked, expected, plan, reach, settled
 from evolvingdp.planning.question import STATISTICS, TARGETS, TRUST, UNITS, Question
@@ -185,6 +185,20 @@ def test_the_planner_keeps_its_word_on_the_way_back(number_of):
             if (value := getattr(one, name)) is not None:
                 again = {each.method: each for each in plan(replace(question, **{name: value})).predictions}[one.method]
                 assert again.rank <= wanted * (1 + 1e-9) or again.standard_error <= wanted, (question, one.method, name)
+
+
+def test_a_number_that_is_enough_is_named_where_time_runs_out(monkeypatch):
+    def late(*_):
+        raise TimeoutError
+
+    monkeypatch.setattr(planner, "_reached", late)
+    question = Question("mean", users=100_000, periods=4, epsilon=1.0, trust="nobody")
+    best = plan(question).predictions[0]
+    found = {one.method: one for one in reach(question, 1.01 * best.standard_error, seconds=60)}
+    assert (found[best.method].epsilon, found[best.method].users, found[best.method].periods) == (1.0, 100_000, 4)
+    assert found[best.method].late
+    worse = reach(question, 1e-6, seconds=60)
+    assert {(one.epsilon, one.users, one.periods, one.late) for one in worse} == {(None, None, None, True)}
 
 
 def test_simulated_numbers_have_no_more_digits_than_hold():

@@ -170,6 +170,13 @@ def test_the_spread_of_keys_is_the_inverse_s_within_a_few_per_cent(rows, width, 
     assert np.allclose(np.sqrt(fit.spread() / np.diag(np.linalg.inv(gram))) - 1, off, atol=1e-12)
 
 
+@pytest.mark.parametrize("signed", [True, False])
+@pytest.mark.parametrize(("rows", "n_keys"), [(2, 12), (3, 20), (5, 30)])  # first order is off by up to a third, or by 1e9
+def test_where_keys_are_many_for_the_cells_the_spread_is_the_inverse_s(rows, n_keys, signed):
+    fit, gram, _ = drawn_fit(rows, 16, n_keys, signed)
+    assert np.allclose(fit.spread(), np.diag(np.linalg.inv(gram)), rtol=1e-6)
+
+
 def test_twenty_thousand_keys_have_standard_errors():
     """Their system takes 3 GB, and minutes to be inverted."""
     fit = JointFit.of(stream(0, "thousands").integers(0, 2048, size=(64, 20_000)), None, 2048)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evolvingdp.book import checkout, provenance
+from evolvingdp.book import checkout, provenance, sweeping
 from evolvingdp.book.checkout import params_of
 from evolvingdp.core.checks import ParameterError
 from evolvingdp.notebooks.streams import trusted, two_centuries
@@ -85,3 +85,15 @@ def test_a_file_that_changes_changes_the_key_of_its_run(mine):
     mine.write_text(mine.read_text().replace("2000,yes,10", "2000,yes,11"))
     assert checkout.of_files(params) != before
     assert checkout.of_files(Params.make().model_dump(mode="json")) == {}
+
+
+def test_a_sweep_runs_a_point_again_whose_file_has_changed_and_no_worker_takes_another_file_for_it(mine):
+    params = Params.make(overrides={"data": str(mine)})
+    given, key = params.model_dump(mode="json"), sweeping._key("streams/two_centuries", params, 0, {})
+    wanted = sweeping.sources("streams/two_centuries") | checkout.of_files(given)
+    mine.write_text(mine.read_text().replace("2000,yes,10", "2000,yes,11"))
+    assert sweeping._key("streams/two_centuries", params, 0, {}) != key
+    for _ in range(2):
+        told = sweeping.one("streams/two_centuries", given, 0, {}, wanted).traceback
+        assert f"this worker differs from the sweep in: {mine}" in told
+        mine.unlink(missing_ok=True)

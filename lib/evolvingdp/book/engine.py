@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 Row = dict[str, Any]
@@ -10,8 +10,4 @@ Row = dict[str, Any]
 
 def rows(calls: Iterable[tuple[Any, ...]]) -> list[Row]:
     """The rows of every call (function, argument, ...) in order."""
-    return [row for call in calls for row in _called(*call)]
-
-
-def _called(function: Callable[..., Iterable[Row]], *arguments: Any) -> Iterable[Row]:
-    return function(*arguments)
+    return [row for function, *arguments in calls for row in function(*arguments)]

@@ -296,9 +296,11 @@ def check_folder(folder: Path, sweep: Sweep, own: Path) -> None:
             f"out {str(folder)!r} holds {len(others)} points that this sweep does not have, of another grid, notebook or "
             "version; choose another folder, or a grid that holds all of them"
         )
-    foreign = [path for path in (folder.iterdir() if folder.is_dir() else ()) if not path.name.startswith((WRITING, HELD))]
-    if foreign and not _points(folder).is_dir():
-        raise ParameterError(f"out holds {str(foreign[0])!r}, which no sweep wrote; choose another folder")
+    if not any(_points(folder).glob("*.parquet")):  # no point is finished: what else is there is not a sweep's
+        found = [path for part in (folder, _points(folder)) if part.is_dir() for path in sorted(part.iterdir())]
+        foreign = [path for path in found if not path.name.startswith((WRITING, HELD)) and path != _points(folder)]
+        if foreign:
+            raise ParameterError(f"out holds {str(foreign[0])!r}, which no sweep wrote; choose another folder")
 
 
 def finished(folder: Path, key: str) -> bool:
@@ -406,8 +408,11 @@ def figure(values: pd.DataFrame, grid: list[str], metric: Any) -> bytes:
     @style.house
     def draw() -> bytes:
         canvas, ax = style.canvas(6.0, 4.0)
-        marks = zip(rows["curve"].unique(), style.PALETTE, style.MARKERS, strict=False)  # as many as one can tell apart
+        named = rows["curve"].unique()
+        marks = zip(named, style.PALETTE, style.MARKERS, strict=False)  # as many as one can tell apart
         looks = {name: {"color": color, "marker": marker} for name, color, marker in marks}
+        if len(looks) < len(named):
+            ax.set_title(f"{len(looks)} of {len(named)} curves; summary.csv has all")
         style.lines(rows, "x", "y", ax, looks=looks, by="curve", xlabel=x, ylabel=metric.unit or metric.name)
         ax.set_xscale("log" if numeric and 0 < rows.x.min() < rows.x.max() / 20 else "linear")
         ax.set_yscale("log" if 0 < rows.y.min() < rows.y.max() / 30 else "linear")

@@ -115,7 +115,8 @@ class UserMean(Settings):
     @cached_property
     def norm(self) -> float:
         """`reach`, or what it is by default: no sample within `samples_per_user` is dropped for it."""
-        return self.reach or math.sqrt(_SLACK) * self.batch * self.sums.l2(-(-self.samples_per_user // self.batch))
+        at_once = min(self.batch, self.samples_per_user)  # of a user, in one batch
+        return self.reach or math.sqrt(_SLACK) * at_once * self.sums.l2(-(-self.samples_per_user // at_once))
 
     @cached_property
     def noise(self) -> Laplace | DiscreteLaplace | Gaussian:

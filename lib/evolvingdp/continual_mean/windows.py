@@ -103,7 +103,8 @@ class Days:
             raise ValueError(f"n_days must be larger to go on: {self.n_days} days are paid for, and over")
         user, step, rank = today.by_user
         kept = (rank <= self.per_day) & (state.counts[user] + rank <= self.settings.samples_per_user)
-        kept &= state.sums.steps + step <= self.settings.max_steps
+        in_turn = np.argsort(step)  # the horizon ends for samples that count, the first ones first
+        kept[in_turn] &= state.sums.used + np.cumsum(kept[in_turn]) <= self.settings.max_steps
         counts = state.counts + np.bincount(user[kept], minlength=len(state.counts))
         steps, used = state.sums.steps + today.n_steps, state.sums.used + int(kept.sum())
         sums = Snapshot(steps, used, state.sums.total + int(today.values[step[kept] - 1].sum()), state.sums.days + 1)

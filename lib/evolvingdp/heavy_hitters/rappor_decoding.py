@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import optimize, sparse, stats
+from scipy import linalg, optimize, sparse, stats
 
 from evolvingdp.heavy_hitters.rappor import BitCounts, Rappor, RapporProtocol
 
@@ -122,10 +122,15 @@ def _design(protocol: RapporProtocol, candidates: NDArray[np.uint64], cohorts: N
 def _of_all(weighted: sparse.csc_array, target: NDArray[np.float64]) -> Fit:
     """The non-negative fit, least squares with any sign, its standard errors, and the residual variance."""
     inverse, lost = _inverse(weighted)
-    solution = inverse @ (weighted.T @ target)
+    right = weighted.T @ target
+    solution = inverse @ right
     dispersion = _dispersion(target - weighted @ solution, len(solution))
     error = np.sqrt(dispersion * np.where(lost, _NOT_TOLD_APART**2, np.diag(inverse)))
-    return optimize.nnls(weighted.toarray(), target)[0], solution, error, dispersion
+    if lost.any():
+        return optimize.nnls(weighted.toarray(), target)[0], solution, error, dispersion
+    square = linalg.cholesky((weighted.T @ weighted).toarray())  # the same fit, of as many equations as candidates
+    fit = optimize.nnls(square, linalg.solve_triangular(square, right, trans="T"))[0]
+    return fit, solution, error, dispersion
 
 
 def _of_some(weighted: sparse.csc_array, target: NDArray[np.float64]) -> Fit:
@@ -155,8 +160,18 @@ def _dispersion(left: NDArray[np.float64], fitted: int) -> float:
 def _inverse(weighted: sparse.csc_array) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """The generalized inverse of the normal equations, and which columns it cannot tell from others."""
     products = (weighted.T @ weighted).toarray()
+
+    def lost(inverse: NDArray[np.float64]) -> NDArray[np.bool_]:
+        return np.asarray(np.abs(inverse @ products - np.eye(len(products))).max(axis=1) > _LOST)
+
+    try:
+        inverse = linalg.cho_solve(linalg.cho_factor(products), np.eye(len(products)))
+        if not (missed := lost(inverse)).any():
+            return inverse, missed
+    except linalg.LinAlgError:
+        pass
     inverse = np.linalg.pinv(products, hermitian=True)
-    return inverse, np.abs(inverse @ products - np.eye(len(inverse))).max(axis=1) > _LOST
+    return inverse, lost(inverse)
 
 
 def _p_values(

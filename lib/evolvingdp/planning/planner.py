@@ -166,7 +166,7 @@ def reach(question: Question, error: float, seconds: float = 1.5) -> list[Reache
     found, end = [], time.process_time() + seconds
     for method in sorted(asked(question), key=lambda one: one.simulated):
         least: dict[str, Any] = dict.fromkeys(_POWER)
-        late = False
+        late, here = False, math.inf
         try:
             _refused(method, question)
             here = _excess(method, question, error, end)
@@ -176,6 +176,8 @@ def reach(question: Question, error: float, seconds: float = 1.5) -> list[Reache
             continue
         except TimeoutError:
             late = True
+            if here <= 0:  # then the question's own numbers are enough, though none of them need be the least
+                least = {name: value or getattr(question, name) for name, value in least.items()}
         if late or any(least.values()):
             whole = {name: int(least[name]) if least[name] else None for name in ("users", "periods")}
             found.append(Reached(method.name, least["epsilon"], **whole, late=late))

@@ -123,9 +123,10 @@ def _reached(answer: Answer, error: float) -> list[str]:
         return [f"No method reaches an error of {error:g} by epsilon, users or periods alone.", *told]
     rows = [[f"for an error of {error:g}", "epsilon from", "users from", "periods up to"]]
     for one in found:
+        missing = "not searched" if one.late else "none"
         numbers = [
-            f"{one.epsilon:.3g}" if one.epsilon else "none",
-            *(f"{n:,}" if n else "none" for n in (one.users, one.periods)),
+            f"{one.epsilon:.3g}" if one.epsilon else missing,
+            *(f"{n:,}" if n else missing for n in (one.users, one.periods)),
         ]
         rows.append([one.method, *numbers])
     return _columns(rows) + told

@@ -41,12 +41,13 @@ def build(project: Project, preset: str, say: Say, *, workers: int | None = None
             export(job, project.results / job.paper, as_page=True)
     _remove_orphans(project)
     unfinished, repository = project.root / "_build" / UNFINISHED, os.environ.get(REPOSITORY, "")
-    same_sources, same_otherwise = kept(project, repository)
-    if not unfinished.exists() and same_sources and same_otherwise:
+    sources, (shown, otherwise) = _sources_digest(project), _stamped(project)  # what is edited from here on is not shown
+    same_otherwise = otherwise == _otherwise(project, repository)
+    if not unfinished.exists() and same_otherwise and shown == sources:
         say(f"nothing has changed: {project.root / '_build' / 'html' / 'index.html'}")
         return
     render(project, say, anew=not same_otherwise)
-    (project.root / "_build" / STAMP).write_text(_state(project, repository))
+    (project.root / "_build" / STAMP).write_text(f"{sources} {_otherwise(project, repository)}\n")
 
 
 def _shows(job: Job) -> bool:
@@ -103,13 +104,6 @@ STAMP = ".rendered"  # in _build: what the pages were made of, and the pages
 SOURCES = ("_config.yml", "_toc.yml", "CITATION.cff", "book", "notebooks", "benchmarks", "data", "tests", "lib")
 
 
-def kept(project: Project, repository: str = "") -> tuple[bool, bool]:
-    """Of the last stamp, whether the sources are the same, and whether `repository`, packages and pages are."""
-    stamped = project.root / "_build" / STAMP
-    before, now = stamped.read_text().split() if stamped.is_file() else [""], _state(project, repository).split()
-    return before[0] == now[0], before[-1] == now[-1]
-
-
 def check_rendered(project: Project) -> None:
     """Raise BookError unless _build/html shows the sources and results as they are now."""
     html, unfinished = project.root / "_build" / "html", project.root / "_build" / UNFINISHED
@@ -117,16 +111,27 @@ def check_rendered(project: Project) -> None:
     if unfinished.exists() or not all(page.exists() for page in pages):
         raise BookError("the book is not rendered yet, or not all of it; run make book (or make book PRESET=quick) first")
     stale = [problem for notebook in project.pages() for problem in problems(project, notebook)]
-    if stale or not kept(project)[0]:
+    if stale or _stamped(project)[0] != _sources_digest(project):
         told = "\n".join(stale or ["a source has changed since they were rendered"])
         raise BookError(f"the rendered pages are stale; run make book first:\n{told}")
 
 
-def _state(project: Project, repository: str) -> str:
+def _stamped(project: Project) -> tuple[str, str]:
+    """Of the last rendering, `_sources_digest` and `_otherwise`."""
+    stamped = project.root / "_build" / STAMP
+    sources, otherwise = stamped.read_text().split() if stamped.is_file() else ("", "")
+    return sources, otherwise
+
+
+def _sources_digest(project: Project) -> str:
+    return digest_files(_sources(project.root), project.root)
+
+
+def _otherwise(project: Project, repository: str) -> str:
+    """The digest of all else that decides what pages are, and of the pages."""
     packages = sorted(f"{found.name} {found.version}" for found in metadata.distributions())
     told = "\n".join([sys.version, repository, *packages, *_pages(project.root / "_build" / "html")])
-    sources = digest_files(_sources(project.root), project.root)
-    return f"{sources} {hashlib.sha256(told.encode()).hexdigest()}\n"
+    return hashlib.sha256(told.encode()).hexdigest()
 
 
 def _sources(root: Path) -> Iterator[Path]:

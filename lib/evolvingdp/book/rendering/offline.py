@@ -36,7 +36,7 @@ def chromium() -> str:
 
 
 def archive(project: Project) -> Path:
-    """Write _build/evolving-privacy.zip, the HTML book for reading from disk.  The same pages give the same bytes."""
+    """Write _build/evolving-privacy.zip, the HTML book for reading from disk."""
     check_rendered(project)
     root, target = project.root / "_build" / "html", project.root / "_build" / f"{NAME}.zip"
     files = sorted(path for path in root.rglob("*") if path.is_file() and path.name != ".buildinfo")

@@ -5,7 +5,8 @@ with G[u, v] = mean over rows of g(u) g(v) 1{h(u) = h(v)}, so the fit solves G f
 cell by their share of it: both sides are centred by what a uniform hash function gives, 1/width.
 
 **Error.** The variance of a cell's noise, over the rows, times the diagonal of G's inverse, 1 / (1 - a) with a the part of a
-key's cells that the others can fit: to first order what they have of it one by one, the sum of G[u, v]^2.
+key's cells that the others can fit.  Where keys are few for the cells, that is to first order what they have of it one by
+one, the sum of G[u, v]^2; where they are many, the inverse is computed.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy import linalg, sparse
 
 _TOLERANCE = 1e-9  # of the solution; and keys that no cell tells apart get a standard error of 1/sqrt of it
 _AT_ONCE = 512  # columns of G
+_SPARSE = 1 / 32  # keys a cell and row, of 8 at most, up to which first order is within a few per cent
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +72,10 @@ class JointFit:
         return np.asarray((cells - self._shared * frequencies.sum()) / (1 - self._shared))
 
     def spread(self) -> NDArray[np.float64]:
-        """The diagonal of the inverse, (keys,), to first order: 1 for a key that is alone in its cells."""
+        """The diagonal of the inverse, (keys,): 1 for a key that is alone in its cells."""
         n_keys, share = self.design.shape[1], self._shared
+        if n_keys > _SPARSE * min(self.rows, 8) * self.rows * self.width:
+            return self._exact_spread()
         fitted = np.empty(n_keys)
         for first in range(0, n_keys, _AT_ONCE):
             own = slice(first, first + _AT_ONCE)
@@ -79,3 +83,13 @@ class JointFit:
             squares, sums = gram.multiply(gram).sum(axis=0) - 1, gram.sum(axis=0) - 1
             fitted[own] = (squares - 2 * share * sums + (n_keys - 1) * share**2) / (1 - share) ** 2
         return np.asarray(1 / np.maximum(1 - fitted, _TOLERANCE))
+
+    def _exact_spread(self) -> NDArray[np.float64]:
+        n_keys = self.design.shape[1]
+        gram = self.design.T @ self.design / self.rows + _TOLERANCE * sparse.eye_array(n_keys)
+        factor = linalg.cho_factor(gram.toarray(), overwrite_a=True)  # of a sparse one hardly anything would be 0 either
+        sums = linalg.cho_solve(factor, np.ones(n_keys))
+        spread = linalg.lapack.dpotri(factor[0])[0].diagonal().copy()
+        if self.centred:  # the inverse of a matrix less a constant, by Sherman and Morrison
+            spread += np.square(sums) / max(self.width - sums.sum(), _TOLERANCE)
+        return np.asarray(spread * (1 - self._shared))

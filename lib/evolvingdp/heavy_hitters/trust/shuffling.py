@@ -34,6 +34,7 @@ from scipy.stats import binom
 from evolvingdp.core import checks
 
 _GRID = 16  # 2^16 points, or more where the sums of so many users need them
+_FINEST = 22  # 2^22 points at most: the bound holds on any grid, and is looser on a coarse one
 _CROWD = 10**10
 _TAIL = 42.0  # e^-42 of the sums' law may be beyond either end of the grid: it is added to delta
 _LEAST_DELTA = 1e-12
@@ -66,8 +67,8 @@ class Shuffled:
         if not 0 <= epsilon <= _MOST:
             raise ValueError(f"epsilon must be from 0 to {_MOST:g}, got {epsilon!r}")
         n, g, p, e = min(self.n_users, _CROWD), self.values, math.exp(self.epsilon), math.exp(epsilon)
-        if epsilon >= self.epsilon:
-            return 0.0
+        if e >= p:  # or so near that doubles do not tell them apart
+            return max(0.0, self.epsilon - epsilon)
         blanket, own = g / (p + g - 1), (1 - 1 / g) / g if self.hashed else 1 / g
         both = g**-2 if self.hashed else 0.0
         worth = np.array([p - e, 1 - p * e, p - p * e, 1 - e, 0.0])
@@ -78,7 +79,7 @@ class Shuffled:
         deviation = math.sqrt(n * float(tilted @ worth**2) / tilted.sum())
         more = math.sqrt(2 * _TAIL) / deviation
         reach = (n * (_log_mean(worth, chances, tilt + more) - _log_mean(worth, chances, tilt)) + _TAIL) / more
-        size = 1 << max(_GRID, math.ceil(math.log2(4 * reach / (p - e))))
+        size = 1 << min(max(_GRID, math.ceil(math.log2(4 * reach / (p - e)))), _FINEST)
         step = 2 * reach / size
         aligned = e - 1 if e - 1 >= step else p - e  # most reports, or else those that count, stay as they are
         step = aligned / max(1, math.floor(aligned / step))
