@@ -103,8 +103,8 @@ def test_yours_stand_beside_ours_with_every_difference(small_book):
     settings, claims = shown(first.parent, "toy-line")
     assert settings == [["parameter", "ours", "yours"], ["seed", "0", "7"], ["epsilon", "2.0", "1.0"]]
     assert claims[1:] == [
-        ["Epsilon is small | no", "2 (at most 1.5): does not hold", "1 (at most 1.5): holds", "-1", "-50 %"],
-        ["Nothing", "0 (at most 0): holds", "0 (at most 0): holds", "0", "0"],
+        ["Epsilon is small | no", "2 (≤ 1.5): does not hold", "1 (≤ 1.5): holds", "-1", "-50 %"],
+        ["Nothing", "0 (≤ 0): holds", "0 (≤ 0): holds", "0", "0"],
     ]
     page = BeautifulSoup((first.parent / "toy-line.html").read_text(), "html.parser").article
     files = [image["src"] for image in page.select("img")] + [link["href"] for link in page.select("a.download")]

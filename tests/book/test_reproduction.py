@@ -123,7 +123,7 @@ def test_a_number_is_reproduced_within_its_tolerance_and_no_further(tmp_path):
         write(tmp_path, "a/b", {"x": found}, [])
         assert outcome(tmp_path, Check(**VALUE, form=".2f")) == (holds, f"{found:.2f}")
     bounded = Check(value="a/b x", at_most=0.9, because="a bound", form=".2f")
-    assert outcome(tmp_path, bounded) == (False, "0.91 (at most 0.90)")
+    assert outcome(tmp_path, bounded) == (False, "0.91 (≤ 0.90)")
 
 
 def test_a_claim_is_found_by_how_it_begins_and_decides(tmp_path):

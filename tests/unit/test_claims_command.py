@@ -41,7 +41,7 @@ def test_every_seed_that_is_drawn_stays_with_what_failed(claims):
     runs, failed = claims.command("--seeds", "3", "sparse_vector/threshold_monitor")
     assert runs.seed.tolist() == [10, 11, 12]
     assert failed.seed.tolist() == [11]
-    assert failed["claim, value, bound"].tolist() == ["It may fail: 1, at most 0.5"]
+    assert failed["claim, value, bound"].tolist() == ["It may fail: 1, ≤ 0.5"]
     summary = pd.read_csv(claims.folder / "claims.csv")
     assert summary[["seeds", "claims", "failures"]].to_numpy().tolist() == [[3, 2, 1]]
     assert list(json.loads((claims.folder / "claims.json").read_text())["notebooks"]) == ["sparse_vector/threshold_monitor"]

@@ -82,13 +82,12 @@ class Page:
         _show(_markdown(line), line)
 
     def claims(self) -> None:
-        """Show how many claims hold, and behind it each with its value, its bound and its verdict."""
+        """Show how many claims hold, and behind it each with its value and its bound, and which of them do not hold."""
         rows = [
             {
                 "claim": claim.claim,
                 "measured": f"{claim.value:,.0f}" if float(claim.value).is_integer() else f"{claim.value:.4g}",
-                "bound": claim.bound_in_words,
-                "verdict": "holds" if claim.holds else "**does not hold**",
+                "bound": claim.bound_in_words + ("" if claim.holds else ": **does not hold**"),
             }
             for claim in self.result.claims
         ]
@@ -137,7 +136,7 @@ class Page:
 
     def _files(self, figure_id: str) -> str:
         files = bundle.names(figure_id, column=self._columns[figure_id])
-        return " · ".join(f"[{kind}]({self.name}/{file})" for kind, file in files.items())
+        return ", ".join(f"[{kind}]({self.name}/{file})" for kind, file in files.items())
 
     def _figure_myst(self, figure: Figure, record: dict[str, Any]) -> str:
         alt = json.dumps(" ".join(figure.alt.split()), ensure_ascii=False)

@@ -53,11 +53,11 @@ class Claim:
 
 
 def in_words(relation: str, bound: float | Sequence[float], form: str = ",.4g") -> str:
-    """What a claim's value must keep to."""
+    """What a claim's value must keep to, as a reader sees it: "≤ 0.1", "0.9 to 1.1"."""
     if isinstance(bound, Sequence):
         low, high = (f"{end:{form}}" for end in bound)
         return f"{low} to {high}" if low != high else f"{bound[0]:.6g} to {bound[1]:.6g}"
-    return f"{'at most' if relation == '<=' else 'at least'} {bound:{form}}"
+    return f"{'≤' if relation == '<=' else '≥'} {bound:{form}}"
 
 
 def at_most(claim: str, value: float, bound: float) -> Claim:
