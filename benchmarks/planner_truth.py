@@ -189,7 +189,7 @@ def all_found(question: Question, settings: Any, size: int, seed: int) -> bool:
         state = settings.start(rng)
         for _ in range(question.events):
             state, release = settings.step(state, float(size), rng)
-            if not release.above:
+            if not release:
                 return False
         return True
     places = np.arange(n_users)

@@ -26,10 +26,10 @@ def counters() -> Drawing:
         members = np.isin(np.arange(USERS), events.members(place))
         before = state.active[::COPIES]
         query = np.repeat(members, COPIES)
-        state, release = monitor.step(state, query, lambda held: held, stream(0, "idea", "noise", place))
+        state, above = monitor.step(state, query, lambda held: held, stream(0, "idea", "noise", place))
         kind = list(KINDS)[events.family[place]]
         drawing.text(x + wide / 2, 14, kind, "strong", at="middle")
-        drawing.text(x + wide / 2, 26, "yes" if release.above else "no", "small", at="middle")
+        drawing.text(x + wide / 2, 26, "yes" if above else "no", "small", at="middle")
         for user in range(USERS):
             y = top + high * user
             if before[user]:
@@ -39,7 +39,7 @@ def counters() -> Drawing:
                 drawing.text(
                     x + wide / 2, y + 12, "✕" if gone else str(count), "on" if members[user] else "small", at="middle"
                 )
-        said.append(f"{kind} {'yes' if release.above else 'no'}, {int((~state.active[::COPIES]).sum())} gone")
+        said.append(f"{kind} {'yes' if above else 'no'}, {int((~state.active[::COPIES]).sum())} gone")
     for user in range(USERS):
         drawing.text(left - 8, top + high * user + 12, f"user {user + 1}", "small", at="end")
     end = top + high * USERS

@@ -9,11 +9,11 @@ import pytest
 from evolving_losses import once_loss, reserve_loss
 
 from evolvingdp.audit.exact.draws import law_of
+from evolvingdp.core.noise import MonitorNoise
 from evolvingdp.core.reports import Hashed, Sign, Subset
 from evolvingdp.evolving.rivals import once, reserve
 from evolvingdp.evolving.rivals.once import Once, State, Tally
 from evolvingdp.evolving.rivals.reserve import Reserve
-from evolvingdp.sparse_vector.noise import MonitorNoise
 
 LN3 = math.log(3)
 

@@ -18,8 +18,8 @@ from evolvingdp.audit.registry.entry import FINITE, REPORTS, Mechanism, Trial
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.per_step import PerStepLaplace
 from evolvingdp.continual_mean.prefix_sums import Buffered, Tree
+from evolvingdp.core.noise import IntegerNoise
 from evolvingdp.core.randomizers import SignFlip
-from evolvingdp.sparse_vector.noise import IntegerNoise
 
 ENTRIES = {entry.id: entry for entry in ledger.entries()}
 SETTINGS = 64

@@ -30,7 +30,7 @@ def test_a_step_of_elements_is_its_queries_and_pays_for_two_that_a_user_moves():
     told = []
     for weight in (2, 1, 2):
         twin, release = plain.step(twin, weight, other)
-        told.append(release.above)
+        told.append(release)
     assert above.tolist() == np.flatnonzero(told).tolist()
     assert state == twin
     state, rng = GAUSSIAN.start(stream(0, "start")), stream(0, "noise")
@@ -52,7 +52,7 @@ def test_a_value_of_any_type_meets_the_threshold_that_was_set(threshold, kind):
         states[1], same = method.step(states[1], kind(4), narrow)
         assert same == plain
     tight = AboveThreshold(threshold, 2, Laplace(1e-7))
-    assert not tight.step(tight.start(narrow), kind(4), narrow)[1].above
+    assert not tight.step(tight.start(narrow), kind(4), narrow)[1]
 
 
 @pytest.mark.parametrize("value", [2**53 + 2, -(2.0**60), 10**400, float("nan"), np.ones(1), "1"])

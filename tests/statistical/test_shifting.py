@@ -15,11 +15,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom, kstest
 
-from evolvingdp.core.noise import Gaussian, Laplace
+from evolvingdp.core.noise import Gaussian, GaussianNoise, IntegerNoise, Laplace, MonitorNoise
 from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.histograms import Histogram
-from evolvingdp.sparse_vector.noise import GaussianNoise, IntegerNoise, MonitorNoise
 from evolvingdp.sparse_vector.shifting import solve
 from evolvingdp.sparse_vector.shifting_simulation import (
     simulate,
@@ -106,7 +105,7 @@ def literal_threshold(method):
             for element, value in enumerate(weights):
                 if state.left:
                     state, release = method.step(state, value, rng)
-                    if release.above:
+                    if release:
                         reported[step].append(element)
         return seen_in(reported)
 

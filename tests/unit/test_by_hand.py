@@ -168,7 +168,7 @@ def test_the_counters_that_are_kept_by_hand():
         assert int(counted) == np.count_nonzero(held & state.active)
         assert float(total) == pytest.approx(int(counted) + float(noise.translate(DIGITS)))
         state, release = monitor.step(state, held, lambda values: values, stream(0, "unused"))
-        assert release.above == (answer == "yes")
+        assert release == (answer == "yes")
         assert state.counted.tolist() == [int(counter) for counter in counters.split()]
     assert not state.active.any()
     assert f"about {calibrate(1.0, 1e-6, 2).scale:.0f} users" in text
@@ -238,7 +238,7 @@ def test_the_exercises_on_sparse_vectors():
     state, rng, yeses = monitor.start(1000), stream(0, "exercise"), 0
     for _ in range(10):
         state, release = monitor.step(state, np.ones(1000), np.asarray, rng)
-        yeses += release.above
+        yeses += release
     assert f"there are {yeses} yeses, then {10 - yeses} noes" in deletion
 
 

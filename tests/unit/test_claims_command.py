@@ -18,8 +18,7 @@ def claims(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(str(REPOSITORY / "benchmarks"))
     import claims
 
-    monkeypatch.setattr(claims, "RESULTS", tmp_path)
-    monkeypatch.setattr(claims, "RUNS", tmp_path / "claims_runs.csv")
+    monkeypatch.setattr(claims.measure, "RESULTS", tmp_path)
     monkeypatch.setattr(claims, "params_of", lambda name: SimpleNamespace(make=lambda preset: preset))
 
     def run(params, seed):
@@ -30,7 +29,7 @@ def claims(monkeypatch, tmp_path):
     monkeypatch.setattr(claims.secrets, "randbelow", lambda _: next(seeds))
 
     def command(*words):
-        monkeypatch.setattr(sys, "argv", ["claims.py", *words])
+        monkeypatch.setattr(sys, "argv", [claims.__file__, *words])
         claims.main()
         return pd.read_csv(tmp_path / "claims_runs.csv"), pd.read_csv(tmp_path / "claims_failed.csv")
 

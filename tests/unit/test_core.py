@@ -203,8 +203,9 @@ def test_tails_of_the_laws_of_noise_are_those_of_scipy_and_their_inverses_fit(sc
     assert normal.pmf(reach).sum() == pytest.approx(1.0)
     assert normal.pmf(reach) @ reach**2 == pytest.approx(normal.variance)
     for law in (Laplace(scale), whole, Gaussian(scale)):
-        with pytest.raises(ValueError, match=r"probability must lie in \(0, 0\.5\], got 0\.6"):
-            law.isf(0.6)
+        assert law.isf(1.0) == 0
+        with pytest.raises(ValueError, match=r"probability must lie in \(0, 1\], got 0\.0"):
+            law.isf(0.0)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.5), (1.0, 0.999), (1000.0, 1e-6), (1e-3, 1e-12)])

@@ -128,8 +128,8 @@ def test_a_stable_search_never_finds_what_nobody_holds_and_shows_one_user_rarely
     assert 20 * float(method.noise.sf(method.threshold - 1)) == pytest.approx(1e-2 / 4)
     loud, rng = replace(method, threshold=-1e9), stream(0, "stable")
     state = loud.start(stream(0, "start"))
-    assert not loud.step(state, 0, rng)[1].above
-    assert loud.step(state, 1, rng)[1].above
+    assert not loud.step(state, 0, rng)[1]
+    assert loud.step(state, 1, rng)[1]
     assert ask(loud, np.array([0, 1, 0, 0, 2]), rng).tolist() == [False, True, False, False, True]
 
 

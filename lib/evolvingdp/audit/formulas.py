@@ -20,11 +20,10 @@ from scipy.stats import norm
 from evolvingdp.audit.exact import integers
 from evolvingdp.audit.exact.laws import composed_epsilon, pair_epsilon, smallest_epsilon
 from evolvingdp.core import accounting
-from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace
+from evolvingdp.core.noise import DiscreteLaplace, Gaussian, IntegerNoise, Laplace, MonitorNoise
 from evolvingdp.heavy_hitters.rappor import Rappor
 from evolvingdp.sparse_vector import calibration, privacy
 from evolvingdp.sparse_vector.moved_queries import delta_of_moved, smallest_moved_scale
-from evolvingdp.sparse_vector.noise import IntegerNoise, MonitorNoise
 from evolvingdp.sparse_vector.stable import stable_monitor
 
 LAW, COMPOSED, ADVERSARY, FORMULA = HOW = ("exact law", "composition", "adversary", "formula")

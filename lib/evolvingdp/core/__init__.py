@@ -8,7 +8,7 @@ __all__, __getattr__, __dir__ = attach(
     words=["decode", "encode"],
     hashing=["HashFamily", "MultiplyShift"],
     randomizers=["SignFlip"],
-    noise=["DiscreteGaussian", "DiscreteLaplace", "Gaussian", "Laplace", "Noise"],
+    noise=["DiscreteGaussian", "DiscreteLaplace", "Gaussian", "IntegerNoise", "Laplace", "MonitorNoise", "Noise"],
     accounting=[
         "advanced",
         "basic",

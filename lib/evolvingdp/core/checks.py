@@ -190,15 +190,33 @@ def counts_of_keys(held: ArrayLike, keys: Sized) -> NDArray[np.int64]:
     return array.astype(np.int64, copy=False)
 
 
-def integer_array(name: str, value: ArrayLike, *, below: int) -> NDArray[np.int64]:
-    """`value` as int64 (n,), each entry in [0, below); raises with the first offending entry."""
+def integer_array(name: str, value: ArrayLike, *, low: int = 0, below: int, entries: int | None = None) -> NDArray[np.int64]:
+    """`value` as int64 (n,), each entry in [low, below), of so many `entries`; raises with the first offending entry."""
     array = np.asarray(value)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise TypeError(f"{name} must be a one-dimensional array of integers, got {array.dtype} {array.shape}")
-    if array.size and (array.min() < 0 or array.max() >= below):
-        position = int(np.argmax((array < 0) | (array >= below)))
-        raise ValueError(f"{name} must lie in [0, {below}), got {array[position]} at position {position}")
+    _of_users(name, array, entries)
+    if array.size and (array.min() < low or array.max() >= below):
+        position = int(np.argmax((array < low) | (array >= below)))
+        raise ValueError(f"{name} must lie in [{low}, {below}), got {array[position]} at position {position}")
     return array.astype(np.int64, copy=False)
+
+
+def query_values(name: str, value: ArrayLike, n_users: int, *, binary: bool) -> NDArray[Any]:
+    """`value` (n_users,): bool where `binary`, from {0, 1}, else float from [0, 1]; raises with the first offending user."""
+    array = np.asarray(value)
+    _of_users("data", array, n_users)
+    made = array == 1 if binary else np.asarray(array, dtype=float)
+    good = made | (array == 0) if binary else (made >= 0) & (made <= 1)
+    if not good.all():
+        user, range_ = int(np.argmin(good)), "{0, 1}" if binary else "[0, 1]"
+        raise ValueError(f"{name} must have values in {range_}, got {array[user].item()!r} for user {user}")
+    return made
+
+
+def _of_users(name: str, array: NDArray[Any], entries: int | None) -> None:
+    if entries is not None and array.shape != (entries,):
+        raise ValueError(f"{name} must hold {entries} users in every step, as at the start, got shape {array.shape}")
 
 
 def fits_in_memory(what: str, needed: float, advice: str) -> None:

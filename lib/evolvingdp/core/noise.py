@@ -1,5 +1,7 @@
-"""Additive noise, one family of laws: Laplace, Gaussian, exponential, and the discrete laws of the first two, drawn by
-integer arithmetic only.  `sf(z)` is Pr[N >= z], at z as well, where a discrete law has mass.
+"""Additive noise, one family of laws.  `sf(z)` is Pr[N >= z], at z as well, where a discrete law has mass.
+
+Laplace, Gaussian, exponential; the discrete laws of the first two, drawn by integer arithmetic only; the noise of the paper
+on ThresholdMonitor; and two for elements that are in no list.
 
 The last bits of a real-valued draw in floating point can reveal the value (Mironov 2012), so that the textbook guarantee
 does not hold for it to the letter.  `DiscreteLaplace` and `DiscreteGaussian` draw integers from the exact law by comparing
@@ -13,11 +15,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_ndtr, ndtri
+from scipy.special import exprel, log_ndtr
 
 from evolvingdp.core import checks
 
@@ -60,6 +63,26 @@ class Law(ABC):
         """Pr[N < z]."""
         return np.exp(self.log_cdf(z))
 
+    def isf(self, probability: float) -> float:
+        """The least z >= 0 that a draw reaches with at most this probability, to rounding."""
+        return self._least(self.log_sf, probability)
+
+    def lower_quantile(self, probability: float) -> float:
+        """The largest z <= 0 with Pr[N < z] <= `probability`, to rounding."""
+        return -self._least(lambda z: self.log_cdf(-z), probability)
+
+    def _least(self, log_tail: Callable[[float], Array], probability: float) -> float:
+        if not 0 < probability <= 1:
+            raise ValueError(f"probability must lie in (0, 1], got {probability!r}")
+        goal, low, high = math.log(probability), 0.0, self.scale
+        if float(log_tail(0.0)) <= goal:
+            return 0.0
+        while float(log_tail(high)) > goal:
+            low, high = high, 2 * high
+        while low < (middle := (low + high) / 2) < high:
+            low, high = (low, middle) if float(log_tail(middle)) <= goal else (middle, high)
+        return high
+
 
 @checks.plain
 @dataclass(frozen=True)
@@ -82,11 +105,6 @@ class Laplace(Law):
         far = np.asarray(z, dtype=float) / self.scale
         return np.where(far > 0, -far - math.log(2), np.log1p(-np.exp(np.minimum(far, 0.0)) / 2))
 
-    def isf(self, probability: float) -> float:
-        """What a draw reaches with this probability, at most 1/2."""
-        _upper(probability)
-        return -self.scale * math.log(2 * probability)
-
 
 @checks.plain
 @dataclass(frozen=True)
@@ -107,11 +125,6 @@ class Gaussian(Law):
 
     def log_sf(self, z: ArrayLike) -> Array:
         return np.asarray(log_ndtr(-np.asarray(z, dtype=float) / self.scale))
-
-    def isf(self, probability: float) -> float:
-        """What a draw reaches with this probability, at most 1/2."""
-        _upper(probability)
-        return -self.scale * float(ndtri(probability))
 
 
 @checks.plain
@@ -178,10 +191,8 @@ class DiscreteLaplace(Law):
         return np.asarray(math.tanh(self._rate / 2) * np.exp(-self._rate * np.abs(np.asarray(z, dtype=float))))
 
     def isf(self, probability: float) -> int:
-        """The least integer that a draw reaches with at most this probability, which is at most 1/2."""
-        _upper(probability)
-        first = math.floor((-math.log(probability) - math.log1p(math.exp(-self._rate))) / self._rate)
-        return next(z for z in range(max(first - 1, 0), first + 3) if float(self.sf(z)) <= probability)
+        """The least integer >= 0 that a draw reaches with at most this probability."""
+        return math.ceil(super().isf(probability))
 
     def draw(self, size: Shape, rng: np.random.Generator) -> NDArray[np.int64]:
         return _until(math.prod(np.atleast_1d(size).tolist()), self._attempts, rng).reshape(size)
@@ -261,9 +272,124 @@ class DiscreteGaussian:
         return drawn[accepted]
 
 
-def _upper(probability: float) -> None:
-    if not 0 < probability <= 0.5:
-        raise ValueError(f"probability must lie in (0, 0.5], got {probability!r}")
+@checks.plain
+@dataclass(frozen=True)
+class GaussianNoise(Gaussian):
+    """N(0, `scale`^2), where `limit` is the least threshold for elements that are in no list."""
+
+    limit: float
+
+    def __post_init__(self) -> None:
+        checks.positive(scale=self.scale, limit=self.limit)
+
+
+@checks.plain
+@dataclass(frozen=True)
+class IntegerNoise(Law):
+    """min(N, `limit` - 1 - G), N discrete Laplace, G geometric: a sum s reaches the threshold `limit` with probability
+    Pr[N >= limit - s] (1 - e^(-s / scale)), which is 0 for s = 0.
+
+    Logarithms of yes and no change by 1 / scale at most where the sum moves by 1, but that a yes may be `revealed`.
+    """
+
+    least_scale: float  # in users, rounded up by the sampler to a multiple of 1/1024
+    limit: int
+
+    def __post_init__(self) -> None:
+        checks.positive(least_scale=self.least_scale)
+        checks.integer_at_least(1, limit=self.limit)
+
+    @cached_property
+    def law(self) -> DiscreteLaplace:
+        """Of N; G has that of its draws which are not negative."""
+        return DiscreteLaplace(self.least_scale)
+
+    @property
+    def scale(self) -> float:  # type: ignore[override]
+        return math.ceil(self.least_scale * _GRID) / _GRID
+
+    @property
+    def revealed(self) -> float:
+        """Pr[yes | s + 1] - e^(1/scale) Pr[yes | s] at most: what a query that a user moves adds to delta."""
+        loss = 1 / self.scale
+        return math.exp(-loss * self.limit) * math.expm1(loss) / (1 + math.exp(-loss))
+
+    def _held(self, z: ArrayLike) -> Array:
+        """The logarithm of Pr[G >= limit - z]."""
+        return np.asarray(-np.maximum(self.limit - np.ceil(np.asarray(z, dtype=float)), 0.0) / self.scale)
+
+    def log_sf(self, z: ArrayLike) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.asarray(self.law.log_sf(z) + np.log(-np.expm1(self._held(z))))
+
+    def log_cdf(self, z: ArrayLike) -> Array:
+        return np.asarray(np.logaddexp(self.law.log_cdf(z), self.law.log_sf(z) + self._held(z)))
+
+    def draw(self, size: Shape, rng: np.random.Generator) -> NDArray[np.int64]:
+        count = math.prod(np.atleast_1d(size).tolist())
+        drawn = self.law.draw(count, rng)
+        held = _until(count, lambda more, noise: (got := self.law.draw(more, noise))[got >= 0], rng)
+        return np.minimum(drawn, self.limit - 1 - held).reshape(size)
+
+
+@checks.plain
+@dataclass(frozen=True)
+class MonitorNoise(Law):
+    """Lap(10 `cap`) + min(Lap(`inner`), `cap`), of ThresholdMonitor as printed; the outer part alone decides the loss."""
+
+    cap: float
+    inner: float
+
+    def __post_init__(self) -> None:
+        checks.positive(cap=self.cap, inner=self.inner)
+
+    @property
+    def scale(self) -> float:  # type: ignore[override]
+        """Of the outer noise."""
+        return 10 * self.cap
+
+    @property
+    def tail_constant(self) -> float:
+        """C in Pr[noise >= z] = C e^(-z / scale), z >= cap: half of E[e^(min(v, cap) / scale)]."""
+        a, b, d = self.scale, self.inner, self.cap
+        rate = 1 / b - 1 / a
+        return 0.25 * (a / (a + b) + d / b * float(exprel(-d * rate)) + math.exp(-d * rate))
+
+    def log_sf(self, z: ArrayLike) -> Array:
+        z = np.asarray(z, dtype=float)
+        return np.where(z > 0, self._above(z), np.log1p(-np.exp(self._below(z))))
+
+    def log_cdf(self, z: ArrayLike) -> Array:
+        z = np.asarray(z, dtype=float)
+        return np.where(z > 0, np.log1p(-np.exp(self._above(z))), self._below(z))
+
+    def draw(self, size: Shape, rng: np.random.Generator) -> Array:
+        """Each draw takes two numbers from `rng`, the outer part first, in the order of one draw after the other."""
+        pairs = rng.laplace(0.0, np.array([self.scale, self.inner]), (*np.atleast_1d(size).tolist(), 2))
+        return np.asarray(pairs[..., 0] + np.minimum(pairs[..., 1], self.cap))
+
+    def _above(self, z: Array) -> Array:
+        """log Pr[noise >= z] from z = 0 on."""
+        near = np.exp(self._uncapped(np.clip(z, 0, self.cap))) - np.exp(self._capped(np.clip(z, 0, self.cap)))
+        return np.where(z < self.cap, np.log(near), math.log(self.tail_constant) - np.maximum(z, self.cap) / self.scale)
+
+    def _below(self, z: Array) -> Array:
+        """log Pr[noise < z] up to z = 0."""
+        return np.logaddexp(self._uncapped(-np.minimum(z, 0)), self._capped(np.minimum(z, 0)))
+
+    def _capped(self, z: Array) -> Array:
+        """log of what the cap takes from Pr[noise >= z], z <= cap."""
+        a, b, d = self.scale, self.inner, self.cap
+        return np.asarray(math.log(b / (a + b) / 4) - d / b + (z - d) / a)
+
+    def _uncapped(self, z: Array) -> Array:
+        """log Pr[Lap(scale) + Lap(inner) >= z], z >= 0: the inner part below 0, between 0 and z, above z."""
+        a, b = self.scale, self.inner
+        share = a / (a + b) / 4
+        ends = np.logaddexp(math.log(share) - z / a, math.log(0.5 - share) - z / b)
+        with np.errstate(divide="ignore"):
+            between = np.log(z / (4 * b)) - z / max(a, b) + np.log(exprel(-z * abs(1 / a - 1 / b)))
+        return np.asarray(np.logaddexp(ends, between))
 
 
 def _until(

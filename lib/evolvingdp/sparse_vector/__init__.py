@@ -5,9 +5,8 @@ from evolvingdp.core.public import attach
 __all__, __getattr__, __dir__ = attach(
     __name__,
     **{
-        "threshold_monitor": ["Release", "ThresholdMonitorEvolving"],
+        "threshold_monitor": ["ThresholdMonitorEvolving"],
         "calibration": ["Calibration", "calibrate"],
-        "noise": ["GaussianNoise", "IntegerNoise", "MonitorNoise"],
         "stable": ["smallest_detectable", "smallest_group", "stable_monitor"],
         "moved_queries": ["delta_of_moved", "smallest_moved_scale"],
         "gaussian": ["smallest_gaussian_scale"],

@@ -34,7 +34,6 @@ from evolvingdp.core import accounting, checks
 from evolvingdp.core.noise import Exponential, Gaussian, Laplace
 from evolvingdp.sparse_vector.gaussian import smallest_gaussian_scale
 from evolvingdp.sparse_vector.privacy import check_privacy
-from evolvingdp.sparse_vector.threshold_monitor import ABOVE, BELOW, Release, checked_inputs
 
 LARGEST_VALUE = 2.0**53
 KINDS = ("repeated", "one", "gaussian")
@@ -117,7 +116,7 @@ class AboveThreshold:
         """The state before the first query; secret."""
         return SvtState(self, self._shift(rng), self.reports, self.moved or math.inf)
 
-    def step(self, state: SvtState, value: float, rng: np.random.Generator) -> tuple[SvtState, Release]:
+    def step(self, state: SvtState, value: float, rng: np.random.Generator) -> tuple[SvtState, bool]:
         """Answer a query with this `value`, up to 2^53.  Raises ValueError once it has halted: it answers nothing more."""
         state = self._paid(state, 1)
         checks.finite(value=value)
@@ -133,15 +132,16 @@ class AboveThreshold:
         What is not asked any more after the last yes is not above.  Raises ValueError once it has halted.
         """
         state = self._paid(state, 2)  # what a user holds, and what another in its place would
-        held = checked_inputs(inputs, len(np.atleast_1d(np.asarray(inputs))), n_elements)
+        checks.integer_at_least(1, n_elements=n_elements)
+        held = checks.integer_array("inputs", inputs, below=n_elements)
         if not self.stable:
             checks.fits_in_memory("a weight for each element", 8.0 * n_elements, "lower n_elements")
         weights = np.bincount(held, minlength=0 if self.stable else n_elements)
         above: list[int] = []
         for element in np.flatnonzero(weights) if self.stable else range(n_elements):
             if state.left:
-                state, release = self._answer(state, float(weights[element]), rng)
-                above += [int(element)] * release.above
+                state, yes = self._answer(state, float(weights[element]), rng)
+                above += [int(element)] * yes
         return state, np.array(above, dtype=np.int64)
 
     def _paid(self, state: SvtState, moves: int) -> SvtState:
@@ -153,12 +153,12 @@ class AboveThreshold:
             raise ValueError(f"moved must be larger to go on: {self.moved} moved queries are paid for")
         return replace(state, moves=state.moves - moves)
 
-    def _answer(self, state: SvtState, value: float, rng: np.random.Generator) -> tuple[SvtState, Release]:
+    def _answer(self, state: SvtState, value: float, rng: np.random.Generator) -> tuple[SvtState, bool]:
         noisy = value + self.noise.draw(1, rng)[0]
         if noisy < self.threshold + state.shift or (self.stable and value <= 0):
-            return state, BELOW
+            return state, False
         left = state.left - 1
-        return replace(state, shift=self._shift(rng) if self.refreshed and left else state.shift, left=left), ABOVE
+        return replace(state, shift=self._shift(rng) if self.refreshed and left else state.shift, left=left), True
 
     def _shift(self, rng: np.random.Generator) -> float:
         return 0.0 if self.shift is None else float(self.shift.draw(1, rng)[0])

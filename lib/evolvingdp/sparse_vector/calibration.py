@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from scipy.special import expit
 
 from evolvingdp.core import accounting, checks
-from evolvingdp.core.noise import Laplace
-from evolvingdp.sparse_vector.noise import MonitorNoise
+from evolvingdp.core.noise import Laplace, MonitorNoise
 from evolvingdp.sparse_vector.privacy import UNITS, check_privacy, smallest_scale
 
 METHODS = ("theorem", "epochs", "exact")

@@ -25,7 +25,6 @@ from numpy.typing import ArrayLike, NDArray
 from evolvingdp.core import accounting, checks
 from evolvingdp.core.noise import Array, Gaussian, Laplace
 from evolvingdp.sparse_vector.privacy import check_privacy
-from evolvingdp.sparse_vector.threshold_monitor import checked_inputs
 
 HISTOGRAMS = ("gaussian", "stable", "stable gaussian")
 SHOWN = ("stable", "stable gaussian")  # the kinds that need no list of the elements
@@ -109,7 +108,7 @@ class Histogram:
         checks.state(state, HistogramState, self)
         if state.left == 0:
             raise ValueError(f"horizon must be larger to go on: {self.horizon} steps are paid for, and over")
-        held = checked_inputs(inputs, state.n_users, self.n_elements)
+        held = checks.integer_array("inputs", inputs, below=self.n_elements, entries=state.n_users)
         after = HistogramState(self, state.n_users, state.left - 1)
         if self.stable:
             return after, *np.unique(held, return_counts=True)

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.core import checks
+from evolvingdp.core.noise import IntegerNoise
 from evolvingdp.sparse_vector.calibration import Calibration
-from evolvingdp.sparse_vector.noise import IntegerNoise, lower_quantile
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
 
@@ -51,7 +51,7 @@ def planned_monitor(
     if isinstance(monitor.noise, IntegerNoise):
         raise ValueError(f"law must be for listed elements, got {monitor.noise!r}")
     threshold = float(monitor.noise.isf(beta / (2 * horizon * n_elements)))
-    missed = -lower_quantile(monitor.noise, beta / (2 * n_events))
+    missed = -monitor.noise.lower_quantile(beta / (2 * n_events))
     return Plan(replace(monitor, threshold=threshold), threshold + missed)
 
 

@@ -19,8 +19,8 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from evolvingdp.core import checks
+from evolvingdp.core.noise import GaussianNoise, IntegerNoise
 from evolvingdp.sparse_vector.moved_queries import smallest_moved_scale
-from evolvingdp.sparse_vector.noise import GaussianNoise, IntegerNoise, lower_quantile
 from evolvingdp.sparse_vector.privacy import check_privacy, smallest_scale
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
@@ -77,7 +77,7 @@ def smallest_group(monitor: ThresholdMonitorEvolving, n_events: int = 1, found: 
     """The weight from which `n_events` events are all found with probability `found`, while nobody is deleted."""
     checks.integer_at_least(1, n_events=n_events)
     checks.probability(found=found)
-    return monitor.threshold - lower_quantile(monitor.noise, (1 - found) / n_events)
+    return monitor.threshold - monitor.noise.lower_quantile((1 - found) / n_events)
 
 
 @checks.plain

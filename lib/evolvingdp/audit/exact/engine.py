@@ -18,9 +18,8 @@ from evolvingdp.audit.exact.integers import replaced
 from evolvingdp.audit.exact.laws import epsilon_at
 from evolvingdp.audit.exact.replay import ChangedError, check_hidden, moved_loss, replayed
 from evolvingdp.audit.registry.entry import FINITE, Mechanism, Trial
-from evolvingdp.core.noise import DiscreteLaplace
+from evolvingdp.core.noise import DiscreteLaplace, IntegerNoise
 from evolvingdp.core.seeds import stream
-from evolvingdp.sparse_vector.noise import IntegerNoise
 
 _WAYS = 500  # of a law that is followed
 

@@ -1,7 +1,7 @@
 """Laws of integers that are drawn by comparing integers, without their formulas: all that a sampler may draw is answered.
 
 `laplace_law` has masses of what `core.noise.DiscreteLaplace` draws, `gaussian_law` of `DiscreteGaussian`, both from the
-shipped attempts; the law of `sparse_vector.noise.IntegerNoise` is that of pairs of such numbers.
+shipped attempts; the law of `core.noise.IntegerNoise` is that of pairs of such numbers.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from evolvingdp.audit.exact.draws import law_of
 from evolvingdp.audit.exact.laws import pair_epsilon
 from evolvingdp.core import noise
-from evolvingdp.core.noise import DiscreteGaussian, DiscreteLaplace
-from evolvingdp.sparse_vector.noise import IntegerNoise
+from evolvingdp.core.noise import DiscreteGaussian, DiscreteLaplace, IntegerNoise
 
 Array = NDArray[np.float64]
 _MOST = 20  # comparisons are followed; it takes more with a probability of 1 / 20!

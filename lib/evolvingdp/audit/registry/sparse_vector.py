@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.audit.registry.entry import FINITE, Case, Door, Mechanism, Walk, public
-from evolvingdp.core.noise import DiscreteLaplace, Gaussian
+from evolvingdp.core.noise import DiscreteLaplace, Gaussian, IntegerNoise, MonitorNoise
 from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector import calibration
 from evolvingdp.sparse_vector.above_threshold import KINDS, AboveThreshold
 from evolvingdp.sparse_vector.histograms import HISTOGRAMS, Histogram, histogram
 from evolvingdp.sparse_vector.moved_queries import smallest_moved_scale
-from evolvingdp.sparse_vector.noise import IntegerNoise, MonitorNoise
 from evolvingdp.sparse_vector.stable import NOISES, stable_monitor
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
