@@ -11,16 +11,14 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from measure import RESULTS
+from measure import write
 
 from evolvingdp.audit.empirical import failures
 from evolvingdp.audit.empirical.auditor import Mechanism, audit
-from evolvingdp.book import dated
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.rappor import Rappor
 
@@ -131,8 +129,7 @@ def audited(box: Box, repeats: int, draws: int) -> dict[str, str]:
 
 def main() -> None:
     rows = [audited(box, REPEATS if box.draws == DRAWS else LONG_REPEATS, box.draws) for box in BROKEN]
-    pd.DataFrame(rows).to_csv(RESULTS / "audit_power.csv", index=False, lineterminator="\n")
-    dated.stamp("audit_power", Path(__file__), "make audits", RESULTS)
+    write("audit_power", pd.DataFrame(rows), "make audits")
 
 
 if __name__ == "__main__":

@@ -9,28 +9,21 @@ was stopped, with the runs whose code is still the same; writes benchmarks/resul
 
 from __future__ import annotations
 
-import argparse
 import json
 import secrets
 import time
-from pathlib import Path
 
+import measure
 import pandas as pd
-from measure import RESULTS
 
-from evolvingdp.book import checkout, dated
+from evolvingdp.book import checkout
 from evolvingdp.book.checkout import Project, params_of, run_of
 
-RUNS = RESULTS / "claims_runs.csv"
 COLUMNS = ["notebook", "preset", "seed", "library", "date", "seconds", "claims", "failed"]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("notebooks", nargs="*", help="<paper>/<name>  [default: all]")
-    parser.add_argument("--seeds", type=int, default=5, help="fresh seeds of each notebook  [default: 5]")
-    parser.add_argument("--preset", default="quick")
-    asked = parser.parse_args()
+    asked = measure.asked(__doc__, notebooks=[], seeds=5, preset="quick")
     project = Project()
     names = [project.notebook(name) for name in asked.notebooks] or project.notebooks()
     for name in names:
@@ -38,13 +31,14 @@ def main() -> None:
         for _ in range(asked.seeds - len(kept(name, asked.preset, now))):
             row = one(name, asked.preset, now)
             runs = pd.concat([stored(), pd.DataFrame([row])], ignore_index=True)
-            runs.to_csv(RUNS, index=False, lineterminator="\n")
+            measure.table("claims_runs", runs)
             print(f"{name}, seed {row['seed']}: {row['claims']} claims, failed: {row['failed']}", flush=True)
-            show(runs, Path(__file__))
+            show(runs)
 
 
 def stored() -> pd.DataFrame:
-    return pd.read_csv(RUNS, keep_default_na=False) if RUNS.is_file() else pd.DataFrame(columns=COLUMNS)
+    file = measure.RESULTS / "claims_runs.csv"
+    return pd.read_csv(file, keep_default_na=False) if file.is_file() else pd.DataFrame(columns=COLUMNS)
 
 
 def kept(name: str, preset: str, library: str) -> pd.DataFrame:
@@ -58,19 +52,12 @@ def one(name: str, preset: str, library: str) -> dict[str, object]:
     seed, started = secrets.randbelow(2**31), time.process_time()
     claims = run_of(name)(params_of(name).make(preset), seed).claims
     failed = [f"{claim.claim}: {claim.value:.4g}, {claim.bound_in_words}" for claim in claims if not claim.holds]
-    return dict(
-        zip(
-            COLUMNS,
-            [
-                name, preset, seed, library, time.strftime("%Y-%m-%d"), round(time.process_time() - started, 1), len(claims),
-                json.dumps(failed, ensure_ascii=False),
-            ],
-            strict=True,
-        )
-    )  # fmt: skip
+    cost = time.strftime("%Y-%m-%d"), round(time.process_time() - started, 1)
+    row = name, preset, seed, library, *cost, len(claims), json.dumps(failed, ensure_ascii=False)
+    return dict(zip(COLUMNS, row, strict=True))
 
 
-def show(runs: pd.DataFrame, script: Path) -> None:
+def show(runs: pd.DataFrame) -> None:
     """The tables of the book: a row a notebook, of the runs of its newest code; and a row a claim that failed once."""
     newest = runs[runs.library == runs.groupby(["notebook", "preset"]).library.transform("last")]
     summary = newest.groupby(["notebook", "preset"]).agg(
@@ -79,7 +66,6 @@ def show(runs: pd.DataFrame, script: Path) -> None:
         failures=("failed", lambda lists: sum(len(json.loads(one)) for one in lists)),
         last=("date", "last"),
     )
-    summary.reset_index().to_csv(RESULTS / "claims.csv", index=False, lineterminator="\n")
     failures = [
         {"notebook": row.notebook, "seed": row.seed, "claim, value, bound": told, "date": row.date, "code": state}
         for state, part in (("this", newest), ("since mended", runs.drop(newest.index)))
@@ -87,9 +73,9 @@ def show(runs: pd.DataFrame, script: Path) -> None:
         for told in json.loads(str(row.failed))
     ]
     none = [{"notebook": "none", "seed": "", "claim, value, bound": "", "date": "", "code": ""}]
-    pd.DataFrame(failures or none).to_csv(RESULTS / "claims_failed.csv", index=False, lineterminator="\n")
+    measure.table("claims_failed", pd.DataFrame(failures or none))
     made_of = {str(name): str(code) for name, code in newest.groupby("notebook").library.last().items()}
-    dated.stamp("claims", script, "make claims", RESULTS, made_of)
+    measure.write("claims", summary.reset_index(), "make claims", made_of)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from pathlib import Path
 import pandas as pd
 from measure import RESULTS, write
 
-from evolvingdp.book import checkout, dated
+from evolvingdp.book import checkout
 from evolvingdp.book.checkout import params_of, run_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -89,13 +89,12 @@ def artifact(chosen: list[str]) -> None:
             written = sum(file.stat().st_size for file in Path(folder, "my-run").rglob("*") if file.is_file())
         row = {"command": command, "CPU minutes": f"{spent.processor / 60:.1f}"}
         row |= {"memory (MB)": str(round(spent.memory)), "disk (MB)": f"{written / 1e6:.1f}"}
-        print(row, flush=True)
         table = pd.read_csv(path, dtype=str) if path.is_file() else pd.DataFrame(columns=list(row))
-        pd.concat([table[table.command != command], pd.DataFrame([row])]).to_csv(path, index=False, lineterminator="\n")
+        table = pd.concat([table[table.command != command], pd.DataFrame([row])])
         known = json.loads(stamp.read_text())["notebooks"] if stamp.is_file() else {}
         ran = [word for word in command.split() if "/" in word and command.startswith("evolvingdp")]
         codes = {notebook: checkout.made_of(notebook)["library"] for notebook in ran}
-        dated.stamp("artifact", Path(__file__), "make artifact", RESULTS, known | codes)
+        write("artifact", table, "make artifact", known | codes)
 
 
 def loop(_: list[str]) -> None:

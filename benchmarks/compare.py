@@ -1,6 +1,7 @@
 """Ours against the public packages that do the same job, each in an environment of its own, in one run.
 
-    python benchmarks/compare.py      (or: make peers; --tasks keeps what was measured of the others)
+    python benchmarks/compare.py                (or: make peers)
+    python benchmarks/compare.py noise median   (these tasks; what was measured of the others stays)
 
 writes benchmarks/results/peers.csv (a row a run), peers_packages.csv and peers-growth.svg, from which the
 book's performance page is made.  Pins are in benchmarks/peers/<package>.txt, what runs there in peers/with_<package>.py.
@@ -8,7 +9,6 @@ book's performance page is made.  Pins are in benchmarks/peers/<package>.txt, wh
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import platform
@@ -38,7 +38,7 @@ LIMIT = 10.0  # CPU seconds: a method that is expected to need more at the next 
 PATIENCE = 240.0  # wall seconds of a job
 
 Command = tuple[str, ...]  # python of an environment and the script that runs there
-Measure = Callable[[Any, Any, Mapping[str, Any]], tuple[float, float]]  # data, answer, settings -> error, score
+Measure = Callable[[Any, Any, Mapping[str, Any]], float]  # data, answer, settings -> error
 
 
 @dataclass(frozen=True)
@@ -82,44 +82,35 @@ def array_means(n: int, rng: np.random.Generator) -> Any:
     return rng.binomial(1 << 10, 0.3, size=(200, n)) / (1 << 10)
 
 
-def frequency_error(data: Any, answer: Any, settings: Mapping[str, Any]) -> tuple[float, float]:
-    """Root mean square over the domain and over the ten most frequent values, in users."""
-    held = np.bincount(data, minlength=settings["domain"])
-    errors = np.asarray(answer) - held
-    return rms(errors), rms(errors[np.argsort(-held, kind="stable")[:10]])
+def rms(errors: Any) -> float:
+    return float(np.sqrt(np.mean(np.square(errors))))
 
 
-def words_error(data: Any, answer: Any, settings: Mapping[str, Any]) -> tuple[float, float]:
-    """Root mean square over the truly most frequent words, a missed one counting as zero; F1 of the list."""
+def frequency_error(data: Any, answer: Any, settings: Mapping[str, Any]) -> float:
+    """Over the domain, in users."""
+    return rms(np.asarray(answer) - np.bincount(data, minlength=settings["domain"]))
+
+
+def words_error(data: Any, answer: Any, settings: Mapping[str, Any]) -> float:
+    """Over the truly most frequent words, a missed one counting as zero."""
     words, counts = np.unique(data, return_counts=True)
     top = np.argsort(-counts, kind="stable")[: settings["top"]]
     found = dict(zip(answer["words"], answer["estimates"], strict=True))
-    hits = sum(str(word) in found for word in words[top])
-    errors = [found.get(str(words[i]), 0.0) - counts[i] for i in top]
-    return rms(errors), 2 * hits / (len(found) + len(top))
+    return rms([found.get(str(words[i]), 0.0) - counts[i] for i in top])
 
 
-def counts_error(data: Any, answer: Any, settings: Mapping[str, Any]) -> tuple[float, float]:
-    """Root mean square over all steps of all streams; the largest error of a stream, averaged."""
-    errors = np.asarray(answer) - np.cumsum(data, axis=1)
-    return rms(errors), float(np.abs(errors).max(axis=1).mean())
+def counts_error(data: Any, answer: Any, settings: Mapping[str, Any]) -> float:
+    """Over all steps of all streams."""
+    return rms(np.asarray(answer) - np.cumsum(data, axis=1))
 
 
-def noise_error(data: Any, answer: Any, settings: Mapping[str, Any]) -> tuple[float, float]:
-    return rms(answer), float(np.mean(np.abs(answer)))
+def around(truth: float) -> Measure:
+    return lambda data, answer, settings: rms(np.asarray(answer) - truth)
 
 
-def noise_needed(data: Any, answer: Any, settings: Mapping[str, Any]) -> tuple[float, float]:
+def noise_needed(data: Any, answer: Any, settings: Mapping[str, Any]) -> float:
     """The scale of Laplace noise that each of n queries of sensitivity 1 needs."""
-    return 1 / float(answer), float(answer)
-
-
-def median_error(data: Any, answer: Any, settings: Mapping[str, Any]) -> tuple[float, float]:
-    return rms(np.asarray(answer) - 0.3), float(np.max(np.abs(np.asarray(answer) - 0.3)))
-
-
-def rms(errors: Any) -> float:
-    return float(np.sqrt(np.mean(np.square(errors))))
+    return 1 / float(answer)
 
 
 def _methods(ours: str, **peers: str) -> tuple[Method, ...]:
@@ -150,14 +141,14 @@ TASKS = (
         "AuBCR = square root; 4-ary tree = square root",
         opendp="consistent tree = best tree",
     ), {"epsilon": 1.0, "delta": 1e-6}),
-    Task("noise", (1_000, 10_000, 100_000), nothing, noise_error, _methods(
+    Task("noise", (1_000, 10_000, 100_000), nothing, around(0.0), _methods(
         "discrete Laplace; Laplace", opendp="discrete Laplace; Laplace", diffprivlib="geometric = discrete Laplace; Laplace",
     ), {"epsilon": 0.1}),
     Task("accounting", (10, 100, 1_000), nothing, noise_needed, _methods(
         "optimal; basic", opendp="zCDP = optimal; basic", diffprivlib="accountant = optimal",
         dp_accounting="loss distributions = optimal",
     ), {"epsilon": 1.0, "delta": 1e-6}),
-    Task("median", (100, 1_000, 10_000), array_means, median_error, _methods(
+    Task("median", (100, 1_000, 10_000), array_means, around(0.3), _methods(
         "PrivateMedian", diffprivlib="median = PrivateMedian",
     ), {"epsilon": 1.0}),
 )  # fmt: skip
@@ -217,7 +208,8 @@ def compare(task: Task, commands: Mapping[str, Command]) -> Iterator[dict[str, A
         for repetition in range(task.repetitions):
             data = task.data(n, stream(0, "peers", task.name, n, repetition))
             for method in methods:
-                row = _row(task, n, method, repetition) | {"note": stopped.get(method, "")}
+                row: dict[str, Any] = {"task": task.name, "n": n, "package": method.package, "method": method.name}
+                row |= {"against": method.against, "repetition": repetition, "note": stopped.get(method, "")}
                 if method in stopped and repetition:
                     continue  # one row says why
                 if method not in stopped:
@@ -233,20 +225,14 @@ def compare(task: Task, commands: Mapping[str, Command]) -> Iterator[dict[str, A
                 stopped[method] = f"not run beyond n = {n:,}: about {expected:.0f} s expected"
 
 
-def _row(task: Task, n: int, method: Method, repetition: int) -> dict[str, Any]:
-    row: dict[str, Any] = {"task": task.name, "n": n, "package": method.package, "method": method.name}
-    return row | {"against": method.against, "repetition": repetition, "note": ""}
-
-
 def _one(task: Task, n: int, method: Method, command: Command, data: Any, repetition: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "data.npy"
         np.save(file, data)
         job = {"task": task.name, "method": method.name, "n": n, "seed": repetition + 1, "data": str(file)}
         done = ask(command, job | dict(task.settings))
-    error, score = task.error(data, done["answer"], task.settings)
-    times = {name: done[name] / streams_of(data) for name in ("cpu", "wall")}
-    return times | {"memory": done["memory"], "numpy": done["numpy"], "error": error, "score": score}
+    error = task.error(data, done["answer"], task.settings)
+    return {"cpu": done["cpu"] / streams_of(data), "memory": done["memory"], "numpy": done["numpy"], "error": error}
 
 
 def streams_of(data: Any) -> int:
@@ -276,14 +262,9 @@ def draw(table: pd.DataFrame, file: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--out", type=Path, default=measure.RESULTS)
-    parser.add_argument("--tasks", nargs="*", default=[task.name for task in TASKS])
-    chosen = parser.parse_args()
-    every = len(chosen.tasks) == len(TASKS)
-    command = "make peers" if every else f"make peers, and again for {' and '.join(chosen.tasks)}"
+    chosen = measure.asked(__doc__, tasks=[]).tasks or [task.name for task in TASKS]
     commands: dict[str, Command] = {OURS: (sys.executable, str(PEERS / "with_ours.py"))}
-    facts = []
+    rows, facts = list[dict[str, Any]](), []
     for package in packages():
         problem = ""
         try:
@@ -291,16 +272,13 @@ def main() -> None:
         except RuntimeError as error:
             problem = str(error)
         facts.append({"package": package, "version": version(package), "problem": problem})
-    rows: list[dict[str, Any]] = []
-    for task in [task for task in TASKS if task.name in chosen.tasks]:
+    for task in [task for task in TASKS if task.name in chosen]:
         for row in compare(task, commands):
             print({name: row.get(name) for name in ("task", "n", "package", "method", "cpu", "error", "note")}, flush=True)
             rows.append(row)
-        save(pd.DataFrame(rows), pd.DataFrame(facts), chosen.out, command)  # what has been measured is not lost
-
-
-def write(table: pd.DataFrame, name: str, folder: Path) -> None:
-    table.to_csv(folder / f"{name}.csv", index=False, float_format="%.4g", lineterminator="\n")
+        save(pd.DataFrame(rows), pd.DataFrame(facts), measure.RESULTS)  # what has been measured is not lost
+    command = "make peers" if len(chosen) == len(TASKS) else f"make peers, and again for {' and '.join(chosen)}"
+    dated.stamp("peers", PEERS / "with_ours.py", command, measure.RESULTS)
 
 
 def described(task: Task) -> str:
@@ -308,21 +286,19 @@ def described(task: Task) -> str:
     return ", ".join(f"{name} = {value:g}" for name, value in task.settings.items()) + "."
 
 
-def save(table: pd.DataFrame, facts: pd.DataFrame, folder: Path, command: str) -> None:
-    """The rows of the runs beside those of tasks that were not run, the packages and the machine, the figure."""
+def save(table: pd.DataFrame, facts: pd.DataFrame, folder: Path) -> None:
+    """With what is known of other tasks; a package's numpy is that of its environment."""
     numpy = table.dropna(subset="numpy").groupby("package")["numpy"].first()
     if (folder / "peers.csv").is_file():
         earlier = pd.read_csv(folder / "peers.csv")
         table = pd.concat([table, earlier[~earlier["task"].isin(table["task"])]])
         table = table.sort_values("task", key=lambda names: names.map([task.name for task in TASKS].index), kind="stable")
-        known = pd.read_csv(folder / "peers_packages.csv").set_index("package")["numpy"]
-        numpy = numpy.combine_first(known)
+        numpy = numpy.combine_first(pd.read_csv(folder / "peers_packages.csv").set_index("package")["numpy"])
     facts = facts.assign(numpy=facts["package"].map(numpy), python=platform.python_version(), machine=platform.machine())
-    write(table.drop(columns="numpy"), "peers", folder)
-    write(facts, "peers_packages", folder)
-    write(pd.DataFrame([{"task": task.name, "settings": described(task)} for task in TASKS]), "peers_tasks", folder)
+    tasks = pd.DataFrame([{"task": task.name, "settings": described(task)} for task in TASKS])
+    for name, rows in {"peers": table.drop(columns="numpy"), "peers_packages": facts, "peers_tasks": tasks}.items():
+        rows.to_csv(folder / f"{name}.csv", index=False, float_format="%.4g", lineterminator="\n")
     draw(table, folder / "peers-growth.svg")
-    dated.stamp("peers", HERE / "peers" / "with_ours.py", command, folder)
 
 
 if __name__ == "__main__":

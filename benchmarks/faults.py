@@ -9,12 +9,11 @@ read-only           from then on no folder of the checkout can be written
 
 Then no finished point of a sweep may be lost, and the same command must end with the bytes of a run that nobody disturbed.
 `book` starts from a finished build of other words, so that a page that is left would show.  Writes
-benchmarks/results/faults.csv, which the book shows, and prints what went wrong.
+benchmarks/results/faults.csv, which the book shows, and prints what went wrong; with --only COMMAND it writes nothing.
 """
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import os
 import random
@@ -30,7 +29,7 @@ from pathlib import Path
 
 import pandas as pd
 import psutil
-from measure import write
+from measure import asked, write
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 NOTEBOOK = "continual_mean/binary_tree"
@@ -176,16 +175,12 @@ def trials(what: str, faults: list[str], number: int, seed: int) -> list[dict[st
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--trials", type=int, default=30, help="of each command  [default: 30]")
-    parser.add_argument("--only", choices=tuple(COMMANDS), help="try this, and write nothing")
-    parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args()
+    given = asked(__doc__, trials=30, only="", seed=0)
     may_mount = not subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False).returncode
     faults = [fault for fault in FAULTS if may_mount or fault != "the disk full"]
-    chosen = [asked.only] if asked.only else [*COMMANDS]
-    rows = [row for what in chosen for row in trials(what, faults, asked.trials, asked.seed)]
-    if not asked.only:
+    chosen = [given.only] if given.only else [*COMMANDS]
+    rows = [row for what in chosen for row in trials(what, faults, given.trials, given.seed)]
+    if not given.only:
         write("faults", pd.DataFrame(rows), "make faults")
 
 

@@ -12,7 +12,6 @@ a test is missing, or the mistake is none.
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import secrets
@@ -24,14 +23,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pandas as pd
+from measure import asked as options
+from measure import write
 
 import evolvingdp
 from evolvingdp.audit import ledger
-from evolvingdp.book import dated
 from evolvingdp.core.tables import DATA
 
 ROOT = Path(__file__).resolve().parents[1]
-TESTS, RESULTS = ROOT / "tests", ROOT / "benchmarks" / "results"
+TESTS = ROOT / "tests"
 LIBRARY = Path(evolvingdp.__path__[0])
 GENERATORS = ("test_refusals.py", "test_one_more.py")
 LEDGER = TESTS / "privacy" / "test_promises.py"
@@ -106,11 +106,7 @@ def rates(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--chapter", help="of one chapter only")
-    parser.add_argument("--sample", type=int, help="so many, drawn")
-    parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6))
-    given = parser.parse_args()
+    given = options(__doc__, chapter="", sample=0, seed=secrets.randbelow(10**6))
     every = mistakes()
     told = every[~every.stale & every.chapter.isin([given.chapter] if given.chapter else every.chapter.unique())]
     if given.sample:
@@ -120,10 +116,10 @@ def main() -> None:
         print(f"{chapter}: {number} mistakes are stale, rewrite them")
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # each waits for processes of its own
         found = pd.DataFrame(pool.map(noticed, told.to_dict("records")))
-    print(rates(found).to_string(index=False))
-    if not (given.chapter or given.sample):
-        rates(found).to_csv(RESULTS / "mutants.csv", index=False, lineterminator="\n")
-        dated.stamp("mutants", Path(__file__), "make mutants", RESULTS)
+    if given.chapter or given.sample:
+        print(rates(found).to_string(index=False))
+    else:
+        write("mutants", rates(found), "make mutants")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ book shows.
 
 from __future__ import annotations
 
-import argparse
 import math
 import secrets
 import time
@@ -23,7 +22,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from measure import write
+from measure import asked, write
 from planner_truth import TRUTHS, Array, alike, all_found, searched
 
 from evolvingdp.core.seeds import stream
@@ -152,19 +151,16 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--questions", type=int, default=60)
-    parser.add_argument("--seed", type=int, default=secrets.randbelow(2**31), help="of the questions and their runs")
-    asked = parser.parse_args()
-    rng, rows = stream(asked.seed, "questions"), []
-    for number in range(asked.questions):
+    given, rows = asked(__doc__, questions=60, seed=secrets.randbelow(2**31)), []
+    rng = stream(given.seed, "questions")
+    for number in range(given.questions):
         question, changes = drawn(rng)
-        found = list(compared(question, changes, asked.seed + 1000 * number))
+        found = list(compared(question, changes, given.seed + 1000 * number))
         for one in found:
             if abs(math.log(one["ratio"])) > math.log(1 + WITHIN):
                 print(one, question, changes, flush=True)
         rows += found
-        print(f"{number + 1} of {asked.questions}, {time.process_time():.0f} s", flush=True)
+        print(f"{number + 1} of {given.questions}, {time.process_time():.0f} s", flush=True)
     table = pd.DataFrame(rows)
     write("planner", summary(table[table.ratio.notna()]), "make planner")
 

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from measure import RESULTS
+from measure import table, write
 
-from evolvingdp.book import dated
 from evolvingdp.planning import planner
 from evolvingdp.planning.answer import CannotServeError, Expected, Method
 from evolvingdp.planning.question import Question
@@ -68,10 +67,8 @@ def main() -> None:
         told = [(methods.setdefault(name, len(methods)), *sizes) for name, *sizes in answers[at]]
         asked = {field.name: str(field.values[place]) for field, place in zip(fields.FIELDS, at, strict=True)}
         rows.append({**asked, "ranked": ";".join(" ".join(map(str, one)).rstrip() for one in told)})
-    pd.DataFrame(rows).to_csv(RESULTS / "planner_grid.csv", index=False, lineterminator="\n")
-    named = pd.DataFrame({"number": methods.values(), "method": methods.keys()})
-    named.to_csv(RESULTS / "planner_grid_methods.csv", index=False, lineterminator="\n")
-    dated.stamp("planner_grid", Path(__file__), "make grid", RESULTS)
+    table("planner_grid_methods", pd.DataFrame({"number": methods.values(), "method": methods.keys()}))
+    write("planner_grid", pd.DataFrame(rows), "make grid")
 
 
 if __name__ == "__main__":

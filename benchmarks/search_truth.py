@@ -13,13 +13,11 @@ errors of the simulation.
 
 from __future__ import annotations
 
-import argparse
 import math
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
+import measure
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -33,7 +31,6 @@ from evolvingdp.heavy_hitters.trust.prefix_counts import PrefixCounts
 from evolvingdp.heavy_hitters.word_tree import WordTree
 from evolvingdp.notebooks.heavy_hitters.streams import random_words
 
-RESULT = Path(__file__).parent / "results" / "search_truth.csv"
 TREE = WordTree((2, 2), length=4)  # half a million words
 WORDS, LIGHT = 10, 300
 KINDS = ("projective", "one bit", "Bitstogram", "prefix counts")
@@ -99,32 +96,19 @@ def judged(seed: int, number: int, runs: int) -> dict[str, Any]:
         shared = {"each": np.sqrt(np.nanmean(errors**2)) / one, "joint": means.std(ddof=1) * math.sqrt(WORDS) / one}
     agree = {f"{name}_agrees": abs(ratio - 1) <= 0.15 + tolerance[name] for name, ratio in shared.items()}
     row = {"kind": kind, "epsilon": epsilon, "n_users": n_users, "whole_words": share, "held": held, "predicted": one}
-    row |= {**shared, **agree}
-    row["lost"] = lost
-    row["false"] = float(np.mean([(~one.index.isin(words)).sum() for one in lists]))
+    row |= {**shared, **agree, "lost": lost, "false": float(np.mean([(~one.index.isin(words)).sum() for one in lists]))}
+    print(row, flush=True)
     return row
 
 
-def rows(seed: int, searches: int, runs: int) -> Iterator[dict[str, Any]]:
-    for number in range(searches):
-        row = judged(seed, number, runs)
-        print(" ".join(f"{name} {value:.3g}" if isinstance(value, float) else f"{value}" for name, value in row.items()))
-        yield row
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    for name, default in (("searches", 60), ("runs", 50), ("seed", 0)):
-        parser.add_argument(f"--{name}", type=int, default=default)
-    asked = parser.parse_args()
-    started = time.process_time()
-    table = pd.DataFrame(rows(asked.seed, asked.searches, asked.runs))
-    table.round(4).to_csv(RESULT, index=False)
-    compared = table[table.each.notna()]
-    for name in ("each", "joint"):
-        print(f"{name}: {compared[f'{name}_agrees'].sum()} of {len(compared)} agree")
-    worst = f"lost {compared.lost.mean():.4f}, false {table['false'].mean():.3f} a run"
-    print(f"{worst}; {time.process_time() - started:.0f} CPU s")
+    asked, started = measure.asked(__doc__, searches=60, runs=50, seed=0), time.process_time()
+    found = pd.DataFrame([judged(asked.seed, number, asked.runs) for number in range(asked.searches)])
+    compared = found[found.each.notna()]
+    agree = " and ".join(f"{name}: {compared[f'{name}_agrees'].sum()} of {len(compared)}" for name in ("each", "joint"))
+    measure.table("search_truth", found.round(4))
+    wrong = f"lost {compared.lost.mean():.4f}, false {found['false'].mean():.3f} a run"
+    print(f"{agree}; {wrong}; {time.process_time() - started:.0f} s")
 
 
 if __name__ == "__main__":

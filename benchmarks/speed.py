@@ -9,20 +9,17 @@ Processor seconds: what else the machine does must not count.
 
 from __future__ import annotations
 
-import argparse
-import math
 import multiprocessing
 import os
 import resource
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
+import measure
 import numpy as np
 import pandas as pd
 
-from evolvingdp.book import dated
 from evolvingdp.continual_mean import algorithms, choosing
 from evolvingdp.continual_mean import streams as mean_streams
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
@@ -42,14 +39,12 @@ from evolvingdp.heavy_hitters.planning import planned
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
 from evolvingdp.heavy_hitters.word_tree import WordTree
 from evolvingdp.notebooks.heavy_hitters.streams import brown_counts, brown_keys
-from evolvingdp.sparse_vector import shifting, shifting_simulation
+from evolvingdp.notebooks.sparse_vector import methods
 from evolvingdp.sparse_vector.calibration import calibrate
-from evolvingdp.sparse_vector.stable import stable_monitor
-from evolvingdp.sparse_vector.streams.example import ShiftingStream, example_sizes
+from evolvingdp.sparse_vector.shifting_simulation import simulate
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
 Work = Callable[[], object]
-RESULTS = Path(__file__).parent / "results"
 
 
 def seeded(*name: str | int) -> np.random.Generator:
@@ -71,37 +66,23 @@ def one_each(keys: np.ndarray, n_users: int) -> np.ndarray:
     return users
 
 
-def oracle() -> FreqOracle:
-    return FreqOracle(MultiplyShift.draw(256, 2048, seeded("hashes")), 2.0)
+def oracle(n_users: int, per_user: bool) -> Work:
+    asked, keys = FreqOracle(MultiplyShift.draw(256, 2048, seeded("hashes")), 2.0), brown_keys()
+    if not per_user:
+        counts = held(n_users)
+        return lambda: asked.simulate(keys, counts, seeded("simulation"))
+    users = one_each(keys, n_users)
+    return lambda: asked.collect(users, seeded("slots"), seeded("noise"))
 
 
-def oracle_per_user(n_users: int) -> Work:
-    asked, keys = oracle(), one_each(brown_keys(), n_users)
-    return lambda: asked.collect(keys, seeded("slots"), seeded("noise"))
-
-
-def oracle_simulated(n_users: int) -> Work:
-    asked, counts, keys = oracle(), held(n_users), brown_keys()
-    return lambda: asked.simulate(keys, counts, seeded("simulation"))
-
-
-def search(kind: str, n_users: int) -> TreeHist:
-    """For words that 15 sqrt(n) users hold."""
-    letters, threshold = WordTree((2, 2, 2)), 15.0 * math.isqrt(n_users)
-    if kind == "projective":
-        return planned(2.0, n_users, threshold)
-    return TreeHist(letters, 2.0, threshold)
-
-
-def searched(kind: str, n_users: int, part: str) -> Work:
-    """`part`: "both" reports of all users and the search, or "simulate" both from the counts."""
-    method, words, counts = search(kind, n_users), brown.words()["word"], held(n_users)
-    leaves = method.tree.encode(words)
-    users = one_each(leaves, n_users) if part != "simulate" else leaves
+def searched(method: TreeHist, n_users: int, per_user: bool) -> Work:
+    """For words that 15 sqrt(n) users hold: reports of all users and the search, or both simulated from the counts."""
+    leaves, counts = method.tree.encode(brown.words()["word"]), held(n_users)
+    users = one_each(leaves, n_users) if per_user else leaves
 
     def work() -> object:
         drawn = method.draw_hashes(seeded("hashes"))
-        if part == "simulate":
+        if not per_user:
             return drawn.simulate_search(leaves, counts, seeded("simulation"))
         return drawn.search(drawn.collect(users, seeded("slots"), seeded("noise")), n_users)
 
@@ -124,7 +105,7 @@ def changing(n_users: int, horizon: int, epoch_length: int) -> BitStream:
     return BitStream.make([n_users], bit_streams.steps(horizon, 0.3, changes), epoch_length)
 
 
-def thresh_of(n_users: int, horizon: int, epoch_length: int, per_user: bool = False) -> Work:
+def thresh_of(n_users: int, horizon: int, epoch_length: int = 10**6, per_user: bool = False) -> Work:
     data = changing(n_users, horizon, epoch_length)
     method = Thresh.tuned(n_users, horizon, epoch_length, 1.0, changes=3)
     if per_user:
@@ -151,10 +132,10 @@ def each_once(n_users: int, horizon: int) -> Work:
 # ---- continual means: bits; at user level 100,000 users of at most 1,024 samples, epsilon = 2 ----
 
 USERS, CAP = 100_000, 1024
-MEANS: dict[str, Callable[[int], Any]] = {
-    "Algorithm 6": lambda n: algorithms.full(USERS, CAP, 2.0),
-    "recommended, pure": lambda n: choosing.recommended(USERS, CAP, 2.0, horizon=n),
-}
+
+
+def recommended(n_steps: int) -> Any:
+    return choosing.recommended(USERS, CAP, 2.0, horizon=n_steps)
 
 
 def coins(n_steps: int) -> np.ndarray:
@@ -166,8 +147,8 @@ def running_sums(n_steps: int, sums: Callable[[int], Any] | None = None) -> Work
     return lambda: BinaryMechanism(n_steps, 1.0, delta=delta, sums=sums and sums(n_steps)).release(elements, seeded("noise"))
 
 
-def mean(name: str, n_steps: int, one_by_one: bool = False) -> Work:
-    settings, samples = MEANS[name](n_steps), coins(n_steps)
+def mean(settings: Any, n_steps: int, one_by_one: bool = False) -> Work:
+    samples = coins(n_steps)
     users = mean_streams.arrivals("random", USERS, CAP, n_steps, seeded("users"))
     if not one_by_one:
         return lambda: settings.release(users, samples, seeded("noise"))
@@ -185,29 +166,13 @@ def mean(name: str, n_steps: int, one_by_one: bool = False) -> Work:
 # ---- sparse vector: epsilon = 1, delta = 10^-6, 2^32 elements ----
 
 
-def example(n_users: int) -> tuple[Any, ShiftingStream]:
-    """The plan for Example 1.4, and its stream, whose smallest groups are the plan's error."""
-    events, calibration = 1000, calibrate(1.0, 1e-6, 3)
-    for _ in range(20):
-        found = shifting.planned_monitor(calibration, n_users, 2**32, events, 0.05)
-        sizes = example_sizes(n_users, found.error)
-        before, events = events, max(1, sum(n_users // size for size in sizes.values()))
-        if events == before:
-            break
-    data = ShiftingStream.make(n_users, sizes, seeded("stream", n_users), n_elements=2**32)
-    return shifting.planned_monitor(calibration, data.horizon, 2**32, data.n_events, 0.05), data
-
-
-def example_simulated(n_users: int) -> Work:
-    plan, data = example(n_users)
-    shifting_simulation.simulate(plan.monitor, data, seeded("first"))
-    return lambda: shifting_simulation.simulate(plan.monitor, data, seeded("simulation"))
-
-
-def stable_simulated(n_users: int) -> Work:
-    chosen, (_, data) = stable_monitor(1.0, 1e-6, 3, n_users), example(n_users)
-    shifting_simulation.simulate(chosen, data, seeded("first"))
-    return lambda: shifting_simulation.simulate(chosen, data, seeded("simulation"))
+def example(n_users: int, stable: bool) -> Work:
+    """Example 1.4, whose smallest groups are the error of ThresholdMonitor's plan."""
+    target = methods.Target(1.0, 1e-6, 0.05, 2**32)
+    data = methods.example_stream(target, n_users, seeded("stream", n_users))
+    monitor = methods.stable(target, n_users, 3) if stable else methods.monitor(target, data, 3).monitor
+    simulate(monitor, data, seeded("first"))
+    return lambda: simulate(monitor, data, seeded("simulation"))
 
 
 def elements(n_users: int, n_elements: int) -> Work:
@@ -217,32 +182,36 @@ def elements(n_users: int, n_elements: int) -> Work:
     return lambda: chosen.step_elements(state, holding, n_elements, seeded("batch"))
 
 
-Case = tuple[str, str, float, Callable[..., Work], tuple[Any, ...]]  # table, what, size, how to make the work, of what
+THRESHOLD = 15.0 * 3162  # of the searches of 10^7 users
+Case = tuple[str, str, float, Callable[[], Work]]  # table, what, size, how to make the work
 CASES: list[Case] = [
-    ("frequency oracle", "per user: client and server", 1e7, oracle_per_user, (10**7,)),
-    ("frequency oracle", "simulation, one bit a user, n = 10^9", 1e9, oracle_simulated, (10**9,)),
-    ("heavy hitters", "per user, clients, server, search: projective reports", 1e7, searched, ("projective", 10**7, "both")),
-    ("heavy hitters", "simulation and search: one bit, users split, joint fit", 1e7, searched, ("split", 10**7, "simulate")),
-    ("heavy hitters", "Bitstogram, simulation and search", 1e9, bitstogram, (10**9,)),
-    ("thresh", "simulation, three changes, T = 1024, ell = 10^6", 1e6, thresh_of, (10**6, 1024, 10**6)),
-    ("thresh", "the same, n = 10^9", 1e9, thresh_of, (10**9, 1024, 10**6)),
-    ("thresh", "HEAVYTHRESH, two changes, d = 10^5, T = 64, ell = 10^6", 1e6, heavy_thresh, (10**6, 10**5, 64, 2.0)),
-    ("thresh", "user by user, T = 64, ell = 10^6", 1e6, thresh_of, (10**6, 64, 10**6, True)),
-    ("rivals", "each user once", 1e7, each_once, (10**7, 1024)),
-    ("continual means", "binary mechanism", 1e7, running_sums, (10**7,)),
-    ("continual means", "eight buffers, Gaussian", 1e7, running_sums, (10**7, Buffered)),
-    *(("continual means", name, 1e7, mean, (name, 10**7)) for name in MEANS),
-    ("continual means", "recommended, pure, one by one", 2e5, mean, ("recommended, pure", 200_000, True)),
-    ("sparse vector", "Example 1.4, n = m = 10^9, simulated", 1, example_simulated, (10**9,)),
-    ("sparse vector", "the same, StableMonitor, n = m = 10^9", 1, stable_simulated, (10**9,)),
-    ("sparse vector", "online, all 10^7 queries of a step of 10^6 users (step_elements)", 1e7, elements, (10**6, 10**7)),
+    ("frequency oracle", "per user: client and server", 1e7, lambda: oracle(10**7, True)),
+    ("frequency oracle", "simulation, one bit a user, n = 10^9", 1e9, lambda: oracle(10**9, False)),
+    ("heavy hitters", "per user, clients, server, search: projective reports", 1e7,
+     lambda: searched(planned(2.0, 10**7, THRESHOLD), 10**7, True)),
+    ("heavy hitters", "simulation and search: one bit, users split, joint fit", 1e7,
+     lambda: searched(TreeHist(WordTree((2, 2, 2)), 2.0, THRESHOLD), 10**7, False)),
+    ("heavy hitters", "Bitstogram, simulation and search", 1e9, lambda: bitstogram(10**9)),
+    ("thresh", "simulation, three changes, T = 1024, ell = 10^6", 1e6, lambda: thresh_of(10**6, 1024)),
+    ("thresh", "the same, n = 10^9", 1e9, lambda: thresh_of(10**9, 1024)),
+    ("thresh", "HEAVYTHRESH, two changes, d = 10^5, T = 64, ell = 10^6", 1e6, lambda: heavy_thresh(10**6, 10**5, 64, 2.0)),
+    ("thresh", "user by user, T = 64, ell = 10^6", 1e6, lambda: thresh_of(10**6, 64, per_user=True)),
+    ("rivals", "each user once", 1e7, lambda: each_once(10**7, 1024)),
+    ("continual means", "binary mechanism", 1e7, lambda: running_sums(10**7)),
+    ("continual means", "eight buffers, Gaussian", 1e7, lambda: running_sums(10**7, Buffered)),
+    ("continual means", "Algorithm 6", 1e7, lambda: mean(algorithms.full(USERS, CAP, 2.0), 10**7)),
+    ("continual means", "recommended, pure", 1e7, lambda: mean(recommended(10**7), 10**7)),
+    ("continual means", "recommended, pure, one by one", 2e5, lambda: mean(recommended(200_000), 200_000, True)),
+    ("sparse vector", "Example 1.4, n = m = 10^9, simulated", 1, lambda: example(10**9, False)),
+    ("sparse vector", "the same, StableMonitor, n = m = 10^9", 1, lambda: example(10**9, True)),
+    ("sparse vector", "online, all 10^7 queries of a step of 10^6 users (step_elements)", 1e7,
+     lambda: elements(10**6, 10**7)),
 ]  # fmt: skip
 
 
 def measured(place: int, repeats: int) -> tuple[list[float], float]:
     """Processor seconds of each run, and the peak memory of this process in GB."""
-    *_, make, of = CASES[place]
-    work, seconds = make(*of), []
+    work, seconds = CASES[place][3](), []
     for _ in range(repeats):
         started = time.process_time()
         work()
@@ -250,14 +219,11 @@ def measured(place: int, repeats: int) -> tuple[list[float], float]:
     return seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
 
-def short(number: float) -> str:
-    """Two digits: 1.2e7."""
-    return f"{number:.2g}".replace("e+0", "e").replace("e+", "e")
-
-
 def row(case: Case, seconds: list[float], memory: float) -> dict[str, str]:
-    table, what, size, *_ = case
-    middle = float(np.median(seconds))
+    def short(number: float) -> str:
+        return f"{number:.2g}".replace("e+0", "e").replace("e+", "e")
+
+    (table, what, size, _), middle = case, float(np.median(seconds))
     return {
         "table": table, "what": what, "size": short(size), "seconds": f"{middle:.2g}", "least": f"{min(seconds):.2g}",
         "most": f"{max(seconds):.2g}", "a second": short(size / middle) if size > 1 else "",
@@ -266,26 +232,21 @@ def row(case: Case, seconds: list[float], memory: float) -> dict[str, str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", help="a table")
-    parser.add_argument("--dry", action="store_true", help="each once, and nothing is written")
-    asked = parser.parse_args()
+    asked = measure.asked(__doc__, only="", dry=False)
     for library in ("OPENBLAS", "OMP", "MKL"):  # one core: inherited by the processes
         os.environ[f"{library}_NUM_THREADS"] = "1"
     rows = []
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
         for place, case in enumerate(CASES):
-            if asked.only in (None, case[0]):
+            if asked.only in ("", case[0]):
                 rows.append(row(case, *pool.apply(measured, (place, 1 if asked.dry else 5))))
                 print(rows[-1], flush=True)
-    if asked.dry:
-        return
-    table, file = pd.DataFrame(rows), RESULTS / "speed.csv"
+    table, file = pd.DataFrame(rows), measure.RESULTS / "speed.csv"
     if asked.only and file.is_file():
         known = pd.read_csv(file, dtype=str, keep_default_na=False)
         table = pd.concat([known[known.table != asked.only], table])
-    table.to_csv(file, index=False, lineterminator="\n")
-    dated.stamp("speed", Path(__file__), "make benchmarks", RESULTS)
+    if not asked.dry:
+        measure.write("speed", table, "make benchmarks")
 
 
 if __name__ == "__main__":
