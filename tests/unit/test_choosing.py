@@ -40,16 +40,32 @@ def test_without_changes_predictions_are_those_of_noise():
     assert late.settings["once"] == Once(10**6, 64, 1.0, every=64)
 
 
+def of_one(run, settings, means, *others):
+    """Of a single stream, (horizon,)."""
+    bias, errors = run(settings, means[:, None], *others)
+    return bias[:, 0], errors[:, 0]
+
+
+def test_streams_are_predicted_together_as_each_by_itself():
+    """A reserve is called at a change of its own stream."""
+    table = np.array([means for each in rivals.streams(48, 2).values() for means in each]).T
+    settings, voting = Once(10**6, 48, 1.0), Thresh.tuned(10**6, 48, 10**6, 4.0, changes=2)
+    runs = {rivals._watched: (settings, [9000, 9000, 2000]), rivals._averaged: (settings,), rivals._voted: (voting,)}
+    for run, (made, *others) in runs.items():
+        together, alone = run(made, table, *others), [of_one(run, made, means, *others) for means in table.T]
+        np.testing.assert_allclose(together, np.moveaxis(alone, 0, 2), rtol=1e-9, atol=1e-12)
+
+
 def test_a_level_has_the_bias_and_the_noise_of_its_weights():
     settings, means = Once(64_000, 64, 1.0), streams.drift(64, 0.2, 0.6)
     one = np.sqrt(settings.report.variance(means) / 1000)
-    bias, errors = rivals._levelled(settings, means, 1e-9)  # an average of all
+    bias, errors = of_one(rivals._levelled, settings, means, 1e-9)  # an average of all
     assert bias == pytest.approx(means.mean() - means, abs=0.002)
     assert errors == pytest.approx(np.full(64, np.sqrt(np.mean(one**2) / 64)), rel=0.02)
-    bias, errors = rivals._levelled(settings, means, 1e9)  # the releases
+    bias, errors = of_one(rivals._levelled, settings, means, 1e9)  # the releases
     assert np.abs(bias).max() < 1e-6
     assert errors == pytest.approx(one, rel=1e-6)
-    bias, errors = rivals._levelled(settings, means, 1.0)
+    bias, errors = of_one(rivals._levelled, settings, means, 1.0)
     decay = (3 - math.sqrt(5)) / 2  # of 1 and steps as large as the noise: lambda + 1 / lambda = 3
     assert np.abs(bias[16:-16]).max() < 1e-6
     assert errors[32] == pytest.approx(
@@ -61,7 +77,7 @@ def test_a_vote_is_late_until_the_threshold_is_below_the_change_and_never_after_
     voting = Thresh.tuned(10**6, 16, 10**5, 4.0, changes=1, spare=0)
     assert voting.threshold(1) > 0.05 > voting.threshold(8)
     means = streams.steps(16, 0.3, {6: 0.35, 12: 0.9})
-    bias, errors = rivals._voted(voting, means)
+    bias, errors = of_one(rivals._voted, voting, means)
     first = next(epoch for epoch in range(6, 17) if voting.threshold(epoch) < 0.05)
     assert set(errors) == {voting.standard_error}
     assert bias[:5].tolist() == [0.0] * 5
@@ -72,14 +88,14 @@ def test_a_vote_is_late_until_the_threshold_is_below_the_change_and_never_after_
 
 def test_a_segment_without_noise_begins_where_the_change_is_and_a_reserve_joins_it():
     settings, means = Once(80_000, 16, 1.0), streams.steps(16, 0.2, {9: 0.8})
-    bias, errors = rivals._watched(settings, means, [])
+    bias, errors = of_one(rivals._watched, settings, means, [])
     assert bias == pytest.approx(np.zeros(16), abs=1e-12)
     own = np.sqrt(settings.report.variance(means) / 5000)
     assert errors == pytest.approx(own / np.sqrt([*range(1, 9), *range(1, 9)]))
-    with_crews = rivals._watched(settings, means, [4000, 4000, 1000])[1]
+    with_crews = of_one(rivals._watched, settings, means, [4000, 4000, 1000])[1]
     assert with_crews[[0, 8]] == pytest.approx(own[[0, 8]] * math.sqrt(5000 / 9000))
     assert with_crews[7] == pytest.approx(own[7] * math.sqrt(5000 / 44_000))
-    averaged = rivals._averaged(settings, means)
+    averaged = of_one(rivals._averaged, settings, means)
     assert averaged[1] == pytest.approx(own / math.sqrt(8))
 
 

@@ -141,8 +141,8 @@ def test_long_divisions_are_those_of_the_recursion_epoch_by_epoch(n_words, mean)
     weights = rng.integers(0, 3, size=horizon)[:, None] * rng.uniform(0.5, 2.0, size=(horizon, n_words))
     values = np.where(weights > 0, means + rng.normal(size=(horizon, n_words)), 0.0)
     values, cost = values - np.average(values, axis=0, weights=weights), penalty(horizon, n_words, 0.5)
-    search = Search(horizon, n_words, cost)
-    found = [search.push(*each) for each in zip(values, weights, strict=True)]
+    search = Search(horizon, 1, n_words, cost)
+    found = [int(search.push(*each)[0]) for each in zip(values[:, None], weights[:, None], strict=True)]
     assert found == last_segments(values, weights, cost).tolist()
 
 
@@ -233,9 +233,9 @@ def test_more_reports_of_the_last_epoch_are_as_good_as_all_of_them_at_once():
         one.tell(told, many, spread)
         two.tell(told + 5.0, many / 3, spread)
         two.tell(told, many, spread, again=True)
-        assert (two.start, two.reports, two.explained) == (one.start, one.reports, one.explained)
+        assert [two.start[0], two.reports[0], two.explained[0]] == [one.start[0], one.reports[0], one.explained[0]]
         assert two.estimate == pytest.approx(one.estimate)
-    assert one.start > 0
+    assert one.start[0] > 0
 
 
 @pytest.mark.parametrize("window", [1, 3, 8, 40])

@@ -25,7 +25,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -103,7 +102,7 @@ def frequent(estimates: NDArray[np.float64], reports: NDArray[np.integer], varia
 
 
 class Search:
-    """The best division of the epochs so far, told one epoch after the other.
+    """The best division of the epochs so far, told one after the other, of several series, whose words change together.
 
     A segment saves, added up over words, (sum of its weighted values)^2 / (sum of its weights) of squared residuals; with
     prefix sums S and W the best division up to t saves best(t) = max over s of best(s) + (S(t) - S(s))^2 / (W(t) - W(s)) -
@@ -111,108 +110,124 @@ class Search:
     the cost (Killick, Fearnhead and Eckley 2012).
     """
 
-    def __init__(self, horizon: int, words: int, cost: float) -> None:
-        self.cost, self.epoch, self.count = cost, 0, 0
-        shape = (words, horizon + 1) if words > 1 else (horizon + 1,)  # one word needs no sum over words
-        self.sums, self.held = np.zeros((2, *shape))  # of what can begin the last segment, by number: before it
-        self.best, self.starts = np.zeros(horizon + 1), np.zeros(horizon + 1, dtype=np.int64)
-        self.segments = np.zeros(horizon + 1, dtype=np.int64)
-        self.before: tuple[Any, Any, float] = (np.zeros(shape[:-1]), np.zeros(shape[:-1]), 0.0)
-        self.now: tuple[Any, Any, float, float] = (*self.before, 0.0)
+    def __init__(self, horizon: int, series: int, words: int, cost: float) -> None:
+        self.cost, self.epoch, self.count, self.rows = cost, 0, 0, np.arange(series)
+        self.sums, self.held = np.zeros((2, horizon + 1, series, words))  # of what can begin a last segment: before it
+        self.best, self.starts = np.zeros((horizon + 1, series)), np.zeros(horizon + 1, dtype=np.int64)
+        self.segments = np.zeros((horizon + 1, series), dtype=np.int64)
+        self.before = np.zeros((series, words)), np.zeros((series, words)), np.zeros(series)
+        self.now = (*self.before, np.zeros(series))
         self.saved = self.best[:0]
 
-    def push(self, values: NDArray[np.float64], weights: NDArray[np.float64]) -> int:
-        """Where the last segment begins (from 0) once an epoch has these values, and weights, (words,)."""
+    def push(self, values: Array, weights: Array) -> NDArray[np.int64]:
+        """Where last segments begin (from 0), (series,), once an epoch has these values, and weights, (series, words)."""
         if not self.epoch:
             self.level = values  # sums of differences round less
-        elif (left := int(np.count_nonzero(kept := self.saved > self.now[3] - _ROUNDED))) < self.count:
+        elif (left := int(np.count_nonzero(kept := (self.saved > self.now[3] - _ROUNDED).any(axis=1)))) < self.count:
             alive, self.count = slice(self.count), left  # the others can begin no later segment
             for each in (self.sums, self.held, self.best, self.starts):
-                each[..., :left] = each[..., alive][..., kept]
-        self.before, saved = self.now[:3], self.now[3]
-        at = (..., self.count)
-        self.sums[at], self.held[at], self.best[self.count], self.starts[self.count] = *self.before[:2], saved, self.epoch
+                each[:left] = each[alive][kept]
+        self.before, saved, at = self.now[:3], self.now[3], self.count
+        self.sums[at], self.held[at], self.best[at], self.starts[at] = *self.before[:2], saved, self.epoch
         self.count += 1
         self.epoch += 1
         return self.last(values, weights)
 
-    def last(self, values: NDArray[np.float64], weights: NDArray[np.float64]) -> int:
+    def last(self, values: Array, weights: Array) -> NDArray[np.int64]:
         """The same, with other values and weights for the epoch that was told last."""
-        away = values - self.level
+        away, alive = values - self.level, slice(self.count)
         heavy = away * weights
-        squares = self.before[2] + float(heavy @ away)
-        if len(values) == 1:
-            total, among = self.before[0] + heavy[0], self.before[1] + weights[0]
-        else:
-            total, among = self.before[0] + heavy, self.before[1] + weights
-        alive = slice(self.count)
-        moved = total[..., None] - self.sums[..., alive]
-        self.saved = moved * moved / (among[..., None] - self.held[..., alive] + _NOTHING)
-        if len(values) > 1:
-            self.saved = self.saved.sum(axis=0)
+        squares = self.before[2] + (heavy * away).sum(axis=1)
+        total, among = self.before[0] + heavy, self.before[1] + weights
+        saved = total - self.sums[alive]
+        saved *= saved
+        saved /= among - self.held[alive] + _NOTHING
+        self.saved = saved[..., 0] if saved.shape[2] == 1 else saved.sum(axis=2)
         self.saved += self.best[alive]
-        place = int(self.saved.argmax())
-        begins, best = int(self.starts[place]), float(self.saved[place]) - self.cost
-        self.segments[self.epoch] = self.segments[begins] + 1
-        self.now = total, among, squares, best
+        place = self.saved.argmax(axis=0)
+        begins: NDArray[np.int64] = self.starts[place]
+        self.segments[self.epoch] = self.segments[begins, self.rows] + 1
+        self.now = total, among, squares, self.saved[place, self.rows] - self.cost
         return begins
 
     @property
-    def residuals(self) -> float:
-        """Squared, of the best division."""
-        return float(self.now[2] - self.now[3] - self.cost * self.segments[self.epoch])
+    def residuals(self) -> Array:
+        """Squared, of the best divisions, (series,)."""
+        return np.asarray(self.now[2] - self.now[3] - self.cost * self.segments[self.epoch])
+
+
+def _around(estimates: Array, variance: Array, reports: Array) -> tuple[Array, Array]:
+    """Shares within two standard errors of estimates (..., words) from so many reports (...); all where there are none."""
+    many = reports[..., None]
+    error = 2 * np.sqrt(np.divide(variance, many, out=np.full(estimates.shape, np.inf), where=many > 0))
+    low, high = np.fmax(estimates - error, 0.0), np.fmin(estimates + error, 1.0)  # which pass over nan
+    return np.minimum(low, 1.0), np.maximum(high, 0.0)
+
+
+def _moved(after: Array, before: Array, axis: int | tuple[int, ...]) -> NDArray[np.bool_]:
+    return np.asarray((np.abs(after - before) > _SAME * before).any(axis=axis))
+
+
+def _unexplained(looked: NDArray[np.int64]) -> Array:
+    """Squared residuals of so many entries, above which segments do not explain them."""
+    return np.asarray(2 * looked + 5 * np.sqrt(looked))
 
 
 class Watch:
-    """Online detection, one epoch after the other. After the last epoch that was told: the `estimate` of all words, the
-    first epoch (from 0) of its segment, `start`, the `reports` behind it, and whether segments explain the releases."""
+    """Online detection in `series`, one epoch after the other. After the last epoch that was told, of each series: the
+    `estimate` of all words, (series, n_words), the first epoch (from 0) of its segment, `start`, the `reports` behind it,
+    and whether segments explain the releases, (series,) each."""
 
     def __init__(
-        self, horizon: int, n_words: int, words: NDArray[np.int64] | None = None, false_alarm: float = 0.05
-    ) -> None:
-        self.words: Any
-        self.words, dimensions = (slice(None), n_words) if words is None else (words, len(words))
-        self.search = Search(horizon, dimensions, penalty(horizon, dimensions, false_alarm))
-        self.totals, self.held = np.zeros((horizon + 1, n_words)), np.zeros(horizon + 1)
-        self.start, self.reports, self.explained, self.estimate = 0, 0.0, True, np.full(n_words, np.nan)
-        self.epoch = self.looked = 0
-
-    def tell(
         self,
-        estimates: NDArray[np.float64],
-        reports: float,
-        variance: NDArray[np.float64] | Variance,
-        again: bool = False,
-    ) -> Watch:
-        """An epoch with these estimates, (n_words,), of so many reports each, of which one has `variance`; `again`: the
-        last one, of which more is known."""
-        told = estimates if reports > 0 else np.zeros_like(self.estimate)
-        now, looked = self.epoch + (not again), told[self.words]
-        total, held = self.totals[now - 1] + told * reports, float(self.held[now - 1] + reports)
-        self.epoch, self.totals[now], self.held[now] = now, total, held
-        spread = variance(np.zeros_like(told), np.ones_like(told)) if callable(variance) else variance
-        find = self.search.last if again else self.search.push
-        for turn in range(_PASSES):
-            self.start = (self.search.last if turn else find)(looked, (reports / spread)[self.words])
-            self.reports = held - float(self.held[self.start])
-            self.estimate = (total - self.totals[self.start]) / self.reports if self.reports else np.full_like(told, np.nan)
-            if not callable(variance) or not self.reports:
+        horizon: int,
+        n_words: int,
+        words: NDArray[np.int64] | None = None,
+        false_alarm: float = 0.05,
+        series: int = 1,
+    ) -> None:
+        self.words: slice | NDArray[np.int64] = slice(None) if words is None else words
+        looked = n_words if words is None else len(words)
+        self.search = Search(horizon, series, looked, penalty(horizon, looked, false_alarm))
+        self.totals, self.held = np.zeros((horizon + 1, series, n_words)), np.zeros((horizon + 1, series))
+        self.start, self.reports, self.explained = np.zeros(series, int), np.zeros(series), np.ones(series, bool)
+        self.estimate, self.looked, self.epoch = np.full((series, n_words), np.nan), np.zeros(series, int), 0
+
+    def tell(self, estimates: Array, reports: ArrayLike, variance: ArrayLike | Variance, again: bool = False) -> Watch:
+        """An epoch with these estimates, (series, n_words), of so many reports each, (series,), of which one has `variance`;
+        `again`: the last one, of which more is known."""
+        shape, rows = self.estimate.shape, self.search.rows
+        many = np.asarray(reports, dtype=float) + np.zeros(shape[0])
+        there = many[:, None] > 0
+        told, self.epoch = np.where(there, estimates, 0.0), self.epoch + (not again)
+        now, words, find = self.epoch, (slice(None), self.words), self.search.last if again else self.search.push
+        self.totals[now], self.held[now] = self.totals[now - 1] + told * many[:, None], self.held[now - 1] + many
+        given = variance(np.zeros(shape), np.ones(shape)) if callable(variance) else np.asarray(variance, dtype=float)
+        spread, more = given + np.zeros(shape), np.ones(shape[0], dtype=bool)
+        for _ in range(_PASSES):
+            self.start, find = find(told[words], (many[:, None] / spread)[words]), self.search.last
+            self.reports = self.held[now] - self.held[self.start, rows]
+            among, nothing = self.reports[:, None], np.full(shape, np.nan)
+            self.estimate = np.divide(self.totals[now] - self.totals[self.start, rows], among, out=nothing, where=among > 0)
+            if not callable(variance):
                 break
-            error = 2 * np.sqrt(spread / self.reports)
-            low, high = np.maximum(self.estimate - error, 0.0), np.minimum(self.estimate + error, 1.0)
-            before, spread = spread, variance(np.minimum(low, 1.0), np.maximum(high, 0.0))
-            if (np.abs(spread - before) <= _SAME * before).all():
+            after = variance(*_around(self.estimate, spread, self.reports))
+            more = more & _moved(after, spread, 1)
+            if not more.any():
                 break
-        self.looked += len(looked) * (reports > 0 and not again)
+            spread = np.where(more[:, None], after, spread)
+        self.looked = self.looked + there[:, 0] * (told[words].shape[1] * (not again))
         self.explained = self.search.residuals <= _unexplained(self.looked)
-        if not self.explained:
-            self.estimate = told if reports > 0 else np.full_like(told, np.nan)
-            self.start, self.reports = now - 1, float(reports)
+        if not self.explained.all():
+            fits = self.explained[:, None]
+            self.estimate = np.where(fits, self.estimate, np.where(there, told, np.nan))
+            self.start = np.where(self.explained, self.start, now - 1)
+            self.reports = np.where(self.explained, self.reports, many)
         return self
 
 
 def detect(
-    estimates: NDArray[np.float64],
+    estimates: Array,
     reports: NDArray[np.integer],
     variance: ArrayLike | Variance,
     *,
@@ -233,30 +248,23 @@ def detect(
         raise ValueError(f"reports must have one entry per epoch of estimates, got {counted.shape} for {values.shape}")
     if not np.all(counted >= 0) or not counted.sum() > 0 or not np.all(np.isfinite(values[counted > 0])):
         raise ValueError("reports must be >= 0 and not all 0, and estimates finite where there are any")
-    table = values.reshape(len(values), -1)
-    spread = variance if callable(variance) else _spread(variance, values.shape).reshape(table.shape)
-    if online:
-        watch, found = Watch(*table.shape, words, false_alarm), []
-        for epoch, (told, many) in enumerate(zip(table, counted, strict=True)):
-            watch.tell(told, many, spread if callable(spread) else spread[epoch])
-            found.append((watch.estimate, watch.start, watch.reports, watch.explained))
-        fitted, starts, among, explained = (np.array(each) for each in zip(*found, strict=True))
-    elif callable(spread):
-        low, high = np.zeros_like(table), np.ones_like(table)
-        known = spread(low, high)
-        for _ in range(_PASSES + 1):
-            fitted, starts, among, explained = _late(table, counted, known, words, false_alarm)
-            error = 2 * np.sqrt(np.divide(known, among[:, None], out=np.full(known.shape, np.inf), where=among[:, None] > 0))
-            low, high = np.nan_to_num(fitted - error, nan=0.0), np.nan_to_num(fitted + error, nan=1.0)
-            before, known = known, spread(np.clip(low, 0, 1), np.clip(high, 0, 1))
-            if np.allclose(known, before, rtol=_SAME, atol=0):
-                break
-    else:
-        fitted, starts, among, explained = _late(table, counted, spread, words, false_alarm)
-    return Fit(fitted.reshape(values.shape), starts, among, explained)
+    table = values.reshape(len(values), 1, -1)
+    known = variance if callable(variance) else _spread(variance, values.shape).reshape(table.shape)
+    fit = _fit(table, counted[:, None], known, words, false_alarm, online)
+    return Fit(fit.estimates.reshape(values.shape), fit.starts[:, 0], fit.reports[:, 0], fit.explained[:, 0])
 
 
-def _spread(variance: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.float64]:
+def detect_many(
+    estimates: Array, reports: Array, variance: ArrayLike | Variance, *, false_alarm: float = 0.05, online: bool = False
+) -> Fit:
+    """What `detect` makes of each column of `estimates`, (T, series), by itself, from as many `reports`: of that shape."""
+    told, counted = estimates[..., None], np.asarray(reports, dtype=float)
+    known = variance if callable(variance) else np.broadcast_to(np.asarray(variance, dtype=float)[..., None], told.shape)
+    fit = _fit(told, counted, known, None, false_alarm, online)
+    return Fit(fit.estimates[..., 0], fit.starts, fit.reports, fit.explained)
+
+
+def _spread(variance: ArrayLike, shape: tuple[int, ...]) -> Array:
     given = np.asarray(variance, dtype=float)
     if given.ndim > len(shape) or any(n not in (1, m) for n, m in zip(given.shape[::-1], shape[::-1], strict=False)):
         raise ValueError(f"variance must go with estimates of shape {shape}, got shape {given.shape}")
@@ -265,147 +273,52 @@ def _spread(variance: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.float64]:
     return np.broadcast_to(given, shape)
 
 
-def _unexplained(looked: int) -> float:
-    """Squared residuals of so many entries, above which segments do not explain them."""
-    return 2 * looked + 5 * math.sqrt(looked)
-
-
-def _late(
-    table: NDArray[np.float64],
-    counted: NDArray[np.float64],
-    variance: NDArray[np.float64],
+def _fit(
+    table: Array,
+    counted: Array,
+    variance: Array | Variance,
     words: NDArray[np.int64] | None,
     false_alarm: float,
-) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
-    """In hindsight: `Fit` of a table, (T, n_words)."""
-    horizon, told = len(table), np.where(counted[:, None] > 0, table, 0.0)
-    columns = slice(None) if words is None else words
-    looked, weights = told[:, columns], (counted[:, None] / variance)[:, columns]
-    search = Search(horizon, looked.shape[1], penalty(horizon, looked.shape[1], false_alarm))
-    begins, residuals = np.zeros(horizon, dtype=np.int64), 0.0
-    for epoch in range(horizon):
-        begins[epoch], residuals = search.push(looked[epoch], weights[epoch]), search.residuals
-    if residuals > _unexplained(np.count_nonzero(counted) * looked.shape[1]):
-        own = np.where(counted[:, None] > 0, told, np.nan)
-        return own, np.arange(horizon), counted, np.zeros(horizon, dtype=bool)
-    fitted, starts, among, end = np.empty_like(told), np.empty(horizon, dtype=np.int64), np.empty(horizon), horizon
-    while end:
-        first = int(begins[end - 1])
-        starts[first:end], among[first:end] = first, (held := counted[first:end].sum())
-        fitted[first:end] = counted[first:end] @ told[first:end] / held if held else np.nan
-        end = first
-    return fitted, starts, among, np.ones(horizon, dtype=bool)
-
-
-class _Searches:
-    """`detection.Search` of each row, without leaving out what can begin no later segment."""
-
-    def __init__(self, runs: int, horizon: int, cost: float) -> None:
-        self.cost, self.rows = cost, np.arange(runs)
-        self.sums, self.held, self.best, self.squares = np.zeros((4, runs, horizon + 1))
-        self.segments = np.zeros((runs, horizon + 1), dtype=np.int64)
-        self.level = np.zeros(runs)
-
-    def tell(self, epoch: int, values: Array, weights: Array) -> NDArray[np.int64]:
-        """Where the last segment of each row begins once this epoch, from 0, has these values and weights, (runs,)."""
-        if not epoch:
-            self.level = values
-        away = values - self.level
-        total, among = self.sums[:, epoch] + weights * away, self.held[:, epoch] + weights
-        saved = total[:, None] - self.sums[:, : epoch + 1]
-        saved *= saved
-        saved /= among[:, None] - self.held[:, : epoch + 1] + _NOTHING
-        saved += self.best[:, : epoch + 1]
-        begins = saved.argmax(axis=1)
-        self.sums[:, epoch + 1], self.held[:, epoch + 1] = total, among
-        self.best[:, epoch + 1] = saved[self.rows, begins] - self.cost
-        self.squares[:, epoch + 1] = self.squares[:, epoch] + weights * away * away
-        self.segments[:, epoch + 1] = self.segments[self.rows, begins] + 1
-        return np.asarray(begins)
-
-    def residuals(self, epoch: int) -> Array:
-        """Squared, of the best division of the epochs before this one."""
-        return np.asarray(self.squares[:, epoch] - self.best[:, epoch] - self.cost * self.segments[:, epoch])
-
-
-def detect_many(
-    estimates: Array,
-    reports: Array,
-    variance: Variance,
-    *,
     online: bool,
-    false_alarm: float = 0.05,
-) -> Array:
-    """The estimates that `detect` makes of each row of `estimates`, (runs, T), from as many `reports`."""
-    counted = np.asarray(reports, dtype=float)
-    told = np.where(counted > 0, estimates, 0.0)
-    cost = penalty(told.shape[1], 1, false_alarm)
-    return _online_many(told, counted, variance, cost) if online else _late_many(told, counted, variance, cost)
-
-
-def _errors_many(spread: Array, among: Array) -> Array:
-    return np.asarray(2 * np.sqrt(np.divide(spread, among, out=np.full(spread.shape, np.inf), where=among > 0)))
-
-
-def _online_many(told: Array, counted: Array, variance: Variance, cost: float) -> Array:
-    runs, horizon = told.shape
-    search, rows = _Searches(runs, horizon, cost), np.arange(runs)
-    held, totals = np.zeros((2, runs, horizon + 1))
-    np.cumsum(counted, axis=1, out=held[:, 1:])
-    np.cumsum(told * counted, axis=1, out=totals[:, 1:])
-    looked = np.cumsum(counted > 0, axis=1)
-    found = np.empty_like(told)
-    largest = variance(np.zeros(runs), np.ones(runs))
-    for epoch in range(horizon):
-        spread, open_ = largest, np.ones(runs, dtype=bool)
-        for _ in range(_PASSES):
-            begins = search.tell(epoch, told[:, epoch], counted[:, epoch] / spread)
-            among = held[:, epoch + 1] - held[rows, begins]
-            with np.errstate(invalid="ignore", divide="ignore"):
-                mean = (totals[:, epoch + 1] - totals[rows, begins]) / among
-            error = _errors_many(spread, among)
-            low, high = np.maximum(mean - error, 0.0), np.minimum(mean + error, 1.0)
-            after = variance(np.nan_to_num(np.minimum(low, 1.0)), np.nan_to_num(np.maximum(high, 0.0), nan=1.0))
-            open_ &= (among > 0) & (np.abs(after - spread) > _SAME * spread)
-            if not open_.any():
-                break
-            spread = np.where(open_, after, spread)
-        bad = search.residuals(epoch + 1) > [_unexplained(n) for n in looked[:, epoch]]
-        own = np.where(counted[:, epoch] > 0, told[:, epoch], np.nan)
-        found[:, epoch] = np.where(bad, own, mean)
-    return found
-
-
-def _late_many(told: Array, counted: Array, variance: Variance, cost: float) -> Array:
-    fitted, open_ = np.empty_like(told), np.arange(len(told))
-    known = variance(np.zeros_like(told), np.ones_like(told))
-    for _ in range(_PASSES + 1):
-        fitted[open_], among = _divided_many(told[open_], counted[open_], known, cost)
-        error = _errors_many(known, among)
-        low = np.clip(np.nan_to_num(fitted[open_] - error, nan=0.0), 0, 1)
-        high = np.clip(np.nan_to_num(fitted[open_] + error, nan=1.0), 0, 1)
-        after = variance(low, high)
-        on = (np.abs(after - known) > _SAME * known).any(axis=1)
-        if not on.any():
+) -> Fit:
+    """Of series, (T, series, n_words), from counted (T, series) reports."""
+    if online:
+        horizon, series, n_words = table.shape
+        watch, found = Watch(horizon, n_words, words, false_alarm, series), []
+        for epoch, (told, many) in enumerate(zip(table, counted, strict=True)):
+            watch.tell(told, many, variance if callable(variance) else variance[epoch])
+            found.append((watch.estimate, watch.start, watch.reports, watch.explained))
+        return Fit(*(np.array(each) for each in zip(*found, strict=True)))
+    told = np.where(counted[..., None] > 0, table, 0.0)
+    known = variance(np.zeros_like(told), np.ones_like(told)) if callable(variance) else variance
+    fit = _divided(told, counted, known, words, false_alarm)
+    rows, part = np.arange(table.shape[1]), fit
+    for _ in range(_PASSES if callable(variance) else 0):
+        after = variance(*_around(part.estimates, known, part.reports))  # type: ignore[operator]
+        if not (more := _moved(after, known, (0, 2))).any():
             break
-        open_, known = open_[on], after[on]
-    return fitted
+        rows, known = rows[more], after[:, more]
+        part = _divided(told[:, rows], counted[:, rows], known, words, false_alarm)
+        for name in ("estimates", "starts", "reports", "explained"):
+            getattr(fit, name)[:, rows] = getattr(part, name)
+    return fit
 
 
-def _divided_many(told: Array, counted: Array, spread: Array, cost: float) -> tuple[Array, Array]:
-    """The fit, and the reports of each epoch's segment."""
-    runs, horizon = told.shape
-    search = _Searches(runs, horizon, cost)
-    weights = counted / spread
-    begins = np.stack([search.tell(epoch, told[:, epoch], weights[:, epoch]) for epoch in range(horizon)], axis=1)
-    bad = search.residuals(horizon) > [_unexplained(n) for n in np.count_nonzero(counted, axis=1)]
-    fitted, among = np.where(counted > 0, told, np.nan), counted.copy()
-    for row in np.flatnonzero(~bad):
+def _divided(told: Array, counted: Array, variance: Array, words: NDArray[np.int64] | None, false_alarm: float) -> Fit:
+    """In hindsight, by the best divisions with these variances."""
+    (horizon, series, _), columns = told.shape, slice(None) if words is None else words
+    looked, weights = told[..., columns], (counted[..., None] / variance)[..., columns]
+    search = Search(horizon, series, looked.shape[2], penalty(horizon, looked.shape[2], false_alarm))
+    begins = np.array([search.push(*each) for each in zip(looked, weights, strict=True)])
+    explained = search.residuals <= _unexplained(np.count_nonzero(counted, axis=0) * looked.shape[2])
+    fitted, among = np.where(counted[..., None] > 0, told, np.nan), counted.copy()
+    starts = np.repeat(np.arange(horizon)[:, None], series, axis=1)
+    for row in np.flatnonzero(explained):
         end = horizon
         while end:
-            first = int(begins[row, end - 1])
-            part = slice(first, end)
-            among[row, part] = held = counted[row, part].sum()
-            fitted[row, part] = counted[row, part] @ told[row, part] / held if held else math.nan
-            end = first
-    return fitted, among
+            first = int(begins[end - 1, row])
+            part = slice(first, end), row
+            held = counted[part].sum()
+            fitted[part] = counted[part] @ told[part] / held if held else np.nan
+            starts[part], among[part], end = first, held, first
+    return Fit(fitted, starts, among, np.repeat(explained[None], horizon, axis=0))

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from evolvingdp.core import checks
-from evolvingdp.core.detection import detect
+from evolvingdp.core.detection import detect_many
 
 Array = NDArray[np.float64]
 
@@ -122,13 +122,9 @@ def independent(values: Array, variances: Array) -> None:
 
 
 def _averages(values: Array, variances: Array, false_alarm: float) -> tuple[Array, Array]:
-    fits = [
-        detect(column, 1 / spread, 1.0, false_alarm=false_alarm)
-        for column, spread in zip(values.T, variances.T, strict=True)
-    ]
-    weights = np.column_stack([fit.reports for fit in fits])
-    centers = np.nan_to_num(np.column_stack([fit.estimates for fit in fits]))
-    return centers, np.divide(1, weights, out=np.full_like(weights, np.inf), where=weights > 0)
+    fit = detect_many(values, 1 / variances, 1.0, false_alarm=false_alarm)
+    widths = np.divide(1, fit.reports, out=np.full(values.shape, np.inf), where=fit.reports > 0)
+    return np.nan_to_num(fit.estimates), widths
 
 
 def _filtered(values: Array, variances: Array, steps: Array) -> tuple[Array, Array, Array]:

@@ -174,7 +174,7 @@ def _watched_expected(question: Question, settings: Once, streams: int = 0, onli
     supports = binom.ppf(uniform[1], reports, report.other + shares * (report.own - report.other))
     with np.errstate(invalid="ignore"):
         told = (supports / reports - report.other) / (report.own - report.other)
-    found = detect_many(told, reports, report.largest_variance, online=online)
+    found = detect_many(told.T, reports.T, report.largest_variance, online=online).estimates.T
     found = _within(found) if question.statistic == "mean" else np.nan_to_num(found)
     return summed_up(question, found - shares, weight_of_a_period(question, online))
 

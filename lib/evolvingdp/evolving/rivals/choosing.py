@@ -28,10 +28,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import convolve1d
 from scipy.special import erf
 
 from evolvingdp.core import checks
-from evolvingdp.core.detection import Watch, detect
+from evolvingdp.core.detection import Watch, detect_many
 from evolvingdp.evolving import thresh_simulation
 from evolvingdp.evolving.rivals import once, reserve
 from evolvingdp.evolving.rivals.once import Once
@@ -50,7 +51,7 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 
 Array = NDArray[np.float64]
 Settings = Thresh | Once | Reserve
-Run = tuple[Array, Array]  # bias and standard error of every epoch
+Run = tuple[Array, Array]  # bias and standard error of every epoch of every stream, (horizon, streams)
 
 
 @dataclass(frozen=True)
@@ -140,6 +141,8 @@ def choose(
     examples = streams(horizon, changes)
     if promised:
         examples = {PLANNED: examples[PLANNED]}
+    table = np.array([means for each in examples.values() for means in each]).T
+    kinds = np.repeat(np.array(list(examples)), [len(each) for each in examples.values()])
     candidates, refused = list[tuple[str, Settings, dict[str, float]]](), {}
     for method in methods:
         try:
@@ -148,11 +151,8 @@ def choose(
             refused[method] = str(error)
             continue
         for settings in made:
-            errors = {
-                name: float(np.mean([_error(*_run(method, settings, means, one, online)) for means in each]))
-                for name, each in examples.items()
-            }
-            candidates.append((method, settings, errors))
+            each = _errors(method, settings, table, one, online)
+            candidates.append((method, settings, {name: float(np.mean(each[kinds == name])) for name in examples}))
     if not candidates:
         raise ValueError(next(iter(refused.values())))
     least = {name: min(errors[name] for _, _, errors in candidates) for name in examples}
@@ -218,70 +218,79 @@ def _jumps(horizon: int, changes: int, turn: int) -> Array:
     return np.asarray(means[np.searchsorted(places, np.arange(horizon), side="right")])
 
 
-def _error(bias: Array, standard_error: Array) -> float:
-    """The mean of |bias + normal error|, 1/2 at most, as it is clipped."""
+def _error(bias: Array, standard_error: Array) -> Array:
+    """The mean over epochs of |bias + normal error|, 1/2 at most, as it is clipped, (streams,)."""
     ratio = np.abs(bias) / standard_error / math.sqrt(2)
     folded = standard_error * math.sqrt(2 / math.pi) * np.exp(-(ratio**2)) + np.abs(bias) * erf(ratio)
-    return float(np.mean(0.5 * np.tanh(2 * folded)))
+    return np.asarray(np.mean(0.5 * np.tanh(2 * folded), axis=0))
 
 
-def _run(method: str, settings: Settings, means: Array, one: Once, online: bool) -> Run:
+def _errors(method: str, settings: Settings, means: Array, one: Once, online: bool) -> Array:
+    """Of all streams, (streams,), whose means are (horizon, streams)."""
     if isinstance(settings, Thresh):
-        return _voted(settings, means)
+        return _error(*_voted(settings, means))
     if isinstance(settings, Reserve):
-        return _watched(settings.once, means, settings.parts[1:])
-    if method == "detected":
-        return _watched(settings, means, []) if online else _averaged(settings, means)
+        return _error(*_watched(settings.once, means, settings.parts[1:]))
     if method == "smoothed":
-        runs = [_averaged(settings, means), *(_levelled(settings, means, 4.0**-power) for power in range(-2, 9))]
-        return min(runs, key=lambda run: _error(*run))
-    return settings.lots.hold(means[settings.lots.epochs - 1]) - means, np.full(len(means), settings.standard_error())
+        levels = [_error(*_levelled(settings, means, 4.0**-power)) for power in range(-2, 9)]
+        return np.asarray(np.min([_error(*_averaged(settings, means)), *levels], axis=0))
+    if method == "detected":
+        return _error(*(_watched(settings, means, []) if online else _averaged(settings, means)))
+    return _error(
+        settings.lots.hold(means[settings.lots.epochs - 1]) - means, np.full(means.shape, settings.standard_error())
+    )
 
 
 def _voted(voting: Thresh, means: Array) -> Run:
     """A user votes where the mean is beyond the threshold; all do, so that an update follows as long as there is one."""
-    bias, reference, updates = np.zeros_like(means), 0.0, 0
-    for place, mean in enumerate(means.tolist()):
-        moved = not updates or abs(mean - reference) > voting.threshold(place + 1)
-        if moved and updates < voting.estimate_cap:
-            reference, updates = mean, updates + 1
+    bias, reference, updates = np.zeros_like(means), np.zeros(means.shape[1]), np.zeros(means.shape[1], dtype=np.int64)
+    for place, mean in enumerate(means):
+        moved = (updates == 0) | (np.abs(mean - reference) > voting.threshold(place + 1))
+        moved &= updates < voting.estimate_cap
+        reference, updates = np.where(moved, mean, reference), updates + moved
         bias[place] = reference - mean
-    return bias, np.full(len(means), voting.standard_error)
+    return bias, np.full(means.shape, voting.standard_error)
 
 
-def _noisy(means: Array, variances: Array) -> Array:
-    """Estimates that are off by a standard error, up and down in turn, so that residuals are what they are on average."""
-    return means + np.sqrt(variances) * (1 - 2 * (np.arange(len(means)) % 2))
+def _estimates(settings: Once, means: Array) -> tuple[Array, Array, Array]:
+    """Of every epoch a report's variance, the number of reports, and the estimate: off by a standard error, up and down in
+    turn, so that residuals are what they are on average."""
+    variances, reports = settings.report.variance(means), np.full(means.shape, settings.n_users / len(means))
+    told: Array = means + np.sqrt(variances / reports) * _turns(len(means))
+    return variances, reports, told
+
+
+def _turns(horizon: int) -> Array:
+    return np.asarray(1.0 - 2 * (np.arange(horizon)[:, None] % 2), dtype=float)
 
 
 def _watched(settings: Once, means: Array, waiting: list[int]) -> Run:
-    horizon, called, since = len(means), 0, 0
-    variances, reports = settings.report.variance(means), np.full(horizon, settings.n_users / horizon)
-    watch, bias, error = Watch(horizon, 1, false_alarm=_SEEN), np.zeros(horizon), np.zeros(horizon)
+    (horizon, streams), (variances, reports, told) = means.shape, _estimates(settings, means)
+    watch, rows, turns = Watch(horizon, 1, false_alarm=_SEEN, series=streams), np.arange(streams), _turns(horizon)
+    crews, called, since = np.array([*waiting, 0]), *np.zeros((2, streams), dtype=np.int64)
+    sums, held = np.zeros((2, horizon + 1, streams))
+    bias, error = np.zeros((2, horizon, streams))
     for place in range(horizon):
-        _tell(watch, means, variances, reports, place)
-        if called < len(waiting) and (not called or (watch.explained and watch.start >= since)):
-            reports[place] += waiting[called]
-            called, since = called + 1, place + 1
-            _tell(watch, means, variances, reports, place, again=True)
-        segment = slice(watch.start, place + 1)
-        bias[place] = np.average(means[segment], weights=reports[segment]) - means[place]
-        error[place] = math.sqrt(variances[place] / reports[segment].sum())
+        watch.tell(told[place, :, None], reports[place], variances[place, :, None])
+        asked = (called < len(waiting)) & ((called == 0) | (watch.explained & (watch.start >= since)))
+        if asked.any():
+            reports[place] += np.where(asked, crews[called], 0)
+            called, since = called + asked, np.where(asked, place + 1, since)
+            more = means[place] + turns[place] * np.sqrt(variances[place] / reports[place])
+            watch.tell(more[:, None], reports[place], variances[place, :, None], again=True)
+        sums[place + 1], held[place + 1] = sums[place] + means[place] * reports[place], held[place] + reports[place]
+        among = held[place + 1] - held[watch.start, rows]
+        bias[place] = (sums[place + 1] - sums[watch.start, rows]) / among - means[place]
+        error[place] = np.sqrt(variances[place] / among)
     return bias, error
 
 
-def _tell(watch: Watch, means: Array, variances: Array, reports: Array, place: int, again: bool = False) -> None:
-    here = slice(place, place + 1)
-    turned = -1.0 if place % 2 else 1.0
-    watch.tell(means[here] + turned * np.sqrt(variances[here] / reports[here]), reports[place], variances[here], again)
-
-
 def _averaged(settings: Once, means: Array) -> Run:
-    variances, reports = settings.report.variance(means), np.full(len(means), settings.n_users / len(means))
-    fit = detect(_noisy(means, variances / reports), reports, variances)
-    _, segment, lengths = np.unique(fit.starts, return_inverse=True, return_counts=True)
-    averages = np.bincount(segment, weights=means) / lengths
-    return averages[segment] - means, np.sqrt(variances / reports / lengths[segment])
+    variances, reports, told = _estimates(settings, means)
+    fit, sums = detect_many(told, reports, variances), np.cumsum(np.vstack([np.zeros(means.shape[1]), means]), axis=0)
+    lengths = np.rint(fit.reports / reports).astype(np.int64)
+    ends = np.take_along_axis(sums, fit.starts + lengths, axis=0)
+    return (ends - np.take_along_axis(sums, fit.starts, axis=0)) / lengths - means, np.sqrt(variances / fit.reports)
 
 
 def _levelled(settings: Once, means: Array, ratio: float) -> Run:
@@ -289,10 +298,7 @@ def _levelled(settings: Once, means: Array, ratio: float) -> Run:
     decay = 1 / (1 + ratio / 2 + math.sqrt(ratio + ratio**2 / 4))
     reach = min(len(means) - 1, math.ceil(math.log(1e-4) / math.log(decay)))
     kernel = decay ** np.abs(np.arange(-reach, reach + 1))
-
-    def summed(values: Array, weights: Array) -> Array:
-        return np.convolve(values, weights)[reach : reach + len(means)]
-
-    total = summed(np.ones(len(means)), kernel)
-    variances = settings.report.variance(means) * len(means) / settings.n_users
-    return summed(means, kernel) / total - means, np.sqrt(summed(variances, kernel**2)) / total
+    variances, reports, _ = _estimates(settings, means)
+    total = convolve1d(np.ones_like(means), kernel, axis=0, mode="constant")
+    squares = convolve1d(variances / reports, kernel**2, axis=0, mode="constant")
+    return convolve1d(means, kernel, axis=0, mode="constant") / total - means, np.sqrt(squares) / total

@@ -106,13 +106,13 @@ class Server:
     def add(self, reports: int, sums: NDArray[np.int64], again: bool = False) -> None:
         """The reports of an epoch; `again`: all of the last one."""
         report = self.settings.report
-        self.watch.tell(report.estimates(sums, reports), reports, report.largest_variance, again)
+        self.watch.tell(report.estimates(sums, reports)[None], reports, report.largest_variance, again)
 
     @property
     def crew(self) -> int | None:
         """The crew that is called in the last epoch, from 0."""
         crews = len(self.settings.parts) - 1
-        changed = self.watch.explained and self.watch.start >= self.since
+        changed = self.watch.explained[0] and self.watch.start[0] >= self.since
         return self.called if (changed or not self.called) and self.called < crews else None
 
     def join(self, reports: int, sums: NDArray[np.int64]) -> None:
@@ -124,7 +124,7 @@ class Server:
         watch = self.watch
         left = len(self.settings.parts) - 1 - self.called
         called = self.since == watch.epoch
-        return Release(watch.epoch, watch.estimate, watch.reports, watch.start + 1, called, left)
+        return Release(watch.epoch, watch.estimate[0], float(watch.reports[0]), int(watch.start[0]) + 1, called, left)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
