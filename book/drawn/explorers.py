@@ -67,8 +67,8 @@ _METHODS = {
 
 
 def _means(epsilon: float, n_users: float, horizon: float) -> Numbers:
-    sizes = {"n_users": int(n_users), "horizon": int(horizon), "epoch_length": 10**6}
-    predicted = choose(**sizes, epsilon=epsilon, changes=3, promised=True).predicted
+    n, steps = int(n_users), int(horizon)
+    predicted = choose(n_users=n, horizon=steps, epoch_length=10**6, epsilon=epsilon, changes=3, promised=True).predicted
     return {name: predicted[method]["planned"] for method, name in _METHODS.items() if method in predicted}
 
 

@@ -15,7 +15,6 @@ import pytest
 
 from evolvingdp.book import data as datasets
 from evolvingdp.book.checkout import Project, params_of
-from evolvingdp.book.rendering import api
 from support import REPOSITORY
 
 LIBRARY = REPOSITORY / "lib" / "evolvingdp"
@@ -111,12 +110,6 @@ def test_every_file_of_the_table_of_contents_exists_or_is_a_notebook_s_page():
     for file in project.contents():
         if not file.startswith("book/results/"):
             assert (REPOSITORY / f"{file}.md").is_file()
-
-
-@pytest.mark.parametrize("page", sorted((REPOSITORY / "book" / "api").glob("*.md")), ids=lambda page: page.stem)
-def test_names_that_a_page_of_the_library_shows_whole_are_exported(page):
-    """Or the book does not render: whoever renames one changes the page, too."""
-    api.page(page.read_text())
 
 
 def test_the_lock_is_hashed_holds_no_address_and_covers_what_is_required():

@@ -13,7 +13,6 @@ from typing import Any
 import click
 
 from evolvingdp.book.files import alone, in_checkout, listen
-from evolvingdp.book.planned import plan
 
 
 class _Stoppable(click.Group):
@@ -248,4 +247,13 @@ def data(tables: str | None, out: Path | None) -> None:
         click.echo(f"{path.name}: sha256 {datasets.checksum(path)}")
 
 
-main.add_command(plan)
+@main.command(context_settings={"ignore_unknown_options": True}, add_help_option=False)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+def plan(words: tuple[str, ...]) -> None:
+    """Which method for my problem: all methods of the book that can serve, with the error to expect.
+
+    Example: evolvingdp plan mean --users 500_000 --periods 365 --epsilon 1 --trust nobody
+    """
+    from evolvingdp.book.planned import plan  # asks all chapters, for which no other command waits
+
+    plan.main(list(words), prog_name="evolvingdp plan", help_option_names=["-h", "--help"])

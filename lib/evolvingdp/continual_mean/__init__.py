@@ -5,19 +5,20 @@ make `Blocks`, over whole streams; `coordinates` has several dimensions, `Days` 
 sums of elements that are one person's each.
 """
 
-from evolvingdp.core.public import attach
+from evolvingdp.continual_mean.algorithms import full, multiple_trees, naive, running_mean, single_tree, wishful
+from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism, best_tree
+from evolvingdp.continual_mean.blocks import Blocks
+from evolvingdp.continual_mean.choosing import recommended, users_alike
+from evolvingdp.continual_mean.per_step import PerStepLaplace
+from evolvingdp.continual_mean.prefix_sums import Buffered, PrefixSums, Tree
+from evolvingdp.continual_mean.settings import Release, Releases
+from evolvingdp.continual_mean.streams import arrivals, bits, readings
+from evolvingdp.continual_mean.theory import diverse, error_bound, laplace_sum_tail
+from evolvingdp.continual_mean.user_mean import UserMean
+from evolvingdp.continual_mean.windows import Days, Snapshot
 
-__all__, __getattr__, __dir__ = attach(
-    __name__,
-    algorithms=["full", "multiple_trees", "naive", "running_mean", "single_tree", "wishful"],
-    binary_mechanism=["BinaryMechanism", "best_tree"],
-    blocks=["Blocks"],
-    choosing=["recommended", "users_alike"],
-    per_step=["PerStepLaplace"],
-    prefix_sums=["Buffered", "PrefixSums", "Tree"],
-    settings=["Release", "Releases"],
-    streams=["arrivals", "bits", "readings"],
-    theory=["diverse", "error_bound", "laplace_sum_tail"],
-    user_mean=["UserMean"],
-    windows=["Days", "Snapshot"],
-)
+__all__ = [
+    "BinaryMechanism", "Blocks", "Buffered", "Days", "PerStepLaplace", "PrefixSums", "Release", "Releases", "Snapshot",
+    "Tree", "UserMean", "arrivals", "best_tree", "bits", "diverse", "error_bound", "full", "laplace_sum_tail",
+    "multiple_trees", "naive", "readings", "recommended", "running_mean", "single_tree", "users_alike", "wishful",
+]  # fmt: skip

@@ -1,18 +1,16 @@
 """Joseph, Roth, Ullman and Waggoner (2018): local differential privacy for evolving data."""
 
-from evolvingdp.core.public import attach
+from evolvingdp.evolving.baselines import epsilon_of_report, recompute, recompute_words
+from evolvingdp.evolving.heavy_thresh import HeavyThresh
+from evolvingdp.evolving.protocol import Release, State
+from evolvingdp.evolving.rivals.choosing import Choice, choose
+from evolvingdp.evolving.rivals.few_changes import ChangeTree, Memoized, few_changes
+from evolvingdp.evolving.rivals.once import Once, Tally
+from evolvingdp.evolving.rivals.reserve import Reserve
+from evolvingdp.evolving.streams import BitStream, WordStream, drift, steps
+from evolvingdp.evolving.thresh import Thresh
 
-__all__, __getattr__, __dir__ = attach(
-    __name__,
-    baselines=["epsilon_of_report", "recompute", "recompute_words"],
-    heavy_thresh=["HeavyThresh"],
-    protocol=["Release", "State"],
-    streams=["BitStream", "WordStream", "drift", "steps"],
-    thresh=["Thresh"],
-    **{
-        "rivals.choosing": ["Choice", "choose"],
-        "rivals.few_changes": ["ChangeTree", "Memoized", "few_changes"],
-        "rivals.once": ["Once", "Tally"],
-        "rivals.reserve": ["Reserve"],
-    },
-)
+__all__ = [
+    "BitStream", "ChangeTree", "Choice", "HeavyThresh", "Memoized", "Once", "Release", "Reserve", "State", "Tally", "Thresh",
+    "WordStream", "choose", "drift", "epsilon_of_report", "few_changes", "recompute", "recompute_words", "steps",
+]  # fmt: skip

@@ -1,20 +1,24 @@
 """Bassily, Nissim, Stemmer and Thakurta (2020), Practical locally private heavy hitters, and what it is compared with."""
 
-from evolvingdp.core.public import attach
+from evolvingdp.heavy_hitters.binary_code import ReedMuller
+from evolvingdp.heavy_hitters.bitstogram import Bitstogram, explicit_hist, hashtogram
+from evolvingdp.heavy_hitters.count_sketch import FreqOracle, Sketch
+from evolvingdp.heavy_hitters.listing import HeavyHitters, Reports
+from evolvingdp.heavy_hitters.planning import planned
+from evolvingdp.heavy_hitters.rappor import BitCounts, Rappor
+from evolvingdp.heavy_hitters.rappor_decoding import Decoded, decode
+from evolvingdp.heavy_hitters.sketches.local_rnd import LocalRnd
+from evolvingdp.heavy_hitters.sketches.projective import ProjectiveOracle
+from evolvingdp.heavy_hitters.text_search import Texts
+from evolvingdp.heavy_hitters.text_tree import TextTree
+from evolvingdp.heavy_hitters.tree_hist import Algorithm3, TreeHist
+from evolvingdp.heavy_hitters.trust.prefix_counts import PrefixCounts
+from evolvingdp.heavy_hitters.trust.shuffling import Shuffled, epsilon_of_a_report
+from evolvingdp.heavy_hitters.word_tree import TooManyCandidatesError, WordTree
 
-__all__, __getattr__, __dir__ = attach(
-    __name__,
-    **{"sketches.local_rnd": ["LocalRnd"], "sketches.projective": ["ProjectiveOracle"]},
-    **{"trust.shuffling": ["Shuffled", "epsilon_of_a_report"], "trust.prefix_counts": ["PrefixCounts"]},
-    count_sketch=["FreqOracle", "Sketch"],
-    tree_hist=["Algorithm3", "TreeHist"],
-    text_search=["Texts"],
-    text_tree=["TextTree"],
-    listing=["HeavyHitters", "Reports"],
-    word_tree=["TooManyCandidatesError", "WordTree"],
-    bitstogram=["Bitstogram", "explicit_hist", "hashtogram"],
-    binary_code=["ReedMuller"],
-    planning=["planned"],
-    rappor=["BitCounts", "Rappor"],
-    rappor_decoding=["Decoded", "decode"],
-)
+__all__ = [
+    "Algorithm3", "BitCounts", "Bitstogram", "Decoded", "FreqOracle", "HeavyHitters", "LocalRnd", "PrefixCounts",
+    "ProjectiveOracle", "Rappor", "ReedMuller", "Reports", "Shuffled", "Sketch", "TextTree", "Texts",
+    "TooManyCandidatesError", "TreeHist", "WordTree", "decode", "epsilon_of_a_report", "explicit_hist", "hashtogram",
+    "planned",
+]  # fmt: skip

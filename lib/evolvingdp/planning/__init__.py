@@ -4,11 +4,8 @@
 `reach` asks the other way round. It imports from all papers, and no paper from it.
 """
 
-from evolvingdp.core.public import attach
+from evolvingdp.planning.answer import Answer, Prediction, Refusal
+from evolvingdp.planning.planner import Reached, plan, reach
+from evolvingdp.planning.question import Question
 
-__all__, __getattr__, __dir__ = attach(
-    __name__,
-    answer=["Answer", "Prediction", "Refusal"],
-    planner=["Reached", "plan", "reach"],
-    question=["Question"],
-)
+__all__ = ["Answer", "Prediction", "Question", "Reached", "Refusal", "plan", "reach"]

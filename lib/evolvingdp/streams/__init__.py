@@ -1,5 +1,5 @@
 """Real streams: dated counts of words, shipped or the reader's own, which all four papers' mechanisms are run on."""
 
-from evolvingdp.core.public import attach
+from evolvingdp.streams.dated import DatedCounts, read_counts
 
-__all__, __getattr__, __dir__ = attach(__name__, dated=["DatedCounts", "read_counts"])
+__all__ = ["DatedCounts", "read_counts"]
