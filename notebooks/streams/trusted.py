@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evolvingdp import sparse_vector
 from evolvingdp.continual_mean import (
     Buffered,
     Tree,
@@ -25,7 +26,7 @@ from evolvingdp.core import accounting
 from evolvingdp.core.noise import Gaussian, Laplace, Tape
 from evolvingdp.core.seeds import stream
 from evolvingdp.notebooks.streams.share import counted, followed
-from evolvingdp.sparse_vector import ThresholdMonitorEvolving, histogram, smallest_moved_scale
+from evolvingdp.sparse_vector import ThresholdMonitorEvolving, histogram
 from evolvingdp.sparse_vector.shifting_simulation import simulate_drawn
 from evolvingdp.streams.addresses import OTHER, function_words
 
@@ -108,8 +109,8 @@ def _rows(
 
 def monitor(params: Any, horizon: int) -> ThresholdMonitorEvolving:
     """For words that `hot` of the users hold; a user is in one query an epoch."""
-    noise = Gaussian(smallest_moved_scale(params.epsilon, params.delta, params.reports, horizon))
-    return ThresholdMonitorEvolving(noise, params.hot * params.n_users, params.reports, moved=horizon)
+    noise = sparse_vector.calibrate(params.epsilon, params.delta, params.reports, moved=horizon)
+    return ThresholdMonitorEvolving.calibrated(noise, params.hot * params.n_users)
 
 
 def hot_rows(params: Any, seed: int) -> Iterator[dict[str, Any]]:

@@ -15,7 +15,7 @@ from scipy.stats import binom, binomtest, norm
 from evolvingdp.core.noise import DiscreteLaplace, Gaussian, GaussianNoise, IntegerNoise, MonitorNoise
 from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector import privacy
-from evolvingdp.sparse_vector.above_threshold import AboveThreshold
+from evolvingdp.sparse_vector.above_threshold import KINDS, AboveThreshold, best_threshold
 from evolvingdp.sparse_vector.calibration import calibrate
 from evolvingdp.sparse_vector.histograms import HISTOGRAMS, histogram
 from evolvingdp.sparse_vector.moved_queries import smallest_moved_scale
@@ -161,7 +161,7 @@ def test_the_best_noise_finds_the_smallest_groups():
         assert isinstance(made.noise, best)
         assert smallest_group(made) == min(map(smallest_group, every))
         assert made in every
-    listed = ThresholdMonitorEvolving(Gaussian(smallest_moved_scale(1.0, 1e-6, 3, 100)), 0.0, 3, moved=100)
+    listed = calibrate(1.0, 1e-6, 3, moved=100)
     planned = planned_monitor(listed, 100, 10, 1, 0.02)
     assert planned.monitor.threshold == pytest.approx(listed.noise.isf(1e-5))
     assert planned.error < smallest_group(stable_monitor(1.0, 1e-6, 3, 100))
@@ -173,13 +173,12 @@ def test_no_trivial_rival_finds_smaller_groups_than_what_is_recommended(steps, r
     histogram in every step; steps joined by twos, of which a user takes part in one, drawn by lot."""
     events, beta, privacy = 100 * reports, 0.02, (1.0, 1e-6)
     own = smallest_group(stable_monitor(*privacy, reports, steps, n_events=events), events)
-    normal = Gaussian(smallest_moved_scale(*privacy, reports, steps))
     exact = calibrate(*privacy, reports)
     listed = {
         "Laplace": exact,
         "as printed": replace(exact, noise=MonitorNoise(exact.scale / 10, 2.4)),
-        "integers": ThresholdMonitorEvolving(DiscreteLaplace(exact.scale), 0.0, reports),
-        "normal": ThresholdMonitorEvolving(normal, 0.0, reports, moved=steps),
+        "integers": replace(exact, noise=DiscreteLaplace(exact.scale)),
+        "normal": calibrate(*privacy, reports, moved=steps),
     }
     rivals = {noise: partial(_group, *privacy, reports, steps, noise, events=events) for noise in ("gaussian", "integer")}
     rivals |= {
@@ -197,6 +196,42 @@ def test_no_trivial_rival_finds_smaller_groups_than_what_is_recommended(steps, r
 
 def _group(epsilon, delta, reports, steps, noise="best", *, events=1):
     return smallest_group(stable_monitor(epsilon, delta, reports, steps, noise, n_events=events), events)
+
+
+@pytest.mark.parametrize(("recommended", "queries", "reports", "events"), [
+    ("normal", 100, 3, 300), ("Laplace", 10**6, 3, 300),  # queries of one's own: on both sides of `normal_until`
+    ("one", 100, 1, 1), ("one", 100, 8, 8),  # a handful of yeses
+    ("one counter", 365, 100, 10), ("one counter", 365, 100, 174),  # everybody in nearly all of the events
+])  # fmt: skip
+def test_no_trivial_rival_does_better_than_what_the_page_recommends(recommended, queries, reports, events):
+    """Another law, one counter or one a user, a threshold with noise or without, a histogram, queries joined by twos: the
+    smallest count that is found with 99 %, where queries of value 0 are all noes with 97.5 %."""
+    privacy, elements = (1.0, 1e-6), 2**32 if recommended == "one counter" else 1
+    each, wanted = min(reports, events), 1 if recommended == "one" else events  # what a user counts in, what is to be found
+
+    def sizes(queries):
+        def listed(moved=None):
+            noise = calibrate(*privacy, each, moved=moved).noise
+            return noise.isf(0.025 / (queries * elements)) - noise.lower_quantile(0.01 / wanted)
+
+        def svt(kind):
+            own = queries * (2 if elements > 1 else 1) if kind == "gaussian" else 0
+            made = best_threshold(
+                *privacy, events, queries * elements, (kind,), moved=own, goal=lambda one: one.error(wanted, 0.02)
+            )
+            return made.error(wanted, 0.02)
+
+        every = {kind: partial(svt, kind) for kind in KINDS} | {"Laplace": listed, "normal": partial(listed, queries)}
+        every["histogram"] = lambda: histogram(*privacy, queries, max(elements, 2), beta=0.05).error(wanted, 0.02)
+        if elements > 1:  # elsewhere a query of value 0 may be a yes
+            every["one counter"] = lambda: AboveThreshold.stable_gaussian(*privacy, events, 2 * queries).error(wanted, 0.02)
+            every["unlisted"] = lambda: _group(*privacy, each, queries, events=wanted)
+        return every
+
+    rivals = sizes(queries)
+    own = rivals.pop(recommended)()
+    rivals["joined"] = lambda: 2 * sizes(queries // 2)[recommended]()
+    assert better(own, rivals, by=0.0) == {}
 
 
 @pytest.mark.parametrize(("steps", "reports", "lasts"), [(365, 3, 7), (100, 1, 2)])

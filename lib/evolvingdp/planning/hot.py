@@ -10,24 +10,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 from scipy.stats import binom, norm
 
-from evolvingdp.core.noise import Gaussian, Laplace
+from evolvingdp.core.noise import Laplace
 from evolvingdp.planning.answer import BETA, LAPLACE_95, CannotServeError, Expected, Method, rounded
 from evolvingdp.planning.curated import needs_delta
 from evolvingdp.planning.question import Question
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold, best_threshold
 from evolvingdp.sparse_vector.calibration import calibrate
 from evolvingdp.sparse_vector.histograms import HISTOGRAMS, SHOWN, Histogram, histogram
-from evolvingdp.sparse_vector.moved_queries import smallest_moved_scale
 from evolvingdp.sparse_vector.shifting import Plan, planned_monitor
-from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
 HOT = ("hot",)
-_moved = lru_cache(smallest_moved_scale)  # a second, and no users in it
 
 
 def _of_a_user(question: Question) -> None:
@@ -44,8 +40,7 @@ def _monitor(question: Question) -> Plan:
     """With the paper's noise or with normal noise, whichever finds more; a user holds one item a period."""
     _of_a_user(question)
     size = question.epsilon, needs_delta(question), question.taking_part
-    normal = Gaussian(_moved(*size, question.periods))
-    laws = calibrate(*size), ThresholdMonitorEvolving(normal, 0.0, question.taking_part, moved=question.periods)
+    laws = calibrate(*size), calibrate(*size, moved=question.periods)
     made = [planned_monitor(law, question.periods, question.items, question.events, BETA) for law in laws]
     best, usual = min(made, key=lambda one: one.error), _ordinary(question)
     return Plan(replace(best.monitor, threshold=best.monitor.threshold + usual), best.error + usual)

@@ -1,10 +1,11 @@
-"""From a target (epsilon, delta) to the noise of ThresholdMonitor, three ways.
+"""From a target (epsilon, delta) to the noise of ThresholdMonitor, four ways.
 
 | method | source | noise |
 |---|---|---|
 | theorem | Theorem 3.2 as printed | `MonitorNoise`, b > 2 (E-SV-1) |
 | epochs | Theorem 3.8's proof: epochs of counter length K, composed; the best K and composition (E-SV-5) | the same |
 | exact | waiting times of randomized responses (`privacy`); optimal for what the proof uses | `core.noise.Laplace` |
+| exact, with `moved` | the same for queries that are counted (`moved_queries`), replacement | `core.noise.Gaussian` |
 
 **Guarantee.** (epsilon, delta)-differential privacy of all answers to any number of adaptive queries, for the chosen unit:
 "replacement" of one user's whole input (Definition 4.3) or "add-remove". The paper's two are proved for add-remove; for
@@ -20,7 +21,8 @@ from dataclasses import dataclass
 from scipy.special import expit
 
 from evolvingdp.core import accounting, checks
-from evolvingdp.core.noise import Laplace, MonitorNoise
+from evolvingdp.core.noise import Gaussian, Laplace, MonitorNoise
+from evolvingdp.sparse_vector.moved_queries import smallest_moved_scale
 from evolvingdp.sparse_vector.privacy import UNITS, check_privacy, smallest_scale
 
 METHODS = ("theorem", "epochs", "exact")
@@ -33,13 +35,14 @@ SMALLEST_INNER = 2.0  # E-SV-1: the paper's proof uses Pr[v < -Delta] <= 1/4 and
 class Calibration:
     """Noise with the promise that it keeps."""
 
-    noise: MonitorNoise | Laplace
+    noise: MonitorNoise | Laplace | Gaussian
     epsilon: float
     delta: float
     reports: int  # k: a user is deleted once its counter has reached it
     method: str  # of METHODS, how the scale was found
     unit: str  # "replacement" of a user or "add-remove"
     queries: str  # "binary", in {0, 1}, or "interval", in [0, 1]
+    moved: int | None = None  # m: a user is deleted once it was in so many queries
 
     @property
     def scale(self) -> float:
@@ -56,8 +59,10 @@ def calibrate(
     method: str = "exact",
     unit: str = "replacement",
     queries: str = "binary",
+    moved: int | None = None,
 ) -> Calibration:
-    """The least noise that `method` proves (`epsilon`, `delta`)-private when users are deleted after `reports` reports.
+    """The least noise that `method` proves (`epsilon`, `delta`)-private when users are deleted after `reports` reports; with
+    `moved` normal noise, which is less where a user is in few queries, and a user is deleted after so many of them, too.
 
     Raises ValueError for what is out of range, and where a method does not cover the size asked for.
     """
@@ -66,6 +71,11 @@ def calibrate(
     checks.one_of(METHODS, method=method)
     checks.one_of(UNITS, unit=unit)
     checks.one_of(QUERIES, queries=queries)
+    if moved is not None:
+        if (method, unit, queries) != ("exact", "replacement", "binary"):
+            raise ValueError(f"moved must be left out but for exact, replacement and binary, got {moved!r}")
+        scale = smallest_moved_scale(epsilon, delta, reports, moved)
+        return Calibration(Gaussian(scale), epsilon, delta, reports, method, unit, queries, moved)
     if method == "exact":
         scale = smallest_scale(epsilon, delta, reports + (queries == "interval"), unit=unit)
         return Calibration(Laplace(scale), epsilon, delta, reports, method, unit, queries)

@@ -17,13 +17,12 @@ steps or domain.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.core import checks
-from evolvingdp.core.noise import IntegerNoise
 from evolvingdp.sparse_vector.calibration import Calibration
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
@@ -37,22 +36,16 @@ class Plan:
 
 
 @checks.plain
-def planned_monitor(
-    law: Calibration | ThresholdMonitorEvolving, horizon: int, n_elements: int, n_events: int, beta: float = 0.05
-) -> Plan:
-    """The lowest threshold at which an element of weight zero is reported with probability beta / 2 at most, for the noise
-    of a calibration, or of a monitor whose own threshold does not matter.
+def planned_monitor(law: Calibration, horizon: int, n_elements: int, n_events: int, beta: float = 0.05) -> Plan:
+    """The lowest threshold at which an element of weight zero is reported with probability beta / 2 at most.
 
     `error` is the weight from which `n_events` events are all found with probability 1 - beta / 2.
     """
     checks.integer_at_least(1, horizon=horizon, n_elements=n_elements, n_events=n_events)
     checks.probability(beta=beta)
-    monitor = law if isinstance(law, ThresholdMonitorEvolving) else ThresholdMonitorEvolving.calibrated(law, 0.0)
-    if isinstance(monitor.noise, IntegerNoise):
-        raise ValueError(f"law must be for listed elements, got {monitor.noise!r}")
-    threshold = float(monitor.noise.isf(beta / (2 * horizon * n_elements)))
-    missed = -monitor.noise.lower_quantile(beta / (2 * n_events))
-    return Plan(replace(monitor, threshold=threshold), threshold + missed)
+    threshold = float(law.noise.isf(beta / (2 * horizon * n_elements)))
+    missed = -law.noise.lower_quantile(beta / (2 * n_events))
+    return Plan(ThresholdMonitorEvolving.calibrated(law, threshold), threshold + missed)
 
 
 def solve(

@@ -9,7 +9,7 @@ all steps, however many there are, whatever the adversary chooses and however th
 | noise | its price, for which unit | counted for a user |
 |---|---|---|
 | `Laplace`, `MonitorNoise`; `DiscreteLaplace` of that scale | `calibration.calibrate`, which states the unit | yeses |
-| `Gaussian` | `moved_queries.smallest_moved_scale`, replacement | yeses and queries |
+| `Gaussian` | the same with `moved`, replacement | yeses and queries |
 | `IntegerNoise`, `GaussianNoise` | `stable.stable_monitor`, replacement | yeses and queries |
 
 Where queries are counted (`moved`), a user is deleted at the one of that number in which its value is not 0, too.
@@ -73,8 +73,8 @@ class ThresholdMonitorEvolving:
 
     @classmethod
     def calibrated(cls, calibration: Calibration, threshold: float) -> ThresholdMonitorEvolving:
-        """With the noise and the reports of `calibration`."""
-        return cls(calibration.noise, threshold, calibration.reports, calibration.queries)
+        """With the noise of `calibration`, and what it pays for."""
+        return cls(calibration.noise, threshold, calibration.reports, calibration.queries, calibration.moved)
 
     @property
     def unlisted(self) -> bool:

@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.audit.registry.entry import FINITE, Case, Door, Mechanism, Walk, public
-from evolvingdp.core.noise import DiscreteLaplace, Gaussian, IntegerNoise, MonitorNoise
+from evolvingdp.core.noise import DiscreteLaplace, IntegerNoise, MonitorNoise
 from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector import calibration
 from evolvingdp.sparse_vector.above_threshold import KINDS, AboveThreshold
 from evolvingdp.sparse_vector.histograms import HISTOGRAMS, Histogram, histogram
-from evolvingdp.sparse_vector.moved_queries import smallest_moved_scale
 from evolvingdp.sparse_vector.stable import NOISES, stable_monitor
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
@@ -68,7 +67,7 @@ def mechanisms() -> Iterator[Mechanism]:
     monitor = Walk(_monitor, _start, _monitored, _monitor_data)
     covers = (ThresholdMonitorEvolving, ThresholdMonitorEvolving.step, ThresholdMonitorEvolving.step_elements)
     covers = (*covers, MonitorNoise, MonitorNoise.draw)
-    made_by = (ThresholdMonitorEvolving, calibration.calibrate, smallest_moved_scale)
+    made_by = (ThresholdMonitorEvolving, calibration.calibrate)
     silent = {"queries": "values in {0, 1} are in [0, 1], too; `calibrate` pays for one report more"}
     listed = ThresholdMonitorEvolving.calibrated(calibration.calibrate(1.0, 0.01, 1), 2.0)
     door = _elements("step_elements", lambda noise, held: listed.step_elements(listed.start(4), held, 3, noise), loose={})
@@ -166,8 +165,8 @@ def _monitor(rng: Rng) -> Case:
     threshold = float(rng.integers(0, 4))
     if rng.random() < 0.3:
         moved = int(rng.integers(1, 4))
-        noise = Gaussian(smallest_moved_scale(epsilon, delta, reports, moved))
-        return Case(ThresholdMonitorEvolving(noise, threshold, reports, moved=moved), epsilon, delta, queries)
+        kept = calibration.calibrate(epsilon, delta, reports, moved=moved)
+        return Case(ThresholdMonitorEvolving.calibrated(kept, threshold), epsilon, delta, queries)
     method, asked = str(rng.choice(calibration.METHODS)), str(rng.choice(calibration.QUERIES))
     kept = calibration.calibrate(epsilon, delta, reports, method=method, queries=asked)
     if method == "exact" and rng.random() < 0.5:  # the paper's noise, which loses what its outer part does
