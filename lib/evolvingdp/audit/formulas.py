@@ -20,7 +20,7 @@ from scipy.stats import norm
 from evolvingdp.audit.exact import integers
 from evolvingdp.audit.exact.laws import composed_epsilon, pair_epsilon, smallest_epsilon
 from evolvingdp.core import accounting
-from evolvingdp.core.noise import DiscreteLaplace, Gaussian, IntegerNoise, Laplace, MonitorNoise
+from evolvingdp.core.noise import DiscreteLaplace, Gaussian, IntegerNoise, Laplace
 from evolvingdp.heavy_hitters.rappor import Rappor
 from evolvingdp.sparse_vector import calibration, privacy
 from evolvingdp.sparse_vector.moved_queries import delta_of_moved, smallest_moved_scale
@@ -197,9 +197,9 @@ class _Standard:
     normal = laplace
 
 
-def outer_scale(noise: MonitorNoise | Laplace) -> float:
+def outer_scale(noise: Any) -> float:
     """By how much the noise that is drawn moves with its outer part."""
-    low, high = (float(noise.draw(1, _Standard(outer, 0.0))[0]) for outer in (0.0, 1.0))  # type: ignore[arg-type]
+    low, high = (float(noise.draw(1, _Standard(outer, 0.0))[0]) for outer in (0.0, 1.0))
     return high - low
 
 
