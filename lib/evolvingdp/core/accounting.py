@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import expit, gammaln, log_expit, log_ndtr, ndtr
+from scipy.special import expit, log_ndtr, ndtr
 from scipy.stats import binom
 
 from evolvingdp.core import checks
@@ -78,30 +76,14 @@ def delta_of_reports(epsilon_of_one: float, epsilon: float, n_reports: int) -> f
     """
     checks.positive(epsilon_of_one=epsilon_of_one, epsilon=epsilon)
     checks.integer_at_least(1, n_reports=n_reports)
-    if n_reports > _FEW:
-        return _delta_of_many(epsilon_of_one, epsilon, n_reports)
-    truthful = np.arange(n_reports + 1)
-    log_keep, log_flip = (float(log_expit(sign * epsilon_of_one)) for sign in (1, -1))
-    log_law = _log_counts(n_reports) + truthful * log_keep + (n_reports - truthful) * log_flip
-    gain = -np.expm1(np.minimum(0.0, epsilon - (2 * truthful - n_reports) * epsilon_of_one))
-    return float(np.sum(np.exp(log_law) * gain))
-
-
-def _delta_of_many(one: float, epsilon: float, n_reports: int) -> float:
-    keep = float(expit(one))
-    spread = 13 * math.sqrt(n_reports * keep * (1 - keep))
-    truthful = np.arange(math.floor(n_reports * keep - spread), math.ceil(min(n_reports, n_reports * keep + spread)) + 1)
-    losses = (2.0 * truthful - n_reports) * one
-    truthful, losses = truthful[losses > epsilon], losses[losses > epsilon]
-    return (1 + 1e-7) * float(np.sum(binom.pmf(truthful, n_reports, keep) * -np.expm1(epsilon - losses))) + 1e-30
-
-
-@lru_cache(maxsize=4)
-def _log_counts(n_reports: int) -> NDArray[np.float64]:
-    """(n_reports + 1,): the logarithm of in how many ways 0, 1, ... of them are truthful, kept for whoever seeks a root."""
-    truthful = np.arange(1 + n_reports)
-    log_count = gammaln(n_reports + 1) - gammaln(truthful + 1) - gammaln(n_reports - truthful + 1)
-    return np.asarray(log_count)
+    keep, low, high, many = float(expit(epsilon_of_one)), 0, n_reports, n_reports > _FEW
+    if many:
+        mean, spread = n_reports * keep, 13 * math.sqrt(n_reports * keep * (1 - keep))
+        low, high = math.floor(mean - spread), math.ceil(min(n_reports, mean + spread))
+    truthful = np.arange(low, high + 1)
+    gain = -np.expm1(np.minimum(0.0, epsilon - (2.0 * truthful - n_reports) * epsilon_of_one))
+    found = float(np.sum(binom.pmf(truthful, n_reports, keep) * gain))
+    return (1 + 1e-7) * found + 1e-30 if many else found
 
 
 @checks.plain

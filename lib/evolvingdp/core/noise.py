@@ -86,13 +86,17 @@ class Law(ABC):
 
 @checks.plain
 @dataclass(frozen=True)
-class Laplace(Law):
-    """Density exp(-|z| / scale) / (2 scale): epsilon-DP for a sum of l1 sensitivity epsilon * scale."""
+class Scaled(Law):
+    """A law of this scale."""
 
     scale: float
 
     def __post_init__(self) -> None:
         checks.positive(scale=self.scale)
+
+
+class Laplace(Scaled):
+    """Density exp(-|z| / scale) / (2 scale): epsilon-DP for a sum of l1 sensitivity epsilon * scale."""
 
     @property
     def variance(self) -> float:
@@ -106,15 +110,8 @@ class Laplace(Law):
         return np.where(far > 0, -far - math.log(2), np.log1p(-np.exp(np.minimum(far, 0.0)) / 2))
 
 
-@checks.plain
-@dataclass(frozen=True)
-class Gaussian(Law):
+class Gaussian(Scaled):
     """N(0, scale^2): mu-Gaussian differential privacy for a sum of l2 sensitivity mu * scale."""
-
-    scale: float
-
-    def __post_init__(self) -> None:
-        checks.positive(scale=self.scale)
 
     @property
     def variance(self) -> float:
@@ -127,19 +124,8 @@ class Gaussian(Law):
         return np.asarray(log_ndtr(-np.asarray(z, dtype=float) / self.scale))
 
 
-@checks.plain
-@dataclass(frozen=True)
-class Exponential:
+class Exponential(Scaled):
     """Density exp(-z / scale) / scale from 0 on: never negative, of mean `scale`."""
-
-    scale: float
-
-    def __post_init__(self) -> None:
-        checks.positive(scale=self.scale)
-
-    @property
-    def variance(self) -> float:
-        return self.scale**2
 
     def draw(self, size: Shape, rng: np.random.Generator) -> Array:
         return rng.exponential(self.scale, size)
@@ -147,12 +133,9 @@ class Exponential:
     def log_sf(self, z: ArrayLike) -> Array:
         return np.asarray(-np.maximum(np.asarray(z, dtype=float), 0.0) / self.scale)
 
-    def sf(self, z: ArrayLike) -> Array:
-        return np.exp(self.log_sf(z))
-
-    def isf(self, probability: float) -> float:
-        """What a draw reaches with this probability."""
-        return -self.scale * math.log(probability)
+    def log_cdf(self, z: ArrayLike) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(-np.expm1(self.log_sf(z))))
 
 
 @checks.plain
@@ -419,29 +402,22 @@ class Tape:
     def __init__(self, noise: Noise, rng: np.random.Generator) -> None:
         self._noise, self._rng = noise, rng
         self._block: NDArray[Any] = np.empty(0)
-        self._left: list[Any] = []  # what `next` has yet to return of the block, the next one last
         self._used, self._next = 0, _SHORTEST
 
     def next(self) -> Any:
-        if not self._left:
-            if self._used == len(self._block):
-                self._refill()
-            self._left = self._block[: self._used - 1 if self._used else None : -1].tolist()
+        if self._used == len(self._block):
+            self._refill()
         self._used += 1
-        return self._left.pop()
+        return self._block[self._used - 1].item()
 
     def take(self, count: int) -> NDArray[Any]:
-        taken, filled, self._left = np.empty(0), 0, []
-        while filled < count:
+        parts: list[NDArray[Any]] = []
+        while left := count - sum(map(len, parts)):
             if self._used == len(self._block):
                 self._refill()
-            part = np.asarray(self._block[self._used : self._used + count - filled])
-            if not filled:
-                taken = np.empty(count, dtype=part.dtype)
-            taken[filled : filled + len(part)] = part
+            parts.append(part := self._block[self._used : self._used + left])
             self._used += len(part)
-            filled += len(part)
-        return taken
+        return np.concatenate(parts) if parts else np.empty(0)
 
     def _refill(self) -> None:
         self._block, self._used = self._noise.draw(self._next, self._rng), 0
