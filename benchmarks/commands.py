@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
-from measure import RESULTS, write
+from measure import RESULTS, asked, write
 
 from evolvingdp.book import checkout
 from evolvingdp.book.checkout import params_of, run_of
@@ -138,4 +138,5 @@ def sweep(points: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    {"artifact": artifact, "loop": loop, "sweep": sweep}[sys.argv[1]](sys.argv[2:])
+    what, *given = asked(__doc__, words=[]).words
+    {"artifact": artifact, "loop": loop, "sweep": sweep}[what](given)

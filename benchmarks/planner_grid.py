@@ -16,8 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import measure
 import pandas as pd
-from measure import table, write
 
 from evolvingdp.planning import planner
 from evolvingdp.planning.answer import CannotServeError, Expected, Method
@@ -49,6 +49,7 @@ def answered(group: list[tuple[int, ...]]) -> list[list[tuple[str, str, str]]]:
 
 
 def main() -> None:
+    measure.asked(__doc__)
     methods: dict[str, int] = {}
     rows = []
     places = list(fields.places())
@@ -67,8 +68,8 @@ def main() -> None:
         told = [(methods.setdefault(name, len(methods)), *sizes) for name, *sizes in answers[at]]
         asked = {field.name: str(field.values[place]) for field, place in zip(fields.FIELDS, at, strict=True)}
         rows.append({**asked, "ranked": ";".join(" ".join(map(str, one)).rstrip() for one in told)})
-    table("planner_grid_methods", pd.DataFrame({"number": methods.values(), "method": methods.keys()}))
-    write("planner_grid", pd.DataFrame(rows), "make grid")
+    measure.table("planner_grid_methods", pd.DataFrame({"number": methods.values(), "method": methods.keys()}))
+    measure.write("planner_grid", pd.DataFrame(rows), "make grid")
 
 
 if __name__ == "__main__":

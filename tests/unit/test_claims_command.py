@@ -1,8 +1,9 @@
-"""`make claims`: fresh seeds, none left out, and runs that are kept as long as their code is."""
+"""Long commands start; `make claims`: fresh seeds, none left out, and runs that are kept as long as their code is."""
 
 from __future__ import annotations
 
 import json
+import runpy
 import sys
 from types import SimpleNamespace
 
@@ -11,6 +12,18 @@ import pytest
 
 from evolvingdp.book.result import at_most
 from support import REPOSITORY
+
+COMMANDS = [file for file in sorted((REPOSITORY / "benchmarks").glob("*.py")) if "__main__" in file.read_text()]
+
+
+@pytest.mark.parametrize("script", COMMANDS, ids=lambda script: script.stem)
+def test_every_long_command_starts_and_says_what_it_does(script, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(script.parent))
+    monkeypatch.setattr(sys, "argv", [str(script), "--help"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(script), run_name="__main__")
+    assert ended.value.code == 0
+    assert "Writes benchmarks/results/" in " ".join(capsys.readouterr().out.split()).replace("writes", "Writes")
 
 
 @pytest.fixture
