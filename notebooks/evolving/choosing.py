@@ -15,14 +15,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats
 
 from evolvingdp.book import engine
 from evolvingdp.book.params import Metric
+from evolvingdp.core import detection
+from evolvingdp.core.reports import Hashed, Report, Sign, Subset
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import baselines
 from evolvingdp.evolving.rivals.choosing import PLANNED, WEEK, Choice, Settings, choose, follow
-from evolvingdp.evolving.rivals.few_changes import RANDOMIZERS, ChangeTree, Memoized
+from evolvingdp.evolving.rivals.few_changes import RANDOMIZERS, layers_error, layers_loss, tree
 from evolvingdp.evolving.rivals.once import Once
 from evolvingdp.evolving.rivals.reserve import Reserve
 from evolvingdp.evolving.streams import BitStream, drift
@@ -73,7 +74,6 @@ RESERVE, TOLD = "once, with a reserve", "THRESH, tuned, told the number"
 CHOSEN, CHOSEN_LATE = "the choice, online", "the choice, in hindsight"
 ABSORBED = "LDP-IDS, absorption (LPA)"  # another guarantee where w < T
 DELTA = 1e-6  # of OPTIMAL
-TIE = "a tie"
 TREES = dict(
     zip(
         RANDOMIZERS,
@@ -86,7 +86,9 @@ TREES = dict(
     )
 )
 MEMOIZED = "two layers (RAPPOR)"  # another guarantee
+REPORTS = ("one value (GRR)", "a set of values", "a hash (OLH)", "one sign (Hadamard)")
 STREAMS = ("constant", PLANNED, "twice", "four times", "drift", "week", "adoption")
+CONSTANT = 400  # series in which there is no change to be found
 SETTING = ["n_users", "epsilon", "epoch_length", "horizon", "kind"]
 ALIASES = (CHOSEN, CHOSEN_LATE, SIXTEEN)
 FAMILIES = (RESERVE, ONLINE, HINDSIGHT, SMOOTHED, TUNED)
@@ -227,9 +229,9 @@ def _rare(params: Any, seed: int) -> Iterator[dict[str, Any]]:
     for horizon in params.horizons:
         expected = {}
         for randomizer, method in TREES.items():
-            tree = ChangeTree(params.n_users, horizon, params.epsilon, params.changes + 1, randomizer)
-            expected[method] = float(np.mean(tree.standard_errors))
-        expected[MEMOIZED] = layered(params.epsilon).standard_error(params.n_users)
+            planned_for = params.n_users, horizon, params.epsilon, params.changes + 1
+            expected[method] = float(np.mean(tree(*planned_for, randomizer)[0]))
+        expected[MEMOIZED] = layers_error(params.n_users, *layered(params.epsilon))
         for repetition in range(params.repetitions):
             means = random_means(horizon, params.changes, stream(seed, "means", repetition))
             data, rng = BitStream.make([params.n_users], means, 1), stream(seed, "rare", horizon, repetition)
@@ -265,9 +267,9 @@ def windows(table: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(factor=rows.mean_error / ours.loc[rows.kind].to_numpy())
 
 
-def layered(epsilon: float) -> Memoized:
+def layered(epsilon: float) -> tuple[float, float]:
     """Memoization that promises `epsilon` for a bit that never changes: the second layer has half of it."""
-    return Memoized(epsilon, epsilon / 2)
+    return epsilon, epsilon / 2
 
 
 def line(table: pd.DataFrame, part: str) -> pd.DataFrame:
@@ -276,15 +278,6 @@ def line(table: pd.DataFrame, part: str) -> pd.DataFrame:
     columns = groups[["mean_error", "max_error"]]
     runs = groups.size().rename("runs")
     return pd.concat([columns.mean(), columns.std().add_suffix("_sd"), runs], axis=1).reset_index()
-
-
-def leader(runs: pd.DataFrame, measure: str, methods: list[str]) -> str:
-    """Of the runs of one setting, the method with the smallest mean, or "a tie" where a paired t test at 95 % does not tell
-    it from the second."""
-    errors = runs[runs.method.isin(methods)].pivot_table(index="repetition", columns="method", values=measure)
-    first, second = errors.mean().nsmallest(2).index
-    apart = errors[second] - errors[first]
-    return str(first) if apart.mean() > stats.t.ppf(0.975, len(apart) - 1) * apart.sem() else TIE
 
 
 def winners(table: pd.DataFrame, measure: str, online: bool) -> pd.DataFrame:
@@ -328,11 +321,6 @@ def regrets(table: pd.DataFrame) -> pd.DataFrame:
     return told.loc[list(STREAMS)].T.rename_axis(index="mean factor (largest)", columns=None).reset_index()
 
 
-def pairs(first: Any, second: Any) -> Iterator[Any]:
-    """Every entry of the one with every entry of the other, with their numbers."""
-    return itertools.product(enumerate(first), enumerate(second))
-
-
 def power(value: float) -> str:
     """A power of ten as one, in mathtext."""
     exponent = round(math.log10(value))
@@ -346,8 +334,31 @@ def geometric_mean(values: pd.Series) -> float:
 def prices(params: Any) -> pd.DataFrame:
     """The exact loss of all reports of a memoizing device with two layers, by epochs."""
     epochs, layers = np.unique(np.geomspace(1, max(params.horizons), 24).astype(int)), layered(params.epsilon)
-    losses = [layers.transcript_loss(int(horizon)) for horizon in epochs]
+    losses = [layers_loss(int(horizon), *layers) for horizon in epochs]
     return pd.DataFrame({"method": MEMOIZED, "horizon": epochs, "loss": losses})
+
+
+def reports() -> pd.DataFrame:
+    """A row per report of one of k values and epsilon: the standard error for a value that one user in k holds, times the
+    root of n, its bits, and its error over the least."""
+    rows = []
+    for n_values, epsilon in itertools.product((2, 4, 8, 16, 32, 64, 128), (0.5, 1.0, 2.0, 3.0, 4.0, 6.0)):
+        sets = [Subset(n_values, epsilon, size) for size in range(2, n_values // 2 + 1)]
+        made: dict[str, list[Report]] = {REPORTS[0]: [Subset(n_values, epsilon)], REPORTS[1]: [*sets]}
+        made |= {REPORTS[2]: [Hashed(n_values, epsilon)], REPORTS[3]: [Sign(n_values, epsilon)]}
+        for name, kinds in made.items():
+            for one in sorted(kinds, key=lambda kind: float(kind.variance(1 / n_values)))[:1]:
+                setting = {"n_values": n_values, "epsilon": epsilon, "report": name}
+                error = math.sqrt(float(one.variance(1 / n_values)))
+                rows.append(setting | {"error": error, "bits": one.bits, "told": f" ({one.bits})"})
+    table = pd.DataFrame(rows)
+    return table.assign(factor=table.error / table.groupby(["n_values", "epsilon"]).error.transform("min"))
+
+
+def false_cuts(params: Any, online: bool) -> float:
+    """Of many constant series with normal noise, the share in which a change is found."""
+    noise = stream(0, "constant").normal(size=(params.horizon, CONSTANT))
+    return float(np.mean(detection.detect_many(noise, np.ones(noise.shape), 1.0, online=online).starts.any(axis=0)))
 
 
 def _over(table: pd.DataFrame, kind: str, first: str, second: str) -> pd.Series:
@@ -366,7 +377,7 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
     lengths = line(table, "epoch_length").set_index(["method", "epoch_length"]).mean_error
     rare, last, windowed = line(table, "rare"), max(params.horizons), windows(table)
     means = rare.groupby("method").mean_error.apply(geometric_mean)
-    at_last, half = rare[rare.horizon == last].set_index("method").mean_error, Memoized(0.5, 0.5)
+    at_last = rare[rare.horizon == last].set_index("method").mean_error
     found: dict[str, Any] = {
         "settings": len(online) // len(STREAMS),
         "pairs": len(online),
@@ -402,9 +413,12 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         .factor.min()
         .pipe(geometric_mean),
         "shortest_window": int(windowed.window.min()),
-        "two_layers_1": half.transcript_loss(1),
-        "two_layers_8": half.transcript_loss(8),
+        "two_layers_1": layers_loss(1, 0.5, 0.5),
+        "two_layers_8": layers_loss(8, 0.5, 0.5),
         "last_horizon": last,
+        "false_online": false_cuts(params, True),
+        "false_late": false_cuts(params, False),
+        "constant": CONSTANT,
     }
     names = {"tuned": TUNED, "once": ONCE, "online": ONLINE, "detected": HINDSIGHT, "reserve": RESERVE}
     names["smoothed"] = SMOOTHED
@@ -414,5 +428,5 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
     found["late_once"] = found["won_late_detected"] + found["won_late_smoothed"]
     for name, method in (TREES | {"detected": HINDSIGHT, "once": ONCE}).items():
         found[f"rare_{name}"] = at_last[method]
-    found["price_rappor"] = layered(params.epsilon).transcript_loss(last)
+    found["price_rappor"] = layers_loss(last, *layered(params.epsilon))
     return found

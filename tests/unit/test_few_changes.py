@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evolvingdp.evolving.rivals import few_changes
-from evolvingdp.evolving.rivals.few_changes import ChangeTree, Memoized
+from evolvingdp.evolving.rivals.few_changes import layers_error, layers_loss, tree
 
 LAWS = {"erlingsson": few_changes.erlingsson, "best": few_changes.best}
 
@@ -39,36 +39,28 @@ def test_no_exchangeable_law_gains_more_than_the_best(changes):
 
 
 def test_standard_errors_of_two_epochs_by_hand():
-    plain = ChangeTree(100, 2, 1.0, 2, "erlingsson")
-    assert plain.privacy_loss == pytest.approx(0.5)
-    assert plain.gains == pytest.approx([math.tanh(0.25) / 2] * 2)
-    assert plain.standard_errors == pytest.approx([math.sqrt(2 / 100) / plain.gains[0]] * 2)
-    tuned = ChangeTree(100, 2, 1.0, 2)
-    leaf, root = few_changes.best(2, 1.0).gain, math.tanh(0.5)  # a single node has room for one change
-    assert tuned.gains == pytest.approx([leaf, root])
-    assert tuned.shares == pytest.approx(np.array([1 / leaf, 1 / root]) / (1 / leaf + 1 / root))
-    own = 100 * tuned.shares * tuned.gains**2
-    assert tuned.standard_errors == pytest.approx([own[0] ** -0.5, (own[1] + own[0] / 2) ** -0.5])
+    errors, loss = tree(100, 2, 1.0, 2, "erlingsson")
+    assert loss == pytest.approx(0.5)
+    assert errors == pytest.approx([math.sqrt(2 / 100) / (math.tanh(0.25) / 2)] * 2)
+    gains = np.array([few_changes.best(2, 1.0).gain, math.tanh(0.5)])  # a single node has room for one change
+    leaf, root = 100 / gains / sum(1 / gains) * gains**2
+    assert tree(100, 2, 1.0, 2)[0] == pytest.approx([leaf**-0.5, (root + leaf / 2) ** -0.5])
 
 
 def test_what_is_predicted_for_a_million_users_and_1024_epochs():
     """Four changes at epsilon = 1, and the table."""
-    errors = {
-        name: math.sqrt(2 / math.pi) * ChangeTree(10**6, 1024, 1.0, 4, name).standard_errors.mean()
-        for name in few_changes.RANDOMIZERS
-    }
-    assert errors == pytest.approx({"erlingsson": 0.0953, "erlingsson_exact": 0.0505, "best": 0.0198}, rel=3e-3)
+    errors = {name: tree(10**6, 1024, 1.0, 4, name)[0] for name in few_changes.RANDOMIZERS}
+    means = {name: math.sqrt(2 / math.pi) * each.mean() for name, each in errors.items()}
+    assert means == pytest.approx({"erlingsson": 0.0953, "erlingsson_exact": 0.0505, "best": 0.0198}, rel=3e-3)
     table = few_changes.few_changes(10**6, 1024, 1.0, 4).set_index("method")
-    tuned = ChangeTree(10**6, 1024, 1.0, 4)
-    assert table.standard_error["tree, best"] == pytest.approx(math.sqrt(np.mean(tuned.standard_errors**2)))
-    assert table.exact_loss["two layers (RAPPOR)"] == Memoized(1.0, 0.5).transcript_loss(1024)
+    assert table.standard_error["tree, best"] == pytest.approx(math.sqrt(np.mean(errors["best"] ** 2)))
+    assert table.exact_loss["two layers (RAPPOR)"] == layers_loss(1024, 1.0, 0.5)
     assert table.exact_loss["tree, erlingsson"] == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("horizon", [1, 2, 4])
 def test_the_loss_of_a_transcript_is_that_of_all_sequences_of_bits_and_reports(horizon):
     """Both answers and all noise summed up."""
-    layers = Memoized(0.8, 0.5)
     slip, noise = (1 / (1 + math.exp(epsilon)) for epsilon in (0.8, 0.5))
     sequences = list(itertools.product((0, 1), repeat=horizon))
 
@@ -83,29 +75,29 @@ def test_the_loss_of_a_transcript_is_that_of_all_sequences_of_bits_and_reports(h
 
     laws = [law(bits) for bits in sequences]
     worst = max(float((one - other).max()) for one, other in itertools.permutations(laws, 2))
-    assert layers.transcript_loss(horizon) == pytest.approx(worst)
+    assert layers_loss(horizon, 0.8, 0.5) == pytest.approx(worst)
 
 
 def test_two_layers_cost_what_all_their_reports_say():
-    layers = Memoized(0.5, 0.5)
-    assert layers.transcript_loss(1) == pytest.approx(0.1201, abs=1e-4)
-    assert layers.transcript_loss(8) == pytest.approx(1.2715, abs=1e-4)
-    assert layers.transcript_loss(1024) == pytest.approx(1024 * 0.25 + 0.5 - math.log(4), abs=1e-9)
-    assert np.all(np.diff([layers.transcript_loss(horizon) for horizon in range(1, 40)]) > 0)
+    losses = {horizon: layers_loss(horizon, 0.5, 0.5) for horizon in (*range(1, 40), 1024)}
+    assert losses[1] == pytest.approx(0.1201, abs=1e-4)
+    assert losses[8] == pytest.approx(1.2715, abs=1e-4)
+    assert losses[1024] == pytest.approx(1024 * 0.25 + 0.5 - math.log(4), abs=1e-9)
+    assert np.all(np.diff([losses[horizon] for horizon in range(1, 40)]) > 0)
     agree = math.tanh(0.25) ** 2  # of both layers: a report says the bit this much more often than the other
-    assert layers.standard_error(100) == pytest.approx(1 / agree / 20)
+    assert layers_error(100, 0.5, 0.5) == pytest.approx(1 / agree / 20)
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: ChangeTree(10, 4, math.nan, 2), "epsilon must be > 0 and finite, got nan"),
-        (lambda: ChangeTree(10, 4, 1.0, 0), "changes must be >= 1, got 0"),
-        (lambda: ChangeTree(10, 4096, 1.0, 1001), "changes must be at most 1000, got 1001"),
-        (lambda: ChangeTree(10, 4, 1.0, 2, "worst"), "randomizer must be one of erlingsson"),
-        (lambda: Memoized(math.inf, 1.0), "permanent_epsilon must be > 0 and finite, got inf"),
-        (lambda: Memoized(1.0, math.nan), "report_epsilon must be > 0 and finite, got nan"),
-        (lambda: Memoized(1.0, 1.0).transcript_loss(0), "horizon must be >= 1, got 0"),
+        (lambda: tree(10, 4, math.nan, 2), "epsilon must be > 0 and finite, got nan"),
+        (lambda: tree(10, 4, 1.0, 0), "changes must be >= 1, got 0"),
+        (lambda: tree(10, 4096, 1.0, 1001), "changes must be at most 1000, got 1001"),
+        (lambda: tree(10, 4, 1.0, 2, "worst"), "randomizer must be one of erlingsson"),
+        (lambda: layers_error(9, math.inf, 1.0), "permanent must be > 0 and finite, got inf"),
+        (lambda: layers_loss(9, 1.0, math.nan), "report must be > 0 and finite, got nan"),
+        (lambda: layers_loss(0, 1.0, 1.0), "horizon must be >= 1, got 0"),
     ],
 )
 def test_what_cannot_work_is_refused(make, message):
