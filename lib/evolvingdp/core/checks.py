@@ -166,14 +166,6 @@ def keys(value: ArrayLike, name: str = "keys") -> NDArray[np.uint64]:
     return array.astype(np.uint64, copy=False)
 
 
-def integers(value: ArrayLike, name: str) -> NDArray[np.int64]:
-    """`value` as int64 (n,); raises TypeError for what are no integers of 64 bits."""
-    array = np.asarray(value)
-    if array.ndim != 1 or array.dtype.kind not in "iu" or (array.dtype.kind == "u" and (array >= 2**63).any()):
-        raise TypeError(f"{name} must be a one-dimensional array of integers below 2^63, got {array.dtype} {array.shape}")
-    return array.astype(np.int64, copy=False)
-
-
 def one_each(**values: Sized) -> None:
     """Raise ValueError unless all have one length: a shorter one must not be repeated."""
     if len({len(value) for value in values.values()}) > 1:

@@ -226,7 +226,7 @@ class RapporProtocol:
         Clients are known by integers.  The permanent response to a pair of client and word is drawn when it first reports
         and kept for ever.  Raises ValueError where the client was in another cohort then: another would cost as much again.
         """
-        clients = checks.integers(clients, "clients")
+        clients = checks.integer_array("clients", clients, low=-(2**63), below=2**63)
         keys = checks.keys(keys)
         cohorts = checks.integer_array("cohorts", cohorts, below=self.settings.n_cohorts)
         checks.one_each(clients=clients, cohorts=cohorts, keys=keys)
