@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from generators import MECHANISMS, REFUSALS, SEED, Watched, refusal, settings
 
-from evolvingdp.audit.exact.replay import Recorder, Tape, instrumented, numbers_of
+from evolvingdp.audit.exact.draws import numbers_of
+from evolvingdp.audit.exact.replay import Recorder, Tape, instrumented
 from evolvingdp.core.seeds import stream
 
 COUNTED = [(name, field) for name, one in MECHANISMS.items() for field in one.counted]

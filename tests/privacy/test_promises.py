@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from functools import partial
 
@@ -11,8 +12,7 @@ from generators import MECHANISMS, SEED, TIMES
 
 from evolvingdp.audit import ledger
 from evolvingdp.audit.exact import engine, replay
-from evolvingdp.audit.exact.draws import law_of
-from evolvingdp.audit.exact.uncertain import NotFollowedError
+from evolvingdp.audit.exact.draws import NotFollowedError, frozen, law_of, stated
 from evolvingdp.audit.registry import listing
 from evolvingdp.audit.registry.entry import FINITE, REPORTS, Mechanism, Trial
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
@@ -69,7 +69,7 @@ def test_what_has_no_entry_is_named_and_makes_no_ledger(monkeypatch):
 def test_what_replay_takes_the_word_of_is_followed_by_an_entry():
     """`replay` believes randomizers what their reports lose; each has an entry whose whole law is computed."""
     followed = {covered for one in MECHANISMS.values() if one.how == FINITE for covered in one.covers}
-    for owner, name, _ in replay.RANDOMIZERS:
+    for owner, name in replay.RANDOMIZERS:
         assert {owner, getattr(owner, name)} & followed or getattr(owner, name) in followed, name
 
 
@@ -98,6 +98,12 @@ def test_normal_noise_that_was_shown_hides_nothing_that_comes_later():
     assert loss("laplace") == pytest.approx(2.0, rel=1e-4)
     with pytest.raises(replay.ChangedError, match="must have noise where data differ"):
         loss("normal")
+
+
+def test_draws_that_undo_each_other_are_found():
+    """Moved alike they change nothing, and looked like noise that nobody uses."""
+    trial = Trial((), lambda held, rng: held + float(np.subtract(*rng.laplace(0.0, 1.0, 2))), (0.0, 1.0), 1.0)
+    assert engine.loss_of_trial(mechanism("noise", trial), 0)[1] == pytest.approx(1.0)
 
 
 def test_sums_with_normal_noise_are_refused_or_kept_wherever_the_data_differ():
@@ -139,13 +145,31 @@ def test_what_cannot_be_followed_is_no_refusal_of_a_mechanism():
         law_of(lambda rng: int(rng.integers(0, 5000)))
 
 
+def test_the_law_of_all_draws_is_the_law():
+    law = law_of(lambda rng: (int(rng.integers(0, 3)), bool(rng.random() < 0.25)))
+    chances = {(digit, yes): (1 / 4 if yes else 3 / 4) / 3 for digit in range(3) for yes in (False, True)}
+    assert law == pytest.approx({frozen(outcome): chance for outcome, chance in chances.items()})
+    pair = law_of(lambda rng: int(rng.integers(0, np.array([2, 3])).sum()))
+    assert pair == pytest.approx({0: 1 / 6, 1: 2 / 6, 2: 2 / 6, 3: 1 / 6})
+
+
+def test_what_is_known_of_a_draw_is_not_drawn_again():
+    def asked(rng):
+        number = rng.laplace(0.0, 2.0)
+        return bool(number > 1), bool(number > 0), bool(number + 0.5 > 1)
+
+    tails = {cut: math.exp(-cut / 2) / 2 for cut in (0, 0.5, 1)}
+    answers = {"111": tails[1], "011": tails[0.5] - tails[1], "010": tails[0] - tails[0.5], "000": 1 - tails[0]}
+    assert law_of(asked) == pytest.approx({frozen(tuple(one == "1" for one in told)): p for told, p in answers.items()})
+
+
 @pytest.mark.parametrize("held", [-1.0, 0.0, 2.0])
 def test_integer_noise_is_followed_by_the_law_that_it_states(held):
     """Also at single numbers: `>` and `>=` differ, `<` and `<=` do."""
     noise = IntegerNoise(0.9, 4)
 
     def chance(asks):
-        return law_of(lambda rng: bool(asks(rng.stated(noise, 1)[0], held)))[True]
+        return law_of(lambda rng: bool(asks(rng.drawn(stated(noise, True), 1)[0], held)))[True]
 
     assert [chance(operator.ge), chance(operator.gt)] == pytest.approx(noise.sf([held, held + 0.5]))
     assert [chance(operator.le), chance(operator.lt)] == pytest.approx(noise.cdf([held + 0.5, held]))

@@ -172,7 +172,7 @@ def _calibrations() -> Iterator[Entry]:
         """It must be drawn as `sf` and `cdf` state."""
         noise = IntegerNoise(1.4, 2)
         alike = all(integers.sampled_as_stated(*kind) for kind in ((noise, 34), (IntegerNoise(0.7, 1), 17)))
-        return Measured(1 / noise.scale, integers.limited_loss(noise, 34) if alike else math.inf)
+        return Measured(1 / noise.scale, integers.limited_loss(noise) if alike else math.inf)
 
     yield Entry(
         "integer_noise_limited",

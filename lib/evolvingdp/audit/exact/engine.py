@@ -8,20 +8,22 @@ finitely many, the law of all of them is followed (`draws`), with uniform number
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from contextlib import suppress
+from functools import partial, partialmethod
 from typing import Any
 
 import numpy as np
 
-from evolvingdp.audit.exact.draws import Follower, OnGrid, TooManyWaysError, law_of
-from evolvingdp.audit.exact.integers import replaced
+from evolvingdp.audit.exact.draws import Follower, TooManyWaysError, law_of, replaced, stated
 from evolvingdp.audit.exact.laws import epsilon_at
 from evolvingdp.audit.exact.replay import ChangedError, check_hidden, moved_loss, replayed
 from evolvingdp.audit.registry.entry import FINITE, Mechanism, Trial
-from evolvingdp.core.noise import DiscreteLaplace, IntegerNoise
+from evolvingdp.core.noise import DiscreteLaplace, IntegerNoise, MonitorNoise
 from evolvingdp.core.seeds import stream
 
 _WAYS = 500  # of a law that is followed
+# Sums, or of more integers than can be followed: by the laws that they state; whether it is of integers.
+_STATED: dict[Any, bool] = {IntegerNoise: True, DiscreteLaplace: True, MonitorNoise: False}
 
 
 def trial_of(mechanism: Mechanism, number: int, seed: int = 0) -> Trial:
@@ -43,16 +45,14 @@ def loss_of_trial(mechanism: Mechanism, number: int, seed: int = 0) -> tuple[Tri
 
 
 def _followed(trial: Trial) -> float | None:
-    drawn = {kind: kind.draw for kind in (IntegerNoise, DiscreteLaplace)}  # of more integers than can be followed
+    probes = [(kind, "draw", partialmethod(_drawn, kind.draw, atoms)) for kind, atoms in _STATED.items()]
+    with replaced(*probes), suppress(TooManyWaysError):
+        return epsilon_at([law_of(partial(trial.run, data), _WAYS) for data in trial.data], trial.delta)
+    return None
 
-    def stated(noise: Any, size: Any, rng: Any) -> Any:
-        return rng.stated(noise, size) if isinstance(rng, Follower) else drawn[type(noise)](noise, size, rng)
 
-    try:
-        with replaced(IntegerNoise, "draw", stated), replaced(DiscreteLaplace, "draw", stated):
-            return epsilon_at([law_of(partial(trial.run, data), OnGrid, _WAYS) for data in trial.data], trial.delta)
-    except TooManyWaysError:
-        return None
+def _drawn(noise: Any, shipped: Any, atoms: bool, size: Any, rng: Any) -> Any:
+    return rng.drawn(stated(noise, atoms), size) if isinstance(rng, Follower) else shipped(noise, size, rng)
 
 
 def _replayed(trial: Trial, make: Callable[[], np.random.Generator]) -> float | None:
@@ -62,7 +62,7 @@ def _replayed(trial: Trial, make: Callable[[], np.random.Generator]) -> float | 
     if refused[0]:
         return None
     if trial.moves:
-        return moved_loss(trial.run, trial.data[0], trial.data[1], make, dict(trial.moves)).epsilon(trial.delta)
+        return moved_loss(trial.run, trial.data[0], trial.data[1], make, dict(trial.moves))
     found = [replayed(trial.run, trial.data[0], data, make) for data in trial.data[1:]]
     if large and not large[0]:
         check_hidden(trial.run, trial.large[0], trial.large[1], make, found[-1][1])

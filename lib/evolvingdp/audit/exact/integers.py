@@ -10,32 +10,20 @@ import functools
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evolvingdp.audit.exact.draws import law_of
+from evolvingdp.audit.exact.draws import law_of, replaced
 from evolvingdp.audit.exact.laws import pair_epsilon
 from evolvingdp.core import noise
 from evolvingdp.core.noise import DiscreteGaussian, DiscreteLaplace, IntegerNoise
 
 Array = NDArray[np.float64]
 _MOST = 20  # comparisons are followed; it takes more with a probability of 1 / 20!
-
-
-@contextmanager
-def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
-    """`owner` has this `value` for as long as a probe runs."""
-    kept = vars(owner)[name]
-    setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        setattr(owner, name, kept)
 
 
 class _Answers:
@@ -47,6 +35,7 @@ class _Answers:
         self._drawn = {scale: rest, 2: np.full(len(rest), int(negative))}
         self._whole, self._accepted, self._turn = whole, accepted, 0
         self._events: list[Any] = []  # which attempts ask, the answers, and the events
+        self._happens = noise._happens  # as it is shipped
 
     def integers(self, low: int, high: int, size: int) -> NDArray[np.int64]:
         if low or size not in (0, len(self._whole)):
@@ -66,7 +55,7 @@ class _Answers:
         chances = np.ones(len(self._whole))
         for asked, yes, numerator, denominator in self._events:
             kinds, which = np.unique(numerator, return_inverse=True)
-            likely = np.array(event_law(tuple(kinds.tolist()), denominator))[which]
+            likely = event_law(self._happens, tuple(kinds.tolist()), denominator)[which]
             chances[asked] *= np.where(yes, likely, 1 - likely)
         return chances
 
@@ -90,15 +79,12 @@ class _Turns:
 
 
 @functools.lru_cache(maxsize=1 << 10)
-def event_law(numerators: tuple[int, ...], denominator: int) -> tuple[float, ...]:
+def event_law(happens: Any, numerators: tuple[int, ...], denominator: int) -> Array:
     """How probable the events of `core.noise` are: the sum over all answers to their comparisons."""
-    happens = np.zeros(len(numerators))
-    for turns in map(_Turns, range(_MOST)):
-        happens += noise._happens(np.array(numerators), denominator, turns) * turns.probability  # type: ignore[arg-type]
-    return tuple(happens.tolist())
+    each = map(_Turns, range(_MOST))
+    return sum((happens(np.array(numerators), denominator, turns) * turns.probability for turns in each), np.zeros(1))
 
 
-@functools.cache
 def laplace_law(law: DiscreteLaplace, sizes: Sequence[int]) -> dict[int, float]:
     """Probabilities of numbers of these `sizes`, of either sign, in what `law` draws, up to one factor: of all rests and
     whole scales from which they are made."""
@@ -106,7 +92,7 @@ def laplace_law(law: DiscreteLaplace, sizes: Sequence[int]) -> dict[int, float]:
     for size, negative, accepted in itertools.product(sizes, (False, True), (False, True)):
         whole, rest = np.divmod(size * noise._GRID + np.arange(noise._GRID), scale)
         answers: Any = _Answers(scale, rest, whole, negative, accepted)
-        with replaced(noise, "_happens", answers.happens):
+        with replaced((noise, "_happens", answers.happens)):
             drawn = law._attempts(len(rest), answers)
         if len(drawn) != (len(rest) if accepted and (size or not negative) else 0):
             raise AssertionError("an attempt whose rest, or whose zero, is rejected must leave nothing")
@@ -129,7 +115,7 @@ def gaussian_law(law: DiscreteGaussian, numbers: Sequence[int]) -> dict[int, flo
             each = np.exp(-numerator / denominator).tolist()  # as `event_law` finds
             return np.array([rng.choose([one, 1 - one]) == 0 for one in each], dtype=bool)
 
-        with replaced(DiscreteLaplace, "draw", drawn), replaced(noise, "_happens", happens):
+        with replaced((DiscreteLaplace, "draw", drawn), (noise, "_happens", happens)):
             return law_of(lambda rng: len(law._attempts(1, rng))).get(1, 0.0)
 
     chances = {number: accepted(number) for number in numbers}
@@ -174,43 +160,28 @@ class _Pairs:
     """Stands for a discrete Laplace law: draws, then draws that are not negative, all pairs of such numbers at once."""
 
     def __init__(self, law: dict[int, float]) -> None:
-        (first, chances), (second, others) = _normed(law), _normed({one: mass for one, mass in law.items() if one >= 0})
-        self._left = [np.tile(second, len(first)), np.repeat(first, len(second))]
-        self.chances = np.outer(chances, others).ravel()
+        numbers, masses = np.array(list(law)), np.array(list(law.values()))
+        held = numbers >= 0
+        self._left = [np.tile(numbers[held], len(numbers)), np.repeat(numbers, held.sum())]
+        self.chances = np.outer(masses / masses.sum(), masses[held] / masses[held].sum()).ravel()
 
     def draw(self, size: int, rng: Any) -> NDArray[np.int64]:
         return np.resize(self._left.pop(), size)  # of more than there are pairs the first are taken
 
 
-def _normed(law: dict[int, float]) -> tuple[list[int], list[float]]:
-    masses = np.array(list(law.values()))
-    return list(law), (masses / masses.sum()).tolist()
-
-
-@functools.cache
-def _sampled(noise: IntegerNoise, reach: int) -> dict[Any, float]:
-    """The law of `draw`, of integers up to `reach`."""
-    own, pairs, nothing = replace(noise), _Pairs(laplace_law(noise.law, tuple(range(reach + 1)))), cast(Any, None)
-    vars(own)["law"] = pairs
-    numbers, places = np.unique(own.draw(len(pairs.chances), nothing), return_inverse=True)
-    return dict(zip(numbers.tolist(), np.bincount(places, pairs.chances).tolist(), strict=True))
-
-
 def sampled_as_stated(noise: IntegerNoise, reach: int) -> bool:
-    """Whether `draw` has the law that `sf` and `cdf` state."""
-    mass, places = _sampled(noise, reach), np.arange(-4, 5)
-    above = [math.fsum(share for number, share in mass.items() if number >= place) for place in places]
-    stated = noise.sf(places)
+    """Whether `draw`, of integers up to `reach`, has the law that `sf` and `cdf` state."""
+    own, pairs, places = replace(noise), _Pairs(laplace_law(noise.law, range(reach + 1))), np.arange(-4, 5)
+    vars(own)["law"] = pairs
+    numbers = own.draw(len(pairs.chances), cast(Any, None))
+    above, stated = [pairs.chances[numbers >= place].sum() for place in places], noise.sf(places)
     return bool(np.allclose(above, stated, rtol=1e-6, atol=1e-9) and np.allclose(1 - stated, noise.cdf(places), atol=1e-9))
 
 
-def limited_loss(noise: IntegerNoise, reach: int) -> float:
-    """How far a yes, or a no, at any threshold gets likelier when the sum moves by 1, but for what is `revealed`: from the
-    draws of the sampler, all that `reach` numbers can be."""
-    mass = _sampled(noise, reach)
-    yes = np.cumsum([mass.get(number, 0.0) for number in range(reach, -reach, -1)])[::-1]  # Pr[noise >= number]
-    near = slice(reach - reach // 5, -1)  # what is out of reach would be felt far below
-    lower, upper = yes[1:][near], yes[:-1][near]
+def limited_loss(noise: IntegerNoise) -> float:
+    """How far a yes, or a no, at any threshold gets likelier when the sum moves by 1, but for what is `revealed`."""
+    numbers = np.arange(-40, noise.limit)
+    upper, lower = noise.sf(numbers), noise.sf(numbers + 1)
     more = upper > noise.revealed * (1 + 1e-9)  # rounding
     told = np.log((upper[more] - noise.revealed) / np.maximum(lower[more], 1e-300))
-    return float(max(told.max(), np.log((1 - lower) / (1 - upper)).max()))
+    return float(max(told.max(), np.log(noise.cdf(numbers + 1) / noise.cdf(numbers)).max()))
