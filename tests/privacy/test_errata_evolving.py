@@ -1,17 +1,20 @@
-"""What Joseph et al. (2018) print, shown to fail; ids as in book/errata.md. E-EV-1 is in test_thresh_transcripts.py."""
+"""What Joseph et al. (2018) print, shown to fail; ids as in book/errata.md."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy.stats import binom, binomtest
 
+from evolvingdp.audit.exact.replay import replayed
 from evolvingdp.core import hadamard
 from evolvingdp.core.seeds import stream
-from evolvingdp.evolving import heavy_simulation, streams
+from evolvingdp.evolving import heavy_simulation, protocol, streams
 from evolvingdp.evolving.constants import PAPER_WIDTH, paper_epsilons, paper_estimate_epsilon, unit
 from evolvingdp.evolving.heavy_simulation import Hashed, reported_sums
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
@@ -19,6 +22,54 @@ from evolvingdp.evolving.streams import WordStream
 from evolvingdp.evolving.thresh import VOTES_PER_CHANGE, Thresh
 from evolvingdp.evolving.thresh_simulation import simulate
 from support import ALPHA
+
+
+def capped(horizon=12, **changes):
+    base = {"vote_epsilon": 0.2, "estimate_epsilon": 0.2, "vote_cap": 1, "estimate_cap": 1} | changes
+    return Thresh(3, horizon, 1, 100.0, unit=0.01, beta=0.05, margin=0.05, **base)
+
+
+def worst_loss(settings, tries=100):
+    """The most that a user of the shipped step was found to lose, of so many runs: constant data, data in turns, or any."""
+
+    def run(held, noise):
+        state, told = protocol.start(settings), []
+        for row in held:
+            state, release = protocol.step(settings, state, row, stream(0, "public"), noise)
+            told.append(release)
+        return told
+
+    found, turns = 0.0, np.arange(settings.horizon) % 2
+    for number in range(tries):
+        rng = stream(0, "transcripts", number)
+        one = rng.integers(0, 2, (settings.horizon, settings.n_users))
+        other, any_two = one.copy(), rng.integers(0, 2, (2, settings.horizon))
+        one[:, 0], other[:, 0] = ((0 * turns, 0 * turns + 1), (turns, 1 - turns), any_two)[number % 3]
+        found = max(found, math.fsum(replayed(run, one, other, partial(stream, 0, "noise", number))[0].pure))
+    return found
+
+
+def test_E_EV_1_the_printed_counters_cost_more_than_epsilon():
+    """At epsilon = 1 and a = b = .2 the printed rule admits two votes and two estimates: 1.2; the caps used here cost .6."""
+    epsilon, a, b = 1.0, 0.2, 0.2
+    votes = next(sent for sent in itertools.count() if not sent * a <= epsilon / 4)  # compared first, then added to
+    estimates = next(sent for sent in itertools.count() if not sent * b < epsilon / 4)
+    assert (votes, estimates) == (2, 2)
+    printed = capped(vote_cap=votes, estimate_cap=estimates)
+    assert worst_loss(printed) == pytest.approx(1.2) == printed.privacy_loss
+    sound = capped(vote_cap=math.floor(epsilon / (4 * a)), estimate_cap=math.floor(epsilon / (4 * b)))
+    assert worst_loss(sound) == pytest.approx(0.6) == sound.privacy_loss
+    assert Thresh.printed(10**5, 64, 10**6, 1.0).privacy_loss == pytest.approx(1.348, abs=1e-3)
+
+
+def test_E_EV_8_algorithms_5_and_7_cap_votes_too_late_and_estimates_never():
+    """HEAVYTHRESH votes and reports as THRESH does, but compares c < epsilon/4a, adds a, and never counts an estimate."""
+    epsilon, a = 1.0, 0.2
+    votes = next(sent for sent in itertools.count() if not sent * a < epsilon / (4 * a))
+    assert votes == 7  # floor(epsilon / 4a) = 1 would be right
+    losses = [worst_loss(capped(horizon, vote_cap=votes, estimate_cap=horizon)) for horizon in (9, 12)]
+    assert epsilon < losses[0] < losses[1]  # nothing ever runs out
+    assert worst_loss(capped()) < epsilon
 
 
 def test_E_EV_2_a_sentinel_below_the_threshold_starts_late():

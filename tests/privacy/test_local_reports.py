@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -19,79 +18,6 @@ from evolvingdp.heavy_hitters.sketches.local_rnd import LocalRnd
 from evolvingdp.heavy_hitters.sketches.projective import ProjectiveOracle
 
 KEYS = np.arange(12, dtype=np.uint64)
-
-
-class Uniform:
-    """Random doubles that are all one number, and integers that are all the least."""
-
-    def __init__(self, step: int) -> None:
-        self.step = step
-
-    def random(self, size):
-        return np.full(size, self.step / 2**53)
-
-    def integers(self, low, high=None, size=None, dtype=np.int64):
-        return np.full(size, low if high is not None else 0, dtype=dtype)
-
-
-def steps_below(happens):
-    """How many of the 2^53 doubles that a generator draws make `happens` true, by halving: those below it do."""
-    low, high = 0, 2**53
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (middle + 1, high) if happens(Uniform(middle)) else (low, middle)
-    return low
-
-
-def exceeds(likely: int, unlikely: int, epsilon: float) -> bool:
-    """Whether likely / unlikely > e^epsilon, to 60 digits."""
-    with localcontext(prec=60):
-        return Decimal(likely) > Decimal(unlikely) * Decimal(epsilon).exp()
-
-
-LARGE = [30.0, 33.3, 35.5, 35.9, 36.0, *np.random.default_rng(5).uniform(1e-3, 36, 40)]
-
-
-@pytest.mark.parametrize("epsilon", LARGE)
-@pytest.mark.parametrize("values", [2, 3, 7, 1000])
-def test_local_hashing_of_random_doubles_costs_no_more_than_epsilon(epsilon, values):
-    oracle = OLH(float(epsilon), values=values)
-    seeds = np.zeros(1, dtype=np.uint64)
-    own = oracle._hash(seeds, KEYS[:1])[0]
-    public = Uniform(0)
-    flips = steps_below(lambda private: oracle.report(KEYS[:1], public, private).values[0] != own)
-    assert not exceeds((2**53 - flips) * (values - 1), flips, float(epsilon))
-    assert exceeds((2**53 - flips + 10) * (values - 1), flips - 10, float(epsilon))  # and hardly less
-    assert oracle.probabilities(int(own))[int(own)] * 2**53 == 2**53 - flips
-
-
-@pytest.mark.parametrize("epsilon", [*LARGE, 45.0, 800.0, 1e-10])
-def test_a_flipped_sign_of_random_doubles_costs_no_more_than_epsilon(epsilon):
-    coin, one = SignFlip(float(epsilon)), np.ones(1, dtype=np.int8)
-    flips = steps_below(lambda private: coin.randomize(one, private)[0] == -1)
-    ones = steps_below(lambda private: coin.draw_reports(np.zeros(1), private)[0])
-    zeros = steps_below(lambda private: not coin.draw_reports(np.ones(1), private)[0])
-    assert {flips, ones, zeros} == {int(coin.flip * 2**53)}
-    assert not exceeds(2**53 - flips, flips, float(epsilon))
-
-
-@pytest.mark.parametrize("noise", [2.0**-52, 3e-16, 1e-15, 0.1, 0.5, 1 - 2.0**-51, 0.0])
-@pytest.mark.parametrize(("zero", "one"), [(0.25, 0.75), (1e-300, 1 - 2.0**-53), (0.1, 0.3), (5e-324, 0.1)])
-def test_rappor_s_bits_of_random_doubles_have_the_stated_law(noise, zero, one):
-    settings = Rappor(8, 1, 1, noise, zero, one)
-    client = settings.draw_hashes(stream(0, "hashes"))
-    held = client.bloom(KEYS[:1], np.zeros(1, dtype=np.int64))
-    for filters, bit in ((held, 1), (~held, 0)):
-        for of, shown in ((settings.permanent_one, "permanent"), (settings.fresh_one, "fresh")):
-            ones = steps_below(lambda rng, of=of, filters=filters: bool(client._respond(filters, of(0), of(1), rng) & held))
-            assert ones == of(bit) * 2**53, shown
-    assert settings.fresh_one(0) >= zero
-    assert settings.fresh_one(1) <= one
-    if noise:
-        changed = int(settings.permanent_one(0) * 2**53)
-        assert changed >= 1
-        assert settings.permanent_one(1) * 2**53 == 2**53 - changed
-        assert settings.epsilon_permanent == pytest.approx(2 * math.log((2**53 - changed) / changed))
 
 
 def test_what_random_doubles_cannot_keep_is_refused():

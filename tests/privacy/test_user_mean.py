@@ -18,7 +18,6 @@ from evolvingdp.continual_mean.prefix_sums import Buffered, Tree
 from evolvingdp.continual_mean.settings import arrange
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core import accounting
-from evolvingdp.core.noise import DiscreteLaplace
 from evolvingdp.core.seeds import stream
 from literal_continual_mean import released
 
@@ -49,35 +48,6 @@ def test_a_narrow_interval_is_what_makes_long_blocks_private(monkeypatch):
         real = Blocks.noise
         patch.setattr(Blocks, "noise", lambda self, tree, sums, width: real(self, tree, sums, width / 2))
         assert cost(settings, users, one, other) > settings.epsilon * (1 + 1e-9) >= honest
-
-
-@pytest.mark.parametrize(
-    ("settings", "attained"),
-    [
-        (algorithms.naive(8, 1, 1.0), 1.0),  # element 1 of 8 is in 4 nodes
-        (choosing.users_alike(8, 1, 1.0, integer=False), 1.0),
-        (choosing.users_alike(4, 4, 1.0, integer=False), 1.0),  # level 0 to 2, each tree full
-    ],
-)
-def test_the_bound_is_attained_where_the_cap_is_tight(settings, attained):
-    steps = settings.n_users * settings.samples_per_user
-    users = streams.arrivals("round_robin", settings.n_users, settings.samples_per_user, steps, stream(0, "order"))
-    zeros = np.zeros(steps, dtype=int)
-    assert cost(settings, users, zeros, (users == 0).astype(int)) == pytest.approx(attained)
-
-
-def test_gaussian_settings_have_the_mu_of_their_epsilon_and_delta():
-    settings = choosing.users_alike(4, 4, 1.0, 1e-6)
-    users = streams.arrivals("round_robin", 4, 4, 16, stream(0, "order"))
-    zeros = np.zeros(16, dtype=int)
-    squared = cost(settings, users, zeros, (users == 0).astype(int))
-    assert squared == pytest.approx(accounting.gaussian_mu(1.0, 1e-6) ** 2)  # user 0 comes first everywhere: the worst place
-    assert accounting.delta_of_gaussian(math.sqrt(squared), 1.0) == pytest.approx(1e-6)
-    whole, users = UserMean(4, 4, 1.0, 1e-6), np.repeat(np.arange(4), 4)  # user 0 one sample after the other: the worst, too
-    squared = cost(whole, users, zeros, (users == 0).astype(int))
-    assert squared == pytest.approx(accounting.gaussian_mu(1.0, 1e-6) ** 2)
-    of_four = coordinates.of_one(whole, 4)
-    assert cost(of_four, users, zeros, (users == 0).astype(int)) * 4 == pytest.approx(squared)
 
 
 SMALL = {"decay": (0.5, 0.9, 1.0), "batch": (1, 2, 3)}
@@ -139,39 +109,6 @@ def test_private_median_costs_epsilon_and_attains_it(level):
             odds = max(odds, float(np.ptp(loss)))
     assert worst <= epsilon * (1 + 1e-12)
     assert odds == pytest.approx(epsilon)  # a bin's cost grows by 2, another's falls by 2: 4 * epsilon / 4
-
-
-def test_binary_mechanism_is_attained_and_a_tenth_less_noise_is_not_private():
-    mechanism = BinaryMechanism(8, 1.0)
-    run = lambda made: lambda elements, rng: made.release(elements, rng)  # noqa: E731
-    none, first = np.zeros(8), np.eye(8)[0]  # which is in a node of each size
-    make = lambda: stream(0, "sums")  # noqa: E731
-    assert replayed(run(mechanism), none, first, make)[0].epsilon(0.0) == pytest.approx(1.0)
-    mutant = BinaryMechanism(8, 1.0 / 0.9)
-    assert mutant.noise.scale == pytest.approx(0.9 * mechanism.noise.scale)
-    assert replayed(run(mutant), none, first, make)[0].epsilon(0.0) > 1.0
-
-
-def test_discrete_laplace_never_has_less_than_the_scale_asked_for():
-    law = DiscreteLaplace(1.7)
-    assert 1.7 <= law._numerator / 1024 < 1.7 + 1 / 1024
-
-
-def test_medians_and_trees_add_up_to_epsilon():
-    """The epsilons that reach the exponential mechanism, and the exact change of the trees, in one run of Algorithm 6."""
-    settings = algorithms.full(12, 8, 6000.0, beta=0.9)
-    users = streams.arrivals("round_robin", 12, 8, 96, stream(0, "order"))
-    spent = []
-    real = private_median.probabilities
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            private_median, "probabilities", lambda m, epsilon, level: spent.append(epsilon) or real(m, epsilon, level)
-        )
-        settings.release(users, np.zeros(96, dtype=int), stream(0, "noise"))
-    assert len(spent) == settings.top_level - 1  # levels 2 to L
-    assert max(spent) == pytest.approx(settings.epsilon / (2 * settings.top_level))
-    zeros = np.zeros(96, dtype=int)  # medians and trees together
-    assert cost(settings, users, zeros, (users == 0).astype(int)) + sum(spent) <= settings.epsilon
 
 
 class Uniform:
