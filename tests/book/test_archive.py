@@ -10,7 +10,7 @@ import shlex
 import pandas as pd
 import pytest
 
-from evolvingdp.book import checkout, dated
+from evolvingdp.book import dated
 from evolvingdp.book.checkout import Project
 from evolvingdp.book.running import Job
 from support import REPOSITORY
@@ -84,10 +84,3 @@ def test_a_dated_result_says_which_code_has_changed_since(changed, said, tmp_pat
     now = {name: {"library": "now" if name in changed else "then"} for name in notebooks}
     monkeypatch.setattr(dated.checkout, "made_of", now.get)
     assert dated.sentence(tmp_path, "made").endswith(said)
-
-
-def test_what_measures_commands_measures_all_of_the_library_but_the_book(monkeypatch):
-    """`make loop` starts them in a clone, and imports nothing."""
-    commands = REPOSITORY / "benchmarks" / "commands.py"
-    assert dated.library(commands) == checkout.digest(checkout.rooms(checkout.all_rooms()))
-    assert {"core", "evolving", "streams", "audit"} < checkout.all_rooms()

@@ -63,15 +63,13 @@ def test_what_is_edited_while_pages_are_rendered_is_not_taken_for_shown(book, mo
     check_rendered(book)
 
 
-@pytest.mark.parametrize("changed", ["a source", "a page", "the address of a fork"])
+@pytest.mark.parametrize("changed", ["a source", "the address of a fork"])
 def test_what_has_changed_is_rendered_again_and_then_no_more(changed, book, capsys, monkeypatch):
     chapter, page = book.root / "book" / "chapter.md", book.root / "_build" / "html" / "book" / "chapter.html"
     drawings = book.root / "_build" / "html" / "_static" / "scripts" / "fontawesome.js"
     if changed == "a source":
         assert "trash:[" not in drawings.read_text()
         chapter.write_text(chapter.read_text() + '\nOne sentence more. <i class="fa-solid fa-trash"></i>\n')
-    elif changed == "a page":
-        page.write_text("touched")
     else:
         monkeypatch.setenv(REPOSITORY, "https://github.com/me/mine")
     build(book, "quick", print)

@@ -38,11 +38,6 @@ def entries(text: str) -> dict[str, Entry]:
     return dict(parse_string(text, "bibtex").entries.items())
 
 
-def facts(entry: Entry) -> dict[str, object]:
-    people = {role: [str(person) for person in persons] for role, persons in entry.persons.items()}
-    return {"type": entry.type, **people, **dict(entry.fields.items())}
-
-
 # BibTeX
 
 

@@ -22,7 +22,7 @@ from matplotlib import font_manager
 from browsing import in_browser, new_page, ready
 from evolvingdp.book import latex
 from evolvingdp.book.checkout import Project
-from evolvingdp.book.executed import Reader
+from evolvingdp.book.executed import alone
 from evolvingdp.book.labels import Label, families, fenced, spoken, unmarked
 from evolvingdp.book.rendering.build import render
 from evolvingdp.book.running import Job, export, run
@@ -63,8 +63,8 @@ def ran(tmp_path_factory):
         run(job)
         export(job, job.project.results / job.paper, as_page=True)
         render(job.project, print)
-        reader = Reader(root, NOTEBOOK, job.store / job.name / "values.json")
-        export(job, root / "out", finish=reader.read)
+        values = job.store / job.name / "values.json"
+        export(job, root / "out", finish=lambda executed: alone(executed, NOTEBOOK, values))
         yield job
 
 
@@ -103,8 +103,8 @@ def test_no_word_runs_on_the_page_which_shows_each_as_it_is(ran):
 
 def test_the_run_s_notebook_and_files_hold_each_word_as_it_is(ran):
     notebook = nbformat.read(ran.project.root / "out" / "two_centuries.ipynb", 4)
-    outputs = [output.get("data", {}).get("text/html", "") for cell in notebook.cells for output in cell.get("outputs", [])]
-    soup = BeautifulSoup("".join(outputs), "html.parser")
+    outputs = [out.get("data", {}).get("text/markdown", "") for cell in notebook.cells for out in cell.get("outputs", [])]
+    soup = BeautifulSoup("".join(map(MarkdownIt("commonmark").enable("table").render, outputs)), "html.parser")
     assert not soup.select("script, svg, img, u, b")
     columns = [[row.td.get_text() for row in table.select("tr") if row.td] for table in soup.select("table")]
     assert [*map(shown, WORDS)] in columns

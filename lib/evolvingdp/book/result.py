@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ast
 import math
-import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
@@ -84,10 +83,11 @@ def read_claims(text: str, names: Mapping[str, Any]) -> Iterator[Claim]:
             raise ValueError(f"a claim is a relation, two blanks and a sentence, got {line!r}")
         try:
             found = _claim(relation, rest[0], names)
-        except KeyError as error:
+        except NameError as error:
             found = None
             if not line.startswith("?"):
-                raise ValueError(f"claim {relation!r} needs a value {error}; mark it with ? if it may be missing") from None
+                said = f"needs a value {error.name!r}; mark it with ? if it may be missing"
+                raise ValueError(f"claim {relation!r} {said}") from None
         if found is None:
             continue
         if not math.isnan(found.value):
@@ -96,10 +96,14 @@ def read_claims(text: str, names: Mapping[str, Any]) -> Iterator[Claim]:
             raise ValueError(f"claim {relation!r} has no value; mark it with ? if it may be missing")
 
 
+_FUNCTIONS = {"abs": abs, "min": min, "max": max, "sqrt": math.sqrt, "log": math.log}
+
+
 def _claim(relation: str, sentence: str, names: Mapping[str, Any]) -> Claim:
     told = ast.parse(relation, mode="eval").body
     if isinstance(told, ast.Compare):
-        parts = [_evaluated(part, names) for part in (told.left, *told.comparators)]
+        codes = [compile(ast.Expression(part), relation, "eval") for part in (told.left, *told.comparators)]
+        parts = [eval(code, {"__builtins__": _FUNCTIONS}, names) for code in codes]
         match [type(sign) for sign in told.ops]:
             case [ast.LtE]:
                 return at_most(sentence, *parts)
@@ -109,28 +113,6 @@ def _claim(relation: str, sentence: str, names: Mapping[str, Any]) -> Claim:
                 low, value, high = parts
                 return within(sentence, value, low, high)
     raise ValueError(f"a claim's relation is a <= b, a >= b or a <= b <= c, got {relation!r}")
-
-
-_ARITHMETIC: dict[type, Callable[..., Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.Pow: operator.pow,
-    ast.USub: operator.neg,
-}  # fmt: skip
-_FUNCTIONS: dict[str, Callable[..., Any]] = {"abs": abs, "min": min, "max": max, "sqrt": math.sqrt, "log": math.log}
-
-
-def _evaluated(node: ast.expr, names: Mapping[str, Any]) -> Any:
-    match node:
-        case ast.Constant(int() | float() as number):
-            return number
-        case ast.Name(name):
-            return names[name]
-        case ast.UnaryOp(op, operand) if type(op) in _ARITHMETIC:
-            return _ARITHMETIC[type(op)](_evaluated(operand, names))
-        case ast.BinOp(left, op, right) if type(op) in _ARITHMETIC:
-            return _ARITHMETIC[type(op)](_evaluated(left, names), _evaluated(right, names))
-        case ast.Call(ast.Name(name), arguments, []) if name in _FUNCTIONS:
-            return _FUNCTIONS[name](*(_evaluated(argument, names) for argument in arguments))
-    raise ValueError(f"a claim is arithmetic on values, got {ast.unparse(node)!r}")
 
 
 P = TypeVar("P", bound=Params, covariant=True)

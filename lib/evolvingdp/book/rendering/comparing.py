@@ -4,26 +4,24 @@
     seed: 7                # of the notebooks below
     heavy_hitters/frequency_oracle: {epsilon: 1, n_users: 1e6}
 
-A page for each notebook that the file names: parameters, claims and their values in tables, figures side by side; every
-difference is yours - ours.  Only these notebooks are run; our own book and results are not touched.
+A page for each notebook that the file names: parameters, claims and their values in tables, figures side by side.  Only
+these notebooks are run; our own book and results are not touched.
 """
 
 from __future__ import annotations
 
-import difflib
 import json
-import math
 import re
 import shutil
-from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from evolvingdp.book.checkout import Project
-from evolvingdp.book.executed import Reader
+from evolvingdp.book.executed import alone, resolved
 from evolvingdp.book.files import scratch
 from evolvingdp.book.labels import Label, fenced
 from evolvingdp.book.rendering.build import render
@@ -68,26 +66,9 @@ def read(project: Project, path: Path) -> Preset:
         raise ParameterError(f"{path.name}: {error}") from None
 
 
-class _Loader(yaml.BaseLoader):
-    """YAML whose values stay text, which parameters read as people write numbers, and in which a key may stand once."""
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):  # a few of them write a list of a billion values
-            alias: Any = self.peek_event()  # type: ignore[no-untyped-call]
-            raise ParameterError(f"*{alias.anchor} in line {alias.start_mark.line + 1} is no value; write its value out")
-        return super().compose_node(parent, index)
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        names = [key.value for key, _ in node.value]
-        twice = next((key for place, (key, _) in enumerate(node.value) if key.value in names[:place]), None)
-        if twice is not None:
-            raise ParameterError(f"{twice.value!r} stands twice, again in line {twice.start_mark.line + 1}")
-        return super().construct_mapping(node, deep)
-
-
 def _load(path: Path) -> dict[str, Any]:
-    try:
-        content = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+    try:  # values stay text, which parameters read as people write numbers
+        content = yaml.load(path.read_text(encoding="utf-8"), yaml.BaseLoader)
     except FileNotFoundError:
         raise ParameterError(f"there is no such file in {str(path.parent)!r}") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -107,19 +88,13 @@ def _checked(project: Project, file: str, content: dict[str, Any]) -> Preset:
         raise ParameterError(f"names no notebook; try {EXAMPLE}")
     pairs: dict[str, tuple[Job, Job]] = {}
     for name, values in content.items():
-        near = difflib.get_close_matches(name, ("base", "seed"), n=1)
-        if near:
-            raise ParameterError(f"unknown entry {name!r}; did you mean {near[0]!r}?")
         notebook = project.notebook(name)
-        if notebook in pairs:
-            raise ParameterError(f"{notebook} stands twice")
         if values and not isinstance(values, dict):
             raise ParameterError(f"{notebook} must hold parameters, such as {{epsilon: 2}}, got {values!r}")
         try:
-            yours = Job.make(project, notebook, base, values or {}, seed)
+            pairs[notebook] = Job.make(project, notebook, base), Job.make(project, notebook, base, values or {}, seed)
         except ParameterError as error:
             raise ParameterError(f"{notebook}: {error}") from None
-        pairs[notebook] = Job.make(project, notebook, base), yours
     return Preset(file, base, pairs)
 
 
@@ -148,25 +123,23 @@ def stage(project: Project, chosen: Preset, root: Path) -> Project:
     shutil.copyfile(project.root / "_config.yml", root / "_config.yml")
     (root / "book" / "_extra").mkdir()
     (root / "book" / "references.bib").touch()
-    pages, settings, verdicts = [], [], []
+    settings, verdicts = [], []
     for notebook, jobs in chosen.pairs.items():
         for side, job in zip(SIDES, jobs, strict=True):
             values = job.store / job.name / "values.json"
-            export(job, root / side / job.paper, finish=Reader(project.root, notebook, values).read)
+            export(job, root / side / job.paper, finish=partial(alone, notebook=notebook, values=values))
         page, title = notebook.replace("/", "-"), _title(project, notebook)
-        pages.append(page)
         ours, yours = ({claim["claim"]: claim for claim in _json(root / side / notebook, "claims")} for side in SIDES)
-        claims = [(sentence, ours.get(sentence), yours.get(sentence)) for sentence in {**ours, **yours}]
+        claims = [[sentence, ours.get(sentence), yours.get(sentence)] for sentence in {**ours, **yours}]
         (root / f"{page}.md").write_text(_page(root, chosen, notebook, title, claims))
-        link = f"[{title}]({page}.md)"
-        changed = [(sentence, *map(_verdict, both)) for sentence, *both in claims if len({*map(_verdict, both)}) > 1]
+        changed = [[sentence, *map(_verdict, both)] for sentence, *both in claims if len({*map(_verdict, both)}) > 1]
         told = ", ".join(f"{name} = {_plain(value)}" for name, _, value in chosen.differing(notebook))
-        settings.append([link, told or "the same as ours", str(len(claims)), str(len(changed))])
-        verdicts += [[link, *row] for row in changed]
+        settings.append([f"[{title}]({page}.md)", told or "the same as ours", str(len(claims)), str(len(changed))])
+        verdicts += [[settings[-1][0], *row] for row in changed]
     changes = _table(["notebook", "claim", *SIDES], verdicts) if verdicts else "None: every claim has the same verdict."
     (root / "index.md").write_text(f"""# Yours beside ours
 
-{Label(chosen.file).markdown} changes {len(pages)} of the book's notebooks.
+{Label(chosen.file).markdown} changes {len(chosen.pairs)} of the book's notebooks.
 **Ours** is the preset `{chosen.base}` with seed 0.
 
 {_table(["notebook", "your settings", "claims", "verdicts changed"], settings)}
@@ -175,7 +148,7 @@ def stage(project: Project, chosen: Preset, root: Path) -> Project:
 
 {changes}
 """)
-    chapters = [{"file": page} for page in pages]
+    chapters = [{"file": notebook.replace("/", "-")} for notebook in chosen.pairs]
     (root / "_toc.yml").write_text(yaml.safe_dump({"format": "jb-book", "root": "index", "chapters": chapters}))
     return Project(root)
 
@@ -184,7 +157,7 @@ def _json(folder: Path, name: str) -> Any:
     return json.loads((folder / f"{name}.json").read_text())
 
 
-def _page(root: Path, chosen: Preset, notebook: str, title: str, claims: list[tuple[str, Any, Any]]) -> str:
+def _page(root: Path, chosen: Preset, notebook: str, title: str, claims: list[list[Any]]) -> str:
     ids = sorted({path.stem for side in SIDES for path in (root / side / notebook).glob("*.svg")})
     differing = [[f"`{setting}`", _plain(here), _plain(there)] for setting, here, there in chosen.differing(notebook)]
     command = _json(root / "yours" / notebook, "provenance")["command"]
@@ -196,18 +169,17 @@ html_theme.sidebar_secondary.remove: true
 
 # Yours: {title}
 
-What {Label(chosen.file).markdown} makes of this notebook. **Ours** is the preset `{chosen.base}` with seed 0; a difference
-is yours - ours, a relative one is divided by the size of ours.
+What {Label(chosen.file).markdown} makes of this notebook. **Ours** is the preset `{chosen.base}` with seed 0.
 
 {_table(["parameter", *SIDES], differing) if differing else "No parameter differs: the same run."}
 
 ## Claims
 
-{_table(["claim", *SIDES, "difference", "relative"], [_claim(*each) for each in claims])}
+{_table(["claim", *SIDES, "yours - ours"], [_claim(*each) for each in claims])}
 
 ## Figures
 
-{"".join(_figure(root, chosen, notebook, name) for name in ids)}
+{"".join(_figure(root, notebook, name) for name in ids)}
 ## Compute yours again
 
 {fenced(command, "bash")}
@@ -218,36 +190,26 @@ All of ours: {offered[0]}. All of yours: {offered[1]}.
 
 def _claim(sentence: str, mine: Any, other: Any) -> list[str]:
     told = [
-        f"{_number(claim['value'])} ({in_words(claim['relation'], claim['bound'])}): {_verdict(claim)}"
-        if claim
-        else "not made"
+        f"{claim['value']:.4g} ({in_words(claim['relation'], claim['bound'])}): {_verdict(claim)}" if claim else "not made"
         for claim in (mine, other)
     ]
-    gap = other["value"] - mine["value"] if mine and other else math.nan
-    relative = 0.0 if gap == 0 else gap / abs(mine["value"]) if mine and mine["value"] else math.nan
-    share = _number(relative) if relative == 0 or math.isnan(relative) else f"{100 * relative:.3g} %"
-    return [sentence, *told, _number(gap), share]
-
-
-def _number(value: float) -> str:
-    """`value` in four digits; a dash for nan."""
-    return "–" if math.isnan(value) else f"{value:.4g}"
+    return [sentence, *told, f"{other['value'] - mine['value']:.4g}" if mine and other else "–"]
 
 
 def _verdict(claim: Any) -> str:
     return "not made" if claim is None else "holds" if claim["holds"] else "**does not hold**"
 
 
-def _figure(root: Path, chosen: Preset, notebook: str, figure_id: str) -> str:
+def _figure(root: Path, notebook: str, figure_id: str) -> str:
     items = ""
-    for side, job in zip(SIDES, chosen.pairs[notebook], strict=True):
-        drawing = f"{side}/{notebook}/{figure_id}"
-        if not (root / f"{drawing}.svg").exists():
+    for side in SIDES:
+        folder = root / side / notebook
+        if not (folder / f"{figure_id}.svg").exists():
             items += f":::{{grid-item}}\n**{side.capitalize()}**: none\n:::\n\n"
             continue
-        words = _json(root / side / notebook, figure_id)
+        words, drawing = _json(folder, figure_id), f"{side}/{notebook}/{figure_id}"
         alt = json.dumps(" ".join(f"{side.capitalize()}: {words['alt']}".split()), ensure_ascii=False)
-        caption = Reader(job.project.root, notebook, root / side / notebook / "values.json").resolved(words["caption"])
+        caption = resolved(words["caption"], notebook, _json(folder, "values"))
         items += (
             f":::{{grid-item}}\n**{side.capitalize()}**\n\n```{{image}} {drawing}.svg\n:alt: {alt}\n:width: 100%\n```\n\n"
             f"{caption} ({{download}}`CSV <{drawing}.csv>`)\n:::\n\n"

@@ -2,13 +2,10 @@
 
     ```{snippet}
     1 + 1
-    ---
-    2
     ```
 
 All snippets of a page run in order, in one fresh process, when the page is read; they share their names. Shown below each:
-what it prints, and its last expression. What stands below a line `---` is what is expected: another output is an error, as
-is a snippet that raises. What they gave is kept until they, the library, the data or the packages change.
+what it prints, and its last expression. One that raises is an error. A changed library has the page read again.
 
     ```{moved} evolving_in_depth
     ```
@@ -19,7 +16,6 @@ leaves an empty anchor for each label of that page which this page lacks: old ad
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 import subprocess
@@ -27,7 +23,6 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 from html import escape
-from importlib import metadata
 from pathlib import Path
 
 from docutils import nodes
@@ -36,8 +31,7 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from evolvingdp.book import checkout
-from evolvingdp.book.files import replacing
+from evolvingdp.book.checkout import LIBRARY
 from evolvingdp.core.tables import DATA
 
 KERNEL = Path(__file__).with_name("kernel.py")
@@ -57,9 +51,9 @@ class Snippet(SphinxDirective):
     option_spec = {"alt": directives.unchanged_required}
 
     def run(self) -> list[nodes.Node]:
-        self.env.note_reread()  # the library is none of the page's files
-        code, _, expected = "\n".join(self.content).partition("\n---\n")
-        made = snippet(code=code, expected=expected, alt=self.options.get("alt", ""))
+        for path in _library():
+            self.env.note_dependency(path)
+        made = snippet(code="\n".join(self.content), alt=self.options.get("alt", ""))
         self.set_source_info(made)
         return [made]
 
@@ -71,44 +65,28 @@ class Moved(SphinxDirective):
         return [moved(to=self.env.relfn2path(self.arguments[0])[0], page=self.arguments[0])]
 
 
-def outputs(codes: Sequence[str], folder: Path) -> list[dict[str, str]]:
-    """What each of `codes` gives, in one process or as `folder` has kept it; a snippet after one that failed is not kept."""
-    file = folder / f"{checkout.digest({'codes': json.dumps(codes).encode(), 'made of': _made_of()})}.json"
-    if not file.is_file():
-        program = [sys.executable, "-P", str(KERNEL)]
-        done = subprocess.run(program, input=json.dumps(codes), capture_output=True, text=True, cwd=DATA.parent)
-        given: list[dict[str, str]] = json.loads(done.stdout) if done.returncode == 0 else [{"error": done.stderr}]
-        if any("error" in each for each in given):
-            return given
-        folder.mkdir(parents=True, exist_ok=True)
-        with replacing(file) as partial:
-            partial.write_text(json.dumps(given))
-    return list(json.loads(file.read_text()))
+def outputs(codes: Sequence[str]) -> list[dict[str, str]]:
+    """What each of `codes` gives, in one process; `error` is what stopped it."""
+    program = [sys.executable, "-P", str(KERNEL)]
+    done = subprocess.run(program, input=json.dumps(codes), capture_output=True, text=True, cwd=DATA.parent)
+    return list(json.loads(done.stdout)) if done.returncode == 0 else [{"error": done.stderr}]
 
 
 @cache
-def _made_of() -> bytes:
-    installed = sorted(f"{found.name} {found.version}" for found in metadata.distributions())
-    library = checkout.digest(checkout.rooms(checkout.all_rooms()) | {"kernel": KERNEL.read_bytes()})
-    return "\n".join([sys.version, library, checkout.digest_files(DATA.glob("*.csv*"), DATA.parent), *installed]).encode()
-
-
-def difference(expected: str, text: str) -> str:
-    """How `text` differs from what is `expected`; nothing where nothing is."""
-    wanted, found = ([line.rstrip() for line in each.strip().splitlines()] for each in (expected, text))
-    return "" if not wanted else "\n".join(difflib.unified_diff(wanted, found, "expected", "given", lineterm=""))
+def _library() -> list[str]:
+    """The files that may decide what a snippet gives."""
+    code = (path for path in LIBRARY.rglob("*.py") if "book" not in path.relative_to(LIBRARY).parts)
+    return [str(path) for path in (KERNEL, *code, *DATA.glob("*.csv*"))]
 
 
 def _fill(app: Sphinx, doctree: nodes.document) -> None:
     places = list(doctree.findall(snippet))
     if not places:
         return
-    given = outputs([place["code"] for place in places], checkout.Project(Path(app.srcdir)).cache.with_name("snippets"))
+    given = outputs([place["code"] for place in places])
     for place, output in zip(places, [*given, *[{}] * len(places)], strict=False):
-        wrong = output.get("error") or difference(place["expected"], output.get("text", ""))
-        if wrong:
-            LOG.warning("a snippet of this page %s:\n%s", "fails" if "error" in output else "gives another output", wrong,
-                        location=place)  # fmt: skip
+        if "error" in output:
+            LOG.warning("a snippet of this page fails:\n%s", output["error"], location=place)
         code, text = place["code"], output.get("text", "").rstrip()
         box: list[nodes.Node] = [nodes.literal_block(code, code, language="python")]
         if text:
