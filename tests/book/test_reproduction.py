@@ -131,7 +131,7 @@ def test_a_claim_is_found_by_how_it_begins_and_decides(tmp_path):
     ]
     write(tmp_path, "a/b", {}, stored)
     fast = Check(claim="a/b", text="Errors fall, fast", form=",.0f")
-    assert outcome(tmp_path, fast) == (False, "1,234 (at least 2,000)")
+    assert outcome(tmp_path, fast) == (False, "1,234 (≥ 2,000)")
     assert outcome(tmp_path, Check(claim="a/b", text="Errors fall, s")) == (True, "0.5 (within 0.25 to 0.75)")
     for text in ("Errors fall", "Errors rise"):
         with pytest.raises(LookupError, match=f"claims that begin with '{text}'"):
