@@ -82,7 +82,9 @@ ORDER_RUNGS = (NAIVE, RECOMMENDED, RECOMMENDED_DELTA, ALIKE, ALIKE_DELTA)
 
 
 def check(params: Any) -> dict[str, Any]:
-    """Raise ValueError where an epsilon is too small for integer noise."""
+    """Raise ValueError where an epsilon is too small for integer noise, or no value lies between the bounds."""
+    if not params.low < params.high:
+        raise ValueError(f"low must be less than high = {params.high:g}, got {params.low:g}")
     if params.data:
         return checked(params, reading.read_values, params.low, params.high)
     for setting in SETTINGS:

@@ -59,7 +59,9 @@ SHORT = {"naive": NAIVE, "single": SINGLE, "multiple": MULTIPLE, "full": FULL}  
 
 
 def check(params: Any) -> dict[str, Any]:
-    """Raise ValueError where users have more samples than a cap allows."""
+    """Raise ValueError where users have more samples than a cap allows, or no value lies between the bounds."""
+    if not params.low < params.high:
+        raise ValueError(f"low must be less than high = {params.high:g}, got {params.low:g}")
     if params.data:
         return checked(params, reading.read_values, params.low, params.high)
     if min(params.loose_caps) < params.loose_samples:

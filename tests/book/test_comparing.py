@@ -18,7 +18,7 @@ BAD = {
     "missing": (None, "there is no such file in"),
     "empty": ("# nothing\n", "names no notebook; try evolving/thresh: {epsilon: 2}"),
     "not YAML": ("base: [", "is not YAML: while parsing"),
-    "not text": (b"\xff\xfe\x00", "cannot be read: it is not text"),
+    "not text": (b"\xff\xfe\x00", "cannot be read: it is no text in UTF-8"),
     "sixtieths": ("evolving/thresh: {epsilon: '1:30'}\n", "evolving/thresh: epsilon must be a number, got '1:30'"),
     "a list": ("- evolving/thresh", "must hold a line per notebook, such as"),
     "unknown base": ("base: huge\nevolving/thresh: {}\n", "base must be one of paper, quick, got 'huge'"),
@@ -39,7 +39,7 @@ def test_a_wrong_preset_is_one_line_with_the_file_s_name_before_anything_runs(ki
     if content is not None:
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
     result = CliRunner().invoke(main, ["book", "--preset", str(path)])
-    assert result.exit_code == 1, result.output
+    assert result.exit_code == 2, result.output
     assert result.stderr.startswith(f"Error: mine.yaml: {message}")
     assert result.stderr.count("\n") == 1
     assert result.stdout == ""

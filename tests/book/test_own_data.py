@@ -130,9 +130,15 @@ def test_a_bad_file_is_refused_before_anything_runs(tmp_path, notebook, text, sa
     refused = CliRunner().invoke(
         main, ["run", notebook, "-p", "data", str(tmp_path / "gone.csv"), "--out", str(tmp_path / "o")]
     )
-    assert refused.exit_code == 1
+    assert refused.exit_code == 2
     assert "does not exist" in refused.output
     assert refused.output.count("\n") == 1
+
+
+@pytest.mark.parametrize("notebook", ["continual_mean/user_mean", "continual_mean/past_the_paper"])
+def test_bounds_between_which_no_value_lies_are_refused_without_a_file_too(notebook):
+    with pytest.raises(ParameterError, match="low must be less than high = 1, got 2"):
+        params_of(notebook).make("quick", {"low": 2})
 
 
 def test_the_command_ends_with_a_page_a_table_and_a_line(tmp_path, monkeypatch):

@@ -140,7 +140,7 @@ def test_a_missing_corpus_without_a_network_is_one_clear_line(tmp_path):
         "from evolvingdp.book.cli import main; main(['data', 'brown', '--out', 'tables'])"
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 1
+    assert done.returncode == 3
     assert done.stderr.startswith("Error: the Brown corpus was not found and could not be downloaded; set NLTK_DATA")
     assert done.stderr.count("\n") == 1
 

@@ -123,7 +123,7 @@ BAD = {
     "twice": (["-p", "rows", "3", "-p", "rows", "4"], "each parameter may be set once, rows is set twice"),
     "a value twice": (["-p", "widths", "2,1,2"], "widths must hold each value once, got 2, 1, 2"),
     "nan in a list": (["-p", "widths", "8,nan"], "Error: widths must be an integer, got 'nan'\n"),
-    "a long name": (["--out", "a" * 300], "File name too long: "),
+    "a long name": (["--out", "a" * 300], "out must be a folder that can be written, such as --out my-run, got"),
     "empty out": (["--out", ""], "out must name a folder"),
     "out among the sources": (["--out", "notebooks/toy"], "out must lie outside the book's own sources"),
     "unknown preset": (["--preset", "huge"], "preset must be one of quick, paper, got 'huge'"),
@@ -138,7 +138,7 @@ def test_run_refuses_bad_input_with_one_line_before_anything_runs(kind, project,
     monkeypatch.setattr(running, "run", lambda job: pytest.fail("it ran"))
     arguments, message = BAD[kind]
     result = CliRunner().invoke(main, ["run", TOY, *arguments])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
     assert result.stdout == ""
@@ -334,8 +334,27 @@ def test_a_working_folder_that_is_gone_is_one_line(tmp_path):
     (tmp_path / "gone").mkdir()
     script = f"cd {tmp_path}/gone && rmdir {tmp_path}/gone && {sys.executable} -P -m evolvingdp plan mean --users 1000"
     done = subprocess.run(["sh", "-c", script], capture_output=True, text=True)
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert done.stderr.startswith("Error: the folder in which this was started exists no longer")
+
+
+def test_the_code_of_a_verdict_is_that_of_nothing_else(monkeypatch):
+    def broken(**_):
+        raise RuntimeError("unexpected")
+
+    monkeypatch.setattr(main.commands["params"], "callback", broken)
+    done = CliRunner().invoke(main, ["params", TOY])
+    assert (done.exit_code, done.stderr.splitlines()[-1]) == (3, "RuntimeError: unexpected")
+    refused = CliRunner().invoke(main, ["params"])
+    assert refused.exit_code == 2
+    assert refused.stderr == (
+        "Error: Missing argument 'NOTEBOOK'; example: evolvingdp params heavy_hitters/frequency_oracle\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-m", "evolvingdp", "-h"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as unread:
+        unread.stdout.close()
+        assert unread.wait() == 3
 
 
 def test_a_user_that_nobody_knows_is_a_path_like_any_other():
@@ -387,7 +406,7 @@ def test_results_of_another_run_are_not_replaced(project, tmp_path, monkeypatch)
         (["-p", "rows", "7"], "rows 5, seed 3", "rows 7, seed 0"),
     ):
         done = run(*arguments)
-        assert done.exit_code == 1
+        assert done.exit_code == 2
         told = f"out holds another run in {str(folder)!r}, with {there} where this one has {here}; choose another folder"
         assert done.stderr == f"Error: {told}, such as --out out-2, or remove that one\n"
         assert done.stderr.count("\n") == 1

@@ -104,7 +104,7 @@ def test_a_sweep_refuses_bad_input_with_one_line_before_anything_runs(kind, root
     monkeypatch.setattr(sweeping, "ANSWER", 0.2)  # seconds to wait for a scheduler's file
     arguments, message = BAD[kind]
     done = sweep("--out", tmp_path / "out", *arguments)
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "out").exists()
@@ -156,7 +156,7 @@ def test_damaged_points_are_run_again(finished, serial):
 def test_the_folder_of_another_sweep_is_refused_without_loss(finished, serial, other):
     before = {path: path.read_bytes() for path in finished.rglob("*") if path.is_file()}
     done = sweep(*SMALL, *other, "--out", finished)
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert re.search(
         r"holds \d points that this sweep does not have, .*; choose another folder, or a grid that", done.stderr
     )
@@ -168,7 +168,7 @@ def test_the_folder_of_another_sweep_is_refused_without_loss(finished, serial, o
 def test_failed_points_are_reported_at_the_end_lose_nothing_and_are_tried_again(tmp_path, serial):
     serial.broken = {1}
     done = sweep(*SMALL, "--out", tmp_path)
-    assert done.exit_code == 1
+    assert done.exit_code == 3
     assert "4 of 8 points failed, the others are in" in done.stderr
     assert done.stderr.count("the third term diverged") == 4
     assert "--seed 1 -p epsilon 1.0 -p n_users 2000 -p rows 4" in done.stderr
@@ -356,7 +356,7 @@ checkout.made_of = lambda *given, **more: {**real(*given, **more), "library": "a
 cli.main(sys.argv[1:])
 """
     done = run(other, "sweep", NOTEBOOK, *SMALL, "--scheduler", two_workers.address, "--out", tmp_path / "out")
-    assert done.returncode == 1
+    assert done.returncode == 2
     said = r"Error: worker tcp://\S+ would compute something else, it differs in library \(\w+, here another\)\n"
     assert re.search(said, done.stderr), done.stderr
     assert not (tmp_path / "out").exists()

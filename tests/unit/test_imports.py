@@ -129,7 +129,7 @@ def test_an_installed_library_has_its_data_audits_and_plans(installed, tmp_path)
 )
 def test_an_installed_command_that_needs_the_notebooks_says_so_in_one_line(installed, tmp_path, command):
     done = python("-m", "evolvingdp", *command.split(), cwd=tmp_path, PYTHONPATH=str(installed))
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stderr == (
         "Error: this command needs the book's notebooks, which no installed package has: "
         "clone the repository, run make there\n"

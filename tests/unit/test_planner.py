@@ -302,7 +302,7 @@ def test_the_command_line_prints_the_answer_and_says_it_to_machines():
     assert all(one["standard_error"] > 0 for one in told["predictions"])
     assert told["reached"]
     refused = CliRunner().invoke(main, ["plan", "mean", "--window", "9", "--periods", "3", "--target", "window"])
-    assert (refused.exit_code, refused.output) == (1, "Error: window must be at most the periods, 3, got 9\n")
+    assert (refused.exit_code, refused.output) == (2, "Error: window must be at most the periods, 3, got 9\n")
 
 
 def test_every_method_that_predicts_can_be_compared_with_its_protocol():

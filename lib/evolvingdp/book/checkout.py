@@ -23,7 +23,6 @@ import yaml
 
 import evolvingdp
 from evolvingdp.book import cell
-from evolvingdp.book.files import PublishError
 from evolvingdp.book.params import Metric, Params
 from evolvingdp.book.result import Result
 from evolvingdp.core.checks import ParameterError
@@ -104,11 +103,11 @@ def _files(node: object) -> list[str]:
 
 
 def checkout() -> Path:
-    """The repository that this package is installed from; raises PublishError where it is a copy, without the notebooks."""
+    """The repository that this package is installed from; raises ParameterError for a copy, without the notebooks."""
     if os.environ.get("EVOLVINGDP_NOTEBOOKS"):
         return notebooks_folder().parent
     if not (REPOSITORY / "_toc.yml").is_file():
-        raise PublishError(
+        raise ParameterError(
             "this command needs the book's notebooks, which no installed package has: clone the repository, run make there"
         )
     return REPOSITORY

@@ -7,26 +7,59 @@ from __future__ import annotations
 
 import json
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
 import click
 
-from evolvingdp.book.files import alone, in_checkout, listen
+from evolvingdp.book.files import FAILED, REFUSED, Refused, alone, in_checkout, listen, one_line
 
 
-class _Stoppable(click.Group):
+class _Ends(click.Group):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the command line calls, and nobody who uses the commands within Python."""
         listen()
-        try:
-            Path.cwd()
-        except FileNotFoundError:
-            sys.exit("Error: the folder in which this was started exists no longer; cd to another one, and again")
         return super().__call__(*args, **kwargs)
 
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """One line where something is refused, and 1 for a verdict alone: click and Python end with 1 for more."""
+        try:
+            Path.cwd()
+            code = super().main(*args, **kwargs | {"standalone_mode": False})
+        except FileNotFoundError as error:
+            if error.filename is not None:
+                raise
+            click.echo(
+                "Error: the folder in which this was started exists no longer; cd to another one, and again", err=True
+            )
+            code = REFUSED
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.format_message())
+            code = REFUSED
+        except click.ClickException as error:
+            click.echo(f"Error: {_told(error)}", err=True)
+            code = error.exit_code
+        except click.Abort:
+            code = 130
+        except SystemExit:  # click's own, when nobody reads what is printed
+            code = FAILED
+        except Exception:
+            traceback.print_exc()
+            code = FAILED
+        sys.exit(code)
 
-@click.group(cls=_Stoppable, context_settings={"help_option_names": ["-h", "--help"]})
+
+def _told(error: click.ClickException) -> str:
+    """What click refuses in one line, with the example of the command; what a notebook raised as it is."""
+    command = getattr(getattr(error, "ctx", None), "command", None)
+    if command is None:
+        return error.format_message()
+    said, example = error.format_message().removesuffix("."), (command.help or "").partition("Example: ")[2]
+    return f"{' '.join(said.split())}; example: {' '.join(example.split())}"
+
+
+@click.group(cls=_Ends, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="evolvingdp")
 def main() -> None:
     """Evolving Privacy: rerun the book's notebooks, or the book.
@@ -197,6 +230,7 @@ def archive() -> None:
 @click.option(
     "--json", "report", type=click.Path(path_type=Path, allow_dash=True), help="A report for machines; - is stdout."
 )
+@one_line
 def audit(**options: Any) -> None:
     """Bound epsilon of MECHANISM from below: module:function or file.py:function, a function (input, rng) -> output, or
     one of the input alone that has its own randomness.
@@ -211,9 +245,7 @@ def audit(**options: Any) -> None:
     try:
         lines, code = command.run(**options)
     except ValueError as error:
-        raise click.UsageError(" ".join(str(error).split())) from None
-    except KeyboardInterrupt:  # which would end with the code of a verdict
-        raise click.exceptions.Exit(130) from None
+        raise Refused(" ".join(str(error).split())) from None
     for line in lines:
         click.echo(line)
     if code:
@@ -256,4 +288,4 @@ def plan(words: tuple[str, ...]) -> None:
     """
     from evolvingdp.book.planned import plan  # asks all chapters, for which no other command waits
 
-    plan.main(list(words), prog_name="evolvingdp plan", help_option_names=["-h", "--help"])
+    plan.main(list(words), prog_name="evolvingdp plan", help_option_names=["-h", "--help"], standalone_mode=False)

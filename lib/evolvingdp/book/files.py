@@ -24,6 +24,8 @@ from typing import Any
 
 import click
 
+REFUSED, FAILED = 2, 3  # exit codes; 1 is a verdict of `audit`, and of nothing else
+
 
 class PublishError(Exception):
     """A command could not do what it was asked for; the message says why."""
@@ -192,36 +194,40 @@ MACHINE = {getattr(errno, f"E{name}") for name in ("NOSPC", "DQUOT", "ROFS", "AC
 _FILE = (errno.ENOTDIR, errno.EEXIST)  # where a folder should be
 
 
+class Refused(click.ClickException):
+    exit_code = REFUSED
+
+
+class Failed(click.ClickException):
+    exit_code = FAILED
+
+
 def one_line(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Expected errors become click's: a line on stderr and exit code 1."""
+    """Expected errors become a line on stderr, and the exit code of what was refused or of what failed."""
 
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
+        from evolvingdp.core.checks import ParameterError
+
         try:
             return command(*args, **kwargs)
+        except ParameterError as error:
+            raise Refused(str(error)) from None
         except PublishError as error:
-            raise click.ClickException(str(error)) from None
+            raise Failed(str(error)) from None
         except shutil.Error as error:  # of a copied folder; it names each file with what the machine said
-            raise click.ClickException(f"the results could not be copied: {error.args[0][0][2]}") from None
+            raise Failed(f"the results could not be copied: {error.args[0][0][2]}") from None
         except OSError as error:
             if error.errno in _FILE:
-                raise click.ClickException(f"{error.filename} must be a folder, and a file stands in its way") from None
+                raise Refused(f"{error.filename} must be a folder, and a file stands in its way") from None
             if error.errno not in MACHINE:
                 raise
-            raise click.ClickException(f"{error.strerror}: {error.filename or 'the results could not be written'}") from None
-        except ValueError as error:
-            from evolvingdp.core.checks import ParameterError
-
-            if not isinstance(error, ParameterError):
-                raise
-            raise click.ClickException(str(error)) from None
+            raise Failed(f"{error.strerror}: {error.filename or 'the results could not be written'}") from None
         except ModuleNotFoundError as error:
             package = (error.name or "").partition(".")[0]
             if package == "evolvingdp" or find_spec(package):
                 raise
-            raise click.ClickException(
-                f"this command needs {package}, which is not installed: make installs it in the checkout"
-            ) from None
+            raise Failed(f"this command needs {package}, which is not installed: make installs it in the checkout") from None
 
     return wrapped
 

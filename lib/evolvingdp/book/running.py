@@ -149,18 +149,24 @@ def check_writable(out: Path, *, name: str | None = None, sources: Path | None =
 
     `out` must be writable, not among the `sources` of the repository, and what stands there under `name` must be ours.
     """
-    if sources is not None and any(out.resolve().is_relative_to(sources / part) for part in ("notebooks", "lib", "book")):
-        raise ParameterError(f"out must lie outside the book's own sources, got {str(out)!r}; try --out my-run")
-    if name is not None and not read_manifest(out / name / MANIFEST):
-        for foreign in (out / name, out / f"{name}.ipynb"):
-            if foreign.exists():
-                raise ParameterError(f"out holds {str(foreign)!r}, which evolvingdp did not write; choose another folder")
-    nearest = next(parent for parent in (out, *out.absolute().parents) if parent.exists())
     try:
+        if sources is not None and any(
+            out.resolve().is_relative_to(sources / part) for part in ("notebooks", "lib", "book")
+        ):
+            raise ParameterError(f"out must lie outside the book's own sources, got {str(out)!r}; try --out my-run")
+        if name is not None and not read_manifest(out / name / MANIFEST):
+            for foreign in (out / name, out / f"{name}.ipynb"):
+                if foreign.exists():
+                    raise ParameterError(
+                        f"out holds {str(foreign)!r}, which evolvingdp did not write; choose another folder, such as "
+                        f"--out {out.name}-2"
+                    )
+        nearest = next(parent for parent in (out, *out.absolute().parents) if parent.exists())
         with tempfile.TemporaryFile(dir=nearest):
             pass
     except OSError as error:
-        raise ParameterError(f"out must be a folder that can be written, got {str(out)!r} ({error.strerror})") from None
+        told = f"out must be a folder that can be written, such as --out my-run, got {str(out)!r} ({error.strerror})"
+        raise ParameterError(told) from None
 
 
 def check_same_run(job: Job, out: Path) -> None:

@@ -27,6 +27,7 @@ import tempfile
 import time
 import traceback
 from asyncio import CancelledError
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError as Cancelled
 from contextlib import ExitStack, contextmanager, suppress
@@ -54,6 +55,7 @@ ABOUT = b"evolvingdp"  # the metadata of a point's file: parameters, seed, value
 ANSWER = 30  # seconds that a scheduler and its first worker may take to answer
 LOOK = 2.0  # seconds between two looks at the workers
 EVERY = 5.0  # seconds between two lines of progress
+DEALT = 500  # points that the scheduler has at a time: a busy machine loses its connection where it gets thousands at once
 _ADDRESS = re.compile(r"([a-z]+://)?[\w.\-\[\]:]+")
 Say = Callable[[str], None]
 
@@ -434,10 +436,12 @@ def connected(scheduler: str | None, workers: int | None, notebook: str, wait: f
     Raises ParameterError where no scheduler answers, no worker comes within `wait` seconds, or one would not compute what
     this process would.
     """
+    import dask
     from distributed import Client, LocalCluster
     from distributed.security import Security
 
     if scheduler is None:
+        dask.config.set({f"distributed.comm.timeouts.{each}": "1h" for each in ("connect", "tcp")})  # nothing is lost here
         with starting():
             local = LocalCluster(
                 n_workers=workers or os.cpu_count() or 1,
@@ -446,7 +450,7 @@ def connected(scheduler: str | None, workers: int | None, notebook: str, wait: f
                 host="127.0.0.1",
                 memory_limit=None,  # Params check what a run needs against the machine's memory
                 silence_logs=logging.CRITICAL,  # a worker that died is started again; failures are told at the end
-                env=ONE_CORE,
+                env=ONE_CORE | {f"DASK_DISTRIBUTED__COMM__TIMEOUTS__{each}": "1h" for each in ("CONNECT", "TCP")},
                 security=Security.temporary(),
             )
         with local, local.get_client() as client:
@@ -540,17 +544,18 @@ def compute(
     all workers for `patience` seconds.
     """
     made_of, told = sources(notebook), record(notebook)
-    running, ended = dict[Any, Point](), queue.SimpleQueue[Any]()
+    waiting, running, ended = deque(left), dict[Any, Point](), queue.SimpleQueue[Any]()
     failures, seen = dict[str, str](), time.monotonic()
     _points(folder).mkdir(exist_ok=True)
     try:
-        for each in left:
-            values = each.params.model_dump(mode="json")
-            wanted = made_of | checkout.of_files(values)
-            future = client.submit(one, notebook, values, each.seed, told, wanted, pure=False)
-            running[future] = each
-            future.add_done_callback(ended.put)
-        while running:
+        while waiting or running:
+            while waiting and len(running) < DEALT:
+                each = waiting.popleft()
+                values = each.params.model_dump(mode="json")
+                wanted = made_of | checkout.of_files(values)
+                future = client.submit(one, notebook, values, each.seed, told, wanted, pure=False)
+                running[future] = each
+                future.add_done_callback(ended.put)
             future = outcome = None
             with suppress(queue.Empty, TimeoutError):
                 future = ended.get(timeout=LOOK)

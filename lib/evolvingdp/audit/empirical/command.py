@@ -45,7 +45,7 @@ def _run(
         raise ParameterError(f"json must be a file in a folder that can be written, got {report}")
     values, pairs = outside.domain_of(domain) if domain else outside.inputs_of(str(inputs))
     function = outside.Guarded(auditor.with_generator(outside.load(mechanism)))
-    shown = _guarded(statistic, outside.load(statistic)) if statistic else None
+    shown = _guarded(statistic, outside.load(statistic, "statistic")) if statistic else None
     options: dict[str, Any] = {"delta": delta, "runs": runs, "confidence": confidence, "pairs": pairs}
     try:
         bound = auditor.audit(function, values, stream(seed, "audit", mechanism), statistic=shown, **options)

@@ -22,17 +22,17 @@ from evolvingdp.core.checks import ParameterError
 _MOST_ENTRIES = 1000  # of one set of data
 
 
-def load(target: str) -> Mechanism:
+def load(target: str, option: str = "mechanism") -> Mechanism:
     """The function that `target` names.  Raises ParameterError, one line, where there is none, whatever its file does."""
     place, _, name = target.partition(":")
     if not place or not name:
-        raise ParameterError(f"mechanism must be written as module:function or file.py:function, got {target!r}")
+        raise ParameterError(f"{option} must be written as module:function or file.py:function, got {target!r}")
     try:
         module = _from_file(Path(place)) if place.endswith(".py") else _from_name(place)
     except (ImportError, OSError) as error:
-        raise ParameterError(f"mechanism {target!r} cannot be imported: {' '.join(str(error).split())}") from None
+        raise ParameterError(f"{option} {target!r} cannot be imported: {' '.join(str(error).split())}") from None
     except (Exception, SystemExit) as error:
-        raise ParameterError(f"mechanism {target!r} cannot be imported: {told(error)}") from None
+        raise ParameterError(f"{option} {target!r} cannot be imported: {told(error)}") from None
     function = getattr(module, name, None)
     if not callable(function):
         raise ParameterError(f"mechanism must be a function (input, rng) -> output; {place} has none named {name!r}")

@@ -70,9 +70,11 @@ def _load(path: Path) -> dict[str, Any]:
     try:  # values stay text, which parameters read as people write numbers
         content = yaml.load(path.read_text(encoding="utf-8"), yaml.BaseLoader)
     except FileNotFoundError:
-        raise ParameterError(f"there is no such file in {str(path.parent)!r}") from None
+        raise ParameterError(
+            f"there is no such file in {str(path.parent)!r}; preset must be {', '.join(OURS)} or a file with {EXAMPLE}"
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise ParameterError(f"cannot be read: {getattr(error, 'strerror', None) or 'it is not text'}") from None
+        raise ParameterError(f"cannot be read: {getattr(error, 'strerror', None) or 'it is no text in UTF-8'}") from None
     except yaml.YAMLError as error:
         raise ParameterError(f"is not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(content or {}, dict):

@@ -10,6 +10,7 @@ from pathlib import Path
 from evolvingdp.book.checkout import Project
 from evolvingdp.book.files import BookError, pack, replacing
 from evolvingdp.book.rendering.build import check_rendered
+from evolvingdp.core.checks import ParameterError
 
 NAME = "evolving-privacy"
 _CHROMIUMS = ("chromium-headless-shell", "chromium", "google-chrome")  # the first has no window to lay out and paint
@@ -26,12 +27,13 @@ FLAGS = [
 
 
 def chromium() -> str:
-    """Where chromium is: CHROMIUM, or the first of its usual names on PATH; raises BookError."""
+    """Where chromium is: CHROMIUM, or the first of its usual names on PATH; raises ParameterError or BookError."""
     named = os.environ.get("CHROMIUM")
     found = next(filter(None, map(shutil.which, [named] if named else _CHROMIUMS)), None)
     if not found:
         wrong = f"CHROMIUM is {named!r}, which is no program" if named else "chromium was not found"
-        raise BookError(f"{wrong}; install it (Debian: apt-get install chromium), or set CHROMIUM to its path")
+        told = f"{wrong}; install it (Debian: apt-get install chromium), or set CHROMIUM to its path"
+        raise ParameterError(told) if named else BookError(told)
     return found
 
 
