@@ -115,6 +115,8 @@ def _words(made: Any, words: int, rng: Rng, steps: int) -> Pair:
         return np.asarray(rng.multinomial(length, np.full(words, 1 / words), shape))
 
     one = drawn((steps, made.n_users))
+    if rng.random() < 0.5:  # others hold the last word alone: what any of them holds is what user 0 does
+        one[:] = length * (np.arange(words) == words - 1)
     other = one.copy()
     if rng.random() < 0.5:
         one[:, 0], other[:, 0] = 0, 0
