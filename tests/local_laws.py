@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable
 
 import numpy as np
@@ -13,19 +14,32 @@ from evolvingdp.heavy_hitters.sketches.projective import PointHashes, Projective
 
 
 def projective_laws(oracle: ProjectiveOracle, space: Geometry | None = None) -> list[dict[Hashable, float]]:
-    """Laws of a report of each point, from what is sent for every uniform vector by those who lie and those who do not.
+    """Laws of a report of each point, from what is sent for every outcome of the draws.
 
     `space` in the oracle's place: one that is small enough to enumerate.
     """
     if space is not None:
         oracle = type(oracle)(PointHashes(MultiplyShift.draw(1, 2**32, stream(0, "hashes")), space), oracle.epsilon)
-    vectors, size = np.arange(oracle.space.vectors), oracle.space.points + 1
-    laws: list[dict[Hashable, float]] = []
-    for point in range(oracle.space.points):
-        own = np.full(len(vectors), point)
-        lying, honest = (
-            np.bincount(oracle.sent(own, vectors, np.full(len(vectors), lies)), minlength=size) / len(vectors)
-            for lies in (True, False)
-        )
-        laws.append(dict(enumerate((oracle.lie * lying + (1 - oracle.lie) * honest).tolist())))
+    space, laws = oracle.space, list[dict[Hashable, float]]()
+    hashed = oracle.hashes.cells(np.array(0), np.arange(40 * space.points, dtype=np.uint64)).tolist()
+    for point in range(space.points):
+        key, law = np.array([hashed.index(point)], dtype=np.uint64), np.zeros(space.points)
+        for lies, drawn in itertools.product((False, True), range(space.points * space.size)):
+            some = Drawn(0.0 if lies else 1.0, {space.points: drawn // space.size, space.size: drawn % space.size})
+            law[oracle.report(key, np.array([0]), some)] += oracle.response.lie if lies else 1 - oracle.response.lie
+        laws.append(dict(enumerate((law / space.points / space.size).tolist())))
     return laws
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Private randomness that was chosen: a uniform number, and an integer below each bound."""
+
+    uniform: float
+    below: dict[int, int]
+
+    def random(self, size: int) -> NDArray[np.float64]:
+        return np.full(size, self.uniform)
+
+    def integers(self, low: int, high: int, size: int) -> NDArray[np.int64]:
+        return np.full(size, self.below[high])

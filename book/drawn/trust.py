@@ -15,7 +15,7 @@ USERS, EPSILON, DELTA = 10_000, 1.0, 1e-6
 def errors() -> dict[str, float]:
     """Standard errors of the count of those of `USERS` who say yes, whoever they are: noisy bits, bits that a
     shuffler mixes, and a noisy sum."""
-    mixed = epsilon_of_a_report(EPSILON, DELTA, USERS, lambda _: 2, 15.0, hashed=False)
+    mixed = epsilon_of_a_report(EPSILON, DELTA, USERS, lambda _: (2, 0.0), 15.0)
     bits = {"local": EPSILON, "shuffled": mixed}
     local = {lane: math.sqrt((SignFlip(one).debias ** 2 - 1) * USERS) / 2 for lane, one in bits.items()}
     return local | {"central": math.sqrt(DiscreteLaplace(1 / EPSILON).variance)}

@@ -22,6 +22,7 @@ from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
 from evolvingdp.heavy_hitters.sketches.geometry import geometry
+from evolvingdp.heavy_hitters.sketches.projective import PointReport
 from evolvingdp.notebooks.heavy_hitters import streams
 
 METRIC = Metric("brown_error", "root mean square error of the frequent Brown words' estimates", "users")
@@ -322,8 +323,8 @@ VARIANCES: dict[str, tuple[Callable[[float], int], Callable[[float], float]]] = 
     "Hadamard response": (lambda _: 15, _hadamard_response),
     "OLH": (lambda e: math.ceil(math.log2(OLH(e).hash_values)), lambda e: OLH(e).standard_error(1) ** 2),
     "projective": (
-        lambda e: math.ceil(math.log2(geometry(e, 2**14).points + 1)),
-        lambda e: OLH(e, geometry(e, 2**14).order).standard_error(1) ** 2,
+        lambda e: math.ceil(math.log2(geometry(e, 2**14).points)),
+        lambda e: PointReport(e, geometry(e, 2**14)).standard_error(1) ** 2,
     ),
     "a set of values (subset selection)": (lambda e: round(DOMAIN / (math.exp(e) + 1)) * 15, _subset),
 }

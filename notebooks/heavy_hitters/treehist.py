@@ -202,7 +202,7 @@ def bits_a_user(params: Any, variant: str) -> int:
     if isinstance(method, Rung):
         return 1 + method.two_reports
     points = geometry(method.epsilon, method.width).points
-    return math.ceil(math.log2(points + 1)) if method.compression == "projective" else 1
+    return math.ceil(math.log2(points)) if method.compression == "projective" else 1
 
 
 def run(params: Any, seed: int) -> pd.DataFrame:

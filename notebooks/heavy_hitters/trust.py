@@ -23,7 +23,7 @@ from evolvingdp.core.olh import OLH
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.listing import HeavyHitters, Nodes, adaptive_cut, descend
 from evolvingdp.heavy_hitters.trust.prefix_counts import PrefixCounts, noise_tail
-from evolvingdp.heavy_hitters.trust.shuffling import Shuffled, epsilon_of_a_report, fewest
+from evolvingdp.heavy_hitters.trust.shuffling import Shuffled, epsilon_of_a_report, fewest, hashed
 from evolvingdp.heavy_hitters.word_tree import WordTree
 from evolvingdp.notebooks.heavy_hitters.lists import data
 
@@ -100,7 +100,7 @@ def report_epsilon(params: Any, rung: str, epsilon: float) -> float:
 
 @cache
 def _amplified(epsilon: float, delta: float, n_users: int) -> float:
-    return epsilon_of_a_report(epsilon, delta, n_users, lambda one: OLH(one).hash_values, LARGEST)
+    return epsilon_of_a_report(epsilon, delta, n_users, hashed, LARGEST)
 
 
 def _counts(tree: WordTree, epsilon: float, servers: int, shares: tuple[float, ...], most: int) -> PrefixCounts:
@@ -152,7 +152,7 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
     shown = 1.0 if 1.0 in params.epsilon_sweep else params.epsilon_sweep[-1]
     least, one = params.epsilon_sweep[0], [report_epsilon(params, SHUFFLED, epsilon) for epsilon in params.epsilon_sweep]
     deltas = [
-        Shuffled(report, params.n_users, OLH(report).hash_values).delta(epsilon)
+        Shuffled(report, params.n_users, *hashed(report)).delta(epsilon)
         for report, epsilon in zip(one, params.epsilon_sweep, strict=True)
     ]
     found: dict[str, Any] = {

@@ -16,7 +16,7 @@ from evolvingdp.core.olh import OLH
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.sketches.geometry import Geometry
 from evolvingdp.heavy_hitters.sketches.projective import ProjectiveOracle
-from evolvingdp.heavy_hitters.trust.shuffling import Shuffled, epsilon_of_a_report, fewest
+from evolvingdp.heavy_hitters.trust.shuffling import Shuffled, epsilon_of_a_report, fewest, hashed
 from evolvingdp.notebooks.heavy_hitters.trust import GROUPS, report_epsilon
 
 
@@ -51,7 +51,7 @@ def responses(epsilon, values):
 def test_the_bound_is_above_shuffled_randomized_response_and_near_it(values, epsilon, n_users):
     for total in (0.0, 0.2, 0.9 * epsilon):
         truth = enumerated(responses(epsilon, values), n_users, total)
-        stated = Shuffled(epsilon, n_users, values, hashed=False).delta(total)
+        stated = Shuffled(epsilon, n_users, values).delta(total)
         assert truth * (1 - 1e-9) <= stated <= 1.13 * truth
 
 
@@ -77,7 +77,7 @@ def blanket(epsilon, n_users, values, hashed, total):
 @pytest.mark.parametrize("target", [1e-3, 1e-6])
 def test_the_bound_is_the_sum_over_all_that_can_happen_within_a_hundredth_of_epsilon(n_users, values, hashed, target):
     """A few hundred users: what is lost is what spreads over the grid."""
-    reports = Shuffled(1.5, n_users, values, hashed)
+    reports = Shuffled(1.5, n_users, values, values**-2 if hashed else 0)
     total = reports.total_epsilon(target)
     assert blanket(1.5, n_users, values, hashed, total) <= reports.delta(total) <= target
     assert blanket(1.5, n_users, values, hashed, total / 1.01) > target
@@ -90,7 +90,7 @@ def test_a_lot_has_fewer_users_than_it_is_priced_for_in_a_thousandth_of_delta():
     assert users < 0.99 * 150_000  # the expected number is there in half of the cases only
     assert left == pytest.approx(0.999e-6)
     assert fewest(1000, 1, 1e-6) == (1000, 1e-6)
-    expected = epsilon_of_a_report(1.0, 1e-6, 150_000, lambda one: OLH(one).hash_values, 10.0)
+    expected = epsilon_of_a_report(1.0, 1e-6, 150_000, hashed, 10.0)
     params = params_of("heavy_hitters/trust")(n_users=10**6, delta=1e-6)
     assert report_epsilon(params, GROUPS, 1.0) < expected
     for share in (0.0, 1.5, math.nan):
@@ -100,16 +100,16 @@ def test_a_lot_has_fewer_users_than_it_is_priced_for_in_a_thousandth_of_delta():
 
 def test_with_two_users_the_bound_is_attained():
     for values, epsilon, total in itertools.product((2, 3, 5), (0.5, 3.0), (0.0, 0.3)):
-        stated = Shuffled(epsilon, 2, values, hashed=False).delta(total)
+        stated = Shuffled(epsilon, 2, values).delta(total)
         assert stated == pytest.approx(enumerated(responses(epsilon, values), 2, total))
 
 
-@pytest.mark.parametrize("space", [Geometry(2, 2), Geometry(3, 2)], ids=str)
+@pytest.mark.parametrize("space", [Geometry(2, 2), Geometry(3, 2), Geometry(2, 3)], ids=str)
 def test_the_bound_is_above_shuffled_projective_reports(space):
     laws = [list(law.values()) for law in projective_laws(ProjectiveOracle.draw(1, 2, 1.5, stream(0, "hashes")), space)]
     for total in (0.1, 0.8):
         truth = enumerated(laws, 4, total)
-        assert truth <= Shuffled(1.5, 4, space.order).delta(total)
+        assert truth <= Shuffled(1.5, 4, 1 / space.share, space.common / space.points).delta(total)
 
 
 def test_clones_that_count_a_user_who_tells_nothing_promise_too_little():
@@ -132,21 +132,21 @@ def test_clones_that_count_a_user_who_tells_nothing_promise_too_little():
 
 
 def test_the_total_epsilon_is_where_delta_is_reached_and_falls_with_users():
-    reports = Shuffled(4.0, 10**4, 56)
+    reports = Shuffled(4.0, 10**4, 56, 56**-2)
     total = reports.total_epsilon(1e-9)
     assert reports.delta(total) <= 1e-9 < reports.delta(0.999 * total)
-    totals = [Shuffled(4.0, n, 56).total_epsilon(1e-9) for n in (2, 100, 10**4, 10**6)]
+    totals = [Shuffled(4.0, n, 56, 56**-2).total_epsilon(1e-9) for n in (2, 100, 10**4, 10**6)]
     assert totals[0] == pytest.approx(4.0, abs=1e-3)
     assert np.all(np.diff(totals) < 0)
     assert totals[3] == pytest.approx(totals[2] / 10, rel=0.2)  # about as 1 / sqrt(n)
 
 
 def test_the_epsilon_of_a_report_is_the_largest_that_the_total_allows():
-    one = epsilon_of_a_report(1.0, 1e-9, 10**5, lambda epsilon: OLH(epsilon).hash_values, 10.0)
-    assert Shuffled(one, 10**5, OLH(one).hash_values).delta(1.0) <= 1e-9
-    assert Shuffled(one + 0.01, 10**5, OLH(one + 0.01).hash_values).delta(1.0) > 1e-9
-    assert epsilon_of_a_report(1.0, 1e-9, 2, lambda _: 4, 10.0) == 1.0  # never less than without a shuffler
-    assert epsilon_of_a_report(4.0, 1e-3, 10**8, lambda _: 4, 6.0) == 6.0
+    one = epsilon_of_a_report(1.0, 1e-9, 10**5, hashed, 10.0)
+    assert Shuffled(one, 10**5, *hashed(one)).delta(1.0) <= 1e-9
+    assert Shuffled(one + 0.01, 10**5, *hashed(one + 0.01)).delta(1.0) > 1e-9
+    assert epsilon_of_a_report(1.0, 1e-9, 2, lambda _: (4, 1 / 16), 10.0) == 1.0  # never less than without a shuffler
+    assert epsilon_of_a_report(4.0, 1e-3, 10**8, lambda _: (4, 1 / 16), 6.0) == 6.0
 
 
 @pytest.mark.parametrize(
@@ -156,9 +156,10 @@ def test_the_epsilon_of_a_report_is_the_largest_that_the_total_allows():
         (lambda: Shuffled(16.0, 10, 2), "epsilon must be at most 15, got 16"),
         (lambda: Shuffled(1.0, 1, 2), "n_users must be"),
         (lambda: Shuffled(1.0, 10, 1), "values must be"),
+        (lambda: Shuffled(1.0, 10, 2, 0.6), "both 0 to 1/values"),
         (lambda: Shuffled(1.0, 10, 2).delta(-0.1), "epsilon must be from 0 to 15"),
         (lambda: Shuffled(1.0, 10, 2).total_epsilon(0.0), "delta must be at least 1e-12"),
-        (lambda: epsilon_of_a_report(1.0, math.nan, 10, lambda _: 2, 3.0), "delta must be"),
+        (lambda: epsilon_of_a_report(1.0, math.nan, 10, lambda _: (2, 0.0), 3.0), "delta must be"),
     ],
 )
 def test_what_cannot_be_worked_out_is_refused(call, says):
@@ -170,7 +171,7 @@ def test_what_cannot_be_worked_out_is_refused(call, says):
 def test_near_the_epsilon_of_a_report_the_bound_takes_no_more_memory_and_stays_one(near):
     """The grid would have 2^37 points; a report alone is (epsilon, 0)-private, and (epsilon - x, x)-private."""
     for users in (10**10, 13):
-        shuffled = Shuffled(0.1, users, 2, hashed=False)
+        shuffled = Shuffled(0.1, users, 2)
         delta = shuffled.delta(0.1 * (1 - near))
         assert 0 <= delta <= 1
         if users == 13:

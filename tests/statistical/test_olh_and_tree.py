@@ -215,10 +215,10 @@ def test_the_median_reaches_a_cut_when_more_than_half_of_the_rows_do():
 
 
 def test_a_plan_finds_at_a_large_epsilon_what_is_expected_although_a_row_has_few_points():
-    """Brown at a threshold of four and a half standard errors.  Eight rows of 380 points, which were once enough for any
-    epsilon, lose most of the words."""
+    """Brown at a threshold of six standard errors.  Eight rows of 1,098 points, where a plan has 43, lose a sixth of the
+    words."""
     words = data(100, "brown", 100_000, 0, 0)
-    plan = planned(5.5, 100_000, 200.0)
+    plan = planned(7.0, 100_000, 130.0)
     leaves, counts = plan.tree.encode(words.index), words.to_numpy()
     truth = set(words.index[counts > plan.threshold])
 
@@ -228,8 +228,8 @@ def test_a_plan_finds_at_a_large_epsilon_what_is_expected_although_a_row_has_few
         return score(found.words.word, truth)["f1"]
 
     expected, deviation = predicted_f1(plan, leaves, counts)
-    assert abs(np.mean([f1(plan, draw) for draw in range(3)]) - expected) < 3.9 * deviation / math.sqrt(3) + 0.02
-    assert f1(replace(plan, rows=8), 0) < expected - 0.2
+    assert abs(np.mean([f1(plan, draw) for draw in range(2)]) - expected) < 3.9 * deviation / math.sqrt(2) + 0.02
+    assert f1(replace(plan, rows=8), 0) < expected - 0.1
 
 
 def test_supports_that_reach_a_cut_are_drawn_without_the_others():

@@ -123,17 +123,13 @@ def test_a_report_behind_a_shuffler_may_cost_what_the_bound_allows_and_no_more()
         return settled(of(name, asked_for), asked_for).epsilon
 
     one = report(question)
-    assert (
-        Shuffled(one, 100_000, 2, hashed=False).delta(0.5)
-        <= 1e-6
-        < Shuffled(one + 0.01, 100_000, 2, hashed=False).delta(0.5)
-    )
+    assert Shuffled(one, 100_000, 2).delta(0.5) <= 1e-6 < Shuffled(one + 0.01, 100_000, 2).delta(0.5)
     for_ever = report(replace(question, unit="user"))
     each = accounting.optimal(0.5, 5e-7, 10)
-    assert Shuffled(for_ever, 100_000, 2, hashed=False).delta(each) <= 5e-8
+    assert Shuffled(for_ever, 100_000, 2).delta(each) <= 5e-8
     assert for_ever < one
     once = report(question, "each user once, shuffled")  # 10,000 are expected in a period; fewer must be promised for
-    assert Shuffled(once, 9_000, 2, hashed=False).delta(0.5) > 1e-6 >= Shuffled(once, 9_600, 2, hashed=False).delta(0.5)
+    assert Shuffled(once, 9_000, 2).delta(0.5) > 1e-6 >= Shuffled(once, 9_600, 2).delta(0.5)
     assert 0.5 <= report(replace(question, users=9)) < 0.501  # never less than without a shuffler
 
 

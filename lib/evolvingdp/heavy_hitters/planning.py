@@ -26,7 +26,7 @@ _A_DOUBLING = 0.0001  # of the candidates: what it must add to F1
 _CELLS_OF_A_SKETCH = (1 << 14, 1 << 17)
 _ROWS = 8  # of a projective sketch, at least
 _APART = 2.0  # collisions may have a standard deviation of threshold / so much before the frequent words are fitted away
-_WORK = 1 << 25  # complex numbers that a level's transforms take
+_WORK = 1 << 22  # cells that a level's transforms take
 _LINES = 1 << 19  # cells of rows that take none, but are many to look up
 
 
@@ -91,7 +91,7 @@ def sketch_size(n_users: int, compression: str = "projective") -> tuple[int, int
 def _enough_rows(space: Geometry, cells: float) -> int:
     """Rows of so many cells in all, as far as the server's transforms allow: points that are few, as they are for large
     epsilon, need more rows."""
-    most = _LINES // space.points if space.dimension == 2 else _WORK // space.vectors
+    most = (_LINES if space.dimension == 2 else _WORK) // space.points
     return max(_ROWS, min(math.ceil(cells / space.points), most))
 
 

@@ -80,10 +80,11 @@ def _times(question: Question, reports: float) -> str:
     return f"{rounded(reports * question.users / _reports(question)):.0f}"
 
 
-def _order(epsilon: float, question: Question) -> int:
-    return geometry(epsilon, sketch_size(max(1, int(_reports(question))))[1]).order
+def _values(epsilon: float, question: Question) -> tuple[float, float]:
+    space = geometry(epsilon, sketch_size(max(1, int(_reports(question))))[1])
+    return 1 / space.share, space.common / space.points
 
 
 METHODS = [
-    Method("TreeHist", ("words",), _tree_hist, _tree_hist_expected, mixed=Mixed(None, _order)),
+    Method("TreeHist", ("words",), _tree_hist, _tree_hist_expected, mixed=Mixed(None, _values)),
 ]

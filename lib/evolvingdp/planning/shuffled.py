@@ -14,8 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from evolvingdp.core import accounting
-from evolvingdp.core.olh import OLH
-from evolvingdp.heavy_hitters.trust.shuffling import epsilon_of_a_report, fewest
+from evolvingdp.heavy_hitters.trust.shuffling import epsilon_of_a_report, fewest, hashed
 from evolvingdp.planning.answer import CannotServeError, Expected, Method
 from evolvingdp.planning.question import Question
 
@@ -23,20 +22,16 @@ _LEAST_DELTA = 1e-12
 _MOST_BIT, _MOST_HASH = 15.0, 10.0  # epsilon of a report: of the bound, and of local hashing
 
 
-def _hash_values(epsilon: float, _: Question) -> int:
-    return OLH(epsilon).hash_values
-
-
 @dataclass(frozen=True)
 class Mixed:
-    """What kind of reports a method sends, that are not bits: a hash of one of so many `values` at an epsilon.
+    """What kind of reports a method sends, that are not bits: `values` and both of `Shuffled` at an epsilon.
 
     `once`: each user one in all, or one a period; None: in all where all that a user ever sends is protected. `settle`:
     where others are to be mixed than are sent without.
     """
 
     once: bool | None
-    values: Callable[[float, Question], int] = _hash_values
+    values: Callable[[float, Question], tuple[float, float]] = lambda epsilon, _: hashed(epsilon)
     settle: Callable[..., Any] | None = None
 
     def question(self, asked: Question) -> Question:
@@ -61,7 +56,7 @@ class Mixed:
 @lru_cache(maxsize=1024)
 def _amplified(epsilon: float, delta: float, users: int, mixed: Mixed, asked: Question) -> float:
     if asked.statistic == "mean":
-        return epsilon_of_a_report(epsilon, delta, users, lambda _: 2, _MOST_BIT, hashed=False)
+        return epsilon_of_a_report(epsilon, delta, users, lambda _: (2, 0.0), _MOST_BIT)
     return epsilon_of_a_report(epsilon, delta, users, lambda one: mixed.values(one, asked), _MOST_HASH)
 
 

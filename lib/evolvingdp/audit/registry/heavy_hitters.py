@@ -255,13 +255,15 @@ def _shuffled_trial(rng: Rng) -> Trial:
     users, epsilon, delta = int(rng.integers(2, 4)), float(rng.uniform(0.3, 2.0)), float(rng.choice([0.01, 0.1]))
     if rng.random() < 0.5:
         space = Geometry(2, 2)
-        one = shuffling.epsilon_of_a_report(epsilon, delta, users, lambda _: space.order, 10.0)
+        one = shuffling.epsilon_of_a_report(
+            epsilon, delta, users, lambda _: (1 / space.share, space.common / space.points), 10.0
+        )
         hashes = PointHashes(MultiplyShift.draw(1, 2**32, stream(0, "hashes")), space)
         points = hashes.cells(np.array(0), np.arange(20, dtype=np.uint64)).tolist()
         keys, other = [points.index(point) for point in (0, 1)], points.index(int(rng.integers(0, space.points)))
         oracle = ProjectiveOracle(hashes, one)
         data = tuple(np.array([key, *[other] * (users - 1)], dtype=np.uint64) for key in keys)
         return Trial((oracle, users, delta), lambda held, noise: _run(oracle, held, noise).sums, data, epsilon, delta)
-    one, same = shuffling.epsilon_of_a_report(epsilon, delta, users, lambda _: 2, 10.0, False), int(rng.choice([-1, 1]))
+    one, same = shuffling.epsilon_of_a_report(epsilon, delta, users, lambda _: (2, 0.0), 10.0), int(rng.choice([-1, 1]))
     data = tuple(np.array([own, *[same] * (users - 1)]) for own in (-1, 1))
     return Trial((one, users, delta), lambda held, noise: SignFlip(one).randomize(held, noise).sum(), data, epsilon, delta)

@@ -1,25 +1,20 @@
 """Projective-geometry response inside a count sketch: OLH's error from a server that reads a sketch.
 
 **Computes** an estimate of how many users hold any word asked about after the collection.  A public hash function of a
-public row sends the word to a point of a finite projective space; the user reports a random vector, more likely one that is
-orthogonal to that point.  The server counts the vectors, and one fast transform a row tells how many are orthogonal to each
-point: asking for a word is then a look-up a row, where OLH asks every report.
+public row sends the word to a point; the user sends one of the reports that support this point, or, so often as privacy
+asks, any report.  The server counts them, and one fast transform a row tells how many support each point: asking for a word
+is then a look-up a row, where OLH asks every report.  In two dimensions it is randomized response on the points.
 
-**The vector 0** is orthogonal to every point.  Its probability p0 is the same for every word, so that a report of it tells
-nothing: counted as orthogonal to all, it would move all estimates of a sketch together.  With n other reports in a row, w
-of the P points orthogonal to a vector, and N(v) of the n orthogonal to the point v, a cell is N(v) - n w / P: the w / P is
-what a user at a uniform point adds, so that the cells of a row sum to 0.
-
-**Guarantee.** Pure epsilon-local differential privacy per report: each vector has one of two probabilities whose ratio is
+**Guarantee.** Pure epsilon-local differential privacy per report: each has one of two probabilities whose ratio is
 e^epsilon.  Neighbouring inputs are any two words of one user.
 
-**Error.** For a rare word sqrt(n (1 - p0) (w/P) (1 - w/P)) / (keep - 1/q) / (1 - 1/P), where keep is the probability of a
-vector that is orthogonal to the own point (`PointReport`); how users are dealt to rows is in it, how words collide is not
-(pairwise; hash values are uniform to 2^-12).  It is that of OLH with q hash values, q the prime next to e^epsilon + 1, or in
-two dimensions, where p0 is large, less.
+**Error.** For a rare word sqrt(n c (1 - c)) / (keep - c), with c the share of the reports that support a point, and keep the
+probability of one that supports the own; how users are dealt to rows is in it, how words collide is not (pairwise; hash
+values are uniform to 2^-15).  It is that of OLH with 1/c hash values, about e^epsilon + 1.
 
-**Source.** Feldman, Nelson, Nguyen and Talwar (2022), see `geometry`; the rows and hash functions are Algorithm 2's of
-Bassily et al. (2020), without signs: estimates are centred by what all words together add to a cell.
+**Source.** Feldman, Nelson, Nguyen and Talwar, Private frequency estimation via projective geometry (2022); the rows and
+hash functions are Algorithm 2's of Bassily et al. (2020), without signs: estimates are centred by what all words together
+add to a cell, since n reports support a point c n times on average.
 """
 
 from __future__ import annotations
@@ -33,7 +28,6 @@ from numpy.typing import NDArray
 
 from evolvingdp.core import checks
 from evolvingdp.core.hashing import MultiplyShift, scramble
-from evolvingdp.core.olh import OLH
 from evolvingdp.core.randomizers import rounded_up
 from evolvingdp.core.sampling import blocks, split_evenly
 from evolvingdp.heavy_hitters import theory
@@ -43,7 +37,6 @@ from evolvingdp.heavy_hitters.sketches.joint_fit import JointFit
 
 _CHUNK = 1 << 15  # users at a time
 _READ_AT_ONCE = 1 << 16  # cells: arrays that stay in the cache
-_ALIKE = 256  # users at a point of a line: up to so many are drawn faster one by one
 _HASH_BITS = np.int64(32)
 
 
@@ -56,39 +49,24 @@ class PointReport:
 
     @property
     def lie(self) -> float:
-        """The probability that a report is a uniform vector, whatever the word; else it is a uniform orthogonal one."""
-        order = self.space.order
-        return rounded_up(OLH(self.epsilon, order).flip * order / (order - 1))
-
-    @property
-    def keep(self) -> float:
-        """That of a vector orthogonal to the own point, 0 included."""
-        return 1 - self.lie * (1 - 1 / self.space.order)
-
-    @property
-    def zero(self) -> float:
-        """p0, that of the vector 0."""
-        return (1 - self.lie + self.lie / self.space.order) * self.space.order / self.space.vectors
-
-    @property
-    def orthogonal(self) -> float:
-        """w / P, the share of the points that are orthogonal to one vector other than 0."""
-        return (self.space.vectors / self.space.order - 1) / (self.space.order - 1) / self.space.points
+        """The probability that a report is a uniform one, whatever the word; else it is uniform of those that support it."""
+        uniform = math.exp(-self.epsilon)
+        return rounded_up(uniform / (uniform - math.expm1(-self.epsilon) * self.space.share))
 
     @property
     def gain(self) -> float:
         """What a user adds to the own cell, on average, where all points together add 0."""
-        return (self.keep - 1 / self.space.order) * (1 - 1 / self.space.points)
+        return (1 - self.lie) * (1 - self.space.share)
 
     def standard_errors(self, n_reports: int, holders: NDArray[np.float64]) -> NDArray[np.float64]:
         """Of words that `holders` of those who report hold, in users among them: of the mean of rows, without collisions.
 
         Users at other points are taken to be at uniform ones.
         """
-        held, w = np.clip(holders, 0, n_reports), self.orthogonal
-        rare = (1 - self.zero) * w * (1 - w)
-        own = (self.keep - self.zero) * (1 - w) ** 2 + (1 - self.keep) * w**2 - self.gain**2
-        return np.asarray(np.sqrt(held * own + (n_reports - held) * rare) / self.gain)
+        held, chance = np.clip(holders, 0, n_reports), self.space.share
+        keep = chance + self.gain
+        variance = held * keep * (1 - keep) + (n_reports - held) * chance * (1 - chance)
+        return np.asarray(np.sqrt(variance) / self.gain)
 
     def standard_error(self, n_reports: int, median_of: int = 1, held: float = 0.0) -> float:
         """The same of one word: of the mean, or of the median of so many rows."""
@@ -130,14 +108,14 @@ class PointHashes:
 
 @dataclass(frozen=True, eq=False)
 class PointCounts(Sketch):
-    """What the server holds: how often each point was reported in each row, int64 (rows, points + 1); the last is 0's."""
+    """What the server holds: how often each report came in each row, int64 (rows, points)."""
 
     space: Geometry = field(default=Geometry(2, 2))
 
     @cached_property
     def transformed(self) -> NDArray[np.int64]:
-        """How many reports of each row are orthogonal to each point, (rows, points)."""
-        return np.array([self.space.orthogonal(row) for row in self.sums])
+        """How many reports of each row support each point, (rows, points)."""
+        return np.array([self.space.supporting(row) for row in self.sums])
 
 
 @dataclass(frozen=True)
@@ -155,6 +133,8 @@ class ProjectiveOracle(FreqOracle):
         checks.positive(epsilon=self.epsilon)
         if not isinstance(self.hashes, PointHashes):
             raise TypeError(f"hashes must be PointHashes, as draw makes them, got {type(self.hashes).__name__}")
+        if not self.response.lie < 1:
+            raise ValueError(f"epsilon must be larger, as random doubles report every word alike, got {self.epsilon!r}")
 
     @property
     def space(self) -> Geometry:
@@ -166,31 +146,23 @@ class ProjectiveOracle(FreqOracle):
         """The law of a report."""
         return PointReport(self.epsilon, self.space)
 
-    @property
-    def lie(self) -> float:
-        """The probability that a report is a uniform vector, whatever the word."""
-        return self.response.lie
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.hashes.rows, self.space.points + 1
-
     def _sketch(self, sums: NDArray[np.int64], n_reports: int) -> PointCounts:
         return PointCounts(sums, n_reports, self.fingerprint, self.space)
 
-    def sent(self, points: NDArray[np.int64], vectors: NDArray[np.int64], lies: NDArray[np.bool_]) -> NDArray[np.integer]:
-        """The points that users at `points` send, (n,), from a uniform vector each and whether they lie."""
-        vectors = np.where(lies, vectors, self.space.made_orthogonal(vectors, points))
-        return self.space.point_of[vectors]
-
     def report(self, keys: NDArray[np.uint64], rows: NDArray[np.int64], private: np.random.Generator) -> NDArray[np.integer]:
-        """One report a user, (n,): a point, or their number for the vector 0.  Drawn once and then fixed.
+        """One report a user, (n,), below the number of points.  Drawn once and then fixed.
 
         Who lies is more than by the formula, where doubles round: never less private.
         """
         checks.one_each(keys=keys, rows=rows)
-        vectors = private.integers(0, self.space.vectors, size=len(keys))
-        return self.sent(self.hashes.cells(rows, keys), vectors, private.random(len(keys)) < self.lie)
+        lies, any_report = private.random(len(keys)) < self.response.lie, private.integers(0, self.space.points, len(keys))
+        return np.where(lies, any_report, self._supporting(self.hashes.cells(rows, keys), private))
+
+    def _supporting(self, points: NDArray[np.int64], private: np.random.Generator) -> NDArray[np.int64]:
+        """A uniform one of the reports that support each of `points`."""
+        some = self.space.block.take(private.integers(0, self.space.size, len(points)))
+        some += points
+        return np.asarray(np.where(some >= self.space.points, some - self.space.points, some))
 
     def add(self, sketch: Sketch, slots: NDArray[np.int64], reports: NDArray[np.integer]) -> Sketch:
         """`sketch` plus `reports` (n,) of users in the rows `slots` (n,)."""
@@ -209,50 +181,39 @@ class ProjectiveOracle(FreqOracle):
         for some in blocks(len(keys), _CHUNK):
             own = keys[some[0] : some[-1] + 1]
             rows = public.integers(0, self.hashes.rows, size=len(own))
-            places = rows * self.shape[1] + self.report(own, rows, private)
-            np.add.at(sums, places, 1)
+            np.add.at(sums, rows * self.shape[1] + self.report(own, rows, private), 1)
         return self._sketch(sums.reshape(self.shape), len(keys))
 
     def simulate(self, keys: NDArray[np.uint64], counts: NDArray[np.integer], rng: np.random.Generator) -> Sketch:
         """A sketch with exactly the law of `collect` when counts[i] users hold keys[i].
 
-        Those who lie are one multinomial a row; of the others, a point with more users than orthogonal points is a
-        multinomial, the others' vectors are drawn.
+        Those who lie are one multinomial a row; of the others, a point with more users than reports that support it is a
+        multinomial, the others' reports are drawn.
         """
-        keys = checks.keys(keys)
+        keys, space = checks.keys(keys), self.space
         dealt = split_evenly(checks.counts_of_keys(counts, keys), self.hashes.rows, rng).T
-        least = 2 * self.space.points // self.space.order if self.space.dimension > 2 else _ALIKE
         sums = np.empty(self.shape, dtype=np.int64)
         for row, users in enumerate(dealt):
-            held = np.bincount(self.hashes.cells(np.array(row), keys), weights=users, minlength=self.space.points)
-            honest = rng.binomial(held.astype(np.int64), 1 - self.lie)
-            sums[row] = rng.multinomial(users.sum() - honest.sum(), self._law(np.arange(self.space.points)))
-            many = honest >= least
+            held = np.bincount(self.hashes.cells(np.array(row), keys), weights=users, minlength=space.points)
+            honest = rng.binomial(held.astype(np.int64), 1 - self.response.lie)
+            sums[row] = rng.multinomial(users.sum() - honest.sum(), np.full(space.points, 1 / space.points))
+            many = honest >= 2 * space.size
             for point in np.flatnonzero(many):
-                orthogonal = np.flatnonzero(self.space.product(self.space.vector_of, np.array(point)) == 0)
-                sums[row, np.append(orthogonal, -1)] += rng.multinomial(honest[point], self._law(orthogonal))
+                supporting = (space.block + point) % space.points
+                sums[row, supporting] += rng.multinomial(honest[point], np.full(space.size, 1 / space.size))
             few = np.repeat(np.flatnonzero(~many), honest[~many])
             for some in blocks(len(few), _CHUNK):
-                vectors = rng.integers(0, self.space.vectors, size=len(some))
-                sent = self.space.point_of.take(self.space.made_orthogonal(vectors, few[some]))
-                sums[row] += np.bincount(sent, minlength=self.shape[1])
+                sums[row] += np.bincount(self._supporting(few[some], rng), minlength=space.points)
         return self._sketch(sums, int(np.sum(counts)))
-
-    def _law(self, points: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Of a uniform vector among the multiples of `points` and 0: the probabilities of the points and of 0."""
-        vectors = np.append(np.full(len(points), self.space.order - 1.0), 1.0)
-        return np.asarray(vectors / vectors.sum())
 
     @property
     def users_of_a_report(self) -> float:
         return self.hashes.rows / self.response.gain
 
     def _cell_sums(self, sketch: Sketch) -> NDArray[np.float64]:
-        """Reports of every row that are orthogonal to every point, without those of 0, less what is expected of users at
-        uniform points."""
+        """Reports of every row that support every point, less what is expected of users at uniform points."""
         self.check(sketch)
-        counts, zeros = np.split(sketch.sums, [self.space.points], axis=1)
-        return np.asarray(sketch.transformed - zeros - counts.sum(axis=1, keepdims=True) * self.response.orthogonal)
+        return np.asarray(sketch.transformed - sketch.sums.sum(axis=1, keepdims=True) * self.space.share)
 
     def _read(self, sums: NDArray[np.number], keys: NDArray[np.uint64]) -> NDArray[np.number]:
         """As FreqOracle's: all signs are +1, and keys are scrambled once."""

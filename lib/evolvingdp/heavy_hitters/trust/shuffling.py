@@ -11,10 +11,10 @@ and where groups are drawn by lot a number that hardly ever is larger than their
 on a grid, to which each value is spread without moving its mean: delta grows, as it is the mean of a
 convex function, and epsilon by less than 1 %.  More than 10^10 users are taken for 10^10.
 
-**Source.** The blanket of Balle et al. (2019), computed as in Su et al. (2025) instead of bounded; re-derived for reports of
-one of g values.  A report is uniform, whatever the word, with probability g / (p + g - 1), p = e^epsilon: the blanket.  Such
-a report that supports the user's word only is worth p - e, e = e^total; the other word only 1 - p e, both p - p e, neither
-1 - e.  Delta is the mean of the n reports' worth, where it is above 0.
+**Source.** The blanket of Balle et al. (2019), computed as in Su et al. (2025) instead of bounded; re-derived for reports
+one in g of which supports a word.  A report is uniform, whatever the word, with probability g / (p + g - 1), p =
+e^epsilon: the blanket.  Such a report that supports the user's word only is worth p - e, e = e^total; the other word only
+1 - p e, both p - p e, neither 1 - e.  Delta is the mean of the n reports' worth, where it is above 0.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from scipy.special import logsumexp
 from scipy.stats import binom
 
 from evolvingdp.core import checks
+from evolvingdp.core.olh import OLH
 
 _GRID = 16  # 2^16 points, or more where the sums of so many users need them
 _FINEST = 22  # 2^22 points at most: the bound holds on any grid, and is looser on a coarse one
@@ -45,20 +46,22 @@ _MOST = 15.0  # epsilon of a report
 @checks.plain
 @dataclass(frozen=True)
 class Shuffled:
-    """`n_users` reports of `epsilon` each, in random order, one of `values` values: one's own more likely than any other.
+    """`n_users` reports of `epsilon` each, in random order, of which one in `values` supports a word: more likely the own.
 
-    `hashed`: the value is that of a random hash function, which is part of the report (`OLH.hash_values`; for projective
-    reports the order of their space).  Else the word itself is one of `values`.
+    `both`: the share of all possible reports that support two given words.  Of local hashing with g values, hash function
+    included, it is 1/g^2 (`hashed`); of randomized response on g words 0.
     """
 
     epsilon: float  # of one report
     n_users: int
-    values: int
-    hashed: bool = True
+    values: float
+    both: float = 0.0
 
     def __post_init__(self) -> None:
         checks.positive(epsilon=self.epsilon)
-        checks.integer_at_least(2, n_users=self.n_users, values=self.values)
+        checks.integer_at_least(2, n_users=self.n_users)
+        if not (self.values >= 2 and 0 <= self.both * self.values <= 1):
+            raise ValueError(f"values must be 2 or more, and both 0 to 1/values, got {self.values!r} and {self.both!r}")
         if self.epsilon > _MOST:
             raise ValueError(f"epsilon must be at most {_MOST:g}, got {self.epsilon:g}")
 
@@ -69,8 +72,7 @@ class Shuffled:
         n, g, p, e = min(self.n_users, _CROWD), self.values, math.exp(self.epsilon), math.exp(epsilon)
         if e >= p:  # or so near that doubles do not tell them apart
             return max(0.0, self.epsilon - epsilon)
-        blanket, own = g / (p + g - 1), (1 - 1 / g) / g if self.hashed else 1 / g
-        both = g**-2 if self.hashed else 0.0
+        blanket, both, own = g / (p + g - 1), self.both, 1 / g - self.both
         worth = np.array([p - e, 1 - p * e, p - p * e, 1 - e, 0.0])
         chances = np.array([own * blanket, own * blanket, both * blanket, (1 - 2 * own - both) * blanket, 1 - blanket])
         # the sum is looked at where it is likely if large worths are made more likely: where its mean is 0
@@ -103,12 +105,11 @@ class Shuffled:
 
 
 def epsilon_of_a_report(
-    epsilon: float, delta: float, n_users: int, values: Callable[[float], int], most: float, hashed: bool = True
+    epsilon: float, delta: float, n_users: int, values: Callable[[float], tuple[float, float]], most: float
 ) -> float:
     """The largest epsilon, up to `most`, of reports that are (`epsilon`, `delta`)-private once shuffled.
 
-    `values`: how many values a report of a given epsilon has, those of a hash function if `hashed`.  Never less than
-    `epsilon`.
+    `values`: the values and both of `Shuffled` at a given epsilon.  Never less than `epsilon`.
     """
     checks.positive(epsilon=epsilon, most=most)
     _check(delta)
@@ -119,9 +120,14 @@ def epsilon_of_a_report(
 
     def spent(more: float) -> float:
         one = report(more)
-        return Shuffled(one, n_users, values(one), hashed).delta(epsilon) / delta
+        return Shuffled(one, n_users, *values(one)).delta(epsilon) / delta
 
     return report(_last(spent, 0.0, math.log(most / epsilon), 1e-4))
+
+
+def hashed(epsilon: float) -> tuple[float, float]:
+    """Values and both of local hashing at its best."""
+    return (values := OLH(epsilon).hash_values), values**-2
 
 
 def fewest(n_users: int, share: float, delta: float) -> tuple[int, float]:
