@@ -64,11 +64,11 @@ def predicted(search: Any, n_users: int, held: int) -> float:
     return math.hypot(noise, math.sqrt(held * (1 - share) / share)) if search.compression == "projective" else noise
 
 
-def found(search: Any, leaves: NDArray[np.uint64], counts: NDArray[np.int64], seed: int, run: int) -> pd.Series:
+def found(search: Any, leaves: NDArray[Any], counts: NDArray[np.int64], seed: int, run: int) -> pd.Series:
     """Estimates by word."""
     rng = stream(seed, "reports", run)
     if isinstance(search, PrefixCounts):
-        words = search.simulate(leaves, counts, rng).words
+        words = search.search(leaves, counts, rng.spawn(search.servers)).words
     elif isinstance(search, Bitstogram):
         protocol = search.draw_hashes(stream(seed, "hashes", run))
         words = protocol.search(protocol.simulate(leaves, counts, rng), int(counts.sum())).words

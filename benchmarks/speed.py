@@ -61,7 +61,7 @@ def held(n_users: int) -> np.ndarray:
 
 def one_each(keys: np.ndarray, n_users: int) -> np.ndarray:
     """One key a user, in random order."""
-    users = np.repeat(keys, held(n_users))
+    users = np.repeat(keys, held(n_users), axis=0)
     seeded("order").shuffle(users)
     return users
 

@@ -69,16 +69,16 @@ def prefix_tree() -> Drawing:
     sketches = search.simulate_sketches(leaves, counts, stream(0, "idea", "tree", "reports"))
     drawing = Drawing("Descending a prefix tree", "", 216)
     drawing.text((94 + WIDTH - 20) / 2, 16, "every word", at="middle")
-    kept, places, asked = np.zeros(1, dtype=np.uint64), {0: (94 + WIDTH - 20) / 2}, []
+    kept, places, asked = tree.root, {b"": (94 + WIDTH - 20) / 2}, []
     for level, sketch in enumerate(sketches):
         nodes = tree.children(kept, level)
         reached, _ = search.reaching(level, sketch, kept, threshold, "median")
-        above, kept, height = places, np.sort(reached), 70.0 + 56 * level
+        above, kept, height = places, reached[np.argsort(tree.keys(reached))], 70.0 + 56 * level
         spots = np.linspace(94, WIDTH - 20, len(kept))
-        places = {int(node): float(spot) for node, spot in zip(kept, spots, strict=True)}
+        places = {node.tobytes(): float(spot) for node, spot in zip(kept, spots, strict=True)}
         for node, spot in places.items():
-            drawing.line(above[node // tree.base], height - 36, spot, height - 13)
-            prefix = tree.decode([node * tree.base ** (tree.depth - 1 - level)])[0]
+            drawing.line(above[node[:-1]], height - 36, spot, height - 13)
+            prefix = tree.decode(np.frombuffer(node, dtype=np.uint8)[None])[0]
             drawing.text(spot, height, prefix, "strong" if level == tree.depth - 1 else "", at="middle")
         drawing.text(2, height - 7, f"{len(nodes)} asked", "small")
         drawing.text(2, height + 7, f"{len(kept)} kept", "small")

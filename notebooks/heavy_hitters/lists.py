@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from evolvingdp.core import brown
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.listing import HeavyHitters
-from evolvingdp.heavy_hitters.word_tree import WordTree
+from evolvingdp.heavy_hitters.word_tree import Nodes, WordTree
 from evolvingdp.notebooks.heavy_hitters import streams
 
 LETTERS = WordTree((2, 2, 2))
@@ -44,13 +43,13 @@ def find(method: Any, truth: pd.Series, seed: int, *name: str | int) -> HeavyHit
     return found
 
 
-def leaves_of(tree: WordTree, words: pd.Index) -> NDArray[np.uint64]:
+def leaves_of(tree: WordTree, words: pd.Index) -> Nodes:
     """Those of `words` in a tree of six letters, whatever its steps."""
     return _brown_leaves(BITS if tree.unit == BITS.unit else LETTERS) if words is brown_words() else tree.encode(words)
 
 
 @cache
-def _brown_leaves(tree: WordTree) -> NDArray[np.uint64]:
+def _brown_leaves(tree: WordTree) -> Nodes:
     return tree.encode(brown_words())
 
 

@@ -28,7 +28,7 @@ from evolvingdp.heavy_hitters.rappor import Rappor
 from evolvingdp.heavy_hitters.rappor_decoding import decode
 from evolvingdp.heavy_hitters.sketches.geometry import geometry
 from evolvingdp.heavy_hitters.tree_hist import Algorithm3, Held, TreeHist
-from evolvingdp.heavy_hitters.word_tree import WordTree
+from evolvingdp.heavy_hitters.word_tree import Nodes, WordTree
 from evolvingdp.notebooks.heavy_hitters.lists import BITS, LETTERS, data, find, judge, leaves_of
 from evolvingdp.notebooks.heavy_hitters.predicted import expected_candidates, found_probability, known_f1
 from evolvingdp.notebooks.heavy_hitters.streams import brown_keys
@@ -128,18 +128,16 @@ class Rung:
 class Shared(Algorithm3):
     """As Section 4 ran it: one sketch is told the prefixes of all levels, which in a tree of letters are different numbers."""
 
-    def told(self, leaves: NDArray[np.uint64], counts: NDArray[np.integer], rng: np.random.Generator) -> Held:
+    def told(self, leaves: Nodes, counts: NDArray[np.integer], rng: np.random.Generator) -> Held:
         keys, users = zip(*self.simulate_held(leaves, counts, rng), strict=True)
         return np.concatenate(keys), np.concatenate(users)
 
-    def simulate_sketches(
-        self, leaves: NDArray[np.uint64], counts: NDArray[np.integer], rng: np.random.Generator
-    ) -> Iterator[Sketch]:
+    def simulate_sketches(self, leaves: Nodes, counts: NDArray[np.integer], rng: np.random.Generator) -> Iterator[Sketch]:
         sketch = self.oracles[0].simulate(*self.told(leaves, counts, rng), rng)
         return iter([sketch] * self.tree.depth)
 
     def found(
-        self, leaves: NDArray[np.uint64], counts: NDArray[np.integer], asked: NDArray[np.uint64], rng: np.random.Generator
+        self, leaves: Nodes, counts: NDArray[np.integer], asked: Nodes, rng: np.random.Generator
     ) -> NDArray[np.float64]:
         """The probability that each leaf of `asked` is found, (asked,)."""
         nodes = np.array([self.tree.prefixes(asked, level) for level in range(self.tree.depth)])

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, reduce
 from typing import Any
 
 import numpy as np
@@ -19,12 +19,13 @@ from scipy.stats import poisson
 
 from evolvingdp.book import engine
 from evolvingdp.book.params import Metric
+from evolvingdp.core.noise import DiscreteLaplace
 from evolvingdp.core.olh import OLH
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters.listing import HeavyHitters, Nodes, adaptive_cut, descend
-from evolvingdp.heavy_hitters.trust.prefix_counts import PrefixCounts, noise_tail
+from evolvingdp.heavy_hitters.listing import HeavyHitters, adaptive_cut, descend
+from evolvingdp.heavy_hitters.trust.prefix_counts import PrefixCounts
 from evolvingdp.heavy_hitters.trust.shuffling import Shuffled, epsilon_of_a_report, fewest, hashed
-from evolvingdp.heavy_hitters.word_tree import WordTree
+from evolvingdp.heavy_hitters.word_tree import Nodes, WordTree
 from evolvingdp.notebooks.heavy_hitters.lists import data
 
 METRIC = Metric("local_words", "words found without any trust, at the largest epsilon", "words", "higher")
@@ -66,9 +67,10 @@ class Hashed:
 
         def ask(level: int, parents: Nodes, asked: int) -> tuple[Nodes, NDArray[np.float64], float, float]:
             nodes, share, size = LETTERS.children(parents, level), SHARES[level], int(groups[level].sum())
+            keys = LETTERS.keys(nodes)
             prefixes, place = np.unique(LETTERS.prefixes(leaves, level), return_inverse=True)
             held, own = np.bincount(place, weights=groups[level]).astype(np.int64), np.zeros(len(nodes), dtype=np.int64)
-            own[np.isin(nodes, prefixes)] = held[np.isin(prefixes, nodes)]  # both are in ascending order
+            own[np.isin(keys, prefixes)] = held[np.isin(prefixes, keys)]  # both are in ascending order
             error = oracle.standard_error(size) / share
             cut = self.threshold if level == LETTERS.depth - 1 else adaptive_cut(self.threshold, error, asked)
             least = math.floor(oracle.expected_support(cut * share, size)) - 1  # the estimates decide, not rounding
@@ -79,15 +81,21 @@ class Hashed:
         return HeavyHitters.of(LETTERS.decode(nodes), estimates, np.full(len(nodes), path[-1]["standard_error"]), path)
 
 
-def method(params: Any, rung: str, epsilon: float) -> Hashed | PrefixCounts:
+def search(params: Any, rung: str, epsilon: float) -> Hashed | PrefixCounts:
     """Its threshold lets one word that nobody holds pass, in expectation, among as many as it may ask for."""
-    if rung == CURATOR:  # all words of the alphabet are counted at once
-        return _counts(WordTree((6,)), epsilon, 1, (1.0,), 27**6)
     if rung == SERVERS:
-        return _counts(LETTERS, epsilon, 2, BUDGETS, MOST)
+        draft = PrefixCounts(LETTERS, epsilon, 1, 2, BUDGETS, MOST)
+        return replace(draft, threshold=_least(draft.noise(LETTERS.depth - 1), draft.servers))
     one = report_epsilon(params, rung, epsilon)
     error = OLH(one).standard_error(int(params.n_users * SHARES[-1])) / SHARES[-1]
     return Hashed(one, -float(ndtri(1 / MOST)) * error)
+
+
+def _least(noise: DiscreteLaplace, servers: int) -> int:
+    """The least count that is expected to be reached by one of `MOST` sums of so many servers' noise."""
+    far = math.ceil(45 * noise.scale)
+    law = reduce(np.convolve, [noise.pmf(np.arange(-far, far + 1))] * servers)
+    return int(np.argmax(MOST * law[::-1].cumsum()[::-1] <= 1)) - len(law) // 2
 
 
 def report_epsilon(params: Any, rung: str, epsilon: float) -> float:
@@ -103,12 +111,6 @@ def _amplified(epsilon: float, delta: float, n_users: int) -> float:
     return epsilon_of_a_report(epsilon, delta, n_users, hashed, LARGEST)
 
 
-def _counts(tree: WordTree, epsilon: float, servers: int, shares: tuple[float, ...], most: int) -> PrefixCounts:
-    law, values = noise_tail(PrefixCounts(tree, epsilon, 1, servers, shares).noise(tree.depth - 1), servers, 1)
-    threshold = int(values[np.argmax(min(most, 26**6) * law[::-1].cumsum()[::-1] <= 1)])
-    return PrefixCounts(tree, epsilon, threshold, servers, shares, most)
-
-
 def run(params: Any, seed: int) -> pd.DataFrame:
     """A row per rung, epsilon and run: how many of the listed words somebody holds, and how many nobody."""
     settings = [(repetition, epsilon) for repetition in range(params.repetitions) for epsilon in params.epsilon_sweep]
@@ -120,20 +122,29 @@ def _trial(params: Any, seed: int, repetition: int, epsilon: float) -> Iterator[
     truth = truth[truth > 0]
     leaves, counts = LETTERS.encode(truth.index), truth.to_numpy()
     for rung in RUNGS:
-        mechanism = method(params, rung, epsilon)
-        found = mechanism.simulate(leaves, counts, stream(seed, "noise", rung, str(epsilon), repetition))
-        held = truth.reindex(found.words.word, fill_value=0).to_numpy()
-        yield {
+        rng = stream(seed, "noise", rung, str(epsilon), repetition)
+        row = {
             "rung": rung,
             "epsilon": epsilon,
             "repetition": repetition,
             "distinct": len(truth),
-            "report_epsilon": mechanism.epsilon if isinstance(mechanism, Hashed) else math.nan,
-            "threshold": mechanism.threshold,
-            "words": int((held > 0).sum()),
-            "false": int((held == 0).sum()),
-            "candidates": int(found.path.candidates.max()),
+            "report_epsilon": math.nan,
         }
+        if rung == CURATOR:  # all words of the alphabet are counted at once; of those that nobody holds only how many pass
+            noise, words = DiscreteLaplace(2 / epsilon), 26**LETTERS.length
+            row["threshold"] = noise.isf(1 / words)
+            row["words"] = int((counts + noise.draw(len(counts), rng) >= row["threshold"]).sum())
+            row["false"] = int(rng.binomial(words - len(counts), float(noise.sf(row["threshold"]))))
+            yield row | {"candidates": words}
+            continue
+        method = search(params, rung, epsilon)
+        if isinstance(method, Hashed):
+            row["report_epsilon"], found = method.epsilon, method.simulate(leaves, counts, rng)
+        else:
+            found = method.search(leaves, counts, rng.spawn(method.servers))
+        held = truth.reindex(found.words.word, fill_value=0).to_numpy()
+        row |= {"threshold": method.threshold, "words": int((held > 0).sum()), "false": int((held == 0).sum())}
+        yield row | {"candidates": int(found.path.candidates.max())}
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:

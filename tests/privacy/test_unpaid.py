@@ -73,10 +73,9 @@ def of_evolving() -> Calls:
 
 def of_heavy_hitters() -> Calls:
     """Options that nobody knows, budgets that add up to more, bits that are always told, servers without own noise."""
-    tree, delta, short = WordTree((1, 1), length=2), 0.1, WordTree((1, 1), length=2, shorter=True)
+    tree, delta = WordTree((1, 1), length=2), 0.1
     for shares in ((1.0, 1.0), (0.5, 0.6), (1.5, -0.5), (1.0,)):
         yield partial(PrefixCounts, tree, 1.0, 10.0, shares=shares)
-    yield partial(PrefixCounts, short, 1.0, 10.0, shares=(0.5, 0.5))  # a word would be in counts of its prefixes, too
     counts, rng = PrefixCounts(tree, 1.0, 10.0, shares=(0.5, 0.5)), _rng()
     yield partial(counts.search, tree.encode(["ab"]), np.array([5]), [rng])
     for ones in ((0.0, 0.5), (0.5, 1.0), (0.5, 0.5), (0.6, 0.4)):

@@ -106,7 +106,7 @@ def test_tree_hist_s_two_paths_have_one_law(kind):
     tree, runs = WordTree((1, 1), length=2), 400  # from 300 on 10 % are missed with probability 1e-6
     words, counts = ["ab", "ac", "zz"], np.array([2700, 500, 100])
     leaves = tree.encode(words)
-    users = np.repeat(leaves, counts)
+    users = np.repeat(leaves, counts, axis=0)
 
     def leaf_estimates(path, epsilon):
         if kind == "TreeHist":
@@ -118,7 +118,7 @@ def test_tree_hist_s_two_paths_have_one_law(kind):
         for _ in range(runs):
             collect = path == "collect"
             reports = drawn.collect(users, public, private) if collect else drawn.simulate(leaves, counts, private)
-            estimate = drawn.oracles[1].estimate(reports.levels[1], leaves[:1], "mean")[0]
+            estimate = drawn.oracles[1].estimate(reports.levels[1], tree.keys(leaves[:1]), "mean")[0]
             estimates.append([estimate / drawn.oracles[1].client.randomizer.debias, reports.levels[0].n_reports])
         return np.array(estimates)
 
@@ -137,9 +137,9 @@ def test_the_joint_fit_removes_collisions_between_the_words_asked_for():
     for run in range(200):
         drawn = TreeHist(tree, 2.0, 1000.0, rows=4, width=16).draw_hashes(stream(0, "hashes", run))
         oracle = drawn.oracles[2]
-        sketch = oracle.simulate(leaves, counts, stream(0, "noise", run))
+        sketch = oracle.simulate(tree.keys(leaves), counts, stream(0, "noise", run))
         for estimator, found in errors.items():
-            found.append(oracle.estimate(sketch, leaves, estimator) - counts)
+            found.append(oracle.estimate(sketch, tree.keys(leaves), estimator) - counts)
     mean, joint = (np.sqrt(np.mean(np.square(found))) for found in errors.values())
     assert joint < 3 * oracle.standard_error(int(counts.sum()), "joint")
     assert mean > 20 * joint

@@ -1,15 +1,16 @@
-"""Noisy counts of prefixes: every candidate asked for, and the simulation, have one exact law."""
+"""Noisy counts of prefixes have the exact law of the servers' noise."""
 
 from __future__ import annotations
 
 from collections import Counter
+from functools import reduce
 from string import ascii_lowercase
 
 import numpy as np
 import pytest
 
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters.trust.prefix_counts import PrefixCounts, noise_tail
+from evolvingdp.heavy_hitters.trust.prefix_counts import PrefixCounts
 from evolvingdp.heavy_hitters.word_tree import WordTree
 from support import ALPHA, fits
 
@@ -19,17 +20,20 @@ HELD = [
 ]
 
 
+def sums(settings):
+    """The law of the noise of all servers together at the second level."""
+    law = reduce(np.convolve, [settings.noise(1).pmf(np.arange(-200, 201))] * settings.servers)
+    return dict(enumerate(law.tolist(), start=-(len(law) // 2)))
+
+
 @pytest.mark.parametrize("servers", [1, 2])
-@pytest.mark.parametrize("path", ["search", "simulate"])
-def test_a_list_has_its_exact_law(path, servers):
+def test_a_list_has_its_exact_law(servers):
     """Sums of words below 25 frequent letters: the servers' noise, of a word that is held and of one that nobody holds."""
     settings = PrefixCounts(TREE, 1.0, 4.0, servers, (0.1, 0.9))
     leaves, counts = TREE.encode(HELD), np.full(len(HELD), 100)
     held, empty = Counter(), Counter()
     for run in range(4):
-        rngs = [stream(0, path, server, run) for server in range(servers)]
-        simulated = path == "simulate"
-        found = settings.simulate(leaves, counts, rngs[0]) if simulated else settings.search(leaves, counts, rngs)
+        found = settings.search(leaves, counts, [stream(0, "search", server, run) for server in range(servers)])
         assert found.words.word.is_unique
         below = found.words[found.words.word < "z"]  # nobody's prefix may survive
         own = below.word.isin(HELD)
@@ -40,10 +44,9 @@ def test_a_list_has_its_exact_law(path, servers):
     empty[0] = draws - empty.total()  # those that miss the cut
 
     def laws(epsilon):
-        wrong = PrefixCounts(TREE, epsilon, 4.0, servers, (0.1, 0.9))
-        law, noise = noise_tail(wrong.noise(1), servers, -(10**6))
-        listed = dict(zip(noise.tolist(), law, strict=True))
-        return listed, {value: mass for value, mass in listed.items() if value >= 4} | {0: 1 - wrong.passing(1)}
+        listed = sums(PrefixCounts(TREE, epsilon, 4.0, servers, (0.1, 0.9)))
+        passing = {value: mass for value, mass in listed.items() if value >= 4}
+        return listed, passing | {0: 1 - sum(passing.values())}
 
     for observed, true, wrong in zip((held, empty), laws(1.0), laws(1.1), strict=True):
         assert fits(observed, true, observed.total()) > ALPHA
@@ -53,20 +56,15 @@ def test_a_list_has_its_exact_law(path, servers):
 def test_words_below_a_prefix_that_misses_its_cut_are_not_counted():
     settings = PrefixCounts(PAIRS, 50.0, 90.0, 2, (0.5, 0.5))
     leaves, counts = PAIRS.encode(["ab", "ac", "zz"]), np.array([100, 50, 40])
-    for found in (
-        settings.search(leaves, counts, [stream(0, "one"), stream(0, "two")]),
-        settings.simulate(leaves, counts, stream(0, "one")),
-    ):
-        assert found.words.word.tolist() == ["ab"]
-        assert found.path.survivors.tolist() == [1, 1]
-        assert found.path.candidates.tolist() == [27, 27]
+    found = settings.search(leaves, counts, [stream(0, "one"), stream(0, "two")])
+    assert found.words.word.tolist() == ["ab"]
+    assert found.path.survivors.tolist() == [1, 1]
+    assert found.path.candidates.tolist() == [27, 27]
 
 
 def test_errors_are_those_of_the_servers_noise():
     settings = PrefixCounts(PAIRS, 1.0, 12.0, 2, (0.4, 0.6))
-    law, values = noise_tail(settings.noise(1), 2, -(10**6))
-    assert law.sum() == pytest.approx(1)
-    assert settings.error(1) ** 2 == pytest.approx((law * values**2).sum())
+    assert settings.error(1) ** 2 == pytest.approx(sum(mass * value**2 for value, mass in sums(settings).items()))
     assert settings.cut(1) == 12
     assert settings.noise(0).scale == pytest.approx(5.0)
     assert settings.cut(0) == np.ceil(2 * settings.error(0))
@@ -79,7 +77,6 @@ def test_errors_are_those_of_the_servers_noise():
         ({"shares": (0.5, 0.6)}, "shares must be 2 numbers that sum to 1"),
         ({"shares": (1.2, -0.2)}, r"shares\[1\] must be > 0"),
         ({"servers": 0}, "servers must be"),
-        ({"tree": WordTree((1, 1), length=2, shorter=True)}, "tree must have words of one length"),
     ],
 )
 def test_what_has_no_meaning_is_refused(change, says):

@@ -202,7 +202,7 @@ def test_a_tree_is_searched_with_projective_reports():
     tree, words, counts = WordTree((1, 1), length=2), ["ab", "ac", "zz", "qq"], np.array([4000, 3000, 2000, 1])
     settings = TreeHist(tree, 6.0, 1000.0, rows=8, width=300, leaf_share=0.75, compression="projective")
     drawn = settings.draw_hashes(stream(0, "hashes"))
-    users = np.repeat(tree.encode(words), counts)
+    users = np.repeat(tree.encode(words), counts, axis=0)
     for reports in (
         drawn.collect(users, stream(0, "rows"), stream(0, "noise")),
         drawn.simulate(tree.encode(words), counts, stream(0, "noise")),

@@ -1,4 +1,4 @@
-"""RAPPOR: Bloom filters, memory, counting, and a decoder that finds what is there and admits what it does not know."""
+"""RAPPOR: filters, memory, counting, and a decoder that finds what is there and admits what it does not know."""
 
 from __future__ import annotations
 

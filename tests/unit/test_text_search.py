@@ -1,67 +1,19 @@
-"""Texts that nobody listed: the tree of UTF-8 holds them all, and clients and servers find them between processes."""
+"""Texts that nobody listed: clients and servers find them between processes."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-import unicodedata
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from evolvingdp.core.exchange import Client, Server
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters import Texts, TextTree
+from evolvingdp.heavy_hitters import Texts
 
 ROUND = Texts(8.0, "test", longest=6, rows=4, cells=256)
-TREE = TextTree(12)
-
-
-@settings(max_examples=60)
-@given(st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters="\0"), min_size=1, max_size=4))
-def test_every_text_is_found_by_descending(text):
-    letters = unicodedata.normalize("NFC", text)
-    if len(letters.encode()) > TREE.longest:
-        return
-    (leaf,) = TREE.encode([text])
-    assert TREE.decode(leaf[None]) == [letters]
-    for level in range(TREE.depth):
-        above = leaf[None, :level]
-        below = TREE.children(above, level)
-        assert len(below) <= TREE.fan(level)
-        assert np.count_nonzero((below == leaf[: level + 1]).all(axis=1)) == 1
-        assert TREE.prefixes(leaf[None], level) == TREE.keys(leaf[None, : level + 1])
-
-
-def test_children_are_different_and_no_bytes_that_no_text_has():
-    first = TextTree(3).children(TextTree(3).root, 0)
-    second = TextTree(3).children(first, 1)
-    whole = TextTree(3).children(second, 2)
-    assert len(np.unique(TextTree(3).keys(whole))) == len(whole)
-    assert len(first) == 127 + 51
-    told = {bytes(leaf).rstrip(b"\0") for leaf in whole}
-    assert {b"abc", "é".encode(), "東".encode(), b"a"} <= told
-    assert not {b"", b"\xc3", b"a\xc3", b"\xe6\x9d", b"\x80", b"\xff"} & told
-
-
-@pytest.mark.parametrize("text", ["", "a\0b", "1234567890123", "\ud800"])
-def test_texts_without_a_leaf_are_named(text):
-    with pytest.raises(ValueError, match=r"texts must have 1 to 12 bytes of UTF-8, none of them 0, got .* at position 1"):
-        TREE.encode(["ok", text])
-
-
-def test_what_is_no_text_or_no_leaf_is_refused():
-    with pytest.raises(TypeError, match="texts must be text, got nan at position 0"):
-        TREE.encode([float("nan")])
-    with pytest.raises(TypeError, match="texts must be a list of texts, got the text 'ab'"):
-        TREE.encode("ab")
-    with pytest.raises(ValueError, match="leaves must be made by encode"):
-        TREE.checked(np.zeros((2, 3), dtype=np.uint8))
-    with pytest.raises(ValueError, match="longest must be at most 64, got 65"):
-        TextTree(65)
 
 
 CLIENTS = """
@@ -129,7 +81,7 @@ def test_hash_functions_are_those_of_the_collection_s_name():
 def test_a_longer_text_is_refused_before_anything_is_drawn():
     rng = stream(0, "client")
     before = (rng.bit_generator.state, rng.bit_generator.seed_seq.n_children_spawned)
-    with pytest.raises(ValueError, match="texts must have 1 to 6 bytes"):
+    with pytest.raises(ValueError, match="words must have 1 to 6 bytes"):
         Client(ROUND).send("too long", rng)
     assert (rng.bit_generator.state, rng.bit_generator.seed_seq.n_children_spawned) == before
 

@@ -40,18 +40,23 @@ def index(words: Iterable[str], length: int) -> NDArray[np.uint64]:
     return numbers
 
 
-def digits(words: Iterable[str], least: int, most: int) -> NDArray[np.uint64]:
-    """The letters of words of `least` to `most` letters, (n, most): 1 to 26, and 0 behind the end.
-
-    Raises ValueError that names the first word that has another length or another letter, TypeError for what is no text
-    (str(nan) would be a word).
-    """
+def texts(words: Iterable[str]) -> list[str]:
+    """`words`, each a text: str(nan) would be a word.  Raises TypeError with the first that is none."""
     if isinstance(words, str):
         raise TypeError(f"words must be a list of words, got the text {words!r}")
     words = list(words)
     for position, word in enumerate(words):
         if not isinstance(word, str):
             raise TypeError(f"words must be text, got {word!r} at position {position}")
+    return words
+
+
+def digits(words: Iterable[str], least: int, most: int) -> NDArray[np.uint64]:
+    """The letters of words of `least` to `most` letters, (n, most): 1 to 26, and 0 behind the end.
+
+    Raises ValueError that names the first word that has another length or another letter, TypeError for what is no text.
+    """
+    words = texts(words)
     lengths = np.array([len(word) for word in words], dtype=np.int64)
     codes = np.array(words, dtype=f"U{most}").view(np.uint32).reshape(len(words), most)
     behind = np.arange(most) >= lengths[:, None]

@@ -10,7 +10,6 @@ from evolvingdp.heavy_hitters.rappor_decoding import Decoded, decode
 from evolvingdp.heavy_hitters.sketches.local_rnd import LocalRnd
 from evolvingdp.heavy_hitters.sketches.projective import ProjectiveOracle
 from evolvingdp.heavy_hitters.text_search import Texts
-from evolvingdp.heavy_hitters.text_tree import TextTree
 from evolvingdp.heavy_hitters.tree_hist import Algorithm3, TreeHist
 from evolvingdp.heavy_hitters.trust.prefix_counts import PrefixCounts
 from evolvingdp.heavy_hitters.trust.shuffling import Shuffled, epsilon_of_a_report
@@ -18,7 +17,7 @@ from evolvingdp.heavy_hitters.word_tree import TooManyCandidatesError, WordTree
 
 __all__ = [
     "Algorithm3", "BitCounts", "Bitstogram", "Decoded", "FreqOracle", "HeavyHitters", "LocalRnd", "PrefixCounts",
-    "ProjectiveOracle", "Rappor", "ReedMuller", "Reports", "Shuffled", "Sketch", "TextTree", "Texts",
+    "ProjectiveOracle", "Rappor", "ReedMuller", "Reports", "Shuffled", "Sketch", "Texts",
     "TooManyCandidatesError", "TreeHist", "WordTree", "decode", "epsilon_of_a_report", "explicit_hist", "hashtogram",
     "planned",
 ]  # fmt: skip

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from evolvingdp.heavy_hitters.count_sketch import Sketch
-from evolvingdp.heavy_hitters.word_tree import TooManyCandidatesError, WordTree
+from evolvingdp.heavy_hitters.word_tree import Nodes, TooManyCandidatesError, WordTree
 
-Nodes = NDArray[Any]  # of a WordTree numbers, (nodes,); of a TextTree bytes, (nodes, bytes)
 # level, parents, how many children they have -> the children that survive, their estimates, and the level's error and cut
 Ask = Callable[[int, Nodes, int], tuple[Nodes, NDArray[Any], float, float]]
 _BY_CHANCE = 200  # words that nobody holds may pass a level: each has thousands of children to ask for

@@ -17,7 +17,7 @@ from evolvingdp.core.hashing import scramble
 from evolvingdp.core.olh import OLH
 from evolvingdp.heavy_hitters.sketches.geometry import Geometry, geometry
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
-from evolvingdp.heavy_hitters.word_tree import WordTree
+from evolvingdp.heavy_hitters.word_tree import Nodes, WordTree
 
 _SHARES = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.92, 0.94, 0.96, 0.98)  # of the users who report whole words
 _WORDS = 5_000  # of the prior: lighter ones are heavy at no threshold that a search can have
@@ -117,16 +117,15 @@ def _steps(length: int) -> list[tuple[int, ...]]:
     ]
 
 
-def _prior(n_users: int, length: int, power: float) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+def _prior(n_users: int, length: int, power: float) -> tuple[Nodes, NDArray[np.int64]]:
     """Leaves and counts of the prior: ranks' frequencies, and letters from a fixed bijection of the ranks."""
     weights = np.arange(1, _WORDS + 1, dtype=float) ** -power
     counts = np.rint(n_users * weights / weights.sum()).astype(np.int64)
     letters = scramble(np.arange(_WORDS * length, dtype=np.uint64)).reshape(_WORDS, length) % np.uint64(26) + np.uint64(1)
-    places = np.uint64(27) ** np.arange(length - 1, -1, -1, dtype=np.uint64)
-    return (letters * places).sum(axis=1, dtype=np.uint64), counts
+    return letters.astype(np.uint8), counts
 
 
-def predicted_f1(settings: TreeHist, leaves: NDArray[np.uint64], counts: NDArray[np.integer]) -> tuple[float, float]:
+def predicted_f1(settings: TreeHist, leaves: Nodes, counts: NDArray[np.integer]) -> tuple[float, float]:
     """The F1 that normal errors with the known standard errors predict, and the standard deviation of one run's around it.
 
     A node passes a cut with the normal probability of its count; errors of different levels are independent.  Nodes that
@@ -147,7 +146,7 @@ def f1_of(passed: NDArray[np.float64], empty: float, true: NDArray[np.bool_]) ->
     return f1, math.sqrt(float(variance)) / both
 
 
-def _grouped(tree: WordTree, leaves: NDArray[np.uint64], counts: NDArray[np.integer]) -> list[tuple[NDArray[Any], ...]]:
+def _grouped(tree: WordTree, leaves: Nodes, counts: NDArray[np.integer]) -> list[tuple[NDArray[Any], ...]]:
     """Of each level: how many users hold each leaf's prefix, and one leaf of each prefix."""
     levels: list[tuple[NDArray[Any], ...]] = []
     for level in range(tree.depth):

@@ -17,7 +17,6 @@ import math
 import struct
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,8 +28,8 @@ from evolvingdp.core.exchange import Round
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.listing import Reports
 from evolvingdp.heavy_hitters.sketches.projective import ProjectiveOracle
-from evolvingdp.heavy_hitters.text_tree import TextTree
 from evolvingdp.heavy_hitters.tree_hist import Protocol, TreeHist
+from evolvingdp.heavy_hitters.word_tree import WordTree
 
 _FORM = struct.Struct(">BHI")  # of a report: level, row, point
 _ERRORS = 5.5  # standard errors of a level: few texts are lost at any, and few of thousands that nobody holds pass
@@ -56,14 +55,10 @@ class Texts(Round):
             raise ValueError(f"public must be a string that names the collection, got {self.public!r}")
         _ = self._settings
 
-    @property
-    def _tree(self) -> TextTree:
-        return TextTree(self.longest)
-
     @cached_property
     def _settings(self) -> TreeHist:
-        tree: Any = self._tree
-        return TreeHist(tree, self.epsilon, 1.0, self.rows, self.cells, 1 / tree.depth, "projective")
+        tree = WordTree((1,) * self.longest, self.longest, "bytes", shorter=True)
+        return TreeHist(tree, self.epsilon, 1.0, self.rows, self.cells, 1 / self.longest, "projective")
 
     @cached_property
     def protocol(self) -> Protocol:
@@ -76,26 +71,26 @@ class Texts(Round):
 
     @property
     def width(self) -> int:
-        return self._tree.depth * math.prod(self.protocol.oracles[0].shape)
+        return math.prod(self._shape)
 
     def found_from(self, n_users: int, heaviest: float = 0.0) -> float:
         """How many users an estimate must show for its text to be listed, where `n_users` report and the most frequent text
         has `heaviest` of them: what shares a cell with that errs by how its users fell on levels and rows."""
         checks.integer_at_least(1, n_users=n_users)
-        error = max(self._settings.level_error(level, n_users) for level in range(self._tree.depth))
-        return _ERRORS * math.hypot(error, math.sqrt(max(0.0, heaviest) * self._tree.depth))
+        error = max(self._settings.level_error(level, n_users) for level in range(self.longest))
+        return _ERRORS * math.hypot(error, math.sqrt(max(0.0, heaviest) * self.longest))
 
     def encode(self, value: str, rng: np.random.Generator) -> bytes:
-        self._tree.encode([value])
+        self._settings.tree.encode([value])
         public, private = rng.spawn(2)  # what is published of one says nothing about the other
-        level, row = int(public.integers(0, self._tree.depth)), int(public.integers(0, self.rows))
+        level, row = int(public.integers(0, self.longest)), int(public.integers(0, self.rows))
         return _FORM.pack(level, row, self.point(value, level, row, private))
 
     def point(self, text: str, level: int, row: int, private: np.random.Generator) -> int:
         """What a user of this level and row reports: its secret part."""
-        oracle, leaf = self.protocol.oracles[level], self._tree.encode([text])
+        oracle, tree = self.protocol.oracles[level], self._settings.tree
         assert isinstance(oracle, ProjectiveOracle)
-        return int(oracle.report(self._tree.prefixes(leaf, level), np.array([row]), private)[0])
+        return int(oracle.report(tree.prefixes(tree.encode([text]), level), np.array([row]), private)[0])
 
     def add_up(self, payloads: list[bytes]) -> NDArray[np.int64]:
         told, shape = np.array([_FORM.unpack(each) for each in payloads], dtype=np.int64), self._shape
@@ -109,7 +104,7 @@ class Texts(Round):
 
     @property
     def _shape(self) -> tuple[int, ...]:
-        return (self._tree.depth, *self.protocol.oracles[0].shape)
+        return (self.longest, *self.protocol.oracles[0].shape)
 
     def table(self, sums: NDArray[np.int64], n_reports: int, top: int = 100, coverage: float = 0.95) -> pd.DataFrame:
         """Empty where no text stands out; intervals are normal, of each text by itself."""

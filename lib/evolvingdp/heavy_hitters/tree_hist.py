@@ -27,13 +27,13 @@ from evolvingdp.core import checks
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle, Sketch
-from evolvingdp.heavy_hitters.listing import HeavyHitters, Nodes, Reports, adaptive_cut, descend
+from evolvingdp.heavy_hitters.listing import HeavyHitters, Reports, adaptive_cut, descend
 from evolvingdp.heavy_hitters.sketches import projective
 from evolvingdp.heavy_hitters.sketches.geometry import geometry
 from evolvingdp.heavy_hitters.sketches.pursuit import standing_out
-from evolvingdp.heavy_hitters.word_tree import WordTree
+from evolvingdp.heavy_hitters.word_tree import Nodes, WordTree
 
-Held = tuple[Nodes, NDArray[np.int64]]  # keys, and how many users hold each
+Held = tuple[NDArray[np.uint64], NDArray[np.int64]]  # keys, and how many users hold each
 _AT_ONCE = 1 << 20  # candidates
 _NEAR = 0.75  # of the cut: what a joint fit is asked for
 _FEW = 1 / 8  # of a row's cells
@@ -43,7 +43,7 @@ _FEW = 1 / 8  # of a row's cells
 class Levels:
     """Each user reports a prefix to one level, drawn publicly by `shares`; a level's oracle estimates its prefixes."""
 
-    tree: WordTree  # or a TextTree, which has the same methods
+    tree: WordTree
     shares: tuple[float, ...]  # of the users, by level
     oracles: tuple[FreqOracle, ...]
 
@@ -110,7 +110,7 @@ class TreeHist:
     early, or higher where more than about 200 words that nobody holds would pass.
     """
 
-    tree: WordTree  # of letters or bits, and how many a level; or a TextTree
+    tree: WordTree  # of letters, bits or bytes, and how many a level
     epsilon: float  # of a user, who reports once
     threshold: float  # users
     rows: int = 16  # hash functions of a level
@@ -255,13 +255,14 @@ class Algorithm3(Levels):
     def collect(self, leaves: Nodes, public: np.random.Generator, private: np.random.Generator) -> Reports:
         """Lines 1-3 and 12: user i, who holds leaves[i], (n,), reports a prefix and the word."""
         levels = super().collect(leaves, public, private).levels
-        return Reports(levels, self.final.collect(self.tree.checked(leaves), public, private) if self.final else None)
+        return Reports(levels, self.final.collect(self.tree.keys(leaves), public, private) if self.final else None)
 
     def simulate_search(self, leaves: Nodes, counts: NDArray[np.integer], rng: np.random.Generator) -> HeavyHitters:
         """The exact law of `search` after `collect` when counts[i] users hold leaves[i], one sketch at a time."""
         final = self.final
         return self._search(
-            self.simulate_sketches(leaves, counts, rng), (lambda: final.simulate(leaves, counts, rng)) if final else None
+            self.simulate_sketches(leaves, counts, rng),
+            (lambda: final.simulate(self.tree.keys(leaves), counts, rng)) if final else None,
         )
 
     def search(self, reports: Reports, n_users: int) -> HeavyHitters:
@@ -284,7 +285,6 @@ class Algorithm3(Levels):
         words, estimates, path = descend(self.tree, ask, self.max_candidates)  # lines 4-11
         if final and self.final and len(words):  # line 13
             last, share, sketch = self.final, 1.0, final()
-            estimates = last.estimate(sketch, words)
-        return HeavyHitters.of(
-            self.tree.decode(words), estimates, last.standard_errors(sketch, words, "median") / share, path
-        )
+            estimates = last.estimate(sketch, self.tree.keys(words))
+        errors = last.standard_errors(sketch, self.tree.keys(words), "median") / share
+        return HeavyHitters.of(self.tree.decode(words), estimates, errors, path)

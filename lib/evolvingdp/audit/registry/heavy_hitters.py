@@ -23,7 +23,7 @@ from evolvingdp.heavy_hitters.text_search import Texts
 from evolvingdp.heavy_hitters.tree_hist import Algorithm3, Levels, TreeHist
 from evolvingdp.heavy_hitters.trust import shuffling
 from evolvingdp.heavy_hitters.trust.prefix_counts import PrefixCounts
-from evolvingdp.heavy_hitters.word_tree import WordTree
+from evolvingdp.heavy_hitters.word_tree import Nodes, WordTree
 
 Rng = np.random.Generator
 _USER, _REPORT = "all reports of a user", "a report"
@@ -121,11 +121,11 @@ def _keys(protocol: Any, words: Any = range(9)) -> Door:
     )
 
 
-def _leaves(rng: Rng, users: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+def _leaves(rng: Rng, users: int) -> tuple[Nodes, Nodes]:
     words = ["ab", "cd", "ax", "zz"]
     keys = _TREE.encode([words[place] for place in rng.integers(0, 4, users)])
     other = keys.copy()
-    other[0] = next(leaf for leaf in _TREE.encode(words)[rng.permutation(4)] if leaf != keys[0])
+    other[0] = next(leaf for leaf in _TREE.encode(words)[rng.permutation(4)] if (leaf != keys[0]).any())
     return keys, other
 
 
