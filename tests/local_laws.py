@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.seeds import stream

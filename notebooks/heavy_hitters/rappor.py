@@ -59,7 +59,7 @@ METHODS = {
     "oracle_mean": "FreqOracle, mean",
 }
 DEMO_3 = {
-    "n_clients": 100_000, "n_reports": 10, "n_values": 100, "n_strangers": 100, "n_bits": 32, "n_hashes": 1, "n_cohorts": 64,
+    "n_clients": 100_000, "n_reports": 10, "n_values": 100, "n_strangers": 100, "n_bits": 32, "n_cohorts": 64,
     "permanent_noise": 0.5, "one_from_zero": 0.25, "one_from_one": 0.75, "false_discovery_rate": 0.05,
 }  # fmt: skip
 
@@ -86,8 +86,7 @@ def check(params: Any) -> dict[str, Any]:
 
 
 def rappor(params: Any) -> Rappor:
-    filters = params.n_bits, params.n_hashes, params.n_cohorts
-    return Rappor(*filters, params.permanent_noise, params.one_from_zero, params.one_from_one)
+    return Rappor(params.n_bits, params.n_cohorts, params.permanent_noise, params.one_from_zero, params.one_from_one)
 
 
 def is_demo_3(params: Any) -> bool:

@@ -63,33 +63,13 @@ def test_one_user_s_word_is_not_repeated_for_many_rows():
             send(KEYS[:1], rows, Untouched())
 
 
-def test_a_client_of_rappor_is_an_integer_in_whatever_type():
-    """Its permanent response must be one: a new one for "7" or 7.0 would be a second noisy look at the same word."""
-    client = Rappor(16, 1, 2, 0.5).draw_hashes(stream(0, "hashes"))
-    cohorts, rng = np.zeros(1, dtype=np.int64), stream(0, "noise")
-    memo, _ = client.step(client.start(), np.array([7]), cohorts, KEYS[:1], rng)
-    for kind in (np.uint8, np.int32, np.uint64):
-        memo, _ = client.step(memo, np.array([7], dtype=kind), cohorts, KEYS[:1].astype(np.int64), rng)
-        assert len(memo.bits) == 1
-    for other in (np.array(["7"]), np.array([7.0]), np.array([7], dtype=object)):
-        with pytest.raises(TypeError, match="clients must be a one-dimensional array of integers"):
-            client.step(memo, other, cohorts, KEYS[:1], Untouched())
-    for wrong in ((np.array([7, 8]), cohorts, KEYS[:1]), (np.array([7]), cohorts, KEYS[:2])):
-        with pytest.raises(ValueError, match="clients, cohorts, keys must have one entry per report"):
-            client.step(memo, *wrong, Untouched())
-
-
 @pytest.mark.parametrize("n_reports", [1, 2])
-@pytest.mark.parametrize("n_hashes", [1, 2])
 @pytest.mark.parametrize(
     "noise", [{}, {"permanent_noise": 0.2, "one_from_zero": 0.1, "one_from_one": 0.5}, {"permanent_noise": 0.0}]
 )
-def test_rappor_reports_of_one_word_cost_exactly_what_is_stated(n_reports, n_hashes, noise):
-    """All sequences of reports of 4 bits, for all Bloom filters that words have."""
-    settings = Rappor(n_bits=4, n_hashes=n_hashes, n_cohorts=40, **noise)
-    protocol = settings.draw_hashes(stream(0, "hashes"))
-    filters = set(protocol.bloom(KEYS[:, None], np.arange(40)[None, :]).ravel().tolist())
-    assert len(filters) == (4 if n_hashes == 1 else 10)  # every filter with one, or with one or two bits
-    laws = list(rappor_laws(settings, filters, n_reports))
+def test_rappor_reports_of_one_word_cost_exactly_what_is_stated(n_reports, noise):
+    """All sequences of reports of 4 bits, for all filters that words have."""
+    settings = Rappor(n_bits=4, n_cohorts=40, **noise)
+    laws = list(rappor_laws(settings, (1, 2, 4, 8), n_reports))
     assert worst_loss(laws) == pytest.approx(settings.epsilon_of_reports(n_reports), rel=1e-9)
     assert settings.epsilon_of_reports(n_reports) <= settings.epsilon_permanent

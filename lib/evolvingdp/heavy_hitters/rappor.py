@@ -1,16 +1,16 @@
-"""RAPPOR: Bloom filters with a permanent and a fresh randomized response, the baseline of Section 4.1.
+"""RAPPOR: hashed words with a permanent and a fresh randomized response, the baseline of Section 4.1.
 
-**Computes** how often each bit of the users' Bloom filters is reported in each cohort; `rappor_decoding` fits candidate
-words to that.
+**Computes** how often each bit of the users' filters, which have a word's hash value set, is reported in each cohort;
+`rappor_decoding` fits candidate words to that.
 
 **Guarantee.** Pure epsilon-local differential privacy. Between two words that a user may hold, **one report** loses
 `epsilon_of_reports(1)` and any number of reports of **that one word** at most `epsilon_permanent`, since they all come from
-the same permanent response. Whether a user's word *changes* is not protected (`loss_of_histories`). Cohorts are public and
-independent of the words.
+the same permanent response: a client makes all its reports in one call. Whether a user's word *changes* is not protected
+(`loss_of_histories`). Cohorts are public and independent of the words.
 
 **Source.** Erlingsson, Pihur and Korolova, RAPPOR: randomized aggregatable privacy-preserving ordinal response (2014).
-Their f is `permanent_noise`, p is `one_from_zero`, q is `one_from_one`, k, h and m are `n_bits`, `n_hashes` and
-`n_cohorts`. Applies E-HH-10.
+Their f is `permanent_noise`, p is `one_from_zero`, q is `one_from_one`, k and m are `n_bits` and `n_cohorts`; h is 1, as
+in their Demo 3. Applies E-HH-10.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit
 
@@ -33,7 +32,6 @@ from evolvingdp.core.sampling import split_evenly
 _CHUNK = 1 << 15  # reports at a time: one uniform per bit
 _GRID = 2.0**53  # uniform doubles are multiples of 1 / _GRID, and so are the probabilities that they decide on
 _LEAST = 2.0**-52  # of a noise: half of it is one such step
-_NO_PAIRS = pd.MultiIndex.from_arrays([np.zeros(0, np.int64), np.zeros(0, np.uint64)])
 
 
 @checks.plain
@@ -41,20 +39,19 @@ _NO_PAIRS = pd.MultiIndex.from_arrays([np.zeros(0, np.int64), np.zeros(0, np.uin
 class Rappor:
     """The settings; the defaults are Google's Demo 3.
 
-    A bit b of a Bloom filter becomes, once and for all, a fair coin with probability `permanent_noise` and else stays b;
+    A bit b of a filter becomes, once and for all, a fair coin with probability `permanent_noise` and else stays b;
     each report shows a permanent 1 as 1 with probability `one_from_one`, a permanent 0 with `one_from_zero`.  Those of
     a 0 are rounded up and of a 1 down to multiples of 2^-53, which are what is drawn (`permanent_one`, `fresh_one`).
     """
 
     n_bits: int = 32
-    n_hashes: int = 1
     n_cohorts: int = 64
     permanent_noise: float = 0.5
     one_from_zero: float = 0.25
     one_from_one: float = 0.75
 
     def __post_init__(self) -> None:
-        checks.integer_at_least(1, n_hashes=self.n_hashes, n_cohorts=self.n_cohorts)
+        checks.integer_at_least(1, n_cohorts=self.n_cohorts)
         checks.power_of_two(n_bits=self.n_bits)
         if not 2 <= self.n_bits <= 64:
             raise ValueError(f"n_bits must lie in [2, 64], got {self.n_bits}: a report is one machine word")
@@ -75,14 +72,11 @@ class Rappor:
 
     @classmethod
     def one_shot(cls, epsilon: float, **settings: int) -> Rappor:
-        """Without a permanent response, symmetric, with a one-report loss of at most `epsilon` (exactly that where two words
-        can have disjoint Bloom filters): for users who report once. `epsilon` at most 50."""
+        """Without a permanent response, symmetric: one report loses `epsilon`, of at most 50, and users report once."""
         checks.positive(epsilon=epsilon)
         if epsilon > 50:
             raise ValueError(f"epsilon must be at most 50, beyond which a report hides nothing, got {epsilon!r}")
-        n_hashes = settings.get("n_hashes", 1)
-        checks.integer_at_least(1, n_hashes=n_hashes)
-        flip = rounded_up(float(expit(-epsilon / (2 * n_hashes))))
+        flip = rounded_up(float(expit(-epsilon / 2)))
         return cls(permanent_noise=0.0, one_from_zero=flip, one_from_one=1 - flip, **settings)
 
     def permanent_one(self, bit: int) -> float:
@@ -121,11 +115,11 @@ class Rappor:
             self.log_bit_probability(bit, ones, n_reports) - self.log_bit_probability(1 - bit, ones, n_reports)
             for bit, ones in ((1, n_reports), (0, 0))  # all ones speak most for a 1, all zeros most for a 0
         )
-        return self._worst(lost, gained)
+        return lost + gained
 
     def loss_of_histories(self, first: Sequence[int], second: Sequence[int]) -> float:
-        """The exact privacy loss between two sequences of reported words, given by their Bloom filters (bit b of the integer
-        is bit b of the filter); equal filters are one word, with one permanent response. For up to 12 reports."""
+        """The exact privacy loss between two sequences of up to 12 reported words, given by their filters (bit b of the
+        integer is bit b of the filter); equal filters are one word, with one permanent response."""
         if not 0 < len(first) == len(second) <= 12:
             raise ValueError(f"first and second must have one length from 1 to 12, got {len(first)} and {len(second)}")
         sent = np.array(list(itertools.product((0, 1), repeat=len(first))))
@@ -148,30 +142,11 @@ class Rappor:
         """The loss of infinitely many reports of one word, that of the permanent response itself; inf without one."""
         if self.permanent_noise == 0:
             return math.inf
-        bit = math.log(self.permanent_one(1) / self.permanent_one(0))
-        return self._worst(bit, bit)
-
-    def _worst(self, loss_of_a_one: float, loss_of_a_zero: float) -> float:
-        """The largest loss over pairs of Bloom filters with `own` bits in the first only, `other` in the second, `both`."""
-        sizes = range(self.n_hashes + 1)
-        return max(
-            own * loss_of_a_one + other * loss_of_a_zero
-            for own, other, both in itertools.product(sizes, repeat=3)
-            if 1 <= own + both <= self.n_hashes and 1 <= other + both <= self.n_hashes and own + other + both <= self.n_bits
-        )
+        return 2 * math.log(self.permanent_one(1) / self.permanent_one(0))  # of the bits of two words
 
     def draw_hashes(self, public: np.random.Generator) -> RapporProtocol:
         """The protocol with hash functions drawn: what is published before anybody reports."""
-        return RapporProtocol(self, MultiplyShift.draw(self.n_cohorts * self.n_hashes, self.n_bits, public))
-
-
-@dataclass(frozen=True, eq=False)
-class Memo:
-    """The permanent responses of all (client, word) pairs that have reported.  Secret: each stays on its device."""
-
-    pairs: pd.MultiIndex
-    bits: NDArray[np.uint64]  # (pairs,), a permanent response each
-    cohorts: NDArray[np.int64]  # (pairs,), for which it was drawn
+        return RapporProtocol(self, MultiplyShift.draw(self.n_cohorts, self.n_bits, public))
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,59 +167,32 @@ class RapporProtocol:
     """A `Rappor` with its public hash functions."""
 
     settings: Rappor
-    hashes: MultiplyShift  # n_hashes functions per cohort
-
-    def bloom(self, keys: NDArray[np.uint64], cohorts: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """The Bloom filters of `keys` in `cohorts` (broadcast), packed: bit b of the result is bit b of the filter."""
-        ones = np.uint64(1) << self.cells(keys, cohorts).astype(np.uint64)
-        return np.asarray(np.bitwise_or.reduce(ones, axis=0))
+    hashes: MultiplyShift  # one function per cohort
 
     def cells(self, keys: NDArray[np.uint64], cohorts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The bits that `keys` set in `cohorts`, (n_hashes, *broadcast shape)."""
-        functions = self.settings.n_hashes
-        scrambled = scramble(keys)
-        return np.stack([self.hashes.cells(cohorts * functions + own, scrambled) for own in range(functions)])
+        """The bit that each of `keys` sets in `cohorts`, shapes broadcast."""
+        return self.hashes.cells(cohorts, scramble(keys))
 
     def assign(self, n_clients: int, public: np.random.Generator) -> NDArray[np.int64]:
         """A uniform cohort per client, (n_clients,), kept for all its reports.  Public."""
         return public.integers(0, self.settings.n_cohorts, size=n_clients)
 
-    def start(self) -> Memo:
-        """No permanent response yet."""
-        return Memo(_NO_PAIRS, np.zeros(0, np.uint64), np.zeros(0, np.int64))
+    def report(
+        self, keys: NDArray[np.uint64], cohorts: NDArray[np.int64], private: np.random.Generator
+    ) -> NDArray[np.uint64]:
+        """All reports of clients of `cohorts` (clients,), who hold keys[i, t] at report t: packed, (clients, reports).
 
-    def step(
-        self,
-        memo: Memo,
-        clients: NDArray[np.int64],
-        cohorts: NDArray[np.int64],
-        keys: NDArray[np.uint64],
-        private: np.random.Generator,
-    ) -> tuple[Memo, NDArray[np.uint64]]:
-        """One report of each entry of `clients` on its word, packed (n,).
-
-        Clients are known by integers.  The permanent response to a pair of client and word is drawn when it first reports
-        and kept for ever.  Raises ValueError where the client was in another cohort then: another would cost as much again.
+        The permanent response of a client to a word is drawn once for all its reports of it.
         """
-        clients = checks.integer_array("clients", clients, low=-(2**63), below=2**63)
-        keys = checks.keys(keys)
-        cohorts = checks.integer_array("cohorts", cohorts, below=self.settings.n_cohorts)
-        checks.one_each(clients=clients, cohorts=cohorts, keys=keys)
-        asked = pd.MultiIndex.from_arrays([clients, keys])
-        new = ~(asked.isin(memo.pairs) | asked.duplicated())
-        pairs, drawn_for = memo.pairs.append(asked[new]), np.append(memo.cohorts, cohorts[new])
-        place = pairs.get_indexer(asked)
-        if (moved := drawn_for[place] != cohorts).any():
-            first = int(moved.argmax())
-            raise ValueError(
-                f"cohorts must stay what they were when a client first reported a word, {drawn_for[place[first]]} of client "
-                f"{clients[first]}, got {cohorts[first]}"
-            )
-        filters = self.bloom(keys[new], cohorts[new])
-        drawn = self._respond(filters, self.settings.permanent_one(0), self.settings.permanent_one(1), private)
-        memo = Memo(pairs, np.concatenate([memo.bits, drawn]), drawn_for)
-        kept = memo.bits[place]
-        return memo, self._respond(kept, self.settings.fresh_one(0), self.settings.fresh_one(1), private)
+        if np.ndim(keys) != 2 or len(keys) != len(cohorts):
+            raise ValueError(f"keys must be (clients, reports), {len(cohorts)} clients, got {np.shape(keys)}")
+        held, cohorts = checks.keys(np.ravel(keys)), checks.integer_array("cohorts", cohorts, below=self.settings.n_cohorts)
+        clients, settings = np.repeat(np.arange(len(cohorts), dtype=np.uint64), np.shape(keys)[1]), self.settings
+        pairs, place = np.unique(np.column_stack([clients, held]), axis=0, return_inverse=True)
+        filters = np.uint64(1) << self.cells(pairs[:, 1], cohorts[pairs[:, 0].astype(np.int64)]).astype(np.uint64)
+        permanent = self._respond(filters, settings.permanent_one(0), settings.permanent_one(1), private)
+        shown = self._respond(permanent[place.ravel()], settings.fresh_one(0), settings.fresh_one(1), private)
+        return shown.reshape(np.shape(keys))
 
     def _respond(
         self, filters: NDArray[np.uint64], from_zero: float, from_one: float, private: np.random.Generator
@@ -272,14 +220,9 @@ class RapporProtocol:
         return BitCounts(ones, counts.n_reports + np.bincount(cohorts, minlength=len(ones)))
 
     def collect(self, keys: NDArray[np.uint64], cohorts: NDArray[np.int64], private: np.random.Generator) -> BitCounts:
-        """Per-user path: client i of cohort cohorts[i] holds keys[i, t] at its report t; keys are (n_clients, n_reports)."""
-        if keys.ndim != 2 or len(keys) != len(cohorts):
-            raise ValueError(f"keys must be (n_clients, n_reports), n_clients = {len(cohorts)}, got {keys.shape}")
-        memo, counts, clients = self.start(), self.empty(), np.arange(len(keys))
-        for held in keys.T:
-            memo, reports = self.step(memo, clients, cohorts, held, private)
-            counts = self.add(counts, cohorts, reports)
-        return counts
+        """Per-user path: what `report` sends, added up."""
+        reports = self.report(keys, cohorts, private)
+        return self.add(self.empty(), np.repeat(cohorts, reports.shape[1]), reports.ravel())
 
     def simulate(
         self, keys: NDArray[np.uint64], counts: NDArray[np.integer], rng: np.random.Generator, *, n_reports: int = 1
@@ -301,17 +244,13 @@ class RapporProtocol:
     ) -> BitCounts:
         """Exactly the law of `collect` when pairs[i, c, r] clients of cohort c report keys[i] multiplicity[r] times.
 
-        Given the Bloom filters all bits are independent: the permanent ones of each bit are a binomial of the pairs, the
+        Given the filters all bits are independent: the permanent ones of each bit are a binomial of the pairs, the
         reported ones a binomial of the permanent ones.  The cost does not depend on the number of clients.
         """
         settings, counts = self.settings, self.empty()
         for cohort in range(settings.n_cohorts):
-            held = pairs[:, cohort, :]
-            cells = self.cells(keys, np.array(cohort))
-            with_bit = np.zeros((settings.n_bits, len(multiplicity)), dtype=np.int64)
-            for own, cell in enumerate(cells):
-                new = np.all(cells[:own] != cell, axis=0)  # two hash functions may set one bit
-                np.add.at(with_bit, cell[new], held[new])
+            held, with_bit = pairs[:, cohort, :], np.zeros((settings.n_bits, len(multiplicity)), dtype=np.int64)
+            np.add.at(with_bit, self.cells(keys, np.array(cohort)), held)
             total = held.sum(axis=0)
             permanent = rng.binomial(with_bit, settings.permanent_one(1))
             permanent += rng.binomial(total - with_bit, settings.permanent_one(0))

@@ -109,14 +109,11 @@ def decode(protocol: RapporProtocol, counts: BitCounts, candidates: NDArray[np.u
 
 def _design(protocol: RapporProtocol, candidates: NDArray[np.uint64], cohorts: NDArray[np.int64]) -> sparse.csc_array:
     """(cohorts * bits, candidates + 1): whether a candidate sets a bit; the last column is a word that nobody thought of."""
-    settings = protocol.settings
-    cells = protocol.cells(candidates, cohorts[:, None]) + (np.arange(len(cohorts)) * settings.n_bits)[:, None]
-    columns = np.broadcast_to(np.arange(len(candidates)), cells.shape)
-    shape = (len(cohorts) * settings.n_bits, len(candidates))
-    known = sparse.coo_array((np.ones(cells.size), (cells.ravel(), columns.ravel())), shape=shape).tocsc()
-    known.data[:] = 1.0  # two hash functions may set one bit
-    stranger = 1 - (1 - 1 / settings.n_bits) ** settings.n_hashes
-    return sparse.csc_array(sparse.hstack([known, np.full((shape[0], 1), stranger)]))
+    n_bits, n_candidates = protocol.settings.n_bits, len(candidates)
+    cells = protocol.cells(candidates, cohorts[:, None]) + (np.arange(len(cohorts)) * n_bits)[:, None]
+    columns, shape = np.broadcast_to(np.arange(n_candidates), cells.shape), (len(cohorts) * n_bits, n_candidates)
+    known = sparse.coo_array((np.ones(cells.size), (cells.ravel(), columns.ravel())), shape=shape)
+    return sparse.csc_array(sparse.hstack([known, np.full((shape[0], 1), 1 / n_bits)]))
 
 
 def _of_all(weighted: sparse.csc_array, target: NDArray[np.float64]) -> Fit:
@@ -185,23 +182,16 @@ def _p_values(
     bound = _CUT * np.median(np.abs(without), axis=1, keepdims=True) / float(stats.norm.isf(0.25))
     each = weight * np.clip(without, -bound, bound)
     scores = (each * design[:, :-1].T.toarray()).sum(axis=1)
-    return np.asarray(
-        np.where(lost[:-1], 1.0, _tail(each.reshape(len(each), -1, settings.n_bits), settings.n_hashes, scores))
-    )
+    return np.asarray(np.where(lost[:-1], 1.0, _tail(each.reshape(len(each), -1, settings.n_bits), scores)))
 
 
-def _tail(values: NDArray[np.float64], n_hashes: int, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def _tail(values: NDArray[np.float64], scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """How probably a candidate that nobody reported has `scores` (laws,) or more, the sum of its cells' values (laws,
-    cohorts, bits): of `n_hashes` uniform cells of each cohort."""
-    n_bits = values.shape[2]
-    mean, rest = values.mean(axis=2), n_bits - n_hashes
+    cohorts, bits): of a uniform cell of each cohort."""
+    mean = values.mean(axis=2)
     second, third = (((values - mean[:, :, None]) ** power).mean(axis=2).sum(axis=1) for power in (2, 3))
-    if rest > 0:  # hardly ever does a candidate set a bit twice: cells are drawn without putting back
-        second *= n_hashes * rest / (n_bits - 1)
-        third *= n_hashes * rest * (rest - n_hashes) / (n_bits - 1) / max(1, n_bits - 2)
-    expected = n_bits * (1 - (1 - 1 / n_bits) ** n_hashes) * mean.sum(axis=1)
     deviation = np.maximum(np.sqrt(second), 1e-100)
-    known = stats.pearson3.sf((scores - expected) / deviation, third / deviation**3)
+    known = stats.pearson3.sf((scores - mean.sum(axis=1)) / deviation, third / deviation**3)
     return np.asarray(np.where(second > 0, known, 1.0))
 
 

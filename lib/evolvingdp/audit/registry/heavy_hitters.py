@@ -55,8 +55,8 @@ def mechanisms() -> Iterator[Mechanism]:
     covers = (ProjectiveOracle, ProjectiveOracle.collect, ProjectiveOracle.report)
     yield entry("projective", covers, FINITE, _projective_trial)
     yield entry("explicit_hist", (explicit_hist,), FINITE, _explicit_trial, unit=_REPORT)
-    covers = (Rappor, rappor.RapporProtocol.step, rappor.RapporProtocol.collect)
-    sizes = {"n_bits": _SIZE, "n_hashes": "counted in `epsilon_of_reports`", "n_cohorts": _SIZE}
+    covers = (Rappor, rappor.RapporProtocol.report, rappor.RapporProtocol.collect)
+    sizes = {"n_bits": _SIZE, "n_cohorts": _SIZE}
     made_by = (Rappor, Rappor.one_shot)
     told = "reports of one word"
     yield entry("rappor", covers, FINITE, _rappor_trial, _rappor_doors, unit=told, made_by=made_by, public=sizes, cost=16)
@@ -206,23 +206,19 @@ def _rappor_trial(rng: Rng) -> Trial:
         )
     else:
         noise = float(10.0 ** rng.uniform(-15.6, -8)) if edge else float(rng.uniform(0.1, 0.9))
-        made = Rappor(2, 1, 1, noise, *sorted(rng.uniform(0.05, 0.95, 2).tolist()))
+        made = Rappor(2, 1, noise, *sorted(rng.uniform(0.05, 0.95, 2).tolist()))
     protocol = made.draw_hashes(stream(0, "hashes"))
     words = range(16)
-    by_filter = {int(protocol.bloom(np.array([word], dtype=np.uint64), np.array([0]))[0]): word for word in words}
+    by_filter = {int(protocol.cells(np.array([word], dtype=np.uint64), np.array([0]))[0]): word for word in words}
 
     def run(word: int, noise: Any) -> Any:
-        memo, told = protocol.start(), []
-        for _ in range(reports):
-            memo, sent = protocol.step(memo, np.array([0]), np.array([0]), np.array([word], dtype=np.uint64), noise)
-            told.append(sent)
-        return told
+        return protocol.report(np.full((1, reports), word, dtype=np.uint64), np.array([0]), noise)
 
     return Trial((made, reports), run, tuple(by_filter.values()), made.epsilon_of_reports(reports))
 
 
 def _rappor_doors(rng: Rng) -> list[Door]:
-    protocol = Rappor(2, 1, 1).draw_hashes(stream(0, "hashes"))
+    protocol = Rappor(2, 1).draw_hashes(stream(0, "hashes"))
     return [
         Door(
             "collect",
