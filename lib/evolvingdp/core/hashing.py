@@ -49,16 +49,17 @@ class MultiplyShift:
     multipliers: NDArray[np.uint64]  # (2, 2, rows): of the cell's and the sign's function, for x_low and x_high
     offsets: NDArray[np.uint64]  # (2, rows)
     width: int
+    signed: bool = True  # else all signs are +1, as in Hashtogram: collisions always add
 
     @classmethod
-    def draw(cls, rows: int, width: int, rng: np.random.Generator) -> MultiplyShift:
+    def draw(cls, rows: int, width: int, rng: np.random.Generator, *, signed: bool = True) -> MultiplyShift:
         """`rows` independent pairs of functions; `rng` is public randomness."""
         checks.integer_at_least(1, rows=rows)
         checks.power_of_two(width=width)
         if width > 2**32:
             raise ValueError(f"width must be at most 2^32, got {width}")
         words = rng.integers(0, 2**64, size=(3, 2, rows), dtype=np.uint64)
-        return cls(words[:2].swapaxes(0, 1), words[2], width)
+        return cls(words[:2].swapaxes(0, 1), words[2], width, signed)
 
     @property
     def rows(self) -> int:
@@ -67,6 +68,9 @@ class MultiplyShift:
     def cells_and_signs(
         self, rows: NDArray[np.integer], keys: NDArray[np.uint64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
+        if not self.signed:
+            cells = self.cells(rows, keys)
+            return cells, np.ones(cells.shape, dtype=np.int8)
         signs = (self._mix(1, rows, keys).view(np.int64) >> 63).astype(np.int8) | np.int8(1)  # -1 or 0, then -1 or 1
         return self.cells(rows, keys), signs
 

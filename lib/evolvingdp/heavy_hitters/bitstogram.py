@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.core import checks, words
-from evolvingdp.core.hashing import HashFamily, MultiplyShift
+from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.olh import OLH
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.heavy_hitters.binary_code import ReedMuller
@@ -34,37 +34,13 @@ from evolvingdp.heavy_hitters.listing import HeavyHitters, Reports
 _LONGEST = 11  # letters
 
 
-@dataclass(frozen=True)
-class Unsigned:
-    """A hash family whose signs are all +1, as in Hashtogram: collisions always add."""
-
-    family: HashFamily
-
-    @property
-    def rows(self) -> int:
-        return self.family.rows
-
-    @property
-    def width(self) -> int:
-        return self.family.width
-
-    def cells_and_signs(
-        self, rows: NDArray[np.integer], keys: NDArray[np.uint64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
-        cells, signs = self.family.cells_and_signs(rows, keys)
-        return cells, np.ones_like(signs)
-
-    def cells(self, rows: NDArray[np.integer], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-        return self.family.cells(rows, keys)
-
-
 @checks.plain
 def hashtogram(rows: int, width: int, epsilon: float, public: np.random.Generator) -> FreqOracle:
     """Hashtogram (Algorithm 7): FreqOracle without signs; the pairwise independent columns of Z are Hadamard's.
 
     Its estimates lie about n/width too high, the expected weight of what collides with a word.
     """
-    return FreqOracle(Unsigned(MultiplyShift.draw(rows, width, public)), epsilon)
+    return FreqOracle(MultiplyShift.draw(rows, width, public, signed=False), epsilon)
 
 
 @checks.plain
@@ -169,8 +145,8 @@ class Bitstogram:
         """The protocol with hash functions drawn: what is published before anybody reports."""
         buckets = MultiplyShift.draw(self.repetitions, self.buckets, public)
         bits = FreqOracle(CodeHashes(buckets, self.code, self.printed), self.epsilon_of_a_report)
-        family: HashFamily = MultiplyShift.draw(self.rows, self.width, public)
-        final = FreqOracle(Unsigned(family) if self.printed else family, self.epsilon_of_a_report)
+        family = MultiplyShift.draw(self.rows, self.width, public, signed=not self.printed)
+        final = FreqOracle(family, self.epsilon_of_a_report)
         return BitstogramProtocol(self, bits, final)
 
 
