@@ -36,7 +36,6 @@ from evolvingdp.heavy_hitters.sketches.geometry import Geometry, geometry
 from evolvingdp.heavy_hitters.sketches.joint_fit import JointFit
 
 _CHUNK = 1 << 15  # users at a time
-_READ_AT_ONCE = 1 << 16  # cells: arrays that stay in the cache
 _HASH_BITS = np.int64(32)
 
 
@@ -96,11 +95,7 @@ class PointHashes:
         return cells, np.ones(cells.shape, dtype=np.int8)
 
     def cells(self, rows: NDArray[np.integer], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-        return self.points(rows, scramble(keys))  # keys in progression collide together
-
-    def points(self, rows: NDArray[np.integer], scrambled: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """`cells` of keys that are scrambled already."""
-        cells = self.family.cells(rows, scrambled)
+        cells = self.family.cells(rows, scramble(keys))  # keys in progression collide together
         cells *= self.width
         cells >>= _HASH_BITS
         return cells
@@ -214,16 +209,6 @@ class ProjectiveOracle(FreqOracle):
         """Reports of every row that support every point, less what is expected of users at uniform points."""
         self.check(sketch)
         return np.asarray(sketch.transformed - sketch.sums.sum(axis=1, keepdims=True) * self.space.share)
-
-    def _read(self, sums: NDArray[np.number], keys: NDArray[np.uint64]) -> NDArray[np.number]:
-        """As FreqOracle's: all signs are +1, and keys are scrambled once."""
-        assert isinstance(self.hashes, PointHashes)
-        read, scrambled = np.empty((len(sums), len(keys)), dtype=sums.dtype), scramble(keys)
-        for rows in blocks(len(sums), max(1, _READ_AT_ONCE // max(1, len(keys)))):
-            cells = self.hashes.points(rows[:, None], scrambled[None, :])
-            cells += rows[:, None] * self.hashes.width
-            sums.ravel().take(cells, out=read[rows[0] : rows[-1] + 1], mode="clip")  # "raise" would copy
-        return read
 
     def standard_error(self, n_reports: int, estimator: str = "median") -> float:
         """Of a rare word, in users, without collisions; for the median of rows sqrt(pi/2) times that of the mean."""
