@@ -189,8 +189,16 @@ def test_a_broken_budget_is_named_with_its_number_and_a_kept_one_is_not():
     ]
 
 
-def test_the_page_of_other_packages_types_no_number():
+def test_the_page_of_other_packages_says_where_each_is_better_and_types_no_number():
     page = (REPOSITORY / "book" / "performance.md").read_text().split("## Against what people")[1]
     assert re.findall(r"```\{peers\} (.+)", page) == ["better", "packages", "budget"]
     prose = re.sub(r"```.*?```", "", page, flags=re.DOTALL)
     assert not re.findall(r"\d", prose), "numbers come from the tables"
+    runs, said = peers.read(REPOSITORY, "peers"), peers.section(REPOSITORY, "better", [])
+    found = [(str(task), pair) for task in runs["task"].unique() for pair in peers.pairs(runs, str(task))]
+    for measure, word in peers.BETTER.items():
+        better = [(task, pair) for task, pair in found if pair.better(measure)]
+        few = all(f"{pair.name} ({task}): {peers.ratio(pair.ratios[measure])} of ours" in said for task, pair in better)
+        assert few or f"**{word.capitalize()}**: {len(better)} of {len(found)} methods" in said
+    with pytest.raises(KeyError, match="golf"):
+        peers.section(REPOSITORY, "golf", [])

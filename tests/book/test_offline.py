@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
 from io import BytesIO
 from pathlib import Path
-from urllib.parse import urlparse
+from urllib.parse import unquote, urlparse
 
 import pytest
 from bs4 import BeautifulSoup
@@ -21,6 +22,7 @@ from evolvingdp.book.checkout import Project
 from evolvingdp.book.cli import main
 from evolvingdp.book.files import BookError
 from evolvingdp.book.rendering import offline, pdf
+from support import REPOSITORY
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +143,26 @@ def test_the_pdf_says_what_it_is_and_its_figures_are_vectors(printed):
     with_pixels = sum(any(item.get_object()["/Subtype"] == "/Image" for item in each) for each in resources)
     assert with_pixels <= 2  # the one heat map, on its page and on the first
     assert printed.metadata.title == "Evolving Privacy"
+
+
+def test_every_link_of_the_zip_is_relative_and_leads_to_a_file_in_it(built_book, unpacked):
+    followed = {"csv": 0, "svg": 0, "html": 0}
+    files = {str(path) for path in unpacked.rglob("*") if path.is_file()}
+    pages = [path for path in unpacked.rglob("*.html") if "_static" not in path.parts]  # there the theme keeps templates
+    for path in pages:
+        text = path.read_text()
+        assert str(built_book.root) not in text
+        assert str(REPOSITORY) not in text
+        assert "file:///" not in text
+        for link in re.findall(r'(?:href|src)="([^"#]+)', text):
+            if urlparse(link).scheme in ("http", "https", "data", "mailto"):
+                continue
+            assert not link.startswith("/"), link
+            target = os.path.normpath(path.parent / unquote(urlparse(link).path))
+            assert target in files, f"{path.name} links to {link}"
+            kind = target.rpartition(".")[2]
+            followed[kind] = followed.get(kind, 0) + 1
+    assert all(followed[kind] > 30 for kind in ("csv", "svg", "html"))
 
 
 def test_without_rendered_pages_or_chromium_a_line_says_what_to_do(tmp_path, monkeypatch):

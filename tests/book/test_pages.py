@@ -9,7 +9,7 @@ from urllib.parse import unquote, urldefrag, urljoin, urlparse
 import pytest
 from accessibility import DESKTOP
 
-from browsing import new_page, opened, ready
+from browsing import MADE_BY_SPHINX, new_page, opened, ready
 from evolvingdp.book.checkout import Project
 from evolvingdp.notebooks.audit.verified_privacy import PAPERS
 from support import REPOSITORY
@@ -60,7 +60,7 @@ def test_figures_are_numbered_captioned_described_and_downloadable(visits, noteb
     figures = visit.soup.select("article figure")
     count = Project().template(notebook).read_text().count("page.figure(")
     assert len(figures) == count > 0
-    assert visit.facts["images"] == [True] * count
+    assert visit.facts["images"] == [True] * 2 * count  # each for light and for dark pages
     for figure, caption in zip(figures, visit.facts["captions"], strict=True):
         assert re.match(r"Fig\. \d+", caption)
         alt = figure.img["alt"]
@@ -115,6 +115,16 @@ def test_the_ledger_has_a_heading_for_each_paper_and_is_sorted_and_searched_with
     assert ledger.evaluate("table => table.scrollWidth") <= 390
     assert problems == []
     page.context.close()
+
+
+def test_no_generated_index_shows_a_raw_label(built_book, visits):
+    """What Sphinx makes beside the pages of the contents: the index of names and the search, of what people wrote."""
+    root, labels = built_book.root / "_build" / "html", re.compile(r"\b(?:thm|alg|prf|fig|proof|theorem|algorithm)-[\w-]+")
+    made = {str(path.relative_to(root)) for path in root.glob("*.html")} - {"index.html"}
+    assert made == {address.partition("?")[0] for address in MADE_BY_SPHINX}
+    assert {address: labels.findall(visits[address].soup.select_one("main").text) for address in MADE_BY_SPHINX} == {
+        address: [] for address in MADE_BY_SPHINX
+    }
 
 
 def test_no_page_holds_a_path_of_this_machine(built_book, addresses):

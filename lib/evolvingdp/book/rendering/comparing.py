@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -66,9 +67,26 @@ def read(project: Project, path: Path) -> Preset:
         raise ParameterError(f"{path.name}: {error}") from None
 
 
+class _Loader(yaml.BaseLoader):
+    """YAML whose values stay text, which parameters read as people write numbers, and in which a key may stand once."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):  # a few of them write a list of a billion values
+            alias: Any = self.peek_event()  # type: ignore[no-untyped-call]
+            raise ParameterError(f"*{alias.anchor} in line {alias.start_mark.line + 1} is no value; write its value out")
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        names = [key.value for key, _ in node.value]
+        twice = next((key for place, (key, _) in enumerate(node.value) if key.value in names[:place]), None)
+        if twice is not None:
+            raise ParameterError(f"{twice.value!r} stands twice, again in line {twice.start_mark.line + 1}")
+        return super().construct_mapping(node, deep)
+
+
 def _load(path: Path) -> dict[str, Any]:
-    try:  # values stay text, which parameters read as people write numbers
-        content = yaml.load(path.read_text(encoding="utf-8"), yaml.BaseLoader)
+    try:
+        content = yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except FileNotFoundError:
         raise ParameterError(
             f"there is no such file in {str(path.parent)!r}; preset must be {', '.join(OURS)} or a file with {EXAMPLE}"
@@ -91,6 +109,8 @@ def _checked(project: Project, file: str, content: dict[str, Any]) -> Preset:
     pairs: dict[str, tuple[Job, Job]] = {}
     for name, values in content.items():
         notebook = project.notebook(name)
+        if notebook in pairs:
+            raise ParameterError(f"{notebook} stands twice")
         if values and not isinstance(values, dict):
             raise ParameterError(f"{notebook} must hold parameters, such as {{epsilon: 2}}, got {values!r}")
         try:

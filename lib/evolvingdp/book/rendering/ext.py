@@ -40,7 +40,7 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 from evolvingdp.book import citing, dated
 from evolvingdp.book.checkout import Project
 from evolvingdp.book.planned import plan
-from evolvingdp.book.rendering import api, reproduction, snippets, theme
+from evolvingdp.book.rendering import api, dark, reproduction, snippets, theme
 from evolvingdp.book.running import problems
 
 SHOWN = {  # a directive: the function of book/drawn/ that gets the book's folder, the argument and the lines below it
@@ -205,9 +205,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("builder-inited", refuse_stale_pages)
     app.connect("builder-inited", _find_drawn)
     packages = sorted(f"{found.name} {found.version}" for found in metadata.distributions())
-    app.add_config_value(
-        "made_with", [sys.version, os.environ.get(theme.REPOSITORY, ""), *packages], "env"
-    )  # or all is read
+    # other packages or another fork: all pages are read again
+    app.add_config_value("made_with", [sys.version, os.environ.get(theme.REPOSITORY, ""), *packages], "env")
     app.add_transform(KeepLabels)
     app.add_role("value", Value())
     app.add_role("measured", Measured())
@@ -215,7 +214,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         app.add_directive(name, directive)
     app.add_css_file("ideas.css")
     app.add_js_file("explorers.js")
-    for part in (api, reproduction, snippets, theme):
+    for part in (api, dark, reproduction, snippets, theme):
         part.setup(app)
     register_plugin("pybtex.style.formatting", "linked", Linked)
     # looked up for every citation, in the lists of all installed packages unless it is registered
