@@ -30,8 +30,9 @@ def test_without_changes_predictions_are_those_of_noise():
     assert set(choice.predicted) == set(METHODS) - {"smoothed"}  # which reads later epochs
     tuned = Thresh.tuned(10**6, 64, 10**6, 1.0, changes=0)
     assert choice.settings["tuned"] == tuned
-    assert choice.predicted["tuned"] == {PLANNED: pytest.approx(folded(tuned.standard_error), rel=1e-6)}
     once, means = Once(10**6, 64, 1.0), rivals.streams(64, 0)[PLANNED][0]
+    update = math.sqrt(tuned.estimate_randomizer.variance(float(means[0])) / 10**6)
+    assert choice.predicted["tuned"] == {PLANNED: pytest.approx(folded(update), rel=1e-6)}
     one = math.sqrt(float(once.report.variance(means[0])) * 64 / 10**6)
     so_far = [folded(one / math.sqrt(epochs)) for epochs in range(1, 65)]
     assert choice.predicted["detected"][PLANNED] == pytest.approx(np.mean(so_far), rel=1e-6)
@@ -77,9 +78,10 @@ def test_a_vote_is_late_until_the_threshold_is_below_the_change_and_never_after_
     voting = Thresh.tuned(10**6, 16, 10**5, 4.0, changes=1, spare=0)
     assert voting.threshold(1) > 0.05 > voting.threshold(8)
     means = streams.steps(16, 0.3, {6: 0.35, 12: 0.9})
-    bias, errors = of_one(rivals._voted, voting, means)
+    bias, errors = of_one(rivals.voted, voting, means)
     first = next(epoch for epoch in range(6, 17) if voting.threshold(epoch) < 0.05)
-    assert set(errors) == {voting.standard_error}
+    at_last = [0.3] * (first - 1) + [0.35] * (17 - first)
+    assert errors == pytest.approx([math.sqrt(voting.estimate_randomizer.variance(mean) / 10**6) for mean in at_last])
     assert bias[:5].tolist() == [0.0] * 5
     assert bias[5 : first - 1] == pytest.approx([-0.05] * (first - 6))
     assert bias[first - 1 : 11] == pytest.approx([0.0] * (12 - first))

@@ -19,7 +19,7 @@ from evolvingdp.core import accounting
 from evolvingdp.core.checks import ParameterError
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.trust.shuffling import Shuffled
-from evolvingdp.planning import local, planner, texts
+from evolvingdp.planning import local, planner
 from evolvingdp.planning.answer import CannotServeError, Method
 from evolvingdp.planning.planner import METHODS, asked, expected, plan, reach, settled
 from evolvingdp.planning.question import STATISTICS, TARGETS, TRUST, UNITS, Question
@@ -78,9 +78,9 @@ def test_a_curator_s_noise_is_one_over_epsilon_for_each_period_of_a_user():
 
 def test_thresh_needs_thousands_of_readings_a_period():
     told = {one.method: one for one in plan(TELEMETRY).refusals}
-    assert told["THRESH, tuned"].nearest == "--readings 7700"
+    assert told["THRESH, tuned"].nearest == "--readings 7000"
     assert "is not seen" in refused("THRESH, tuned", replace(TELEMETRY, readings=3000))
-    assert not refused("THRESH, tuned", replace(TELEMETRY, readings=7700))
+    assert not refused("THRESH, tuned", replace(TELEMETRY, readings=7000))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -153,12 +153,12 @@ def test_a_shuffler_needs_a_delta_that_the_bound_can_have():
 
 
 def test_a_change_that_is_only_just_detectable_has_a_number_with_its_own_error():
-    """The error of a simulation there is larger, and is told; between the sides the error lies between theirs."""
+    """What many streams tell is within it; between the sides the error lies between theirs."""
     found = "each user once, changes found afterwards"
-    sizes = [
-        next(one for one in plan(replace(TELEMETRY, change=by)).predictions if one.method == found) for by in (0.02, 0.2)
-    ]
-    assert all(0 < one.own_error < 0.1 * one.standard_error for one in sizes)
+    for by in (0.02, 0.2):
+        few, many = (expected(of(found, TELEMETRY), replace(TELEMETRY, change=by), streams) for streams in (0, 250))
+        assert few.own_error > many.own_error > 0
+        assert abs(few.standard_error - many.standard_error) < 4 * few.own_error
     assert error(found, replace(TELEMETRY, change=0.005)) < error(found, replace(TELEMETRY, change=0.02))
 
 
@@ -207,16 +207,6 @@ def test_simulated_numbers_have_no_more_digits_than_hold():
     assert 0 < best.own_error < 0.2 * best.standard_error
 
 
-def test_more_users_and_more_epsilon_help_in_a_simulation_too():
-    """The draws behind it are the same, so that it is no chance which of two is smaller; seen to fail with new draws."""
-    name, still = "each user once, changes found afterwards", Question(users=30_000, periods=40, changes=2)
-    for field in ("users", "epsilon"):
-        sizes = [
-            error(name, replace(still, **{field: getattr(still, field) * factor})) for factor in (1, 1.05, 1.1, 1.2, 1.5)
-        ]
-        assert sizes == sorted(sizes, reverse=True)
-
-
 @pytest.mark.parametrize(
     ("question", "wanted"),
     [
@@ -247,17 +237,26 @@ def test_what_reaches_an_error_does_and_a_little_less_does_not(question, wanted)
     assert numbers
 
 
-def test_errors_fall_with_epsilon_and_users_for_every_formula():
-    for statistic in STATISTICS:
-        question = Question(statistic, "curator", users=100_000, periods=8, delta=1e-8, share=0.3, length=4)
-        better = replace(question, epsilon=2.0), replace(question, users=400_000)
-        for method in asked(question):
-            try:
-                sizes = [expected(method, one) for one in (question, *better)]
-            except (CannotServeError, ValueError):
-                continue
-            ranks = [size.rank for size in sizes]
-            assert max(ranks[1:]) < ranks[0], method.name
+@pytest.mark.parametrize(
+    "question",
+    [Question(statistic, "curator", users=100_000, periods=8, delta=1e-8, share=0.3, length=4) for statistic in STATISTICS]
+    + [
+        Question(users=30_000, periods=40, changes=2),
+        Question(users=2_340_145, periods=18, changes=8, change=0.39, readings=30_447, epsilon=7.47),
+    ],
+)
+def test_more_users_and_more_epsilon_never_give_a_worse_answer(question):
+    """Not by chance either, and not where THRESH's thresholds rise above a change; seen to fail with draws of another order,
+    and with all users in THRESH."""
+    before = {one.method: one.rank for one in plan(question).predictions}
+    for field in ("users", "epsilon"):
+        last = before
+        for factor in (1.05, 1.3, 2):
+            value = min(20.0, getattr(question, field) * factor)
+            better = replace(question, **{field: round(getattr(question, field) * factor) if field == "users" else value})
+            found = {one.method: one.rank for one in plan(better).predictions}
+            assert all(found[name] < rank for name, rank in last.items()), (field, factor)
+            last = found
 
 
 @pytest.mark.parametrize(
@@ -476,8 +475,7 @@ def test_the_sentence_of_a_guarantee_counts_the_reports_that_the_error_counts(st
 @pytest.mark.parametrize(("readings", "periods"), [(10, 30), (10, 1), (1, 30)])
 def test_what_a_report_s_delta_says_of_a_user_holds_for_gaussian_noise(readings, periods):
     """Noise that has (epsilon, delta) for a report: the stated bound holds for all of a user's reports."""
-    question = Question(unit="report", periods=periods, readings=readings, epsilon=0.5)
-    whole, failure = texts.together(question, 1e-6)
+    whole, failure = accounting.together(0.5, 1e-6, readings, periods)
     mu = accounting.gaussian_mu(0.5, 1e-6) * readings * math.sqrt(periods)
     assert accounting.delta_of_gaussian(mu, whole) <= failure < 0.01
     assert whole == 0.5 * readings * periods

@@ -67,6 +67,19 @@ def _root(increasing: Callable[[float], float]) -> float:
 
 
 @checks.plain
+def together(epsilon: float, delta: float, alike: int, n_reports: int = 1) -> tuple[float, float]:
+    """What (epsilon, delta) of each says of `n_reports` times `alike` of them.
+
+    Those that are alike are a group, whose delta is (e^(r epsilon) - 1) / (e^epsilon - 1) times that of one for r of them;
+    groups compose.
+    """
+    checks.positive(epsilon=epsilon)
+    checks.integer_at_least(1, alike=alike, n_reports=n_reports)
+    group = math.expm1(min(alike * epsilon, 700.0)) / math.expm1(epsilon)  # beyond 700 it is beyond floats, and beyond 1
+    return alike * n_reports * epsilon, n_reports * delta * group
+
+
+@checks.plain
 def delta_of_reports(epsilon_of_one: float, epsilon: float, n_reports: int) -> float:
     """The exact delta at `epsilon` of `n_reports` randomized responses (Kairouz, Oh and Viswanath 2015).
 

@@ -18,6 +18,11 @@ def unit(n_users: int, horizon: int, epoch_length: int, beta: float) -> float:
     return math.sqrt(math.log(12 * n_users * horizon / beta) / (2 * epoch_length))
 
 
+def most_users(step: float, horizon: int, epoch_length: int, beta: float) -> int:
+    """The most users for whom `unit` is at most `step`; 0 where it is larger for any."""
+    return math.floor(math.exp(min(2 * epoch_length * step**2 - math.log(12 * horizon / beta), 40.0)))
+
+
 def paper_error_bound(n_users: int, horizon: int, epoch_length: int, beta: float) -> float:
     """Theorem 4.3: 4 (floor(log2 T) + 2) t_ell."""
     return 4 * (horizon.bit_length() + 1) * unit(n_users, horizon, epoch_length, beta)

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
 from evolvingdp.core import checks
@@ -150,6 +150,15 @@ class TreeHist:
             return report.standard_error(n_reports, held=held)
         return theory.mean_standard_error(n_reports, self.epsilon)
 
+    def standard_error(self, n_users: int, held: float) -> float:
+        """Of a listed word that `held` users hold, in users, from the known noise."""
+        return float(self.dealt(self.level_error(self.tree.depth - 1, n_users, held), held))
+
+    def dealt(self, errors: ArrayLike, held: ArrayLike) -> NDArray[np.float64]:
+        """These `errors` of reports, and who was dealt to the last level: one bit's known noise has that already."""
+        odds = (1 / self.leaf_share - 1) * (self.compression == "projective")
+        return np.asarray(np.hypot(errors, np.sqrt(np.maximum(held, 0) * odds)))
+
     def cut(self, level: int, n_users: int, asked: float = 0.0) -> float:
         """The count that a node's estimate must reach at `level`, in users, where it is one of `asked`."""
         last = level == self.tree.depth - 1
@@ -195,9 +204,7 @@ class Protocol(Levels):
         words, estimates, path = descend(self.tree, ask, settings.max_candidates)
         share = self.shares[-1]
         errors = self.oracles[-1].standard_errors(sketch, self.tree.keys(words), "joint") / share
-        if settings.compression == "projective":  # one bit's known noise has it already: who was dealt to the level
-            errors = np.hypot(errors, np.sqrt(np.maximum(estimates, 0) * (1 - share) / share))
-        return HeavyHitters.of(self.tree.decode(words), estimates, errors, path)
+        return HeavyHitters.of(self.tree.decode(words), estimates, settings.dealt(errors, estimates), path)
 
     def _fit(
         self, level: int, sketch: Sketch, nodes: Nodes, cut: float, by_chance: float

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from scipy.optimize import brentq
+
 from evolvingdp.planning.question import Question
 
 if TYPE_CHECKING:
@@ -20,6 +22,21 @@ def rounded(value: float, digits: int = 2, up: bool = True) -> float:
     """To so many digits, upwards or downwards."""
     unit = 10.0 ** (math.floor(math.log10(value)) + 1 - digits)
     return float(f"{(math.ceil if up else math.floor)(value / unit + (-1e-9 if up else 1e-9)) * unit:.12g}")
+
+
+def turn(
+    off: Callable[[float], float], bad: float, good: float, step: float, to: Callable[[float], float] = lambda value: value
+) -> float:
+    """A value between `bad`, where off > 0, and `good`, where off <= 0, that holds and is within some steps of a logarithm
+    of one that does not; as `to` rounds it towards `good`."""
+    step = math.copysign(step, good - bad)
+
+    def value(place: float) -> float:
+        return min(max(to(math.exp(place)), min(bad, good)), max(bad, good))
+
+    ends = {math.log(bad): bad, math.log(good): good}
+    root = step / 2 + brentq(lambda place: max(-9.0, min(9.0, off(ends.get(place) or value(place)))), *ends, xtol=abs(step))
+    return next((one for more in (0, 1, 3, 7, 15, 31) if off(one := value(root + more * step)) <= 0), good)
 
 
 class CannotServeError(Exception):

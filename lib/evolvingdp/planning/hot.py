@@ -1,9 +1,7 @@
 """What many hold now, and words without a list, seen by a trusted curator: monitors, AboveThreshold, histograms.
 
 Each is as precise as the weight, in users, from which all `events` hot items are found with 97.5 %. Thresholds stand above
-what ordinary items reach: 2.5 % are for their counts, drawn for each user, in all periods and items, and 2.5 % for the noise
-on them. So an alarm says that a count is above what is ordinary for all items, not that it is above its own past: for that,
-`step` of a monitor takes a `past` that is public. Formulas: `sparse_vector`.
+what ordinary items reach, in all periods: 2.5 % are for their counts, drawn for each user, and 2.5 % for the noise.
 """
 
 from __future__ import annotations
@@ -54,12 +52,10 @@ def _repeated(question: Question) -> AboveThreshold:
 
 
 def _histogram(question: Question) -> Histogram:
-    """Of the kind that finds most, at a threshold that is above ordinary items with their noise, too, but for `BETA` / 2."""
+    """Of the kind that finds most."""
     size = question.epsilon, needs_delta(question), question.of_a_unit, question.items
-    usual, rare = _ordinary(question), BETA / 2 / question.periods / question.items
-    made = [histogram(*size, kind=kind, beta=BETA) for kind in HISTOGRAMS]
-    high = [replace(one, threshold=max(one.threshold, usual + one.noise.isf(rare))) for one in made]
-    return min(high, key=lambda one: one.error(question.events, BETA))
+    made = [histogram(*size, kind=kind, beta=BETA).above(_ordinary(question), question.periods, BETA) for kind in HISTOGRAMS]
+    return min(made, key=lambda one: one.error(question.events, BETA))
 
 
 def _expected(question: Question, weight: float) -> Expected:

@@ -1,41 +1,43 @@
 """Means, counts and frequencies of a list that users report themselves, and what of a list is hot now.
 
-A bit is one of two words. Formulas are those of `core.reports`; what depends on where changes fall is simulated, exactly, on
-streams whose changes are at random places.
+A bit is one of two words. Formulas are those of `core.reports` and `evolving`; what depends on where changes are found is
+simulated, exactly, on streams whose changes are at random places. Draws are the same for all users and epsilon.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 from scipy.special import digamma
 from scipy.stats import binom, norm
 
 from evolvingdp.core.detection import detect_many
 from evolvingdp.core.reports import Hashed, Report, best_report
 from evolvingdp.core.seeds import stream
-from evolvingdp.evolving.rivals.choosing import follow
+from evolvingdp.evolving.constants import most_users, unit
+from evolvingdp.evolving.rivals.choosing import filled, follow, voted
 from evolvingdp.evolving.rivals.once import BITS, Once
 from evolvingdp.evolving.rivals.reserve import Reserve
 from evolvingdp.evolving.streams import BitStream, steps
 from evolvingdp.evolving.thresh import Thresh
-from evolvingdp.planning.answer import BETA, CannotServeError, Expected, Method, rounded
+from evolvingdp.planning.answer import BETA, CannotServeError, Expected, Method, rounded, turn
 from evolvingdp.planning.question import Question
 from evolvingdp.planning.shuffled import ONCE
 
 SHARES, PERIOD = ("mean", "frequencies"), ("period",)
 _FEW_REPORTS = 20  # of an answer
-_DRAWN, _FOLLOWED = 12_000, 2_500  # periods that a prediction simulates: of all its runs at once, or one by one
+_DRAWN, _CALLED = 12_000, 1_500  # periods that a prediction simulates: of all its runs at once, or one by one
 _MOST_RUNS, _FEW_RUNS = 250, 5
-_COUNTED = 350_000  # counts of updates that it looks at, of THRESH
+_SEEN = 1.25  # how much larger a change has to be than the lowest threshold
+_NORMAL = norm.ppf((np.arange(50) + 0.5) / 50)  # a normal error, as so many that are alike
+_NORMAL /= _NORMAL.std()
 _MOST_LISTED = 2**20  # from here on a report, and its error, is the same for any list
 
 Array = NDArray[np.float64]
@@ -71,7 +73,12 @@ def _moved(question: Question, runs: int) -> Array:
 
 def averaged(question: Question, of_share: Callable[[Array], Array]) -> float:
     """The mean of a function of the share over all periods, where the share moves as it does."""
-    return float(np.mean(of_share(_moving(question, min(64, max(8, _DRAWN // question.periods)) if question.moves else 1))))
+    return float(np.mean(of_share(_moving(question, _streams(question)))))
+
+
+def _streams(question: Question) -> int:
+    """How many tell a mean over places of changes."""
+    return min(64, max(8, _DRAWN // question.periods)) if question.moves else 1
 
 
 def _report(question: Question, epsilon: float, kind: type[Report] | None) -> Report:
@@ -128,15 +135,55 @@ def _reserve(question: Question) -> Reserve:
 
 
 def _thresh(question: Question) -> Thresh:
-    size = question.users, question.periods, question.readings, question.epsilon
-    made = Thresh.tuned(*size, changes=question.moves)
-    lowest = made.threshold(1 << made.levels)
-    if question.moves and question.jump < 1.25 * lowest:
-        only = "not seen" if question.jump < 0.8 * lowest else "only just seen, or not"
+    """Of as many users as are best: thresholds grow with them, so that fewer may see a change earlier."""
+    if question.periods < 2:
+        raise CannotServeError("there is one period, and nothing to follow", "--periods 2")
+    size = question.periods, question.readings, question.epsilon
+    found, least = list[Thresh](), math.inf
+    for users in _crowds(question):
+        try:
+            made = Thresh.tuned(users, *size, changes=question.moves, beta=BETA)
+        except ValueError:
+            if found:
+                break
+            raise
+        bias, own = _voted(question, made)
+        if np.mean(own**2) >= least:  # and that of fewer users is larger
+            break
+        if (square := float(np.mean(bias**2 + own**2))) < least:
+            found, least = [made], square
+    return found[0]
+
+
+def _crowds(question: Question) -> list[int]:
+    """How many users may be best, most first: all who are sure to see a change, and fewer, where they vote by a threshold
+    that one more would raise above a distance that there is."""
+    size = question.periods, question.readings, BETA
+    if not question.moves:
+        return [question.users]
+    all_of_them = min(question.users, most_users(question.jump / _SEEN / 2, *size))
+    if not all_of_them:
         raise CannotServeError(
-            f"the lowest threshold that users vote by is {lowest:.2g}, a change of {question.jump:g} is {only}"
+            f"the lowest threshold that users vote by is {2 * unit(question.users, *size):.2g}, and a change of "
+            f"{question.jump:g} is not seen, or only just"
         )
-    return made
+    distances = question.jump * np.arange(1, min(question.moves, 1 / question.jump) + 1) - 1e-9
+    steps = np.divide.outer(distances, 2.0 * np.arange(1, question.periods.bit_length() + 1))
+    fewer = {most_users(step, *size) for step in steps.ravel().tolist()}
+    return sorted({all_of_them} | {users for users in fewer if 0 < users < all_of_them}, reverse=True)
+
+
+def _voted(question: Question, settings: Thresh) -> tuple[Array, Array]:
+    """The bias and the standard error of every period, (streams, periods)."""
+    bias, own = voted(settings, _moving(question, _streams(question)).T)
+    return bias.T, own.T
+
+
+def _voted_expected(question: Question, settings: Thresh) -> Expected:
+    bias, own = _voted(question, settings)
+    errors = (bias[..., None] + own[..., None] * _NORMAL).reshape(len(bias), -1)
+    found = summed_up(question, errors, (question.moves + 1) / question.periods)
+    return replace(found, own_error=0.0, note="where the number of changes is promised: after more its last estimate stays")
 
 
 def _runs(question: Question, streams: int, drawn: int) -> int:
@@ -162,9 +209,31 @@ def weight_of_a_period(question: Question, online: bool) -> float:
     return float(digamma(stretch + 1) - digamma(1)) / stretch if online else 1 / stretch
 
 
+@dataclass
+class Draws:
+    """What a simulation asks of a generator, by inverse laws of uniform numbers, which are the same for all users and
+    epsilon: it is not by chance that more of them help."""
+
+    uniform: Generator
+
+    def binomial(self, n: ArrayLike, p: ArrayLike) -> NDArray[np.int64]:
+        many, chance = np.broadcast_arrays(n, p)
+        return np.asarray(binom.ppf(self.uniform.random(many.shape), many, chance), dtype=np.int64)
+
+    def multinomial(self, n: ArrayLike, pvals: Array) -> NDArray[np.int64]:
+        """Halves, halves of halves and so on: few calls."""
+        many, parts = np.asarray(n)[..., None], pvals.shape[-1]
+        size = 1 << (parts - 1).bit_length()
+        padded = np.concatenate([pvals, np.zeros((*pvals.shape[:-1], size - parts))], axis=-1)
+        while many.shape[-1] < size:
+            halves = padded.reshape(*pvals.shape[:-1], many.shape[-1], 2, -1).sum(axis=-1)
+            first = self.binomial(many, halves[..., 0] / np.maximum(halves.sum(axis=-1), 1e-300))
+            many = np.stack([first, many - first], axis=-1).reshape(*first.shape[:-1], -1)
+        return many[..., :parts]
+
+
 def _watched_expected(question: Question, settings: Once, streams: int = 0, online: bool = False) -> Expected:
-    """A bit, or one word, in whose series changes are looked for: uniform numbers are the same whatever the question's users
-    and epsilon are, so that more of them help in a simulation, too, and whatever numpy's version is."""
+    """A bit, or one word, in whose series changes are looked for."""
     shares, report = _moving(question, _runs(question, streams, _DRAWN)), settings.report
     uniform, left = stream(0, "planner", "reports").random((2, *shares.shape)), np.full(len(shares), float(question.users))
     reports = np.empty(shares.shape)
@@ -175,29 +244,18 @@ def _watched_expected(question: Question, settings: Once, streams: int = 0, onli
     with np.errstate(invalid="ignore"):
         told = (supports / reports - report.other) / (report.own - report.other)
     found = detect_many(told.T, reports.T, report.largest_variance, online=online).estimates.T
-    found = _within(found) if question.statistic == "mean" else np.nan_to_num(found)
+    mean = question.statistic == "mean"  # of which `follow` tells these
+    found = np.clip([filled(one) for one in found], 0, 1) if mean else np.nan_to_num(found)
     return summed_up(question, found - shares, weight_of_a_period(question, online))
 
 
-def _within(estimates: Array) -> Array:
-    """As `follow`: a period without an estimate has the last one; all lie in [0, 1]."""
-    last = np.maximum.accumulate(np.where(np.isnan(estimates), -1, np.arange(estimates.shape[1])), axis=1)
-    held = np.take_along_axis(estimates, np.maximum(last, 0), axis=1)
-    return np.clip(np.where(last < 0, 0.5, held), 0, 1)
-
-
-def _followed(question: Question, settings: Reserve | Thresh, streams: int = 0) -> Expected:
-    """Of votes and calls, run by run."""
-    rng, runs, note = stream(0, "planner", type(settings).__name__), _runs(question, streams, _FOLLOWED), ""
-    if isinstance(settings, Thresh):  # an update looks at about sqrt(readings) counts
-        note = "where the number of changes is promised: after more of them its last estimate stays"
-        afford = _COUNTED / math.sqrt(question.readings) / (question.moves + 1)
-        runs = min(_runs(question, streams, _DRAWN), 200, max(2, int(afford / 12)) if streams else max(8, int(afford)))
-    errors = []
-    for _ in range(runs):
-        data = bits(question, rng)
-        errors.append(follow(settings, data, rng) - data.truth)
-    return summed_up(question, np.array(errors), weight_of_a_period(question, True), note)
+def _called_expected(question: Question, settings: Reserve, streams: int = 0) -> Expected:
+    """Run by run, of crews that are called."""
+    shares, errors = _moving(question, _runs(question, streams, _CALLED)), []
+    for run, truth in enumerate(shares):
+        draws: Any = Draws(stream(0, "planner", "reserve", run))
+        errors.append(follow(settings, BitStream.make([question.users], truth, 1), draws) - truth)
+    return summed_up(question, np.array(errors), weight_of_a_period(question, True))
 
 
 def cut(question: Question, settings: Once, reports: ArrayLike) -> Array:
@@ -223,7 +281,7 @@ def _hot_expected(question: Question, settings: Once) -> Expected:
 
     if missed(1.0) > 0:
         raise CannotServeError("more than all users would have to hold an item")
-    found = brentq(missed, 0.0, 1.0, xtol=1e-9, rtol=1e-4)
+    found = turn(missed, 0.1 / question.users, 1.0, 1e-4)
     return Expected(None, found, found)
 
 
@@ -239,8 +297,8 @@ METHODS = [
     Method(
         "each user once, changes found as they come", SHARES, _watched, partial(_watched_expected, online=True),
         mixed=_WATCHED, **_FOLLOW),
-    Method("each user once, with a reserve that is called at a change", ("mean",), _reserve, _followed, **_FOLLOW),
-    Method("THRESH, tuned", ("mean",), _thresh, _followed, **_FOLLOW),
+    Method("each user once, with a reserve that is called at a change", ("mean",), _reserve, _called_expected, **_FOLLOW),
+    Method("THRESH, tuned", ("mean",), _thresh, _voted_expected, targets=PERIOD),
     Method(
         "each user once, and a cut", ("hot",), _once, _hot_expected, targets=PERIOD,
         mixed=replace(ONCE, settle=partial(_once, kind=Hashed))),

@@ -6,7 +6,7 @@ Errors are those of the last level's reports; `heavy_hitters.planning` chooses t
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from scipy.stats import norm
 
@@ -14,13 +14,13 @@ from evolvingdp.core.olh import OLH
 from evolvingdp.heavy_hitters.planning import planned, sketch_size
 from evolvingdp.heavy_hitters.sketches.geometry import geometry
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
-from evolvingdp.planning.answer import BETA, CannotServeError, Expected, Method, rounded
+from evolvingdp.planning.answer import BETA, CannotServeError, Expected, Method, rounded, turn
 from evolvingdp.planning.local import enough_reports
 from evolvingdp.planning.question import Question
 from evolvingdp.planning.shuffled import Mixed
 
 LARGEST = 10.0  # epsilon of a report of local hashing, whose values fit in 16 bits
-_FACTORS = [4 * 1.25**step for step in range(16)]  # thresholds, in standard errors of whole words
+_LEAST, _MOST = 4.0, 4 * 1.25**15  # thresholds, in standard errors of whole words
 
 
 def _reports(question: Question) -> float:
@@ -40,31 +40,33 @@ def _tree_hist(question: Question) -> TreeHist:
         )
     epsilon = min(question.epsilon, LARGEST)  # a report at less epsilon than is allowed always serves
     error = OLH(epsilon).standard_error(users)
-    low, high, found = 0, len(_FACTORS), None
-    while low < high:
-        middle = (low + high) // 2 if found or low else 0  # mostly the first
+
+    @cache
+    def search(factor: float) -> TreeHist | None:
         try:
-            found, high = planned(epsilon, users, _FACTORS[middle] * error, length=question.length), middle
+            return planned(epsilon, users, factor * error, length=question.length)
         except ValueError:
-            low = middle + 1
-    if found is None:
+            return None
+
+    lowest = _LEAST
+    if not search(_LEAST) and search(_MOST):
+        lowest = turn(lambda factor: -1.0 if search(factor) else 1.0, _LEAST, _MOST, 0.05, _step_above)
+    if not (found := search(lowest)):
         raise CannotServeError(
             f"no threshold lets a search among words of {question.length} letters end with {users:,} reports", "--length 6"
         )
     return found
 
 
+def _step_above(factor: float) -> float:
+    return float(_LEAST * 1.25 ** math.ceil(math.log(factor / _LEAST, 1.25) - 1e-9))
+
+
 def _tree_hist_expected(question: Question, settings: TreeHist) -> Expected:
-    users, last = int(_reports(question)), settings.tree.depth - 1
-    share, held = settings.shares[last], question.level * users
-    noise = settings.level_error(last, users, held)
-    error = math.hypot(noise, math.sqrt(held * (1 - share) / share))
-    return _search_expected(question, settings.threshold, error, users)
-
-
-def _search_expected(question: Question, threshold: float, error: float, users: int) -> Expected:
     """A word is found where its estimate reaches the last cut; those of earlier levels are looser."""
-    found = (threshold + float(norm.isf(BETA)) * error) / users
+    users = int(_reports(question))
+    error = settings.standard_error(users, question.level * users)
+    found = (settings.threshold + float(norm.isf(BETA)) * error) / users
     if found > 1:
         raise CannotServeError(
             f"a word would need {found:.3g} times all users to be found", f"--users {_times(question, 2 * found * users)}"

@@ -1,8 +1,4 @@
-"""All methods asked one question, and the same question asked the other way round.
-
-**Computes** for each method its predicted error, or why it does not serve and the nearest setting at which it would. No
-formula is here: `local`, `local_search`, `curated` and `hot` call those of the papers' packages.
-"""
+"""All methods asked one question, and the same question asked the other way round."""
 
 from __future__ import annotations
 
@@ -13,11 +9,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from scipy.optimize import brentq
-
 from evolvingdp.core.checks import ParameterError
 from evolvingdp.planning import curated, hot, local, local_search, texts
-from evolvingdp.planning.answer import Answer, CannotServeError, Expected, Method, Prediction, Refusal, rounded
+from evolvingdp.planning.answer import Answer, CannotServeError, Expected, Method, Prediction, Refusal, rounded, turn
 from evolvingdp.planning.question import TRUST, Question
 from evolvingdp.planning.shown import number
 from evolvingdp.planning.shuffled import mixed
@@ -119,23 +113,13 @@ def _set(question: Question, name: str, value: float) -> Question:
 
 
 def _turn(off: Callable[[float], float], bad: float, good: float, name: str, digits: int) -> float:
-    """A value of an option, of so many digits, between `bad`, where off > 0, and `good`, where off <= 0, that is not much
-    better than it has to be, and that holds."""
-    step = math.copysign(0.005, good - bad)  # of a logarithm
+    """The value of an option, of so many digits, where `off` turns."""
 
-    def value(place: float) -> float:
-        """Rounded towards `good`."""
-        there = rounded(math.exp(place), digits, good > bad)
-        if name != "epsilon":
-            there = (math.ceil if good > bad else math.floor)(there)
-        return min(max(there, min(bad, good)), max(bad, good))
+    def to(value: float) -> float:
+        there = rounded(value, digits, good > bad)
+        return there if name == "epsilon" else (math.ceil if good > bad else math.floor)(there)
 
-    ends = {math.log(bad): bad, math.log(good): good}
-    turn = step / 2 + brentq(lambda place: max(-9.0, min(9.0, off(ends.get(place) or value(place)))), *ends, xtol=abs(step))
-    for more in (0, 1, 3, 7, 15, 31):
-        if off(value(turn + more * step)) <= 0:
-            return value(turn + more * step)
-    return good
+    return turn(off, bad, good, 0.005, to)
 
 
 @dataclass(frozen=True)
@@ -153,7 +137,7 @@ class Reached:
 _POWER = {"epsilon": 1.0, "users": 0.5, "periods": -0.5}  # of it that errors fall with, to guess where to look
 
 
-def reach(question: Question, error: float, seconds: float = 1.5) -> list[Reached]:
+def reach(question: Question, error: float, seconds: float = 0.8) -> list[Reached]:
     """What each method needs for a standard error of at most `error`, all else as in `question`; of an alarm `error` is the
     share of the users from which an item is found.
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
+from evolvingdp.core.accounting import together
 from evolvingdp.planning.answer import rounded
 from evolvingdp.planning.question import Question
 
@@ -82,20 +82,10 @@ _COUNTED = {
 }
 
 
-def together(question: Question, delta: float = 0.0) -> tuple[float, float]:
-    """What (epsilon, delta) for a unit say of all that a user ever sends, who sends in every period.
-
-    The units of one period are read together, so that theirs is the bound for groups, delta (e^(r epsilon) - 1) /
-    (e^epsilon - 1) for r of them; periods compose.
-    """
-    alike, periods, epsilon = question.a_period, question.periods // question.of_a_unit, question.epsilon
-    group = math.expm1(min(alike * epsilon, 700.0)) / math.expm1(epsilon)  # beyond 700 it is beyond floats, and beyond 1
-    return alike * periods * epsilon, periods * delta * group
-
-
 def _for_ever(question: Question, delta: float = 0.0) -> str:
-    """`together` in words; delta in two digits, rounded up."""
-    whole, failure = together(question, delta)
+    """What (epsilon, delta) of a unit says of all that a user ever sends, who sends in every period; delta in two digits,
+    rounded up. The units of one period are read together."""
+    whole, failure = together(question.epsilon, delta, question.a_period, question.periods // question.of_a_unit)
     if whole == question.epsilon:
         return "together the same"
     if failure >= 1:

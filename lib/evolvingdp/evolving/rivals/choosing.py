@@ -99,10 +99,10 @@ def follow(
         else:
             found = settings.detect(tally, online=online).estimates if method == "detected" else settings.estimates(tally)
         found = settings.lots.hold(found[:, 1])
-    return np.clip(_filled(found), 0, 1)
+    return np.clip(filled(found), 0, 1)
 
 
-def _filled(estimates: Array) -> Array:
+def filled(estimates: Array) -> Array:
     """An epoch without an estimate has the last one; before the first it is 1/2."""
     last = np.maximum.accumulate(np.where(np.isnan(estimates), -1, np.arange(len(estimates))))
     return np.where(last < 0, 0.5, estimates[last])
@@ -228,7 +228,7 @@ def _error(bias: Array, standard_error: Array) -> Array:
 def _errors(method: str, settings: Settings, means: Array, one: Once, online: bool) -> Array:
     """Of all streams, (streams,), whose means are (horizon, streams)."""
     if isinstance(settings, Thresh):
-        return _error(*_voted(settings, means))
+        return _error(*voted(settings, means))
     if isinstance(settings, Reserve):
         return _error(*_watched(settings.once, means, settings.parts[1:]))
     if method == "smoothed":
@@ -241,15 +241,20 @@ def _errors(method: str, settings: Settings, means: Array, one: Once, online: bo
     )
 
 
-def _voted(voting: Thresh, means: Array) -> Run:
-    """A user votes where the mean is beyond the threshold; all do, so that an update follows as long as there is one."""
+def voted(voting: Thresh, means: Array) -> Run:
+    """Of every epoch the bias, and the standard error of its last update, of THRESH where (horizon, streams) `means` are
+    true.
+
+    A user votes where the mean is beyond the threshold; all do, so that an update follows as long as there is one.
+    """
     bias, reference, updates = np.zeros_like(means), np.zeros(means.shape[1]), np.zeros(means.shape[1], dtype=np.int64)
     for place, mean in enumerate(means):
         moved = (updates == 0) | (np.abs(mean - reference) > voting.threshold(place + 1))
         moved &= updates < voting.estimate_cap
         reference, updates = np.where(moved, mean, reference), updates + moved
         bias[place] = reference - mean
-    return bias, np.full(means.shape, voting.standard_error)
+    ones = voting.report_one(np.clip(means + bias, 0, 1))
+    return bias, np.sqrt(ones * (1 - ones) / voting.n_users) * voting.estimate_randomizer.debias
 
 
 def _estimates(settings: Once, means: Array) -> tuple[Array, Array, Array]:
