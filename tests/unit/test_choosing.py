@@ -51,7 +51,7 @@ def test_streams_are_predicted_together_as_each_by_itself():
     """A reserve is called at a change of its own stream."""
     table = np.array([means for each in rivals.streams(48, 2).values() for means in each]).T
     settings, voting = Once(10**6, 48, 1.0), Thresh.tuned(10**6, 48, 10**6, 4.0, changes=2)
-    runs = {rivals._watched: (settings, [9000, 9000, 2000]), rivals._averaged: (settings,), rivals._voted: (voting,)}
+    runs = {rivals._watched: (settings, [9000, 9000, 2000]), rivals._averaged: (settings,), rivals.voted: (voting,)}
     for run, (made, *others) in runs.items():
         together, alone = run(made, table, *others), [of_one(run, made, means, *others) for means in table.T]
         np.testing.assert_allclose(together, np.moveaxis(alone, 0, 2), rtol=1e-9, atol=1e-12)

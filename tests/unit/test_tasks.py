@@ -141,3 +141,19 @@ def test_a_function_of_the_input_alone_is_audited_and_any_other_is_refused_in_on
     assert audited(lambda values: values.sum() + own.laplace(scale=1.0)).refutes(1.0)
     with pytest.raises(ValueError, match=r"mechanism must take \(input, rng\), or \(input\) alone, got \(\)"):
         audited(lambda: 1)
+
+
+def test_columns_of_pandas_are_taken_as_they_are_or_refused_in_one_line():
+    """Nullable, with any index; what is missing is no number. Seen to fail where columns of objects are refused."""
+    bits, index = pd.DataFrame({"a": [True, False], "b": [True, True]}, index=[7, 3]), [9, 2, 5]
+    noise = {name: stream(7, name) for name in ("words", "public", "private")}
+    for kind in ("boolean", "Int64", "bool", "Float64"):
+        assert once.run(Once(2, 2, 1.0), bits.astype(kind), **noise).reports.sum() == 2
+    with pytest.raises(ValueError, match="stream must be words from 0"):
+        once.run(Once(2, 2, 1.0), bits.astype("boolean").where(bits.a), **noise)
+    users, values = (pd.Series(pd.array(column, dtype="Int64"), index=index) for column in ([0, 1, 0], [1, 0, 1]))
+    assert len(recommended(2, 2, 1.0).release(users, values, stream(7, "noise")).estimate) == 3
+    with pytest.raises(TypeError, match="samples must be a one-dimensional array of numbers"):
+        recommended(2, 2, 1.0).release(users, values.astype("string"), stream(7, "noise"))
+    monitor = stable_monitor(epsilon=1.0, delta=1e-6, reports=3, moved=2)
+    assert len(monitor.step_held(monitor.start(3), users, stream(7, "noise"))[1]) == 0

@@ -94,7 +94,7 @@ class Settings:
 
         Raises ValueError with the first that is out of range, or, where resolution is 1, not one of the two ends.
         """
-        low, high, values = self.low, self.high, np.asarray(samples)
+        low, high, values = self.low, self.high, checks.plain_array(samples)
         if values.ndim != 1 or values.dtype.kind not in "biuf":
             raise TypeError(f"samples must be a one-dimensional array of numbers, got {values.dtype} {values.shape}")
         bad = ~((values >= low) & (values <= high))
@@ -227,7 +227,7 @@ def grid(settings: Settings) -> tuple[float, float, int]:
 
 def arrange(settings: Settings, users: ArrayLike, samples: ArrayLike) -> Arranged:
     """The stream `users` (T,), `samples` (T,) on the grid of `settings`; raises TypeError and ValueError."""
-    who, values = np.asarray(users), settings.encode(samples)
+    who, values = checks.plain_array(users), settings.encode(samples)
     if who.ndim != 1 or (who.dtype.kind not in "iu" and who.size) or who.shape != values.shape:
         raise TypeError(f"users must be integers of shape {values.shape}, got {who.dtype} {who.shape}")
     if who.size and who.min() < 0:

@@ -182,9 +182,15 @@ def counts_of_keys(held: ArrayLike, keys: Sized) -> NDArray[np.int64]:
     return array.astype(np.int64, copy=False)
 
 
+def plain_array(value: ArrayLike) -> NDArray[Any]:
+    """`value` as an array; Python's own numbers, which nullable columns of pandas turn into, as numpy's."""
+    array = np.asarray(value)
+    return np.array(array.tolist()) if array.dtype == object and all(isinstance(one, Real) for one in array.flat) else array
+
+
 def integer_array(name: str, value: ArrayLike, *, low: int = 0, below: int, entries: int | None = None) -> NDArray[np.int64]:
     """`value` as int64 (n,), each entry in [low, below), of so many `entries`; raises with the first offending entry."""
-    array = np.asarray(value)
+    array = plain_array(value)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise TypeError(f"{name} must be a one-dimensional array of integers, got {array.dtype} {array.shape}")
     _of_users(name, array, entries)

@@ -236,7 +236,7 @@ def run(
 
 def _held(settings: Once, values: Any) -> Callable[[int], NDArray[np.int64]]:
     """What each user holds in an epoch, as `step` takes it; everything is checked before the first draw."""
-    table, shape = np.asarray(values), (settings.horizon, settings.n_users)
+    table, shape = checks.plain_array(values), (settings.horizon, settings.n_users)
     if table.shape != shape or table.dtype.kind not in "biuf":
         raise ValueError(f"stream must be words from 0, (horizon, n_users) = {shape}, got {table.dtype} {table.shape}")
     bad = ~((table >= 0) & (table < settings.n_words)) | (table != np.floor(table))
