@@ -93,7 +93,8 @@ def ranked(
         except (CannotServeError, ValueError):
             continue
         else:
-            found.append((size.rank, (method.name, number(size.standard_error) or NONE, number(size.found_from))))
+            told = number(size.standard_error, 0.0 if streams else size.own_error).partition(" ")[0]
+            found.append((size.rank, (method.name, told or NONE, number(size.found_from))))
     return [row for _, row in sorted(found, key=lambda one: one[0])]
 
 
