@@ -132,7 +132,7 @@ def _thresh(rng: Rng) -> Thresh:
     vote, estimate = float(rng.uniform(0.05, 1.0)), float(rng.uniform(0.05, 1.0))
     return Thresh(
         int(rng.integers(1, 6)),
-        int(rng.integers(1, 7)),
+        int(rng.integers(1, 16)),  # so long that what is not charged adds up to more than all that is
         int(rng.integers(1, 4)),
         2 * votes * vote + estimates * estimate,
         vote,
