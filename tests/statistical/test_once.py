@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy.stats import binom, binomtest, ks_2samp
 
-from evolvingdp.core.detection import detect
+from evolvingdp.core.detection import detect, detect_many
 from evolvingdp.core.reports import Hashed, Sign, Subset
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import streams
@@ -104,6 +105,19 @@ def test_a_reserve_has_one_law_on_both_paths():
     assert abs(ratios[1] - 1) > 4.9 * math.sqrt(2 / 900)
 
 
+def many(users, tally, online):
+    told, reports = users.estimates(tally)[:, 1:], tally.reports[:, None]
+    return detect_many(told, reports, users.report.largest_variance, online=online)
+
+
+def called(users, number):
+    """As many changes as crews are called, but for the first, on constant data of its own."""
+    data = streams.BitStream.make([users.n_users], np.full((1, users.horizon), 0.5), 10)
+    settings = Reserve(users.n_users, users.horizon, users.epsilon, 3)
+    releases = reserve.simulate(settings, data, stream(0, "called", number))
+    return SimpleNamespace(changes=sum(release.called for release in releases) - 1)
+
+
 WAYS = {  # every public way to look for changes, and the mistakes that it once made or could make
     "bits": lambda users, tally: users.detect(tally),
     "bits online": lambda users, tally: users.detect(tally, online=True),
@@ -114,6 +128,9 @@ WAYS = {  # every public way to look for changes, and the mistakes that it once 
     "words online": lambda users, tally: users.detect(tally, online=True),
     "one word": lambda users, tally: users.detect(tally, words=np.array([0])),
     "one word online": lambda users, tally: users.detect(tally, words=np.array([0]), online=True),
+    "bits, of many series": lambda users, tally: many(users, tally, False),
+    "bits, of many series online": lambda users, tally: many(users, tally, True),
+    "bits, a reserve's calls online": lambda users, tally: called(users, int(tally.sums[0, 1])),
     "bits, half the variance": lambda users, tally: detect(
         users.estimates(tally)[:, 1], tally.reports, users.report.variance(0.5) / 2
     ),

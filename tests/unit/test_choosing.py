@@ -7,12 +7,15 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from rivals import better
 
+from evolvingdp.core.reports import Sign
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import streams
 from evolvingdp.evolving.rivals import choosing as rivals
 from evolvingdp.evolving.rivals.choosing import METHODS, PLANNED, choose
 from evolvingdp.evolving.rivals.once import Once
+from evolvingdp.evolving.rivals.reserve import Reserve
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.notebooks.evolving import choosing, split_users
 from evolvingdp.notebooks.evolving.choosing import random_means
@@ -235,3 +238,51 @@ def test_random_means_change_as_often_as_asked_and_are_the_same_for_all_horizons
     assert [np.count_nonzero(np.diff(means)) for means in (short, long)] == [3, 3]
     assert list(dict.fromkeys(short)) == list(dict.fromkeys(long))
     assert np.count_nonzero(np.diff(random_means(8, 7, stream(0, "every")))) == 7
+
+
+@pytest.mark.parametrize("online", [False, True])
+@pytest.mark.parametrize(
+    ("n_users", "horizon", "epoch_length", "epsilon", "changes"),
+    [(10**6, 64, 10**6, 1.0, 3), (2 * 10**5, 120, 1, 2.0, 1), (5 * 10**6, 40, 100, 4.0, 6)],
+)
+def test_no_trivial_transformation_of_the_choice_has_a_tenth_less_error(
+    n_users, horizon, epoch_length, epsilon, changes, online
+):
+    """Batched, with fewer users, another report, other crews or estimates, or another method: the geometric mean of what is
+    predicted for all streams. What has a larger regret is no rival: `choose` would not risk it."""
+    choice = choose(n_users, horizon, epoch_length, epsilon, changes=changes, online=online)
+    kinds = rivals.streams(horizon, changes)
+    least = {name: min(each[name] for each in choice.predicted.values()) for name in kinds}
+    one = Once(n_users, horizon, epsilon)
+
+    def mean(method, settings, one=one):
+        def error():
+            made = settings()
+            errors = {
+                name: rivals._errors(method, made, np.array(means).T, one, online).mean() for name, means in kinds.items()
+            }
+            if max(errors[name] / least[name] for name in kinds) > choice.regret[choice.method] * (1 + 1e-9):
+                raise ValueError("its largest regret is larger")
+            return float(np.exp(np.mean(np.log(list(errors.values())))))
+
+        return error
+
+    half, sign = Once(n_users // 2, horizon, epsilon), Once(n_users, horizon, epsilon, report=Sign(2, epsilon))
+    tried = {
+        "half of the users": mean("detected", lambda: half, half),
+        "signs": mean("detected", lambda: sign, sign),
+        "as reported": mean("once", lambda: one),
+        "everybody at once": mean("once", lambda: Once(n_users, horizon, epsilon, every=horizon)),
+        "votes": mean("tuned", lambda: Thresh.tuned(n_users, horizon, epoch_length, epsilon, changes=changes, spare=2)),
+    }
+    for every in (3, 7):
+        tried[f"batches of {every}"] = mean("once", lambda every=every: Once(n_users, horizon, epsilon, every=every))
+    if online:
+        for crews, steady in ((0, 0.75), (2 * changes, 0.75), (changes, 0.5), (changes, 0.85)):
+            waiting = Reserve(n_users, horizon, epsilon, crews, steady=steady)
+            tried[f"{crews} crews, {steady} steady"] = mean("reserve", lambda waiting=waiting: waiting)
+    else:
+        tried["averages"] = mean("detected", lambda: one)
+        tried["half, smoothed"] = mean("smoothed", lambda: half, half)
+    own = mean(choice.method, lambda: choice.settings[choice.method])
+    assert better(own(), tried | {"itself": own}) == {}

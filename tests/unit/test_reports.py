@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from rivals import better
 
 from evolvingdp.core.reports import Hashed, Report, Sign, Subset, best_report
 from evolvingdp.core.seeds import stream
@@ -137,3 +138,23 @@ def test_a_set_of_several_is_drawn_from_all_orders():
     for _ in range(400):
         seen.add(tuple(np.flatnonzero(report.collect(np.array([0]), rng, rng)).tolist()))
     assert seen == set(itertools.combinations(range(5), 3))
+
+
+@pytest.mark.parametrize("n_values", [2, 4, 10, 50, 120, 1000])
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0, 6.0])
+def test_no_trivial_transformation_of_the_best_report_has_a_tenth_less_error(n_values, epsilon):
+    """Another kind or size, half of the users, or two reports of half of epsilon: the standard error at the usual share."""
+    share = 1 / n_values
+
+    def error(make, users=1.0, reports=1):
+        own = share * (1 - share)  # which no second report of a user makes less
+        return lambda: math.sqrt(((float(make().variance(share)) - own) / reports + own) / users)
+
+    tried = {
+        "hash": error(lambda: Hashed(n_values, epsilon)),
+        "sign": error(lambda: Sign(n_values, epsilon)),
+        "half of the users": error(lambda: best_report(n_values, epsilon), 0.5),
+        "two reports": error(lambda: best_report(n_values, epsilon / 2), reports=2),
+    }
+    tried |= {f"sets of {size}": error(lambda size=size: Subset(n_values, epsilon, size)) for size in (1, 2, 5, 20, 60, 500)}
+    assert better(error(lambda: best_report(n_values, epsilon))(), tried) == {}

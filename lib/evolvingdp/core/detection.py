@@ -80,7 +80,7 @@ class Fit:
     @property
     def changes(self) -> int:
         """Changes found; online, how often the segment's first epoch moved."""
-        return int(np.count_nonzero(np.diff(self.starts)))
+        return int(np.count_nonzero(np.diff(self.starts, axis=0)))
 
     def standard_errors(self, variance: float) -> NDArray[np.float64]:
         """(T,): of the mean of as many reports of this `variance`, if the segment holds no change."""
