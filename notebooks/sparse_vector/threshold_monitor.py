@@ -158,8 +158,8 @@ def single_until(epsilon: float, delta: float, queries: int) -> int:
 
 
 def normal_until(epsilon: float, delta: float, reports: int) -> int:
-    """The most queries, all of which a user is in, up to which normal noise finds smaller counts than Laplace noise; both
-    silent but for 2.5 %, found with 99 %; to a hundredth."""
+    """The most queries, all of which a user is in, up to which normal noise finds the smaller count than Laplace noise;
+    both silent but for 1 %, the one count found with 99 %; to a hundredth."""
 
     def found(queries: int, moved: int | None = None) -> float:
         return planned_monitor(calibrate(epsilon, delta, reports, moved=moved), queries, 1, 1, 0.02).error

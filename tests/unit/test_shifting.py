@@ -170,6 +170,10 @@ def test_an_extreme_monitor_finds_everything_or_nothing():
         (lambda: planned_monitor(calibrate(1.0, 1e-6, 3), 10, 10, 3, beta=1.0), r"beta must lie in \(0, 1\), got 1.0"),
         (lambda: planned_monitor(calibrate(1.0, 1e-6, 3), 10, 0, 3), "n_elements must be >= 1, got 0"),
         (
+            lambda: planned_monitor(calibrate(1.0, 1e-6, 3, moved=5), 6, 10, 1),
+            "horizon must be at most the 5 queries that `moved` of the noise allows, got 6",
+        ),
+        (
             lambda: solve(ThresholdMonitorEvolving(Laplace(10.0), 1.0, 1), [[0, 1], [0, 1, 1]], 2, stream(0, "n")),
             "inputs must hold 2 users in every step, as at the start",
         ),

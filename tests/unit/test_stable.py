@@ -153,6 +153,12 @@ def test_a_user_s_queries_are_counted_where_the_noise_pays_for_them():
     assert (state.moves.tolist(), state.active.tolist()) == ([5, 3, 3], [False, False, False])
 
 
+@pytest.mark.parametrize("noise", ["gaussian", "integer"])
+def test_more_reports_than_steps_cost_nothing(noise):
+    """A user is deleted after the steps at the latest."""
+    assert stable_monitor(1, 1e-6, 30, 2, noise).noise == stable_monitor(1, 1e-6, 2, 2, noise).noise
+
+
 def test_the_best_noise_finds_the_smallest_groups():
     """Normal noise for few steps, integers for many; with a short list normal noise at a threshold that keeps it quiet."""
     for reports, moved, best in ((3, 100, GaussianNoise), (1, 10**6, IntegerNoise)):

@@ -33,6 +33,7 @@ _TOUCHED = np.array([-7, -5, -3.5, -2.5, -1.7, -1.1, *np.linspace(-0.5, 5.3, 20)
 _STEP = 0.25  # of the grid of losses, times the scale
 MOST = 2000  # k m up to which values are iterated, in a second
 _SAVED = 0.945  # of the closed scale: where the search begins
+_LARGE = 100.0  # epsilon, from which ratios leave the range of doubles
 _PRECISE, _TRIES = 3e-3, 8  # of the scale
 
 
@@ -107,7 +108,7 @@ def delta_of_moved(epsilon: float, scale: float, reports: int, moved: int, step:
     law = np.convolve(with_user[::-1], without)
     losses = step * (np.arange(len(law)) - (len(value) - 1))
     above = losses > epsilon
-    return float(never + np.sum(law[above] * -np.expm1(epsilon - losses[above])))
+    return min(1.0, float(never + np.sum(law[above] * -np.expm1(epsilon - losses[above]))))
 
 
 def closed_scale(epsilon: float, delta: float, reports: int, moved: int) -> float:
@@ -122,11 +123,11 @@ def closed_scale(epsilon: float, delta: float, reports: int, moved: int) -> floa
 @checks.plain
 @lru_cache(maxsize=4096)
 def smallest_moved_scale(epsilon: float, delta: float, reports: int, moved: int) -> float:
-    """The least scale, up to 0.3 %; by `closed_scale` where `reports` * `moved` is above `MOST`."""
+    """The least scale, up to 0.3 %; by `closed_scale` where `reports` * `moved` is above `MOST`, or epsilon is large."""
     check_privacy(epsilon, delta)
     checks.integer_at_least(1, reports=reports, moved=moved)
     closed = closed_scale(epsilon, delta, reports, moved)
-    if min(reports, moved) * moved > MOST:
+    if min(reports, moved) * moved > MOST or epsilon > _LARGE:
         return closed
     # logarithms of scale and delta lie nearly on a line, whose slope the closed scales tell
     rate = math.log(closed_scale(epsilon, delta / 100, reports, moved) / closed) / math.log(100)

@@ -39,9 +39,12 @@ class Plan:
 def planned_monitor(law: Calibration, horizon: int, n_elements: int, n_events: int, beta: float = 0.05) -> Plan:
     """The lowest threshold at which an element of weight zero is reported with probability beta / 2 at most.
 
-    `error` is the weight from which `n_events` events are all found with probability 1 - beta / 2.
+    `error` is the weight from which `n_events` events are all found with probability 1 - beta / 2.  Raises ValueError where
+    `law` would delete users for the steps that they are in, and for what is out of range.
     """
     checks.integer_at_least(1, horizon=horizon, n_elements=n_elements, n_events=n_events)
+    if law.moved is not None and law.moved < horizon:
+        raise ValueError(f"horizon must be at most the {law.moved} queries that `moved` of the noise allows, got {horizon}")
     checks.probability(beta=beta)
     threshold = float(law.noise.isf(beta / (2 * horizon * n_elements)))
     missed = -law.noise.lower_quantile(beta / (2 * n_events))

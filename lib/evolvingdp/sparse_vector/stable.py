@@ -51,7 +51,7 @@ def stable_monitor(
 
 def _integer(epsilon: float, delta: float, reports: int, moved: int) -> IntegerNoise:
     """The least limit, over the shares of delta for what 2 `moved` queries reveal."""
-    made = []
+    made, reports = [], min(reports, moved)
     for share in SHARES:
         one = IntegerNoise(smallest_scale(epsilon, share * delta, reports), 1)
         excess = math.log(one.revealed * 2 * moved / ((1 - share) * delta))
