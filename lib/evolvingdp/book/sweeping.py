@@ -581,8 +581,8 @@ def compute(
             future.release()
             next(done, None)
     except (Cancelled, CancelledError, OSError) as error:
-        if isinstance(error, OSError) and client.status == "running":
-            raise  # it is ours: a full disk
+        if isinstance(error, OSError) and error.errno is not None and not isinstance(error, ConnectionError):
+            raise  # it is ours: a full disk; dask's own have no number
         raise SweepError("the scheduler went away; all finished points are kept, the same command continues") from None
     return failures
 
