@@ -18,14 +18,35 @@ _FIELD = re.compile(r"^    ([a-z]\w*): [^#\n]*#\s*(.+)$", re.MULTILINE)
 
 
 def _read(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
-    if what == "module":  # what else a file explains is one click away
-        title, *more = "\n".join(lines).split("\n\n")
-        lines[:] = "\n\n".join([title, *(part for part in more if part.startswith("**"))]).split("\n")
-    if what in ("class", "exception"):
-        if lines and lines[0].startswith(f"{name.split('.')[-1]}("):  # a dataclass's own
-            lines.clear()
-        lines += ["", *(f"- `{field}`: {told}" for field, told in _FIELD.findall(inspect.getsource(thing)))]
-    lines[:] = as_rst("\n".join(lines)).split("\n")
+    """Of what a page shows by the way one sentence; of a file its title and the parts that are named in bold."""
+    doc, brief = "\n".join(lines), _by_the_way(options)
+    if what == "module":
+        title, *more = doc.split("\n\n")
+        named = [_summary(part) if part.startswith("**Source") else part for part in more if part.startswith("**")]
+        doc = _summary(title) if brief else "\n\n".join([title, *named])
+    elif doc.startswith(f"{name.split('.')[-1]}("):  # a dataclass's own
+        doc = ""
+    if what != "module" and brief:
+        doc = _summary(doc)
+    elif what in ("class", "exception"):
+        doc += "\n\n" + "\n".join(f"- `{field}`: {told}" for field, told in _FIELD.findall(inspect.getsource(thing)))
+    lines[:] = as_rst(doc).split("\n")
+
+
+def _plain(app: Sphinx, what: str, name: str, thing: Any, options: Any, signature: str | None, returned: str | None) -> Any:
+    """Names and defaults; an entry of one sentence has none."""
+    return ("", "") if _by_the_way(options) else None
+
+
+def _by_the_way(options: Any) -> bool:
+    """Whether the directive is an automodule's that lists names, or all but those that the page shows whole."""
+    return bool(options.exclude_members or (options.members and options.members is not ALL))
+
+
+def _summary(doc: str) -> str:
+    """The first sentence of a docstring."""
+    first = " ".join(doc.strip().split("\n\n")[0].split())
+    return re.split(r"(?<=[.:])(?<!e\.g\.)(?<!i\.e\.) +(?=[A-Z`$\"])", first)[0].rstrip(":")
 
 
 def as_rst(doc: str) -> str:
@@ -54,9 +75,10 @@ def _escaped(block: str) -> str:
 
 def _skip(app: Sphinx, what: str, name: str, thing: Any, skip: bool, options: Any) -> bool | None:
     """Without the methods of classes that a page shows by the way: those of an automodule."""
-    return True if what == "class" and (options.exclude_members or options.members is not ALL) else None
+    return True if what == "class" and _by_the_way(options) else None
 
 
 def setup(app: Sphinx) -> None:
     app.connect("autodoc-process-docstring", _read)
+    app.connect("autodoc-process-signature", _plain)
     app.connect("autodoc-skip-member", _skip)
