@@ -81,6 +81,7 @@ def noticed(mistake: dict[str, str]) -> dict[str, str]:
         assert text is not None
         (copy / mistake["file"]).write_text(text)
         variables = os.environ | {"PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1"}
+        variables["EVOLVINGDP_NOTEBOOKS"] = str(ROOT / "notebooks")  # or tests that import them fail for want of them
         for by in BY:
             found[by] = ""
             if not (tests := asked(by, mistake["chapter"])):
