@@ -14,8 +14,9 @@ from evolvingdp.core.detection import Search, detect, frequent, penalty
 from evolvingdp.core.reports import Hashed, Sign, Subset
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import baselines, streams
-from evolvingdp.evolving.rivals import once
+from evolvingdp.evolving.rivals import once, reserve
 from evolvingdp.evolving.rivals.once import Lots, Once, State, Tally
+from evolvingdp.evolving.rivals.reserve import Reserve
 from evolvingdp.notebooks.evolving import split_users
 
 ONE_GROUP, TWO_GROUPS = (streams.BitStream.make([10] * groups, [[0.5] * 8] * groups, 1) for groups in (1, 2))
@@ -255,6 +256,20 @@ def test_no_window_asks_more_users_than_there_are_and_releases_follow_the_mean(w
     for place, each in zip(released, (asked[released] - part) // part, strict=True):
         assert (estimates[place : place + each] == estimates[place]).all()
     assert ((asked[released] - part) // part).max() >= min(4, window)
+
+
+def test_a_reserve_s_users_have_one_role_each_and_a_crew_is_called_once():
+    """Three changes, of 20 standard errors and more."""
+    settings = Reserve(4_000, 12, 4.0, 3)
+    steady, *crews = settings.parts
+    roles = reserve.start(settings, stream(0, "roles")).roles
+    assert np.bincount(-roles[roles < 0]).tolist() == [0, *crews]
+    assert [np.sum(roles > 0), np.sum(roles == 0)] == [steady, 4_000 - steady - sum(crews)]
+    data = streams.BitStream.make([4_000], streams.steps(12, 0.1, {4: 0.9, 7: 0.1, 10: 0.9}), 1)
+    rngs = {name: stream(0, "called", name) for name in ("words", "public", "private")}
+    called = [release for release in reserve.run(settings, data, **rngs) if release.called]
+    assert [release.epoch for release in called[:4]] == [1, 4, 7, 10]
+    assert [release.crews_left for release in called] == [4, 3, 2, 1, 0][: len(called)]
 
 
 def test_users_split_over_periods_hold_each_period_s_estimate():
