@@ -246,8 +246,8 @@ def test_a_real_run_writes_everything_and_twice_the_same(twice):
     assert "absent" not in values
     cells = nbformat.read(outs[0] / "line.ipynb", as_version=4).cells
     shown = [output.data for cell in cells for output in cell.get("outputs", []) if "data" in output]
-    assert sum("<strong>Figure <code>" in data.get("text/html", "") for data in shown) == 1, "captions"
-    assert not any("text/x-myst" in data or "text/markdown" in data for data in shown)
+    assert sum("**Figure `" in data.get("text/markdown", "") for data in shown) == 1, "captions"
+    assert not any("text/x-myst" in data for data in shown)
 
 
 def _without_run_times(text: str, name: str) -> str:
