@@ -109,7 +109,7 @@ def test_words_that_nobody_holds_have_no_offset_in_common(epsilon):
     unheld, z, reach = np.arange(10**6, 10**6 + 20_000, dtype=np.uint64), [], []
     for run in range(6):
         oracle = ProjectiveOracle.draw(64, 100, epsilon, stream(1, "hashes", run))
-        assert oracle.space.dimension == (3 if epsilon < 6 else 2)
+        assert oracle.space.dimension == 2
         estimates = oracle.estimate(oracle.simulate(keys, counts, stream(1, "noise", run)), unheld, "mean")
         each = np.hypot(oracle.standard_error(180_000, "mean"), np.sqrt((counts**2).sum() / 64 / oracle.space.points))
         z.append(estimates / each)
