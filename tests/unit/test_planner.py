@@ -393,7 +393,7 @@ def test_a_curator_s_words_cost_no_more_than_what_a_unit_is_counted_in():
 def test_a_search_predicts_that_the_reports_of_a_word_s_holders_vary_more():
     """A rare word has a smaller error."""
     search = Question("words", users=300_000, periods=1, unit="report", epsilon=3.0, share=0.2, length=3)
-    assert error("TreeHist", search) > 1.35 * error("TreeHist", replace(search, share=0.001))
+    assert error("TreeHist", search) > 1.3 * error("TreeHist", replace(search, share=0.001))
 
 
 @pytest.mark.parametrize("name", ["ThresholdMonitor", "AboveThreshold, repeated"])
