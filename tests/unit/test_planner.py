@@ -18,6 +18,7 @@ from evolvingdp.book.cli import main
 from evolvingdp.core import accounting
 from evolvingdp.core.checks import ParameterError
 from evolvingdp.core.seeds import stream
+from evolvingdp.heavy_hitters.sketches.geometry import geometry
 from evolvingdp.heavy_hitters.trust.shuffling import Shuffled
 from evolvingdp.planning import local, planner
 from evolvingdp.planning.answer import CannotServeError, Method
@@ -159,6 +160,7 @@ def test_a_change_that_is_only_just_detectable_has_a_number_with_its_own_error()
         few, many = (expected(of(found, TELEMETRY), replace(TELEMETRY, change=by), streams) for streams in (0, 250))
         assert few.own_error > many.own_error > 0
         assert abs(few.standard_error - many.standard_error) < 4 * few.own_error
+        assert few.own_error < 0.1 * few.standard_error
     assert error(found, replace(TELEMETRY, change=0.005)) < error(found, replace(TELEMETRY, change=0.02))
 
 
@@ -391,9 +393,18 @@ def test_a_curator_s_words_cost_no_more_than_what_a_unit_is_counted_in():
 
 
 def test_a_search_predicts_that_the_reports_of_a_word_s_holders_vary_more():
-    """A rare word has a smaller error."""
+    """Of a holder's reports half support the word, of others' one in twenty; and who is dealt to the last level varies."""
     search = Question("words", users=300_000, periods=1, unit="report", epsilon=3.0, share=0.2, length=3)
-    assert error("TreeHist", search) > 1.3 * error("TreeHist", replace(search, share=0.001))
+    settings = settled(of("TreeHist", search), search)
+    space, users = geometry(3.0, settings.width), settings.leaf_share * 300_000
+    keep = space.share * math.exp(3) / (1 + space.share * math.expm1(3))
+    for held in (0.2, 0.001):
+        variance = held * keep * (1 - keep) + (1 - held) * space.share * (1 - space.share)
+        reports = math.sqrt(users * variance) / (keep - space.share) / settings.leaf_share
+        dealt = math.sqrt(held * 300_000 * (1 / settings.leaf_share - 1))
+        assert error("TreeHist", replace(search, share=held)) == pytest.approx(math.hypot(reports, dealt) / 300_000)
+    assert 0.5 < keep < 0.55
+    assert space.share < 0.053
 
 
 @pytest.mark.parametrize("name", ["ThresholdMonitor", "AboveThreshold, repeated"])
