@@ -118,8 +118,11 @@ def followed(question: Question, settings: Any, seed: int) -> Array:
     if isinstance(settings, Reserve):
         found = [release.estimate[1] for release in reserve.run(settings, data, **_generators(seed))]
     else:
-        releases = thresh_protocol.run(settings, data, **_generators(seed))
-        found = [release.estimate for release in releases]
+        found, state, rngs = [], thresh_protocol.start(settings), _generators(seed)
+        for epoch in range(1, question.periods + 1):  # users are alike: the first ones take part
+            held = data.counts(epoch, rngs["words"])[: settings.n_users]
+            state, release = thresh_protocol.step(settings, state, held, rngs["public"], rngs["private"])
+            found.append(release.estimate)
     return np.asarray(_told(np.array(found, dtype=float))[:, None] - own)
 
 

@@ -355,6 +355,9 @@ def test_every_method_that_predicts_can_be_compared_with_its_protocol():
             500,
         ),
         ("running sums, the best tree", Question(trust="curator", delta=0.0, periods=60, target="cumulative"), 400),
+        ("THRESH, tuned", Question(users=10_000, periods=16, epsilon=6.0, readings=50_000, change=0.1), 250),
+        ("THRESH, tuned", Question(users=10_000, periods=20, epsilon=8.0, readings=20_000, changes=2, change=0.2), 250),
+        ("THRESH, tuned", Question(users=5_000, periods=12, epsilon=8.0, readings=4_900, changes=1, change=0.1), 250),
     ],
 )
 def test_a_prediction_is_the_error_of_the_protocol_user_by_user(name, question, runs):

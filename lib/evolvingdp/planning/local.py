@@ -167,9 +167,10 @@ def _crowds(question: Question) -> list[int]:
             f"the lowest threshold that users vote by is {2 * unit(question.users, *size):.2g}, and a change of "
             f"{question.jump:g} is not seen, or only just"
         )
-    distances = question.jump * np.arange(1, min(question.moves, 1 / question.jump) + 1) - 1e-9
+    sure = 3 * math.sqrt(0.5 / question.readings)  # what a user sees of a change is off by a third of it
+    distances = question.jump * np.arange(1, min(question.moves, 1 / question.jump) + 1) - sure
     steps = np.divide.outer(distances, 2.0 * np.arange(1, question.periods.bit_length() + 1))
-    fewer = {most_users(step, *size) for step in steps.ravel().tolist()}
+    fewer = {most_users(step, *size) for step in steps.ravel().tolist() if step > 0}
     return sorted({all_of_them} | {users for users in fewer if 0 < users < all_of_them}, reverse=True)
 
 
