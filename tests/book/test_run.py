@@ -338,13 +338,11 @@ def test_a_working_folder_that_is_gone_is_one_line(tmp_path):
     assert done.stderr.startswith("Error: the folder in which this was started exists no longer")
 
 
-def test_the_code_of_a_verdict_is_that_of_nothing_else(monkeypatch):
-    def broken(**_):
-        raise RuntimeError("unexpected")
-
+@pytest.mark.parametrize("broken", [lambda **_: {}["unexpected"], lambda **_: Path("/no/such").read_text()])
+def test_the_code_of_a_verdict_is_that_of_nothing_else(monkeypatch, broken):
     monkeypatch.setattr(main.commands["params"], "callback", broken)
     done = CliRunner().invoke(main, ["params", TOY])
-    assert (done.exit_code, done.stderr.splitlines()[-1]) == (3, "RuntimeError: unexpected")
+    assert (done.exit_code, done.stderr.splitlines()[0]) == (3, "Traceback (most recent call last):")
     refused = CliRunner().invoke(main, ["params"])
     assert refused.exit_code == 2
     assert refused.stderr == (

@@ -26,14 +26,13 @@ class _Ends(click.Group):
         """One line where something is refused, and 1 for a verdict alone: click and Python end with 1 for more."""
         try:
             Path.cwd()
-            code = super().main(*args, **kwargs | {"standalone_mode": False})
-        except FileNotFoundError as error:
-            if error.filename is not None:
-                raise
+        except FileNotFoundError:
             click.echo(
                 "Error: the folder in which this was started exists no longer; cd to another one, and again", err=True
             )
-            code = REFUSED
+            sys.exit(REFUSED)
+        try:
+            code = super().main(*args, **kwargs | {"standalone_mode": False})
         except click.exceptions.NoArgsIsHelpError as error:
             click.echo(error.format_message())
             code = REFUSED
