@@ -18,6 +18,7 @@ from evolvingdp.audit.registry.entry import FINITE, REPORTS, Mechanism, Trial
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.per_step import PerStepLaplace
 from evolvingdp.continual_mean.prefix_sums import Buffered, Tree
+from evolvingdp.core import checks
 from evolvingdp.core.noise import IntegerNoise
 from evolvingdp.core.randomizers import SignFlip
 
@@ -67,7 +68,7 @@ def test_what_has_no_entry_is_named_and_makes_no_ledger(monkeypatch):
 
 
 def test_what_replay_takes_the_word_of_is_followed_by_an_entry():
-    """`replay` believes randomizers what their reports lose; each has an entry whose whole law is computed."""
+    """`replay` believes randomizers what law their reports have; each has an entry whose whole law is computed."""
     followed = {covered for one in MECHANISMS.values() if one.how == FINITE for covered in one.covers}
     for owner, name in replay.RANDOMIZERS:
         assert {owner, getattr(owner, name)} & followed or getattr(owner, name) in followed, name
@@ -83,6 +84,29 @@ def test_a_report_that_is_kept_too_often_is_broken_by_both_engines():
         broken = mechanism(how, Trial((), flips, (-1, 1), 1.0))
         assert not ledger.kept(ledger.worst(broken, 1))
         assert engine.loss_of_trial(broken, 0)[1] == pytest.approx(1.1)
+
+
+class Bold(SignFlip):
+    """More than its epsilon says."""
+
+    flip = 0.01
+
+
+def test_replay_believes_no_epsilon_of_a_randomizer_but_the_law_that_it_draws_from(monkeypatch):
+    """Where a law is not that of the epsilon, and where shares are none: what is asked of a randomizer is no guarantee."""
+
+    def loss(run, data):
+        return engine.loss_of_trial(mechanism(REPORTS, Trial((), run, data, 0.5)), 0)[1]
+
+    made, odds = Bold(0.5), math.log(99)
+    assert loss(lambda bit, rng: made.randomize(np.array([bit, 1]), rng), (-1, 1)) == pytest.approx(odds)
+    assert loss(lambda share, rng: made.draw_reports(np.array([share, 0.5]), rng), (0.0, 1.0)) == pytest.approx(odds)
+    half = math.log(0.5 / 0.01)  # of a no
+    assert loss(lambda share, rng: made.draw_reports(np.array([share]), rng), (0.5, 1.0)) == pytest.approx(half)
+    monkeypatch.setattr(checks, "shares", lambda **_: None)
+    assert loss(lambda share, rng: made.draw_reports(np.array([share]), rng), (0.0, 1.2)) == math.inf
+    with pytest.raises(replay.ChangedError, match="randomize must be asked as often"):
+        loss(lambda bit, rng: (made if bit > 0 else SignFlip(0.5)).randomize(np.array([bit]), rng), (-1, 1))
 
 
 def test_normal_noise_that_was_shown_hides_nothing_that_comes_later():

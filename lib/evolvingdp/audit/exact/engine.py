@@ -2,7 +2,7 @@
 
 Where noise is added to sums, and where randomizers report, a run is recorded and replayed (`replay`); where outputs are
 finitely many, the law of all of them is followed (`draws`), with uniform numbers as they are drawn. Replay takes the word of
-`replay.RANDOMIZERS` for what a report of theirs loses, so that each of these has an entry whose law is followed.
+`replay.RANDOMIZERS` for what law a report of theirs has, so that each of these has an entry whose law is followed.
 """
 
 from __future__ import annotations

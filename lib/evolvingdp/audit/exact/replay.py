@@ -4,8 +4,8 @@ A mechanism runs on a `Recorder` instead of a generator, which notes law, scale 
 neighbour's data with the outputs frozen: reports of randomizers are those of the first run, and noise that is added to sums
 is moved so that all that is released is the same. What was drawn must then be the same in number, order and law, so that
 nothing but the noise depends on the data; and the exact loss of all draws together is the sum of |move| / scale for Laplace
-noise, of (move / deviation)^2 for normal noise, and the randomizers' own losses for reports. Nothing is sampled: the moves
-are solved for.
+noise, of (move / deviation)^2 for normal noise, for reports the log ratios of the laws that their randomizers state (of
+hash values: as if they always differed). Nothing is sampled: the moves are solved for.
 
 How a release depends on the noise is found by moving each draw a little. Where more draws than releases are made, the moves
 are those of least loss. Adaptive mechanisms are solved release by release: once the earlier ones are the same, later ones
@@ -23,6 +23,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from evolvingdp.audit.exact.draws import numbers_of, replaced
-from evolvingdp.audit.exact.laws import composed_epsilon, gaussian_epsilon, smallest_epsilon
+from evolvingdp.audit.exact.laws import composed_epsilon, gaussian_epsilon, smallest_epsilon, worst_loss
 from evolvingdp.continual_mean import private_median
 from evolvingdp.core import accounting, noise
 from evolvingdp.core.noise import DiscreteGaussian, DiscreteLaplace
@@ -67,10 +68,10 @@ class Tape:
     """What is shared by a recorder and the generators that it has spawned; and what was released."""
 
     moved: Moves = field(default_factory=dict)
-    frozen: list[tuple[str, Any, Any]] | None = None  # reports of the recorded run
+    frozen: list[tuple[Any, Any, Any]] | None = None  # reports of the recorded run
     draws: list[Draw] = field(default_factory=list)
     others: list[Any] = field(default_factory=list)  # draws that are not added to anything, with what was asked for
-    reports: list[tuple[str, Any, Any]] = field(default_factory=list)  # randomizer, its input, its output
+    reports: list[tuple[Any, Any, Any]] = field(default_factory=list)  # name and randomizer, its input, its output
     randomizers: list[tuple[str, float | None]] = field(default_factory=list)  # of each report, with its epsilon
     losses: list[float] = field(default_factory=list)  # of the frozen reports
     numbers: list[Any] = field(default_factory=list)
@@ -140,12 +141,22 @@ RANDOMIZERS: list[tuple[Any, str]] = [
 ]  # what a report is made by
 
 
-def _report_loss(randomizer: Any, one: Any, other: Any) -> float:
-    """Of two inputs: the epsilon of each report whose input differs; of a median its largest log likelihood ratio."""
-    if randomizer is not private_median:
-        return float(np.count_nonzero(np.not_equal(one[0], other[0]))) * float(randomizer.epsilon)
-    laws = [np.log(private_median.probabilities(*given[:3])) for given in (one, other)]
-    return float(np.abs(laws[0] - laws[1]).max())
+def _report_loss(name: str, randomizer: Any, one: Any, other: Any) -> float:
+    """Of two inputs: by the law that is stated of each report whose input differs, or of a median."""
+    if randomizer is private_median:
+        laws = [np.log(private_median.probabilities(*given[:3])) for given in (one, other)]
+        return float(np.abs(laws[0] - laws[1]).max())
+    inputs = zip(np.ravel(one[0]).tolist(), np.ravel(other[0]).tolist(), strict=True)
+    pairs: list[tuple[Any, Any]] = [pair for pair in inputs if pair[0] != pair[1]]
+    if isinstance(randomizer, OLH):  # of two hash values: where both inputs have the same, less is lost
+        pairs = [(0, 1)] * len(pairs)
+    law = partial(_yes, randomizer) if name == "draw_reports" else randomizer.probabilities
+    return math.fsum(worst_loss(map(law, pair)) for pair in pairs)
+
+
+def _yes(randomizer: SignFlip, share: float) -> dict[bool, float]:
+    yes = min(max(float(randomizer.report_one(share)), 0.0), 1.0)
+    return {True: yes, False: min(max(float(randomizer.report_one(1 - share)), 0.0), 1.0)}
 
 
 @contextmanager
@@ -167,16 +178,16 @@ def _reporting(owner: Any, name: str, made: Any) -> Any:
             return made(*args)
         tape, real = recorders[-1].tape, [arg.rng if isinstance(arg, Recorder) else arg for arg in args]
         randomizer, given = (args[0], args[1:]) if isinstance(owner, type) else (owner, args)
-        told, key = made(*real), f"{owner.__name__}.{name}"
+        told, key = made(*real), (f"{owner.__name__}.{name}", randomizer)
         if tape.frozen is not None:
             if len(tape.reports) >= len(tape.frozen) or (recorded := tape.frozen[len(tape.reports)])[0] != key:
-                raise ChangedError(f"{key} must be asked as often as in the recorded run, in the same order")
+                raise ChangedError(f"{key[0]} must be asked as often as in the recorded run, in the same order")
             if [np.shape(one) for one in recorded[1]] != [np.shape(one) for one in given]:
-                raise ChangedError(f"{key} must be asked by as many as in the recorded run")
-            tape.losses.append(_report_loss(randomizer, recorded[1], given))
+                raise ChangedError(f"{key[0]} must be asked by as many as in the recorded run")
+            tape.losses.append(_report_loss(name, randomizer, recorded[1], given))
             told = recorded[2]
         tape.reports.append((key, given, told))
-        tape.randomizers.append((key, getattr(randomizer, "epsilon", None)))
+        tape.randomizers.append((key[0], getattr(randomizer, "epsilon", None)))
         return told
 
     return report
