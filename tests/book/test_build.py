@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from importlib import metadata
 from types import SimpleNamespace
 
 import pytest
@@ -79,6 +80,15 @@ def test_what_has_changed_is_rendered_again_and_then_no_more(changed, book, caps
     assert ("github.com/me/mine" in page.read_text()) == (changed == "the address of a fork")
     build(book, "quick", print)
     assert capsys.readouterr().out.endswith("index.html\n")
+
+
+def test_other_packages_make_all_pages_anew_once(book, monkeypatch):
+    made = []
+    monkeypatch.setattr(build_module, "render", lambda project, say: made.append(project))
+    monkeypatch.setattr(metadata, "distributions", lambda: [SimpleNamespace(name="pandas", version="99")])
+    for _ in range(2):
+        build(book, "quick", print)
+    assert made == [book]
 
 
 def test_chapters_follow_their_results(book):

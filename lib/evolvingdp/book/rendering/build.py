@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from evolvingdp.book.checkout import Project, digest_files
 from evolvingdp.book.files import MACHINE, BookError
-from evolvingdp.book.rendering.theme import REPOSITORY
+from evolvingdp.book.rendering import theme
 from evolvingdp.book.running import MANIFEST, Job, Say, compute, export, problems, read_manifest, touched
 
 UNFINISHED = ".rendering"  # stands in _build until the pages are whole
@@ -106,8 +107,9 @@ def _finished(project: Project) -> bool:
 
 
 def _made_of(project: Project) -> str:
-    """The digest of the sources and results, and whose fork the pages lead to."""
-    return f"{digest_files(_sources(project.root), project.root)} {os.environ.get(REPOSITORY, '')}"
+    """The digest of the sources and results, and that of what the pages are made with."""
+    made_with = hashlib.sha256("\n".join(theme.made_with()).encode()).hexdigest()
+    return f"{digest_files(_sources(project.root), project.root)} {made_with}"
 
 
 def _sources(root: Path) -> Iterator[Path]:

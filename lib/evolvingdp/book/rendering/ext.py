@@ -17,12 +17,11 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
-from importlib import import_module, metadata
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -204,9 +203,7 @@ def _find_drawn(app: Sphinx) -> None:
 def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("builder-inited", refuse_stale_pages)
     app.connect("builder-inited", _find_drawn)
-    packages = sorted(f"{found.name} {found.version}" for found in metadata.distributions())
-    # other packages or another fork: all pages are read again
-    app.add_config_value("made_with", [sys.version, os.environ.get(theme.REPOSITORY, ""), *packages], "env")
+    app.add_config_value("made_with", theme.made_with(), "env")  # made with something else: all pages are read again
     app.add_transform(KeepLabels)
     app.add_role("value", Value())
     app.add_role("measured", Measured())

@@ -9,7 +9,9 @@ from __future__ import annotations
 import html
 import os
 import re
+import sys
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -84,6 +86,12 @@ def _fix(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree
 # to any: nothing in it is dead, and nobody is asked.
 
 REPOSITORY = "EVOLVINGDP_REPOSITORY"
+
+
+def made_with() -> list[str]:
+    """What pages are made with besides their sources: Python, all packages, and the fork whose address they have."""
+    packages = sorted({f"{found.name} {found.version}" for found in metadata.distributions()})
+    return [sys.version, os.environ.get(REPOSITORY, ""), *packages]
 
 
 def links(repository: str, page: str) -> str:
