@@ -262,7 +262,10 @@ def draw(table: pd.DataFrame, file: Path) -> None:
 
 
 def main() -> None:
-    chosen = measure.asked(__doc__, tasks=[]).tasks or [task.name for task in TASKS]
+    names = [task.name for task in TASKS]
+    chosen = measure.asked(__doc__, tasks=[]).tasks or names
+    if unknown := [name for name in chosen if name not in names]:
+        sys.exit(f"no task {unknown[0]!r}: there are {', '.join(map(repr, names))}")
     commands: dict[str, Command] = {OURS: (sys.executable, str(PEERS / "with_ours.py"))}
     rows, facts = list[dict[str, Any]](), []
     for package in packages():
@@ -277,8 +280,9 @@ def main() -> None:
             print({name: row.get(name) for name in ("task", "n", "package", "method", "cpu", "error", "note")}, flush=True)
             rows.append(row)
         save(pd.DataFrame(rows), pd.DataFrame(facts), measure.RESULTS)  # what has been measured is not lost
-    command = "make peers" if len(chosen) == len(TASKS) else f"make peers, and again for {' and '.join(chosen)}"
-    dated.stamp("peers", PEERS / "with_ours.py", command, measure.RESULTS)
+        done = list(dict.fromkeys(row["task"] for row in rows))
+        command = "make peers" if len(done) == len(TASKS) else f"make peers, and again for {' and '.join(done)}"
+        dated.stamp("peers", PEERS / "with_ours.py", command, measure.RESULTS)
 
 
 def described(task: Task) -> str:

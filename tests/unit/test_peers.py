@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import replace
 
 import compare
 import job
+import measure
 import numpy as np
 import pandas as pd
 import pytest
@@ -50,6 +52,25 @@ def runs():
 def small(task: str, repetitions: int, *methods: tuple[str, str, str]) -> compare.Task:
     settings = {"sizes": (20, 40, 80), "repetitions": repetitions}
     return replace(TASKS[task], **settings, methods=tuple(compare.Method(*method) for method in methods))
+
+
+def test_what_was_measured_is_dated_and_an_unknown_task_is_refused(tmp_path, monkeypatch):
+    def measured(task, _):
+        if task.name == "noise":
+            raise KeyboardInterrupt
+        yield {"task": task.name, "n": 10, "package": "ours", "method": "OLH", "numpy": "2.0", "cpu": 1.0}
+
+    for name, value in {"compare": measured, "packages": lambda: ["diffprivlib"], "install": lambda *_: ()}.items():
+        monkeypatch.setattr(compare, name, value)
+    monkeypatch.setattr(measure, "RESULTS", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["compare.py", "nois"])
+    with pytest.raises(SystemExit, match="no task 'nois': there are 'frequency'"):
+        compare.main()
+    assert not [*tmp_path.iterdir()]
+    monkeypatch.setattr(sys, "argv", ["compare.py", "frequency", "noise"])
+    with pytest.raises(KeyboardInterrupt):
+        compare.main()
+    assert json.loads((tmp_path / "peers.json").read_text())["command"] == "make peers, and again for frequency"
 
 
 @pytest.mark.parametrize("method", with_ours.METHODS, ids=" ".join)
