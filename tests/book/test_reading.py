@@ -51,7 +51,8 @@ def test_long_whole_numbers_of_a_column_have_commas_and_years_alone_have_none():
 
 TEXT = (
     "{cite:t}`bassily2020` ({cite}`ye2018, warner1965`) has {value}`heavy_hitters/x n ,.0f` words, [E-HH-1](#e-hh-1), "
-    "{doc}`/book/notation`, {doc}`here </book/evolving>`, {prf:ref}`thm-oracle-error`, `{doc}`, {value}`evolving/thresh n`"
+    "{doc}`/book/notation`, {doc}`here </book/evolving>`, {prf:ref}`thm-oracle-error`, `{doc}`, {value}`evolving/thresh n`, "
+    "{cite}`dwork2010continual`, {value}`n`, {value}`heavy_hitters/x n ,.f`"
 )
 
 
@@ -64,7 +65,7 @@ def test_a_notebook_that_is_read_alone_has_its_numbers_and_words_for_its_links(t
     read = alone(source, "heavy_hitters/x", values).cells
     assert read[0].source == (
         "Bassily 2020 (Ye 2018, Warner 1965) has 1,234 words, E-HH-1, *notation*, *here*, *thm-oracle-error*, `{doc}`, "
-        "{value}`evolving/thresh n`"
+        "{value}`evolving/thresh n`, Dwork 2010, {value}`n`, {value}`heavy_hitters/x n ,.f`"
     )
     assert read[1].outputs[0].data == {"text/markdown": "1234.4", "text/plain": ""}
     assert source.cells[1].outputs[0].data == data, "the cached notebook stays as it is"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -100,13 +101,14 @@ def resolved(text: str, notebook: str, numbers: dict[str, Any]) -> str:
     def role(match: re.Match[str]) -> str:
         kind, said = match["kind"], match["said"]
         if kind == "value":
-            source, name, *form = said.split()
-            if source != notebook or name not in numbers:
-                return match[0]
-            value = numbers[name]
-            return unmarked(Label(value).markdown) if isinstance(value, str) else format(value, *form)
+            with suppress(ValueError):  # one word, or a form that its value does not take
+                source, name, *form = said.split()
+                if source == notebook and name in numbers:
+                    value = numbers[name]
+                    return unmarked(Label(value).markdown) if isinstance(value, str) else format(value, *form[:1])
+            return match[0]
         if kind and kind.startswith("cite"):
-            return re.sub(r"([a-z]+)(\d+)", lambda key: f"{key[1].capitalize()} {key[2]}", said)
+            return re.sub(r"([a-z]+)(\d+)[a-z]*", lambda key: f"{key[1].capitalize()} {key[2]}", said)
         return f"*{said.partition(' <')[0].rpartition('/')[2]}*" if kind else match[0]
 
     return _INSIDE.sub(r"\1", _ROLE.sub(role, text))
