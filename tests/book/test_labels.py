@@ -22,7 +22,7 @@ from matplotlib import font_manager
 from browsing import in_browser, new_page, ready
 from evolvingdp.book import latex
 from evolvingdp.book.checkout import Project
-from evolvingdp.book.executed import alone
+from evolvingdp.book.executed import read_alone
 from evolvingdp.book.labels import Label, families, fenced, spoken, unmarked
 from evolvingdp.book.rendering.build import render
 from evolvingdp.book.running import Job, export, run
@@ -64,7 +64,7 @@ def ran(tmp_path_factory):
         export(job, job.project.results / job.paper, as_page=True)
         render(job.project, print)
         values = job.store / job.name / "values.json"
-        export(job, root / "out", finish=lambda executed: alone(executed, NOTEBOOK, values))
+        export(job, root / "out", finish=lambda executed: read_alone(executed, NOTEBOOK, values))
         yield job
 
 

@@ -9,7 +9,7 @@ import nbformat
 import pytest
 
 from evolvingdp.book.checkout import Project
-from evolvingdp.book.executed import alone, page
+from evolvingdp.book.executed import page, read_alone
 from evolvingdp.book.numerals import grouped, numeric, readable
 from evolvingdp.book.result import DRAWN_BY, MYST
 
@@ -62,7 +62,7 @@ def test_a_notebook_that_is_read_alone_has_its_numbers_and_words_for_its_links(t
     data = {"text/markdown": "{value}`heavy_hitters/x n .1f`", "text/plain": "", MYST: "unused"}
     shown = nbformat.v4.new_code_cell("show()", outputs=[nbformat.v4.new_output("display_data", data=data)])
     source = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(TEXT), shown])
-    read = alone(source, "heavy_hitters/x", values).cells
+    read = read_alone(source, "heavy_hitters/x", values).cells
     assert read[0].source == (
         "Bassily 2020 (Ye 2018, Warner 1965) has 1,234 words, E-HH-1, *notation*, *here*, *thm-oracle-error*, `{doc}`, "
         "{value}`evolving/thresh n`, Dwork 2010, {value}`n`, {value}`heavy_hitters/x n ,.f`"
@@ -74,7 +74,7 @@ def test_a_notebook_that_is_read_alone_has_its_numbers_and_words_for_its_links(t
 @pytest.mark.parametrize("notebook", Project().notebooks())
 def test_no_role_is_left_in_any_notebook_that_somebody_runs(built_book, notebook):
     source = nbformat.read(Project().template(notebook), as_version=4)
-    read = alone(source, notebook, built_book.results / notebook / "values.json")
+    read = read_alone(source, notebook, built_book.results / notebook / "values.json")
     text = "\n".join(cell.source for cell in read.cells if cell.cell_type == "markdown")
     assert ROLE.search(json.dumps([cell.source for cell in source.cells]))
     assert not ROLE.findall(text)

@@ -95,12 +95,12 @@ def run(notebook: str, overrides: tuple[tuple[str, str], ...], preset: str, seed
     folder = project.root / "runs" / job.notebook / job.key[:12] if out is None else named(out, "my-run")
     check_writable(folder, name=job.name, sources=project.root)
     check_same_run(job, folder)
-    from evolvingdp.book.executed import alone
+    from evolvingdp.book.executed import read_alone
 
     click.echo(f"{job.notebook}: {'already computed' if job.cached else 'running'}")
     seconds = running.run(job)
     values = job.store / job.name / "values.json"
-    running.export(job, folder, finish=lambda executed: alone(executed, job.notebook, values))
+    running.export(job, folder, finish=lambda executed: read_alone(executed, job.notebook, values))
     click.echo(f"{job.notebook}: done in {seconds:.1f} s, see {folder / job.name}.ipynb and {folder / job.name}/")
     if released := json.loads((folder / job.name / "values.json").read_text()).get("released"):
         click.echo(released)

@@ -80,7 +80,7 @@ def _markdown(cell_id: str, source: str) -> Any:
     return nbformat.v4.new_markdown_cell(source, id=cell_id[-64:])
 
 
-def alone(executed: nbformat.NotebookNode, notebook: str, values: Path) -> nbformat.NotebookNode:
+def read_alone(executed: nbformat.NotebookNode, notebook: str, values: Path) -> nbformat.NotebookNode:
     """`executed` for somebody who has no book beside it: its sentences have the numbers of the run, in the file `values`."""
     numbers = json.loads(values.read_text()) if values.exists() else {}
     read = copy.deepcopy(executed)

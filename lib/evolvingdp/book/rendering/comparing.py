@@ -22,7 +22,7 @@ from typing import Any
 import yaml
 
 from evolvingdp.book.checkout import Project
-from evolvingdp.book.executed import alone, resolved
+from evolvingdp.book.executed import read_alone, resolved
 from evolvingdp.book.files import scratch
 from evolvingdp.book.labels import Label, fenced
 from evolvingdp.book.rendering.build import render
@@ -149,7 +149,7 @@ def stage(project: Project, chosen: Preset, root: Path) -> Project:
     for notebook, jobs in chosen.pairs.items():
         for side, job in zip(SIDES, jobs, strict=True):
             values = job.store / job.name / "values.json"
-            export(job, root / side / job.paper, finish=partial(alone, notebook=notebook, values=values))
+            export(job, root / side / job.paper, finish=partial(read_alone, notebook=notebook, values=values))
         page, title = notebook.replace("/", "-"), _title(project, notebook)
         ours, yours = ({claim["claim"]: claim for claim in _json(root / side / notebook, "claims")} for side in SIDES)
         claims = [[sentence, ours.get(sentence), yours.get(sentence)] for sentence in {**ours, **yours}]
