@@ -29,7 +29,8 @@ def table(name: str, rows: pd.DataFrame) -> None:
 
 
 def write(name: str, rows: pd.DataFrame, command: str, notebooks: dict[str, str] | None = None) -> None:
-    """The table of the script that runs, printed, and dated in benchmarks/results/, where the book's pages read it."""
+    """The table of the script that runs, printed if it is short, and dated in benchmarks/results/, which the book reads."""
     table(name, rows)
     dated.stamp(name, Path(sys.argv[0]), command, RESULTS, notebooks)
-    print(rows.to_string(index=False))
+    if len(rows) <= 100:
+        print(rows.to_string(index=False))
