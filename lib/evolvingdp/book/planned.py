@@ -50,8 +50,8 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
 def plan(machine: bool, error: float | None, **what: Any) -> None:
     """Which method for my problem: all methods of the book that can serve, with the error to expect.
 
-    STATISTIC: mean (of numbers in [0, 1], or a share), counts (of events), frequencies (of a list of words), words (without
-    a list), hot (which items many hold now).
+    STATISTIC: mean (of numbers in [0, 1], or a share), frequencies (of a list of words), words (without a list), hot (which
+    items many hold now).
 
     Example: evolvingdp plan mean --users 500_000 --periods 365 --epsilon 1 --trust nobody
     """
