@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -16,7 +17,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import toy
-from serial import TABLES, Serial, alone
+from distributed.comm import CommClosedError
+from serial import TABLES, Done, Serial, alone
 from serial import sweep as serial_sweep
 
 from evolvingdp.book import sweeping
@@ -110,7 +112,8 @@ def test_a_sweep_refuses_bad_input_with_one_line_before_anything_runs(kind, root
     assert not (tmp_path / "out").exists()
 
 
-def test_a_table_has_each_point_s_rows_parameters_seed_and_provenance(tmp_path, serial):
+def test_a_table_has_each_point_s_rows_parameters_seed_and_provenance(tmp_path, serial, monkeypatch):
+    monkeypatch.setattr(sweeping, "DEALT", 2)
     out = tmp_path / "out"
     done = sweep(*SMALL, "--seed", "5", "--out", out)
     assert done.exit_code == 0, done.output
@@ -176,6 +179,23 @@ def test_failed_points_are_reported_at_the_end_lose_nothing_and_are_tried_again(
     serial.broken = set()
     assert sweep(*SMALL, "--out", tmp_path).exit_code == 0
     assert len(serial.ran) == 12
+
+
+LOST = {
+    "the scheduler went away; all finished points are kept": CommClosedError("in <TCP>: Stream is closed"),
+    "No space left on device": OSError(errno.ENOSPC, "No space left on device"),
+}
+
+
+@pytest.mark.parametrize("said", LOST)
+def test_a_scheduler_that_goes_away_is_told_apart_from_what_is_ours(said, tmp_path, serial, monkeypatch):
+    def result(*_, **__):
+        raise LOST[said]
+
+    monkeypatch.setattr(Done, "result", result)
+    done = sweep("--grid", "epsilon=1", *TINY, "--out", tmp_path / "out")
+    assert (done.exit_code, done.stderr.count("Error: ")) == (3, 1)
+    assert said in done.stderr
 
 
 def test_the_summary_has_the_metric_s_mean_at_each_point_with_its_band(finished):
