@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
 from scipy.stats import binom, binomtest
 
-from evolvingdp.audit.exact.replay import replayed
+from evolvingdp.audit.exact.draws import replaced
 from evolvingdp.core import hadamard
+from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import heavy_simulation, protocol, streams
 from evolvingdp.evolving.constants import PAPER_WIDTH, paper_epsilons, paper_estimate_epsilon, unit
@@ -24,29 +24,74 @@ from evolvingdp.evolving.thresh_simulation import simulate
 from support import ALPHA
 
 
-def capped(horizon=12, **changes):
+def capped(horizon=5, **changes):
     base = {"vote_epsilon": 0.2, "estimate_epsilon": 0.2, "vote_cap": 1, "estimate_cap": 1} | changes
-    return Thresh(3, horizon, 1, 100.0, unit=0.01, beta=0.05, margin=0.05, **base)
+    return Thresh(2, horizon, 1, 100.0, unit=0.01, beta=0.05, margin=0.05, **base)
 
 
-def worst_loss(settings, tries=100):
-    """The most that a user of the shipped step was found to lose, of so many runs: constant data, data in turns, or any."""
+class Place:
+    """Public randomness that deals everybody this coordinate."""
 
-    def run(held, noise):
-        state, told = protocol.start(settings), []
-        for row in held:
-            state, release = protocol.step(settings, state, row, stream(0, "public"), noise)
-            told.append(release)
-        return told
+    def __init__(self, place):
+        self.place = place
 
-    found, turns = 0.0, np.arange(settings.horizon) % 2
-    for number in range(tries):
-        rng = stream(0, "transcripts", number)
-        one = rng.integers(0, 2, (settings.horizon, settings.n_users))
-        other, any_two = one.copy(), rng.integers(0, 2, (2, settings.horizon))
-        one[:, 0], other[:, 0] = ((0 * turns, 0 * turns + 1), (turns, 1 - turns), any_two)[number % 3]
-        found = max(found, math.fsum(replayed(run, one, other, partial(stream, 0, "noise", number))[0].pure))
-    return found
+    def integers(self, low, high, size):
+        return np.full(size, self.place)
+
+
+def worst_loss(settings):
+    """What a user's whole transcript loses at most, exactly, over its data and over what others make the server do.
+
+    Both users of the shipped `step` stand for one: they hold what two worlds have it hold. The server hears the votes that
+    it is to hear. Given its updates, messages are independent, and their losses add up.
+    """
+    heavy = isinstance(settings, HeavyThresh)
+    inputs, places = (np.eye(2, dtype=int), (0, 1)) if heavy else (np.arange(2), (0,))
+    lost, seen = [], {}
+
+    def spy(law, heard):
+        def draw(randomizer, values, answer):
+            one, other = np.log([law(randomizer, value) for value in values])
+            lost.append(np.abs(one - other).max())
+            return np.full(len(values), heard(answer))
+
+        return draw
+
+    votes = spy(lambda flip, vote: [flip.probabilities(vote)[answer] for answer in (-1, 1)], int)
+    reports = spy(lambda flip, share: [flip.report_one(share), flip.report_one(1 - share)], bool)
+
+    def most(state):
+        if state.release.epoch == settings.voting.horizon:
+            return 0.0
+        key = state.release.epoch, state.release.estimates_left, *map(bytes, (state.reference, state.used))
+        if key not in seen:
+            found = []
+            for held, wanted, place in itertools.product(itertools.product((0, 1), repeat=2), (-1, 1), places):
+                lost.clear()
+                after, _ = protocol.step(settings, state, inputs[[*held]], Place(place), wanted)
+                found.append(math.fsum(lost) + most(after))
+            seen[key] = max(found)
+        return seen[key]
+
+    with replaced((SignFlip, "randomize", votes), (SignFlip, "draw_reports", reports)):
+        return most(protocol.start(settings))
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+@pytest.mark.parametrize(
+    "caps",
+    [
+        {},
+        {"vote_cap": 0, "estimate_cap": 2},
+        {"vote_cap": 2},
+        {"estimate_cap": 2},
+        {"vote_epsilon": 0.7, "estimate_cap": 2},
+        {"exhaustion": "printed"},
+    ],
+)
+def test_the_worst_user_loses_exactly_what_the_caps_say(caps, heavy):
+    settings = capped(**caps)
+    assert worst_loss(HeavyThresh(settings, 2) if heavy else settings) == pytest.approx(settings.privacy_loss, rel=1e-9)
 
 
 def test_E_EV_1_the_printed_counters_cost_more_than_epsilon():
@@ -60,6 +105,8 @@ def test_E_EV_1_the_printed_counters_cost_more_than_epsilon():
     sound = capped(vote_cap=math.floor(epsilon / (4 * a)), estimate_cap=math.floor(epsilon / (4 * b)))
     assert worst_loss(sound) == pytest.approx(0.6) == sound.privacy_loss
     assert Thresh.printed(10**5, 64, 10**6, 1.0).privacy_loss == pytest.approx(1.348, abs=1e-3)
+    large = capped(vote_epsilon=0.9, estimate_epsilon=0.9)
+    assert worst_loss(large) == pytest.approx(2.7)
 
 
 def test_E_EV_8_algorithms_5_and_7_cap_votes_too_late_and_estimates_never():
@@ -67,9 +114,9 @@ def test_E_EV_8_algorithms_5_and_7_cap_votes_too_late_and_estimates_never():
     epsilon, a = 1.0, 0.2
     votes = next(sent for sent in itertools.count() if not sent * a < epsilon / (4 * a))
     assert votes == 7  # floor(epsilon / 4a) = 1 would be right
-    losses = [worst_loss(capped(horizon, vote_cap=votes, estimate_cap=horizon)) for horizon in (9, 12)]
-    assert epsilon < losses[0] < losses[1]  # nothing ever runs out
-    assert worst_loss(capped()) < epsilon
+    losses = [worst_loss(HeavyThresh(capped(t, vote_cap=votes, estimate_cap=t), 2)) for t in (4, 5)]
+    assert losses == pytest.approx([1.0, 1.4])  # nothing ever runs out
+    assert worst_loss(HeavyThresh(capped(), 2)) < epsilon < losses[1]
 
 
 def test_E_EV_2_a_sentinel_below_the_threshold_starts_late():
