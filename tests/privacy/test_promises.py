@@ -181,6 +181,15 @@ def test_what_cannot_be_followed_is_no_refusal_of_a_mechanism():
         law_of(lambda rng: int(rng.integers(0, 5000)))
 
 
+@pytest.mark.parametrize("kind", [int, np.int64, np.uint64])
+def test_large_integers_are_told_apart_and_doubles_to_nine_digits(kind):
+    near = [2**40 + 1, 2**40 + 2]
+    assert len({frozen([float(number)]) for number in near}) == 1
+    assert len({frozen([kind(number)]) for number in near}) == 2
+    assert len({frozen(np.array([number], dtype=kind)) for number in near}) == 2
+    assert len({frozen([float(number)]) for number in near}) == 1, "whatever was asked for before"
+
+
 def test_the_law_of_all_draws_is_the_law():
     law = law_of(lambda rng: (int(rng.integers(0, 3)), bool(rng.random() < 0.25)))
     chances = {(digit, yes): (1 / 4 if yes else 3 / 4) / 3 for digit in range(3) for yes in (False, True)}

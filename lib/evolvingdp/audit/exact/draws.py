@@ -335,13 +335,13 @@ def numbers_of(output: Any) -> tuple[list[Any], list[Any]]:
 
 
 def frozen(output: Any) -> Hashable:
-    """What can be seen of an output, as something to count: numbers to nine digits, and all else."""
+    """What can be seen of an output, as something to count: integers, other numbers to nine digits, and all else."""
     if type(output) in (bool, int, str):
         return output  # type: ignore[no-any-return]
     numbers, rest = numbers_of(output)
     return tuple(map(_rounded, numbers)), tuple(rest)
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 12, typed=True)  # or a double would be what an integer of its size is, and the other way round
 def _rounded(value: Any) -> Any:
-    return value if type(value) is int else "nan" if value != value else float(f"{value:.9g}")
+    return int(value) if isinstance(value, int | np.integer) else "nan" if value != value else float(f"{value:.9g}")
