@@ -181,6 +181,14 @@ def test_what_cannot_be_followed_is_no_refusal_of_a_mechanism():
         law_of(lambda rng: int(rng.integers(0, 5000)))
 
 
+def test_a_choice_that_puts_back_is_not_followed():
+    """It was followed as if it did not; a draw that may be the same twice has another law."""
+    law = law_of(lambda rng: rng.choice(3, 2, replace=False, shuffle=False))
+    assert list(law.values()) == pytest.approx([1 / 3] * 3)
+    with pytest.raises(NotFollowedError, match="puts back"):
+        law_of(lambda rng: rng.choice(3, 2, replace=True, shuffle=False))
+
+
 @pytest.mark.parametrize("kind", [int, np.int64, np.uint64])
 def test_large_integers_are_told_apart_and_doubles_to_nine_digits(kind):
     near = [2**40 + 1, 2**40 + 2]

@@ -159,6 +159,8 @@ class Follower:
 
     def choice(self, n: int, size: int, replace: bool, shuffle: bool) -> Any:
         """Sets of so many of the first `n` numbers."""
+        if replace:
+            raise NotFollowedError("a choice that puts back is not followed")
         listed = list(itertools.combinations(range(n), size))
         return np.array(listed[self.choose(_even(len(listed)))], dtype=np.int64)
 
