@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from evolvingdp.core.seeds import stream
+from evolvingdp.heavy_hitters import word_tree
 from evolvingdp.heavy_hitters.trust.prefix_counts import PrefixCounts
 from evolvingdp.heavy_hitters.word_tree import WordTree
 from support import ALPHA, fits
@@ -51,6 +52,24 @@ def test_a_list_has_its_exact_law(servers):
     for observed, true, wrong in zip((held, empty), laws(1.0), laws(1.1), strict=True):
         assert fits(observed, true, observed.total()) > ALPHA
         assert fits(observed, wrong, observed.total()) < ALPHA
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        WordTree((1, 2), length=3, shorter=True),
+        WordTree((5, 5, 5), length=3, unit="bits", shorter=True),
+        WordTree((1,) * 9, length=9, unit="bytes", shorter=True),
+    ],
+    ids=str,
+)
+def test_a_user_is_counted_once_a_level_whatever_the_hash_of_its_word(tree, monkeypatch):
+    """Keys are a public hash where digits do not fit 64 bits: somebody can find words that share one.  Here all do."""
+    monkeypatch.setattr(word_tree, "scramble", np.zeros_like)
+    leaves, counts = tree.encode(["ab", "abc", "zz"]), np.array([1000, 2000, 3000])
+    settings = PrefixCounts(tree, 50.0 * tree.depth, 500.0, 1, (1 / tree.depth,) * tree.depth)
+    found = settings.search(leaves, counts, [stream(0, "whole")]).words.set_index("word").estimate
+    assert dict(found.round(-1)) == {"zz": 3000, "abc": 2000, "ab": 1000}
 
 
 def test_words_below_a_prefix_that_misses_its_cut_are_not_counted():

@@ -104,9 +104,9 @@ def test_a_heavy_word_s_stated_error_is_that_of_many_runs():
 
 @pytest.mark.parametrize("epsilon", [5.0, 6.0, 8.0])
 def test_words_that_nobody_holds_have_no_offset_in_common(epsilon):
-    """The mean of 20,000 estimates, their spread, and their tail."""
+    """The mean of 200,000 estimates, their spread, and their tail."""
     keys, counts = np.arange(3_000, dtype=np.uint64), np.full(3_000, 60)
-    unheld, z, reach = np.arange(10**6, 10**6 + 20_000, dtype=np.uint64), [], []
+    unheld, z, reach = np.arange(10**6, 10**6 + 200_000, dtype=np.uint64), [], []
     for run in range(6):
         oracle = ProjectiveOracle.draw(64, 100, epsilon, stream(1, "hashes", run))
         assert oracle.space.dimension == 2
@@ -115,6 +115,6 @@ def test_words_that_nobody_holds_have_no_offset_in_common(epsilon):
         z.append(estimates / each)
         reach.append(np.mean(z[-1] > 2))
     z = np.array(z)
-    assert np.abs(z.mean(axis=1)).max() < 4.9 * np.sqrt(1 / 20_000 + 1 / 64 / oracle.space.points)  # words, and free cells
+    assert np.abs(z.mean(axis=1)).max() < 4.9 * np.sqrt(1 / 200_000 + 1 / 64 / oracle.space.points)  # words, and free cells
     assert abs(z.std() - 1) < 0.05
     assert np.abs(np.array(reach) - 0.0228).max() < 0.008

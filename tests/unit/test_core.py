@@ -170,6 +170,17 @@ def test_counts_that_doubles_cannot_sum_are_refused():
             checks.counts(counts=held)
 
 
+def test_a_group_s_delta_is_that_of_one_or_more_and_at_most_1():
+    """Also where e^epsilon is no double."""
+    assert accounting.together(0.5, 1e-6, 3)[1] == pytest.approx(1e-6 * (1 + math.exp(0.5) + math.e))
+    for epsilon in (1e-9, 1.0, 705.0, 720.0):
+        assert accounting.together(epsilon, 1e-6, 1, 4)[1] == pytest.approx(4e-6)
+    assert accounting.together(700.0, 1e-30, 2) == (1400.0, 1.0)
+    assert accounting.together(1.0, 0.0, 5, 2) == (10.0, 0.0)
+    with pytest.raises(ValueError, match=r"delta must lie in \(0, 1\), got 2"):
+        accounting.together(1.0, 2, 1)
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_an_epsilon_that_a_root_gives_keeps_its_delta(seed):
     rng = np.random.default_rng(seed)

@@ -192,6 +192,8 @@ def test_reports_that_nobody_can_send_are_refused(rows, reports, message):
 def test_settings_that_cannot_work_are_refused():
     with pytest.raises(ValueError, match="epsilon must be > 0 and finite, got nan"):
         oracle(math.nan)
+    with pytest.raises(ValueError, match=r"epsilon must be at most 36, .* got 36.5"):
+        oracle(36.5)
     with pytest.raises(ValueError, match="cells must be >= 2, got 1"):
         oracle(cells=1)
     with pytest.raises(TypeError, match="hashes must be PointHashes, as draw makes them, got MultiplyShift"):

@@ -71,12 +71,14 @@ def together(epsilon: float, delta: float, alike: int, n_reports: int = 1) -> tu
     """What (epsilon, delta) of each says of `n_reports` times `alike` of them.
 
     Those that are alike are a group, whose delta is (e^(r epsilon) - 1) / (e^epsilon - 1) times that of one for r of them;
-    groups compose.
+    groups compose.  A delta of 1 says nothing.
     """
     checks.positive(epsilon=epsilon)
     checks.integer_at_least(1, alike=alike, n_reports=n_reports)
-    group = math.expm1(min(alike * epsilon, 700.0)) / math.expm1(epsilon)  # beyond 700 it is beyond floats, and beyond 1
-    return alike * n_reports * epsilon, n_reports * delta * group
+    if delta:
+        checks.probability(delta=delta)
+    grown = (alike - 1) * epsilon + math.log(math.expm1(-alike * epsilon) / math.expm1(-epsilon))  # the group's logarithm
+    return alike * n_reports * epsilon, delta and math.exp(min(0.0, math.log(n_reports * delta) + grown))
 
 
 @checks.plain

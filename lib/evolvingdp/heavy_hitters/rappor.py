@@ -182,7 +182,8 @@ class RapporProtocol:
     ) -> NDArray[np.uint64]:
         """All reports of clients of `cohorts` (clients,), who hold keys[i, t] at report t: packed, (clients, reports).
 
-        The permanent response of a client to a word is drawn once for all its reports of it.
+        The permanent response of a client to a word is drawn once for all its reports of it: once is how often a client may
+        be asked, as another call draws another response.
         """
         if np.ndim(keys) != 2 or len(keys) != len(cohorts):
             raise ValueError(f"keys must be (clients, reports), {len(cohorts)} clients, got {np.shape(keys)}")

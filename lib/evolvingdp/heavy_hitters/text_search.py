@@ -17,6 +17,7 @@ import math
 import struct
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -40,6 +41,7 @@ _ERRORS = 5.5  # standard errors of a level: few texts are lost at any, and few 
 class Texts(Round):
     """What users and servers agree on before anybody reports: `Client(Texts(...))` sends, `Server(Texts(...))` adds up."""
 
+    form: ClassVar[str] = "points in Singer's order"
     epsilon: float  # of a user, who reports once
     public: str  # names the collection, and draws its public hash functions
     longest: int = 16  # bytes of a text in UTF-8

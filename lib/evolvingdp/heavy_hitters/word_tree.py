@@ -92,9 +92,12 @@ class WordTree:
 
     def decode(self, leaves: Nodes) -> list[str]:
         """The words at `leaves`, or the prefixes at other nodes; bytes that no text has, as noise may list, are shown as the
-        replacement character."""
+        replacement character.  Raises ValueError for what no letter has."""
         letters = self._letters(leaves)
         if self.unit != "bytes":
+            if (foreign := (letters > _UNITS[self.unit][2]).any(axis=1)).any():
+                position = int(foreign.argmax())
+                raise ValueError(f"leaves must be made by encode, got {leaves[position].tolist()} at position {position}")
             letters = np.where(letters > 0, letters + (ord("a") - 1), 0).astype(np.uint8)
         return [letter.tobytes().replace(b"\0", b"").decode(errors="replace") for letter in letters]
 
@@ -112,7 +115,7 @@ class WordTree:
 
     def keys(self, nodes: Nodes) -> NDArray[np.uint64]:
         """What oracles know nodes by, (nodes,): the number that the digits write, or where that may not fit 64 bits of their
-        hash, which two of a million nodes share once in 37 million cases."""
+        hash, which two of a million nodes share once in 37 million cases, unless somebody looked for two that do."""
         found = np.zeros(len(nodes), dtype=np.uint64)
         fits = self.base ** sum(self.steps) < 2**64
         for digit in nodes.T:

@@ -42,6 +42,8 @@ def planned_monitor(law: Calibration, horizon: int, n_elements: int, n_events: i
     `error` is the weight from which `n_events` events are all found with probability 1 - beta / 2.  Raises ValueError where
     `law` would delete users for the steps that they are in, and for what is out of range.
     """
+    if not isinstance(law, Calibration):
+        raise TypeError(f"law must be a Calibration, as calibrate makes it, got {type(law).__name__}")
     checks.integer_at_least(1, horizon=horizon, n_elements=n_elements, n_events=n_events)
     if law.moved is not None and law.moved < horizon:
         raise ValueError(f"horizon must be at most the {law.moved} queries that `moved` of the noise allows, got {horizon}")

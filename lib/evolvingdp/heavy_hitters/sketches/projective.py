@@ -122,12 +122,17 @@ class ProjectiveOracle(FreqOracle):
         """With `rows` hash functions to about `cells` points (see `geometry`), and epsilon > 0 of one report."""
         checks.positive(epsilon=epsilon)
         checks.integer_at_least(2, cells=cells)
-        return cls(PointHashes(MultiplyShift.draw(rows, 2**32, public), geometry(float(epsilon), cells)), epsilon)
+        space = geometry(min(float(epsilon), 36.0), cells)
+        return cls(PointHashes(MultiplyShift.draw(rows, 2**32, public), space), epsilon)
 
     def __post_init__(self) -> None:
         checks.positive(epsilon=self.epsilon)
         if not isinstance(self.hashes, PointHashes):
             raise TypeError(f"hashes must be PointHashes, as draw makes them, got {type(self.hashes).__name__}")
+        if self.epsilon > 36:
+            raise ValueError(
+                f"epsilon must be at most 36, so that random doubles can tell it from infinity, got {self.epsilon!r}"
+            )
         if not self.response.lie < 1:
             raise ValueError(f"epsilon must be larger, as random doubles report every word alike, got {self.epsilon!r}")
 

@@ -68,12 +68,13 @@ class PrefixCounts:
         counts = checks.counts_of_keys(counts, leaves)
 
         def ask(level: int, parents: Nodes, _: int) -> tuple[Nodes, NDArray[np.int64], float, float]:
-            held, place = np.unique(tree.prefixes(leaves, level), return_inverse=True)
+            prefixes = _exact(leaves[:, : sum(tree.steps[: level + 1])])
+            held, place = np.unique(prefixes, return_inverse=True)
             users, cut, found = np.bincount(place, weights=counts).astype(np.int64), self.cut(level), []
             size = max(1, _AT_ONCE // tree.fan(level))
             for first in range(0, max(1, len(parents)), size):
                 nodes = tree.children(parents[first : first + size], level)
-                keys, sums = tree.keys(nodes), np.zeros(len(nodes), dtype=np.int64)
+                keys, sums = _exact(nodes), np.zeros(len(nodes), dtype=np.int64)
                 own = np.isin(keys, held)
                 sums[own] = users[np.searchsorted(held, keys[own])]
                 for rng in private:
@@ -85,3 +86,8 @@ class PrefixCounts:
         nodes, sums, path = descend(tree, ask, self.max_candidates)
         errors = np.full(len(nodes), self.error(tree.depth - 1))
         return HeavyHitters.of(tree.decode(nodes), sums.astype(float), errors, path)
+
+
+def _exact(nodes: Nodes) -> NDArray[np.bytes_]:
+    """Nodes of one level as values of their own, (nodes,): two with one hash would be counted together, and a user twice."""
+    return np.ascontiguousarray(nodes).view(f"S{nodes.shape[1]}")[:, 0]
