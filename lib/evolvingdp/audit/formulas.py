@@ -1,6 +1,6 @@
 """Promises that no small run shows: what pieces compose to, calibrations for long runs, and samplers of integers.
 
-- "exact law": all integers that a sampler may draw are enumerated (`exact.integers`);
+- "exact law": all integers that a sampler may draw are enumerated (`exact.integers`), or one of two parts is integrated;
 - "composition": the exact loss of many pieces, against what the library's accounting gives each of them;
 - "adversary": what one adversary learns, exactly: a lower bound that an upper bound meets;
 - "formula": the analysis that noise is calibrated with, at the scale that its sampler draws with.
@@ -20,7 +20,7 @@ from scipy.stats import norm
 from evolvingdp.audit.exact import integers
 from evolvingdp.audit.exact.laws import composed_epsilon, pair_epsilon, smallest_epsilon
 from evolvingdp.core import accounting
-from evolvingdp.core.noise import DiscreteLaplace, Gaussian, IntegerNoise, Laplace
+from evolvingdp.core.noise import DiscreteLaplace, Gaussian, IntegerNoise, Laplace, MonitorNoise
 from evolvingdp.heavy_hitters.rappor import Rappor
 from evolvingdp.sparse_vector import calibration, privacy
 from evolvingdp.sparse_vector.moved_queries import delta_of_moved, smallest_moved_scale
@@ -174,35 +174,55 @@ def _calibrations() -> Iterator[Entry]:
         alike = all(integers.sampled_as_stated(*kind) for kind in ((noise, 34), (IntegerNoise(0.7, 1), 17)))
         return Measured(1 / noise.scale, integers.limited_loss(noise) if alike else math.inf)
 
-    yield Entry(
-        "integer_noise_limited",
-        "sparse_vector",
-        "Integer noise with a limit",
-        "a sum",
-        "sums that differ by 1",
-        LAW,
-        limited,
-    )
+    def printed() -> Measured:
+        """The most by which logarithms of yes and no change; it must be drawn as `sf` and `cdf` state."""
+        noises = MonitorNoise(0.3, 2.0), MonitorNoise(2.0, 1.5)
+        if not all(map(drawn_as_stated, noises)):
+            return Measured(1.0, math.inf)
+        z = [np.linspace(-9.0, 9.0, 2001) * noise.scale for noise in noises]
+        changes = [
+            noise.scale * np.abs(log(at + 1) - log(at)).max()
+            for noise, at in zip(noises, z, strict=True)
+            for log in (noise.log_sf, noise.log_cdf)
+        ]
+        return Measured(1.0, float(max(changes)))
+
+    def exact(id: str, name: str, measure: Callable[[], Measured]) -> Entry:
+        return Entry(id, "sparse_vector", name, "a sum", "sums that differ by 1", LAW, measure)
+
+    yield exact("integer_noise_limited", "Integer noise with a limit", limited)
+    yield exact("monitor_noise", "Noise of ThresholdMonitor as printed, as a share", printed)
 
 
 class _Standard:
-    """A generator whose draws of Laplace noise are these multiples of the scale that is asked for."""
+    """A generator of this law, and of no other, whose draws are these multiples of the scale that is asked for."""
 
-    def __init__(self, *multiples: float) -> None:
-        self._left = list(multiples)
+    def __init__(self, law: str, multiples: Any) -> None:
+        self._multiples = multiples
+        setattr(self, law, self._drawn)
 
-    def laplace(self, loc: float, scale: Any, size: Any = None) -> Any:
-        return loc + scale * (self._left.pop(0) if size is None else np.resize(self._left, size))
-
-    normal = laplace
+    def _drawn(self, loc: float, scale: Any, size: Any) -> Any:
+        return loc + scale * np.resize(self._multiples, size)
 
 
 def outer_scale(noise: Any) -> float:
     """By how much the noise that is drawn moves with its outer part."""
-    low, high = (float(noise.draw(1, _Standard(outer, 0.0))[0]) for outer in (0.0, 1.0))
+    low, high = (float(noise.draw(1, _Standard("laplace", [outer, 0.0]))[0]) for outer in (0.0, 1.0))
     return high - low
+
+
+def drawn_as_stated(noise: Any, inner: int = 1 << 17) -> bool:
+    """Whether `MonitorNoise` is drawn with the tails that it states: those of Laplace noise moved by what is drawn with an
+    outer part of 0, averaged over so many quantiles of the inner part."""
+    upper = (np.arange(inner // 2) + 0.5) / inner
+    quantiles = np.append(np.log(2 * upper), -np.log(2 * upper))
+    pairs = (np.column_stack([np.full(inner, outer), quantiles]) for outer in (0.0, 1.0))
+    moved, one = (noise.draw(inner, cast(Any, _Standard("laplace", pair))) for pair in pairs)
+    z = np.linspace(-3.0, 3.0, 13) * noise.scale
+    found = [np.mean(Laplace(1.0).sf((each - moved) / (one - moved))) for each in z]
+    return bool(np.allclose(found, noise.sf(z), rtol=1e-3))
 
 
 def normal_scale(noise: Gaussian) -> float:
     """The scale that is drawn with."""
-    return float(noise.draw(1, cast(Any, _Standard(1.0)))[0])
+    return float(noise.draw(1, cast(Any, _Standard("normal", [1.0])))[0])

@@ -22,7 +22,8 @@ from evolvingdp.core.noise import DiscreteLaplace, IntegerNoise, MonitorNoise
 from evolvingdp.core.seeds import stream
 
 _WAYS = 500  # of a law that is followed
-# Sums, or of more integers than can be followed: by the laws that they state; whether it is of integers.
+# Sums, or of more integers than can be followed: by the laws that they state, which rows of `formulas` compare with what is
+# drawn; whether it is of integers.
 _STATED: dict[Any, bool] = {IntegerNoise: True, DiscreteLaplace: True, MonitorNoise: False}
 
 
