@@ -10,6 +10,8 @@ import pytest
 from sphinx.util.inventory import InventoryFile
 
 from evolvingdp.book.rendering import api
+from evolvingdp.evolving import heavy_simulation, protocol, thresh_simulation
+from evolvingdp.evolving.rivals import once, reserve
 from support import REPOSITORY
 
 ROOMS = ("heavy_hitters", "evolving", "continual_mean", "sparse_vector", "planning", "streams", "audit")
@@ -24,6 +26,30 @@ def test_names_that_a_page_of_the_library_asks_for_exist(page):
         thing = pydoc.locate(name)
         assert thing is not None, name
         assert all(hasattr(thing, member) for member in filter(None, members.split(", "))), (name, members)
+
+
+def named(page: str) -> set[str]:
+    """What book/api/`page`.md shows of files, by its full names."""
+    found = ASKED.findall((REPOSITORY / "book" / "api" / f"{page}.md").read_text().replace("   :members:\n", ""))
+    return {f"{name}.{member}" if member else name for name, members in found for member in members.split(", ")}
+
+
+def test_the_page_of_core_has_all_that_its_files_have():
+    """But for the checks: a reader meets their refusals."""
+    files = {name.rpartition(".")[0] for name in named("core")} - {"evolvingdp.core", "evolvingdp.core.checks"}
+    has = {
+        f"{file}.{name}" for file in files for name, thing in vars(importlib.import_module(file)).items()
+        if callable(thing) and name[0] != "_" and getattr(thing, "__module__", "") == file and thing.__name__ == name
+    }  # fmt: skip
+    assert len(files) > 5
+    assert has <= named("core")
+
+
+def test_the_page_of_evolving_data_has_what_runs_each_mechanism():
+    for file in (protocol, once, reserve, thresh_simulation, heavy_simulation):
+        runs = {f"{file.__name__}.{name}" for name in ("start", "step", "run", "simulate") if hasattr(file, name)}
+        assert runs
+        assert runs <= named("evolving")
 
 
 def test_docstrings_are_written_as_sphinx_reads_them():
