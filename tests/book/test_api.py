@@ -5,8 +5,11 @@ from __future__ import annotations
 import importlib
 import pydoc
 import re
+import shutil
 
 import pytest
+from bs4 import BeautifulSoup
+from sphinx.application import Sphinx
 from sphinx.util.inventory import InventoryFile
 
 from evolvingdp.book.rendering import api
@@ -57,6 +60,30 @@ def test_docstrings_are_written_as_sphinx_reads_them():
     assert text == (
         "Sums of \\ ``x_i``\\ s cost \\ :math:`\\epsilon`\\ , \\|t\\| \\* 2.\n\n\\ **Error.**\\  None.\n\n::\n\n    run(1)"
     )
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> BeautifulSoup:
+    """That of heavy hitters, rendered alone."""
+    made = tmp_path_factory.mktemp("page")
+    shutil.copyfile(REPOSITORY / "book" / "api" / "heavy_hitters.md", made / "index.md")
+    settings = {"extensions": ["myst_parser", "sphinx.ext.autodoc", api.__name__], "autodoc_typehints": "none"}
+    app = Sphinx(made, None, made / "html", made / "doctrees", "html", settings, status=None, warningiserror=True)
+    app.build()
+    return BeautifulSoup((made / "html" / "index.html").read_text(), "html.parser")
+
+
+def test_a_page_shows_a_class_whole_and_one_by_the_way_in_a_sentence(page):
+    tree, bits = (page.find(id=f"evolvingdp.heavy_hitters.{name}").parent for name in ("TreeHist", "BitCounts"))
+    assert "leaf_share=0.8" in tree.dt.text
+    assert "leaf_share: of the users report whole words" in [item.text for item in tree.select("li")]
+    assert "users" in tree.find(id="evolvingdp.heavy_hitters.TreeHist.standard_error").parent.dd.text
+    assert "(" not in bits.dt.text
+    assert bits.dd.text.strip() == (
+        "What the server holds: ones int64 (cohorts, bits), and how many reports it had of each cohort."
+    )
+    assert page.find(id="evolvingdp.heavy_hitters.Rappor")
+    assert not page.find(id="evolvingdp.heavy_hitters.Rappor.one_shot")
 
 
 def test_the_rendered_reference_has_every_public_name_with_what_it_is(built_book):
