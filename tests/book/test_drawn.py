@@ -80,6 +80,14 @@ def test_every_setting_of_an_explorer_has_the_library_s_numbers_at_their_places(
     assert [x for x, _ in in_order] == sorted(x for x, _ in spots), "further right is more"
 
 
+def test_a_result_without_a_card_s_numbers_and_an_explorer_of_no_name_are_errors(tmp_path):
+    for name in cards.CARDS:
+        with pytest.raises((OSError, KeyError, ValueError)):
+            cards.draw(tmp_path, name)
+    with pytest.raises(KeyError, match="nobody's"):
+        explorers.page(tmp_path, "nobody's")
+
+
 def printed(command: str) -> list[str]:
     """The lines of the command's table."""
     done = CliRunner().invoke(main, command.split()[1:])

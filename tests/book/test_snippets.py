@@ -83,6 +83,12 @@ def drawn(*words: str) -> Drawing:
     return drawing
 
 
+def test_all_stops_of_a_live_picture_have_the_same_marks():
+    assert live.parts([drawn("same", "a < b"), drawn("same", "b")])[0] == [2]
+    with pytest.raises(ValueError, match="same marks"):
+        live.parts([drawn("a"), drawn("a", "b")])
+
+
 def test_a_live_picture_moves_by_keys_and_without_a_script_shows_its_middle_stop_and_all_in_a_table(tmp_path, monkeypatch):
     stops = ("few", "some", "many")
     picture = live.Live("Users", stops, lambda _, place: (drawn(f"{place} < 3"), f"It is {stops[place]}."))
