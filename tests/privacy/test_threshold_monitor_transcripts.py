@@ -63,9 +63,10 @@ def merged(law):
     return np.column_stack([np.bincount(places, mass) for mass in law.T])
 
 
-def greedy(reports):
-    """The first input until it is deleted, then the second."""
-    return [(1.0, 0.0)] * reports + [(0.0, 1.0)] * reports
+def greedy(reports, fraction=1.0):
+    """The first input until it is deleted, then the second; with a `fraction` < 1 the last report overshoots."""
+    until = [fraction] * reports + [1.0] * (fraction < 1)
+    return [(value, 0.0) for value in until] + [(0.0, value) for value in until]
 
 
 class DeletesOneReportLater(ThresholdMonitorEvolving):
@@ -92,6 +93,22 @@ def test_a_greedy_adversary_stays_below_the_exact_bound_and_breaks_it_where_some
     assert right[1] > 0.1 * bound[1]
     assert np.any(learned(ThresholdMonitorEvolving, 1.2, moves) > bound)
     assert np.any(learned(DeletesOneReportLater, 2.0, greedy(reports + 1)) > bound)
+
+
+@pytest.mark.parametrize("unit", privacy.UNITS)
+@pytest.mark.parametrize("reports", [1, 2, 3])
+def test_queries_with_fractions_cost_one_report_more_and_no_less(reports, unit):
+    """Greed with 0.99, and 1 at the end, attains nearly what `reports` + 1 cost."""
+    epsilons = np.array([0.02, 0.05, 0.1])
+    monitor = ThresholdMonitorEvolving(Laplace(20.0), 0.5, reports, "interval")
+    attained = np.array(deltas(merged_laws(monitor, greedy(reports, 0.99), 40, unit == "add-remove"), epsilons))
+    binary, interval = (
+        np.array([privacy.delta_of_epsilon(epsilon, 20.0, budget, unit) for epsilon in epsilons])
+        for budget in (reports, reports + 1)
+    )
+    assert np.all(attained <= interval)
+    assert attained == pytest.approx(interval, rel=0.04)
+    assert np.all(attained > 1.1 * binary)
 
 
 def best_with_fractions(grid, scale, reports, rounds, epsilon):

@@ -50,6 +50,32 @@ def test_a_narrow_interval_is_what_makes_long_blocks_private(monkeypatch):
         assert cost(settings, users, one, other) > settings.epsilon * (1 + 1e-9) >= honest
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        algorithms.naive(8, 1, 1.0),  # element 1 of 8 is in 4 nodes
+        choosing.users_alike(8, 1, 1.0, integer=False),
+        choosing.users_alike(4, 4, 1.0, integer=False),  # levels 0 to 2, each tree full
+        choosing.users_alike(4, 4, 1.0, 1e-6),
+        UserMean(4, 4, 1.0, 1e-6),
+    ],
+)
+def test_the_bound_is_attained_where_the_cap_is_tight(settings):
+    """By user 0, who comes first everywhere: the worst place. Noise that is too large would lose less."""
+    order, size = "contiguous" if isinstance(settings, UserMean) else "round_robin", settings.samples_per_user
+    users = streams.arrivals(order, settings.n_users, size, settings.n_users * size, stream(0, "order"))
+    zeros = np.zeros(len(users), dtype=int)
+    promised = accounting.gaussian_mu(1.0, 1e-6) ** 2 if settings.delta else 1.0
+    assert cost(settings, users, zeros, (users == 0).astype(int)) == pytest.approx(promised)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_the_binary_mechanism_attains_its_epsilon(delta):
+    made, (none, first) = BinaryMechanism(8, 1.0, delta=delta), (np.zeros(8), np.eye(8)[0])  # in a node of each size
+    loss, _ = replayed(lambda elements, rng: made.release(elements, rng), none, first, lambda: stream(0, "sums"))
+    assert loss.epsilon(delta) == pytest.approx(1.0)
+
+
 SMALL = {"decay": (0.5, 0.9, 1.0), "batch": (1, 2, 3)}
 
 
