@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import secrets
 from dataclasses import replace
 
@@ -284,6 +285,11 @@ def test_the_command_of_the_best_is_one_that_its_notebook_takes(case):
     parameters = command[3:]
     overrides = dict(zip(parameters[1::3], parameters[2::3], strict=True))
     params_of(command[2]).make("quick", overrides)
+
+
+def test_the_help_names_each_statistic_and_no_other():
+    help = CliRunner().invoke(main, ["plan", "-h"]).output
+    assert tuple(re.findall(r"(\w+) \(", help.split("STATISTIC: ")[1].split("\n\n")[0])) == STATISTICS
 
 
 def test_the_command_line_prints_the_answer_and_says_it_to_machines():
