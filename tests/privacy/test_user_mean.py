@@ -137,6 +137,21 @@ def test_private_median_costs_epsilon_and_attains_it(level):
     assert odds == pytest.approx(epsilon)  # a bin's cost grows by 2, another's falls by 2: 4 * epsilon / 4
 
 
+def test_medians_and_trees_add_up_to_epsilon(monkeypatch):
+    """The epsilons that reach the exponential mechanism, and what the trees' noise pays for, in a run of Algorithm 6."""
+    settings = algorithms.full(12, 8, 6000.0, beta=0.9)
+    users = streams.arrivals("round_robin", 12, 8, 96, stream(0, "order"))
+    spent, real = [], private_median.probabilities
+    with monkeypatch.context() as patch:
+        patch.setattr(private_median, "probabilities", lambda *given: spent.append(given[1]) or real(*given))
+        settings.release(users, np.zeros(96, dtype=int), stream(0, "noise"))
+    assert len(spent) == settings.top_level - 1  # levels 2 to L
+    assert max(spent) == pytest.approx(settings.epsilon / (2 * settings.top_level))
+    sums = settings.prefix_sums(settings.capacity)
+    trees = math.fsum(sums.l1 / settings.noise(tree, sums, 1.0).scale for tree in range(settings.n_trees))  # moved by 1
+    assert sum(spent) <= settings.epsilon / 2 == pytest.approx(trees)
+
+
 class Uniform:
     def __init__(self, value):
         self.value = value
