@@ -226,8 +226,8 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         epochs = np.sort(followed_events[followed_events.guarantee == guarantee].epoch.to_numpy())
         middle = int(epochs[len(epochs) // 2]) if len(epochs) else -1
         shown[f"noticed_{name}"] = dates[middle] if middle >= 0 else "never"
-        seen = noticed[noticed.guarantee == guarantee].groupby("word").epoch.max() >= 0
-        shown[f"words_noticed_{name}"] = int(seen.sum())
+        theirs = noticed[noticed.guarantee == guarantee]
+        shown[f"words_noticed_{name}"] = int(((theirs.epoch >= 0).groupby(theirs.word).mean() >= 0.5).sum())
     event = int(followed_events.event.iloc[0]) if len(followed_events) else -1
     shown["happened"] = dates[event] if event >= 0 else "never"
     shown["happened_how"] = str(followed_events.event_kind.iloc[0]) if event >= 0 else ""
