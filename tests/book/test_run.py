@@ -343,10 +343,11 @@ def test_the_code_of_a_verdict_is_that_of_nothing_else(monkeypatch, broken):
     monkeypatch.setattr(main.commands["params"], "callback", broken)
     done = CliRunner().invoke(main, ["params", TOY])
     assert (done.exit_code, done.stderr.splitlines()[0]) == (3, "Traceback (most recent call last):")
-    refused = CliRunner().invoke(main, ["params"])
+    refused = CliRunner().invoke(main, ["data", "--out"])
     assert refused.exit_code == 2
-    assert refused.stderr == (
-        "Error: Missing argument 'NOTEBOOK'; example: evolvingdp params heavy_hitters/frequency_oracle\n"
+    assert (
+        refused.stderr
+        == "Error: Option '--out' requires an argument; example: NLTK_DATA=~/nltk_data evolvingdp data brown\n"
     )
     with subprocess.Popen(
         [sys.executable, "-m", "evolvingdp", "-h"], stdout=subprocess.PIPE, stderr=subprocess.PIPE

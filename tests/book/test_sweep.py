@@ -391,10 +391,10 @@ def test_a_scheduler_that_does_not_answer_is_one_clear_line(tmp_path):
         f"for command in {asked!r}: print(CliRunner().invoke(cli.main, command).stderr, end='')"
     )
     done = run(script, cwd=tmp_path)
-    lines = [line for line in done.stdout.splitlines() if line.startswith("Error: ")]
+    lines = done.stdout.splitlines()
     assert len(lines) == 4, done
     for address, line in zip(addresses, lines, strict=True):
-        assert "must be the address or the scheduler file of a running dask scheduler, such as tcp://127.0.0.1:8786" in line
+        assert line.count("scheduler must be the address or the scheduler file of a running dask scheduler, such as") == 1
         assert f"got '{address}'" in line
     assert "Traceback" not in done.stdout + done.stderr
     assert not (tmp_path / "out").exists()

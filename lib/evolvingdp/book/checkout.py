@@ -21,15 +21,13 @@ from typing import Any
 
 import yaml
 
-import evolvingdp
 from evolvingdp.book import cell
+from evolvingdp.book.files import LIBRARY, REPOSITORY, checkout, notebooks_folder
 from evolvingdp.book.params import Metric, Params
 from evolvingdp.book.result import Result
 from evolvingdp.core.checks import ParameterError
 from evolvingdp.core.tables import DATA
 
-LIBRARY = Path(evolvingdp.__file__).parent
-REPOSITORY = LIBRARY.parents[1]  # an editable install: lib/ stands in the repository
 RESULTS = "book/results/"
 COMPUTE = ("numpy", "pandas", "scipy", "scikit-learn", "pydantic")  # the packages on which numbers depend
 DRAW = ("matplotlib", "seaborn", "ipykernel", "tabulate", "pybtex", "latexcodec", "markdown-it-py")  # and pages besides
@@ -40,7 +38,7 @@ _IMPORTED = re.compile(rb"^\s*(?:from|import) evolvingdp(?:\.| import )(notebook
 class Project:
     """A checkout: notebooks, table of contents, cache, and the results that the book shows."""
 
-    root: Path = field(default_factory=lambda: checkout())
+    root: Path = field(default_factory=checkout)
 
     @property
     def cache(self) -> Path:
@@ -100,22 +98,6 @@ def _files(node: object) -> list[str]:
         own = [node["file"]] if "file" in node else []
         return own + [file for key, value in node.items() if key != "file" for file in _files(value)]
     return []
-
-
-def checkout() -> Path:
-    """The repository that this package is installed from; raises ParameterError for a copy, without the notebooks."""
-    if os.environ.get("EVOLVINGDP_NOTEBOOKS"):
-        return notebooks_folder().parent
-    if not (REPOSITORY / "_toc.yml").is_file():
-        raise ParameterError(
-            "this command needs the book's notebooks, which no installed package has: clone the repository, run make there"
-        )
-    return REPOSITORY
-
-
-def notebooks_folder() -> Path:
-    """Where the notebooks are that this process runs."""
-    return Path(os.environ.get("EVOLVINGDP_NOTEBOOKS") or REPOSITORY / "notebooks")
 
 
 def params_of(notebook: str) -> type[Params]:

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 from pybtex.database import BibliographyData, Entry, parse_file
 
-from evolvingdp.book.checkout import REPOSITORY
+from evolvingdp.book.files import REPOSITORY
 
 KEY = "evolving-privacy"
 SLOT = "address of the copy that you read"  # until CITATION.cff has a url

@@ -16,7 +16,16 @@ import click
 from evolvingdp.book.files import FAILED, REFUSED, Refused, alone, in_checkout, listen, one_line
 
 
+class _Command(click.Command):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """With the command in each error, also where an option lacks its value."""
+        with click.core.augment_usage_errors(ctx):
+            return super().parse_args(ctx, args)
+
+
 class _Ends(click.Group):
+    command_class = _Command
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the command line calls, and nobody who uses the commands within Python."""
         listen()

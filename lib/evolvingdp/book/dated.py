@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 
 from evolvingdp.book import checkout
+from evolvingdp.book.files import REPOSITORY
 
 FOLDER = Path("benchmarks", "results")
 _NAMED = 3  # notebooks that a sentence names one by one
@@ -20,7 +21,7 @@ def stamp(name: str, script: Path, command: str, folder: Path, notebooks: dict[s
 
     `notebooks`: the digests of those that it ran, where it imports them by name only.
     """
-    place = script.resolve().relative_to(checkout.REPOSITORY / "benchmarks").as_posix()
+    place = script.resolve().relative_to(REPOSITORY / "benchmarks").as_posix()
     told: dict[str, object] = {"command": command, "date": str(datetime.date.today()), "script": place}
     told |= {"notebooks": notebooks} if notebooks else {"library_sha256": library(script)}
     told["machine"] = machine()

@@ -24,6 +24,11 @@ from typing import Any
 
 import click
 
+import evolvingdp
+from evolvingdp.core.checks import ParameterError
+
+LIBRARY = Path(evolvingdp.__file__).parent
+REPOSITORY = LIBRARY.parents[1]  # an editable install: lib/ stands in the repository
 REFUSED, FAILED = 2, 3  # exit codes; 1 is a verdict of `audit`, and of nothing else
 
 
@@ -207,8 +212,6 @@ def one_line(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        from evolvingdp.core.checks import ParameterError
-
         try:
             return command(*args, **kwargs)
         except ParameterError as error:
@@ -232,13 +235,27 @@ def one_line(command: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
+def checkout() -> Path:
+    """The repository that this package is installed from; raises ParameterError for a copy, without the notebooks."""
+    if os.environ.get("EVOLVINGDP_NOTEBOOKS"):
+        return notebooks_folder().parent
+    if not (REPOSITORY / "_toc.yml").is_file():
+        raise ParameterError(
+            "this command needs the book's notebooks, which no installed package has: clone the repository, run make there"
+        )
+    return REPOSITORY
+
+
+def notebooks_folder() -> Path:
+    """Where the notebooks are that this process runs."""
+    return Path(os.environ.get("EVOLVINGDP_NOTEBOOKS") or REPOSITORY / "notebooks")
+
+
 def in_checkout(command: Callable[..., Any]) -> Callable[..., Any]:
     """`one_line`, for a command that an installed package cannot run."""
 
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        from evolvingdp.book.checkout import checkout
-
         checkout()
         return command(*args, **kwargs)
 
@@ -250,9 +267,7 @@ def alone(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        from evolvingdp.book.checkout import Project
-
-        with held(Project().root / "_build"):
+        with held(checkout() / "_build"):
             return command(*args, **kwargs)
 
     return in_checkout(wrapped)

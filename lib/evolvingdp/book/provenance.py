@@ -10,7 +10,8 @@ from importlib.metadata import version
 from typing import Any
 
 from evolvingdp.book import checkout
-from evolvingdp.book.checkout import COMPUTE, DRAW, REPOSITORY
+from evolvingdp.book.checkout import COMPUTE, DRAW
+from evolvingdp.book.files import REPOSITORY
 from evolvingdp.book.params import Params
 from evolvingdp.book.result import Result
 

@@ -82,12 +82,10 @@ def run(
     before, failures = len(sweep.points) - len(left), dict[str, str]()
     with ExitStack() as opened:
         if left:
-            if scheduler is not None:
-                address_of(scheduler)  # before anything is said or written
             count = None if scheduler is not None else min(workers or os.cpu_count() or 1, len(left))
+            client = opened.enter_context(connected(scheduler, count, sweep.notebook, wait, say))
             where = scheduler if count is None else f"{count} worker{'s' if count != 1 else ''}"
             say(f"{sweep.notebook}: {len(sweep.points)} points, {before} finished before; running on {where}")
-            client = opened.enter_context(connected(scheduler, count, sweep.notebook, wait))
         else:
             say(f"{sweep.notebook}: {len(sweep.points)} points, all finished before")
         opened.enter_context(held(out))
@@ -429,7 +427,9 @@ def figure(values: pd.DataFrame, grid: list[str], metric: Any) -> bytes:
 
 
 @contextmanager
-def connected(scheduler: str | None, workers: int | None, notebook: str, wait: float = ANSWER) -> Iterator[Client]:
+def connected(
+    scheduler: str | None, workers: int | None, notebook: str, wait: float = ANSWER, say: Say = print
+) -> Iterator[Client]:
     """A client of the cluster at the address `scheduler`, or of `workers` processes (None: one per core) of this machine,
     which no other process can use: they know each other by certificates made for this once.
 
@@ -458,9 +458,9 @@ def connected(scheduler: str | None, workers: int | None, notebook: str, wait: f
         return
     for name in ("distributed", "distributed.client", "asyncio", "tornado", "tornado.application"):  # each has its level
         logging.getLogger(name).setLevel(logging.CRITICAL)  # what they would say of a lost scheduler, one line says
-    client, reason = None, ""
+    client, reason, address = None, "", address_of(scheduler)
     try:
-        client = Client(address_of(scheduler), timeout=ANSWER)
+        client = Client(address, timeout=ANSWER)
     except (OSError, ValueError, TypeError, RuntimeError, ImportError) as error:  # TypeError: tls:// without certificates
         reason = str(error) or "no answer"
     if client is None:
@@ -468,6 +468,8 @@ def connected(scheduler: str | None, workers: int | None, notebook: str, wait: f
         raise _no_scheduler(scheduler, reason)
     with client:
         try:
+            if wait > ANSWER and not client.nthreads():  # a queue, that may need hours
+                say(f"waiting {wait:g} s for a worker of {scheduler}")
             client.wait_for_workers(1, timeout=wait)
             client.register_plugin(_sender(notebook))
             found, ours = client.run(sources, notebook, on_error="return"), sources(notebook)

@@ -31,7 +31,7 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from evolvingdp.book.checkout import LIBRARY
+from evolvingdp.book.files import LIBRARY
 from evolvingdp.core.tables import DATA
 
 KERNEL = Path(__file__).with_name("kernel.py")
