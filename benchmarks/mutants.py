@@ -1,13 +1,15 @@
 """What notices mistakes: each is put into a copy of the library, and rows, generators and tests are run on it.
 
     python benchmarks/mutants.py                              (or: make mutants)
-    python benchmarks/mutants.py --chapter core --sample 20   (drawn with a seed that is printed; nothing is written)
+    python benchmarks/mutants.py --sample 24 --seed 1         (so many of them, drawn at random)
+    python benchmarks/mutants.py --chapter core               (nothing is written)
 
 A mistake is a row of tests/mutants/<chapter>.csv: its kind, a file below lib/evolvingdp, what it is in words, `old`, which
-stands once in the file, and `new`.  Where `old` is there no more it is stale, and counted as such, not as missed.  Writes
-benchmarks/results/mutants.csv: of each kind, how many are noticed by the ledger's rows alone, by the generators alone, by
-the ordinary tests of its room alone, and by any of them.  What nothing notices is printed: a row, a generator's setting or
-a test is missing, or the mistake is none.
+stands once in the file, and `new`.  Where `old` is there no more it is stale, and counted as such, not as missed.
+Writes benchmarks/results/mutants.csv: of each kind, how many are noticed by the ledger's rows alone, by the generators
+alone, by the ordinary tests of its room alone, and by any of them; after each mistake, so that a stopped command keeps
+those that it has tried, and its stamp says how many these are.  What nothing notices is printed: a row, a generator's
+setting or a test is missing, or the mistake is none.
 """
 
 from __future__ import annotations
@@ -110,17 +112,19 @@ def main() -> None:
     given = options(__doc__, chapter="", sample=0, seed=secrets.randbelow(10**6))
     every = mistakes()
     told = every[~every.stale & every.chapter.isin([given.chapter] if given.chapter else every.chapter.unique())]
-    if given.sample:
-        print(f"{given.sample} of {len(told)}, drawn with --seed {given.seed}")
-        told = told.iloc[random.Random(given.seed).sample(range(len(told)), min(given.sample, len(told)))]
+    seed, most = given.seed, given.sample or len(told)
+    told = told.iloc[random.Random(seed).sample(range(len(told)), len(told))[:most]]  # with more, these are the first
+    print(f"{len(told)} mistakes in the order of --seed {seed}", flush=True)
     for chapter, number in every[every.stale].chapter.value_counts().items():
         print(f"{chapter}: {number} mistakes are stale, rewrite them")
+    found: list[dict[str, str]] = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # each waits for processes of its own
-        found = pd.DataFrame(pool.map(noticed, told.to_dict("records")))
-    if given.chapter or given.sample:
-        print(rates(found).to_string(index=False))
-    else:
-        write("mutants", rates(found), "make mutants")
+        for one in pool.map(noticed, told.to_dict("records")):
+            found.append(one)
+            if not given.chapter:
+                some = "" if len(found) == len(told) and not given.sample else f", {len(found)} drawn with --seed {seed}"
+                write("mutants", rates(pd.DataFrame(found)), "make mutants" + some)
+    print(rates(pd.DataFrame(found)).to_string(index=False))
 
 
 if __name__ == "__main__":

@@ -93,7 +93,6 @@ REST = """() => {  // axe measures all that is there: what is not asked about, n
   walk(document.body)
 }"""
 STRUCTURE = """() => ({
-  title: document.title,
   language: document.documentElement.lang,
   mains: document.querySelectorAll("main").length,
   levels: [...document.querySelectorAll(":is(h1, h2, h3, h4, h5, h6)")].filter(heading => heading.checkVisibility())

@@ -90,8 +90,6 @@ class Visit:
 
 
 FACTS = """async () => ({
-  ids: [...document.querySelectorAll("[id]")].map(node => node.id),
-  text: document.querySelector("article")?.innerText,
   captions: [...document.querySelectorAll("article figure figcaption")].map(node => node.innerText),
   images: await Promise.all([...document.querySelectorAll("article figure img")].map(image => {
     image.loading = "eager";  // twins for the other theme, too

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import html
 import os
 import re
 import unicodedata
 from io import BytesIO
 from pathlib import Path
-from urllib.parse import unquote, urlparse
+from urllib.parse import unquote, urldefrag, urlparse
 
 import pytest
 from bs4 import BeautifulSoup
@@ -145,24 +146,26 @@ def test_the_pdf_says_what_it_is_and_its_figures_are_vectors(printed):
     assert printed.metadata.title == "Evolving Privacy"
 
 
-def test_every_link_of_the_zip_is_relative_and_leads_to_a_file_in_it(built_book, unpacked):
-    followed = {"csv": 0, "svg": 0, "html": 0}
+def test_every_link_of_the_zip_is_relative_and_leads_to_a_place_in_it(built_book, unpacked):
+    followed = {"csv": 0, "svg": 0, "html": 0, "#": 0}
     files = {str(path) for path in unpacked.rglob("*") if path.is_file()}
-    pages = [path for path in unpacked.rglob("*.html") if "_static" not in path.parts]  # there the theme keeps templates
-    for path in pages:
-        text = path.read_text()
-        assert str(built_book.root) not in text
-        assert str(REPOSITORY) not in text
-        assert "file:///" not in text
-        for link in re.findall(r'(?:href|src)="([^"#]+)', text):
+    pages = {path: path.read_text() for path in unpacked.rglob("*.html") if "_static" not in path.parts}  # templates there
+    ids = {str(path): set(re.findall(r'\bid="([^"]+)"', text)) for path, text in pages.items()}
+    for path, text in pages.items():
+        assert not [root for root in (str(built_book.root), str(REPOSITORY), "file:///") if root in text], path.name
+        for link in re.findall(r'(?:href|src)="([^"]+)"', text):
             if urlparse(link).scheme in ("http", "https", "data", "mailto"):
                 continue
             assert not link.startswith("/"), link
-            target = os.path.normpath(path.parent / unquote(urlparse(link).path))
+            place, fragment = urldefrag(html.unescape(link))
+            target = os.path.normpath(path.parent / unquote(urlparse(place).path)) if place else str(path)
             assert target in files, f"{path.name} links to {link}"
+            if fragment and target in ids and "_modules" not in path.parts:  # whose sources Sphinx leads back to the page
+                assert unquote(fragment) in ids[target], f"{path.name} links to {link}"
             kind = target.rpartition(".")[2]
             followed[kind] = followed.get(kind, 0) + 1
-    assert all(followed[kind] > 30 for kind in ("csv", "svg", "html"))
+            followed["#"] += bool(fragment)
+    assert all(followed[kind] > 30 for kind in ("csv", "svg", "html", "#"))
 
 
 def test_without_rendered_pages_or_chromium_a_line_says_what_to_do(tmp_path, monkeypatch):

@@ -20,7 +20,6 @@ from evolvingdp.core import accounting, noise
 from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace, Tape
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters.rappor import Rappor
 from support import ALPHA
 
 RUNS = 4000
@@ -136,42 +135,6 @@ def test_a_tenth_too_little_gaussian_noise_is_caught_with_its_delta():
     )
     assert not right.refutes(epsilon)
     assert mutant.refutes(epsilon)
-
-
-@pytest.mark.parametrize("wrong", ["redrawn", "never cleared"])
-def test_both_real_failures_are_caught_exactly_and_from_outside(wrong):
-    settings, n_reports = Rappor(n_bits=4), 20
-    promise = settings.epsilon_permanent
-    right = auditor.audit(failures.rappor_client(settings, n_reports), ONE_BIT, stream(0, "right"), runs=RUNS)
-    assert 0.8 < right.epsilon <= promise
-    redrawn = wrong == "redrawn"
-    broken = settings if redrawn else failures.NeverClears(n_bits=4)
-    client = failures.rappor_client(broken, n_reports, redrawn=redrawn)
-    assert auditor.audit(client, ONE_BIT, stream(0, "wrong"), runs=RUNS).refutes(promise)
-    one = exact.worst_loss(failures.rappor_laws(broken, ONE_BIT, 1))
-    kept = exact.worst_loss(failures.rappor_laws(settings, ONE_BIT, 2))
-    assert kept < promise
-    if redrawn:
-        assert n_reports * one > promise
-    else:
-        assert failures.NeverClears(n_bits=4).epsilon_of_reports(50) > promise > settings.epsilon_of_reports(50)
-
-
-def test_a_permanent_response_that_is_redrawn_gives_every_user_away():
-    settings = Rappor()
-    kept = failures.recovered(settings, 200, 200, stream(0, "kept"))
-    assert failures.recovered(settings, 200, 200, stream(0, "redrawn"), redrawn=True) == 200
-    assert kept < 60
-
-
-def test_floating_point_gives_a_naive_laplace_count_away_and_integers_do_not():
-    naive, whole = (
-        auditor.audit(failures.last_digits(noise), (0, 1), stream(0, "digits"), runs=RUNS)
-        for noise in (Laplace(1.0), DiscreteLaplace(1.0))
-    )
-    assert naive.refutes(3.0)
-    assert naive.hits[1] == 0
-    assert whole.epsilon == 0.0
 
 
 def test_audits_refuse_what_allows_no_conclusion():

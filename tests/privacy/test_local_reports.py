@@ -7,8 +7,6 @@ import math
 import numpy as np
 import pytest
 
-from evolvingdp.audit.empirical.failures import rappor_laws
-from evolvingdp.audit.exact.laws import worst_loss
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.olh import OLH
 from evolvingdp.core.randomizers import SignFlip
@@ -61,15 +59,3 @@ def test_one_user_s_word_is_not_repeated_for_many_rows():
     for send in (LocalRnd(hashes, 1.0).report, oracle.report):
         with pytest.raises(ValueError, match="must have one entry per report, got 1, 3"):
             send(KEYS[:1], rows, Untouched())
-
-
-@pytest.mark.parametrize("n_reports", [1, 2])
-@pytest.mark.parametrize(
-    "noise", [{}, {"permanent_noise": 0.2, "one_from_zero": 0.1, "one_from_one": 0.5}, {"permanent_noise": 0.0}]
-)
-def test_rappor_reports_of_one_word_cost_exactly_what_is_stated(n_reports, noise):
-    """All sequences of reports of 4 bits, for all filters that words have."""
-    settings = Rappor(n_bits=4, n_cohorts=40, **noise)
-    laws = list(rappor_laws(settings, (1, 2, 4, 8), n_reports))
-    assert worst_loss(laws) == pytest.approx(settings.epsilon_of_reports(n_reports), rel=1e-9)
-    assert settings.epsilon_of_reports(n_reports) <= settings.epsilon_permanent

@@ -10,7 +10,6 @@ from evolvingdp.audit.formulas import Measured
 from evolvingdp.audit.ledger import FOLLOWED, Entry
 from evolvingdp.book.checkout import params_of
 from evolvingdp.book.result import Result
-from evolvingdp.core.checks import ParameterError
 from evolvingdp.notebooks.audit import verified_privacy as verified
 
 SMALL = {"runs": (100, 200), "n_reports": (1, 30), "n_users": 10, "repetitions": 2}
@@ -73,15 +72,6 @@ def test_losses_stand_over_their_promise_and_each_chapter_has_its_ranks(claims):
     assert shown.verified.tolist() == [1.0, 1.2]
     assert shown.place.tolist() == [1.0, 1.0]
     assert shown.kept.tolist() == [True, False]
-
-
-def test_the_same_seed_gives_the_same_table(claims):
-    pd.testing.assert_frame_equal(claims()[0].table, claims()[0].table)
-
-
-def test_runs_that_stand_twice_are_refused():
-    with pytest.raises(ParameterError, match="runs must hold each value once"):
-        params_of("audit/verified_privacy").make(overrides={"runs": (100, 100)})
 
 
 def test_a_loose_loss_is_told_from_its_promise_and_a_small_one_is_a_power_of_ten(claims):
