@@ -20,11 +20,10 @@ from evolvingdp.book import engine
 from evolvingdp.book.own import Release, checked
 from evolvingdp.book.params import Metric
 from evolvingdp.book.words import digits
-from evolvingdp.continual_mean import algorithms, choosing, coordinates, private_median, streams
+from evolvingdp.continual_mean import algorithms, choosing, private_median, streams
 from evolvingdp.continual_mean.blocks import Blocks
-from evolvingdp.continual_mean.settings import arrange
 from evolvingdp.continual_mean.user_mean import UserMean
-from evolvingdp.core import checks
+from evolvingdp.core import accounting, checks
 from evolvingdp.core.seeds import stream
 from evolvingdp.notebooks.continual_mean.own_values import released
 from evolvingdp.notebooks.continual_mean.scores import ORDER_NAMES, root_mean_square, second_half
@@ -176,11 +175,10 @@ def _runs(params: Any) -> Iterator[tuple[Any, ...]]:
 
 def _ladder(params: Any, seed: int, setting: str, repetition: int) -> Iterator[dict[str, Any]]:
     users, bits = data(params, setting, seed, repetition)
-    arranged = arrange(rung(params, setting, NAIVE), users, bits)
     mean = algorithms.running_mean(bits)[len(bits) // 2 :]
     for name in LADDER:
         settings = rung(params, setting, name, seed=seed)
-        released = settings.release_of(arranged, stream(seed, "noise", setting, name, repetition))
+        released = settings.release(users, bits, stream(seed, "noise", setting, name, repetition))
         common = {"part": "ladder", "setting": setting, "repetition": repetition, "rung": name}
         yield common | second_half(released, mean) | {"used": float(released.samples[-1] / len(users))}
 
@@ -192,17 +190,21 @@ def _dimensions(params: Any, seed: int, repetition: int) -> Iterator[dict[str, A
     before = _stream_before("random", n_users, cap, horizon, seed)
     pure = choosing.recommended(n_users, cap, epsilon, arrivals=before, horizon=horizon)
     gaussian = choosing.recommended(n_users, cap, epsilon, params.delta, arrivals=before, horizon=horizon, decay=1.0)
+
+    def composed(dimension: int) -> UserMean:
+        return pure.but(epsilon=accounting.optimal(epsilon, params.delta, dimension))
+
     kinds: dict[str, Callable[[int], UserMean]] = {
-        "pure: epsilon / d": lambda d: coordinates.of_one(pure, d),
-        "(eps, delta): optimal composition": lambda d: coordinates.of_one(pure, d, params.delta) if d > 1 else pure,
-        "(eps, delta): Gaussian": lambda d: coordinates.of_one(gaussian, d),
+        "pure: epsilon / d": lambda d: pure.but(dimensions=d),
+        "(eps, delta): optimal composition": lambda d: composed(d) if d > 1 else pure,
+        "(eps, delta): Gaussian": lambda d: gaussian.but(dimensions=d),
     }
     users, bits = data(params, "random", seed, repetition)
-    arranged, mean = arrange(pure, users, bits), algorithms.running_mean(bits)[horizon // 2 :]
+    mean = algorithms.running_mean(bits)[horizon // 2 :]
     for name, kind in kinds.items():
         for dimension in params.dimensions:
             noise = stream(seed, "dimension", name, dimension, repetition)
-            errors = second_half(kind(dimension).release_of(arranged, noise), mean)
+            errors = second_half(kind(dimension).release(users, bits, noise), mean)
             yield {"part": "dimensions", "rung": name, "dimension": dimension, "repetition": repetition, **errors}
 
 
@@ -213,11 +215,11 @@ def _orders(params: Any, seed: int, order: str, repetition: int) -> Iterator[dic
     rng = stream(seed, "order data", order, repetition)
     users = streams.arrivals(order, n_users, cap, horizon, rng)
     bits = streams.bits(params.mean, horizon, rng)
-    arranged, mean = arrange(rung(params, "random", NAIVE), users, bits), algorithms.running_mean(bits)
+    mean = algorithms.running_mean(bits)
     for name in ORDER_RUNGS:
         settings = rung(params, "random", name, order, seed)
         noise = stream(seed, "order noise", order, name, repetition)
-        released = settings.release_of(arranged, noise)
+        released = settings.release(users, bits, noise)
         squares = (released.estimate - mean) ** 2
         for step in steps:
             yield {
@@ -260,11 +262,11 @@ def _populations(params: Any, seed: int, population: str, repetition: int) -> It
     n_users, cap, _, horizon = sizes(params, setting)
     data = stream(seed, "population data", population, repetition)
     users, bits = streams.readings(population, "zipf" if setting == "zipf" else "random", n_users, cap, horizon, data)
-    arranged, truth = arrange(rung(params, setting, NAIVE), users, bits), algorithms.running_mean(bits)[horizon // 2 :]
+    truth = algorithms.running_mean(bits)[horizon // 2 :]
     for name in FOR_ALL_USERS:
         settings = rung(params, setting, name, seed=seed)
         noise = stream(seed, "population noise", population, name, repetition)
-        errors = second_half(settings.release_of(arranged, noise), truth)
+        errors = second_half(settings.release(users, bits, noise), truth)
         yield {"part": "populations", "rung": name, "setting": population, "repetition": repetition, **errors}
 
 

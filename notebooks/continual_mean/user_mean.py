@@ -19,8 +19,7 @@ from evolvingdp.book.params import Metric
 from evolvingdp.book.words import digits
 from evolvingdp.continual_mean import algorithms, streams, theory
 from evolvingdp.continual_mean.blocks import Blocks
-from evolvingdp.continual_mean.per_step import PerStepLaplace, most_samples
-from evolvingdp.continual_mean.settings import arrange
+from evolvingdp.continual_mean.settings import most_samples
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core.seeds import stream
 from evolvingdp.notebooks.continual_mean.own_values import released
@@ -87,15 +86,14 @@ def _orders(params: Any, seed: int) -> Iterator[dict[str, Any]]:
             rng = stream(seed, "data", order, repetition)
             users = streams.arrivals(order, params.n_users, params.samples_per_user, length(params), rng)
             bits = streams.bits(params.mean, length(params), rng)
-            arranged = arrange(made[NAIVE], users, bits)
             for name in METHODS:
                 noise = stream(seed, "noise", order, name, repetition)
                 if name == MEAN:
                     got = algorithms.running_mean(bits)
                 elif name == PER_STEP:
-                    got = PerStepLaplace(len(bits), params.epsilon).release(users, bits, noise)
+                    got = algorithms.per_step(made[NAIVE], users, bits, noise)
                 else:
-                    got = made[name].release_of(arranged, noise).estimate
+                    got = made[name].release(users, bits, noise).estimate
                 window = np.abs(got - params.mean)
                 for step in steps:
                     yield {
@@ -118,10 +116,9 @@ def _caps(params: Any, seed: int) -> Iterator[dict[str, Any]]:
         users = streams.arrivals("round_robin", n_users, cap, horizon, stream(seed))
         for repetition in range(params.repetitions):
             bits = streams.bits(params.mean, horizon, stream(seed, "cap data", cap, repetition))
-            arranged = arrange(settings(params, NAIVE, n_users, cap, horizon), users, bits)
             for name in (NAIVE, SINGLE, MULTIPLE):
                 made = settings(params, name, n_users, cap, horizon)
-                got = made.release_of(arranged, stream(seed, "cap noise", name, cap, repetition))
+                got = made.release(users, bits, stream(seed, "cap noise", name, cap, repetition))
                 tail = slice(-(horizon // 4), None, max(1, cap // 4))
                 error = got.estimate[tail] - algorithms.running_mean(bits)[tail]
                 noise = got.standard_error[tail] ** 2 - 0.25 / got.samples[tail]
@@ -143,11 +140,10 @@ def _loose(params: Any, seed: int) -> Iterator[dict[str, Any]]:
         rng = stream(seed, "loose data", repetition)
         users = streams.arrivals("random", n_users, each, horizon, rng)
         bits = streams.bits(params.mean, horizon, rng)
-        arranged = arrange(settings(params, NAIVE, n_users, each, horizon), users, bits)
         for cap in params.loose_caps:
             for name in (NAIVE, SINGLE, MULTIPLE, FULL):
                 made = settings(params, name, n_users, cap, horizon)
-                got = made.release_of(arranged, stream(seed, "loose noise", name, cap, repetition))
+                got = made.release(users, bits, stream(seed, "loose noise", name, cap, repetition))
                 square = second_half(got, params.mean)["square"]
                 yield {"part": "loose", "method": name, "cap": cap, "repetition": repetition, "square": square}
 

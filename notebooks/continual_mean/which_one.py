@@ -24,7 +24,6 @@ from evolvingdp.continual_mean import algorithms, choosing, streams, windows
 from evolvingdp.continual_mean.binary_mechanism import best_tree, calibrate
 from evolvingdp.continual_mean.blocks import Blocks
 from evolvingdp.continual_mean.prefix_sums import Tree
-from evolvingdp.continual_mean.settings import arrange
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core.seeds import stream
 from evolvingdp.notebooks.continual_mean.scores import second_half
@@ -63,10 +62,9 @@ def _map(params: Any, seed: int, order: str, fill: float, population: str) -> It
         users, bits = streams.readings("active kind", order, params.n_users, params.samples_per_user, steps, rng)
         samples = streams.bits(0.3, steps, rng) if population == ALIKE else bits
         means, truth = made(params, order, fill, seed), algorithms.running_mean(samples)
-        arranged = arrange(means[WIDE, PURE], users, samples)
         for (name, kind), settings in means.items():
             noise = stream(seed, "map noise", order, str(fill), population, name, kind, repetition)
-            late = second_half(settings.release_of(arranged, noise), truth[steps // 2 :])
+            late = second_half(settings.release(users, samples, noise), truth[steps // 2 :])
             cell = {"part": "late", "order": order, "fill": fill, "population": population, "name": name, "kind": kind}
             noise_and_bias = {"noise": late["predicted"], "bias": late["bias"] ** 2}
             yield cell | {"repetition": repetition, "square": late["square"]} | noise_and_bias

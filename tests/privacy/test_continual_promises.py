@@ -14,7 +14,6 @@ from evolvingdp.continual_mean import (
     algorithms,
     binary_mechanism,
     choosing,
-    coordinates,
     private_median,
     streams,
     user_mean,
@@ -22,7 +21,6 @@ from evolvingdp.continual_mean import (
 )
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.prefix_sums import Tree
-from evolvingdp.continual_mean.settings import arrange
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core.exact import Grid
 from evolvingdp.core.seeds import stream
@@ -99,10 +97,10 @@ def test_days_give_each_coordinate_its_share_of_the_budget():
     whole = UserMean(5, 4, 1.0, 1e-6, resolution=16)
     alone = windows.Days(whole, 10, 2).noise
     for dimensions in (2, 9, 100):
-        one = windows.Days(coordinates.of_one(whole, dimensions), 10, 2).noise
+        one = windows.Days(whole.but(dimensions=dimensions), 10, 2).noise
         assert one.scale == pytest.approx(alone.scale * math.sqrt(dimensions))
-    with pytest.raises(ValueError, match="settings must have dimensions 1 or 2, got those of 3"):
-        coordinates.of_one(whole.but(dimensions=3), 2)
+    pure = windows.Days(UserMean(5, 4, 1.0, dimensions=3), 10, 2).noise
+    assert pure == windows.Days(UserMean(5, 4, 1 / 3), 10, 2).noise
 
 
 @pytest.mark.parametrize(("cap", "per_day", "n_days"), [(7, 2, 5), (7, 3, 4), (7, 3, 2), (2, 5, 4), (9, 4, 3)])
@@ -185,7 +183,7 @@ def test_the_bias_that_is_stated_holds_for_any_values_and_is_attained_by_what_is
     for _ in range(20):
         users = rng.integers(0, 6, 40)
         release = settings.release(users, np.zeros(40, dtype=int), Silent())
-        kept = settings.keeps(arrange(settings, users, np.zeros(40, dtype=int)))
+        kept = settings.keeps(users)
         for step in range(settings.batch, 41):
             used = kept & (np.arange(40) < step // settings.batch * settings.batch)
             worst = settings.release(users, (~used).astype(int), Silent())

@@ -9,8 +9,8 @@ import pytest
 
 from evolvingdp.continual_mean import algorithms, blocks, private_median, streams, theory
 from evolvingdp.continual_mean.binary_mechanism import printed_sums
-from evolvingdp.continual_mean.per_step import PerStepLaplace, most_samples
 from evolvingdp.continual_mean.prefix_sums import Tree
+from evolvingdp.continual_mean.settings import most_samples
 from evolvingdp.core import accounting
 from evolvingdp.core.noise import Laplace, Tape
 from evolvingdp.core.seeds import stream
@@ -196,7 +196,8 @@ def test_E_CM_16_the_printed_composition_lacks_terms():
 
 def test_E_CM_17_rescaling_does_not_make_the_baseline_s_noise_fall():
     users = np.arange(1000) % 10
-    runs = [PerStepLaplace(1000, 1.0).release(users, np.zeros(1000), stream(seed, "baseline")) for seed in range(2000)]
+    settings, zeros = algorithms.naive(10, 100, 1.0), np.zeros(1000)
+    runs = [algorithms.per_step(settings, users, zeros, stream(seed, "baseline")) for seed in range(2000)]
     even, most, steps = np.std(runs, axis=0), most_samples(users), np.arange(1, 1001)
     np.testing.assert_allclose(even, math.sqrt(2) * most * 1000 / steps, rtol=0.2)
     assert even[0] > 900  # not M_t / epsilon = 1

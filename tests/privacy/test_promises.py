@@ -16,8 +16,8 @@ from evolvingdp.audit.exact.draws import NotFollowedError, frozen, law_of, state
 from evolvingdp.audit.registry import listing
 from evolvingdp.audit.registry.entry import FINITE, REPORTS, Mechanism, Trial
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
-from evolvingdp.continual_mean.per_step import PerStepLaplace
 from evolvingdp.continual_mean.prefix_sums import Buffered, Tree
+from evolvingdp.continual_mean.windows import Days
 from evolvingdp.core import checks
 from evolvingdp.core.noise import DiscreteGaussian, DiscreteLaplace, IntegerNoise
 from evolvingdp.core.randomizers import SignFlip
@@ -58,12 +58,12 @@ def test_whatever_takes_a_generator_or_states_a_guarantee_has_an_entry_or_a_reas
 
 
 def test_what_has_no_entry_is_named_and_makes_no_ledger(monkeypatch):
-    rest = [one for name, one in MECHANISMS.items() if name != "per_step"]
+    rest = [one for name, one in MECHANISMS.items() if name != "days"]
     told = listing.unknown(rest)
-    assert f"{PerStepLaplace.__module__}.PerStepLaplace.release" in told
-    assert PerStepLaplace.__module__ in told
+    assert f"{Days.__module__}.Days.release" in told
+    assert Days.__module__ in told
     monkeypatch.setattr(listing, "mechanisms", lambda: rest)
-    with pytest.raises(LookupError, match=r"must have an entry for .*per_step\.PerStepLaplace"):
+    with pytest.raises(LookupError, match=r"must have an entry for .*windows\.Days"):
         ledger.table(1)
 
 

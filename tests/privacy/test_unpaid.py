@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 from generators import refusal
 
-from evolvingdp.continual_mean import algorithms, choosing, coordinates, private_median, windows
+from evolvingdp.continual_mean import algorithms, choosing, private_median, windows
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.blocks import Blocks
-from evolvingdp.continual_mean.per_step import PerStepLaplace
 from evolvingdp.continual_mean.prefix_sums import Buffered, PrefixSums, Tree
-from evolvingdp.continual_mean.settings import arrange
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace, Tape
 from evolvingdp.core.olh import OLH
@@ -107,7 +105,6 @@ def _unpaid(rng: np.random.Generator) -> Calls:
     for shares in ((0.5, 0.5, 0.5), (1.5, -0.25, -0.25), (0.5, 0.5)):
         yield partial(mean, shares=shares)
     for option in (
-        {"dimensions": 2},
         {"reach": 2.0},
         {"decay": 0.3},
         {"delta": 0.1, "integer": True},
@@ -118,7 +115,7 @@ def _unpaid(rng: np.random.Generator) -> Calls:
         yield partial(naive, *size, 1.0, resolution=2**60)
     yield partial(naive, 2**20, 2**20, 1e-6, integer=True)
     for wrong in (0.0, -1.0, np.nan, np.inf):
-        for mechanism in (partial(naive, 2, 2), partial(BinaryMechanism, 2), partial(PerStepLaplace, 2)):
+        for mechanism in (partial(naive, 2, 2), partial(BinaryMechanism, 2)):
             yield partial(mechanism, wrong)
         yield partial(BinaryMechanism, 2, 1.0, wrong)
     for sums, delta in ((Tree(8, 3, True), 0.1), (Tree(4), 0.0)):
@@ -129,7 +126,6 @@ def _unpaid(rng: np.random.Generator) -> Calls:
     yield partial(large.release, [2.0**61, 0.0], rng)
     yield partial(large.step, large.start(rng), 2**61)
     yield partial(windows.Days(naive(2, 2, 1.0), 2, 1).release, [0, 0], [1.0, 1.0], [1, 0], rng)
-    yield partial(coordinates.of_one, UserMean(2, 2, 1.0, 0.1), 2, 0.1)
     yield partial(private_median.draw, np.array([0.5, 0.5]), 0.0, 4, rng)
 
 
@@ -140,14 +136,15 @@ def of_continual_mean() -> Calls:
     yield partial(fine.release, [0, 1], [1.0, np.nan], rng)
     for sample in (1.5, -0.5, np.nan):
         yield partial(fine.step, fine.start(rng), 0, sample)
-    for other, who in ((fine, [0, 1]), (algorithms.naive(3, 2, 1.0), [0, 2]), (algorithms.naive(2, 3, 1.0), [0, 0, 0])):
-        yield partial(algorithms.naive(2, 2, 1.0).release_of, arrange(other, who, np.ones(len(who))), rng)
+    for who in ([0, 2], [0, 0, 0]):
+        yield partial(fine.release, who, np.ones(len(who)), rng)
+        yield partial(algorithms.per_step, fine, who, np.ones(len(who)), rng)
     yield partial(wide.release, [5] * 10 + [10**8], [1.0] * 11, rng)
     alike, far = choosing.users_alike(2, 2, 1.0), UserMean(2, 9, 1.0, 1e-6, reach=2.0)
     for who, values in (([0, 1], [1.0, 1.5]), ([0, 2], [1.0, 1.0]), ([0, 0, 0], [1.0, 1.0, 1.0])):
         yield partial(alike.release, who, values, rng)
     yield partial(far.release, [0] * 4, [1.0] * 4, rng)  # reaches too far
-    yield partial(coordinates.release, algorithms.naive(2, 2, 1.0), [0, 1], np.array([[1.0, 1.0], [1.0, 1.5]]), rng)
+    yield partial(UserMean(2, 2, 1.0, dimensions=2).release_all, [0, 1], np.array([[1.0, 1.0], [1.0, 1.5]]), rng)
     mechanism = BinaryMechanism(2, 1.0, integer=True)
     yield partial(mechanism.release, [0.5, 1.0], rng)
     yield partial(mechanism.step, mechanism.start(rng), 0.5)

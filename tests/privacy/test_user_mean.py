@@ -11,11 +11,10 @@ import pytest
 
 from evolvingdp.audit.exact.laws import pair_epsilon
 from evolvingdp.audit.exact.replay import replayed
-from evolvingdp.continual_mean import algorithms, blocks, choosing, coordinates, private_median, streams
+from evolvingdp.continual_mean import algorithms, blocks, choosing, private_median, streams
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.blocks import Blocks
 from evolvingdp.continual_mean.prefix_sums import Buffered, Tree
-from evolvingdp.continual_mean.settings import arrange
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core import accounting
 from evolvingdp.core.seeds import stream
@@ -93,7 +92,7 @@ def test_whatever_a_user_sends_and_whenever_its_samples_move_no_more_than_its_re
     worst, dropped = 0.0, 0
     for mine in itertools.product((0, 1), repeat=9):
         users = 1 - np.array(mine)
-        kept = settings.keeps(arrange(settings, users, np.full(9, settings.low))) & (users == 0)
+        kept = settings.keeps(users) & (users == 0)
         dropped += sum(mine) - kept.sum()
         steps = np.flatnonzero(kept[: size * batch])
         columns = matrix[:, steps // batch]
@@ -176,11 +175,6 @@ def test_the_median_that_is_drawn_has_the_law_that_is_verified():
     assert not holds(1.65)
     rng = stream(0, "drawn")
     assert private_median.draw(means, 1.5, 5, stream(0, "drawn")) == drawn(rng.random())  # and that is all that it draws
-
-
-def test_composed_coordinates_spend_the_delta_they_may():
-    one = coordinates.of_one(UserMean(100, 16, 8.0), 64, 1e-6)
-    assert accounting.delta_of_reports(one.epsilon, 8.0, 64) == pytest.approx(1e-6, rel=1e-6)
 
 
 def test_a_level_that_opens_narrower_sums_costs_no_more(monkeypatch):

@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from evolvingdp.continual_mean import algorithms, choosing, coordinates, prefix_sums, streams
+from evolvingdp.continual_mean import algorithms, choosing, prefix_sums, streams
 from evolvingdp.continual_mean.prefix_sums import Buffered, Tree
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace, Tape
@@ -172,8 +172,8 @@ def test_coordinates_are_one_mechanism_each():
     users = streams.arrivals("random", N, M, 500, rng)
     samples = np.stack([streams.bits(mean, 500, rng) for mean in (0.2, 0.8)], axis=1)
     settings = choosing.recommended(N, M, 8.0, horizon=500)
-    estimates = coordinates.release(settings, users, samples, stream(7, "noise"))
+    released = settings.but(dimensions=2).release_all(users, samples, stream(7, "noise"))
     children = stream(7, "noise").spawn(2)
     for column in (0, 1):
         alone = settings.but(epsilon=4.0).release(users, samples[:, column], children[column])
-        np.testing.assert_array_equal(estimates[:, column], alone.estimate)
+        np.testing.assert_array_equal(released[column].estimate, alone.estimate)

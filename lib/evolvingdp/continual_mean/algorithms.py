@@ -1,4 +1,7 @@
-"""The paper's algorithms as settings, and the mean without privacy.  **Source.** George et al. (2022), Algorithms 2 to 6."""
+"""The paper's algorithms as settings, the mean with noise at every step, and that without privacy.
+
+**Source.** George et al. (2022), Algorithms 2 to 6 and Section 1.1.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.continual_mean.blocks import Blocks
+from evolvingdp.continual_mean.settings import most_samples
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core import checks
 
@@ -49,6 +53,24 @@ def full(n_users: int, samples_per_user: int, epsilon: float, **options: Any) ->
     """Algorithm 6: as Algorithm 5, but sums of a block size wait until a private median is drawn, and are then
     projected around it."""
     return Blocks(n_users, samples_per_user, epsilon, kind="full", **options)
+
+
+def per_step(settings: UserMean, users: ArrayLike, samples: ArrayLike, rng: np.random.Generator) -> NDArray[np.float64]:
+    """The baseline of Section 1.1, (T,): the running mean with Laplace noise of its own at every step.
+
+    User-level epsilon-DP for all steps together: a user moves the mean at step t by at most M_t / t, M_t the largest number
+    of samples that a user has sent so far, and each of T = horizon steps has epsilon / T, so that the scale is
+    M_t T / (t epsilon); no division of epsilon gives M_t / epsilon at all steps (E-CM-17).  Dimensions share epsilon; how
+    `settings` sum samples is not taken from them.
+    """
+    if settings.delta or settings.integer or settings.excess != "error":
+        raise ValueError(f'settings must have delta 0, integer False and excess "error", got {settings}')
+    who, values = settings.arrange(users, samples)
+    settings.kept(who)
+    steps, noise = np.arange(1, len(who) + 1), rng.laplace(0.0, 1.0, len(who))
+    noise *= (settings.high - settings.low) * most_samples(who) * (settings.max_steps / steps) / settings.budget
+    means = settings.low + settings.unit * np.cumsum(values) / steps + noise
+    return np.clip(means, settings.low, settings.high) if settings.clip else means
 
 
 def running_mean(samples: ArrayLike) -> NDArray[np.float64]:

@@ -35,11 +35,22 @@ from evolvingdp.core.noise import DiscreteGaussian, DiscreteLaplace, Gaussian, L
 LARGEST_NOISE = 2**54  # of an integer scale times the elements, so that sums of draws fit in 64 bits
 
 
-def finite_scale(change: float, epsilon: float) -> float:
-    """`change` / `epsilon`; raises ValueError where noise of that scale has no finite variance in floating point."""
-    if not change <= 1e150 * epsilon:
-        raise ValueError(f"epsilon must be larger: {epsilon:.3g} for a change of {change:.3g} needs noise above 1e150")
-    return change / epsilon
+def noise_for(
+    change: float, budget: float, *, delta: float, integer: bool, elements: int
+) -> Laplace | DiscreteLaplace | Gaussian:
+    """Noise of scale `change` / `budget` for sums of so many elements: budget is epsilon and change in l1, or mu and in l2
+    where there is a delta.  Raises ValueError where doubles, or integers of 64 bits, do not hold it."""
+    if not change <= 1e150 * budget:
+        raise ValueError(f"epsilon must be larger: {budget:.3g} for a change of {change:.3g} needs noise above 1e150")
+    scale = change / budget
+    if integer and not (scale <= 2**46 and scale * elements <= LARGEST_NOISE):
+        raise ValueError(
+            f"epsilon must be larger, or integer=False: integer noise of scale {scale:.3g} for {elements} elements needs "
+            f"more than 64 bits, got a share of {budget:.6g}"
+        )
+    if delta:
+        return Gaussian(scale)
+    return DiscreteLaplace(scale) if integer else Laplace(scale)
 
 
 def calibrate(
@@ -57,8 +68,7 @@ def calibrate(
             f"whose fractions no integer hides, got {type(sums).__name__}"
         )
     if isinstance(sums, Tree) and not delta:
-        scale = finite_scale(uses * sensitivity * sums.l1, epsilon)
-        return DiscreteLaplace(scale) if integer else Laplace(scale)
+        return noise_for(uses * sensitivity * sums.l1, epsilon, delta=0.0, integer=integer, elements=sums.capacity)
     if isinstance(sums, Tree) and sums.balanced:
         raise ValueError("sums must have Laplace noise: a balanced tree adds noise of blocks to come, so delta must be 0")
     moved = sensitivity * sums.l2(uses)
@@ -110,12 +120,7 @@ class BinaryMechanism:
             raise ValueError(f"delta must lie in [0, 1), got {self.delta!r}")
         if self.sums is not None and self.sums.capacity < self.horizon:
             raise ValueError(f"sums must have capacity {self.horizon} or more, got {self.sums.capacity}")
-        scale = getattr(self.noise, "scale", 0.0)
-        if self.integer and not scale * self.horizon <= LARGEST_NOISE:
-            raise ValueError(
-                f"epsilon must be larger, or integer=False: integer noise of scale {scale:.3g} for {self.horizon} elements "
-                f"needs more than 64 bits, got {self.epsilon!r}"
-            )
+        _ = self.noise
 
     @cached_property
     def grid(self) -> Grid:

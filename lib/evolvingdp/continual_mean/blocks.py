@@ -33,9 +33,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evolvingdp.continual_mean import private_median
-from evolvingdp.continual_mean.binary_mechanism import best_tree, finite_scale
-from evolvingdp.continual_mean.prefix_sums import Buffered, PrefixSums, Tree
-from evolvingdp.continual_mean.settings import Arranged, Array, Integers, Releases, Settings, arrange, lasting
+from evolvingdp.continual_mean.binary_mechanism import best_tree, noise_for
+from evolvingdp.continual_mean.prefix_sums import Buffered, Tree
+from evolvingdp.continual_mean.settings import Array, Integers, Releases, Settings, by_user
 from evolvingdp.core import accounting, checks
 from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace, Tape
 
@@ -192,35 +192,30 @@ class Blocks(Settings):
             low = high = round(center)
         return min(max(low, 0), largest), min(max(high, 0), largest)
 
-    def prefix_sums(self, capacity: int) -> PrefixSums:
+    def prefix_sums(self, capacity: int) -> Tree | Buffered:
         if self.delta:
             return Buffered(capacity)
         return Tree(capacity, self.branching) if self.branching else best_tree(capacity)
 
-    def noise(self, tree: int, sums: PrefixSums, moved: float) -> Laplace | DiscreteLaplace | Gaussian:
+    def noise(self, tree: int, sums: Tree | Buffered, moved: float) -> Laplace | DiscreteLaplace | Gaussian:
         """The law of a draw when a user moves the elements of stream `tree` by `moved` in all."""
         share = self.shares[tree] / math.fsum(self.shares) if self.shares else 1 / self.n_trees
-        if self.delta:
-            return Gaussian(
-                finite_scale(moved * sums.l2(1), accounting.gaussian_mu(self.epsilon, self.delta) * math.sqrt(share))
-            )
-        epsilon = self.epsilon / 2 if self.kind == "full" and self.top_level > 0 else self.epsilon
-        scale = finite_scale(moved * sums.l1, epsilon * share)  # type: ignore[attr-defined]
-        return self.laplace(scale, sums.capacity)
+        if isinstance(sums, Buffered):
+            change, budget = moved * sums.l2(1), accounting.gaussian_mu(self.epsilon, self.delta) * math.sqrt(share)
+        else:
+            epsilon = self.epsilon / 2 if self.kind == "full" and self.top_level > 0 else self.epsilon
+            change, budget = moved * sums.l1, epsilon * share
+        return noise_for(change, budget, delta=self.delta, integer=self.integer, elements=sums.capacity)
 
     def release(self, users: ArrayLike, samples: ArrayLike, rng: np.random.Generator) -> Releases:
         """All releases for the stream `users` (T,) in [0, n_users) and `samples` (T,) in [low, high]."""
-        return self.release_of(arrange(self, users, samples), rng)
-
-    def release_of(self, arranged: Arranged, rng: np.random.Generator) -> Releases:
-        """All releases for a stream that is arranged."""
-        kept = arranged.kept(self)
-        _, step, rank = arranged.by_user
-        mine = kept[step - 1]
-        step, rank = step[mine], rank[mine]
-        value = arranged.values[step - 1]
-        activations, read = _medians(self, arranged.n_steps, step, rank, value)
-        elements = _released(_blocks(self, step, rank, value), activations, arranged.n_steps)
+        who, values = self.arrange(users, samples)
+        kept, n_steps = self.kept(who), len(who)
+        mine = np.flatnonzero(kept)
+        _, step, rank = by_user(who[mine], mine + 1)
+        value = values[step - 1]
+        activations, read = _medians(self, n_steps, step, rank, value)
+        elements = _released(_blocks(self, step, rank, value), activations, n_steps)
         sums = np.zeros((3, len(elements.step) + 1))  # weighted sum, samples and variance before the elements and after each
         for index, own in enumerate(rng.spawn(self.n_trees)):
             entering = np.full(len(elements.step), True) if self.n_trees == 1 else elements.level == index
@@ -230,16 +225,17 @@ class Blocks(Settings):
                 :, np.append(0, np.cumsum(entering))
             ]
         total, held, variance = sums
-        n_steps, scale, empty = arranged.n_steps, self.high - self.low, ~(held > 0)
+        scale, empty = self.high - self.low, ~(held > 0)
         with np.errstate(divide="ignore", invalid="ignore"):
             estimate, variance = self.low + self.unit * (total / held), variance * (self.unit / held) ** 2
         estimate[empty], variance[empty] = self.first_estimate, np.inf
         if self.clip:
             np.clip(estimate, self.low, self.high, out=estimate)
-        index, steps = lasting(elements.step, n_steps), np.arange(1, n_steps + 1)
-        error = np.sqrt(np.maximum(variance[index] - 0.25 * scale**2 / steps, 0.0))
-        samples = np.append(0, np.cumsum(np.asarray(self.sizes)[elements.level]))[index]
-        return Releases(estimate[index], error, np.full(n_steps, scale), samples, n_steps - int(kept.sum()))
+        steps = np.arange(1, n_steps + 1)
+        now = np.searchsorted(elements.step, steps, side="right")  # of the release that stands at each step
+        error = np.sqrt(np.maximum(variance[now] - 0.25 * scale**2 / steps, 0.0))
+        samples = np.append(0, np.cumsum(np.asarray(self.sizes)[elements.level]))[now]
+        return Releases(estimate[now], error, np.full(n_steps, scale), samples, n_steps - int(kept.sum()))
 
 
 def _medians(

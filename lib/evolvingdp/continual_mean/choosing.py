@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
-from functools import lru_cache, partial
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,19 +19,18 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 
 from evolvingdp.continual_mean.blocks import DEVIATIONS, Blocks
-from evolvingdp.continual_mean.prefix_sums import LEAST_DECAY, PrefixSums
-from evolvingdp.continual_mean.settings import Array, Integers, by_user
+from evolvingdp.continual_mean.prefix_sums import LEAST_DECAY, PrefixSums, Tree
+from evolvingdp.continual_mean.settings import Array, Integers, Settings, by_user, numbered
 from evolvingdp.continual_mean.user_mean import UserMean, allowed_of, groups
 from evolvingdp.core import checks
 from evolvingdp.core.seeds import stream
 
 _LATE = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # of the horizon: where the error counts
 _DECAYS = (0, 1, 2, 4, 16, 32, 64, 128)  # of filters: by how many powers of e over the stream
-_FEW, _MANY = 200, 4000  # about so many users are looked at for batch and decay, and for the reach; of more
+_FEW, _MANY = 200, 4000  # about so many users are looked at for batch and decay, and for cap or reach; of more
 _BATCHES = 1 << 15  # at most that are tried: with as many, what waits is a 30,000th of the stream
 _LEAST = 0.1  # of an even share: what a level has at least before shares are made to sum to one, also if it may never open
 FLOOR = _LEAST / (1 + _LEAST) * (1 - 1e-9)  # of an even share: what no level has less than, but for rounding
-Times = list[tuple[int, Array]]  # a step, and how many samples are kept by then with a cap of 0, 1, 2, ...
 Fitted = tuple[UserMean, float]  # and its late error
 
 
@@ -62,7 +60,7 @@ def recommended(
     if draft.excess == "error":
         return draft
     found = _searched(draft, arrivals, options)
-    if delta and draft.dimensions == 1 and options.keys().isdisjoint(("decay", "reach")):  # where users weigh much
+    if delta and options.keys().isdisjoint(("decay", "reach")):  # where users weigh much
         found = min(found, _searched(draft.but(delta=0.0, integer=True), arrivals, options), key=lambda each: each[1])
     return found[0]
 
@@ -70,13 +68,9 @@ def recommended(
 def _searched(draft: UserMean, arrivals: ArrayLike | None, options: dict[str, Any]) -> Fitted:
     """A batch of all sizes, with delta a decay, and a batch near it, each with the best cap or reach for it."""
     most, given, decays = draft.max_steps, "batch" in options, draft.delta > 0 and "decay" not in options
+    few, many = (_looked(draft, arrivals, users) for users in (_FEW, _MANY))
     if draft.delta:
-        few, many = (partial(_with_reach, looked=_looked(draft, arrivals, users)) for users in (_FEW, _MANY))
         draft = draft.but(reach=options.get("reach", 1.0))
-    else:
-        counts = expected_counts(draft, arrivals)
-        times = [(step, np.append(0.0, np.cumsum(np.cumsum(users[:0:-1])[::-1]))) for step, users in counts]
-        few = many = partial(_with_cap, times=times)
 
     def best(sizes: Array, powers: Sequence[float]) -> tuple[UserMean, float, float]:
         """Also the power: the filter decays by e^-power over the stream."""
@@ -84,7 +78,7 @@ def _searched(draft: UserMean, arrivals: ArrayLike | None, options: dict[str, An
         made = []
         for size, power in itertools.product(whole, powers):
             decay = max(LEAST_DECAY, math.exp(-power * size / most)) if decays else draft.decay
-            made.append((*few(draft.but(batch=size, decay=decay)), power))
+            made.append((*_fitted(draft.but(batch=size, decay=decay), few), power))
         return min(made, key=lambda each: each[1])
 
     one, error, power = best(np.geomspace(max(1, most // _BATCHES), max(1, most // 20), 10), [8])
@@ -92,21 +86,8 @@ def _searched(draft: UserMean, arrivals: ArrayLike | None, options: dict[str, An
         one, error, power = best(np.array([one.batch]), [power, *_DECAYS])
     if not given:
         one, error, power = best(one.batch * np.geomspace(0.5, 2, 7), [power])
-    one, error = many(one) if draft.delta else (one, error)
+    one, error = _fitted(one.but(samples_per_user=draft.samples_per_user), many)
     return one.but(reach=options.get("reach", one.reach)), error
-
-
-def _with_cap(one: UserMean, times: Times) -> Fitted:
-    """The cap with the least late error: on a grid of equal ratios, and around its best."""
-
-    def least(caps: Array) -> tuple[float, int]:
-        sizes = np.unique(caps.round().astype(int)).tolist()
-        return min((late_error(one.but(samples_per_user=cap), times), cap) for cap in sizes)
-
-    grid = np.unique(np.geomspace(1, one.samples_per_user, 24).round())
-    at = int(np.searchsorted(grid, least(grid)[1]))
-    error, cap = least(np.linspace(grid[max(at - 1, 0)], grid[min(at + 1, len(grid) - 1)], 16))
-    return one.but(samples_per_user=cap), error
 
 
 class _Looked(NamedTuple):
@@ -114,10 +95,12 @@ class _Looked(NamedTuple):
 
     user: Integers
     step: Integers
+    rank: Integers  # which of its user's samples it is, from 1
     weight: Array
+    last: int  # step that is looked at last
 
 
-def _looked(settings: UserMean, arrivals: ArrayLike | None, users: int) -> _Looked:
+def _looked(settings: Settings, arrivals: ArrayLike | None, users: int) -> _Looked:
     """About so many `users`, the more probably the more they send; without arrivals users in random order, drawn once for
     all."""
     if arrivals is None:
@@ -126,98 +109,50 @@ def _looked(settings: UserMean, arrivals: ArrayLike | None, users: int) -> _Look
         counts = rng.binomial(cap, min(1.0, settings.max_steps / places), n_users)
         user, weight = np.repeat(np.arange(n_users), counts), settings.n_users / n_users
         step = 1 + (rng.random(len(user)) * settings.max_steps).astype(np.int64)
-        user, step, _ = by_user(user, step)
-        return _Looked(user, step, np.full(len(user), weight))
-    who = _numbered(arrivals)[: settings.max_steps]
+        return _Looked(*by_user(user, step), np.full(len(user), weight), settings.max_steps)
+    given = np.asarray(arrivals)
+    if given.ndim != 1 or given.dtype.kind not in "iu" or not len(given):
+        raise TypeError(f"arrivals must be integers, one a step, got {given.dtype} {given.shape}")
+    who = numbered(given[: settings.max_steps])
     counts = np.bincount(who)
     chance = np.minimum(1.0, counts * (users / len(who)))
     taken = np.diff(np.floor(np.cumsum(chance)), prepend=0.0) >= 1 - 1e-9
     taken |= chance >= 1
     mine = np.flatnonzero(taken[who])
-    user, step, _ = by_user(who[mine], mine + 1)
-    return _Looked(user, step, 1 / chance[user])
+    found = by_user(who[mine], mine + 1)
+    return _Looked(*found, 1 / chance[found[0]], len(who))
 
 
-def _numbered(arrivals: ArrayLike) -> Integers:
-    """Users by small numbers; raises TypeError."""
-    users = np.asarray(arrivals)
-    if users.ndim != 1 or users.dtype.kind not in "iu" or not len(users):
-        raise TypeError(f"arrivals must be integers, one a step, got {users.dtype} {users.shape}")
-    if not 0 <= users.min() <= users.max() <= 10**6 + 8 * len(users):  # too far apart to be counted
-        _, users = np.unique(users, return_inverse=True)
-    return users.astype(np.int64, copy=False)
-
-
-def _with_reach(one: UserMean, looked: _Looked) -> Fitted:
-    """The reach with the least late error: as if who is over it would be over it from then on."""
-    starts, held = groups(one, looked.user, looked.step)
-    step, weight, user = looked.step[starts], looked.weight[starts] * held, looked.user[starts]
-    _, squares = allowed_of(one, user, (step - 1) // one.batch + 1, held, math.inf)
+def _fitted(one: UserMean, looked: _Looked) -> Fitted:
+    """The cap, with delta the reach, with the least late error, over the range: as if who is over it would be over it from
+    then on.  Trees' variances, which go up and down, are averaged over the tenth before."""
+    user, step, norm, weight, last = looked
+    if one.delta:
+        starts, held = groups(one, user, step)
+        user, step, weight = user[starts], step[starts], weight[starts] * held
+        norm = np.sqrt(allowed_of(one, user, (step - 1) // one.batch + 1, held, math.inf)[1])
     ends = np.append(user[1:] != user[:-1], True)
-    norms = np.unique(np.quantile(np.sqrt(squares[ends]), np.append(np.linspace(0, 0.9, 24), np.linspace(0.92, 1, 24))))
-    at = np.array([math.ceil(part * one.max_steps) for part in _LATE])
-    noise = one.sums.relative_variance(np.clip(at // one.batch, 1, one.sums.capacity)) / one.budget**2
-    order = np.argsort(squares)  # samples within each norm, by each time
-    within = np.searchsorted(squares[order], norms**2 * (1 + 1e-12), side="right")
+    norms = np.unique(np.quantile(norm[ends], np.append(np.linspace(0, 0.9, 24), np.linspace(0.92, 1, 24))))
+    if not one.delta:
+        norms = np.unique(np.append(norms, np.geomspace(1, norms[-1], 24)).round())
+    at = np.array([math.ceil(part * last) for part in _LATE])
+    lengths = np.clip(np.multiply.outer(at // one.batch, np.linspace(0.9, 1, 32)), 1, one.sums.capacity).astype(np.int64)
+    unit = 2 * one.sums.l1**2 if isinstance(one.sums, Tree) else 1.0  # variance of a draw where norm and budget are 1
+    noise = one.sums.relative_variance(lengths).mean(axis=1) * unit / one.budget**2
+    order = np.argsort(norm)  # samples within each norm, by each time
+    within = np.searchsorted(norm[order], norms * (1 + 1e-12), side="right")
     come = weight[order] * (step[order] <= at[:, None])
     kept = np.concatenate([np.zeros((len(at), 1)), np.cumsum(come, axis=1)], axis=1)
     used = kept[:, within] / np.maximum(kept[:, -1:], 1e-9) * (at - (one.batch - 1) / 2)[:, None]  # what waits, on average
     out = (at[:, None] - used) ** 2 + (one.batch**2 - 1) / 12
     squared = np.where(used > 0, (noise[:, None] * norms**2 + out / 4) / at[:, None] ** 2, np.inf).mean(axis=0)
-    best = int(np.argmin(squared))
-    return one.but(reach=float(norms[best]) * (1 + 1e-9)), math.sqrt(squared[best])
+    best, error = norms[int(np.argmin(squared))], math.sqrt(squared.min())
+    return (one.but(reach=float(best) * (1 + 1e-9)) if one.delta else one.but(samples_per_user=int(best))), error
 
 
-def expected_counts(settings: UserMean | Blocks, arrivals: ArrayLike | None = None) -> Iterator[tuple[int, Array]]:
-    """Late times, `_LATE` of the horizon, and how many users have sent 0, 1, 2, ... samples by then.
-
-    As in `arrivals`, or in random order.
-    """
-    if arrivals is not None:
-        users = _numbered(arrivals)
-        ever = np.bincount(users) > 0
-        for part in _LATE:
-            steps = math.ceil(part * len(users))
-            sent = np.bincount(users[:steps])
-            yield steps, np.bincount(sent[ever[: len(sent)]]).astype(float)
-        return
-    from scipy.stats import binom  # half a second, which nobody waits for who knows the arrivals
-
-    most, places = settings.samples_per_user, settings.n_users * settings.samples_per_user
-    horizon = min(settings.max_steps, places)
-    for part in _LATE:
-        steps = math.ceil(part * horizon)
-        mean = steps / settings.n_users
-        away = 12 * math.sqrt(mean) + 24  # beyond it there is nobody
-        first, last = max(0, math.floor(mean - away)), min(most, math.ceil(mean + away))
-        rarely = settings.n_users * binom.pmf(np.arange(first, last + 1), most, steps / places)
-        yield steps, np.concatenate([np.zeros(first), rarely])
-
-
-def late_error(settings: UserMean, times: Times) -> float:
-    """Root mean square of what would be stated at `times`: standard error and possible bias, over the range of samples.
-
-    As if nobody were beyond `reach`.  Trees' variances, which go up and down, are averaged over the tenth before, and how
-    many samples of a batch wait over what it can be.
-    """
-    squares, node = [], settings.noise.variance / settings.resolution**2
-    for steps, within in times:
-        kept = min(float(within[min(settings.samples_per_user, len(within) - 1)]), steps)
-        waiting = (settings.batch - 1) / 2  # on average
-        if not kept > waiting:
-            return math.inf
-        used = kept - waiting
-        last = min(max(steps // settings.batch, 1), settings.sums.capacity)
-        noise = node * _relative(settings.sums, last, not settings.delta)
-        squares.append((noise + ((steps - used) ** 2 + (settings.batch**2 - 1) / 12) / 4) / steps**2)
-    return math.sqrt(float(np.mean(squares)))
-
-
-@lru_cache(maxsize=1 << 13)  # settings that are compared have trees in common
-def _relative(sums: PrefixSums, last: int, averaged: bool) -> float:
-    """The variance of a sum of `last` elements in units of a draw's, also `averaged` over the tenth before."""
-    lengths = np.unique(np.linspace(max(1, 0.9 * last), last, 32).astype(int)) if averaged else [last]
-    return float(np.mean(sums.relative_variance(lengths)))
+def _relative(sums: PrefixSums, last: int) -> float:
+    """The variance of a sum of `last` elements in units of a draw's, averaged over the tenth before."""
+    return float(np.mean(sums.relative_variance(np.unique(np.linspace(max(1, 0.9 * last), last, 32).astype(int)))))
 
 
 def _normal(shares: Array) -> tuple[float, ...]:
@@ -234,14 +169,15 @@ def shares_for(settings: Blocks, arrivals: ArrayLike | None = None) -> tuple[flo
     """
     sizes, reach, power = settings.sizes, settings._concentration, 1 if settings.delta else 2
     late, even = [], settings.but(shares=())
-    made = [even.prefix_sums(even.capacity) for _ in sizes]
-    unit = [even.noise(level, sums, float(sizes[level])).variance for level, sums in enumerate(made)]  # for its whole range
-    for _, counts in expected_counts(settings, arrivals):
-        entering = []
-        for level, (sums, size, near) in enumerate(zip(made, sizes, reach, strict=True)):
-            if entered := float(counts[1 << level :].sum()):
+    sums, looked = even.prefix_sums(even.capacity), _looked(settings, arrivals, _MANY)
+    unit = [even.noise(level, sums, float(size)).variance for level, size in enumerate(sizes)]  # for its whole range
+    for part in _LATE:
+        entering, come = [], looked.weight * (looked.step <= part * looked.last)
+        filled = np.bincount(looked.rank, come, 1 << len(sizes))
+        for level, (size, near) in enumerate(zip(sizes, reach, strict=True)):
+            if entered := float(filled[1 << level]):
                 last = min(max(round(entered), 1), sums.capacity)
-                variance = _relative(sums, last, not settings.delta) * unit[level] * min(entered, 1.0)
+                variance = _relative(sums, last) * unit[level] * min(entered, 1.0)
                 entering.append((level, (entered * size) ** 2, entered * size / 4, variance, size, near))
         late.append(entering)
 

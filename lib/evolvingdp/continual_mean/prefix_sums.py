@@ -22,12 +22,11 @@ import itertools
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize
 
 from evolvingdp.core import checks
 from evolvingdp.core.noise import Tape
@@ -195,8 +194,9 @@ class Buffered(PrefixSums):
     for people who come back, as columns that are far apart have less in common.
 
     Without decay the j-th coefficient is the integral of 1 / pi u^(j - 1/2) (1 - u)^(-1/2) over [0, 1]: the trapezoidal rule
-    in log(u / (1 - u)), whose first node and step have the least error of the last of as many sums as the next power of two,
-    for one element a person.  A decay multiplies the poles.  B is of that kind, too, with a pole at 1 and a constant.
+    in log(u / (1 - u)).  Its first node and step have within a five-hundredth the least error of the last sum, for one
+    element a person and up to 2^40 of them.  A decay multiplies the poles.  B is of that kind, too, with a pole at 1 and a
+    constant.
     """
 
     decay: float = 1.0
@@ -209,8 +209,8 @@ class Buffered(PrefixSums):
     @cached_property
     def terms(self) -> tuple[Array, Array, Array, Array, float]:
         """Weights and poles of C, whose first entry is 1; weights of B, one minus its poles (0 first), and its constant."""
-        rule = _best_rule(1 << (self.capacity - 1).bit_length())
-        weights, poles, own, rates, constant = _exponentials(*rule, self.decay)
+        size = math.log2(self.capacity)
+        weights, poles, own, rates, constant = _exponentials(-6.2 + 0.154 * size, 1.76 + 0.054 * size, self.decay)
         first = float(weights.sum())
         return weights / first, poles, own * first, rates, constant * first
 
@@ -255,7 +255,7 @@ class Buffered(PrefixSums):
         return noise, kept
 
 
-def _exponentials(start: float, step: float, decay: float = 1.0) -> tuple[Array, Array, Array, Array, float]:
+def _exponentials(start: float, step: float, decay: float) -> tuple[Array, Array, Array, Array, float]:
     """As `Buffered.terms` has them.
 
     With r(x) = sum w_i / (1 - p_i x), B has 1 / ((1 - x) r(x)): a pole at 1, and one at each zero of r, between those of r.
@@ -287,20 +287,3 @@ def _norm(weights: Array, poles: Array, capacity: int) -> float:
     """Of the first column of C."""
     amounts, both = _geometric(np.append(0.0, weights), np.append(0.0, 1 - poles))
     return math.sqrt(float(amounts[1:] @ -np.expm1(capacity * np.log1p(-both[1:]))))
-
-
-@cache
-def _best_rule(capacity: int) -> tuple[float, float]:
-    """The first node and the step of the trapezoidal rule."""
-
-    def error(rule: Any) -> float:
-        with np.errstate(divide="ignore", invalid="ignore"):  # rules far off have poles of 1, and are never the best
-            weights, poles, own, rates, constant = _exponentials(rule[0], math.exp(rule[1]))
-            amounts, both = _geometric(own, rates)
-            late = amounts[0] * capacity + amounts[1:] @ -np.expm1(capacity * np.log1p(-both[1:]))
-            late += constant * (constant + 2 * float(own.sum()))
-            return 2 * math.log(_norm(weights, poles, capacity)) + math.log(late)
-
-    wide = math.log((math.log(capacity + 1) + 4) / BUFFERS)
-    found = minimize(error, (-1.0, wide), method="Nelder-Mead", options={"xatol": 1e-4, "fatol": 1e-7})
-    return float(found.x[0]), math.exp(float(found.x[1]))

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.core import checks
-from evolvingdp.core.noise import DiscreteLaplace, Laplace
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -80,15 +79,6 @@ class Settings:
         """What is released before any element."""
         return (self.low + self.high) / 2
 
-    def laplace(self, scale: float, elements: int) -> Laplace | DiscreteLaplace:
-        """Noise for sums of so many elements; raises ValueError where integers of 64 bits do not hold them."""
-        if self.integer and not (scale <= 2**46 and scale * elements <= 2**54):
-            raise ValueError(
-                f"resolution must be lower, or integer=False: integer noise of scale {scale:.3g} is too much for 64 bits "
-                f"with {elements} elements; got resolution {self.resolution}"
-            )
-        return DiscreteLaplace(scale) if self.integer else Laplace(scale)
-
     def encode(self, samples: ArrayLike) -> Integers:
         """Samples (T,) in [low, high] as whole numbers of grid steps, 0 to resolution.
 
@@ -97,12 +87,11 @@ class Settings:
         low, high, values = self.low, self.high, checks.plain_array(samples)
         if values.ndim != 1 or values.dtype.kind not in "biuf":
             raise TypeError(f"samples must be a one-dimensional array of numbers, got {values.dtype} {values.shape}")
-        bad = ~((values >= low) & (values <= high))
-        if bad.any():
-            position = int(np.argmax(bad))
+        if values.size and not low <= values.min() <= values.max() <= high:
+            position = int(np.argmin((values >= low) & (values <= high)))
             raise ValueError(f"samples must lie in [{low:g}, {high:g}], got {values[position]} at position {position}")
         if self.resolution == 1 and low == 0 and high == 1 and values.dtype.kind in "biu":
-            return values.astype(np.int64)
+            return values.astype(np.int64, copy=False)
         steps = (values.astype(np.float64) - low) / (high - low) * self.resolution
         found = np.rint(steps)
         if self.resolution == 1 and not (steps == found).all():
@@ -113,6 +102,38 @@ class Settings:
     @property
     def _ends(self) -> str:
         return f"{self.low:g} or {self.high:g} where resolution is 1"
+
+    def arrange(self, users: ArrayLike, samples: ArrayLike) -> tuple[Integers, Integers]:
+        """`users` (T,) and `samples` (T,) in grid steps; raises TypeError and ValueError."""
+        who, values = checks.plain_array(users), self.encode(samples)
+        if who.ndim != 1 or (who.dtype.kind not in "iu" and who.size) or who.shape != values.shape:
+            raise TypeError(f"users must be integers of shape {values.shape}, got {who.dtype} {who.shape}")
+        if who.size and who.min() < 0:
+            raise ValueError(f"users must be >= 0, got {who.min()} at position {who.argmin()}")
+        if who.size and who.max() >= self.n_users:
+            position = int(np.argmax(who >= self.n_users))
+            raise ValueError(f"users must be below n_users = {self.n_users}, got {who[position]} at position {position}")
+        return who.astype(np.int64, copy=False), values
+
+    def kept(self, users: Integers) -> NDArray[np.bool_]:
+        """(T,): samples within caps and horizon.  Raises ValueError with the first of the others, if none may be dropped."""
+        kept = np.arange(len(users)) < self.max_steps
+        who = numbered(users)
+        sent = np.bincount(who)
+        if sent.max(initial=0) > self.samples_per_user:
+            theirs = np.flatnonzero((sent > self.samples_per_user)[who])
+            _, step, rank = by_user(users[theirs], theirs)
+            kept[step[rank > self.samples_per_user]] = False
+        if self.excess == "error" and not kept.all():
+            position = int(np.argmin(kept))
+            advice = 'excess="drop" leaves such samples out'
+            if position >= self.max_steps:
+                raise ValueError(f"users must have at most horizon = {self.max_steps} entries, got {len(users)}; {advice}")
+            raise ValueError(
+                f"users must occur at most samples_per_user = {self.samples_per_user} times, user {users[position]} comes "
+                f"again at position {position}; {advice}"
+            )
+        return kept
 
     def valid(self, user: int, sample: float) -> int:
         """One sample in grid steps; raises as `arrange`."""
@@ -163,85 +184,6 @@ class Releases:
     dropped: int
 
 
-def lasting(steps: Integers, n_steps: int) -> Any:
-    """Which of the releases stands at each of `n_steps` steps: the first before any of `steps` (not falling), then one from
-    each on."""
-    return np.repeat(np.arange(len(steps) + 1), np.diff(steps, prepend=1, append=n_steps + 1))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Arranged:
-    """A stream whose types and values are checked, sorted by user where that is needed; what the values are is secret."""
-
-    users: Integers  # (T,), below 2^31
-    values: Integers  # (T,), grid steps
-    grid: tuple[float, float, int]  # low, high, resolution
-
-    @property
-    def n_steps(self) -> int:
-        return len(self.values)
-
-    @cached_property
-    def by_user(self) -> tuple[Integers, Integers, Integers]:
-        """Users, steps (1 is the first) and which of its user's samples each is, from 1; sorted by user, then step."""
-        return by_user(self.users, np.arange(1, self.n_steps + 1))
-
-    @cached_property
-    def most(self) -> int:
-        """The most samples of one user."""
-        if not self.n_steps:
-            return 0
-        if self.users.max() > 10**6 + 8 * self.n_steps:
-            return int(np.unique(self.users, return_counts=True)[1].max())
-        return int(np.bincount(self.users).max())
-
-    def kept(self, settings: Settings) -> NDArray[np.bool_]:
-        """(T,): samples within caps and horizon of `settings`.
-
-        Raises ValueError with the first user beyond `n_users`, with the first of the other samples, unless those may be
-        dropped; and where the grid is not theirs.
-        """
-        if self.grid != grid(settings):
-            raise ValueError(f"arranged must have low, high and resolution {grid(settings)}, got {self.grid}")
-        _known(self.users, settings.n_users)
-        kept = np.arange(self.n_steps) < settings.max_steps
-        if self.most > settings.samples_per_user:
-            _, step, rank = self.by_user
-            kept[step[rank > settings.samples_per_user] - 1] = False
-        if settings.excess == "error" and not kept.all():
-            position = int(np.argmin(kept))
-            user, advice = self.users[position], 'excess="drop" leaves such samples out'
-            if position >= settings.max_steps:
-                got = f"users must have at most horizon = {settings.max_steps} entries, got {self.n_steps}"
-                raise ValueError(f"{got}; {advice}")
-            raise ValueError(
-                f"users must occur at most samples_per_user = {settings.samples_per_user} times, user {user} comes again at "
-                f"position {position}; {advice}"
-            )
-        return kept
-
-
-def grid(settings: Settings) -> tuple[float, float, int]:
-    return settings.low, settings.high, settings.resolution
-
-
-def arrange(settings: Settings, users: ArrayLike, samples: ArrayLike) -> Arranged:
-    """The stream `users` (T,), `samples` (T,) on the grid of `settings`; raises TypeError and ValueError."""
-    who, values = checks.plain_array(users), settings.encode(samples)
-    if who.ndim != 1 or (who.dtype.kind not in "iu" and who.size) or who.shape != values.shape:
-        raise TypeError(f"users must be integers of shape {values.shape}, got {who.dtype} {who.shape}")
-    if who.size and who.min() < 0:
-        raise ValueError(f"users must be >= 0, got {who.min()} at position {who.argmin()}")
-    _known(who, settings.n_users)
-    return Arranged(who.astype(np.int64), values, grid(settings))
-
-
-def _known(users: NDArray[Any], n_users: int) -> None:
-    if users.size and users.max() >= n_users:
-        position = int(np.argmax(users >= n_users))
-        raise ValueError(f"users must be below n_users = {n_users}, got {users[position]} at position {position}")
-
-
 def by_user(users: Integers, steps: Integers) -> tuple[Integers, Integers, Integers]:
     """`users` in [0, 2^31) and their `steps` sorted by user, then step; and which of its user's samples each is, from 1."""
     key = users << 32 | steps  # one sort of one number: three times as fast as a stable argsort
@@ -249,3 +191,17 @@ def by_user(users: Integers, steps: Integers) -> tuple[Integers, Integers, Integ
     user, step = key >> 32, key & 0xFFFFFFFF
     first = np.flatnonzero(np.diff(user, prepend=user[:1] - 1))
     return user, step, np.arange(1, len(user) + 1) - np.repeat(first, np.diff(first, append=len(user)))
+
+
+def numbered(users: Integers) -> Integers:
+    """Users by numbers that are few enough to be counted."""
+    if users.size and not 0 <= users.min() <= users.max() <= 10**6 + 8 * len(users):
+        _, users = np.unique(users, return_inverse=True)
+    return users.astype(np.int64, copy=False)
+
+
+def most_samples(users: ArrayLike) -> Integers:
+    """M_t for every t: the largest number of samples that one user has contributed so far, (T,)."""
+    who = numbered(np.asarray(users))
+    _, step, rank = by_user(who, np.arange(len(who)))
+    return np.maximum.accumulate(rank[np.argsort(step)])

@@ -32,14 +32,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from operator import mul
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evolvingdp.continual_mean.binary_mechanism import best_tree, finite_scale
-from evolvingdp.continual_mean.prefix_sums import Buffered, Noises, PrefixSums, Tree
-from evolvingdp.continual_mean.settings import Arranged, Array, Integers, Release, Releases, Settings, arrange, lasting
+from evolvingdp.continual_mean.binary_mechanism import best_tree, noise_for
+from evolvingdp.continual_mean.prefix_sums import Buffered, Noises, Tree
+from evolvingdp.continual_mean.settings import Array, Integers, Release, Releases, Settings, by_user
 from evolvingdp.core import accounting, checks
 from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace, Tape
 
@@ -56,8 +57,8 @@ class State(NamedTuple):
     kept: int = 0
     used: int = 0  # in the estimate
     total: int = 0
-    mean: float = 0.0  # of these, noisy, from the middle of the range
-    error: float = 0.0  # variance of the noise in their sum
+    sum: float = 0.0  # of these, noisy, from the middle of the range
+    error: float = 0.0  # variance of the noise in it
 
     def __repr__(self) -> str:
         return "State"
@@ -69,7 +70,7 @@ class Moved(NamedTuple):
     kept: int
     square: float
     batch: int  # of the last one
-    held: Array
+    held: list[float]
 
 
 @checks.plain
@@ -91,8 +92,8 @@ class UserMean(Settings):
         checks.integer_at_least(0, branching=self.branching)
         checks.plain_integers(self, "batch", "branching", "dimensions")
         checks.number(decay=self.decay)
-        if not self.delta and (self.decay != 1 or self.reach is not None or self.dimensions != 1):
-            raise ValueError("decay, reach and dimensions must go with delta > 0: a tree has none, and a cap in its place")
+        if not self.delta and (self.decay != 1 or self.reach is not None):
+            raise ValueError("decay and reach must go with delta > 0: a tree has none, and a cap in its place")
         if self.delta and self.branching:
             raise ValueError(f"branching must be 0 with delta > 0: filters are better than trees, got {self.branching}")
         if self.reach is not None:
@@ -100,105 +101,115 @@ class UserMean(Settings):
         _ = self.noise
 
     @cached_property
-    def sums(self) -> PrefixSums:
+    def capacity(self) -> int:
+        """Batches that are released."""
+        return max(1, self.max_steps // self.batch)
+
+    @cached_property
+    def sums(self) -> Tree | Buffered:
         """Of the batches."""
-        capacity = max(1, self.max_steps // self.batch)
-        if self.delta:
-            return Buffered(capacity, self.decay)
-        return Tree(capacity, self.branching) if self.branching else best_tree(capacity)
+        return self._filter if self.delta else self._tree
+
+    @cached_property
+    def _filter(self) -> Buffered:
+        return Buffered(self.capacity, self.decay)
+
+    @cached_property
+    def _tree(self) -> Tree:
+        return Tree(self.capacity, self.branching) if self.branching else best_tree(self.capacity)
 
     @property
     def budget(self) -> float:
-        """Epsilon, or with delta the mu of one coordinate: squares of mu add up."""
-        return accounting.gaussian_mu(self.epsilon, self.delta) / math.sqrt(self.dimensions) if self.delta else self.epsilon
+        """Of one coordinate: epsilon, or with delta mu, whose squares add up (E-CM-16)."""
+        if self.delta:
+            return accounting.gaussian_mu(self.epsilon, self.delta) / math.sqrt(self.dimensions)
+        return self.epsilon / self.dimensions
 
     @cached_property
     def norm(self) -> float:
         """`reach`, or what it is by default: no sample within `samples_per_user` is dropped for it."""
         at_once = min(self.batch, self.samples_per_user)  # of a user, in one batch
-        return self.reach or math.sqrt(_SLACK) * at_once * self.sums.l2(-(-self.samples_per_user // at_once))
+        return self.reach or math.sqrt(_SLACK) * at_once * self._filter.l2(-(-self.samples_per_user // at_once))
 
     @cached_property
     def noise(self) -> Laplace | DiscreteLaplace | Gaussian:
         """Of a draw, in grid steps."""
-        if self.delta:
-            return Gaussian(finite_scale(self.resolution * self.norm * math.sqrt(_SLACK), self.budget))
-        scale = finite_scale(float(self.resolution * self.samples_per_user) * self.sums.l1, self.budget)  # type: ignore[attr-defined]
-        return self.laplace(scale, self.sums.capacity)
-
-    def products(self, batch: Integers) -> Array:
-        """(len(batch), buffers): what <C_s, C_t> is made of, for a sample in batch t: sum over i of p_i^(t - s)
-        products[t, i]; zeros where a batch is never released."""
-        weights, *_ = self.sums.terms  # type: ignore[attr-defined]
-        rows = np.maximum(self.sums.capacity - batch + 1, 0)
-        powers = np.expm1(np.multiply.outer(rows, self._logs))  # (p_i p_j)^rows - 1 is the sum of two and their product
-        mixed = weights / np.expm1(np.add.outer(self._logs, self._logs))
-        return np.asarray(weights * (powers * mixed.sum(axis=1) + (1 + powers) * (powers @ mixed.T)))
+        moved = self.norm * math.sqrt(_SLACK) if self.delta else self.samples_per_user * self._tree.l1
+        change = self.resolution * moved
+        return noise_for(change, self.budget, delta=self.delta, integer=self.integer, elements=self.capacity)
 
     @cached_property
     def _logs(self) -> Array:
         """Of the buffers' poles."""
-        return np.log(self.sums.terms[1])  # type: ignore[attr-defined,no-any-return]
+        return np.log(self._filter.terms[1])
 
     @cached_property
     def _products(self) -> Array:
-        return self.products(np.arange(self.sums.capacity + 1))
+        """(capacity + 2, buffers): what <C_s, C_t> is made of, for a sample in batch t: sum over i of p_i^(t - s)
+        products[t, i]; zeros for the batch that is never released."""
+        weights, *_ = self._filter.terms
+        rows = np.minimum(np.arange(self.capacity + 1, -1, -1), self.capacity)
+        powers = np.expm1(np.multiply.outer(rows, self._logs))  # (p_i p_j)^rows - 1 is the sum of two and their product
+        mixed = weights / np.expm1(np.add.outer(self._logs, self._logs))
+        return np.asarray(weights * (powers * mixed.sum(axis=1) + (1 + powers) * (powers @ mixed.T)))
 
-    def keeps(self, arranged: Arranged) -> NDArray[np.bool_]:
-        """(T,) bool: which samples of a stream are not dropped; public."""
-        kept = arranged.kept(self)
+    def keeps(self, users: Integers) -> NDArray[np.bool_]:
+        """(T,) bool: which samples of these users, (T,), are not dropped; public."""
+        kept = self.kept(users)
         if self.reach is None:
             return kept
-        user, step, _ = arranged.by_user
-        mine = kept[step - 1]
-        user, step = user[mine], step[mine]
+        mine = np.flatnonzero(kept)
+        user, step, _ = by_user(users[mine], mine + 1)
         starts, held = groups(self, user, step)
         allowed, _ = allowed_of(self, user[starts], (step[starts] - 1) // self.batch + 1, held, self.norm)
-        over = np.arange(len(user)) - np.repeat(starts, held) >= np.repeat(allowed, held)
-        if self.excess == "error" and over.any():
+        short = np.flatnonzero(allowed < held)
+        over = [np.arange(starts[each] + allowed[each], starts[each] + held[each]) for each in short.tolist()]
+        dropped = step[np.concatenate([np.zeros(0, dtype=np.int64), *over])] - 1
+        if self.excess == "error" and len(dropped):
             raise ValueError(
-                f"users must not reach further than {self.norm:.6g}, user {user[over][0]} does at position "
-                f'{step[over][0] - 1}; excess="drop" leaves such samples out'
+                f"users must not reach further than {self.norm:.6g}, user {users[dropped[0]]} does at position "
+                f'{dropped[0]}; excess="drop" leaves such samples out'
             )
-        kept[step[over] - 1] = False
+        kept[dropped] = False
         return kept
 
     def release(self, users: ArrayLike, samples: ArrayLike, rng: np.random.Generator) -> Releases:
         """All releases for the stream `users` (T,) in [0, n_users) and `samples` (T,) in [low, high]."""
-        return self.release_of(arrange(self, users, samples), rng)
-
-    def release_of(self, arranged: Arranged, rng: np.random.Generator) -> Releases:
-        """All releases for a stream that is arranged."""
-        elements, used, kept = self.elements(arranged)
-        count, unit, n_steps = len(elements), self.unit, arranged.n_steps
+        who, values = self.arrange(users, samples)
+        kept, n_steps, count = self.keeps(who), len(who), min(len(who) // self.batch, self.capacity)
+        shape, end, unit, scale = (count, self.batch), count * self.batch, self.unit, self.high - self.low
+        elements = np.einsum("ij,ij->i", values[:end].reshape(shape), kept[:end].reshape(shape), dtype=np.int64)
+        used = np.cumsum(np.count_nonzero(kept[:end].reshape(shape), axis=1))
         noisy = np.cumsum(elements) + self.sums.all(count, Tape(self.noise, rng))
         with np.errstate(divide="ignore", invalid="ignore"):
             means = np.where(used > 0, self.low + unit * (noisy / used), self.first_estimate)
         if self.clip:
             np.clip(means, self.low, self.high, out=means)
-        index = lasting(np.arange(1, count + 1) * self.batch, n_steps)
-        error = np.append(0.0, self.sums.variances(count) * self.noise.variance * unit**2 * (used > 0))[index]
-        samples, steps, scale = np.append(0, used)[index], np.arange(1, n_steps + 1), self.high - self.low
+        lasting = np.diff(np.arange(1, count + 1) * self.batch, prepend=1, append=n_steps + 1)  # steps that each stands for
+        steps, samples = np.arange(1.0, n_steps + 1), np.repeat(np.append(0, used), lasting)
+        estimate = np.repeat(np.append(0.0, used * (means - self.first_estimate)), lasting)
+        error = np.repeat(np.append(0.0, self.sums.variances(count) * self.noise.variance * unit**2 * (used > 0)), lasting)
         out = steps - samples
-        return Releases(
-            self.first_estimate + samples / steps * np.append(0.0, means - self.first_estimate)[index],
-            np.sqrt(error + 0.25 * scale**2 * out) / steps,
-            0.5 * scale * out / steps,
-            samples,
-            n_steps - kept,
-        )
+        error += 0.25 * scale**2 * out  # in place, as streams are long
+        np.sqrt(error, out=error)
+        out *= 0.5 * scale
+        for each in (estimate, error, out):
+            each /= steps
+        estimate += self.first_estimate
+        return Releases(estimate, error, out, samples, n_steps - int(np.count_nonzero(kept)))
 
-    def elements(self, arranged: Arranged) -> tuple[Integers, Integers, int]:
-        """Sums of the full batches, secret; how many samples are in these so far, and are kept of all, public."""
-        kept = self.keeps(arranged)
-        full = min(arranged.n_steps // self.batch, self.sums.capacity)
-        shape, end = (full, self.batch), full * self.batch
-        values = np.where(kept[:end], arranged.values[:end], 0).reshape(shape).sum(axis=1)
-        return values, np.cumsum(kept[:end].reshape(shape).sum(axis=1)), int(kept.sum())
+    def release_all(self, users: ArrayLike, samples: ArrayLike, rng: np.random.Generator) -> list[Releases]:
+        """Those of each of the coordinates `samples` (T, dimensions), each in [low, high]."""
+        values = np.asarray(samples)
+        if values.ndim != 2 or values.shape[1] != self.dimensions:
+            raise TypeError(f"samples must have shape (steps, {self.dimensions}), got {values.shape}")
+        for column in values.T:
+            self.keeps(self.arrange(users, column)[0])  # all is checked before the first draw
+        return [self.release(users, *each) for each in zip(values.T, rng.spawn(self.dimensions), strict=True)]
 
     def start(self, rng: np.random.Generator) -> State:
         """No sample yet; secret."""
-        none = 0 if self.reach is None else Moved(0, 0.0, 0, np.zeros(len(self._logs)))
+        none = 0 if self.reach is None else Moved(0, 0.0, 0, [0.0] * len(self._logs))
         size = math.ceil(self.n_users ** (1 / 3)) + 1
         return State(self, self.sums.online(Tape(self.noise, rng)), [[[none] * size] * size] * size)
 
@@ -207,7 +218,7 @@ class UserMean(Settings):
         if type(state) is not State or state.settings is not self:
             checks.state(state, State, self)
         value = self.valid(user, sample)
-        _, noises, users, step, kept, used, total, mean, error = state
+        _, noises, users, step, kept, used, total, moved, error = state
         size, step, refused = len(users), step + 1, ""
         outer, inner = divmod(user, size)
         outer, middle = divmod(outer, size)
@@ -229,26 +240,29 @@ class UserMean(Settings):
             part[middle][inner] = mine
         elif self.excess == "error":
             raise ValueError(f'{refused}; excess="drop" leaves such samples out')
-        if step % self.batch == 0 and step <= self.sums.capacity * self.batch:
+        if step % self.batch == 0 and step <= self.capacity * self.batch:
             noise, variance, noises = noises.of(step // self.batch)
             used = kept
             if used:
                 mean = self.low + self.unit * ((total + noise) / used)
-                mean = (min(max(mean, self.low), self.high) if self.clip else mean) - self.first_estimate
+                moved = used * ((min(max(mean, self.low), self.high) if self.clip else mean) - self.first_estimate)
                 error = variance * self.noise.variance * self.unit**2
         scale, out = self.high - self.low, step - used
-        estimate, deviation = self.first_estimate + used / step * mean, math.sqrt(error + 0.25 * scale**2 * out)
-        after = (self, noises, users, step, kept, used, total, mean, error)
+        estimate, deviation = self.first_estimate + moved / step, math.sqrt(error + 0.25 * scale**2 * out)
+        after = (self, noises, users, step, kept, used, total, moved, error)
         told = (estimate, deviation / step, 0.5 * scale * out / step, used, step - kept)
         return tuple.__new__(State, after), tuple.__new__(Release, told)  # half the time of their constructors
 
     def _reached(self, mine: Moved, batch: int) -> Moved | None:
         """What is known of a user after another sample in this batch; None where it would reach too far."""
-        if batch > self.sums.capacity:
-            return mine._replace(kept=mine.kept + 1)  # never released
-        held = mine.held * np.exp(self._logs * (batch - mine.batch))
-        square = mine.square + float(self._products[batch] @ (2 * held + 1))
-        return Moved(mine.kept + 1, square, batch, held + 1) if square <= self.norm**2 * _SLACK else None
+        kept, square, last, held = mine
+        if batch > last:
+            held = list(map(mul, held, np.exp(self._logs * (batch - last)).tolist()))
+        products = self._products[batch].tolist()
+        square += 2 * sum(map(mul, held, products)) + sum(products)
+        if square > self.norm**2 * _SLACK:
+            return None
+        return tuple.__new__(Moved, (kept + 1, square, batch, [each + 1.0 for each in held]))
 
 
 def allowed_of(settings: UserMean, user: Integers, batch: Integers, held: Integers, reach: float) -> tuple[Integers, Array]:
@@ -256,7 +270,8 @@ def allowed_of(settings: UserMean, user: Integers, batch: Integers, held: Intege
 
     The r first of a group that adds 2 r a + r^2 g to the square are kept as long as that stays within reach^2.
     """
-    rows, logs = settings.products(batch), settings._logs
+    products, logs = settings._products, settings._logs
+    own_of = products.sum(axis=1)
     first = np.flatnonzero(np.diff(user, prepend=user[:1] - 1))
     counts = np.diff(first, append=len(user))
     order = np.argsort(-counts, kind="stable")  # users with many groups first: the others end earlier
@@ -266,21 +281,22 @@ def allowed_of(settings: UserMean, user: Integers, batch: Integers, held: Intege
     for rank in range(int(counts.max(initial=0))):
         going = int(np.searchsorted(-counts, -rank, side="left"))
         here = first[:going] + rank
-        row = rows[here]
-        mine = decayed[:going]
-        mine *= np.exp(logs * (batch[here] - last[:going])[:, None])
-        cross, own, room = (row * mine).sum(axis=1), row.sum(axis=1), most - squares[:going]
+        now, here_held, mine = batch[here], held[here], decayed[:going]
+        mine *= np.exp(logs * (now - last[:going])[:, None])
+        cross, own, room = np.einsum("ij,ij->i", products[now], mine), own_of[now], most - squares[:going]
         with np.errstate(divide="ignore", invalid="ignore"):
             fitting = np.floor((np.sqrt(cross**2 + own * room) - cross) / own)
-        kept = np.where(own > 0, np.clip(np.nan_to_num(fitting, posinf=2.0**62), 0, held[here]), held[here])
+        kept = np.where(own > 0, np.clip(np.nan_to_num(fitting, posinf=2.0**62), 0, here_held), here_held)
         mine += kept[:, None]
         squares[:going] += kept * (2 * cross + kept * own)
-        last[:going] = batch[here]
+        last[:going] = now
         allowed[here], after[here] = kept, squares[:going]
     return allowed, after
 
 
 def groups(settings: UserMean, user: Integers, step: Integers) -> tuple[Integers, Integers]:
     """Of samples sorted by user, then step: where each user's samples in a batch begin, and how many they are."""
-    starts = np.flatnonzero(np.diff(user, prepend=-1) | np.diff((step - 1) // settings.batch, prepend=-1))
+    place = (step - 1) // settings.batch
+    starts = np.flatnonzero((user[1:] != user[:-1]) | (place[1:] != place[:-1])) + 1
+    starts = np.append(np.zeros(min(len(user), 1), dtype=np.int64), starts)
     return starts, np.diff(starts, append=len(user))

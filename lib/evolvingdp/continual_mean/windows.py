@@ -22,9 +22,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evolvingdp.continual_mean.binary_mechanism import finite_scale
+from evolvingdp.continual_mean.binary_mechanism import noise_for
 from evolvingdp.continual_mean.prefix_sums import Noises, Tree
-from evolvingdp.continual_mean.settings import Arranged, Integers, Release, arrange
+from evolvingdp.continual_mean.settings import Integers, Release, by_user
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core import checks
 from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace, Tape
@@ -79,10 +79,9 @@ class Days:
         """What every day gets, calibrated."""
         made = self.settings
         held = min(made.samples_per_user, self.n_days * self.per_day)
-        if made.delta:
-            full, rest = divmod(held, self.per_day)
-            return Gaussian(finite_scale(made.resolution * math.sqrt(full * self.per_day**2 + rest**2), made.budget))
-        return made.laplace(finite_scale(float(made.resolution * held), made.budget), self.n_days)
+        full, rest = divmod(held, self.per_day)
+        moved = made.resolution * (math.sqrt(full * self.per_day**2 + rest**2) if made.delta else float(held))
+        return noise_for(moved, made.budget, delta=made.delta, integer=made.integer, elements=self.n_days)
 
     def start(self, rng: np.random.Generator) -> DayState:
         """The state before the first day; secret."""
@@ -96,32 +95,31 @@ class Days:
         The snapshot is what `between` compares with those of other days.
         """
         checks.state(state, DayState, self)
-        return self._closed(state, arrange(self.settings, users, samples))
+        return self._closed(state, *self.settings.arrange(users, samples))
 
-    def _closed(self, state: DayState, today: Arranged) -> tuple[DayState, Snapshot]:
+    def _closed(self, state: DayState, users: Integers, values: Integers) -> tuple[DayState, Snapshot]:
         if state.sums.days >= self.n_days:
             raise ValueError(f"n_days must be larger to go on: {self.n_days} days are paid for, and over")
-        user, step, rank = today.by_user
+        user, step, rank = by_user(users, np.arange(len(users)))
         kept = (rank <= self.per_day) & (state.counts[user] + rank <= self.settings.samples_per_user)
         in_turn = np.argsort(step)  # the horizon ends for samples that count, the first ones first
         kept[in_turn] &= state.sums.used + np.cumsum(kept[in_turn]) <= self.settings.max_steps
         counts = state.counts + np.bincount(user[kept], minlength=len(state.counts))
-        steps, used = state.sums.steps + today.n_steps, state.sums.used + int(kept.sum())
-        sums = Snapshot(steps, used, state.sums.total + int(today.values[step[kept] - 1].sum()), state.sums.days + 1)
+        steps, used = state.sums.steps + len(users), state.sums.used + int(kept.sum())
+        sums = Snapshot(steps, used, state.sums.total + int(values[step[kept]].sum()), state.sums.days + 1)
         noise, _, noises = state.noises.of(sums.days)
         return DayState(self, noises, counts, sums), sums._replace(total=sums.total + noise)
 
     def release(self, users: ArrayLike, samples: ArrayLike, days: ArrayLike, rng: np.random.Generator) -> list[Snapshot]:
         """The snapshots of all days: `days` (T,) says on which, 0 to n_days - 1 and never falling, a sample comes."""
-        when, arranged = np.asarray(days), arrange(self.settings, users, samples)  # all is checked before the first draw
-        if when.dtype.kind not in "iu" or when.shape != arranged.users.shape or (np.diff(when) < 0).any():
+        when, (who, values) = np.asarray(days), self.settings.arrange(users, samples)  # all is checked before the first draw
+        if when.dtype.kind not in "iu" or when.shape != who.shape or (np.diff(when) < 0).any():
             raise TypeError(f"days must be integers that never fall, one a user, got {when.dtype} {when.shape}")
         if when.size and not 0 <= when[0] <= when[-1] < self.n_days:
             raise ValueError(f"days must lie in 0 to n_days - 1 = {self.n_days - 1}, got {when[0]} to {when[-1]}")
         state, told, ends = self.start(rng), [], np.searchsorted(when, np.arange(self.n_days + 1))
         for first, last in zip(ends.tolist(), ends[1:].tolist(), strict=False):
-            today = Arranged(arranged.users[first:last], arranged.values[first:last], arranged.grid)
-            state, snapshot = self._closed(state, today)
+            state, snapshot = self._closed(state, who[first:last], values[first:last])
             told.append(snapshot)
         return told
 

@@ -11,12 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.audit.registry.entry import FINITE, NOISE, Door, Mechanism, Steps, Trial, settled
-from evolvingdp.continual_mean import algorithms, blocks, coordinates, private_median, windows
+from evolvingdp.continual_mean import algorithms, blocks, private_median, windows
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.blocks import KINDS, Blocks
-from evolvingdp.continual_mean.per_step import PerStepLaplace
 from evolvingdp.continual_mean.prefix_sums import Buffered, Tree
-from evolvingdp.continual_mean.settings import arrange
 from evolvingdp.continual_mean.user_mean import UserMean
 
 Rng = np.random.Generator
@@ -54,33 +52,30 @@ def mechanisms() -> Iterator[Mechanism]:
         "binary", covers, _binary_trial, _binary_doors, (BinaryMechanism,), more, public=public, steps=(steps,), units=units
     )
 
-    small: Any = PerStepLaplace(5, 1.0)
-    covers = (PerStepLaplace, PerStepLaplace.release)
-    more = {"horizon": partial(_more, PerStepLaplace(2, 1.0), [[0, 1, 0], np.ones(3)])}
-    yield entry("per_step", covers, _per_step_trial, _doors(small.release), (PerStepLaplace,), more)
+    small: Any = algorithms.naive(3, 2, 1.0)
+    yield entry("per_step", (algorithms.per_step,), _per_step_trial, _doors(partial(algorithms.per_step, small)))
 
-    small = algorithms.naive(3, 2, 1.0)
     made_by: tuple[Any, ...] = (UserMean, algorithms.naive)
-    covers = (UserMean, UserMean.release, UserMean.release_of, UserMean.start)
+    covers = (UserMean, UserMean.release, UserMean.release_all, UserMean.start)
     more = _beyond(algorithms.naive(2, 2, 1.0, horizon=3))
     steps = Steps(_mean, UserMean.start, lambda made, state, _: made.step(state, 0, made.low))
     door = Door("step", partial(_first_step, small), lambda drawn: {"sample": np.array(1.0)})
     public = _GRID | {
-        "dimensions": "coordinates are released one by one, each by a call",
+        "dimensions": "how many coordinates `release_all` has, which share the budget",
         "batch": "samples of the stream in an element, which moves by no more than they do",
         "reach": "samples that reach further are dropped or refused, and say nothing",
     }
     yield entry("user_mean", covers, _mean_trial, _doors(small.release, door), made_by, more, public=public, steps=(steps,))
 
     small = algorithms.multiple_trees(3, 2, 1.0, 0.4)
-    covers = (Blocks, Blocks.release, Blocks.release_of, blocks.median, private_median.draw)
+    covers = (Blocks, Blocks.release, blocks.median, private_median.draw)
     made_by = (Blocks, algorithms.wishful, algorithms.single_tree, algorithms.multiple_trees, algorithms.full)
     more = _beyond(algorithms.multiple_trees(2, 2, 1.0, 0.4, horizon=3))
     silent = {"beta": "of projections"}
     yield entry("blocks", covers, _blocks_trial, _doors(small.release), made_by, more, public=_GRID, metadata=silent)
 
-    release = partial(coordinates.release, algorithms.naive(3, 2, 1.0))
-    yield entry("coordinates", (coordinates.release,), _coordinates_trial, _doors(release, columns=2))
+    release = UserMean(3, 2, 1.0, dimensions=2).release_all
+    yield entry("coordinates", (UserMean.release_all,), _coordinates_trial, _doors(release, columns=2))
 
     days = windows.Days(algorithms.naive(3, 2, 1.0), 3, 2)
     covers, more = (windows.Days, windows.Days.start, windows.Days.release), {"n_days": _days_more}
@@ -226,14 +221,13 @@ def _more(made: Any, columns: Any, rng: Any) -> Any:
 
 
 def _per_step_trial(rng: Rng) -> Trial:
-    made = PerStepLaplace(int(rng.integers(1, _MOST)), _epsilon(rng))
-    length = int(rng.integers(1, made.horizon + 1))
-    users = rng.choice([0, 7, 2**40], length) if rng.random() < 0.7 else np.zeros(length, dtype=np.int64)
-    held = rng.integers(0, 2, length).astype(float)
-    user = rng.choice(users)
-    ones, zeros = (np.where(users == user, value, held) for value in (1.0, 0.0))
+    made = settled(lambda: algorithms.naive(**_common(rng) | {"integer": False}))
+    users = _arrivals(rng, made)
     return Trial(
-        (made, users.tolist()), lambda samples, noise: made.release(users, samples, noise), (ones, zeros), made.epsilon
+        (made, users.tolist()),
+        lambda samples, noise: algorithms.per_step(made, users, samples, noise),
+        _worst_samples(rng, made, users),
+        made.epsilon,
     )
 
 
@@ -301,22 +295,18 @@ def _worst_samples(
 
 def _goes(made: UserMean, users: NDArray[np.int64]) -> bool:
     """Whether all of these samples are kept."""
-    return bool(made.but(excess="drop").keeps(arrange(made, users, np.full(len(users), made.low))).all())
+    return bool(made.but(excess="drop").keeps(users).all())
 
 
 def _mean_trial(rng: Rng) -> Trial:
     made = _mean(rng)
     users = _arrivals(rng, made)
-    way = str(rng.choice(["release", "step", "release_of"]))
+    way = str(rng.choice(["release", "step"]))
 
     def run(samples: Any, noise: Any) -> Any:
         if way == "step":
             return _walked(made, zip(users.tolist(), samples.tolist(), strict=True), noise)[1]
-        return (
-            made.release(users, samples, noise)
-            if way == "release"
-            else made.release_of(arrange(made, users, samples), noise)
-        )
+        return made.release(users, samples, noise)
 
     return Trial((made, users.tolist(), way), run, _worst_samples(rng, made, users), made.epsilon, made.delta)
 
@@ -344,18 +334,18 @@ def _beyond(made: Any) -> dict[str, Any]:
 
 
 def _coordinates_trial(rng: Rng) -> Trial:
-    made = _mean(rng)
-    users, columns = _arrivals(rng, made), int(rng.integers(1, 4))
-    budget = 0.0 if made.delta or rng.random() < 0.5 else _delta(rng)
+    made, columns = _mean(rng), int(rng.integers(1, 4))
+    users = _arrivals(rng, made)
+    made = made.but(dimensions=columns)
     user = rng.choice(users)
     others = np.stack([_worst_samples(child, made, users)[0] for child in rng.spawn(columns)], axis=1)
     one, other = (np.where((users == user)[:, None], value, others) for value in (made.low, made.high))
     return Trial(
-        (made, users.tolist(), columns, budget),
-        lambda samples, noise: coordinates.release(made, users, samples, noise, budget),
+        (made, users.tolist()),
+        lambda samples, noise: made.release_all(users, samples, noise),
         (one, other),
         made.epsilon,
-        made.delta or budget,
+        made.delta,
     )
 
 
