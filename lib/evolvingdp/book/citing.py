@@ -17,7 +17,6 @@ from pybtex.database import BibliographyData, Entry, parse_file
 from evolvingdp.book.files import REPOSITORY
 
 KEY = "evolving-privacy"
-SLOT = "address of the copy that you read"  # until CITATION.cff has a url
 
 
 def citation(root: Path = REPOSITORY) -> dict[str, Any]:
@@ -78,9 +77,8 @@ def _software(facts: Mapping[str, Any], before_title: str = "") -> Entry:
         "version": str(facts["version"]),
         "year": released[:4],
         "date": released,
-        "url": facts.get("url", SLOT),
     }
-    return Entry("software", fields=fields)
+    return Entry("software", fields=fields | {"url": facts["url"]} if "url" in facts else fields)
 
 
 def _author(author: Mapping[str, str]) -> str:
