@@ -57,8 +57,8 @@ def changed(file: str, old: str, new: str) -> str | None:
     return text.replace(old, new) if text.count(old) == 1 else None
 
 
-def asked(by: str, chapter: str) -> list[str]:
-    """What pytest is given: tests that have to do with a chapter name it."""
+def asked(by: str, chapter: str, file: str) -> list[str]:
+    """What pytest is given: tests that have to do with a chapter name it; those that name the file come first."""
     if by == "rows":  # what is wrong in core may show in all
         own = [one.id for one in ledger.entries() if chapter in ("core", one.chapter)]
         return [f"{LEDGER}::test_the_guarantee_is_kept[{name}]" for name in own]
@@ -69,6 +69,7 @@ def asked(by: str, chapter: str) -> list[str]:
         path for room in ("unit", "reference", "privacy", "statistical") for path in sorted((TESTS / room).glob("test_*.py"))
     ]
     near = [path for path in every if f"evolvingdp.{chapter}" in path.read_text() and path != LEDGER]
+    near.sort(key=lambda path: Path(file).stem not in path.read_text())
     return [str(path) for path in near if str(path) not in generators]
 
 
@@ -86,7 +87,7 @@ def noticed(mistake: dict[str, str]) -> dict[str, str]:
         variables["EVOLVINGDP_NOTEBOOKS"] = str(ROOT / "notebooks")  # or tests that import them fail for want of them
         for by in BY:
             found[by] = ""
-            if not (tests := asked(by, mistake["chapter"])):
+            if not (tests := asked(by, mistake["chapter"], mistake["file"])):
                 continue
             command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-rfE", *tests]
             try:
