@@ -94,9 +94,10 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def sources(folder: Path) -> Path:
-    """A copy, since building writes beside its sources."""
+    """A copy, since building writes beside its sources; with what an earlier build left of a module that is gone."""
     copy = folder / "sources"
-    copy.mkdir()
+    (copy / "build" / "lib" / "evolvingdp").mkdir(parents=True)
+    (copy / "build" / "lib" / "evolvingdp" / "gone.py").touch()
     names = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=REPOSITORY, capture_output=True, text=True)
     for name in names.stdout.splitlines():
         if (name.startswith(("lib/", "data/")) or "/" not in name) and (REPOSITORY / name).is_file():
@@ -106,6 +107,7 @@ def sources(folder: Path) -> Path:
 
 
 def test_an_installed_library_has_its_data_audits_and_plans(installed, tmp_path):
+    assert not (installed / "evolvingdp" / "gone.py").exists()
     script = "import evolvingdp; from evolvingdp.core import brown; print(evolvingdp.__file__, len(brown.words()))"
     done = python("-c", script, cwd=tmp_path, PYTHONPATH=str(installed))
     assert done.stdout.split() == [str(installed / "evolvingdp" / "__init__.py"), "25992"], done.stderr
