@@ -15,7 +15,7 @@ import pytest
 import toy
 
 from evolvingdp.book.checkout import Project
-from evolvingdp.book.files import HELD, NotebookError, PublishError, clear, held, replacing, scratch
+from evolvingdp.book.files import HELD, LINE, NotebookError, PublishError, clear, held, replacing, scratch
 from evolvingdp.book.running import Job, run
 from support import TOY
 
@@ -105,10 +105,20 @@ def test_all_processes_of_a_command_end_within_five_seconds_of_a_signal(project,
     command = [sys.executable, "compute.py", str(project.root), TOY]
     said = ended(command, project.root, how, family=1)  # its kernel
     if how != signal.SIGKILL:
-        assert said == "Stopped; the same command continues with what is finished.\n"
+        assert said == LINE
     runs = project.root / "cache" / "runs"
     assert all(left.name.startswith("running-") for left in runs.iterdir())
     assert not Job.make(project, TOY, "quick").cached
+
+
+def test_nothing_is_said_after_the_line():
+    script = (
+        "import os; from evolvingdp.book import files\n"
+        "files.end_descendants = lambda: os.write(2, b'KeyError: of a thread that lives')\n"
+        "files.listen(); os.kill(os.getpid(), 15)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (-signal.SIGTERM, LINE)
 
 
 def test_whoever_died_holds_nothing_and_what_it_left_goes_after_a_day(tmp_path):
