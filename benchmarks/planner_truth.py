@@ -26,7 +26,8 @@ from evolvingdp.planning.planner import METHODS
 from evolvingdp.planning.question import Question
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.histograms import Histogram
-from evolvingdp.sparse_vector.shifting import Plan
+from evolvingdp.sparse_vector.shifting import solve
+from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
 Array = NDArray[np.float64]
 Truth = Callable[[Question, Any, int], Array]  # question, settings, seed of a run -> errors
@@ -204,8 +205,8 @@ def all_found(question: Question, settings: Any, size: int, seed: int) -> bool:
         elif isinstance(settings, once.Once):
             found = _seen_locally(question, settings, size, seed + event)
         else:
-            assert isinstance(settings, Plan)
-            found = bool(settings.monitor.step_elements(settings.monitor.start(n_users), held, question.items, rng)[1][0])
+            assert isinstance(settings, ThresholdMonitorEvolving)
+            found = 0 in solve(settings, [held], question.items, rng)[0]
         if not found:
             return False
     return True

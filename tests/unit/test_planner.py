@@ -7,17 +7,20 @@ import math
 import re
 import secrets
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from planner_truth import TRUTHS, all_found, counted
-from scipy.stats import binomtest
+from rivals import better
+from scipy.stats import binom, binomtest
 
 from evolvingdp.book.checkout import params_of
 from evolvingdp.book.cli import main
 from evolvingdp.core import accounting
 from evolvingdp.core.checks import ParameterError
+from evolvingdp.core.noise import DiscreteLaplace, Gaussian, IntegerNoise, Laplace, MonitorNoise
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.sketches.geometry import geometry
 from evolvingdp.heavy_hitters.trust.shuffling import Shuffled
@@ -26,7 +29,13 @@ from evolvingdp.planning.answer import CannotServeError, Method
 from evolvingdp.planning.planner import METHODS, asked, expected, plan, reach, settled
 from evolvingdp.planning.question import STATISTICS, TARGETS, TRUST, UNITS, Question
 from evolvingdp.planning.shown import number, text
-from evolvingdp.sparse_vector.histograms import histogram
+from evolvingdp.sparse_vector.above_threshold import KINDS, SPLITS, AboveThreshold
+from evolvingdp.sparse_vector.histograms import HISTOGRAMS, histogram
+from evolvingdp.sparse_vector.moved_queries import smallest_moved_scale
+from evolvingdp.sparse_vector.privacy import smallest_scale
+from evolvingdp.sparse_vector.shifting import solve
+from evolvingdp.sparse_vector.stable import NOISES, stable_monitor
+from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 from support import ALPHA
 
 TELEMETRY = Question(users=500_000, periods=365, epsilon=1.0)
@@ -416,7 +425,10 @@ def test_a_search_predicts_that_the_reports_of_a_word_s_holders_vary_more():
     assert space.share < 0.053
 
 
-@pytest.mark.parametrize("name", ["ThresholdMonitor", "AboveThreshold, repeated"])
+ALARMS = ("ThresholdMonitor", "StableMonitor", "AboveThreshold, repeated", "a histogram in every period")
+
+
+@pytest.mark.parametrize("name", ALARMS)
 def test_an_alarm_finds_what_it_says_and_not_what_is_a_tenth_smaller(name):
     question = Question("hot", "curator", users=3000, periods=10, epsilon=1.0, delta=1e-6, items=10, events=2)
     method = of(name, question)
@@ -427,39 +439,98 @@ def test_an_alarm_finds_what_it_says_and_not_what_is_a_tenth_smaller(name):
     assert rates[0] > 0.95 > rates[1]
 
 
-@pytest.mark.parametrize("name", ["ThresholdMonitor", "AboveThreshold, repeated"])
+@pytest.mark.parametrize("name", ALARMS)
 def test_an_alarm_is_silent_where_all_items_are_ordinary(name):
-    """Uniform data, nothing hot: but for 5 %, in all periods and items together; and no lower than what is ordinary."""
+    """Uniform data, nothing hot: but for 2.5 %, in all periods and items together; and no lower than what is ordinary."""
     question = Question("hot", "curator", users=2000, periods=10, epsilon=1.0, delta=1e-6, items=20, events=2)
     settings, alarms = settled(of(name, question), question), 0
     for run in range(60):
         rng, held = stream(0, "ordinary", name, run), stream(0, "held", run).integers(0, 20, (10, 2000))
-        state = start(settings, rng)
-        told = [sum(alarm(settings, state, inputs, rng)) for inputs in held]
-        alarms += any(told)
-    assert binomtest(alarms, 60, 0.05, alternative="greater").pvalue > ALPHA
+        alarms += any(len(told) for told in told_of(settings, held, 20, rng))
+    assert binomtest(alarms, 60, 0.025, alternative="greater").pvalue > ALPHA
     few = settled(of(name, question), replace(question, ordinary=0.0))
-    assert threshold(few) < threshold(settings)
+    assert few.threshold < settings.threshold
     assert expected(of(name, question), question).rank > expected(of(name, question), replace(question, ordinary=0.0)).rank
 
 
-def threshold(settings):
-    return settings.monitor.threshold if hasattr(settings, "monitor") else settings.threshold
+def told_of(settings, held, items, rng):
+    """What is reported in each period."""
+    if isinstance(settings, ThresholdMonitorEvolving):
+        return solve(settings, held, items, rng)
+    state, told = settings.start(rng if hasattr(settings, "crossing") else len(held[0])), []
+    for inputs in held:
+        more = (items,) if hasattr(settings, "crossing") else ()
+        state, found = settings.step_elements(state, inputs, *more, rng) if more else settings.step(state, inputs, rng)
+        told.append(found)
+    return told
 
 
-def start(settings, rng):
-    if hasattr(settings, "monitor"):
-        return settings.monitor.start(2000)
-    return settings.start(rng) if hasattr(settings, "shift") else settings.start(2000)
+@pytest.mark.parametrize("more", [
+    {}, {"items": 2**32}, {"ordinary": 0.0, "items": 10}, {"periods": 1, "taking_part": 1, "events": 100, "items": 2**40},
+    {"periods": 10_000, "taking_part": 1, "events": 300}, {"users": 20_000, "taking_part": 100, "events": 10},
+    {"users": 1000, "epsilon": 8.0}, {"users": 50_000, "periods": 52, "taking_part": 10, "events": 2000, "items": 2**32},
+])  # fmt: skip
+def test_no_method_with_the_same_guarantee_finds_smaller_groups_than_the_first_that_is_named(more):
+    """Every law, of a list or of what is held, one counter or one a user, a histogram in every period, and periods joined by
+    twos; where counts and noise are drawn out one by one, not rounded."""
+    question = Question("hot", "curator", **{"users": 1_000_000, "delta": 1e-6} | more)
+    epsilon, delta, users, events = question.epsilon, question.failure, question.users, question.events
+    counts = np.arange(min(users, math.ceil(users * question.usual + 12 * math.sqrt(users * question.usual)) + 60) + 1.0)
+    chances = binom.pmf(counts, users, question.usual)
 
+    def lowest(sf, least, periods, held):
+        law = np.where(counts > 0, chances, 0.0) if held else chances
+        rare = 0.025 / periods / question.items
+        low, high = 0.0, 1e8
+        while high - low > 1e-4 * high:
+            middle = (low + high) / 2
+            low, high = (low, middle) if law @ sf(middle - counts) <= rare else (middle, high)
+        return max(high, least if held else 0.0)
 
-def alarm(settings, state, inputs, rng):
-    """The answers of a period, of a state in which nothing has been reported."""
-    if hasattr(settings, "monitor"):
-        return settings.monitor.step_elements(state, inputs, 20, rng)[1].tolist()
-    if hasattr(settings, "shift"):
-        return [True for _ in settings.step_elements(state, inputs, 20, rng)[1]]
-    return [True for _ in settings.step_held(state, inputs, rng)[1]]
+    def sizes(periods):
+        each, paid = question.taking_part, min(question.taking_part, periods)
+        scale = smallest_scale(epsilon, delta, each)
+        outer = Laplace(scale), DiscreteLaplace(scale), MonitorNoise(scale / 10, 2.4)
+
+        def monitor(noise, least=None):
+            threshold = lowest(noise.sf, least, periods, least is not None)
+            threshold = math.ceil(threshold) if isinstance(noise, DiscreteLaplace | IntegerNoise) else threshold
+            return threshold - noise.lower_quantile(0.025 / events)
+
+        def stable(kind):
+            noise = stable_monitor(epsilon, delta, each, periods, kind).noise
+            return monitor(noise, noise.limit)
+
+        def above(made):
+            made = replace(made, threshold=lowest(made.crossing, made.threshold, periods, made.stable))
+            return made.error(events, 0.05)
+
+        def every(kind):
+            made = histogram(epsilon, delta, periods, question.items, kind=kind)
+            threshold = lowest(made.noise.sf, made.threshold, periods, made.stable)
+            return threshold - made.noise.lower_quantile(0.025 / events)
+
+        rivals = {type(noise).__name__: partial(monitor, noise) for noise in outer}
+        rivals["normal"] = lambda: monitor(Gaussian(smallest_moved_scale(epsilon, delta, paid, periods)))
+        rivals |= {f"stable, {kind}": partial(stable, kind) for kind in NOISES}
+        rivals |= {f"histogram, {kind}": partial(every, kind) for kind in HISTOGRAMS}
+        size = epsilon, delta, events
+        searches = {(kind, split): {"kind": kind, "split": split} for kind in KINDS[:2] for split in SPLITS}
+        searches["gaussian",] = {"kind": "gaussian", "moved": 2 * periods}
+        rivals |= {
+            " ".join(map(str, name)): lambda how=how: above(AboveThreshold.calibrated(*size, 0.0, **how))
+            for name, how in searches.items()
+        }
+        return rivals | {"gaussian, stable": lambda: above(AboveThreshold.stable_gaussian(*size, 2 * periods))}
+
+    best = plan(question).predictions[0]
+    rivals = sizes(question.periods)
+    if question.periods > 1:  # of two periods a user takes part in one, drawn by lot: half of them are seen
+        joined = sizes(question.periods // 2)
+        rivals |= {
+            f"joined, {name}": lambda name=name: 2 * joined[name]() for name in ("normal", "stable, gaussian", "Laplace")
+        }
+    assert better(best.found_from * users, rivals, by=0.02) == {}
 
 
 @pytest.mark.parametrize(("users", "periods", "epsilon"), [(381, 5, 4.6), (220, 10, 5.5), (2000, 4, 1.0)])

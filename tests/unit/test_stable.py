@@ -12,7 +12,7 @@ import pytest
 from rivals import better
 from scipy.stats import binom, binomtest, norm
 
-from evolvingdp.core.noise import DiscreteLaplace, Gaussian, GaussianNoise, IntegerNoise, MonitorNoise
+from evolvingdp.core.noise import DiscreteLaplace, Gaussian, GaussianNoise, IntegerNoise, Laplace, MonitorNoise
 from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector import privacy
 from evolvingdp.sparse_vector.above_threshold import KINDS, AboveThreshold, best_threshold
@@ -76,6 +76,13 @@ def test_every_answer_is_a_mixture_of_three_and_a_rare_revelation():
         assert np.all(yes[1:] - grow * yes[:-1] <= noise.revealed + 1e-15)
         assert np.all(no[:-1] <= grow * no[1:] + 1e-15)
         assert yes[1] == pytest.approx(noise.revealed)
+
+
+def test_few_queries_with_integer_noise_are_paid_for_one_by_one():
+    """Of one query of each input a yes or no costs 1 / scale at most, and delta is for what is revealed alone."""
+    noise = stable_monitor(1.0, 1e-6, 1, 1, "integer").noise
+    assert (noise.scale, noise.limit) == (2.0, 28)
+    assert 2 * noise.revealed <= 1e-6 < 2 * IntegerNoise(2.0, 27).revealed
 
 
 def test_a_stable_monitor_with_integer_noise_spends_all_of_delta_and_not_more():
@@ -173,6 +180,42 @@ def test_the_best_noise_finds_the_smallest_groups():
     assert planned.error < smallest_group(stable_monitor(1.0, 1e-6, 3, 100))
 
 
+@pytest.mark.parametrize(("noise", "reports", "moved"), [
+    ("gaussian", 1, 1), ("gaussian", 3, 100), ("gaussian", 30, 1000), ("gaussian", 1, 10**6),
+    ("integer", 1, 1), ("integer", 3, 100), ("integer", 2, 10**6),
+])  # fmt: skip
+def test_a_monitor_tells_what_it_costs_and_that_is_what_was_asked_for(noise, reports, moved):
+    """Computed anew from the noise; and more where it is less, or where a user counts in more."""
+    made = stable_monitor(1.0, 1e-6, reports, moved, noise)
+    assert 0.6e-6 < made.delta(1.0) <= 1e-6
+    assert made.delta(0.9) > 1.5e-6 or (noise, reports, moved) == ("integer", 1, 1)
+    law = made.noise
+    less = replace(law, limit=law.limit - 2) if noise == "integer" else replace(law, scale=0.95 * law.scale)
+    assert replace(made, noise=less).delta(1.0) > 1e-6
+    assert replace(made, moved=3 * moved).delta(1.0) > 1e-6
+    with pytest.raises(ValueError, match="unit must be replacement where moved queries are counted, got 'add-remove'"):
+        made.delta(1.0, "add-remove")
+
+
+@pytest.mark.parametrize("how", [
+    {}, {"queries": "interval"}, {"unit": "add-remove"}, {"moved": 59}, {"method": "theorem"}, {"method": "epochs"},
+])  # fmt: skip
+def test_a_calibration_that_promises_more_than_its_noise_keeps_is_refused(how):
+    made = calibrate(1.0, 1e-6, 3, **how)
+    assert ThresholdMonitorEvolving.calibrated(made, 5.0).delta(1.0, made.unit) <= 1e-6
+    least = made.scale if made.method == "exact" else calibrate(1.0, 1e-6, 3).scale
+    law = Gaussian if made.moved else Laplace
+    lies = [{"noise": law(0.999 * least)}, {"noise": GaussianNoise(9.0, 9.0)}, {"noise": Gaussian(9.0)}]
+    if made.method == "exact":
+        lies += [{"epsilon": 0.99}, {"delta": 0.9e-6}, {"reports": 4}]
+    if made.unit == "add-remove":
+        lies.append({"unit": "replacement"})
+    for lie in lies:
+        with pytest.raises(ValueError, match="noise must have a scale of at least"):
+            replace(made, **lie)
+    assert replace(made, noise=law(least)).scale == least
+
+
 @pytest.mark.parametrize(("steps", "reports"), [(12, 3), (52, 3), (365, 1), (10**6, 1)])
 def test_no_trivial_rival_finds_smaller_groups_than_what_is_recommended(steps, reports):
     """The other noise; one counter for all reports, which it is told; all elements of a list, with the paper's noise, too; a
@@ -208,11 +251,12 @@ def _group(epsilon, delta, reports, steps, noise="best", *, events=1):
     ("normal", 100, 3, 300), ("Laplace", 10**6, 3, 300),  # queries of one's own: on both sides of `normal_until`
     ("one", 100, 1, 1), ("one", 100, 8, 8),  # a handful of yeses
     ("one counter", 365, 100, 10), ("one counter", 365, 100, 174),  # everybody in nearly all of the events
+    ("histogram, stable", 1, 1, 1), ("histogram, stable", 1, 1, 100),  # told once
 ])  # fmt: skip
 def test_no_trivial_rival_does_better_than_what_the_page_recommends(recommended, queries, reports, events):
     """Another law, one counter or one a user, a threshold with noise or without, a histogram, queries joined by twos: the
     smallest count that is found with 99 %, where queries of value 0 are all noes with 97.5 %."""
-    privacy, elements = (1.0, 1e-6), 2**32 if recommended == "one counter" else 1
+    privacy, elements = (1.0, 1e-6), 2**32 if recommended in ("one counter", "histogram, stable") else 1
     each, wanted = min(reports, events), 1 if recommended == "one" else events  # what a user counts in, what is to be found
 
     def sizes(queries):
@@ -228,7 +272,12 @@ def test_no_trivial_rival_does_better_than_what_the_page_recommends(recommended,
             return made.error(wanted, 0.02)
 
         every = {kind: partial(svt, kind) for kind in KINDS} | {"Laplace": listed, "normal": partial(listed, queries)}
-        every["histogram"] = lambda: histogram(*privacy, queries, max(elements, 2), beta=0.05).error(wanted, 0.02)
+        every |= {
+            f"histogram, {kind}": lambda kind=kind: histogram(*privacy, queries, max(elements, 2), kind=kind).error(
+                wanted, 0.02
+            )
+            for kind in HISTOGRAMS
+        }
         if elements > 1:  # elsewhere a query of value 0 may be a yes
             every["one counter"] = lambda: AboveThreshold.stable_gaussian(*privacy, events, 2 * queries).error(wanted, 0.02)
             every["unlisted"] = lambda: _group(*privacy, each, queries, events=wanted)
@@ -236,7 +285,8 @@ def test_no_trivial_rival_does_better_than_what_the_page_recommends(recommended,
 
     rivals = sizes(queries)
     own = rivals.pop(recommended)()
-    rivals["joined"] = lambda: 2 * sizes(queries // 2)[recommended]()
+    if queries > 1:
+        rivals["joined"] = lambda: 2 * sizes(queries // 2)[recommended]()
     assert better(own, rivals, by=0.0) == {}
 
 

@@ -265,6 +265,12 @@ class GaussianNoise(Gaussian):
     def __post_init__(self) -> None:
         checks.positive(scale=self.scale, limit=self.limit)
 
+    @property
+    def revealed(self) -> float:
+        """Of a query: a yes of one user alone, and that there is none in the other world, Pr[N >= limit - 1] and
+        -ln Pr[N < limit]: what it adds to delta."""
+        return float(np.exp(self.log_sf(self.limit - 1)) - self.log_cdf(self.limit))
+
 
 @checks.plain
 @dataclass(frozen=True)

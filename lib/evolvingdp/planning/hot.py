@@ -1,27 +1,37 @@
 """What many hold now, and words without a list, seen by a trusted curator: monitors, AboveThreshold, histograms.
 
-Each is as precise as the weight, in users, from which all `events` hot items are found with 97.5 %. Thresholds stand above
-what ordinary items reach, in all periods: 2.5 % are for their counts, drawn for each user, and 2.5 % for the noise.
+Each is as precise as the weight, in users, from which all `events` hot items are found with 97.5 %. At its threshold no
+ordinary item is reported in any period, but for 2.5 %: the law of their counts, drawn for each user, and that of the noise
+together.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from functools import lru_cache
+from typing import Any, TypeVar
 
+import numpy as np
+from scipy.optimize import brentq
 from scipy.stats import binom, norm
 
-from evolvingdp.core.noise import Laplace
+from evolvingdp.core.noise import Array, IntegerNoise, Laplace
 from evolvingdp.planning.answer import BETA, LAPLACE_95, CannotServeError, Expected, Method, rounded
 from evolvingdp.planning.curated import needs_delta
 from evolvingdp.planning.question import Question
-from evolvingdp.sparse_vector.above_threshold import AboveThreshold, best_threshold
+from evolvingdp.sparse_vector.above_threshold import KINDS, SPLITS, AboveThreshold
 from evolvingdp.sparse_vector.calibration import calibrate
 from evolvingdp.sparse_vector.histograms import HISTOGRAMS, SHOWN, Histogram, histogram
-from evolvingdp.sparse_vector.shifting import Plan, planned_monitor
+from evolvingdp.sparse_vector.stable import NOISES, smallest_group, stable_monitor
+from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
+
+Made = TypeVar("Made", ThresholdMonitorEvolving, AboveThreshold, Histogram)
 
 HOT = ("hot",)
+PLACES = 2000  # to which counts of ordinary items are rounded up
+RARE = 70.0  # a count e^-70 rarely reached stands for all beyond it
 
 
 def _of_a_user(question: Question) -> None:
@@ -29,33 +39,76 @@ def _of_a_user(question: Question) -> None:
         raise CannotServeError("it protects all that a user ever holds, which is more than is asked for", "--unit user")
 
 
-def _ordinary(question: Question) -> float:
-    """The count that no ordinary item reaches in any period, but for `BETA` / 2."""
-    return float(binom.isf(BETA / 2 / question.periods / question.items, question.users, question.usual))
+@lru_cache(maxsize=64)
+def _ordinary(users: int, usual: float) -> tuple[Array, Array]:
+    """Counts of an ordinary item in a period, rounded up, and their chances."""
+    mean, variance = users * usual, users * usual * (1 - usual)
+    reach = RARE / 3 + math.sqrt(RARE**2 / 9 + 2 * RARE * variance)  # by Bernstein's inequality
+    counts = np.linspace(max(0.0, mean - 5 * math.sqrt(variance)), min(users, mean + reach), PLACES)
+    counts = np.unique(np.append(np.ceil(counts), users))
+    chances = np.diff(-binom.sf(counts, users, usual), prepend=-1.0)
+    return counts, chances
 
 
-def _monitor(question: Question) -> Plan:
-    """With the paper's noise or with normal noise, whichever finds more; a user holds one item a period."""
+def _quiet(question: Question, made: Made, sf: Callable[[Array], Array], held: bool) -> Made:
+    """`made` with the lowest threshold that is quiet, its own at least where it asks only of items that are `held`.
+
+    `sf(z)`: the chance of a yes z below the threshold, the same for all items."""
+    counts, chances = _ordinary(question.users, question.usual)
+    if held:
+        counts, chances = counts[counts > 0], chances[counts > 0]
+    allowed = BETA / 2 / question.periods / question.items
+
+    def excess(threshold: float) -> float:
+        return math.log(max(float(chances @ sf(threshold - counts)), 1e-300) / allowed)
+
+    low = high = made.threshold if held else 0.0
+    while excess(high) > 0:
+        low, high = high, 2 * high + 1
+    found = float(brentq(excess, low, high)) * (1 + 1e-9) if low < high else low
+    return replace(made, threshold=float(math.ceil(found)) if isinstance(made.noise, IntegerNoise) else found)
+
+
+def _monitors(question: Question, made: list[ThresholdMonitorEvolving]) -> ThresholdMonitorEvolving:
+    """Of several the one that finds most; a user holds one item a period."""
+    quiet = [_quiet(question, one, one.noise.sf, one.unlisted) for one in made]
+    return min(quiet, key=lambda one: _weight(question, one))
+
+
+def _weight(question: Question, made: ThresholdMonitorEvolving) -> float:
+    return smallest_group(made, question.events, 1 - BETA / 2)
+
+
+def _listed(question: Question) -> ThresholdMonitorEvolving:
     _of_a_user(question)
     size = question.epsilon, needs_delta(question), question.taking_part
     laws = calibrate(*size), calibrate(*size, moved=question.periods)
-    made = [planned_monitor(law, question.periods, question.items, question.events, BETA) for law in laws]
-    best, usual = min(made, key=lambda one: one.error), _ordinary(question)
-    return Plan(replace(best.monitor, threshold=best.monitor.threshold + usual), best.error + usual)
+    return _monitors(question, [ThresholdMonitorEvolving.calibrated(law, 0.0) for law in laws])
+
+
+def _stable(question: Question) -> ThresholdMonitorEvolving:
+    _of_a_user(question)
+    size = question.epsilon, needs_delta(question), question.taking_part, question.periods
+    return _monitors(question, [stable_monitor(*size, noise) for noise in NOISES])
 
 
 def _repeated(question: Question) -> AboveThreshold:
+    """Of all kinds and splits, of a list or of what is held, what finds most."""
     _of_a_user(question)
-    size = question.epsilon, needs_delta(question), question.events, question.periods * question.items
-    made = best_threshold(*size, beta=BETA, moved=2 * question.periods)
-    return replace(made, threshold=made.threshold + _ordinary(question))
+    size, moved = (question.epsilon, needs_delta(question), question.events), 2 * question.periods
+    made = [AboveThreshold.calibrated(*size, 0.0, kind=kind, split=split) for kind in KINDS[:2] for split in SPLITS]
+    made.append(AboveThreshold.calibrated(*size, 0.0, kind="gaussian", moved=moved))
+    made.append(AboveThreshold.stable_gaussian(*size, moved))
+    quiet = [_quiet(question, one, one.crossing, one.stable) for one in made]
+    return min(quiet, key=lambda one: one.error(question.events, BETA))
 
 
 def _histogram(question: Question) -> Histogram:
     """Of the kind that finds most."""
     size = question.epsilon, needs_delta(question), question.of_a_unit, question.items
-    made = [histogram(*size, kind=kind, beta=BETA).above(_ordinary(question), question.periods, BETA) for kind in HISTOGRAMS]
-    return min(made, key=lambda one: one.error(question.events, BETA))
+    made = [histogram(*size, kind=kind) for kind in HISTOGRAMS]
+    quiet = [_quiet(question, one, one.noise.sf, one.stable) for one in made]
+    return min(quiet, key=lambda one: one.error(question.events, BETA))
 
 
 def _expected(question: Question, weight: float) -> Expected:
@@ -98,7 +151,8 @@ def _method(name: str, settle: Any, weight: Any) -> Method:
 
 
 METHODS = [
-    _method("ThresholdMonitor", _monitor, lambda _, made: made.error),
+    _method("ThresholdMonitor", _listed, _weight),
+    _method("StableMonitor", _stable, _weight),
     _method("AboveThreshold, repeated", _repeated, lambda q, made: made.error(q.events, BETA)),
     _method("a histogram in every period", _histogram, lambda q, made: made.error(q.events, BETA)),
     Method("stable histogram", ("words",), _shown, _shown_expected, "curator"),

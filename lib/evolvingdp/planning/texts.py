@@ -66,6 +66,7 @@ TEXTS = {
     "running sums, eight buffers": Text(
         f"({{epsilon}}, {{delta}})-DP of {_SUMS}", "nothing", _DATA, "have a pure guarantee", "continual_mean/binary_tree"),
     "ThresholdMonitor": Text(_CENTRAL, _HOT, _DATA, _PAST, "sparse_vector/shifting_heavy_hitters"),
+    "StableMonitor": Text(_CENTRAL, _HOT, _DATA, _PAST, "sparse_vector/shifting_heavy_hitters"),
     "AboveThreshold, repeated": Text(
         _CENTRAL, "at most {events} hot items in all; {usual} of the users hold an ordinary one", _DATA,
         "go on after so many", "sparse_vector/shifting_heavy_hitters"),

@@ -31,7 +31,7 @@ from scipy.optimize import brentq
 from scipy.special import exprel
 
 from evolvingdp.core import accounting, checks
-from evolvingdp.core.noise import Exponential, Gaussian, Laplace
+from evolvingdp.core.noise import Array, Exponential, Gaussian, Laplace
 from evolvingdp.sparse_vector.gaussian import smallest_gaussian_scale
 from evolvingdp.sparse_vector.privacy import check_privacy
 
@@ -163,17 +163,17 @@ class AboveThreshold:
     def _shift(self, rng: np.random.Generator) -> float:
         return 0.0 if self.shift is None else float(self.shift.draw(1, rng)[0])
 
-    def crossing(self, z: float) -> float:
+    def crossing(self, z: ArrayLike) -> Array:
         """Pr[noise of a query - noise of the threshold >= z]: a query z below the threshold is answered yes."""
         if self.shift is None:
-            return float(self.noise.sf(z))
-        q, r = self.noise.scale, self.shift.scale
+            return self.noise.sf(z)
+        z, q, r = np.asarray(z, dtype=float), self.noise.scale, self.shift.scale
+        far = np.abs(z)
         if isinstance(self.noise, Exponential):
-            return q / (q + r) * math.exp(-z / q) if z >= 0 else 1 - r / (q + r) * math.exp(z / r)
-        far, q, r = abs(z), max(q, r), min(q, r)  # the law is the same
-        mean = 0.5 + far * r / (2 * q * (q + r)) * float(exprel(-far * (1 / r - 1 / q)))
-        tail = mean * math.exp(-far / q)
-        return tail if z >= 0 else 1 - tail
+            return np.asarray(np.where(z >= 0, q / (q + r) * np.exp(-far / q), 1 - r / (q + r) * np.exp(-far / r)))
+        q, r = max(q, r), min(q, r)  # the law is the same
+        tail = (0.5 + far * r / (2 * q * (q + r)) * exprel(-far * (1 / r - 1 / q))) * np.exp(-far / q)
+        return np.asarray(np.where(z >= 0, tail, 1 - tail))
 
     def silent(self, queries: int, beta: float) -> AboveThreshold:
         """With the lowest threshold at which `queries` queries of value zero are all noes but for `beta` / 2, in `reports`

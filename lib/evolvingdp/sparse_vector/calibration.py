@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 from scipy.special import expit
 
 from evolvingdp.core import accounting, checks
-from evolvingdp.core.noise import Gaussian, Laplace, MonitorNoise
-from evolvingdp.sparse_vector.moved_queries import smallest_moved_scale
-from evolvingdp.sparse_vector.privacy import UNITS, check_privacy, smallest_scale
+from evolvingdp.core.noise import DiscreteLaplace, Gaussian, GaussianNoise, IntegerNoise, Laplace, Law, MonitorNoise
+from evolvingdp.sparse_vector.moved_queries import smallest_delta, smallest_moved_scale
+from evolvingdp.sparse_vector.privacy import UNITS, check_privacy, delta_of_epsilon, smallest_scale
 
 METHODS = ("theorem", "epochs", "exact")
 QUERIES = ("binary", "interval")  # values in {0, 1}, in [0, 1]
@@ -33,9 +34,9 @@ SMALLEST_INNER = 2.0  # E-SV-1: the paper's proof uses Pr[v < -Delta] <= 1/4 and
 @checks.plain
 @dataclass(frozen=True)
 class Calibration:
-    """Noise with the promise that it keeps."""
+    """Noise with the promise that it keeps; raises ValueError for noise that does not."""
 
-    noise: MonitorNoise | Laplace | Gaussian
+    noise: MonitorNoise | Laplace | DiscreteLaplace | Gaussian
     epsilon: float
     delta: float
     reports: int  # k: a user is deleted once its counter has reached it
@@ -43,6 +44,15 @@ class Calibration:
     unit: str  # "replacement" of a user or "add-remove"
     queries: str  # "binary", in {0, 1}, or "interval", in [0, 1]
     moved: int | None = None  # m: a user is deleted once it was in so many queries
+
+    def __post_init__(self) -> None:
+        least = _least(self.epsilon, self.delta, self.reports, self.unit, self.queries, self.moved)
+        paid = Gaussian if self.moved is not None else (MonitorNoise, Laplace, DiscreteLaplace)
+        if not isinstance(self.noise, paid) or not self.noise.scale >= (1 - 1e-12) * least:
+            raise ValueError(
+                f"noise must have a scale of at least {least!r} and keep the promise ({self.epsilon:g}, {self.delta:g}) for "
+                f"{self.reports} reports, {self.moved} moved queries, got {self.noise!r}"
+            )
 
     @property
     def scale(self) -> float:
@@ -69,21 +79,48 @@ def calibrate(
     check_privacy(epsilon, delta)
     checks.integer_at_least(1, reports=reports)
     checks.one_of(METHODS, method=method)
+    if moved is not None and method != "exact":
+        raise ValueError(f"moved must be left out but for exact, replacement and binary, got {moved!r}")
+    if method == "exact":
+        law = Laplace if moved is None else Gaussian
+        noise = law(_least(epsilon, delta, reports, unit, queries, moved))
+        return Calibration(noise, epsilon, delta, reports, method, unit, queries, moved)
     checks.one_of(UNITS, unit=unit)
     checks.one_of(QUERIES, queries=queries)
-    if moved is not None:
-        if (method, unit, queries) != ("exact", "replacement", "binary"):
-            raise ValueError(f"moved must be left out but for exact, replacement and binary, got {moved!r}")
-        scale = smallest_moved_scale(epsilon, delta, reports, moved)
-        return Calibration(Gaussian(scale), epsilon, delta, reports, method, unit, queries, moved)
-    if method == "exact":
-        scale = smallest_scale(epsilon, delta, reports + (queries == "interval"), unit=unit)
-        return Calibration(Laplace(scale), epsilon, delta, reports, method, unit, queries)
     half = (epsilon, delta) if unit == "add-remove" else (epsilon / 2, delta * float(expit(-epsilon / 2)))
     if half[1] < 1e-300:
         raise ValueError(f"epsilon must be smaller for method={method!r}, got {epsilon!r}: its delta would be {half[1]:.3g}")
     inner = (_theorem if method == "theorem" else _epochs)(*half, reports)
     return Calibration(paper_noise(inner), epsilon, delta, reports, method, unit, queries)
+
+
+@lru_cache(maxsize=4096)
+def _least(epsilon: float, delta: float, reports: int, unit: str, queries: str, moved: int | None) -> float:
+    """The least scale that is proved."""
+    checks.one_of(UNITS, unit=unit)
+    checks.one_of(QUERIES, queries=queries)
+    if moved is None:
+        return smallest_scale(epsilon, delta, reports + (queries == "interval"), unit=unit)
+    if (unit, queries) != ("replacement", "binary"):
+        raise ValueError(f"moved must be left out but for exact, replacement and binary, got {moved!r}")
+    return smallest_moved_scale(epsilon, delta, reports, moved)
+
+
+def delta_of_noise(
+    noise: Law, epsilon: float, reports: int, queries: str = "binary", moved: int | None = None, unit: str = "replacement"
+) -> float:
+    """The delta at `epsilon` of all answers together of a monitor with this noise, an upper bound, from the noise itself."""
+    checks.positive(epsilon=epsilon)
+    checks.one_of(UNITS, unit=unit)
+    if moved is None:
+        return delta_of_epsilon(epsilon, noise.scale, reports + (queries == "interval"), unit)
+    if unit != "replacement":
+        raise ValueError(f"unit must be replacement where moved queries are counted, got {unit!r}")
+    if isinstance(noise, IntegerNoise):
+        answers = 0.0 if 2 * moved <= epsilon * noise.scale else delta_of_epsilon(epsilon, noise.scale, min(reports, moved))
+        return min(1.0, answers + 2 * moved * noise.revealed)
+    alone = moved * noise.revealed if isinstance(noise, GaussianNoise) else 0.0
+    return min(1.0, smallest_delta(epsilon, noise.scale, reports, moved) + alone)
 
 
 def paper_noise(inner: float) -> MonitorNoise:

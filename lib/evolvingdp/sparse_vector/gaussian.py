@@ -99,6 +99,20 @@ def smallest_joint(epsilon: float, delta: float, cost: Callable[[float, float], 
     return least_scale(excess, 7.0, 1e-3)
 
 
+def joint_delta(epsilon: float, cost: Callable[[float], float]) -> float:
+    """The delta at `epsilon` of mechanisms of this total `cost(order)`, an upper bound; `_converted` solved for it."""
+
+    def bound(log_excess: float) -> float:
+        order = 1 + math.exp(log_excess)
+        spent = cost(order) + (order - 1) * (math.log1p(-1 / order) - epsilon) - math.log(order)
+        return min(1e6, spent)
+
+    tried = np.linspace(-4.0, 9.0, 40)
+    near = float(tried[np.argmin([bound(one) for one in tried])])
+    best = minimize_scalar(bound, bounds=(near - 0.4, near + 0.4), method="bounded", options={"xatol": 1e-3})
+    return math.exp(min(0.0, float(best.fun)))
+
+
 def _converted(divergence: float, order: float, delta: float) -> float:
     """The epsilon at `delta`, by Proposition 12 of Canonne, Kamath and Steinke (2020)."""
     return max(0.0, divergence + math.log1p(-1 / order) - (math.log(delta) + math.log(order)) / (order - 1))

@@ -17,7 +17,7 @@ showing that one is held.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +28,7 @@ from evolvingdp.sparse_vector.privacy import check_privacy
 
 HISTOGRAMS = ("gaussian", "stable", "stable gaussian")
 SHOWN = ("stable", "stable gaussian")  # the kinds that need no list of the elements
-SHARES = (0.25, 0.5, 0.75, 0.9, 0.95, 0.98)  # of delta, for the noise of a stable histogram
+SHARES = (1e-6, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98)  # of delta, for the noise of a stable histogram
 
 
 @dataclass(frozen=True)
@@ -119,11 +119,6 @@ class Histogram:
         """The weight from which all events are found with probability 1 - beta / 2."""
         return self.threshold + self.noise.isf(min(beta / (2 * n_events), 0.5))
 
-    def above(self, usual: float, steps: int, beta: float) -> Histogram:
-        """The same, which tells no element of weight `usual` in any of `steps` steps either, but for beta / 2."""
-        rare = beta / (2 * steps * self.n_elements)
-        return replace(self, threshold=max(self.threshold, usual + self.noise.isf(rare)))
-
 
 @checks.plain
 def histogram(
@@ -138,7 +133,8 @@ def histogram(
     if kind in SHOWN:
         made = (stable_histogram(epsilon, delta, horizon, n_elements, normal, share) for share in SHARES)
         return min(made, key=lambda one: one.threshold)
-    return Histogram(_noise(epsilon, delta, horizon, normal), 0.0, horizon, n_elements).above(0.0, horizon, beta)
+    noise = _noise(epsilon, delta, horizon, normal)
+    return Histogram(noise, noise.isf(beta / (2 * horizon * n_elements)), horizon, n_elements)
 
 
 def _noise(epsilon: float, delta: float, horizon: int, normal: bool) -> Gaussian | Laplace:

@@ -111,13 +111,22 @@ def delta_of_moved(epsilon: float, scale: float, reports: int, moved: int, step:
     return min(1.0, float(never + np.sum(law[above] * -np.expm1(epsilon - losses[above]))))
 
 
+def _closed(order: float, scale: float, reports: int, moved: int) -> float:
+    """By Renyi divergences: k yeses and m queries of each input, each direction at its own prices."""
+    return sum(gaussian.search_cost(order, scale, reports, moved, way) for way in (0, 1))
+
+
 def closed_scale(epsilon: float, delta: float, reports: int, moved: int) -> float:
-    """The least scale by Renyi divergences: k yeses and m queries of each input, each direction at its own prices."""
+    """The least scale by Renyi divergences."""
+    return gaussian.smallest_joint(epsilon, delta, lambda order, scale: _closed(order, scale, reports, moved))
 
-    def cost(order: float, scale: float) -> float:
-        return sum(gaussian.search_cost(order, scale, reports, moved, way) for way in (0, 1))
 
-    return gaussian.smallest_joint(epsilon, delta, cost)
+def smallest_delta(epsilon: float, scale: float, reports: int, moved: int) -> float:
+    """The lower of both bounds on the delta at `epsilon`, where values can be iterated."""
+    closed = gaussian.joint_delta(epsilon, lambda order: _closed(order, scale, reports, moved))
+    if min(reports, moved) * moved > MOST or epsilon > _LARGE:
+        return closed
+    return min(closed, delta_of_moved(epsilon, scale, reports, moved))
 
 
 @checks.plain

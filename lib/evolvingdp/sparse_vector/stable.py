@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 
 from scipy.optimize import brentq
-from scipy.special import log_ndtr, ndtr, ndtri
+from scipy.special import ndtri
 
 from evolvingdp.core import checks
 from evolvingdp.core.noise import GaussianNoise, IntegerNoise
@@ -37,7 +37,8 @@ def stable_monitor(
     """The monitor of the lowest threshold with this `noise`; "best": the one that finds `n_events` smallest groups, as
     `smallest_group`. `reports`: of a user; `moved`: steps in which a user holds anything.
 
-    Raises ValueError for parameters out of range.
+    All reports of all steps together are (`epsilon`, `delta`)-private for replacement of one user's inputs in all steps; the
+    monitor's `delta(epsilon)` computes it anew from what it holds.  Raises ValueError for parameters out of range.
     """
     check_privacy(epsilon, delta)
     checks.integer_at_least(1, reports=reports, moved=moved)
@@ -50,25 +51,26 @@ def stable_monitor(
 
 
 def _integer(epsilon: float, delta: float, reports: int, moved: int) -> IntegerNoise:
-    """The least limit, over the shares of delta for what 2 `moved` queries reveal."""
-    made, reports = [], min(reports, moved)
-    for share in SHARES:
-        one = IntegerNoise(smallest_scale(epsilon, share * delta, reports), 1)
+    """The least limit, over the shares of delta for what 2 `moved` queries reveal; for few queries basic composition, which
+    needs no delta, pays for their answers."""
+    reports, made = min(reports, moved), []
+    scales = {share: smallest_scale(epsilon, share * delta, reports) for share in SHARES} | {1e-6: 2 * moved / epsilon}
+    for share, scale in scales.items():
+        one = IntegerNoise(scale, 1)
         excess = math.log(one.revealed * 2 * moved / ((1 - share) * delta))
         made.append(IntegerNoise(one.least_scale, 1 + max(0, math.ceil(excess * one.scale))))
     return min(made, key=lambda one: one.limit)
 
 
 def _gaussian(epsilon: float, delta: float, reports: int, moved: int) -> GaussianNoise:
-    """`ALONE` of delta pays for elements that nobody else holds: a yes of one user m sf((t-1)/scale), and that there is none
-    in the other world -m ln cdf(t/scale)."""
+    """`ALONE` of delta pays for elements that nobody else holds, the rest for the others."""
     scale = smallest_moved_scale(epsilon, (1 - ALONE) * delta, reports, moved)
 
     def spent(limit: float) -> float:
-        return moved * float(ndtr((1 - limit) / scale) - log_ndtr(limit / scale)) - ALONE * delta
+        return moved * GaussianNoise(scale, limit).revealed - ALONE * delta
 
     high = 2 + scale * float(-ndtri(min(0.5, ALONE * delta / (2 * moved))))
-    limit = float(brentq(spent, 0.0, high, xtol=1e-9 * high)) * (1 + 1e-8) if spent(0.0) > 0 else 1e-9
+    limit = float(brentq(spent, 1e-9, high, xtol=1e-9 * high)) * (1 + 1e-8) if spent(1e-9) > 0 else 1e-9
     return GaussianNoise(scale, limit)
 
 

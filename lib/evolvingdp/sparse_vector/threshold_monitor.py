@@ -3,16 +3,11 @@
 **Computes** whether the noisy sum of a query over the users reaches `threshold`, for any number of adaptive queries. A yes
 counts for the users who contributed to it; whoever has counted `reports` is deleted.
 
-**Guarantee.** That of the noise's price: (epsilon, delta)-differential privacy of **all answers together**, for one user in
-all steps, however many there are, whatever the adversary chooses and however the other users' data evolve (Definition 4.3).
-
-| noise | its price, for which unit | counted for a user |
-|---|---|---|
-| `Laplace`, `MonitorNoise`; `DiscreteLaplace` of that scale | `calibration.calibrate`, which states the unit | yeses |
-| `Gaussian` | the same with `moved`, replacement | yeses and queries |
-| `IntegerNoise`, `GaussianNoise` | `stable.stable_monitor`, replacement | yeses and queries |
-
-Where queries are counted (`moved`), a user is deleted at the one of that number in which its value is not 0, too.
+**Guarantee.** (epsilon, `delta(epsilon)`)-differential privacy of **all answers together**, for replacement of one user in
+all steps, however many, whatever the adversary chooses and however the other users' data evolve (Definition 4.3). `Laplace`,
+`MonitorNoise` and `DiscreteLaplace` are paid for by a user's yeses, and cover another `unit`, too; normal noise by yeses and
+queries (`moved`): a user is also deleted at the one of that number in which its value is not 0. `calibrate` has the scales
+of both; `IntegerNoise` and `GaussianNoise`, by yeses and queries, are for elements in no list (`stable_monitor`).
 
 From 2^53 delta queries on (9e9 at 1e-6) take noise of integers. The state is **secret**, the answers are public. A query's
 value for a user must depend on that user's data alone: the caller's promise. Errors are for the curator, not the analyst.
@@ -32,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from evolvingdp.core import checks
 from evolvingdp.core.noise import DiscreteLaplace, Gaussian, GaussianNoise, IntegerNoise, Laplace, MonitorNoise
 from evolvingdp.core.sampling import others, rare_count
-from evolvingdp.sparse_vector.calibration import QUERIES, Calibration
+from evolvingdp.sparse_vector.calibration import QUERIES, Calibration, delta_of_noise
 
 Query = Callable[[Any], ArrayLike]  # (n_users,) inputs -> (n_users,) values, each from the input of its user alone
 
@@ -75,6 +70,10 @@ class ThresholdMonitorEvolving:
     def calibrated(cls, calibration: Calibration, threshold: float) -> ThresholdMonitorEvolving:
         """With the noise of `calibration`, and what it pays for."""
         return cls(calibration.noise, threshold, calibration.reports, calibration.queries, calibration.moved)
+
+    def delta(self, epsilon: float, unit: str = "replacement") -> float:
+        """The delta of the guarantee at `epsilon`: an upper bound, computed from the noise and what is counted."""
+        return delta_of_noise(self.noise, epsilon, self.reports, self.queries, self.moved, unit)
 
     @property
     def unlisted(self) -> bool:
