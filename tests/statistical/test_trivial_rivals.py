@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,14 @@ from rivals import better
 
 from evolvingdp.continual_mean import choosing, streams
 from evolvingdp.continual_mean.user_mean import UserMean
+from evolvingdp.core.reports import Hashed, Sign
 from evolvingdp.core.seeds import stream
+from evolvingdp.evolving.rivals import choosing as evolving
+from evolvingdp.evolving.rivals import reserve
+from evolvingdp.evolving.rivals.once import Once
+from evolvingdp.evolving.rivals.reserve import Reserve
+from evolvingdp.evolving.thresh import Thresh
+from evolvingdp.notebooks.evolving.choosing import random_means
 
 N_USERS, MOST, STEPS, EPSILON = 1000, 512, 20_000, 2.0
 
@@ -67,3 +75,110 @@ def test_no_trivial_transformation_of_the_recommended_mean_has_a_tenth_less_erro
     plain = UserMean(N_USERS, 2 * STEPS // N_USERS, EPSILON, delta, horizon=STEPS, excess="drop")
     if order == "random":  # the gate notices what was recommended once: samples one by one, for the worst order
         assert {"batch times 0.5", "batch times 2"} <= better(stated(plain, users), rivals).keys()
+
+
+def voted(settings, means, by):
+    """Of THRESH in epochs `by` times as long; one whose bound is not proved states nothing."""
+    if not math.isfinite(settings.error_bound):
+        raise ValueError("nothing is proved")
+    longer = means.reshape(-1, by, means.shape[1]).mean(axis=1) if by >= 1 else np.repeat(means, round(1 / by), axis=0)
+    truth, held = (means, by) if by >= 1 else (longer, 1)
+    bias, errors = evolving.voted(settings, longer)
+    return evolving._error(np.repeat(longer + bias, held, axis=0) - truth, np.repeat(errors, held, axis=0))
+
+
+@pytest.mark.parametrize(
+    ("size", "changes", "options", "recommended"),
+    [
+        *(
+            (size, changes, {"online": online}, "reserve" if online else "smoothed")
+            for size, changes in (
+                ((10**6, 64, 10**6, 1.0), 3),
+                ((2 * 10**5, 120, 1, 2.0), 1),
+                ((5 * 10**6, 40, 100, 4.0), 6),
+            )
+            for online in (False, True)
+        ),
+        ((10**6, 96, 10**6, 1.0), 2, {"online": True, "promised": True}, "reserve"),
+        ((10**6, 96, 10**6, 8.0), 1, {"online": True, "promised": True}, "tuned"),
+    ],
+)
+def test_no_trivial_transformation_of_the_recommended_protocol_has_a_tenth_less_error(
+    size, changes, options, recommended, monkeypatch
+):
+    """Batched, with fewer users, another report, other crews, votes, thresholds or estimates, or another method: the
+    geometric mean of what is stated for all streams. What has a larger regret is no rival, as `choose` would not risk it; of
+    a promise the streams are drawn here."""
+    (n_users, horizon, length, epsilon), online = size, options["online"]
+    choice = evolving.choose(*size, changes=changes, **options)
+    assert choice.method == recommended
+    kinds, limit = evolving.streams(horizon, changes), choice.regret[recommended] * (1 + 1e-9)
+    least = {name: min(each[name] for each in choice.predicted.values()) for name in choice.predicted[recommended]}
+    if "promised" in options:
+        drawn = [random_means(horizon, changes, stream(0, "promised", run)) for run in range(20)]
+        kinds, limit, least = {evolving.PLANNED: drawn}, math.inf, {evolving.PLANNED: 1.0}
+    one, own = Once(n_users, horizon, epsilon), choice.settings[recommended]
+
+    def mean(method, settings, one=one, by=1, spare=reserve.SPARE):
+        def error():
+            with monkeypatch.context() as changed:
+                changed.setattr(reserve, "SPARE", spare)
+                made, tables = settings(), {name: np.array(means).T for name, means in kinds.items()}
+                if method == "tuned":
+                    errors = {name: voted(made, means, by).mean() for name, means in tables.items()}
+                else:
+                    errors = {
+                        name: evolving._errors(method, made, means, one, online).mean() for name, means in tables.items()
+                    }
+            if max(errors[name] / least[name] for name in kinds) > limit:
+                raise ValueError("its largest regret is larger")
+            return float(np.exp(np.mean(np.log(list(errors.values())))))
+
+        return error
+
+    def votes(by=1, spare=0, planned=changes, **other):
+        return Thresh.tuned(n_users, round(horizon / by), round(by * length), epsilon, changes=planned, spare=spare, **other)
+
+    def spent(cap=1.0, vote=1.0, **other):
+        """Other votes, and what is left for estimates."""
+        plan = votes()
+        cap, vote = round(cap * plan.vote_cap), vote * plan.vote_epsilon
+        left = {"estimate_epsilon": (epsilon - 2 * cap * vote) / plan.estimate_cap}
+        return replace(plan, vote_cap=cap, vote_epsilon=vote, **(left | other))
+
+    half, sign = Once(n_users // 2, horizon, epsilon), Once(n_users, horizon, epsilon, report=Sign(2, epsilon))
+    tried = {
+        "half of the users": mean("detected", lambda: half, half),
+        "signs": mean("detected", lambda: sign, sign),
+        "averages": mean("detected", lambda: one),
+        "votes for half of the users": mean("tuned", lambda: Thresh.tuned(n_users // 2, *size[1:], changes=changes)),
+    }
+    for every in (1, 3, 7, horizon):
+        tried[f"batches of {every}"] = mean("once", lambda every=every: Once(n_users, horizon, epsilon, every=every))
+    for spare in (0, 1, 2):
+        tried[f"votes, {spare} estimates to spare"] = mean("tuned", lambda spare=spare: votes(spare=spare))
+    for by in (0.5, 2, 4):
+        tried[f"epochs times {by}"] = mean("tuned", lambda by=by: votes(by), by=by)
+        tried[f"thresholds times {by}"] = mean("tuned", lambda by=by: spent(unit=by * votes().unit))
+        tried[f"votes times {by}"] = mean("tuned", lambda by=by: spent(cap=by))
+        tried[f"epsilon of a vote times {by}"] = mean("tuned", lambda by=by: spent(vote=by))
+        tried[f"votes planned for {by} times the changes"] = mean("tuned", lambda by=by: votes(planned=round(by * changes)))
+    if online:
+        for crews, steady in ((0, 0.75), (2 * changes, 0.75), *((changes, steady) for steady in (0.5, 0.6, 0.75, 0.85))):
+            waiting = Reserve(n_users, horizon, epsilon, crews, steady=steady)
+            tried[f"{crews} crews, {steady} steady"] = mean("reserve", lambda waiting=waiting: waiting)
+        for spare in (1, 2, 16):
+            tried[f"a spare crew of 1/{spare}"] = mean(
+                "reserve", lambda: Reserve(n_users, horizon, epsilon, changes), spare=spare
+            )
+        for report in (Sign(2, epsilon), Hashed(2, epsilon)):
+            waiting = Reserve(n_users, horizon, epsilon, changes, report=report)
+            tried[type(report).__name__] = mean("reserve", lambda waiting=waiting: waiting)
+    else:
+        tried["half, smoothed"] = mean("smoothed", lambda: half, half)
+    tried["itself"] = mean(recommended, lambda: own)
+    assert better(tried["itself"](), tried) == {}
+    limit, worse = math.inf, {"tuned": lambda: spent(unit=2 * own.unit)}
+    worse["reserve"] = lambda: replace(own, steady=0.1, changes=8 * changes)
+    worsened = mean(recommended, worse.get(recommended, lambda: half))
+    assert better(worsened(), tried)  # twice the thresholds, many crews and few who do not wait, half of the users

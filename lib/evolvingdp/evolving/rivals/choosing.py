@@ -132,7 +132,7 @@ def choose(
     one = Once(n_users, horizon, epsilon)
     periods = [1 << power for power in range(horizon.bit_length())]
     ways: dict[str, Callable[[], list[Settings]]] = {
-        "tuned": lambda: [Thresh.tuned(*size, changes=changes, beta=beta)],
+        "tuned": lambda: [Thresh.tuned(*size, changes=changes, beta=beta, spare=spare) for spare in (0, 1)],
         "detected": lambda: [one],
         "reserve": lambda: _waiting(n_users, horizon, epsilon, changes, online),
         "smoothed": lambda: _late(one, online),
