@@ -18,6 +18,7 @@ from evolvingdp.book.params import Metric
 from evolvingdp.core import brown, checks
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.olh import OLH
+from evolvingdp.core.reports import Subset
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
@@ -291,17 +292,9 @@ def optimum(epsilon: float) -> float:
     return 4 * math.exp(epsilon) / math.expm1(epsilon) ** 2
 
 
-def _one_value(epsilon: float) -> float:
-    """Of generalized randomized response among `DOMAIN` values."""
-    return (math.exp(epsilon) + DOMAIN - 2) / math.expm1(epsilon) ** 2
-
-
-def _subset(epsilon: float) -> float:
-    """Of subset selection: a set of round(DOMAIN / (e^epsilon + 1)) values."""
-    size, e = round(DOMAIN / (math.exp(epsilon) + 1)), math.exp(epsilon)
-    own = e * size / (e * size + DOMAIN - size)
-    other = (own * (size - 1) + (1 - own) * size) / (DOMAIN - 1)
-    return float(other * (1 - other) / (own - other) ** 2)
+def _subset(epsilon: float) -> Subset:
+    """Of very many values the size of the best set is this share of them."""
+    return Subset(DOMAIN, epsilon, round(DOMAIN / (math.exp(epsilon) + 1)))
 
 
 def _hadamard_response(epsilon: float) -> float:
@@ -317,14 +310,20 @@ PUBLISHED = {  # squared errors at epsilon = 5 over that of projective reports, 
     "projective": 1.0,
 }
 VARIANCES: dict[str, tuple[Callable[[float], int], Callable[[float], float]]] = {
-    "one of 22,000 values (randomized response)": (lambda _: 15, _one_value),
+    "one of 22,000 values (randomized response)": (
+        lambda e: Subset(DOMAIN, e).bits,
+        lambda e: float(Subset(DOMAIN, e).variance(0)),
+    ),
     "all of 22,000 bits (symmetric, as RAPPOR's)": (lambda _: DOMAIN, lambda e: 1 / (4 * math.sinh(e / 4) ** 2)),
     "one Hadamard bit (FreqOracle, mean)": (lambda _: 1, lambda e: 1 / math.tanh(e / 2) ** 2),
     "Hadamard response": (lambda _: 15, _hadamard_response),
-    "OLH": (lambda e: math.ceil(math.log2(OLH(e).hash_values)), lambda e: OLH(e).standard_error(1) ** 2),
+    "OLH": (lambda e: math.ceil(math.log2(OLH(e).hash_values)), lambda e: float(OLH(e).variance(0))),
     "projective": (
         lambda e: math.ceil(math.log2(geometry(e, 2**14).points)),
-        lambda e: PointReport(e, geometry(e, 2**14)).standard_error(1) ** 2,
+        lambda e: float(PointReport(e, geometry(e, 2**14)).variance(0)),
     ),
-    "a set of values (subset selection)": (lambda e: round(DOMAIN / (math.exp(e) + 1)) * 15, _subset),
+    "a set of values (subset selection)": (
+        lambda e: _subset(e).bits,
+        lambda e: float(_subset(e).variance(0)),
+    ),
 }

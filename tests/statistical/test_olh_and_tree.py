@@ -27,7 +27,7 @@ N = int(COUNTS.sum())
 
 def support_law(epsilon, count):
     oracle = OLH(epsilon)
-    own = binom.pmf(np.arange(count + 1), count, oracle.keep)
+    own = binom.pmf(np.arange(count + 1), count, oracle.own)
     others = binom.pmf(np.arange(N - count + 1), N - count, 1 / oracle.hash_values)
     return dict(enumerate(np.convolve(own, others)))
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from evolvingdp.core import checks
 from evolvingdp.core.hashing import scramble
-from evolvingdp.core.randomizers import rounded_up
+from evolvingdp.core.randomizers import Support, rounded_up
 
 _CHUNK = 1 << 16
 _FAR = 12  # standard deviations of a support, and its square for the few: no support of an empty key is further
@@ -42,7 +42,7 @@ class LocalHashes:
 
 @checks.plain
 @dataclass(frozen=True)
-class OLH:
+class OLH(Support):
     """Local hashing with g = round(e^epsilon) + 1 hash values unless `values` says otherwise, below 2^15."""
 
     epsilon: float  # of one report
@@ -60,7 +60,7 @@ class OLH:
             raise ValueError(
                 f"epsilon must be at most 36, so that random doubles can tell it from infinity, got {self.epsilon!r}"
             )
-        if not self.keep > 1 / self.hash_values:
+        if not self.own > self.other:
             raise ValueError(f"epsilon must be larger, as random doubles report every value alike, got {self.epsilon!r}")
 
     @property
@@ -75,14 +75,19 @@ class OLH:
         return rounded_up(others / (1 + others))
 
     @property
-    def keep(self) -> float:
+    def own(self) -> float:
         """The probability of reporting one's own hash value: e^epsilon / (e^epsilon + g - 1), which is 1 - flip, exactly."""
         return 1 - self.flip
+
+    @property
+    def other(self) -> float:
+        """That a value has the hash value of a report of another."""
+        return 1 / self.hash_values
 
     def probabilities(self, hashed: int) -> dict[int, float]:
         """The law of a report given the user's own hash value."""
         other = self.flip / (self.hash_values - 1)
-        return {value: self.keep if value == hashed else other for value in range(self.hash_values)}
+        return {value: self.own if value == hashed else other for value in range(self.hash_values)}
 
     def report(self, keys: NDArray[np.uint64], public: np.random.Generator, private: np.random.Generator) -> LocalHashes:
         """One report a user; keys (n,).  The seeds are public randomness."""
@@ -116,7 +121,7 @@ class OLH:
         checks.counts(counts=counts)
         if least > 0:
             return self._simulate_reaching(counts, int(n_reports), rng, least)
-        return rng.binomial(counts, self.keep) + rng.binomial(n_reports - counts, 1 / self.hash_values)
+        return self.draw_one(counts, n_reports, rng)
 
     def _simulate_reaching(
         self, counts: NDArray[np.integer], n_reports: int, rng: np.random.Generator, least: int
@@ -125,7 +130,7 @@ class OLH:
 
         support, held, empty = np.zeros(len(counts), dtype=np.int64), np.flatnonzero(counts), np.flatnonzero(counts == 0)
         support[held] = self.simulate_support(counts[held], n_reports, rng)
-        chance = 1 / self.hash_values
+        chance = self.other
         far = _FAR * math.sqrt(n_reports * chance) + _FAR**2
         values = np.arange(least, min(n_reports, max(least, n_reports * chance) + far) + 1, dtype=np.int64)
         law = binom.pmf(values, n_reports, chance)
@@ -134,29 +139,6 @@ class OLH:
             which = rng.choice(empty, many, replace=False, shuffle=False)
             support[which] = rng.choice(values, many, p=law / law.sum())
         return support
-
-    def estimate(self, support: NDArray[np.int64], n_reports: int) -> NDArray[np.float64]:
-        """Unbiased frequencies, in users."""
-        chance = 1 / self.hash_values
-        return np.asarray((support - n_reports * chance) / (self.keep - chance))
-
-    def expected_support(self, held: float, n_reports: int) -> float:
-        """Of a value with `held` users: `estimate` turned around."""
-        chance = 1 / self.hash_values
-        return n_reports * chance + held * (self.keep - chance)
-
-    def standard_error(self, n_reports: int) -> float:
-        """Standard error of a rare value's estimate, in users."""
-        return float(self.standard_errors(n_reports, np.zeros(1))[0])
-
-    def standard_errors(self, n_reports: int, holders: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Standard errors of the estimates of values that `holders` of `n_reports` users hold, in users.
-
-        Holders support their value with probability `keep`, others by chance: their binomials have different variances.
-        """
-        chance, held = 1 / self.hash_values, np.clip(holders, 0, n_reports)
-        variance = held * self.keep * (1 - self.keep) + (n_reports - held) * chance * (1 - chance)
-        return np.asarray(np.sqrt(variance) / (self.keep - chance))
 
     def _hash(self, seeds: NDArray[np.uint64], keys: NDArray[np.uint64] | np.uint64) -> NDArray[np.uint16]:
         """A value in [0, g) from a seed and a key as in SplitMix64."""

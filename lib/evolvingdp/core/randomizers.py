@@ -9,11 +9,12 @@ report which is not one's own is rounded up (`rounded_up`), and all others follo
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from evolvingdp.core import checks
@@ -25,6 +26,56 @@ _ROOM = 1 + 2.0**-50  # for how far a probability may be from its formula, once 
 def rounded_up(probability: float) -> float:
     """The least multiple of 2^-53 above 0 that is at least `probability`, computed in doubles from an epsilon."""
     return max(1, math.ceil(probability * _ROOM * _GRID)) / _GRID
+
+
+class Support(ABC):
+    """The law of a report that *supports* values: all that errors depend on, whatever is sent.
+
+    The user's own value with probability `own`, each other one with `other`.
+    """
+
+    @property
+    @abstractmethod
+    def own(self) -> float: ...
+
+    @property
+    @abstractmethod
+    def other(self) -> float: ...
+
+    @property
+    def gain(self) -> float:
+        """What a holder adds to a value's support, on average, over what others do."""
+        return self.own - self.other
+
+    def variance(self, frequency: ArrayLike) -> NDArray[np.float64]:
+        """Of the estimate of a value with this frequency from one report of a random user; of m reports, one m-th."""
+        supported = self.other + np.minimum(np.maximum(frequency, 0), 1) * self.gain
+        return np.asarray(supported * (1 - supported) / self.gain**2)
+
+    def standard_errors(self, n_reports: int, holders: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of the estimates, in users, of values that `holders` of `n_reports` users hold.
+
+        Holders support their value with probability `own`, others with `other`: their binomials have different variances.
+        """
+        held = np.clip(holders, 0, n_reports)
+        variance = held * self.own * (1 - self.own) + (n_reports - held) * self.other * (1 - self.other)
+        return np.asarray(np.sqrt(variance) / self.gain)
+
+    def standard_error(self, n_reports: int, held: float = 0.0) -> float:
+        """The same of one value, in users; of a rare one unless it is said how many hold it."""
+        return float(self.standard_errors(n_reports, np.array([held]))[0])
+
+    def estimate(self, support: NDArray[np.integer], n_reports: int) -> NDArray[np.float64]:
+        """Unbiased frequencies, in users."""
+        return np.asarray((support - n_reports * self.other) / self.gain)
+
+    def expected_support(self, held: float, n_reports: int) -> float:
+        """Of a value with `held` users: `estimate` turned around."""
+        return n_reports * self.other + held * self.gain
+
+    def draw_one(self, held: NDArray[np.integer], n_reports: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Of values held by so many of those who report, how many support each, by itself: the law of one entry alone."""
+        return np.asarray(rng.binomial(held, self.own) + rng.binomial(np.asarray(n_reports) - held, self.other))
 
 
 @checks.plain

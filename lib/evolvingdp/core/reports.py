@@ -31,7 +31,7 @@ it: Wang et al. (2017). The sum over sets of all users is drawn exactly, value b
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -41,7 +41,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.core import checks, hadamard
 from evolvingdp.core.olh import OLH, LocalHashes
-from evolvingdp.core.randomizers import SignFlip, rounded_up
+from evolvingdp.core.randomizers import SignFlip, Support, rounded_up
 
 _AT_ONCE = 1 << 20  # entries of users times values
 _VALUES = 128  # up to so many, sets of several are worth their draws: beyond, hashing has hardly more error
@@ -49,7 +49,7 @@ _SEED = 64  # bits of a hash function
 
 
 @dataclass(frozen=True)
-class Report(ABC):
+class Report(Support):
     """What all kinds share. A message is an integer below `messages`, and its bytes are as many as that needs."""
 
     n_values: int
@@ -58,16 +58,6 @@ class Report(ABC):
     def __post_init__(self) -> None:
         checks.integer_at_least(2, n_values=self.n_values)
         checks.positive(epsilon=self.epsilon)
-
-    @property
-    @abstractmethod
-    def own(self) -> float:
-        """The probability that a report supports the own value."""
-
-    @property
-    @abstractmethod
-    def other(self) -> float:
-        """That of supporting another one."""
 
     @property
     @abstractmethod
@@ -84,15 +74,9 @@ class Report(ABC):
         """How many sums the server keeps."""
         return self.n_values
 
-    def variance(self, frequency: ArrayLike) -> NDArray[np.float64]:
-        """Of the estimate of a value with this frequency from one report of a random user; of m reports, one m-th."""
-        spread = self.own - self.other
-        supported = self.other + np.minimum(np.maximum(frequency, 0), 1) * spread
-        return np.asarray(supported * (1 - supported) / spread**2)
-
     def largest_variance(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
         """For frequencies between `low` and `high`: where the probability of a support is as near to 1/2 as it can be."""
-        return self.variance(np.minimum(np.maximum((0.5 - self.other) / (self.own - self.other), low), high))
+        return self.variance(np.minimum(np.maximum((0.5 - self.other) / self.gain, low), high))
 
     def estimates(self, sums: NDArray[np.integer], n_reports: ArrayLike) -> NDArray[np.float64]:
         """Frequencies (..., n_values) from sums (..., width) of n_reports (...); unbiased, not clipped, nan without
@@ -101,7 +85,7 @@ class Report(ABC):
         return self._decoded(np.divide(sums, reports, out=nothing, where=reports > 0))
 
     def _decoded(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
-        return (means - self.other) / (self.own - self.other)
+        return (means - self.other) / self.gain
 
     def collect(
         self, values: NDArray[np.integer], public: np.random.Generator, private: np.random.Generator
@@ -135,10 +119,6 @@ class Report(ABC):
     ) -> NDArray[np.int64]:
         """The law of `collect` for sizes (..., groups) users whose values have laws (..., groups, n_values): (...,
         width)."""
-
-    def draw_one(self, held: NDArray[np.integer], n_reports: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Of values held by so many of those who report, how many support each, by itself: the law of one entry alone."""
-        return np.asarray(rng.binomial(held, self.own) + rng.binomial(np.asarray(n_reports) - held, self.other))
 
 
 class Counted(Report):
@@ -295,11 +275,11 @@ class Hashed(Counted):
 
     @cached_property
     def own(self) -> float:
-        return self.oracle.keep
+        return self.oracle.own
 
     @cached_property
     def other(self) -> float:
-        return 1 / self.oracle.hash_values
+        return self.oracle.other
 
     @property
     def messages(self) -> int:

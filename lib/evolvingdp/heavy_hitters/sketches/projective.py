@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from evolvingdp.core import checks
 from evolvingdp.core.hashing import MultiplyShift, scramble
-from evolvingdp.core.randomizers import rounded_up
+from evolvingdp.core.randomizers import Support, rounded_up
 from evolvingdp.core.sampling import blocks, split_evenly
 from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.count_sketch import ESTIMATORS, FreqOracle, Sketch
@@ -40,8 +40,8 @@ _HASH_BITS = np.int64(32)
 
 
 @dataclass(frozen=True)
-class PointReport:
-    """The law of one report of `epsilon` in a space, and what a row of such reports tells."""
+class PointReport(Support):
+    """The law of one report of `epsilon` in a space. Users at other points are taken to be at uniform ones."""
 
     epsilon: float
     space: Geometry
@@ -57,20 +57,13 @@ class PointReport:
         """What a user adds to the own cell, on average, where all points together add 0."""
         return (1 - self.lie) * (1 - self.space.share)
 
-    def standard_errors(self, n_reports: int, holders: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Of words that `holders` of those who report hold, in users among them: of the mean of rows, without collisions.
+    @property
+    def own(self) -> float:
+        return self.other + self.gain
 
-        Users at other points are taken to be at uniform ones.
-        """
-        held, chance = np.clip(holders, 0, n_reports), self.space.share
-        keep = chance + self.gain
-        variance = held * keep * (1 - keep) + (n_reports - held) * chance * (1 - chance)
-        return np.asarray(np.sqrt(variance) / self.gain)
-
-    def standard_error(self, n_reports: int, median_of: int = 1, held: float = 0.0) -> float:
-        """The same of one word: of the mean, or of the median of so many rows."""
-        of_one = float(self.standard_errors(n_reports, np.array([held]))[0])
-        return of_one * theory.normal_median_deviation(median_of) * math.sqrt(median_of)
+    @property
+    def other(self) -> float:
+        return self.space.share
 
 
 @dataclass(frozen=True)
@@ -218,7 +211,8 @@ class ProjectiveOracle(FreqOracle):
     def standard_error(self, n_reports: int, estimator: str = "median") -> float:
         """Of a rare word, in users, without collisions; for the median of rows sqrt(pi/2) times that of the mean."""
         checks.one_of(ESTIMATORS, estimator=estimator)
-        return self.response.standard_error(n_reports, self.hashes.rows if estimator == "median" else 1)
+        median_of = self.hashes.rows if estimator == "median" else 1
+        return self.response.standard_error(n_reports) * theory.normal_median_deviation(median_of) * math.sqrt(median_of)
 
     def standard_errors(self, sketch: Sketch, keys: NDArray[np.uint64], estimator: str) -> NDArray[np.float64]:
         """As FreqOracle's; a word's own holders add their own variance."""
