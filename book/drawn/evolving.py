@@ -12,7 +12,7 @@ def thresholds() -> Drawing:
     """The threshold of each of 32 epochs, and the first epoch in which a change of each size is above it."""
     thresh = Thresh.tuned(10**9, 32, 10_000, 1.0, changes=1)
     heights: dict[int, float] = {epoch: thresh.threshold(epoch) for epoch in range(2, thresh.horizon + 1)}
-    drawing = Drawing("Which change is caught when", "", 212)
+    drawing = Drawing("Which change is caught when", "", 228)
     top = 1.12 * max(heights.values())
     wide: float = (WIDTH - 44) / (thresh.horizon - 1)
 
@@ -38,7 +38,8 @@ def thresholds() -> Drawing:
         drawing.text(x(1) - 4, y(change) + 4, f"{change:g}", "small", at="end")
         said.append(f"a change by {change:g} in epoch {caught}" if caught else f"a change by {change:g} never")
     drawing.text(WIDTH - 4, y(0) + 30, "epoch", "small", at="end")
-    drawing.text(2, y(0) + 30, "bars: thresholds · lines: how far a mean has moved", "small")
+    drawing.text(2, y(0) + 30, "up: how far a user's mean has moved; bars: thresholds", "small")
+    drawing.text(2, y(0) + 46, f"{thresh.n_users:,} users, {thresh.epoch_length:,} bits an epoch, any ε", "small")
     drawing.says = (
         f"Bars for {thresh.horizon} epochs: every second one is highest, every fourth lower, and so on, down to "
         f"epoch {thresh.horizon}. Lines show what is caught first: {', '.join(said)}."
