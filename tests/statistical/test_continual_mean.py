@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -13,9 +12,8 @@ from scipy.stats import chi2, kstest, norm
 
 from evolvingdp.continual_mean import choosing, streams, windows
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
-from evolvingdp.continual_mean.prefix_sums import Buffered, Tree
 from evolvingdp.continual_mean.user_mean import UserMean
-from evolvingdp.core.noise import DiscreteGaussian, DiscreteLaplace, Laplace, Tape
+from evolvingdp.core.noise import DiscreteGaussian, DiscreteLaplace, Laplace
 from evolvingdp.core.seeds import stream
 from support import ALPHA, fits
 
@@ -57,45 +55,6 @@ def test_discrete_gaussian_has_its_law(scale):
     large = DiscreteGaussian(1e6).draw(50_000, stream(0, "discrete gaussian")) / 1e6  # a coarser grid
     assert kstest(large, "norm").pvalue > ALPHA
     assert kstest(large / 1.1, "norm").pvalue < ALPHA
-
-
-@dataclass(frozen=True)
-class Given:
-    """Noise whose first draws are given."""
-
-    first: np.ndarray
-    variance: float = 1.0
-
-    def draw(self, size, rng):
-        return np.concatenate([self.first, np.zeros(size - len(self.first))])
-
-
-@pytest.mark.parametrize(
-    "sums",
-    [
-        Tree(100),
-        Tree(100, 3),
-        Tree(100, 5, True),
-        Buffered(100),
-        Buffered(100, 0.2),
-    ],
-)
-def test_prefix_noise_has_the_variance_that_is_stated(sums):
-    """Noise is linear in its draws: what each adds gives all variances, and runs without number."""
-    balanced = isinstance(sums, Tree) and sums.balanced  # it has Laplace noise, hence no runs below
-    mechanism = BinaryMechanism(100, 1.0, delta=0.0 if balanced else 1e-6, sums=sums)
-    added = np.array([sums.all(100, Tape(Given(unit), None)) for unit in np.eye(200)])
-    assert np.abs(added[-1]).max() < 1e-15  # there are no more draws
-    np.testing.assert_allclose((added**2).sum(axis=0), sums.relative_variance(np.arange(1, 101)), rtol=1e-12)
-    released = mechanism.release(np.zeros(100), stream(0, "prefix"))
-    np.testing.assert_allclose(released, mechanism.noise.draw(200, stream(0, "prefix")) @ added, atol=1e-8 * released.std())
-    if balanced:
-        return
-    runs = mechanism.noise.draw(25_000 * 200, stream(0, "prefix", "runs")).reshape(-1, 200) @ added[:, [0, 62, 63, 99]]
-    for place, length in enumerate((1, 63, 64, 100)):
-        stated = mechanism.standard_error(length) ** 2
-        assert variance_fits(runs[:, place], stated) > ALPHA
-        assert variance_fits(runs[:, place], 1.1 * stated) < ALPHA
 
 
 def test_a_laplace_tree_of_one_node_has_laplace_noise_of_the_calibrated_scale():

@@ -291,16 +291,6 @@ class TestAccounting:
         assert basic <= advanced <= optimal
         assert accounting.delta_of_reports(optimal, epsilon, n_reports) == pytest.approx(1e-6, rel=1e-6)
 
-    def test_the_exact_delta_is_that_of_enumerated_reports(self):
-        one, epsilon = 0.7, 1.0
-        keep = math.exp(one) / (math.exp(one) + 1)
-        delta = 0.0
-        for bits in np.ndindex(2, 2, 2, 2):
-            p = math.prod(keep if bit else 1 - keep for bit in bits)
-            q = math.prod(1 - keep if bit else keep for bit in bits)
-            delta += max(0.0, p - math.exp(epsilon) * q)
-        assert accounting.delta_of_reports(one, epsilon, 4) == pytest.approx(delta)
-
     def test_the_exact_delta_is_that_of_google_s_accountant(self):
         from dp_accounting.pld import privacy_loss_distribution
 
