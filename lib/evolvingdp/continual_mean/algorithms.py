@@ -13,10 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from evolvingdp.continual_mean.blocks import Blocks
 from evolvingdp.continual_mean.settings import most_samples
 from evolvingdp.continual_mean.user_mean import UserMean
-from evolvingdp.core import checks
 
 
-@checks.plain
 def naive(n_users: int, samples_per_user: int, epsilon: float, **options: Any) -> UserMean:
     """Algorithm 2: every sample is an element of one binary tree, and a user has `samples_per_user` of them.
 
@@ -26,7 +24,6 @@ def naive(n_users: int, samples_per_user: int, epsilon: float, **options: Any) -
     return UserMean(n_users, samples_per_user, epsilon, **tree | options)
 
 
-@checks.plain
 def wishful(n_users: int, samples_per_user: int, epsilon: float, prior_mean: float, **options: Any) -> Blocks:
     """Algorithm 3: a user's sum of all m samples is projected and becomes an element; nothing before the first full user.
 
@@ -36,19 +33,16 @@ def wishful(n_users: int, samples_per_user: int, epsilon: float, prior_mean: flo
     return Blocks(n_users, samples_per_user, epsilon, kind="wishful", prior_mean=prior_mean, **options)
 
 
-@checks.plain
 def single_tree(n_users: int, samples_per_user: int, epsilon: float, prior_mean: float, **options: Any) -> Blocks:
     """Algorithm 4: blocks of 1, 1, 2, 4, ... samples of a user, all in one binary tree."""
     return Blocks(n_users, samples_per_user, epsilon, kind="single_tree", prior_mean=prior_mean, **options)
 
 
-@checks.plain
 def multiple_trees(n_users: int, samples_per_user: int, epsilon: float, prior_mean: float, **options: Any) -> Blocks:
     """Algorithm 5: a tree per block size, so that the noise is that of the blocks in use."""
     return Blocks(n_users, samples_per_user, epsilon, kind="multiple_trees", prior_mean=prior_mean, **options)
 
 
-@checks.plain
 def full(n_users: int, samples_per_user: int, epsilon: float, **options: Any) -> Blocks:
     """Algorithm 6: as Algorithm 5, but sums of a block size wait until a private median is drawn, and are then
     projected around it."""

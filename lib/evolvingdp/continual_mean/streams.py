@@ -90,7 +90,6 @@ def user_means(population: str, n_users: int, rng: np.random.Generator) -> NDArr
     return rng.permutation(means) if population == "two kinds" else means
 
 
-@checks.plain
 def readings(
     population: str, order: str, n_users: int, cap: int, horizon: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

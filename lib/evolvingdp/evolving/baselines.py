@@ -26,7 +26,6 @@ from evolvingdp.evolving.streams import BitStream, WordStream
 COMPOSITIONS = ("basic", "advanced", "optimal")
 
 
-@checks.plain
 def epsilon_of_report(epsilon: float, n_reports: int, composition: str = "basic", delta: float = 1e-6) -> float:
     """The epsilon of one report for `n_reports` reports of a user in all."""
     checks.one_of(COMPOSITIONS, composition=composition)
@@ -36,7 +35,6 @@ def epsilon_of_report(epsilon: float, n_reports: int, composition: str = "basic"
     return compose(epsilon, delta, n_reports)
 
 
-@checks.plain
 def recompute(
     stream: BitStream,
     epsilon: float,
@@ -59,7 +57,6 @@ def recompute(
     return np.repeat(estimates, every)[: stream.horizon]
 
 
-@checks.plain
 def recompute_words(
     settings: HeavyThresh,
     stream: WordStream,

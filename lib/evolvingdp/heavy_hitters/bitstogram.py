@@ -43,7 +43,6 @@ def hashtogram(rows: int, width: int, epsilon: float, public: np.random.Generato
     return FreqOracle(MultiplyShift.draw(rows, width, public, signed=False), epsilon)
 
 
-@checks.plain
 def explicit_hist(epsilon: float) -> OLH:
     """ExplicitHist (Algorithm 5), local hashing with two values: a randomized bit Z[v_j, j] a user, +1 where user j hashes
     v_j to 1, and a(v) = (e^eps + 1)/(e^eps - 1) sum_j y_j Z[v, j]."""
