@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import nbformat
@@ -102,7 +101,3 @@ def parameters(**changed: object) -> str:
     """The source of a cell such as papermill injects."""
     values = cell.model(TOY, PARAMETERS, PRESETS).make(overrides=changed).model_dump(mode="json")
     return "\n".join(f"{name} = {value!r}" for name, value in values.items())
-
-
-def read(path: Path) -> object:
-    return json.loads(path.read_text())

@@ -15,9 +15,6 @@ from evolvingdp.book.checkout import Project
 from evolvingdp.book.running import Job
 from support import REPOSITORY
 
-VERSION = re.search(r'^version = "(.*)"', (REPOSITORY / "pyproject.toml").read_text(), re.MULTILINE)[1]
-VALUES = re.compile(r"\{value\}`[^`]*`")
-
 
 @pytest.fixture(scope="module")
 def release():

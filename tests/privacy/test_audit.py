@@ -22,9 +22,6 @@ from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
 from support import ALPHA
 
-RUNS = 4000
-ONE_BIT = (1, 2)  # Bloom filters with one bit each
-
 
 def composed(epsilon, n_reports):
     return [exact.product([SignFlip(epsilon).probabilities(bit)] * n_reports) for bit in (-1, 1)]
