@@ -136,7 +136,8 @@ def test_a_changed_table_is_caught(tmp_path):
 
 def test_a_missing_corpus_without_a_network_is_one_clear_line(tmp_path):
     script = (
-        "import nltk; nltk.data.path[:] = []; nltk.download = lambda *a, **k: False\n"
+        "import nltk, sys; nltk.data.path[:] = []\n"
+        "nltk.download = lambda *a, print_error_to=sys.stderr, **k: print('no network', file=print_error_to)\n"
         "from evolvingdp.book.cli import main; main(['data', 'brown', '--out', 'tables'])"
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True)

@@ -301,6 +301,12 @@ def test_the_help_names_each_statistic_and_no_other():
     assert tuple(re.findall(r"(\w+) \(", help.split("STATISTIC: ")[1].split("\n\n")[0])) == STATISTICS
 
 
+@pytest.mark.parametrize("number", ["1,2", "0,123"])
+def test_a_comma_that_separates_no_thousands_is_no_number(number):
+    done = CliRunner().invoke(main, ["plan", "mean", "--epsilon", number])
+    assert (done.exit_code, f"{number!r} is no number" in done.stderr) == (2, True)
+
+
 def test_the_command_line_prints_the_answer_and_says_it_to_machines():
     arguments = ["plan", "mean", "--users", "500_000", "--periods", "365"]
     shown = CliRunner().invoke(main, arguments)

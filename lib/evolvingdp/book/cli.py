@@ -262,9 +262,9 @@ def audit(**options: Any) -> None:
 
 @main.command()
 @click.argument("tables", required=False, type=click.Choice(["brown", "addresses"]))
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for the tables  [default: data/]")
+@click.option("--out", metavar="FOLDER", help="Folder for the tables  [default: data/]")
 @in_checkout
-def data(tables: str | None, out: Path | None) -> None:
+def data(tables: str | None, out: str | None) -> None:
     """Check the shipped tables against the checksums in data/README.md; or, with a name, count a corpus again.
 
     brown: the Brown corpus; addresses: presidents' addresses, by year. NLTK finds the corpora (NLTK_DATA), or downloads
@@ -274,16 +274,16 @@ def data(tables: str | None, out: Path | None) -> None:
     """
     from evolvingdp.book import data as datasets
     from evolvingdp.book.checkout import Project
-    from evolvingdp.book.running import check_writable
+    from evolvingdp.book.running import check_writable, named
 
     folder = Project().root / "data"
     if tables is None:
         for name in datasets.check(folder):
             click.echo(f"{name}: as listed in data/README.md")
         return
-    out = out if out is not None else folder
-    check_writable(out)
-    for path in datasets.REBUILD[tables](out):
+    into = folder if out is None else named(out, "my-tables")
+    check_writable(into)
+    for path in datasets.REBUILD[tables](into):
         click.echo(f"{path.name}: sha256 {datasets.checksum(path)}")
 
 

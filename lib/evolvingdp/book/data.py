@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import re
 from pathlib import Path
 
@@ -41,7 +42,7 @@ def needed(*corpora: str) -> None:
         try:
             getattr(nltk.corpus, corpus).fileids()
         except LookupError:
-            if not nltk.download(corpus, quiet=True):
+            if not nltk.download(corpus, quiet=True, print_error_to=io.StringIO()):
                 raise DataError(
                     f"the {NAMES[corpus]} was not found and could not be downloaded; set NLTK_DATA to a folder that holds "
                     f"corpora/{corpus}.zip, or run `python -m nltk.downloader {corpus}` where there is a network"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,11 +15,12 @@ from evolvingdp.planning.question import STATISTICS, Question
 
 
 def _number(whole: bool) -> Callable[[str], float]:
-    """Reads what people type: 500_000, 500,000, 1e6."""
+    """Reads what people type: 500_000, 500,000, 1e6; and not 1,2, which is 1.2 to some."""
 
-    def number(value: str) -> float:
+    def number(given: str | float) -> float:  # also the default
+        value = str(given)
         try:
-            read = float(str(value).replace(",", "").replace("_", ""))
+            read = float(value.replace(",", "") if re.fullmatch(r"[1-9]\d{0,2}(,\d{3})+", value) else value)
             return int(read) if whole and read == int(read) else read
         except (ValueError, OverflowError):
             raise click.BadParameter(f"{value!r} is no number") from None

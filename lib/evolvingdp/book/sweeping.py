@@ -74,6 +74,8 @@ def run(
 
     Raises ParameterError before anything runs, SweepError at the end where points failed.
     """
+    if not wait < math.inf:
+        raise ParameterError(f"wait must be a number of seconds, such as 3600, got {wait}")
     if scheduler is not None and workers is not None:
         raise ParameterError(f"workers are those of the scheduler {scheduler}; leave --workers away")
     sweep = make(project, **what)
@@ -82,6 +84,8 @@ def run(
     before, failures = len(sweep.points) - len(left), dict[str, str]()
     with ExitStack() as opened:
         if left:
+            if scheduler is not None:
+                scheduler = address_of(scheduler)
             count = None if scheduler is not None else min(workers or os.cpu_count() or 1, len(left))
             client = opened.enter_context(connected(scheduler, count, sweep.notebook, wait, say))
             where = scheduler if count is None else f"{count} worker{'s' if count != 1 else ''}"
@@ -458,9 +462,9 @@ def connected(
         return
     for name in ("distributed", "distributed.client", "asyncio", "tornado", "tornado.application"):  # each has its level
         logging.getLogger(name).setLevel(logging.CRITICAL)  # what they would say of a lost scheduler, one line says
-    client, reason, address = None, "", address_of(scheduler)
+    client, reason = None, ""
     try:
-        client = Client(address, timeout=ANSWER)
+        client = Client(scheduler, timeout=ANSWER)
     except (OSError, ValueError, TypeError, RuntimeError, ImportError) as error:  # TypeError: tls:// without certificates
         reason = str(error) or "no answer"
     if client is None:

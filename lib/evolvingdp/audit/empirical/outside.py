@@ -35,7 +35,7 @@ def load(target: str, option: str = "mechanism") -> Mechanism:
         raise ParameterError(f"{option} {target!r} cannot be imported: {told(error)}") from None
     function = getattr(module, name, None)
     if not callable(function):
-        raise ParameterError(f"mechanism must be a function (input, rng) -> output; {place} has none named {name!r}")
+        raise ParameterError(f"{option} must name a function; {place} has none named {name!r}")
     mechanism: Mechanism = function
     return mechanism
 
