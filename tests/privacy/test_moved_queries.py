@@ -18,7 +18,7 @@ SIZES = [(0.6, 1, 1), (2.0, 1, 3), (2.0, 2, 2), (4.0, 2, 4), (5.0, 3, 3)]  # sca
 
 def curve(scale, points=41):
     """Chances of a yes without and with the user, at thresholds from far below the sum to far above."""
-    z = np.linspace(-3.0, 5.0, points)
+    z = np.linspace(-3.0, 8.0, points)
     return ndtr(-z), ndtr(1 / scale - z)
 
 
@@ -27,7 +27,7 @@ def best_adversary(epsilon, scale, reports, moved):
     for lines between the points of a fine grid. State: the likelihood ratio, and what is left of both inputs' yeses and
     queries."""
     ratio = np.exp(np.linspace(-3 * epsilon - 4 / scale, 3 * epsilon + 4 / scale, 1201))  # of the second world to the first
-    without, inside = curve(scale)
+    without, inside = curve(scale, 111)
     final = np.maximum(1 - math.exp(epsilon) * ratio, 0.0)
     value = {}
     for left in sorted(product(range(reports + 1), range(moved + 1), range(reports + 1), range(moved + 1)), key=sum):
@@ -58,6 +58,13 @@ def test_the_best_adversary_by_dynamic_programming_stays_below_the_bound_and_com
     # one input's yeses and queries are not enough, nor is a user who is deleted one query later
     assert best > alone(epsilon, scale, reports, moved)
     assert best_adversary(epsilon, scale, reports, moved + (reports > 1)) >= best
+
+
+@pytest.mark.parametrize(("size", "most"), [((1, 1), 0.005), ((2, 2), 0.02)])
+def test_of_a_query_or_two_exact_accounting_can_take_off_next_to_nothing(size, most):
+    """An explicit adversary already breaks a scale so little below the closed one."""
+    scale = closed_scale(1.0, 1e-6, *size)
+    assert best_adversary(1.0, scale, *size) <= 1e-6 * (1 + 1e-3) < best_adversary(1.0, (1 - most) * scale, *size)
 
 
 def alone(epsilon, scale, reports, moved):
