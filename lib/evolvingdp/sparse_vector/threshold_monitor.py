@@ -111,10 +111,8 @@ class ThresholdMonitorEvolving:
         return self._asked(state, 1, above[held] if above.any() else None), above
 
     def step_held(self, state: State, inputs: ArrayLike, rng: np.random.Generator) -> tuple[State, NDArray[np.int64]]:
-        """A time step of elements that are in no list: those reported, increasing, of users who hold `inputs` (n_users,), -1
-        for who holds none.
-
-        The law of a query for each.  Raises ValueError for noise without a limit up to the threshold.
+        """A time step of elements in no list: those reported, increasing, of users who hold `inputs`, (n_users,), or -1;
+        the law of a query for each.  Raises ValueError for noise without a limit up to the threshold.
         """
         checks.state(state, State, self)
         if not self.unlisted:
@@ -122,12 +120,15 @@ class ThresholdMonitorEvolving:
         held = checks.integer_array("inputs", inputs, low=-1, below=2**62, entries=len(state.active))
         holds = held >= 0
         ordered = np.sort(held[state.active & holds])
-        starts = np.flatnonzero(np.diff(ordered, prepend=-1))  # where an element's run begins
-        weights = np.diff(starts, append=len(ordered))
-        several = np.flatnonzero(weights > 1)
-        loud = weights[several] + self.noise.draw(len(several), rng) >= self.threshold
-        count = rare_count(len(starts) - len(several), float(self.noise.sf(self.threshold - 1)), rng)
-        found = np.sort(ordered[starts[np.concatenate([several[loud], others(several, len(starts), count, rng)])]])
+        starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+        weights = np.diff(starts, append=len(ordered))  # of each element's run
+        light = max(1, int(self.threshold) // 2)  # up to here reports are rare: drawn by number for this weight, and thinned
+        heavy = np.flatnonzero(weights > light)
+        loud = heavy[weights[heavy] + self.noise.draw(len(heavy), rng) >= self.threshold]
+        most = float(self.noise.sf(self.threshold - light))
+        rare = others(heavy, len(starts), rare_count(len(starts) - len(heavy), most, rng), rng)
+        rare = rare[rng.random(len(rare)) * most < self.noise.sf(self.threshold - weights[rare])]
+        found = np.sort(ordered[starts[np.concatenate([loud, rare])]])
         return self._asked(state, holds, np.isin(held, found) & holds if len(found) else None), found
 
     def _asked(self, state: State, values: Any, reported: Any) -> State:
