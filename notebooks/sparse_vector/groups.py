@@ -94,15 +94,18 @@ def map_rows(params: Any, seed: int) -> Iterator[dict[str, Any]]:
     for steps in params.map_steps:
         for reports in params.map_reports:
             events = EVENTS * reports
-            sizes = {noise: smallest_group(methods.stable(target, steps, reports, noise), events, FOUND) for noise in NOISES}
-            made = methods.lowest(target, methods.GAUSSIAN, events, steps, steps * target.n_elements)
-            sizes |= {
-                name: methods.every_step(target, steps, name).error(events, 2 * (1 - FOUND)) for name in methods.HISTOGRAMS
-            }
-            sizes[methods.GAUSSIAN] = min(one.error(events, 2 * (1 - FOUND)) for one in made)
+            sizes = sizes_of(target, steps, reports, events)
             sizes[BOUND] = smallest_detectable(target.epsilon, target.delta, max(2, steps), target.n_elements, FOUND)
             for method, size in sizes.items():
                 yield {"part": "map", "method": method, "steps": steps, "reports": reports, "tops": events, "size": size}
+
+
+def sizes_of(target: Target, steps: int, reports: int, events: int) -> dict[str, float]:
+    """The weight from which all events are found with probability `FOUND`, by both noises of StableMonitor and by rivals."""
+    sizes = {noise: smallest_group(methods.stable(target, steps, reports, noise), events, FOUND) for noise in NOISES}
+    made = methods.lowest(target, methods.GAUSSIAN, events, steps, steps * target.n_elements)
+    sizes |= {name: methods.every_step(target, steps, name).error(events, 2 * (1 - FOUND)) for name in methods.HISTOGRAMS}
+    return sizes | {methods.GAUSSIAN: min(one.error(events, 2 * (1 - FOUND)) for one in made)}
 
 
 def map_table(table: pd.DataFrame) -> pd.DataFrame:

@@ -29,11 +29,14 @@ from evolvingdp.notebooks.sparse_vector.methods import (
     REPEATED,
     STABLE,
     THEOREM,
+    Target,
     calibrated,
     example_plan,
     smallest_users,
     target_of,
 )
+from evolvingdp.sparse_vector.calibration import calibrate
+from evolvingdp.sparse_vector.histograms import histogram
 from evolvingdp.sparse_vector.shifting import planned_monitor
 from evolvingdp.sparse_vector.shifting_simulation import simulate
 from evolvingdp.sparse_vector.stable import NOISES, smallest_group, stable_monitor
@@ -243,7 +246,26 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
     for period, steps in (("day", 365), ("week", 52)):
         values[f"group_{period}"] = smallest_group(methods.stable(target, steps, params.reports))
     values["rival_until"] = groups.rival_until(target, 365, 100)
+    values |= _year_values(target, params.reports)
     return values | _group_values(params, table) | _map_values(table) | _claimed(params, table)
+
+
+def _year_values(target: Target, reports: int) -> dict[str, Any]:
+    """What each method finds in a year of days, as on the map; and of what is told once."""
+    events, missed = groups.EVENTS * reports, 2 * (1 - groups.FOUND)
+    sizes = groups.sizes_of(target, 365, reports, events)
+    law = calibrate(target.epsilon, target.delta, reports, moved=365)
+    first = methods.lowest(target, ONE, 1, 365, 365 * target.n_elements)
+    once = histogram(target.epsilon, target.delta, 1, target.n_elements, kind="stable")
+    return {
+        "year_events": events,
+        "year_stable": min(sizes[noise] for noise in NOISES),
+        "year_listed": planned_monitor(law, 365, target.n_elements, events, missed).error,
+        "year_gaussian": sizes[GAUSSIAN],
+        "year_histogram": min(sizes[name] for name in HISTOGRAMS),
+        "year_one": first[0].error(1, missed),
+        "once_histogram": once.error(events, missed),
+    }
 
 
 def _slope(needed: pd.Series, tops: list[int]) -> float:

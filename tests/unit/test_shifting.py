@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import norm
 
 from evolvingdp.core import accounting
 from evolvingdp.core.noise import Exponential, Gaussian, Laplace
 from evolvingdp.core.seeds import stream
-from evolvingdp.notebooks.sparse_vector import groups, methods
+from evolvingdp.notebooks.sparse_vector import groups, methods, shifting_heavy_hitters
+from evolvingdp.planning.planner import plan
+from evolvingdp.planning.question import Question
 from evolvingdp.sparse_vector import gaussian
 from evolvingdp.sparse_vector.above_threshold import SPLITS, AboveThreshold, best_threshold, some_yes
 from evolvingdp.sparse_vector.calibration import calibrate
 from evolvingdp.sparse_vector.histograms import SHARES, Histogram, histogram, stable_histogram
 from evolvingdp.sparse_vector.shifting import planned_monitor, solve
 from evolvingdp.sparse_vector.shifting_simulation import ask, simulate, simulate_threshold
-from evolvingdp.sparse_vector.stable import smallest_group
+from evolvingdp.sparse_vector.stable import smallest_group, stable_monitor
 from evolvingdp.sparse_vector.streams.example import ShiftingStream, example_sizes
 from evolvingdp.sparse_vector.threshold_monitor import ThresholdMonitorEvolving
 
@@ -328,6 +332,29 @@ def test_a_rival_wins_where_each_user_is_in_nearly_all_events():
     for events, wins in ((most, True), (most + 1, False)):
         made = methods.lowest(target, methods.GAUSSIAN, events, 365, 365 * target.n_elements)
         assert (min(one.error(events, 0.02) for one in made) < smallest_group(own, events)) == wins
+
+
+def test_the_map_the_page_and_the_planner_agree():
+    """On the noise that finds the smallest groups, on that no rival does, and on the page's year of days."""
+    params = SimpleNamespace(
+        epsilon=1.0, delta=1e-6, beta=0.05, domain_bits=32, map_steps=[10, 365, 10_000], map_reports=[1, 3]
+    )
+    shown = groups.map_table(pd.DataFrame(groups.map_rows(params, 0)))
+    for (steps, reports), sizes in shown.drop(columns=groups.BOUND).iterrows():
+        asked = {
+            "periods": steps,
+            "taking_part": reports,
+            "events": groups.EVENTS * reports,
+            "ordinary": 0.0,
+            "items": 2**32,
+        }
+        best = plan(Question("hot", "curator", delta=1e-6, **asked)).predictions[0]
+        made = stable_monitor(1.0, 1e-6, reports, steps, sizes.idxmin())
+        assert (best.method, best.settings) == ("StableMonitor", repr(made))
+    told = shifting_heavy_hitters._year_values(methods.target_of(params), 3)
+    own = shown.loc[365, 3].drop(groups.BOUND)
+    assert (told["year_events"], told["year_stable"], told["year_gaussian"]) == (300, own.min(), own[methods.GAUSSIAN])
+    assert told["year_stable"] < min(told[f"year_{name}"] for name in ("listed", "gaussian", "histogram"))
 
 
 def test_an_error_for_no_events_is_refused():
