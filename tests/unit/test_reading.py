@@ -40,7 +40,9 @@ BAD = [
     ("words", "word\na\n   \nb\n", "row 3: word must not be empty"),
     ("words", f"word\na\n{'x' * 201}\n", "row 3: word must be one line of at most 200 characters"),
     ("words", 'word\na\n"b\nc"\n', "row 3: word must be one line"),
-    ("words", 'word,count\n"a,1\n', "quote a text with a comma"),
+    ("words", 'word,count\n"a,1\n', "row 2 must have a value for each column; quote a text with a comma"),
+    ("words", "word,count\na,1,000\nb,2\n", "row 2 must have a value for each column"),
+    ("words", '"wo\nrd",count\na,1\n', r"in the first line, got wo\nrd, count"),
     ("words", "word\na\na\n", "must have two words or more, got only 'a'"),
     ("letters", "word\ncat\nnew york\n", "row 3: word must have 1 to 6 letters, all of a-z (heavy_hitters/rappor takes any"),
     ("letters", "word\ncat\nelephant\n", "row 3: word must have 1 to 6 letters"),
@@ -96,13 +98,15 @@ def test_words_are_counted_one_a_row_or_with_their_users(tmp_path):
     assert (one.words, one.counts.tolist()) == (("b", "NaN", "a", "null"), [2, 1, 1, 1])
     more = reading.read_words(file(tmp_path, 'count, word\n3,"a, b"\n1e3,中文\n'))
     assert (more.words, more.counts.tolist()) == (("中文", "a, b"), [1000, 3])
+    pd.DataFrame({"word": [b"b", "é".encode()]}).to_parquet(tmp_path / "bytes.parquet")
+    assert reading.read_words(tmp_path / "bytes.parquet").words == ("b", "é")
 
 
 def test_bits_come_from_parquet_with_bool_and_nullable_columns(tmp_path):
     table = pd.DataFrame({"period": [1, 1, 2, 2], "user": ["007", "7", "7", "007"], "bit": [True, False, True, True]})
-    for bits in (table.bit, table.bit.astype("boolean"), table.bit.astype("Int64"), table.bit.astype(float)):
-        table.assign(bit=bits).to_parquet(tmp_path / "mine.parquet")
-        read = reading.read_bits(tmp_path / "mine.parquet")
+    for bits in (*map(table.bit.astype, ("bool", "boolean", "Int64", "float")), table.bit.astype(str).str.upper()):
+        table.assign(bit=bits).to_parquet(tmp_path / "mine.PARQUET")
+        read = reading.read_bits(tmp_path / "mine.PARQUET")
         assert read.bits.tolist() == [[1, 0], [1, 1]]
         assert (read.periods, read.shares.tolist(), read.n_users) == (("1", "2"), [0.5, 1.0], 2)
     table.assign(bit=pd.array([True, None, True, True], dtype="boolean")).to_parquet(tmp_path / "mine.parquet")

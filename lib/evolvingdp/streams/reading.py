@@ -17,7 +17,6 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -170,11 +169,11 @@ class Table:
         wanted = " or ".join(", ".join(shape) for shape in shapes)
         rows = _loaded(path, f"{also}a CSV or Parquet file with columns {wanted}")
         if not any(sorted(rows.columns) == sorted(shape) for shape in shapes):
-            got = ", ".join(rows.columns)[:80] or "nothing"
+            got = repr(", ".join(rows.columns)[:80])[1:-1] or "nothing"
             raise ValueError(f"{path} must name its columns {wanted} in the first line, got {got}")
         if not 1 <= len(rows) <= MOST_ROWS:
             raise ValueError(f"{path} must have 1 to {MOST_ROWS:,} rows below the names of its columns, got {len(rows):,}")
-        return cls(path, rows, 1 if path.suffix == ".parquet" else 2)
+        return cls(path, rows, 1 if path.suffix.lower() == ".parquet" else 2)
 
     def refuse(self, bad: NDArray[np.bool_], column: str, must: str) -> None:
         """Raise ValueError for the first row that is `bad`."""
@@ -195,7 +194,7 @@ class Table:
     def numbers(self, column: str, low: float, high: float, whole: bool = False) -> NDArray[np.float64]:
         kind = "a whole number" if whole else "a number"
         must = f"be {kind} from {low:,.15g} to {high:,.15g}"
-        told = self.rows[column].str.strip().replace({"True": "1", "False": "0", "true": "1", "false": "0"})
+        told = self.rows[column].str.strip().str.lower().replace({"true": "1", "false": "0"})
         plain = told.str.fullmatch(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?").to_numpy(dtype=bool)
         self.refuse(~plain, column, must)
         found = told.to_numpy(dtype=float)
@@ -214,31 +213,31 @@ def _loaded(path: Path, wanted: str) -> pd.DataFrame:
     if not path.is_file():
         raise ValueError(f"must be {wanted}; {path} {'is no file' if path.exists() else 'does not exist'}")
     try:
-        if path.suffix == ".parquet":
+        if path.suffix.lower() == ".parquet":
             rows = pd.read_parquet(path)
         else:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error")  # a row with more values than columns
-                rows = pd.read_csv(
-                    path, dtype=str, keep_default_na=False, encoding="utf-8-sig", skip_blank_lines=False, index_col=False,
-                    engine="c", skipinitialspace=True,
-                )  # fmt: skip
+            how: dict[str, Any] = {"encoding": "utf-8-sig", "skip_blank_lines": False, "skipinitialspace": True}
+            rows = pd.read_csv(path, dtype=str, keep_default_na=False, header=None, **how)
+            rows = rows.iloc[1:].set_axis(rows.iloc[0], axis=1)  # names as a row: one with more values is named
+        rows = rows.map(_as_cell).reset_index(drop=True)
     except pd.errors.EmptyDataError:
         raise ValueError(f"{path} is empty; the first line must name the columns") from None
-    except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
+    except pd.errors.ParserError as error:
         said = re.search(r"line (\d+), saw (\d+)|EOF inside string starting at row (\d+)", str(error))
         where = f", row {said[1] or int(said[3]) + 1}" if said else ""
         raise ValueError(f"{path}{where} must have a value for each column; quote a text with a comma") from None
     except (UnicodeError, OSError, ValueError) as error:
-        kind = "Parquet" if path.suffix == ".parquet" else "CSV text in UTF-8"
+        kind = "Parquet" if path.suffix.lower() == ".parquet" else "CSV text in UTF-8"
         raise ValueError(f"{path} is not {kind} ({str(error).splitlines()[0][:80]}); save it as such") from None
     rows.columns = [str(name).strip().lower() for name in rows.columns]
-    return rows.map(_as_cell).reset_index(drop=True)
+    return rows
 
 
 def _as_cell(value: Any) -> str:
     if value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and value != value):
         return ""
+    if isinstance(value, bytes):
+        return value.decode()
     if isinstance(value, pd.Timestamp) and value == value.normalize():
         return value.date().isoformat()
     whole = isinstance(value, float) and abs(value) < 1e15 and value == int(value)
