@@ -9,10 +9,10 @@ import pandas as pd
 
 from evolvingdp.book.own import Release
 from evolvingdp.continual_mean import recommended
+from evolvingdp.continual_mean.settings import finest
 from evolvingdp.core.seeds import stream
 from evolvingdp.streams.reading import read_values
 
-_GRID = 2**20  # values that a sample is rounded to, between low and high
 _SHOWN = 500  # steps of a file
 
 
@@ -20,8 +20,9 @@ def released(params: Any, delta: float, seed: int) -> Release:
     """After every step, or of a long file after 500 of them: the mean so far, with what noise and dropped samples can do."""
     own = read_values(params.data, params.low, params.high)
     each = int(np.bincount(own.users).max())
-    size = max(2, len(own.names)), max(2, each), params.epsilon
-    settings = recommended(*size, delta, low=params.low, high=params.high, resolution=_GRID)
+    size, horizon = (max(2, len(own.names)), max(2, each), params.epsilon), len(own.users)
+    bounds = {"low": params.low, "high": params.high, "resolution": finest(*size, horizon)}
+    settings = recommended(*size, delta, horizon=horizon, **bounds)
     found = settings.release(own.users, own.values, stream(seed, "own"))
     steps = np.unique(np.linspace(1, len(own.users), min(_SHOWN, len(own.users))).round().astype(int))
     at = steps - 1

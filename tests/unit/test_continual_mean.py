@@ -437,6 +437,20 @@ def test_samples_of_any_float_stay_on_the_grid(kind):
     assert awkward.encode(np.array([0.3], dtype=np.float32).clip(0.1, 0.3)).max() <= 2**30
 
 
+@pytest.mark.parametrize(("size", "most"), [((300, 50, 2.0), 20), ((10**6, 500, 1.0), 12), ((3000, 2, 1e-4), 20)])
+@pytest.mark.parametrize("more", [{"delta": 1e-9}, {"integer": True}])
+def test_values_of_a_range_are_rounded_to_a_grid_that_leaves_room_for_sums_and_noise(size, most, more):
+    """83.5 in [40, 160], unless one asks for its ends alone. Seen to fail with one step, and with 2^20 for all."""
+    settings = UserMean(*size, low=40.0, high=160.0, **more)
+    steps = settings.encode([40.0, 83.5, 160.0])
+    assert (steps[0], steps[2]) == (0, settings.resolution) == (0, 2**most)
+    assert abs(40 + steps[1] * settings.unit - 83.5) <= settings.unit / 2
+    assert settings.but(resolution=0) == settings
+    assert UserMean(*size, **more).resolution == 1
+    with pytest.raises(ValueError, match=r"samples must be 40 or 160 where resolution is 1, got 83\.5 at position 0"):
+        settings.but(resolution=1).encode([83.5])
+
+
 def test_users_whom_settings_do_not_know_are_refused_also_where_samples_are_dropped_and_empty_streams_are_streams():
     settings = choosing.users_alike(10, 8, 1.0, excess="drop")
     for far in (2**63 + 1, 2**40, 10):

@@ -47,7 +47,7 @@ def top_words(column, dictionary):
 
 def mean_that_restarts(table, n_users):
     """The mean after each sample, by a process that stops in the middle and goes on from a file."""
-    method = recommended(n_users, samples_per_user=50, epsilon=2.0, low=40, high=160, resolution=2**20)
+    method = recommended(n_users, samples_per_user=50, epsilon=2.0, low=40, high=160)
     state, means = method.start(stream(7, "noise")), []
     for place, row in enumerate(table.itertuples(index=False)):
         if place == len(table) // 2:

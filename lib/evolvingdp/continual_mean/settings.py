@@ -19,6 +19,7 @@ from evolvingdp.core import checks
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 EXCESS = ("error", "drop")
+_FINE = 2**20  # steps of a range of real values
 _REAL = "resolution=2**20 takes any value of the range"
 
 
@@ -34,13 +35,14 @@ class Settings:
     horizon: int | None = None  # steps; default n_users * samples_per_user
     low: float = 0.0  # of the range of samples
     high: float = 1.0  # of the range of samples
-    resolution: int = 1  # grid steps in the range; 1 for bits
+    resolution: int = 0  # grid steps in the range; 0: 1 for [0, 1], of bits, and for others as many as fit, to 2^20
     integer: bool = False  # noise, and all sums in integers; with delta = 0
     clip: bool = False  # releases to [low, high]
     excess: str = "error"  # samples beyond a cap or the horizon: refused, or left out and counted
 
     def __post_init__(self) -> None:
-        checks.integer_at_least(1, n_users=self.n_users, samples_per_user=self.samples_per_user, resolution=self.resolution)
+        checks.integer_at_least(1, n_users=self.n_users, samples_per_user=self.samples_per_user)
+        checks.integer_at_least(0, resolution=self.resolution)
         checks.plain_integers(self, "n_users", "samples_per_user", "resolution")
         if self.horizon is not None:
             checks.integer_at_least(1, horizon=self.horizon)
@@ -59,6 +61,9 @@ class Settings:
         places, cap = self.n_users * self.samples_per_user, 2**60 // self.n_users
         if places > 2**60:
             raise ValueError(f"samples_per_user must be at most {cap} for {self.n_users} users, got {self.samples_per_user}")
+        if not self.resolution:
+            fine = finest(self.n_users, self.samples_per_user, self.epsilon, self.max_steps)
+            object.__setattr__(self, "resolution", 1 if (self.low, self.high) == (0, 1) else fine)
         if places * self.resolution > 2**60:
             raise ValueError(
                 f"resolution must be at most {2**60 // places} for {self.n_users} users of "
@@ -158,8 +163,16 @@ class Settings:
         return replace(self, **changes)
 
 
+def finest(n_users: int, samples_per_user: int, epsilon: float, horizon: int) -> int:
+    """Steps of a grid for real values, a power of two: as many, from 2^10 to 2^20, as sums and `laplace` have room for."""
+    noise = min(2**46, 2**54 // horizon) * min(epsilon, 1024.0) / 16 / samples_per_user  # 16: l1 of a tree, and more
+    most = min(_FINE, 2**60 // (n_users * samples_per_user), int(noise))
+    return 1 << max(most.bit_length() - 1, 10)
+
+
 class Release(NamedTuple):
-    """Public.  Errors are distances to the mean of all samples so far, those that were dropped included.
+    """Public.  Errors are distances to the mean of all samples so far, those that were dropped included, as the grid has
+    them: each is rounded to it, by at most half a step, `unit` / 2.
 
     `standard_error` is that of the noise, exactly, and of what samples that are left out or weigh less than others add if
     samples are independent with one mean and variance range^2/4.  `bias`: what the latter can be for any users and values;

@@ -77,8 +77,8 @@ class Moved(NamedTuple):
 @dataclass(frozen=True)
 class UserMean(Settings):
     """Every sample weighs the same, and nothing is projected.  `choosing.recommended` chooses batch, cap or reach, and
-    decay.  `resolution`: grid steps from low to high; 1 takes these two values alone, 2**20 any between them.  A state may
-    be pickled, and goes on once, with equal settings."""
+    decay.  `resolution`: grid steps from low to high; 1 takes these two values alone, others round any between them.  A
+    state may be pickled, and goes on once, with equal settings."""
 
     batch: int = 1  # steps whose samples are one element
     branching: int = 0  # of a plain tree; 0: the best tree for its capacity
