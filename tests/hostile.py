@@ -9,10 +9,10 @@ HIT = "window.hit = 1"
 HOSTILE = [
     f"<script>{HIT}</script>", f'<img src="x" onerror="{HIT}">', f'"><svg onload="{HIT}">', f"[l](javascript:{HIT})",
     f"</title></figcaption><script>{HIT}</script>", "`<u>x</u>`", "{value}`streams/two_centuries word`", "{{ value }}",
-    "{doc}`/book/index`", "```{raw} html", "new york", "a, b", "a;b|c", "$x^2$", r"$\int$ \$5", r"100%_#&~^\{}", "**a** _b_",
-    "![i](x.png)", "| a | b |", "http://evil.example/x", "# head", "- item", "nan", "=1+1", "7.66e4", "123456", "---",
-    "\"a\" 'b' ...", "{#id .class}", "]{.label}", "&lt;b&gt;", "中文标签", "Привет", "مرحبا", "नमस्ते", "€ 5", "🙂👍🏽",
-    "e\u0301te\u0301", "\u202eevil\u202c", "zero\u200bwidth", "x" * 200,
+    "{doc}`/book/index`", "```{raw} html", "new york", "a, b", "a;b|c", "$x^2$", r"$\int$ \$5", r"100%_#&~^\{}",
+    r"\textbf{x}\par", "**a** _b_", "![i](x.png)", "| a | b |", "http://evil.example/x", "# head", "- item", "nan", "=1+1",
+    "7.66e4", "123456", "007", "---", "\"a\" 'b' ...", "{#id .class}", "]{.label}", "&lt;b&gt;", "中文标签", "Привет",
+    "مرحبا", "שלום, a", "नमस्ते", "€ 5", "🙂👍🏽", "e\u0301te\u0301", "\u202eevil\u202c", "zero\u200bwidth", "x" * 200,
 ]  # fmt: skip
 PIECES = [
     *"<>&\"'`$\\{}[]()|*_#~^%!-= ",

@@ -2,100 +2,23 @@
 
 from __future__ import annotations
 
-import csv
 import json
-import re
 
 import numpy as np
 import pandas as pd
 import pytest
-from bs4 import BeautifulSoup
 from click.testing import CliRunner
-from hostile import WORDS
-from markdown_it import MarkdownIt
 
-from evolvingdp.book import own, page, provenance
 from evolvingdp.book.cell import module_of
 from evolvingdp.book.checkout import params_of
 from evolvingdp.book.cli import main
-from evolvingdp.book.labels import Label, spoken, unmarked
-from evolvingdp.book.result import MYST, RESULTS
-from evolvingdp.book.style import house
 from evolvingdp.core.checks import ParameterError
-from evolvingdp.core.seeds import stream
 
-NAMES = [word for word in WORDS if len(word) <= 40]
 LETTERS = ["apple", "pear", "kiwi", "fig", "plum", "lime"]
-FILE = "mine <b>```{value} $x$.csv"
 
 
 def words(names):
     return pd.DataFrame({"word": names, "count": [400_000 // (1 + place) for place in range(len(names))]})
-
-
-def bits(_):
-    rng = stream(0, "bits")
-    rows = [(name, f"u{user}", int(rng.random() < 0.4)) for name in NAMES for user in range(60)]
-    return pd.DataFrame(rows, columns=["period", "user", "bit"])
-
-
-def samples(_):
-    rng = stream(0, "samples")
-    users = [NAMES[place] for place in rng.integers(0, len(NAMES), 2000)]
-    return pd.DataFrame({"user": users, "value": rng.uniform(40, 160, 2000).round(1)})
-
-
-def groups(_):
-    held = [(NAMES[step], f"u{user}", NAMES[user % 3 + step]) for step in range(6) for user in range(900)]
-    return pd.DataFrame(held, columns=["step", "user", "group"])
-
-
-FILES = {
-    "heavy_hitters/treehist": (words, LETTERS, {}),
-    "heavy_hitters/bitstogram": (words, LETTERS, {}),
-    "heavy_hitters/rappor": (words, NAMES, {}),
-    "evolving/thresh": (bits, NAMES, {}),
-    "continual_mean/user_mean": (samples, NAMES, {"low": 40, "high": 160}),
-    "continual_mean/past_the_paper": (samples, NAMES, {"low": 40, "high": 160}),
-    "sparse_vector/shifting_heavy_hitters": (groups, NAMES, {}),
-}
-
-
-@pytest.mark.filterwarnings("ignore:Glyph")
-@pytest.mark.parametrize("notebook", FILES)
-def test_any_reader_s_file_makes_a_page_on_which_labels_are_data(notebook, tmp_path, monkeypatch):
-    make, names, more = FILES[notebook]
-    make(names).to_csv(tmp_path / FILE, index=False, quoting=csv.QUOTE_ALL)
-    params = params_of(notebook).make("quick", {"data": str(tmp_path / FILE), **more})
-    shown: list[dict[str, str]] = []
-    monkeypatch.setattr(page, "display", lambda data, **_: shown.append(data))
-    monkeypatch.setattr(provenance, "record", lambda _: {"command": "c", "commit": "0", "version": "1", "date": "2026"})
-    monkeypatch.setattr(page.citing, "figure", lambda *_: "")
-    monkeypatch.setenv(RESULTS, str(tmp_path / "out"))
-    (tmp_path / "out").mkdir()
-    house(own.own)(module_of(notebook), params, 0)
-    told = "\n\n".join(data.get(MYST, "") for data in shown)
-    assert Label(FILE).markdown in told
-    markdown = MarkdownIt("commonmark").enable("table")
-    soup = BeautifulSoup(
-        markdown.render(unmarked("\n\n".join(data.get("text/markdown", "") for data in shown))), "html.parser"
-    )
-    assert not soup.select("script, svg, img, u, b")
-    values = json.loads((tmp_path / "out" / "values.json").read_text())
-    released = values["released"]
-    assert re.fullmatch(r"Released: .+, by .+, under .+differential privacy.+ is for study, and for no release\.", released)
-    assert released in told
-    made = module_of(notebook).of_own(params, 0)
-    table = pd.read_csv(tmp_path / "out" / "estimates.csv", keep_default_na=False)
-    assert list(table) == ([made.by, "estimate", "low", "high"] if made.kind != "events" else ["step", "group"])
-    assert len(table) == values["rows"] > 2
-    if made.by != "step":
-        assert set(table[made.by].astype(str)) <= set(names), "names are what the file holds, character by character"
-        cells = [row.td.get_text() for row in soup.select("tr") if row.td]
-        assert {Label(str(name)).plain for name in made.estimates[made.by].head(5)} <= set(cells) | {
-            row.select("td")[1].get_text() for row in soup.select("tr") if len(row.select("td")) > 1
-        }
-    assert spoken(Label(FILE).markdown) == FILE
 
 
 def test_what_is_released_is_near_the_file_and_within_its_interval(tmp_path):
