@@ -139,9 +139,9 @@ def listen() -> None:
 def _stop(number: int, frame: Any) -> None:
     for each in SIGNALS:
         signal.signal(each, signal.SIG_IGN)
-    with suppress(OSError):  # nobody may be left to read it
+    with suppress(OSError):  # nobody may be left to read it, and no file may be free
         os.write(2, LINE.encode())
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what threads and what they still start say of the descendants' end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what threads and what they still start say of the descendants' end
     end_descendants()
     signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
