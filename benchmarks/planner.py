@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import secrets
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -161,6 +162,8 @@ def main() -> None:
                 print(one, question, changes, flush=True)
         rows += found
         print(f"{number + 1} of {given.questions}, {time.process_time():.0f} s", flush=True)
+    if not rows:
+        sys.exit(f"of {given.questions} questions none has a prediction to compare: ask more, or with another --seed")
     table = pd.DataFrame(rows)
     write("planner", summary(table[table.ratio.notna()]), "make planner")
 
