@@ -211,25 +211,22 @@ def test_the_two_paths_have_one_law(name, runs):
 
 @pytest.mark.parametrize("few", [-1.0, 20.0])
 def test_few_users_outside_the_common_range_are_drawn_as_all_others(few, monkeypatch):
-    """The same law whether every cell votes by itself, or only where more than `few` do not vote alike, and by halves."""
+    """The same law whether every cell votes by itself, or only where more than `few` do not vote alike."""
     monkeypatch.setattr("evolvingdp.evolving.thresh_simulation._FEW", few)
-    monkeypatch.setattr("evolvingdp.evolving.count_law._SMALL", 0)  # counts by halves, as in large groups
     ours, *_ = of_simulation("steps", str(few), 450)
     assert min(pvalues(ours, of_users("steps"))) > ALPHA / 5
 
 
-@pytest.mark.parametrize("small", [0, 10_000])
 @pytest.mark.parametrize("inside", [True, False])
 @pytest.mark.parametrize("width", [2, 5, 11])
-def test_counts_of_users_who_may_have_some_values_only_have_the_law_of_their_sum(inside, width, small, monkeypatch):
+def test_counts_of_users_who_may_have_some_values_only_have_the_law_of_their_sum(inside, width):
     """Three users with other ranges each, 40,000 times: the number of them at each value."""
-    monkeypatch.setattr("evolvingdp.evolving.count_law._SMALL", small)
     law = CountLaw.binomial(12, 0.4)
     low = np.array([0, 3, 4, 6])
     high = np.minimum(low + width, 13)
     users = np.repeat([[1], [0], [1], [1]], 40_000, axis=1)
     draw = law.draw_inside if inside else law.draw_outside
-    drawn = draw(users, low, high, stream(0, "ranges", inside, width, small))
+    drawn = draw(users, low, high, stream(0, "ranges", inside, width))
     assert np.all(drawn.sum(axis=0) == 3)
     chances = [np.where((law.values >= a) & (law.values < b), law.mass, 0.0) for a, b in zip(low, high, strict=True)]
     if not inside:

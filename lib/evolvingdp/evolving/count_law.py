@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from scipy import special
 
 _OUTSIDE = 1e-30  # mass of the count's law beyond the window that is kept
-_SMALL = 10_000  # rows of users times values, up to which a multinomial for each row is quickest
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +43,6 @@ class CountLaw:
         self, users: NDArray[np.int64], low: NDArray[np.int64], high: NDArray[np.int64], rng: np.random.Generator
     ) -> NDArray[np.int64]:
         """The counts, in all, of users[i] (v,) with none of the values number low[i] to high[i] - 1: (values, v)."""
-        if len(users) * len(self.mass) <= _SMALL:
-            return self._draw_row_by_row(users, ~self._between(low, high), rng)
         below = np.concatenate([[0.0], np.cumsum(self.mass)])[low]
         above = np.concatenate([[0.0], np.cumsum(self.mass[::-1])])[len(self.mass) - high]
         up = _binomial(users, above, below, rng)
@@ -59,8 +56,6 @@ class CountLaw:
 
         Ranges that share a value are cut there: what is left of them on either side begins or ends alike.
         """
-        if len(users) * len(self.mass) <= _SMALL:
-            return self._draw_row_by_row(users, self._between(low, high), rng)
         drawn, first = np.zeros((len(self.mass), users.shape[1]), dtype=np.int64), 0
         some = users.any(axis=1)
         users, low, high = users[some], low[some], high[some]
@@ -75,17 +70,6 @@ class CountLaw:
             drawn[:cut] += _among_first(down, users[rows] - going_up, cut - low[rows], rng)[::-1]
             first = rows.stop
         return drawn
-
-    def _between(self, low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.bool_]:
-        places = np.arange(len(self.mass))
-        return (places >= low[:, None]) & (places < high[:, None])
-
-    def _draw_row_by_row(
-        self, users: NDArray[np.int64], allowed: NDArray[np.bool_], rng: np.random.Generator
-    ) -> NDArray[np.int64]:
-        some = users.any(axis=1)
-        cut = np.where(allowed[some], self.mass, 0.0)
-        return np.asarray(rng.multinomial(users[some].T, cut / cut.sum(axis=1, keepdims=True)).sum(axis=1).T)
 
 
 def _binomial(
