@@ -40,7 +40,6 @@ from evolvingdp.evolving.rivals.reserve import Reserve
 from evolvingdp.evolving.streams import BitStream, drift
 from evolvingdp.evolving.thresh import Thresh
 
-METHODS = ("tuned", "detected", "reserve", "once", "smoothed")
 PLANNED = "planned"  # the stream that a promise is about
 WEEK = 7  # epochs
 _EXAMPLES = 3  # of streams with changes
@@ -118,21 +117,17 @@ def choose(
     changes: int,
     promised: bool = False,
     online: bool = False,
-    beta: float = 0.05,
-    methods: tuple[str, ...] = METHODS,
 ) -> Choice:
-    """The protocol of `methods` with the smallest regret, planned for `changes` changes of the mean, each of all users
+    """The protocol with the smallest regret, planned for `changes` changes of the mean, each of all users
     together; with `promised`, on streams with exactly these. With `online`, estimates must be there when their epoch ends;
-    else change detection may read later epochs, which the others never do. Raises ValueError with the first one's reason
-    where none of them is possible."""
+    else change detection may read later epochs, which the others never do."""
     checks.integer_at_least(0, changes=changes)
-    if not methods or not set(methods) <= set(METHODS):
-        raise ValueError(f"methods must be some of {', '.join(METHODS)}, got {methods!r}")
+    checks.integer_at_least(1, epoch_length=epoch_length)
     size = (n_users, horizon, epoch_length, epsilon)
     one = Once(n_users, horizon, epsilon)
     periods = [1 << power for power in range(horizon.bit_length())]
     ways: dict[str, Callable[[], list[Settings]]] = {
-        "tuned": lambda: [Thresh.tuned(*size, changes=changes, beta=beta, spare=spare) for spare in (0, 1)],
+        "tuned": lambda: [Thresh.tuned(*size, changes=changes, spare=spare) for spare in (0, 1)],
         "detected": lambda: [one],
         "reserve": lambda: _waiting(n_users, horizon, epsilon, changes, online),
         "smoothed": lambda: _late(one, online),
@@ -144,17 +139,15 @@ def choose(
     table = np.array([means for each in examples.values() for means in each]).T
     kinds = np.repeat(np.array(list(examples)), [len(each) for each in examples.values()])
     candidates, refused = list[tuple[str, Settings, dict[str, float]]](), {}
-    for method in methods:
+    for method, make in ways.items():
         try:
-            made = ways[method]()
+            made = make()
         except ValueError as error:
             refused[method] = str(error)
             continue
         for settings in made:
             each = _errors(method, settings, table, one, online)
             candidates.append((method, settings, {name: float(np.mean(each[kinds == name])) for name in examples}))
-    if not candidates:
-        raise ValueError(next(iter(refused.values())))
     least = {name: min(errors[name] for _, _, errors in candidates) for name in examples}
 
     def regrets(errors: dict[str, float]) -> list[float]:
