@@ -58,6 +58,22 @@ def test_what_is_predicted_for_a_million_users_and_1024_epochs():
     assert table.exact_loss["tree, erlingsson"] == pytest.approx(0.5)
 
 
+def test_one_layer_has_the_variance_and_the_loss_of_its_two_bits():
+    """By enumeration: each of two bits, which say of a value whether it is held, is sent as it is with half of epsilon."""
+    keep, scale = 1 / (1 + math.exp(-0.5)), 1 / math.tanh(0.25)
+    laws = {value: dict.fromkeys(itertools.product((0, 1), repeat=2), 1.0) for value in (0, 1)}
+    for value, law in laws.items():
+        for sent in law:
+            law[sent] = math.prod(keep if bit == (value == place) else 1 - keep for place, bit in enumerate(sent))
+    told = {sent: (scale * (sent[1] - sent[0]) + 1) / 2 for sent in laws[0]}
+    assert [sum(law[sent] * told[sent] for sent in law) for law in laws.values()] == pytest.approx([0, 1])
+    variance = sum(law[sent] * (told[sent] - 0.5) ** 2 / 2 for law in laws.values() for sent in law)
+    row = few_changes.few_changes(100, 1, 1.0, 1).set_index("method").loc["one layer (dBitFlipPM)"]
+    assert row.standard_error == pytest.approx(math.sqrt(variance / 100))
+    assert row.exact_loss == pytest.approx(max(abs(math.log(laws[0][sent] / laws[1][sent])) for sent in told))
+    assert few_changes.few_changes(100, 2, 1.0, 1).exact_loss.max() == math.inf
+
+
 @pytest.mark.parametrize("horizon", [1, 2, 4])
 def test_the_loss_of_a_transcript_is_that_of_all_sequences_of_bits_and_reports(horizon):
     """Both answers and all noise summed up."""

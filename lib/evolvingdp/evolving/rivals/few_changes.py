@@ -14,7 +14,7 @@ sequence has probability (...)^T f(s of its 1s) f(-s of its 0s), f(s) = p1 e^(bs
 s_0, s_1 of one and r_0, r_1 of the other sequence occur together in T epochs if and only if s_0 + s_1 = r_0 + r_1, no |.| +
 |.| is larger than T, and T is of their parity.
 
-**Source.** Erlingsson et al. (2019); RAPPOR, Erlingsson, Pihur and Korolova (2014).
+**Source.** Erlingsson et al. (2019); RAPPOR, Erlingsson, Pihur and Korolova (2014); Ding, Kulkarni and Yekhanin (2017).
 """
 
 from __future__ import annotations
@@ -124,12 +124,17 @@ def layers_loss(horizon: int, permanent: float, report: float) -> float:
 
 def few_changes(n_users: int, horizon: int, epsilon: float, changes: int) -> pd.DataFrame:
     """A row per method: the root mean square of its standard errors over epochs, and the exact loss of all that a user
-    sends; trees for bits that change at most `changes` times, memoization with `epsilon` for a bit that never changes, and
-    half of it for the second layer."""
+    sends; trees for bits that change at most `changes` times; memoization with `epsilon` for a bit that never changes, with
+    half of it for a second layer, or with one, of a bit for each of two values with half of epsilon (dBitFlipPM): a device
+    whose bit moves shows other answers, so that no epsilon holds from two epochs on."""
     rows = []
     for randomizer in RANDOMIZERS:
         errors, loss = tree(n_users, horizon, epsilon, changes, randomizer)
         rows.append((f"tree, {randomizer}", float(np.sqrt(np.mean(errors**2))), loss))
     layers = epsilon, epsilon / 2
+    kept = math.tanh(epsilon / 4)  # of a bit's mean, in what is sent of it
+    rows.append(
+        ("one layer (dBitFlipPM)", math.sqrt((1 + kept**2) / 8 / n_users) / kept, math.inf if horizon > 1 else epsilon)
+    )
     rows.append(("two layers (RAPPOR)", layers_error(n_users, *layers), layers_loss(horizon, *layers)))
     return pd.DataFrame(rows, columns=["method", "standard_error", "exact_loss"])
