@@ -7,6 +7,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.stats import chi2
 
+from evolvingdp.book.words import short
 from evolvingdp.continual_mean.settings import Releases
 
 ORDER_NAMES = {
@@ -44,3 +45,8 @@ def second_half(released: Releases, truth: ArrayLike) -> dict[str, float]:
         "predicted": float(np.mean(released.standard_error[late] ** 2)),
         "bias": float(np.sqrt(np.mean(released.bias[late] ** 2))),
     }
+
+
+def two_digits(value: float) -> str:
+    """`value` to two digits that count, without an exponent: 0.0047, 12, 340."""
+    return short(float(f"{value:.2g}"))

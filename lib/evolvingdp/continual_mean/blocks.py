@@ -35,7 +35,7 @@ from numpy.typing import ArrayLike
 from evolvingdp.continual_mean import private_median
 from evolvingdp.continual_mean.binary_mechanism import best_tree, noise_for
 from evolvingdp.continual_mean.prefix_sums import Buffered, Tree
-from evolvingdp.continual_mean.settings import Array, Integers, Releases, Settings, by_user
+from evolvingdp.continual_mean.settings import Array, Integers, Releases, Settings, by_user, ranks
 from evolvingdp.core import accounting, checks
 from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace, Tape
 
@@ -212,8 +212,8 @@ class Blocks(Settings):
         who, values = self.arrange(users, samples)
         kept, n_steps = self.kept(who), len(who)
         mine = np.flatnonzero(kept)
-        _, step, rank = by_user(who[mine], mine + 1)
-        value = values[step - 1]
+        user, step = by_user(who[mine], mine + 1)
+        rank, value = ranks(user), values[step - 1]
         activations, read = _medians(self, n_steps, step, rank, value)
         elements = _released(_blocks(self, step, rank, value), activations, n_steps)
         sums = np.zeros((3, len(elements.step) + 1))  # weighted sum, samples and variance before the elements and after each

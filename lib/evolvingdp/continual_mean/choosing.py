@@ -20,7 +20,7 @@ from scipy.optimize import minimize
 
 from evolvingdp.continual_mean.blocks import DEVIATIONS, Blocks
 from evolvingdp.continual_mean.prefix_sums import LEAST_DECAY, PrefixSums, Tree
-from evolvingdp.continual_mean.settings import Array, Integers, Settings, by_user, numbered
+from evolvingdp.continual_mean.settings import Array, Integers, Settings, by_user, numbered, ranks
 from evolvingdp.continual_mean.user_mean import UserMean, allowed_of, groups
 from evolvingdp.core import checks
 from evolvingdp.core.seeds import stream
@@ -109,7 +109,8 @@ def _looked(settings: Settings, arrivals: ArrayLike | None, users: int) -> _Look
         counts = rng.binomial(cap, min(1.0, settings.max_steps / places), n_users)
         user, weight = np.repeat(np.arange(n_users), counts), settings.n_users / n_users
         step = 1 + (rng.random(len(user)) * settings.max_steps).astype(np.int64)
-        return _Looked(*by_user(user, step), np.full(len(user), weight), settings.max_steps)
+        user, step = by_user(user, step)
+        return _Looked(user, step, ranks(user), np.full(len(user), weight), settings.max_steps)
     given = np.asarray(arrivals)
     if given.ndim != 1 or given.dtype.kind not in "iu" or not len(given):
         raise TypeError(f"arrivals must be integers, one a step, got {given.dtype} {given.shape}")
@@ -119,8 +120,8 @@ def _looked(settings: Settings, arrivals: ArrayLike | None, users: int) -> _Look
     taken = np.diff(np.floor(np.cumsum(chance)), prepend=0.0) >= 1 - 1e-9
     taken |= chance >= 1
     mine = np.flatnonzero(taken[who])
-    found = by_user(who[mine], mine + 1)
-    return _Looked(*found, 1 / chance[found[0]], len(who))
+    user, step = by_user(who[mine], mine + 1)
+    return _Looked(user, step, ranks(user), 1 / chance[user], len(who))
 
 
 def _fitted(one: UserMean, looked: _Looked) -> Fitted:
@@ -128,9 +129,9 @@ def _fitted(one: UserMean, looked: _Looked) -> Fitted:
     then on.  Trees' variances, which go up and down, are averaged over the tenth before."""
     user, step, norm, weight, last = looked
     if one.delta:
-        starts, held = groups(one, user, step)
+        starts, batch, held = groups(one, user, step)
         user, step, weight = user[starts], step[starts], weight[starts] * held
-        norm = np.sqrt(allowed_of(one, user, (step - 1) // one.batch + 1, held, math.inf)[1])
+        norm = np.sqrt(allowed_of(one, user, batch, held, math.inf)[1])
     ends = np.append(user[1:] != user[:-1], True)
     norms = np.unique(np.quantile(norm[ends], np.append(np.linspace(0, 0.9, 24), np.linspace(0.92, 1, 24))))
     if not one.delta:

@@ -210,9 +210,10 @@ class Buffered(PrefixSums):
     def terms(self) -> tuple[Array, Array, Array, Array, float]:
         """Weights and poles of C, whose first entry is 1; weights of B, one minus its poles (0 first), and its constant."""
         size = math.log2(self.capacity)
-        weights, poles, own, rates, constant = _exponentials(-6.2 + 0.154 * size, 1.76 + 0.054 * size, self.decay)
-        first = float(weights.sum())
-        return weights / first, poles, own * first, rates, constant * first
+        step = 1.76 + 0.054 * size
+        place = -6.2 + 0.154 * size + step * np.arange(BUFFERS)
+        poles, left = 1 / (1 + np.exp(-place)), 1 / (1 + np.exp(place))
+        return exponentials(np.sqrt(poles * left), self.decay * poles, left + (1 - self.decay) * poles)
 
     def coefficients(self, count: int) -> Array:
         """The first of the first column of C."""
@@ -255,20 +256,17 @@ class Buffered(PrefixSums):
         return noise, kept
 
 
-def _exponentials(start: float, step: float, decay: float) -> tuple[Array, Array, Array, Array, float]:
-    """As `Buffered.terms` has them.
+def exponentials(weights: Array, poles: Array, left: Array) -> tuple[Array, Array, Array, Array, float]:
+    """As `Buffered.terms` has them, for weights in any unit; `left`: one minus the poles, precisely.
 
     With r(x) = sum w_i / (1 - p_i x), B has 1 / ((1 - x) r(x)): a pole at 1, and one at each zero of r, between those of r.
     """
-    place = start + step * np.arange(BUFFERS)
-    below, above = 1 / (1 + np.exp(-place)), 1 / (1 + np.exp(place))  # p and 1 - p
-    weights = step / math.pi * np.sqrt(below * above)
-    below, above = decay * below, above + (1 - decay) * below
-    reflected = np.eye(BUFFERS) - np.outer(np.sqrt(weights), np.sqrt(weights)) / weights.sum()
-    zeros = np.sort(np.linalg.eigvalsh(reflected @ np.diag(above) @ reflected))[1:]  # 1 - zero; the first is of the vector
-    slopes = (weights * below / np.subtract.outer(above, zeros).T ** 2).sum(axis=1)
-    own = np.append(1 / (weights / above).sum(), 1 / (zeros * slopes))
-    return weights, below, own, np.append(0.0, zeros), 1 / float((weights / below).sum())
+    weights = weights / weights.sum()
+    reflected = np.eye(len(weights)) - np.outer(np.sqrt(weights), np.sqrt(weights))
+    zeros = np.sort(np.linalg.eigvalsh(reflected @ np.diag(left) @ reflected))[1:]  # 1 - zero; the first is of the vector
+    slopes = (weights * poles / np.subtract.outer(left, zeros).T ** 2).sum(axis=1)
+    own = np.append(1 / (weights / left).sum(), 1 / (zeros * slopes))
+    return weights, poles, own, np.append(0.0, zeros), 1 / float((weights / poles).sum())
 
 
 def _geometric(weights: Array, rates: Array) -> tuple[Array, Array]:

@@ -127,8 +127,8 @@ class Settings:
         sent = np.bincount(who)
         if sent.max(initial=0) > self.samples_per_user:
             theirs = np.flatnonzero((sent > self.samples_per_user)[who])
-            _, step, rank = by_user(users[theirs], theirs)
-            kept[step[rank > self.samples_per_user]] = False
+            user, step = by_user(users[theirs], theirs)
+            kept[step[ranks(user) > self.samples_per_user]] = False
         if self.excess == "error" and not kept.all():
             position = int(np.argmin(kept))
             advice = 'excess="drop" leaves such samples out'
@@ -197,13 +197,18 @@ class Releases:
     dropped: int
 
 
-def by_user(users: Integers, steps: Integers) -> tuple[Integers, Integers, Integers]:
-    """`users` in [0, 2^31) and their `steps` sorted by user, then step; and which of its user's samples each is, from 1."""
+def by_user(users: Integers, steps: Integers) -> tuple[Integers, Integers]:
+    """`users` in [0, 2^31) and their `steps`, sorted by user, then step."""
     key = users << 32 | steps  # one sort of one number: three times as fast as a stable argsort
     key.sort()
-    user, step = key >> 32, key & 0xFFFFFFFF
-    first = np.flatnonzero(np.diff(user, prepend=user[:1] - 1))
-    return user, step, np.arange(1, len(user) + 1) - np.repeat(first, np.diff(first, append=len(user)))
+    return key >> 32, key & 0xFFFFFFFF
+
+
+def ranks(user: Integers) -> Integers:
+    """Of samples sorted by user: which of its user's each is, from 1."""
+    first: Integers = np.append(0, np.flatnonzero(user[1:] != user[:-1]) + 1)
+    before: Integers = np.repeat(first, np.diff(first, append=len(user)))
+    return np.arange(1, len(user) + 1) - before
 
 
 def numbered(users: Integers) -> Integers:
@@ -216,5 +221,5 @@ def numbered(users: Integers) -> Integers:
 def most_samples(users: ArrayLike) -> Integers:
     """M_t for every t: the largest number of samples that one user has contributed so far, (T,)."""
     who = numbered(np.asarray(users))
-    _, step, rank = by_user(who, np.arange(len(who)))
-    return np.maximum.accumulate(rank[np.argsort(step)])
+    user, step = by_user(who, np.arange(len(who)))
+    return np.maximum.accumulate(ranks(user)[np.argsort(step)])

@@ -144,6 +144,12 @@ class UserMean(Settings):
         return np.log(self._filter.terms[1])
 
     @cached_property
+    def _fading(self) -> tuple[Array, Array]:
+        """By what the buffers fade over 0 to 255 batches, and over as many times 256 as there may be."""
+        times = (np.arange(256), np.arange((self.capacity >> 8) + 2) * 256)
+        return np.exp(np.multiply.outer(times[0], self._logs)), np.exp(np.multiply.outer(times[1], self._logs))
+
+    @cached_property
     def _products(self) -> Array:
         """(capacity + 2, buffers): what <C_s, C_t> is made of, for a sample in batch t: sum over i of p_i^(t - s)
         products[t, i]; zeros for the batch that is never released."""
@@ -159,9 +165,9 @@ class UserMean(Settings):
         if self.reach is None:
             return kept
         mine = np.flatnonzero(kept)
-        user, step, _ = by_user(users[mine], mine + 1)
-        starts, held = groups(self, user, step)
-        allowed, _ = allowed_of(self, user[starts], (step[starts] - 1) // self.batch + 1, held, self.norm)
+        user, step = by_user(users[mine], mine + 1)
+        starts, batch, held = groups(self, user, step)
+        allowed, _ = allowed_of(self, user[starts], batch, held, self.norm)
         short = np.flatnonzero(allowed < held)
         over = [np.arange(starts[each] + allowed[each], starts[each] + held[each]) for each in short.tolist()]
         dropped = step[np.concatenate([np.zeros(0, dtype=np.int64), *over])] - 1
@@ -257,7 +263,8 @@ class UserMean(Settings):
         """What is known of a user after another sample in this batch; None where it would reach too far."""
         kept, square, last, held = mine
         if batch > last:
-            held = list(map(mul, held, np.exp(self._logs * (batch - last)).tolist()))
+            near, far = self._fading
+            held = list(map(mul, held, (near[batch - last & 255] * far[batch - last >> 8]).tolist()))
         products = self._products[batch].tolist()
         square += 2 * sum(map(mul, held, products)) + sum(products)
         if square > self.norm**2 * _SLACK:
@@ -270,23 +277,26 @@ def allowed_of(settings: UserMean, user: Integers, batch: Integers, held: Intege
 
     The r first of a group that adds 2 r a + r^2 g to the square are kept as long as that stays within reach^2.
     """
-    products, logs = settings._products, settings._logs
+    products, (near, far) = settings._products, settings._fading
     own_of = products.sum(axis=1)
-    first = np.flatnonzero(np.diff(user, prepend=user[:1] - 1))
+    first = np.append(np.zeros(min(len(user), 1), dtype=np.int64), np.flatnonzero(user[1:] != user[:-1]) + 1)
     counts = np.diff(first, append=len(user))
     order = np.argsort(-counts, kind="stable")  # users with many groups first: the others end earlier
     first, counts = first[order], counts[order]
-    decayed, squares, last = np.zeros((len(first), len(logs))), np.zeros(len(first)), np.zeros(len(first), dtype=np.int64)
+    decayed, squares, last = np.zeros((len(first), near.shape[1])), np.zeros(len(first)), np.zeros_like(first)
     allowed, after, most = np.zeros(len(user), dtype=np.int64), np.zeros(len(user)), reach**2 * _SLACK
     for rank in range(int(counts.max(initial=0))):
         going = int(np.searchsorted(-counts, -rank, side="left"))
         here = first[:going] + rank
-        now, here_held, mine = batch[here], held[here], decayed[:going]
-        mine *= np.exp(logs * (now - last[:going])[:, None])
-        cross, own, room = np.einsum("ij,ij->i", products[now], mine), own_of[now], most - squares[:going]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            fitting = np.floor((np.sqrt(cross**2 + own * room) - cross) / own)
-        kept = np.where(own > 0, np.clip(np.nan_to_num(fitting, posinf=2.0**62), 0, here_held), here_held)
+        now, kept, mine = batch[here], held[here], decayed[:going]
+        gap = now - last[:going]
+        mine *= near.take(gap & 255, axis=0)  # several times as fast as exp, and as brackets
+        mine *= far.take(gap >> 8, axis=0)
+        cross, own = np.einsum("ij,ij->i", products.take(now, axis=0), mine), own_of[now]
+        over = (squares[:going] + (2 * cross + kept * own) * kept > most) & (own > 0)
+        if over.any():
+            by, size, room = cross[over], own[over], np.maximum(most - squares[:going][over], 0)
+            kept[over] = np.clip((np.sqrt(by**2 + size * room) - by) / size, 0, kept[over])  # whole, rounded down
         mine += kept[:, None]
         squares[:going] += kept * (2 * cross + kept * own)
         last[:going] = now
@@ -294,9 +304,9 @@ def allowed_of(settings: UserMean, user: Integers, batch: Integers, held: Intege
     return allowed, after
 
 
-def groups(settings: UserMean, user: Integers, step: Integers) -> tuple[Integers, Integers]:
-    """Of samples sorted by user, then step: where each user's samples in a batch begin, and how many they are."""
-    place = (step - 1) // settings.batch
+def groups(settings: UserMean, user: Integers, step: Integers) -> tuple[Integers, Integers, Integers]:
+    """Of samples sorted by user, then step: where each user's samples in a batch begin, which it is, how many they are."""
+    place = (step - 1) // settings.batch + 1
     starts = np.flatnonzero((user[1:] != user[:-1]) | (place[1:] != place[:-1])) + 1
     starts = np.append(np.zeros(min(len(user), 1), dtype=np.int64), starts)
-    return starts, np.diff(starts, append=len(user))
+    return starts, place[starts], np.diff(starts, append=len(user))

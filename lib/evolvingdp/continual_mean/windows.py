@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 
 from evolvingdp.continual_mean.binary_mechanism import noise_for
 from evolvingdp.continual_mean.prefix_sums import Noises, Tree
-from evolvingdp.continual_mean.settings import Integers, Release, by_user
+from evolvingdp.continual_mean.settings import Integers, Release, by_user, ranks
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core import checks
 from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace, Tape
@@ -100,7 +100,8 @@ class Days:
     def _closed(self, state: DayState, users: Integers, values: Integers) -> tuple[DayState, Snapshot]:
         if state.sums.days >= self.n_days:
             raise ValueError(f"n_days must be larger to go on: {self.n_days} days are paid for, and over")
-        user, step, rank = by_user(users, np.arange(len(users)))
+        user, step = by_user(users, np.arange(len(users)))
+        rank = ranks(user)
         kept = (rank <= self.per_day) & (state.counts[user] + rank <= self.settings.samples_per_user)
         in_turn = np.argsort(step)  # the horizon ends for samples that count, the first ones first
         kept[in_turn] &= state.sums.used + np.cumsum(kept[in_turn]) <= self.settings.max_steps
